@@ -1,0 +1,56 @@
+import type { ApiErrorCode, CatalogueEntry } from './entry.ts';
+import { catalogue, type DetailsOf, type Reason } from './catalogue.ts';
+
+/** Where a request or job input is at fault; both become `error.details` of the error body. */
+export interface ErrorLocation {
+  /** A path into the request body, such as `params.assertions[0].label`. */
+  readonly field?: string;
+  /** Zero-based index into the request's `inputs`. */
+  readonly inputIndex?: number;
+}
+
+/** An error that crossed a process boundary, as plain data. */
+export interface AppErrorData {
+  readonly reason: Reason;
+  readonly details: object;
+  readonly location: ErrorLocation;
+}
+
+/**
+ * An operational error: something outside the code was wrong, and the catalogue says what, where and what to do.
+ * Bugs are not AppErrors; they are assertions and end as `INTERNAL_ERROR`.
+ */
+export class AppError<R extends Reason = Reason> extends Error {
+  override readonly name = 'AppError';
+  readonly reason: R;
+  readonly details: DetailsOf<R>;
+  readonly location: ErrorLocation;
+
+  constructor(reason: R, details: DetailsOf<R>, options: { cause?: unknown } & ErrorLocation = {}) {
+    const { cause, ...location } = options;
+    const { message } = catalogue[reason] as unknown as CatalogueEntry<object>;
+    super(message(details as object), cause === undefined ? undefined : { cause });
+    this.reason = reason;
+    this.details = details;
+    this.location = location;
+  }
+
+  /** The code of the error table that a caller sees. */
+  get code(): ApiErrorCode {
+    return catalogue[this.reason].code;
+  }
+
+  /** True where trying the same input again later may help. */
+  get transient(): boolean {
+    return catalogue[this.reason].transient;
+  }
+
+  /** The error as data that survives a process boundary; `AppError.fromData` is the way back. */
+  toData(): AppErrorData {
+    return { reason: this.reason, details: this.details as object, location: this.location };
+  }
+
+  static fromData({ reason, details, location }: AppErrorData): AppError {
+    return new AppError(reason, details as never, location);
+  }
+}

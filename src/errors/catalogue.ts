@@ -1,0 +1,27 @@
+import { configErrors } from './config-errors.ts';
+import type { CatalogueEntry } from './entry.ts';
+import { formatErrors } from './format-errors.ts';
+import { jobErrors } from './job-errors.ts';
+import { placementErrors } from './placement-errors.ts';
+import { provenanceErrors } from './provenance-errors.ts';
+import { requestErrors } from './request-errors.ts';
+import { sourceErrors } from './source-errors.ts';
+
+/** Every operational error of the service: one row per reason, grouped by where it arises. */
+export const catalogue = {
+  ...configErrors,
+  ...requestErrors,
+  ...sourceErrors,
+  ...formatErrors,
+  ...provenanceErrors,
+  ...placementErrors,
+  ...jobErrors,
+};
+
+/** The catalogue's keys: stable names that callers may match on (`error_details.reason`). */
+export type Reason = keyof typeof catalogue;
+
+/** The details that a reason's message is made from. */
+export type DetailsOf<R extends Reason> = (typeof catalogue)[R] extends CatalogueEntry<infer Details>
+  ? Details
+  : never;

@@ -1,0 +1,35 @@
+/** The error codes a caller can meet, as `error.code` of the error body and `error_code` of a result entry. */
+export type ApiErrorCode =
+  | 'VALIDATION_FAILED'
+  | 'INVALID_INPUT_TYPE'
+  | 'UNAUTHORIZED'
+  | 'NOT_FOUND'
+  | 'JOB_NOT_FOUND'
+  | 'METHOD_NOT_ALLOWED'
+  | 'REQUEST_TIMEOUT'
+  | 'PAYLOAD_TOO_LARGE'
+  | 'UNSUPPORTED_MEDIA_TYPE'
+  | 'SERVICE_OVERLOADED'
+  | 'PROCESSING_FAILED'
+  | 'INTERNAL_ERROR';
+
+/** One row of the catalogue: what a reason means to the caller, and whether trying again can help. */
+export interface CatalogueEntry<Details extends object> {
+  readonly code: ApiErrorCode;
+  /** True where the same input may succeed later without anybody changing it (network, a full queue). */
+  readonly transient: boolean;
+  /** What was wrong, where, and what to do, as one or two sentences for a person. Never holds a secret. */
+  readonly message: (details: Details) => string;
+}
+
+/**
+ * Declares a catalogue row: `entry<{ path: string }>('PROCESSING_FAILED', ({ path }) => …)`.
+ * The details' type becomes the type that `new AppError(reason, details)` asks for.
+ */
+export function entry<Details extends object>(
+  code: ApiErrorCode,
+  message: (details: Details) => string,
+  { transient = false }: { transient?: boolean } = {},
+): CatalogueEntry<Details> {
+  return { code, transient, message };
+}

@@ -1,0 +1,4 @@
+import { entry } from './entry.ts';
+
+export const jobErrors = {
+};

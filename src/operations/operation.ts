@@ -1,0 +1,41 @@
+import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
+
+/**
+ * Everything an operation needs to do one input, as plain data: it crosses to the worker process.
+ * `params` has been validated by the operation's request schema.
+ */
+export interface InputWork {
+  readonly jobId: string;
+  readonly inputIndex: number;
+  /** Counts the starts of this input; writes and deliveries of an older attempt are refused. */
+  readonly attempt: number;
+  readonly operation: OperationName;
+  readonly input: ApiInputRef;
+  readonly output: ApiOutputSpec | null;
+  readonly params: unknown;
+}
+
+export type OperationName = 'c2pa-video' | 'c2pa-audio';
+
+/** What an input became. */
+export interface InputOutcome {
+  readonly outputPath: string;
+  readonly warnings: readonly string[];
+}
+
+/** Named points on an input's way, in order. They are logged, and tests stop the process at each of them. */
+export const INPUT_PHASES = ['resolved', 'staged', 'copied', 'signed', 'sealed', 'verified', 'delivered'] as const;
+export type InputPhase = (typeof INPUT_PHASES)[number];
+
+/** What the job behind an input gives to the operation that runs it. */
+export interface InputContext {
+  /** Aborted when the input is to stop: shutdown, a bound that was passed, a lost parent process. */
+  readonly signal: AbortSignal;
+  progress(bytesDone: number, bytesTotal: number): void;
+  reached(phase: InputPhase): void;
+  /**
+   * Reserves a destination for this input. Rejects with an AppError where another input of the job has it, or where
+   * it is, holds or lies inside one of the job's inputs.
+   */
+  claimDestination(destination: string): Promise<void>;
+}
