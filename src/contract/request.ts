@@ -1,14 +1,64 @@
 import { z } from 'zod';
-// Placeholder for the full contract: see http-api.md. Owned by the contract room.
-export const apiInputRef = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('local_file_path'), path: z.string() }),
-  z.strictObject({ type: z.literal('local_folder_path'), path: z.string() }),
-  z.strictObject({ type: z.literal('remote_file_url'), url: z.string(), filename_hint: z.string().nullish() }),
-  z.strictObject({ type: z.literal('remote_folder_url'), url: z.string() }),
-]);
+import { sourceUrl } from './source-url.ts';
+import { text } from './text.ts';
+
+const filenameHint = text
+  .nullish()
+  .describe('A file name to go by where the URL has none; it decides the name of the output.');
+
+export const localFilePath = z
+  .strictObject({ type: z.literal('local_file_path'), path: text.describe('A path on the service host.') })
+  .describe('A file on the service host.');
+
+export const remoteFileUrl = z
+  .strictObject({
+    type: z.literal('remote_file_url'),
+    url: sourceUrl.describe('An `https://` or `s3://` address.'),
+    filename_hint: filenameHint,
+  })
+  .describe('A file at an HTTP(S) or S3 address. A presigned URL grants access without credentials in the request.');
+
+const localFolderPath = z
+  .strictObject({ type: z.literal('local_folder_path'), path: text.describe('A path on the service host.') })
+  .describe('A folder on the service host.');
+
+const remoteFolderUrl = z
+  .strictObject({ type: z.literal('remote_folder_url'), url: sourceUrl.describe('An `https://` or `s3://` address.') })
+  .describe('A folder at an HTTP(S) address, or every object under an S3 prefix.');
+
+/** Every body accepts all four types, so that an operation can say which one it does not take, and where. */
+export const apiInputRef = z
+  .discriminatedUnion('type', [localFilePath, localFolderPath, remoteFileUrl, remoteFolderUrl])
+  .meta({
+    id: 'ApiInputRef',
+    description: 'Where an input comes from.',
+    examples: [
+      { type: 'local_file_path', path: '/media/interview.mp4' },
+      { type: 'remote_file_url', url: 'https://cdn.example.com/interview.mp4', filename_hint: 'interview.mp4' },
+    ],
+  });
 export type ApiInputRef = z.infer<typeof apiInputRef>;
-export const apiOutputSpec = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('local'), prefix: z.string().nullish(), name: z.string().nullish() }),
-  z.strictObject({ type: z.literal('s3'), bucket: z.string(), prefix: z.string().nullish(), name: z.string().nullish() }),
-]);
+
+const prefix = z.string().nullish().describe('A namespace under the root of the sink; `/` or nothing means none.');
+const name = z.string().nullish().describe('A folder for the outputs of this request.');
+
+export const apiOutputSpec = z
+  .discriminatedUnion('type', [
+    z.strictObject({ type: z.literal('local'), prefix, name }).describe('The file system of the service host.'),
+    z
+      .strictObject({ type: z.literal('s3'), bucket: text.describe('An allowed bucket.'), prefix, name })
+      .describe('An object-storage bucket; usable where the deployment has S3 support.'),
+  ])
+  .meta({
+    id: 'ApiOutputSpec',
+    description:
+      'Where outputs are written: `<base>/<prefix>/<name>/<leaf>`. Nothing, or null, is the same as `{"type": "local"}`. Writing to the same place again replaces what is there.',
+    examples: [{ type: 'local', prefix: 'newsroom', name: '2026-11-21' }],
+  });
 export type ApiOutputSpec = z.infer<typeof apiOutputSpec>;
+
+/** The fields that every operation's request has beside its `params`. */
+export const commonRequestFields = {
+  inputs: z.array(apiInputRef).min(1).describe('One or more inputs; each is processed on its own.'),
+  output: apiOutputSpec.nullish(),
+};

@@ -1,4 +1,18 @@
 import { entry } from './entry.ts';
 
+/** What can be wrong with the configuration. Each stops the start, so no caller of the API meets them. */
 export const configErrors = {
+  CONFIG_INVALID: entry<{ problems: readonly string[] }>(
+    'INTERNAL_ERROR',
+    ({ problems }) => `The configuration has ${problems.length === 1 ? 'a problem' : `${problems.length} problems`}:\n${problems.map((problem) => `  - ${problem}`).join('\n')}\nThe keys are explained in config/service.toml.`,
+  ),
+  CONFIG_FILE_MALFORMED: entry<{ file: string; line: number; column: number; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ file, line, column, problem }) => `${file}, line ${line}, column ${column}: ${problem}. Correct it there.`,
+  ),
+  CONFIG_FILE_UNREADABLE: entry<{ file: string; code: string; named: boolean }>(
+    'INTERNAL_ERROR',
+    ({ file, code, named }) =>
+      `The configuration file ${file}${named ? ', named by SERVICE_CONFIG_PATH,' : ''} cannot be read (${code}). Correct the path or the permissions.`,
+  ),
 };

@@ -1,4 +1,51 @@
 import { entry } from './entry.ts';
 
+/** What can be wrong with a request, apart from the media that it names. */
 export const requestErrors = {
+  REQUEST_INVALID: entry<{ field: string | null; problem: string }>('VALIDATION_FAILED', ({ field, problem }) =>
+    field === null ? `The request body ${problem}.` : `The field "${field}" ${problem}.`,
+  ),
+  REQUEST_NOT_JSON: entry<{ problem: string }>(
+    'VALIDATION_FAILED',
+    ({ problem }) => `The request body is not usable JSON: ${problem}.`,
+  ),
+  REQUEST_MALFORMED: entry<{ problem: string }>('VALIDATION_FAILED', ({ problem }) => `The request ${problem}.`),
+  BODY_TOO_LARGE: entry<{ limitBytes: number }>(
+    'PAYLOAD_TOO_LARGE',
+    ({ limitBytes }) =>
+      `The request body is over the limit of ${limitBytes} bytes. Split the request, or raise server.max_upload_bytes.`,
+  ),
+  BODY_TYPE_UNSUPPORTED: entry<object>(
+    'UNSUPPORTED_MEDIA_TYPE',
+    () => 'The request body must be JSON: send the header "Content-Type: application/json".',
+  ),
+  ROUTE_UNKNOWN: entry<{ method: string; path: string }>(
+    'NOT_FOUND',
+    ({ method, path }) => `There is nothing at ${method} ${path}. The routes are listed in /openapi.json.`,
+  ),
+  METHOD_UNKNOWN: entry<{ method: string; path: string; allowed: readonly string[] }>(
+    'METHOD_NOT_ALLOWED',
+    ({ method, path, allowed }) => `${path} does not take ${method}. It takes ${allowed.join(', ')}.`,
+  ),
+  TOKEN_MISSING: entry<object>(
+    'UNAUTHORIZED',
+    () => 'This service asks for a token: send the header "Authorization: Bearer <token>" with one that it knows.',
+  ),
+  JOB_UNKNOWN: entry<{ jobId: string }>(
+    'JOB_NOT_FOUND',
+    ({ jobId }) => `There is no job "${jobId}". Finished jobs are kept for the hours set in jobs.retention_hours.`,
+  ),
+  SYNC_WAIT_ELAPSED: entry<{ jobId: string; waitedMs: number }>(
+    'REQUEST_TIMEOUT',
+    ({ jobId, waitedMs }) => `The job did not end within ${waitedMs} ms. It runs on: look it up at /v2/jobs/${jobId}.`,
+    { transient: true },
+  ),
+  SERVICE_STOPPING: entry<{ jobId?: string }>(
+    'SERVICE_OVERLOADED',
+    ({ jobId }) =>
+      jobId === undefined
+        ? 'The service is stopping and takes no more requests. Try again in a moment.'
+        : `The service is stopping. The job is kept and goes on at the next start: look it up at /v2/jobs/${jobId}.`,
+    { transient: true },
+  ),
 };

@@ -1,0 +1,105 @@
+import { availableParallelism } from 'node:os';
+import { z } from 'zod';
+import { parseBindAddress } from './bind-address.ts';
+
+const MIB_BYTES = 1024 ** 2;
+const TIB_BYTES = 1024 ** 4;
+const MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000;
+const MAX_COUNT = 10_000_000;
+const MAX_PARALLEL = 1024;
+const MAX_RETENTION_HOURS = 10 * 366 * 24;
+
+const SHA256_TOKEN = /^sha256:[0-9a-fA-F]{64}$/;
+
+/** A path as it stands in the file; `loadConfig` makes it absolute. */
+const path = z.string().min(1, 'must not be empty').refine((value) => !value.includes('\0'), 'must not hold a NUL');
+const timeoutMs = z.int().min(1).max(MAX_TIMEOUT_MS);
+const count = z.int().min(1).max(MAX_COUNT);
+
+const bindAddress = z
+  .string()
+  .refine((value) => parseBindAddress(value) !== null, 'must be an address and a port, such as 127.0.0.1:8080');
+
+const token = z
+  .string()
+  .refine((value) => /^[\x21-\x7e]{1,4096}$/.test(value), 'must be printable ASCII without spaces')
+  .refine(
+    (value) => !value.startsWith('sha256:') || SHA256_TOKEN.test(value),
+    'must have 64 hexadecimal digits after "sha256:"',
+  );
+
+const url = z.string().refine(
+  (value) => URL.canParse(value) && /^https?:$/.test(new URL(value).protocol),
+  'must be a URL with the scheme https or http',
+);
+
+const server = z.strictObject({
+  bind_addr: bindAddress.default('0.0.0.0:8080'),
+  sync_timeout_ms: timeoutMs.default(120_000),
+  sync_poll_interval_ms: timeoutMs.default(250),
+  max_upload_bytes: z.int().min(1024).max(1024 * MIB_BYTES).default(8 * MIB_BYTES),
+  docs: z.boolean().default(true),
+});
+
+const auth = z.strictObject({ tokens: z.array(token).default([]) });
+
+const jobs = z.strictObject({
+  data_dir: path.default('./.artifacts/data'),
+  scratch_dir: path.exactOptional(),
+  retention_hours: z.int().min(1).max(MAX_RETENTION_HOURS).default(168),
+});
+
+const worker = z.strictObject({
+  queue_capacity: count.default(100_000),
+  max_inputs_per_job: count.default(10_000),
+  max_concurrent_batches: z.int().min(1).max(MAX_PARALLEL).default(64),
+  default_max_files_parallel: z.int().min(1).max(MAX_PARALLEL).default(() => availableParallelism()),
+});
+
+const signing = z
+  .strictObject({
+    certificate_path: path.exactOptional(),
+    private_key_path: path.exactOptional(),
+    private_key_passphrase: z.string().exactOptional(),
+    algorithm: z.enum(['es256', 'es384', 'es512', 'ps256', 'ps384', 'ps512', 'ed25519']).exactOptional(),
+    tsa_url: url.exactOptional(),
+    tsa_timeout_ms: timeoutMs.default(10_000),
+    verify_outputs: z.boolean().default(true),
+    verify_fragments: z.enum(['sample', 'all']).default('sample'),
+  })
+  .refine((given) => (given.certificate_path === undefined) === (given.private_key_path === undefined), {
+    error: 'certificate_path and private_key_path must be set together, or neither',
+  });
+
+const inputResolvers = z.strictObject({
+  max_files: count.default(100_000),
+  max_bytes: z.int().min(1).max(Number.MAX_SAFE_INTEGER).default(TIB_BYTES),
+  max_depth: z.int().min(1).max(256).default(16),
+  local: z.strictObject({ roots: z.array(path).min(1, 'must name at least one folder').exactOptional() }).prefault({}),
+});
+
+const outputSinks = z.strictObject({
+  local: z
+    .strictObject({
+      base_dir: path.default('./.artifacts/output'),
+      naming: z.enum(['derived', 'in_place']).default('derived'),
+    })
+    .prefault({}),
+});
+
+/** Every key of the configuration with its type, bounds and default. */
+export const configSchema = z.strictObject({
+  server: server.prefault({}),
+  auth: auth.prefault({}),
+  jobs: jobs.prefault({}),
+  worker: worker.prefault({}),
+  signing: signing.prefault({}),
+  input_resolvers: inputResolvers.prefault({}),
+  output_sinks: outputSinks.prefault({}),
+});
+
+/** The schema inside its defaults and optionality. */
+export function innerSchema(schema: z.core.$ZodType): z.core.$ZodType {
+  const { innerType } = schema._zod.def as { innerType?: z.core.$ZodType };
+  return innerType === undefined ? schema : innerSchema(innerType);
+}

@@ -1,0 +1,111 @@
+import { z } from 'zod';
+
+const exampleId = '0197f3a2-5d5c-7c3e-9b1a-2f64d1c0a7e5';
+
+export const jobStatus = z
+  .enum(['queued', 'running', 'succeeded', 'failed'])
+  .describe('`succeeded` and `failed` are final. A job of which any input failed or was cancelled is `failed`.');
+export type JobStatus = z.infer<typeof jobStatus>;
+
+export const jobResponse = z
+  .object({
+    job_id: z.string().describe('The identifier for `GET /v2/jobs/{id}`.'),
+    status: jobStatus,
+  })
+  .meta({
+    id: 'JobResponse',
+    description: 'A job that was accepted.',
+    examples: [{ job_id: exampleId, status: 'queued' }],
+  });
+export type JobResponse = z.infer<typeof jobResponse>;
+
+const timestamp = z.iso.datetime().describe('ISO 8601, UTC, with milliseconds.');
+
+export const jobResultEntry = z
+  .object({
+    input_index: z.int().min(0).describe('Position in the `inputs` of the request, counted from zero.'),
+    status: z.enum(['succeeded', 'failed', 'cancelled']),
+    output_path: z
+      .string()
+      .exactOptional()
+      .describe('Where the output is: an absolute path, or `s3://bucket/key`. Only where the input succeeded.'),
+    error: z.string().exactOptional().describe('What went wrong, for people. Only where the input failed.'),
+    error_code: z.string().exactOptional().describe('A code of the error table.'),
+    error_details: z
+      .looseObject({ reason: z.string().describe('A stable name of what went wrong.') })
+      .exactOptional()
+      .describe('What went wrong, for programs.'),
+    warnings: z.array(z.string()).exactOptional().describe('What to know about an output that was made all the same.'),
+  })
+  .meta({ id: 'JobResultEntry', description: 'What became of one input.' });
+export type JobResultEntry = z.infer<typeof jobResultEntry>;
+
+export const jobTiming = z
+  .object({
+    queued_at: timestamp,
+    started_at: timestamp.exactOptional(),
+    finished_at: timestamp.exactOptional(),
+  })
+  .meta({ id: 'JobTiming', description: 'When the job was accepted, started and ended, as far as it has.' });
+export type JobTiming = z.infer<typeof jobTiming>;
+
+export const jobProgress = z
+  .object({
+    inputs_done: z.int().min(0),
+    inputs_total: z.int().min(0),
+    bytes_done: z.int().min(0),
+    bytes_total: z.int().min(0).describe('Grows as inputs are opened: a size is known only then.'),
+  })
+  .meta({ id: 'JobProgress', description: 'How far a job is that has not ended.' });
+export type JobProgress = z.infer<typeof jobProgress>;
+
+export const jobResultResponse = z
+  .object({
+    job_id: z.string(),
+    status: jobStatus,
+    results: z.array(jobResultEntry).describe('One entry for each input; empty until the job has ended.'),
+    timing: jobTiming,
+    progress: jobProgress.exactOptional(),
+  })
+  .meta({
+    id: 'JobResultResponse',
+    description: 'A job as it is now.',
+    examples: [
+      {
+        job_id: exampleId,
+        status: 'succeeded',
+        results: [{ input_index: 0, status: 'succeeded', output_path: '/srv/signed/newsroom/interview_c2pa.mp4' }],
+        timing: {
+          queued_at: '2026-11-21T10:00:00.000Z',
+          started_at: '2026-11-21T10:00:00.004Z',
+          finished_at: '2026-11-21T10:00:01.350Z',
+        },
+      },
+      {
+        job_id: exampleId,
+        status: 'running',
+        results: [],
+        timing: { queued_at: '2026-11-21T10:00:00.000Z', started_at: '2026-11-21T10:00:00.004Z' },
+        progress: { inputs_done: 0, inputs_total: 1, bytes_done: 524288000, bytes_total: 1200000000 },
+      },
+      {
+        job_id: exampleId,
+        status: 'failed',
+        results: [
+          {
+            input_index: 0,
+            status: 'failed',
+            error: '"notes.txt" is none of the containers that can carry a manifest here.',
+            error_code: 'INVALID_INPUT_TYPE',
+            error_details: { reason: 'FORMAT_UNKNOWN' },
+          },
+        ],
+        timing: {
+          queued_at: '2026-11-21T10:00:00.000Z',
+          started_at: '2026-11-21T10:00:00.004Z',
+          finished_at: '2026-11-21T10:00:00.020Z',
+        },
+      },
+    ],
+  });
+export type JobResultResponse = z.infer<typeof jobResultResponse>;

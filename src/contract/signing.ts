@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { localFilePath, remoteFileUrl } from './request.ts';
+import { text } from './text.ts';
+
+export const apiAssertionDef = z
+  .strictObject({
+    label: text.describe('A reverse-domain label, such as `com.example.review`, avoids clashes with standard assertions.'),
+    data: z.unknown().describe('Any JSON value.'),
+  })
+  .meta({
+    id: 'ApiAssertionDef',
+    description: 'An assertion of the caller, embedded in the signed manifest as it is.',
+    examples: [{ label: 'com.example.review', data: { reviewer: 'desk-4', approved: true } }],
+  });
+export type ApiAssertionDef = z.infer<typeof apiAssertionDef>;
+
+export const apiParentFileSource = z.discriminatedUnion('type', [localFilePath, remoteFileUrl]).meta({
+  id: 'ApiParentFileSource',
+  description: 'The file of a parent; folders have no single manifest.',
+  examples: [{ type: 'local_file_path', path: '/media/original.mp4' }],
+});
+export type ApiParentFileSource = z.infer<typeof apiParentFileSource>;
+
+export const apiParent = z
+  .discriminatedUnion('type', [
+    z
+      .strictObject({ type: z.literal('reference'), reference: text.describe('An opaque token; nothing is fetched.') })
+      .describe('A bare ingredient that carries a token.'),
+    z
+      .strictObject({ type: z.literal('file'), source: apiParentFileSource })
+      .describe('A media file whose manifest joins the provenance chain.'),
+  ])
+  .meta({
+    id: 'ApiParent',
+    description: 'What the output was made from. Without one, the output counts as an edit of its own source.',
+    examples: [{ type: 'file', source: { type: 'local_file_path', path: '/media/original.mp4' } }],
+  });
+export type ApiParent = z.infer<typeof apiParent>;
+
+export const apiParentOverride = z
+  .strictObject({
+    input_index: z.int().min(0).describe('The input that this is for, counted from zero.'),
+    parent: apiParent.nullish().describe('Replaces the parent for that input; null or nothing disables it.'),
+  })
+  .meta({
+    id: 'ApiParentOverride',
+    description: 'Another parent for one input, or none.',
+    examples: [{ input_index: 1, parent: null }],
+  });
+export type ApiParentOverride = z.infer<typeof apiParentOverride>;
+
+/** The fields of `params` that all signing operations share. */
+export const signingParamsFields = {
+  assertions: z.array(apiAssertionDef).optional().describe('Embedded in the signed manifest.'),
+  parent: apiParent.nullish().describe('The parent of every input that has no override.'),
+  parent_overrides: z.array(apiParentOverride).optional().describe('Parents for single inputs, each at most once.'),
+};
+
+export const c2paParams = z.strictObject(signingParamsFields).meta({
+  id: 'C2paParams',
+  description: 'What goes into the signed manifests.',
+  examples: [
+    {
+      assertions: [{ label: 'com.example.review', data: { approved: true } }],
+      parent: { type: 'reference', reference: 'asset-4711' },
+      parent_overrides: [{ input_index: 0, parent: null }],
+    },
+  ],
+});
+export type C2paParams = z.infer<typeof c2paParams>;
