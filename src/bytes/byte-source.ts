@@ -17,6 +17,8 @@ export interface ByteSource {
   readonly localPath?: string;
   /** Fills the whole of `target` from `offset` on. Reading past the end is an error, never a short read. */
   read(target: Uint8Array, offset: number, signal: AbortSignal): Promise<void>;
+  /** Rejects where the source is no longer what was opened. Absent where it cannot change. */
+  checkUnchanged?(signal: AbortSignal): Promise<void>;
   /** Releases what is held open. Safe to call again. */
   close(): Promise<void>;
 }

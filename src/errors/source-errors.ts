@@ -2,6 +2,52 @@ import { entry } from './entry.ts';
 
 /** What can be wrong with an input before its format is looked at. */
 export const sourceErrors = {
+  SOURCE_NOT_FOUND: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) => `There is no file at "${path}". Check the path, and that it is the same on the host of the service.`,
+  ),
+  SOURCE_IS_FOLDER: entry<{ path: string }>(
+    'INVALID_INPUT_TYPE',
+    ({ path }) => `"${path}" is a folder, and this input takes a file.`,
+  ),
+  SOURCE_NOT_REGULAR: entry<{ path: string; kind: string }>(
+    'INVALID_INPUT_TYPE',
+    ({ path, kind }) => `"${path}" is ${kind}. Only regular files are read.`,
+  ),
+  SOURCE_EMPTY: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) => `"${path}" is empty (0 bytes). Submit it again when it has been written.`,
+  ),
+  SOURCE_NOT_PERMITTED: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) => `The service has no permission to read "${path}". Let its user read the file and enter the folders above it.`,
+  ),
+  SOURCE_OUTSIDE_ROOTS: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) =>
+      `"${path}" does not lie in a folder that inputs may be read from, after its links are resolved. The operator sets these folders as input_resolvers.local.roots.`,
+  ),
+  SOURCE_IN_SYSTEM_PLACE: entry<{ path: string; place: string }>(
+    'PROCESSING_FAILED',
+    ({ path, place }) =>
+      `"${path}" lies in ${place}, a place of the system that inputs are not read from. Move the file, or let the operator name its folder in input_resolvers.local.roots.`,
+  ),
+  SOURCE_PROTECTED: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) => `"${path}" belongs to the service itself (its data, configuration, keys or staged outputs) and is never read as an input.`,
+  ),
+  SOURCE_PATH_INVALID: entry<{ problem: string }>(
+    'VALIDATION_FAILED',
+    ({ problem }) => `The path of the input cannot be used: ${problem}.`,
+  ),
+  SOURCE_OPEN_FAILED: entry<{ path: string; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ path, problem }) => `"${path}" could not be opened: ${problem}.`,
+  ),
+  SOURCE_CHANGED: entry<{ name: string }>(
+    'PROCESSING_FAILED',
+    ({ name }) => `"${name}" changed while it was read. Submit it again when it is complete.`,
+  ),
   SOURCE_ENDED_EARLY: entry<{ name: string; offset: number; sizeBytes: number }>(
     'PROCESSING_FAILED',
     ({ name, offset, sizeBytes }) =>

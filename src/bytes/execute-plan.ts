@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import type { ByteSink } from './byte-sink.ts';
+import type { ByteSource } from './byte-source.ts';
+import { type ChunkRead, chunksOf, type PlanChunk, readsOf } from './plan-chunks.ts';
+import { PlanHasher } from './plan-hasher.ts';
+import { holePosition, outputSizeBytes, type PlanDigests, type SplicePlan } from './splice-plan.ts';
+
+/** Size of a chunk in bytes: one read, one write, and where there are leaves, one or more whole leaves. */
+const CHUNK_SIZE_BYTES = 1024 * 1024;
+
+/** Chunks in flight at once: enough to read ahead and write behind while one is hashed. */
+const LANE_COUNT = 8;
+
+/** The largest leaf that is accepted, in bytes. With `LANE_COUNT` it bounds the memory of a walk. */
+const LARGEST_LEAF_BYTES = 8 * 1024 * 1024;
+
+export interface WalkOptions {
+  readonly signal: AbortSignal;
+  /** Called with the count of output bytes written so far, the hole left out; once per chunk, never decreasing. */
+  readonly onProgress?: (bytesDone: number) => void;
+}
+
+/**
+ * Walks a plan once: reads the source ahead, hashes what the plan says, and writes behind, in constant memory. The hole
+ * is left out. When it returns or throws, nothing it started is still running. A source that changed meanwhile is an error.
+ */
+export async function executePlan(
+  plan: SplicePlan,
+  source: ByteSource,
+  sink: ByteSink,
+  options: WalkOptions,
+): Promise<PlanDigests> {
+  return await new PlanWalk(plan, source, sink, options).run();
+}
+
+/** Walks a plan for its digests alone: what is not hashed is not read, and nothing is written. */
+export async function digestPlan(plan: SplicePlan, source: ByteSource, options: WalkOptions): Promise<PlanDigests> {
+  const splices = plan.splices.filter(
+    (splice) => splice.kind === 'mark' || (splice.kind !== 'hole' && splice.into !== 'none'),
+  );
+  return await new PlanWalk({ ...plan, splices }, source, null, options).run();
+}
+
+/** Writes `bytes` and zeros after them into the plan's hole. */
+export async function fillHole(
+  plan: SplicePlan,
+  sink: ByteSink,
+  bytes: Uint8Array,
+  signal: AbortSignal,
+): Promise<void> {
+  const hole = plan.splices.find((splice) => splice.kind === 'hole');
+  assert(hole !== undefined, 'the plan has a hole');
+  assert(bytes.length <= hole.length, `${bytes.length} bytes do not fit into a hole of ${hole.length}`);
+  const filling = Buffer.alloc(hole.length);
+  filling.set(bytes);
+  await sink.write(filling, holePosition(plan), signal);
+}
+
+/** A buffer that chunks pass through one after the other; `idle` resolves when the last one is done with it. */
+interface Lane {
+  idle: Promise<void>;
+  chunk?: Buffer;
+  /** Holds reads that serve several copies of a chunk, before they are put in their places. */
+  window?: Buffer;
+}
+
+class PlanWalk {
+  readonly #plan: SplicePlan;
+  readonly #source: ByteSource;
+  readonly #sink: ByteSink | null;
+  readonly #options: WalkOptions;
+  readonly #hasher: PlanHasher;
+  readonly #chunkSizeBytes: number;
+  readonly #bufferSizeBytes: number;
+  readonly #stop = new AbortController();
+  /** Aborted by the caller or by the first failure: what else is in flight gives up early. */
+  readonly #signal: AbortSignal;
+  #failure: { readonly error: unknown } | null = null;
+  #bytesDone = 0;
+
+  constructor(plan: SplicePlan, source: ByteSource, sink: ByteSink | null, options: WalkOptions) {
+    const leafSizeBytes = plan.hashing.leafSizeBytes ?? 0;
+    assert(leafSizeBytes <= LARGEST_LEAF_BYTES, `a leaf has at most ${LARGEST_LEAF_BYTES} bytes`);
+    this.#plan = plan;
+    this.#source = source;
+    this.#sink = sink;
+    this.#options = options;
+    this.#hasher = new PlanHasher(plan.hashing.algorithm);
+    this.#chunkSizeBytes = Math.max(CHUNK_SIZE_BYTES, leafSizeBytes);
+    this.#bufferSizeBytes = Math.min(this.#chunkSizeBytes, outputSizeBytes(plan));
+    this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
+  }
+
+  async run(): Promise<PlanDigests> {
+    this.#options.signal.throwIfAborted();
+    const lanes = Array.from({ length: LANE_COUNT }, (): Lane => ({ idle: Promise.resolve() }));
+    let turn = Promise.resolve();
+    let next = 0;
+    for (const chunk of chunksOf(this.#plan, this.#chunkSizeBytes)) {
+      const lane = lanes[next++ % LANE_COUNT] as Lane;
+      await lane.idle;
+      if (this.#failure !== null) break;
+      turn = this.#start(chunk, lane, turn);
+    }
+    for (const lane of lanes) await lane.idle;
+    if (this.#failure !== null) throw this.#failure.error;
+    await this.#source.checkUnchanged?.(this.#options.signal);
+    return this.#hasher.digests();
+  }
+
+  /** Sends a chunk through a lane. The promise returned resolves when the flat hash may go on to the next chunk. */
+  #start(chunk: PlanChunk, lane: Lane, turn: Promise<void>): Promise<void> {
+    lane.chunk ??= Buffer.allocUnsafeSlow(this.#bufferSizeBytes);
+    const bytes = lane.chunk.subarray(0, chunk.length);
+    const filled = this.#guard(() => this.#fill(chunk, bytes, lane));
+    const written = filled.then(() => this.#guard(() => this.#write(chunk, bytes)));
+    const leavesHashed = filled.then(() => this.#guard(() => this.#hasher.addLeaves(chunk, bytes)));
+    const flatHashed = Promise.all([filled, turn]).then(() => this.#guard(() => this.#hasher.addFlat(chunk, bytes)));
+    lane.idle = Promise.all([written, leavesHashed, flatHashed]).then(() => undefined);
+    return flatHashed;
+  }
+
+  /** Runs one step unless a step before failed. Keeps the first failure; never rejects. */
+  async #guard(step: () => Promise<void> | void): Promise<void> {
+    if (this.#failure !== null) return;
+    try {
+      this.#signal.throwIfAborted();
+      await step();
+    } catch (error) {
+      this.#failure ??= { error };
+      this.#stop.abort(error);
+    }
+  }
+
+  async #fill(chunk: PlanChunk, bytes: Buffer, lane: Lane): Promise<void> {
+    for (const { bytes: inserted, at } of chunk.inserts) bytes.set(inserted, at);
+    for (const read of readsOf(chunk.copies, this.#chunkSizeBytes)) await this.#read(read, bytes, lane);
+  }
+
+  async #read(read: ChunkRead, bytes: Buffer, lane: Lane): Promise<void> {
+    const [first] = read.copies;
+    if (read.copies.length === 1 && first !== undefined) {
+      await this.#source.read(bytes.subarray(first.at, first.at + first.length), first.offset, this.#signal);
+      return;
+    }
+    lane.window ??= Buffer.allocUnsafeSlow(this.#chunkSizeBytes);
+    const window = lane.window.subarray(0, read.length);
+    await this.#source.read(window, read.offset, this.#signal);
+    for (const { offset, length, at } of read.copies) {
+      bytes.set(window.subarray(offset - read.offset, offset - read.offset + length), at);
+    }
+  }
+
+  async #write(chunk: PlanChunk, bytes: Buffer): Promise<void> {
+    if (this.#sink === null || chunk.length === 0) return;
+    await this.#sink.write(bytes, chunk.position, this.#signal);
+    this.#bytesDone += chunk.length;
+    this.#options.onProgress?.(this.#bytesDone);
+  }
+}

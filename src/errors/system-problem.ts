@@ -1,0 +1,40 @@
+/** What the operating system's error codes mean, in words for a person, as the end of a sentence. */
+const PROBLEMS: Readonly<Record<string, string>> = {
+  EACCES: 'the service has no permission',
+  EPERM: 'the operating system does not permit it',
+  ENOENT: 'it does not exist',
+  ENOTDIR: 'a part of the path is no folder',
+  EISDIR: 'it is a folder',
+  ELOOP: 'its links lead in a circle',
+  EIO: 'the device reported a read or write error',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the disk quota of the service is used up',
+  EFBIG: 'the file system or a limit of the process does not allow a file so large',
+  EROFS: 'the file system is mounted read-only',
+  ENAMETOOLONG: 'the path or a name in it is too long for the file system',
+  EMFILE: 'the service has too many files open',
+  ENFILE: 'the system has too many files open',
+  EXDEV: 'the two places are on different file systems',
+  ENOTEMPTY: 'the folder is not empty',
+  EBUSY: 'it is in use',
+  ESTALE: 'the network file system lost the file',
+  ETIMEDOUT: 'the network file system did not answer in time',
+  ENXIO: 'the device does not exist',
+};
+
+/** The code of a system error, such as `ENOENT`; undefined for any other value. */
+export function systemErrorCode(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** Whether an error came from the operating system; anything else that is thrown is a bug, not a fault of the file. */
+export function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'errno' in error && 'syscall' in error;
+}
+
+/** What a system error means, in plain words: `the disk is full`. */
+export function problemOf(error: unknown): string {
+  const code = systemErrorCode(error);
+  return (code !== undefined ? PROBLEMS[code] : undefined) ?? `the operating system reported ${code ?? 'an error'}`;
+}
