@@ -1,0 +1,74 @@
+import { extname } from 'node:path';
+
+/** The longest name in bytes of UTF-8: room is left for an added `_c2pa` and extension (most file systems allow 255). */
+export const LONGEST_NAME_BYTES = 200;
+
+/** What follows the last dot counts as an extension up to this many bytes, dot included. */
+const LONGEST_EXTENSION_BYTES = 32;
+
+/**
+ * What a name never holds: control characters, line and paragraph separators, and the marks that reverse the direction
+ * of text, with which `gpj.exe` can be made to look like `exe.jpg`.
+ */
+const UNSAFE_CHARACTERS = /[\p{Cc}\p{Zl}\p{Zp}\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069\uFEFF]/gu;
+
+/**
+ * The name of an input, from the first candidate that leaves anything when it is made safe; `input-<index>` where none
+ * does. Candidates stand in the order of decisions.md: the hint, what the server says, the last path segment.
+ */
+export function inputName(candidates: readonly (string | null | undefined)[], inputIndex: number): string {
+  for (const candidate of candidates) {
+    const name = safeName(candidate ?? '');
+    if (name !== '') return name;
+  }
+  return `input-${inputIndex}`;
+}
+
+/** The last path segment of a URL, decoded once; the bucket for an `s3://bucket` root; else empty. */
+export function nameOfUrl(url: string): string {
+  if (!URL.canParse(url)) return '';
+  const { protocol, pathname, hostname } = new URL(url);
+  const segment = pathname.split('/').findLast((candidate) => candidate !== '');
+  if (segment === undefined) return protocol === 's3:' ? hostname : '';
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    // A percent sign that starts no escape: the segment is meant as it is written.
+    return segment;
+  }
+}
+
+/** Makes a name one safe path segment of at most `LONGEST_NAME_BYTES`; empty where nothing is left. */
+export function safeName(candidate: string): string {
+  const cleaned = candidate.toWellFormed().normalize('NFC').replace(UNSAFE_CHARACTERS, '');
+  const segments = cleaned.split(/[/\\]/).map((segment) => segment.trim());
+  const last = segments.findLast((segment) => segment !== '') ?? '';
+  return last === '.' || last === '..' ? '' : shortened(last);
+}
+
+/** Cuts the stem, between characters, so that the whole fits and the extension is kept. */
+function shortened(name: string): string {
+  if (Buffer.byteLength(name) <= LONGEST_NAME_BYTES) return name;
+  const candidate = extname(name);
+  const extension = Buffer.byteLength(candidate) <= LONGEST_EXTENSION_BYTES ? candidate : '';
+  const roomBytes = LONGEST_NAME_BYTES - Buffer.byteLength(extension);
+  return cutToBytes(name.slice(0, name.length - extension.length), roomBytes).trimEnd() + extension;
+}
+
+/** The longest start of whole characters, as people see them, that fits; whole code points where not even one fits. */
+function cutToBytes(text: string, roomBytes: number): string {
+  const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' }).segment(text.slice(0, roomBytes));
+  const cut = takeWhileFits(Array.from(graphemes, ({ segment }) => segment), roomBytes);
+  return cut !== '' ? cut : takeWhileFits(Array.from(text.slice(0, roomBytes).toWellFormed()), roomBytes);
+}
+
+function takeWhileFits(parts: readonly string[], roomBytes: number): string {
+  let taken = '';
+  let takenBytes = 0;
+  for (const part of parts) {
+    takenBytes += Buffer.byteLength(part);
+    if (takenBytes > roomBytes) break;
+    taken += part;
+  }
+  return taken;
+}

@@ -1,0 +1,159 @@
+import { constants, type BigIntStats } from 'node:fs';
+import { type FileHandle, open, readlink, realpath, stat } from 'node:fs/promises';
+import { basename, resolve } from 'node:path';
+import type { ByteSource } from '#bytes/byte-source.ts';
+import { nearestRealPath } from '#bytes/real-path.ts';
+import { AppError } from '#errors/app-error.ts';
+import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
+import { checkRealPath, type LocalInputPolicy } from './local-input-policy.ts';
+
+/**
+ * Reads never wait (a FIFO would), and the last link was resolved before: if it is one again, somebody changed it.
+ */
+const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+
+/**
+ * Opens a regular file of this host. A relative path is taken from the working directory of the service. Links are
+ * resolved first, and where they lead must be allowed by the policy. `name` is what the source will be called.
+ */
+export async function openLocalFile(
+  path: string,
+  name: string,
+  policy: LocalInputPolicy,
+  signal: AbortSignal,
+): Promise<ByteSource> {
+  signal.throwIfAborted();
+  const realPath = await resolveAllowed(path, policy);
+  checkRegular(path, await translated(path, () => stat(realPath, { bigint: true })));
+  const handle = await translated(path, () => open(realPath, OPEN_FLAGS));
+  try {
+    const opened = await handle.stat({ bigint: true });
+    checkRegular(path, opened);
+    await checkOpenedPath(handle, path, policy);
+    if (opened.size === 0n) throw new AppError('SOURCE_EMPTY', { path });
+    return new LocalFile(handle, name, realPath, opened);
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+/** The name of a local path as its last segment, which is empty for `/`. */
+export function nameOfPath(path: string): string {
+  return basename(resolve(path));
+}
+
+async function resolveAllowed(path: string, policy: LocalInputPolicy): Promise<string> {
+  if (path.includes('\0')) throw new AppError('SOURCE_PATH_INVALID', { problem: 'it holds a NUL character' });
+  if (path === '') throw new AppError('SOURCE_PATH_INVALID', { problem: 'it is empty' });
+  const realPath = await realpath(path).catch(async (error: unknown) => {
+    // Whether a file exists outside the allowed folders is nobody's business.
+    await checkRealPath(path, await nearestRealPath(path), policy);
+    throw openError(path, error);
+  });
+  await checkRealPath(path, realPath, policy);
+  return realPath;
+}
+
+/** A folder above the file may have been swapped for a link since the path was resolved: ask what was really opened. */
+async function checkOpenedPath(handle: FileHandle, path: string, policy: LocalInputPolicy): Promise<void> {
+  if (process.platform !== 'linux') return;
+  await checkRealPath(path, await readlink(`/proc/self/fd/${handle.fd}`), policy);
+}
+
+function checkRegular(path: string, stats: BigIntStats): void {
+  if (stats.isFile()) return;
+  if (stats.isDirectory()) throw new AppError('SOURCE_IS_FOLDER', { path });
+  throw new AppError('SOURCE_NOT_REGULAR', { path, kind: kindOf(stats) });
+}
+
+function kindOf(stats: BigIntStats): string {
+  if (stats.isFIFO()) return 'a FIFO';
+  if (stats.isSocket()) return 'a socket';
+  return 'a device';
+}
+
+async function translated<T>(path: string, step: () => Promise<T>): Promise<T> {
+  try {
+    return await step();
+  } catch (error) {
+    throw openError(path, error);
+  }
+}
+
+function openError(path: string, cause: unknown): unknown {
+  if (!isSystemError(cause)) return cause;
+  switch (systemErrorCode(cause)) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return new AppError('SOURCE_NOT_FOUND', { path }, { cause });
+    case 'EACCES':
+    case 'EPERM':
+      return new AppError('SOURCE_NOT_PERMITTED', { path }, { cause });
+    default:
+      return new AppError('SOURCE_OPEN_FAILED', { path, problem: problemOf(cause) }, { cause });
+  }
+}
+
+/** A regular file that is held open, so that it is the same file from the first read to the last. */
+export class LocalFile implements ByteSource {
+  readonly name: string;
+  readonly sizeBytes: number;
+  readonly localPath: string;
+  readonly #handle: FileHandle;
+  readonly #opened: BigIntStats;
+  #closed: Promise<void> | null = null;
+
+  constructor(handle: FileHandle, name: string, localPath: string, opened: BigIntStats) {
+    if (opened.size > BigInt(Number.MAX_SAFE_INTEGER)) {
+      throw new AppError('SOURCE_OPEN_FAILED', { path: localPath, problem: 'it is larger than 8 PiB' });
+    }
+    this.#handle = handle;
+    this.name = name;
+    this.localPath = localPath;
+    this.sizeBytes = Number(opened.size);
+    this.#opened = opened;
+  }
+
+  async read(target: Uint8Array, offset: number, signal: AbortSignal): Promise<void> {
+    const { name, sizeBytes } = this;
+    for (let filled = 0; filled < target.length; ) {
+      signal.throwIfAborted();
+      const count = await this.#readSome(target, filled, offset + filled);
+      if (count === 0) throw new AppError('SOURCE_ENDED_EARLY', { name, offset: offset + filled, sizeBytes });
+      filled += count;
+    }
+  }
+
+  /** Compares size, time of change and, where the path still leads to a file, which file it is. */
+  async checkUnchanged(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const now = await this.#handle.stat({ bigint: true });
+    const atPath = await stat(this.localPath, { bigint: true }).catch(goneIsNull);
+    const replaced = atPath !== null && (atPath.ino !== now.ino || atPath.dev !== now.dev);
+    if (replaced || now.size !== this.#opened.size || now.mtimeNs !== this.#opened.mtimeNs) {
+      throw new AppError('SOURCE_CHANGED', { name: this.name });
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#handle.close();
+    return this.#closed;
+  }
+
+  async #readSome(target: Uint8Array, filled: number, position: number): Promise<number> {
+    try {
+      const { bytesRead } = await this.#handle.read(target, filled, target.length - filled, position);
+      return bytesRead;
+    } catch (cause) {
+      if (!isSystemError(cause)) throw cause;
+      throw new AppError('SOURCE_READ_FAILED', { name: this.name, offset: position, problem: problemOf(cause) }, { cause });
+    }
+  }
+}
+
+/** A file that was moved away or removed while it was open is still read whole, so this is no change. */
+function goneIsNull(error: unknown): null {
+  if (isSystemError(error)) return null;
+  throw error;
+}

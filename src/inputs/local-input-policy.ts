@@ -1,0 +1,66 @@
+import { homedir } from 'node:os';
+import { basename, relative, sep } from 'node:path';
+import { isSameOrInside, nearestRealPath } from '#bytes/real-path.ts';
+import { isStagedName } from '#bytes/staged-name.ts';
+import type { Config } from '#config/config.ts';
+import { AppError } from '#errors/app-error.ts';
+
+/** Where local inputs may be read from. Paths may be relative to the working directory, and need not exist. */
+export interface LocalInputPolicy {
+  /** Folders that inputs must lie in, after resolving links; undefined: anywhere but the places of the system. */
+  readonly roots: readonly string[] | undefined;
+  /** Files and folders of the service itself, which are refused even inside a root. */
+  readonly protectedPaths: readonly string[];
+}
+
+/** Where a system keeps what is nobody's media. */
+const SYSTEM_PLACES = ['/etc', '/proc', '/sys', '/dev', '/boot', '/run', '/var/lib', '/var/log'] as const;
+
+/** The policy that a configuration asks for; `configPath` is the configuration file, which is protected too. */
+export function localInputPolicy(config: Config, configPath: string | undefined): LocalInputPolicy {
+  const { jobs, signing, input_resolvers: resolvers } = config;
+  const own = [jobs.data_dir, jobs.scratch_dir, signing.private_key_path, signing.certificate_path, configPath];
+  return {
+    roots: resolvers.local.roots,
+    protectedPaths: own.filter((path) => path !== undefined),
+  };
+}
+
+/** Rejects unless a file, whose links are resolved, may be read. `path` is how the caller spelled it, for the message. */
+export async function checkRealPath(path: string, realPath: string, policy: LocalInputPolicy): Promise<void> {
+  if (policy.roots !== undefined && !(await liesInAny(realPath, policy.roots))) {
+    throw new AppError('SOURCE_OUTSIDE_ROOTS', { path });
+  }
+  if (isStagedName(basename(realPath)) || (await liesInAny(realPath, policy.protectedPaths))) {
+    throw new AppError('SOURCE_PROTECTED', { path });
+  }
+  if (policy.roots !== undefined) return;
+  const place = systemPlaceOf(realPath);
+  if (place !== undefined) throw new AppError('SOURCE_IN_SYSTEM_PLACE', { path, place });
+}
+
+/** The place of the system that a path lies in, if any: one of a list, or a hidden folder of somebody's home. */
+function systemPlaceOf(realPath: string): string | undefined {
+  return SYSTEM_PLACES.find((place) => isSameOrInside(realPath, place)) ?? hiddenHomePlaceOf(realPath);
+}
+
+function hiddenHomePlaceOf(realPath: string): string | undefined {
+  for (const home of ['/root', homedir(), homeAbove(realPath)]) {
+    if (home === undefined || home === '/' || !isSameOrInside(realPath, home)) continue;
+    const [first] = relative(home, realPath).split(sep);
+    if (first?.startsWith('.')) return `${home}/${first}`;
+  }
+  return undefined;
+}
+
+/** `/home/<user>` for a path inside it. */
+function homeAbove(realPath: string): string | undefined {
+  return /^\/home\/[^/]+/.exec(realPath)?.[0];
+}
+
+async function liesInAny(realPath: string, places: readonly string[]): Promise<boolean> {
+  for (const place of places) {
+    if (isSameOrInside(realPath, await nearestRealPath(place))) return true;
+  }
+  return false;
+}
