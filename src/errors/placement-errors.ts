@@ -1,4 +1,36 @@
 import { entry } from './entry.ts';
 
+/** What can be wrong with the place that an output goes to. */
 export const placementErrors = {
+  OUTPUT_SEGMENT_INVALID: entry<{ field: string; problem: string }>(
+    'VALIDATION_FAILED',
+    ({ field, problem }) => `${field} cannot be used as a part of the output's location: ${problem}.`,
+  ),
+  OUTPUT_TAKEN: entry<{ path: string }>(
+    'VALIDATION_FAILED',
+    ({ path }) =>
+      `Another input of this request is written to "${path}". Give the inputs different names or submit them with different outputs.`,
+  ),
+  OUTPUT_TOUCHES_SOURCE: entry<{ path: string; source: string }>(
+    'VALIDATION_FAILED',
+    ({ path, source }) =>
+      `The output "${path}" is, holds or lies inside the input "${source}" of this request. Choose another output.prefix or output.name.`,
+  ),
+  OUTPUT_LEAVES_BASE: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) => `A link on the way to "${path}" leads out of the base folder of outputs. Remove the link or choose another location.`,
+  ),
+  OUTPUT_IS_FOLDER: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) => `The output cannot be written: "${path}" is a folder. Remove it or choose another location.`,
+  ),
+  OUTPUT_DISK_FULL: entry<{ path: string; neededBytes: number; freeBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ path, neededBytes, freeBytes }) =>
+      `"${path}" needs ${neededBytes} bytes, and its file system has ${freeBytes} free. Make room and submit the input again.`,
+  ),
+  OUTPUT_FAILED: entry<{ path: string; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ path, problem }) => `"${path}" could not be written: ${problem}.`,
+  ),
 };

@@ -1,12 +1,8 @@
 import type { ByteSink } from '#bytes/byte-sink.ts';
+import type { StagingKey } from '#bytes/staged-name.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
 
-/** Tells apart the stagings of different inputs and attempts. */
-export interface StagingKey {
-  readonly jobId: string;
-  readonly inputIndex: number;
-  readonly attempt: number;
-}
+export type { StagingKey } from '#bytes/staged-name.ts';
 
 /** A place that outputs are written to: the local file system, or a bucket. */
 export interface OutputSink {

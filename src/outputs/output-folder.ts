@@ -1,0 +1,48 @@
+import { mkdir, open, realpath } from 'node:fs/promises';
+import { dirname, join, relative, sep } from 'node:path';
+import { isSameOrInside } from '#bytes/real-path.ts';
+import { AppError } from '#errors/app-error.ts';
+import { systemErrorCode } from '#errors/system-problem.ts';
+
+/**
+ * Makes the folder of a destination below `baseDir`, durably, and returns its path with links resolved. Refuses a folder
+ * that a link takes out of the base.
+ */
+export async function makeOutputFolder(baseDir: string, folder: string): Promise<string> {
+  let real = await makeBase(baseDir);
+  const realBase = real;
+  for (const segment of relative(baseDir, folder).split(sep)) {
+    if (segment === '') continue;
+    real = await makeFolder(join(real, segment));
+    if (!isSameOrInside(real, realBase)) throw new AppError('OUTPUT_LEAVES_BASE', { path: folder });
+  }
+  return real;
+}
+
+/** Makes a folder's entries durable: the names of files that were created, renamed or removed in it. */
+export async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function makeBase(baseDir: string): Promise<string> {
+  const firstMade = await mkdir(baseDir, { recursive: true });
+  if (firstMade !== undefined) {
+    for (let made = baseDir; made.length >= firstMade.length; made = dirname(made)) await syncFolder(dirname(made));
+  }
+  return await realpath(baseDir);
+}
+
+async function makeFolder(folder: string): Promise<string> {
+  try {
+    await mkdir(folder);
+    await syncFolder(dirname(folder));
+  } catch (error) {
+    if (systemErrorCode(error) !== 'EEXIST') throw error;
+  }
+  return await realpath(folder);
+}

@@ -1,0 +1,86 @@
+import { extname } from 'node:path';
+import { isSameOrInside, nearestRealPath } from '#bytes/real-path.ts';
+import type { ApiOutputSpec } from '#contract/request.ts';
+import { AppError } from '#errors/app-error.ts';
+
+/** Longest `prefix` or `name` and longest part between slashes, in bytes of UTF-8: the limits of Linux paths. */
+const LONGEST_SEGMENTS_BYTES = 2048;
+const LONGEST_SEGMENT_BYTES = 255;
+
+/** What follows the last dot of a name is taken for its extension when it looks like one: `.mp4`, `.php`, not `.5 final`. */
+const EXTENSION = /^\.(?=.*[A-Za-z])[A-Za-z0-9]{1,8}$/;
+
+/** How the leaf of a single-file output is made from the name of its input (`output_sinks.*.naming`). */
+export type Naming = 'derived' | 'in_place';
+
+/**
+ * The leaf of a single-file output: `{stem}_c2pa.{ext}`, or the input's own name. An extension that none of
+ * `extensions` is (lower case, without dot, the usual one first) is replaced, and a missing one added.
+ */
+export function outputLeaf(
+  name: string,
+  extensions: readonly [string, ...string[]],
+  naming: Naming,
+): { readonly leaf: string; readonly warnings: readonly string[] } {
+  const candidate = extname(name);
+  const given = EXTENSION.test(candidate) ? candidate.slice(1) : '';
+  const stem = given === '' ? name : name.slice(0, -candidate.length);
+  const fits = extensions.includes(given.toLowerCase());
+  const leaf = `${stem}${naming === 'derived' ? '_c2pa' : ''}.${fits ? given : extensions[0]}`;
+  if (fits || given === '') return { leaf, warnings: [] };
+  return {
+    leaf,
+    warnings: [`"${name}" does not hold what its extension says: the output has the extension .${extensions[0]}.`],
+  };
+}
+
+/**
+ * The folders that a request's output asks for below the base, as safe path segments; empty for none. Throws for a
+ * prefix or name that is unsafe: `field` tells which.
+ */
+export function checkOutputSegments(output: ApiOutputSpec | null | undefined): readonly string[] {
+  return [
+    ...segmentsOf(output?.prefix ?? '', 'output.prefix'),
+    ...segmentsOf(output?.name ?? '', 'output.name'),
+  ];
+}
+
+function segmentsOf(value: string, field: string): string[] {
+  if (value === '/' || value === '') return [];
+  const segments = value.split('/').filter((segment) => segment !== '' && segment !== '.');
+  const problem = problemOfValue(value) ?? segments.map(problemOfSegment).find((found) => found !== undefined);
+  if (problem !== undefined) throw new AppError('OUTPUT_SEGMENT_INVALID', { field, problem }, { field });
+  return segments;
+}
+
+function problemOfValue(value: string): string | undefined {
+  if (value.startsWith('/')) return 'it is an absolute path';
+  if (value.includes('\\')) return 'it holds a backslash';
+  if (/\p{Cc}/u.test(value)) return 'it holds a control character';
+  if (!value.isWellFormed()) return 'it is not well-formed Unicode';
+  if (Buffer.byteLength(value) > LONGEST_SEGMENTS_BYTES) return `it is longer than ${LONGEST_SEGMENTS_BYTES} bytes`;
+  return undefined;
+}
+
+function problemOfSegment(segment: string): string | undefined {
+  if (segment === '..') return 'it leads to a parent folder (..)';
+  if (Buffer.byteLength(segment) > LONGEST_SEGMENT_BYTES) return `a part of it is longer than ${LONGEST_SEGMENT_BYTES} bytes`;
+  return undefined;
+}
+
+/** Whether one of two places is the other or holds it, links resolved; neither needs to exist. */
+export async function sameOrInside(a: string, b: string): Promise<boolean> {
+  const [realA, realB] = [await nearestRealPath(a), await nearestRealPath(b)];
+  return isSameOrInside(realA, realB) || isSameOrInside(realB, realA);
+}
+
+/** The first of the sources that a destination is, holds or lies inside; undefined where it touches none. */
+export async function conflictsWithSources(
+  destination: string,
+  sourcePaths: Iterable<string>,
+): Promise<string | undefined> {
+  for (const source of sourcePaths) {
+    if (await sameOrInside(destination, source)) return source;
+  }
+  return undefined;
+}
