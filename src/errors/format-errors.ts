@@ -7,4 +7,101 @@ export const formatErrors = {
     ({ name }) =>
       `"${name}" is none of the containers that can carry a manifest here (MP4, MOV, M4V, M4A, 3GP, WAV, MP3, FLAC). Convert it to one of them.`,
   ),
+
+  RIFF_64_BIT: entry<{ name: string; signature: string }>(
+    'PROCESSING_FAILED',
+    ({ name, signature }) =>
+      `"${name}" is a 64-bit WAVE file (${signature}), in which readers of C2PA do not find a manifest. Convert it to plain WAV below 4 GiB or to FLAC.`,
+  ),
+  RIFF_SIZE_UNKNOWN: entry<{ name: string; chunkId: string; offset: number; sizeBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ name, chunkId, offset, sizeBytes }) =>
+      `The chunk "${chunkId}" at byte ${offset} of "${name}" has no size (${sizeBytes}), as in a file that was written to a pipe or never closed. Write its sizes first, for example with: ffmpeg -i in.wav -c copy out.wav.`,
+  ),
+  RIFF_CHUNK_EXCEEDS_PARENT: entry<{
+    name: string;
+    chunkId: string;
+    offset: number;
+    sizeBytes: number;
+    parent: string;
+    limit: number;
+  }>(
+    'PROCESSING_FAILED',
+    ({ name, chunkId, offset, sizeBytes, parent, limit }) =>
+      `The chunk "${chunkId}" at byte ${offset} of "${name}" claims ${sizeBytes} bytes, but the ${parent} ends at byte ${limit}. The file is cut short, or was written to a pipe: submit it whole, or rewrite its sizes with: ffmpeg -i in.wav -c copy out.wav.`,
+  ),
+  RIFF_CHUNK_ID_INVALID: entry<{ name: string; id: string; offset: number }>(
+    'PROCESSING_FAILED',
+    ({ name, id, offset }) =>
+      `There is no chunk at byte ${offset} of "${name}", where one should start (found 0x${id}). The chunk before it has a wrong size: rewrite the file with: ffmpeg -i in.wav -c copy out.wav.`,
+  ),
+  RIFF_CHUNK_MISSING: entry<{ name: string; chunkId: string }>(
+    'PROCESSING_FAILED',
+    ({ name, chunkId }) => `"${name}" has no "${chunkId}" chunk, so it holds no audio that a player would find.`,
+  ),
+  RIFF_TOO_MANY_CHUNKS: entry<{ name: string; maxChunks: number; offset: number }>(
+    'PROCESSING_FAILED',
+    ({ name, maxChunks, offset }) =>
+      `"${name}" holds more than ${maxChunks} chunks (reached at byte ${offset}). Rewrite it without the ones that are not needed.`,
+  ),
+  RIFF_TOO_LARGE: entry<{ name: string; sizeBytes: number; maxSizeBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ name, sizeBytes, maxSizeBytes }) =>
+      `With its manifest "${name}" would have a RIFF chunk of ${sizeBytes} bytes; WAV ends at ${maxSizeBytes}. Convert it to FLAC, or split it.`,
+  ),
+  ID3_HEADER_INVALID: entry<{ name: string; offset: number; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ name, offset, problem }) =>
+      `The ID3v2 tag at byte ${offset} of "${name}" cannot be read: ${problem}. Rewrite the tag with a tag editor, or remove it.`,
+  ),
+  ID3_TAG_EXCEEDS_FILE: entry<{ name: string; offset: number; sizeBytes: number; fileSizeBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ name, offset, sizeBytes, fileSizeBytes }) =>
+      `The ID3v2 tag at byte ${offset} of "${name}" claims ${sizeBytes} bytes, but the file has ${fileSizeBytes}. The file is cut short, or the tag has a wrong size: submit it whole, or rewrite the tag.`,
+  ),
+  ID3_TOO_MANY_TAGS: entry<{ name: string; offset: number; maxTags: number }>(
+    'PROCESSING_FAILED',
+    ({ name, offset, maxTags }) =>
+      `"${name}" has more ID3v2 tags in a row than the ${maxTags} that are allowed here (reached at byte ${offset}). Merge them with a tag editor.`,
+  ),
+  ID3_TOO_MANY_FRAMES: entry<{ name: string; offset: number; maxFrames: number }>(
+    'PROCESSING_FAILED',
+    ({ name, offset, maxFrames }) =>
+      `An ID3v2 tag of "${name}" holds more than ${maxFrames} frames (reached at byte ${offset}). Remove some with a tag editor.`,
+  ),
+  ID3_FRAME_UNREADABLE: entry<{ name: string; frameId: string; offset: number; feature: string }>(
+    'PROCESSING_FAILED',
+    ({ name, frameId, offset, feature }) =>
+      `The ID3v2 frame "${frameId}" at byte ${offset} of "${name}" uses ${feature}, and readers of C2PA find no manifest in a tag with such a frame. Remove the frame or rewrite it plainly.`,
+  ),
+  ID3_UNSYNCHRONISED_TAG_TOO_LARGE: entry<{ name: string; offset: number; sizeBytes: number; maxSizeBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ name, offset, sizeBytes, maxSizeBytes }) =>
+      `The unsynchronised ID3v2 tag at byte ${offset} of "${name}" has ${sizeBytes} bytes; at most ${maxSizeBytes} can be rewritten. Save the tag without unsynchronisation, or as ID3v2.4.`,
+  ),
+  ID3_TAG_TOO_LARGE: entry<{ name: string; sizeBytes: number; maxSizeBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ name, sizeBytes, maxSizeBytes }) =>
+      `With its manifest the ID3v2 tag of "${name}" would have ${sizeBytes} bytes; ID3v2 allows ${maxSizeBytes}. Remove pictures from the tag, or give a parent with a smaller manifest.`,
+  ),
+  ID3_FRAME_TOO_LARGE: entry<{ name: string; sizeBytes: number; maxSizeBytes: number; version: number }>(
+    'PROCESSING_FAILED',
+    ({ name, sizeBytes, maxSizeBytes, version }) =>
+      `The manifest of "${name}" needs a frame of ${sizeBytes} bytes; its ID3v2.${version} tag allows ${maxSizeBytes}. Convert the tag to ID3v2.4 with a tag editor.`,
+  ),
+  ID3_SEVERAL_TAGS: entry<{ name: string; offset: number; container: string }>(
+    'PROCESSING_FAILED',
+    ({ name, offset, container }) =>
+      `"${name}" has a second ID3v2 tag at byte ${offset}; readers of C2PA allow ${container} files only one. Merge the tags, or remove one, with a tag editor.`,
+  ),
+  AUDIO_STREAM_UNKNOWN: entry<{ name: string; offset: number }>(
+    'INVALID_INPUT_TYPE',
+    ({ name, offset }) =>
+      `Behind its ID3v2 tag, from byte ${offset}, "${name}" holds neither MPEG audio (MP3) nor FLAC. Convert it to one of them.`,
+  ),
+  FLAC_STREAMINFO_INVALID: entry<{ name: string; offset: number; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ name, offset, problem }) =>
+      `The FLAC stream at byte ${offset} of "${name}" does not start with a valid STREAMINFO block: ${problem}. Encode it again, for example with: flac -f in.flac.`,
+  ),
 };

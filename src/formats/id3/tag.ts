@@ -1,0 +1,127 @@
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { AppError } from '#errors/app-error.ts';
+import { manifestOf, type SourceRange, xmpOf } from './frame-content.ts';
+import { type FrameWalk, type Id3Frame, readFrames } from './frames.ts';
+import { plainBody, type TagBody, unsynchronisedBody } from './tag-body.ts';
+import {
+  type Id3Version,
+  parseTagHeader,
+  startsLikeTag,
+  TAG_FLAGS,
+  TAG_HEADER_SIZE_BYTES,
+  type TagHeader,
+  tagSizeBytes,
+} from './tag-header.ts';
+import { readSyncsafe } from './unsynchronisation.ts';
+
+/** Bound of the tags in a row at the start of a file; careless taggers have been seen to leave two or three. */
+const MAX_TAGS = 16;
+
+/** One ID3v2 tag of a file. Offsets and sizes in bytes. */
+export interface Id3Tag {
+  /** Of the header, from the start of the file. */
+  readonly offset: number;
+  /** Behind the tag, its footer included. */
+  readonly endOffset: number;
+  readonly version: Id3Version;
+  readonly revision: number;
+  readonly flags: number;
+  readonly body: TagBody;
+  /** Size of an extended header that can stay, at the start of the body; 0 where there is none. */
+  readonly extendedHeaderSizeBytes: number;
+  readonly walk: FrameWalk;
+  /** The frames that hold a manifest store, and where the first store stands in the source. */
+  readonly manifestFrames: ReadonlySet<Id3Frame>;
+  readonly manifest: SourceRange | null;
+  readonly xmp: SourceRange | null;
+}
+
+/** Reads the tags in a row at the start of a file: none, one, or several. */
+export async function readTags(source: ByteSource, signal: AbortSignal): Promise<Id3Tag[]> {
+  const tags: Id3Tag[] = [];
+  let offset = 0;
+  while (offset + TAG_HEADER_SIZE_BYTES <= source.sizeBytes) {
+    const bytes = await readRange(source, offset, TAG_HEADER_SIZE_BYTES, signal);
+    if (!startsLikeTag(bytes)) break;
+    if (tags.length === MAX_TAGS) {
+      throw new AppError('ID3_TOO_MANY_TAGS', { name: source.name, offset, maxTags: MAX_TAGS });
+    }
+    const tag = await readTag(source, offset, parseTagHeader(bytes), signal);
+    tags.push(tag);
+    offset = tag.endOffset;
+  }
+  return tags;
+}
+
+async function readTag(source: ByteSource, offset: number, header: TagHeader, signal: AbortSignal): Promise<Id3Tag> {
+  const { name } = source;
+  const { version, revision, flags } = header;
+  const fail = (problem: string): AppError => new AppError('ID3_HEADER_INVALID', { name, offset, problem });
+  if (!isKnownVersion(version)) throw fail(`its version 2.${version} does not exist`);
+  if (header.bodySizeBytes === null) throw fail('its size is not a syncsafe integer');
+  if (version === 2 && (flags & TAG_FLAGS.extendedHeader) !== 0) throw fail('it is compressed as a whole');
+  const sizeBytes = tagSizeBytes(header, header.bodySizeBytes);
+  if (offset + sizeBytes > source.sizeBytes) {
+    throw new AppError('ID3_TAG_EXCEEDS_FILE', { name, offset, sizeBytes, fileSizeBytes: source.sizeBytes });
+  }
+
+  const isUnsynchronised = (flags & TAG_FLAGS.unsynchronisation) !== 0;
+  const makeBody = isUnsynchronised && version !== 4 ? unsynchronisedBody : plainBody;
+  const body = await makeBody(source, offset + TAG_HEADER_SIZE_BYTES, header.bodySizeBytes, signal);
+  const extended = await readExtendedHeader(version, flags, body);
+  if (extended === null) throw fail('its extended header has a wrong size');
+  const allUnsynchronised = isUnsynchronised && version === 4;
+  const walk = await readFrames({ name, version, body, allUnsynchronised }, extended.sizeBytes);
+  return {
+    offset,
+    endOffset: offset + sizeBytes,
+    version,
+    revision,
+    flags,
+    body,
+    extendedHeaderSizeBytes: extended.canStay ? extended.sizeBytes : 0,
+    walk,
+    ...(await inspectFrames(body, version, walk.frames)),
+  };
+}
+
+function isKnownVersion(version: number): version is Id3Version {
+  return version === 2 || version === 3 || version === 4;
+}
+
+/**
+ * Size of the extended header, 0 where there is none, or null where it makes no sense. It cannot stay where it holds a
+ * checksum of the frames (v2.4.0 structure, §3.2), which is void with a new frame; nor in v2.3, where readers of C2PA
+ * misread its size, and where it holds nothing but that checksum and the size of the padding.
+ */
+async function readExtendedHeader(
+  version: Id3Version,
+  flags: number,
+  body: TagBody,
+): Promise<{ sizeBytes: number; canStay: boolean } | null> {
+  const minSizeBytes = 6;
+  if (version === 2 || (flags & TAG_FLAGS.extendedHeader) === 0) return { sizeBytes: 0, canStay: false };
+  if (body.sizeBytes < minSizeBytes) return null;
+  const bytes = await body.read(0, minSizeBytes);
+  const sizeBytes = version === 3 ? bytes.readUInt32BE(0) + 4 : readSyncsafe(bytes, 0);
+  if (sizeBytes === null || sizeBytes < minSizeBytes || sizeBytes > body.sizeBytes) return null;
+  const hasChecksum = (bytes.readUInt8(5) & 0x20) !== 0;
+  return { sizeBytes, canStay: version === 4 && !hasChecksum };
+}
+
+async function inspectFrames(
+  body: TagBody,
+  version: Id3Version,
+  frames: readonly Id3Frame[],
+): Promise<Pick<Id3Tag, 'manifestFrames' | 'manifest' | 'xmp'>> {
+  const manifestFrames = new Set<Id3Frame>();
+  let manifest: SourceRange | null = null;
+  let xmp: SourceRange | null = null;
+  for (const frame of frames) {
+    const store = await manifestOf(body, version, frame);
+    if (store !== null) manifestFrames.add(frame);
+    manifest ??= store;
+    xmp ??= await xmpOf(body, version, frame);
+  }
+  return { manifestFrames, manifest, xmp };
+}

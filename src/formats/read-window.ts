@@ -1,0 +1,34 @@
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+
+/** How many bytes one read of headers fetches: a chain of small chunks or frames costs one request, not one each. */
+const WINDOW_SIZE_BYTES = 16 * 1024;
+
+/**
+ * Reads headers of a source through one window of bytes that slides along. Asking forwards in small steps is cheap,
+ * also where every read is a request over the network.
+ */
+export class ReadWindow {
+  readonly #source: ByteSource;
+  readonly #signal: AbortSignal;
+  #bytes: Buffer = Buffer.alloc(0);
+  #offset = 0;
+
+  constructor(source: ByteSource, signal: AbortSignal) {
+    this.#source = source;
+    this.#signal = signal;
+  }
+
+  /** The bytes `[offset, offset + length)`, which must lie inside the source. Valid until the next call. */
+  async read(offset: number, length: number): Promise<Buffer> {
+    const isInside = offset >= this.#offset && offset + length <= this.#offset + this.#bytes.length;
+    if (!isInside) await this.#slideTo(offset, length);
+    return this.#bytes.subarray(offset - this.#offset, offset - this.#offset + length);
+  }
+
+  async #slideTo(offset: number, length: number): Promise<void> {
+    const available = this.#source.sizeBytes - offset;
+    const wanted = Math.max(length, Math.min(WINDOW_SIZE_BYTES, available));
+    this.#bytes = await readRange(this.#source, offset, wanted, this.#signal);
+    this.#offset = offset;
+  }
+}

@@ -1,0 +1,138 @@
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { outputLengthOf, type Splice } from '#bytes/splice-plan.ts';
+import { AppError } from '#errors/app-error.ts';
+import { placeholderDataHash, planDataHash } from '../data-hash.ts';
+import type { EmbeddingPlan, FormatHandler, MediaLayout } from '../format-handler.ts';
+import {
+  CHUNK_HEADER_SIZE_BYTES,
+  paddedEndOf,
+  type RiffChunk,
+  type RiffChunks,
+  RIFF_HEADER_SIZE_BYTES,
+  readChunks,
+  SIZE_UNKNOWN,
+} from './wave-chunks.ts';
+
+/** RIFF sizes are 32 bits wide, and the largest value means that the size is not known. */
+const MAX_RIFF_SIZE_BYTES = SIZE_UNKNOWN - 1;
+const MANIFEST_CHUNK_ID = 'C2PA';
+/** Adobe writes `_PMX`; readers of C2PA look into `XMP ` as WebP has it. */
+const XMP_CHUNK_IDS = ['_PMX', 'XMP '];
+const PAD = new Uint8Array(1);
+
+/** A WAVE file as the handler needs it. */
+export interface RiffLayout extends MediaLayout, RiffChunks {
+  readonly name: string;
+  readonly sizeBytes: number;
+}
+
+/**
+ * WAVE audio in a RIFF container. The manifest is a chunk `C2PA`, the last one inside the RIFF chunk (C2PA 2.2,
+ * §A.3.6), so that nothing in front of it moves; bytes after the RIFF chunk stay there.
+ */
+export const riff: FormatHandler<RiffLayout> = {
+  name: 'riff',
+
+  /** Claims RF64 and BW64 too, so that `readLayout` can say why they are refused. */
+  matches(head) {
+    if (head.length < RIFF_HEADER_SIZE_BYTES) return false;
+    const text = Buffer.from(head.buffer, head.byteOffset, RIFF_HEADER_SIZE_BYTES).toString('latin1');
+    return ['RIFF', 'RF64', 'BW64'].includes(text.slice(0, 4)) && text.slice(8) === 'WAVE';
+  },
+
+  async readLayout(source, signal) {
+    const riffSizeBytes = await readRiffSize(source, signal);
+    const riffChunks = await readChunks(source, riffSizeBytes, signal);
+    for (const chunkId of ['fmt ', 'data']) {
+      if (!riffChunks.chunks.some(({ id }) => id === chunkId)) {
+        throw new AppError('RIFF_CHUNK_MISSING', { name: source.name, chunkId });
+      }
+    }
+    return {
+      ...riffChunks,
+      name: source.name,
+      sizeBytes: source.sizeBytes,
+      mediaType: 'audio/wav',
+      extensions: ['wav', 'wave'],
+      hasVideo: false,
+      manifest: payloadOf(riffChunks.chunks.find(({ id }) => id === MANIFEST_CHUNK_ID)),
+      xmp: payloadOf(riffChunks.chunks.find(({ id }) => XMP_CHUNK_IDS.includes(id))),
+    };
+  },
+
+  placeholderBinding: placeholderDataHash,
+  planEmbedding,
+};
+
+async function readRiffSize(source: ByteSource, signal: AbortSignal): Promise<number> {
+  const header = await readRange(source, 0, RIFF_HEADER_SIZE_BYTES, signal);
+  const signature = header.toString('latin1', 0, 4);
+  if (signature !== 'RIFF') throw new AppError('RIFF_64_BIT', { name: source.name, signature });
+  const sizeBytes = header.readUInt32LE(4);
+  if (sizeBytes === 0 || sizeBytes === SIZE_UNKNOWN) {
+    throw new AppError('RIFF_SIZE_UNKNOWN', { name: source.name, chunkId: 'RIFF', offset: 0, sizeBytes });
+  }
+  return sizeBytes;
+}
+
+function payloadOf(chunk: RiffChunk | undefined): MediaLayout['manifest'] {
+  return chunk === undefined
+    ? null
+    : { offset: chunk.offset + CHUNK_HEADER_SIZE_BYTES, length: chunk.sizeBytes };
+}
+
+function planEmbedding(layout: RiffLayout, manifestSizeBytes: number): EmbeddingPlan {
+  const body: Splice[] = [
+    ...copiesOfChunks(layout),
+    ...(lastKeptLacksPad(layout) ? [insert(PAD)] : []),
+    { kind: 'insert', bytes: chunkHeader(MANIFEST_CHUNK_ID, manifestSizeBytes), into: 'none' },
+    { kind: 'hole', length: manifestSizeBytes },
+    ...(manifestSizeBytes % 2 === 1 ? [insert(PAD)] : []),
+    ...copyOf(layout.chunksEnd, layout.riffEnd),
+  ];
+  const afterRiff = copyOf(layout.riffEnd, layout.sizeBytes);
+  const splices = [insert(riffHeader(layout, body)), ...body, ...afterRiff];
+  // The chunk's header is left out of the hash together with the manifest, its pad byte is not.
+  return planDataHash(splices, CHUNK_HEADER_SIZE_BYTES);
+}
+
+/** Every chunk but manifests, in runs as long as can be. */
+function copiesOfChunks({ chunks, chunksEnd }: RiffLayout): Splice[] {
+  const copies: Splice[] = [];
+  let runStart = RIFF_HEADER_SIZE_BYTES;
+  for (const chunk of chunks) {
+    if (chunk.id !== MANIFEST_CHUNK_ID) continue;
+    copies.push(...copyOf(runStart, chunk.offset));
+    runStart = Math.min(paddedEndOf(chunk), chunksEnd);
+  }
+  copies.push(...copyOf(runStart, chunksEnd));
+  return copies;
+}
+
+function lastKeptLacksPad({ chunks, lacksPad }: RiffLayout): boolean {
+  return lacksPad && chunks.at(-1)?.id !== MANIFEST_CHUNK_ID;
+}
+
+function riffHeader({ name }: RiffLayout, body: readonly Splice[]): Buffer {
+  let sizeBytes = 4; // the form type `WAVE`
+  for (const splice of body) sizeBytes += outputLengthOf(splice);
+  if (sizeBytes > MAX_RIFF_SIZE_BYTES) {
+    throw new AppError('RIFF_TOO_LARGE', { name, sizeBytes, maxSizeBytes: MAX_RIFF_SIZE_BYTES });
+  }
+  return Buffer.concat([chunkHeader('RIFF', sizeBytes), Buffer.from('WAVE', 'latin1')]);
+}
+
+function chunkHeader(id: string, sizeBytes: number): Buffer {
+  const header = Buffer.alloc(CHUNK_HEADER_SIZE_BYTES);
+  header.write(id, 'latin1');
+  header.writeUInt32LE(sizeBytes, 4);
+  return header;
+}
+
+function copyOf(start: number, end: number): Splice[] {
+  return end > start ? [{ kind: 'copy', offset: start, length: end - start, into: 'flat' }] : [];
+}
+
+function insert(bytes: Uint8Array): Splice {
+  return { kind: 'insert', bytes, into: 'flat' };
+}

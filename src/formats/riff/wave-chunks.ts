@@ -1,0 +1,92 @@
+import type { ByteSource } from '#bytes/byte-source.ts';
+import { AppError } from '#errors/app-error.ts';
+import { ReadWindow } from '../read-window.ts';
+
+/** A chunk id and a chunk size, 4 bytes each. */
+export const CHUNK_HEADER_SIZE_BYTES = 8;
+/** `RIFF`, its size, and the form type `WAVE`. */
+export const RIFF_HEADER_SIZE_BYTES = 12;
+/** What a writer that cannot seek back leaves in a size field; also the marker of RF64. */
+export const SIZE_UNKNOWN = 0xffff_ffff;
+/** Bound of the chunks inside one RIFF; files in the wild hold a few dozen at most. */
+const MAX_CHUNKS = 4096;
+
+/** One chunk directly inside the RIFF chunk. Offsets and sizes in bytes. */
+export interface RiffChunk {
+  /** Four characters, such as `fmt ` or `data`. */
+  readonly id: string;
+  /** Of the chunk's header, from the start of the file. */
+  readonly offset: number;
+  /** Of the payload alone, as its header says. */
+  readonly sizeBytes: number;
+}
+
+/** Where the chunks of a RIFF file stand. */
+export interface RiffChunks {
+  readonly chunks: readonly RiffChunk[];
+  /** Where the last chunk ends, with its pad byte where it has one. */
+  readonly chunksEnd: number;
+  /** True where the last chunk has an odd size and its pad byte is missing. */
+  readonly lacksPad: boolean;
+  /** Where the RIFF chunk ends: at least `chunksEnd`, and at most the file's size. */
+  readonly riffEnd: number;
+}
+
+/** Walks the chunks of a RIFF file, given what its RIFF header says (Multimedia Programming Interface 1.0, ch. 2). */
+export async function readChunks(source: ByteSource, riffSizeBytes: number, signal: AbortSignal): Promise<RiffChunks> {
+  const window = new ReadWindow(source, signal);
+  const statedEnd = CHUNK_HEADER_SIZE_BYTES + riffSizeBytes;
+  const chunks: RiffChunk[] = [];
+  let position = RIFF_HEADER_SIZE_BYTES;
+  while (position + CHUNK_HEADER_SIZE_BYTES <= Math.min(statedEnd, source.sizeBytes)) {
+    if (chunks.length === MAX_CHUNKS) {
+      throw new AppError('RIFF_TOO_MANY_CHUNKS', { name: source.name, maxChunks: MAX_CHUNKS, offset: position });
+    }
+    const chunk = parseChunkHeader(source, await window.read(position, CHUNK_HEADER_SIZE_BYTES), position);
+    requireInside(source, chunk, statedEnd);
+    chunks.push(chunk);
+    position = paddedEndOf(chunk);
+  }
+  return closeChunks(source, chunks, position, statedEnd);
+}
+
+/** End of a chunk's payload. */
+export function endOf(chunk: RiffChunk): number {
+  return chunk.offset + CHUNK_HEADER_SIZE_BYTES + chunk.sizeBytes;
+}
+
+/** End of a chunk with the byte that fills it up to an even size. */
+export function paddedEndOf(chunk: RiffChunk): number {
+  return endOf(chunk) + (chunk.sizeBytes % 2);
+}
+
+function parseChunkHeader(source: ByteSource, header: Buffer, offset: number): RiffChunk {
+  const id = header.toString('latin1', 0, 4);
+  // Anything but printable ASCII is no chunk id: the walk has lost its way, usually after an odd chunk without pad byte.
+  if (!/^[\x20-\x7e]{4}$/.test(id)) {
+    throw new AppError('RIFF_CHUNK_ID_INVALID', { name: source.name, id: header.toString('hex', 0, 4), offset });
+  }
+  return { id, offset, sizeBytes: header.readUInt32LE(4) };
+}
+
+function requireInside(source: ByteSource, chunk: RiffChunk, statedEnd: number): void {
+  const { id: chunkId, offset, sizeBytes } = chunk;
+  if (chunkId === 'data' && (sizeBytes === 0 || sizeBytes === SIZE_UNKNOWN)) {
+    throw new AppError('RIFF_SIZE_UNKNOWN', { name: source.name, chunkId, offset, sizeBytes });
+  }
+  const limit = Math.min(statedEnd, source.sizeBytes);
+  if (endOf(chunk) > limit) {
+    const parent = statedEnd <= source.sizeBytes ? 'RIFF chunk' : 'file';
+    throw new AppError('RIFF_CHUNK_EXCEEDS_PARENT', { name: source.name, chunkId, offset, sizeBytes, parent, limit });
+  }
+}
+
+/**
+ * Some writers leave out the pad byte of the last chunk, or state a RIFF size that is some bytes too large. As every
+ * chunk lies whole inside the file, neither is a reason to refuse it.
+ */
+function closeChunks(source: ByteSource, chunks: RiffChunk[], position: number, statedEnd: number): RiffChunks {
+  const riffEnd = Math.min(statedEnd, source.sizeBytes);
+  const lacksPad = position > riffEnd;
+  return { chunks, chunksEnd: lacksPad ? riffEnd : position, lacksPad, riffEnd };
+}
