@@ -48,4 +48,33 @@ export const requestErrors = {
         : `The service is stopping. The job is kept and goes on at the next start: look it up at /v2/jobs/${jobId}.`,
     { transient: true },
   ),
+  TOO_MANY_INPUTS: entry<{ count: number; limit: number }>(
+    'VALIDATION_FAILED',
+    ({ count, limit }) => `The request has ${count} inputs; ${limit} are allowed. Split it into several requests.`,
+  ),
+  INPUT_IS_FOLDER: entry<{ type: string; inputIndex: number }>(
+    'INVALID_INPUT_TYPE',
+    ({ type, inputIndex }) => `Input ${inputIndex} is a folder (${type}); this operation takes files only.`,
+  ),
+  INPUT_EXTENSION_REFUSED: entry<{ name: string; problem: string }>(
+    'INVALID_INPUT_TYPE',
+    ({ name, problem }) => `"${name}" cannot be signed here: ${problem}.`,
+  ),
+  RESOLVER_OFF: entry<{ type: string }>(
+    'VALIDATION_FAILED',
+    ({ type }) => `Inputs of the type "${type}" are not enabled in this deployment. Use local_file_path.`,
+  ),
+  S3_OUTPUT_UNAVAILABLE: entry<object>(
+    'VALIDATION_FAILED',
+    () => 'Outputs of the type "s3" are not enabled in this deployment. Use the type "local".',
+  ),
+  OVERRIDE_OUT_OF_RANGE: entry<{ inputIndex: number; inputCount: number }>(
+    'VALIDATION_FAILED',
+    ({ inputIndex, inputCount }) =>
+      `A parent override is for input ${inputIndex}, but the request has ${inputCount}, counted from zero.`,
+  ),
+  OVERRIDE_REPEATED: entry<{ inputIndex: number }>(
+    'VALIDATION_FAILED',
+    ({ inputIndex }) => `Input ${inputIndex} has more than one parent override. Keep one.`,
+  ),
 };

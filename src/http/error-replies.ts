@@ -1,0 +1,76 @@
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { ApiErrorResponse } from '#contract/error.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { ApiErrorCode } from '#errors/entry.ts';
+import { RefusedBody } from './request-validation.ts';
+
+/** The HTTP status of each code of the error table. */
+export const STATUS_OF_CODE: Readonly<Record<ApiErrorCode, number>> = {
+  VALIDATION_FAILED: 400,
+  INVALID_INPUT_TYPE: 400,
+  UNAUTHORIZED: 401,
+  NOT_FOUND: 404,
+  JOB_NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  REQUEST_TIMEOUT: 408,
+  PAYLOAD_TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  PROCESSING_FAILED: 500,
+  INTERNAL_ERROR: 500,
+  SERVICE_OVERLOADED: 503,
+};
+
+/** After so long a full queue has usually moved, and a stopped service has been started again. */
+const RETRY_AFTER_SECONDS = 5;
+
+/** Answers every error of the app with the error body, and logs what nobody foresaw. */
+export function answerErrors(app: FastifyInstance, maxBodyBytes: number): void {
+  app.setErrorHandler((error: Error, request, reply) =>
+    sendError(foreseen(error, maxBodyBytes), error, request, reply),
+  );
+}
+
+/** Answers an error that arose before the app's own handlers, such as a path that cannot be decoded. */
+export function answerFrameworkError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  sendError(new AppError('REQUEST_MALFORMED', { problem: 'has a path that cannot be decoded' }), error, request, reply);
+}
+
+function sendError(error: AppError | null, origin: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const code = error?.code ?? 'INTERNAL_ERROR';
+  const status = STATUS_OF_CODE[code];
+  if (status === 500) request.log.error({ err: origin, reason: error?.reason }, 'request failed');
+  else request.log.info({ reason: error?.reason, ...error?.location }, 'request refused');
+
+  if (status === 401) reply.header('WWW-Authenticate', 'Bearer');
+  if (status === 503) reply.header('Retry-After', String(RETRY_AFTER_SECONDS));
+  return reply.status(status).type('application/json; charset=utf-8').send(errorBody(error, code, request.id));
+}
+
+function errorBody(error: AppError | null, code: ApiErrorCode, requestId: string): ApiErrorResponse {
+  if (error === null) {
+    const message = `Something went wrong in the service. Its log tells what, under the request id ${requestId}.`;
+    return { error: { code, message } };
+  }
+  const { field, inputIndex } = error.location;
+  const details = {
+    ...(field !== undefined && { field }),
+    ...(inputIndex !== undefined && { input_index: inputIndex }),
+  };
+  return { error: { code, message: error.message, ...(Object.keys(details).length > 0 && { details }) } };
+}
+
+/** The operational error behind an error, in our words where Fastify raised it; null where there is none. */
+function foreseen(error: Error & { code?: string }, maxBodyBytes: number): AppError | null {
+  if (error instanceof AppError) return error;
+  if (error instanceof RefusedBody) return error.refusal;
+  switch (error.code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new AppError('BODY_TOO_LARGE', { limitBytes: maxBodyBytes });
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new AppError('BODY_TYPE_UNSUPPORTED', {});
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return new AppError('REQUEST_MALFORMED', { problem: 'has a body of another length than its Content-Length' });
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
+import { isLoopback, parseBindAddress } from '#config/bind-address.ts';
+import type { Config } from '#config/config.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { Jobs } from '#jobs/jobs.ts';
+import type { Operation } from '#operations/registry.ts';
+import { addApiReference } from './api-reference.ts';
+import { requireToken } from './authentication.ts';
+import { answerErrors, answerFrameworkError } from './error-replies.ts';
+import { addJobRoutes } from './job-routes.ts';
+import { takeJsonBodies } from './json-body.ts';
+import { collectDocument } from './openapi-document.ts';
+import { addOperationRoutes } from './operation-routes.ts';
+import { validateWithContract } from './request-validation.ts';
+import { answerUnknownRoutes, pathOf } from './route-table.ts';
+import { addHealthRoute, addWatermarkRoutes } from './service-routes.ts';
+
+/** A request must have arrived whole within this time; a slow sender holds a connection no longer. */
+const RECEIVE_TIMEOUT_MS = 60_000;
+/** A connection on which nothing moves is closed after the longest sync wait and this time. */
+const IDLE_MARGIN_MS = 30_000;
+/** How long a connection is kept for the client's next request. */
+const KEEP_ALIVE_MS = 72_000;
+/** Longer than any path parameter can be: requests with a larger head are refused by Node. */
+const MAX_PARAM_LENGTH = 16_384;
+
+export interface HttpServerParts {
+  readonly config: Config;
+  readonly jobs: Jobs;
+  readonly operations: readonly Operation[];
+  readonly logger: FastifyBaseLogger;
+}
+
+/**
+ * Makes the HTTP server, ready to listen. `close()` refuses new requests with 503, ends sync waits (their jobs are
+ * kept), lets what is being answered end, and closes idle connections.
+ */
+export async function createHttpServer({ config, jobs, operations, logger }: HttpServerParts): Promise<FastifyInstance> {
+  const app = makeApp(config, logger);
+  const closing = closeSignal(app);
+  logRequests(app);
+  requireToken(app, config.auth.tokens);
+  answerUnknownRoutes(app);
+  answerErrors(app, config.server.max_upload_bytes);
+  takeJsonBodies(app);
+  if (config.server.docs) await collectDocument(app);
+  for (const operation of operations) addOperationRoutes(app, operation, { jobs, config, closing });
+  addJobRoutes(app, jobs);
+  addHealthRoute(app, jobs);
+  addWatermarkRoutes(app);
+  if (config.server.docs) addDocuments(app);
+  warnWhereOpen(config, logger);
+  await app.ready();
+  return app;
+}
+
+function makeApp(config: Config, logger: FastifyBaseLogger): FastifyInstance {
+  const app = Fastify({
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
+    genReqId: () => randomUUID(),
+    bodyLimit: config.server.max_upload_bytes,
+    requestTimeout: RECEIVE_TIMEOUT_MS,
+    connectionTimeout: config.server.sync_timeout_ms + IDLE_MARGIN_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    frameworkErrors: answerFrameworkError,
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
+  });
+  app.setValidatorCompiler(validateWithContract);
+  // Replies are built from typed values; checking them again would cost a batch of 10,000 results dearly.
+  app.setSerializerCompiler(() => (data) => JSON.stringify(data));
+  return app;
+}
+
+/** Refuses requests once the server closes, and returns the signal that ends what is still waiting then. */
+function closeSignal(app: FastifyInstance): AbortSignal {
+  const closing = new AbortController();
+  app.addHook('preClose', async () => closing.abort(new Error('the service is stopping')));
+  app.addHook('onRequest', async (_request, reply) => {
+    if (!closing.signal.aborted) return;
+    reply.header('Connection', 'close');
+    throw new AppError('SERVICE_STOPPING', {});
+  });
+  return closing.signal;
+}
+
+/** One line for each request: no query, no body, no headers. */
+function logRequests(app: FastifyInstance): void {
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('X-Request-Id', request.id);
+  });
+  app.addHook('onResponse', async (request, reply) => {
+    const { method, routeOptions } = request;
+    const line = { method, path: pathOf(request.url), status: reply.statusCode, ms: Math.round(reply.elapsedTime) };
+    if (routeOptions.logLevel === 'warn') request.log.debug(line, 'request');
+    else request.log.info(line, 'request');
+  });
+}
+
+function addDocuments(app: FastifyInstance): void {
+  app.get('/openapi.json', { config: { open: true }, schema: { hide: true } }, async () => app.swagger());
+  addApiReference(app);
+}
+
+function warnWhereOpen(config: Config, logger: FastifyBaseLogger): void {
+  const address = parseBindAddress(config.server.bind_addr);
+  if (config.auth.tokens.length > 0 || address === null || isLoopback(address)) return;
+  logger.warn(
+    { bind_addr: config.server.bind_addr },
+    'ANYONE WHO CAN REACH THIS ADDRESS CAN USE THE SERVICE, with all the files it may read. Set auth.tokens, or bind to 127.0.0.1.',
+  );
+}

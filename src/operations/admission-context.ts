@@ -1,0 +1,15 @@
+import type { Config } from '#config/config.ts';
+import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
+
+/** What the requests of all operations have in common; `params` is the operation's own. */
+export interface OperationRequest {
+  readonly inputs: readonly ApiInputRef[];
+  readonly output?: ApiOutputSpec | null | undefined;
+  readonly params?: unknown;
+}
+
+/** What an admission may look at beside the request. */
+export interface AdmissionContext {
+  readonly config: Config;
+  readonly signal: AbortSignal;
+}

@@ -1,0 +1,84 @@
+import { extname } from 'node:path';
+import type { Config } from '#config/config.ts';
+import type { ApiInputRef } from '#contract/request.ts';
+import { AppError } from '#errors/app-error.ts';
+import { inputName, nameOfUrl } from '#inputs/input-name.ts';
+import { nameOfPath } from '#inputs/local-file.ts';
+
+/** Refuses an input by the extension of its name: lower case, without dot, empty where there is none. */
+export type ExtensionRule = (name: string, extension: string, inputIndex: number) => void;
+
+/** What the audio endpoint signs. */
+const AUDIO_EXTENSIONS = new Set(['mp3', 'wav', 'flac', 'm4a', 'mp4', 'm4v']);
+
+/** Signable, and never video. */
+const AUDIO_ONLY_EXTENSIONS = new Set(['mp3', 'wav', 'flac']);
+
+/** Media that only the video endpoint signs. */
+const VIDEO_EXTENSIONS = new Set(['mov', 'qt', '3gp', '3g2', 'f4v', 'avi', 'mj2', 'dv']);
+
+/** Media whose container cannot carry a manifest. */
+const UNSIGNABLE_EXTENSIONS = new Set(
+  [
+    'webm mkv mka ts mts m2ts m2t mpg mpeg mpe m1v m2v mp2 mpa vob ogg oga ogv ogm opus spx flv wmv wma asf rm rmvb ra',
+    'mxf aac ac3 eac3 ec3 dts thd aif aiff aifc au snd amr awb ape wv tta tak mpc caf dsf dff w64 rf64 bw64 mid midi',
+  ].flatMap((line) => line.split(' ')),
+);
+
+/** Admits the inputs of an operation on files: their number, their types, and what their names say. */
+export function admitFileInputs(inputs: readonly ApiInputRef[], config: Config, admitExtension: ExtensionRule): void {
+  const limit = config.worker.max_inputs_per_job;
+  if (inputs.length > limit) throw new AppError('TOO_MANY_INPUTS', { count: inputs.length, limit }, { field: 'inputs' });
+  for (const [inputIndex, input] of inputs.entries()) {
+    refuseFolder(input, inputIndex);
+    const name = requestedName(input, inputIndex);
+    admitExtension(name, extname(name).slice(1).toLowerCase(), inputIndex);
+    requireResolver(input, `inputs[${inputIndex}]`, inputIndex);
+  }
+}
+
+/** The name that an input has by what the request says. What a server says of it later may replace it. */
+export function requestedName(input: ApiInputRef, inputIndex: number): string {
+  if ('path' in input) return inputName([nameOfPath(input.path)], inputIndex);
+  return inputName([input.type === 'remote_file_url' ? input.filename_hint : null, nameOfUrl(input.url)], inputIndex);
+}
+
+/** Refuses a reference of a type that nothing in this deployment opens. */
+export function requireResolver(input: ApiInputRef, field: string, inputIndex?: number): void {
+  if (input.type === 'local_file_path') return;
+  throw new AppError(
+    'RESOLVER_OFF',
+    { type: input.type },
+    { field: `${field}.type`, ...(inputIndex !== undefined && { inputIndex }) },
+  );
+}
+
+/** Extensions that the video endpoint refuses. What has another one, or none, is settled by its bytes. */
+export const videoExtensions: ExtensionRule = (name, extension, inputIndex) => {
+  if (AUDIO_ONLY_EXTENSIONS.has(extension)) {
+    throw refusal(name, inputIndex, `".${extension}" is audio. Use the audio endpoint`);
+  }
+  if (UNSIGNABLE_EXTENSIONS.has(extension)) throw refusal(name, inputIndex, noManifest(extension));
+};
+
+/** Extensions that the audio endpoint refuses: of the media it does not sign. */
+export const audioExtensions: ExtensionRule = (name, extension, inputIndex) => {
+  if (VIDEO_EXTENSIONS.has(extension)) {
+    const signed = [...AUDIO_EXTENSIONS].join(', ');
+    throw refusal(name, inputIndex, `the audio endpoint signs ${signed}. Use the video endpoint for ".${extension}"`);
+  }
+  if (UNSIGNABLE_EXTENSIONS.has(extension)) throw refusal(name, inputIndex, noManifest(extension));
+};
+
+function refuseFolder({ type }: ApiInputRef, inputIndex: number): void {
+  if (type === 'local_file_path' || type === 'remote_file_url') return;
+  throw new AppError('INPUT_IS_FOLDER', { type, inputIndex }, { field: `inputs[${inputIndex}].type`, inputIndex });
+}
+
+function refusal(name: string, inputIndex: number, problem: string): AppError {
+  return new AppError('INPUT_EXTENSION_REFUSED', { name, problem }, { field: `inputs[${inputIndex}]`, inputIndex });
+}
+
+function noManifest(extension: string): string {
+  return `a ".${extension}" file cannot carry a manifest here. Convert it to MP4, MOV, M4A, WAV, MP3 or FLAC`;
+}

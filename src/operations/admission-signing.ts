@@ -1,0 +1,25 @@
+import type { ApiParent, C2paParams } from '#contract/signing.ts';
+import { AppError } from '#errors/app-error.ts';
+import { requireResolver } from './admission-inputs.ts';
+
+/** Admits what all signing operations have in their `params`: parents and overrides. */
+export function admitSigningParams(params: C2paParams, inputCount: number): void {
+  admitParent(params.parent, 'params.parent');
+  const overridden = new Set<number>();
+  for (const [index, override] of (params.parent_overrides ?? []).entries()) {
+    const field = `params.parent_overrides[${index}]`;
+    const { input_index: inputIndex } = override;
+    if (inputIndex >= inputCount) {
+      throw new AppError('OVERRIDE_OUT_OF_RANGE', { inputIndex, inputCount }, { field: `${field}.input_index` });
+    }
+    if (overridden.has(inputIndex)) {
+      throw new AppError('OVERRIDE_REPEATED', { inputIndex }, { field: `${field}.input_index`, inputIndex });
+    }
+    overridden.add(inputIndex);
+    admitParent(override.parent, `${field}.parent`);
+  }
+}
+
+function admitParent(parent: ApiParent | null | undefined, field: string): void {
+  if (parent?.type === 'file') requireResolver(parent.source, `${field}.source`);
+}
