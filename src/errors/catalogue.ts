@@ -2,8 +2,10 @@ import { configErrors } from './config-errors.ts';
 import type { CatalogueEntry } from './entry.ts';
 import { formatErrors } from './format-errors.ts';
 import { jobErrors } from './job-errors.ts';
+import { operationErrors } from './operation-errors.ts';
 import { placementErrors } from './placement-errors.ts';
 import { provenanceErrors } from './provenance-errors.ts';
+import { publicationErrors } from './publication-errors.ts';
 import { requestErrors } from './request-errors.ts';
 import { sourceErrors } from './source-errors.ts';
 
@@ -13,6 +15,8 @@ export const catalogue = {
   ...requestErrors,
   ...sourceErrors,
   ...formatErrors,
+  ...publicationErrors,
+  ...operationErrors,
   ...provenanceErrors,
   ...placementErrors,
   ...jobErrors,

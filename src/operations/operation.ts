@@ -1,4 +1,7 @@
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
+import type { InputResolver } from '#inputs/input-resolver.ts';
+import type { OutputSink } from '#outputs/output-sink.ts';
+import type { ManifestAuthor, OutputReader } from '#provenance/manifest-author.ts';
 
 /**
  * Everything an operation needs to do one input, as plain data: it crosses to the worker process.
@@ -38,4 +41,15 @@ export interface InputContext {
    * it is, holds or lies inside one of the job's inputs.
    */
   claimDestination(destination: string): Promise<void>;
+}
+
+/** What operations stand on in a worker; its composition root names the implementations. */
+export interface OperationRooms {
+  readonly inputs: InputResolver;
+  readonly outputs: OutputSink;
+  /** How the leaf of a single-file output is named. */
+  readonly naming: 'derived' | 'in_place';
+  readonly author: ManifestAuthor;
+  /** Absent where `signing.verify_outputs` is off. */
+  readonly reader: OutputReader | null;
 }

@@ -1,0 +1,19 @@
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { AppError } from '#errors/app-error.ts';
+import { type FormatHandler, HEAD_SIZE_BYTES, type MediaLayout } from '#formats/format-handler.ts';
+import { formatOf } from '#formats/formats.ts';
+
+/** A source whose format is known from its bytes, with its layout. */
+export interface IdentifiedFile {
+  readonly source: ByteSource;
+  readonly format: FormatHandler;
+  readonly layout: MediaLayout;
+}
+
+/** Finds the format of a source from its first bytes and reads its layout. Names and claimed media types play no part. */
+export async function identifyFile(source: ByteSource, signal: AbortSignal): Promise<IdentifiedFile> {
+  const head = await readRange(source, 0, Math.min(source.sizeBytes, HEAD_SIZE_BYTES), signal);
+  const format = formatOf(head);
+  if (format === undefined) throw new AppError('FORMAT_UNKNOWN', { name: source.name });
+  return { source, format, layout: await format.readLayout(source, signal) };
+}

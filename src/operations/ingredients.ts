@@ -1,0 +1,97 @@
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import type { ApiParent, C2paParams } from '#contract/signing.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { InputResolver } from '#inputs/input-resolver.ts';
+import type { IngredientSource, ManifestRequest } from '#provenance/manifest-author.ts';
+import { namesRemoteManifest } from '#provenance/remote-manifest.ts';
+import { type IdentifiedFile, identifyFile } from './identify-file.ts';
+
+/** At most so much of an XMP packet is looked at for the address of a remote manifest. */
+const XMP_READ_BYTES = 1024 * 1024;
+
+/** Who is the parent and who a component of one signed output, with what there is to warn about. */
+export interface Ingredients {
+  readonly roles: Pick<ManifestRequest, 'parent' | 'components' | 'allActionsIncluded'>;
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Decides the ingredients of a signed file. Without a given parent the source is the parent. With one, a source that
+ * carries a manifest of its own becomes a component, so that no chain is lost.
+ */
+export async function ingredientsOf(
+  file: IdentifiedFile,
+  params: C2paParams | undefined,
+  inputIndex: number,
+  inputs: InputResolver,
+  signal: AbortSignal,
+): Promise<Ingredients> {
+  const given = givenParent(params, inputIndex);
+  const source = fileIngredient(file);
+  const warnings = await remoteManifestWarnings(file, signal);
+  if (given === null) return { roles: { parent: source, components: [], allActionsIncluded: true }, warnings };
+
+  const parent = await parentIngredient(given, inputIndex, inputs, signal);
+  return {
+    roles: {
+      parent: parent.ingredient,
+      components: file.layout.manifest === null ? [] : [source],
+      allActionsIncluded: false,
+    },
+    warnings: [...warnings, ...parent.warnings],
+  };
+}
+
+/** The parent that the request gives this input: its override where it has one (null disables), else the common one. */
+function givenParent(params: C2paParams | undefined, inputIndex: number): ApiParent | null {
+  const override = params?.parent_overrides?.find((candidate) => candidate.input_index === inputIndex);
+  return (override === undefined ? params?.parent : override.parent) ?? null;
+}
+
+function fileIngredient({ source, layout }: IdentifiedFile): IngredientSource {
+  return {
+    kind: 'file',
+    path: source.localPath ?? '',
+    title: source.name,
+    mediaType: layout.mediaType,
+    manifest: layout.manifest !== null,
+  };
+}
+
+async function parentIngredient(
+  parent: ApiParent,
+  inputIndex: number,
+  inputs: InputResolver,
+  signal: AbortSignal,
+): Promise<{ ingredient: IngredientSource; warnings: string[] }> {
+  if (parent.type === 'reference') {
+    return { ingredient: { kind: 'reference', reference: parent.reference }, warnings: [] };
+  }
+  const source = await inputs.openFile(parent.source, inputIndex, signal);
+  try {
+    const file = await identifyFile(source, signal);
+    return { ingredient: fileIngredient(file), warnings: await remoteManifestWarnings(file, signal) };
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return unidentifiedParent(source, error);
+  } finally {
+    await source.close();
+  }
+}
+
+/** A parent in a format we do not lay out ourselves, such as a picture: the SDK is asked what it can read of it. */
+function unidentifiedParent(source: ByteSource, error: AppError): { ingredient: IngredientSource; warnings: string[] } {
+  const mediaType = source.claimedMediaType ?? 'application/octet-stream';
+  return {
+    ingredient: { kind: 'file', path: source.localPath ?? '', title: source.name, mediaType, manifest: true },
+    warnings: error.reason === 'FORMAT_UNKNOWN' ? [] : [`The parent "${source.name}" could not be read whole: ${error.message}`],
+  };
+}
+
+/** Remote manifests are never fetched: an address inside an input must not make this service send requests. */
+async function remoteManifestWarnings({ source, layout }: IdentifiedFile, signal: AbortSignal): Promise<string[]> {
+  if (layout.manifest !== null || layout.xmp === null) return [];
+  const packet = await readRange(source, layout.xmp.offset, Math.min(layout.xmp.length, XMP_READ_BYTES), signal);
+  if (!namesRemoteManifest(packet.toString('utf8'))) return [];
+  return [`"${source.name}" names a manifest at a remote address; it was not fetched, so its provenance is not part of the chain.`];
+}

@@ -1,0 +1,19 @@
+import { AppError } from '#errors/app-error.ts';
+import type { MediaLayout } from '#formats/format-handler.ts';
+import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
+import { signFile } from './sign-file.ts';
+
+/** Signs one audio file: MP3, WAV, FLAC, or an MP4 without a video track. */
+export function signAudioFile(work: InputWork, context: InputContext, rooms: OperationRooms): Promise<InputOutcome> {
+  return signFile(work, context, rooms, refuseVideo);
+}
+
+/** The containers that the contract gives to the audio operation, by the extensions their bytes would have. */
+const AUDIO_EXTENSIONS = new Set(['mp3', 'wav', 'flac', 'm4a', 'mp4', 'm4v']);
+
+function refuseVideo(name: string, layout: MediaLayout): void {
+  if (layout.hasVideo) throw new AppError('AUDIO_HAS_VIDEO', { name });
+  if (!layout.extensions.some((extension) => AUDIO_EXTENSIONS.has(extension))) {
+    throw new AppError('AUDIO_CONTAINER_UNSUPPORTED', { name, mediaType: layout.mediaType });
+  }
+}

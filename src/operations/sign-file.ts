@@ -1,0 +1,86 @@
+import { executePlan, fillHole } from '#bytes/execute-plan.ts';
+import { outputSizeBytes } from '#bytes/splice-plan.ts';
+import type { C2paParams } from '#contract/signing.ts';
+import type { MediaLayout } from '#formats/format-handler.ts';
+import { outputLeaf } from '#outputs/placement.ts';
+import { type IdentifiedFile, identifyFile } from './identify-file.ts';
+import { ingredientsOf } from './ingredients.ts';
+import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
+
+/** Refuses a file that the operation does not sign, by what its bytes say. */
+export type FileAdmission = (name: string, layout: MediaLayout) => void;
+
+/**
+ * Signs one video or audio file: opens it as bytes, plans the signed output as copies and insertions, streams it once
+ * while hashing, has the SDK sign the hash, and lands the output whole.
+ */
+export async function signFile(
+  work: InputWork,
+  context: InputContext,
+  rooms: OperationRooms,
+  admit: FileAdmission,
+): Promise<InputOutcome> {
+  const source = await rooms.inputs.openFile(work.input, work.inputIndex, context.signal);
+  try {
+    const file = await identifyFile(source, context.signal);
+    admit(source.name, file.layout);
+    return await signIdentified(file, work, context, rooms);
+  } finally {
+    await source.close();
+  }
+}
+
+async function signIdentified(
+  file: IdentifiedFile,
+  work: InputWork,
+  context: InputContext,
+  rooms: OperationRooms,
+): Promise<InputOutcome> {
+  const { source, format, layout } = file;
+  const { signal } = context;
+  const { leaf, warnings } = outputLeaf(source.name, layout.extensions, rooms.naming);
+  const destination = rooms.outputs.placeFile(work.output, leaf);
+  await context.claimDestination(destination);
+  context.reached('resolved');
+
+  const params = work.params as C2paParams | undefined;
+  const ingredients = await ingredientsOf(file, params, work.inputIndex, rooms.inputs, signal);
+  const draft = await rooms.author.draft(
+    {
+      title: leaf,
+      mediaType: layout.mediaType,
+      assertions: params?.assertions ?? [],
+      ...ingredients.roles,
+      actions: [],
+    },
+    signal,
+  );
+  const manifestSizeBytes = await draft.measure(format.placeholderBinding(layout), signal);
+  const { plan, binding } = format.planEmbedding(layout, manifestSizeBytes);
+
+  const totalBytes = outputSizeBytes(plan);
+  const sink = await rooms.outputs.stageFile(destination, totalBytes, work, signal);
+  try {
+    context.reached('staged');
+    const digests = await executePlan(plan, source, sink, {
+      signal,
+      onProgress: (bytesDone) => context.progress(bytesDone, totalBytes),
+    });
+    context.reached('copied');
+    const manifest = await draft.sign(binding(digests), signal);
+    await fillHole(plan, sink, manifest, signal);
+    context.reached('signed');
+    await sink.seal(signal);
+    context.reached('sealed');
+    if (rooms.reader !== null && sink.stagedPath !== undefined) {
+      await rooms.reader.readBack(sink.stagedPath, layout.mediaType, signal);
+      context.reached('verified');
+    }
+    await sink.commit(signal);
+    context.reached('delivered');
+  } catch (error) {
+    await sink.discard();
+    throw error;
+  }
+  return { outputPath: sink.destination, warnings: [...warnings, ...ingredients.warnings, ...draft.warnings] };
+}
