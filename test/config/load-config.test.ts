@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { loadConfig } from '#config/load-config.ts';
+import { AppError, type AppErrorData } from '#errors/app-error.ts';
+
+let cwd: string;
+
+before(async () => {
+  cwd = await mkdtemp(join(tmpdir(), 'attestream-config-'));
+});
+
+after(async () => {
+  await rm(cwd, { recursive: true });
+});
+
+/** Loads a file of the given content under the given environment. */
+async function load(toml: string, env: NodeJS.ProcessEnv = {}) {
+  await writeFile(join(cwd, 'test.toml'), toml);
+  return await loadConfig({ env: { ...env, SERVICE_CONFIG_PATH: 'test.toml' }, cwd });
+}
+
+/** The problems that stop a start, or the reason where it is another one. */
+async function refusal(loading: Promise<unknown>): Promise<AppErrorData> {
+  const error = await loading.then(
+    () => assert.fail('the configuration was accepted'),
+    (cause: unknown) => cause,
+  );
+  assert.ok(error instanceof AppError, String(error));
+  return error.toData();
+}
+
+async function problems(toml: string, env: NodeJS.ProcessEnv = {}): Promise<string[]> {
+  const { reason, details } = await refusal(load(toml, env));
+  assert.equal(reason, 'CONFIG_INVALID');
+  return (details as { problems: string[] }).problems;
+}
+
+describe('loadConfig', () => {
+  test('starts on its defaults where there is no file, with every path absolute', async () => {
+    const config = await loadConfig({ env: {}, cwd });
+    assert.equal(config.server.bind_addr, '0.0.0.0:8080');
+    assert.equal(config.worker.default_max_files_parallel, availableParallelism());
+    assert.equal(config.jobs.data_dir, join(cwd, '.artifacts/data'));
+    assert.equal(config.jobs.scratch_dir, join(cwd, '.artifacts/data/scratch'));
+    assert.equal(config.output_sinks.local.base_dir, join(cwd, '.artifacts/output'));
+    assert.deepEqual(structuredClone(config), config);
+  });
+
+  test('reads config/service.toml without being told', async () => {
+    const folder = join(cwd, 'started-here');
+    await mkdir(join(folder, 'config'), { recursive: true });
+    await writeFile(join(folder, 'config/service.toml'), '[server]\nsync_timeout_ms = 7');
+    assert.equal((await loadConfig({ env: {}, cwd: folder })).server.sync_timeout_ms, 7);
+  });
+
+  test('refuses a file that is named and absent', async () => {
+    const { reason } = await refusal(loadConfig({ env: { SERVICE_CONFIG_PATH: 'absent.toml' }, cwd }));
+    assert.equal(reason, 'CONFIG_FILE_UNREADABLE');
+  });
+
+  test('says where a file is malformed, without showing its lines', async () => {
+    const data = await refusal(load('[auth]\ntokens = ["geheim'));
+    assert.equal(data.reason, 'CONFIG_FILE_MALFORMED');
+    assert.equal((data.details as { line: number }).line, 2);
+    assert.doesNotMatch(AppError.fromData(data).message, /geheim/);
+  });
+
+  test('lists every problem at once, each with its file or variable and its key', async () => {
+    const listed = await problems('[server]\nbind_adr = "x"\nsync_timeout_ms = "7"\n[bogus]\n[worker]\nqueue_capacity = 0', {
+      SERVICE__SERVER__DOCS: 'maybe',
+      SERVICE__SERVER__PORT: '1',
+    });
+    const file = join(cwd, 'test.toml');
+    for (const start of [
+      `${file}: server.bind_adr:`,
+      `${file}: server.sync_timeout_ms:`,
+      `${file}: bogus:`,
+      `${file}: worker.queue_capacity:`,
+      'SERVICE__SERVER__DOCS: server.docs:',
+      'SERVICE__SERVER__PORT: server.port:',
+    ]) {
+      assert.ok(listed.some((problem) => problem.startsWith(start)), `${start} is in ${listed.join('\n')}`);
+    }
+    assert.equal(listed.length, 6);
+  });
+
+  test('never repeats a value: it may be a secret', async () => {
+    const listed = await problems('[auth]\ntokens = ["sha256:hush", "with space hush", 5]\n[signing]\nalgorithm = "hush"', {
+      SERVICE__SIGNING__TSA_URL: 'ftp://user:hush@host',
+      SERVICE__SERVER__MAX_UPLOAD_BYTES: 'hush',
+    });
+    assert.doesNotMatch(listed.join('\n'), /hush/);
+    assert.equal(listed.length, 6);
+  });
+
+  test('says that S3 is not part of this build where it is configured, in a file or by a variable', async () => {
+    const listed = await problems('[input_resolvers.s3]\nregion = "eu-central-1"', {
+      SERVICE__OUTPUT_SINKS__S3__BUCKETS: 'a,b',
+    });
+    assert.deepEqual(
+      listed.map((problem) => problem.split(':')[0]),
+      ['input_resolvers.s3', 'output_sinks.s3'],
+    );
+  });
+
+  test('lets a variable win over the file, whatever its case', async () => {
+    const config = await load('[server]\nsync_timeout_ms = 7\ndocs = true', {
+      SERVICE__SERVER__SYNC_TIMEOUT_MS: '9',
+      service__server__docs: 'FALSE',
+      SERVICE__OUTPUT_SINKS__LOCAL__NAMING: 'in_place',
+    });
+    assert.equal(config.server.sync_timeout_ms, 9);
+    assert.equal(config.server.docs, false);
+    assert.equal(config.output_sinks.local.naming, 'in_place');
+  });
+
+  test('reads lists from variables separated by commas', async () => {
+    const config = await load('', { SERVICE__INPUT_RESOLVERS__LOCAL__ROOTS: '/media, ingest' });
+    assert.deepEqual(config.input_resolvers.local.roots, ['/media', join(cwd, 'ingest')]);
+  });
+
+  for (const variable of ['SERVICE__', 'SERVICE__SERVER', 'SERVICE__SERVER____DOCS', 'SERVICE__SERVER__DOCS__X', 'SERVICE____PROTO____X']) {
+    test(`refuses the variable ${variable}`, async () => {
+      assert.equal((await problems('[server]\ndocs = true', { [variable]: '1' })).length, 1);
+    });
+  }
+
+  for (const [what, toml] of [
+    ['a certificate without a key', '[signing]\ncertificate_path = "chain.pem"'],
+    ['an address without a port', '[server]\nbind_addr = "localhost"'],
+    ['a port that does not exist', '[server]\nbind_addr = "localhost:70000"'],
+    ['an empty path', '[jobs]\ndata_dir = ""'],
+    ['no roots at all', '[input_resolvers.local]\nroots = []'],
+    ['a key of a later version', '[jobs]\ndatabase_url = "postgres://host/db"'],
+    ['a section that is no table', 'server = 5'],
+    ['a fraction where a whole number belongs', '[worker]\nqueue_capacity = 1.5'],
+  ] as const) {
+    test(`refuses ${what}`, async () => {
+      assert.equal((await problems(toml)).length, 1);
+    });
+  }
+});
