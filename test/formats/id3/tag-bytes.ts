@@ -1,0 +1,36 @@
+/** Makes ID3v2 tags byte by byte for tests, independently of the code under test. */
+
+/** A frame of v2.4 (`plain`: with the wrong, not syncsafe, size that old iTunes wrote), v2.3 or v2.2. */
+export function frame(version: 2 | 3 | 4, id: string, content: Uint8Array, { flags = 0, wrongSize = false } = {}): Buffer {
+  const size = content.length;
+  if (version === 2) return Buffer.concat([Buffer.from(id), Buffer.from([size >> 16, size >> 8, size]), content]);
+  const isSyncsafe = (version === 4) !== wrongSize;
+  const sizeBytes = isSyncsafe ? syncsafe(size) : [size >> 24, size >> 16, size >> 8, size];
+  return Buffer.concat([Buffer.from(id, 'latin1'), Buffer.from([...sizeBytes, flags >> 8, flags]), content]);
+}
+
+export function tag(version: number, body: Uint8Array, { flags = 0, sizeBytes = body.length } = {}): Buffer {
+  return Buffer.concat([Buffer.from('ID3'), Buffer.from([version, 0, flags, ...syncsafe(sizeBytes)]), body]);
+}
+
+export function footer(tagBytes: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from('3DI'), tagBytes.subarray(3, 10)]);
+}
+
+export function text(value: string): Buffer {
+  return Buffer.from(`\0${value}`, 'latin1');
+}
+
+/** A manifest store frame's content, under the media type of today or of before. */
+export function manifestObject(content: string, mediaType = 'application/c2pa'): Buffer {
+  return Buffer.from(`\0${mediaType}\0c2pa\0c2pa manifest store\0${content}`, 'latin1');
+}
+
+/** What unsynchronisation makes of bytes: a zero behind every 0xFF. */
+export function unsynchronised(bytes: Uint8Array): Buffer {
+  return Buffer.from([...bytes].flatMap((byte) => (byte === 0xff ? [byte, 0] : [byte])));
+}
+
+export function syncsafe(value: number): number[] {
+  return [21, 14, 7, 0].map((shift) => (value >> shift) & 0x7f);
+}
