@@ -20,6 +20,10 @@ const BIT_RATES = {
 /** Sample rates in Hz of MPEG-1; MPEG-2 halves and MPEG-2.5 quarters them. */
 const SAMPLE_RATES = [44_100, 48_000, 32_000] as const;
 
+/** How RIFF, AIFF, Ogg, Flash Video, Matroska, ASF and RealMedia start, and the boxes that ISO BMFF may start with. */
+const CONTAINER_MAGICS = ['RIFF', 'RIFX', 'FORM', 'OggS', 'FLV\x01', '\x1a\x45\xdf\xa3', '\x30\x26\xb2\x75', '.RMF'];
+const BOX_TYPES = ['ftyp', 'styp', 'moov', 'mdat', 'wide', 'free', 'skip', 'pnot'];
+
 /** The header of one frame (ISO/IEC 11172-3 §2.4.2.3, ISO/IEC 13818-3). */
 interface MpegFrame {
   readonly layer: 1 | 2 | 3;
@@ -97,6 +101,6 @@ function frameSizeBytes(layer: 1 | 2 | 3, isMpeg1: boolean, bitRate: number, sam
 
 /** Other containers may hold runs of MPEG frames near their start; they are not MP3 files. */
 function startsLikeContainer(bytes: Uint8Array): boolean {
-  const magic = Buffer.from(bytes.subarray(0, 4)).toString('latin1');
-  return ['RIFF', 'RIFX', 'FORM', 'OggS', 'FLV\x01', '\x1a\x45\xdf\xa3', '\x30\x26\xb2\x75', '.RMF'].includes(magic);
+  const start = Buffer.from(bytes.subarray(0, 8)).toString('latin1');
+  return CONTAINER_MAGICS.includes(start.slice(0, 4)) || BOX_TYPES.includes(start.slice(4));
 }

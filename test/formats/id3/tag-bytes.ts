@@ -34,3 +34,26 @@ export function unsynchronised(bytes: Uint8Array): Buffer {
 export function syncsafe(value: number): number[] {
   return [21, 14, 7, 0].map((shift) => (value >> shift) & 0x7f);
 }
+
+/** Ids and contents of the frames of a well-formed v2.3 or v2.4 tag, read up to its padding. */
+export function frames(tagBytes: Buffer): [string, Buffer][] {
+  const isV4 = tagBytes[3] === 4;
+  const found: [string, Buffer][] = [];
+  let offset = 10;
+  while (offset < tagBytes.length && tagBytes[offset] !== 0) {
+    const sizeBytes = isV4
+      ? [...tagBytes.subarray(offset + 4, offset + 8)].reduce((size, byte) => size * 128 + byte, 0)
+      : tagBytes.readUInt32BE(offset + 4);
+    const content = tagBytes.subarray(offset + 10, offset + 10 + sizeBytes);
+    found.push([tagBytes.toString('latin1', offset, offset + 4), content]);
+    offset += 10 + sizeBytes;
+  }
+  return found;
+}
+
+/** Silent frames of MPEG-1 layer III, 128 kbit/s, 44.1 kHz, without padding: 417 bytes each. */
+export function mpegFrames(count: number): Buffer {
+  const one = Buffer.alloc(417);
+  one.set([0xff, 0xfb, 0x90, 0x64]);
+  return Buffer.concat(Array(count).fill(one));
+}

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { HEAD_SIZE_BYTES } from '#formats/format-handler.ts';
+import { formatOf } from '#formats/formats.ts';
+import { id3 } from '#formats/id3/id3.ts';
+import { mediaFolder, run } from '../judges.ts';
+import { memorySource, refusalOf } from '../memory-bytes.ts';
+import { frame, mpegFrames, tag, text } from './tag-bytes.ts';
+
+const AUDIO = mpegFrames(8);
+const TITLE = tag(4, frame(4, 'TIT2', text('x')));
+
+function isClaimed(bytes: Buffer): boolean {
+  return formatOf(bytes.subarray(0, HEAD_SIZE_BYTES)) === id3;
+}
+
+describe('MPEG audio is recognised', () => {
+  test('by frames that follow each other, at the start or behind a tag', () => {
+    assert.ok(isClaimed(AUDIO));
+    assert.ok(isClaimed(Buffer.concat([TITLE, AUDIO])));
+    assert.ok(isClaimed(mpegFrames(1)));
+  });
+
+  test('behind some garbage, if enough frames follow each other', () => {
+    assert.ok(isClaimed(Buffer.concat([Buffer.alloc(3000, 0xff), AUDIO])));
+    assert.ok(!isClaimed(Buffer.concat([Buffer.alloc(3000, 1), mpegFrames(2), Buffer.alloc(3000, 1)])));
+    assert.ok(!isClaimed(Buffer.concat([Buffer.alloc(20_000, 1), AUDIO])));
+  });
+
+  test('behind a tag that the head does not reach the end of', async () => {
+    const input = Buffer.concat([tag(4, frame(4, 'APIC', Buffer.alloc(100_000, 1))), AUDIO]);
+    assert.ok(isClaimed(input));
+    const layout = await id3.readLayout(memorySource(input), new AbortController().signal);
+    assert.equal(layout.mediaType, 'audio/mpeg');
+  });
+
+  test('not in random bytes', () => {
+    const random = fc.uint8Array({ minLength: 4000, maxLength: 8000 });
+    fc.assert(fc.property(random, (bytes) => assert.ok(!isClaimed(Buffer.from(bytes)))), { numRuns: 200 });
+  });
+
+  test('not in text that starts with the letters ID3', () => {
+    assert.ok(!isClaimed(Buffer.from('ID3 is a format for tags. '.repeat(50))));
+  });
+
+  test('not in other containers that hold it, nor in AAC', async () => {
+    const folder = mediaFolder();
+    const source = ['-v', 'error', '-f', 'lavfi', '-i', 'sine=duration=1'];
+    const others: Record<string, string[]> = {
+      'a.avi': ['-c:a', 'libmp3lame'],
+      'a.mkv': ['-c:a', 'libmp3lame'],
+      'a.flv': ['-c:a', 'libmp3lame'],
+      'a.ts': ['-c:a', 'libmp3lame'],
+      'a.asf': ['-c:a', 'libmp3lame'],
+      'a.mov': ['-c:a', 'libmp3lame'],
+      'a.wav': ['-c:a', 'libmp3lame'],
+      'a.aac': ['-c:a', 'aac', '-f', 'adts'],
+      'a.ogg': ['-c:a', 'libvorbis'],
+    };
+    for (const [name, args] of Object.entries(others)) {
+      run(folder, 'ffmpeg', ...source, ...args, name);
+      assert.ok(!isClaimed(readFileSync(path.join(folder, name))), name);
+    }
+    const aac = readFileSync(path.join(folder, 'a.aac'));
+    assert.ok(!isClaimed(Buffer.concat([TITLE, aac])));
+    const withPicture = Buffer.concat([tag(4, frame(4, 'APIC', Buffer.alloc(100_000, 1))), aac]);
+    assert.equal(await refusalOf(id3, withPicture), 'AUDIO_STREAM_UNKNOWN');
+  });
+});
