@@ -14,8 +14,8 @@ const AUDIO_EXTENSIONS = new Set(['mp3', 'wav', 'flac', 'm4a', 'mp4', 'm4v']);
 /** Signable, and never video. */
 const AUDIO_ONLY_EXTENSIONS = new Set(['mp3', 'wav', 'flac']);
 
-/** Media that only the video endpoint signs. */
-const VIDEO_EXTENSIONS = new Set(['mov', 'qt', '3gp', '3g2', 'f4v', 'avi', 'mj2', 'dv']);
+/** Media that only the video endpoint takes. */
+const VIDEO_EXTENSIONS = new Set(['mov', 'qt', '3gp', '3g2', 'f4v', 'mj2', 'avi', 'dv']);
 
 /** Media whose container cannot carry a manifest. */
 const UNSIGNABLE_EXTENSIONS = new Set(
@@ -24,6 +24,11 @@ const UNSIGNABLE_EXTENSIONS = new Set(
     'mxf aac ac3 eac3 ec3 dts thd aif aiff aifc au snd amr awb ape wv tta tak mpc caf dsf dff w64 rf64 bw64 mid midi',
   ].flatMap((line) => line.split(' ')),
 );
+
+/** Whether a file with this extension can be signed, if it is what its name says. */
+export function isSignableExtension(extension: string): boolean {
+  return AUDIO_EXTENSIONS.has(extension) || VIDEO_EXTENSIONS.has(extension);
+}
 
 /** Admits the inputs of an operation on files: their number, their types, and what their names say. */
 export function admitFileInputs(inputs: readonly ApiInputRef[], config: Config, admitExtension: ExtensionRule): void {

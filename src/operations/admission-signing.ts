@@ -1,4 +1,4 @@
-import type { ApiParent, C2paParams } from '#contract/signing.ts';
+import type { ApiParent, ApiParentFileSource, C2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
 import { requireResolver } from './admission-inputs.ts';
 
@@ -22,4 +22,11 @@ export function admitSigningParams(params: C2paParams, inputCount: number): void
 
 function admitParent(parent: ApiParent | null | undefined, field: string): void {
   if (parent?.type === 'file') requireResolver(parent.source, `${field}.source`);
+}
+
+/** The files that the parents of a request are read from; outputs must spare them like the inputs. */
+export function parentSources({ parent, parent_overrides: overrides = [] }: C2paParams): ApiParentFileSource[] {
+  return [parent, ...overrides.map((override) => override.parent)].flatMap((candidate) =>
+    candidate?.type === 'file' ? [candidate.source] : [],
+  );
 }

@@ -1,8 +1,8 @@
 import type { C2paParams } from '#contract/signing.ts';
-import { AppError } from '#errors/app-error.ts';
 import type { AdmissionContext, OperationRequest } from './admission-context.ts';
 import { admitFileInputs, audioExtensions, type ExtensionRule, videoExtensions } from './admission-inputs.ts';
-import { admitSigningParams } from './admission-signing.ts';
+import { admitFileOutputs } from './admission-output.ts';
+import { admitSigningParams, parentSources } from './admission-signing.ts';
 
 /** Admits a request to sign video files. */
 export function admitVideo(request: OperationRequest, context: AdmissionContext): Promise<void> {
@@ -19,11 +19,8 @@ async function admitSigning(
   context: AdmissionContext,
   extensions: ExtensionRule,
 ): Promise<void> {
+  const params = (request.params ?? {}) as C2paParams;
   admitFileInputs(request.inputs, context.config, extensions);
-  admitOutput(request);
-  admitSigningParams((request.params ?? {}) as C2paParams, request.inputs.length);
-}
-
-function admitOutput({ output }: OperationRequest): void {
-  if (output?.type === 's3') throw new AppError('S3_OUTPUT_UNAVAILABLE', {}, { field: 'output.type' });
+  admitSigningParams(params, request.inputs.length);
+  await admitFileOutputs(request, parentSources(params), context);
 }

@@ -1,0 +1,112 @@
+import { dirname, extname, join } from 'node:path';
+import { nearestRealPath } from '#bytes/real-path.ts';
+import type { Config } from '#config/config.ts';
+import type { ApiInputRef } from '#contract/request.ts';
+import { AppError } from '#errors/app-error.ts';
+import { checkOutputSegments, outputLeaf } from '#outputs/placement.ts';
+import type { AdmissionContext, OperationRequest } from './admission-context.ts';
+import { isSignableExtension, requestedName } from './admission-inputs.ts';
+
+/** So many paths are resolved at once: enough to keep the disk busy, few enough to leave the service's threads free. */
+const RESOLVED_AT_ONCE = 16;
+
+/** An output whose place can be told from the request. */
+interface Destination {
+  readonly inputIndex: number;
+  readonly path: string;
+}
+
+/**
+ * Admits where an operation on files writes: the sink, its folders, no two inputs to one place, and none to a place
+ * that is, holds or lies inside a file that the request reads. What depends on an input's bytes or on what a server
+ * calls it is settled when the input claims its destination.
+ */
+export async function admitFileOutputs(
+  request: OperationRequest,
+  otherSources: readonly ApiInputRef[],
+  { config, signal }: AdmissionContext,
+): Promise<void> {
+  const { inputs, output } = request;
+  if (output?.type === 's3') throw new AppError('S3_OUTPUT_UNAVAILABLE', {}, { field: 'output.type' });
+  const { base_dir: baseDir, naming } = config.output_sinks.local;
+  const folder = join(baseDir, ...checkOutputSegments(output));
+  const leaves = distinctLeaves(inputs, folder, naming);
+
+  const realFolder = await nearestRealPath(folder);
+  const sources = await realPathsOf([...inputs, ...otherSources], signal);
+  const conflict = firstConflict(
+    leaves.map(({ inputIndex, path }) => ({ inputIndex, path: join(realFolder, path) })),
+    sources,
+  );
+  if (conflict === null) return;
+  const { inputIndex, path, source } = conflict;
+  throw new AppError('OUTPUT_TOUCHES_SOURCE', { path, source }, { field: `inputs[${inputIndex}]`, inputIndex });
+}
+
+/** The leaf of every input whose name already has a media extension; another extension would be replaced later. */
+function distinctLeaves(
+  inputs: readonly ApiInputRef[],
+  folder: string,
+  naming: Config['output_sinks']['local']['naming'],
+): Destination[] {
+  const taken = new Set<string>();
+  const leaves: Destination[] = [];
+  for (const [inputIndex, input] of inputs.entries()) {
+    const name = requestedName(input, inputIndex);
+    const extension = extname(name).slice(1).toLowerCase();
+    if (!isSignableExtension(extension)) continue;
+    const { leaf } = outputLeaf(name, [extension], naming);
+    if (taken.has(leaf)) {
+      throw new AppError('OUTPUT_TAKEN', { path: join(folder, leaf) }, { field: `inputs[${inputIndex}]`, inputIndex });
+    }
+    taken.add(leaf);
+    leaves.push({ inputIndex, path: leaf });
+  }
+  return leaves;
+}
+
+/** The real path of every local source, as far as it exists, with the path that the request gives. */
+async function realPathsOf(sources: readonly ApiInputRef[], signal: AbortSignal): Promise<Map<string, string>> {
+  const paths = [...new Set(sources.flatMap((source) => ('path' in source ? [source.path] : [])))];
+  const resolved = new Map<string, string>();
+  const pending = paths.values();
+  const resolveNext = async (): Promise<void> => {
+    for (const path of pending) {
+      signal.throwIfAborted();
+      resolved.set(await nearestRealPath(path), path);
+    }
+  };
+  await Promise.all(Array.from({ length: RESOLVED_AT_ONCE }, resolveNext));
+  return resolved;
+}
+
+/**
+ * The first destination that is, holds or lies inside a source. Every folder is looked at once, however many paths lie
+ * in it: 10,000 inputs are legitimate.
+ */
+export function firstConflict(
+  destinations: readonly Destination[],
+  sources: ReadonlyMap<string, string>,
+): (Destination & { readonly source: string }) | null {
+  const sourceInside = new Map<string, string>();
+  for (const [real, source] of sources) {
+    for (let folder = dirname(real); !sourceInside.has(folder); folder = dirname(folder)) sourceInside.set(folder, source);
+  }
+  const clear = new Set<string>();
+  for (const destination of destinations) {
+    const { path } = destination;
+    const source = sources.get(path) ?? sourceInside.get(path) ?? sourceAround(path, sources, clear);
+    if (source !== undefined) return { ...destination, source };
+  }
+  return null;
+}
+
+/** The source that a path lies inside, if any. Folders that lie in none are added to `clear`. */
+function sourceAround(path: string, sources: ReadonlyMap<string, string>, clear: Set<string>): string | undefined {
+  for (let folder = dirname(path); !clear.has(folder); folder = dirname(folder)) {
+    const source = sources.get(folder);
+    if (source !== undefined) return source;
+    clear.add(folder);
+  }
+  return undefined;
+}
