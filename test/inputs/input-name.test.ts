@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { inputName, LONGEST_NAME_BYTES, nameOfUrl, safeName } from '#inputs/input-name.ts';
+
+describe('the name of an input', () => {
+  test('is always one safe segment of bounded length, whatever it is made from', () => {
+    fc.assert(
+      fc.property(fc.array(fc.string({ unit: 'binary', maxLength: 300 }), { maxLength: 3 }), fc.nat(), (candidates, index) => {
+        const name = inputName(candidates, index);
+        assert.ok(name.length > 0 && name !== '.' && name !== '..');
+        assert.ok(Buffer.byteLength(name) <= LONGEST_NAME_BYTES);
+        assert.doesNotMatch(name, /[/\\\p{Cc}]/u);
+        assert.equal(name, name.normalize('NFC'));
+        assert.ok(name.isWellFormed());
+        assert.equal(safeName(name), name, 'a safe name stays as it is');
+      }),
+    );
+  });
+
+  test('is the first candidate that leaves anything, else made from the index', () => {
+    assert.equal(inputName([null, undefined, '', ' / ', 'clip.mp4', 'other.mp4'], 3), 'clip.mp4');
+    assert.equal(inputName(['..', '.', '\u0000', '///'], 3), 'input-3');
+    assert.equal(inputName([], 0), 'input-0');
+  });
+
+  test('keeps the last segment, without control characters and marks that turn text around', () => {
+    assert.equal(safeName('../../etc/passwd'), 'passwd');
+    assert.equal(safeName('C:\\videos\\clip.mp4'), 'clip.mp4');
+    assert.equal(safeName('folder/clip.mp4/'), 'clip.mp4');
+    assert.equal(safeName('a\u0000b\nc\u202Ed.mp4'), 'abcd.mp4');
+    assert.equal(safeName('e\u0301t\u00e9 2024.mov'), '\u00e9t\u00e9 2024.mov');
+    assert.equal(safeName('\ud800.mp4'), '\ufffd.mp4');
+  });
+
+  test('is cut between characters, the extension kept', () => {
+    const family = '👨‍👩‍👧';
+    const name = safeName(`${family.repeat(40)}.mp4`);
+    assert.equal(name, `${family.repeat(Math.floor((LONGEST_NAME_BYTES - 4) / Buffer.byteLength(family)))}.mp4`);
+    assert.equal(safeName(`${'a'.repeat(400)}.flac`), `${'a'.repeat(LONGEST_NAME_BYTES - 5)}.flac`);
+    assert.equal(Buffer.byteLength(safeName(`a.${'b'.repeat(400)}`)), LONGEST_NAME_BYTES);
+    assert.equal(Buffer.byteLength(safeName(`e${'\u0301'.repeat(400)}`)) > 100, true);
+  });
+});
+
+describe('the name of a URL', () => {
+  test('is its last path segment, decoded once', () => {
+    assert.equal(nameOfUrl('https://host/a/my%20clip.mp4?token=secret#t'), 'my clip.mp4');
+    assert.equal(nameOfUrl('https://host/a/100%2525.mp4'), '100%25.mp4');
+    assert.equal(nameOfUrl('https://host/a/100%.mp4'), '100%.mp4');
+    assert.equal(safeName(nameOfUrl('https://host/a%2F..%2Fclip.mp4')), 'clip.mp4');
+    assert.equal(nameOfUrl('https://host/folder/'), 'folder');
+    assert.equal(nameOfUrl('https://host/'), '');
+    assert.equal(nameOfUrl('no url'), '');
+  });
+
+  test('is the bucket at the root of a bucket', () => {
+    assert.equal(nameOfUrl('s3://media-bucket'), 'media-bucket');
+    assert.equal(nameOfUrl('s3://media-bucket/'), 'media-bucket');
+    assert.equal(nameOfUrl('s3://media-bucket/a/b.wav'), 'b.wav');
+  });
+});
