@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { AppError } from '#errors/app-error.ts';
+import { checkOutputSegments, conflictsWithSources, outputLeaf, sameOrInside } from '#outputs/placement.ts';
+
+describe('the leaf of a file output', () => {
+  const mp4 = ['mp4', 'm4v'] as const;
+
+  test('is derived from the name, or the name itself', () => {
+    assert.deepEqual(outputLeaf('clip.mp4', mp4, 'derived'), { leaf: 'clip_c2pa.mp4', warnings: [] });
+    assert.deepEqual(outputLeaf('clip.M4V', mp4, 'derived'), { leaf: 'clip_c2pa.M4V', warnings: [] });
+    assert.deepEqual(outputLeaf('clip.mp4', mp4, 'in_place'), { leaf: 'clip.mp4', warnings: [] });
+  });
+
+  test('gets a missing extension silently and loses a wrong one with a warning', () => {
+    assert.deepEqual(outputLeaf('clip', mp4, 'derived'), { leaf: 'clip_c2pa.mp4', warnings: [] });
+    assert.deepEqual(outputLeaf('talk no. 5', mp4, 'in_place'), { leaf: 'talk no. 5.mp4', warnings: [] });
+    assert.deepEqual(outputLeaf('clip 1.2', mp4, 'derived'), { leaf: 'clip 1.2_c2pa.mp4', warnings: [] });
+    assert.deepEqual(outputLeaf('.mp4', mp4, 'derived'), { leaf: '.mp4_c2pa.mp4', warnings: [] });
+    for (const [name, leaf] of [
+      ['clip.avi', 'clip_c2pa.mp4'],
+      ['get.php', 'get_c2pa.mp4'],
+      ['song.mp3', 'song_c2pa.mp4'],
+    ] as const) {
+      const placed = outputLeaf(name, mp4, 'derived');
+      assert.equal(placed.leaf, leaf);
+      assert.equal(placed.warnings.length, 1);
+    }
+  });
+});
+
+describe('the prefix and name of an output', () => {
+  test('become folders', () => {
+    assert.deepEqual(checkOutputSegments(null), []);
+    assert.deepEqual(checkOutputSegments({ type: 'local', prefix: '/', name: '' }), []);
+    assert.deepEqual(checkOutputSegments({ type: 'local', prefix: 'a//b/./c/', name: 'Ünïcode 2024..final' }), ['a', 'b', 'c', 'Ünïcode 2024..final']);
+  });
+
+  test('are refused where they could lead anywhere else, with the field that is at fault', () => {
+    for (const bad of ['..', '../a', 'a/../b', 'a/..', '/etc', '//', 'a\\b', 'a\0', 'a\nb', 'a\u0085', '\ud800', 'x'.repeat(256), 'x/'.repeat(2000)]) {
+      for (const part of ['prefix', 'name'] as const) {
+        assert.throws(
+          () => checkOutputSegments({ type: 'local', [part]: bad }),
+          (error) => {
+            assert.ok(error instanceof AppError && error.reason === 'OUTPUT_SEGMENT_INVALID', JSON.stringify(bad));
+            assert.equal(error.location.field, `output.${part}`);
+            return true;
+          },
+        );
+      }
+    }
+  });
+
+  test('never hold a segment that leads upwards or ends a path, whatever was asked for', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (prefix) => {
+        try {
+          for (const segment of checkOutputSegments({ type: 'local', prefix })) {
+            assert.doesNotMatch(segment, /^\.{0,2}$|[/\\\p{Cc}]/u);
+          }
+        } catch (error) {
+          assert.ok(error instanceof AppError);
+        }
+      }),
+    );
+  });
+});
+
+describe('a destination and the sources', () => {
+  test('conflict where one is, holds or lies inside the other, links resolved', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'attestream-placement-'));
+    try {
+      const media = join(folder, 'media');
+      await mkdir(media);
+      await writeFile(join(media, 'a.mp4'), 'a');
+      await symlink(media, join(folder, 'link'));
+      assert.equal(await sameOrInside(media, join(folder, 'link')), true);
+      assert.equal(await sameOrInside(join(folder, 'link', 'new', 'b.mp4'), media), true);
+      assert.equal(await sameOrInside(media, `${media}-beside`), false);
+      const sources = [join(folder, 'other.mp4'), join(media, 'a.mp4')];
+      assert.equal(await conflictsWithSources(join(folder, 'link', 'a.mp4'), sources), sources[1]);
+      assert.equal(await conflictsWithSources(join(folder, 'link'), sources), sources[1]);
+      assert.equal(await conflictsWithSources(join(folder, 'link', 'a_c2pa.mp4'), sources), undefined);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+});
