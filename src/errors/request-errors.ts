@@ -10,6 +10,11 @@ export const requestErrors = {
     ({ problem }) => `The request body is not usable JSON: ${problem}.`,
   ),
   REQUEST_MALFORMED: entry<{ problem: string }>('VALIDATION_FAILED', ({ problem }) => `The request ${problem}.`),
+  REQUEST_TOO_SLOW: entry<object>(
+    'REQUEST_TIMEOUT',
+    () => 'The request did not arrive whole in time. Send it again over a better connection.',
+    { transient: true },
+  ),
   BODY_TOO_LARGE: entry<{ limitBytes: number }>(
     'PAYLOAD_TOO_LARGE',
     ({ limitBytes }) =>

@@ -5,7 +5,7 @@ import type { ApiErrorCode } from '#errors/entry.ts';
 import { RefusedBody } from './request-validation.ts';
 
 /** The HTTP status of each code of the error table. */
-export const STATUS_OF_CODE: Readonly<Record<ApiErrorCode, number>> = {
+const STATUS_OF_CODE: Readonly<Record<ApiErrorCode, number>> = {
   VALIDATION_FAILED: 400,
   INVALID_INPUT_TYPE: 400,
   UNAUTHORIZED: 401,
@@ -23,6 +23,11 @@ export const STATUS_OF_CODE: Readonly<Record<ApiErrorCode, number>> = {
 /** After so long a full queue has usually moved, and a stopped service has been started again. */
 const RETRY_AFTER_SECONDS = 5;
 
+/** The HTTP status of an error; one that nobody foresaw is the service's fault. */
+export function statusOf(error: AppError | null): number {
+  return STATUS_OF_CODE[error?.code ?? 'INTERNAL_ERROR'];
+}
+
 /** Answers every error of the app with the error body, and logs what nobody foresaw. */
 export function answerErrors(app: FastifyInstance, maxBodyBytes: number): void {
   app.setErrorHandler((error: Error, request, reply) =>
@@ -37,7 +42,7 @@ export function answerFrameworkError(error: FastifyError, request: FastifyReques
 
 function sendError(error: AppError | null, origin: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const code = error?.code ?? 'INTERNAL_ERROR';
-  const status = STATUS_OF_CODE[code];
+  const status = statusOf(error);
   if (status === 500) request.log.error({ err: origin, reason: error?.reason }, 'request failed');
   else request.log.info({ reason: error?.reason, ...error?.location }, 'request refused');
 

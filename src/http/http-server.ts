@@ -7,6 +7,7 @@ import type { Jobs } from '#jobs/jobs.ts';
 import type { Operation } from '#operations/registry.ts';
 import { addApiReference } from './api-reference.ts';
 import { requireToken } from './authentication.ts';
+import { answerConnectionError } from './connection-errors.ts';
 import { answerErrors, answerFrameworkError } from './error-replies.ts';
 import { addJobRoutes } from './job-routes.ts';
 import { takeJsonBodies } from './json-body.ts';
@@ -66,6 +67,7 @@ function makeApp(config: Config, logger: FastifyBaseLogger): FastifyInstance {
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: 'idle',
     return503OnClosing: false,
+    clientErrorHandler: answerConnectionError,
     frameworkErrors: answerFrameworkError,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
   });

@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { AppError } from '#errors/app-error.ts';
+import { errorOf, goodBody, serve, type TestServer } from './serve.ts';
+
+const VIDEO = '/v2/c2pa/video';
+let server: TestServer;
+
+before(async () => {
+  server = await serve({ SERVICE__SERVER__MAX_UPLOAD_BYTES: '4096' });
+});
+
+after(() => server.app.close());
+
+/** Sends bytes as they are and returns everything that comes back until the server closes the connection. */
+async function raw(request: string): Promise<string> {
+  const { hostname, port } = new URL(server.base);
+  const socket = connect(Number(port), hostname);
+  socket.end(request);
+  let answer = '';
+  for await (const chunk of socket.setEncoding('utf8')) answer += chunk;
+  return answer;
+}
+
+describe('a body that is not a request', () => {
+  for (const [what, body] of [
+    ['an empty body', ''],
+    ['white space', '  \n'],
+    ['half of one', '{"inputs": ['],
+    ['a syntax error', '{"inputs": [],}'],
+    ['something else than JSON', 'hello'],
+    ['nesting without end', '['.repeat(1000) + ']'.repeat(1000)],
+    ['a number', '5'],
+    ['null', 'null'],
+    ['a list', '[]'],
+  ] as const) {
+    test(`answers 400 VALIDATION_FAILED to ${what}`, async () => {
+      const error = await errorOf(await server.post(VIDEO, body));
+      assert.deepEqual([error.status, error.code, error.details], [400, 'VALIDATION_FAILED', undefined]);
+    });
+  }
+
+  test('answers 400 VALIDATION_FAILED to no body at all', async () => {
+    const error = await errorOf(await fetch(server.base + VIDEO, { method: 'POST' }));
+    assert.deepEqual([error.status, error.code], [400, 'VALIDATION_FAILED']);
+  });
+
+  test('refuses bytes that are no UTF-8 instead of replacing them', async () => {
+    const body = Buffer.concat([Buffer.from('{"inputs":[{"type":"local_file_path","path":"/m/'), Buffer.of(0xff), Buffer.from('.mp4"}]}')]);
+    const headers = { 'content-type': 'application/json' };
+    const error = await errorOf(await fetch(server.base + VIDEO, { method: 'POST', headers, body }));
+    assert.deepEqual([error.status, error.code], [400, 'VALIDATION_FAILED']);
+  });
+
+  test('takes a byte order mark and brackets inside strings', async () => {
+    const body = { ...goodBody, params: { parent: { type: 'reference', reference: `\\"${'['.repeat(1000)}` } } };
+    assert.equal((await server.post(VIDEO, `\ufeff${JSON.stringify(body)}`)).status, 200);
+  });
+
+  test('never repeats a body in its message: it may hold a presigned URL', async () => {
+    const error = await errorOf(await server.post(VIDEO, '{"url": "https://host/a?sig=hush" x'));
+    assert.doesNotMatch(error.message, /hush/);
+  });
+
+  test('answers 413 to a body over the cap, whether its length is announced or not', async () => {
+    const announced = await errorOf(await server.post(VIDEO, ' '.repeat(4097)));
+    assert.deepEqual([announced.status, announced.code], [413, 'PAYLOAD_TOO_LARGE']);
+    const body = new Blob([' '.repeat(8192)]).stream();
+    const streamed = await fetch(server.base + VIDEO, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+      duplex: 'half',
+    } as RequestInit);
+    assert.equal((await errorOf(streamed)).status, 413);
+  });
+
+  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'nonsense']) {
+    test(`answers 415 to ${type}`, async () => {
+      const error = await errorOf(await server.post(VIDEO, JSON.stringify(goodBody), { 'content-type': type }));
+      assert.deepEqual([error.status, error.code], [415, 'UNSUPPORTED_MEDIA_TYPE']);
+    });
+  }
+
+  test('takes JSON with a charset', async () => {
+    const reply = await server.post(VIDEO, goodBody, { 'content-type': 'application/json; charset=utf-8' });
+    assert.equal(reply.status, 200);
+  });
+});
+
+describe('a route that does not exist', () => {
+  for (const [method, path] of [
+    ['GET', '/'],
+    ['GET', '/v2'],
+    ['POST', '/v2/c2pa/pictures'],
+    ['GET', '/v2/jobs'],
+    ['GET', '/v2/health/'],
+    ['GET', '/V2/health'],
+    ['PROPFIND', '/nowhere'],
+  ]) {
+    test(`answers 404 NOT_FOUND to ${method} ${path}`, async () => {
+      const error = await errorOf(await fetch(server.base + path, { method: method ?? '' }));
+      assert.deepEqual([error.status, error.code], [404, 'NOT_FOUND']);
+    });
+  }
+
+  for (const [method, path, allow] of [
+    ['GET', VIDEO, 'POST'],
+    ['PUT', '/v2/sync/c2pa/audio', 'POST'],
+    ['OPTIONS', VIDEO, 'POST'],
+    ['POST', '/v2/health', 'GET, HEAD'],
+    ['DELETE', '/v2/jobs/some-job', 'GET, HEAD'],
+    ['PROPFIND', '/v2/jobs/some-job', 'GET, HEAD'],
+    ['GET', '/v2/watermark', 'POST'],
+    ['POST', '/v2/watermark/some-id', 'GET, HEAD'],
+    ['POST', '/openapi.json', 'GET, HEAD'],
+  ] as const) {
+    test(`answers 405 with an Allow header to ${method} ${path}`, async () => {
+      const reply = await fetch(server.base + path, { method });
+      assert.deepEqual(reply.headers.get('allow')?.split(', ').sort(), allow.split(', ').sort());
+      const error = await errorOf(reply);
+      assert.deepEqual([error.status, error.code], [405, 'METHOD_NOT_ALLOWED']);
+    });
+  }
+
+  test('answers before a body is looked at', async () => {
+    assert.equal((await server.post('/v2/health', 'no JSON')).status, 405);
+    assert.equal((await server.post('/nowhere', 'no JSON', { 'content-type': 'text/plain' })).status, 404);
+  });
+
+  test('answers with the error body to a path that cannot be decoded', async () => {
+    const error = await errorOf(await fetch(`${server.base}/v2/jobs/%E0%A4%A`));
+    assert.deepEqual([error.status, error.code], [400, 'VALIDATION_FAILED']);
+  });
+
+  for (const [what, request] of [
+    ['what is no HTTP', 'GARBAGE\r\n\r\n'],
+    ['headers without end', `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`],
+  ] as const) test(`answers with the error body to ${what}`, async () => {
+    const answer = await raw(request);
+    assert.match(answer, /^HTTP\/1\.1 400 /);
+    assert.equal(JSON.parse(answer.slice(answer.indexOf('{'))).error.code, 'VALIDATION_FAILED');
+  });
+});
+
+describe('a job that does not exist', () => {
+  for (const id of ['', 'unknown', 'a'.repeat(5000), '%00', '..%2F..%2Fetc', 'ä', "'%20OR%201=1"]) {
+    test(`answers 404 JOB_NOT_FOUND to ${id.slice(0, 20)}`, async () => {
+      const error = await errorOf(await fetch(`${server.base}/v2/jobs/${id}`));
+      assert.deepEqual([error.status, error.code], [404, 'JOB_NOT_FOUND']);
+    });
+  }
+});
+
+describe('a failure inside the service', () => {
+  test('answers 500 INTERNAL_ERROR without internals, and logs them under the request id', async () => {
+    server.jobs.refusal = new Error('the store at /srv/secret-place is gone');
+    const reply = await server.post(VIDEO, goodBody);
+    server.jobs.refusal = null;
+    const requestId = reply.headers.get('x-request-id') ?? '';
+    const error = await errorOf(reply);
+    assert.deepEqual([error.status, error.code], [500, 'INTERNAL_ERROR']);
+    assert.doesNotMatch(error.message, /secret-place/);
+    assert.ok(error.message.includes(requestId));
+    assert.ok(server.logged.some((line) => line.includes(requestId) && line.includes('secret-place')));
+  });
+
+  test('answers 503 SERVICE_OVERLOADED with Retry-After where the queue is full', async () => {
+    server.jobs.refusal = new AppError('SERVICE_STOPPING', {});
+    const reply = await server.post(VIDEO, goodBody);
+    server.jobs.refusal = null;
+    assert.match(reply.headers.get('retry-after') ?? '', /^\d+$/);
+    const error = await errorOf(reply);
+    assert.deepEqual([error.status, error.code], [503, 'SERVICE_OVERLOADED']);
+  });
+});

@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
+import type { JobResponse, JobResultResponse } from '#contract/job.ts';
+import type { Jobs } from '#jobs/jobs.ts';
+
+/** Jobs in memory that end when the test says so. */
+export class MemoryJobs implements Pick<Jobs, 'submit' | 'find' | 'whenEnded' | 'healthy'> {
+  readonly submitted: Parameters<Jobs['submit']>[0][] = [];
+  isHealthy = true;
+  /** Thrown by the next submission. */
+  refusal: Error | null = null;
+  waiting = 0;
+  readonly #jobs = new Map<string, JobResultResponse>();
+  readonly #ends = new EventEmitter();
+
+  async submit(submission: Parameters<Jobs['submit']>[0]): Promise<JobResponse> {
+    if (this.refusal !== null) throw this.refusal;
+    this.submitted.push(submission);
+    const job_id = randomUUID();
+    const timing = { queued_at: new Date().toISOString() };
+    this.#jobs.set(job_id, { job_id, status: 'queued', results: [], timing });
+    this.#ends.emit('submitted', job_id);
+    return { job_id, status: 'queued' };
+  }
+
+  async find(id: string): Promise<JobResultResponse | null> {
+    return this.#jobs.get(id) ?? null;
+  }
+
+  async whenEnded(id: string, timeoutMs: number, signal: AbortSignal): Promise<JobResultResponse | null> {
+    this.waiting += 1;
+    this.#ends.emit('waiting');
+    try {
+      await once(this.#ends, id, { signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]) });
+      return await this.find(id);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      return null;
+    } finally {
+      this.waiting -= 1;
+      this.#ends.emit('left');
+    }
+  }
+
+  async healthy(): Promise<boolean> {
+    return this.isHealthy;
+  }
+
+  /** Ends a job, and with it whoever waits for it. */
+  end(id: string, results: JobResultResponse['results']): void {
+    const job = this.#jobs.get(id);
+    if (job === undefined) throw new Error(`there is no job ${id}`);
+    const status = results.every((result) => result.status === 'succeeded') ? 'succeeded' : 'failed';
+    this.#jobs.set(id, { ...job, status, results, timing: { ...job.timing, finished_at: new Date().toISOString() } });
+    this.#ends.emit(id);
+  }
+
+  /** Resolves with the next job's id, once somebody waits for its end. */
+  async nextWaitedFor(): Promise<string> {
+    const [id] = (await once(this.#ends, 'submitted')) as [string];
+    if (this.waiting === 0) await once(this.#ends, 'waiting');
+    return id;
+  }
+
+  /** Resolves when nobody waits for a job any more. */
+  async nobodyWaits(): Promise<void> {
+    while (this.waiting > 0) await once(this.#ends, 'left');
+  }
+}
