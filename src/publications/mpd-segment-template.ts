@@ -1,0 +1,117 @@
+import { AppError } from '#errors/app-error.ts';
+import { type AddressedSegments, type AddressingElements, type AddressingTask, refuseChunks } from './mpd-addressing.ts';
+import type { MpdSegment } from './mpd-document.ts';
+import { compareNaturally } from './natural-order.ts';
+import { STATED_FRAGMENTS_MAX_COUNT } from './publication-limits.ts';
+import { fillTemplate, isEnumerating, type TemplateValues } from './segment-template.ts';
+import { expandTimeline, type SegmentTime, timelineOf, timescaleOf } from './segment-timing.ts';
+import type { XmlElement } from './xml-element.ts';
+
+/** A number that no publication reaches, put in a template to see where the number goes. */
+const PROBE_NUMBER = 98765432109876543210n;
+
+/** The segments of a representation that a SegmentTemplate addresses (ISO/IEC 23009-1, §5.3.9.4). */
+export function addressByTemplate(task: AddressingTask, elements: AddressingElements): AddressedSegments {
+  const media = attributeOf(elements, 'media');
+  const template = elements.at(-1) as XmlElement;
+  if (media === undefined) throw task.values.malformed(template, 'SegmentTemplate has no @media');
+  if (media.includes('$SubNumber')) refuseChunks(task, template);
+  return { addressing: 'template', init: readInit(task, elements), segments: readSegments(task, elements, media) };
+}
+
+function attributeOf(elements: AddressingElements, name: string): string | undefined {
+  return elements.map((element) => element.attributes.get(name)).findLast((value) => value !== undefined);
+}
+
+function readInit(task: AddressingTask, elements: AddressingElements): AddressedSegments['init'] {
+  const template = attributeOf(elements, 'initialization');
+  if (template === undefined) return null;
+  const place = task.values.placeOf(task.lineage[3]);
+  return { path: task.index.locate(task.base, fill(task, template, {}), place), range: null };
+}
+
+function readSegments(task: AddressingTask, elements: AddressingElements, media: string): MpdSegment[] {
+  const timeline = timelineOf(elements);
+  if (timeline !== undefined) return locateAll(task, elements, media, expandTimeline(task, elements, timeline), 0);
+  const duration = task.values.inherited(elements, 'duration');
+  if (duration === undefined || duration === 0n) {
+    return [{ part: { path: locate(task, media, { Number: startNumber(task, elements) }), range: null }, durationSeconds: task.periodSeconds ?? null }];
+  }
+  const durationSeconds = Number(duration) / Number(timescaleOf(task, elements));
+  const count = countByDuration(task, elements, durationSeconds);
+  if (count === undefined) return matchingFiles(task, media, durationSeconds);
+  const times = Array.from({ length: count }, (_, index) => ({ time: BigInt(index) * duration, durationSeconds }));
+  // A duration that does not divide the period evenly makes the last number a matter of rounding: it may be missing.
+  return locateAll(task, elements, media, times, count > 1 ? 1 : 0);
+}
+
+function startNumber({ values }: AddressingTask, elements: AddressingElements): bigint {
+  return values.inherited(elements, 'startNumber') ?? 1n;
+}
+
+/** How many segments fill the period, or undefined where its length or its beginning is open, as in a live window. */
+function countByDuration(task: AddressingTask, elements: AddressingElements, durationSeconds: number): number | undefined {
+  const endNumber = task.values.inherited(elements, 'endNumber');
+  const isLive = task.lineage[0].attributes.get('type') === 'dynamic';
+  if (endNumber === undefined && (isLive || task.periodSeconds === undefined)) return undefined;
+  const count =
+    endNumber === undefined
+      ? Math.max(1, Math.ceil((task.periodSeconds as number) / durationSeconds - 1e-6))
+      : Number(endNumber - startNumber(task, elements) + 1n);
+  if (count > STATED_FRAGMENTS_MAX_COUNT) {
+    throw task.values.malformed(elements.at(-1) as XmlElement, `it addresses more than ${STATED_FRAGMENTS_MAX_COUNT} segments`);
+  }
+  return Math.max(count, 0);
+}
+
+function locateAll(
+  task: AddressingTask,
+  elements: AddressingElements,
+  media: string,
+  times: readonly SegmentTime[],
+  mayMissAtEnd: number,
+): MpdSegment[] {
+  if (times.length > 1 && !isEnumerating(media)) {
+    throw task.values.malformed(elements.at(-1) as XmlElement, '@media names the same file for every segment');
+  }
+  const first = startNumber(task, elements);
+  const place = task.values.placeOf(task.lineage[3]);
+  const segments: MpdSegment[] = [];
+  for (const [index, { time, durationSeconds }] of times.entries()) {
+    const reference = fill(task, media, { Number: first + BigInt(index), Time: time });
+    const path = task.index.tryLocate(task.base, reference, place);
+    if (path !== undefined) segments.push({ part: { path, range: null }, durationSeconds });
+    else if (index < times.length - mayMissAtEnd) throw new AppError('PLAYLIST_FILE_MISSING', { ...place, reference });
+  }
+  return segments;
+}
+
+/** Every file of the folder that the template could name, in the order of its number or time. */
+function matchingFiles(task: AddressingTask, media: string, durationSeconds: number): MpdSegment[] {
+  const place = task.values.placeOf(task.lineage[3]);
+  const probe = fill(task, media, { Number: PROBE_NUMBER, Time: PROBE_NUMBER });
+  const [before, after] = task.index.pathOf(task.base, probe, place).split(String(PROBE_NUMBER));
+  if (before === undefined || after === undefined) return [];
+  const paths = [...task.index.paths].filter(
+    (path) =>
+      path.startsWith(before) &&
+      path.endsWith(after) &&
+      /^\d+$/.test(path.slice(before.length, after === '' ? undefined : -after.length)),
+  );
+  return paths.sort(compareNaturally).map((path) => ({ part: { path, range: null }, durationSeconds }));
+}
+
+function locate(task: AddressingTask, template: string, values: Partial<TemplateValues>): string {
+  return task.index.locate(task.base, fill(task, template, values), task.values.placeOf(task.lineage[3]));
+}
+
+function fill(task: AddressingTask, template: string, values: Partial<TemplateValues>): string {
+  const representation = task.lineage[3];
+  const filled = fillTemplate(template, {
+    RepresentationID: representation.attributes.get('id') ?? '',
+    Bandwidth: representation.attributes.get('bandwidth') ?? '',
+    ...values,
+  });
+  if (filled === undefined) throw task.values.malformed(representation, 'its segment template has an unknown identifier');
+  return filled;
+}

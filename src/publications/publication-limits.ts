@@ -1,0 +1,19 @@
+/** Bounds of one publication. Legitimate publications of a day's media stay well inside them. */
+
+/** Size of one playlist or MPD in bytes. */
+export const PLAYLIST_MAX_BYTES = 64 * 1024 * 1024;
+/** Lines of one playlist or MPD; 100,000 are legitimate. */
+export const PLAYLIST_MAX_LINES = 500_000;
+/** Playlists and MPDs of one publication. */
+export const PLAYLISTS_MAX_COUNT = 2_000;
+/** Characters of one line of an HLS playlist. */
+export const PLAYLIST_LINE_MAX_LENGTH = 65_536;
+/** Levels of elements in an MPD; the schema needs about ten. */
+export const MPD_MAX_DEPTH = 32;
+/** Init segments of one publication, each a Merkle map of its own in the manifest. */
+export const RENDITIONS_MAX_COUNT = 500;
+/** Fragments that all playlists together may name; the same fragment named twice counts twice. */
+export const STATED_FRAGMENTS_MAX_COUNT = 400_000;
+/** Bytes of a sidx box that are read, and how deep sidx boxes may refer to further ones. */
+export const SIDX_MAX_BYTES = 2 * 1024 * 1024;
+export const SIDX_MAX_DEPTH = 4;

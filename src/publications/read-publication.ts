@@ -1,0 +1,93 @@
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { AppError } from '#errors/app-error.ts';
+import { FolderIndex } from './folder-index.ts';
+import { type MergedRendition, mergeStatements, refuseBeyond } from './merge-statements.ts';
+import { type ClaimedPaths, claimPaths, isPlainText, needsPackaging } from './path-patterns.ts';
+import { checkRanges } from './part-ranges.ts';
+import { describePart, type MediaPart, type PlaylistDocument, type Publication, type PublicationPatterns } from './publication.ts';
+import { RENDITIONS_MAX_COUNT } from './publication-limits.ts';
+import { readPlaylists } from './read-playlists.ts';
+import { type RenditionStatement, type StatedPart, statementsOfHls, statementsOfMpd } from './rendition-statement.ts';
+import { addUnlistedFiles } from './unlisted-files.ts';
+
+/**
+ * Finds out what of a folder is signed: which fragments belong to which init segment, and in which order. Playlists
+ * decide; where none speaks, folders, names and natural order do. A rendition is signed as soon as a pattern claims its
+ * init segment or one of its fragments, and then whole: a fragment left out would be an invalid one.
+ */
+export async function readPublication(
+  folder: SourceFolder,
+  patterns: PublicationPatterns,
+  signal: AbortSignal,
+): Promise<Publication> {
+  const index = new FolderIndex(folder);
+  const claimed = claimPaths([...index.paths], patterns);
+  const playlists = await readPlaylists(folder, index, claimed.playlists, signal);
+  const stated = statementsOf(playlists, index);
+  checkRanges(stated, index);
+  const { signed, warnings } = signedStatements(stated, claimed);
+  const named = new Set([...playlists.map(({ path }) => path), ...stated.flatMap(pathsOf)]);
+
+  const listed = mergeStatements(signed);
+  const renditions = await addUnlistedFiles(listed, folder, claimed, named, signal);
+  refuseBeyond('init segments', renditions.length, RENDITIONS_MAX_COUNT);
+  for (const { init, fragments } of renditions) {
+    if (fragments.length === 0) throw new AppError('INIT_WITHOUT_FRAGMENTS', { init: describePart(init) });
+  }
+  const signedPaths = new Set([...playlists.map(({ path }) => path), ...renditions.flatMap(pathsOfRendition)]);
+  return {
+    renditions: renditions.map(({ init, fragments }) => ({ init, fragments })),
+    playlists,
+    otherPaths: [...index.paths].filter((path) => !signedPaths.has(path)),
+    warnings,
+  };
+}
+
+/** What all playlists say. I-frame playlists come last: what they name are mostly parts of other playlists' fragments. */
+function statementsOf(playlists: readonly PlaylistDocument[], index: FolderIndex): RenditionStatement[] {
+  const statements: RenditionStatement[] = [];
+  const iFrames: RenditionStatement[] = [];
+  for (const playlist of playlists) {
+    if (playlist.kind === 'mpd') statements.push(...statementsOfMpd(playlist));
+    if (playlist.kind === 'hls-media') (playlist.iFramesOnly ? iFrames : statements).push(...statementsOfHls(playlist, index));
+  }
+  const named = new Set(statements.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)));
+  return [...statements, ...iFrames.filter(({ fragments }) => !fragments.some(({ part }) => named.has(part.path)))];
+}
+
+interface SignedStatements {
+  readonly signed: readonly (RenditionStatement & { init: StatedPart })[];
+  readonly warnings: readonly string[];
+}
+
+/** The statements about renditions that a pattern claims; whichever of them cannot be signed is an error. */
+function signedStatements(stated: readonly RenditionStatement[], claimed: ClaimedPaths): SignedStatements {
+  const signed: (RenditionStatement & { init: StatedPart })[] = [];
+  const warnings = new Set<string>();
+  for (const statement of stated) {
+    const { init, fragments } = statement;
+    const isClaimed =
+      (init !== null && claimed.inits.has(init.part.path)) || fragments.some(({ part }) => claimed.fragments.has(part.path));
+    if (!isClaimed) continue;
+    if (init !== null) signed.push({ ...statement, init });
+    else warnings.add(describeUnsigned(statement));
+  }
+  return { signed, warnings: [...warnings] };
+}
+
+/** Fragments without an init segment: plain text is carried through with a warning, anything else is refused. */
+function describeUnsigned({ playlist, fragments }: RenditionStatement): string {
+  for (const { part } of fragments) {
+    if (needsPackaging(part.path)) throw new AppError('SEGMENTS_NEED_PACKAGING', { segment: part.path });
+    if (!isPlainText(part.path)) throw new AppError('FRAGMENT_WITHOUT_INIT', { fragment: part.path, candidates: [] });
+  }
+  return `The text segments of "${playlist}" cannot carry a manifest; they were carried through unsigned.`;
+}
+
+function pathsOf({ init, fragments }: RenditionStatement): string[] {
+  return [...(init === null ? [] : [init.part.path]), ...fragments.map(({ part }) => part.path)];
+}
+
+function pathsOfRendition({ init, fragments }: MergedRendition): string[] {
+  return [init, ...fragments].map(({ path }: MediaPart) => path);
+}

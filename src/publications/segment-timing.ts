@@ -1,0 +1,70 @@
+import { type AddressingElements, type AddressingTask, refuseChunks } from './mpd-addressing.ts';
+import { STATED_FRAGMENTS_MAX_COUNT } from './publication-limits.ts';
+import { childOf, childrenOf, type XmlElement } from './xml-element.ts';
+
+/** When a segment starts on its representation's timescale, and how long it is. */
+export interface SegmentTime {
+  readonly time: bigint;
+  readonly durationSeconds: number;
+}
+
+/** Ticks per second; 1 where nothing says otherwise. */
+export function timescaleOf({ values }: AddressingTask, elements: AddressingElements): bigint {
+  const timescale = values.inherited(elements, 'timescale') ?? 1n;
+  if (timescale === 0n) throw values.malformed(elements.at(-1) as XmlElement, '@timescale is 0');
+  return timescale;
+}
+
+/** The SegmentTimeline that applies, if there is one. */
+export function timelineOf(elements: AddressingElements): XmlElement | undefined {
+  return elements.map((element) => childOf(element, 'SegmentTimeline')).findLast((timeline) => timeline !== undefined);
+}
+
+/** Writes out a SegmentTimeline (§5.3.9.6): `S@r` repeats, and a negative one repeats until the next `S` or the period's end. */
+export function expandTimeline(task: AddressingTask, elements: AddressingElements, timeline: XmlElement): SegmentTime[] {
+  const { values } = task;
+  const timescale = timescaleOf(task, elements);
+  const entries = childrenOf(timeline, 'S');
+  const times: SegmentTime[] = [];
+  let clock = 0n;
+  for (const [position, entry] of entries.entries()) {
+    if ((values.integer(entry, 'k') ?? 1n) > 1n) refuseChunks(task, entry);
+    const duration = values.integer(entry, 'd');
+    if (duration === undefined || duration === 0n) throw values.malformed(entry, 'S has no @d');
+    clock = values.integer(entry, 't') ?? clock;
+    const count = repeatCount(task, elements, entry, clock, duration, entries[position + 1]);
+    if (BigInt(times.length) + count > STATED_FRAGMENTS_MAX_COUNT) {
+      throw values.malformed(entry, `the timeline has more than ${STATED_FRAGMENTS_MAX_COUNT} segments`);
+    }
+    const durationSeconds = Number(duration) / Number(timescale);
+    for (let repeated = 0n; repeated < count; repeated += 1n) {
+      times.push({ time: clock, durationSeconds });
+      clock += duration;
+    }
+  }
+  return times;
+}
+
+function repeatCount(
+  task: AddressingTask,
+  elements: AddressingElements,
+  entry: XmlElement,
+  start: bigint,
+  duration: bigint,
+  next: XmlElement | undefined,
+): bigint {
+  const { values } = task;
+  const repeat = entry.attributes.get('r') ?? '0';
+  if (!/^-?\d{1,9}$/.test(repeat)) throw values.malformed(entry, '@r is no integer');
+  if (!repeat.startsWith('-')) return BigInt(repeat) + 1n;
+  const end = (next === undefined ? undefined : values.integer(next, 't')) ?? periodEnd(task, elements);
+  if (end === undefined) throw values.malformed(entry, '@r is negative, and nothing says where the repetition ends');
+  return end <= start ? 0n : (end - start + duration - 1n) / duration;
+}
+
+/** The period's end on the representation's timescale (§5.3.9.6.1). */
+function periodEnd(task: AddressingTask, elements: AddressingElements): bigint | undefined {
+  if (task.periodSeconds === undefined) return undefined;
+  const offset = task.values.inherited(elements, 'presentationTimeOffset') ?? 0n;
+  return offset + BigInt(Math.round(task.periodSeconds * Number(timescaleOf(task, elements))));
+}

@@ -1,0 +1,287 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { AppError } from '#errors/app-error.ts';
+import type { Reason } from '#errors/catalogue.ts';
+import { describePart, type Publication, type PublicationPatterns } from '#publications/publication.ts';
+import { readPublication } from '#publications/read-publication.ts';
+import { folderOf } from './make-folder.ts';
+
+const PATTERNS: PublicationPatterns = { playlist: '*.{m3u8,mpd}', init: '*init*', frag: '*.{m4s,cmfv,cmfa}' };
+const { signal } = new AbortController();
+
+type Files = Record<string, string | Uint8Array>;
+
+function read(files: Files, patterns: Partial<PublicationPatterns> = {}, baseUrl?: string): Promise<Publication> {
+  return readPublication(folderOf(files, baseUrl), { ...PATTERNS, ...patterns }, signal);
+}
+
+/** Renditions as `init: fragment fragment …`, one string each. */
+async function renditionsOf(files: Files, patterns: Partial<PublicationPatterns> = {}, baseUrl?: string): Promise<string[]> {
+  const { renditions } = await read(files, patterns, baseUrl);
+  return renditions.map(({ init, fragments }) => `${describePart(init)}: ${fragments.map(describePart).join(' ')}`);
+}
+
+async function assertRefused(reason: Reason, files: Files, patterns: Partial<PublicationPatterns> = {}, line?: number): Promise<void> {
+  await assert.rejects(read(files, patterns), (error) => {
+    assert.ok(error instanceof AppError, String(error));
+    assert.equal(error.reason, reason, error.message);
+    if (line !== undefined) assert.equal((error.details as { line?: number }).line, line);
+    return true;
+  });
+}
+
+function hls(...lines: string[]): string {
+  return ['#EXTM3U', '#EXT-X-VERSION:7', '#EXT-X-TARGETDURATION:4', ...lines, '#EXT-X-ENDLIST', ''].join('\n');
+}
+
+function segments(...uris: string[]): string[] {
+  return uris.flatMap((uri) => ['#EXTINF:4.0,', uri]);
+}
+
+function empty(...paths: string[]): Files {
+  return Object.fromEntries(paths.map((path) => [path, '']));
+}
+
+function mpd(body: string, attributes = 'type="static" mediaPresentationDuration="PT10S"'): string {
+  return `<?xml version="1.0"?>\n<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" ${attributes}>\n${body}\n</MPD>\n`;
+}
+
+function period(template: string, representation = '<Representation id="v" bandwidth="1000"/>'): string {
+  return `<Period><AdaptationSet mimeType="video/mp4">${template}${representation}</AdaptationSet></Period>`;
+}
+
+describe('HLS', () => {
+  test('decides the order by the playlist, whatever the names say', async () => {
+    const files = { 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('c.m4s', 'a.m4s', 'b.m4s')) };
+    const found = await renditionsOf({ ...files, ...empty('init.mp4', 'a.m4s', 'b.m4s', 'c.m4s') });
+    assert.deepEqual(found, ['init.mp4: c.m4s a.m4s b.m4s']);
+  });
+
+  test('follows a multivariant playlist into folders that repeat file names', async () => {
+    const media = hls('#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s', '2.m4s'));
+    const master = [
+      '#EXTM3U',
+      '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="en",URI="audio/index.m3u8"',
+      '#EXT-X-STREAM-INF:BANDWIDTH=1000,AUDIO="a"',
+      'video/index.m3u8',
+      '',
+    ].join('\n');
+    const files = {
+      'master.m3u8': master,
+      'video/index.m3u8': media,
+      'audio/index.m3u8': media,
+      ...empty('video/init.mp4', 'video/1.m4s', 'video/2.m4s', 'audio/init.mp4', 'audio/1.m4s', 'audio/2.m4s', 'poster.jpg'),
+    };
+    const publication = await read(files, { playlist: 'master.m3u8' });
+    assert.equal(publication.playlists.length, 3);
+    assert.deepEqual(publication.otherPaths, ['poster.jpg']);
+    assert.deepEqual(await renditionsOf(files, { playlist: 'master.m3u8' }), [
+      'audio/init.mp4: audio/1.m4s audio/2.m4s',
+      'video/init.mp4: video/1.m4s video/2.m4s',
+    ]);
+  });
+
+  test('gives each fragment the map in force, and joins what returns to an earlier one', async () => {
+    const text = hls(
+      '#EXT-X-MAP:URI="init_a.mp4"',
+      ...segments('1.m4s'),
+      '#EXT-X-DISCONTINUITY',
+      '#EXT-X-MAP:URI="init_b.mp4"',
+      ...segments('2.m4s'),
+      '#EXT-X-DISCONTINUITY',
+      '#EXT-X-MAP:URI="init_a.mp4"',
+      ...segments('3.m4s'),
+    );
+    const found = await renditionsOf({ 'p.m3u8': text, ...empty('init_a.mp4', 'init_b.mp4', '1.m4s', '2.m4s', '3.m4s') });
+    assert.deepEqual(found, ['init_a.mp4: 1.m4s 3.m4s', 'init_b.mp4: 2.m4s']);
+  });
+
+  test('reads byte ranges, with and without a start', async () => {
+    const text = hls(
+      '#EXT-X-MAP:URI="v.mp4",BYTERANGE="10@0"',
+      '#EXTINF:4,',
+      '#EXT-X-BYTERANGE:20@10',
+      'v.mp4',
+      '#EXTINF:4,',
+      '#EXT-X-BYTERANGE:30',
+      'v.mp4',
+    );
+    const found = await renditionsOf({ 'p.m3u8': text, 'v.mp4': new Uint8Array(60) }, { init: '*.mp4', frag: '*.mp4' });
+    assert.deepEqual(found, ['v.mp4 (bytes 0-9): v.mp4 (bytes 10-29) v.mp4 (bytes 30-59)']);
+    await assertRefused('BYTE_RANGE_PAST_END', { 'p.m3u8': text, 'v.mp4': new Uint8Array(59) }, { init: '*.mp4', frag: '*.mp4' }, 10);
+  });
+
+  test('finds names with spaces, per cent signs, question marks and accents, encoded or not', async () => {
+    const uris = ['a%20b.m4s', 'a c.m4s', '100%.m4s', 'take #3?.m4s', 'caf%C3%A9.m4s', 'd.m4s?token=x', 'e%20f.m4s'];
+    const files = { 'p.m3u8': hls('#EXT-X-MAP:URI="init%20x.mp4"', ...segments(...uris)) };
+    const names = ['a b.m4s', 'a c.m4s', '100%.m4s', 'take #3?.m4s', 'cafe\u0301.m4s', 'd.m4s', 'e%20f.m4s'];
+    const found = await read({ ...files, ...empty('init x.mp4', ...names) });
+    assert.deepEqual(found.renditions[0]?.fragments.map(({ path }) => path), names);
+  });
+
+  test('leaves I-frame playlists to the fragments they point into', async () => {
+    const files = {
+      'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s')),
+      'i.m3u8': hls('#EXT-X-I-FRAMES-ONLY', '#EXT-X-MAP:URI="init.mp4"', '#EXTINF:4,', '#EXT-X-BYTERANGE:5@2', '1.m4s'),
+      'init.mp4': '',
+      '1.m4s': new Uint8Array(10),
+    };
+    assert.deepEqual(await renditionsOf(files), ['init.mp4: 1.m4s']);
+  });
+
+  test('carries text segments through with a warning', async () => {
+    const files = {
+      'v.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s')),
+      't.m3u8': hls(...segments('1.vtt')),
+      ...empty('init.mp4', '1.m4s', '1.vtt'),
+    };
+    const publication = await read(files, { frag: '*.{m4s,vtt}' });
+    assert.deepEqual(publication.otherPaths, ['1.vtt']);
+    assert.equal(publication.warnings.length, 1);
+  });
+
+  test('reads 100,000 lines', async () => {
+    const names = Array.from({ length: 50_000 }, (_, index) => `${index}.m4s`);
+    const files = { 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments(...names)), ...empty('init.mp4', ...names) };
+    assert.equal((await read(files)).renditions[0]?.fragments.length, 50_000);
+  });
+});
+
+describe('DASH', () => {
+  test('fills templates by number, with widths and identifiers', async () => {
+    const template = '<SegmentTemplate initialization="$RepresentationID$/init.mp4" media="$RepresentationID$/$Bandwidth$-$Number%03d$$$.m4s" startNumber="9" duration="5" timescale="1"/>';
+    const found = await renditionsOf({
+      'm.mpd': mpd(period(template)),
+      ...empty('v/init.mp4', 'v/1000-009$.m4s', 'v/1000-010$.m4s'),
+    });
+    assert.deepEqual(found, ['v/init.mp4: v/1000-009$.m4s v/1000-010$.m4s']);
+  });
+
+  test('writes timelines out, with times past 2^53, gaps and repetition to the period end', async () => {
+    const template = `<SegmentTemplate timescale="10" presentationTimeOffset="18000000000000000" initialization="init.mp4" media="$Time$.m4s"><SegmentTimeline>
+      <S t="18000000000000001" d="20" r="1"/><S d="7"/><S t="18000000000000060" d="20" r="-1"/></SegmentTimeline></SegmentTemplate>`;
+    const times = ['001', '021', '041', '060', '080'].map((end) => `18000000000000${end}.m4s`);
+    const found = await renditionsOf({ 'm.mpd': mpd(period(template)), ...empty('init.mp4', ...times) });
+    assert.deepEqual(found, [`init.mp4: ${times.join(' ')}`]);
+  });
+
+  test('nests BaseURLs over several periods and joins what shares an init segment', async () => {
+    const template = (first: number) =>
+      `<SegmentTemplate initialization="../init.mp4" media="$Number$.m4s" startNumber="${first}" duration="5"/>`;
+    const set = (first: number) =>
+      `<AdaptationSet mimeType="video/mp4"><BaseURL>b%20c/</BaseURL><Representation id="v" bandwidth="1">${template(first)}</Representation></AdaptationSet>`;
+    const text = mpd(
+      `<BaseURL>a/</BaseURL><Period duration="PT10S">${set(1)}</Period><Period start="PT10S">${set(3)}</Period>`,
+      'mediaPresentationDuration="PT20S"',
+    );
+    const found = await renditionsOf({
+      'm.mpd': text,
+      ...empty('a/init.mp4', 'a/b c/1.m4s', 'a/b c/2.m4s', 'a/b c/3.m4s', 'a/b c/4.m4s'),
+    });
+    assert.deepEqual(found, ['a/init.mp4: a/b c/1.m4s a/b c/2.m4s a/b c/3.m4s a/b c/4.m4s']);
+  });
+
+  test('reads segment lists with addresses and with byte ranges', async () => {
+    const list = `<SegmentList duration="5"><Initialization range="0-9"/><SegmentURL mediaRange="10-19"/><SegmentURL mediaRange="20-39"/></SegmentList>`;
+    const text = mpd(period('', `<Representation id="v" bandwidth="1"><BaseURL>v.mp4</BaseURL>${list}</Representation>`));
+    const found = await renditionsOf({ 'm.mpd': text, 'v.mp4': new Uint8Array(40) }, { init: '*.mp4', frag: '*.mp4' });
+    assert.deepEqual(found, ['v.mp4 (bytes 0-9): v.mp4 (bytes 10-19) v.mp4 (bytes 20-39)']);
+  });
+
+  test('takes every file that a live template matches, in number order', async () => {
+    const template = '<SegmentTemplate initialization="init.mp4" media="s$Number$.m4s" duration="5"/>';
+    const text = mpd(period(template), 'type="dynamic"');
+    const found = await renditionsOf({ 'm.mpd': text, ...empty('init.mp4', 's10.m4s', 's9.m4s', 's11.m4s', 'x.jpg') });
+    assert.deepEqual(found, ['init.mp4: s9.m4s s10.m4s s11.m4s']);
+  });
+
+  test('lets the last of a counted template be missing, but no other', async () => {
+    const template = '<SegmentTemplate initialization="init.mp4" media="s$Number$.m4s" duration="4"/>';
+    const files = { 'm.mpd': mpd(period(template)), ...empty('init.mp4', 's1.m4s') };
+    assert.deepEqual(await renditionsOf({ ...files, 's2.m4s': '' }), ['init.mp4: s1.m4s s2.m4s']);
+    await assertRefused('PLAYLIST_FILE_MISSING', files);
+  });
+});
+
+describe('several playlists', () => {
+  const template = '<SegmentTemplate initialization="init.mp4" media="$Number$.m4s" duration="5"/>';
+  const files = { 'm.mpd': mpd(period(template)), ...empty('init.mp4', '1.m4s', '2.m4s', '3.m4s') };
+
+  test('that name the same files are about one rendition', async () => {
+    const playlist = hls('#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s', '3.m4s', '2.m4s'));
+    assert.deepEqual(await renditionsOf({ ...files, 'p.m3u8': playlist }), ['init.mp4: 1.m4s 3.m4s 2.m4s']);
+  });
+
+  test('that order fragments differently are refused', async () => {
+    const playlist = hls('#EXT-X-MAP:URI="init.mp4"', ...segments('2.m4s', '1.m4s'));
+    await assertRefused('FRAGMENT_ORDER_CONFLICT', { 'a.m3u8': playlist, ...files }, {});
+  });
+
+  test('that give a fragment to two init segments are refused with the line', async () => {
+    const playlist = hls('#EXT-X-MAP:URI="init2.mp4"', ...segments('2.m4s'));
+    await assertRefused('FRAGMENT_IN_TWO_RENDITIONS', { ...files, 'p.m3u8': playlist, 'init2.mp4': '' }, {}, 6);
+  });
+});
+
+describe('files that no playlist names', () => {
+  const playlist = { 'p.m3u8': hls() };
+
+  test('go by folder and natural order', async () => {
+    const paths = ['a/init.mp4', 'a/s10.m4s', 'a/s9.m4s', 'b/init.mp4', 'b/media/1.m4s'];
+    const found = await renditionsOf({ ...playlist, ...empty(...paths) });
+    assert.deepEqual(found, ['a/init.mp4: a/s9.m4s a/s10.m4s', 'b/init.mp4: b/media/1.m4s']);
+  });
+
+  test('go by name where init segments share a folder', async () => {
+    // Both patterns claim the init segments: their first box decides.
+    const moov = Buffer.from('\0\0\0\x10moov\0\0\0\0\0\0\0\0', 'latin1');
+    const inits = { 'init-stream0.m4s': moov, 'init-stream1.m4s': moov };
+    const paths = ['chunk-stream1-00001.m4s', 'chunk-stream0-00001.m4s'];
+    const files = { ...playlist, ...empty(...paths), ...inits };
+    const found = await renditionsOf(files);
+    assert.deepEqual(found, ['init-stream0.m4s: chunk-stream0-00001.m4s', 'init-stream1.m4s: chunk-stream1-00001.m4s']);
+    await assertRefused('FRAGMENT_WITHOUT_INIT', { ...files, 'other.m4s': '' });
+  });
+
+  test('join a live window that has moved on', async () => {
+    const live = { 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('s3.m4s', 's4.m4s')) };
+    const found = await renditionsOf({ ...live, ...empty('init.mp4', 's1.m4s', 's2.m4s', 's3.m4s', 's4.m4s') });
+    assert.deepEqual(found, ['init.mp4: s1.m4s s2.m4s s3.m4s s4.m4s']);
+  });
+});
+
+describe('refused, naming file and line', () => {
+  const good = { 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s')), ...empty('init.mp4', '1.m4s') };
+  const cases: [string, Reason, Files, Partial<PublicationPatterns>, number?][] = [
+    ['a pattern that matches nothing', 'PATTERN_NO_MATCH', good, { frag: 'nothing/*.m4s' }],
+    ['a pattern that is no glob', 'PATTERN_INVALID', good, { init: '' }],
+    ['a fragment that is missing', 'PLAYLIST_FILE_MISSING', { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s', '2.m4s')) }, {}, 8],
+    ['an init segment that is missing', 'PLAYLIST_FILE_MISSING', { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="init9.mp4"', ...segments('1.m4s')) }, {}, 4],
+    ['an init segment without fragments', 'INIT_WITHOUT_FRAGMENTS', { ...good, 'init9.mp4': '' }, {}],
+    ['a fragment without init segment', 'FRAGMENT_WITHOUT_INIT', { ...good, 'p.m3u8': hls(...segments('1.m4s')) }, {}],
+    ['transport streams', 'SEGMENTS_NEED_PACKAGING', { 'p.m3u8': hls(...segments('1.ts')), '1.ts': '' }, { frag: '*.ts', init: '*.mp4' }],
+    ['an address above the folder', 'PLAYLIST_LEAVES_FOLDER', { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('../1.m4s')) }, {}, 6],
+    ['an encoded address above the folder', 'PLAYLIST_LEAVES_FOLDER', { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('%2e%2e/1.m4s')) }, {}, 6],
+    ['an address on another host', 'PLAYLIST_LEAVES_FOLDER', { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="https://x.test/init.mp4"', ...segments('1.m4s')) }, {}, 4],
+    ['a segment encrypted whole', 'PLAYLIST_UNSUPPORTED', { ...good, 'p.m3u8': hls('#EXT-X-KEY:METHOD=AES-128,URI="k"', ...segments('1.m4s')) }, {}, 4],
+    ['partial segments', 'PLAYLIST_UNSUPPORTED', { ...good, 'p.m3u8': hls('#EXT-X-PART:DURATION=1,URI="1.m4s"', ...segments('1.m4s')) }, {}, 4],
+    ['a file that is no playlist', 'PLAYLIST_MALFORMED', { ...good, 'q.m3u8': 'hello' }, {}, 1],
+    ['a playlist that is no text', 'PLAYLIST_MALFORMED', { ...good, 'q.m3u8': new Uint8Array([0xff, 0xfe, 0]) }, {}, 1],
+    ['an MPD that defines entities', 'PLAYLIST_MALFORMED', { ...good, 'm.mpd': '<?xml version="1.0"?>\n<!DOCTYPE MPD [<!ENTITY a "b">]>\n<MPD>&a;</MPD>' }, {}, 2],
+    ['an MPD that is cut short', 'PLAYLIST_MALFORMED', { ...good, 'm.mpd': '<MPD>\n<Period>\n' }, {}],
+    ['an MPD nested too deep', 'PLAYLIST_MALFORMED', { ...good, 'm.mpd': '<MPD>'.repeat(5000) + '</MPD>'.repeat(5000) }, {}],
+    ['an MPD that includes itself', 'PLAYLIST_UNSUPPORTED', { ...good, 'm.mpd': mpd('<Period xmlns:x="http://www.w3.org/1999/xlink" x:href="m.mpd"/>') }, {}, 3],
+    ['an MPD that repeats without end', 'PLAYLIST_MALFORMED', { ...good, 'm.mpd': mpd(period('<SegmentTemplate initialization="init.mp4" media="$Number$.m4s"><SegmentTimeline><S d="1" r="999999999"/></SegmentTimeline></SegmentTemplate>')) }, {}, 3],
+    ['an MPD on another host', 'PLAYLIST_LEAVES_FOLDER', { ...good, 'm.mpd': mpd('<BaseURL>https://x.test/</BaseURL>') }, {}, 3],
+  ];
+  for (const [name, reason, files, patterns, line] of cases) {
+    test(name, async () => {
+      await assertRefused(reason, files, patterns, line);
+    });
+  }
+
+  test('but not an address inside the place that the folder came from', async () => {
+    const files = { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="/v/init.mp4"', ...segments('https://x.test/v/1.m4s')) };
+    assert.deepEqual(await renditionsOf(files, {}, 'https://x.test/v/'), ['init.mp4: 1.m4s']);
+  });
+});
