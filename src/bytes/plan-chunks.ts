@@ -115,7 +115,8 @@ function addPiece(
 
 function addCopy(chunk: PlanChunk, copy: ChunkCopy): void {
   const last = chunk.copies.at(-1);
-  const continues = last !== undefined && last.offset + last.length === copy.offset && last.at + last.length === copy.at;
+  const continues =
+    last !== undefined && last.offset + last.length === copy.offset && last.at + last.length === copy.at;
   if (continues) last.length += copy.length;
   else chunk.copies.push(copy);
 }

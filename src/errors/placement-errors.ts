@@ -18,7 +18,8 @@ export const placementErrors = {
   ),
   OUTPUT_LEAVES_BASE: entry<{ path: string }>(
     'PROCESSING_FAILED',
-    ({ path }) => `A link on the way to "${path}" leads out of the base folder of outputs. Remove the link or choose another location.`,
+    ({ path }) =>
+      `A link on the way to "${path}" leads out of the base folder of outputs. Remove the link or choose another location.`,
   ),
   OUTPUT_IS_FOLDER: entry<{ path: string }>(
     'PROCESSING_FAILED',

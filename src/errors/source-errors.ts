@@ -20,7 +20,8 @@ export const sourceErrors = {
   ),
   SOURCE_NOT_PERMITTED: entry<{ path: string }>(
     'PROCESSING_FAILED',
-    ({ path }) => `The service has no permission to read "${path}". Let its user read the file and enter the folders above it.`,
+    ({ path }) =>
+      `The service has no permission to read "${path}". Let its user read the file and enter the folders above it.`,
   ),
   SOURCE_OUTSIDE_ROOTS: entry<{ path: string }>(
     'PROCESSING_FAILED',
@@ -34,7 +35,8 @@ export const sourceErrors = {
   ),
   SOURCE_PROTECTED: entry<{ path: string }>(
     'PROCESSING_FAILED',
-    ({ path }) => `"${path}" belongs to the service itself (its data, configuration, keys or staged outputs) and is never read as an input.`,
+    ({ path }) =>
+      `"${path}" belongs to the service itself (its data, configuration, keys or staged outputs) and is never read as an input.`,
   ),
   SOURCE_PATH_INVALID: entry<{ problem: string }>(
     'VALIDATION_FAILED',

@@ -58,7 +58,10 @@ function shortened(name: string): string {
 /** The longest start of whole characters, as people see them, that fits; whole code points where not even one fits. */
 function cutToBytes(text: string, roomBytes: number): string {
   const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' }).segment(text.slice(0, roomBytes));
-  const cut = takeWhileFits(Array.from(graphemes, ({ segment }) => segment), roomBytes);
+  const cut = takeWhileFits(
+    Array.from(graphemes, ({ segment }) => segment),
+    roomBytes,
+  );
   return cut !== '' ? cut : takeWhileFits(Array.from(text.slice(0, roomBytes).toWellFormed()), roomBytes);
 }
 

@@ -35,5 +35,6 @@ export class InputResolver {
 
 /** The opener of `local_file_path`. */
 export function localFileOpener(policy: LocalInputPolicy): FileOpener<'local_file_path'> {
-  return ({ path }, inputIndex, signal) => openLocalFile(path, inputName([nameOfPath(path)], inputIndex), policy, signal);
+  return ({ path }, inputIndex, signal) =>
+    openLocalFile(path, inputName([nameOfPath(path)], inputIndex), policy, signal);
 }

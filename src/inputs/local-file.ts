@@ -1,4 +1,4 @@
-import { constants, type BigIntStats } from 'node:fs';
+import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, open, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
@@ -147,7 +147,11 @@ export class LocalFile implements ByteSource {
       return bytesRead;
     } catch (cause) {
       if (!isSystemError(cause)) throw cause;
-      throw new AppError('SOURCE_READ_FAILED', { name: this.name, offset: position, problem: problemOf(cause) }, { cause });
+      throw new AppError(
+        'SOURCE_READ_FAILED',
+        { name: this.name, offset: position, problem: problemOf(cause) },
+        { cause },
+      );
     }
   }
 }

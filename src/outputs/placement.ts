@@ -39,10 +39,7 @@ export function outputLeaf(
  * prefix or name that is unsafe: `field` tells which.
  */
 export function checkOutputSegments(output: ApiOutputSpec | null | undefined): readonly string[] {
-  return [
-    ...segmentsOf(output?.prefix ?? '', 'output.prefix'),
-    ...segmentsOf(output?.name ?? '', 'output.name'),
-  ];
+  return [...segmentsOf(output?.prefix ?? '', 'output.prefix'), ...segmentsOf(output?.name ?? '', 'output.name')];
 }
 
 function segmentsOf(value: string, field: string): string[] {
@@ -64,7 +61,8 @@ function problemOfValue(value: string): string | undefined {
 
 function problemOfSegment(segment: string): string | undefined {
   if (segment === '..') return 'it leads to a parent folder (..)';
-  if (Buffer.byteLength(segment) > LONGEST_SEGMENT_BYTES) return `a part of it is longer than ${LONGEST_SEGMENT_BYTES} bytes`;
+  if (Buffer.byteLength(segment) > LONGEST_SEGMENT_BYTES)
+    return `a part of it is longer than ${LONGEST_SEGMENT_BYTES} bytes`;
   return undefined;
 }
 

@@ -3,7 +3,13 @@ import { createHash, randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { digestPlan, executePlan, fillHole } from '#bytes/execute-plan.ts';
-import { type HashAlgorithm, outputSizeBytes, type PlanDigests, type Splice, type SplicePlan } from '#bytes/splice-plan.ts';
+import {
+  type HashAlgorithm,
+  outputSizeBytes,
+  type PlanDigests,
+  type Splice,
+  type SplicePlan,
+} from '#bytes/splice-plan.ts';
 import { MemorySink } from './memory-sink.ts';
 import { MemorySource } from './memory-source.ts';
 
@@ -21,7 +27,10 @@ describe('executing a plan', () => {
         const digests = await executePlan(plan, new MemorySource(content), sink, { signal: never });
         assert.ok(sink.bytes.equals(expected.output), 'output');
         assert.deepEqual(hexOf(digests), hexOf(expected.digests));
-        assert.deepEqual(hexOf(await digestPlan(plan, new MemorySource(content), { signal: never })), hexOf(expected.digests));
+        assert.deepEqual(
+          hexOf(await digestPlan(plan, new MemorySource(content), { signal: never })),
+          hexOf(expected.digests),
+        );
       }),
       { numRuns: 60 },
     );
@@ -71,7 +80,10 @@ describe('executing a plan', () => {
       signal: never,
       onProgress: (bytesDone) => reports.push(bytesDone),
     });
-    assert.deepEqual(reports, reports.toSorted((a, b) => a - b));
+    assert.deepEqual(
+      reports,
+      reports.toSorted((a, b) => a - b),
+    );
     assert.equal(reports.at(-1), content.length);
     assert.ok(reports.length > 3);
   });
@@ -153,7 +165,11 @@ function plainly(plan: SplicePlan): { output: Buffer; digests: PlanDigests } {
     if (splice.kind === 'mark' || (splice.kind !== 'hole' && splice.into === 'flat')) flat.update(bytes);
     if (splice.kind === 'copy' && splice.into === 'leaves') {
       for (let at = 0; at < bytes.length; at += leafSizeBytes) {
-        leaves.push(createHash(algorithm).update(bytes.subarray(at, at + leafSizeBytes)).digest());
+        leaves.push(
+          createHash(algorithm)
+            .update(bytes.subarray(at, at + leafSizeBytes))
+            .digest(),
+        );
       }
     }
   }

@@ -6,15 +6,19 @@ import { inputName, LONGEST_NAME_BYTES, nameOfUrl, safeName } from '#inputs/inpu
 describe('the name of an input', () => {
   test('is always one safe segment of bounded length, whatever it is made from', () => {
     fc.assert(
-      fc.property(fc.array(fc.string({ unit: 'binary', maxLength: 300 }), { maxLength: 3 }), fc.nat(), (candidates, index) => {
-        const name = inputName(candidates, index);
-        assert.ok(name.length > 0 && name !== '.' && name !== '..');
-        assert.ok(Buffer.byteLength(name) <= LONGEST_NAME_BYTES);
-        assert.doesNotMatch(name, /[/\\\p{Cc}]/u);
-        assert.equal(name, name.normalize('NFC'));
-        assert.ok(name.isWellFormed());
-        assert.equal(safeName(name), name, 'a safe name stays as it is');
-      }),
+      fc.property(
+        fc.array(fc.string({ unit: 'binary', maxLength: 300 }), { maxLength: 3 }),
+        fc.nat(),
+        (candidates, index) => {
+          const name = inputName(candidates, index);
+          assert.ok(name.length > 0 && name !== '.' && name !== '..');
+          assert.ok(Buffer.byteLength(name) <= LONGEST_NAME_BYTES);
+          assert.doesNotMatch(name, /[/\\\p{Cc}]/u);
+          assert.equal(name, name.normalize('NFC'));
+          assert.ok(name.isWellFormed());
+          assert.equal(safeName(name), name, 'a safe name stays as it is');
+        },
+      ),
     );
   });
 

@@ -1,7 +1,20 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFile, chmod, mkdir, mkdtemp, open, rename, rm, stat, symlink, truncate, utimes, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  chmod,
+  mkdir,
+  mkdtemp,
+  open,
+  rename,
+  rm,
+  stat,
+  symlink,
+  truncate,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -95,8 +108,22 @@ describe('opening a local file', () => {
 describe('where local files may be read from', () => {
   test('refuses the places of the system, also through a link', async () => {
     await symlink('/etc/passwd', join(folder, 'innocent.mp4'));
-    const paths = ['/etc/passwd', '/proc/self/environ', '/sys/kernel/version', '/dev/null', '/run/x', '/var/lib/x', '/var/log/x', '/boot/x'];
-    for (const path of [...paths, '/root/.ssh/id_rsa', '/home/somebody/.aws/credentials', join(folder, 'innocent.mp4')]) {
+    const paths = [
+      '/etc/passwd',
+      '/proc/self/environ',
+      '/sys/kernel/version',
+      '/dev/null',
+      '/run/x',
+      '/var/lib/x',
+      '/var/log/x',
+      '/boot/x',
+    ];
+    for (const path of [
+      ...paths,
+      '/root/.ssh/id_rsa',
+      '/home/somebody/.aws/credentials',
+      join(folder, 'innocent.mp4'),
+    ]) {
       await refuses('SOURCE_IN_SYSTEM_PLACE', path);
     }
     await refuses('SOURCE_NOT_FOUND', '/home/somebody/videos/missing.mp4');
@@ -127,7 +154,10 @@ describe('where local files may be read from', () => {
     await writeFile(join(data, 'jobs.sqlite'), 'secret');
     await writeFile(join(folder, 'key.pem'), 'secret');
     await symlink(data, join(folder, 'data-link'));
-    const policy: LocalInputPolicy = { roots: [folder], protectedPaths: [join(folder, 'data-link'), join(folder, 'key.pem')] };
+    const policy: LocalInputPolicy = {
+      roots: [folder],
+      protectedPaths: [join(folder, 'data-link'), join(folder, 'key.pem')],
+    };
     await refuses('SOURCE_PROTECTED', join(data, 'jobs.sqlite'), policy);
     await refuses('SOURCE_PROTECTED', join(folder, 'key.pem'), policy);
 

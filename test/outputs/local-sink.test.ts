@@ -161,7 +161,8 @@ describe('a disk without room', () => {
       const small = new LocalSink({ baseDir: disk.path, dataDir });
       const staged = await small.stageFile(small.placeFile(null, 'a.mp4'), 1, key, never);
       await refuses('OUTPUT_FAILED', async () => {
-        for (let position = 0; position < 16 * MIB; position += MIB) await staged.write(Buffer.alloc(MIB), position, never);
+        for (let position = 0; position < 16 * MIB; position += MIB)
+          await staged.write(Buffer.alloc(MIB), position, never);
       });
       await staged.discard();
       assert.deepEqual(await readdir(disk.path), []);
@@ -222,7 +223,9 @@ async function nothingStaged(): Promise<void> {
 /** Stages inputs of the job `job` in a process that is killed with them half written. Returns their staged paths. */
 async function stageInChild(count: number): Promise<string[]> {
   const script = join(import.meta.dirname, 'stage-and-wait.ts');
-  const child = spawn(process.execPath, [script, baseDir, dataDir, String(count)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [script, baseDir, dataDir, String(count)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const [said] = (await once(child.stdout, 'data')) as [Buffer];
   child.kill('SIGKILL');
   await once(child, 'exit');

@@ -37,11 +37,30 @@ describe('the prefix and name of an output', () => {
   test('become folders', () => {
     assert.deepEqual(checkOutputSegments(null), []);
     assert.deepEqual(checkOutputSegments({ type: 'local', prefix: '/', name: '' }), []);
-    assert.deepEqual(checkOutputSegments({ type: 'local', prefix: 'a//b/./c/', name: 'Ünïcode 2024..final' }), ['a', 'b', 'c', 'Ünïcode 2024..final']);
+    assert.deepEqual(checkOutputSegments({ type: 'local', prefix: 'a//b/./c/', name: 'Ünïcode 2024..final' }), [
+      'a',
+      'b',
+      'c',
+      'Ünïcode 2024..final',
+    ]);
   });
 
   test('are refused where they could lead anywhere else, with the field that is at fault', () => {
-    for (const bad of ['..', '../a', 'a/../b', 'a/..', '/etc', '//', 'a\\b', 'a\0', 'a\nb', 'a\u0085', '\ud800', 'x'.repeat(256), 'x/'.repeat(2000)]) {
+    for (const bad of [
+      '..',
+      '../a',
+      'a/../b',
+      'a/..',
+      '/etc',
+      '//',
+      'a\\b',
+      'a\0',
+      'a\nb',
+      'a\u0085',
+      '\ud800',
+      'x'.repeat(256),
+      'x/'.repeat(2000),
+    ]) {
       for (const part of ['prefix', 'name'] as const) {
         assert.throws(
           () => checkOutputSegments({ type: 'local', [part]: bad }),

@@ -37,7 +37,9 @@ async function fillSharedMemory(freeBytes: number, cause: unknown): Promise<Smal
   const { bavail, bsize } = await statfs('/dev/shm');
   const fillBytes = bavail * bsize - freeBytes;
   if (fillBytes < 0 || fillBytes > LARGEST_FILLED_BYTES) {
-    throw new Error('This test needs a small file system: run it as root, or in a container with a small /dev/shm.', { cause });
+    throw new Error('This test needs a small file system: run it as root, or in a container with a small /dev/shm.', {
+      cause,
+    });
   }
   const path = await mkdtemp('/dev/shm/attestream-small-disk-');
   const filler = await mkdtemp('/dev/shm/attestream-filler-');
