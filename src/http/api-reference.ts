@@ -1,34 +1,16 @@
-import Fastify, { type FastifyInstance } from 'fastify';
+import Fastify from 'fastify';
 
-/** The page and its script, as they are sent. */
-interface ApiReference {
+/** The page of the interactive reference and its script, as they are sent. */
+export interface ApiReference {
   readonly page: string;
   readonly script: Buffer;
 }
 
 /**
- * Serves the interactive reference at `/docs`, script included: it needs no internet. The package behind it takes
- * 28 MB of memory once loaded, so it is loaded when somebody first looks.
+ * Takes the page and the script from the reference's own plugin, run in a server that never listens. The package takes
+ * 28 MB of memory once loaded, so this is for the moment when somebody first looks.
  */
-export function addApiReference(app: FastifyInstance): void {
-  let loading: Promise<ApiReference> | undefined;
-  const reference = (): Promise<ApiReference> => {
-    loading ??= loadApiReference();
-    return loading;
-  };
-  app.get('/docs', { config: { open: true }, schema: { hide: true } }, async (_request, reply) =>
-    reply.type('text/html; charset=utf-8').send((await reference()).page),
-  );
-  app.get('/docs/scalar.js', { config: { open: true }, schema: { hide: true } }, async (_request, reply) =>
-    reply
-      .type('text/javascript; charset=utf-8')
-      .header('Cache-Control', 'public, max-age=86400')
-      .send((await reference()).script),
-  );
-}
-
-/** Takes the page and the script from the package's own plugin, run in a server that never listens. */
-async function loadApiReference(): Promise<ApiReference> {
+export async function loadApiReference(): Promise<ApiReference> {
   const { default: scalar } = await import('@scalar/fastify-api-reference');
   const inner = Fastify();
   await inner.register(scalar, {
@@ -37,16 +19,20 @@ async function loadApiReference(): Promise<ApiReference> {
       url: '/openapi.json',
       cdn: '/docs/scalar.js',
       pageTitle: 'Attestream API',
-      theme: 'default',
-      withDefaultFonts: false,
-      telemetry: false,
-      hideClientButton: true,
-      showDeveloperTools: 'never',
-      mcp: { disabled: true },
-      agent: { disabled: true },
-    } as never,
+      ...NOTHING_FROM_OUTSIDE,
+    },
   });
   const [page, script] = await Promise.all([inner.inject('/docs/'), inner.inject('/docs/js/scalar.js')]);
   await inner.close();
   return { page: page.body, script: script.rawPayload };
 }
+
+/** Turns off what would load from, or send to, other servers than this one. */
+const NOTHING_FROM_OUTSIDE = {
+  withDefaultFonts: false,
+  telemetry: false,
+  hideClientButton: true,
+  showDeveloperTools: 'never',
+  mcp: { disabled: true },
+  agent: { disabled: true },
+} as const;

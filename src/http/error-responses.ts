@@ -1,26 +1,99 @@
-import { apiErrorResponse } from '#contract/error.ts';
+import { type ApiErrorResponse, apiErrorResponse } from '#contract/error.ts';
 
-/** What each error status means, for the document; the codes are those of the error table. */
-const DESCRIPTIONS = {
-  400: '`VALIDATION_FAILED` or `INVALID_INPUT_TYPE`: the request asks for something that cannot be done.',
-  401: '`UNAUTHORIZED`: `auth.tokens` is set, and the request brings none of them.',
-  404: '`JOB_NOT_FOUND`: there is no such job, or it was kept long enough.',
-  405: '`METHOD_NOT_ALLOWED`: the `Allow` header lists what the path takes.',
-  408: '`REQUEST_TIMEOUT`: the job did not end in time and runs on. The `Location` header says where to look it up.',
-  413: '`PAYLOAD_TOO_LARGE`: the body is over `server.max_upload_bytes`.',
-  415: '`UNSUPPORTED_MEDIA_TYPE`: the body is not JSON.',
-  500: '`INTERNAL_ERROR` or `PROCESSING_FAILED`: something went wrong in the service, or in what it works with.',
-  503: '`SERVICE_OVERLOADED`: the queue is full, or the service is stopping. `Retry-After` says when to try again.',
-} as const;
+/** What the document says of an error status: its meaning, the header it comes with, and an example. */
+interface ErrorResponse {
+  /** The name under `components.responses`. */
+  readonly name: string;
+  readonly description: string;
+  readonly header?: { readonly name: string; readonly description: string };
+  readonly example: ApiErrorResponse['error'];
+}
 
-type ErrorStatus = keyof typeof DESCRIPTIONS;
+const ERROR_RESPONSES = {
+  400: {
+    name: 'BadRequest',
+    description: '`VALIDATION_FAILED` or `INVALID_INPUT_TYPE`: the request asks for something that cannot be done.',
+    example: {
+      code: 'INVALID_INPUT_TYPE',
+      message: 'Input 1 is a folder (local_folder_path); this operation takes files only.',
+      details: { field: 'inputs[1].type', input_index: 1 },
+    },
+  },
+  401: {
+    name: 'Unauthorized',
+    description: '`UNAUTHORIZED`: `auth.tokens` is set, and the request brings none of them.',
+    header: { name: 'WWW-Authenticate', description: 'Always `Bearer`.' },
+    example: { code: 'UNAUTHORIZED', message: 'This service asks for a token.' },
+  },
+  404: {
+    name: 'JobNotFound',
+    description: '`JOB_NOT_FOUND`: there is no such job, or it ended longer ago than jobs are kept.',
+    example: { code: 'JOB_NOT_FOUND', message: 'There is no job "0197f3a2".' },
+  },
+  405: {
+    name: 'MethodNotAllowed',
+    description: '`METHOD_NOT_ALLOWED`: the path does not take this method.',
+    header: { name: 'Allow', description: 'The methods that the path takes.' },
+    example: { code: 'METHOD_NOT_ALLOWED', message: '/v2/health does not take PUT. It takes GET, HEAD.' },
+  },
+  408: {
+    name: 'SyncTimeout',
+    description: '`REQUEST_TIMEOUT`: the job did not end within `server.sync_timeout_ms`. It runs on.',
+    header: { name: 'Location', description: 'Where to look the job up: `/v2/jobs/{id}`.' },
+    example: {
+      code: 'REQUEST_TIMEOUT',
+      message: 'The job did not end within 120000 ms. It runs on: look it up at /v2/jobs/0197f3a2.',
+    },
+  },
+  413: {
+    name: 'PayloadTooLarge',
+    description: '`PAYLOAD_TOO_LARGE`: the body is over `server.max_upload_bytes`.',
+    example: { code: 'PAYLOAD_TOO_LARGE', message: 'The request body is over the limit of 8388608 bytes.' },
+  },
+  415: {
+    name: 'UnsupportedMediaType',
+    description: '`UNSUPPORTED_MEDIA_TYPE`: the body is not JSON.',
+    example: { code: 'UNSUPPORTED_MEDIA_TYPE', message: 'The request body must be JSON.' },
+  },
+  500: {
+    name: 'InternalError',
+    description: '`INTERNAL_ERROR` or `PROCESSING_FAILED`: something went wrong in the service, or in what it works with.',
+    example: { code: 'INTERNAL_ERROR', message: 'Something went wrong in the service.' },
+  },
+  503: {
+    name: 'Overloaded',
+    description: '`SERVICE_OVERLOADED`: the queue is full, or the service is stopping.',
+    header: { name: 'Retry-After', description: 'Seconds after which to try again.' },
+    example: { code: 'SERVICE_OVERLOADED', message: 'The queue is full.' },
+  },
+} as const satisfies Record<number, ErrorResponse>;
+
+type ErrorStatus = keyof typeof ERROR_RESPONSES;
 
 /** The response schemas of a route's error statuses. */
 export function errorResponses(statuses: readonly ErrorStatus[]): Record<number, unknown> {
+  return Object.fromEntries(statuses.map((status) => [status, apiErrorResponse]));
+}
+
+/** Every error response of the document, to stand under `components.responses`. */
+export function errorComponents(schemaReference: string): Record<string, object> {
   return Object.fromEntries(
-    statuses.map((status) => [
-      status,
-      { description: DESCRIPTIONS[status], content: { 'application/json': { schema: apiErrorResponse } } },
+    Object.values<ErrorResponse>(ERROR_RESPONSES).map(({ name, description, header, example }) => [
+      name,
+      {
+        description,
+        ...(header && {
+          headers: { [header.name]: { description: header.description, schema: { type: 'string' } } },
+        }),
+        content: { 'application/json': { schema: { $ref: schemaReference }, example: { error: example } } },
+      },
     ]),
   );
+}
+
+/** The name of the component that describes an error status. */
+export function errorComponentName(status: string): string {
+  const response = ERROR_RESPONSES[Number(status) as ErrorStatus] as ErrorResponse | undefined;
+  if (response === undefined) throw new Error(`the document describes no error with the status ${status}`);
+  return response.name;
 }

@@ -5,9 +5,9 @@ import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import type { Operation } from '#operations/registry.ts';
-import { addApiReference } from './api-reference.ts';
 import { requireToken } from './authentication.ts';
 import { answerConnectionError } from './connection-errors.ts';
+import { addDocuments } from './documents.ts';
 import { answerErrors, answerFrameworkError } from './error-replies.ts';
 import { addJobRoutes } from './job-routes.ts';
 import { takeJsonBodies } from './json-body.ts';
@@ -100,11 +100,6 @@ function logRequests(app: FastifyInstance): void {
     if (routeOptions.logLevel === 'warn') request.log.debug(line, 'request');
     else request.log.info(line, 'request');
   });
-}
-
-function addDocuments(app: FastifyInstance): void {
-  app.get('/openapi.json', { config: { open: true }, schema: { hide: true } }, async () => app.swagger());
-  addApiReference(app);
 }
 
 function warnWhereOpen(config: Config, logger: FastifyBaseLogger): void {

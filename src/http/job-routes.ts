@@ -4,6 +4,7 @@ import { jobResultResponse } from '#contract/job.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import { errorResponses } from './error-responses.ts';
+import { ok } from './ok-response.ts';
 
 /** Every identifier that this service gives out looks like this; anything else need not be looked up. */
 const JOB_ID = /^[A-Za-z0-9_-]{1,64}$/;
@@ -19,7 +20,7 @@ export function addJobRoutes(app: FastifyInstance, jobs: Jobs): void {
       description: 'The job as it is now, whether it was submitted to an asynchronous or a synchronous route.',
       tags: ['Jobs'],
       params: z.object({ id: z.string().describe('The job identifier.') }),
-      response: { 200: jobResultResponse, ...errorResponses([401, 404, 405, 500]) },
+      response: { 200: ok(jobResultResponse, 'The job as it is now.'), ...errorResponses([401, 404, 405, 500]) },
     },
     handler: async (request) => {
       const { id } = request.params;

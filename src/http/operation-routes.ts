@@ -6,6 +6,7 @@ import type { Jobs } from '#jobs/jobs.ts';
 import type { OperationRequest } from '#operations/admission-context.ts';
 import type { Operation } from '#operations/registry.ts';
 import { errorResponses } from './error-responses.ts';
+import { ok } from './ok-response.ts';
 
 /** What the submissions of every operation need. */
 export interface Submissions {
@@ -31,7 +32,7 @@ function addAsyncRoute(app: FastifyInstance, operation: Operation, { jobs, confi
       description: 'Answers at once with a job identifier; poll `GET /v2/jobs/{id}`.',
       tags: ['Operations'],
       body: operation.request,
-      response: { 200: jobResponse, ...errorResponses(SUBMISSION_ERRORS) },
+      response: { 200: ok(jobResponse, 'The job was accepted.'), ...errorResponses(SUBMISSION_ERRORS) },
     },
     handler: async (request, reply) => {
       const body = request.body as OperationRequest;
@@ -54,7 +55,7 @@ function addSyncRoute(app: FastifyInstance, operation: Operation, { jobs, config
         'Answers the moment the job ends, also where it failed. After `server.sync_timeout_ms` it answers 408; the job runs on, and the `Location` header says where to look it up.',
       tags: ['Operations'],
       body: operation.request,
-      response: { 200: jobResultResponse, ...errorResponses([...SUBMISSION_ERRORS, 408]) },
+      response: { 200: ok(jobResultResponse, 'The job has ended.'), ...errorResponses([...SUBMISSION_ERRORS, 408]) },
     },
     handler: async (request, reply) => {
       const body = request.body as OperationRequest;

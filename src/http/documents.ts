@@ -1,0 +1,52 @@
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import { loadApiReference } from './api-reference.ts';
+import { errorResponses } from './error-responses.ts';
+
+/** Adds `/openapi.json` and the interactive reference at `/docs`, script included: it needs no internet. */
+export function addDocuments(app: FastifyInstance): void {
+  let reference: ReturnType<typeof loadApiReference> | undefined;
+  app.route({
+    method: 'GET',
+    url: '/openapi.json',
+    config: { open: true },
+    schema: {
+      operationId: 'openapi',
+      summary: 'This document',
+      tags: ['Service'],
+      security: [],
+      response: { 200: jsonDocument, ...errorResponses([405]) },
+    },
+    handler: async () => app.swagger(),
+  });
+  app.route({
+    method: 'GET',
+    url: '/docs',
+    config: { open: true },
+    schema: {
+      operationId: 'docs',
+      summary: 'The interactive reference',
+      tags: ['Service'],
+      security: [],
+      response: { 200: htmlPage, ...errorResponses([405]) },
+    },
+    handler: async (_request, reply) => {
+      reference ??= loadApiReference();
+      return reply.type('text/html; charset=utf-8').send((await reference).page);
+    },
+  });
+  app.route({
+    method: 'GET',
+    url: '/docs/scalar.js',
+    config: { open: true },
+    schema: { hide: true },
+    handler: async (_request, reply) => {
+      reference ??= loadApiReference();
+      return reply.type('text/javascript; charset=utf-8').send((await reference).script);
+    },
+  });
+}
+
+const jsonDocument = z.looseObject({ openapi: z.literal('3.1.0') }).describe('An OpenAPI 3.1 document.');
+
+const htmlPage = { description: 'A page for browsers.', content: { 'text/html': { schema: z.string() } } };
