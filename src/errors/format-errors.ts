@@ -72,7 +72,7 @@ export const formatErrors = {
   ID3_FRAME_UNREADABLE: entry<{ name: string; frameId: string; offset: number; feature: string }>(
     'PROCESSING_FAILED',
     ({ name, frameId, offset, feature }) =>
-      `The ID3v2 frame "${frameId}" at byte ${offset} of "${name}" uses ${feature}, and readers of C2PA find no manifest in a tag with such a frame. Remove the frame or rewrite it plainly.`,
+      `The ID3v2 frame "${frameId}" at byte ${offset} of "${name}" has ${feature}, and readers of C2PA find no manifest in a tag with such a frame. Remove the frame, or save it again with a tag editor.`,
   ),
   ID3_UNSYNCHRONISED_TAG_TOO_LARGE: entry<{ name: string; offset: number; sizeBytes: number; maxSizeBytes: number }>(
     'PROCESSING_FAILED',

@@ -1,5 +1,5 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
-import type { Splice } from '#bytes/splice-plan.ts';
+import { outputLengthOf, type Splice } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
 import { placeholderDataHash, planDataHash } from '../data-hash.ts';
 import { flacStream } from '../flac/flac-stream.ts';
@@ -44,11 +44,8 @@ export const id3: FormatHandler<Id3Layout> = {
     const tags = await readTags(source, signal);
     const audioOffset = tags.at(-1)?.endOffset ?? 0;
     const stream = await readStream(source, audioOffset, signal);
-    const [first, second] = tags;
-    if (first !== undefined) requireReadableFrames(source, first);
-    if (second !== undefined && !stream.allowsSeveralTags) {
-      throw new AppError('ID3_SEVERAL_TAGS', { name: source.name, offset: second.offset, container: stream.name });
-    }
+    const [first] = tags;
+    if (!stream.allowsSeveralTags) requireOneTag(source, tags, stream);
     return {
       name: source.name,
       sizeBytes: source.sizeBytes,
@@ -90,28 +87,35 @@ async function readStream(source: ByteSource, audioOffset: number, signal: Abort
   return stream;
 }
 
-/** Readers of C2PA give up a tag as a whole at the first frame that is encrypted or belongs to a group. */
-function requireReadableFrames({ name }: ByteSource, { body, walk }: Id3Tag): void {
-  for (const frame of walk.frames) {
-    if (!frame.isEncrypted && !frame.isGrouped) continue;
-    const feature = frame.isEncrypted ? 'encryption' : 'grouping';
-    const offset = body.sourceOffset(frame.position);
+/** Where there may be one tag only, frames that would hide the manifest from readers of C2PA have nowhere to go. */
+function requireOneTag({ name }: ByteSource, [first, second]: readonly Id3Tag[], stream: AudioStream): void {
+  if (second !== undefined) {
+    throw new AppError('ID3_SEVERAL_TAGS', { name, offset: second.offset, container: stream.name });
+  }
+  for (const [frame, feature] of first?.unreadableFrames ?? []) {
+    const offset = first?.body.sourceOffset(frame.position) ?? 0;
     throw new AppError('ID3_FRAME_UNREADABLE', { name, frameId: frame.id, offset, feature });
   }
 }
 
 function planEmbedding(layout: Id3Layout, manifestSizeBytes: number): EmbeddingPlan {
-  const { name, sizeBytes, audioOffset } = layout;
+  const { sizeBytes, audioOffset } = layout;
   const audio: Splice = { kind: 'copy', offset: audioOffset, length: sizeBytes - audioOffset, into: 'flat' };
+  // How far the audio moves depends on the size of the tags alone, and that on no offset that is stored in them.
+  let newAudioOffset = 0;
+  for (const splice of tagSplices(layout, manifestSizeBytes, 0)) newAudioOffset += outputLengthOf(splice);
+  const tags = tagSplices(layout, manifestSizeBytes, newAudioOffset - audioOffset);
   // The manifest alone is left out of the hash, its frame's header is not.
-  return planDataHash([...tagSplices(layout, name, manifestSizeBytes), audio], 0);
+  return planDataHash([...tags, audio], 0);
 }
 
-function tagSplices({ tags, stream }: Id3Layout, name: string, manifestSizeBytes: number): Splice[] {
+function tagSplices(layout: Id3Layout, manifestSizeBytes: number, shiftBytes: number): Splice[] {
+  const { name, tags, stream, audioOffset } = layout;
   const [first, ...others] = tags;
+  const move = { audioOffset, shiftBytes };
   if (first === undefined) return makeTag(name, manifestSizeBytes);
   return [
-    ...embedInTag(name, first, manifestSizeBytes, stream.allowsFooter),
-    ...others.flatMap((tag) => stripTag(name, tag)),
+    ...embedInTag(name, first, { manifestSizeBytes, keepsFooter: stream.allowsFooter, move }),
+    ...others.flatMap((tag) => stripTag(name, tag, move)),
   ];
 }

@@ -1,6 +1,8 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import { manifestOf, type SourceRange, xmpOf } from './frame-content.ts';
+import { type StoredOffsets, storedOffsetsOf } from './frame-offsets.ts';
+import { type Unreadable, unreadabilityOf } from './frame-readability.ts';
 import { type FrameWalk, type Id3Frame, readFrames } from './frames.ts';
 import { plainBody, type TagBody, unsynchronisedBody } from './tag-body.ts';
 import {
@@ -34,7 +36,13 @@ export interface Id3Tag {
   readonly manifestFrames: ReadonlySet<Id3Frame>;
   readonly manifest: SourceRange | null;
   readonly xmp: SourceRange | null;
+  /** The file offsets that frames store, which move with the audio. */
+  readonly storedOffsets: ReadonlyMap<Id3Frame, StoredOffsets>;
+  /** The frames that readers of C2PA cannot decode, and why. */
+  readonly unreadableFrames: ReadonlyMap<Id3Frame, Unreadable>;
 }
+
+type Findings = Pick<Id3Tag, 'manifestFrames' | 'manifest' | 'xmp' | 'storedOffsets' | 'unreadableFrames'>;
 
 /** Reads the tags in a row at the start of a file: none, one, or several. */
 export async function readTags(source: ByteSource, signal: AbortSignal): Promise<Id3Tag[]> {
@@ -109,12 +117,10 @@ async function readExtendedHeader(
   return { sizeBytes, canStay: version === 4 && !hasChecksum };
 }
 
-async function inspectFrames(
-  body: TagBody,
-  version: Id3Version,
-  frames: readonly Id3Frame[],
-): Promise<Pick<Id3Tag, 'manifestFrames' | 'manifest' | 'xmp'>> {
+async function inspectFrames(body: TagBody, version: Id3Version, frames: readonly Id3Frame[]): Promise<Findings> {
   const manifestFrames = new Set<Id3Frame>();
+  const storedOffsets = new Map<Id3Frame, StoredOffsets>();
+  const unreadableFrames = new Map<Id3Frame, Unreadable>();
   let manifest: SourceRange | null = null;
   let xmp: SourceRange | null = null;
   for (const frame of frames) {
@@ -122,6 +128,10 @@ async function inspectFrames(
     if (store !== null) manifestFrames.add(frame);
     manifest ??= store;
     xmp ??= await xmpOf(body, version, frame);
+    const offsets = await storedOffsetsOf(body, version, frame);
+    if (offsets !== null) storedOffsets.set(frame, offsets);
+    const unreadable = await unreadabilityOf(body, version, frame);
+    if (unreadable !== null) unreadableFrames.set(frame, unreadable);
   }
-  return { manifestFrames, manifest, xmp };
+  return { manifestFrames, manifest, xmp, storedOffsets, unreadableFrames };
 }

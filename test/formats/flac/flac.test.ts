@@ -4,7 +4,7 @@ import { HEAD_SIZE_BYTES } from '#formats/format-handler.ts';
 import { formatOf } from '#formats/formats.ts';
 import { id3 } from '#formats/id3/id3.ts';
 import { embed, memorySource, refusalOf } from '../memory-bytes.ts';
-import { footer, frame, tag, text } from '../id3/tag-bytes.ts';
+import { footer, frame, picture, tag, text } from '../id3/tag-bytes.ts';
 
 const STREAM_INFO = '00000022 1000 1000 00000e 00000e 0ac440f0 0000ac44 00000000000000000000000000000000';
 const FLAC = Buffer.concat([Buffer.from('fLaC'), hex(STREAM_INFO), hex('810000020000'), Buffer.alloc(50, 7)]);
@@ -16,7 +16,7 @@ function hex(text: string): Buffer {
 
 describe('FLAC', () => {
   test('is recognised at the start, behind a tag, and behind a tag longer than the head', async () => {
-    for (const prefix of [Buffer.alloc(0), tag(3, TITLE), tag(4, frame(4, 'APIC', Buffer.alloc(100_000, 1)))]) {
+    for (const prefix of [Buffer.alloc(0), tag(3, TITLE), tag(4, frame(4, 'APIC', picture(100_000)))]) {
       const input = Buffer.concat([prefix, FLAC]);
       assert.equal(formatOf(input.subarray(0, HEAD_SIZE_BYTES)), id3);
       const layout = await id3.readLayout(memorySource(input), new AbortController().signal);
@@ -46,6 +46,10 @@ describe('FLAC', () => {
     'when its block sizes are out of range': [damaged(8, 0, 0), 'FLAC_STREAMINFO_INVALID'],
     'when its largest block is smaller than its smallest': [damaged(10, 0, 0), 'FLAC_STREAMINFO_INVALID'],
     'when its sample rate is 0': [damaged(18, 0, 0, 0), 'FLAC_STREAMINFO_INVALID'],
+    'when a frame of its tag is encrypted': [
+      Buffer.concat([tag(4, frame(4, 'TIT2', text('x'), { flags: 4 })), FLAC]),
+      'ID3_FRAME_UNREADABLE',
+    ],
     'when it has two tags': [Buffer.concat([tag(4, TITLE), tag(4, TITLE), FLAC]), 'ID3_SEVERAL_TAGS'],
   };
   for (const [when, [input, reason]] of Object.entries(refusals)) {

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { id3 } from '#formats/id3/id3.ts';
 import { embed, memorySource, refusalOf } from '../memory-bytes.ts';
-import { footer, frame, frames, manifestObject, mpegFrames, tag, text, unsynchronised } from './tag-bytes.ts';
+import { footer, frame, frames, manifestObject, mpegFrames, picture, tag, text, unsynchronised } from './tag-bytes.ts';
 
 const AUDIO = mpegFrames(6);
 const STORE = Buffer.from('JUMBF bytes');
@@ -107,6 +107,21 @@ describe('the plan of a file with a tag', () => {
     assert.deepEqual(output, Buffer.concat(expected));
   });
 
+  test('moves the offsets into the audio that chapters and indices store', async () => {
+    const chapter = (...offsets: number[]): Buffer => {
+      const bytes = Buffer.alloc(8);
+      for (const [index, value] of offsets.entries()) bytes.writeUInt32BE(value, index * 4);
+      return frame(4, 'CHAP', Buffer.concat([Buffer.from('ch1\0'), Buffer.alloc(8, 1), bytes, Buffer.from('rest')]));
+    };
+    const index = (start: number): Buffer => frame(4, 'ASPI', Buffer.from([0, 0, start >> 8, start, 0, 0, 0, 1]));
+    const [a, b] = [chapter(0, 0xffff_ffff), chapter(120, 500)];
+    const before = tag(4, Buffer.concat([a, b, index(96)]));
+    assert.equal(before.length, 96);
+    const shift = manifestFrame(4).length;
+    const after = tag(4, Buffer.concat([manifestFrame(4), a, chapter(120 + shift, 500 + shift), index(96 + shift)]));
+    assert.deepEqual(await embedBehind(before), after);
+  });
+
   test('gives back the same bytes when a manifest of the same size is put in again', async () => {
     const once = await embed(id3, Buffer.concat([tag(3, frame(3, 'TIT2', text('x'))), AUDIO]), STORE);
     const twice = await embed(id3, once.output, STORE);
@@ -122,8 +137,8 @@ describe('the plan of a file with a tag', () => {
       fc.asyncProperty(versions, models, fc.nat(200), async (version, model, padding) => {
         const body = Buffer.concat([...model.map(([id, content]) => frame(version, id, content)), Buffer.alloc(padding)]);
         const output = await embedBehind(tag(version, body));
-        const expected = [[manifestFrame(version).toString('latin1', 0, 4), manifestObject(STORE.toString())], ...model];
-        assert.deepEqual(frames(output), expected);
+        const expected = [['GEOB', manifestObject(STORE.toString())], ...model];
+        assert.deepEqual(frames(output).sort(), expected.sort());
       }),
       { numRuns: 60 },
     );
@@ -151,7 +166,7 @@ describe('the layout of a tag', () => {
   });
 
   test('is read without the pictures in it', async () => {
-    const picture = frame(4, 'APIC', Buffer.alloc(5_000_000, 1));
+    const picture = frame(4, 'APIC', picture(5_000_000));
     const input = Buffer.concat([tag(4, Buffer.concat([picture, frame(4, 'TIT2', text('x'))])), AUDIO]);
     const { bytesRead } = await embed(id3, input, STORE);
     assert.ok(bytesRead < 100_000, `${bytesRead} bytes were read`);
@@ -169,7 +184,6 @@ describe('a file is refused', () => {
       tag(4, Buffer.concat([Buffer.from([0, 0, 1, 6, 1, 0]), title]), { flags: 0x40 }),
       'ID3_HEADER_INVALID',
     ],
-    'when a frame is encrypted': [tag(4, frame(4, 'TIT2', text('x'), { flags: 4 })), 'ID3_FRAME_UNREADABLE'],
     'when it has endless tags': [Buffer.concat(Array(20).fill(tag(4, title))), 'ID3_TOO_MANY_TAGS'],
     'when it has endless frames': [tag(4, Buffer.concat(Array(20_000).fill(title))), 'ID3_TOO_MANY_FRAMES'],
     'when neither MPEG audio nor FLAC follows': [Buffer.concat([tag(4, title), Buffer.alloc(90_000)]), 'AUDIO_STREAM_UNKNOWN'],

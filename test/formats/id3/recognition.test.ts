@@ -8,7 +8,7 @@ import { formatOf } from '#formats/formats.ts';
 import { id3 } from '#formats/id3/id3.ts';
 import { mediaFolder, run } from '../judges.ts';
 import { memorySource, refusalOf } from '../memory-bytes.ts';
-import { frame, mpegFrames, tag, text } from './tag-bytes.ts';
+import { frame, mpegFrames, picture, tag, text } from './tag-bytes.ts';
 
 const AUDIO = mpegFrames(8);
 const TITLE = tag(4, frame(4, 'TIT2', text('x')));
@@ -31,7 +31,7 @@ describe('MPEG audio is recognised', () => {
   });
 
   test('behind a tag that the head does not reach the end of', async () => {
-    const input = Buffer.concat([tag(4, frame(4, 'APIC', Buffer.alloc(100_000, 1))), AUDIO]);
+    const input = Buffer.concat([tag(4, frame(4, 'APIC', picture(100_000))), AUDIO]);
     assert.ok(isClaimed(input));
     const layout = await id3.readLayout(memorySource(input), new AbortController().signal);
     assert.equal(layout.mediaType, 'audio/mpeg');
@@ -66,7 +66,7 @@ describe('MPEG audio is recognised', () => {
     }
     const aac = readFileSync(path.join(folder, 'a.aac'));
     assert.ok(!isClaimed(Buffer.concat([TITLE, aac])));
-    const withPicture = Buffer.concat([tag(4, frame(4, 'APIC', Buffer.alloc(100_000, 1))), aac]);
+    const withPicture = Buffer.concat([tag(4, frame(4, 'APIC', picture(100_000))), aac]);
     assert.equal(await refusalOf(id3, withPicture), 'AUDIO_STREAM_UNKNOWN');
   });
 });

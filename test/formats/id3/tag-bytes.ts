@@ -26,6 +26,11 @@ export function manifestObject(content: string, mediaType = 'application/c2pa'):
   return Buffer.from(`\0${mediaType}\0c2pa\0c2pa manifest store\0${content}`, 'latin1');
 }
 
+/** A front cover's content, the picture itself being `sizeBytes` of nothing. */
+export function picture(sizeBytes: number): Buffer {
+  return Buffer.concat([Buffer.from('\0image/png\0\x03\0', 'latin1'), Buffer.alloc(sizeBytes, 1)]);
+}
+
 /** What unsynchronisation makes of bytes: a zero behind every 0xFF. */
 export function unsynchronised(bytes: Uint8Array): Buffer {
   return Buffer.from([...bytes].flatMap((byte) => (byte === 0xff ? [byte, 0] : [byte])));
@@ -35,8 +40,20 @@ export function syncsafe(value: number): number[] {
   return [21, 14, 7, 0].map((shift) => (value >> shift) & 0x7f);
 }
 
-/** Ids and contents of the frames of a well-formed v2.3 or v2.4 tag, read up to its padding. */
-export function frames(tagBytes: Buffer): [string, Buffer][] {
+/** Ids and contents of the frames of well-formed v2.3 or v2.4 tags in a row, each read up to its padding. */
+export function frames(tags: Buffer): [string, Buffer][] {
+  const found: [string, Buffer][] = [];
+  let offset = 0;
+  while (offset < tags.length) {
+    if (tags.toString('latin1', offset, offset + 3) !== 'ID3') throw new Error('no tag');
+    const sizeBytes = 10 + tags.subarray(offset + 6, offset + 10).reduce((size, byte) => size * 128 + byte, 0);
+    found.push(...framesOfTag(tags.subarray(offset, offset + sizeBytes)));
+    offset += sizeBytes;
+  }
+  return found;
+}
+
+function framesOfTag(tagBytes: Buffer): [string, Buffer][] {
   const isV4 = tagBytes[3] === 4;
   const found: [string, Buffer][] = [];
   let offset = 10;
