@@ -166,8 +166,8 @@ describe('the layout of a tag', () => {
   });
 
   test('is read without the pictures in it', async () => {
-    const picture = frame(4, 'APIC', picture(5_000_000));
-    const input = Buffer.concat([tag(4, Buffer.concat([picture, frame(4, 'TIT2', text('x'))])), AUDIO]);
+    const cover = frame(4, 'APIC', picture(5_000_000));
+    const input = Buffer.concat([tag(4, Buffer.concat([cover, frame(4, 'TIT2', text('x'))])), AUDIO]);
     const { bytesRead } = await embed(id3, input, STORE);
     assert.ok(bytesRead < 100_000, `${bytesRead} bytes were read`);
   });
