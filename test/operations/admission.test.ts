@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { loadConfig } from '#config/load-config.ts';
+import { AppError } from '#errors/app-error.ts';
+import { firstConflict } from '#operations/admission-output.ts';
+import { operations } from '#operations/registry.ts';
+import { validate } from '#contract/validate.ts';
+
+let folder: string;
+
+before(async () => {
+  folder = await realpath(await mkdtemp(join(tmpdir(), 'attestream-admission-')));
+});
+
+after(() => rm(folder, { recursive: true }));
+
+type Path = '/c2pa/video' | '/c2pa/audio';
+
+/** Submits to an operation whose outputs go to `<folder>/out`. */
+async function admit(path: Path, body: unknown, env: NodeJS.ProcessEnv = {}): Promise<void> {
+  const operation = operations.find((candidate) => candidate.path === path) ?? assert.fail(path);
+  const config = await loadConfig({ env: { SERVICE__OUTPUT_SINKS__LOCAL__BASE_DIR: 'out', ...env }, cwd: folder });
+  await operation.admit(validate(operation.request, body), { config, signal: new AbortController().signal });
+}
+
+/** The reason, code and place of a refusal. */
+async function refusal(path: Path, body: unknown, env: NodeJS.ProcessEnv = {}) {
+  const error = await admit(path, body, env).then(
+    () => assert.fail('the request was admitted'),
+    (cause: unknown) => cause,
+  );
+  assert.ok(error instanceof AppError, String(error));
+  return { reason: error.reason, code: error.code, ...error.location };
+}
+
+function files(...paths: string[]): { type: 'local_file_path'; path: string }[] {
+  return paths.map((path) => ({ type: 'local_file_path', path }));
+}
+
+describe('what an operation on files takes', () => {
+  for (const [path, name] of [
+    ['/c2pa/video', 'a.mp4'],
+    ['/c2pa/video', 'a.MOV'],
+    ['/c2pa/video', 'a.m4a'],
+    ['/c2pa/video', 'get.php'],
+    ['/c2pa/video', 'no-extension'],
+    ['/c2pa/video', '.hidden'],
+    ['/c2pa/audio', 'a.mp3'],
+    ['/c2pa/audio', 'a.WAV'],
+    ['/c2pa/audio', 'a.flac'],
+    ['/c2pa/audio', 'a.m4a'],
+    ['/c2pa/audio', 'a.mp4'],
+    ['/c2pa/audio', 'a.m4v'],
+    ['/c2pa/audio', 'a.bin'],
+    ['/c2pa/audio', 'no-extension'],
+  ] as const) {
+    test(`${name} is taken at ${path}`, () => admit(path, { inputs: files(`/media/${name}`) }));
+  }
+
+  for (const [path, name] of [
+    ['/c2pa/video', 'a.mp3'],
+    ['/c2pa/video', 'a.Wav'],
+    ['/c2pa/video', 'a.flac'],
+    ['/c2pa/video', 'a.webm'],
+    ['/c2pa/video', 'a.mkv'],
+    ['/c2pa/video', 'a.ts'],
+    ['/c2pa/video', 'a.ogg'],
+    ['/c2pa/audio', 'a.mov'],
+    ['/c2pa/audio', 'a.3gp'],
+    ['/c2pa/audio', 'a.aac'],
+    ['/c2pa/audio', 'a.opus'],
+    ['/c2pa/audio', 'a.webm'],
+    ['/c2pa/audio', 'a.AIFF'],
+  ] as const) {
+    test(`${name} is refused at ${path}`, async () => {
+      const inputs = [{ type: 'local_file_path', path: '/media/fine.mp4' }, ...files(`/media/${name}`)];
+      const { code, inputIndex } = await refusal(path, { inputs });
+      assert.deepEqual([code, inputIndex], ['INVALID_INPUT_TYPE', 1]);
+    });
+  }
+
+  for (const input of [
+    { type: 'local_folder_path', path: '/media' },
+    { type: 'remote_folder_url', url: 's3://bucket/prefix' },
+  ]) {
+    test(`a ${input.type} is refused with its index`, async () => {
+      const found = await refusal('/c2pa/video', { inputs: [...files('/media/a.mp4'), input] });
+      assert.deepEqual(found, { reason: 'INPUT_IS_FOLDER', code: 'INVALID_INPUT_TYPE', field: 'inputs[1].type', inputIndex: 1 });
+    });
+  }
+
+  test('a remote file is refused as long as nothing here fetches it', async () => {
+    const inputs = [{ type: 'remote_file_url', url: 'https://host/a.mp4?sig=hush' }];
+    const found = await refusal('/c2pa/video', { inputs });
+    assert.deepEqual(found, { reason: 'RESOLVER_OFF', code: 'VALIDATION_FAILED', field: 'inputs[0].type', inputIndex: 0 });
+  });
+
+  test('the name of a remote file is its hint, or the last part of its path', async () => {
+    for (const input of [
+      { type: 'remote_file_url', url: 'https://host/get?id=1', filename_hint: 'a.mp3' },
+      { type: 'remote_file_url', url: 'https://host/a.mp3?name=a.mp4' },
+    ]) {
+      assert.equal((await refusal('/c2pa/video', { inputs: [input] })).reason, 'INPUT_EXTENSION_REFUSED');
+    }
+  });
+
+  test('more inputs than worker.max_inputs_per_job are refused', async () => {
+    const env = { SERVICE__WORKER__MAX_INPUTS_PER_JOB: '2' };
+    await admit('/c2pa/video', { inputs: files('/a.mp4', '/b.mp4') }, env);
+    const found = await refusal('/c2pa/video', { inputs: files('/a.mp4', '/b.mp4', '/c.mp4') }, env);
+    assert.deepEqual(found, { reason: 'TOO_MANY_INPUTS', code: 'VALIDATION_FAILED', field: 'inputs' });
+  });
+});
+
+describe('parents and overrides', () => {
+  const inputs = files('/media/a.mp4', '/media/b.mp4');
+  const parent = { type: 'reference', reference: 'token' };
+
+  test('overrides for each input once are taken', () =>
+    admit('/c2pa/video', { inputs, params: { parent, parent_overrides: [{ input_index: 1 }, { input_index: 0, parent }] } }));
+
+  test('an override for an input that is not there is refused', async () => {
+    const { reason, field } = await refusal('/c2pa/video', { inputs, params: { parent_overrides: [{ input_index: 0 }, { input_index: 2 }] } });
+    assert.deepEqual([reason, field], ['OVERRIDE_OUT_OF_RANGE', 'params.parent_overrides[1].input_index']);
+  });
+
+  test('two overrides for one input are refused', async () => {
+    const overrides = [{ input_index: 1 }, { input_index: 1, parent }];
+    const { reason, field } = await refusal('/c2pa/video', { inputs, params: { parent_overrides: overrides } });
+    assert.deepEqual([reason, field], ['OVERRIDE_REPEATED', 'params.parent_overrides[1].input_index']);
+  });
+
+  test('a remote parent is refused as long as nothing here fetches it', async () => {
+    const remote = { type: 'file', source: { type: 'remote_file_url', url: 'https://host/a.mp4' } };
+    const common = await refusal('/c2pa/audio', { inputs, params: { parent: remote } });
+    assert.deepEqual([common.reason, common.field], ['RESOLVER_OFF', 'params.parent.source.type']);
+    const single = await refusal('/c2pa/audio', { inputs, params: { parent_overrides: [{ input_index: 1, parent: remote }] } });
+    assert.equal(single.field, 'params.parent_overrides[0].parent.source.type');
+  });
+});
+
+describe('where outputs go', () => {
+  const inputs = files('/media/a.mp4');
+
+  test('an s3 output is refused without S3 support', async () => {
+    const { code, field } = await refusal('/c2pa/video', { inputs, output: { type: 's3', bucket: 'b' } });
+    assert.deepEqual([code, field], ['VALIDATION_FAILED', 'output.type']);
+  });
+
+  for (const prefix of ['', '/', 'a', 'a/b', 'Jahrgang 2026/ä']) {
+    test(`the prefix "${prefix}" is taken`, () => admit('/c2pa/video', { inputs, output: { type: 'local', prefix } }));
+  }
+
+  for (const value of ['..', 'a/../b', '/etc', 'a\\b', 'a\0b', 'a\nb', 'x'.repeat(300)]) {
+    test(`${JSON.stringify(value.slice(0, 20))} is refused as prefix and as name`, async () => {
+      for (const key of ['prefix', 'name']) {
+        const { code, field } = await refusal('/c2pa/video', { inputs, output: { type: 'local', [key]: value } });
+        assert.deepEqual([code, field], ['VALIDATION_FAILED', `output.${key}`]);
+      }
+    });
+  }
+
+  test('two inputs with the same output are refused, naming the later', async () => {
+    const found = await refusal('/c2pa/video', { inputs: files('/media/x/a.mp4', '/media/b.mp4', '/media/y/a.mp4') });
+    assert.deepEqual(found, { reason: 'OUTPUT_TAKEN', code: 'VALIDATION_FAILED', field: 'inputs[2]', inputIndex: 2 });
+  });
+
+  test('names that only the bytes tell apart are left to the run', () =>
+    admit('/c2pa/video', { inputs: files('/media/x/a', '/media/y/a') }));
+
+  test('the same name with two extensions is no collision', () =>
+    admit('/c2pa/audio', { inputs: files('/media/a.mp3', '/media/a.wav') }));
+
+  test('an output in place of its source is refused, also through links', async () => {
+    const env = { SERVICE__OUTPUT_SINKS__LOCAL__NAMING: 'in_place' };
+    await mkdir(join(folder, 'out'), { recursive: true });
+    await writeFile(join(folder, 'out/real.mp4'), '');
+    await symlink(join(folder, 'out'), join(folder, 'linked-folder'));
+    await symlink(join(folder, 'out/real.mp4'), join(folder, 'link.mp4'));
+    for (const path of ['out/real.mp4', 'linked-folder/real.mp4']) {
+      const found = await refusal('/c2pa/video', { inputs: files('/media/a.mp4', join(folder, path)) }, env);
+      assert.deepEqual([found.reason, found.inputIndex], ['OUTPUT_TOUCHES_SOURCE', 1]);
+    }
+    const inputs = [...files(join(folder, 'elsewhere/real.mp4')), ...files(join(folder, 'link.mp4'))];
+    assert.equal((await refusal('/c2pa/video', { inputs }, env)).reason, 'OUTPUT_TOUCHES_SOURCE');
+  });
+
+  test('an output in place of a parent is refused', async () => {
+    const parent = { type: 'file', source: files(join(folder, 'out/a_c2pa.mp4'))[0] };
+    assert.equal((await refusal('/c2pa/video', { inputs, params: { parent } })).reason, 'OUTPUT_TOUCHES_SOURCE');
+    const overrides = [{ input_index: 0, parent }];
+    assert.equal((await refusal('/c2pa/video', { inputs, params: { parent_overrides: overrides } })).reason, 'OUTPUT_TOUCHES_SOURCE');
+  });
+});
+
+describe('firstConflict', () => {
+  const at = (path: string) => [{ inputIndex: 0, path }];
+
+  for (const [destination, source, conflict] of [
+    ['/out/a', '/out/a', true],
+    ['/out/a/b/c', '/out/a', true],
+    ['/out', '/out/a/b', true],
+    ['/', '/out/a', true],
+    ['/out/a', '/', true],
+    ['/out/a', '/out/ab', false],
+    ['/out/ab', '/out/a', false],
+    ['/out/a', '/out/b', false],
+  ] as const) {
+    test(`${destination} and the source ${source} ${conflict ? 'touch' : 'do not touch'}`, () => {
+      const found = firstConflict(at(destination), new Map([['/elsewhere/x', 'x'], [source, 'as given']]));
+      assert.equal(found !== null, conflict);
+    });
+  }
+});
