@@ -102,4 +102,14 @@ export const publicationErrors = {
     ({ file, end, sizeBytes, ...place }) =>
       `A byte range of ${shown(file)} ends at byte ${end} (${at(place)}), but the file has only ${sizeBytes} bytes.`,
   ),
+  FRAGMENT_MALFORMED: entry<{ file: string; boxType: string; offset: number; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ file, boxType, offset, problem }) =>
+      `${shown(file)} cannot be signed: box ${shown(boxType)} at byte ${offset}: ${problem}. Package the media again.`,
+  ),
+  FRAGMENT_IS_CHUNKED: entry<{ file: string; moofCount: number; mdatCount: number }>(
+    'PROCESSING_FAILED',
+    ({ file, moofCount, mdatCount }) =>
+      `The fragment ${shown(file)} holds ${moofCount} moof and ${mdatCount} mdat boxes, and a C2PA fragment has one of each. Package-and-sign re-segments such a folder.`,
+  ),
 };

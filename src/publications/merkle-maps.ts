@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import type { HardBinding } from '#formats/format-handler.ts';
+import { merkleBox } from './c2pa-boxes.ts';
+import { bmffExclusions } from './binding-exclusions.ts';
+import { DIGEST_SIZE_BYTES, FRAGMENT_ALGORITHM } from './fragment-algorithm.ts';
+import { buildRows, proofLength, proofOf, rowLengths } from './merkle-rows.ts';
+
+/** What is known of a rendition before anything is hashed. */
+export interface RenditionSize {
+  /** `track_ID` of its first track. */
+  readonly firstTrackId: number;
+  readonly fragmentCount: number;
+}
+
+/** One Merkle map: which row of a rendition's tree the manifest holds, and so how long its fragments' proofs are. */
+export interface MapPlan {
+  readonly uniqueId: number;
+  /** The track's id, as the specification asks; `uniqueId` tells apart what shares one. */
+  readonly localId: number;
+  readonly count: number;
+  /** Levels between the leaves and the row in the manifest; 0 where that is the leaf row itself. */
+  readonly levels: number;
+}
+
+/** What a rendition hashed to. */
+export interface RenditionDigests {
+  readonly initHash: Uint8Array;
+  /** Of the fragments, in playback order. */
+  readonly leaves: readonly Uint8Array[];
+}
+
+/** The manifest stays below this, where up to `PROOF_LEVELS_MAX` levels can do it: it is in every init segment. */
+export const MANIFEST_TARGET_BYTES = 64 * 1024;
+/** Each level halves the manifest's rows and adds a hash to every fragment. */
+const PROOF_LEVELS_MAX = 5;
+/** A digest in CBOR: the bytes and a head of two. */
+const ROW_ENTRY_BYTES = DIGEST_SIZE_BYTES + 2;
+
+/**
+ * Plans one map per rendition. All hold their leaf row where that fits beside the rest of the manifest, which makes
+ * `restOfManifestBytes`; else the longest row goes up a level, and so on until it fits or every proof is at its longest.
+ */
+export function planMaps(renditions: readonly RenditionSize[], restOfManifestBytes: number): MapPlan[] {
+  const rows = renditions.map(({ fragmentCount }) => ({ lengths: rowLengths(fragmentCount), levels: 0 }));
+  const lengthOf = ({ lengths, levels }: (typeof rows)[number]): number => lengths[levels] ?? 1;
+  for (;;) {
+    const total = rows.reduce((sum, row) => sum + lengthOf(row) * ROW_ENTRY_BYTES, restOfManifestBytes);
+    const [longest] = rows
+      .filter(({ levels, lengths }) => levels < PROOF_LEVELS_MAX && levels < lengths.length - 1)
+      .sort((first, second) => lengthOf(second) - lengthOf(first));
+    if (total < MANIFEST_TARGET_BYTES || longest === undefined) break;
+    longest.levels += 1;
+  }
+  return renditions.map(({ firstTrackId, fragmentCount }, index) => ({
+    uniqueId: index + 1,
+    localId: firstTrackId,
+    count: fragmentCount,
+    levels: rows[index]?.levels ?? 0,
+  }));
+}
+
+/** Size of the Merkle box of the fragment at `location`; every value but the hashes is known beforehand. */
+export function merkleBoxSizeBytes(plan: MapPlan, location: number): number {
+  const placeholder = new Uint8Array(DIGEST_SIZE_BYTES);
+  const length = proofLength(plan.count, location, plan.levels);
+  return merkleBox({ ...plan, location, proof: plan.levels === 0 ? null : Array(length).fill(placeholder) }).length;
+}
+
+/** A rendition's tree as far as it is needed, and the Merkle box of each fragment. */
+export class RenditionTree {
+  readonly #plan: MapPlan;
+  readonly #rows: readonly (readonly Uint8Array[])[];
+
+  constructor(plan: MapPlan, leaves: readonly Uint8Array[]) {
+    assert.equal(leaves.length, plan.count, 'every fragment has a leaf');
+    this.#plan = plan;
+    this.#rows = buildRows(leaves, plan.levels);
+  }
+
+  /** The row that the manifest holds. */
+  get manifestRow(): readonly Uint8Array[] {
+    return this.#rows[this.#plan.levels] as readonly Uint8Array[];
+  }
+
+  /** The Merkle box of the fragment at `location`, exactly `merkleBoxSizeBytes` long. */
+  boxOf(location: number): Uint8Array {
+    const { levels } = this.#plan;
+    const proof = levels === 0 ? null : proofOf(this.#rows, location, levels);
+    return merkleBox({ ...this.#plan, location, proof });
+  }
+}
+
+/** The publication's hard binding (C2PA 2.2, §18.7): one assertion, the same in every init segment. */
+export function bindPublication(plans: readonly MapPlan[], digests: readonly RenditionDigests[]): HardBinding {
+  const maps = plans.map((plan, index) => {
+    const { initHash, leaves } = digests[index] as RenditionDigests;
+    return mapOf(plan, initHash, new RenditionTree(plan, leaves).manifestRow);
+  });
+  return binding(maps);
+}
+
+/** A binding of exactly the final size, for measuring. */
+export function placeholderBinding(plans: readonly MapPlan[]): HardBinding {
+  // A byte above 23 takes two bytes in CBOR where it is taken for a number, so that no encoding is underestimated.
+  const digest = new Uint8Array(DIGEST_SIZE_BYTES).fill(0xff);
+  return binding(plans.map((plan) => mapOf(plan, digest, Array(rowLengths(plan.count)[plan.levels] ?? 1).fill(digest))));
+}
+
+function mapOf({ uniqueId, localId, count }: MapPlan, initHash: Uint8Array, row: readonly Uint8Array[]): object {
+  const hashes = row.map((hash) => [...hash]);
+  return { uniqueId, localId, count, alg: FRAGMENT_ALGORITHM, initHash: [...initHash], hashes };
+}
+
+function binding(merkle: readonly object[]): HardBinding {
+  return {
+    label: 'c2pa.hash.bmff.v3',
+    data: { exclusions: bmffExclusions, alg: FRAGMENT_ALGORITHM, hash: null, merkle, name: 'jumbf manifest' },
+  };
+}

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import type { Splice, SplicePlan } from '#bytes/splice-plan.ts';
+import { AppError } from '#errors/app-error.ts';
+import { FRAGMENT_ALGORITHM } from './fragment-algorithm.ts';
+import type { FragmentLayout } from './fragment-layout.ts';
+import { hashedBox } from './hashed-box.ts';
+import { moveSegmentIndex } from './move-segment-index.ts';
+import type { TopBox } from './top-boxes.ts';
+
+/** A fragment's output: what to write, and where the Merkle box goes once its proof is known. */
+export interface FragmentPlan {
+  readonly plan: SplicePlan;
+  /** Position of the Merkle box in the output, in bytes; the plan writes zeros there. */
+  readonly merkleBoxOffset: number;
+}
+
+/**
+ * Plans the signed form of a fragment: earlier Merkle boxes out, room for a new one immediately before the moof, and
+ * every stored offset and size moved accordingly. The digest of the plan is the fragment's leaf, whatever the Merkle box
+ * will say, because the box is excluded from the hash and only its size moves what follows.
+ */
+export function planFragment(layout: FragmentLayout, merkleBoxSizeBytes: number): FragmentPlan {
+  const positions = outputPositions(layout, merkleBoxSizeBytes);
+  const splices: Splice[] = [];
+  let merkleBoxOffset = -1;
+  for (const box of layout.boxes) {
+    const position = positions.ofBox(box);
+    if (box === layout.moof) {
+      merkleBoxOffset = position - merkleBoxSizeBytes;
+      splices.push({ kind: 'insert', bytes: Buffer.alloc(merkleBoxSizeBytes), into: 'none' });
+    }
+    splices.push(...hashedBox(box, position, rewritten(layout, box, positions)));
+  }
+  assert(merkleBoxOffset >= 0, 'the layout has a moof');
+  return { plan: { splices, hashing: { algorithm: FRAGMENT_ALGORITHM } }, merkleBoxOffset };
+}
+
+/** Where things of the source fragment are in the output. */
+export interface OutputPositions {
+  ofBox(box: TopBox): number;
+  /** Of any boundary in the source file. What begins at the moof begins at the Merkle box before it. */
+  ofBoundary(offset: number): number;
+}
+
+function outputPositions({ boxes, moof }: FragmentLayout, merkleBoxSizeBytes: number): OutputPositions {
+  const starts = new Map<TopBox, number>();
+  let end = 0;
+  for (const box of boxes) {
+    if (box === moof) end += merkleBoxSizeBytes;
+    starts.set(box, end);
+    end += box.sizeBytes;
+  }
+  const last = boxes.at(-1) as TopBox;
+  const shiftAtEnd = end - (last.offset + last.sizeBytes);
+  return {
+    ofBox: (box) => starts.get(box) as number,
+    ofBoundary: (offset) => {
+      const box = boxes.find((candidate) => offset < candidate.offset + candidate.sizeBytes);
+      if (box === undefined) return offset + shiftAtEnd;
+      const start = starts.get(box) as number;
+      if (offset <= box.offset) return box === moof ? start - merkleBoxSizeBytes : start;
+      return start + (offset - box.offset);
+    },
+  };
+}
+
+/** The bytes of a box that has to change, or null where it is copied. */
+function rewritten(layout: FragmentLayout, box: TopBox, positions: OutputPositions): Uint8Array | null {
+  if (box === layout.moof) return moveBaseDataOffsets(layout, positions.ofBox(box) - box.offset);
+  const index = layout.indexes.get(box.offset);
+  if (index === undefined) return null;
+  return moveSegmentIndex(index, box, positions, layout.path);
+}
+
+/** base_data_offset is absolute; what it leads to is the moof or lies behind it, and moves as far as the moof does. */
+function moveBaseDataOffsets({ moofWithPositions, moof, path }: FragmentLayout, shift: number): Uint8Array | null {
+  if (moofWithPositions === null || shift === 0) return null;
+  const bytes = Buffer.from(moofWithPositions.bytes);
+  for (const at of moofWithPositions.baseDataOffsetsAt) {
+    const moved = bytes.readBigUInt64BE(at) + BigInt(shift);
+    if (moved < 0n || moved > 0xffff_ffff_ffff_ffffn) {
+      throw new AppError('FRAGMENT_MALFORMED', {
+        file: path,
+        boxType: 'tfhd',
+        offset: moof.offset + at,
+        problem: 'its base data offset leads out of the file',
+      });
+    }
+    bytes.writeBigUInt64BE(moved, at);
+  }
+  return bytes;
+}
