@@ -1,0 +1,101 @@
+// Sets up what is missing, so that every command of package.json works in a fresh clone. Plain JavaScript: it runs on
+// whatever Node the system has (20 or newer), before anything is installed. Run it alone with `npm run setup`;
+// `--tests` also sets up the programs that the tests need.
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = join(fileURLToPath(import.meta.url), '../..');
+const modules = join(root, 'node_modules');
+const stamp = join(modules, '.attestream-setup');
+
+/** Debian packages of the programs that make and judge the tests' media and play the part of other servers. */
+const TEST_PROGRAMS = [
+  { program: 'ffmpeg', debianPackage: 'ffmpeg' },
+  { program: 'ffprobe', debianPackage: 'ffmpeg' },
+  { program: 'flac', debianPackage: 'flac' },
+  { program: 'lame', debianPackage: 'lame' },
+  { program: 'sox', debianPackage: 'sox' },
+  { program: 'openssl', debianPackage: 'openssl' },
+  { program: 'chromium', debianPackage: 'chromium' },
+];
+
+installModules();
+if (process.argv.includes('--tests')) installTestPrograms();
+
+/** Installs the npm dependencies, unless they already are those of package-lock.json. */
+function installModules() {
+  const wanted = createHash('sha256')
+    .update(readFileSync(join(root, 'package-lock.json')))
+    .digest('hex');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
+  say('Installing the npm dependencies (once, about half a minute) …');
+  // Scripts of packages do not run, but for the one that puts the pinned Node in place. The C2PA package holds the
+  // addon for Linux x64 and would download it again.
+  npm(['ci', '--ignore-scripts', '--no-fund', '--no-audit']);
+  npm(['rebuild', 'node']);
+  if (process.platform !== 'linux' || process.arch !== 'x64') npm(['rebuild', '@contentauth/c2pa-node']);
+  writeFileSync(stamp, wanted);
+}
+
+function installTestPrograms() {
+  const missing = TEST_PROGRAMS.filter(({ program }) => !isOnPath(program));
+  if (missing.length === 0) return;
+  const packages = [...new Set(missing.map(({ debianPackage }) => debianPackage))];
+  const asRoot = rootPrefix();
+  if (asRoot === null || !isOnPath('apt-get')) {
+    fail(
+      `The tests need ${missing.map(({ program }) => program).join(', ')}. Install them and run the command again; on Debian:\n` +
+        `  sudo apt-get install --no-install-recommends ${packages.join(' ')}`,
+    );
+  }
+  say(`Installing the programs that the tests need: ${packages.join(', ')} …`);
+  run([...asRoot, 'apt-get', 'update', '-q']);
+  run([
+    ...asRoot,
+    'env',
+    'DEBIAN_FRONTEND=noninteractive',
+    'apt-get',
+    'install',
+    '-y',
+    '-q',
+    '--no-install-recommends',
+    ...packages,
+  ]);
+}
+
+/** What to put before a command so that it runs as root; null where that would need a password. */
+function rootPrefix() {
+  if (process.getuid?.() === 0) return [];
+  return spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status === 0 ? ['sudo', '-n'] : null;
+}
+
+function isOnPath(program) {
+  return (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, program)));
+}
+
+function npm(parameters) {
+  const cli = process.env.npm_execpath;
+  if (cli?.endsWith('.js')) run([process.execPath, cli, ...parameters]);
+  else run([process.platform === 'win32' ? 'npm.cmd' : 'npm', ...parameters]);
+}
+
+function run([command, ...parameters]) {
+  const { status, error } = spawnSync(command, parameters, { cwd: root, stdio: ['ignore', 2, 2] });
+  if (status === 0) return;
+  fail(
+    `\`${[command, ...parameters].join(' ')}\` failed${error === undefined ? '' : `: ${error.message}`}.\n` +
+      'What it printed stands above. If the network refused, run the command again when it is there: nothing is left half done.',
+  );
+}
+
+function say(text) {
+  process.stderr.write(`${text}\n`);
+}
+
+function fail(text) {
+  say(`\n${text}`);
+  process.exit(1);
+}
