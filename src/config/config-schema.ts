@@ -12,7 +12,10 @@ const MAX_RETENTION_HOURS = 10 * 366 * 24;
 const SHA256_TOKEN = /^sha256:[0-9a-fA-F]{64}$/;
 
 /** A path as it stands in the file; `loadConfig` makes it absolute. */
-const path = z.string().min(1, 'must not be empty').refine((value) => !value.includes('\0'), 'must not hold a NUL');
+const path = z
+  .string()
+  .min(1, 'must not be empty')
+  .refine((value) => !value.includes('\0'), 'must not hold a NUL');
 const timeoutMs = z.int().min(1).max(MAX_TIMEOUT_MS);
 const count = z.int().min(1).max(MAX_COUNT);
 
@@ -28,16 +31,22 @@ const token = z
     'must have 64 hexadecimal digits after "sha256:"',
   );
 
-const url = z.string().refine(
-  (value) => URL.canParse(value) && /^https?:$/.test(new URL(value).protocol),
-  'must be a URL with the scheme https or http',
-);
+const url = z
+  .string()
+  .refine(
+    (value) => URL.canParse(value) && /^https?:$/.test(new URL(value).protocol),
+    'must be a URL with the scheme https or http',
+  );
 
 const server = z.strictObject({
   bind_addr: bindAddress.default('0.0.0.0:8080'),
   sync_timeout_ms: timeoutMs.default(120_000),
   sync_poll_interval_ms: timeoutMs.default(250),
-  max_upload_bytes: z.int().min(1024).max(1024 * MIB_BYTES).default(8 * MIB_BYTES),
+  max_upload_bytes: z
+    .int()
+    .min(1024)
+    .max(1024 * MIB_BYTES)
+    .default(8 * MIB_BYTES),
   docs: z.boolean().default(true),
 });
 
@@ -53,7 +62,11 @@ const worker = z.strictObject({
   queue_capacity: count.default(100_000),
   max_inputs_per_job: count.default(10_000),
   max_concurrent_batches: z.int().min(1).max(MAX_PARALLEL).default(64),
-  default_max_files_parallel: z.int().min(1).max(MAX_PARALLEL).default(() => availableParallelism()),
+  default_max_files_parallel: z
+    .int()
+    .min(1)
+    .max(MAX_PARALLEL)
+    .default(() => availableParallelism()),
 });
 
 const signing = z

@@ -36,6 +36,10 @@ function typed(value: string, schema: z.core.$ZodType | undefined): unknown {
   const type = schema && innerSchema(schema)._zod.def.type;
   if (type === 'number') return /^-?\d{1,16}$/.test(value) ? Number(value) : value;
   if (type === 'boolean') return /^true$/i.test(value) ? true : /^false$/i.test(value) ? false : value;
-  if (type === 'array') return value.split(',').map((item) => item.trim()).filter((item) => item !== '');
+  if (type === 'array')
+    return value
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== '');
   return value;
 }

@@ -10,7 +10,8 @@ const S3_SECTIONS = ['input_resolvers', 'output_sinks'] as const;
 /** Says of every S3 section that is configured that this build cannot serve it. */
 export function s3Problems(table: RawTable): string[] {
   return S3_SECTIONS.filter((section) => Object.hasOwn(Object(table[section]) as object, 's3')).map(
-    (section) => `${section}.s3: S3 support is not part of this build. Remove the section, or install a build that has it`,
+    (section) =>
+      `${section}.s3: S3 support is not part of this build. Remove the section, or install a build that has it`,
   );
 }
 
@@ -33,7 +34,9 @@ function isS3Section([section, key]: readonly string[]): boolean {
 }
 
 function originOf(path: readonly string[], file: string, overrides: readonly EnvironmentOverride[]): string {
-  const source = overrides.find((override) => override.path.every((key, depth) => depth >= path.length || key === path[depth]));
+  const source = overrides.find((override) =>
+    override.path.every((key, depth) => depth >= path.length || key === path[depth]),
+  );
   return source?.variable ?? file;
 }
 

@@ -2,16 +2,14 @@ import { z } from 'zod';
 import { commonRequestFields } from './request.ts';
 import { c2paParams } from './signing.ts';
 
-export const c2paAudioRequest = z
-  .strictObject({ ...commonRequestFields, params: c2paParams.optional() })
-  .meta({
-    id: 'C2paAudioRequest',
-    description: 'Signs audio files: mp3, wav, flac, m4a, and mp4 or m4v without a video track. Folders are refused.',
-    examples: [
-      {
-        inputs: [{ type: 'local_file_path', path: '/media/podcast.mp3' }],
-        params: { parent: { type: 'reference', reference: 'episode-12' } },
-      },
-    ],
-  });
+export const c2paAudioRequest = z.strictObject({ ...commonRequestFields, params: c2paParams.optional() }).meta({
+  id: 'C2paAudioRequest',
+  description: 'Signs audio files: mp3, wav, flac, m4a, and mp4 or m4v without a video track. Folders are refused.',
+  examples: [
+    {
+      inputs: [{ type: 'local_file_path', path: '/media/podcast.mp3' }],
+      params: { parent: { type: 'reference', reference: 'episode-12' } },
+    },
+  ],
+});
 export type C2paAudioRequest = z.infer<typeof c2paAudioRequest>;

@@ -4,7 +4,9 @@ import { text } from './text.ts';
 
 export const apiAssertionDef = z
   .strictObject({
-    label: text.describe('A reverse-domain label, such as `com.example.review`, avoids clashes with standard assertions.'),
+    label: text.describe(
+      'A reverse-domain label, such as `com.example.review`, avoids clashes with standard assertions.',
+    ),
     data: z.unknown().describe('Any JSON value.'),
   })
   .meta({

@@ -16,6 +16,7 @@ function urlProblem(value: string): string | null {
     return `has the scheme "${url.protocol.slice(0, -1)}". Use https://, http:// or s3://`;
   }
   if (url.hostname === '') return 'names no host or bucket';
-  if (url.username !== '' || url.password !== '') return 'holds credentials. Use a presigned URL, or S3 access set up on the server';
+  if (url.username !== '' || url.password !== '')
+    return 'holds credentials. Use a presigned URL, or S3 access set up on the server';
   return null;
 }

@@ -4,7 +4,8 @@ import { entry } from './entry.ts';
 export const configErrors = {
   CONFIG_INVALID: entry<{ problems: readonly string[] }>(
     'INTERNAL_ERROR',
-    ({ problems }) => `The configuration has ${problems.length === 1 ? 'a problem' : `${problems.length} problems`}:\n${problems.map((problem) => `  - ${problem}`).join('\n')}\nThe keys are explained in config/service.toml.`,
+    ({ problems }) =>
+      `The configuration has ${problems.length === 1 ? 'a problem' : `${problems.length} problems`}:\n${problems.map((problem) => `  - ${problem}`).join('\n')}\nThe keys are explained in config/service.toml.`,
   ),
   CONFIG_FILE_MALFORMED: entry<{ file: string; line: number; column: number; problem: string }>(
     'INTERNAL_ERROR',

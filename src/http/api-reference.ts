@@ -29,6 +29,7 @@ export async function loadApiReference(): Promise<ApiReference> {
 
 /** Turns off what would load from, or send to, other servers than this one. */
 const NOTHING_FROM_OUTSIDE = {
+  favicon: 'data:,',
   withDefaultFonts: false,
   telemetry: false,
   hideClientButton: true,

@@ -48,7 +48,10 @@ function sendError(error: AppError | null, origin: Error, request: FastifyReques
 
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer');
   if (status === 503) reply.header('Retry-After', String(RETRY_AFTER_SECONDS));
-  return reply.status(status).type('application/json; charset=utf-8').send(errorBody(error, code, request.id));
+  return reply
+    .status(status)
+    .type('application/json; charset=utf-8')
+    .send(errorBody(error, code, request.id));
 }
 
 function errorBody(error: AppError | null, code: ApiErrorCode, requestId: string): ApiErrorResponse {

@@ -57,7 +57,8 @@ const ERROR_RESPONSES = {
   },
   500: {
     name: 'InternalError',
-    description: '`INTERNAL_ERROR` or `PROCESSING_FAILED`: something went wrong in the service, or in what it works with.',
+    description:
+      '`INTERNAL_ERROR` or `PROCESSING_FAILED`: something went wrong in the service, or in what it works with.',
     example: { code: 'INTERNAL_ERROR', message: 'Something went wrong in the service.' },
   },
   503: {

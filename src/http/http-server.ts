@@ -37,7 +37,12 @@ export interface HttpServerParts {
  * Makes the HTTP server, ready to listen. `close()` refuses new requests with 503, ends sync waits (their jobs are
  * kept), lets what is being answered end, and closes idle connections.
  */
-export async function createHttpServer({ config, jobs, operations, logger }: HttpServerParts): Promise<FastifyInstance> {
+export async function createHttpServer({
+  config,
+  jobs,
+  operations,
+  logger,
+}: HttpServerParts): Promise<FastifyInstance> {
   const app = makeApp(config, logger);
   const closing = closeSignal(app);
   logRequests(app);

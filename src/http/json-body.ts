@@ -25,7 +25,8 @@ function decodeUtf8(body: Buffer): string {
 
 function parseJson(body: string): unknown {
   if (body.trim() === '') throw new AppError('REQUEST_NOT_JSON', { problem: 'it is empty' });
-  if (isNestedTooDeep(body)) throw new AppError('REQUEST_NOT_JSON', { problem: `it is nested deeper than ${MAX_NESTING}` });
+  if (isNestedTooDeep(body))
+    throw new AppError('REQUEST_NOT_JSON', { problem: `it is nested deeper than ${MAX_NESTING}` });
   try {
     return JSON.parse(body);
   } catch (cause) {

@@ -24,6 +24,7 @@ export function createLogger(env: NodeJS.ProcessEnv, destination?: DestinationSt
     hooks: { streamWrite: withoutUrlSecrets },
   };
   const logger = destination === undefined ? pino(options) : pino(options, destination);
-  if (!known) logger.warn('LOG_LEVEL names no level; "info" is used. Levels: trace, debug, info, warn, error, fatal, silent.');
+  if (!known)
+    logger.warn('LOG_LEVEL names no level; "info" is used. Levels: trace, debug, info, warn, error, fatal, silent.');
   return logger;
 }

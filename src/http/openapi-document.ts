@@ -68,7 +68,13 @@ const DOCUMENT_HEAD: NonNullable<FastifyDynamicSwaggerOptions['openapi']> = {
  * Requests are closed, unknown fields are refused. Responses are open: fields may be added to them. No schema at all is
  * an empty body.
  */
-function adjustSchema({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+function adjustSchema({
+  zodSchema,
+  jsonSchema,
+}: {
+  zodSchema: z.core.$ZodTypes;
+  jsonSchema: z.core.JSONSchema.BaseSchema;
+}): void {
   const { def } = zodSchema._zod;
   if (def.type === 'object' && def.catchall === undefined) delete jsonSchema.additionalProperties;
   if (def.type === 'undefined') jsonSchema.type = 'null';

@@ -23,7 +23,9 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
     if (!request.is404) return;
     const { method } = request;
     const path = pathOf(request.url);
-    const allowed = [...methodsByPattern].filter(([pattern]) => matches(pattern, path)).flatMap(([, methods]) => [...methods]);
+    const allowed = [...methodsByPattern]
+      .filter(([pattern]) => matches(pattern, path))
+      .flatMap(([, methods]) => [...methods]);
     if (allowed.length === 0) throw new AppError('ROUTE_UNKNOWN', { method, path });
     reply.header('Allow', allowed.join(', '));
     throw new AppError('METHOD_UNKNOWN', { method, path, allowed });
@@ -34,5 +36,8 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
 function matches(pattern: string, path: string): boolean {
   const wanted = pattern.split('/');
   const given = path.split('/');
-  return wanted.length === given.length && wanted.every((part, index) => (part.startsWith(':') ? given[index] !== '' : part === given[index]));
+  return (
+    wanted.length === given.length &&
+    wanted.every((part, index) => (part.startsWith(':') ? given[index] !== '' : part === given[index]))
+  );
 }

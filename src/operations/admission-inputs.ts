@@ -33,7 +33,8 @@ export function isSignableExtension(extension: string): boolean {
 /** Admits the inputs of an operation on files: their number, their types, and what their names say. */
 export function admitFileInputs(inputs: readonly ApiInputRef[], config: Config, admitExtension: ExtensionRule): void {
   const limit = config.worker.max_inputs_per_job;
-  if (inputs.length > limit) throw new AppError('TOO_MANY_INPUTS', { count: inputs.length, limit }, { field: 'inputs' });
+  if (inputs.length > limit)
+    throw new AppError('TOO_MANY_INPUTS', { count: inputs.length, limit }, { field: 'inputs' });
   for (const [inputIndex, input] of inputs.entries()) {
     refuseFolder(input, inputIndex);
     const name = requestedName(input, inputIndex);

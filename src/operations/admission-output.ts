@@ -90,7 +90,8 @@ export function firstConflict(
 ): (Destination & { readonly source: string }) | null {
   const sourceInside = new Map<string, string>();
   for (const [real, source] of sources) {
-    for (let folder = dirname(real); !sourceInside.has(folder); folder = dirname(folder)) sourceInside.set(folder, source);
+    for (let folder = dirname(real); !sourceInside.has(folder); folder = dirname(folder))
+      sourceInside.set(folder, source);
   }
   const clear = new Set<string>();
   for (const destination of destinations) {

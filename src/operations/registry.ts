@@ -21,6 +21,18 @@ export interface Operation {
 
 /** Every operation of the service. Adding one is a schema, an operation file, and an entry here. */
 export const operations: readonly Operation[] = [
-  { name: 'c2pa-video', path: '/c2pa/video', summary: 'Sign video files', request: c2paVideoRequest, admit: admitVideo },
-  { name: 'c2pa-audio', path: '/c2pa/audio', summary: 'Sign audio files', request: c2paAudioRequest, admit: admitAudio },
+  {
+    name: 'c2pa-video',
+    path: '/c2pa/video',
+    summary: 'Sign video files',
+    request: c2paVideoRequest,
+    admit: admitVideo,
+  },
+  {
+    name: 'c2pa-audio',
+    path: '/c2pa/audio',
+    summary: 'Sign audio files',
+    request: c2paAudioRequest,
+    admit: admitAudio,
+  },
 ];

@@ -18,7 +18,18 @@ describe('parseBindAddress', () => {
     });
   }
 
-  for (const value of ['', ':80', 'host', 'host:', 'host:x', 'host:65536', '::1:80', '[::1]', 'a b:80', 'http://host:80']) {
+  for (const value of [
+    '',
+    ':80',
+    'host',
+    'host:',
+    'host:x',
+    'host:65536',
+    '::1:80',
+    '[::1]',
+    'a b:80',
+    'http://host:80',
+  ]) {
     test(`refuses "${value}"`, () => {
       assert.equal(parseBindAddress(value), null);
     });

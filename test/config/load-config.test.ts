@@ -69,10 +69,13 @@ describe('loadConfig', () => {
   });
 
   test('lists every problem at once, each with its file or variable and its key', async () => {
-    const listed = await problems('[server]\nbind_adr = "x"\nsync_timeout_ms = "7"\n[bogus]\n[worker]\nqueue_capacity = 0', {
-      SERVICE__SERVER__DOCS: 'maybe',
-      SERVICE__SERVER__PORT: '1',
-    });
+    const listed = await problems(
+      '[server]\nbind_adr = "x"\nsync_timeout_ms = "7"\n[bogus]\n[worker]\nqueue_capacity = 0',
+      {
+        SERVICE__SERVER__DOCS: 'maybe',
+        SERVICE__SERVER__PORT: '1',
+      },
+    );
     const file = join(cwd, 'test.toml');
     for (const start of [
       `${file}: server.bind_adr:`,
@@ -82,16 +85,22 @@ describe('loadConfig', () => {
       'SERVICE__SERVER__DOCS: server.docs:',
       'SERVICE__SERVER__PORT: server.port:',
     ]) {
-      assert.ok(listed.some((problem) => problem.startsWith(start)), `${start} is in ${listed.join('\n')}`);
+      assert.ok(
+        listed.some((problem) => problem.startsWith(start)),
+        `${start} is in ${listed.join('\n')}`,
+      );
     }
     assert.equal(listed.length, 6);
   });
 
   test('never repeats a value: it may be a secret', async () => {
-    const listed = await problems('[auth]\ntokens = ["sha256:hush", "with space hush", 5]\n[signing]\nalgorithm = "hush"', {
-      SERVICE__SIGNING__TSA_URL: 'ftp://user:hush@host',
-      SERVICE__SERVER__MAX_UPLOAD_BYTES: 'hush',
-    });
+    const listed = await problems(
+      '[auth]\ntokens = ["sha256:hush", "with space hush", 5]\n[signing]\nalgorithm = "hush"',
+      {
+        SERVICE__SIGNING__TSA_URL: 'ftp://user:hush@host',
+        SERVICE__SERVER__MAX_UPLOAD_BYTES: 'hush',
+      },
+    );
     assert.doesNotMatch(listed.join('\n'), /hush/);
     assert.equal(listed.length, 6);
   });
@@ -122,7 +131,13 @@ describe('loadConfig', () => {
     assert.deepEqual(config.input_resolvers.local.roots, ['/media', join(cwd, 'ingest')]);
   });
 
-  for (const variable of ['SERVICE__', 'SERVICE__SERVER', 'SERVICE__SERVER____DOCS', 'SERVICE__SERVER__DOCS__X', 'SERVICE____PROTO____X']) {
+  for (const variable of [
+    'SERVICE__',
+    'SERVICE__SERVER',
+    'SERVICE__SERVER____DOCS',
+    'SERVICE__SERVER__DOCS__X',
+    'SERVICE____PROTO____X',
+  ]) {
     test(`refuses the variable ${variable}`, async () => {
       assert.equal((await problems('[server]\ndocs = true', { [variable]: '1' })).length, 1);
     });

@@ -24,21 +24,53 @@ function refusedAt(body: unknown): { field?: string; inputIndex?: number } {
 describe('a request', () => {
   for (const [what, body] of [
     ['with one input', { inputs: [file] }],
-    ['with all four types of input: the operation decides', {
-      inputs: [file, remote, { type: 'local_folder_path', path: '/m' }, { type: 'remote_folder_url', url: 's3://bucket/prefix/' }],
-    }],
+    [
+      'with all four types of input: the operation decides',
+      {
+        inputs: [
+          file,
+          remote,
+          { type: 'local_folder_path', path: '/m' },
+          { type: 'remote_folder_url', url: 's3://bucket/prefix/' },
+        ],
+      },
+    ],
     ['with output null', { inputs: [file], output: null }],
     ['with an output without fields', { inputs: [file], output: { type: 'local' } }],
     ['with null as prefix and name', { inputs: [file], output: { type: 's3', bucket: 'b', prefix: null, name: null } }],
-    ['with a hint', { inputs: [{ ...remote, filename_hint: 'b.mp4' }, { ...remote, filename_hint: null }] }],
+    [
+      'with a hint',
+      {
+        inputs: [
+          { ...remote, filename_hint: 'b.mp4' },
+          { ...remote, filename_hint: null },
+        ],
+      },
+    ],
     ['with empty params', { inputs: [file], params: {} }],
-    ['with null as the data of an assertion', { inputs: [file], params: { assertions: [{ label: 'a.b', data: null }] } }],
-    ['with a parent that is a reference', { inputs: [file], params: { parent: { type: 'reference', reference: 't' } } }],
+    [
+      'with null as the data of an assertion',
+      { inputs: [file], params: { assertions: [{ label: 'a.b', data: null }] } },
+    ],
+    [
+      'with a parent that is a reference',
+      { inputs: [file], params: { parent: { type: 'reference', reference: 't' } } },
+    ],
     ['with a parent that is a remote file', { inputs: [file], params: { parent: { type: 'file', source: remote } } }],
-    ['with overrides of all three kinds', {
-      inputs: [file, file, file],
-      params: { parent: null, parent_overrides: [{ input_index: 0 }, { input_index: 1, parent: null }, { input_index: 2, parent: { type: 'file', source: file } }] },
-    }],
+    [
+      'with overrides of all three kinds',
+      {
+        inputs: [file, file, file],
+        params: {
+          parent: null,
+          parent_overrides: [
+            { input_index: 0 },
+            { input_index: 1, parent: null },
+            { input_index: 2, parent: { type: 'file', source: file } },
+          ],
+        },
+      },
+    ],
     ['with a presigned URL', { inputs: [{ ...remote, url: 'https://host:8443/a%20b.mp4?X-Amz-Signature=abc&x=@' }] }],
   ] as const) {
     test(`is taken ${what}, and not changed`, () => {
@@ -84,11 +116,17 @@ describe('a request', () => {
     [{ inputs: [file], params: { assertions: [{ label: '', data: 1 }] } }, 'params.assertions[0].label'],
     [{ inputs: [file], params: { assertions: [{ label: 'a' }] } }, 'params.assertions[0].data'],
     [{ inputs: [file], params: { assertions: [{ label: 'a', data: 1, kind: 'x' }] } }, 'params.assertions[0].kind'],
-    [{ inputs: [file], params: { parent: { type: 'file', source: { type: 'local_folder_path', path: '/m' } } } }, 'params.parent.source.type'],
+    [
+      { inputs: [file], params: { parent: { type: 'file', source: { type: 'local_folder_path', path: '/m' } } } },
+      'params.parent.source.type',
+    ],
     [{ inputs: [file], params: { parent: { type: 'reference' } } }, 'params.parent.reference'],
     [{ inputs: [file], params: { parent_overrides: [{ parent: null }] } }, 'params.parent_overrides[0].input_index'],
     [{ inputs: [file], params: { parent_overrides: [{ input_index: -1 }] } }, 'params.parent_overrides[0].input_index'],
-    [{ inputs: [file], params: { parent_overrides: [{ input_index: 0.5 }] } }, 'params.parent_overrides[0].input_index'],
+    [
+      { inputs: [file], params: { parent_overrides: [{ input_index: 0.5 }] } },
+      'params.parent_overrides[0].input_index',
+    ],
     [{ inputs: [file], params: { playlist_pattern: '*.m3u8' } }, 'params.playlist_pattern'],
   ] as const) {
     test(`is refused at ${field}: ${JSON.stringify(body).slice(0, 90)}`, () => {
@@ -104,9 +142,20 @@ describe('a request', () => {
     const anything = fc.jsonValue({ maxDepth: 5 });
     const nearly = fc.record(
       {
-        inputs: fc.array(fc.record({ type: fc.constantFrom('local_file_path', 'remote_file_url', 'x'), path: anything, url: anything }, { requiredKeys: [] })),
-        output: fc.oneof(anything, fc.record({ type: fc.constantFrom('local', 's3'), prefix: anything }, { requiredKeys: [] })),
-        params: fc.oneof(anything, fc.record({ assertions: anything, parent: anything, parent_overrides: anything }, { requiredKeys: [] })),
+        inputs: fc.array(
+          fc.record(
+            { type: fc.constantFrom('local_file_path', 'remote_file_url', 'x'), path: anything, url: anything },
+            { requiredKeys: [] },
+          ),
+        ),
+        output: fc.oneof(
+          anything,
+          fc.record({ type: fc.constantFrom('local', 's3'), prefix: anything }, { requiredKeys: [] }),
+        ),
+        params: fc.oneof(
+          anything,
+          fc.record({ assertions: anything, parent: anything, parent_overrides: anything }, { requiredKeys: [] }),
+        ),
       },
       { requiredKeys: [] },
     );

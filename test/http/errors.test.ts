@@ -47,7 +47,11 @@ describe('a body that is not a request', () => {
   });
 
   test('refuses bytes that are no UTF-8 instead of replacing them', async () => {
-    const body = Buffer.concat([Buffer.from('{"inputs":[{"type":"local_file_path","path":"/m/'), Buffer.of(0xff), Buffer.from('.mp4"}]}')]);
+    const body = Buffer.concat([
+      Buffer.from('{"inputs":[{"type":"local_file_path","path":"/m/'),
+      Buffer.of(0xff),
+      Buffer.from('.mp4"}]}'),
+    ]);
     const headers = { 'content-type': 'application/json' };
     const error = await errorOf(await fetch(server.base + VIDEO, { method: 'POST', headers, body }));
     assert.deepEqual([error.status, error.code], [400, 'VALIDATION_FAILED']);
@@ -76,7 +80,12 @@ describe('a body that is not a request', () => {
     assert.equal((await errorOf(streamed)).status, 413);
   });
 
-  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'nonsense']) {
+  for (const type of [
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'nonsense',
+  ]) {
     test(`answers 415 to ${type}`, async () => {
       const error = await errorOf(await server.post(VIDEO, JSON.stringify(goodBody), { 'content-type': type }));
       assert.deepEqual([error.status, error.code], [415, 'UNSUPPORTED_MEDIA_TYPE']);
@@ -137,11 +146,12 @@ describe('a route that does not exist', () => {
   for (const [what, request] of [
     ['what is no HTTP', 'GARBAGE\r\n\r\n'],
     ['headers without end', `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`],
-  ] as const) test(`answers with the error body to ${what}`, async () => {
-    const answer = await raw(request);
-    assert.match(answer, /^HTTP\/1\.1 400 /);
-    assert.equal(JSON.parse(answer.slice(answer.indexOf('{'))).error.code, 'VALIDATION_FAILED');
-  });
+  ] as const)
+    test(`answers with the error body to ${what}`, async () => {
+      const answer = await raw(request);
+      assert.match(answer, /^HTTP\/1\.1 400 /);
+      assert.equal(JSON.parse(answer.slice(answer.indexOf('{'))).error.code, 'VALIDATION_FAILED');
+    });
 });
 
 describe('a job that does not exist', () => {

@@ -22,17 +22,24 @@ describe('the asynchronous form', () => {
       const job = jobResponse.parse(await reply.json());
       assert.equal(job.status, 'queued');
       const { operation: name, request, sync } = server.jobs.submitted.at(-1) ?? assert.fail('nothing was submitted');
-      assert.deepEqual({ name, request, sync }, { name: `c2pa-${operation}`, request: { inputs, output: null, params }, sync: false });
+      assert.deepEqual(
+        { name, request, sync },
+        { name: `c2pa-${operation}`, request: { inputs, output: null, params }, sync: false },
+      );
       const found = await fetch(`${server.base}/v2/jobs/${job.job_id}`);
       assert.equal(found.status, 200);
-      assert.deepEqual((jobResultResponse.parse(await found.json())).results, []);
+      assert.deepEqual(jobResultResponse.parse(await found.json()).results, []);
     });
   }
 
   test('keeps a key named __proto__ in an assertion: any JSON value is one', async () => {
-    const body = '{"inputs":[{"type":"local_file_path","path":"/m/a.mp4"}],"params":{"assertions":[{"label":"com.example.a","data":{"__proto__":{"x":1}}}]}}';
+    const body =
+      '{"inputs":[{"type":"local_file_path","path":"/m/a.mp4"}],"params":{"assertions":[{"label":"com.example.a","data":{"__proto__":{"x":1}}}]}}';
     assert.equal((await server.post('/v2/c2pa/video', body)).status, 200);
-    assert.equal(JSON.stringify(server.jobs.submitted.at(-1)?.request.params), '{"assertions":[{"label":"com.example.a","data":{"__proto__":{"x":1}}}]}');
+    assert.equal(
+      JSON.stringify(server.jobs.submitted.at(-1)?.request.params),
+      '{"assertions":[{"label":"com.example.a","data":{"__proto__":{"x":1}}}]}',
+    );
   });
 });
 

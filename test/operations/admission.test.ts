@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { loadConfig } from '#config/load-config.ts';
+import { validate } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 import { firstConflict } from '#operations/admission-output.ts';
 import { operations } from '#operations/registry.ts';
-import { validate } from '#contract/validate.ts';
 
 let folder: string;
 
@@ -88,14 +88,24 @@ describe('what an operation on files takes', () => {
   ]) {
     test(`a ${input.type} is refused with its index`, async () => {
       const found = await refusal('/c2pa/video', { inputs: [...files('/media/a.mp4'), input] });
-      assert.deepEqual(found, { reason: 'INPUT_IS_FOLDER', code: 'INVALID_INPUT_TYPE', field: 'inputs[1].type', inputIndex: 1 });
+      assert.deepEqual(found, {
+        reason: 'INPUT_IS_FOLDER',
+        code: 'INVALID_INPUT_TYPE',
+        field: 'inputs[1].type',
+        inputIndex: 1,
+      });
     });
   }
 
   test('a remote file is refused as long as nothing here fetches it', async () => {
     const inputs = [{ type: 'remote_file_url', url: 'https://host/a.mp4?sig=hush' }];
     const found = await refusal('/c2pa/video', { inputs });
-    assert.deepEqual(found, { reason: 'RESOLVER_OFF', code: 'VALIDATION_FAILED', field: 'inputs[0].type', inputIndex: 0 });
+    assert.deepEqual(found, {
+      reason: 'RESOLVER_OFF',
+      code: 'VALIDATION_FAILED',
+      field: 'inputs[0].type',
+      inputIndex: 0,
+    });
   });
 
   test('the name of a remote file is its hint, or the last part of its path', async () => {
@@ -120,10 +130,16 @@ describe('parents and overrides', () => {
   const parent = { type: 'reference', reference: 'token' };
 
   test('overrides for each input once are taken', () =>
-    admit('/c2pa/video', { inputs, params: { parent, parent_overrides: [{ input_index: 1 }, { input_index: 0, parent }] } }));
+    admit('/c2pa/video', {
+      inputs,
+      params: { parent, parent_overrides: [{ input_index: 1 }, { input_index: 0, parent }] },
+    }));
 
   test('an override for an input that is not there is refused', async () => {
-    const { reason, field } = await refusal('/c2pa/video', { inputs, params: { parent_overrides: [{ input_index: 0 }, { input_index: 2 }] } });
+    const { reason, field } = await refusal('/c2pa/video', {
+      inputs,
+      params: { parent_overrides: [{ input_index: 0 }, { input_index: 2 }] },
+    });
     assert.deepEqual([reason, field], ['OVERRIDE_OUT_OF_RANGE', 'params.parent_overrides[1].input_index']);
   });
 
@@ -137,7 +153,10 @@ describe('parents and overrides', () => {
     const remote = { type: 'file', source: { type: 'remote_file_url', url: 'https://host/a.mp4' } };
     const common = await refusal('/c2pa/audio', { inputs, params: { parent: remote } });
     assert.deepEqual([common.reason, common.field], ['RESOLVER_OFF', 'params.parent.source.type']);
-    const single = await refusal('/c2pa/audio', { inputs, params: { parent_overrides: [{ input_index: 1, parent: remote }] } });
+    const single = await refusal('/c2pa/audio', {
+      inputs,
+      params: { parent_overrides: [{ input_index: 1, parent: remote }] },
+    });
     assert.equal(single.field, 'params.parent_overrides[0].parent.source.type');
   });
 });
@@ -192,7 +211,10 @@ describe('where outputs go', () => {
     const parent = { type: 'file', source: files(join(folder, 'out/a_c2pa.mp4'))[0] };
     assert.equal((await refusal('/c2pa/video', { inputs, params: { parent } })).reason, 'OUTPUT_TOUCHES_SOURCE');
     const overrides = [{ input_index: 0, parent }];
-    assert.equal((await refusal('/c2pa/video', { inputs, params: { parent_overrides: overrides } })).reason, 'OUTPUT_TOUCHES_SOURCE');
+    assert.equal(
+      (await refusal('/c2pa/video', { inputs, params: { parent_overrides: overrides } })).reason,
+      'OUTPUT_TOUCHES_SOURCE',
+    );
   });
 });
 
@@ -210,7 +232,13 @@ describe('firstConflict', () => {
     ['/out/a', '/out/b', false],
   ] as const) {
     test(`${destination} and the source ${source} ${conflict ? 'touch' : 'do not touch'}`, () => {
-      const found = firstConflict(at(destination), new Map([['/elsewhere/x', 'x'], [source, 'as given']]));
+      const found = firstConflict(
+        at(destination),
+        new Map([
+          ['/elsewhere/x', 'x'],
+          [source, 'as given'],
+        ]),
+      );
       assert.equal(found !== null, conflict);
     });
   }
