@@ -1,4 +1,68 @@
 import { entry } from './entry.ts';
 
+/** What can be wrong with a job's queue, its store, or the processes that work on its inputs. */
 export const jobErrors = {
+  QUEUE_FULL: entry<{ waiting: number; asked: number; limit: number }>(
+    'SERVICE_OVERLOADED',
+    ({ waiting, asked, limit }) =>
+      `The queue is full: ${waiting} of at most ${limit} inputs are waiting, and ${asked} more were submitted. Try again later, or raise worker.queue_capacity.`,
+    { transient: true },
+  ),
+
+  STORE_IN_USE: entry<{ folder: string; pid: number | null }>(
+    'INTERNAL_ERROR',
+    ({ folder, pid }) =>
+      `The data folder ${folder} is in use by another process${pid === null ? '' : `, probably the one with the id ${pid}`}. Stop it, or give this one a folder of its own with jobs.data_dir.`,
+  ),
+  STORE_FOLDER_UNUSABLE: entry<{ folder: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ folder, problem }) =>
+      `The data folder ${folder} cannot be used: ${problem}. Correct its permissions, or choose another with jobs.data_dir.`,
+  ),
+  STORE_UNREADABLE: entry<{ file: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ file, problem }) =>
+      `The job database ${file} cannot be opened: ${problem}. Let the user of the service own the file and its folder.`,
+  ),
+  STORE_READ_ONLY: entry<{ file: string }>(
+    'INTERNAL_ERROR',
+    ({ file }) =>
+      `The job database ${file} cannot be written. Let the user of the service own the file and its folder, on a file system that is mounted for writing.`,
+  ),
+  STORE_DISK_FULL: entry<{ file: string }>(
+    'INTERNAL_ERROR',
+    ({ file }) => `The job database ${file} cannot grow: the disk is full. Make room; nothing that was accepted is lost.`,
+    { transient: true },
+  ),
+  STORE_IO_FAILED: entry<{ file: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ file, problem }) => `Reading or writing the job database ${file} failed: ${problem}. Check the disk.`,
+    { transient: true },
+  ),
+  STORE_CORRUPT: entry<{ file: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ file, problem }) =>
+      `The job database ${file} is damaged or no database of this service: ${problem}. Put back a copy of it, or move it away to start with an empty one.`,
+  ),
+  STORE_NEWER: entry<{ file: string; version: number; known: number }>(
+    'INTERNAL_ERROR',
+    ({ file, version, known }) =>
+      `The job database ${file} has version ${version}, made by a newer release; this one knows versions up to ${known}. Start the newer release, or choose another folder with jobs.data_dir.`,
+  ),
+  STORE_LOST: entry<{ file: string }>(
+    'INTERNAL_ERROR',
+    ({ file }) => `The connection to the job database ${file} is lost. Start the service again; nothing that was accepted is lost.`,
+    { transient: true },
+  ),
+
+  INPUT_ENDED_PROCESS: entry<{ times: number; how: string }>(
+    'PROCESSING_FAILED',
+    ({ times, how }) =>
+      `The processing of this input ended the process that worked on it ${times} times, the last time ${how}. It is not tried again; check whether the file is damaged.`,
+  ),
+  INPUT_MET_BUG: entry<{ jobId: string; inputIndex: number }>(
+    'INTERNAL_ERROR',
+    ({ jobId, inputIndex }) =>
+      `Something went wrong in the service while this input was processed. Its log tells what, under job ${jobId}, input ${inputIndex}.`,
+  ),
 };

@@ -1,24 +1,44 @@
 import type { Config } from '#config/config.ts';
 import type { AppErrorData } from '#errors/app-error.ts';
-import type { InputOutcome, InputPhase, InputWork } from '#operations/operation.ts';
+import type { InputOutcome, InputPhase, OperationName } from '#operations/operation.ts';
+
+/** What an input worker is given to do. The JSON is parsed there: it may be megabytes, and the service serves others. */
+export interface InputOrder {
+  readonly jobId: string;
+  readonly inputIndex: number;
+  readonly attempt: number;
+  readonly operation: OperationName;
+  readonly inputJson: string;
+  readonly outputJson: string;
+  readonly paramsJson: string;
+}
 
 /** What the service process says to an input worker. One input runs in a worker at a time. */
 export type ToWorker =
   /** The first message: the whole configuration, as `loadConfig` returned it. */
   | { readonly type: 'start'; readonly config: Config }
-  | { readonly type: 'run'; readonly work: InputWork }
+  | { readonly type: 'run'; readonly order: InputOrder }
+  /** The answer is still `succeeded` or `failed`, whichever it came to; a worker that takes too long is killed. */
   | { readonly type: 'abort' }
-  /** Answers `claim`; `refusal` is absent where it was granted. */
-  | { readonly type: 'claim-answer'; readonly refusal?: AppErrorData }
+  /** Answers the `claim` of the same id; `refusal` is absent where it was granted. */
+  | { readonly type: 'claim-answer'; readonly id: number; readonly refusal?: AppErrorData }
   /** Ends the worker when it is idle. */
   | { readonly type: 'quit' };
+
+/** How a worker is after an input. */
+export interface WorkerState {
+  /** Memory held by the process, in bytes. */
+  readonly rssBytes: number;
+  /** True where the worker must not be given another input, such as after a native call that cannot be taken back. */
+  readonly tainted: boolean;
+}
 
 /** What an input worker says to the service process. */
 export type FromWorker =
   | { readonly type: 'ready' }
   | { readonly type: 'progress'; readonly bytesDone: number; readonly bytesTotal: number }
   | { readonly type: 'phase'; readonly phase: InputPhase }
-  | { readonly type: 'claim'; readonly destination: string }
-  | { readonly type: 'succeeded'; readonly outcome: InputOutcome; readonly rssBytes: number }
-  /** `bug` carries the stack of what was no AppError; the caller sees `INTERNAL_ERROR` and the job's id only. */
-  | { readonly type: 'failed'; readonly error: AppErrorData | null; readonly bug?: string; readonly rssBytes: number };
+  | { readonly type: 'claim'; readonly id: number; readonly destination: string }
+  | { readonly type: 'succeeded'; readonly outcome: InputOutcome; readonly state: WorkerState }
+  /** `bug` carries the stack of what was no AppError (`error` is null then); it goes to the log and nowhere else. */
+  | { readonly type: 'failed'; readonly error: AppErrorData | null; readonly bug?: string; readonly state: WorkerState };

@@ -1,0 +1,82 @@
+import { nearestRealPath } from '#bytes/real-path.ts';
+import type { ApiInputRef } from '#contract/request.ts';
+import type { C2paParams } from '#contract/signing.ts';
+import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import { PlaceSet } from './place-set.ts';
+import type { JobPlaces } from './store/unfinished-jobs.ts';
+
+/** So many paths are resolved at once. */
+const RESOLVED_AT_ONCE = 32;
+
+/**
+ * Who writes where, for one job: nothing is written twice within a request, and nothing that the request reads is
+ * written at all. Paths are compared with their links resolved.
+ */
+export class DestinationLedger {
+  readonly #sources: PlaceSet<string>;
+  readonly #destinations = new PlaceSet<number>();
+  readonly #placesOfInput = new Map<number, string[]>();
+
+  private constructor(sources: PlaceSet<string>) {
+    this.#sources = sources;
+  }
+
+  /** The ledger of a job, with what its inputs have delivered so far. */
+  static async of({ inputs, params, outputs }: JobPlaces): Promise<DestinationLedger> {
+    const sources = new PlaceSet<string>();
+    const given = [...localSources(inputs, params)];
+    for (const [index, real] of (await resolveAll(given)).entries()) sources.add(real, given[index] ?? real);
+    const ledger = new DestinationLedger(sources);
+    const delivered = await resolveAll(outputs.map((output) => output.outputPath));
+    for (const [index, { inputIndex }] of outputs.entries()) ledger.#note(delivered[index] ?? '', inputIndex);
+    return ledger;
+  }
+
+  /** Reserves a destination for an input, or says why it cannot have it. An input may claim the same one again. */
+  async claim(destination: string, inputIndex: number): Promise<AppErrorData | undefined> {
+    const real = await resolved(destination);
+    for (const source of this.#sources.touching(real)) {
+      return new AppError('OUTPUT_TOUCHES_SOURCE', { path: destination, source }, { inputIndex }).toData();
+    }
+    for (const owner of this.#destinations.touching(real)) {
+      if (owner !== inputIndex) return new AppError('OUTPUT_TAKEN', { path: destination }, { inputIndex }).toData();
+    }
+    this.#note(real, inputIndex);
+    return undefined;
+  }
+
+  /** Frees what an input had claimed that delivered nothing. */
+  release(inputIndex: number): void {
+    for (const place of this.#placesOfInput.get(inputIndex) ?? []) this.#destinations.delete(place);
+    this.#placesOfInput.delete(inputIndex);
+  }
+
+  #note(real: string, inputIndex: number): void {
+    this.#destinations.add(real, inputIndex);
+    const places = this.#placesOfInput.get(inputIndex) ?? [];
+    this.#placesOfInput.set(inputIndex, [...places, real]);
+  }
+}
+
+/** Every local path that a request reads: its inputs, and the files of its parents. */
+function* localSources(inputs: readonly ApiInputRef[], params: unknown): Iterable<string> {
+  for (const input of inputs) if ('path' in input) yield input.path;
+  const { parent, parent_overrides: overrides = [] } = (params ?? {}) as Partial<C2paParams>;
+  for (const given of [parent, ...overrides.map((override) => override.parent)]) {
+    if (given?.type === 'file' && 'path' in given.source) yield given.source.path;
+  }
+}
+
+async function resolveAll(paths: readonly string[]): Promise<string[]> {
+  const all: string[] = [];
+  for (let start = 0; start < paths.length; start += RESOLVED_AT_ONCE) {
+    all.push(...(await Promise.all(paths.slice(start, start + RESOLVED_AT_ONCE).map(resolved))));
+  }
+  return all;
+}
+
+/** Addresses of objects are compared as they are; so is a path that cannot be resolved, whose input fails elsewhere. */
+async function resolved(path: string): Promise<string> {
+  if (!path.startsWith('/') && /^[a-z0-9]+:\/\//i.test(path)) return path;
+  return nearestRealPath(path).catch(() => path);
+}

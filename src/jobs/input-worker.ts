@@ -1,0 +1,142 @@
+import type { Config } from '#config/config.ts';
+import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import type { InputContext, InputOutcome, InputWork } from '#operations/operation.ts';
+import type { FromWorker, InputOrder, ToWorker } from './worker-protocol.ts';
+
+/** Progress is reported at most so often. */
+const PROGRESS_INTERVAL_MS = 100;
+
+/** Does one input. Rejects with an AppError where the input is at fault, with anything else where the service is. */
+export type RunInput = (work: InputWork, context: InputContext) => Promise<InputOutcome>;
+
+/** What a worker process does; the composition root gives it. */
+export interface InputRunner {
+  /**
+   * Sets up whatever inputs need, once. `taint` may be called later, from within an input: the worker is then
+   * replaced after that input.
+   */
+  start(config: Config, worker: { taint(): void }): Promise<RunInput>;
+}
+
+/**
+ * The main loop of an input worker: a process that was forked by the service and does one input after another. It
+ * ends at once when the service does, in whatever way; signals to the process group (Ctrl-C, a service manager) are
+ * left to the service, which ends its workers itself.
+ */
+export function runInputWorker(runner: InputRunner): void {
+  process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
+  const worker = new InputWorker(runner);
+  process.on('message', (message: ToWorker) => worker.take(message));
+}
+
+class InputWorker {
+  readonly #runner: InputRunner;
+  readonly #claims = new Map<number, (refusal: AppErrorData | undefined) => void>();
+  #run: RunInput | null = null;
+  #abort = new AbortController();
+  #nextClaim = 1;
+  #tainted = false;
+
+  constructor(runner: InputRunner) {
+    this.#runner = runner;
+  }
+
+  take(message: ToWorker): void {
+    switch (message.type) {
+      case 'start':
+        return void this.#start(message.config);
+      case 'run':
+        return void this.#do(message.order);
+      case 'abort':
+        return this.#abort.abort(new Error('the input was stopped'));
+      case 'claim-answer':
+        return this.#claims.get(message.id)?.(message.refusal);
+      case 'quit':
+        return process.exit(0);
+    }
+  }
+
+  /** A rejection ends the process: Node writes it to standard error, and the service learns the exit code. */
+  async #start(config: Config): Promise<void> {
+    this.#run = await this.#runner.start(config, {
+      taint: () => {
+        this.#tainted = true;
+      },
+    });
+    send({ type: 'ready' });
+  }
+
+  async #do(order: InputOrder): Promise<void> {
+    this.#abort = new AbortController();
+    const progress = new ProgressReports();
+    try {
+      if (this.#run === null) throw new Error('an input came before the worker was ready');
+      const outcome = await this.#run(workOf(order), this.#contextFor(progress));
+      progress.flush();
+      send({ type: 'succeeded', outcome, state: this.#state() });
+    } catch (error) {
+      progress.flush();
+      send({ type: 'failed', ...failureOf(error), state: this.#state() });
+    } finally {
+      this.#claims.clear();
+    }
+  }
+
+  #contextFor(progress: ProgressReports): InputContext {
+    return {
+      signal: this.#abort.signal,
+      progress: (bytesDone, bytesTotal) => progress.report(bytesDone, bytesTotal),
+      reached: (phase) => send({ type: 'phase', phase }),
+      claimDestination: (destination) => this.#claim(destination),
+    };
+  }
+
+  async #claim(destination: string): Promise<void> {
+    const id = this.#nextClaim++;
+    const { promise, resolve } = Promise.withResolvers<AppErrorData | undefined>();
+    this.#claims.set(id, resolve);
+    send({ type: 'claim', id, destination });
+    const refusal = await promise;
+    this.#claims.delete(id);
+    if (refusal !== undefined) throw AppError.fromData(refusal);
+  }
+
+  #state(): { rssBytes: number; tainted: boolean } {
+    return { rssBytes: process.memoryUsage.rss(), tainted: this.#tainted };
+  }
+}
+
+/** Sends at most one report in an interval, and the last one in any case. */
+class ProgressReports {
+  #sentAtMs = 0;
+  #unsent: { bytesDone: number; bytesTotal: number } | null = null;
+
+  report(bytesDone: number, bytesTotal: number): void {
+    this.#unsent = { bytesDone, bytesTotal };
+    const nowMs = performance.now();
+    if (nowMs - this.#sentAtMs < PROGRESS_INTERVAL_MS) return;
+    this.#sentAtMs = nowMs;
+    this.flush();
+  }
+
+  flush(): void {
+    if (this.#unsent === null) return;
+    send({ type: 'progress', ...this.#unsent });
+    this.#unsent = null;
+  }
+}
+
+function workOf({ inputJson, outputJson, paramsJson, ...order }: InputOrder): InputWork {
+  return { ...order, input: JSON.parse(inputJson), output: JSON.parse(outputJson), params: JSON.parse(paramsJson) };
+}
+
+function failureOf(error: unknown): { error: AppErrorData | null; bug?: string } {
+  if (error instanceof AppError) return { error: error.toData() };
+  return { error: null, bug: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+}
+
+/** A service that is gone cannot be told; `disconnect` ends the worker. */
+function send(message: FromWorker): void {
+  process.send?.(message, undefined, undefined, () => undefined);
+}

@@ -1,0 +1,67 @@
+import type { JobResultEntry, JobResultResponse } from '#contract/job.ts';
+import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
+import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import type { InputOutcome, OperationName } from '#operations/operation.ts';
+
+/** A job as callers see it. */
+export type JobSnapshot = JobResultResponse;
+
+/** What became of one input, as callers see it and as the store keeps it. */
+export type ResultEntry = JobResultEntry;
+
+/** A submission, as the HTTP room hands it over: validated and admitted. */
+export interface Submission {
+  readonly operation: OperationName;
+  readonly request: {
+    readonly inputs: readonly ApiInputRef[];
+    readonly output?: ApiOutputSpec | null | undefined;
+    readonly params?: unknown;
+  };
+  /** Whether somebody waits for it: such jobs go first. */
+  readonly sync: boolean;
+}
+
+/** Names one start of one input. What an older attempt reports is refused. */
+export interface Claim {
+  readonly jobId: string;
+  readonly inputIndex: number;
+  /** Counts from 1. */
+  readonly attempt: number;
+}
+
+/** How many bytes of an input are done; the total is known once it was opened. */
+export interface ByteProgress {
+  readonly bytesDone: number;
+  readonly bytesTotal: number;
+}
+
+export const NO_PROGRESS: ByteProgress = { bytesDone: 0, bytesTotal: 0 };
+
+/** An input that ends the process working on it is tried so many times. */
+export const MAX_PROCESS_ENDS = 3;
+
+export function succeededEntry(inputIndex: number, { outputPath, warnings }: InputOutcome): ResultEntry {
+  return {
+    input_index: inputIndex,
+    status: 'succeeded',
+    output_path: outputPath,
+    ...(warnings.length > 0 && { warnings: [...warnings] }),
+  };
+}
+
+export function failedEntry(inputIndex: number, data: AppErrorData): ResultEntry {
+  const error = AppError.fromData(data);
+  const { field } = error.location;
+  return {
+    input_index: inputIndex,
+    status: 'failed',
+    error: error.message,
+    error_code: error.code,
+    error_details: { ...error.details, ...(field !== undefined && { field }), reason: error.reason },
+  };
+}
+
+/** The entry of an input that has ended its process for the last time; `how` ends the sentence "the last time …". */
+export function processEndedEntry(inputIndex: number, how: string): ResultEntry {
+  return failedEntry(inputIndex, new AppError('INPUT_ENDED_PROCESS', { times: MAX_PROCESS_ENDS, how }).toData());
+}

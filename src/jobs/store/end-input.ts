@@ -1,0 +1,84 @@
+import type { ExpressionBuilder } from 'kysely';
+import { type ByteProgress, type Claim, MAX_PROCESS_ENDS, NO_PROGRESS, processEndedEntry, type ResultEntry } from '../job.ts';
+import type { Database, Tables } from './tables.ts';
+
+/** What recording the end of an input brought about. */
+export interface InputEnd {
+  /** `late`: the claim is an older attempt's, or the input has ended; nothing was written. */
+  readonly input: 'ended' | 'queued' | 'late';
+  /** True where it was the last input of its job. */
+  readonly jobEnded: boolean;
+}
+
+const LATE: InputEnd = { input: 'late', jobEnded: false };
+const QUEUED: InputEnd = { input: 'queued', jobEnded: false };
+
+/** Records what became of an input, and ends its job with the last one. */
+export async function finishInput(
+  db: Database,
+  claim: Claim,
+  result: ResultEntry,
+  progress: ByteProgress,
+  now: Date,
+): Promise<InputEnd> {
+  const { numUpdatedRows } = await db
+    .updateTable('inputs')
+    .set({ status: result.status, result: JSON.stringify(result) })
+    .where(isCurrent(claim))
+    .executeTakeFirst();
+  if (numUpdatedRows === 0n) return LATE;
+  return { input: 'ended', jobEnded: await countInput(db, claim.jobId, result, progress, now) };
+}
+
+/** Queues an input again that was stopped for no fault of its own. */
+export async function requeueInput(db: Database, claim: Claim): Promise<InputEnd> {
+  const { numUpdatedRows } = await db
+    .updateTable('inputs')
+    .set({ status: 'queued' })
+    .where(isCurrent(claim))
+    .executeTakeFirst();
+  return numUpdatedRows === 0n ? LATE : QUEUED;
+}
+
+/** Records that the process working on an input ended: the input is queued again, or fails after the third time. */
+export async function recordProcessEnd(db: Database, claim: Claim, how: string, now: Date): Promise<InputEnd> {
+  const input = await db.selectFrom('inputs').select('process_ends').where(isCurrent(claim)).executeTakeFirst();
+  if (input === undefined) return LATE;
+  const processEnds = input.process_ends + 1;
+  await db.updateTable('inputs').set({ process_ends: processEnds }).where(isCurrent(claim)).execute();
+  if (processEnds < MAX_PROCESS_ENDS) return requeueInput(db, claim);
+  return finishInput(db, claim, processEndedEntry(claim.inputIndex, how), NO_PROGRESS, now);
+}
+
+/** The fence: only the attempt that started an input last may write, and only while the input runs. */
+function isCurrent({ jobId, inputIndex, attempt }: Claim) {
+  return ({ and }: ExpressionBuilder<Tables, 'inputs'>) =>
+    and({ job_id: jobId, input_index: inputIndex, attempt, status: 'running' });
+}
+
+async function countInput(
+  db: Database,
+  jobId: string,
+  { status }: ResultEntry,
+  { bytesDone, bytesTotal }: ByteProgress,
+  now: Date,
+): Promise<boolean> {
+  const job = await db
+    .updateTable('jobs')
+    .set(({ eb }) => ({
+      inputs_done: eb('inputs_done', '+', 1),
+      inputs_failed: eb('inputs_failed', '+', status === 'succeeded' ? 0 : 1),
+      bytes_done: eb('bytes_done', '+', bytesDone),
+      bytes_total: eb('bytes_total', '+', bytesTotal),
+    }))
+    .where('job_id', '=', jobId)
+    .returning(['inputs_done', 'inputs_total', 'inputs_failed'])
+    .executeTakeFirstOrThrow();
+  if (job.inputs_done < job.inputs_total) return false;
+  await endJob(db, jobId, job.inputs_failed === 0 ? 'succeeded' : 'failed', now);
+  return true;
+}
+
+async function endJob(db: Database, jobId: string, status: 'succeeded' | 'failed', now: Date): Promise<void> {
+  await db.updateTable('jobs').set({ status, finished_at: now.toISOString() }).where('job_id', '=', jobId).execute();
+}

@@ -1,0 +1,51 @@
+import type { JobSnapshot, ResultEntry } from '../job.ts';
+import type { Database, JobRow } from './tables.ts';
+
+/** A job as it was last recorded, in the contract's shape; null where there is none. */
+export async function findJob(db: Database, jobId: string): Promise<JobSnapshot | null> {
+  const job = await db.selectFrom('jobs').selectAll().where('job_id', '=', jobId).executeTakeFirst();
+  if (job === undefined) return null;
+  const ended = job.finished_at !== null;
+  return {
+    job_id: job.job_id,
+    status: job.status,
+    results: ended ? await resultsOf(db, jobId) : [],
+    timing: timingOf(job),
+    ...(!ended && { progress: progressOf(job) }),
+  };
+}
+
+/** Which of these jobs have ended, or are gone. */
+export async function endedAmong(db: Database, jobIds: readonly string[]): Promise<readonly string[]> {
+  const unfinished = await db
+    .selectFrom('jobs')
+    .select('job_id')
+    .where('job_id', 'in', jobIds)
+    .where('finished_at', 'is', null)
+    .execute();
+  const open = new Set(unfinished.map((job) => job.job_id));
+  return jobIds.filter((jobId) => !open.has(jobId));
+}
+
+async function resultsOf(db: Database, jobId: string): Promise<ResultEntry[]> {
+  const inputs = await db
+    .selectFrom('inputs')
+    .select('result')
+    .where('job_id', '=', jobId)
+    .orderBy('input_index')
+    .execute();
+  return inputs.map(({ result }) => JSON.parse(result ?? 'null') as ResultEntry);
+}
+
+function timingOf({ queued_at, started_at, finished_at }: JobRow): JobSnapshot['timing'] {
+  return { queued_at, ...(started_at !== null && { started_at }), ...(finished_at !== null && { finished_at }) };
+}
+
+function progressOf(job: JobRow): NonNullable<JobSnapshot['progress']> {
+  return {
+    inputs_done: job.inputs_done,
+    inputs_total: job.inputs_total,
+    bytes_done: job.bytes_done,
+    bytes_total: job.bytes_total,
+  };
+}

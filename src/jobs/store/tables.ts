@@ -1,0 +1,69 @@
+import type { Insertable, Kysely, Selectable } from 'kysely';
+import type { JobStatus } from '#contract/job.ts';
+import type { OperationName } from '#operations/operation.ts';
+
+/**
+ * The tables of the job store; the same on every engine. Timestamps are ISO 8601 in UTC with milliseconds, so that
+ * they sort as text; truth values are 0 and 1.
+ */
+export interface Tables {
+  readonly jobs: JobsTable;
+  readonly job_requests: JobRequestsTable;
+  readonly inputs: InputsTable;
+  readonly schema_versions: SchemaVersionsTable;
+}
+
+/** A job: the unit that callers see. Small, because every input that ends updates it. */
+interface JobsTable {
+  readonly job_id: string;
+  readonly sync: number;
+  status: JobStatus;
+  readonly queued_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+  readonly inputs_total: number;
+  inputs_done: number;
+  /** Of those done, the ones that did not succeed. */
+  inputs_failed: number;
+  /** Bytes of the inputs that are done; what runs is known only to whoever runs it. */
+  bytes_done: number;
+  bytes_total: number;
+}
+
+/** What all inputs of a job share, apart from the job because it may be megabytes. */
+interface JobRequestsTable {
+  readonly job_id: string;
+  readonly operation: OperationName;
+  /** JSON of the request's `output`, or of null. */
+  readonly output: string;
+  /** JSON of the request's `params`, or of null. */
+  readonly params: string;
+}
+
+/** An input: the unit that is queued, run, retried and fenced. */
+interface InputsTable {
+  readonly job_id: string;
+  readonly input_index: number;
+  status: InputStatus;
+  /** Counts the starts; only the last one may write. */
+  attempt: number;
+  /** How often the process that worked on it ended while it did. */
+  process_ends: number;
+  /** JSON of the request's input. */
+  readonly input: string;
+  /** JSON of the result entry, once there is one. */
+  result: string | null;
+}
+
+export type InputStatus = 'queued' | 'running' | 'succeeded' | 'failed' | 'cancelled';
+
+interface SchemaVersionsTable {
+  readonly version: number;
+  readonly applied_at: string;
+}
+
+export type JobRow = Selectable<JobsTable>;
+export type NewJobRow = Insertable<JobsTable>;
+
+/** The store's database, or a transaction in it. */
+export type Database = Kysely<Tables>;

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Config } from '#config/config.ts';
+import type { Log } from './log.ts';
+import { type RunHooks, type RunResult, WORKER_BOUNDS, type WorkerBounds, WorkerProcess } from './worker-process.ts';
+import type { InputOrder } from './worker-protocol.ts';
+
+/** An idle worker that holds more memory than this is replaced: what the SDK once took, its process rarely gives back. */
+const MAX_IDLE_RSS_BYTES = 160 * 1024 * 1024;
+
+/** After a worker that did not get ready, so long passes before its input may be tried with another one. */
+const FAILED_START_PAUSE_MS = 1000;
+
+export interface WorkerPoolOptions {
+  /** The module that calls `runInputWorker`. */
+  readonly entry: URL;
+  /** Given to every worker. */
+  readonly config: Config;
+  readonly maxWorkers: number;
+  readonly log: Log;
+  readonly bounds?: Partial<WorkerBounds>;
+  readonly maxIdleRssBytes?: number;
+}
+
+/**
+ * The processes that inputs are done in. They are started when they are needed, up to the bound, and stay for the
+ * next input; one that has grown, is tainted or has ended is replaced.
+ */
+export class WorkerPool {
+  readonly #options: WorkerPoolOptions;
+  readonly #bounds: WorkerBounds;
+  readonly #maxIdleRssBytes: number;
+  readonly #all = new Set<WorkerProcess>();
+  /** The last one in is the first one out: its memory is still in the caches. */
+  readonly #idle: WorkerProcess[] = [];
+  /** Asked to end, and not gone yet. */
+  readonly #retiring = new Set<WorkerProcess>();
+
+  constructor(options: WorkerPoolOptions) {
+    this.#options = options;
+    this.#bounds = { ...WORKER_BOUNDS, ...options.bounds };
+    this.#maxIdleRssBytes = options.maxIdleRssBytes ?? MAX_IDLE_RSS_BYTES;
+  }
+
+  /** Starts a worker ahead of the first input. */
+  prestart(): void {
+    if (this.#all.size === 0) this.#idle.push(this.#start());
+  }
+
+  /** Does an input in a worker. Never rejects. To be called for at most `maxWorkers` inputs at once. */
+  async run(order: InputOrder, hooks: RunHooks): Promise<RunResult> {
+    const worker = this.#idle.pop() ?? (await this.#startWhenThereIsRoom());
+    const result = await worker.run(order, hooks);
+    if (result.type === 'process-ended' && !result.wasReady) {
+      await sleep(FAILED_START_PAUSE_MS, undefined, { signal: hooks.signal }).catch(() => undefined);
+    }
+    this.#keepOrReplace(worker);
+    return result;
+  }
+
+  /** Ends all workers. Inputs that still run end with them. */
+  async close(): Promise<void> {
+    this.#idle.length = 0;
+    await Promise.all([...this.#all].map((worker) => worker.quit()));
+  }
+
+  /** One that was asked to end may still hold its memory; it ends within a bound. */
+  async #startWhenThereIsRoom(): Promise<WorkerProcess> {
+    while (this.#all.size >= this.#options.maxWorkers) {
+      assert(this.#retiring.size > 0, 'an input is run only where a worker is free for it');
+      await Promise.race([...this.#retiring].map((worker) => worker.ended));
+    }
+    return this.#start();
+  }
+
+  #start(): WorkerProcess {
+    const { entry, config, log } = this.#options;
+    const worker = new WorkerProcess(entry, config, this.#bounds);
+    this.#all.add(worker);
+    void worker.ended.then(() => {
+      this.#all.delete(worker);
+      this.#retiring.delete(worker);
+      const index = this.#idle.indexOf(worker);
+      if (index >= 0) {
+        this.#idle.splice(index, 1);
+        log.warn({}, 'an idle input worker ended');
+      }
+    });
+    return worker;
+  }
+
+  #keepOrReplace(worker: WorkerProcess): void {
+    if (worker.hasEnded) return;
+    const { rssBytes, tainted } = worker.state;
+    if (!tainted && rssBytes <= this.#maxIdleRssBytes) this.#idle.push(worker);
+    else this.#retire(worker);
+  }
+
+  #retire(worker: WorkerProcess): void {
+    this.#retiring.add(worker);
+    void worker.quit();
+  }
+}

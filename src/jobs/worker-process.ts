@@ -1,0 +1,194 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import type { Config } from '#config/config.ts';
+import type { AppErrorData } from '#errors/app-error.ts';
+import type { InputOutcome, InputPhase } from '#operations/operation.ts';
+import type { ByteProgress } from './job.ts';
+import type { FromWorker, InputOrder, ToWorker, WorkerState } from './worker-protocol.ts';
+
+/** How long a worker may take for things, in milliseconds. */
+export interface WorkerBounds {
+  /** From its start until it is ready. */
+  readonly startMs: number;
+  /** Without a word while it has an input. */
+  readonly silenceMs: number;
+  /** From being asked to stop an input until it answers. */
+  readonly abortMs: number;
+  /** From being asked to end until it has. */
+  readonly quitMs: number;
+}
+
+export const WORKER_BOUNDS: WorkerBounds = { startMs: 60_000, silenceMs: 600_000, abortMs: 1_500, quitMs: 2_000 };
+
+/** What the service does for an input while it runs. */
+export interface RunHooks {
+  /** Aborted when the input is to stop. */
+  readonly signal: AbortSignal;
+  progress(progress: ByteProgress): void;
+  reached(phase: InputPhase): void;
+  /** Answers a claim of a destination; undefined where it is granted. */
+  claim(destination: string): Promise<AppErrorData | undefined>;
+}
+
+/** How the run of an input ended. `how` ends the sentence "the process ended …". */
+export type RunResult =
+  | { readonly type: 'succeeded'; readonly outcome: InputOutcome }
+  | { readonly type: 'failed'; readonly error: AppErrorData | null; readonly bug?: string }
+  | { readonly type: 'process-ended'; readonly how: string; readonly wasReady: boolean }
+  /** It was asked to stop, and has. */
+  | { readonly type: 'aborted' };
+
+interface Run {
+  readonly hooks: RunHooks;
+  end(result: RunResult): void;
+}
+
+/** One worker process: forked at once, given one input at a time, killed where it does not keep to its bounds. */
+export class WorkerProcess {
+  readonly #child: ChildProcess;
+  readonly #bounds: WorkerBounds;
+  readonly #ready = Promise.withResolvers<void>();
+  readonly #ended = Promise.withResolvers<void>();
+  #isReady = false;
+  #how: string | null = null;
+  #killedBecause: string | null = null;
+  #run: Run | null = null;
+  #watchdog: NodeJS.Timeout | undefined;
+  #state: WorkerState = { rssBytes: 0, tainted: false };
+
+  constructor(entry: URL, config: Config, bounds: WorkerBounds) {
+    this.#bounds = bounds;
+    this.#child = fork(entry, [], {
+      serialization: 'advanced',
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      execArgv: [],
+    });
+    this.#child.on('message', (message) => this.#take(message as FromWorker));
+    this.#child.on('error', ({ message }) => this.#endedBy(`because of an error (${message})`));
+    this.#child.on('exit', (code, signal) => void this.#exited(code, signal));
+    this.#send({ type: 'start', config });
+    this.#watch(bounds.startMs, 'because it did not get ready in time');
+  }
+
+  /** Settles when the worker is ready for inputs, or has ended before. */
+  get ready(): Promise<void> {
+    return Promise.race([this.#ready.promise, this.#ended.promise]);
+  }
+
+  /** Settles when the process is gone. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
+  get hasEnded(): boolean {
+    return this.#how !== null;
+  }
+
+  /** How the worker was after its last input. */
+  get state(): WorkerState {
+    return this.#state;
+  }
+
+  /** Has the worker do an input, as soon as it is ready. Never rejects. */
+  async run(order: InputOrder, hooks: RunHooks): Promise<RunResult> {
+    await Promise.race([this.ready, aborted(hooks.signal)]);
+    if (hooks.signal.aborted) return { type: 'aborted' };
+    if (this.#how !== null) return { type: 'process-ended', how: this.#how, wasReady: this.#isReady };
+    const { promise, resolve } = Promise.withResolvers<RunResult>();
+    this.#run = { hooks, end: resolve };
+    const abort = () => this.#abort();
+    hooks.signal.addEventListener('abort', abort, { once: true });
+    this.#watch(this.#bounds.silenceMs, 'because it gave no sign of progress for too long');
+    this.#send({ type: 'run', order });
+    const result = await promise;
+    hooks.signal.removeEventListener('abort', abort);
+    clearTimeout(this.#watchdog);
+    return hooks.signal.aborted && result.type !== 'succeeded' ? { type: 'aborted' } : result;
+  }
+
+  /** Ends an idle worker, by force where it does not end by itself. */
+  async quit(): Promise<void> {
+    this.#send({ type: 'quit' });
+    this.#watch(this.#bounds.quitMs, 'because it did not end when asked');
+    await this.#ended.promise;
+  }
+
+  #abort(): void {
+    this.#send({ type: 'abort' });
+    this.#watch(this.#bounds.abortMs, 'because it did not stop when asked');
+  }
+
+  /** Kills the process after a while, unless the watch is renewed or ended. */
+  #watch(boundMs: number, because: string): void {
+    clearTimeout(this.#watchdog);
+    if (this.hasEnded) return;
+    this.#watchdog = setTimeout(() => {
+      this.#killedBecause = because;
+      this.#child.kill('SIGKILL');
+    }, boundMs);
+  }
+
+  #take(message: FromWorker): void {
+    if (message.type === 'ready') return this.#becomeReady();
+    const run = this.#run;
+    if (run === null) return;
+    // After an abort the bound counts from the abort, whatever the worker still says.
+    if (!run.hooks.signal.aborted) this.#watchdog?.refresh();
+    switch (message.type) {
+      case 'progress':
+        return run.hooks.progress({ bytesDone: message.bytesDone, bytesTotal: message.bytesTotal });
+      case 'phase':
+        return run.hooks.reached(message.phase);
+      case 'claim':
+        return void this.#answerClaim(run, message.id, message.destination);
+      case 'succeeded':
+      case 'failed':
+        return this.#endRun(run, message);
+    }
+  }
+
+  #becomeReady(): void {
+    clearTimeout(this.#watchdog);
+    this.#isReady = true;
+    this.#ready.resolve();
+  }
+
+  async #answerClaim({ hooks }: Run, id: number, destination: string): Promise<void> {
+    const refusal = await hooks.claim(destination);
+    this.#send({ type: 'claim-answer', id, ...(refusal !== undefined && { refusal }) });
+  }
+
+  #endRun(run: Run, { state, ...result }: FromWorker & { type: 'succeeded' | 'failed' }): void {
+    this.#state = state;
+    this.#run = null;
+    run.end(result);
+  }
+
+  /** What the worker said last may still lie in the channel when its exit is seen. */
+  async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
+    if (this.#child.connected) await once(this.#child, 'disconnect');
+    this.#endedBy(this.#killedBecause ?? (signal !== null ? `by the signal ${signal}` : `with the exit code ${code}`));
+  }
+
+  #endedBy(how: string): void {
+    if (this.#how !== null) return;
+    clearTimeout(this.#watchdog);
+    this.#how = this.#isReady ? how : `before it was ready, ${how}`;
+    this.#ended.resolve();
+    this.#run?.end({ type: 'process-ended', how: this.#how, wasReady: this.#isReady });
+    this.#run = null;
+  }
+
+  /** A process that is gone cannot be told; its exit says so. */
+  #send(message: ToWorker): void {
+    if (this.#child.connected) this.#child.send(message, () => undefined);
+  }
+}
+
+/** Resolves when the signal is aborted, and is forgotten with it. */
+function aborted(signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  if (signal.aborted) resolve();
+  else signal.addEventListener('abort', () => resolve(), { once: true });
+  return promise;
+}

@@ -1,0 +1,49 @@
+/**
+ * An input worker whose inputs say what to do, as steps in their path: `sleep 20; append /tmp/log; crash SIGSEGV`.
+ */
+import { appendFile, writeFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AppError } from '#errors/app-error.ts';
+import { runInputWorker } from '#jobs/input-worker.ts';
+import type { InputContext, InputWork } from '#operations/operation.ts';
+
+type Step = (argument: string, context: InputContext, work: InputWork) => unknown;
+
+let taint = (): void => undefined;
+
+const steps: Readonly<Record<string, Step>> = {
+  sleep: (ms, { signal }) => sleep(Number(ms), undefined, { signal }),
+  stubborn: (ms) => sleep(Number(ms)),
+  block: (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(ms)),
+  append: (file, _context, work) => appendFile(file, `${work.inputIndex} ${work.attempt} ${process.pid}\n`),
+  write: (file, _context, work) => writeFile(file, `${work.jobId} ${work.inputIndex}\n`),
+  claim: (destination, context) => context.claimDestination(destination),
+  progress: (bytes, context) => context.progress(Number(bytes), Number(bytes)),
+  crash: (signal) => {
+    process.kill(process.pid, signal as NodeJS.Signals);
+    return sleep(60_000);
+  },
+  exit: (code) => process.exit(Number(code)),
+  fail: (path) => {
+    throw new AppError('SOURCE_NOT_FOUND', { path });
+  },
+  bug: (message) => {
+    throw new TypeError(message);
+  },
+  taint: () => taint(),
+};
+
+runInputWorker({
+  async start(_config, worker) {
+    if (process.env['SCRIPTED_START'] === 'fails') throw new Error('the worker cannot start');
+    taint = () => worker.taint();
+    return async (work, context) => {
+      if (!('path' in work.input)) throw new Error('scripts are paths');
+      for (const step of work.input.path.split('; ')) {
+        const [verb = '', ...argument] = step.split(' ');
+        await steps[verb]?.(argument.join(' '), context, work);
+      }
+      return { outputPath: `/out/${work.inputIndex}`, warnings: [] };
+    };
+  },
+});

@@ -1,0 +1,59 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { configSchema } from '#config/config-schema.ts';
+import type { Config } from '#config/config.ts';
+import type { JobSnapshot, Submission } from '#jobs/job.ts';
+import { Jobs, type JobsOptions } from '#jobs/jobs.ts';
+import type { Log } from '#jobs/log.ts';
+
+export const SCRIPTED_WORKER = new URL('./scripted-worker.ts', import.meta.url);
+
+/** A generous bound: it is passed only where something hangs. */
+const HANG_MS = 60_000;
+
+export const NO_LOG: Log = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** A log that keeps what it is told. */
+export function keptLog(): Log & { readonly lines: { level: string; fields: object; message: string }[] } {
+  const lines: { level: string; fields: object; message: string }[] = [];
+  const at = (level: string) => (fields: object, message: string) => void lines.push({ level, fields, message });
+  return { lines, debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+/** A new folder that is removed when the test ends. */
+export async function temporaryFolder(t: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'jobs-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+export function configFor(dataDir: string, worker: Partial<Config['worker']> = {}): Config {
+  return configSchema.parse({ jobs: { data_dir: dataDir, scratch_dir: join(dataDir, 'scratch') }, worker }) as Config;
+}
+
+/** A job whose inputs are scripts for the scripted worker. */
+export function scripts(inputs: readonly string[], { sync = false } = {}): Submission {
+  return {
+    operation: 'c2pa-video',
+    request: { inputs: inputs.map((path) => ({ type: 'local_file_path', path })) },
+    sync,
+  };
+}
+
+/** Started jobs in a folder of their own, stopped when the test ends. */
+export async function startedJobs(t: TestContext, options: Partial<JobsOptions> = {}): Promise<Jobs> {
+  const config = options.config ?? configFor(await temporaryFolder(t));
+  const jobs = new Jobs({ workerEntry: SCRIPTED_WORKER, log: NO_LOG, maxRunningInputs: 2, ...options, config });
+  await jobs.start();
+  t.after(() => jobs.stop(0));
+  return jobs;
+}
+
+/** The job when it has ended. */
+export async function ended(jobs: Jobs, jobId: string): Promise<JobSnapshot> {
+  const job = await jobs.whenEnded(jobId, HANG_MS, new AbortController().signal);
+  if (job === null) throw new Error(`job ${jobId} does not end`);
+  return job;
+}
