@@ -3,13 +3,13 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import { isLoopback, parseBindAddress } from '#config/bind-address.ts';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { Jobs } from '#jobs/jobs.ts';
 import type { Operation } from '#operations/registry.ts';
 import { requireToken } from './authentication.ts';
 import { answerConnectionError } from './connection-errors.ts';
 import { addDocuments } from './documents.ts';
 import { answerErrors, answerFrameworkError } from './error-replies.ts';
 import { addJobRoutes } from './job-routes.ts';
+import type { JobService } from './job-service.ts';
 import { takeJsonBodies } from './json-body.ts';
 import { collectDocument } from './openapi-document.ts';
 import { addOperationRoutes } from './operation-routes.ts';
@@ -28,7 +28,7 @@ const MAX_PARAM_LENGTH = 16_384;
 
 export interface HttpServerParts {
   readonly config: Config;
-  readonly jobs: Jobs;
+  readonly jobs: JobService;
   readonly operations: readonly Operation[];
   readonly logger: FastifyBaseLogger;
 }

@@ -1,9 +1,13 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
 
-/** The query of a URL may be a presigned grant, and its user part a password: neither may reach a log. */
-const URL_SECRETS = /([a-z][a-z0-9+.-]{0,30}:\/\/)(?:[^\s"'/?#@]*@)?([^\s"'?#]*)(?:\?[^\s"']*)?/gi;
+/**
+ * The user part, query and fragment of a URL may be a password or a presigned grant: none may reach a log. What is
+ * searched is a line of JSON, so an escape such as `\"` is taken whole or not at all. White space ends a URL.
+ */
+const URL_SECRETS =
+  /([a-z][a-z0-9+.-]{0,30}:\/\/)(?:(?:\\[^nrt]|[^\s"/?#@\\])*@)?((?:\\[^nrt]|[^\s"?#\\])*)(?:[?#](?:\\[^nrt]|[^\s"\\])*)?/gi;
 
-/** Removes queries and credentials from every URL in a text. */
+/** Removes credentials, query and fragment from every URL in a line of JSON. */
 export function withoutUrlSecrets(text: string): string {
   return text.replace(URL_SECRETS, '$1$2');
 }

@@ -2,15 +2,15 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Config } from '#config/config.ts';
 import { jobResponse, jobResultResponse } from '#contract/job.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { Jobs } from '#jobs/jobs.ts';
 import type { OperationRequest } from '#operations/admission-context.ts';
 import type { Operation } from '#operations/registry.ts';
 import { errorResponses } from './error-responses.ts';
+import type { JobService } from './job-service.ts';
 import { ok } from './ok-response.ts';
 
 /** What the submissions of every operation need. */
 export interface Submissions {
-  readonly jobs: Jobs;
+  readonly jobs: JobService;
   readonly config: Config;
   /** Aborted when the service stops; it ends every wait. */
   readonly closing: AbortSignal;

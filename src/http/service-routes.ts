@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { Jobs } from '#jobs/jobs.ts';
 import { errorResponses } from './error-responses.ts';
+import type { JobService } from './job-service.ts';
 
 /** Adds the health probe. */
-export function addHealthRoute(app: FastifyInstance, jobs: Jobs): void {
+export function addHealthRoute(app: FastifyInstance, jobs: JobService): void {
   app.route({
     method: 'GET',
     url: '/v2/health',

@@ -177,7 +177,7 @@ describe('a failure inside the service', () => {
   });
 
   test('answers 503 SERVICE_OVERLOADED with Retry-After where the queue is full', async () => {
-    server.jobs.refusal = new AppError('SERVICE_STOPPING', {});
+    server.jobs.refusal = new AppError('QUEUE_FULL', { waiting: 9, asked: 2, limit: 10 });
     const reply = await server.post(VIDEO, goodBody);
     server.jobs.refusal = null;
     assert.match(reply.headers.get('retry-after') ?? '', /^\d+$/);

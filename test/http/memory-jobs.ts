@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
-import type { JobResponse, JobResultResponse } from '#contract/job.ts';
-import type { Jobs } from '#jobs/jobs.ts';
+import type { JobResultResponse } from '#contract/job.ts';
+import type { JobService } from '#http/job-service.ts';
 
 /** Jobs in memory that end when the test says so. */
-export class MemoryJobs implements Pick<Jobs, 'submit' | 'find' | 'whenEnded' | 'healthy'> {
-  readonly submitted: Parameters<Jobs['submit']>[0][] = [];
+export class MemoryJobs implements JobService {
+  readonly submitted: Parameters<JobService['submit']>[0][] = [];
   isHealthy = true;
   /** Thrown by the next submission. */
   refusal: Error | null = null;
@@ -13,7 +13,7 @@ export class MemoryJobs implements Pick<Jobs, 'submit' | 'find' | 'whenEnded' | 
   readonly #jobs = new Map<string, JobResultResponse>();
   readonly #ends = new EventEmitter();
 
-  async submit(submission: Parameters<Jobs['submit']>[0]): Promise<JobResponse> {
+  async submit(submission: Parameters<JobService['submit']>[0]): ReturnType<JobService['submit']> {
     if (this.refusal !== null) throw this.refusal;
     this.submitted.push(submission);
     const job_id = randomUUID();
