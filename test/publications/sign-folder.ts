@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { executePlan, fillHole } from '#bytes/execute-plan.ts';
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { outputSizeBytes } from '#bytes/splice-plan.ts';
+import { readFragmentLayout } from '#publications/fragment-layout.ts';
+import { readInitLayout } from '#publications/init-layout.ts';
+import {
+  bindPublication,
+  type MapPlan,
+  merkleBoxSizeBytes,
+  placeholderBinding,
+  planMaps,
+  RenditionTree,
+} from '#publications/merkle-maps.ts';
+import { outputPathsOf } from '#publications/output-paths.ts';
+import { planFragment } from '#publications/plan-fragment.ts';
+import { planInit } from '#publications/plan-init.ts';
+import { type MediaPart, partKey, type Publication, type PublicationPatterns } from '#publications/publication.ts';
+import { readPublication } from '#publications/read-publication.ts';
+import { type PartReader, readerOf } from '#publications/top-boxes.ts';
+import { memorySink } from '../formats/memory-bytes.ts';
+import { makeManifest } from './judges.ts';
+
+const { signal } = new AbortController();
+
+/** A publication that was signed in memory, and where its parts went. */
+export interface SignedFolder {
+  readonly publication: Publication;
+  readonly maps: readonly MapPlan[];
+  readonly files: Record<string, Buffer>;
+  readonly renditions: readonly { readonly init: string; readonly fragments: readonly string[] }[];
+}
+
+/** Signs a publication as the service does it. `ballastBytes` stands for assertions that fill the manifest. */
+export async function signFolder(
+  folder: SourceFolder,
+  patterns: PublicationPatterns,
+  ballastBytes = 16_000,
+): Promise<SignedFolder> {
+  const publication = await readPublication(folder, patterns, signal);
+  const paths = outputPathsOf(publication);
+  const pathOf = (part: MediaPart): string => paths.get(partKey(part)) as string;
+  const inits = await Promise.all(publication.renditions.map(({ init }) => withPart(folder, init, readInitLayout)));
+  const maps = planMaps(
+    publication.renditions.map(({ fragments }, index) => ({
+      firstTrackId: inits[index]?.firstTrackId as number,
+      fragmentCount: fragments.length,
+    })),
+    ballastBytes,
+  );
+  const files: Record<string, Buffer> = {};
+  const manifestSizeBytes = (await makeManifest(placeholderBinding(maps))).length + 100;
+
+  const digests = [];
+  for (const [index, { init, fragments }] of publication.renditions.entries()) {
+    const map = maps[index] as MapPlan;
+    const leaves: Uint8Array[] = [];
+    const offsets: number[] = [];
+    for (const [location, part] of fragments.entries()) {
+      const layout = await withPart(folder, part, readFragmentLayout);
+      const { plan, merkleBoxOffset } = planFragment(layout, merkleBoxSizeBytes(map, location));
+      const { bytes, flat } = await execute(folder, part, plan);
+      files[pathOf(part)] = bytes;
+      leaves.push(flat);
+      offsets.push(merkleBoxOffset);
+    }
+    const tree = new RenditionTree(map, leaves);
+    for (const [location, part] of fragments.entries()) {
+      const box = tree.boxOf(location);
+      assert.equal(box.length, merkleBoxSizeBytes(map, location));
+      files[pathOf(part)]?.set(box, offsets[location]);
+    }
+    const plan = planInit(inits[index] as never, manifestSizeBytes, init.range === null ? [] : ['sidx']);
+    const { bytes, flat } = await execute(folder, init, plan);
+    files[pathOf(init)] = bytes;
+    digests.push({ initHash: flat, leaves });
+  }
+
+  const manifest = await makeManifest(bindPublication(maps, digests));
+  assert.ok(manifest.length <= manifestSizeBytes, `${manifest.length} bytes of manifest were measured as ${manifestSizeBytes}`);
+  for (const [index, { init }] of publication.renditions.entries()) {
+    const plan = planInit(inits[index] as never, manifestSizeBytes, init.range === null ? [] : ['sidx']);
+    const sink = { ...memorySink(0), write: async (bytes: Uint8Array, at: number) => void files[pathOf(init)]?.set(bytes, at) };
+    await fillHole(plan, sink, manifest, signal);
+  }
+  const renditions = publication.renditions.map(({ init, fragments }) => ({ init: pathOf(init), fragments: fragments.map(pathOf) }));
+  return { publication, maps, files, renditions };
+}
+
+async function withPart<T>(folder: SourceFolder, part: MediaPart, read: (reader: PartReader) => Promise<T>): Promise<T> {
+  const source = await folder.open(part.path, signal);
+  return await read(await readerOf(source, part, signal));
+}
+
+async function execute(
+  folder: SourceFolder,
+  part: MediaPart,
+  plan: Parameters<typeof executePlan>[0],
+): Promise<{ bytes: Buffer; flat: Uint8Array }> {
+  const sink = memorySink(outputSizeBytes(plan));
+  const { flat } = await executePlan(plan, await folder.open(part.path, signal), sink, { signal });
+  return { bytes: sink.bytes, flat };
+}

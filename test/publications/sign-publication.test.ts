@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { PublicationPatterns } from '#publications/publication.ts';
+import { problemsOf } from './judges.ts';
+import { filesAt, folderAt, folderOf } from './make-folder.ts';
+import {
+  makeFfmpegByteRanges,
+  makeFfmpegDash,
+  makeFfmpegHls,
+  makeFilm,
+  makeMediabunny,
+  makeShaka,
+  makeShakaByteRanges,
+  temporaryFolder,
+} from './make-media.ts';
+import { type SignedFolder, signFolder } from './sign-folder.ts';
+
+const folder = temporaryFolder();
+const film = makeFilm(folder);
+const patterns: PublicationPatterns = { playlist: '*.{m3u8,mpd}', init: '*init*', frag: '*.m4s' };
+const singleFiles: PublicationPatterns = { ...patterns, init: '*.{mp4,m4s}', frag: '*.{mp4,m4s}' };
+
+const publications: [string, PublicationPatterns, number, () => string | Promise<string>][] = [
+  ['ffmpeg HLS, two variants in one folder', patterns, 2, () => makeFfmpegHls(film, join(folder, 'ffmpeg-hls'))],
+  ['ffmpeg DASH and HLS', patterns, 2, () => makeFfmpegDash(film, join(folder, 'ffmpeg-dash'))],
+  ['shaka-packager HLS and DASH', patterns, 2, () => makeShaka(film, join(folder, 'shaka'))],
+  ['mediabunny HLS', patterns, 1, () => makeMediabunny(film, join(folder, 'mediabunny'))],
+  ['ffmpeg HLS in one file', singleFiles, 1, () => makeFfmpegByteRanges(film, join(folder, 'ffmpeg-ranges'))],
+  [
+    'ffmpeg DASH in one file each',
+    singleFiles,
+    2,
+    () => makeFfmpegDash(film, join(folder, 'ffmpeg-dash-ranges'), '-seg_duration 1 -single_file 1 -use_template 0 -use_timeline 0'),
+  ],
+  ['shaka-packager HLS and DASH in one file each', singleFiles, 2, () => makeShakaByteRanges(film, join(folder, 'shaka-ranges'))],
+  ['mediabunny HLS in one file', singleFiles, 1, () => makeMediabunny(film, join(folder, 'mediabunny-ranges'), true)],
+];
+
+async function assertEveryFragmentValid({ files, renditions }: SignedFolder): Promise<void> {
+  for (const { init, fragments } of renditions) {
+    assert.ok(fragments.length >= 6);
+    for (const fragment of fragments) {
+      assert.deepEqual(await problemsOf(files[init] as Buffer, files[fragment] as Buffer), [], fragment);
+    }
+  }
+}
+
+describe('every fragment is valid to the reference reader', () => {
+  for (const [name, claimed, renditionCount, make] of publications) {
+    test(name, async () => {
+      const signed = await signFolder(folderAt(await make()), claimed);
+      assert.equal(signed.renditions.length, renditionCount);
+      await assertEveryFragmentValid(signed);
+    });
+  }
+
+  test('with the leaf row in the manifest or any of its upper rows', async () => {
+    // Six and seven fragments: rows of even and odd length, and leaves that go up without a sibling.
+    const made = folderAt(join(folder, 'ffmpeg-dash'));
+    const levels = new Set<number>();
+    for (const ballastBytes of [16_000, 65_500 - 34 * 10, 65_500 - 34 * 5, 65_500 - 34 * 3, 70_000]) {
+      const signed = await signFolder(made, patterns, ballastBytes);
+      for (const map of signed.maps) levels.add(map.levels);
+      await assertEveryFragmentValid(signed);
+    }
+    assert.deepEqual([...levels].sort(), [0, 1, 2, 3]);
+  });
+
+  test('after a second signing, which replaces the first', async () => {
+    const made = join(folder, 'ffmpeg-dash');
+    const first = await signFolder(folderAt(made), patterns);
+    const again = await signFolder(folderOf({ ...filesAt(made), ...first.files }), patterns);
+    await assertEveryFragmentValid(again);
+    for (const [path, bytes] of Object.entries(first.files)) assert.equal(again.files[path]?.length, bytes.length, path);
+  });
+});
+
+test('what is changed, swapped or taken from elsewhere is caught', async () => {
+  for (const ballastBytes of [16_000, 70_000]) {
+    const { files, renditions } = await signFolder(folderAt(join(folder, 'shaka')), patterns, ballastBytes);
+    const [{ init, fragments: [first, second] }, other] = renditions as [SignedFolder['renditions'][0], SignedFolder['renditions'][0]];
+    const at = (path: string | undefined): Buffer => Buffer.from(files[path as string] as Buffer);
+    const flip = (bytes: Buffer, position: number): Buffer => {
+      bytes.writeUInt8((bytes[position] as number) ^ 1, position);
+      return bytes;
+    };
+    assert.deepEqual(await problemsOf(at(init), at(first)), []);
+    assert.notDeepEqual(await problemsOf(at(init), flip(at(first), at(first).length - 1)), [], 'a flipped byte');
+    assert.notDeepEqual(await problemsOf(flip(at(init), at(init).length - 1), at(first)), [], 'a changed init segment');
+    assert.notDeepEqual(await problemsOf(at(init), at(other.fragments[0])), [], 'a fragment of another rendition');
+    const box = (bytes: Buffer): [number, number] => {
+      const start = bytes.indexOf('merkle\0') - 28;
+      return [start, bytes.readUInt32BE(start)];
+    };
+    const swapped = at(first);
+    const [from, length] = box(at(second));
+    assert.equal(box(swapped)[1], length);
+    at(second).copy(swapped, box(swapped)[0], from, from + length);
+    assert.notDeepEqual(await problemsOf(at(init), swapped), [], 'a fragment in the place of another');
+  }
+});
