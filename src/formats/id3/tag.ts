@@ -3,7 +3,7 @@ import { AppError } from '#errors/app-error.ts';
 import { manifestOf, type SourceRange, xmpOf } from './frame-content.ts';
 import { type StoredOffsets, storedOffsetsOf } from './frame-offsets.ts';
 import { type Unreadable, unreadabilityOf } from './frame-readability.ts';
-import { type FrameWalk, type Id3Frame, readFrames } from './frames.ts';
+import { type FrameContext, type FrameWalk, type Id3Frame, readFrames } from './frames.ts';
 import { plainBody, type TagBody, unsynchronisedBody } from './tag-body.ts';
 import {
   type Id3Version,
@@ -78,8 +78,8 @@ async function readTag(source: ByteSource, offset: number, header: TagHeader, si
   const body = await makeBody(source, offset + TAG_HEADER_SIZE_BYTES, header.bodySizeBytes, signal);
   const extended = await readExtendedHeader(version, flags, body);
   if (extended === null) throw fail('its extended header has a wrong size');
-  const allUnsynchronised = isUnsynchronised && version === 4;
-  const walk = await readFrames({ name, version, body, allUnsynchronised }, extended.sizeBytes);
+  const context: FrameContext = { name, version, body, allUnsynchronised: isUnsynchronised && version === 4 };
+  const walk = await readFrames(context, extended.sizeBytes);
   return {
     offset,
     endOffset: offset + sizeBytes,
@@ -89,7 +89,7 @@ async function readTag(source: ByteSource, offset: number, header: TagHeader, si
     body,
     extendedHeaderSizeBytes: extended.canStay ? extended.sizeBytes : 0,
     walk,
-    ...(await inspectFrames(body, version, walk.frames)),
+    ...(await inspectFrames(context, walk.frames)),
   };
 }
 
@@ -117,7 +117,8 @@ async function readExtendedHeader(
   return { sizeBytes, canStay: version === 4 && !hasChecksum };
 }
 
-async function inspectFrames(body: TagBody, version: Id3Version, frames: readonly Id3Frame[]): Promise<Findings> {
+async function inspectFrames(context: FrameContext, frames: readonly Id3Frame[]): Promise<Findings> {
+  const { body, version } = context;
   const manifestFrames = new Set<Id3Frame>();
   const storedOffsets = new Map<Id3Frame, StoredOffsets>();
   const unreadableFrames = new Map<Id3Frame, Unreadable>();
@@ -130,7 +131,7 @@ async function inspectFrames(body: TagBody, version: Id3Version, frames: readonl
     xmp ??= await xmpOf(body, version, frame);
     const offsets = await storedOffsetsOf(body, version, frame);
     if (offsets !== null) storedOffsets.set(frame, offsets);
-    const unreadable = await unreadabilityOf(body, version, frame);
+    const unreadable = await unreadabilityOf(context, frame);
     if (unreadable !== null) unreadableFrames.set(frame, unreadable);
   }
   return { manifestFrames, manifest, xmp, storedOffsets, unreadableFrames };

@@ -6,9 +6,11 @@ import { deflateSync } from 'node:zlib';
 import { id3 } from '#formats/id3/id3.ts';
 import { assertValid, decodedMd5, mediaFolder, run, signBytes } from '../judges.ts';
 import { embed } from '../memory-bytes.ts';
-import { frame, frames, manifestObject, mpegFrames, tag, text } from './tag-bytes.ts';
+import { frame, frames, manifestObject, mpegFrames, picture, tag, text } from './tag-bytes.ts';
 
 const latin1 = (content: string): Buffer => Buffer.from(content, 'latin1');
+
+const chapter = (...nested: Buffer[]): Buffer => Buffer.concat([latin1('c\0'), Buffer.alloc(16), ...nested]);
 
 /** Frames that the official readers give up a whole tag at. */
 const unreadable: Record<string, Buffer> = {
@@ -27,6 +29,12 @@ const unreadable: Record<string, Buffer> = {
   'a custom text without an end of its name': frame(4, 'TXXX', latin1('\0x')),
   'a picture without an end of its media type': frame(4, 'APIC', latin1('\0image/png')),
   'a rating without an address': frame(4, 'POPM', latin1('x')),
+  'lyrics in UTF-8': frame(4, 'SYLT', latin1('\x03eng\x02\x01d\0hey\0\0\0\0\x01')),
+  'lyrics without a time stamp': frame(4, 'SYLT', latin1('\0eng\x02\x01d\0hey\0\0\0')),
+  'a lookup table without bits': frame(4, 'MLLT', Buffer.alloc(12)),
+  'a chapter with a frame that cannot be decoded': frame(4, 'CHAP', chapter(frame(4, 'TIT2', latin1('\x07x')))),
+  'a chapter without times': frame(4, 'CHAP', latin1('c\0\0\0')),
+  'a table of contents that ends early': frame(4, 'CTOC', latin1('c\0\x03\x05ch\0')),
   'private data without an owner': frame(4, 'PRIV', latin1('x')),
 };
 
@@ -35,7 +43,11 @@ const readable: Record<string, Buffer> = {
   'a text of several values': frame(4, 'TPE1', latin1('\x03a\0b\0')),
   'an empty UTF-16 text': frame(4, 'TALB', latin1('\x01')),
   'UTF-16 without a byte order mark': frame(4, 'TALB', latin1('\x01\0a\0b')),
-  'a chapter': frame(4, 'CHAP', Buffer.concat([latin1('c\0'), Buffer.alloc(16), frame(4, 'TIT2', text('x'))])),
+  'a chapter with a title and a picture': frame(4, 'CHAP', chapter(frame(4, 'TIT2', text('x')), frame(4, 'APIC', picture(70_000)))),
+  'a chapter without frames': frame(4, 'CHAP', chapter()),
+  'a table of contents': frame(4, 'CTOC', Buffer.concat([latin1('c\0\x03\x02a\0b\0'), frame(4, 'TIT2', text('x'))])),
+  'lyrics with time stamps': frame(4, 'SYLT', latin1('\0eng\x02\x01d\0hey\0\0\0\0\x01ho\0\0\0\0\x02')),
+  'people and their roles': frame(4, 'TIPL', latin1('\x01\xff\xfea\0\0\0\xff\xfeb\0')),
   'a frame nobody knows': frame(4, 'XYZ1', latin1('\xff\xff')),
 };
 
