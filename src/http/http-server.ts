@@ -86,10 +86,12 @@ function makeApp(config: Config, logger: FastifyBaseLogger): FastifyInstance {
 function closeSignal(app: FastifyInstance): AbortSignal {
   const closing = new AbortController();
   app.addHook('preClose', async () => closing.abort(new Error('the service is stopping')));
-  app.addHook('onRequest', async (_request, reply) => {
-    if (!closing.signal.aborted) return;
-    reply.header('Connection', 'close');
-    throw new AppError('SERVICE_STOPPING', {});
+  app.addHook('onRequest', async () => {
+    if (closing.signal.aborted) throw new AppError('SERVICE_STOPPING', {});
+  });
+  // A connection that was busy when the server closed would else be kept open for the client's next request.
+  app.addHook('onSend', async (_request, reply) => {
+    if (closing.signal.aborted) reply.header('Connection', 'close');
   });
   return closing.signal;
 }
