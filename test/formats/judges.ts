@@ -28,7 +28,9 @@ export function decodedMd5(folder: string, bytes: Uint8Array, extension: string)
   const name = `decoded-${Math.random().toString(36).slice(2)}.${extension}`;
   writeFileSync(path.join(folder, name), bytes);
   const args = ['-v', 'error', '-i', name, '-map', '0:a', '-f', 'md5', '-'];
-  return run(folder, 'ffmpeg', ...args).toString('utf8').trim();
+  return run(folder, 'ffmpeg', ...args)
+    .toString('utf8')
+    .trim();
 }
 
 const settings = { verify: { verify_after_sign: false, verify_after_reading: false } };
@@ -146,7 +148,8 @@ function testSigner(): LocalSigner {
   if (signer !== null) return signer;
   const folder = mkdtempSync(path.join(os.tmpdir(), 'identity-'));
   try {
-    const leafExtensions = 'keyUsage=critical,digitalSignature\nextendedKeyUsage=emailProtection\n' +
+    const leafExtensions =
+      'keyUsage=critical,digitalSignature\nextendedKeyUsage=emailProtection\n' +
       'basicConstraints=critical,CA:FALSE\nsubjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid';
     writeFileSync(path.join(folder, 'leaf.ext'), leafExtensions);
     const openssl = (command: string): void => void run(folder, 'openssl', ...command.split(' '));
@@ -154,7 +157,9 @@ function testSigner(): LocalSigner {
     openssl('req -x509 -new -key root.key -days 2 -subj /O=Test/CN=Root -out root.pem');
     openssl('genpkey -algorithm EC -pkeyopt ec_paramgen_curve:prime256v1 -out leaf.key');
     openssl('req -new -key leaf.key -subj /O=Test/CN=Leaf -out leaf.csr');
-    openssl('x509 -req -in leaf.csr -CA root.pem -CAkey root.key -CAcreateserial -days 2 -extfile leaf.ext -out leaf.pem');
+    openssl(
+      'x509 -req -in leaf.csr -CA root.pem -CAkey root.key -CAcreateserial -days 2 -extfile leaf.ext -out leaf.pem',
+    );
     const chain = Buffer.concat(['leaf.pem', 'root.pem'].map((file) => readFileSync(path.join(folder, file))));
     signer = LocalSigner.newSigner(chain, readFileSync(path.join(folder, 'leaf.key')), 'es256');
     return signer;

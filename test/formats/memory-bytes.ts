@@ -27,7 +27,7 @@ export function memorySource(bytes: Uint8Array, name = 'input.bin'): MemorySourc
       target.set(bytes.subarray(offset, offset + target.length));
       bytesRead += target.length;
     },
-    async close() {},
+    close: () => Promise.resolve(),
   };
 }
 
@@ -40,9 +40,9 @@ export function memorySink(sizeBytes: number): ByteSink & { readonly bytes: Buff
     async write(chunk, position) {
       bytes.set(chunk, position);
     },
-    async seal() {},
-    async commit() {},
-    async discard() {},
+    seal: () => Promise.resolve(),
+    commit: () => Promise.resolve(),
+    discard: () => Promise.resolve(),
   };
 }
 

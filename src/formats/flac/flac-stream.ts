@@ -28,7 +28,8 @@ function problemOfStreamInfo(block: Buffer): string | null {
   const type = block.readUInt8(0) & 0x7f;
   const sizeBytes = block.readUIntBE(1, 3);
   if (type !== 0) return `the first block is of type ${type}`;
-  if (sizeBytes !== STREAMINFO_SIZE_BYTES) return `it states a size of ${sizeBytes} instead of ${STREAMINFO_SIZE_BYTES}`;
+  if (sizeBytes !== STREAMINFO_SIZE_BYTES)
+    return `it states a size of ${sizeBytes} instead of ${STREAMINFO_SIZE_BYTES}`;
   const minBlockSize = block.readUInt16BE(4);
   const maxBlockSize = block.readUInt16BE(6);
   const sampleRate = block.readUIntBE(14, 3) >> 4;

@@ -93,7 +93,13 @@ function bitRatesOf(isMpeg1: boolean, layer: 1 | 2 | 3): readonly number[] {
 }
 
 /** Layer I counts in slots of four bytes, the others in bytes; layer III of MPEG-2 has half the samples per frame. */
-function frameSizeBytes(layer: 1 | 2 | 3, isMpeg1: boolean, bitRate: number, sampleRate: number, padding: number): number {
+function frameSizeBytes(
+  layer: 1 | 2 | 3,
+  isMpeg1: boolean,
+  bitRate: number,
+  sampleRate: number,
+  padding: number,
+): number {
   if (layer === 1) return (Math.floor((12 * bitRate) / sampleRate) + padding) * 4;
   const bytesPerFrame = layer === 3 && !isMpeg1 ? 72 : 144;
   return Math.floor((bytesPerFrame * bitRate) / sampleRate) + padding;

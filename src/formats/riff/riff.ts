@@ -6,9 +6,9 @@ import type { EmbeddingPlan, FormatHandler, MediaLayout } from '../format-handle
 import {
   CHUNK_HEADER_SIZE_BYTES,
   paddedEndOf,
+  RIFF_HEADER_SIZE_BYTES,
   type RiffChunk,
   type RiffChunks,
-  RIFF_HEADER_SIZE_BYTES,
   readChunks,
   SIZE_UNKNOWN,
 } from './wave-chunks.ts';
@@ -76,9 +76,7 @@ async function readRiffSize(source: ByteSource, signal: AbortSignal): Promise<nu
 }
 
 function payloadOf(chunk: RiffChunk | undefined): MediaLayout['manifest'] {
-  return chunk === undefined
-    ? null
-    : { offset: chunk.offset + CHUNK_HEADER_SIZE_BYTES, length: chunk.sizeBytes };
+  return chunk === undefined ? null : { offset: chunk.offset + CHUNK_HEADER_SIZE_BYTES, length: chunk.sizeBytes };
 }
 
 function planEmbedding(layout: RiffLayout, manifestSizeBytes: number): EmbeddingPlan {

@@ -4,8 +4,8 @@ import path from 'node:path';
 import { before, describe, test } from 'node:test';
 import { formatOf } from '#formats/formats.ts';
 import { id3 } from '#formats/id3/id3.ts';
-import { assertValid, decodedMd5, mediaFolder, run, signBytes } from '../judges.ts';
 import { footer, frame, manifestObject, tag, text } from '../id3/tag-bytes.ts';
+import { assertValid, decodedMd5, mediaFolder, run, signBytes } from '../judges.ts';
 
 describe('signed FLAC files are valid and sound the same', () => {
   const folder = mediaFolder();
@@ -40,7 +40,10 @@ describe('signed FLAC files are valid and sound the same', () => {
   });
 
   test('with a tag in front, its frames kept and its old manifest gone', async () => {
-    const old = tag(3, Buffer.concat([frame(3, 'GEOB', manifestObject('old manifest')), frame(3, 'TIT2', text('kept'))]));
+    const old = tag(
+      3,
+      Buffer.concat([frame(3, 'GEOB', manifestObject('old manifest')), frame(3, 'TIT2', text('kept'))]),
+    );
     const output = await assertSignable(Buffer.concat([old, file('flac.flac')]));
     assert.equal(output.indexOf('old manifest'), -1);
     assert.notEqual(output.indexOf('kept'), -1);

@@ -58,7 +58,7 @@ describe('the plan of a file with a tag', () => {
     assert.deepEqual(output, tag(4, Buffer.concat([manifestFrame(4), frame(4, 'TIT2', content, { flags: 2 })])));
   });
 
-  test('corrects the sizes of frames that were written in the other version\'s way', async () => {
+  test("corrects the sizes of frames that were written in the other version's way", async () => {
     const long = text('a'.repeat(300));
     for (const version of [3, 4] as const) {
       const wrong = [frame(version, 'TIT2', long, { wrongSize: true }), frame(version, 'TPE1', text('x'))];
@@ -100,10 +100,7 @@ describe('the plan of a file with a tag', () => {
     const first = tag(4, Buffer.concat([old, title, old, other]));
     const second = tag(3, Buffer.concat([frame(3, 'GEOB', manifestObject('old')), frame(3, 'TPE1', text('y'))]));
     const output = await embedBehind(first, second);
-    const expected = [
-      tag(4, Buffer.concat([manifestFrame(4), title, other])),
-      tag(3, frame(3, 'TPE1', text('y'))),
-    ];
+    const expected = [tag(4, Buffer.concat([manifestFrame(4), title, other])), tag(3, frame(3, 'TPE1', text('y')))];
     assert.deepEqual(output, Buffer.concat(expected));
   });
 
@@ -135,7 +132,10 @@ describe('the plan of a file with a tag', () => {
     const models = fc.array(fc.tuple(ids, contents), { maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(versions, models, fc.nat(200), async (version, model, padding) => {
-        const body = Buffer.concat([...model.map(([id, content]) => frame(version, id, content)), Buffer.alloc(padding)]);
+        const body = Buffer.concat([
+          ...model.map(([id, content]) => frame(version, id, content)),
+          Buffer.alloc(padding),
+        ]);
         const output = await embedBehind(tag(version, body));
         const expected = [['GEOB', manifestObject(STORE.toString())], ...model];
         assert.deepEqual(frames(output).sort(), expected.sort());
@@ -186,7 +186,10 @@ describe('a file is refused', () => {
     ],
     'when it has endless tags': [Buffer.concat(Array(20).fill(tag(4, title))), 'ID3_TOO_MANY_TAGS'],
     'when it has endless frames': [tag(4, Buffer.concat(Array(20_000).fill(title))), 'ID3_TOO_MANY_FRAMES'],
-    'when neither MPEG audio nor FLAC follows': [Buffer.concat([tag(4, title), Buffer.alloc(90_000)]), 'AUDIO_STREAM_UNKNOWN'],
+    'when neither MPEG audio nor FLAC follows': [
+      Buffer.concat([tag(4, title), Buffer.alloc(90_000)]),
+      'AUDIO_STREAM_UNKNOWN',
+    ],
   };
   for (const [when, [start, reason]] of Object.entries(refusals)) {
     const audio = reason === 'AUDIO_STREAM_UNKNOWN' ? Buffer.alloc(0) : AUDIO;

@@ -39,7 +39,10 @@ describe('MPEG audio is recognised', () => {
 
   test('not in random bytes', () => {
     const random = fc.uint8Array({ minLength: 4000, maxLength: 8000 });
-    fc.assert(fc.property(random, (bytes) => assert.ok(!isClaimed(Buffer.from(bytes)))), { numRuns: 200 });
+    fc.assert(
+      fc.property(random, (bytes) => assert.ok(!isClaimed(Buffer.from(bytes)))),
+      { numRuns: 200 },
+    );
   });
 
   test('not in text that starts with the letters ID3', () => {

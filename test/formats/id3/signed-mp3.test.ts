@@ -30,7 +30,17 @@ before(() => {
 
 describe('signed MP3 files from encoders are valid and sound the same', () => {
   const encoders: Record<string, string[]> = {
-    'lame, v2.3 tag, picture': ['lame', '--quiet', '--add-id3v2', '--tt', 'Ein Tön', '--ti', 'cover.png', 'tone.wav', 'a.mp3'],
+    'lame, v2.3 tag, picture': [
+      'lame',
+      '--quiet',
+      '--add-id3v2',
+      '--tt',
+      'Ein Tön',
+      '--ti',
+      'cover.png',
+      'tone.wav',
+      'a.mp3',
+    ],
     'lame, v2.3 tag, v1 tag, padding': ['lame', '--quiet', '--pad-id3v2', '--tt', 'T', 'tone.wav', 'a.mp3'],
     'lame, no tag, variable bit rate': ['lame', '--quiet', '-V', '4', 'tone.wav', 'a.mp3'],
     'lame, MPEG-2.5 at 8 kHz': ['lame', '--quiet', '--resample', '8', '-b', '16', 'tone.wav', 'a.mp3'],
@@ -53,9 +63,13 @@ describe('signed MP3 files with peculiar tags are valid and sound the same', () 
     'v2.2, unsynchronised': () => tag(2, unsynchronised(frame(2, 'TT2', text('\xff\xfb\x90'))), { flags: 0x80 }),
     'v2.3, unsynchronised': () => tag(3, unsynchronised(frame(3, 'TIT2', text('\xff\xfb\x90'))), { flags: 0x80 }),
     'v2.3, extended header': () =>
-      tag(3, Buffer.concat([Buffer.from([0, 0, 0, 6, 0, 0, 0, 0, 0, 5]), frame(3, 'TIT2', text('x')), Buffer.alloc(5)]), {
-        flags: 0x40,
-      }),
+      tag(
+        3,
+        Buffer.concat([Buffer.from([0, 0, 0, 6, 0, 0, 0, 0, 0, 5]), frame(3, 'TIT2', text('x')), Buffer.alloc(5)]),
+        {
+          flags: 0x40,
+        },
+      ),
     'v2.3, syncsafe frame sizes': () =>
       tag(3, Buffer.concat([frame(3, 'TIT2', long, { wrongSize: true }), frame(3, 'TPE1', text('x'))])),
     'v2.4, plain frame sizes': () =>
@@ -76,18 +90,20 @@ describe('signed MP3 files with peculiar tags are valid and sound the same', () 
       tag(4, frame(4, 'TIT2', unsynchronised(text('\xff\xfb\x90')), { flags: 2 })),
     'unknown flags': () => tag(4, frame(4, 'TIT2', text('x')), { flags: 0x07 }),
     'an empty frame': () => tag(4, Buffer.concat([frame(4, 'TIT2', Buffer.alloc(0)), frame(4, 'TPE1', text('x'))])),
-    'bytes that are no frame': () =>
-      tag(3, Buffer.concat([frame(3, 'TIT2', text('x')), Buffer.alloc(50, 0xee)])),
+    'bytes that are no frame': () => tag(3, Buffer.concat([frame(3, 'TIT2', text('x')), Buffer.alloc(50, 0xee)])),
     'a frame longer than the tag': () =>
       tag(3, Buffer.concat([frame(3, 'TIT2', text('x')), frame(3, 'TPE1', Buffer.alloc(40, 'x')).subarray(0, 30)])),
     'two tags in a row': () =>
       Buffer.concat([tag(3, frame(3, 'TIT2', text('x'))), tag(4, frame(4, 'TIT2', text('y')))]),
     'two old manifests': () =>
-      tag(4, Buffer.concat([
-        frame(4, 'GEOB', manifestObject('old manifest 1')),
-        frame(4, 'TIT2', text('x')),
-        frame(4, 'GEOB', manifestObject('old manifest 2', 'application/x-c2pa-manifest-store')),
-      ])),
+      tag(
+        4,
+        Buffer.concat([
+          frame(4, 'GEOB', manifestObject('old manifest 1')),
+          frame(4, 'TIT2', text('x')),
+          frame(4, 'GEOB', manifestObject('old manifest 2', 'application/x-c2pa-manifest-store')),
+        ]),
+      ),
     'an old manifest in a second tag': () =>
       Buffer.concat([tag(3, frame(3, 'TIT2', text('x'))), tag(4, frame(4, 'GEOB', manifestObject('old manifest 1')))]),
     'silence before the first frame': () => Buffer.concat([tag(3, frame(3, 'TIT2', text('x'))), Buffer.alloc(1000)]),

@@ -1,7 +1,12 @@
 /** Makes ID3v2 tags byte by byte for tests, independently of the code under test. */
 
 /** A frame of v2.4 (`plain`: with the wrong, not syncsafe, size that old iTunes wrote), v2.3 or v2.2. */
-export function frame(version: 2 | 3 | 4, id: string, content: Uint8Array, { flags = 0, wrongSize = false } = {}): Buffer {
+export function frame(
+  version: 2 | 3 | 4,
+  id: string,
+  content: Uint8Array,
+  { flags = 0, wrongSize = false } = {},
+): Buffer {
   const size = content.length;
   if (version === 2) return Buffer.concat([Buffer.from(id), Buffer.from([size >> 16, size >> 8, size]), content]);
   const isSyncsafe = (version === 4) !== wrongSize;

@@ -43,7 +43,11 @@ const readable: Record<string, Buffer> = {
   'a text of several values': frame(4, 'TPE1', latin1('\x03a\0b\0')),
   'an empty UTF-16 text': frame(4, 'TALB', latin1('\x01')),
   'UTF-16 without a byte order mark': frame(4, 'TALB', latin1('\x01\0a\0b')),
-  'a chapter with a title and a picture': frame(4, 'CHAP', chapter(frame(4, 'TIT2', text('x')), frame(4, 'APIC', picture(70_000)))),
+  'a chapter with a title and a picture': frame(
+    4,
+    'CHAP',
+    chapter(frame(4, 'TIT2', text('x')), frame(4, 'APIC', picture(70_000))),
+  ),
   'a chapter without frames': frame(4, 'CHAP', chapter()),
   'a table of contents': frame(4, 'CTOC', Buffer.concat([latin1('c\0\x03\x02a\0b\0'), frame(4, 'TIT2', text('x'))])),
   'lyrics with time stamps': frame(4, 'SYLT', latin1('\0eng\x02\x01d\0hey\0\0\0\0\x01ho\0\0\0\0\x02')),
@@ -54,10 +58,12 @@ const readable: Record<string, Buffer> = {
 describe('frames that readers of C2PA cannot decode', () => {
   const folder = mediaFolder();
   let audio: Buffer = Buffer.alloc(0);
+  let audioMd5 = '';
   before(() => {
     run(folder, 'ffmpeg', '-v', 'error', '-f', 'lavfi', '-i', 'sine=duration=1', 'tone.wav');
     run(folder, 'lame', '--quiet', '-t', '--id3v1-only', 'tone.wav', 'bare.mp3');
     audio = readFileSync(path.join(folder, 'bare.mp3'));
+    audioMd5 = decodedMd5(folder, audio, 'mp3');
   });
 
   for (const [what, odd] of Object.entries(unreadable)) {
@@ -66,7 +72,7 @@ describe('frames that readers of C2PA cannot decode', () => {
       const input = Buffer.concat([tag(4, Buffer.concat([title, odd, frame(4, 'TPE1', text('Artist'))])), audio]);
       const output = await signBytes(id3, input);
       await assertValid(output, 'audio/mpeg');
-      assert.equal(decodedMd5(folder, output, 'mp3'), decodedMd5(folder, input, 'mp3'));
+      assert.equal(decodedMd5(folder, output, 'mp3'), audioMd5);
       assert.ok(output.includes(tag(4, odd)));
       writeFileSync(path.join(folder, 'signed.mp3'), output);
       const probe = run(folder, 'ffprobe', '-v', 'error', '-show_entries', 'format_tags=title,artist', 'signed.mp3');

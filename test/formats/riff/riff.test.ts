@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { AppError } from '#errors/app-error.ts';
+import type { AppError } from '#errors/app-error.ts';
 import { riff } from '#formats/riff/riff.ts';
 import { embed, memorySource, refusalOf } from '../memory-bytes.ts';
 import { type Chunk, chunk, FORMAT, takeApart, wav } from './wav-bytes.ts';
@@ -22,7 +22,10 @@ describe('the plan of a WAV file', () => {
   test('leaves the header and the payload of the manifest chunk out of the hash, and not its pad byte', async () => {
     const { output, binding } = await embed(riff, wav([FORMAT, DATA]), Buffer.from('abc'));
     const start = output.indexOf('C2PA');
-    const hash = createHash('sha256').update(output.subarray(0, start)).update(output.subarray(start + 11)).digest();
+    const hash = createHash('sha256')
+      .update(output.subarray(0, start))
+      .update(output.subarray(start + 11))
+      .digest();
     assert.deepEqual(binding.data, {
       exclusions: [{ start, length: 11 }],
       name: 'jumbf manifest',
@@ -54,7 +57,10 @@ describe('the plan of a WAV file', () => {
   });
 
   test('does not pad twice where the manifest that goes away lacked the pad byte', async () => {
-    const body = Buffer.concat([wav([FORMAT, DATA], { riffSizeBytes: 51 }), chunk('C2PA', Buffer.from('old'), { padded: false })]);
+    const body = Buffer.concat([
+      wav([FORMAT, DATA], { riffSizeBytes: 51 }),
+      chunk('C2PA', Buffer.from('old'), { padded: false }),
+    ]);
     const { output } = await embed(riff, body, manifest);
     assert.deepEqual(takeApart(output).chunks, [FORMAT, DATA, { id: 'C2PA', payload: manifest }]);
   });
@@ -73,13 +79,22 @@ describe('the plan of a WAV file', () => {
   test('keeps chunks and trailing bytes of any WAV file as they are', async () => {
     const ids = fc.stringMatching(/^[ -~]{4}$/).filter((id) => !['C2PA', 'data', 'fmt '].includes(id));
     const bytes = fc.uint8Array({ maxLength: 40 }).map((array) => Buffer.from(array));
-    const chunks = fc.array(fc.tuple(ids, bytes).map(([id, payload]) => ({ id, payload })), { maxLength: 8 });
+    const chunks = fc.array(
+      fc.tuple(ids, bytes).map(([id, payload]) => ({ id, payload })),
+      { maxLength: 8 },
+    );
     await fc.assert(
-      fc.asyncProperty(chunks, chunks, fc.stringMatching(/^[a-z]{0,9}$/), bytes, async (before, behind, after, store) => {
-        const kept = [...before, FORMAT, DATA, ...behind];
-        const { output } = await embed(riff, wav(kept, { after }), store);
-        assert.deepEqual(takeApart(output), { chunks: [...kept, { id: 'C2PA', payload: store }], after });
-      }),
+      fc.asyncProperty(
+        chunks,
+        chunks,
+        fc.stringMatching(/^[a-z]{0,9}$/),
+        bytes,
+        async (before, behind, after, store) => {
+          const kept = [...before, FORMAT, DATA, ...behind];
+          const { output } = await embed(riff, wav(kept, { after }), store);
+          assert.deepEqual(takeApart(output), { chunks: [...kept, { id: 'C2PA', payload: store }], after });
+        },
+      ),
       { numRuns: 50 },
     );
   });
@@ -107,10 +122,16 @@ describe('a WAV file is refused', () => {
       Buffer.concat([wav([FORMAT], { riffSizeBytes: 40 }), chunk('data', Buffer.alloc(50))]),
       'RIFF_CHUNK_EXCEEDS_PARENT',
     ],
-    'when a chunk id is no text': [wav([FORMAT, DATA, { id: '\x00\x01\x02\x03', payload: DATA.payload }]), 'RIFF_CHUNK_ID_INVALID'],
+    'when a chunk id is no text': [
+      wav([FORMAT, DATA, { id: '\x00\x01\x02\x03', payload: DATA.payload }]),
+      'RIFF_CHUNK_ID_INVALID',
+    ],
     'when it has no audio': [wav([FORMAT]), 'RIFF_CHUNK_MISSING'],
     'when it does not say what its audio is': [wav([DATA]), 'RIFF_CHUNK_MISSING'],
-    'when it has endless chunks': [wav(Array(5000).fill({ id: 'junk', payload: Buffer.alloc(0) })), 'RIFF_TOO_MANY_CHUNKS'],
+    'when it has endless chunks': [
+      wav(Array(5000).fill({ id: 'junk', payload: Buffer.alloc(0) })),
+      'RIFF_TOO_MANY_CHUNKS',
+    ],
   };
   for (const [when, [input, reason]] of Object.entries(refusals)) {
     test(when, async () => assert.equal(await refusalOf(riff, input), reason));
@@ -139,7 +160,11 @@ describe('a WAV file is refused', () => {
 });
 
 test('a WAV file of any size is laid out by reading its chunk headers alone', async () => {
-  const chunks = [FORMAT, { id: 'data', payload: Buffer.alloc(4_000_000, 1) }, { id: 'LIST', payload: Buffer.alloc(8) }];
+  const chunks = [
+    FORMAT,
+    { id: 'data', payload: Buffer.alloc(4_000_000, 1) },
+    { id: 'LIST', payload: Buffer.alloc(8) },
+  ];
   const { bytesRead } = await embed(riff, wav(chunks), manifest);
   assert.ok(bytesRead < 50_000, `${bytesRead} bytes were read`);
 });
@@ -150,7 +175,10 @@ test('an aborted signal stops the reading of a layout', async () => {
 });
 
 test('a refusal names the file, the chunk and its offset', async () => {
-  const input = Buffer.concat([wav([FORMAT], { riffSizeBytes: 1036 }), chunk('data', Buffer.alloc(50), { sizeBytes: 1000 })]);
+  const input = Buffer.concat([
+    wav([FORMAT], { riffSizeBytes: 1036 }),
+    chunk('data', Buffer.alloc(50), { sizeBytes: 1000 }),
+  ]);
   const rejection = riff.readLayout(memorySource(input, 'x.wav'), new AbortController().signal);
   await assert.rejects(rejection, (error: AppError) => {
     assert.deepEqual(error.details, {

@@ -13,7 +13,21 @@ describe('signed WAV files', () => {
   const make: Record<string, () => void> = {
     'plain PCM from ffmpeg': () => run(folder, 'ffmpeg', ...tone, '-metadata', 'title=A tone', '-y', 'a.wav'),
     'float with a fmt extension and a bext chunk from ffmpeg': () =>
-      run(folder, 'ffmpeg', ...tone, '-ac', '6', '-c:a', 'pcm_f32le', '-write_bext', '1', '-metadata', 'description=x', '-y', 'a.wav'),
+      run(
+        folder,
+        'ffmpeg',
+        ...tone,
+        '-ac',
+        '6',
+        '-c:a',
+        'pcm_f32le',
+        '-write_bext',
+        '1',
+        '-metadata',
+        'description=x',
+        '-y',
+        'a.wav',
+      ),
     'an odd number of samples of 8 bits from sox': () =>
       run(folder, 'sox', '-n', '-b', '8', '-c', '1', 'a.wav', 'synth', '8001s', 'sine', '300'),
     'ADPCM with a fact chunk from sox': () =>

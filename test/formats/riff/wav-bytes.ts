@@ -25,7 +25,8 @@ export function wav(chunks: readonly Chunk[], { signature = 'RIFF', riffSizeByte
 
 /** The chunks of a well-formed file and what stands behind its RIFF chunk; throws where it is not well-formed. */
 export function takeApart(bytes: Buffer): { chunks: Chunk[]; after: string } {
-  if (bytes.toString('latin1', 0, 4) !== 'RIFF' || bytes.toString('latin1', 8, 12) !== 'WAVE') throw new Error('no WAVE');
+  if (bytes.toString('latin1', 0, 4) !== 'RIFF' || bytes.toString('latin1', 8, 12) !== 'WAVE')
+    throw new Error('no WAVE');
   const end = 8 + bytes.readUInt32LE(4);
   if (end > bytes.length || end % 2 === 1) throw new Error('wrong RIFF size');
   const chunks: Chunk[] = [];
@@ -33,7 +34,10 @@ export function takeApart(bytes: Buffer): { chunks: Chunk[]; after: string } {
   while (offset < end) {
     const sizeBytes = bytes.readUInt32LE(offset + 4);
     if (offset + 8 + sizeBytes > end) throw new Error('a chunk is too long');
-    chunks.push({ id: bytes.toString('latin1', offset, offset + 4), payload: bytes.subarray(offset + 8, offset + 8 + sizeBytes) });
+    chunks.push({
+      id: bytes.toString('latin1', offset, offset + 4),
+      payload: bytes.subarray(offset + 8, offset + 8 + sizeBytes),
+    });
     offset += 8 + sizeBytes + (sizeBytes % 2);
   }
   return { chunks, after: bytes.toString('latin1', end) };
