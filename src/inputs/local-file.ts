@@ -102,7 +102,6 @@ export class LocalFile implements ByteSource {
   readonly localPath: string;
   readonly #handle: FileHandle;
   readonly #opened: BigIntStats;
-  #closed: Promise<void> | null = null;
 
   constructor(handle: FileHandle, name: string, localPath: string, opened: BigIntStats) {
     if (opened.size > BigInt(Number.MAX_SAFE_INTEGER)) {
@@ -137,8 +136,7 @@ export class LocalFile implements ByteSource {
   }
 
   close(): Promise<void> {
-    this.#closed ??= this.#handle.close();
-    return this.#closed;
+    return this.#handle.close();
   }
 
   async #readSome(target: Uint8Array, filled: number, position: number): Promise<number> {

@@ -31,8 +31,6 @@ export class StagedFile implements ByteSink {
   #unflushedBytes = 0;
   #flushing: Promise<void> | null = null;
   #flushFailure: { readonly cause: unknown } | null = null;
-  #closed: Promise<void> | null = null;
-  #committed = false;
 
   private constructor(staging: Staging, handle: FileHandle) {
     this.destination = staging.destination;
@@ -79,19 +77,18 @@ export class StagedFile implements ByteSink {
     const { realDestination, stagedPath, forget } = this.#staging;
     await refuseFolder(this.destination, realDestination);
     await this.#translated(() => rename(stagedPath, realDestination));
-    this.#committed = true;
     try {
       await this.#translated(() => syncFolder(dirname(realDestination)));
     } catch (error) {
       await rm(realDestination, { force: true });
       throw error;
     }
-    await forget();
+    // The output is delivered: a note that cannot be removed now is removed at the next start.
+    await forget().catch(() => undefined);
   }
 
   async discard(): Promise<void> {
     await this.#close();
-    if (this.#committed) return;
     await rm(this.stagedPath, { force: true });
     await this.#staging.forget();
   }
@@ -114,8 +111,7 @@ export class StagedFile implements ByteSink {
 
   async #close(): Promise<void> {
     await this.#flushing;
-    this.#closed ??= this.#handle.close();
-    await this.#closed;
+    await this.#handle.close();
   }
 
   async #translated<T>(step: () => Promise<T>): Promise<T> {

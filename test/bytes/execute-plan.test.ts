@@ -57,7 +57,7 @@ describe('executing a plan', () => {
       splices: [
         { kind: 'copy', offset: 4 * MIB, length: 10, into: 'flat' },
         { kind: 'copy', offset: 0, length: 10, into: 'flat' },
-        { kind: 'copy', offset: 2 * MIB, length: 10, into: 'flat' },
+        { kind: 'copy', offset: 200 * KIB, length: 10, into: 'flat' },
       ],
       hashing: { algorithm: 'sha256' },
     };
