@@ -11,7 +11,7 @@ interface Exclusion {
 }
 
 /**
- * Completes the splices of an output with a data hash (`c2pa.hash.data`; C2PA 2.2, §9.2.5) that leaves out the hole
+ * Completes the splices of an output with a data hash (`c2pa.hash.data`; C2PA 2.2, §9.2) that leaves out the hole
  * and the `headerSizeBytes` before it, and nothing else.
  */
 export function planDataHash(splices: SplicePlan['splices'], headerSizeBytes: number): EmbeddingPlan {

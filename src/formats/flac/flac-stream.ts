@@ -8,7 +8,7 @@ const STREAMINFO_SIZE_BYTES = 34;
 /** The smallest block size that STREAMINFO may state, in samples. */
 const MIN_BLOCK_SIZE = 16;
 
-/** FLAC. Readers of C2PA find its manifest in an ID3v2 tag in front of the stream (C2PA 2.2, §A.3.5). */
+/** FLAC. Readers of C2PA find its manifest in an ID3v2 tag in front of the stream (C2PA 2.2, annex A.3). */
 export const flacStream: AudioStream = {
   name: 'FLAC',
   mediaType: 'audio/flac',

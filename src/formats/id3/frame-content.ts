@@ -8,7 +8,7 @@ const PEEK_SIZE_BYTES = 1024;
 /** Size of the length that a v2.4 frame may state before its content. */
 const DATA_LENGTH_SIZE_BYTES = 4;
 
-/** The media type of a manifest store in ID3 (C2PA 2.2, §A.3.4), and the one it had before. */
+/** The media type of a manifest store in ID3 (C2PA 2.2, annex A.3), and the one it had before. */
 const MANIFEST_MEDIA_TYPE = 'application/c2pa';
 const MANIFEST_MEDIA_TYPES = [MANIFEST_MEDIA_TYPE, 'application/x-c2pa-manifest-store'];
 

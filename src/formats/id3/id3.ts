@@ -27,7 +27,7 @@ export interface Id3Layout extends MediaLayout {
 }
 
 /**
- * Audio whose manifest stands in an ID3v2 tag in front of it, as a general encapsulated object (C2PA 2.2, §A.3.4):
+ * Audio whose manifest stands in an ID3v2 tag in front of it, as a general encapsulated object (C2PA 2.2, annex A.3):
  * MP3 and FLAC. One handler for both, since a tag with a large picture hides from the head what follows it.
  */
 export const id3: FormatHandler<Id3Layout> = {

@@ -28,7 +28,7 @@ export interface RiffLayout extends MediaLayout, RiffChunks {
 
 /**
  * WAVE audio in a RIFF container. The manifest is a chunk `C2PA`, the last one inside the RIFF chunk (C2PA 2.2,
- * §A.3.6), so that nothing in front of it moves; bytes after the RIFF chunk stay there.
+ * annex A.3), so that nothing in front of it moves; bytes after the RIFF chunk stay there.
  */
 export const riff: FormatHandler<RiffLayout> = {
   name: 'riff',
