@@ -26,7 +26,15 @@ export class MemorySink implements ByteSink {
     this.bytes.set(bytes, position);
   }
 
-  async seal(): Promise<void> {}
-  async commit(): Promise<void> {}
-  async discard(): Promise<void> {}
+  seal(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  commit(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  discard(): Promise<void> {
+    return Promise.resolve();
+  }
 }

@@ -32,5 +32,7 @@ export class MemorySource implements ByteSource {
     if (this.#faults.changed !== undefined) throw this.#faults.changed;
   }
 
-  async close(): Promise<void> {}
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
 }
