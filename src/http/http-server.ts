@@ -23,6 +23,8 @@ const RECEIVE_TIMEOUT_MS = 60_000;
 const IDLE_MARGIN_MS = 30_000;
 /** How long a connection is kept for the client's next request. */
 const KEEP_ALIVE_MS = 72_000;
+/** How long requests that are being answered may take when the server closes. */
+const CLOSE_GRACE_MS = 2_000;
 /** Longer than any path parameter can be: requests with a larger head are refused by Node. */
 const MAX_PARAM_LENGTH = 16_384;
 
@@ -35,7 +37,7 @@ export interface HttpServerParts {
 
 /**
  * Makes the HTTP server, ready to listen. `close()` refuses new requests with 503, ends sync waits (their jobs are
- * kept), lets what is being answered end, and closes idle connections.
+ * kept), lets what is being answered end, and closes every connection within `CLOSE_GRACE_MS`.
  */
 export async function createHttpServer({
   config,
@@ -85,7 +87,11 @@ function makeApp(config: Config, logger: FastifyBaseLogger): FastifyInstance {
 /** Refuses requests once the server closes, and returns the signal that ends what is still waiting then. */
 function closeSignal(app: FastifyInstance): AbortSignal {
   const closing = new AbortController();
-  app.addHook('preClose', async () => closing.abort(new Error('the service is stopping')));
+  app.addHook('preClose', async () => {
+    closing.abort(new Error('the service is stopping'));
+    // Waits have just ended, so what is still open belongs to a client that sends or reads too slowly.
+    setTimeout(() => app.server.closeAllConnections(), CLOSE_GRACE_MS).unref();
+  });
   app.addHook('onRequest', async () => {
     if (closing.signal.aborted) throw new AppError('SERVICE_STOPPING', {});
   });

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { jobResponse, jobResultResponse } from '#contract/job.ts';
 import { errorOf, goodBody, serve, type TestServer } from './serve.ts';
@@ -109,6 +111,27 @@ describe('the synchronous form', () => {
     assert.deepEqual([error.status, error.code], [503, 'SERVICE_OVERLOADED']);
     await assert.rejects(fetch(`${stopping.base}/v2/health`));
   });
+});
+
+describe('a client that sends no more', () => {
+  for (const [what, begun] of [
+    ['anything', ''],
+    ['the rest of its head', 'GET /v2/hea'],
+    [
+      'the rest of its body',
+      'POST /v2/c2pa/video HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{',
+    ],
+  ] as const) {
+    test(`does not hold up the service's stop: ${what}`, async () => {
+      const stopping = await serve();
+      const { hostname, port } = new URL(stopping.base);
+      const socket = connect(Number(port), hostname);
+      socket.on('error', () => undefined);
+      socket.write(begun);
+      await once(stopping.app.server, 'connection');
+      await Promise.all([stopping.app.close(), once(socket.resume(), 'close')]);
+    });
+  }
 });
 
 describe('health and the reserved routes', () => {
