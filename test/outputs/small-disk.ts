@@ -27,7 +27,7 @@ export async function openSmallDisk(freeBytes: number): Promise<SmallDisk> {
   return {
     path,
     cleanUp: async () => {
-      execFileSync('umount', [path]);
+      execFileSync('umount', ['--lazy', path]); // A failed test may still hold a file open on it.
       await rm(path, { recursive: true });
     },
   };
