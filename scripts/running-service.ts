@@ -1,0 +1,141 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, openSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { JobResponse, JobResultResponse } from '#contract/job.ts';
+
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
+const START_TIMEOUT_MS = 30_000;
+const STOP_TIMEOUT_MS = 30_000;
+const HEALTH_INTERVAL_MS = 20;
+
+export interface ServiceOptions {
+  /** Where the service keeps everything: its data, its outputs and its log. Made where it is missing. */
+  readonly folder: string;
+  /** Configuration beside the embedded defaults, as `SERVICE__SECTION__KEY` variables. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+/** A service of its own process, spoken to over HTTP as any client would. */
+export interface RunningService {
+  readonly base: string;
+  readonly pid: number;
+  /** One JSON object a line. */
+  readonly logPath: string;
+  /** Submits a job and returns its identifier. `path` is the asynchronous route, such as `/v2/c2pa/audio`. */
+  submit(path: string, body: unknown): Promise<string>;
+  /** Submits a job on a synchronous route, such as `/v2/sync/c2pa/video`, and waits for its end. */
+  runSync(path: string, body: unknown): Promise<JobResultResponse>;
+  lookUp(jobId: string): Promise<JobResultResponse>;
+  /** Looks a job up until it has ended. */
+  waitFor(jobId: string, look?: WaitOptions): Promise<JobResultResponse>;
+  /** Asks the service to end (SIGTERM) and waits until it has. */
+  stop(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface WaitOptions {
+  readonly intervalMs?: number;
+  readonly onLook?: (job: JobResultResponse) => void;
+}
+
+/** Starts the service on a free loopback port, and returns once it is ready. */
+export async function startService({ folder, settings = {} }: ServiceOptions): Promise<RunningService> {
+  mkdirSync(folder, { recursive: true });
+  const logPath = join(folder, 'service.log');
+  const log = openSync(logPath, 'a');
+  const port = await freePort();
+  const child = spawn(process.execPath, [join(ROOT, 'src/main.ts')], {
+    cwd: folder,
+    stdio: ['ignore', log, log],
+    env: {
+      ...process.env,
+      SERVICE__SERVER__BIND_ADDR: `127.0.0.1:${port}`,
+      SERVICE__JOBS__DATA_DIR: join(folder, 'data'),
+      SERVICE__OUTPUT_SINKS__LOCAL__BASE_DIR: join(folder, 'output'),
+      ...settings,
+    },
+  });
+  const base = `http://127.0.0.1:${port}`;
+  await untilReady(base, child, logPath);
+  return serviceOf(child, base, logPath);
+}
+
+function serviceOf(child: ChildProcess, base: string, logPath: string): RunningService {
+  const lookUp = (jobId: string) => getJson<JobResultResponse>(`${base}/v2/jobs/${jobId}`);
+  const stop = () => stopChild(child);
+  return {
+    base,
+    pid: child.pid as number,
+    logPath,
+    submit: async (path, body) => (await postJson<JobResponse>(base + path, body)).job_id,
+    runSync: (path, body) => postJson<JobResultResponse>(base + path, body),
+    lookUp,
+    waitFor: async (jobId, { intervalMs = 50, onLook } = {}) => {
+      for (;;) {
+        const job = await lookUp(jobId);
+        onLook?.(job);
+        if (job.status === 'succeeded' || job.status === 'failed') return job;
+        await sleep(intervalMs);
+      }
+    },
+    stop,
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+async function untilReady(base: string, child: ChildProcess, logPath: string): Promise<void> {
+  const deadline = Date.now() + START_TIMEOUT_MS;
+  while (Date.now() < deadline) {
+    if (child.exitCode !== null || child.signalCode !== null) break;
+    const answer = await fetch(`${base}/v2/health`).catch(() => null);
+    await answer?.arrayBuffer();
+    if (answer?.status === 200) return;
+    await sleep(HEALTH_INTERVAL_MS);
+  }
+  child.kill('SIGKILL');
+  throw new Error(`The service did not start. Its log (${logPath}) ends with:\n${endOf(logPath)}`);
+}
+
+async function stopChild(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+  await ended;
+  clearTimeout(timer);
+}
+
+async function postJson<Reply>(url: string, body: unknown): Promise<Reply> {
+  return replyOf(await fetch(url, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(body) }));
+}
+
+async function getJson<Reply>(url: string): Promise<Reply> {
+  return replyOf(await fetch(url));
+}
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+async function replyOf<Reply>(answer: Response): Promise<Reply> {
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${answer.url} answered ${answer.status}: ${text}`);
+  return JSON.parse(text) as Reply;
+}
+
+/** A port that nothing listens on at this moment. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('the system gave no port');
+  return address.port;
+}
+
+function endOf(path: string): string {
+  return readFileSync(path, 'utf8').trimEnd().split('\n').slice(-20).join('\n');
+}
