@@ -43,7 +43,8 @@ export function answerFrameworkError(error: FastifyError, request: FastifyReques
 function sendError(error: AppError | null, origin: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const code = error?.code ?? 'INTERNAL_ERROR';
   const status = statusOf(error);
-  if (status === 500) request.log.error({ err: origin, reason: error?.reason }, 'request failed');
+  if (request.socket.destroyed) request.log.info('the client hung up before it was answered');
+  else if (status === 500) request.log.error({ err: origin, reason: error?.reason }, 'request failed');
   else request.log.info({ reason: error?.reason, ...error?.location }, 'request refused');
 
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer');

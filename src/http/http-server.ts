@@ -46,8 +46,8 @@ export async function createHttpServer({
   logger,
 }: HttpServerParts): Promise<FastifyInstance> {
   const app = makeApp(config, logger);
-  const closing = closeSignal(app);
   logRequests(app);
+  const closing = closeSignal(app);
   requireToken(app, config.auth.tokens);
   answerUnknownRoutes(app);
   answerErrors(app, config.server.max_upload_bytes);

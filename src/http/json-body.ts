@@ -4,6 +4,9 @@ import { AppError } from '#errors/app-error.ts';
 /** Deeper bodies are refused before they are parsed. Assertions may be 100 deep, and lie a few levels down. */
 const MAX_NESTING = 256;
 
+/** Only bodies that match can hold a whole number beyond 2^53 or one without end; reading them costs a little more. */
+const MAY_LOSE_NUMBERS = /\d{16}|\d[eE]\+?\d{3}/;
+
 /**
  * Takes JSON bodies and nothing else. JSON is UTF-8 (RFC 8259 §8.1); bytes that are not would become other characters
  * in a path or an assertion, so they are refused instead of replaced.
@@ -28,10 +31,28 @@ function parseJson(body: string): unknown {
   if (isNestedTooDeep(body))
     throw new AppError('REQUEST_NOT_JSON', { problem: `it is nested deeper than ${MAX_NESTING}` });
   try {
-    return JSON.parse(body);
+    return MAY_LOSE_NUMBERS.test(body) ? JSON.parse(body, keepNumber as Reviver) : JSON.parse(body);
   } catch (cause) {
+    if (cause instanceof AppError) throw cause;
     throw new AppError('REQUEST_NOT_JSON', { problem: syntaxProblem(cause as SyntaxError) }, { cause });
   }
+}
+
+/** What the type library knows of a reviver: not yet that it is given the source text. */
+type Reviver = (key: string, value: unknown) => unknown;
+
+/**
+ * Refuses a number that would silently become another one, such as an identifier of 64 bits: it would be signed wrong.
+ * Fractions are approximate by nature and stay as near as JSON's usual numbers come.
+ */
+function keepNumber(_key: string, value: unknown, { source }: { source: string }): unknown {
+  if (typeof value !== 'number') return value;
+  const kept = Number.isFinite(value) && (!/^-?\d+$/.test(source) || BigInt(source) === BigInt(value));
+  if (!kept)
+    throw new AppError('REQUEST_NOT_JSON', {
+      problem: 'it has a number that is too large to be kept. Send it as a string',
+    });
+  return value;
 }
 
 /** The place of a syntax error; the engine's message may also quote the body, which may hold a presigned URL. */

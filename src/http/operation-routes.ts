@@ -64,6 +64,7 @@ function addSyncRoute(app: FastifyInstance, operation: Operation, { jobs, config
       await operation.admit(body, { config, signal: gone });
       const { job_id: jobId } = await jobs.submit({ operation: operation.name, request: body, sync: true });
       request.log.info({ job_id: jobId, operation: operation.name, inputs: body.inputs.length }, 'job accepted');
+      // From here on the job is there, whatever becomes of this request.
       reply.header('Location', `/v2/jobs/${jobId}`);
       const signal = AbortSignal.any([gone, closing]);
       const ended = await jobs.whenEnded(jobId, waitedMs, signal).catch(unlessAborted(signal));

@@ -33,12 +33,12 @@ export function isSignableExtension(extension: string): boolean {
 /** Admits the inputs of an operation on files: their number, their types, and what their names say. */
 export function admitFileInputs(inputs: readonly ApiInputRef[], config: Config, admitExtension: ExtensionRule): void {
   const limit = config.worker.max_inputs_per_job;
-  if (inputs.length > limit)
-    throw new AppError('TOO_MANY_INPUTS', { count: inputs.length, limit }, { field: 'inputs' });
+  const count = inputs.length;
+  if (count > limit) throw new AppError('TOO_MANY_INPUTS', { count, limit }, { field: 'inputs' });
   for (const [inputIndex, input] of inputs.entries()) {
     refuseFolder(input, inputIndex);
     const name = requestedName(input, inputIndex);
-    admitExtension(name, extname(name).slice(1).toLowerCase(), inputIndex);
+    admitExtension(name, extensionOf(name), inputIndex);
     requireResolver(input, `inputs[${inputIndex}]`, inputIndex);
   }
 }
@@ -47,6 +47,11 @@ export function admitFileInputs(inputs: readonly ApiInputRef[], config: Config, 
 export function requestedName(input: ApiInputRef, inputIndex: number): string {
   if ('path' in input) return inputName([nameOfPath(input.path)], inputIndex);
   return inputName([input.type === 'remote_file_url' ? input.filename_hint : null, nameOfUrl(input.url)], inputIndex);
+}
+
+/** The extension of a name, lower case and without dot; empty where there is none. */
+export function extensionOf(name: string): string {
+  return extname(name).slice(1).toLowerCase();
 }
 
 /** Refuses a reference of a type that nothing in this deployment opens. */

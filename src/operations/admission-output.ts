@@ -1,11 +1,11 @@
-import { dirname, extname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { nearestRealPath } from '#bytes/real-path.ts';
 import type { Config } from '#config/config.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { checkOutputSegments, outputLeaf } from '#outputs/placement.ts';
 import type { AdmissionContext, OperationRequest } from './admission-context.ts';
-import { isSignableExtension, requestedName } from './admission-inputs.ts';
+import { extensionOf, isSignableExtension, requestedName } from './admission-inputs.ts';
 
 /** So many paths are resolved at once: enough to keep the disk busy, few enough to leave the service's threads free. */
 const RESOLVED_AT_ONCE = 16;
@@ -53,7 +53,7 @@ function distinctLeaves(
   const leaves: Destination[] = [];
   for (const [inputIndex, input] of inputs.entries()) {
     const name = requestedName(input, inputIndex);
-    const extension = extname(name).slice(1).toLowerCase();
+    const extension = extensionOf(name);
     if (!isSignableExtension(extension)) continue;
     const { leaf } = outputLeaf(name, [extension], naming);
     if (taken.has(leaf)) {
@@ -90,8 +90,9 @@ export function firstConflict(
 ): (Destination & { readonly source: string }) | null {
   const sourceInside = new Map<string, string>();
   for (const [real, source] of sources) {
-    for (let folder = dirname(real); !sourceInside.has(folder); folder = dirname(folder))
+    for (let folder = dirname(real); !sourceInside.has(folder); folder = dirname(folder)) {
       sourceInside.set(folder, source);
+    }
   }
   const clear = new Set<string>();
   for (const destination of destinations) {

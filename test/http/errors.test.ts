@@ -62,6 +62,24 @@ describe('a body that is not a request', () => {
     assert.equal((await server.post(VIDEO, `\ufeff${JSON.stringify(body)}`)).status, 200);
   });
 
+  for (const [number, status] of [
+    ['9007199254740991', 200],
+    ['9007199254740993', 400],
+    ['-12345678901234567890', 400],
+    ['12345678901234567168', 200],
+    ['1e400', 400],
+    ['-1.5E+400', 400],
+    ['1e300', 200],
+    ['0.12345678901234567890', 200],
+    ['"9007199254740993 and 1e400"', 200],
+  ] as const) {
+    test(`${status === 200 ? 'takes' : 'refuses'} ${number} in an assertion: what is signed is what was given`, async () => {
+      const body = JSON.stringify({ ...goodBody, params: { assertions: [{ label: 'com.example.a', data: 0 }] } });
+      const reply = await server.post(VIDEO, body.replace('"data":0', `"data":${number}`));
+      assert.equal(reply.status, status);
+    });
+  }
+
   test('never repeats a body in its message: it may hold a presigned URL', async () => {
     const error = await errorOf(await server.post(VIDEO, '{"url": "https://host/a?sig=hush" x'));
     assert.doesNotMatch(error.message, /hush/);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { jobResponse, jobResultResponse } from '#contract/job.ts';
 import { errorOf, goodBody, serve, type TestServer } from './serve.ts';
 
@@ -132,6 +133,21 @@ describe('a client that sends no more', () => {
       await Promise.all([stopping.app.close(), once(socket.resume(), 'close')]);
     });
   }
+});
+
+describe('a client that hangs up in the middle of its request', () => {
+  test('is no failure of the service', async () => {
+    server.logged.length = 0;
+    const { hostname, port } = new URL(server.base);
+    const socket = connect(Number(port), hostname);
+    socket.write(
+      'POST /v2/c2pa/video HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{',
+    );
+    await once(server.app.server, 'request');
+    socket.destroy();
+    while (!server.logged.some((line) => line.includes('hung up'))) await setImmediate();
+    assert.doesNotMatch(server.logged.join('\n'), /"level":"error"/);
+  });
 });
 
 describe('health and the reserved routes', () => {
