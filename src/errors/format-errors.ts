@@ -104,4 +104,62 @@ export const formatErrors = {
     ({ name, offset, problem }) =>
       `The FLAC stream at byte ${offset} of "${name}" does not start with a valid STREAMINFO block: ${problem}. Encode it again, for example with: flac -f in.flac.`,
   ),
+
+  BMFF_BOX_EXCEEDS_PARENT: entry<{
+    name: string;
+    boxType: string;
+    offset: number;
+    sizeBytes: number;
+    parent: string;
+    parentEndOffset: number;
+  }>(
+    'PROCESSING_FAILED',
+    ({ name, boxType, offset, sizeBytes, parent, parentEndOffset }) =>
+      `The box "${boxType}" at byte ${offset} of "${name}" claims ${sizeBytes} bytes, but ${parent === 'file' ? 'the file' : `the box "${parent}" around it`} ends at byte ${parentEndOffset}. The file is cut short or damaged: submit it whole.`,
+  ),
+  BMFF_BOX_SIZE_INVALID: entry<{ name: string; boxType: string; offset: number; sizeBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ name, boxType, offset, sizeBytes }) =>
+      `The box "${boxType}" at byte ${offset} of "${name}" claims ${sizeBytes} bytes, less than its own header. The file is damaged there: write it anew, for example with: ffmpeg -i in.mp4 -c copy out.mp4.`,
+  ),
+  BMFF_BOX_MALFORMED: entry<{ name: string; boxType: string; offset: number; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ name, boxType, offset, problem }) =>
+      `The box "${boxType}" at byte ${offset} of "${name}" cannot be read: ${problem}. The file is damaged there: write it anew, for example with: ffmpeg -i in.mp4 -c copy out.mp4.`,
+  ),
+  BMFF_BOX_TOO_LARGE: entry<{ name: string; boxType: string; offset: number; sizeBytes: number; maxSizeBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ name, boxType, offset, sizeBytes, maxSizeBytes }) =>
+      `The box "${boxType}" at byte ${offset} of "${name}" brings the tables of the file to ${sizeBytes} bytes; at most ${maxSizeBytes} are read. Split the file.`,
+  ),
+  BMFF_TOO_MANY_BOXES: entry<{ name: string; offset: number; maxBoxes: number }>(
+    'PROCESSING_FAILED',
+    ({ name, offset, maxBoxes }) =>
+      `"${name}" holds more than ${maxBoxes} boxes in a row (reached at byte ${offset}). Split the file, or write it with longer fragments.`,
+  ),
+  BMFF_MOVIE_MISSING: entry<{ name: string; isFragment: boolean }>('PROCESSING_FAILED', ({ name, isFragment }) =>
+    isFragment
+      ? `"${name}" is a fragment without its init segment (there is no "moov" box). Sign the folder that it belongs to as a fragmented publication.`
+      : `"${name}" has no "moov" box, so nothing can play it: its recording was probably cut off before it was closed. Repair the file first.`,
+  ),
+  BMFF_MOVIE_COMPRESSED: entry<{ name: string; offset: number }>(
+    'PROCESSING_FAILED',
+    ({ name, offset }) =>
+      `The "moov" box at byte ${offset} of "${name}" is compressed ("cmov"), so that its tables cannot be adjusted. Write the file anew, for example with: ffmpeg -i in.mov -c copy out.mov.`,
+  ),
+  BMFF_MEDIA_MISSING: entry<{ name: string }>(
+    'PROCESSING_FAILED',
+    ({ name }) =>
+      `"${name}" describes a movie but holds no media (no "mdat" and no "moof" box). If it is an init segment, sign the folder that it belongs to as a fragmented publication; else it is cut short.`,
+  ),
+  BMFF_OFFSET_OVERFLOW: entry<{ name: string; boxType: string; offset: number }>(
+    'PROCESSING_FAILED',
+    ({ name, boxType, offset }) =>
+      `The box "${boxType}" at byte ${offset} of "${name}" has no room for the offsets that its media gets when a manifest is put in. Write the file anew with 64-bit offsets.`,
+  ),
+  BMFF_DATA_REFERENCES_MIXED: entry<{ name: string; offset: number }>(
+    'PROCESSING_FAILED',
+    ({ name, offset }) =>
+      `A track of "${name}" has its media partly in this file and partly in others (data references at byte ${offset}). Make the movie self-contained.`,
+  ),
 };

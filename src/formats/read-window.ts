@@ -1,6 +1,6 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 
-/** How many bytes one read of headers fetches: a chain of small chunks or frames costs one request, not one each. */
+/** How many bytes one read of headers fetches unless told: a chain of small chunks or frames costs one request, not one each. */
 const WINDOW_SIZE_BYTES = 16 * 1024;
 
 /**
@@ -10,12 +10,14 @@ const WINDOW_SIZE_BYTES = 16 * 1024;
 export class ReadWindow {
   readonly #source: ByteSource;
   readonly #signal: AbortSignal;
+  readonly #sizeBytes: number;
   #bytes: Buffer = Buffer.alloc(0);
   #offset = 0;
 
-  constructor(source: ByteSource, signal: AbortSignal) {
+  constructor(source: ByteSource, signal: AbortSignal, sizeBytes = WINDOW_SIZE_BYTES) {
     this.#source = source;
     this.#signal = signal;
+    this.#sizeBytes = sizeBytes;
   }
 
   /** The bytes `[offset, offset + length)`, which must lie inside the source. Valid until the next call. */
@@ -27,7 +29,7 @@ export class ReadWindow {
 
   async #slideTo(offset: number, length: number): Promise<void> {
     const available = this.#source.sizeBytes - offset;
-    const wanted = Math.max(length, Math.min(WINDOW_SIZE_BYTES, available));
+    const wanted = Math.max(length, Math.min(this.#sizeBytes, available));
     this.#bytes = await readRange(this.#source, offset, wanted, this.#signal);
     this.#offset = offset;
   }

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import type { HashAlgorithm } from './splice-plan.ts';
+
+/** One level of a tree, as digests from left to right. */
+export type MerkleRow = readonly Uint8Array[];
+
+/** Lengths of a tree's rows from the leaves up to the root, without any digest. */
+export function rowLengths(leafCount: number): number[] {
+  const lengths = [leafCount];
+  for (let length = leafCount; length > 1; ) {
+    length = Math.ceil(length / 2);
+    lengths.push(length);
+  }
+  return lengths;
+}
+
+/**
+ * The rows of a tree from the leaves, `rows[0]`, to `levels` above them. Neighbours are hashed in pairs; an odd node at
+ * a row's end goes up unchanged (C2PA 2.2, §18.7.2).
+ */
+export function buildRows(leaves: MerkleRow, levels: number, algorithm: HashAlgorithm): MerkleRow[] {
+  const rows: MerkleRow[] = [leaves];
+  for (let level = 0; level < levels; level += 1) rows.push(rowAbove(rowAt(rows, level), algorithm));
+  return rows;
+}
+
+/** The digest at the top of a tree of at least one leaf. */
+export function merkleRoot(leaves: MerkleRow, algorithm: HashAlgorithm): Uint8Array {
+  const [root] = rowAt(buildRows(leaves, rowLengths(leaves.length).length - 1, algorithm), -1);
+  assert(root !== undefined, 'a tree has at least one leaf');
+  return root;
+}
+
+/**
+ * The siblings on the way from a leaf up to the row `levels` above it; where a node has no sibling, the level adds none.
+ * `leafIndex` counts from zero; `rows` are those of `buildRows`, at least as many as `levels`.
+ */
+export function proofOf(rows: readonly MerkleRow[], leafIndex: number, levels: number): Uint8Array[] {
+  const proof: Uint8Array[] = [];
+  let index = leafIndex;
+  for (let level = 0; level < levels; level += 1) {
+    const sibling = rowAt(rows, level)[index ^ 1];
+    if (sibling !== undefined) proof.push(sibling);
+    index >>= 1;
+  }
+  return proof;
+}
+
+/** How many digests `proofOf` returns, without the tree. */
+export function proofLength(leafCount: number, leafIndex: number, levels: number): number {
+  let length = 0;
+  let index = leafIndex;
+  let count = leafCount;
+  for (let level = 0; level < levels; level += 1) {
+    if ((index ^ 1) < count) length += 1;
+    index >>= 1;
+    count = Math.ceil(count / 2);
+  }
+  return length;
+}
+
+function rowAbove(row: MerkleRow, algorithm: HashAlgorithm): MerkleRow {
+  const above: Uint8Array[] = [];
+  for (let index = 0; index < row.length; index += 2) {
+    const [left, right] = row.slice(index, index + 2);
+    assert(left !== undefined, 'the index lies in the row');
+    above.push(right === undefined ? left : createHash(algorithm).update(left).update(right).digest());
+  }
+  return above;
+}
+
+function rowAt(rows: readonly MerkleRow[], level: number): MerkleRow {
+  const row = rows.at(level);
+  assert(row !== undefined, 'the tree has the row');
+  return row;
+}

@@ -1,0 +1,73 @@
+import { AppError } from '#errors/app-error.ts';
+import type { Box } from './box.ts';
+import { BoxFields } from './box-fields.ts';
+import { type OffsetTable, offsetTable } from './stored-offsets.ts';
+
+/** In a data reference: the media is in this file (ISO/IEC 14496-12 §8.7.2). */
+const SELF_CONTAINED = 1;
+/** Bytes of a sample entry's header before its data reference index (§8.5.2.2): a box header and 6 reserved bytes. */
+const RESERVED_SIZE_BYTES = 6;
+
+/**
+ * The absolute offsets of a track's sample table: chunk offsets (`stco`, `co64`; ISO/IEC 14496-12 §8.7.5) and those of
+ * auxiliary information (`saio`, §8.7.9). A track whose media is in other files has none that concern this one.
+ */
+export function trackOffsets(trak: Box): OffsetTable[] {
+  const minf = trak.descendant('mdia', 'minf');
+  if (minf === undefined || isExternal(minf)) return [];
+  const tables: OffsetTable[] = [];
+  for (const box of minf.descendants('stbl', 'stco')) tables.push(...chunkOffsets(box, 4));
+  for (const box of minf.descendants('stbl', 'co64')) tables.push(...chunkOffsets(box, 8));
+  for (const box of minf.descendants('stbl', 'saio')) tables.push(...auxiliaryOffsets(box));
+  return tables;
+}
+
+function chunkOffsets(box: Box, widthBytes: 4 | 8): OffsetTable[] {
+  const fields = new BoxFields(box);
+  fields.versionAndFlags();
+  const tables = offsetTable(box, fields, { count: fields.uint(4), widthBytes });
+  if (widthBytes === 8) return tables;
+  const growable = { box: box.header, ancestors: box.ancestors };
+  return tables.map((table) => ({ ...table, growable }));
+}
+
+/** In a sample table these are absolute; in a track fragment they count from its base and move along with it. */
+function auxiliaryOffsets(box: Box): OffsetTable[] {
+  const fields = new BoxFields(box);
+  const { version, flags } = fields.versionAndFlags();
+  // The type of the information and its parameter.
+  if ((flags & 1) !== 0) fields.skip(8);
+  return offsetTable(box, fields, { count: fields.uint(4), widthBytes: version === 0 ? 4 : 8 });
+}
+
+/** Whether a track's media is in other files. Throws where only a part of it is. */
+function isExternal(minf: Box): boolean {
+  const dref = minf.descendant('dinf', 'dref');
+  const stsd = minf.descendant('stbl', 'stsd');
+  if (dref === undefined || stsd === undefined) return false;
+  const isReferenceExternal = externalReferences(dref);
+  if (!isReferenceExternal.includes(true)) return false;
+  const isEntryExternal = [...stsd.children(8)].map((entry) => {
+    const fields = new BoxFields(entry);
+    fields.skip(RESERVED_SIZE_BYTES);
+    return isReferenceExternal[fields.uint(2) - 1] ?? false;
+  });
+  if (!isEntryExternal.includes(true)) return false;
+  if (isEntryExternal.includes(false)) {
+    throw new AppError('BMFF_DATA_REFERENCES_MIXED', { name: minf.fileName, offset: dref.header.offset });
+  }
+  return true;
+}
+
+function externalReferences(dref: Box): boolean[] {
+  return [...dref.children(8)].map((reference) => {
+    const { flags } = new BoxFields(reference).versionAndFlags();
+    return (flags & SELF_CONTAINED) === 0;
+  });
+}
+
+/** For each data reference of a `dinf` box whether it leads to another file; the index counts from 1. */
+export function externalReferencesIn(dinf: Box | undefined): readonly boolean[] {
+  const dref = dinf?.descendant('dref');
+  return dref === undefined ? [] : externalReferences(dref);
+}
