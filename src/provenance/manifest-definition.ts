@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto';
+import type { HardBinding } from '#formats/format-handler.ts';
+import type { ManifestRequest } from './manifest-author.ts';
+import type { ManifestDefinition } from './sdk.ts';
+
+/** Who makes the manifest, as it stands in the claim and in every action. */
+export interface ClaimGenerator {
+  readonly name: string;
+  readonly version: string;
+}
+
+/** An ingredient ready to go into any number of definitions, without being read again. */
+export interface PreparedIngredient {
+  /** `label` is its name inside the definition: actions refer to it, readers never see it. */
+  readonly json: Readonly<Record<string, unknown>> & { readonly label: string };
+  /** The manifest store it brings along. */
+  readonly store: { readonly identifier: string; readonly bytes: Uint8Array } | null;
+  readonly warnings: readonly string[];
+}
+
+/** The ingredients of a manifest, read. */
+export interface PreparedIngredients {
+  readonly parent: PreparedIngredient;
+  readonly components: readonly PreparedIngredient[];
+}
+
+/**
+ * Everything that a manifest says, in the SDK's terms, apart from its hard binding. All that could differ from one
+ * signing pass to the next (instants, identifiers) is fixed here, so that both passes give manifests of one size.
+ *
+ * The actions are ours and stand with the hard binding among the created assertions of the claim; what the caller
+ * asserts is not ours, and goes to the gathered ones (C2PA 2.2 §10.3.2). It is kept as JSON: the bytes of the assertion
+ * are the caller's value with its keys in the caller's order, where CBOR would sort them.
+ */
+export function defineManifest(
+  request: ManifestRequest,
+  ingredients: PreparedIngredients,
+  generator: ClaimGenerator,
+  now: Date,
+): ManifestDefinition {
+  const all = [ingredients.parent, ...ingredients.components];
+  return {
+    json: {
+      claim_version: 2,
+      claim_generator_info: [generator],
+      title: request.title,
+      format: request.mediaType,
+      instance_id: newInstanceId(),
+      ingredients: all.map(({ json }) => json),
+      assertions: [
+        { label: 'c2pa.actions', data: actionsOf(request, ingredients, generator, now), created: true },
+        ...request.assertions.map(({ label, data }) => ({ label, data, kind: 'Json' })),
+      ],
+    },
+    resources: new Map(all.flatMap(({ store }) => (store === null ? [] : [[store.identifier, store.bytes]]))),
+  };
+}
+
+/** The definition completed by its hard binding. */
+export function bindManifest(definition: ManifestDefinition, { label, data }: HardBinding): ManifestDefinition {
+  const assertions = definition.json['assertions'] as readonly unknown[];
+  return { ...definition, json: { ...definition.json, assertions: [...assertions, { label, data, created: true }] } };
+}
+
+/** A fresh identifier of an asset's state, of constant length. */
+export function newInstanceId(): string {
+  return `xmp:iid:${randomUUID()}`;
+}
+
+/** The actions assertion: the parent was opened, components were placed, then what happened to the parent. */
+function actionsOf(
+  { actions, allActionsIncluded }: ManifestRequest,
+  { parent, components }: PreparedIngredients,
+  softwareAgent: ClaimGenerator,
+  now: Date,
+): object {
+  const when = now.toISOString();
+  const recorded = (action: string, ingredient: PreparedIngredient): object => ({
+    action,
+    when,
+    softwareAgent,
+    parameters: { ingredientIds: [ingredient.json.label] },
+  });
+  return {
+    actions: [
+      recorded('c2pa.opened', parent),
+      ...components.map((component) => recorded('c2pa.placed', component)),
+      ...actions.map((action) => recorded(action, parent)),
+    ],
+    allActionsIncluded,
+  };
+}

@@ -1,0 +1,12 @@
+/** One PEM block (RFC 7468), such as `CERTIFICATE` or `ENCRYPTED PRIVATE KEY`, as it stands in its file. */
+export interface PemBlock {
+  readonly label: string;
+  readonly pem: string;
+}
+
+const PEM_BLOCK = /-----BEGIN ([A-Z0-9 ]{1,64})-----[^-]*-----END \1-----/g;
+
+/** The PEM blocks of a text, in order; what stands between them is comment. */
+export function pemBlocks(text: string): PemBlock[] {
+  return [...text.matchAll(PEM_BLOCK)].map(([pem, label = '']) => ({ label, pem: `${pem}\n` }));
+}
