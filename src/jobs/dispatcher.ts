@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { DestinationLedger } from './destination-ledger.ts';
 import { InputQueue, type QueueLimits, type StartedInput } from './input-queue.ts';
+import { InputStash } from './input-stash.ts';
 import { type ByteProgress, failedEntry, NO_PROGRESS, type ResultEntry, succeededEntry } from './job.ts';
 import type { Log } from './log.ts';
 import type { ClaimedInput } from './store/claim-input.ts';
@@ -13,6 +14,9 @@ import type { RunHooks, RunResult } from './worker-process.ts';
 /** While the store cannot be written, what is to be written is tried again after so long, and then ever longer. */
 const STORE_RETRY_FIRST_MS = 100;
 const STORE_RETRY_LAST_MS = 5_000;
+
+/** Inputs claimed ahead of their turn, for each that may run. */
+const STASHED_PER_WORKER = 2;
 
 export interface DispatcherOptions {
   readonly store: JobStore;
@@ -40,9 +44,10 @@ interface RunningInput {
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #queue: InputQueue;
+  readonly #stash: InputStash;
   readonly #running = new Map<string, Set<RunningInput>>();
   readonly #ledgers = new Map<string, Promise<DestinationLedger>>();
-  readonly #work = new Set<Promise<void>>();
+  readonly #work = new Set<Promise<unknown>>();
   readonly #stop = new AbortController();
   #waiting = 0;
   #taken = 0;
@@ -52,6 +57,7 @@ export class Dispatcher {
   constructor(options: DispatcherOptions) {
     this.#options = options;
     this.#queue = new InputQueue(options.limits);
+    this.#stash = new InputStash(options.maxRunningInputs * STASHED_PER_WORKER);
   }
 
   /** Whether what was written last could be written. */
@@ -100,6 +106,7 @@ export class Dispatcher {
     grace.abort();
     this.#stop.abort(new Error('the service is stopping'));
     await this.#idle();
+    await this.#emptyStash();
   }
 
   async #idle(): Promise<void> {
@@ -111,13 +118,12 @@ export class Dispatcher {
       const job = this.#queue.start();
       if (job === undefined) return;
       this.#taken += 1;
-      const work = this.#runNextOf(job).finally(() => this.#work.delete(work));
-      this.#work.add(work);
+      this.#track(this.#runNextOf(job));
     }
   }
 
   async #runNextOf(job: StartedInput): Promise<void> {
-    const claim = await this.#persist(() => this.#options.store.claimNextInput(job.jobId));
+    const claim = await this.#claimNextOf(job);
     this.#waiting -= 1;
     if (claim === null || claim === undefined) return this.#free(job.jobId);
     const input: RunningInput = { claim, progress: NO_PROGRESS };
@@ -125,9 +131,38 @@ export class Dispatcher {
     this.#running.set(job.jobId, ofJob.add(input));
     const result = await this.#options.pool.run(claim, this.#hooksFor(input));
     const recording = this.#record(input, result);
-    // The worker is free, so that the claim of the next input shares the commit of this one's end.
+    // The worker is free, so that the start of the next input shares the commit of this one's end.
     this.#free(job.jobId);
     this.#settle(job, input, await recording);
+  }
+
+  /** A stashed input starts while its start is still being written: its attempt is on the disk already. */
+  async #claimNextOf({ jobId }: StartedInput): Promise<ClaimedInput | null | undefined> {
+    const { store } = this.#options;
+    const coming = this.#stash.take(jobId);
+    this.#refillStash(jobId);
+    const stashed = await coming;
+    if (stashed === null || stashed === undefined) return this.#persist(() => store.startNextInput(jobId));
+    this.#track(this.#persist(() => store.startReservedInput(stashed)));
+    return stashed;
+  }
+
+  #refillStash(jobId: string): void {
+    if (!this.#stash.hasRoom(jobId, this.#queue.waitingOf(jobId))) return;
+    const claim = this.#persist(() => this.#options.store.reserveNextInput(jobId));
+    this.#stash.put(jobId, claim.then((input) => input ?? null));
+  }
+
+  async #emptyStash(): Promise<void> {
+    for (const coming of this.#stash.takeAll()) {
+      const claim = await coming;
+      if (claim !== null) await this.#persist(() => this.#options.store.requeueInput(claim));
+    }
+  }
+
+  #track(work: Promise<unknown>): void {
+    const tracked: Promise<unknown> = work.finally(() => this.#work.delete(tracked));
+    this.#work.add(tracked);
   }
 
   /** Records how the run of an input ended. */

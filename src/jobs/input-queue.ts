@@ -62,6 +62,11 @@ export class InputQueue {
     return { jobId: job.jobId, sync: job.sync };
   }
 
+  /** How many inputs of a job wait. */
+  waitingOf(jobId: string): number {
+    return this.#jobs.get(jobId)?.waiting ?? 0;
+  }
+
   /** An input of the job runs no more. */
   end(jobId: string): void {
     const job = this.#jobs.get(jobId);

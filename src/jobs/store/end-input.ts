@@ -30,7 +30,7 @@ export async function finishInput(
   return { input: 'ended', jobEnded: await countInput(db, claim.jobId, result, progress, now) };
 }
 
-/** Queues an input again that was stopped for no fault of its own. */
+/** Queues an input again that was reserved in vain, or stopped for no fault of its own. */
 export async function requeueInput(db: Database, claim: Claim): Promise<InputEnd> {
   const { numUpdatedRows } = await db
     .updateTable('inputs')
@@ -50,10 +50,13 @@ export async function recordProcessEnd(db: Database, claim: Claim, how: string, 
   return finishInput(db, claim, processEndedEntry(claim.inputIndex, how), NO_PROGRESS, now);
 }
 
-/** The fence: only the attempt that started an input last may write, and only while the input runs. */
-function isCurrent({ jobId, inputIndex, attempt }: Claim) {
-  return ({ and }: ExpressionBuilder<Tables, 'inputs'>) =>
-    and({ job_id: jobId, input_index: inputIndex, attempt, status: 'running' });
+/** The fence: only the attempt that claimed an input last may write, and only until the input has ended. */
+export function isCurrent({ jobId, inputIndex, attempt }: Claim) {
+  return ({ and, eb }: ExpressionBuilder<Tables, 'inputs'>) =>
+    and([
+      and({ job_id: jobId, input_index: inputIndex, attempt }),
+      eb('status', 'in', ['reserved', 'running']),
+    ]);
 }
 
 async function countInput(

@@ -15,16 +15,24 @@ export async function findJob(db: Database, jobId: string): Promise<JobSnapshot 
   };
 }
 
+/** At most so many jobs are asked about in one statement; engines bound the values of a statement. */
+const JOBS_PER_QUESTION = 1000;
+
 /** Which of these jobs have ended, or are gone. */
 export async function endedAmong(db: Database, jobIds: readonly string[]): Promise<readonly string[]> {
-  const unfinished = await db
-    .selectFrom('jobs')
-    .select('job_id')
-    .where('job_id', 'in', jobIds)
-    .where('finished_at', 'is', null)
-    .execute();
-  const open = new Set(unfinished.map((job) => job.job_id));
-  return jobIds.filter((jobId) => !open.has(jobId));
+  const ended: string[] = [];
+  for (let start = 0; start < jobIds.length; start += JOBS_PER_QUESTION) {
+    const asked = jobIds.slice(start, start + JOBS_PER_QUESTION);
+    const unfinished = await db
+      .selectFrom('jobs')
+      .select('job_id')
+      .where('job_id', 'in', asked)
+      .where('finished_at', 'is', null)
+      .execute();
+    const open = new Set(unfinished.map((job) => job.job_id));
+    ended.push(...asked.filter((jobId) => !open.has(jobId)));
+  }
+  return ended;
 }
 
 async function resultsOf(db: Database, jobId: string): Promise<ResultEntry[]> {

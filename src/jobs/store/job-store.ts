@@ -1,7 +1,7 @@
 import { Kysely } from 'kysely';
 import { AppError } from '#errors/app-error.ts';
 import type { ByteProgress, Claim, JobSnapshot, ResultEntry } from '../job.ts';
-import { type ClaimedInput, claimNextInput } from './claim-input.ts';
+import { type ClaimedInput, reserveNextInput, startNextInput, startReservedInput } from './claim-input.ts';
 import { finishInput, type InputEnd, recordProcessEnd, requeueInput } from './end-input.ts';
 import { endedAmong, findJob } from './find-job.ts';
 import { GroupCommit } from './group-commit.ts';
@@ -18,9 +18,10 @@ import { type JobPlaces, placesOfJob, type WaitingJob, waitingJobs } from './unf
  * What is known of jobs and inputs, durably. A promise settles when what it did is on the disk, and rejects with an
  * AppError where the store cannot be reached; then nothing of it was done.
  *
- * Glossary. A *claim* starts a queued input and names that start by its attempt. Whoever holds a claim ends it in one
- * of three ways: *finish* (there is a result), *requeue* (stopped for no fault of the input) or *record process end*
- * (the process working on it ended). All three are refused as *late* where the claim is not the last one.
+ * Glossary. A *claim* gives a queued input to one process, which starts it at once or has it *reserved* first; the
+ * attempt tells claims of the same input apart. Whoever holds a claim ends it in one of three ways: *finish* (there is
+ * a result), *requeue* (stopped for no fault of the input) or *record process end* (the process working on it ended).
+ * All three are refused as *late* where the claim is not the last one.
  */
 export class JobStore {
   readonly #db: Database;
@@ -51,8 +52,16 @@ export class JobStore {
     return this.#writes.run((db) => submitJob(db, this.#engine, job));
   }
 
-  claimNextInput(jobId: string): Promise<ClaimedInput | null> {
-    return this.#writes.run((db) => claimNextInput(db, jobId, new Date()));
+  startNextInput(jobId: string): Promise<ClaimedInput | null> {
+    return this.#writes.run((db) => startNextInput(db, jobId, new Date()));
+  }
+
+  reserveNextInput(jobId: string): Promise<ClaimedInput | null> {
+    return this.#writes.run((db) => reserveNextInput(db, jobId));
+  }
+
+  startReservedInput(claim: Claim): Promise<void> {
+    return this.#writes.run((db) => startReservedInput(db, claim, new Date()));
   }
 
   finishInput(claim: Claim, result: ResultEntry, progress: ByteProgress): Promise<InputEnd> {

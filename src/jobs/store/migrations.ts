@@ -42,7 +42,7 @@ async function createJobsAndInputs(db: Kysely<unknown>): Promise<void> {
     .addPrimaryKeyConstraint('inputs_key', ['job_id', 'input_index'])
     .execute();
 
-  // Partial, so that they hold what waits and runs, not the history; queued_of_job also finds the next of a job.
+  // Partial, so that they hold what waits and what runs, not the history.
   await db.schema
     .createIndex('inputs_queued')
     .on('inputs')
@@ -50,10 +50,10 @@ async function createJobsAndInputs(db: Kysely<unknown>): Promise<void> {
     .where(sql.ref('status'), '=', sql.lit('queued'))
     .execute();
   await db.schema
-    .createIndex('inputs_running')
+    .createIndex('inputs_claimed')
     .on('inputs')
     .columns(['job_id', 'input_index'])
-    .where(sql.ref('status'), '=', sql.lit('running'))
+    .where(sql.ref('status'), 'in', sql`('reserved', 'running')`)
     .execute();
   await db.schema.createIndex('jobs_finished').on('jobs').column('finished_at').execute();
 }

@@ -45,7 +45,7 @@ interface InputsTable {
   readonly job_id: string;
   readonly input_index: number;
   status: InputStatus;
-  /** Counts the starts; only the last one may write. */
+  /** Counts the claims; only the last one may write. */
   attempt: number;
   /** How often the process that worked on it ended while it did. */
   process_ends: number;
@@ -55,7 +55,8 @@ interface InputsTable {
   result: string | null;
 }
 
-export type InputStatus = 'queued' | 'running' | 'succeeded' | 'failed' | 'cancelled';
+/** `reserved`: claimed by a process that will start it soon, so that no worker waits for the disk between two inputs. */
+export type InputStatus = 'queued' | 'reserved' | 'running' | 'succeeded' | 'failed' | 'cancelled';
 
 interface SchemaVersionsTable {
   readonly version: number;
