@@ -31,9 +31,14 @@ export async function loadConfig({ env, cwd }: { env: NodeJS.ProcessEnv; cwd: st
   return withAbsolutePaths(result.data, cwd);
 }
 
+/** The configuration file that an environment asks for, as an absolute path; it need not exist. */
+export function configFileOf({ env, cwd }: { env: NodeJS.ProcessEnv; cwd: string }): string {
+  return resolve(cwd, env['SERVICE_CONFIG_PATH'] ?? DEFAULT_FILE);
+}
+
 async function readTable(env: NodeJS.ProcessEnv, cwd: string): Promise<{ file: string; table: RawTable }> {
   const named = env['SERVICE_CONFIG_PATH'];
-  const file = resolve(cwd, named ?? DEFAULT_FILE);
+  const file = configFileOf({ env, cwd });
   try {
     return { file, table: parse(await readFile(file, 'utf8')) };
   } catch (cause) {

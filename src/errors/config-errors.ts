@@ -16,4 +16,9 @@ export const configErrors = {
     ({ file, code, named }) =>
       `The configuration file ${file}${named ? ', named by SERVICE_CONFIG_PATH,' : ''} cannot be read (${code}). Correct the path or the permissions.`,
   ),
+  BIND_FAILED: entry<{ address: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ address, problem }) =>
+      `The service cannot listen on ${address}: ${problem}. Set server.bind_addr (or SERVICE__SERVER__BIND_ADDR) to an address and port that are free here.`,
+  ),
 };

@@ -20,6 +20,8 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   ESTALE: 'the network file system lost the file',
   ETIMEDOUT: 'the network file system did not answer in time',
   ENXIO: 'the device does not exist',
+  EADDRINUSE: 'another process already listens there',
+  EADDRNOTAVAIL: 'this host has no such address',
 };
 
 /** The code of a system error, such as `ENOENT`; undefined for any other value. */

@@ -1,11 +1,14 @@
+import assert from 'node:assert/strict';
 import type { z } from 'zod';
 import { c2paAudioRequest } from '#contract/c2pa-audio-request.ts';
 import { c2paVideoRequest } from '#contract/c2pa-video-request.ts';
 import { admitAudio, admitVideo } from './admission.ts';
 import type { AdmissionContext, OperationRequest } from './admission-context.ts';
-import type { OperationName } from './operation.ts';
+import type { InputContext, InputOutcome, InputWork, OperationName, OperationRooms } from './operation.ts';
+import { signAudioFile } from './sign-audio.ts';
+import { signVideoFile } from './sign-video.ts';
 
-/** One operation as callers see it: where it is, what it takes, and what it refuses before a job is made. */
+/** One operation: where callers find it, what it takes, what it refuses before a job is made, and how an input is done. */
 export interface Operation {
   readonly name: OperationName;
   /** Under `/v2` and `/v2/sync`. */
@@ -17,6 +20,8 @@ export interface Operation {
    * an input's bytes say is settled when the input is processed.
    */
   admit(request: OperationRequest, context: AdmissionContext): Promise<void>;
+  /** Does one input of an admitted request, in a worker. */
+  run(work: InputWork, context: InputContext, rooms: OperationRooms): Promise<InputOutcome>;
 }
 
 /** Every operation of the service. Adding one is a schema, an operation file, and an entry here. */
@@ -27,6 +32,7 @@ export const operations: readonly Operation[] = [
     summary: 'Sign video files',
     request: c2paVideoRequest,
     admit: admitVideo,
+    run: signVideoFile,
   },
   {
     name: 'c2pa-audio',
@@ -34,5 +40,13 @@ export const operations: readonly Operation[] = [
     summary: 'Sign audio files',
     request: c2paAudioRequest,
     admit: admitAudio,
+    run: signAudioFile,
   },
 ];
+
+/** The operation of a name. Throws for a name that no release of this service had. */
+export function operationNamed(name: OperationName): Operation {
+  const operation = operations.find((candidate) => candidate.name === name);
+  assert(operation !== undefined, `there is no operation "${name}"`);
+  return operation;
+}

@@ -1,0 +1,43 @@
+import type { Config } from '#config/config.ts';
+import { configFileOf } from '#config/load-config.ts';
+import { RELEASE } from '#config/release.ts';
+import { InputResolver, localFileOpener } from '#inputs/input-resolver.ts';
+import { localInputPolicy } from '#inputs/local-input-policy.ts';
+import { type InputRunner, runInputWorker } from '#jobs/input-worker.ts';
+import type { OperationRooms } from '#operations/operation.ts';
+import { operationNamed } from '#operations/registry.ts';
+import { LocalSink } from '#outputs/local-sink.ts';
+import { createManifestAuthor } from '#provenance/create-manifest-author.ts';
+import { hasLingeringNativeCall } from '#provenance/native-calls.ts';
+import { createOutputReader } from '#provenance/output-reader.ts';
+import { loadSigningIdentity } from '#provenance/signing-identity.ts';
+
+/** Opens the rooms that operations stand on, by the configuration. */
+async function openRooms(config: Config): Promise<OperationRooms> {
+  const { local } = config.output_sinks;
+  const policy = localInputPolicy(config, configFileOf({ env: process.env, cwd: process.cwd() }));
+  const { signer } = await loadSigningIdentity(config.signing, config.jobs.data_dir);
+  return {
+    inputs: new InputResolver({ local_file_path: localFileOpener(policy) }),
+    outputs: new LocalSink({ baseDir: local.base_dir, dataDir: config.jobs.data_dir }),
+    naming: local.naming,
+    author: createManifestAuthor({ signer, generator: { name: RELEASE.product, version: RELEASE.version } }),
+    reader: config.signing.verify_outputs ? createOutputReader() : null,
+  };
+}
+
+/** The composition root of an input worker: does inputs with the operations of the registry. */
+export const inputRunner: InputRunner = {
+  async start(config, worker) {
+    const rooms = await openRooms(config);
+    return async (work, context) => {
+      try {
+        return await operationNamed(work.operation).run(work, context, rooms);
+      } finally {
+        if (hasLingeringNativeCall()) worker.taint();
+      }
+    };
+  },
+};
+
+if (import.meta.main) runInputWorker(inputRunner);
