@@ -15,4 +15,10 @@ export const operationErrors = {
     'INVALID_INPUT_TYPE',
     ({ name, mediaType }) => `"${name}" is ${mediaType}, which never holds video: use the audio endpoint.`,
   ),
+  READ_BACK_TIMED_OUT: entry<{ boundMs: number }>(
+    'INTERNAL_ERROR',
+    ({ boundMs }) =>
+      `The official reader did not finish checking the output within ${Math.round(boundMs / 1000)} s, so it was not delivered. Submit the input again; if that repeats, look at the disk.`,
+    { transient: true },
+  ),
 };

@@ -1,8 +1,10 @@
 import { executePlan, fillHole } from '#bytes/execute-plan.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import type { C2paParams } from '#contract/signing.ts';
+import { AppError } from '#errors/app-error.ts';
 import type { MediaLayout } from '#formats/format-handler.ts';
 import { outputLeaf } from '#outputs/placement.ts';
+import type { OutputReader } from '#provenance/manifest-author.ts';
 import { type IdentifiedFile, identifyFile } from './identify-file.ts';
 import { ingredientsOf } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
@@ -73,8 +75,7 @@ async function signIdentified(
     await sink.seal(signal);
     context.reached('sealed');
     if (rooms.reader !== null && sink.stagedPath !== undefined) {
-      await rooms.reader.readBack(sink.stagedPath, layout.mediaType, signal);
-      context.reached('verified');
+      await readBack(rooms.reader, sink.stagedPath, layout.mediaType, totalBytes, context);
     }
     await sink.commit(signal);
     context.reached('delivered');
@@ -83,4 +84,32 @@ async function signIdentified(
     throw error;
   }
   return { outputPath: sink.destination, warnings: [...warnings, ...ingredients.warnings, ...draft.warnings] };
+}
+
+/** The slowest reading of an output that is still waited for, in bytes per second, and what every reading may take. */
+const SLOWEST_READING_BYTES_PER_S = 5 * 1024 * 1024;
+const READING_ALLOWANCE_MS = 60_000;
+/** The official reader tells no progress; so often the job is told that it is still at work. */
+const SIGN_OF_LIFE_INTERVAL_MS = 30_000;
+
+/** Has the official reader check the staged output, in bounded time. */
+async function readBack(
+  reader: OutputReader,
+  stagedPath: string,
+  mediaType: string,
+  sizeBytes: number,
+  context: InputContext,
+): Promise<void> {
+  const boundMs = READING_ALLOWANCE_MS + (sizeBytes / SLOWEST_READING_BYTES_PER_S) * 1000;
+  const signOfLife = setInterval(() => context.progress(sizeBytes, sizeBytes), SIGN_OF_LIFE_INTERVAL_MS);
+  const late = AbortSignal.timeout(Math.ceil(boundMs));
+  try {
+    await reader.readBack(stagedPath, mediaType, AbortSignal.any([context.signal, late]));
+  } catch (cause) {
+    if (late.aborted && !context.signal.aborted) throw new AppError('READ_BACK_TIMED_OUT', { boundMs }, { cause });
+    throw cause;
+  } finally {
+    clearInterval(signOfLife);
+  }
+  context.reached('verified');
 }
