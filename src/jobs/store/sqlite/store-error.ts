@@ -5,9 +5,16 @@ import type { SqliteFailure } from './sqlite-messages.ts';
 /** Primary result codes of SQLite (https://sqlite.org/rescode.html): the low byte of an extended code. */
 const PRIMARY = { busy: 5, locked: 6, readOnly: 8, ioError: 10, corrupt: 11, full: 13, cannotOpen: 14, notADatabase: 26 };
 
+/** An extended code: the lock was refused, as for a file that was opened for reading only because no more is allowed. */
+const IO_ERROR_LOCK = 3850;
+
 /** What a failure of SQLite means: an AppError for what is wrong around it, a plain Error for a wrong statement. */
 export function storeError(file: string, { code, message }: SqliteFailure): Error {
   const cause = new Error(`SQLite ${code}: ${message}`);
+  if (code === IO_ERROR_LOCK) {
+    const problem = 'it cannot be locked for writing; it may only be read, or its file system has no locks';
+    return new AppError('STORE_UNREADABLE', { file, problem }, { cause });
+  }
   switch (code & 0xff) {
     case PRIMARY.busy:
     case PRIMARY.locked:

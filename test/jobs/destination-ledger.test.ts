@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { DestinationLedger } from '#jobs/destination-ledger.ts';
+import { PlaceSet } from '#jobs/place-set.ts';
+import { temporaryFolder } from './test-jobs.ts';
+
+function ledgerOf(inputs: readonly string[], params: unknown = null, outputs: readonly string[] = []) {
+  return DestinationLedger.of({
+    inputs: inputs.map((path) => ({ type: 'local_file_path', path })),
+    params,
+    outputs: outputs.map((outputPath, inputIndex) => ({ inputIndex, outputPath })),
+  });
+}
+
+describe('destination ledger', () => {
+  test('a destination is granted once, and again to the same input', async () => {
+    const ledger = await ledgerOf(['/in/a', '/in/b']);
+    assert.equal(await ledger.claim('/out/x.mp4', 0), undefined);
+    assert.equal(await ledger.claim('/out/x.mp4', 0), undefined);
+    assert.equal((await ledger.claim('/out/x.mp4', 1))?.reason, 'OUTPUT_TAKEN');
+    assert.equal(await ledger.claim('/out/y.mp4', 1), undefined);
+  });
+
+  test('of claims at the same moment one is granted', async () => {
+    const ledger = await ledgerOf([]);
+    const answers = await Promise.all([0, 1, 2, 3].map((input) => ledger.claim('/out/x', input)));
+    assert.equal(answers.filter((answer) => answer === undefined).length, 1);
+  });
+
+  test('a place inside or above another input\'s destination is taken', async () => {
+    const ledger = await ledgerOf([]);
+    await ledger.claim('/out/folder', 0);
+    assert.equal((await ledger.claim('/out/folder/x', 1))?.reason, 'OUTPUT_TAKEN');
+    assert.equal((await ledger.claim('/out', 1))?.reason, 'OUTPUT_TAKEN');
+    assert.equal(await ledger.claim('/out/folder2', 1), undefined);
+  });
+
+  test('a destination that is, holds or lies inside an input is refused', async () => {
+    const ledger = await ledgerOf(['/media/in/a.mp4', '/media/folder']);
+    for (const path of ['/media/in/a.mp4', '/media/in', '/', '/media/folder/x.mp4', '/media/in/../in/./a.mp4']) {
+      assert.equal((await ledger.claim(path, 1))?.reason, 'OUTPUT_TOUCHES_SOURCE', path);
+    }
+    assert.equal(await ledger.claim('/media/in/a.mp4x', 1), undefined);
+  });
+
+  test('the file of a parent, and of an override, is a source as well', async () => {
+    const parent = (path: string) => ({ type: 'file', source: { type: 'local_file_path', path } });
+    const params = { parent: parent('/p/one.mp4'), parent_overrides: [{ input_index: 0, parent: parent('/p/two.mp4') }, { input_index: 1, parent: null }] };
+    const ledger = await ledgerOf(['/in/a', '/in/b'], params);
+    for (const path of ['/p/one.mp4', '/p/two.mp4']) assert.equal((await ledger.claim(path, 0))?.reason, 'OUTPUT_TOUCHES_SOURCE');
+  });
+
+  test('links are followed before paths are compared', async (t) => {
+    const folder = await temporaryFolder(t);
+    await mkdir(join(folder, 'real'));
+    await writeFile(join(folder, 'real', 'a.mp4'), '');
+    await symlink(join(folder, 'real'), join(folder, 'link'));
+    const ledger = await ledgerOf([join(folder, 'link', 'a.mp4')]);
+    assert.equal((await ledger.claim(join(folder, 'real', 'a.mp4'), 0))?.reason, 'OUTPUT_TOUCHES_SOURCE');
+    assert.equal(await ledger.claim(join(folder, 'real', 'new.mp4'), 0), undefined);
+    assert.equal((await ledger.claim(join(folder, 'link', 'new.mp4'), 1))?.reason, 'OUTPUT_TAKEN');
+  });
+
+  test('what a failed input had claimed is free again', async () => {
+    const ledger = await ledgerOf([]);
+    await ledger.claim('/out/x', 0);
+    ledger.release(0);
+    assert.equal(await ledger.claim('/out/x', 1), undefined);
+  });
+
+  test('what was delivered before a restart stays taken', async () => {
+    const ledger = await ledgerOf(['/in/a', '/in/b'], null, ['/out/x']);
+    assert.equal((await ledger.claim('/out/x', 1))?.reason, 'OUTPUT_TAKEN');
+  });
+
+  test('objects in buckets are compared by their address', async () => {
+    const ledger = await ledgerOf([]);
+    assert.equal(await ledger.claim('s3://bucket/key.mp4', 0), undefined);
+    assert.equal((await ledger.claim('s3://bucket/key.mp4', 1))?.reason, 'OUTPUT_TAKEN');
+  });
+
+  test('a place set forgets what is deleted', () => {
+    const places = new PlaceSet<number>();
+    places.add('/a/b', 1);
+    places.add('/a/c', 2);
+    places.delete('/a/b');
+    assert.deepEqual([...places.touching('/a')], [2]);
+    places.delete('/a/c');
+    assert.deepEqual([...places.touching('/a'), ...places.touching('/')], []);
+  });
+});

@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict';
+import { chmod, chown, copyFile, mkdir, open, readFile, stat, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, type TestContext, test } from 'node:test';
+import { AppError } from '#errors/app-error.ts';
+import type { Reason } from '#errors/catalogue.ts';
+import { JobIds } from '#jobs/job-id.ts';
+import { JobStore } from '#jobs/store/job-store.ts';
+import { openSqlite } from '#jobs/store/sqlite/sqlite-engine.ts';
+import { withoutPrivileges } from '../bytes/without-privileges.ts';
+import { openSmallDisk } from '../outputs/small-disk.ts';
+import { startTestService } from './start-test-service.ts';
+import { scripts, temporaryFolder } from './test-jobs.ts';
+
+const DATABASE = 'jobs.sqlite';
+const ids = new JobIds();
+
+async function openStore(folder: string): Promise<JobStore> {
+  return JobStore.open(await openSqlite(folder));
+}
+
+async function submit(store: JobStore, inputs: readonly string[]): Promise<string> {
+  const jobId = ids.next();
+  await store.submitJob({ ...scripts(inputs), jobId, queuedAt: new Date() });
+  return jobId;
+}
+
+/** A folder with a database that has had a job and was closed. */
+async function usedFolder(t: TestContext): Promise<string> {
+  const folder = join(await temporaryFolder(t), 'data');
+  const store = await openStore(folder);
+  await submit(store, Array.from({ length: 2000 }, () => 'an input'));
+  await store.close();
+  return folder;
+}
+
+async function refusedFor(reason: Reason, folder: string): Promise<AppError> {
+  const refusal = await openStore(folder).then(
+    (store) => store.close(),
+    (error: unknown) => error,
+  );
+  assert(refusal instanceof AppError, `expected ${reason}, not ${String(refusal)}`);
+  assert.equal(refusal.reason, reason);
+  return refusal;
+}
+
+describe('opening the job store', () => {
+  test('makes a folder and files that no other user can read', async (t) => {
+    const folder = await usedFolder(t);
+    const store = await openStore(folder);
+    t.after(() => store.close());
+    await submit(store, ['a']);
+    const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8);
+    assert.equal(await modeOf(folder), '700');
+    for (const name of [DATABASE, `${DATABASE}-wal`, 'service.pid']) assert.equal(await modeOf(join(folder, name)), '600', name);
+  });
+
+  test('leaves the permissions of a folder alone that holds other things', async (t) => {
+    const folder = await temporaryFolder(t);
+    await chmod(folder, 0o755);
+    await writeFile(join(folder, 'something else'), '');
+    await (await openStore(folder)).close();
+    assert.equal((await stat(folder)).mode & 0o777, 0o755);
+  });
+
+  test('is refused while another process has the folder, and names that process', async (t) => {
+    const folder = join(await temporaryFolder(t), 'data');
+    const service = await startTestService(t, folder);
+    const { details } = (await refusedFor('STORE_IN_USE', folder)) as AppError<'STORE_IN_USE'>;
+    assert.deepEqual(details, { folder, pid: service.pid });
+    await service.kill();
+    await (await openStore(folder)).close();
+  });
+
+  test('is refused a second time in one process, and does not harm the first', async (t) => {
+    const folder = join(await temporaryFolder(t), 'data');
+    const store = await openStore(folder);
+    t.after(() => store.close());
+    await refusedFor('STORE_IN_USE', folder);
+    await refusedFor('STORE_IN_USE', folder);
+    await submit(store, ['a']);
+  });
+
+  test('is refused for a database of a newer release', async (t) => {
+    const folder = await usedFolder(t);
+    const database = new DatabaseSync(join(folder, DATABASE));
+    database.exec("insert into schema_versions values (999, '2030-01-01T00:00:00.000Z')");
+    database.close();
+    const { details } = (await refusedFor('STORE_NEWER', folder)) as AppError<'STORE_NEWER'>;
+    assert.equal(details.version, 999);
+  });
+
+  test('is refused for a file that is no database', async (t) => {
+    const folder = await usedFolder(t);
+    await writeFile(join(folder, DATABASE), 'This is not a database, and it is long enough to be read as a header.'.repeat(20));
+    await refusedFor('STORE_CORRUPT', folder);
+  });
+
+  test('is refused for a database that was cut off', async (t) => {
+    const folder = await usedFolder(t);
+    await truncate(join(folder, DATABASE), 8192);
+    await refusedFor('STORE_CORRUPT', folder);
+  });
+
+  test('is refused for a database whose middle was overwritten', async (t) => {
+    const folder = await usedFolder(t);
+    const file = await open(join(folder, DATABASE), 'r+');
+    const { size } = await file.stat();
+    for (let offset = 4096; offset < size; offset += 4096) await file.write(Buffer.alloc(4096, 0xa5), 0, 4096, offset);
+    await file.close();
+    await refusedFor('STORE_CORRUPT', folder);
+  });
+
+  test('is refused where the folder cannot be made', async (t) => {
+    const folder = await temporaryFolder(t);
+    await writeFile(join(folder, 'file'), '');
+    await refusedFor('STORE_FOLDER_UNUSABLE', join(folder, 'file', 'data'));
+    await refusedFor('STORE_FOLDER_UNUSABLE', join(folder, 'file'));
+  });
+
+  test('is refused where the folder may not be written', async (t) => {
+    const folder = await temporaryFolder(t);
+    await chmod(folder, 0o755);
+    const locked = join(folder, 'locked');
+    await mkdir(locked, { mode: 0o555 });
+    await chmod(locked, 0o555);
+    await withoutPrivileges(() => refusedFor('STORE_FOLDER_UNUSABLE', locked));
+  });
+
+  test('is refused for a database that may only be read', async (t) => {
+    const outer = await temporaryFolder(t);
+    await chmod(outer, 0o755);
+    const folder = join(outer, 'data');
+    await mkdir(folder);
+    await copyFile(join(await usedFolder(t), DATABASE), join(folder, DATABASE));
+    await writeFile(join(folder, 'something else'), '');
+    await chmod(join(folder, DATABASE), 0o444);
+    if (process.getuid?.() === 0) await chown(folder, 65534, 65534);
+    await withoutPrivileges(() => refusedFor('STORE_UNREADABLE', folder));
+  });
+
+  test('is refused on a full disk', async (t) => {
+    const disk = await openSmallDisk(1024 * 1024);
+    t.after(() => disk.cleanUp());
+    await fill(disk.path);
+    await refusedFor('STORE_DISK_FULL', join(disk.path));
+  });
+
+  test('takes the changes of its tables once', async (t) => {
+    const folder = await usedFolder(t);
+    await (await openStore(folder)).close();
+    const database = new DatabaseSync(join(folder, DATABASE));
+    t.after(() => database.close());
+    assert.equal(database.prepare('select count(*) as count from schema_versions').get()?.['count'], 1);
+  });
+});
+
+describe('a disk that fills up', () => {
+  test('refuses submissions with a clear error, keeps what was accepted, and goes on when there is room', async (t) => {
+    const disk = await openSmallDisk(2 * 1024 * 1024);
+    t.after(() => disk.cleanUp());
+    const folder = join(disk.path, 'data');
+    const store = await openStore(folder);
+    const accepted = [await submit(store, ['first'])];
+    const filler = await fill(disk.path);
+    const refusal = await submitUntilRefused(store, accepted);
+    assert.equal(refusal.reason, 'STORE_DISK_FULL');
+    await store.ping();
+
+    await truncate(filler, 0);
+    accepted.push(await submit(store, ['last']));
+    await store.close();
+    const again = await openStore(folder);
+    t.after(() => again.close());
+    for (const jobId of accepted) assert.notEqual(await again.findJob(jobId), null);
+    assert.equal((await again.waitingJobs()).length, accepted.length);
+    assert.match(await readFile(join(folder, 'service.pid'), 'utf8'), /^\d+\n$/);
+  });
+});
+
+/** Fills the file system to its last byte; the file can be truncated to make room. */
+async function fill(folder: string): Promise<string> {
+  const path = join(folder, 'filler');
+  const file = await open(path, 'w');
+  try {
+    for (const bytes of [65_536, 4096, 1]) for (;;) await file.write(Buffer.alloc(bytes));
+  } catch (error) {
+    assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
+  } finally {
+    await file.close();
+  }
+  return path;
+}
+
+async function submitUntilRefused(store: JobStore, accepted: string[]): Promise<AppError> {
+  for (let count = 0; count < 1000; count += 1) {
+    try {
+      accepted.push(await submit(store, ['x'.repeat(10_000)]));
+    } catch (error) {
+      assert(error instanceof AppError);
+      return error;
+    }
+  }
+  throw new Error('the disk does not get full');
+}
