@@ -96,6 +96,7 @@ describe('the synchronous form', () => {
     controller.abort();
     await assert.rejects(answer);
     await server.jobs.nobodyWaits();
+    assert.deepEqual(server.jobs.abandoned, [id]);
     assert.equal((await server.jobs.find(id))?.status, 'queued');
     assert.doesNotMatch(server.logged.join('\n'), /"level":"error"/);
   });

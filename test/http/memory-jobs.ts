@@ -10,6 +10,8 @@ export class MemoryJobs implements JobService {
   /** Thrown by the next submission. */
   refusal: Error | null = null;
   waiting = 0;
+  /** The jobs that somebody stopped waiting for, because the wait was aborted. */
+  readonly abandoned: string[] = [];
   readonly #jobs = new Map<string, JobResultResponse>();
   readonly #ends = new EventEmitter();
 
@@ -34,8 +36,9 @@ export class MemoryJobs implements JobService {
       await once(this.#ends, id, { signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]) });
       return await this.find(id);
     } catch (error) {
-      if (signal.aborted) throw error;
-      return null;
+      if (!signal.aborted) return null;
+      this.abandoned.push(id);
+      throw error;
     } finally {
       this.waiting -= 1;
       this.#ends.emit('left');
