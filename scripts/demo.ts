@@ -115,7 +115,7 @@ function heading(text: string): string {
 }
 
 function line(label: string, value: string): void {
-  say(`  ${label.padEnd(11)}${value}`);
+  say(`  ${label.padEnd(12)}${value}`);
 }
 
 function say(text: string): void {

@@ -1,0 +1,75 @@
+import { spawn } from 'node:child_process';
+import { createHash, type Hash } from 'node:crypto';
+import { ALL_FORMATS, EncodedPacketSink, FilePathSource, Input } from 'mediabunny';
+
+const DECODE_TIMEOUT_MS = 180_000;
+
+/** What somebody else's program makes of a file; `null` where it cannot make anything of it. */
+export interface MediaReading {
+  /** Digest of every decoded frame with its time, by ffmpeg. */
+  readonly frames: string | null;
+  /** Digest of every packet of every stream with its times, as ffmpeg's demuxer finds it. */
+  readonly packets: string | null;
+  /** Digest of every sample of every audio and video track with its times, as mediabunny's demuxer finds it. */
+  readonly samples: string | null;
+}
+
+/** Reads a file with ffmpeg and with mediabunny, neither of which knows anything of this project. */
+export async function readMedia(path: string): Promise<MediaReading> {
+  const [frames, packets, samples] = await Promise.all([
+    ffmpegDigest(path, ['-map', '0:v?', '-map', '0:a?', '-fps_mode', 'passthrough']),
+    ffmpegDigest(path, ['-map', '0', '-c', 'copy', '-copy_unknown']),
+    samplesDigest(path),
+  ]);
+  return { frames, packets, samples };
+}
+
+/** Which readings of a source and its signed output differ; a reading that the source did not allow tells nothing. */
+export function differences(source: MediaReading, output: MediaReading): string[] {
+  const readings = ['frames', 'packets', 'samples'] as const;
+  return readings.filter((reading) => source[reading] !== null && source[reading] !== output[reading]);
+}
+
+/** Digest of what ffmpeg prints as framemd5; null where it finds no frame at all. */
+async function ffmpegDigest(path: string, selection: readonly string[]): Promise<string | null> {
+  const fixed = ['-nostdin', '-v', 'quiet', '-i', path, ...selection, '-f', 'framemd5', '-'];
+  const child = spawn('ffmpeg', fixed, { stdio: ['ignore', 'pipe', 'ignore'], timeout: DECODE_TIMEOUT_MS });
+  const hash = createHash('sha256');
+  let frames = 0;
+  let rest = '';
+  for await (const piece of child.stdout.setEncoding('latin1') as AsyncIterable<string>) {
+    const lines = (rest + piece).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines.filter((text) => !text.startsWith('#'))) {
+      hash.update(`${line}\n`);
+      frames += 1;
+    }
+  }
+  return frames === 0 ? null : hash.digest('hex');
+}
+
+async function samplesDigest(path: string): Promise<string | null> {
+  using input = new Input({ formats: ALL_FORMATS, source: new FilePathSource(path) });
+  const hash = createHash('sha256');
+  try {
+    let samples = 0;
+    for (const track of await input.getTracks()) {
+      hash.update(`track ${track.id} ${track.type}\n`);
+      for await (const packet of new EncodedPacketSink(track).packets()) {
+        addPacket(hash, packet);
+        samples += 1;
+      }
+    }
+    return samples === 0 ? null : hash.digest('hex');
+  } catch {
+    // It reads no such file; the other readings have to do.
+    return null;
+  }
+}
+
+function addPacket(
+  hash: Hash,
+  packet: { readonly timestamp: number; readonly duration: number; readonly type: string; readonly data: Uint8Array },
+): void {
+  hash.update(`${packet.timestamp} ${packet.duration} ${packet.type} ${packet.data.length}\n`).update(packet.data);
+}
