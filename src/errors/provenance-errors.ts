@@ -18,7 +18,8 @@ export const provenanceErrors = {
   ),
   IDENTITY_FILE_UNREADABLE: entry<{ file: string; problem: string }>(
     'INTERNAL_ERROR',
-    ({ file, problem }) => `The signing identity cannot be read from "${file}": ${problem}. Correct the path or the permissions.`,
+    ({ file, problem }) =>
+      `The signing identity cannot be read from "${file}": ${problem}. Correct the path or the permissions.`,
   ),
   IDENTITY_FOLDER_UNUSABLE: entry<{ folder: string; problem: string }>(
     'INTERNAL_ERROR',
@@ -29,5 +30,23 @@ export const provenanceErrors = {
     'INTERNAL_ERROR',
     ({ file, problems }) =>
       `The signing identity in "${file}" cannot be used:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`,
+  ),
+  ASSERTION_LABEL_REFUSED: entry<{ label: string; problem: string }>(
+    'VALIDATION_FAILED',
+    ({ label, problem }) =>
+      `The assertion label "${label}" cannot be used: ${problem}. Choose another, such as com.example.review.`,
+  ),
+  ASSERTION_DATA_REFUSED: entry<{ label: string; problem: string }>(
+    'VALIDATION_FAILED',
+    ({ label, problem }) => `A manifest cannot carry the assertion "${label}": ${problem}.`,
+  ),
+  ASSERTIONS_REFUSED: entry<{ problem: string }>(
+    'VALIDATION_FAILED',
+    ({ problem }) => `A manifest cannot carry these assertions together: ${problem}.`,
+  ),
+  ASSERTION_CHECKS_BUSY: entry<object>(
+    'SERVICE_OVERLOADED',
+    () => 'Too many requests with assertions are being checked. Try again in a moment.',
+    { transient: true },
   ),
 };

@@ -113,5 +113,7 @@ function extension(oid: string, critical: boolean, value: Buffer): Buffer {
 
 /** SHA-1 of the key's bits is the usual identifier (RFC 5280 §4.2.1.2); nothing of its security rests on it. */
 function keyIdentifier(publicKey: KeyObject): Buffer {
-  return createHash('sha1').update(publicKey.export({ type: 'spki', format: 'der' })).digest();
+  return createHash('sha1')
+    .update(publicKey.export({ type: 'spki', format: 'der' }))
+    .digest();
 }

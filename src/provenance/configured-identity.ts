@@ -26,7 +26,11 @@ export async function loadConfiguredIdentity(files: IdentityFiles, now = new Dat
   if (problems.length > 0) throw invalid(files.certificatePath, problems);
 
   const [leaf] = chain;
-  const signer = createKeySigner(key, algorithm, withoutRoot(chain).map(({ raw }) => raw));
+  const signer = createKeySigner(
+    key,
+    algorithm,
+    withoutRoot(chain).map(({ raw }) => raw),
+  );
   const subject = (leaf?.subject ?? '').replaceAll('\n', ', ');
   return { signer, kind: 'configured', subject, notAfter: leaf?.validToDate ?? now, file: files.certificatePath };
 }
@@ -57,17 +61,23 @@ function certificatesOf(text: string, file: string): X509Certificate[] {
 function privateKeyOf(text: string, { privateKeyPath: file, passphrase }: IdentityFiles): KeyObject {
   const block = pemBlocks(text).find(({ label }) => label.endsWith('PRIVATE KEY'));
   if (block === undefined) {
-    throw invalid(file, ['it holds no private key in PEM ("-----BEGIN PRIVATE KEY-----"). Convert it, for instance with "openssl pkcs8 -topk8"']);
+    throw invalid(file, [
+      'it holds no private key in PEM ("-----BEGIN PRIVATE KEY-----"). Convert it, for instance with "openssl pkcs8 -topk8"',
+    ]);
   }
   const encrypted = block.label.startsWith('ENCRYPTED') || block.pem.includes('Proc-Type: 4,ENCRYPTED');
   if (encrypted && passphrase === undefined) {
-    throw invalid(file, ['the key is encrypted. Set signing.private_key_passphrase, best through SERVICE__SIGNING__PRIVATE_KEY_PASSPHRASE']);
+    throw invalid(file, [
+      'the key is encrypted. Set signing.private_key_passphrase, best through SERVICE__SIGNING__PRIVATE_KEY_PASSPHRASE',
+    ]);
   }
   try {
     return createPrivateKey({ key: block.pem, ...(encrypted && { passphrase }) });
   } catch {
     // OpenSSL's reason says nothing that a person could use, and nothing about a key belongs into a log.
-    throw invalid(file, [encrypted ? 'the key cannot be decrypted with signing.private_key_passphrase' : 'the key is damaged']);
+    throw invalid(file, [
+      encrypted ? 'the key cannot be decrypted with signing.private_key_passphrase' : 'the key is damaged',
+    ]);
   }
 }
 
@@ -75,11 +85,15 @@ function chooseAlgorithm(key: KeyObject, { privateKeyPath: file, algorithm }: Id
   const possible = algorithmsOfKey(key);
   const [usual] = possible;
   if (usual === undefined) {
-    throw invalid(file, ['C2PA has no signature algorithm for this kind of key. Use EC P-256, P-384 or P-521, RSA, or Ed25519']);
+    throw invalid(file, [
+      'C2PA has no signature algorithm for this kind of key. Use EC P-256, P-384 or P-521, RSA, or Ed25519',
+    ]);
   }
   if (algorithm === undefined) return usual;
   if (possible.includes(algorithm)) return algorithm;
-  throw invalid(file, [`signing.algorithm is ${algorithm}, but the key can sign with ${possible.join(', ')} only. Remove signing.algorithm`]);
+  throw invalid(file, [
+    `signing.algorithm is ${algorithm}, but the key can sign with ${possible.join(', ')} only. Remove signing.algorithm`,
+  ]);
 }
 
 /** Verifiers hold the roots that they trust; the one in the file is of no use to them. */

@@ -67,7 +67,10 @@ function draftOf(
     },
     async sign(binding, signal) {
       const manifest = await signForReal(definition, binding, signer, signal);
-      assert(measuredBytes === null || manifest.length <= measuredBytes, 'a manifest is no larger than it was measured');
+      assert(
+        measuredBytes === null || manifest.length <= measuredBytes,
+        'a manifest is no larger than it was measured',
+      );
       return manifest;
     },
   };
@@ -110,7 +113,8 @@ async function signForReal(
   }
 }
 
-function signingCallOf(signer: Signer): SigningCall {
+/** How the SDK is to sign for a signer, without a time-stamp. */
+export function signingCallOf(signer: Signer): SigningCall {
   return {
     alg: signer.algorithm,
     // The SDK takes certificates as PEM only, and one after the other in one buffer.

@@ -63,7 +63,8 @@ export function derOid(dotted: string): Buffer {
 /** An instant, to the second: as UTCTime up to 2049, later as GeneralizedTime (RFC 5280 §4.1.2.5). */
 export function derTime(instant: Date): Buffer {
   const digits = `${instant.toISOString().slice(0, 19).replace(/[-T:]/g, '')}Z`;
-  if (instant.getUTCFullYear() >= FIRST_GENERALIZED_YEAR) return derElement(DER_TAG.generalizedTime, Buffer.from(digits));
+  if (instant.getUTCFullYear() >= FIRST_GENERALIZED_YEAR)
+    return derElement(DER_TAG.generalizedTime, Buffer.from(digits));
   return derElement(DER_TAG.utcTime, Buffer.from(digits.slice(2)));
 }
 

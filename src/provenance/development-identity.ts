@@ -44,7 +44,11 @@ export async function loadDevelopmentIdentity(dataDir: string, now = new Date())
     return identityOf(await replaceFile(file, renewIdentity(existing, now)), file);
   } catch (cause) {
     if (!isSystemError(cause)) throw cause;
-    throw new AppError('IDENTITY_FOLDER_UNUSABLE', { folder: path.dirname(file), problem: problemOf(cause) }, { cause });
+    throw new AppError(
+      'IDENTITY_FOLDER_UNUSABLE',
+      { folder: path.dirname(file), problem: problemOf(cause) },
+      { cause },
+    );
   }
 }
 
@@ -59,7 +63,10 @@ async function readIdentity(file: string): Promise<IdentityPem | null> {
   }
   const [leaf, authority, leafKey, authorityKey] = pemBlocks(text).map(({ pem }) => pem);
   if (leaf === undefined || authority === undefined || leafKey === undefined || authorityKey === undefined) {
-    throw new AppError('IDENTITY_INVALID', { file, problems: ['it is damaged. Remove it: a new one is made at the next start'] });
+    throw new AppError('IDENTITY_INVALID', {
+      file,
+      problems: ['it is damaged. Remove it: a new one is made at the next start'],
+    });
   }
   return { leaf, authority, leafKey, authorityKey };
 }

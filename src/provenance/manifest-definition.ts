@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { HardBinding } from '#formats/format-handler.ts';
-import type { ManifestRequest } from './manifest-author.ts';
+import { exactNumbers } from './exact-numbers.ts';
+import type { CustomAssertion, ManifestRequest } from './manifest-author.ts';
 import type { ManifestDefinition } from './sdk.ts';
+
+const STANDARD_NAMESPACES = ['c2pa.', 'cawg.', 'stds.'] as const;
 
 /** Who makes the manifest, as it stands in the claim and in every action. */
 export interface ClaimGenerator {
@@ -29,8 +32,7 @@ export interface PreparedIngredients {
  * signing pass to the next (instants, identifiers) is fixed here, so that both passes give manifests of one size.
  *
  * The actions are ours and stand with the hard binding among the created assertions of the claim; what the caller
- * asserts is not ours, and goes to the gathered ones (C2PA 2.2 §10.3.2). It is kept as JSON: the bytes of the assertion
- * are the caller's value with its keys in the caller's order, where CBOR would sort them.
+ * asserts is not ours, and goes to the gathered ones (C2PA 2.2 §10.3.2).
  */
 export function defineManifest(
   request: ManifestRequest,
@@ -49,7 +51,7 @@ export function defineManifest(
       ingredients: all.map(({ json }) => json),
       assertions: [
         { label: 'c2pa.actions', data: actionsOf(request, ingredients, generator, now), created: true },
-        ...request.assertions.map(({ label, data }) => ({ label, data, kind: 'Json' })),
+        ...request.assertions.map(customAssertion),
       ],
     },
     resources: new Map(all.flatMap(({ store }) => (store === null ? [] : [[store.identifier, store.bytes]]))),
@@ -60,6 +62,16 @@ export function defineManifest(
 export function bindManifest(definition: ManifestDefinition, { label, data }: HardBinding): ManifestDefinition {
   const assertions = definition.json['assertions'] as readonly unknown[];
   return { ...definition, json: { ...definition.json, assertions: [...assertions, { label, data, created: true }] } };
+}
+
+/**
+ * The caller's own assertions are kept as JSON: the bytes are the caller's value with its keys in the caller's order,
+ * where CBOR would sort them. Those that a specification defines are stored as that specification says (most in CBOR),
+ * which the SDK knows.
+ */
+function customAssertion({ label, data }: CustomAssertion): object {
+  const standard = STANDARD_NAMESPACES.some((prefix) => label.startsWith(prefix));
+  return { label, data: exactNumbers(data), ...(!standard && { kind: 'Json' }) };
 }
 
 /** A fresh identifier of an asset's state, of constant length. */

@@ -1,22 +1,21 @@
+import { untilAborted } from './until-aborted.ts';
+
 let lingeringCalls = 0;
 
 /**
- * Waits for a call into native code, but no longer than until the signal. Native calls cannot be cancelled: one that
- * was given up runs on in the background, and until it ends the process counts as tainted.
+ * Makes a call into native code and waits for it, but no longer than until the signal. Such calls cannot be cancelled:
+ * one that was given up runs on in the background, and until it ends the process counts as tainted.
  */
-export async function awaitNativeCall<T>(call: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = (): void => {
-    lingeringCalls += 1;
-    call.catch(() => {}).finally(() => void (lingeringCalls -= 1));
-    aborted.reject(signal.reason);
-  };
-  if (signal.aborted) onAbort();
-  else signal.addEventListener('abort', onAbort, { once: true });
+export async function awaitNativeCall<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  let settled = false;
+  const result = call().finally(() => {
+    settled = true;
+  });
   try {
-    return await Promise.race([call, aborted.promise]);
+    return await untilAborted(result, signal);
   } finally {
-    signal.removeEventListener('abort', onAbort);
+    if (!settled) trackLingering(result);
   }
 }
 
@@ -26,4 +25,12 @@ export async function awaitNativeCall<T>(call: Promise<T>, signal: AbortSignal):
  */
 export function hasLingeringNativeCall(): boolean {
   return lingeringCalls > 0;
+}
+
+function trackLingering(call: Promise<unknown>): void {
+  lingeringCalls += 1;
+  const end = (): void => {
+    lingeringCalls -= 1;
+  };
+  call.then(end, end);
 }

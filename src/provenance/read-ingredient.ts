@@ -80,7 +80,12 @@ async function readSignedFile(
     const bytes = await ingredientStoreOf(read.store, signal);
     assert(bytes !== null, 'an ingredient with an active manifest has a manifest store');
     if (bytes.length > MAX_STORE_BYTES) return plain(source, role, label, [oversizeWarning(title, bytes.length)]);
-    return withStore({ ...read.ingredient, ...json }, label, bytes, findingWarnings(title, read.ingredient.validation_results));
+    return withStore(
+      { ...read.ingredient, ...json },
+      label,
+      bytes,
+      findingWarnings(title, read.ingredient.validation_results),
+    );
   } catch (error) {
     signal.throwIfAborted();
     return plain(source, role, label, [unreadableWarning(title, sdkProblem(error))]);

@@ -44,12 +44,16 @@ export interface Findings {
   readonly failure: readonly Finding[];
 }
 
+/** A manifest as the SDK's reader shows it, as far as it is used here. */
+export interface ReportedManifest {
+  readonly assertions?: readonly { readonly label: string; readonly data: unknown }[];
+  readonly ingredients?: readonly { readonly manifest_data?: { readonly identifier: string } }[];
+}
+
 /** What the SDK's reader says of an asset, as far as it is used here. */
 export interface ManifestReport {
   readonly active_manifest?: string;
-  readonly manifests: Readonly<
-    Record<string, { readonly ingredients?: readonly { readonly manifest_data?: { readonly identifier: string } }[] }>
-  >;
+  readonly manifests: Readonly<Record<string, ReportedManifest>>;
   readonly validation_results?: { readonly activeManifest?: Findings };
 }
 
@@ -60,7 +64,9 @@ export type IngredientJson = Readonly<Record<string, unknown>> & {
 };
 
 /** A file, or bytes, with a media type. */
-export type SdkAsset = { readonly path: string; readonly mediaType: string } | { readonly bytes: Uint8Array; readonly mediaType: string };
+export type SdkAsset =
+  | { readonly path: string; readonly mediaType: string }
+  | { readonly bytes: Uint8Array; readonly mediaType: string };
 
 /** Builds and signs a manifest that is embedded nowhere; returns the manifest store. Rejects with the SDK's own error. */
 export async function signManifest(
@@ -85,30 +91,30 @@ export async function signIngredient(
   signal: AbortSignal,
 ): Promise<{ ingredient: IngredientJson; store: Buffer }> {
   const builder = await builderOf(definition, signal);
-  await awaitNativeCall(builder.addIngredient(JSON.stringify(ingredient), sdkAsset(asset)), signal);
+  await awaitNativeCall(() => builder.addIngredient(JSON.stringify(ingredient), sdkAsset(asset)), signal);
   const read = builder.getManifestDefinition().ingredients?.[0] as IngredientJson;
   return { ingredient: read, store: await signBuilder(builder, call, sign, signal) };
 }
 
 /** Reads what a file or a manifest store says of itself; null where it has no manifest. */
 export async function readReport(asset: SdkAsset, signal: AbortSignal): Promise<ManifestReport | null> {
-  const reader = await awaitNativeCall(Reader.fromAsset(sdkAsset(asset), VALIDATING), signal);
+  const reader = await awaitNativeCall(() => Reader.fromAsset(sdkAsset(asset), VALIDATING), signal);
   return reader === null ? null : (reader.json() as ManifestReport);
 }
 
 /** The manifest store of the first ingredient of a manifest store's active manifest; null where it has none. */
 export async function ingredientStoreOf(store: Uint8Array, signal: AbortSignal): Promise<Buffer | null> {
-  const reader = await awaitNativeCall(Reader.fromAsset(storeAsset(store), NOT_VALIDATING), signal);
+  const reader = await awaitNativeCall(() => Reader.fromAsset(storeAsset(store), NOT_VALIDATING), signal);
   const report = reader?.json() as ManifestReport | undefined;
   const identifier = report?.manifests[report.active_manifest ?? '']?.ingredients?.[0]?.manifest_data?.identifier;
   if (reader == null || identifier === undefined) return null;
-  const { buffer } = await awaitNativeCall(reader.resourceToAsset(identifier, { buffer: null }), signal);
+  const { buffer } = await awaitNativeCall(() => reader.resourceToAsset(identifier, { buffer: null }), signal);
   return buffer;
 }
 
 /** The label of a manifest store's active manifest. Rejects with the SDK's own error where it is no manifest store. */
 export async function activeManifestOf(store: Uint8Array, signal: AbortSignal): Promise<string | null> {
-  const reader = await awaitNativeCall(Reader.fromAsset(storeAsset(store), NOT_VALIDATING), signal);
+  const reader = await awaitNativeCall(() => Reader.fromAsset(storeAsset(store), NOT_VALIDATING), signal);
   return (reader?.json() as ManifestReport | undefined)?.active_manifest ?? null;
 }
 
@@ -116,7 +122,7 @@ async function builderOf({ json, resources }: ManifestDefinition, signal: AbortS
   const builder = Builder.withJson(json as never, VALIDATING);
   builder.setNoEmbed(true);
   for (const [identifier, bytes] of resources) {
-    await awaitNativeCall(builder.addResource(identifier, storeAsset(bytes)), signal);
+    await awaitNativeCall(() => builder.addResource(identifier, storeAsset(bytes)), signal);
   }
   return builder;
 }
@@ -128,7 +134,7 @@ function signBuilder(
   sign: (data: Buffer) => Promise<Buffer>,
   signal: AbortSignal,
 ): Promise<Buffer> {
-  return awaitNativeCall(builder.signConfigAsync(sign, call, STAND_IN, { buffer: null }), signal);
+  return awaitNativeCall(() => builder.signConfigAsync(sign, call, STAND_IN, { buffer: null }), signal);
 }
 
 function sdkAsset(asset: SdkAsset): { path: string; mimeType: string } | { buffer: Buffer; mimeType: string } {

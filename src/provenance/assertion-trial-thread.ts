@@ -1,0 +1,107 @@
+import assert from 'node:assert';
+import { generateKeyPairSync } from 'node:crypto';
+import { parentPort } from 'node:worker_threads';
+import type { TrialAnswer, TrialRequest } from './assertion-trial-messages.ts';
+import { EXTENDED_KEY_USAGE, issueCertificate, KEY_USAGE } from './certificate.ts';
+import { signingCallOf } from './create-manifest-author.ts';
+import type { CustomAssertion } from './manifest-author.ts';
+import { bindManifest, defineManifest } from './manifest-definition.ts';
+import { createKeySigner } from './pem-signer.ts';
+import { isSameData } from './read-back-data.ts';
+import { MANIFEST_STORE_TYPE, type ManifestDefinition, readReport, signManifest } from './sdk.ts';
+import { sdkProblem } from './sdk-problem.ts';
+import type { Signer } from './signer.ts';
+
+// The thread behind `createAssertionTrial`: the only place of the service process where the SDK is loaded.
+
+const SIGNER_LIFETIME_MS = 3650 * 24 * 60 * 60 * 1000;
+const GENERATOR = { name: 'trial', version: '0' };
+
+/** The trial manifest stands alone: nobody trusts its key, and there is no asset that its hash could match. */
+const EXPECTED_FINDINGS = new Set(['signingCredential.untrusted', 'assertion.dataHash.mismatch']);
+
+const HARD_BINDING = {
+  label: 'c2pa.hash.data',
+  data: { exclusions: [], name: 'trial', alg: 'sha256', hash: new Array<number>(32).fill(0), pad: [] },
+} as const;
+
+const signer = throwAwaySigner();
+/** Nothing here is ever cancelled: a trial takes milliseconds, and the thread must not end while one runs. */
+const { signal } = new AbortController();
+/** Trials run one after the other, in the order of their requests. */
+let previous: Promise<void> = Promise.resolve();
+
+assert(parentPort !== null, 'this module runs as a worker thread');
+const port = parentPort;
+port.on('message', ({ id, assertions }: TrialRequest) => {
+  previous = previous.then(async () => {
+    port.postMessage({ id, refusal: await refusalOf(assertions) } satisfies TrialAnswer);
+  });
+});
+
+async function refusalOf(assertions: readonly CustomAssertion[]): Promise<TrialAnswer['refusal']> {
+  const problem = await problemOf(assertions);
+  if (problem === null) return null;
+  return (await firstRefused(assertions, 0)) ?? { index: null, problem };
+}
+
+/** Halves until one is left: the SDK's messages do not say which assertion they are about. */
+async function firstRefused(assertions: readonly CustomAssertion[], offset: number): Promise<TrialAnswer['refusal']> {
+  const problem = await problemOf(assertions);
+  if (problem === null) return null;
+  if (assertions.length === 1) return { index: offset, problem };
+  const middle = Math.ceil(assertions.length / 2);
+  return (
+    (await firstRefused(assertions.slice(0, middle), offset)) ??
+    (await firstRefused(assertions.slice(middle), offset + middle))
+  );
+}
+
+/** Builds, signs and reads a manifest with the assertions; null where it carries them as they are. */
+async function problemOf(assertions: readonly CustomAssertion[]): Promise<string | null> {
+  try {
+    const sign = (data: Buffer): Promise<Buffer> => signer.sign(data);
+    const store = await signManifest(trialDefinition(assertions), signingCallOf(signer), sign, signal);
+    const report = await readReport({ bytes: store, mediaType: MANIFEST_STORE_TYPE }, signal);
+    const findings = report?.validation_results?.activeManifest?.failure ?? [];
+    const unexpected = findings.find(({ code }) => !EXPECTED_FINDINGS.has(code));
+    if (unexpected !== undefined) return `it makes the manifest invalid (${unexpected.code})`;
+    const manifest = report?.manifests[report.active_manifest ?? ''];
+    const read = new Map(manifest?.assertions?.map((assertion) => [assertion.label, assertion.data]));
+    const isCarried = ({ label, data }: CustomAssertion): boolean =>
+      read.has(label) && isSameData(data, read.get(label));
+    return assertions.every(isCarried) ? null : 'readers would not get it back as it is';
+  } catch (error) {
+    return sdkProblem(error);
+  }
+}
+
+function trialDefinition(assertions: readonly CustomAssertion[]): ManifestDefinition {
+  const parent = { json: { title: 'trial', relationship: 'parentOf', label: 'parent' }, store: null, warnings: [] };
+  const request = {
+    title: 'trial',
+    mediaType: 'application/octet-stream',
+    assertions,
+    parent: { kind: 'reference', reference: 'trial' },
+    components: [],
+    actions: [],
+    allActionsIncluded: true,
+  } as const;
+  return bindManifest(defineManifest(request, { parent, components: [] }, GENERATOR, new Date()), HARD_BINDING);
+}
+
+function throwAwaySigner(): Signer {
+  const keys = (): ReturnType<typeof generateKeyPairSync> => generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const leaf = keys();
+  const contents = {
+    commonName: 'trial',
+    organization: 'trial',
+    publicKey: leaf.publicKey,
+    notBefore: new Date(Date.now() - SIGNER_LIFETIME_MS),
+    notAfter: new Date(Date.now() + SIGNER_LIFETIME_MS),
+    keyUsage: KEY_USAGE.digitalSignature,
+    extendedKeyUsages: [EXTENDED_KEY_USAGE.emailProtection],
+  };
+  const certificate = issueCertificate(contents, { commonName: 'trial authority', privateKey: keys().privateKey });
+  return createKeySigner(leaf.privateKey, 'es256', [certificate]);
+}
