@@ -11,6 +11,7 @@ import { createLogger } from '#http/logger.ts';
 import { Jobs } from '#jobs/jobs.ts';
 import { operations } from '#operations/registry.ts';
 import { recoverStagings } from '#outputs/staging-journal.ts';
+import { createAssertionTrial } from '#provenance/assertion-trial.ts';
 import { loadSigningIdentity } from '#provenance/signing-identity.ts';
 
 /** On shutdown, inputs that run may take so long to end; what has not ended then goes on at the next start. */
@@ -39,9 +40,12 @@ async function serve(config: Config, logger: Logger): Promise<void> {
     clearStagings: async (key) => void (await recoverStagings(config.jobs.data_dir, key)),
   });
   await jobs.start();
-  const server = await createHttpServer({ config, jobs, operations, logger });
+  const assertionTrial = createAssertionTrial();
+  const { checkAssertions } = assertionTrial;
+  const server = await createHttpServer({ config, jobs, operations, checkAssertions, logger });
   stopOnSignals(logger, async () => {
     await server.close();
+    await assertionTrial.close();
     await jobs.stop(SHUTDOWN_GRACE_MS);
   });
   try {

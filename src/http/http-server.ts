@@ -3,6 +3,7 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import { isLoopback, parseBindAddress } from '#config/bind-address.ts';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
+import type { AdmissionContext } from '#operations/admission-context.ts';
 import type { Operation } from '#operations/registry.ts';
 import { requireToken } from './authentication.ts';
 import { answerConnectionError } from './connection-errors.ts';
@@ -32,6 +33,8 @@ export interface HttpServerParts {
   readonly config: Config;
   readonly jobs: JobService;
   readonly operations: readonly Operation[];
+  /** Tells whether manifests can carry the assertions of a request. */
+  readonly checkAssertions: AdmissionContext['checkAssertions'];
   readonly logger: FastifyBaseLogger;
 }
 
@@ -43,6 +46,7 @@ export async function createHttpServer({
   config,
   jobs,
   operations,
+  checkAssertions,
   logger,
 }: HttpServerParts): Promise<FastifyInstance> {
   const app = makeApp(config, logger);
@@ -53,7 +57,7 @@ export async function createHttpServer({
   answerErrors(app, config.server.max_upload_bytes);
   takeJsonBodies(app);
   if (config.server.docs) await collectDocument(app);
-  for (const operation of operations) addOperationRoutes(app, operation, { jobs, config, closing });
+  for (const operation of operations) addOperationRoutes(app, operation, { jobs, config, checkAssertions, closing });
   addJobRoutes(app, jobs);
   addHealthRoute(app, jobs);
   addWatermarkRoutes(app);

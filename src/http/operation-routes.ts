@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Config } from '#config/config.ts';
 import { jobResponse, jobResultResponse } from '#contract/job.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { OperationRequest } from '#operations/admission-context.ts';
+import type { AdmissionContext, OperationRequest } from '#operations/admission-context.ts';
 import type { Operation } from '#operations/registry.ts';
 import { errorResponses } from './error-responses.ts';
 import type { JobService } from './job-service.ts';
@@ -12,6 +12,7 @@ import { ok } from './ok-response.ts';
 export interface Submissions {
   readonly jobs: JobService;
   readonly config: Config;
+  readonly checkAssertions: AdmissionContext['checkAssertions'];
   /** Aborted when the service stops; it ends every wait. */
   readonly closing: AbortSignal;
 }
@@ -22,7 +23,8 @@ export function addOperationRoutes(app: FastifyInstance, operation: Operation, s
   addSyncRoute(app, operation, submissions);
 }
 
-function addAsyncRoute(app: FastifyInstance, operation: Operation, { jobs, config }: Submissions): void {
+function addAsyncRoute(app: FastifyInstance, operation: Operation, submissions: Submissions): void {
+  const { jobs, config, checkAssertions } = submissions;
   app.route({
     method: 'POST',
     url: `/v2${operation.path}`,
@@ -36,7 +38,7 @@ function addAsyncRoute(app: FastifyInstance, operation: Operation, { jobs, confi
     },
     handler: async (request, reply) => {
       const body = request.body as OperationRequest;
-      await operation.admit(body, { config, signal: clientGone(reply) });
+      await operation.admit(body, { config, checkAssertions, signal: clientGone(reply) });
       const job = await jobs.submit({ operation: operation.name, request: body, sync: false });
       request.log.info({ job_id: job.job_id, operation: operation.name, inputs: body.inputs.length }, 'job accepted');
       return { job_id: job.job_id, status: job.status };
@@ -44,7 +46,8 @@ function addAsyncRoute(app: FastifyInstance, operation: Operation, { jobs, confi
   });
 }
 
-function addSyncRoute(app: FastifyInstance, operation: Operation, { jobs, config, closing }: Submissions): void {
+function addSyncRoute(app: FastifyInstance, operation: Operation, submissions: Submissions): void {
+  const { jobs, config, checkAssertions, closing } = submissions;
   app.route({
     method: 'POST',
     url: `/v2/sync${operation.path}`,
@@ -61,7 +64,7 @@ function addSyncRoute(app: FastifyInstance, operation: Operation, { jobs, config
       const body = request.body as OperationRequest;
       const waitedMs = config.server.sync_timeout_ms;
       const gone = clientGone(reply);
-      await operation.admit(body, { config, signal: gone });
+      await operation.admit(body, { config, checkAssertions, signal: gone });
       const { job_id: jobId } = await jobs.submit({ operation: operation.name, request: body, sync: true });
       request.log.info({ job_id: jobId, operation: operation.name, inputs: body.inputs.length }, 'job accepted');
       // From here on the job is there, whatever becomes of this request.

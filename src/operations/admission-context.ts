@@ -1,5 +1,6 @@
 import type { Config } from '#config/config.ts';
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
+import type { AssertionTrial } from '#provenance/assertion-trial.ts';
 
 /** What the requests of all operations have in common; `params` is the operation's own. */
 export interface OperationRequest {
@@ -11,5 +12,6 @@ export interface OperationRequest {
 /** What an admission may look at beside the request. */
 export interface AdmissionContext {
   readonly config: Config;
+  readonly checkAssertions: AssertionTrial['checkAssertions'];
   readonly signal: AbortSignal;
 }

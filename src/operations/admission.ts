@@ -23,4 +23,5 @@ async function admitSigning(
   admitFileInputs(request.inputs, context.config, extensions);
   admitSigningParams(params, request.inputs.length);
   await admitFileOutputs(request, parentSources(params), context);
+  await context.checkAssertions(params.assertions ?? [], context.signal);
 }

@@ -6,13 +6,15 @@ import { createHttpServer } from '#http/http-server.ts';
 import { createLogger } from '#http/logger.ts';
 import { operations } from '#operations/registry.ts';
 import { configFor, SCRIPTED_WORKER, startedJobs, temporaryFolder } from '../jobs/test-jobs.ts';
-import { errorOf } from './serve.ts';
+import { errorOf, trial } from './serve.ts';
 
 /** A server over the real jobs, whose workers do what an input's path says. */
 async function serveJobs(t: TestContext, worker: Parameters<typeof configFor>[1] = {}) {
   const config = configFor(await temporaryFolder(t), worker);
   const jobs = await startedJobs(t, { config, workerEntry: SCRIPTED_WORKER });
-  const app = await createHttpServer({ config, jobs, operations, logger: createLogger({ LOG_LEVEL: 'silent' }) });
+  const { checkAssertions } = trial;
+  const logger = createLogger({ LOG_LEVEL: 'silent' });
+  const app = await createHttpServer({ config, jobs, operations, checkAssertions, logger });
   t.after(() => app.close());
   const base = await app.listen({ host: '127.0.0.1', port: 0 });
   const post = (path: string, ...scripts: string[]): Promise<Response> =>

@@ -6,6 +6,7 @@ import { type ApiErrorResponse, apiErrorResponse } from '#contract/error.ts';
 import { createHttpServer } from '#http/http-server.ts';
 import { createLogger } from '#http/logger.ts';
 import { operations } from '#operations/registry.ts';
+import { createAssertionTrial } from '#provenance/assertion-trial.ts';
 import { MemoryJobs } from './memory-jobs.ts';
 
 /** A server on a port of its own, with jobs that the test ends, and every line that it logged. */
@@ -19,13 +20,16 @@ export interface TestServer {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** One for all servers of a test file: its thread is started by the first assertion. */
+export const trial = createAssertionTrial();
+
 /** Starts a server; `env` holds `SERVICE__SECTION__KEY` variables. */
 export async function serve(env: NodeJS.ProcessEnv = {}): Promise<TestServer> {
   const jobs = new MemoryJobs();
   const logged: string[] = [];
   const logger = createLogger({ LOG_LEVEL: 'trace' }, { write: (line: string) => void logged.push(line) });
   const config = await loadConfig({ env, cwd: join(tmpdir(), 'attestream-http-nowhere') });
-  const app = await createHttpServer({ config, jobs, operations, logger });
+  const app = await createHttpServer({ config, jobs, operations, checkAssertions: trial.checkAssertions, logger });
   const base = await app.listen({ host: '127.0.0.1', port: 0 });
   return {
     app,

@@ -8,6 +8,9 @@ import { validate } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 import { firstConflict } from '#operations/admission-output.ts';
 import { operations } from '#operations/registry.ts';
+import { createAssertionTrial } from '#provenance/assertion-trial.ts';
+
+const { checkAssertions } = createAssertionTrial();
 
 let folder: string;
 
@@ -23,7 +26,11 @@ type Path = '/c2pa/video' | '/c2pa/audio';
 async function admit(path: Path, body: unknown, env: NodeJS.ProcessEnv = {}): Promise<void> {
   const operation = operations.find((candidate) => candidate.path === path) ?? assert.fail(path);
   const config = await loadConfig({ env: { SERVICE__OUTPUT_SINKS__LOCAL__BASE_DIR: 'out', ...env }, cwd: folder });
-  await operation.admit(validate(operation.request, body), { config, signal: new AbortController().signal });
+  await operation.admit(validate(operation.request, body), {
+    config,
+    checkAssertions,
+    signal: new AbortController().signal,
+  });
 }
 
 /** The reason, code and place of a refusal. */
@@ -159,6 +166,36 @@ describe('parents and overrides', () => {
     });
     assert.equal(single.field, 'params.parent_overrides[0].parent.source.type');
   });
+});
+
+describe('assertions', () => {
+  const inputs = files('/media/a.mp4');
+
+  test('that a manifest can carry are taken', () =>
+    admit('/c2pa/video', {
+      inputs,
+      params: { assertions: [{ label: 'com.example.a', data: { list: [1, null, 'ä'] } }] },
+    }));
+
+  for (const [what, label, data, field] of [
+    ['a reserved label', 'c2pa.actions.v2', {}, 'params.assertions[1].label'],
+    ['a label twice', 'com.example.a', {}, 'params.assertions[1].label'],
+    [
+      'data that is nested too deep',
+      'com.example.b',
+      JSON.parse('['.repeat(101) + ']'.repeat(101)),
+      'params.assertions[1].data',
+    ],
+  ] as const) {
+    test(`with ${what} are refused`, async () => {
+      const assertions = [
+        { label: 'com.example.a', data: 1 },
+        { label, data },
+      ];
+      const found = await refusal('/c2pa/audio', { inputs, params: { assertions } });
+      assert.deepEqual([found.code, found.field], ['VALIDATION_FAILED', field]);
+    });
+  }
 });
 
 describe('where outputs go', () => {
