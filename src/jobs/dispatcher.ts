@@ -138,13 +138,19 @@ export class Dispatcher {
 
   /** A stashed input starts while its start is still being written: its attempt is on the disk already. */
   async #claimNextOf({ jobId }: StartedInput): Promise<ClaimedInput | null | undefined> {
-    const { store } = this.#options;
-    const coming = this.#stash.take(jobId);
+    const stashed = this.#stash.take(jobId);
+    const coming = stashed ?? this.#startNextOf(jobId);
     this.#refillStash(jobId);
-    const stashed = await coming;
-    if (stashed === null || stashed === undefined) return this.#persist(() => store.startNextInput(jobId));
-    this.#track(this.#persist(() => store.startReservedInput(stashed)));
-    return stashed;
+    const claim = await coming;
+    if (stashed === undefined) return claim;
+    // Nothing was reserved after all, as when the store failed for a while.
+    if (claim === null || claim === undefined) return this.#startNextOf(jobId);
+    this.#track(this.#persist(() => this.#options.store.startReservedInput(claim)));
+    return claim;
+  }
+
+  #startNextOf(jobId: string): Promise<ClaimedInput | null | undefined> {
+    return this.#persist(() => this.#options.store.startNextInput(jobId));
   }
 
   #refillStash(jobId: string): void {

@@ -1,6 +1,27 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, test } from 'node:test';
-import { ended, scripts, startedJobs } from './test-jobs.ts';
+import { AppError } from '#errors/app-error.ts';
+import { Jobs } from '#jobs/jobs.ts';
+import { configFor, ended, keptLog, NO_LOG, SCRIPTED_WORKER, scripts, startedJobs, temporaryFolder } from './test-jobs.ts';
+
+const NEVER = new AbortController().signal;
+
+/** The lines that the `append` steps of scripts wrote: input, attempt, process. */
+async function linesOf(file: string): Promise<{ input: number; attempt: number; pid: number }[]> {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => line.split(' ').map(Number))
+    .map(([input = -1, attempt = -1, pid = -1]) => ({ input, attempt, pid }));
+}
+
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await sleep(5);
+}
 
 describe('jobs', () => {
   test('a job runs to its end and tells what became of each input', async (t) => {
@@ -15,5 +36,209 @@ describe('jobs', () => {
     assert.equal(job.results[2]?.status, 'succeeded');
     assert.equal(job.progress, undefined);
     assert.deepEqual(await jobs.find(jobId), job);
+  });
+
+  test('a bug becomes INTERNAL_ERROR without internals, and its stack goes to the log', async (t) => {
+    const log = keptLog();
+    const jobs = await startedJobs(t, { log });
+    const job = await ended(jobs, (await jobs.submit(scripts(['bug the inner workings', 'progress 1']))).job_id);
+    assert.equal(job.results[0]?.error_code, 'INTERNAL_ERROR');
+    assert(!JSON.stringify(job).includes('inner workings'));
+    assert.equal(job.results[1]?.status, 'succeeded');
+    const line = log.lines.find(({ fields }) => 'stack' in fields);
+    assert.deepEqual({ ...line?.fields, stack: '' }, { job_id: job.job_id, input_index: 0, stack: '' });
+    assert.match(String((line?.fields as { stack: string }).stack), /TypeError: the inner workings/);
+  });
+
+  test('progress counts the bytes of running inputs', async (t) => {
+    const jobs = await startedJobs(t);
+    const { job_id: jobId } = await jobs.submit(scripts(['progress 70', 'progress 30; sleep 60000']));
+    await until(async () => (await jobs.find(jobId))?.progress?.bytes_done === 100);
+    const job = await jobs.find(jobId);
+    assert.equal(job?.status, 'running');
+    assert.deepEqual(job?.results, []);
+    assert.deepEqual(job?.progress, { inputs_done: 1, inputs_total: 2, bytes_done: 100, bytes_total: 100 });
+  });
+
+  test('inputs of a job run side by side', async (t) => {
+    const folder = await temporaryFolder(t);
+    const jobs = await startedJobs(t);
+    const meet = `append ${join(folder, 'log')}; block 150; append ${join(folder, 'log')}`;
+    const { job_id: jobId } = await jobs.submit(scripts([meet, meet]));
+    await ended(jobs, jobId);
+    const lines = await linesOf(join(folder, 'log'));
+    assert.equal(new Set(lines.map(({ pid }) => pid)).size, 2);
+  });
+
+  test('a one-file job ends while a large batch is under way', async (t) => {
+    const jobs = await startedJobs(t);
+    const batch = await jobs.submit(scripts(Array.from({ length: 1000 }, () => 'sleep 20')));
+    for (const sync of [false, true]) {
+      const { job_id: jobId } = await jobs.submit(scripts(['progress 1'], { sync }));
+      await ended(jobs, jobId);
+    }
+    const done = (await jobs.find(batch.job_id))?.progress?.inputs_done ?? 1000;
+    assert(done < 500, `${done} inputs of the batch went first`);
+  });
+
+  test('a full queue refuses what does not fit and takes what does', async (t) => {
+    const config = configFor(await temporaryFolder(t), { queue_capacity: 3 });
+    const jobs = await startedJobs(t, { config });
+    await Promise.all([1, 2].map(() => jobs.submit(scripts(['sleep 60000']))));
+    await until(async () => {
+      const accepted = await jobs.submit(scripts(['sleep 60000', 'sleep 60000', 'sleep 60000'])).catch(() => null);
+      return accepted !== null;
+    });
+    const refusal = await jobs.submit(scripts(['progress 1'])).catch((error: unknown) => error);
+    assert(refusal instanceof AppError);
+    assert.equal(refusal.reason, 'QUEUE_FULL');
+    assert.equal(refusal.code, 'SERVICE_OVERLOADED');
+    assert(refusal.transient);
+  });
+
+  test('destinations are granted to one input of a job each', async (t) => {
+    const jobs = await startedJobs(t);
+    const job = await ended(jobs, (await jobs.submit(scripts(['claim /out/x', 'claim /out/y', 'claim /out/x']))).job_id);
+    const failed = job.results.filter((entry) => entry.status === 'failed');
+    assert.deepEqual(failed.map((entry) => entry.error_details?.reason), ['OUTPUT_TAKEN']);
+    const other = await ended(jobs, (await jobs.submit(scripts(['claim /out/x']))).job_id);
+    assert.equal(other.status, 'succeeded');
+  });
+});
+
+describe('waiting for a job', () => {
+  test('ends when the job does, not at the next poll', async (t) => {
+    const config = configFor(await temporaryFolder(t));
+    const slow = { ...config, server: { ...config.server, sync_poll_interval_ms: 3_600_000 } };
+    const jobs = await startedJobs(t, { config: slow });
+    for (const script of ['progress 1', 'sleep 50']) {
+      const { job_id: jobId } = await jobs.submit(scripts([script], { sync: true }));
+      assert.equal((await jobs.whenEnded(jobId, 3_600_000, NEVER))?.status, 'succeeded');
+    }
+  });
+
+  test('ends at once for a job that has ended, and with null for one that does not exist', async (t) => {
+    const jobs = await startedJobs(t);
+    const { job_id: jobId } = await jobs.submit(scripts(['progress 1']));
+    await ended(jobs, jobId);
+    assert.equal((await jobs.whenEnded(jobId, 3_600_000, NEVER))?.job_id, jobId);
+    assert.equal(await jobs.whenEnded('unknown', 3_600_000, NEVER), null);
+  });
+
+  test('ends with null when the time is over, and rejects when it is aborted', async (t) => {
+    const jobs = await startedJobs(t);
+    const { job_id: jobId } = await jobs.submit(scripts(['sleep 60000']));
+    assert.equal(await jobs.whenEnded(jobId, 20, NEVER), null);
+    const gone = new AbortController();
+    const waiting = jobs.whenEnded(jobId, 3_600_000, gone.signal);
+    gone.abort(new Error('the client is gone'));
+    await assert.rejects(waiting, { message: 'the client is gone' });
+  });
+});
+
+describe('input workers', () => {
+  test('an input that crashes its worker three times fails alone', async (t) => {
+    const folder = await temporaryFolder(t);
+    const jobs = await startedJobs(t);
+    const crash = (how: string, name: string) => `append ${join(folder, name)}; ${how}`;
+    const inputs = ['progress 1', crash('crash SIGSEGV', 'segv'), crash('exit 7', 'exit'), 'sleep 20', 'progress 1'];
+    const job = await ended(jobs, (await jobs.submit(scripts(inputs))).job_id);
+    assert.deepEqual(job.results.map(({ status }) => status), ['succeeded', 'failed', 'failed', 'succeeded', 'succeeded']);
+    assert.equal(job.results[1]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
+    assert.match(String(job.results[1]?.error), /SIGSEGV/);
+    assert.match(String(job.results[2]?.error), /exit code 7/);
+    for (const name of ['segv', 'exit']) {
+      assert.deepEqual((await linesOf(join(folder, name))).map(({ attempt }) => attempt), [1, 2, 3]);
+    }
+  });
+
+  test('a worker that gives no sign of progress is killed, and its input fails alone', async (t) => {
+    const jobs = await startedJobs(t, { workerBounds: { silenceMs: 100 } });
+    const job = await ended(jobs, (await jobs.submit(scripts(['sleep 60000', 'progress 1']))).job_id);
+    assert.deepEqual(job.results.map((entry) => entry.error_details?.reason), ['INPUT_ENDED_PROCESS', undefined]);
+  });
+
+  test('workers stay for the next input, unless they are tainted', async (t) => {
+    const folder = await temporaryFolder(t);
+    const log = join(folder, 'log');
+    const jobs = await startedJobs(t, { maxRunningInputs: 1 });
+    await ended(jobs, (await jobs.submit(scripts([`append ${log}`, `append ${log}; taint`, `append ${log}`]))).job_id);
+    const [first, second, third] = (await linesOf(log)).map(({ pid }) => pid);
+    assert.equal(first, second);
+    assert.notEqual(second, third);
+  });
+
+  test('workers that cannot start cost their inputs, not the service', async (t) => {
+    process.env['SCRIPTED_START'] = 'fails';
+    t.after(() => delete process.env['SCRIPTED_START']);
+    const jobs = await startedJobs(t);
+    const job = await ended(jobs, (await jobs.submit(scripts(['progress 1']))).job_id);
+    assert.equal(job.results[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
+    delete process.env['SCRIPTED_START'];
+    assert.equal((await ended(jobs, (await jobs.submit(scripts(['progress 1']))).job_id)).status, 'succeeded');
+  });
+
+  test('a signal to the whole process group does not end them', async (t) => {
+    const folder = await temporaryFolder(t);
+    const log = join(folder, 'log');
+    const jobs = await startedJobs(t, { maxRunningInputs: 1 });
+    const { job_id: jobId } = await jobs.submit(scripts([`append ${log}; sleep 100; append ${log}`]));
+    await until(async () => (await linesOf(log)).length > 0);
+    const [line] = await linesOf(log);
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(line?.pid ?? 0, signal);
+    await ended(jobs, jobId);
+    assert.deepEqual((await linesOf(log)).map(({ attempt }) => attempt), [1, 1]);
+  });
+});
+
+describe('stopping', () => {
+  test('lets inputs end within the grace and takes nothing more', async (t) => {
+    const config = configFor(await temporaryFolder(t));
+    const jobs = await startedJobs(t, { config });
+    const { job_id: jobId } = await jobs.submit(scripts(['sleep 100', 'sleep 100', 'sleep 100', 'sleep 100']));
+    await until(async () => (await jobs.find(jobId))?.status === 'running');
+    const stopping = jobs.stop(60_000);
+    assert.equal(await jobs.healthy(), false);
+    await assert.rejects(jobs.submit(scripts(['progress 1'])), { reason: 'SERVICE_STOPPING' });
+    await stopping;
+    const again = await startedJobs(t, { config });
+    assert.equal((await ended(again, jobId)).status, 'succeeded');
+  });
+
+  test('queues again what does not end within the grace, however often, without calling it a process end', async (t) => {
+    const config = configFor(await temporaryFolder(t));
+    const folder = await temporaryFolder(t);
+    const log = join(folder, 'log');
+    let jobId = '';
+    // More often than a process may end; `stubborn` does not listen to the abort and is killed.
+    for (const [round, wait] of ['sleep', 'stubborn', 'block', 'sleep', 'stubborn'].entries()) {
+      const jobs = await startedJobs(t, { config, workerBounds: { abortMs: 50 } });
+      if (round === 0) jobId = (await jobs.submit(scripts([`append ${log}; ${wait} 60000`, 'progress 1']))).job_id;
+      await until(async () => (await linesOf(log)).length > round);
+      await jobs.stop(1);
+    }
+    const jobs = await startedJobs(t, { config });
+    const job = await jobs.find(jobId);
+    assert.equal(job?.progress?.inputs_total, 2);
+    assert.equal(job?.status, 'running');
+  });
+
+  test('stops also what has not begun yet, at once', async (t) => {
+    const config = configFor(await temporaryFolder(t));
+    const jobs = new Jobs({ config, workerEntry: SCRIPTED_WORKER, log: NO_LOG, maxRunningInputs: 2 });
+    await jobs.start();
+    const { job_id: jobId } = await jobs.submit(scripts(Array.from({ length: 50 }, () => 'progress 1')));
+    await jobs.stop(0);
+    const again = await startedJobs(t, { config });
+    assert.equal((await ended(again, jobId)).status, 'succeeded');
+  });
+});
+
+describe('health', () => {
+  test('tells whether the store can be reached', async (t) => {
+    const jobs = await startedJobs(t);
+    assert.equal(await jobs.healthy(), true);
+    await jobs.stop(0);
+    assert.equal(await jobs.healthy(), false);
   });
 });

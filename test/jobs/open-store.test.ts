@@ -3,6 +3,7 @@ import { chmod, chown, copyFile, mkdir, open, readFile, stat, truncate, writeFil
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { JobIds } from '#jobs/job-id.ts';
@@ -11,7 +12,7 @@ import { openSqlite } from '#jobs/store/sqlite/sqlite-engine.ts';
 import { withoutPrivileges } from '../bytes/without-privileges.ts';
 import { openSmallDisk } from '../outputs/small-disk.ts';
 import { startTestService } from './start-test-service.ts';
-import { scripts, temporaryFolder } from './test-jobs.ts';
+import { configFor, ended, scripts, startedJobs, temporaryFolder } from './test-jobs.ts';
 
 const DATABASE = 'jobs.sqlite';
 const ids = new JobIds();
@@ -176,6 +177,24 @@ describe('a disk that fills up', () => {
     for (const jobId of accepted) assert.notEqual(await again.findJob(jobId), null);
     assert.equal((await again.waitingJobs()).length, accepted.length);
     assert.match(await readFile(join(folder, 'service.pid'), 'utf8'), /^\d+\n$/);
+  });
+
+  test('costs no result: it is recorded when there is room again', async (t) => {
+    const disk = await openSmallDisk(2 * 1024 * 1024);
+    t.after(() => disk.cleanUp());
+    const gate = join(await temporaryFolder(t), 'gate');
+    const jobs = await startedJobs(t, { config: configFor(join(disk.path, 'data')) });
+    const { job_id: jobId } = await jobs.submit(scripts([`wait-for ${gate}`, `wait-for ${gate}`]));
+    const filler = await fill(disk.path);
+    for (let refused = false; !refused; ) {
+      refused = await jobs.submit(scripts(['x'.repeat(10_000)])).then(() => false, () => true);
+    }
+    await writeFile(gate, '');
+    while (await jobs.healthy()) await sleep(5);
+    assert.equal((await jobs.find(jobId))?.status, 'running');
+    await truncate(filler, 0);
+    assert.equal((await ended(jobs, jobId)).status, 'succeeded');
+    assert.equal(await jobs.healthy(), true);
   });
 });
 

@@ -1,6 +1,7 @@
 /**
  * An input worker whose inputs say what to do, as steps in their path: `sleep 20; append /tmp/log; crash SIGSEGV`.
  */
+import { existsSync, writeFileSync } from 'node:fs';
 import { appendFile, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
@@ -22,6 +23,15 @@ const steps: Readonly<Record<string, Step>> = {
   crash: (signal) => {
     process.kill(process.pid, signal as NodeJS.Signals);
     return sleep(60_000);
+  },
+  'kill-service-once': (marker) => {
+    if (existsSync(marker)) return;
+    writeFileSync(marker, '');
+    process.kill(process.ppid, 'SIGKILL');
+    return sleep(60_000);
+  },
+  'wait-for': async (file) => {
+    while (!existsSync(file)) await sleep(5);
   },
   exit: (code) => process.exit(Number(code)),
   fail: (path) => {

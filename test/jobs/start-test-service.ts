@@ -3,6 +3,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { TestContext } from 'node:test';
 import type { JobSnapshot, Submission } from '#jobs/job.ts';
+import { configFor } from './test-jobs.ts';
 import type { ToTestService } from './test-service.ts';
 
 const ENTRY = new URL('./test-service.ts', import.meta.url);
@@ -17,6 +18,8 @@ export interface TestService {
   find(jobId: string): Promise<JobSnapshot | null>;
   ended(jobId: string): Promise<JobSnapshot>;
   stop(graceMs: number): Promise<void>;
+  /** Settles when the process is gone. */
+  readonly gone: Promise<unknown>;
   /** SIGKILL; resolves when the process is gone. */
   kill(): Promise<void>;
 }
@@ -25,7 +28,7 @@ type Question = ToTestService extends infer Message ? (Message extends { id: num
 
 /** Starts a service of its own process over a data folder, and resolves when it takes jobs. */
 export async function startTestService(t: TestContext, folder: string): Promise<TestService> {
-  const child = fork(ENTRY, [folder], { serialization: 'advanced', execArgv: [] });
+  const child = fork(ENTRY, [JSON.stringify(configFor(folder))], { serialization: 'advanced', execArgv: [] });
   const exit = once(child, 'exit');
   const waiting = new Map<number, PromiseWithResolvers<unknown>>();
   let nextId = 1;
@@ -53,6 +56,7 @@ export async function startTestService(t: TestContext, folder: string): Promise<
   assert(child.pid !== undefined);
   return {
     pid: child.pid,
+    gone: exit,
     submit: (submission) => ask({ type: 'submit', submission }) as Promise<string>,
     find: (jobId) => ask({ type: 'find', jobId }) as Promise<JobSnapshot | null>,
     ended: async (jobId) => {

@@ -1,10 +1,9 @@
 /**
- * A service that is nothing but jobs, for tests to kill: `node test-service.ts <data folder>`. Its parent submits jobs
+ * A service that is nothing but jobs, for tests to kill: `node test-service.ts <configuration as JSON>`. Its parent submits jobs
  * and asks for them over the channel of `fork`.
  */
 import type { Submission } from '#jobs/job.ts';
 import { Jobs } from '#jobs/jobs.ts';
-import { configFor, NO_LOG, SCRIPTED_WORKER } from './test-jobs.ts';
 
 export type ToTestService =
   | { readonly id: number; readonly type: 'submit'; readonly submission: Submission }
@@ -12,8 +11,12 @@ export type ToTestService =
   | { readonly id: number; readonly type: 'when-ended'; readonly jobId: string; readonly timeoutMs: number }
   | { readonly id: number; readonly type: 'stop'; readonly graceMs: number };
 
-const folder = process.argv[2] ?? '';
-const jobs = new Jobs({ config: configFor(folder), workerEntry: SCRIPTED_WORKER, log: NO_LOG, maxRunningInputs: 2 });
+const jobs = new Jobs({
+  config: JSON.parse(process.argv[2] ?? ''),
+  workerEntry: new URL('./scripted-worker.ts', import.meta.url),
+  log: { debug() {}, info() {}, warn() {}, error() {} },
+  maxRunningInputs: 2,
+});
 await jobs.start();
 process.on('disconnect', () => process.exit(1));
 process.on('message', async (message: ToTestService) => process.send?.({ id: message.id, value: await answer(message) }));

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startTestService, type TestService } from './start-test-service.ts';
+import { scripts, temporaryFolder } from './test-jobs.ts';
+
+const ROUNDS = 15;
+
+/** A round is killed after at most so long; the first acknowledgements come after a few milliseconds. */
+const LONGEST_ROUND_MS = 500;
+
+describe('kill -9', () => {
+  test('at random moments loses nothing that was acknowledged', async (t) => {
+    const folder = await temporaryFolder(t);
+    const data = join(folder, 'data');
+    const acknowledged: string[] = [];
+    let submitted = 0;
+
+    const submitUntilKilled = async (service: TestService): Promise<void> => {
+      for (;;) {
+        const outputs = Array.from({ length: 1 + (submitted % 4) }, () => `write ${join(folder, `output-${submitted++}`)}; sleep 2`);
+        const jobId = await service.submit(scripts(outputs, { sync: submitted % 2 === 0 })).catch(() => null);
+        if (jobId === null) return;
+        acknowledged.push(jobId);
+      }
+    };
+
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const service = await startTestService(t, data);
+      const submitting = submitUntilKilled(service);
+      await sleep(randomInt(1, LONGEST_ROUND_MS));
+      await service.kill();
+      await submitting;
+    }
+    const service = await startTestService(t, data);
+    const jobs = await Promise.all(acknowledged.map((jobId) => service.ended(jobId)));
+    assert(jobs.length > ROUNDS, 'the rounds were too short to acknowledge anything');
+    for (const job of jobs) {
+      for (const entry of job.results) assertTrueEnd(entry);
+    }
+    const succeeded = jobs.flatMap((job) => job.results).filter((entry) => entry.status === 'succeeded');
+    assert(succeeded.length > 0);
+    t.diagnostic(`${ROUNDS} kills: ${jobs.length} jobs acknowledged, 0 lost, ${succeeded.length} inputs succeeded`);
+  });
+
+  test('between two inputs repeats none that has ended', async (t) => {
+    const folder = await temporaryFolder(t);
+    const data = join(folder, 'data');
+    const log = join(folder, 'log');
+    const first = await startTestService(t, data);
+    const jobId = await first.submit(scripts([`append ${log}`, `append ${log}`, 'sleep 60000', 'sleep 60000', `append ${log}`]));
+    while ((await first.find(jobId))?.progress?.inputs_done !== 2) await sleep(5);
+    await first.kill();
+    const second = await startTestService(t, data);
+    assert.equal((await second.find(jobId))?.progress?.inputs_done, 2);
+    const starts = (await readFile(log, 'utf8')).split('\n').filter((line) => line.startsWith('0 ') || line.startsWith('1 '));
+    assert.deepEqual(starts.map((line) => line.split(' ')[1]), ['1', '1']);
+  });
+
+  test('ends the workers with the service', async (t) => {
+    const folder = await temporaryFolder(t);
+    const log = join(folder, 'log');
+    const service = await startTestService(t, join(folder, 'data'));
+    await service.submit(scripts([`append ${log}; sleep 60000`]));
+    while (!existsSync(log)) await sleep(5);
+    const worker = Number((await readFile(log, 'utf8')).split(' ')[2]);
+    await service.kill();
+    while (isAlive(worker)) await sleep(5);
+  });
+
+  test('at any point of an input does it again from the start', async (t) => {
+    const folder = await temporaryFolder(t);
+    const steps = ['append LOG', 'claim /out/x', 'progress 5', 'write OUTPUT'];
+    for (let point = 0; point <= steps.length; point += 1) {
+      const [log, output, marker] = ['log', 'output', 'marker'].map((name) => join(folder, `${name}-${point}`));
+      const script = steps
+        .toSpliced(point, 0, `kill-service-once ${marker}`)
+        .map((step) => step.replace('LOG', log ?? '').replace('OUTPUT', output ?? ''));
+      const data = join(folder, `data-${point}`);
+      const first = await startTestService(t, data);
+      const jobId = await first.submit(scripts([script.join('; ')]));
+      await first.gone;
+      const second = await startTestService(t, data);
+      const job = await second.ended(jobId);
+      assert.equal(job.status, 'succeeded');
+      assert(existsSync(output ?? ''));
+      assert.match(await readFile(log ?? '', 'utf8'), /^0 2 \d+\n$/m);
+      await second.kill();
+    }
+  });
+
+  test('of the service three times fails the input that ran each time, and the rest of its job goes on', async (t) => {
+    const folder = await temporaryFolder(t);
+    const data = join(folder, 'data');
+    const log = join(folder, 'log');
+    let jobId = '';
+    for (let time = 1; time <= 3; time += 1) {
+      const service = await startTestService(t, data);
+      if (time === 1) jobId = await service.submit(scripts([`append ${log}; sleep 60000`, 'progress 1']));
+      const starts = async () => (await readFile(log, 'utf8').catch(() => '')).split('\n').length - 1;
+      while ((await starts()) < time || (await service.find(jobId))?.progress?.inputs_done !== 1) await sleep(5);
+      await service.kill();
+    }
+    const service = await startTestService(t, data);
+    const job = await service.ended(jobId);
+    assert.equal(job.results[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
+    assert.equal(job.results[1]?.status, 'succeeded');
+  });
+});
+
+/** What ran during three of the kills has failed by rule; everything else has succeeded. */
+function assertTrueEnd(entry: { status: string; error_details?: { reason: string } }): void {
+  if (entry.status !== 'succeeded') assert.equal(entry.error_details?.reason, 'INPUT_ENDED_PROCESS');
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false; // ESRCH: there is no such process.
+  }
+}
