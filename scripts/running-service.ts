@@ -17,6 +17,8 @@ export interface ServiceOptions {
   readonly folder: string;
   /** Configuration beside the embedded defaults, as `SERVICE__SECTION__KEY` variables. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Arguments for Node, before the program. */
+  readonly nodeArguments?: readonly string[];
 }
 
 /** A service of its own process, spoken to over HTTP as any client would. */
@@ -43,12 +45,16 @@ export interface WaitOptions {
 }
 
 /** Starts the service on a free loopback port, and returns once it is ready. */
-export async function startService({ folder, settings = {} }: ServiceOptions): Promise<RunningService> {
+export async function startService({
+  folder,
+  settings = {},
+  nodeArguments = [],
+}: ServiceOptions): Promise<RunningService> {
   mkdirSync(folder, { recursive: true });
   const logPath = join(folder, 'service.log');
   const log = openSync(logPath, 'a');
   const port = await freePort();
-  const child = spawn(process.execPath, [join(ROOT, 'src/main.ts')], {
+  const child = spawn(process.execPath, [...nodeArguments, join(ROOT, 'src/main.ts')], {
     cwd: folder,
     stdio: ['ignore', log, log],
     env: {

@@ -1,12 +1,15 @@
 import { spawn } from 'node:child_process';
 import { createHash, type Hash } from 'node:crypto';
+import { createInterface } from 'node:readline';
 import { ALL_FORMATS, EncodedPacketSink, FilePathSource, Input } from 'mediabunny';
 
 const DECODE_TIMEOUT_MS = 180_000;
+/** Of a long film, the first minute is decoded; packets and samples are compared to the end. */
+const DECODED_SECONDS = 60;
 
 /** What somebody else's program makes of a file; `null` where it cannot make anything of it. */
 export interface MediaReading {
-  /** Digest of every decoded frame with its time, by ffmpeg. */
+  /** Digest of every decoded frame of the first minute with its time, by ffmpeg. */
   readonly frames: string | null;
   /** Digest of every packet of every stream with its times, as ffmpeg's demuxer finds it. */
   readonly packets: string | null;
@@ -17,7 +20,7 @@ export interface MediaReading {
 /** Reads a file with ffmpeg and with mediabunny, neither of which knows anything of this project. */
 export async function readMedia(path: string): Promise<MediaReading> {
   const [frames, packets, samples] = await Promise.all([
-    ffmpegDigest(path, ['-map', '0:v?', '-map', '0:a?', '-fps_mode', 'passthrough']),
+    ffmpegDigest(path, ['-map', '0:v?', '-map', '0:a?', '-fps_mode', 'passthrough', '-t', String(DECODED_SECONDS)]),
     ffmpegDigest(path, ['-map', '0', '-c', 'copy', '-copy_unknown']),
     samplesDigest(path),
   ]);
@@ -30,22 +33,23 @@ export function differences(source: MediaReading, output: MediaReading): string[
   return readings.filter((reading) => source[reading] !== null && source[reading] !== output[reading]);
 }
 
-/** Digest of what ffmpeg prints as framemd5; null where it finds no frame at all. */
+/**
+ * Digest of what ffmpeg prints as framemd5, stream by stream: how streams are interleaved varies from run to run. Null
+ * where it finds no frame at all.
+ */
 async function ffmpegDigest(path: string, selection: readonly string[]): Promise<string | null> {
   const fixed = ['-nostdin', '-v', 'quiet', '-i', path, ...selection, '-f', 'framemd5', '-'];
   const child = spawn('ffmpeg', fixed, { stdio: ['ignore', 'pipe', 'ignore'], timeout: DECODE_TIMEOUT_MS });
-  const hash = createHash('sha256');
-  let frames = 0;
-  let rest = '';
-  for await (const piece of child.stdout.setEncoding('latin1') as AsyncIterable<string>) {
-    const lines = (rest + piece).split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines.filter((text) => !text.startsWith('#'))) {
-      hash.update(`${line}\n`);
-      frames += 1;
-    }
+  const streams = new Map<string, Hash>();
+  for await (const line of createInterface({ input: child.stdout, crlfDelay: Number.POSITIVE_INFINITY })) {
+    if (line.startsWith('#')) continue;
+    const stream = line.slice(0, line.indexOf(','));
+    const hash = streams.get(stream) ?? createHash('sha256');
+    streams.set(stream, hash.update(`${line}\n`));
   }
-  return frames === 0 ? null : hash.digest('hex');
+  if (streams.size === 0) return null;
+  const digests = [...streams].map(([stream, hash]) => `${stream} ${hash.digest('hex')}`);
+  return digests.sort().join('\n');
 }
 
 async function samplesDigest(path: string): Promise<string | null> {

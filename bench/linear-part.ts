@@ -1,0 +1,71 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { RunningService } from '../scripts/running-service.ts';
+import { type BenchContext, startBenchService, timeService } from './bench-context.ts';
+import { measureRounds, median, progress } from './measuring.ts';
+import { writeVideo } from './media.ts';
+import { type PeakMemory, peakMemoryDuring } from './process-memory.ts';
+import { mebibytes, seconds, type Target, targetsTable } from './report.ts';
+
+const GIGABYTE = 1e9;
+const SIZES_GB = [0.1, 1, 8];
+/** A straight line, as far as a shared machine's disk can draw one: cost per byte within such a factor. */
+const MAX_COST_FACTOR = 1.5;
+/** Peak memory is the same, as far as a garbage collector's timing lets it be. */
+const MAX_MEMORY_GROWTH_BYTES = 32 * 1024 ** 2;
+
+interface SizeRow {
+  readonly sizeGb: number;
+  readonly medianMs: number;
+  readonly memory: PeakMemory;
+}
+
+/** The same work on files of three sizes: time on one line, memory the same. */
+export async function linearPart(context: BenchContext): Promise<string> {
+  const rows: SizeRow[] = [];
+  for (const sizeGb of SIZES_GB) rows.push(await measureSize(context, sizeGb));
+  const lines = rows.map(
+    ({ sizeGb, medianMs, memory }) =>
+      `| ${sizeGb} GB | ${seconds(medianMs)} | ${seconds(medianMs / sizeGb)} | ${mebibytes(memory.pssBytes)} |`,
+  );
+  return [
+    `### 0.1, 1 and 8 GB, read-back off (${context.rounds} rounds)`,
+    ['| size | median | per GB | peak memory (PSS) |', '|---|---|---|---|', ...lines].join('\n'),
+    '#### Targets',
+    targetsTable(targetsOf(rows)),
+  ].join('\n\n');
+}
+
+async function measureSize(context: BenchContext, sizeGb: number): Promise<SizeRow> {
+  const video = join(context.folder, `linear-${sizeGb}.mp4`);
+  progress(`writing ${sizeGb} GB`);
+  await writeVideo(video, sizeGb * GIGABYTE);
+  // A service for each size: what an earlier size left in memory must not hide in a later one's peak.
+  await using service: RunningService = await startBenchService(context, `linear-${sizeGb}`, { readBack: false });
+  const name = `service, ${sizeGb} GB`;
+  const series = await measureRounds([{ name, measure: () => timeService(service, 'video', [video]) }], context.rounds);
+  const memory = await peakMemoryDuring(service.pid, () => timeService(service, 'video', [video]));
+  rmSync(video);
+  return { sizeGb, medianMs: median(series.get(name) ?? []), memory };
+}
+
+function targetsOf(rows: readonly SizeRow[]): Target[] {
+  const [small, ...larger] = rows.map(({ sizeGb, medianMs }) => medianMs / sizeGb);
+  const costs = [small, ...larger].filter((cost) => cost !== undefined);
+  // The smallest file's fixed costs count there; what must not happen is that bytes grow dearer.
+  const factor = Math.max(...costs) / Math.min(...costs);
+  const peaks = rows.map(({ memory }) => memory.pssBytes);
+  const growth = (peaks.at(-1) ?? 0) - (peaks[0] ?? 0);
+  return [
+    {
+      statement: `cost of a byte within ${MAX_COST_FACTOR} times from 0.1 to 8 GB`,
+      measured: `${factor.toFixed(2)} times`,
+      held: factor <= MAX_COST_FACTOR,
+    },
+    {
+      statement: 'peak memory at 8 GB as at 0.1 GB, within 32 MB',
+      measured: `${growth < 0 ? '−' : '+'}${mebibytes(Math.abs(growth))}`,
+      held: growth <= MAX_MEMORY_GROWTH_BYTES,
+    },
+  ];
+}

@@ -1,0 +1,44 @@
+// `npm run bench`: measures speed and memory against the floor and against the SDK alone, side by side in one run, and
+// prints a Markdown report; it also lies in .artifacts/bench-report.md. `npm run bench -- video audio linear` chooses
+// parts, `--rounds 7` how often each is measured. BENCH_DIR names the folder (and so the disk) that is worked in: it
+// needs 20 GB. Whatever else the machine does meanwhile is in the numbers.
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { audioPart } from './audio-part.ts';
+import { type BenchPart, openContext } from './bench-context.ts';
+import { linearPart } from './linear-part.ts';
+import { progress } from './measuring.ts';
+import { machine } from './report.ts';
+import { videoPart } from './video-part.ts';
+
+const PARTS: Readonly<Record<string, BenchPart>> = { video: videoPart, audio: audioPart, linear: linearPart };
+const DEFAULT_ROUNDS = 5;
+const ARTIFACTS = join(fileURLToPath(import.meta.url), '../../.artifacts');
+
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { rounds: { type: 'string' } } });
+const names = positionals.length === 0 ? Object.keys(PARTS) : positionals;
+const rounds = Number(values.rounds ?? DEFAULT_ROUNDS);
+const unknown = names.filter((name) => !Object.hasOwn(PARTS, name));
+if (unknown.length > 0 || !Number.isInteger(rounds) || rounds < 1) {
+  console.error(`Parts are ${Object.keys(PARTS).join(', ')}; --rounds takes a whole number.`);
+  process.exit(2);
+}
+
+const folder = join(process.env['BENCH_DIR'] ?? ARTIFACTS, 'bench');
+const sections = [`Measured on ${machine()}. Medians; random bytes; every output synced to the disk.`];
+try {
+  for (const name of names) {
+    progress(`part ${name}`);
+    const section = await PARTS[name]?.(openContext(folder, rounds));
+    if (section !== undefined) sections.push(section);
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+const report = `${sections.join('\n\n')}\n`;
+mkdirSync(ARTIFACTS, { recursive: true });
+writeFileSync(join(ARTIFACTS, 'bench-report.md'), report);
+progress('');
+console.log(report);

@@ -1,0 +1,150 @@
+import { execFile } from 'node:child_process';
+import { rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { RunningService } from '../scripts/running-service.ts';
+import { type BenchContext, sdkParameters, startBenchService, timeSdk, timeService } from './bench-context.ts';
+import { type Contender, measureProgram, measureRounds, progress, type Series } from './measuring.ts';
+import { addSecondMediaBox, writeVideo } from './media.ts';
+import { type PeakMemory, peakMemoryDuring, peakMemoryOfProgram } from './process-memory.ts';
+import { mebibytes, ratioTarget, type Target, targetsTable, timesTable } from './report.ts';
+
+const run = promisify(execFile);
+
+const VIDEO_BYTES = 1_200_000_000;
+const SMALL_VIDEO_BYTES = 10_000_000;
+const MEMORY_LIMIT_BYTES = 300 * 1024 ** 2;
+
+/** One large file through the whole API, beside the floor, `cp` and the SDK alone. */
+export async function videoPart(context: BenchContext): Promise<string> {
+  const { folder, rounds } = context;
+  const [one, several, small] = ['one.mp4', 'several.mp4', 'small.mp4'].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  progress('writing the videos');
+  await writeVideo(one, VIDEO_BYTES);
+  await writeVideo(several, VIDEO_BYTES / 2);
+  addSecondMediaBox(several, VIDEO_BYTES / 2);
+  await writeVideo(small, SMALL_VIDEO_BYTES);
+  await using plain = await startBenchService(context, 'plain', { readBack: false });
+  await using checked = await startBenchService(context, 'checked', { readBack: true });
+  // A service that has been running for a while is what is measured: its first input starts its worker.
+  await timeService(plain, 'video', [small]);
+  await timeService(checked, 'video', [small]);
+
+  const contenders = contendersOf(context, one, several, plain, checked);
+  const series = await measureRounds(contenders, rounds);
+  const memory = await measureMemory(context, one, several, plain, checked);
+  for (const file of [one, several, small]) rmSync(file);
+  return [
+    `### A video of 1.2 GB, random bytes (${rounds} rounds)`,
+    timesTable(contenders, series),
+    '#### Peak memory of all processes together',
+    memoryTable(memory),
+    '#### Targets',
+    targetsTable([...timeTargets(series), ...memoryTargets(memory)]),
+  ].join('\n\n');
+}
+
+const FLOOR = 'floor: copy, hash, sync in two threads';
+const CP = '`cp` and sync';
+const OURS = 'service, read-back off';
+const SDK = 'SDK alone: `Builder.sign`, sync';
+const OURS_CHECKED = 'service, read-back on';
+const SDK_CHECKED = 'SDK alone: sign, sync, read back';
+const FLAT = 'service, read-back off, several `mdat` (flat hash)';
+const FLAT_CHECKED = 'service, read-back on, several `mdat` (flat hash)';
+
+function contendersOf(
+  context: BenchContext,
+  one: string,
+  several: string,
+  plain: RunningService,
+  checked: RunningService,
+): Contender[] {
+  const copy = join(context.folder, 'copy.mp4');
+  const sdk = (readBack: boolean) => () => timeSdk(context, 'video/mp4', [one], { readBack });
+  return [
+    { name: FLOOR, measure: () => removing(copy, () => measureProgram('./floor.ts', [one, copy])) },
+    { name: CP, measure: () => removing(copy, () => timeCp(one, copy)) },
+    { name: OURS, measure: () => timeService(plain, 'video', [one]) },
+    { name: SDK, measure: sdk(false) },
+    { name: OURS_CHECKED, measure: () => timeService(checked, 'video', [one]) },
+    { name: SDK_CHECKED, measure: sdk(true) },
+    { name: FLAT, measure: () => timeService(plain, 'video', [several]) },
+    { name: FLAT_CHECKED, measure: () => timeService(checked, 'video', [several]) },
+  ];
+}
+
+async function removing(path: string, measure: () => Promise<number>): Promise<number> {
+  const milliseconds = await measure();
+  rmSync(path);
+  return milliseconds;
+}
+
+async function timeCp(from: string, to: string): Promise<number> {
+  const startedAt = performance.now();
+  await run('cp', [from, to]);
+  await run('sync', [to]);
+  if (statSync(to).size !== statSync(from).size) throw new Error('cp made a file of another size');
+  return performance.now() - startedAt;
+}
+
+function timeTargets(series: ReadonlyMap<string, Series>): Target[] {
+  const of = (name: string): Series => series.get(name) ?? [];
+  return [
+    ratioTarget('read-back off: at most 1.5 times the floor', [of(OURS), of(FLOOR)], { atMost: 1.5 }),
+    ratioTarget('read-back off: at least 3 times faster than the SDK', [of(SDK), of(OURS)], { atLeast: 3 }),
+    ratioTarget('read-back on: at least 2 times faster than the SDK', [of(SDK_CHECKED), of(OURS_CHECKED)], {
+      atLeast: 2,
+    }),
+  ];
+}
+
+type MemoryRow = readonly [name: string, memory: PeakMemory];
+
+/** Measured apart from the times: reading a process's memory map stops the process for a moment. */
+async function measureMemory(
+  context: BenchContext,
+  one: string,
+  several: string,
+  plain: RunningService,
+  checked: RunningService,
+): Promise<MemoryRow[]> {
+  const during = async (name: string, service: RunningService, file: string): Promise<MemoryRow> => {
+    progress(`memory: ${name}`);
+    return [name, await peakMemoryDuring(service.pid, () => timeService(service, 'video', [file]))];
+  };
+  const alone = async (name: string, readBack: boolean): Promise<MemoryRow> => {
+    progress(`memory: ${name}`);
+    const parameters = sdkParameters(context, 'video/mp4', [one], { readBack });
+    return [name, await peakMemoryOfProgram('./sdk-program.ts', parameters)];
+  };
+  return [
+    await during(OURS, plain, one),
+    await during(OURS_CHECKED, checked, one),
+    await during(FLAT, plain, several),
+    await during(FLAT_CHECKED, checked, several),
+    await alone(SDK, false),
+    await alone(SDK_CHECKED, true),
+  ];
+}
+
+function memoryTable(rows: readonly MemoryRow[]): string {
+  const lines = rows.map(
+    ([name, { pssBytes, rssBytes }]) => `| ${name} | ${mebibytes(pssBytes)} | ${mebibytes(rssBytes)} |`,
+  );
+  return ['| | PSS | RSS, shared memory counted in each |', '|---|---|---|', ...lines].join('\n');
+}
+
+function memoryTargets(rows: readonly MemoryRow[]): Target[] {
+  return rows
+    .filter(([name]) => name === OURS || name === OURS_CHECKED)
+    .map(([name, { pssBytes }]) => ({
+      statement: `${name}: under 300 MB`,
+      measured: mebibytes(pssBytes),
+      held: pssBytes < MEMORY_LIMIT_BYTES,
+    }));
+}
