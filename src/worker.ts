@@ -11,6 +11,7 @@ import { createManifestAuthor } from '#provenance/create-manifest-author.ts';
 import { hasLingeringNativeCall } from '#provenance/native-calls.ts';
 import { createOutputReader } from '#provenance/output-reader.ts';
 import { loadSigningIdentity } from '#provenance/signing-identity.ts';
+import { timeStampAuthorityOf } from '#provenance/time-stamp-relay.ts';
 
 /** Opens the rooms that operations stand on, by the configuration. */
 async function openRooms(config: Config): Promise<OperationRooms> {
@@ -21,7 +22,11 @@ async function openRooms(config: Config): Promise<OperationRooms> {
     inputs: new InputResolver({ local_file_path: localFileOpener(policy) }),
     outputs: new LocalSink({ baseDir: local.base_dir, dataDir: config.jobs.data_dir }),
     naming: local.naming,
-    author: createManifestAuthor({ signer, generator: { name: RELEASE.product, version: RELEASE.version } }),
+    author: createManifestAuthor({
+      signer,
+      timeStampAuthority: timeStampAuthorityOf(config.signing),
+      generator: { name: RELEASE.product, version: RELEASE.version },
+    }),
     reader: config.signing.verify_outputs ? createOutputReader() : null,
   };
 }

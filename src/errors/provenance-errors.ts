@@ -11,6 +11,11 @@ export const provenanceErrors = {
     ({ problem }) => `The signing key could not be used: ${problem}. The log of the service says more.`,
     { transient: true },
   ),
+  TIME_STAMP_UNAVAILABLE: entry<{ host: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ host, problem }) => `The time-stamp authority (${host}, set in signing.tsa_url) ${problem}. Try again later.`,
+    { transient: true },
+  ),
   READ_BACK_FAILED: entry<{ codes: readonly string[] }>(
     'PROCESSING_FAILED',
     ({ codes }) =>

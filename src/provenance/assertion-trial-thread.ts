@@ -3,7 +3,6 @@ import { generateKeyPairSync } from 'node:crypto';
 import { parentPort } from 'node:worker_threads';
 import type { TrialAnswer, TrialRequest } from './assertion-trial-messages.ts';
 import { EXTENDED_KEY_USAGE, issueCertificate, KEY_USAGE } from './certificate.ts';
-import { signingCallOf } from './create-manifest-author.ts';
 import type { CustomAssertion } from './manifest-author.ts';
 import { bindManifest, defineManifest } from './manifest-definition.ts';
 import { createKeySigner } from './pem-signer.ts';
@@ -11,6 +10,7 @@ import { isSameData } from './read-back-data.ts';
 import { MANIFEST_STORE_TYPE, type ManifestDefinition, readReport, signManifest } from './sdk.ts';
 import { sdkProblem } from './sdk-problem.ts';
 import type { Signer } from './signer.ts';
+import { trialSignature } from './signing-pass.ts';
 
 // The thread behind `createAssertionTrial`: the only place of the service process where the SDK is loaded.
 
@@ -26,6 +26,10 @@ const HARD_BINDING = {
 } as const;
 
 const signer = throwAwaySigner();
+const signature = {
+  ...trialSignature({ signer, timeStampAuthority: null }),
+  sign: (data: Buffer): Promise<Buffer> => signer.sign(data),
+};
 /** Nothing here is ever cancelled: a trial takes milliseconds, and the thread must not end while one runs. */
 const { signal } = new AbortController();
 /** Trials run one after the other, in the order of their requests. */
@@ -60,8 +64,7 @@ async function firstRefused(assertions: readonly CustomAssertion[], offset: numb
 /** Builds, signs and reads a manifest with the assertions; null where it carries them as they are. */
 async function problemOf(assertions: readonly CustomAssertion[]): Promise<string | null> {
   try {
-    const sign = (data: Buffer): Promise<Buffer> => signer.sign(data);
-    const store = await signManifest(trialDefinition(assertions), signingCallOf(signer), sign, signal);
+    const store = await signManifest(trialDefinition(assertions), signature, signal);
     const report = await readReport({ bytes: store, mediaType: MANIFEST_STORE_TYPE }, signal);
     const findings = report?.validation_results?.activeManifest?.failure ?? [];
     const unexpected = findings.find(({ code }) => !EXPECTED_FINDINGS.has(code));

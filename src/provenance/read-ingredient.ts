@@ -1,23 +1,11 @@
 import assert from 'node:assert';
 import type { IngredientSource } from './manifest-author.ts';
 import { newInstanceId, type PreparedIngredient } from './manifest-definition.ts';
-import {
-  activeManifestOf,
-  type Findings,
-  ingredientStoreOf,
-  MANIFEST_STORE_TYPE,
-  type SigningCall,
-  signIngredient,
-} from './sdk.ts';
+import { activeManifestOf, type Findings, ingredientStoreOf, MANIFEST_STORE_TYPE, signIngredient } from './sdk.ts';
 import { sdkProblem } from './sdk-problem.ts';
+import { type Signature, trialSignature } from './signing-pass.ts';
 
 export type IngredientRole = 'parentOf' | 'componentOf';
-
-/** Signs trial manifests: a call of the identity's own size, with a signature that says nothing. */
-export interface TrialSigner {
-  readonly call: SigningCall;
-  sign(data: Buffer): Promise<Buffer>;
-}
 
 type SourceOf<Kind extends IngredientSource['kind']> = Extract<IngredientSource, { kind: Kind }>;
 
@@ -36,7 +24,7 @@ export function readIngredient(
   source: IngredientSource,
   role: IngredientRole,
   label: string,
-  trial: TrialSigner,
+  signature: Signature,
   signal: AbortSignal,
 ): Promise<PreparedIngredient> | PreparedIngredient {
   switch (source.kind) {
@@ -44,7 +32,7 @@ export function readIngredient(
       // The title is what readers show of an ingredient, and free text.
       return { json: { title: source.reference, relationship: role, label }, store: null, warnings: [] };
     case 'file':
-      return source.manifest ? readSignedFile(source, role, label, trial, signal) : plain(source, role, label);
+      return source.manifest ? readSignedFile(source, role, label, signature, signal) : plain(source, role, label);
     case 'manifest-store':
       return readStore(source, role, label, signal);
   }
@@ -68,14 +56,14 @@ async function readSignedFile(
   source: SourceOf<'file'>,
   role: IngredientRole,
   label: string,
-  trial: TrialSigner,
+  signature: Signature,
   signal: AbortSignal,
 ): Promise<PreparedIngredient> {
   const { path, title, mediaType } = source;
   const json = { title, format: mediaType, relationship: role, label };
   try {
     const asset = { path, mediaType };
-    const read = await signIngredient(trialDefinition(), json, asset, trial.call, trial.sign, signal);
+    const read = await signIngredient(trialDefinition(), json, asset, trialSignature(signature), signal);
     if (read.ingredient.active_manifest === undefined) return plain(source, role, label);
     const bytes = await ingredientStoreOf(read.store, signal);
     assert(bytes !== null, 'an ingredient with an active manifest has a manifest store');

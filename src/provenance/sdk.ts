@@ -23,8 +23,11 @@ const SDK_MEDIA_TYPES: Readonly<Record<string, string>> = {
   'video/x-m4v': 'video/mp4',
 };
 
-/** How a manifest is signed; `tsaUrl` adds an RFC 3161 time-stamp. */
-export type SigningCall = JsCallbackSignerConfig;
+/** How a manifest is signed: the SDK wraps what `sign` returns; `call.tsaUrl` adds an RFC 3161 time-stamp. */
+export interface SdkSignature {
+  readonly call: JsCallbackSignerConfig;
+  sign(data: Buffer): Promise<Buffer>;
+}
 
 /** A manifest in the SDK's terms, and the byte resources it refers to by identifier. */
 export interface ManifestDefinition {
@@ -71,11 +74,10 @@ export type SdkAsset =
 /** Builds and signs a manifest that is embedded nowhere; returns the manifest store. Rejects with the SDK's own error. */
 export async function signManifest(
   definition: ManifestDefinition,
-  call: SigningCall,
-  sign: (data: Buffer) => Promise<Buffer>,
+  signature: SdkSignature,
   signal: AbortSignal,
 ): Promise<Buffer> {
-  return signBuilder(await builderOf(definition, signal), call, sign, signal);
+  return signBuilder(await builderOf(definition, signal), signature, signal);
 }
 
 /**
@@ -86,14 +88,13 @@ export async function signIngredient(
   definition: ManifestDefinition,
   ingredient: Readonly<Record<string, unknown>>,
   asset: SdkAsset,
-  call: SigningCall,
-  sign: (data: Buffer) => Promise<Buffer>,
+  signature: SdkSignature,
   signal: AbortSignal,
 ): Promise<{ ingredient: IngredientJson; store: Buffer }> {
   const builder = await builderOf(definition, signal);
   await awaitNativeCall(() => builder.addIngredient(JSON.stringify(ingredient), sdkAsset(asset)), signal);
   const read = builder.getManifestDefinition().ingredients?.[0] as IngredientJson;
-  return { ingredient: read, store: await signBuilder(builder, call, sign, signal) };
+  return { ingredient: read, store: await signBuilder(builder, signature, signal) };
 }
 
 /** Reads what a file or a manifest store says of itself; null where it has no manifest. */
@@ -128,13 +129,11 @@ async function builderOf({ json, resources }: ManifestDefinition, signal: AbortS
 }
 
 /** `signConfigAsync`, because a `CallbackSigner` object would keep the process alive until it is collected. */
-function signBuilder(
-  builder: Builder,
-  call: SigningCall,
-  sign: (data: Buffer) => Promise<Buffer>,
-  signal: AbortSignal,
-): Promise<Buffer> {
-  return awaitNativeCall(() => builder.signConfigAsync(sign, call, STAND_IN, { buffer: null }), signal);
+function signBuilder(builder: Builder, signature: SdkSignature, signal: AbortSignal): Promise<Buffer> {
+  return awaitNativeCall(
+    () => builder.signConfigAsync(signature.sign, signature.call, STAND_IN, { buffer: null }),
+    signal,
+  );
 }
 
 function sdkAsset(asset: SdkAsset): { path: string; mimeType: string } | { buffer: Buffer; mimeType: string } {

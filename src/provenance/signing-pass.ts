@@ -1,0 +1,96 @@
+import { AppError } from '#errors/app-error.ts';
+import { pemOf } from './certificate.ts';
+import { type ManifestDefinition, type SdkSignature, signManifest } from './sdk.ts';
+import { sdkProblem } from './sdk-problem.ts';
+import { type Signer, signatureReserveBytes } from './signer.ts';
+import { MAX_TIME_STAMP_BYTES, type TimeStampAuthority, withTimeStampRelay } from './time-stamp-relay.ts';
+
+/** What a signature is made with. */
+export interface Signature {
+  readonly signer: Signer;
+  readonly timeStampAuthority: TimeStampAuthority | null;
+}
+
+/** What the place of a time-stamp in the signature takes beside the time-stamp itself. */
+const TIME_STAMP_OVERHEAD_BYTES = 256;
+
+/** Signs a manifest without the key: of the size that it will have, and worth nothing. */
+export async function signOnTrial(
+  definition: ManifestDefinition,
+  signature: Signature,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  try {
+    return await signManifest(definition, trialSignature(signature), signal);
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw manifestRefused(cause);
+  }
+}
+
+/** How the SDK is to sign on trial. */
+export function trialSignature(signature: Signature): SdkSignature {
+  const { signatureSizeBytes } = signature.signer;
+  return { call: signingCallOf(signature), sign: async () => Buffer.alloc(signatureSizeBytes) };
+}
+
+/** Signs a manifest for real. The key is asked once, and so is the time-stamp authority where there is one. */
+export async function signForReal(
+  definition: ManifestDefinition,
+  signature: Signature,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  const { timeStampAuthority } = signature;
+  if (timeStampAuthority === null) return signWithKey(definition, signature, null, signal);
+  return withTimeStampRelay(timeStampAuthority, signal, async (relay) => {
+    try {
+      return await signWithKey(definition, signature, relay.url, signal);
+    } catch (cause) {
+      signal.throwIfAborted();
+      const problem = relay.problem();
+      if (problem === null) throw cause;
+      throw new AppError('TIME_STAMP_UNAVAILABLE', { host: new URL(timeStampAuthority.url).host, problem }, { cause });
+    }
+  });
+}
+
+/** Tells the failure of the key from that of the SDK, which hides the cause. */
+async function signWithKey(
+  definition: ManifestDefinition,
+  signature: Signature,
+  tsaUrl: string | null,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  let keyFailure: unknown = null;
+  const sign = async (data: Buffer): Promise<Buffer> => {
+    try {
+      return await signature.signer.sign(data);
+    } catch (error) {
+      keyFailure = error;
+      throw error;
+    }
+  };
+  try {
+    const call = { ...signingCallOf(signature), ...(tsaUrl !== null && { tsaUrl }) };
+    return await signManifest(definition, { call, sign }, signal);
+  } catch (cause) {
+    signal.throwIfAborted();
+    if (keyFailure === null) throw manifestRefused(cause);
+    throw new AppError('SIGNATURE_FAILED', { problem: sdkProblem(keyFailure) }, { cause: keyFailure });
+  }
+}
+
+function signingCallOf({ signer, timeStampAuthority }: Signature): SdkSignature['call'] {
+  const timeStampBytes = timeStampAuthority === null ? 0 : MAX_TIME_STAMP_BYTES + TIME_STAMP_OVERHEAD_BYTES;
+  return {
+    alg: signer.algorithm,
+    // The SDK takes certificates as PEM only, and one after the other in one buffer.
+    certs: [Buffer.from(signer.certificateChain.map(pemOf).join(''))],
+    reserveSize: signatureReserveBytes(signer) + timeStampBytes,
+    directCoseHandling: false,
+  };
+}
+
+function manifestRefused(cause: unknown): AppError {
+  return new AppError('MANIFEST_REFUSED', { problem: sdkProblem(cause) }, { cause });
+}
