@@ -31,7 +31,8 @@ export const jobErrors = {
   ),
   STORE_DISK_FULL: entry<{ file: string }>(
     'INTERNAL_ERROR',
-    ({ file }) => `The job database ${file} cannot grow: the disk is full. Make room; nothing that was accepted is lost.`,
+    ({ file }) =>
+      `The job database ${file} cannot grow: the disk is full. Make room; nothing that was accepted is lost.`,
     { transient: true },
   ),
   STORE_IO_FAILED: entry<{ file: string; problem: string }>(
@@ -51,7 +52,8 @@ export const jobErrors = {
   ),
   STORE_LOST: entry<{ file: string }>(
     'INTERNAL_ERROR',
-    ({ file }) => `The connection to the job database ${file} is lost. Start the service again; nothing that was accepted is lost.`,
+    ({ file }) =>
+      `The connection to the job database ${file} is lost. Start the service again; nothing that was accepted is lost.`,
     { transient: true },
   ),
 

@@ -3,7 +3,7 @@ import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { DestinationLedger } from './destination-ledger.ts';
 import { InputQueue, type QueueLimits, type StartedInput } from './input-queue.ts';
 import { InputStash } from './input-stash.ts';
-import { type ByteProgress, failedEntry, NO_PROGRESS, type ResultEntry, succeededEntry } from './job.ts';
+import { type ByteProgress, type Claim, failedEntry, NO_PROGRESS, type ResultEntry, succeededEntry } from './job.ts';
 import type { Log } from './log.ts';
 import type { ClaimedInput } from './store/claim-input.ts';
 import type { InputEnd } from './store/end-input.ts';
@@ -27,6 +27,8 @@ export interface DispatcherOptions {
   readonly maxRunningInputs: number;
   /** Inputs that wait at most (`worker.queue_capacity`). */
   readonly capacity: number;
+  /** Removes what a claim left behind whose worker may be gone. Never rejects. */
+  readonly clearStagings: (claim: Claim) => Promise<void>;
   /** Called when the end of a job is on the disk. */
   readonly jobEnded: (jobId: string) => void;
 }
@@ -130,6 +132,7 @@ export class Dispatcher {
     const ofJob = this.#running.get(job.jobId) ?? new Set();
     this.#running.set(job.jobId, ofJob.add(input));
     const result = await this.#options.pool.run(claim, this.#hooksFor(input));
+    if (result.type === 'process-ended' || result.type === 'aborted') await this.#options.clearStagings(claim);
     const recording = this.#record(input, result);
     // The worker is free, so that the start of the next input shares the commit of this one's end.
     this.#free(job.jobId);
@@ -156,7 +159,10 @@ export class Dispatcher {
   #refillStash(jobId: string): void {
     if (!this.#stash.hasRoom(jobId, this.#queue.waitingOf(jobId))) return;
     const claim = this.#persist(() => this.#options.store.reserveNextInput(jobId));
-    this.#stash.put(jobId, claim.then((input) => input ?? null));
+    this.#stash.put(
+      jobId,
+      claim.then((input) => input ?? null),
+    );
   }
 
   async #emptyStash(): Promise<void> {
@@ -183,7 +189,8 @@ export class Dispatcher {
         return this.#persist(() => store.recordProcessEnd(claim, result.how));
       case 'succeeded':
       case 'failed': {
-        if (result.type === 'failed' && result.error === null) log.error({ ...ids, stack: result.bug }, 'an input met a bug');
+        if (result.type === 'failed' && result.error === null)
+          log.error({ ...ids, stack: result.bug }, 'an input met a bug');
         const entry = entryOf(claim, result);
         if (entry.status === 'failed') void this.#release(claim);
         log.info({ ...ids, reason: entry.error_details?.reason }, `input ${entry.status}`);
@@ -233,7 +240,10 @@ export class Dispatcher {
     } catch (error) {
       // The next claim tries again to read what the job reads and writes.
       this.#ledgers.delete(jobId);
-      this.#options.log.error({ job_id: jobId, input_index: inputIndex, err: error }, 'a destination could not be checked');
+      this.#options.log.error(
+        { job_id: jobId, input_index: inputIndex, err: error },
+        'a destination could not be checked',
+      );
       return (error instanceof AppError ? error : new AppError('INPUT_MET_BUG', { jobId, inputIndex })).toData();
     }
   }
@@ -260,8 +270,10 @@ export class Dispatcher {
         this.#storeFails = false;
         return value;
       } catch (error) {
-        this.#storeFails = true;
         this.#options.log.error({ err: error }, 'the job store could not be written');
+        // A statement that is wrong stays wrong: its input is taken up again when the service next starts.
+        if (!(error instanceof AppError)) return undefined;
+        this.#storeFails = true;
         if (this.#stop.signal.aborted) return undefined;
         await sleep(pauseMs, undefined, { signal: this.#stop.signal }).catch(() => undefined);
       }

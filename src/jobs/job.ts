@@ -57,8 +57,13 @@ export function failedEntry(inputIndex: number, data: AppErrorData): ResultEntry
     status: 'failed',
     error: error.message,
     error_code: error.code,
-    error_details: { ...error.details, ...(field !== undefined && { field }), reason: error.reason },
+    error_details: plainJson({ ...error.details, ...(field !== undefined && { field }), reason: error.reason }),
   };
+}
+
+/** Details are written by every room; a 64-bit size among them must not keep a result from being recorded. */
+function plainJson<T>(value: T): T {
+  return JSON.parse(JSON.stringify(value, (_key, part) => (typeof part === 'bigint' ? String(part) : part)));
 }
 
 /** The entry of an input that has ended its process for the last time; `how` ends the sentence "the last time …". */

@@ -4,7 +4,7 @@ import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { EndWaiters } from './end-waiters.ts';
-import type { JobSnapshot, Submission } from './job.ts';
+import type { Claim, JobSnapshot, Submission } from './job.ts';
 import { JobIds } from './job-id.ts';
 import type { Log } from './log.ts';
 import { JobStore } from './store/job-store.ts';
@@ -17,7 +17,7 @@ import type { WorkerBounds } from './worker-process.ts';
 const PRUNE_INTERVAL_MS = 60 * 60 * 1000;
 
 /** The store counts as out of reach when it does not answer in this time. */
-const HEALTH_BOUND_MS = 2_000;
+const HEALTH_BOUND_MS = 5_000;
 
 const HOUR_MS = 60 * 60 * 1000;
 
@@ -29,6 +29,11 @@ export interface JobsOptions {
   /** Inputs that run at once, of all jobs together; the number of cores unless given. */
   readonly maxRunningInputs?: number;
   readonly workerBounds?: Partial<WorkerBounds>;
+  /**
+   * Removes what claims left behind whose worker is gone: one claim's, or all there is when the service starts and
+   * holds the data folder.
+   */
+  readonly clearStagings?: (claim?: Claim) => Promise<void>;
 }
 
 /** What there is while the service runs. */
@@ -63,6 +68,7 @@ export class Jobs {
     const { config, log } = this.#options;
     const store = await JobStore.open(await openSqlite(config.jobs.data_dir));
     try {
+      await this.#clearStagings();
       const recovered = await store.recover();
       const waiting = await store.waitingJobs();
       log.info({ recovered_inputs: recovered.length, waiting_jobs: waiting.length }, 'job store opened');
@@ -180,12 +186,21 @@ export class Jobs {
       limits,
       maxRunningInputs,
       capacity: config.worker.queue_capacity,
+      clearStagings: (claim) => this.#clearStagings(claim),
       jobEnded: (jobId) => waiters.ended(jobId),
     });
     pool.prestart();
     for (const job of waiting) dispatcher.resume(job.jobId, job.sync, job.waiting);
     const pruning = setInterval(() => void this.#prune(store), PRUNE_INTERVAL_MS).unref();
     return { store, pool, dispatcher, waiters, pruning };
+  }
+
+  /** What cannot be removed takes room, but harms no output: the service goes on. */
+  async #clearStagings(claim?: Claim): Promise<void> {
+    const { clearStagings, log } = this.#options;
+    await clearStagings?.(claim).catch((error: unknown) => {
+      log.error({ job_id: claim?.jobId, input_index: claim?.inputIndex, err: error }, 'stagings could not be removed');
+    });
   }
 
   async #prune(store: JobStore): Promise<void> {

@@ -44,16 +44,24 @@ export class WorkerPool {
 
   /** Starts a worker ahead of the first input. */
   prestart(): void {
-    if (this.#all.size === 0) this.#idle.push(this.#start());
+    const worker = this.#start();
+    if (worker instanceof WorkerProcess) this.#idle.push(worker);
   }
 
   /** Does an input in a worker. Never rejects. To be called for at most `maxWorkers` inputs at once. */
   async run(order: InputOrder, hooks: RunHooks): Promise<RunResult> {
-    const worker = this.#idle.pop() ?? (await this.#startWhenThereIsRoom());
-    const result = await worker.run(order, hooks);
+    const result = await this.#runIn(this.#idle.pop() ?? (await this.#startWhenThereIsRoom()), order, hooks);
     if (result.type === 'process-ended' && !result.wasReady) {
       await sleep(FAILED_START_PAUSE_MS, undefined, { signal: hooks.signal }).catch(() => undefined);
     }
+    return result;
+  }
+
+  async #runIn(worker: WorkerProcess | Error, order: InputOrder, hooks: RunHooks): Promise<RunResult> {
+    if (worker instanceof Error) {
+      return { type: 'process-ended', how: `before it began (${worker.message})`, wasReady: false };
+    }
+    const result = await worker.run(order, hooks);
     this.#keepOrReplace(worker);
     return result;
   }
@@ -65,7 +73,7 @@ export class WorkerPool {
   }
 
   /** One that was asked to end may still hold its memory; it ends within a bound. */
-  async #startWhenThereIsRoom(): Promise<WorkerProcess> {
+  async #startWhenThereIsRoom(): Promise<WorkerProcess | Error> {
     while (this.#all.size >= this.#options.maxWorkers) {
       assert(this.#retiring.size > 0, 'an input is run only where a worker is free for it');
       await Promise.race([...this.#retiring].map((worker) => worker.ended));
@@ -73,9 +81,18 @@ export class WorkerPool {
     return this.#start();
   }
 
-  #start(): WorkerProcess {
+  /** The error where the system gives no process, such as for want of memory. */
+  #start(): WorkerProcess | Error {
     const { entry, config, log } = this.#options;
-    const worker = new WorkerProcess(entry, config, this.#bounds);
+    try {
+      return this.#watch(new WorkerProcess(entry, config, this.#bounds));
+    } catch (error) {
+      log.error({ err: error }, 'an input worker could not be started');
+      return error as Error;
+    }
+  }
+
+  #watch(worker: WorkerProcess): WorkerProcess {
     this.#all.add(worker);
     void worker.ended.then(() => {
       this.#all.delete(worker);
@@ -83,14 +100,14 @@ export class WorkerPool {
       const index = this.#idle.indexOf(worker);
       if (index >= 0) {
         this.#idle.splice(index, 1);
-        log.warn({}, 'an idle input worker ended');
+        this.#options.log.warn({ how: worker.how }, 'an idle input worker ended');
       }
     });
     return worker;
   }
 
   #keepOrReplace(worker: WorkerProcess): void {
-    if (worker.hasEnded) return;
+    if (worker.how !== null) return;
     const { rssBytes, tainted } = worker.state;
     if (!tainted && rssBytes <= this.#maxIdleRssBytes) this.#idle.push(worker);
     else this.#retire(worker);

@@ -72,7 +72,7 @@ export class WorkerProcess {
 
   /** Settles when the worker is ready for inputs, or has ended before. */
   get ready(): Promise<void> {
-    return Promise.race([this.#ready.promise, this.#ended.promise]);
+    return this.#ready.promise;
   }
 
   /** Settles when the process is gone. */
@@ -80,8 +80,9 @@ export class WorkerProcess {
     return this.#ended.promise;
   }
 
-  get hasEnded(): boolean {
-    return this.#how !== null;
+  /** How the process ended; null while it has not. It ends the sentence "the process ended …". */
+  get how(): string | null {
+    return this.#how;
   }
 
   /** How the worker was after its last input. */
@@ -91,19 +92,31 @@ export class WorkerProcess {
 
   /** Has the worker do an input, as soon as it is ready. Never rejects. */
   async run(order: InputOrder, hooks: RunHooks): Promise<RunResult> {
-    await Promise.race([this.ready, aborted(hooks.signal)]);
-    if (hooks.signal.aborted) return { type: 'aborted' };
+    const aborted = Promise.withResolvers<void>();
+    const abort = () => {
+      aborted.resolve();
+      if (this.#run !== null) this.#abort();
+    };
+    // The signal outlives the input, so what listens to it is taken off again.
+    hooks.signal.addEventListener('abort', abort, { once: true });
+    try {
+      if (!hooks.signal.aborted) await Promise.race([this.ready, aborted.promise]);
+      const result = hooks.signal.aborted ? null : await this.#runNow(order, hooks);
+      return result === null || (hooks.signal.aborted && result.type !== 'succeeded') ? { type: 'aborted' } : result;
+    } finally {
+      hooks.signal.removeEventListener('abort', abort);
+    }
+  }
+
+  async #runNow(order: InputOrder, hooks: RunHooks): Promise<RunResult> {
     if (this.#how !== null) return { type: 'process-ended', how: this.#how, wasReady: this.#isReady };
     const { promise, resolve } = Promise.withResolvers<RunResult>();
     this.#run = { hooks, end: resolve };
-    const abort = () => this.#abort();
-    hooks.signal.addEventListener('abort', abort, { once: true });
     this.#watch(this.#bounds.silenceMs, 'because it gave no sign of progress for too long');
     this.#send({ type: 'run', order });
     const result = await promise;
-    hooks.signal.removeEventListener('abort', abort);
     clearTimeout(this.#watchdog);
-    return hooks.signal.aborted && result.type !== 'succeeded' ? { type: 'aborted' } : result;
+    return result;
   }
 
   /** Ends an idle worker, by force where it does not end by itself. */
@@ -121,7 +134,7 @@ export class WorkerProcess {
   /** Kills the process after a while, unless the watch is renewed or ended. */
   #watch(boundMs: number, because: string): void {
     clearTimeout(this.#watchdog);
-    if (this.hasEnded) return;
+    if (this.#how !== null) return;
     this.#watchdog = setTimeout(() => {
       this.#killedBecause = because;
       this.#child.kill('SIGKILL');
@@ -174,6 +187,7 @@ export class WorkerProcess {
     if (this.#how !== null) return;
     clearTimeout(this.#watchdog);
     this.#how = this.#isReady ? how : `before it was ready, ${how}`;
+    this.#ready.resolve();
     this.#ended.resolve();
     this.#run?.end({ type: 'process-ended', how: this.#how, wasReady: this.#isReady });
     this.#run = null;
@@ -183,12 +197,4 @@ export class WorkerProcess {
   #send(message: ToWorker): void {
     if (this.#child.connected) this.#child.send(message, () => undefined);
   }
-}
-
-/** Resolves when the signal is aborted, and is forgotten with it. */
-function aborted(signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  if (signal.aborted) resolve();
-  else signal.addEventListener('abort', () => resolve(), { once: true });
-  return promise;
 }

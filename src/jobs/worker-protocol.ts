@@ -41,4 +41,9 @@ export type FromWorker =
   | { readonly type: 'claim'; readonly id: number; readonly destination: string }
   | { readonly type: 'succeeded'; readonly outcome: InputOutcome; readonly state: WorkerState }
   /** `bug` carries the stack of what was no AppError (`error` is null then); it goes to the log and nowhere else. */
-  | { readonly type: 'failed'; readonly error: AppErrorData | null; readonly bug?: string; readonly state: WorkerState };
+  | {
+      readonly type: 'failed';
+      readonly error: AppErrorData | null;
+      readonly bug?: string;
+      readonly state: WorkerState;
+    };

@@ -29,7 +29,7 @@ describe('destination ledger', () => {
     assert.equal(answers.filter((answer) => answer === undefined).length, 1);
   });
 
-  test('a place inside or above another input\'s destination is taken', async () => {
+  test("a place inside or above another input's destination is taken", async () => {
     const ledger = await ledgerOf([]);
     await ledger.claim('/out/folder', 0);
     assert.equal((await ledger.claim('/out/folder/x', 1))?.reason, 'OUTPUT_TAKEN');
@@ -47,9 +47,16 @@ describe('destination ledger', () => {
 
   test('the file of a parent, and of an override, is a source as well', async () => {
     const parent = (path: string) => ({ type: 'file', source: { type: 'local_file_path', path } });
-    const params = { parent: parent('/p/one.mp4'), parent_overrides: [{ input_index: 0, parent: parent('/p/two.mp4') }, { input_index: 1, parent: null }] };
+    const params = {
+      parent: parent('/p/one.mp4'),
+      parent_overrides: [
+        { input_index: 0, parent: parent('/p/two.mp4') },
+        { input_index: 1, parent: null },
+      ],
+    };
     const ledger = await ledgerOf(['/in/a', '/in/b'], params);
-    for (const path of ['/p/one.mp4', '/p/two.mp4']) assert.equal((await ledger.claim(path, 0))?.reason, 'OUTPUT_TOUCHES_SOURCE');
+    for (const path of ['/p/one.mp4', '/p/two.mp4'])
+      assert.equal((await ledger.claim(path, 0))?.reason, 'OUTPUT_TOUCHES_SOURCE');
   });
 
   test('links are followed before paths are compared', async (t) => {

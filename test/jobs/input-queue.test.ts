@@ -68,7 +68,10 @@ describe('input queue', () => {
       fc.record({ start: fc.constant(true) }),
       fc.record({ end: fc.nat(50) }),
     );
-    const limits = fc.record({ maxInputsPerJob: fc.integer({ min: 1, max: 3 }), maxRunningJobs: fc.integer({ min: 1, max: 3 }) });
+    const limits = fc.record({
+      maxInputsPerJob: fc.integer({ min: 1, max: 3 }),
+      maxRunningJobs: fc.integer({ min: 1, max: 3 }),
+    });
     fc.assert(
       fc.property(limits, fc.array(operation, { maxLength: 200 }), (given, operations) => {
         const queue = new InputQueue(given);

@@ -1,11 +1,21 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
+import type { Claim } from '#jobs/job.ts';
 import { Jobs } from '#jobs/jobs.ts';
-import { configFor, ended, keptLog, NO_LOG, SCRIPTED_WORKER, scripts, startedJobs, temporaryFolder } from './test-jobs.ts';
+import {
+  configFor,
+  ended,
+  keptLog,
+  NO_LOG,
+  SCRIPTED_WORKER,
+  scripts,
+  startedJobs,
+  temporaryFolder,
+} from './test-jobs.ts';
 
 const NEVER = new AbortController().signal;
 
@@ -47,7 +57,7 @@ describe('jobs', () => {
     assert.equal(job.results[1]?.status, 'succeeded');
     const line = log.lines.find(({ fields }) => 'stack' in fields);
     assert.deepEqual({ ...line?.fields, stack: '' }, { job_id: job.job_id, input_index: 0, stack: '' });
-    assert.match(String((line?.fields as { stack: string }).stack), /TypeError: the inner workings/);
+    assert.match(JSON.stringify(line?.fields), /TypeError: the inner workings/);
   });
 
   test('progress counts the bytes of running inputs', async (t) => {
@@ -98,9 +108,15 @@ describe('jobs', () => {
 
   test('destinations are granted to one input of a job each', async (t) => {
     const jobs = await startedJobs(t);
-    const job = await ended(jobs, (await jobs.submit(scripts(['claim /out/x', 'claim /out/y', 'claim /out/x']))).job_id);
+    const job = await ended(
+      jobs,
+      (await jobs.submit(scripts(['claim /out/x', 'claim /out/y', 'claim /out/x']))).job_id,
+    );
     const failed = job.results.filter((entry) => entry.status === 'failed');
-    assert.deepEqual(failed.map((entry) => entry.error_details?.reason), ['OUTPUT_TAKEN']);
+    assert.deepEqual(
+      failed.map((entry) => entry.error_details?.reason),
+      ['OUTPUT_TAKEN'],
+    );
     const other = await ended(jobs, (await jobs.submit(scripts(['claim /out/x']))).job_id);
     assert.equal(other.status, 'succeeded');
   });
@@ -143,19 +159,37 @@ describe('input workers', () => {
     const crash = (how: string, name: string) => `append ${join(folder, name)}; ${how}`;
     const inputs = ['progress 1', crash('crash SIGSEGV', 'segv'), crash('exit 7', 'exit'), 'sleep 20', 'progress 1'];
     const job = await ended(jobs, (await jobs.submit(scripts(inputs))).job_id);
-    assert.deepEqual(job.results.map(({ status }) => status), ['succeeded', 'failed', 'failed', 'succeeded', 'succeeded']);
+    assert.deepEqual(
+      job.results.map(({ status }) => status),
+      ['succeeded', 'failed', 'failed', 'succeeded', 'succeeded'],
+    );
     assert.equal(job.results[1]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
     assert.match(String(job.results[1]?.error), /SIGSEGV/);
     assert.match(String(job.results[2]?.error), /exit code 7/);
     for (const name of ['segv', 'exit']) {
-      assert.deepEqual((await linesOf(join(folder, name))).map(({ attempt }) => attempt), [1, 2, 3]);
+      assert.deepEqual(
+        (await linesOf(join(folder, name))).map(({ attempt }) => attempt),
+        [1, 2, 3],
+      );
     }
+  });
+
+  test('what a claim may have left behind is removed when its worker is gone, and all of it at the start', async (t) => {
+    const cleared: unknown[] = [];
+    const clearStagings = async (claim?: Claim) => void cleared.push(claim?.attempt);
+    const jobs = await startedJobs(t, { clearStagings });
+    await ended(jobs, (await jobs.submit(scripts(['exit 1']))).job_id);
+    await ended(jobs, (await jobs.submit(scripts(['progress 1', 'fail /x']))).job_id);
+    assert.deepEqual(cleared, [undefined, 1, 2, 3]);
   });
 
   test('a worker that gives no sign of progress is killed, and its input fails alone', async (t) => {
     const jobs = await startedJobs(t, { workerBounds: { silenceMs: 100 } });
     const job = await ended(jobs, (await jobs.submit(scripts(['sleep 60000', 'progress 1']))).job_id);
-    assert.deepEqual(job.results.map((entry) => entry.error_details?.reason), ['INPUT_ENDED_PROCESS', undefined]);
+    assert.deepEqual(
+      job.results.map((entry) => entry.error_details?.reason),
+      ['INPUT_ENDED_PROCESS', undefined],
+    );
   });
 
   test('workers stay for the next input, unless they are tainted', async (t) => {
@@ -187,7 +221,10 @@ describe('input workers', () => {
     const [line] = await linesOf(log);
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(line?.pid ?? 0, signal);
     await ended(jobs, jobId);
-    assert.deepEqual((await linesOf(log)).map(({ attempt }) => attempt), [1, 1]);
+    assert.deepEqual(
+      (await linesOf(log)).map(({ attempt }) => attempt),
+      [1, 1],
+    );
   });
 });
 

@@ -22,7 +22,10 @@ describe('kill -9', () => {
 
     const submitUntilKilled = async (service: TestService): Promise<void> => {
       for (;;) {
-        const outputs = Array.from({ length: 1 + (submitted % 4) }, () => `write ${join(folder, `output-${submitted++}`)}; sleep 2`);
+        const outputs = Array.from(
+          { length: 1 + (submitted % 4) },
+          () => `write ${join(folder, `output-${submitted++}`)}; sleep 2`,
+        );
         const jobId = await service.submit(scripts(outputs, { sync: submitted % 2 === 0 })).catch(() => null);
         if (jobId === null) return;
         acknowledged.push(jobId);
@@ -52,13 +55,20 @@ describe('kill -9', () => {
     const data = join(folder, 'data');
     const log = join(folder, 'log');
     const first = await startTestService(t, data);
-    const jobId = await first.submit(scripts([`append ${log}`, `append ${log}`, 'sleep 60000', 'sleep 60000', `append ${log}`]));
+    const jobId = await first.submit(
+      scripts([`append ${log}`, `append ${log}`, 'sleep 60000', 'sleep 60000', `append ${log}`]),
+    );
     while ((await first.find(jobId))?.progress?.inputs_done !== 2) await sleep(5);
     await first.kill();
     const second = await startTestService(t, data);
     assert.equal((await second.find(jobId))?.progress?.inputs_done, 2);
-    const starts = (await readFile(log, 'utf8')).split('\n').filter((line) => line.startsWith('0 ') || line.startsWith('1 '));
-    assert.deepEqual(starts.map((line) => line.split(' ')[1]), ['1', '1']);
+    const starts = (await readFile(log, 'utf8'))
+      .split('\n')
+      .filter((line) => line.startsWith('0 ') || line.startsWith('1 '));
+    assert.deepEqual(
+      starts.map((line) => line.split(' ')[1]),
+      ['1', '1'],
+    );
   });
 
   test('ends the workers with the service', async (t) => {

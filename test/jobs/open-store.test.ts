@@ -31,7 +31,10 @@ async function submit(store: JobStore, inputs: readonly string[]): Promise<strin
 async function usedFolder(t: TestContext): Promise<string> {
   const folder = join(await temporaryFolder(t), 'data');
   const store = await openStore(folder);
-  await submit(store, Array.from({ length: 2000 }, () => 'an input'));
+  await submit(
+    store,
+    Array.from({ length: 2000 }, () => 'an input'),
+  );
   await store.close();
   return folder;
 }
@@ -54,7 +57,8 @@ describe('opening the job store', () => {
     await submit(store, ['a']);
     const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8);
     assert.equal(await modeOf(folder), '700');
-    for (const name of [DATABASE, `${DATABASE}-wal`, 'service.pid']) assert.equal(await modeOf(join(folder, name)), '600', name);
+    for (const name of [DATABASE, `${DATABASE}-wal`, 'service.pid'])
+      assert.equal(await modeOf(join(folder, name)), '600', name);
   });
 
   test('leaves the permissions of a folder alone that holds other things', async (t) => {
@@ -94,7 +98,10 @@ describe('opening the job store', () => {
 
   test('is refused for a file that is no database', async (t) => {
     const folder = await usedFolder(t);
-    await writeFile(join(folder, DATABASE), 'This is not a database, and it is long enough to be read as a header.'.repeat(20));
+    await writeFile(
+      join(folder, DATABASE),
+      'This is not a database, and it is long enough to be read as a header.'.repeat(20),
+    );
     await refusedFor('STORE_CORRUPT', folder);
   });
 
@@ -187,7 +194,10 @@ describe('a disk that fills up', () => {
     const { job_id: jobId } = await jobs.submit(scripts([`wait-for ${gate}`, `wait-for ${gate}`]));
     const filler = await fill(disk.path);
     for (let refused = false; !refused; ) {
-      refused = await jobs.submit(scripts(['x'.repeat(10_000)])).then(() => false, () => true);
+      refused = await jobs.submit(scripts(['x'.repeat(10_000)])).then(
+        () => false,
+        () => true,
+      );
     }
     await writeFile(gate, '');
     while (await jobs.healthy()) await sleep(5);

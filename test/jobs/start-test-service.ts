@@ -24,7 +24,11 @@ export interface TestService {
   kill(): Promise<void>;
 }
 
-type Question = ToTestService extends infer Message ? (Message extends { id: number } ? Omit<Message, 'id'> : never) : never;
+type Question = ToTestService extends infer Message
+  ? Message extends { id: number }
+    ? Omit<Message, 'id'>
+    : never
+  : never;
 
 /** Starts a service of its own process over a data folder, and resolves when it takes jobs. */
 export async function startTestService(t: TestContext, folder: string): Promise<TestService> {

@@ -11,7 +11,10 @@ const ids = new JobIds();
 const DONE = { bytesDone: 70, bytesTotal: 70 };
 
 /** What every engine under the job store must keep to. `openEngine` opens the same database again and again. */
-export function describeJobStore(engineName: string, databaseFor: (t: TestContext) => Promise<() => Promise<StoreEngine>>) {
+export function describeJobStore(
+  engineName: string,
+  databaseFor: (t: TestContext) => Promise<() => Promise<StoreEngine>>,
+) {
   async function openStore(t: TestContext): Promise<{ store: JobStore; reopen(): Promise<JobStore> }> {
     const openEngine = await databaseFor(t);
     let store = await JobStore.open(await openEngine());
@@ -78,12 +81,18 @@ export function describeJobStore(engineName: string, databaseFor: (t: TestContex
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a', 'b', 'c']);
       const claims = await Promise.all([1, 2, 3, 4].map(() => store.startNextInput(jobId)));
-      assert.deepEqual(claims.map((claim) => claim?.inputIndex ?? null), [0, 1, 2, null]);
+      assert.deepEqual(
+        claims.map((claim) => claim?.inputIndex ?? null),
+        [0, 1, 2, null],
+      );
     });
 
     test('a batch of 10,000 keeps its order', async (t) => {
       const { store } = await openStore(t);
-      const jobId = await submitted(store, Array.from({ length: 10_000 }, (_, index) => `input ${index}`));
+      const jobId = await submitted(
+        store,
+        Array.from({ length: 10_000 }, (_, index) => `input ${index}`),
+      );
       const { inputs } = await store.placesOfJob(jobId);
       assert.equal(inputs.length, 10_000);
       assert.deepEqual(inputs[9_999], { type: 'local_file_path', path: 'input 9999' });
@@ -94,13 +103,23 @@ export function describeJobStore(engineName: string, databaseFor: (t: TestContex
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a', 'b']);
       const [first, second] = [await started(store, jobId), await started(store, jobId)];
-      const refused = failedEntry(1, { reason: 'SOURCE_NOT_FOUND', details: { path: 'b' }, location: { inputIndex: 1 } });
+      const refused = failedEntry(1, {
+        reason: 'SOURCE_NOT_FOUND',
+        details: { path: 'b' },
+        location: { inputIndex: 1 },
+      });
       assert.deepEqual(await store.finishInput(second, refused, NO_PROGRESS), { input: 'ended', jobEnded: false });
       assert.deepEqual((await store.findJob(jobId))?.results, []);
       assert.deepEqual(await succeed(store, first), { input: 'ended', jobEnded: true });
       const job = await store.findJob(jobId);
       assert.equal(job?.status, 'failed');
-      assert.deepEqual(job?.results.map((entry) => [entry.input_index, entry.status]), [[0, 'succeeded'], [1, 'failed']]);
+      assert.deepEqual(
+        job?.results.map((entry) => [entry.input_index, entry.status]),
+        [
+          [0, 'succeeded'],
+          [1, 'failed'],
+        ],
+      );
       assert.deepEqual(Object.keys(job?.timing ?? {}), ['queued_at', 'started_at', 'finished_at']);
       assert.deepEqual(await store.endedAmong([jobId]), [jobId]);
     });
@@ -172,7 +191,13 @@ export function describeJobStore(engineName: string, databaseFor: (t: TestContex
       assert(reserved !== null);
       const again = await reopen();
       const recovered = await again.recover();
-      assert.deepEqual(recovered.map(({ inputIndex, end }) => [inputIndex, end.input]), [[0, 'queued'], [1, 'queued']]);
+      assert.deepEqual(
+        recovered.map(({ inputIndex, end }) => [inputIndex, end.input]),
+        [
+          [0, 'queued'],
+          [1, 'queued'],
+        ],
+      );
       assert.deepEqual(await again.waitingJobs(), [{ jobId, sync: false, waiting: 3 }]);
       assert.equal((await succeed(again, running)).input, 'late');
       for (let time = 1; time < MAX_PROCESS_ENDS; time += 1) {
@@ -180,7 +205,11 @@ export function describeJobStore(engineName: string, databaseFor: (t: TestContex
         for (const claim of claims) await again.recordProcessEnd(claim, 'by a signal');
       }
       const job = await again.waitingJobs();
-      assert.deepEqual(job, [{ jobId, sync: false, waiting: 2 }], 'the one that ran has failed, the reserved one has not');
+      assert.deepEqual(
+        job,
+        [{ jobId, sync: false, waiting: 2 }],
+        'the one that ran has failed, the reserved one has not',
+      );
     });
 
     test('recovery fails what has ended its process for the third time, and with it the job', async (t) => {
@@ -221,7 +250,11 @@ export function describeJobStore(engineName: string, databaseFor: (t: TestContex
 
     test('pruning deletes jobs that ended before the time, and no others', async (t) => {
       const { store } = await openStore(t);
-      const [old, running, waiting] = [await submitted(store, ['a']), await submitted(store, ['a']), await submitted(store, ['a'])];
+      const [old, running, waiting] = [
+        await submitted(store, ['a']),
+        await submitted(store, ['a']),
+        await submitted(store, ['a']),
+      ];
       await succeed(store, await started(store, old));
       await started(store, running);
       const now = Date.now();
@@ -244,8 +277,15 @@ export function describeJobStore(engineName: string, databaseFor: (t: TestContex
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a']);
       const twice = { ...scripts(['a']), jobId, queuedAt: new Date() };
-      const outcomes = await Promise.allSettled([submitted(store, ['b']), store.submitJob(twice), submitted(store, ['c'])]);
-      assert.deepEqual(outcomes.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled']);
+      const outcomes = await Promise.allSettled([
+        submitted(store, ['b']),
+        store.submitJob(twice),
+        submitted(store, ['c']),
+      ]);
+      assert.deepEqual(
+        outcomes.map(({ status }) => status),
+        ['fulfilled', 'rejected', 'fulfilled'],
+      );
       assert.equal((await store.waitingJobs()).length, 3);
     });
 

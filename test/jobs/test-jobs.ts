@@ -2,8 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { configSchema } from '#config/config-schema.ts';
 import type { Config } from '#config/config.ts';
+import { configSchema } from '#config/config-schema.ts';
 import type { JobSnapshot, Submission } from '#jobs/job.ts';
 import { Jobs, type JobsOptions } from '#jobs/jobs.ts';
 import type { Log } from '#jobs/log.ts';
@@ -13,7 +13,9 @@ export const SCRIPTED_WORKER = new URL('./scripted-worker.ts', import.meta.url);
 /** A generous bound: it is passed only where something hangs. */
 const HANG_MS = 60_000;
 
-export const NO_LOG: Log = { debug() {}, info() {}, warn() {}, error() {} };
+const ignore = (): void => undefined;
+
+export const NO_LOG: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
 /** A log that keeps what it is told. */
 export function keptLog(): Log & { readonly lines: { level: string; fields: object; message: string }[] } {

@@ -11,15 +11,18 @@ export type ToTestService =
   | { readonly id: number; readonly type: 'when-ended'; readonly jobId: string; readonly timeoutMs: number }
   | { readonly id: number; readonly type: 'stop'; readonly graceMs: number };
 
+const ignore = (): void => undefined;
 const jobs = new Jobs({
   config: JSON.parse(process.argv[2] ?? ''),
   workerEntry: new URL('./scripted-worker.ts', import.meta.url),
-  log: { debug() {}, info() {}, warn() {}, error() {} },
+  log: { debug: ignore, info: ignore, warn: ignore, error: ignore },
   maxRunningInputs: 2,
 });
 await jobs.start();
 process.on('disconnect', () => process.exit(1));
-process.on('message', async (message: ToTestService) => process.send?.({ id: message.id, value: await answer(message) }));
+process.on('message', async (message: ToTestService) =>
+  process.send?.({ id: message.id, value: await answer(message) }),
+);
 process.send?.({ id: 0 });
 
 async function answer(message: ToTestService): Promise<unknown> {

@@ -1,5 +1,12 @@
 import type { ExpressionBuilder } from 'kysely';
-import { type ByteProgress, type Claim, MAX_PROCESS_ENDS, NO_PROGRESS, processEndedEntry, type ResultEntry } from '../job.ts';
+import {
+  type ByteProgress,
+  type Claim,
+  MAX_PROCESS_ENDS,
+  NO_PROGRESS,
+  processEndedEntry,
+  type ResultEntry,
+} from '../job.ts';
 import type { Database, Tables } from './tables.ts';
 
 /** What recording the end of an input brought about. */
@@ -53,10 +60,7 @@ export async function recordProcessEnd(db: Database, claim: Claim, how: string, 
 /** The fence: only the attempt that claimed an input last may write, and only until the input has ended. */
 export function isCurrent({ jobId, inputIndex, attempt }: Claim) {
   return ({ and, eb }: ExpressionBuilder<Tables, 'inputs'>) =>
-    and([
-      and({ job_id: jobId, input_index: inputIndex, attempt }),
-      eb('status', 'in', ['reserved', 'running']),
-    ]);
+    and([and({ job_id: jobId, input_index: inputIndex, attempt }), eb('status', 'in', ['reserved', 'running'])]);
 }
 
 async function countInput(

@@ -51,7 +51,7 @@ export class GroupCommit {
         for (const { action } of group) results.push(await action(transaction));
         return results;
       });
-      group.forEach(({ resolve }, index) => resolve(values[index]));
+      for (const [index, { resolve }] of group.entries()) resolve(values[index]);
     } catch (error) {
       const [first, ...others] = group;
       if (first !== undefined && others.length === 0) return first.reject(error);

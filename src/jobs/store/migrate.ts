@@ -22,16 +22,16 @@ export async function migrate(db: Database, steps: readonly Migration[] = migrat
 }
 
 async function versionOf(db: Database): Promise<number> {
-  const row = await db.selectFrom('schema_versions').select(({ fn }) => fn.max('version').as('version')).executeTakeFirst();
+  const row = await db
+    .selectFrom('schema_versions')
+    .select(({ fn }) => fn.max('version').as('version'))
+    .executeTakeFirst();
   return row?.version ?? 0;
 }
 
 async function apply(db: Database, version: number, step: Migration): Promise<void> {
   await db.transaction().execute(async (transaction) => {
     await step(transaction as unknown as Kysely<unknown>);
-    await transaction
-      .insertInto('schema_versions')
-      .values({ version, applied_at: new Date().toISOString() })
-      .execute();
+    await transaction.insertInto('schema_versions').values({ version, applied_at: new Date().toISOString() }).execute();
   });
 }

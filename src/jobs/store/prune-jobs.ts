@@ -13,8 +13,13 @@ export async function pruneSomeJobs(db: Database, endedBefore: Date): Promise<nu
     .orderBy('finished_at')
     .limit(MAX_JOBS_AT_ONCE)
     .execute();
+  const few: typeof ended = [];
   let inputs = 0;
-  const few = ended.filter((job, index) => (inputs += job.inputs_total) <= MAX_INPUTS_AT_ONCE || index === 0);
+  for (const job of ended) {
+    inputs += job.inputs_total;
+    if (few.length > 0 && inputs > MAX_INPUTS_AT_ONCE) break;
+    few.push(job);
+  }
   if (few.length === 0) return 0;
   const jobIds = few.map((job) => job.job_id);
   await db.deleteFrom('jobs').where('job_id', 'in', jobIds).execute();

@@ -5,6 +5,9 @@ import { AppError } from '#errors/app-error.ts';
 import type { FromSqliteThread, SqliteThreadData, ToSqliteThread } from './sqlite-messages.ts';
 import { storeError } from './store-error.ts';
 
+/** What the thread allocates lives for one statement; a small nursery keeps it from growing by megabytes. */
+const THREAD_YOUNG_MB = 4;
+
 /** The rows of a statement, and how many it changed. */
 export interface SqliteAnswer {
   readonly rows: readonly unknown[];
@@ -34,7 +37,11 @@ export class SqliteConnection {
   constructor(file: string) {
     this.#file = file;
     const workerData: SqliteThreadData = { file };
-    this.#thread = new Worker(THREAD_URL, { name: 'sqlite', workerData });
+    this.#thread = new Worker(THREAD_URL, {
+      name: 'sqlite',
+      workerData,
+      resourceLimits: { maxYoungGenerationSizeMb: THREAD_YOUNG_MB },
+    });
     // A refusal is told to whoever asks; before that it is no unhandled rejection.
     this.#opened.promise.catch(() => undefined);
     this.#thread.on('message', (message: FromSqliteThread) => this.#take(message));

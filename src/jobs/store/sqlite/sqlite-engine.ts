@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { AppError } from '#errors/app-error.ts';
 import type { StoreEngine } from '../store-engine.ts';
-import { noteOwner, notedOwner, prepareDataFolder } from './data-folder.ts';
+import { notedOwner, noteOwner, prepareDataFolder } from './data-folder.ts';
 import { SqliteConnection } from './sqlite-connection.ts';
 import { SqliteThreadDialect } from './sqlite-dialect.ts';
 

@@ -3,7 +3,16 @@ import { AppError } from '#errors/app-error.ts';
 import type { SqliteFailure } from './sqlite-messages.ts';
 
 /** Primary result codes of SQLite (https://sqlite.org/rescode.html): the low byte of an extended code. */
-const PRIMARY = { busy: 5, locked: 6, readOnly: 8, ioError: 10, corrupt: 11, full: 13, cannotOpen: 14, notADatabase: 26 };
+const PRIMARY = {
+  busy: 5,
+  locked: 6,
+  readOnly: 8,
+  ioError: 10,
+  corrupt: 11,
+  full: 13,
+  cannotOpen: 14,
+  notADatabase: 26,
+};
 
 /** An extended code: the lock was refused, as for a file that was opened for reading only because no more is allowed. */
 const IO_ERROR_LOCK = 3850;
