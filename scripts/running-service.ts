@@ -17,6 +17,8 @@ export interface ServiceOptions {
   readonly folder: string;
   /** Configuration beside the embedded defaults, as `SERVICE__SECTION__KEY` variables. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** The program to run instead of the service itself. */
+  readonly program?: string;
   /** Arguments for Node, before the program. */
   readonly nodeArguments?: readonly string[];
 }
@@ -34,6 +36,8 @@ export interface RunningService {
   lookUp(jobId: string): Promise<JobResultResponse>;
   /** Looks a job up until it has ended. */
   waitFor(jobId: string, look?: WaitOptions): Promise<JobResultResponse>;
+  /** Settles when the service's process is gone, whatever ended it. */
+  readonly ended: Promise<unknown>;
   /** Asks the service to end (SIGTERM) and waits until it has. */
   stop(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -48,13 +52,14 @@ export interface WaitOptions {
 export async function startService({
   folder,
   settings = {},
+  program = join(ROOT, 'src/main.ts'),
   nodeArguments = [],
 }: ServiceOptions): Promise<RunningService> {
   mkdirSync(folder, { recursive: true });
   const logPath = join(folder, 'service.log');
   const log = openSync(logPath, 'a');
   const port = await freePort();
-  const child = spawn(process.execPath, [...nodeArguments, join(ROOT, 'src/main.ts')], {
+  const child = spawn(process.execPath, [...nodeArguments, program], {
     cwd: folder,
     stdio: ['ignore', log, log],
     env: {
@@ -76,6 +81,7 @@ function serviceOf(child: ChildProcess, base: string, logPath: string): RunningS
   return {
     base,
     pid: child.pid as number,
+    ended: once(child, 'exit'),
     logPath,
     submit: async (path, body) => (await postJson<JobResponse>(base + path, body)).job_id,
     runSync: (path, body) => postJson<JobResultResponse>(base + path, body),

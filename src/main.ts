@@ -19,11 +19,11 @@ const SHUTDOWN_GRACE_MS = 20_000;
 
 type Logger = ReturnType<typeof createLogger>;
 
-/** Runs the service until it is told to stop. */
-async function main(): Promise<void> {
+/** Runs the service until it is told to stop. `workerEntry` is the module that input workers run. */
+export async function main(workerEntry = new URL(import.meta.resolve('./worker.ts'))): Promise<void> {
   const logger = createLogger(process.env);
   try {
-    await serve(await loadConfig({ env: process.env, cwd: process.cwd() }), logger);
+    await serve(await loadConfig({ env: process.env, cwd: process.cwd() }), workerEntry, logger);
   } catch (error) {
     if (error instanceof AppError) logger.fatal({ reason: error.reason }, error.message);
     else logger.fatal({ err: error }, 'the service could not start');
@@ -31,30 +31,29 @@ async function main(): Promise<void> {
   }
 }
 
-async function serve(config: Config, logger: Logger): Promise<void> {
+async function serve(config: Config, workerEntry: URL, logger: Logger): Promise<void> {
   await announceIdentity(config, logger);
   const jobs = new Jobs({
     config,
-    workerEntry: new URL(import.meta.resolve('./worker.ts')),
+    workerEntry,
     log: logger,
     clearStagings: async (key) => void (await recoverStagings(config.jobs.data_dir, key)),
   });
   await jobs.start();
-  const assertionTrial = createAssertionTrial();
-  const { checkAssertions } = assertionTrial;
-  const server = await createHttpServer({ config, jobs, operations, checkAssertions, logger });
-  stopOnSignals(logger, async () => {
-    await server.close();
-    await assertionTrial.close();
-    await jobs.stop(SHUTDOWN_GRACE_MS);
-  });
+  const { checkAssertions, close: closeTrial } = createAssertionTrial();
   try {
+    const server = await createHttpServer({ config, jobs, operations, checkAssertions, logger });
+    stopOnSignals(logger, async () => {
+      await server.close();
+      await closeTrial();
+      await jobs.stop(SHUTDOWN_GRACE_MS);
+    });
     await listen(server, config);
+    logger.info({ version: RELEASE.version, address: server.addresses()[0] }, `${RELEASE.product} is ready`);
   } catch (error) {
     await jobs.stop(0);
     throw error;
   }
-  logger.info({ version: RELEASE.version, address: server.addresses()[0] }, `${RELEASE.product} is ready`);
 }
 
 async function announceIdentity(config: Config, logger: Logger): Promise<void> {
