@@ -23,9 +23,16 @@ export class ReadWindow {
 
   /** The bytes `[offset, offset + length)`, which must lie inside the source. Valid until the next call. */
   async read(offset: number, length: number): Promise<Buffer> {
-    const isInside = offset >= this.#offset && offset + length <= this.#offset + this.#bytes.length;
-    if (!isInside) await this.#slideTo(offset, length);
-    return this.#bytes.subarray(offset - this.#offset, offset - this.#offset + length);
+    const held = this.held(offset, length);
+    if (held !== null) return held;
+    await this.#slideTo(offset, length);
+    return this.#bytes.subarray(0, length);
+  }
+
+  /** Those bytes if they are at hand: for chains so long that waiting for each link would be felt. */
+  held(offset: number, length: number): Buffer | null {
+    const start = offset - this.#offset;
+    return start >= 0 && start + length <= this.#bytes.length ? this.#bytes.subarray(start, start + length) : null;
   }
 
   async #slideTo(offset: number, length: number): Promise<void> {

@@ -25,7 +25,7 @@ const MOST_HEADER_BYTES = 600 * 1024;
 /** Reads of a small hostile file: a window for each of its structures, at most. */
 const MOST_READS = 2000;
 const TILE_SIZE_BYTES = 64 * 1024;
-const MOST_BYTES_OF_ENDLESS = 16 * 1024 * 1024;
+const MOST_BYTES_OF_ENDLESS = 4 * 1024 * 1024;
 
 /** The obligations of every `FormatHandler`. */
 export function formatHandlerContract<Layout extends MediaLayout>(
@@ -65,7 +65,7 @@ export function formatHandlerContract<Layout extends MediaLayout>(
           if (!format.matches(endless.start.subarray(0, HEAD_SIZE_BYTES))) return;
           await format.readLayout(endlessSource(endless), never).catch(requireAppError);
         }),
-        { numRuns: 20 },
+        { numRuns: 15 },
       );
     });
   });
@@ -222,7 +222,7 @@ function endlessSource(content: { start: Buffer; repeated: Buffer; sizeBytes: nu
         at += length;
       }
     },
-    async close() {},
+    close: () => Promise.resolve(),
   };
 }
 

@@ -68,7 +68,7 @@ interface Report {
   readonly statuses: readonly string[];
 }
 
-async function readNatively(bytes: Uint8Array, mimeType: string): Promise<Report> {
+export async function readNatively(bytes: Uint8Array, mimeType: string): Promise<Report> {
   const reader = await Reader.fromAsset(
     { buffer: Buffer.from(bytes), mimeType },
     { verify: { remote_manifest_fetch: false } },

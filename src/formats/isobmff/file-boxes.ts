@@ -53,7 +53,9 @@ export async function walkFile(
   let offset = 0;
   // Up to 7 bytes cannot be a box; readers of C2PA hash them as they are.
   while (offset + BOX_HEADER_SIZE_BYTES <= source.sizeBytes) {
-    const box = await readFileBox(source, window, offset);
+    const headSizeBytes = Math.min(LONGEST_BOX_HEADER_BYTES + BOX_ID_SIZE_BYTES, source.sizeBytes - offset);
+    const head = window.held(offset, headSizeBytes) ?? (await window.read(offset, headSizeBytes));
+    const box = parseFileBox(head, offset, source.sizeBytes);
     if (!fitsInto(box, source.sizeBytes) && isTail(box, source, seen)) break;
     requireFit(box, file);
     if (boxes.length === MAX_FILE_BOXES) {
@@ -61,19 +63,18 @@ export async function walkFile(
     }
     boxes.push(box);
     seen.add(box.type);
-    await visit(box);
+    const visiting = visit(box);
+    if (visiting !== undefined) await visiting;
     offset += box.sizeBytes;
   }
   return { boxes, tail: { offset, length: source.sizeBytes - offset } };
 }
 
-async function readFileBox(source: ByteSource, window: ReadWindow, offset: number): Promise<FileBox> {
-  const available = source.sizeBytes - offset;
-  const bytes = await window.read(offset, Math.min(LONGEST_BOX_HEADER_BYTES + BOX_ID_SIZE_BYTES, available));
-  const header = parseBoxHeader(bytes, offset, source.sizeBytes);
+function parseFileBox(head: Buffer, offset: number, fileSizeBytes: number): FileBox {
+  const header = parseBoxHeader(head, offset, fileSizeBytes);
   const idEnd = header.headerSizeBytes + BOX_ID_SIZE_BYTES;
   const hasId = header.type === 'uuid' && header.sizeBytes >= idEnd;
-  return { ...header, boxId: hasId ? bytes.toString('hex', header.headerSizeBytes, idEnd) : null };
+  return { ...header, boxId: hasId ? head.toString('hex', header.headerSizeBytes, idEnd) : null };
 }
 
 /** Players ignore what some programs append behind a complete movie, such as an ID3v1 tag. */
