@@ -34,8 +34,8 @@ function installModules() {
   say('Installing the npm dependencies (once, about half a minute) …');
   // Scripts of packages do not run, but for the one that puts the pinned Node in place. The C2PA package holds the
   // addon for Linux x64 and would download it again.
-  npm(['ci', '--ignore-scripts', '--no-fund', '--no-audit']);
-  npm(['rebuild', 'node']);
+  npm(['ci', '--ignore-scripts', '--no-fund', '--no-audit', '--loglevel=error']);
+  npm(['rebuild', 'node', '--loglevel=error']);
   if (process.platform !== 'linux' || process.arch !== 'x64') npm(['rebuild', '@contentauth/c2pa-node']);
   writeFileSync(stamp, wanted);
 }

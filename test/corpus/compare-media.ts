@@ -4,12 +4,12 @@ import { createInterface } from 'node:readline';
 import { ALL_FORMATS, EncodedPacketSink, FilePathSource, Input } from 'mediabunny';
 
 const DECODE_TIMEOUT_MS = 180_000;
-/** Of a long film, the first minute is decoded; packets and samples are compared to the end. */
-const DECODED_SECONDS = 60;
+/** Of a long film, the first seconds are decoded; packets and samples are compared to the end. */
+const DECODED_SECONDS = 15;
 
 /** What somebody else's program makes of a file; `null` where it cannot make anything of it. */
 export interface MediaReading {
-  /** Digest of every decoded frame of the first minute with its time, by ffmpeg. */
+  /** Digest of every decoded frame of the first seconds with its time, by ffmpeg. */
   readonly frames: string | null;
   /** Digest of every packet of every stream with its times, as ffmpeg's demuxer finds it. */
   readonly packets: string | null;
