@@ -209,6 +209,7 @@ export class Jobs {
       const pruned = await store.pruneEnded(new Date(Date.now() - config.jobs.retention_hours * HOUR_MS));
       if (pruned > 0) log.info({ pruned_jobs: pruned }, 'jobs past their retention were deleted');
     } catch (error) {
+      if (this.#stopping) return; // The store was closed under it; the next start goes on.
       log.error({ err: error }, 'jobs past their retention could not be deleted');
     }
   }

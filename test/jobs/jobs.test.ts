@@ -19,6 +19,9 @@ import {
 
 const NEVER = new AbortController().signal;
 
+/** A generous bound: it is passed only where something hangs. */
+const HANG_MS = 60_000;
+
 /** The lines that the `append` steps of scripts wrote: input, attempt, process. */
 async function linesOf(file: string): Promise<{ input: number; attempt: number; pid: number }[]> {
   const text = await readFile(file, 'utf8').catch(() => '');
@@ -30,7 +33,11 @@ async function linesOf(file: string): Promise<{ input: number; attempt: number; 
 }
 
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await sleep(5);
+  const deadline = Date.now() + HANG_MS;
+  while (!(await condition())) {
+    assert(Date.now() < deadline, 'what was waited for does not come');
+    await sleep(5);
+  }
 }
 
 describe('jobs', () => {

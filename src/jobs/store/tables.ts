@@ -1,4 +1,4 @@
-import type { Insertable, Kysely, Selectable } from 'kysely';
+import type { Kysely, Selectable } from 'kysely';
 import type { JobStatus } from '#contract/job.ts';
 import type { OperationName } from '#operations/operation.ts';
 
@@ -64,7 +64,6 @@ interface SchemaVersionsTable {
 }
 
 export type JobRow = Selectable<JobsTable>;
-export type NewJobRow = Insertable<JobsTable>;
 
 /** The store's database, or a transaction in it. */
 export type Database = Kysely<Tables>;
