@@ -117,3 +117,23 @@ function binding(merkle: readonly object[]): HardBinding {
     data: { exclusions: bmffExclusions, alg: FRAGMENT_ALGORITHM, hash: null, merkle, name: 'jumbf manifest' },
   };
 }
+
+/** How many bytes of a manifest the rows of its maps make, digests and their CBOR heads alone. */
+export function manifestRowsSizeBytes(plans: readonly MapPlan[]): number {
+  return plans.reduce((sum, { count, levels }) => sum + (rowLengths(count)[levels] ?? 1) * ROW_ENTRY_BYTES, 0);
+}
+
+/**
+ * The Merkle boxes of neighbouring fragments, from their leaves alone. `first`, the position of the first of them, and
+ * their count are multiples of 2^levels (the last group of a rendition may be shorter): their proofs then hold no other
+ * leaf.
+ */
+export function merkleBoxesOf(plan: MapPlan, first: number, leaves: readonly Uint8Array[]): Uint8Array[] {
+  assert.equal(first % 2 ** plan.levels, 0, 'a group begins where a node of the row in the manifest does');
+  const { levels } = plan;
+  const rows = buildRows(leaves, levels);
+  return leaves.map((_leaf, index) => {
+    const proof = levels === 0 ? null : proofOf(rows, index, levels);
+    return merkleBox({ ...plan, location: first + index, proof });
+  });
+}

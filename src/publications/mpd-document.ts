@@ -1,4 +1,5 @@
 import type { MediaPart } from './publication.ts';
+import type { SegmentIndex } from './sidx.ts';
 import type { XmlElement } from './xml-element.ts';
 
 /** A DASH manifest (ISO/IEC 23009-1) with the segments of every representation written out. */
@@ -19,6 +20,8 @@ export interface MpdRepresentation {
   /** Null where it has none, as plain text and pictures do. */
   readonly init: MediaPart | null;
   readonly segments: readonly MpdSegment[];
+  /** The segment index that the segments were read from, where that is how they are addressed. */
+  readonly index?: SegmentIndex;
 }
 
 export interface MpdSegment {

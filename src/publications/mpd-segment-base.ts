@@ -19,14 +19,15 @@ export async function addressByIndex(
     const stated = statedIndexRange(task, elements);
     const found = stated ?? (await findSegmentIndex(source, signal));
     if (found === null) return { addressing: 'none', init: null, segments: [] };
-    const subsegments = await readSegmentIndex(source, found.offset, found.length, signal);
+    const index = await readSegmentIndex(source, found, signal);
     return {
       addressing: 'base',
       init: readInitialization(task, elements) ?? headOf(path, found),
-      segments: subsegments.map(({ offset, length, durationSeconds }) => ({
+      segments: index.subsegments.map(({ offset, length, durationTicks }) => ({
         part: { path, range: { offset, length } },
-        durationSeconds,
+        durationSeconds: durationTicks / index.timescale,
       })),
+      index,
     };
   } finally {
     await source.close();

@@ -42,7 +42,8 @@ export interface OutputPositions {
   ofBoundary(offset: number): number;
 }
 
-function outputPositions({ boxes, moof }: FragmentLayout, merkleBoxSizeBytes: number): OutputPositions {
+/** Where the boxes of a fragment come to lie behind a Merkle box of that size before its moof. */
+export function outputPositions({ boxes, moof }: FragmentLayout, merkleBoxSizeBytes: number): OutputPositions {
   const starts = new Map<TopBox, number>();
   let end = 0;
   for (const box of boxes) {

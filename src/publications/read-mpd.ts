@@ -51,10 +51,10 @@ export async function readMpd(
 
 function describeRepresentation(
   lineage: MpdRepresentation['lineage'],
-  { addressing, init, segments }: AddressedSegments,
+  addressed: AddressedSegments,
   values: MpdValues,
 ): MpdRepresentation {
-  return { line: values.placeOf(lineage[3]).line, lineage, addressing, init, segments };
+  return { line: values.placeOf(lineage[3]).line, lineage, ...addressed };
 }
 
 function timedPeriods(root: XmlElement, values: MpdValues): TimedPeriod[] {

@@ -4,11 +4,19 @@ import { AppError } from '#errors/app-error.ts';
 import type { ByteRange } from './publication.ts';
 import { SIDX_MAX_BYTES, SIDX_MAX_DEPTH, STATED_FRAGMENTS_MAX_COUNT } from './publication-limits.ts';
 
-/** A subsegment that a segment index names. */
+/** What a segment index says: consecutive subsegments on one timescale. */
+export interface SegmentIndex {
+  /** Ticks per second. */
+  readonly timescale: number;
+  /** Presentation time of the first subsegment, in ticks. */
+  readonly startTicks: bigint;
+  readonly subsegments: readonly Subsegment[];
+}
+
 export interface Subsegment {
   readonly offset: number;
   readonly length: number;
-  readonly durationSeconds: number;
+  readonly durationTicks: number;
 }
 
 /** `reference_type` and `referenced_size` share 32 bits, size in the lower 31; every reference takes 12 bytes. */
@@ -18,34 +26,30 @@ const REFERENCE_SIZE_BYTES = 12;
  * Reads the segment index (`sidx`, ISO/IEC 14496-12 §8.16.3) at `[offset, offset + length)` and every index it refers
  * to, and returns the subsegments in order.
  */
-export async function readSegmentIndex(
-  source: ByteSource,
-  offset: number,
-  length: number,
-  signal: AbortSignal,
-  depth = 0,
-): Promise<Subsegment[]> {
+export async function readSegmentIndex(source: ByteSource, range: ByteRange, signal: AbortSignal, depth = 0): Promise<SegmentIndex> {
+  const { offset, length } = range;
   const refuse = (problem: string): never => {
     throw new AppError('SEGMENT_INDEX_MALFORMED', { file: source.name, offset, problem });
   };
   if (depth > SIDX_MAX_DEPTH) refuse(`it nests more than ${SIDX_MAX_DEPTH} deep`);
   if (length > SIDX_MAX_BYTES || length < 8 || offset + length > source.sizeBytes) refuse('its size cannot be right');
-  const box = await readRange(source, offset, length, signal);
-  const sidx = parseSidx(box) ?? refuse('it is cut short or no sidx box');
+  const sidx = parseSidx(await readRange(source, offset, length, signal)) ?? refuse('it is cut short or no sidx box');
   const subsegments: Subsegment[] = [];
   let start = offset + sidx.sizeBytes + sidx.firstOffset;
-  for (const reference of sidx.references) {
-    const end = start + reference.sizeBytes;
+  for (const { isIndex, sizeBytes, durationTicks } of sidx.references) {
+    const end = start + sizeBytes;
     if (end > source.sizeBytes) refuse(`it refers to byte ${end} of a file of ${source.sizeBytes} bytes`);
-    if (reference.isIndex) {
-      subsegments.push(...(await readSegmentIndex(source, start, reference.sizeBytes, signal, depth + 1)));
+    if (isIndex) {
+      const inner = await readSegmentIndex(source, { offset: start, length: sizeBytes }, signal, depth + 1);
+      if (inner.timescale !== sidx.timescale) refuse('it refers to an index of another timescale');
+      subsegments.push(...inner.subsegments);
     } else {
-      subsegments.push({ offset: start, length: reference.sizeBytes, durationSeconds: reference.duration / sidx.timescale });
+      subsegments.push({ offset: start, length: sizeBytes, durationTicks });
     }
     if (subsegments.length > STATED_FRAGMENTS_MAX_COUNT) refuse(`it has more than ${STATED_FRAGMENTS_MAX_COUNT} references`);
     start = end;
   }
-  return subsegments;
+  return { timescale: sidx.timescale, startTicks: sidx.startTicks, subsegments };
 }
 
 /** Top-level boxes that are passed while looking for a segment index; it stands before the first fragment. */
@@ -69,8 +73,13 @@ export async function findSegmentIndex(source: ByteSource, signal: AbortSignal):
 interface ParsedSidx {
   readonly sizeBytes: number;
   readonly timescale: number;
+  readonly startTicks: bigint;
   readonly firstOffset: number;
-  readonly references: readonly { readonly isIndex: boolean; readonly sizeBytes: number; readonly duration: number }[];
+  readonly references: readonly {
+    readonly isIndex: boolean;
+    readonly sizeBytes: number;
+    readonly durationTicks: number;
+  }[];
 }
 
 /** Undefined where the bytes hold no whole sidx box. */
@@ -81,13 +90,14 @@ function parseSidx(bytes: Buffer): ParsedSidx | undefined {
   const timescale = bytes.readUInt32BE(16);
   const countAt = isWide ? 38 : 30;
   if (timescale === 0 || sizeBytes < countAt + 2) return undefined;
+  const startTicks = isWide ? bytes.readBigUInt64BE(20) : BigInt(bytes.readUInt32BE(20));
   const firstOffset = isWide ? Number(bytes.readBigUInt64BE(28)) : bytes.readUInt32BE(24);
   const count = bytes.readUInt16BE(countAt);
   if (sizeBytes < countAt + 2 + count * REFERENCE_SIZE_BYTES) return undefined;
   const references = Array.from({ length: count }, (_, index) => {
     const at = countAt + 2 + index * REFERENCE_SIZE_BYTES;
     const word = bytes.readUInt32BE(at);
-    return { isIndex: word >>> 31 === 1, sizeBytes: word & 0x7fffffff, duration: bytes.readUInt32BE(at + 4) };
+    return { isIndex: word >>> 31 === 1, sizeBytes: word & 0x7fffffff, durationTicks: bytes.readUInt32BE(at + 4) };
   });
-  return { sizeBytes, timescale, firstOffset, references };
+  return { sizeBytes, timescale, startTicks, firstOffset, references };
 }

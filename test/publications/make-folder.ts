@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 
@@ -28,6 +28,15 @@ export function filesAt(directory: string): Record<string, Uint8Array> {
     if (entry.isFile()) files[relative(directory, path)] = readFileSync(path);
   }
   return files;
+}
+
+/** Writes files below a directory of this host. */
+export function writeFiles(directory: string, files: Readonly<Record<string, string | Uint8Array>>): string {
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(directory, path)), { recursive: true });
+    writeFileSync(join(directory, path), content);
+  }
+  return directory;
 }
 
 function sourceOf(path: string, bytes: Buffer | undefined): ByteSource {

@@ -78,7 +78,7 @@ function runShaka(folder: string, rest: readonly string[]): string {
   // The package's own entry point exits with 0 whatever happens.
   const entry = createRequire(import.meta.url).resolve('shaka-packager/package.json');
   const packager = join(dirname(entry), 'bin', `packager-linux-${process.arch}`);
-  const common = ['--quiet', '--io_cache_size', '1048576', '--segment_duration', '1', '--hls_master_playlist_output', 'master.m3u8', '--mpd_output', 'manifest.mpd'];
+  const common = ['--quiet', '--io_cache_size', '1048576', '--segment_duration', '1', '--generate_static_live_mpd', '--hls_master_playlist_output', 'master.m3u8', '--mpd_output', 'manifest.mpd'];
   execFileSync(packager, [...common, ...rest], { cwd: folder, stdio: 'pipe' });
   return folder;
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readRange } from '#bytes/byte-source.ts';
 import { executePlan, fillHole } from '#bytes/execute-plan.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
@@ -17,6 +18,8 @@ import { planFragment } from '#publications/plan-fragment.ts';
 import { planInit } from '#publications/plan-init.ts';
 import { type MediaPart, partKey, type Publication, type PublicationPatterns } from '#publications/publication.ts';
 import { readPublication } from '#publications/read-publication.ts';
+import { rewritePlaylists } from '#publications/rewrite-playlists.ts';
+import type { SignedPart } from '#publications/signed-part.ts';
 import { type PartReader, readerOf } from '#publications/top-boxes.ts';
 import { memorySink } from '../formats/memory-bytes.ts';
 import { makeManifest } from './judges.ts';
@@ -27,7 +30,12 @@ const { signal } = new AbortController();
 export interface SignedFolder {
   readonly publication: Publication;
   readonly maps: readonly MapPlan[];
+  /** Init segments and fragments of the output. */
   readonly files: Record<string, Buffer>;
+  /** Playlists that were rewritten. */
+  readonly rewritten: ReadonlyMap<string, string>;
+  /** The whole output folder. */
+  readonly output: Record<string, string | Uint8Array>;
   readonly renditions: readonly { readonly init: string; readonly fragments: readonly string[] }[];
 }
 
@@ -52,6 +60,12 @@ export async function signFolder(
   const manifestSizeBytes = (await makeManifest(placeholderBinding(maps))).length + 100;
 
   const digests = [];
+  const parts = new Map<string, SignedPart>();
+  const note = (source: MediaPart, bytes: Buffer, sizeBytes: number, merkleBoxSizeBytes: number): void => {
+    parts.set(partKey(source), { source, path: pathOf(source), addedBytes: bytes.length - sizeBytes, merkleBoxSizeBytes });
+  };
+  const sizeOf = ({ path, range }: MediaPart): number =>
+    range?.length ?? (folder.files.find((file) => file.path === path)?.sizeBytes as number);
   for (const [index, { init, fragments }] of publication.renditions.entries()) {
     const map = maps[index] as MapPlan;
     const leaves: Uint8Array[] = [];
@@ -61,6 +75,7 @@ export async function signFolder(
       const { plan, merkleBoxOffset } = planFragment(layout, merkleBoxSizeBytes(map, location));
       const { bytes, flat } = await execute(folder, part, plan);
       files[pathOf(part)] = bytes;
+      note(part, bytes, sizeOf(part), merkleBoxSizeBytes(map, location));
       leaves.push(flat);
       offsets.push(merkleBoxOffset);
     }
@@ -73,6 +88,7 @@ export async function signFolder(
     const plan = planInit(inits[index] as never, manifestSizeBytes, init.range === null ? [] : ['sidx']);
     const { bytes, flat } = await execute(folder, init, plan);
     files[pathOf(init)] = bytes;
+    note(init, bytes, sizeOf(init), 0);
     digests.push({ initHash: flat, leaves });
   }
 
@@ -84,7 +100,17 @@ export async function signFolder(
     await fillHole(plan, sink, manifest, signal);
   }
   const renditions = publication.renditions.map(({ init, fragments }) => ({ init: pathOf(init), fragments: fragments.map(pathOf) }));
-  return { publication, maps, files, renditions };
+  const rewritten = await rewritePlaylists(publication, folder, parts, signal);
+  const copied = [...publication.otherPaths, ...publication.playlists.map(({ path }) => path)];
+  const output: SignedFolder['output'] = Object.fromEntries(
+    await Promise.all(copied.map(async (path) => [path, await readWhole(folder, path)])),
+  );
+  return { publication, maps, files, rewritten, renditions, output: { ...output, ...files, ...Object.fromEntries(rewritten) } };
+}
+
+async function readWhole(folder: SourceFolder, path: string): Promise<Uint8Array> {
+  const source = await folder.open(path, signal);
+  return await readRange(source, 0, source.sizeBytes, signal);
 }
 
 async function withPart<T>(folder: SourceFolder, part: MediaPart, read: (reader: PartReader) => Promise<T>): Promise<T> {

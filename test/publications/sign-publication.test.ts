@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import type { PublicationPatterns } from '#publications/publication.ts';
-import { problemsOf } from './judges.ts';
-import { filesAt, folderAt, folderOf } from './make-folder.ts';
+import { describePart, type PublicationPatterns } from '#publications/publication.ts';
+import { readPublication } from '#publications/read-publication.ts';
+import { decodedFrames, problemsOf } from './judges.ts';
+import { filesAt, folderAt, folderOf, writeFiles } from './make-folder.ts';
 import {
   makeFfmpegByteRanges,
   makeFfmpegDash,
@@ -16,6 +17,7 @@ import {
 } from './make-media.ts';
 import { type SignedFolder, signFolder } from './sign-folder.ts';
 
+const { signal } = new AbortController();
 const folder = temporaryFolder();
 const film = makeFilm(folder);
 const patterns: PublicationPatterns = { playlist: '*.{m3u8,mpd}', init: '*init*', frag: '*.m4s' };
@@ -74,6 +76,29 @@ describe('every fragment is valid to the reference reader', () => {
     await assertEveryFragmentValid(again);
     for (const [path, bytes] of Object.entries(first.files)) assert.equal(again.files[path]?.length, bytes.length, path);
   });
+});
+
+describe('the output plays as the input did', () => {
+  for (const [name, claimed, , make] of publications) {
+    test(name, async () => {
+      const source = await make();
+      const { output, renditions, publication } = await signFolder(folderAt(source), claimed);
+      const target = writeFiles(join(folder, 'signed', name), output);
+      for (const { path } of publication.playlists) {
+        if (path.endsWith('.mpd') || path.startsWith('master')) {
+          assert.equal(decodedFrames(join(target, path)), decodedFrames(join(source, path)), path);
+        }
+      }
+      const again = await readPublication(folderOf(output), { playlist: patterns.playlist, init: '*', frag: '*.m4s' }, signal);
+      const sorted = (found: readonly { init: string; fragments: readonly string[] }[]): string[] =>
+        found.map(({ init, fragments }) => [init, ...fragments].join(' ')).sort();
+      const found = again.renditions.map(({ init, fragments }) => ({
+        init: describePart(init),
+        fragments: fragments.map(describePart),
+      }));
+      assert.deepEqual(sorted(found), sorted(renditions));
+    });
+  }
 });
 
 test('what is changed, swapped or taken from elsewhere is caught', async () => {

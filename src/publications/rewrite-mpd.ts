@@ -1,0 +1,134 @@
+import { addedRates, type GrownSegment } from './added-rates.ts';
+import type { FolderIndex } from './folder-index.ts';
+import { enterBaseUrl } from './mpd-base-url.ts';
+import type { MpdDocument, MpdRepresentation } from './mpd-document.ts';
+import { MpdValues } from './mpd-values.ts';
+import { partKey } from './publication.ts';
+import { relativeReference } from './relative-reference.ts';
+import { editSegmentList } from './rewrite-segment-list.ts';
+import { templateFor } from './segment-base-template.ts';
+import type { SignedPart, SignedParts } from './signed-part.ts';
+import { applyEdits, type TextEdit } from './text-edits.ts';
+import { appendInside, editAttributes, indentOf, removeElement, replaceElement } from './xml-edits.ts';
+import { childOf, childrenOf, type XmlElement } from './xml-element.ts';
+
+/** What rewriting one representation needs. */
+export interface RepresentationRewrite {
+  readonly document: MpdDocument;
+  readonly representation: MpdRepresentation;
+  readonly init: SignedPart;
+  readonly fragments: readonly SignedPart[];
+  /** The reference, relative to where the representation's references start, that leads to a path of the output. */
+  referenceTo(path: string): string;
+}
+
+const ON_DEMAND_PROFILE = 'urn:mpeg:dash:profile:isoff-on-demand:2011';
+const LIVE_PROFILE = 'urn:mpeg:dash:profile:isoff-live:2011';
+
+/** Attributes that speak of subsegments, and what they are called for segments (ISO/IEC 23009-1, §5.3.3.2). */
+const SUBSEGMENT_ATTRIBUTES = { subsegmentAlignment: 'segmentAlignment', subsegmentStartsWithSAP: 'startWithSAP' } as const;
+
+/**
+ * Rewrites an MPD: @bandwidth rises by what signing added, and representations that were byte ranges of one file become
+ * separate segments. Every other character stays.
+ */
+export function rewriteMpd(document: MpdDocument, index: FolderIndex, parts: SignedParts): string {
+  const edits: TextEdit[] = [];
+  const laidOutAnew = new Set<XmlElement>();
+  for (const representation of document.representations) {
+    edits.push(...raiseBandwidth(document, representation, parts));
+    const rewrite = rewriteOf(document, representation, index, parts);
+    if (rewrite === null) continue;
+    laidOutAnew.add(representation.lineage[3]);
+    edits.push(...(representation.addressing === 'base' ? editIndexed(rewrite) : editSegmentList(rewrite)));
+  }
+  edits.push(...editSurroundings(document, laidOutAnew));
+  return applyEdits(document.text, edits);
+}
+
+function raiseBandwidth({ text }: MpdDocument, { lineage, segments }: MpdRepresentation, parts: SignedParts): TextEdit[] {
+  const bandwidth = lineage[3].attributes.get('bandwidth');
+  const grown: GrownSegment[] = segments.map(({ part, durationSeconds }) => ({
+    durationSeconds: durationSeconds ?? 0,
+    addedBytes: parts.get(partKey(part))?.addedBytes ?? 0,
+  }));
+  const { peak } = addedRates(grown);
+  if (peak === 0 || bandwidth === undefined || !/^\d{1,15}$/.test(bandwidth)) return [];
+  return editAttributes(text, lineage[3], { bandwidth: String(Number(bandwidth) + peak) });
+}
+
+/** Null where the representation's parts stay where they are. */
+function rewriteOf(
+  document: MpdDocument,
+  representation: MpdRepresentation,
+  index: FolderIndex,
+  parts: SignedParts,
+): RepresentationRewrite | null {
+  const { init, segments, lineage } = representation;
+  if (init === null || ![init, ...segments.map(({ part }) => part)].some(({ range }) => range !== null)) return null;
+  const signedInit = parts.get(partKey(init));
+  const fragments = segments.map(({ part }) => parts.get(partKey(part))).filter((part) => part !== undefined);
+  if (signedInit === undefined || fragments.length !== segments.length) return null;
+  const base = outerBase(document, lineage, index);
+  return { document, representation, init: signedInit, fragments, referenceTo: (path) => relativeReference(base, path) };
+}
+
+/** The folder path that references are relative to once the representation has no BaseURL of its own. */
+function outerBase({ path, text }: MpdDocument, lineage: MpdRepresentation['lineage'], index: FolderIndex): string {
+  const values = new MpdValues(path, text);
+  let base = index.baseOf(path);
+  for (const element of lineage.slice(0, 3)) base = enterBaseUrl(base, element, index, values);
+  return index.pathOf(base, base.href, { playlist: path, line: 1 });
+}
+
+/** SegmentBase and its file become a SegmentTemplate with the timeline that the segment index held. */
+function editIndexed(rewrite: RepresentationRewrite): TextEdit[] {
+  const { document, representation } = rewrite;
+  const { text } = document;
+  const [, , , element] = representation.lineage;
+  const own = childOf(element, 'SegmentBase');
+  const outerIndent = indentOf(text, element);
+  const change =
+    own === undefined
+      ? appendInside(text, element, `  ${templateFor(rewrite, `${outerIndent}  `)}\n${outerIndent}`)
+      : replaceElement(own, templateFor(rewrite, indentOf(text, own)));
+  return [...childrenOf(element, 'BaseURL').map((baseUrl) => removeElement(text, baseUrl)), change];
+}
+
+/** Edits what stands around the representations: profiles, alignment, and a SegmentBase that none of them uses any more. */
+function editSurroundings(document: MpdDocument, laidOutAnew: ReadonlySet<XmlElement>): TextEdit[] {
+  const { text, root, representations } = document;
+  const edits: TextEdit[] = [];
+  const visit = (element: XmlElement): void => {
+    const below = representations.filter(({ lineage }) => lineage.includes(element)).map(({ lineage }) => lineage[3]);
+    if (!below.some((representation) => laidOutAnew.has(representation))) return;
+    const isWhollyNew = below.every((representation) => laidOutAnew.has(representation));
+    edits.push(...editProfiles(text, element));
+    if (isWhollyNew) edits.push(...editAlignment(text, element));
+    const inherited = element.name === 'Representation' ? undefined : childOf(element, 'SegmentBase');
+    if (inherited !== undefined && isWhollyNew) edits.push(removeElement(text, inherited));
+    for (const child of element.children) {
+      if (['Period', 'AdaptationSet', 'Representation'].includes(child.name)) visit(child);
+    }
+  };
+  visit(root);
+  return edits;
+}
+
+function editProfiles(text: string, element: XmlElement): TextEdit[] {
+  const profiles = element.attributes.get('profiles')?.split(',').map((profile) => profile.trim());
+  if (profiles === undefined || !profiles.includes(ON_DEMAND_PROFILE)) return [];
+  const others = profiles.filter((profile) => profile !== ON_DEMAND_PROFILE && profile !== LIVE_PROFILE);
+  return editAttributes(text, element, { profiles: [LIVE_PROFILE, ...others].join(',') });
+}
+
+function editAlignment(text: string, element: XmlElement): TextEdit[] {
+  const changes: Record<string, string | null> = {};
+  for (const [before, after] of Object.entries(SUBSEGMENT_ATTRIBUTES)) {
+    const value = element.attributes.get(before);
+    if (value === undefined) continue;
+    changes[before] = null;
+    if (!element.attributes.has(after)) changes[after] = value;
+  }
+  return Object.keys(changes).length === 0 ? [] : editAttributes(text, element, changes);
+}
