@@ -1,20 +1,26 @@
+/** Takes bytes at positions: all that executing a plan asks of where it writes. */
+export interface ByteWriter {
+  /**
+   * Returns when the bytes have been handed over; the caller may reuse the buffer then. May be called side by side for
+   * ranges that do not overlap.
+   */
+  write(bytes: Uint8Array, position: number, signal: AbortSignal): Promise<void>;
+}
+
 /**
  * An output being staged: bytes are written at positions, in any order, and nothing is seen at the destination
  * before `commit`.
  *
  * Obligations of every implementation (test/bytes/byte-sink-contract.ts runs them):
- * - `write` may be called side by side for ranges that do not overlap; it returns when the bytes have been handed over,
- *   and the caller may reuse the buffer then;
  * - `seal` makes all bytes durable and ends writing; after it, `stagedPath` (where there is one) can be read back;
  * - `commit` makes the output appear whole at its destination, durably, or throws and leaves nothing;
  * - `discard` removes what was staged; it may be called at any time, again, and after a failed commit.
  */
-export interface ByteSink {
+export interface ByteSink extends ByteWriter {
   /** What the result calls `output_path`: an absolute path or `s3://bucket/key`. */
   readonly destination: string;
   /** The staged file on this host, where the sink is local. */
   readonly stagedPath?: string;
-  write(bytes: Uint8Array, position: number, signal: AbortSignal): Promise<void>;
   seal(signal: AbortSignal): Promise<void>;
   commit(signal: AbortSignal): Promise<void>;
   discard(): Promise<void>;

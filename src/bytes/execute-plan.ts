@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { ByteSink } from './byte-sink.ts';
+import type { ByteWriter } from './byte-sink.ts';
 import type { ByteSource } from './byte-source.ts';
 import { type ChunkRead, chunksOf, type PlanChunk, readsOf } from './plan-chunks.ts';
 import { PlanHasher } from './plan-hasher.ts';
@@ -27,7 +27,7 @@ export interface WalkOptions {
 export async function executePlan(
   plan: SplicePlan,
   source: ByteSource,
-  sink: ByteSink,
+  sink: ByteWriter,
   options: WalkOptions,
 ): Promise<PlanDigests> {
   return await new PlanWalk(plan, source, sink, options).run();
@@ -44,7 +44,7 @@ export async function digestPlan(plan: SplicePlan, source: ByteSource, options: 
 /** Writes `bytes` and zeros after them into the plan's hole. */
 export async function fillHole(
   plan: SplicePlan,
-  sink: ByteSink,
+  sink: ByteWriter,
   bytes: Uint8Array,
   signal: AbortSignal,
 ): Promise<void> {
@@ -67,7 +67,7 @@ interface Lane {
 class PlanWalk {
   readonly #plan: SplicePlan;
   readonly #source: ByteSource;
-  readonly #sink: ByteSink | null;
+  readonly #sink: ByteWriter | null;
   readonly #options: WalkOptions;
   readonly #hasher: PlanHasher;
   readonly #chunkSizeBytes: number;
@@ -78,7 +78,7 @@ class PlanWalk {
   #failure: { readonly error: unknown } | null = null;
   #bytesDone = 0;
 
-  constructor(plan: SplicePlan, source: ByteSource, sink: ByteSink | null, options: WalkOptions) {
+  constructor(plan: SplicePlan, source: ByteSource, sink: ByteWriter | null, options: WalkOptions) {
     const leafSizeBytes = plan.hashing.leafSizeBytes ?? 0;
     assert(leafSizeBytes <= LARGEST_LEAF_BYTES, `a leaf has at most ${LARGEST_LEAF_BYTES} bytes`);
     this.#plan = plan;

@@ -8,8 +8,11 @@ export interface StagingKey {
   readonly attempt: number;
 }
 
-/** `.<8 hex digits of the destination's hash>.<job>-<input>-<attempt>.part`: hidden, unique, at most 120 bytes. */
-const STAGED_NAME = /^\.[0-9a-f]{8}\.[A-Za-z0-9_-]{1,64}-\d{1,9}-\d{1,9}\.part$/;
+/**
+ * `.<8 hex digits of the destination's hash>.<job>-<input>-<attempt>.part`: hidden, unique, at most 120 bytes. What is
+ * being replaced ends in `.old` meanwhile.
+ */
+const STAGED_NAME = /^\.[0-9a-f]{8}\.[A-Za-z0-9_-]{1,64}-\d{1,9}-\d{1,9}\.(part|old)$/;
 
 /** The name under which a destination is staged, in the folder of the destination. */
 export function stagedNameOf(destination: string, key: StagingKey): string {
@@ -19,7 +22,12 @@ export function stagedNameOf(destination: string, key: StagingKey): string {
   return name;
 }
 
-/** Whether a file name is one that `stagedNameOf` makes: such files are neither inputs nor foreign. */
+/** The name that a publication has while the one staged under `stagedName` takes its place. */
+export function replacedNameOf(stagedName: string): string {
+  return stagedName.replace(/\.part$/, '.old');
+}
+
+/** Whether a name is one that `stagedNameOf` or `replacedNameOf` makes: what has it is never an input. */
 export function isStagedName(name: string): boolean {
   return STAGED_NAME.test(name);
 }

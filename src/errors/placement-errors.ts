@@ -25,6 +25,11 @@ export const placementErrors = {
     'PROCESSING_FAILED',
     ({ path }) => `The output cannot be written: "${path}" is a folder. Remove it or choose another location.`,
   ),
+  OUTPUT_IS_FILE: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) =>
+      `The output cannot be written: "${path}" is to be a folder, and is a file or a link. Remove it or choose another location.`,
+  ),
   OUTPUT_DISK_FULL: entry<{ path: string; neededBytes: number; freeBytes: number }>(
     'PROCESSING_FAILED',
     ({ path, neededBytes, freeBytes }) =>

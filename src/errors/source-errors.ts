@@ -1,14 +1,26 @@
 import { entry } from './entry.ts';
 
+/** The configuration key that bounds each thing that a folder can hold too much of. */
+const FOLDER_BOUND_KEYS = {
+  files: 'max_files',
+  folders: 'max_files',
+  bytes: 'max_bytes',
+  'levels of folders': 'max_depth',
+} as const;
+
 /** What can be wrong with an input before its format is looked at. */
 export const sourceErrors = {
   SOURCE_NOT_FOUND: entry<{ path: string }>(
     'PROCESSING_FAILED',
-    ({ path }) => `There is no file at "${path}". Check the path, and that it is the same on the host of the service.`,
+    ({ path }) => `There is nothing at "${path}". Check the path, and that it is the same on the host of the service.`,
   ),
   SOURCE_IS_FOLDER: entry<{ path: string }>(
     'INVALID_INPUT_TYPE',
     ({ path }) => `"${path}" is a folder, and this input takes a file.`,
+  ),
+  SOURCE_NOT_FOLDER: entry<{ path: string }>(
+    'INVALID_INPUT_TYPE',
+    ({ path }) => `"${path}" is no folder, and this input takes a folder.`,
   ),
   SOURCE_NOT_REGULAR: entry<{ path: string; kind: string }>(
     'INVALID_INPUT_TYPE',
@@ -21,7 +33,7 @@ export const sourceErrors = {
   SOURCE_NOT_PERMITTED: entry<{ path: string }>(
     'PROCESSING_FAILED',
     ({ path }) =>
-      `The service has no permission to read "${path}". Let its user read the file and enter the folders above it.`,
+      `The service has no permission to read "${path}". Let its user read it and enter the folders above it.`,
   ),
   SOURCE_OUTSIDE_ROOTS: entry<{ path: string }>(
     'PROCESSING_FAILED',
@@ -37,6 +49,24 @@ export const sourceErrors = {
     'PROCESSING_FAILED',
     ({ path }) =>
       `"${path}" belongs to the service itself (its data, configuration, keys or staged outputs) and is never read as an input.`,
+  ),
+  FOLDER_IS_ROOT: entry<object>(
+    'PROCESSING_FAILED',
+    () => 'The root of the file system is not taken as an input. Name the folder that holds the media.',
+  ),
+  FOLDER_EMPTY: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) => `The folder "${path}" holds no files. Submit it again when its files have been written.`,
+  ),
+  FOLDER_TOO_LARGE: entry<{ path: string; what: keyof typeof FOLDER_BOUND_KEYS; limit: number }>(
+    'PROCESSING_FAILED',
+    ({ path, what, limit }) =>
+      `The folder "${path}" holds more than ${limit} ${what}. Split it, or let the operator raise input_resolvers.${FOLDER_BOUND_KEYS[what]}.`,
+  ),
+  FOLDER_ENTRY_REFUSED: entry<{ path: string; entry: string; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ path, entry: name, problem }) =>
+      `The folder "${path}" cannot be taken as an input: "${name}" in it ${problem}. Remove it, or submit a folder without it.`,
   ),
   SOURCE_PATH_INVALID: entry<{ problem: string }>(
     'VALIDATION_FAILED',

@@ -4,6 +4,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   EPERM: 'the operating system does not permit it',
   ENOENT: 'it does not exist',
   ENOTDIR: 'a part of the path is no folder',
+  EEXIST: 'it exists already',
   EISDIR: 'it is a folder',
   ELOOP: 'its links lead in a circle',
   EIO: 'the device reported a read or write error',

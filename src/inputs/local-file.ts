@@ -5,12 +5,12 @@ import type { ByteSource } from '#bytes/byte-source.ts';
 import { nearestRealPath } from '#bytes/real-path.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
-import { checkRealPath, type LocalInputPolicy } from './local-input-policy.ts';
+import { type LocalInputPolicy, type RealPathCheck, realPathCheck } from './local-input-policy.ts';
 
 /**
  * Reads never wait (a FIFO would), and the last link was resolved before: if it is one again, somebody changed it.
  */
-const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+export const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 
 /**
  * Opens a regular file of this host. A relative path is taken from the working directory of the service. Links are
@@ -23,13 +23,15 @@ export async function openLocalFile(
   signal: AbortSignal,
 ): Promise<ByteSource> {
   signal.throwIfAborted();
-  const realPath = await resolveAllowed(path, policy);
+  const check = await realPathCheck(policy);
+  const realPath = await resolveAllowed(path, check);
   checkRegular(path, await translated(path, () => stat(realPath, { bigint: true })));
   const handle = await translated(path, () => open(realPath, OPEN_FLAGS));
   try {
     const opened = await handle.stat({ bigint: true });
     checkRegular(path, opened);
-    await checkOpenedPath(handle, path, policy);
+    const openedPath = await pathOfOpened(handle);
+    if (openedPath !== undefined) check(path, openedPath);
     if (opened.size === 0n) throw new AppError('SOURCE_EMPTY', { path });
     return new LocalFile(handle, name, realPath, opened);
   } catch (error) {
@@ -43,22 +45,25 @@ export function nameOfPath(path: string): string {
   return basename(resolve(path));
 }
 
-async function resolveAllowed(path: string, policy: LocalInputPolicy): Promise<string> {
+/** The path with its links resolved, where it exists and what is there may be read. */
+export async function resolveAllowed(path: string, check: RealPathCheck): Promise<string> {
   if (path.includes('\0')) throw new AppError('SOURCE_PATH_INVALID', { problem: 'it holds a NUL character' });
   if (path === '') throw new AppError('SOURCE_PATH_INVALID', { problem: 'it is empty' });
   const realPath = await realpath(path).catch(async (error: unknown) => {
     // Whether a file exists outside the allowed folders is nobody's business.
-    await checkRealPath(path, await nearestRealPath(path), policy);
+    check(path, await nearestRealPath(path));
     throw openError(path, error);
   });
-  await checkRealPath(path, realPath, policy);
+  check(path, realPath);
   return realPath;
 }
 
-/** A folder above the file may have been swapped for a link since the path was resolved: ask what was really opened. */
-async function checkOpenedPath(handle: FileHandle, path: string, policy: LocalInputPolicy): Promise<void> {
-  if (process.platform !== 'linux') return;
-  await checkRealPath(path, await readlink(`/proc/self/fd/${handle.fd}`), policy);
+/**
+ * Where a file that was opened really lies; undefined where the system does not tell. A folder above it may have been
+ * swapped for a link since its path was resolved.
+ */
+export async function pathOfOpened(handle: FileHandle): Promise<string | undefined> {
+  return process.platform === 'linux' ? await readlink(`/proc/self/fd/${handle.fd}`) : undefined;
 }
 
 function checkRegular(path: string, stats: BigIntStats): void {
@@ -67,13 +72,15 @@ function checkRegular(path: string, stats: BigIntStats): void {
   throw new AppError('SOURCE_NOT_REGULAR', { path, kind: kindOf(stats) });
 }
 
-function kindOf(stats: BigIntStats): string {
+/** What something is that is neither a regular file nor a folder, as the end of "it is". */
+export function kindOf(stats: Pick<BigIntStats, 'isFIFO' | 'isSocket'>): string {
   if (stats.isFIFO()) return 'a FIFO';
   if (stats.isSocket()) return 'a socket';
   return 'a device';
 }
 
-async function translated<T>(path: string, step: () => Promise<T>): Promise<T> {
+/** Runs a step whose system errors are about `path`. */
+export async function translated<T>(path: string, step: () => Promise<T>): Promise<T> {
   try {
     return await step();
   } catch (error) {
@@ -81,7 +88,8 @@ async function translated<T>(path: string, step: () => Promise<T>): Promise<T> {
   }
 }
 
-function openError(path: string, cause: unknown): unknown {
+/** A system error of opening or listing as an error about the path; everything else unchanged. */
+export function openError(path: string, cause: unknown): unknown {
   if (!isSystemError(cause)) return cause;
   switch (systemErrorCode(cause)) {
     case 'ENOENT':

@@ -26,17 +26,22 @@ export function localInputPolicy(config: Config, configPath: string | undefined)
   };
 }
 
-/** Rejects unless a file, whose links are resolved, may be read. `path` is how the caller spelled it, for the message. */
-export async function checkRealPath(path: string, realPath: string, policy: LocalInputPolicy): Promise<void> {
-  if (policy.roots !== undefined && !(await liesInAny(realPath, policy.roots))) {
-    throw new AppError('SOURCE_OUTSIDE_ROOTS', { path });
-  }
-  if (isStagedName(basename(realPath)) || (await liesInAny(realPath, policy.protectedPaths))) {
-    throw new AppError('SOURCE_PROTECTED', { path });
-  }
-  if (policy.roots !== undefined) return;
-  const place = systemPlaceOf(realPath);
-  if (place !== undefined) throw new AppError('SOURCE_IN_SYSTEM_PLACE', { path, place });
+/**
+ * Throws unless what is at a path, whose links are resolved, may be read. `path` is how the caller is told of it, for
+ * the message.
+ */
+export type RealPathCheck = (path: string, realPath: string) => void;
+
+/** The check that a policy asks for, with the places of the policy resolved once: a folder has many paths to check. */
+export async function realPathCheck(policy: LocalInputPolicy): Promise<RealPathCheck> {
+  const roots = policy.roots === undefined ? undefined : await Promise.all(policy.roots.map(nearestRealPath));
+  const own = await Promise.all(policy.protectedPaths.map(nearestRealPath));
+  return (path, realPath) => {
+    if (roots !== undefined && !liesInAny(realPath, roots)) throw new AppError('SOURCE_OUTSIDE_ROOTS', { path });
+    if (isStagedName(basename(realPath)) || liesInAny(realPath, own)) throw new AppError('SOURCE_PROTECTED', { path });
+    const place = roots === undefined ? systemPlaceOf(realPath) : undefined;
+    if (place !== undefined) throw new AppError('SOURCE_IN_SYSTEM_PLACE', { path, place });
+  };
 }
 
 /** The place of the system that a path lies in, if any: one of a list, or a hidden folder of somebody's home. */
@@ -58,9 +63,6 @@ function homeAbove(realPath: string): string | undefined {
   return /^\/home\/[^/]+/.exec(realPath)?.[0];
 }
 
-async function liesInAny(realPath: string, places: readonly string[]): Promise<boolean> {
-  for (const place of places) {
-    if (isSameOrInside(realPath, await nearestRealPath(place))) return true;
-  }
-  return false;
+function liesInAny(realPath: string, places: readonly string[]): boolean {
+  return places.some((place) => isSameOrInside(realPath, place));
 }

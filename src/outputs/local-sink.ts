@@ -4,38 +4,75 @@ import type { ByteSink } from '#bytes/byte-sink.ts';
 import { type StagingKey, stagedNameOf } from '#bytes/staged-name.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
+import { DeliveryRecords } from './delivery-records.ts';
+import type { FolderSink } from './folder-sink.ts';
+import { refuseFile, refuseFolder, translated } from './output-error.ts';
 import { makeOutputFolder } from './output-folder.ts';
 import type { OutputSink } from './output-sink.ts';
 import { checkOutputSegments } from './placement.ts';
-import { outputError, refuseFolder, StagedFile } from './staged-file.ts';
+import { StagedFile, type Staging } from './staged-file.ts';
+import { StagedFolder } from './staged-folder.ts';
 import { StagingJournal } from './staging-journal.ts';
 
 /** What a file system is left with, in bytes, beside what an output needs: folders and journals grow too. */
 const FREE_SPACE_MARGIN_BYTES = 1024 * 1024;
 
-/** Outputs as files below one folder of this host: `<base_dir>/<prefix>/<name>/<leaf>`. */
+/** Rejects where what stands at a destination is not to be replaced by the output. */
+type RefuseStanding = (destination: string, realDestination: string) => Promise<void>;
+
+/** Outputs as files and folders below one folder of this host: `<base_dir>/<prefix>/<name>/<leaf>`. */
 export class LocalSink implements OutputSink {
   readonly #baseDir: string;
   readonly #journal: StagingJournal;
+  readonly #records: DeliveryRecords;
 
-  /** `dataDir` holds the notes of what is staged; `recoverStagings` reads them. */
+  /** `dataDir` holds the notes of what is staged, which `recoverStagings` reads, and records of delivered folders. */
   constructor({ baseDir, dataDir }: { baseDir: string; dataDir: string }) {
     this.#baseDir = resolve(baseDir);
     this.#journal = new StagingJournal(dataDir);
+    this.#records = new DeliveryRecords(dataDir);
   }
 
   placeFile(output: ApiOutputSpec | null, leaf: string): string {
     return join(this.#baseDir, ...checkOutputSegments(output), leaf);
   }
 
+  placeFolder(output: ApiOutputSpec | null, leaf: string): string {
+    return this.placeFile(output, leaf);
+  }
+
   async stageFile(destination: string, sizeBytes: number, key: StagingKey, signal: AbortSignal): Promise<ByteSink> {
+    return await this.#stage(destination, sizeBytes, key, signal, refuseFolder, (staging) =>
+      StagedFile.create(staging),
+    );
+  }
+
+  async stageFolder(destination: string, sizeBytes: number, key: StagingKey, signal: AbortSignal): Promise<FolderSink> {
+    return await this.#stage(destination, sizeBytes, key, signal, refuseFile, (staging, note) =>
+      StagedFolder.create({
+        ...staging,
+        records: this.#records,
+        noteReplacement: () => this.#journal.noteReplacement(note, staging.realDestination),
+      }),
+    );
+  }
+
+  /** Notes what is about to be staged and has it created. `refuse` rejects what stands at the destination already. */
+  async #stage<Sink>(
+    destination: string,
+    sizeBytes: number,
+    key: StagingKey,
+    signal: AbortSignal,
+    refuse: RefuseStanding,
+    create: (staging: Staging, note: string) => Promise<Sink>,
+  ): Promise<Sink> {
     signal.throwIfAborted();
-    const realDestination = await this.#prepare(destination, sizeBytes);
+    const realDestination = await this.#prepare(destination, sizeBytes, refuse);
     const stagedPath = join(dirname(realDestination), stagedNameOf(destination, key));
     const note = await this.#journal.note(stagedPath, key);
     const forget = () => this.#journal.erase(note);
     try {
-      return await StagedFile.create({ destination, realDestination, stagedPath, forget });
+      return await create({ destination, realDestination, stagedPath, forget }, note);
     } catch (error) {
       await forget();
       throw error;
@@ -43,16 +80,14 @@ export class LocalSink implements OutputSink {
   }
 
   /** Makes the folder of a destination, and refuses what can be told before anything is written. */
-  async #prepare(destination: string, sizeBytes: number): Promise<string> {
-    try {
+  async #prepare(destination: string, sizeBytes: number, refuse: RefuseStanding): Promise<string> {
+    return await translated(destination, async () => {
       const folder = await makeOutputFolder(this.#baseDir, dirname(destination));
       const realDestination = join(folder, basename(destination));
-      await refuseFolder(destination, realDestination);
+      await refuse(destination, realDestination);
       await checkFreeSpace(destination, folder, sizeBytes);
       return realDestination;
-    } catch (error) {
-      throw outputError(destination, error);
-    }
+    });
   }
 }
 

@@ -1,6 +1,7 @@
 import type { ByteSink } from '#bytes/byte-sink.ts';
 import type { StagingKey } from '#bytes/staged-name.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
+import type { FolderSink } from './folder-sink.ts';
 
 export type { StagingKey } from '#bytes/staged-name.ts';
 
@@ -10,4 +11,8 @@ export interface OutputSink {
   placeFile(output: ApiOutputSpec | null, leaf: string): string;
   /** Starts staging a file for a destination that `placeFile` returned. `sizeBytes` is checked against free space. */
   stageFile(destination: string, sizeBytes: number, key: StagingKey, signal: AbortSignal): Promise<ByteSink>;
+  /** The full destination of a folder output; the leaf is the safe name of the input folder. */
+  placeFolder(output: ApiOutputSpec | null, leaf: string): string;
+  /** Starts staging a folder for a destination that `placeFolder` returned. `sizeBytes` is the sum of its files. */
+  stageFolder(destination: string, sizeBytes: number, key: StagingKey, signal: AbortSignal): Promise<FolderSink>;
 }

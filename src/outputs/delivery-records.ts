@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto';
+import { mkdir, open, readdir, readFile, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { systemErrorCode } from '#errors/system-problem.ts';
+import { type FileSizes, type FolderLook, lookForForeign } from './folder-contents.ts';
+import { syncFolder } from './output-folder.ts';
+
+/**
+ * What this service delivered as a folder, by place: so that a publication delivered there before is told from what
+ * belongs to others. `<data_dir>/deliveries/<hash of the place>/` holds a record for each attempt at a delivery, a list of
+ * files and sizes. It is written before the delivery; that there may be one of a delivery that never came to be does no
+ * harm, because a record counts only where it fits what is there. A delivery removes the older ones of its place.
+ */
+export class DeliveryRecords {
+  readonly #folder: string;
+
+  constructor(dataDir: string) {
+    this.#folder = join(dataDir, 'deliveries');
+  }
+
+  /** Records, durably, what is about to be delivered to a place. Returns the record. */
+  async add(realDestination: string, stagedPath: string, files: FileSizes): Promise<string> {
+    const folder = this.#folderOf(realDestination);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const record = join(folder, `${basename(stagedPath).slice(1)}.json`);
+    await writeDurably(record, JSON.stringify({ place: realDestination, files: [...files] }));
+    for (const made of [folder, this.#folder, dirname(this.#folder)]) await syncFolder(made);
+    return record;
+  }
+
+  async remove(record: string): Promise<void> {
+    await rm(record, { force: true });
+  }
+
+  /** Removes all records of the record's place but this one. */
+  async keepOnly(record: string): Promise<void> {
+    for (const name of await readdir(dirname(record))) {
+      if (name !== basename(record)) await rm(join(dirname(record), name), { force: true });
+    }
+  }
+
+  /** A look at the folder at a place that holds nothing but what this service delivered there; null for any other. */
+  async lookAtOwn(realDestination: string): Promise<FolderLook | null> {
+    for (const files of [NO_FILES, ...(await this.#recordsOf(realDestination))]) {
+      const look = await lookForForeign(realDestination, files);
+      if (look !== null) return look;
+    }
+    return null;
+  }
+
+  async #recordsOf(realDestination: string): Promise<FileSizes[]> {
+    const folder = this.#folderOf(realDestination);
+    const names = await readdir(folder).catch((error: unknown) => {
+      if (systemErrorCode(error) === 'ENOENT') return [];
+      throw error;
+    });
+    const records = await Promise.all(names.map((name) => readRecord(join(folder, name), realDestination)));
+    return records.filter((files) => files !== null);
+  }
+
+  #folderOf(realDestination: string): string {
+    return join(this.#folder, createHash('sha256').update(realDestination).digest('hex').slice(0, 32));
+  }
+}
+
+/** An empty folder holds nothing that is anybody's. */
+const NO_FILES: FileSizes = new Map();
+
+async function writeDurably(path: string, text: string): Promise<void> {
+  const handle = await open(path, 'w', 0o600);
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The files of a record; null for one that was torn when the host lost power, or is of another place. */
+async function readRecord(path: string, realDestination: string): Promise<FileSizes | null> {
+  try {
+    const { place, files } = JSON.parse(await readFile(path, 'utf8')) as { place: string; files: [string, number][] };
+    return place === realDestination ? new Map(files) : null;
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError || systemErrorCode(error) === 'ENOENT') return null;
+    throw error;
+  }
+}
