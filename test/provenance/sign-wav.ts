@@ -1,0 +1,82 @@
+import { executePlan, fillHole } from '#bytes/execute-plan.ts';
+import { outputSizeBytes } from '#bytes/splice-plan.ts';
+import { riff } from '#formats/riff/riff.ts';
+import { createManifestAuthor } from '#provenance/create-manifest-author.ts';
+import type { IngredientSource, ManifestAuthor, ManifestRequest } from '#provenance/manifest-author.ts';
+import type { Signer } from '#provenance/signer.ts';
+import type { TimeStampAuthority } from '#provenance/time-stamp-relay.ts';
+import { memorySink, memorySource } from '../formats/memory-bytes.ts';
+import { testIdentity } from './test-identity.ts';
+
+export const generator = { name: 'Attestream', version: '0.0.0-test' };
+
+/** An author with an identity of its own. */
+export function testAuthor({
+  signer = testIdentity().signer,
+  timeStampAuthority = null,
+}: {
+  signer?: Signer;
+  timeStampAuthority?: TimeStampAuthority | null;
+} = {}): ManifestAuthor {
+  return createManifestAuthor({ signer, timeStampAuthority, generator });
+}
+
+/** A second of silence in 8-bit mono. */
+export function smallWav(): Buffer {
+  const dataBytes = 8000;
+  const wav = Buffer.alloc(44 + dataBytes, 0x80);
+  wav.write('RIFF', 0, 'latin1');
+  wav.writeUInt32LE(wav.length - 8, 4);
+  wav.write('WAVEfmt ', 8, 'latin1');
+  wav.writeUInt32LE(16, 16);
+  wav.writeUInt16LE(1, 20);
+  wav.writeUInt16LE(1, 22);
+  wav.writeUInt32LE(8000, 24);
+  wav.writeUInt32LE(8000, 28);
+  wav.writeUInt16LE(1, 32);
+  wav.writeUInt16LE(8, 34);
+  wav.write('data', 36, 'latin1');
+  wav.writeUInt32LE(dataBytes, 40);
+  return wav;
+}
+
+export const plainParent: IngredientSource & { kind: 'file' } = {
+  kind: 'file',
+  path: '/nowhere/source.wav',
+  title: 'source.wav',
+  mediaType: 'audio/wav',
+  manifest: false,
+};
+
+/** A request with nothing in it but a parent that has no manifest. */
+export function requestWith(wishes: Partial<ManifestRequest> = {}): ManifestRequest {
+  return {
+    title: 'signed.wav',
+    mediaType: 'audio/wav',
+    assertions: [],
+    parent: plainParent,
+    components: [],
+    actions: [],
+    allActionsIncluded: true,
+    ...wishes,
+  };
+}
+
+/** Signs a small WAV as the service does it: draft, measure, plan, one pass, sign, fill the hole. */
+export async function signWav(
+  author: ManifestAuthor,
+  wishes: Partial<ManifestRequest> = {},
+  wav: Buffer = smallWav(),
+  signal: AbortSignal = new AbortController().signal,
+): Promise<{ bytes: Buffer; warnings: readonly string[]; measuredBytes: number; manifest: Uint8Array }> {
+  const draft = await author.draft(requestWith(wishes), signal);
+  const source = memorySource(wav, 'source.wav');
+  const layout = await riff.readLayout(source, signal);
+  const measuredBytes = await draft.measure(riff.placeholderBinding(layout), signal);
+  const { plan, binding } = riff.planEmbedding(layout, measuredBytes);
+  const sink = memorySink(outputSizeBytes(plan));
+  const digests = await executePlan(plan, source, sink, { signal });
+  const manifest = await draft.sign(binding(digests), signal);
+  await fillHole(plan, sink, manifest, signal);
+  return { bytes: sink.bytes, warnings: draft.warnings, measuredBytes, manifest };
+}

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { constants, verify, X509Certificate } from 'node:crypto';
+import { test } from 'node:test';
+import type { Signer } from '#provenance/signer.ts';
+
+/** The obligations of every `Signer`, wherever it keeps its key. */
+export function signerContract(name: string, open: () => Promise<Signer>): void {
+  test(`${name}: signs what the leaf certificate verifies`, async () => {
+    const signer = await open();
+    const data = Buffer.from('what is to be signed');
+    const signature = await signer.sign(data);
+    assert.equal(signature.length, signer.signatureSizeBytes);
+    assert(isSignatureOf(signer, data, signature));
+    assert(!isSignatureOf(signer, Buffer.from('something else'), signature));
+  });
+
+  test(`${name}: signs many at once, each for itself`, async () => {
+    const signer = await open();
+    const all = Array.from({ length: 16 }, (_, index) => Buffer.from(`piece ${index}`));
+    const signatures = await Promise.all(all.map((data) => signer.sign(data)));
+    for (const [index, data] of all.entries())
+      assert(isSignatureOf(signer, data, signatures[index] ?? Buffer.alloc(0)));
+  });
+
+  test(`${name}: holds a chain from the leaf up, without the root`, async () => {
+    const chain = (await open()).certificateChain.map((der) => new X509Certificate(der));
+    assert(chain.length > 0);
+    for (const [index, certificate] of chain.entries()) {
+      assert(!certificate.verify(certificate.publicKey), 'no certificate of the chain is self-signed');
+      const issuer = chain[index + 1];
+      if (issuer !== undefined) assert(certificate.verify(issuer.publicKey));
+    }
+  });
+
+  test(`${name}: leaves the event loop free while it signs`, async () => {
+    const signer = await open();
+    let turns = 0;
+    const timer = setImmediate(function turn() {
+      turns += 1;
+      if (turns < 1000) setImmediate(turn);
+    });
+    await signer.sign(Buffer.alloc(1024));
+    clearImmediate(timer);
+    assert(turns > 0);
+  });
+}
+
+function isSignatureOf({ algorithm, certificateChain }: Signer, data: Buffer, signature: Buffer): boolean {
+  const key = new X509Certificate(certificateChain[0] ?? Buffer.alloc(0)).publicKey;
+  if (algorithm === 'ed25519') return verify(null, data, key, signature);
+  const hash = `sha${algorithm.slice(2)}`;
+  if (algorithm.startsWith('es')) return verify(hash, data, { key, dsaEncoding: 'ieee-p1363' }, signature);
+  const saltLength = constants.RSA_PSS_SALTLEN_DIGEST;
+  return verify(hash, data, { key, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength }, signature);
+}

@@ -1,0 +1,105 @@
+import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import {
+  type CertificateContents,
+  EXTENDED_KEY_USAGE,
+  type Issuer,
+  issueCertificate,
+  KEY_USAGE,
+  pemOf,
+} from '#provenance/certificate.ts';
+import { createKeySigner } from '#provenance/pem-signer.ts';
+import type { Signer, SigningAlgorithm } from '#provenance/signer.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** What may be asked of a test identity; everything else is as the certificate profile wants it. */
+export interface TestIdentityWishes {
+  readonly algorithm?: SigningAlgorithm;
+  /** Takes the place of a fresh key for the algorithm. */
+  readonly key?: KeyObject;
+  /** Replaces what the leaf says. */
+  readonly leaf?: Partial<CertificateContents>;
+  /** The leaf certifies itself (with a P-256 key only). */
+  readonly selfSigned?: boolean;
+  /** Puts an intermediate authority between root and leaf. */
+  readonly intermediate?: boolean;
+}
+
+/** An authority made for tests, and a leaf of it. */
+export interface TestIdentity {
+  readonly privateKey: KeyObject;
+  /** DER, leaf first, the root last. */
+  readonly chain: readonly Buffer[];
+  readonly signer: Signer;
+}
+
+/** A private key that signs with the algorithm. */
+export function testKey(algorithm: SigningAlgorithm): KeyObject {
+  switch (algorithm) {
+    case 'es256':
+      return generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+    case 'es384':
+      return generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey;
+    case 'es512':
+      return generateKeyPairSync('ec', { namedCurve: 'P-521' }).privateKey;
+    case 'ed25519':
+      return generateKeyPairSync('ed25519').privateKey;
+    default:
+      return generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
+  }
+}
+
+/** Makes an identity that satisfies the certificate profile, but for what is wished otherwise. */
+export function testIdentity(wishes: TestIdentityWishes = {}): TestIdentity {
+  const { algorithm = 'es256', key: privateKey = testKey(algorithm), intermediate = false } = wishes;
+  const root = authority('Test root');
+  const issuing = intermediate ? authority('Test intermediate', root) : root;
+  const contents: CertificateContents = {
+    commonName: 'Test signer',
+    organization: 'Attestream tests',
+    publicKey: createPublicKey(privateKey),
+    ...validity(),
+    keyUsage: KEY_USAGE.digitalSignature,
+    extendedKeyUsages: [EXTENDED_KEY_USAGE.emailProtection],
+    ...wishes.leaf,
+  };
+  const issuer = wishes.selfSigned ? { ...contents, privateKey } : issuing.issuer;
+  const leaf = issueCertificate(contents, issuer);
+  const chain = wishes.selfSigned ? [leaf] : [leaf, ...issuing.chain];
+  const signer = createKeySigner(privateKey, algorithm, chain.slice(0, Math.max(1, chain.length - 1)));
+  return { privateKey, chain, signer };
+}
+
+/** Writes an identity as an operator would keep it: a chain and a key, each in PEM. */
+export function writeIdentity(
+  folder: string,
+  { chain, privateKey }: Pick<TestIdentity, 'chain' | 'privateKey'>,
+  { passphrase }: { passphrase?: string } = {},
+): { certificatePath: string; privateKeyPath: string } {
+  const certificatePath = path.join(folder, 'chain.pem');
+  const privateKeyPath = path.join(folder, 'key.pem');
+  const encryption = passphrase === undefined ? {} : { cipher: 'aes-256-cbc', passphrase };
+  writeFileSync(certificatePath, chain.map(pemOf).join(''));
+  writeFileSync(privateKeyPath, privateKey.export({ type: 'pkcs8', format: 'pem', ...encryption }));
+  return { certificatePath, privateKeyPath };
+}
+
+interface TestAuthority {
+  readonly issuer: Issuer;
+  readonly chain: readonly Buffer[];
+}
+
+function authority(commonName: string, parent?: TestAuthority): TestAuthority {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const issuer = { commonName, organization: 'Attestream tests', privateKey };
+  const keyUsage = KEY_USAGE.keyCertSign | KEY_USAGE.cRLSign;
+  const contents = { commonName, organization: 'Attestream tests', publicKey, ...validity(), isCa: true, keyUsage };
+  const certificate = issueCertificate(contents, parent?.issuer ?? issuer);
+  return { issuer, chain: [certificate, ...(parent?.chain ?? [])] };
+}
+
+function validity(): { notBefore: Date; notAfter: Date } {
+  return { notBefore: new Date(Date.now() - DAY_MS), notAfter: new Date(Date.now() + DAY_MS) };
+}
