@@ -2,25 +2,23 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
 import type { Claim } from '#jobs/job.ts';
 import { Jobs } from '#jobs/jobs.ts';
 import {
   configFor,
   ended,
+  HANG_MS,
   keptLog,
   NO_LOG,
   SCRIPTED_WORKER,
   scripts,
   startedJobs,
   temporaryFolder,
+  until,
 } from './test-jobs.ts';
 
 const NEVER = new AbortController().signal;
-
-/** A generous bound: it is passed only where something hangs. */
-const HANG_MS = 60_000;
 
 /** The lines that the `append` steps of scripts wrote: input, attempt, process. */
 async function linesOf(file: string): Promise<{ input: number; attempt: number; pid: number }[]> {
@@ -30,14 +28,6 @@ async function linesOf(file: string): Promise<{ input: number; attempt: number; 
     .filter((line) => line !== '')
     .map((line) => line.split(' ').map(Number))
     .map(([input = -1, attempt = -1, pid = -1]) => ({ input, attempt, pid }));
-}
-
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + HANG_MS;
-  while (!(await condition())) {
-    assert(Date.now() < deadline, 'what was waited for does not come');
-    await sleep(5);
-  }
 }
 
 describe('jobs', () => {
@@ -136,7 +126,7 @@ describe('waiting for a job', () => {
     const jobs = await startedJobs(t, { config: slow });
     for (const script of ['progress 1', 'sleep 50']) {
       const { job_id: jobId } = await jobs.submit(scripts([script], { sync: true }));
-      assert.equal((await jobs.whenEnded(jobId, 3_600_000, NEVER))?.status, 'succeeded');
+      assert.equal((await jobs.whenEnded(jobId, HANG_MS, NEVER))?.status, 'succeeded');
     }
   });
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startTestService, type TestService } from './start-test-service.ts';
-import { scripts, temporaryFolder } from './test-jobs.ts';
+import { scripts, temporaryFolder, until } from './test-jobs.ts';
 
 const ROUNDS = 15;
 
@@ -58,7 +58,7 @@ describe('kill -9', () => {
     const jobId = await first.submit(
       scripts([`append ${log}`, `append ${log}`, 'sleep 60000', 'sleep 60000', `append ${log}`]),
     );
-    while ((await first.find(jobId))?.progress?.inputs_done !== 2) await sleep(5);
+    await until(async () => (await first.find(jobId))?.progress?.inputs_done === 2);
     await first.kill();
     const second = await startTestService(t, data);
     assert.equal((await second.find(jobId))?.progress?.inputs_done, 2);
@@ -76,10 +76,10 @@ describe('kill -9', () => {
     const log = join(folder, 'log');
     const service = await startTestService(t, join(folder, 'data'));
     await service.submit(scripts([`append ${log}; sleep 60000`]));
-    while (!existsSync(log)) await sleep(5);
+    await until(() => existsSync(log));
     const worker = Number((await readFile(log, 'utf8')).split(' ')[2]);
     await service.kill();
-    while (isAlive(worker)) await sleep(5);
+    await until(() => !isAlive(worker));
   });
 
   test('at any point of an input does it again from the start', async (t) => {
@@ -93,6 +93,7 @@ describe('kill -9', () => {
       const data = join(folder, `data-${point}`);
       const first = await startTestService(t, data);
       const jobId = await first.submit(scripts([script.join('; ')]));
+      await until(() => existsSync(marker ?? ''));
       await first.gone;
       const second = await startTestService(t, data);
       const job = await second.ended(jobId);
@@ -112,7 +113,8 @@ describe('kill -9', () => {
       const service = await startTestService(t, data);
       if (time === 1) jobId = await service.submit(scripts([`append ${log}; sleep 60000`, 'progress 1']));
       const starts = async () => (await readFile(log, 'utf8').catch(() => '')).split('\n').length - 1;
-      while ((await starts()) < time || (await service.find(jobId))?.progress?.inputs_done !== 1) await sleep(5);
+      await until(async () => (await starts()) >= time);
+      await until(async () => (await service.find(jobId))?.progress?.inputs_done === 1);
       await service.kill();
     }
     const service = await startTestService(t, data);

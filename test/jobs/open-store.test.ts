@@ -3,7 +3,6 @@ import { chmod, chown, copyFile, mkdir, open, readFile, stat, truncate, writeFil
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { JobIds } from '#jobs/job-id.ts';
@@ -12,7 +11,7 @@ import { openSqlite } from '#jobs/store/sqlite/sqlite-engine.ts';
 import { withoutPrivileges } from '../bytes/without-privileges.ts';
 import { openSmallDisk } from '../outputs/small-disk.ts';
 import { startTestService } from './start-test-service.ts';
-import { configFor, ended, scripts, startedJobs, temporaryFolder } from './test-jobs.ts';
+import { configFor, ended, scripts, startedJobs, temporaryFolder, until } from './test-jobs.ts';
 
 const DATABASE = 'jobs.sqlite';
 const ids = new JobIds();
@@ -200,7 +199,7 @@ describe('a disk that fills up', () => {
       );
     }
     await writeFile(gate, '');
-    while (await jobs.healthy()) await sleep(5);
+    await until(async () => !(await jobs.healthy()));
     assert.equal((await jobs.find(jobId))?.status, 'running');
     await truncate(filler, 0);
     assert.equal((await ended(jobs, jobId)).status, 'succeeded');

@@ -3,13 +3,10 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { TestContext } from 'node:test';
 import type { JobSnapshot, Submission } from '#jobs/job.ts';
-import { configFor } from './test-jobs.ts';
+import { configFor, HANG_MS } from './test-jobs.ts';
 import type { ToTestService } from './test-service.ts';
 
 const ENTRY = new URL('./test-service.ts', import.meta.url);
-
-/** A generous bound: it is passed only where something hangs. */
-const HANG_MS = 60_000;
 
 /** A running test service. Whatever it was asked when it dies is rejected. */
 export interface TestService {

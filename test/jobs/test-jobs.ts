@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
 import { configSchema } from '#config/config-schema.ts';
 import type { JobSnapshot, Submission } from '#jobs/job.ts';
@@ -11,7 +12,7 @@ import type { Log } from '#jobs/log.ts';
 export const SCRIPTED_WORKER = new URL('./scripted-worker.ts', import.meta.url);
 
 /** A generous bound: it is passed only where something hangs. */
-const HANG_MS = 60_000;
+export const HANG_MS = 60_000;
 
 const ignore = (): void => undefined;
 
@@ -58,4 +59,13 @@ export async function ended(jobs: Jobs, jobId: string): Promise<JobSnapshot> {
   const job = await jobs.whenEnded(jobId, HANG_MS, new AbortController().signal);
   if (job === null) throw new Error(`job ${jobId} does not end`);
   return job;
+}
+
+/** Looks every few milliseconds until a condition holds. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + HANG_MS;
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error('what was waited for does not come');
+    await sleep(5);
+  }
 }
