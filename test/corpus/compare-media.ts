@@ -38,7 +38,8 @@ export function differences(source: MediaReading, output: MediaReading): string[
  * where it finds no frame at all.
  */
 async function ffmpegDigest(path: string, selection: readonly string[]): Promise<string | null> {
-  const fixed = ['-nostdin', '-v', 'quiet', '-i', path, ...selection, '-f', 'framemd5', '-'];
+  // One thread: what a decoder conceals of a damaged stream must not depend on timing.
+  const fixed = ['-nostdin', '-v', 'quiet', '-threads', '1', '-i', path, ...selection, '-f', 'framemd5', '-'];
   const child = spawn('ffmpeg', fixed, { stdio: ['ignore', 'pipe', 'ignore'], timeout: DECODE_TIMEOUT_MS });
   const streams = new Map<string, Hash>();
   for await (const line of createInterface({ input: child.stdout, crlfDelay: Number.POSITIVE_INFINITY })) {
