@@ -7,12 +7,15 @@ export interface CertificateFields {
   /** The first byte of the key usage bits, most significant bit first; null without that extension. */
   readonly keyUsage: number | null;
   readonly hasAuthorityKeyIdentifier: boolean;
+  /** What the basic constraints say; `X509Certificate.ca` looks at the key usage as well. */
+  readonly isCa: boolean;
 }
 
 const VERSION_TAG = 0xa0;
 const EXTENSIONS_TAG = 0xa3;
-/** The contents of the object identifiers 2.5.29.15 and 2.5.29.35. */
+/** The contents of the object identifiers 2.5.29.15, 2.5.29.19 and 2.5.29.35. */
 const KEY_USAGE_OID = '551d0f';
+const BASIC_CONSTRAINTS_OID = '551d13';
 const AUTHORITY_KEY_IDENTIFIER_OID = '551d23';
 
 /** Reads the fields from the DER of a certificate that node:crypto has accepted (RFC 5280 §4.1). */
@@ -24,9 +27,11 @@ export function readCertificateFields(der: Buffer): CertificateFields {
   const [extensions] = childrenOf(fields.find(({ tag }) => tag === EXTENSIONS_TAG));
   const values = new Map(childrenOf(extensions).map(extensionOf));
   const usageBits = values.get(KEY_USAGE_OID)?.[0];
+  const [isCa] = childrenOf(values.get(BASIC_CONSTRAINTS_OID)?.[0]);
   return {
     version: (versionNumber?.contents[0] ?? 0) + 1,
     keyUsage: usageBits === undefined ? null : (usageBits.contents[1] ?? 0),
+    isCa: isCa?.tag === DER_TAG.boolean && isCa.contents[0] !== 0,
     hasAuthorityKeyIdentifier: values.has(AUTHORITY_KEY_IDENTIFIER_OID),
   };
 }

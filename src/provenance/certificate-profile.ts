@@ -45,11 +45,10 @@ export function certificateProblems(
 }
 
 function leafProblems(leaf: X509Certificate): string[] {
-  const { version, keyUsage, hasAuthorityKeyIdentifier } = readCertificateFields(leaf.raw);
+  const { version, keyUsage, hasAuthorityKeyIdentifier, isCa } = readCertificateFields(leaf.raw);
   const problems: string[] = [];
   if (version !== 3) problems.push(`the leaf is an X.509 v${version} certificate. Request one of version 3`);
-  if (leaf.ca)
-    problems.push('the leaf is a certificate authority. Have it issue a certificate for signing, and use that');
+  if (isCa) problems.push('the leaf is a certificate authority. Have it issue a certificate for signing, and use that');
   else if (leaf.verify(leaf.publicKey)) {
     problems.push('the leaf is self-signed, which readers refuse. Have an authority issue it, if only one of your own');
   } else if (!hasAuthorityKeyIdentifier) {

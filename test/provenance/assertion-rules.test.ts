@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { AppError } from '#errors/app-error.ts';
+import { requireFitAssertions } from '#provenance/assertion-rules.ts';
+import type { CustomAssertion } from '#provenance/manifest-author.ts';
+
+/** The reason and the field of the refusal; null where there is none. */
+function refusalOf(assertions: readonly CustomAssertion[]): string | null {
+  try {
+    requireFitAssertions(assertions);
+    return null;
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    assert.equal(error.code, 'VALIDATION_FAILED');
+    return `${error.reason} at ${error.location.field}`;
+  }
+}
+
+function nested(depth: number): unknown {
+  let data: unknown = 'bottom';
+  for (let level = 0; level < depth; level += 1) data = level % 2 === 0 ? [data] : { data };
+  return data;
+}
+
+describe('assertion labels', () => {
+  const fit = [
+    'com.example.review',
+    'a',
+    'A-1_b.c',
+    'c2pa.training-mining',
+    'c2pa.hashes',
+    'x.v',
+    'v1',
+    'a.v1.b',
+    'x'.repeat(255),
+  ];
+  for (const label of fit) {
+    test(`may be ${label.slice(0, 30)}`, () => assert.equal(refusalOf([{ label, data: null }]), null));
+  }
+
+  const unfit = [
+    ...[
+      'c2pa.hash.data',
+      'c2pa.hash.bmff.v3',
+      'c2pa.hash.x',
+      'c2pa.hash',
+      'c2pa.actions',
+      'c2pa.actions.v2',
+      'c2pa.actions-x',
+    ],
+    ...['c2pa.ingredient', 'c2pa.ingredient.v3', 'c2pa.claim', 'c2pa.claim.v2', 'c2pa.signature', 'c2pa.time-stamp'],
+    ...[
+      '',
+      'a b',
+      'a/b',
+      'a=b',
+      'a\0b',
+      'ä',
+      'a\nb',
+      'a:b',
+      'x.v1',
+      'x.v2',
+      'x.v001',
+      'x__1',
+      'x__1.y',
+      '__',
+      'x'.repeat(256),
+    ],
+  ];
+  for (const label of unfit) {
+    test(`may not be ${JSON.stringify(label.slice(0, 30))}`, () => {
+      const fitting = { label: 'com.example.fit', data: 1 };
+      const refusal = refusalOf([fitting, { label, data: 1 }]);
+      assert.equal(refusal, 'ASSERTION_LABEL_REFUSED at params.assertions[1].label');
+    });
+  }
+
+  test('may not be there twice', () => {
+    const twice = [
+      { label: 'a.b', data: 1 },
+      { label: 'a.c', data: 1 },
+      { label: 'a.b', data: 2 },
+    ];
+    assert.equal(refusalOf(twice), 'ASSERTION_LABEL_REFUSED at params.assertions[2].label');
+  });
+
+  test('are shown shortened', () => {
+    assert.throws(
+      () => requireFitAssertions([{ label: 'x'.repeat(1e6), data: 1 }]),
+      ({ message }: Error) => message.length < 500,
+    );
+  });
+});
+
+describe('assertion data', () => {
+  test('may be any JSON value', () => {
+    fc.assert(fc.property(fc.jsonValue({ maxDepth: 20 }), (data) => refusalOf([{ label: 'a.b', data }]) === null));
+  });
+
+  test('may be 100 levels deep, and no deeper', () => {
+    assert.equal(refusalOf([{ label: 'a.b', data: nested(100) }]), null);
+    const refusal = 'ASSERTION_DATA_REFUSED at params.assertions[0].data';
+    for (const depth of [101, 1000, 100_000]) assert.equal(refusalOf([{ label: 'a.b', data: nested(depth) }]), refusal);
+  });
+});

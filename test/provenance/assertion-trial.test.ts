@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { after, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { createAssertionTrial } from '#provenance/assertion-trial.ts';
+import type { CustomAssertion } from '#provenance/manifest-author.ts';
+
+const { signal } = new AbortController();
+const context = { '@context': { exif: 'http://ns.adobe.com/exif/1.0/' }, 'exif:GPSLatitude': '39,21.102N' };
+
+describe('the trial of assertions', () => {
+  const trial = createAssertionTrial();
+  after(() => trial.close());
+
+  test('passes what manifests carry', async () => {
+    const carried: CustomAssertion[] = [
+      {
+        label: 'com.example',
+        data: { b: [1, 2, 3], a: [[1.5, -2], 0.30000000000000004, null, true, 'ü€😀\0', {}, []] },
+      },
+      { label: 'com.example.scalar', data: 42 },
+      { label: 'com.example.null', data: null },
+      { label: 'com.example.numbers', data: [1, 2, 300] },
+      { label: 'com.example.prototype', data: JSON.parse('{"__proto__": {"x": 1}, "constructor": 2, "": 3}') },
+      { label: 'c2pa.metadata', data: context },
+      { label: 'org.example.metadata', data: context },
+      { label: 'c2pa.training-mining', data: { entries: { 'c2pa.ai_training': { use: 'notAllowed' } } } },
+    ];
+    await trial.checkAssertions(carried, signal);
+    await trial.checkAssertions([], signal);
+  });
+
+  const refused: readonly CustomAssertion[] = [
+    { label: 'org.example.metadata', data: { without: 'context' } },
+    { label: 'c2pa.metadata', data: 5 },
+    { label: 'cawg.identity', data: { a: 1 } },
+    { label: 'c2pa.thumbnail.claim', data: { a: 1 } },
+    { label: 'stds.schema-org.CreativeWork', data: { a: 1 } },
+    { label: 'com.example.text', data: '\ud800' },
+  ];
+  for (const assertion of refused) {
+    test(`refuses ${assertion.label} with ${JSON.stringify(assertion.data)}, and says which it is`, async () => {
+      const fit = Array.from(
+        { length: 6 },
+        (_, index): CustomAssertion => ({ label: `com.example.fit${index}`, data: 0 }),
+      );
+      const rejection = { code: 'VALIDATION_FAILED', location: { field: 'params.assertions[4].data' } };
+      await assert.rejects(trial.checkAssertions(fit.toSpliced(4, 0, assertion), signal), rejection);
+    });
+  }
+
+  test('refuses labels before any manifest is built', async () => {
+    const rejection = { reason: 'ASSERTION_LABEL_REFUSED', location: { field: 'params.assertions[0].label' } };
+    await assert.rejects(trial.checkAssertions([{ label: 'c2pa.hash.data', data: 1 }], signal), rejection);
+  });
+
+  test('answers many at once, each for itself', async () => {
+    const results = await Promise.allSettled(
+      Array.from({ length: 40 }, (_, index) => {
+        const data = index % 2 === 0 ? context : { without: 'context' };
+        return trial.checkAssertions([{ label: 'org.example.metadata', data }], signal);
+      }),
+    );
+    assert.deepEqual(
+      results.map(({ status }) => status === 'fulfilled'),
+      results.map((_, index) => index % 2 === 0),
+    );
+  });
+
+  test('takes no more than it can hold', async () => {
+    const checks = Array.from({ length: 300 }, () => trial.checkAssertions([{ label: 'a.b', data: 1 }], signal));
+    const reasons = (await Promise.allSettled(checks)).map((result) =>
+      result.status === 'rejected' ? result.reason.reason : 'passed',
+    );
+    assert.deepEqual(new Set(reasons), new Set(['passed', 'ASSERTION_CHECKS_BUSY']));
+  });
+
+  test('stops waiting with the signal, and goes on with the next', async () => {
+    const controller = new AbortController();
+    const stop = new Error('stop');
+    const waiting = trial.checkAssertions([{ label: 'a.b', data: 'x'.repeat(1e6) }], controller.signal);
+    controller.abort(stop);
+    await assert.rejects(waiting, stop);
+    await assert.rejects(trial.checkAssertions([{ label: 'a.b', data: 1 }], controller.signal), stop);
+    await trial.checkAssertions([{ label: 'a.b', data: 1 }], signal);
+  });
+
+  test('can be closed, also while it is busy or was never used, and starts again where it is used', async () => {
+    await createAssertionTrial().close();
+    const other = createAssertionTrial();
+    const busy = other.checkAssertions([{ label: 'a.b', data: 1 }], signal);
+    await Promise.all([busy, other.close()]);
+    await other.checkAssertions([{ label: 'a.b', data: 1 }], signal);
+    await other.close();
+  });
+
+  test('keeps no process alive', async () => {
+    const child = fork(fileURLToPath(new URL('./check-once.ts', import.meta.url)));
+    const [exitCode] = await once(child, 'exit');
+    assert.equal(exitCode, 0);
+  });
+});

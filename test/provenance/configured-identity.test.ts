@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict';
+import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, describe, test } from 'node:test';
+import type { Config } from '#config/config.ts';
+import type { AppError } from '#errors/app-error.ts';
+import { EXTENDED_KEY_USAGE, KEY_USAGE } from '#provenance/certificate.ts';
+import { SIGNING_ALGORITHMS } from '#provenance/signer.ts';
+import { loadSigningIdentity } from '#provenance/signing-identity.ts';
+import { assertValid } from '../formats/judges.ts';
+import { signWav, testAuthor } from './sign-wav.ts';
+import { signerContract } from './signer-contract.ts';
+import { type TestIdentity, type TestIdentityWishes, testIdentity, testKey, writeIdentity } from './test-identity.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const folder = mkdtempSync(path.join(tmpdir(), 'identity-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+type Signing = Config['signing'];
+
+function newFolder(): string {
+  return mkdtempSync(path.join(folder, 'case-'));
+}
+
+/** The part of the configuration that speaks of an identity in these files. */
+function signingOf(identity: Pick<TestIdentity, 'chain' | 'privateKey'>, wishes: Partial<Signing> = {}): Signing {
+  const passphrase = wishes.private_key_passphrase;
+  const files = writeIdentity(newFolder(), identity, passphrase === undefined ? {} : { passphrase });
+  return {
+    certificate_path: files.certificatePath,
+    private_key_path: files.privateKeyPath,
+    tsa_timeout_ms: 10_000,
+    verify_outputs: true,
+    verify_fragments: 'sample',
+    ...wishes,
+  };
+}
+
+function load(signing: Signing): ReturnType<typeof loadSigningIdentity> {
+  return loadSigningIdentity(signing, path.join(folder, 'data'));
+}
+
+describe('a configured identity', () => {
+  for (const algorithm of SIGNING_ALGORITHMS) {
+    test(`signs with ${algorithm}, from an encrypted key`, async () => {
+      const identity = testIdentity({ algorithm });
+      const { signer, kind } = await load(signingOf(identity, { algorithm, private_key_passphrase: 'correct horse' }));
+      assert.equal(kind, 'configured');
+      assert.equal(signer.algorithm, algorithm);
+      await assertValid((await signWav(testAuthor({ signer }))).bytes, 'audio/wav');
+    });
+  }
+
+  test('takes the algorithm from the key where none is configured', async () => {
+    for (const algorithm of ['es256', 'es384', 'es512', 'ps256', 'ed25519'] as const) {
+      assert.equal((await load(signingOf(testIdentity({ algorithm })))).signer.algorithm, algorithm);
+    }
+  });
+
+  test('takes a key that is restricted to PSS with one hash', async () => {
+    const restriction = { hashAlgorithm: 'sha384', mgf1HashAlgorithm: 'sha384', saltLength: 48 };
+    const encoding = { type: 'pkcs8', format: 'pem' } as const;
+    const { privateKey } = generateKeyPairSync('rsa-pss', {
+      modulusLength: 2048,
+      ...restriction,
+      privateKeyEncoding: encoding,
+      publicKeyEncoding: { ...encoding, type: 'spki' },
+    });
+    const key = createPrivateKey(privateKey);
+    const { signer } = await load(signingOf(testIdentity({ algorithm: 'ps384', key })));
+    assert.equal(signer.algorithm, 'ps384');
+    await assertValid((await signWav(testAuthor({ signer }))).bytes, 'audio/wav');
+  });
+
+  test('keeps the intermediates and leaves the root out', async () => {
+    const identity = testIdentity({ intermediate: true });
+    const { signer, subject, notAfter } = await load(signingOf(identity));
+    assert.deepEqual(signer.certificateChain, identity.chain.slice(0, 2));
+    assert(subject.includes('Attestream tests'));
+    assert(notAfter > new Date());
+    await assertValid((await signWav(testAuthor({ signer }))).bytes, 'audio/wav');
+  });
+
+  test('is read past comments, with line ends of Windows', async () => {
+    const { chain, privateKey } = testIdentity();
+    const signing = signingOf({ chain, privateKey });
+    const pem = `subject=x\r\n-----BEGIN CERTIFICATE-----\r\n${chain[0]?.toString('base64')}\r\n-----END CERTIFICATE-----\r\n`;
+    writeFileSync(signing.certificate_path as string, pem);
+    assert.equal((await load(signing)).signer.algorithm, 'es256');
+  });
+
+  signerContract('a configured identity', async () => {
+    const { signer } = await load(signingOf(testIdentity({ intermediate: true })));
+    return signer;
+  });
+});
+
+describe('the certificate profile', () => {
+  const { any, serverAuth, codeSigning, timeStamping, emailProtection, ocspSigning } = EXTENDED_KEY_USAGE;
+  const { digitalSignature, keyCertSign, keyEncipherment } = KEY_USAGE;
+  const unfit: Readonly<Record<string, TestIdentityWishes>> = {
+    'a leaf without an extended key usage': { leaf: { extendedKeyUsages: [] } },
+    'a leaf for any usage': { leaf: { extendedKeyUsages: [any, emailProtection] } },
+    'a leaf for servers': { leaf: { extendedKeyUsages: [serverAuth] } },
+    'a leaf for code': { leaf: { extendedKeyUsages: [codeSigning] } },
+    'a leaf for time-stamps too': { leaf: { extendedKeyUsages: [emailProtection, timeStamping] } },
+    'a leaf for OCSP too': { leaf: { extendedKeyUsages: [emailProtection, ocspSigning] } },
+    'a leaf without a signing usage': { leaf: { keyUsage: keyEncipherment } },
+    'a leaf that may issue certificates': { leaf: { keyUsage: digitalSignature | keyCertSign } },
+    'an authority as leaf': { leaf: { isCa: true } },
+    'a self-signed leaf': { selfSigned: true },
+    'a leaf without an authority key identifier': { leaf: { authorityKeyIdentifier: false } },
+    'an RSA key of 1024 bits': {
+      algorithm: 'ps256',
+      key: generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey,
+    },
+    'an expired leaf': {
+      leaf: { notBefore: new Date(Date.now() - 2 * DAY_MS), notAfter: new Date(Date.now() - DAY_MS) },
+    },
+    'a leaf of tomorrow': {
+      leaf: { notBefore: new Date(Date.now() + DAY_MS), notAfter: new Date(Date.now() + 2 * DAY_MS) },
+    },
+  };
+  for (const [what, wishes] of Object.entries(unfit)) {
+    test(`refuses ${what}`, async () => {
+      await assert.rejects(load(signingOf(testIdentity(wishes))), { reason: 'IDENTITY_INVALID' });
+    });
+  }
+
+  test('refuses a leaf without an organisation, or without a key usage', async () => {
+    for (const omitted of ['organization', 'keyUsage'] as const) {
+      const leaf = { [omitted]: undefined };
+      await assert.rejects(load(signingOf(testIdentity({ leaf }))), { reason: 'IDENTITY_INVALID' });
+    }
+  });
+
+  test('refuses a key that belongs to another certificate', async () => {
+    const { chain } = testIdentity();
+    await assert.rejects(load(signingOf({ chain, privateKey: testKey('es256') })), { reason: 'IDENTITY_INVALID' });
+  });
+
+  test('refuses a chain in the wrong order, and one with a stranger in it', async () => {
+    const { chain, privateKey } = testIdentity({ intermediate: true });
+    const strangers = testIdentity().chain;
+    for (const wrong of [[...chain].reverse(), [chain[0], chain[2], chain[1]], [chain[0], strangers[1]]]) {
+      const identity = { chain: wrong as Buffer[], privateKey };
+      await assert.rejects(load(signingOf(identity)), { reason: 'IDENTITY_INVALID' });
+    }
+  });
+
+  test('refuses an algorithm that the key is not made for', async () => {
+    await assert.rejects(load(signingOf(testIdentity(), { algorithm: 'es384' })), { reason: 'IDENTITY_INVALID' });
+  });
+
+  test('refuses a kind of key that C2PA has no algorithm for', async () => {
+    const { privateKey: key } = generateKeyPairSync('ec', { namedCurve: 'secp256k1' });
+    const { chain } = testIdentity();
+    await assert.rejects(load(signingOf({ chain, privateKey: key })), { reason: 'IDENTITY_INVALID' });
+  });
+});
+
+describe('identity files', () => {
+  test('that are missing, folders, or not to be read are named', async () => {
+    const signing = signingOf(testIdentity());
+    const missing = path.join(newFolder(), 'missing.pem');
+    for (const key of ['certificate_path', 'private_key_path'] as const) {
+      for (const file of [missing, folder]) {
+        await assert.rejects(load({ ...signing, [key]: file }), (error: AppError<'IDENTITY_FILE_UNREADABLE'>) => {
+          assert.equal(error.reason, 'IDENTITY_FILE_UNREADABLE');
+          assert.equal(error.details.file, file);
+          return true;
+        });
+      }
+    }
+  });
+
+  test('that hold no PEM, or damaged PEM, are named', async () => {
+    const signing = signingOf(testIdentity());
+    const texts = [
+      '',
+      'hello',
+      ...['CERTIFICATE', 'PRIVATE KEY'].map((name) => `-----BEGIN ${name}-----\nAAAA\n-----END ${name}-----\n`),
+    ];
+    for (const [index, text] of texts.entries()) {
+      const file = path.join(newFolder(), `${index}.pem`);
+      writeFileSync(file, text);
+      for (const key of ['certificate_path', 'private_key_path'] as const) {
+        await assert.rejects(load({ ...signing, [key]: file }), { reason: 'IDENTITY_INVALID' });
+      }
+    }
+  });
+
+  test('with an encrypted key need its passphrase, and nothing of it shows in the error', async () => {
+    const signing = signingOf(testIdentity(), { private_key_passphrase: 'correct horse' });
+    const { private_key_passphrase: _, ...without } = signing;
+    await assert.rejects(load(without), { reason: 'IDENTITY_INVALID' });
+    await assert.rejects(load({ ...signing, private_key_passphrase: 'battery staple' }), (error: Error) => {
+      assert(!error.message.includes('battery'));
+      return 'reason' in error && error.reason === 'IDENTITY_INVALID';
+    });
+  });
+
+  test('may be readable by the service only', async () => {
+    const signing = signingOf(testIdentity());
+    chmodSync(signing.private_key_path as string, 0o400);
+    assert.equal((await load(signing)).kind, 'configured');
+  });
+});
