@@ -112,4 +112,9 @@ export const publicationErrors = {
     ({ file, moofCount, mdatCount }) =>
       `The fragment ${shown(file)} holds ${moofCount} moof and ${mdatCount} mdat boxes, and a C2PA fragment has one of each. Package-and-sign re-segments such a folder.`,
   ),
+  OUTPUT_PART_INVALID: entry<{ file: string; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ file, problem }) =>
+      `The signed publication was hashed again before delivery, and ${shown(file)} is not valid: ${problem}. It was not delivered; report this with the input if it happens again.`,
+  ),
 };
