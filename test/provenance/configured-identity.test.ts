@@ -60,13 +60,12 @@ describe('a configured identity', () => {
   });
 
   test('takes a key that is restricted to PSS with one hash', async () => {
-    const restriction = { hashAlgorithm: 'sha384', mgf1HashAlgorithm: 'sha384', saltLength: 48 };
-    const encoding = { type: 'pkcs8', format: 'pem' } as const;
     const { privateKey } = generateKeyPairSync('rsa-pss', {
       modulusLength: 2048,
-      ...restriction,
-      privateKeyEncoding: encoding,
-      publicKeyEncoding: { ...encoding, type: 'spki' },
+      hashAlgorithm: 'sha384',
+      mgf1HashAlgorithm: 'sha384',
+      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+      publicKeyEncoding: { type: 'spki', format: 'pem' },
     });
     const key = createPrivateKey(privateKey);
     const { signer } = await load(signingOf(testIdentity({ algorithm: 'ps384', key })));
