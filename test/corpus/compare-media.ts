@@ -15,7 +15,12 @@ export interface MediaReading {
   readonly packets: string | null;
   /** Digest of every sample of every audio and video track with its times, as mediabunny's demuxer finds it. */
   readonly samples: string | null;
+  /** Whether ffmpeg complained about the file: its tables point outside its media, or the media is damaged. */
+  readonly damaged: boolean;
 }
+
+/** The readings that are compared. */
+const READINGS = ['frames', 'packets', 'samples'] as const;
 
 /** Reads a file with ffmpeg and with mediabunny, neither of which knows anything of this project. */
 export async function readMedia(path: string): Promise<MediaReading> {
@@ -24,23 +29,31 @@ export async function readMedia(path: string): Promise<MediaReading> {
     ffmpegDigest(path, ['-map', '0', '-c', 'copy', '-copy_unknown']),
     samplesDigest(path),
   ]);
-  return { frames, packets, samples };
+  return { frames: frames.digest, packets: packets.digest, samples, damaged: frames.damaged || packets.damaged };
 }
 
 /** Which readings of a source and its signed output differ; a reading that the source did not allow tells nothing. */
 export function differences(source: MediaReading, output: MediaReading): string[] {
-  const readings = ['frames', 'packets', 'samples'] as const;
-  return readings.filter((reading) => source[reading] !== null && source[reading] !== output[reading]);
+  return READINGS.filter((reading) => source[reading] !== null && source[reading] !== output[reading]);
+}
+
+interface FfmpegReading {
+  readonly digest: string | null;
+  readonly damaged: boolean;
 }
 
 /**
  * Digest of what ffmpeg prints as framemd5, stream by stream: how streams are interleaved varies from run to run. Null
  * where it finds no frame at all.
  */
-async function ffmpegDigest(path: string, selection: readonly string[]): Promise<string | null> {
+async function ffmpegDigest(path: string, selection: readonly string[]): Promise<FfmpegReading> {
   // One thread: what a decoder conceals of a damaged stream must not depend on timing.
-  const fixed = ['-nostdin', '-v', 'quiet', '-threads', '1', '-i', path, ...selection, '-f', 'framemd5', '-'];
-  const child = spawn('ffmpeg', fixed, { stdio: ['ignore', 'pipe', 'ignore'], timeout: DECODE_TIMEOUT_MS });
+  const fixed = ['-nostdin', '-v', 'error', '-threads', '1', '-i', path, ...selection, '-f', 'framemd5', '-'];
+  const child = spawn('ffmpeg', fixed, { stdio: ['ignore', 'pipe', 'pipe'], timeout: DECODE_TIMEOUT_MS });
+  let damaged = false;
+  child.stderr.on('data', () => {
+    damaged = true;
+  });
   const streams = new Map<string, Hash>();
   for await (const line of createInterface({ input: child.stdout, crlfDelay: Number.POSITIVE_INFINITY })) {
     if (line.startsWith('#')) continue;
@@ -48,9 +61,8 @@ async function ffmpegDigest(path: string, selection: readonly string[]): Promise
     const hash = streams.get(stream) ?? createHash('sha256');
     streams.set(stream, hash.update(`${line}\n`));
   }
-  if (streams.size === 0) return null;
   const digests = [...streams].map(([stream, hash]) => `${stream} ${hash.digest('hex')}`);
-  return digests.sort().join('\n');
+  return { digest: digests.length === 0 ? null : digests.sort().join('\n'), damaged };
 }
 
 async function samplesDigest(path: string): Promise<string | null> {

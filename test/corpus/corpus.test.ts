@@ -31,6 +31,6 @@ async function judge(folder: string, files: readonly string[]): Promise<Verdict[
 }
 
 function explain(verdict: Verdict): string {
-  if (verdict.kind === 'wrong') return verdict.problem;
-  return verdict.kind === 'refused' ? `refused: ${verdict.message}` : '';
+  if (verdict.kind === 'signed') return '';
+  return verdict.kind === 'refused' ? `refused: ${verdict.message}` : verdict.problem;
 }

@@ -44,6 +44,7 @@ async function judgeAll(media: readonly string[]): Promise<Verdict[]> {
 function report(all: readonly Verdict[]): void {
   const signed = all.filter((verdict) => verdict.kind === 'signed');
   const refused = all.filter((verdict) => verdict.kind === 'refused');
+  const damaged = all.filter((verdict) => verdict.kind === 'damaged');
   const wrong = all.filter((verdict) => verdict.kind === 'wrong');
   const byReason = Map.groupBy(
     refused,
@@ -59,6 +60,9 @@ function report(all: readonly Verdict[]): void {
   console.log(
     `  compared by decoded frames ${compared('frames')}, by packets ${compared('packets')}, by samples ${compared('samples')}`,
   );
-  console.log(`Refused: ${refused.length}\nWrong: ${wrong.length}`);
+  console.log(`Refused: ${refused.length}`);
+  console.log(`Signed and valid, but ffmpeg finds the source damaged and reads it differently: ${damaged.length}`);
+  for (const { file, problem } of damaged) console.log(`  ${file}\n    ${problem}`);
+  console.log(`Wrong: ${wrong.length}`);
   for (const { file, problem } of wrong) console.log(`  ${file}\n    ${problem}`);
 }

@@ -16,6 +16,8 @@ export type Verdict =
       readonly message: string;
       readonly playable: boolean;
     }
+  /** Signed and valid, but not compared to the end: ffmpeg already complained about the source. */
+  | { readonly file: string; readonly kind: 'damaged'; readonly problem: string }
   /** Signed, but the output is not what it should be. */
   | { readonly file: string; readonly kind: 'wrong'; readonly problem: string };
 
@@ -91,7 +93,10 @@ async function judge(file: string, copy: string, output: string): Promise<Verdic
   }
   const [source, signed] = await Promise.all([readMedia(copy), readMedia(output)]);
   const different = differences(source, signed);
-  if (different.length > 0) return { file, kind: 'wrong', problem: `other ${different.join(' and ')} than before` };
+  if (different.length > 0) {
+    const problem = `other ${different.join(' and ')} than before`;
+    return { file, kind: source.damaged ? 'damaged' : 'wrong', problem };
+  }
   return { file, kind: 'signed', compared: source };
 }
 
