@@ -4,6 +4,10 @@ import type { CustomAssertion } from './manifest-author.ts';
 const MAX_LABEL_CHARACTERS = 255;
 /** Of arrays and objects inside each other. The SDK takes 126, of which the manifest around the data needs some. */
 const MAX_DEPTH = 100;
+/** The time that the SDK needs grows with the square of their number: 2,000 take a second. */
+const MAX_ASSERTIONS = 2000;
+/** Of all assertions together. The SDK needs about a kilobyte of memory for each. */
+const MAX_VALUES = 100_000;
 const MAX_SHOWN_CHARACTERS = 80;
 
 /** Labels that the manifest itself needs; a second one would break it or pass for something that we say. */
@@ -24,16 +28,24 @@ const VERSION_ENDING = /\.v\d+$/;
  * `params.assertions`.
  */
 export function requireFitAssertions(assertions: readonly CustomAssertion[]): void {
+  if (assertions.length > MAX_ASSERTIONS) {
+    const problem = `there are ${assertions.length}, and ${MAX_ASSERTIONS} are allowed`;
+    throw new AppError('ASSERTIONS_REFUSED', { problem }, { field: 'params.assertions' });
+  }
   const labels = new Set<string>();
+  let valueCount = 0;
   for (const [index, { label, data }] of assertions.entries()) {
     const field = `params.assertions[${index}]`;
-    const problem = labelProblem(label) ?? (labels.has(label) ? 'it is there twice' : null);
-    if (problem !== null) {
-      throw new AppError('ASSERTION_LABEL_REFUSED', { label: shortened(label), problem }, { field: `${field}.label` });
+    const unfitLabel = labelProblem(label) ?? (labels.has(label) ? 'it is there twice' : null);
+    if (unfitLabel !== null) {
+      const details = { label: shortened(label), problem: unfitLabel };
+      throw new AppError('ASSERTION_LABEL_REFUSED', details, { field: `${field}.label` });
     }
-    if (isDeeperThan(data, MAX_DEPTH)) {
-      const tooDeep = `its data is nested deeper than ${MAX_DEPTH} levels`;
-      throw new AppError('ASSERTION_DATA_REFUSED', { label, problem: tooDeep }, { field: `${field}.data` });
+    const shape = shapeOf(data);
+    valueCount += shape.valueCount;
+    const unfitData = shapeProblem({ depth: shape.depth, valueCount });
+    if (unfitData !== null) {
+      throw new AppError('ASSERTION_DATA_REFUSED', { label, problem: unfitData }, { field: `${field}.data` });
     }
     labels.add(label);
   }
@@ -50,14 +62,29 @@ function labelProblem(label: string): string | null {
   return null;
 }
 
-/** Whether arrays and objects stand inside each other deeper than `limit`; level by level, as data may be hostile. */
-function isDeeperThan(data: unknown, limit: number): boolean {
-  let containers = [data].filter(isContainer);
-  for (let depth = 0; containers.length > 0; depth += 1) {
-    if (depth === limit) return true;
-    containers = containers.flatMap((container) => Object.values(container)).filter(isContainer);
+/** How deep arrays and objects stand inside each other, and how many values there are in all. */
+interface Shape {
+  readonly depth: number;
+  readonly valueCount: number;
+}
+
+/** Measures data level by level, as it may be hostile; stops where a bound is passed. */
+function shapeOf(data: unknown): Shape {
+  let level: unknown[] = [data];
+  let valueCount = 0;
+  for (let depth = 0; ; depth += 1) {
+    valueCount += level.length;
+    const containers = level.filter(isContainer);
+    if (containers.length === 0 || shapeProblem({ depth, valueCount }) !== null) return { depth, valueCount };
+    level = containers.flatMap((container) => Object.values(container));
+    if (level.length === 0) return { depth: depth + 1, valueCount };
   }
-  return false;
+}
+
+function shapeProblem({ depth, valueCount }: Shape): string | null {
+  if (depth > MAX_DEPTH) return `its data is nested deeper than ${MAX_DEPTH} levels`;
+  if (valueCount > MAX_VALUES) return `the data of the assertions holds more than ${MAX_VALUES} values in all`;
+  return null;
 }
 
 function isContainer(value: unknown): value is object {

@@ -46,19 +46,28 @@ port.on('message', ({ id, assertions }: TrialRequest) => {
 async function refusalOf(assertions: readonly CustomAssertion[]): Promise<TrialAnswer['refusal']> {
   const problem = await problemOf(assertions);
   if (problem === null) return null;
-  return (await firstRefused(assertions, 0)) ?? { index: null, problem };
+  return { index: null, problem, ...(await firstRefused(assertions, problem)) };
 }
 
-/** Halves until one is left: the SDK's messages do not say which assertion they are about. */
-async function firstRefused(assertions: readonly CustomAssertion[], offset: number): Promise<TrialAnswer['refusal']> {
-  const problem = await problemOf(assertions);
-  if (problem === null) return null;
-  if (assertions.length === 1) return { index: offset, problem };
+/**
+ * Halves assertions of which one is refused until it is found: the SDK's messages do not say which they are about. Null
+ * where each half passes, and only all together do not.
+ */
+async function firstRefused(
+  assertions: readonly CustomAssertion[],
+  problem: string,
+): Promise<{ index: number; problem: string } | null> {
+  if (assertions.length === 1) return { index: 0, problem };
   const middle = Math.ceil(assertions.length / 2);
-  return (
-    (await firstRefused(assertions.slice(0, middle), offset)) ??
-    (await firstRefused(assertions.slice(middle), offset + middle))
-  );
+  for (const [offset, half] of [
+    [0, assertions.slice(0, middle)],
+    [middle, assertions.slice(middle)],
+  ] as const) {
+    const halfProblem = await problemOf(half);
+    const found = halfProblem === null ? null : await firstRefused(half, halfProblem);
+    if (found !== null) return { ...found, index: offset + found.index };
+  }
+  return null;
 }
 
 /** Builds, signs and reads a manifest with the assertions; null where it carries them as they are. */

@@ -20,19 +20,22 @@ interface Decimal {
   readonly exponent: number;
 }
 
-/** The value with its numbers written so that the SDK reads these numbers. Takes any JSON value. */
+/** The value with its numbers written so that the SDK reads these numbers; itself where all are read right anyway. */
 export function exactNumbers(value: unknown): unknown {
   if (typeof value === 'number') return exactNumber(value);
-  if (Array.isArray(value)) return value.map(exactNumbers);
   if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value);
+  const exact = entries.map(([key, item]) => [key, exactNumbers(item)] as const);
+  if (exact.every(([, item], index) => Object.is(item, entries[index]?.[1]))) return value;
   // From entries, so that a key named "__proto__" is a key like any other.
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, exactNumbers(item)]));
+  return Array.isArray(value) ? exact.map(([, item]) => item) : Object.fromEntries(exact);
 }
 
 function exactNumber(value: number): number | RawJson {
   if (Number.isSafeInteger(value)) return Object.is(value, -0) ? rawJSON('-0.0') : value;
   const magnitude = Math.abs(value);
   const shortest = shortestDecimal(magnitude);
+  if (readAsSdk(shortest) === magnitude && shortest.exponent <= 0) return value;
   const exact = readAsSdk(shortest) === magnitude ? shortest : (exactDecimal(magnitude) ?? shortest);
   return rawJSON(`${value < 0 ? '-' : ''}${exact.digits}e${exact.exponent}`);
 }

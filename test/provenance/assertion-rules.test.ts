@@ -98,6 +98,23 @@ describe('assertion data', () => {
     fc.assert(fc.property(fc.jsonValue({ maxDepth: 20 }), (data) => refusalOf([{ label: 'a.b', data }]) === null));
   });
 
+  test('may hold a hundred thousand values in all, and no more', () => {
+    const half = new Array(49_999).fill(0);
+    const two = [
+      { label: 'a.b', data: half },
+      { label: 'a.c', data: half },
+    ];
+    assert.equal(refusalOf(two), null);
+    const refusal = 'ASSERTION_DATA_REFUSED at params.assertions[2].data';
+    assert.equal(refusalOf([...two, { label: 'a.d', data: null }]), refusal);
+  });
+
+  test('may come with 2,000 labels, and no more', () => {
+    const many = Array.from({ length: 2001 }, (_, index) => ({ label: `a.b${index}`, data: 1 }));
+    assert.equal(refusalOf(many.slice(1)), null);
+    assert.equal(refusalOf(many), 'ASSERTIONS_REFUSED at params.assertions');
+  });
+
   test('may be 100 levels deep, and no deeper', () => {
     assert.equal(refusalOf([{ label: 'a.b', data: nested(100) }]), null);
     const refusal = 'ASSERTION_DATA_REFUSED at params.assertions[0].data';
