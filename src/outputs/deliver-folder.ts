@@ -33,29 +33,35 @@ export interface Delivery {
  *   the delivery is done again; nothing foreign is touched.
  */
 export async function deliverFolder(delivery: Delivery): Promise<void> {
-  for (let tries = 1; ; tries += 1) {
-    if (await tryDelivery(delivery, tries < MAX_TRIES)) return;
-  }
-}
-
-/** False where what stood at the destination changed on the way and `mayRetry`; nothing has happened then. */
-async function tryDelivery(delivery: Delivery, mayRetry: boolean): Promise<boolean> {
-  const { destination, realDestination, records } = delivery;
-  await refuseFile(destination, realDestination);
-  const standing = await standingAt(realDestination);
-  try {
-    if (standing === null) return await appear(delivery);
-    const own = await records.lookAtOwn(realDestination);
-    if (own !== null) return await replace(delivery, own);
-  } catch (error) {
-    if (mayRetry && ['ENOENT', 'ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(systemErrorCode(error) ?? '')) return false;
-    throw error;
+  for (let tries = 1; tries <= MAX_TRIES; tries += 1) {
+    const landing = await landWhole(delivery);
+    if (landing === 'landed') return;
+    if (landing === 'foreign') break;
   }
   await mergeFolder(delivery);
-  return true;
 }
 
-async function appear({ stagedPath, realDestination }: Delivery): Promise<true> {
+/** `foreign` and `changed` (while it was tried): nothing has happened. */
+type Landing = 'landed' | 'foreign' | 'changed';
+
+/** What renaming a folder fails with where somebody else has just put something there, or taken it away. */
+const RACED = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST', 'ENOTDIR']);
+
+/** Puts the folder in the place of nothing, or of a publication that is to go as a whole. */
+async function landWhole(delivery: Delivery): Promise<Landing> {
+  const { destination, realDestination, records } = delivery;
+  await refuseFile(destination, realDestination);
+  try {
+    if ((await standingAt(realDestination)) === null) return await appear(delivery);
+    const own = await records.lookAtOwn(realDestination);
+    return own === null ? 'foreign' : await replace(delivery, own);
+  } catch (error) {
+    if (RACED.has(systemErrorCode(error) ?? '')) return 'changed';
+    throw error;
+  }
+}
+
+async function appear({ stagedPath, realDestination }: Delivery): Promise<Landing> {
   await rename(stagedPath, realDestination);
   try {
     await syncFolder(dirname(realDestination));
@@ -63,18 +69,18 @@ async function appear({ stagedPath, realDestination }: Delivery): Promise<true> 
     await rename(realDestination, stagedPath);
     throw error;
   }
-  return true;
+  return 'landed';
 }
 
 /** Two renames, noted before the first, so that recovery can tell what a process that was killed had begun. */
-async function replace({ stagedPath, realDestination, noteReplacement }: Delivery, own: FolderLook): Promise<boolean> {
+async function replace({ stagedPath, realDestination, noteReplacement }: Delivery, own: FolderLook): Promise<Landing> {
   await noteReplacement();
   const replacedPath = replacedPathOf(stagedPath);
   try {
     await rename(realDestination, replacedPath);
     if (!(await isAsLookedAt(replacedPath, own))) {
       await settleReplacement(stagedPath, realDestination);
-      return false;
+      return 'changed';
     }
     await rename(stagedPath, realDestination);
     await syncFolder(dirname(realDestination));
@@ -84,5 +90,5 @@ async function replace({ stagedPath, realDestination, noteReplacement }: Deliver
   }
   // The new publication is delivered: an old one that cannot be removed now is removed at the next start.
   await rm(replacedPath, { force: true, recursive: true }).catch(() => undefined);
-  return true;
+  return 'landed';
 }
