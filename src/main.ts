@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { FastifyInstance } from 'fastify';
 import { parseBindAddress } from '#config/bind-address.ts';
 import type { Config } from '#config/config.ts';
 import { loadConfig } from '#config/load-config.ts';
@@ -66,7 +65,9 @@ async function announceIdentity(config: Config, logger: Logger): Promise<void> {
   );
 }
 
-async function listen(server: FastifyInstance, config: Config): Promise<void> {
+type HttpServer = Awaited<ReturnType<typeof createHttpServer>>;
+
+async function listen(server: HttpServer, config: Config): Promise<void> {
   const address = parseBindAddress(config.server.bind_addr);
   assert(address !== null, 'the configuration holds an address');
   try {
