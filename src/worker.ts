@@ -1,13 +1,15 @@
 import type { Config } from '#config/config.ts';
 import { configFileOf } from '#config/load-config.ts';
 import { RELEASE } from '#config/release.ts';
-import { InputResolver, localFileOpener } from '#inputs/input-resolver.ts';
+import { folderBounds } from '#inputs/folder-bounds.ts';
+import { InputResolver, localFileOpener, localFolderOpener } from '#inputs/input-resolver.ts';
 import { localInputPolicy } from '#inputs/local-input-policy.ts';
 import { type InputRunner, runInputWorker } from '#jobs/input-worker.ts';
 import type { OperationRooms } from '#operations/operation.ts';
 import { operationNamed } from '#operations/registry.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
 import { createManifestAuthor } from '#provenance/create-manifest-author.ts';
+import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import { hasLingeringNativeCall } from '#provenance/native-calls.ts';
 import { createOutputReader } from '#provenance/output-reader.ts';
 import { loadSigningIdentity } from '#provenance/signing-identity.ts';
@@ -16,10 +18,14 @@ import { timeStampAuthorityOf } from '#provenance/time-stamp-relay.ts';
 /** Opens the rooms that operations stand on, by the configuration. */
 async function openRooms(config: Config): Promise<OperationRooms> {
   const { local } = config.output_sinks;
+  const { verify_outputs: verify } = config.signing;
   const policy = localInputPolicy(config, configFileOf({ env: process.env, cwd: process.cwd() }));
   const { signer } = await loadSigningIdentity(config.signing, config.jobs.data_dir);
   return {
-    inputs: new InputResolver({ local_file_path: localFileOpener(policy) }),
+    inputs: new InputResolver(
+      { local_file_path: localFileOpener(policy) },
+      { local_folder_path: localFolderOpener(policy, folderBounds(config)) },
+    ),
     outputs: new LocalSink({ baseDir: local.base_dir, dataDir: config.jobs.data_dir }),
     naming: local.naming,
     author: createManifestAuthor({
@@ -27,7 +33,9 @@ async function openRooms(config: Config): Promise<OperationRooms> {
       timeStampAuthority: timeStampAuthorityOf(config.signing),
       generator: { name: RELEASE.product, version: RELEASE.version },
     }),
-    reader: config.signing.verify_outputs ? createOutputReader() : null,
+    reader: verify ? createOutputReader() : null,
+    fragments: createFragmentReader(),
+    fragmentChecks: verify ? config.signing.verify_fragments : null,
   };
 }
 

@@ -61,6 +61,10 @@ export const requestErrors = {
     'INVALID_INPUT_TYPE',
     ({ type, inputIndex }) => `Input ${inputIndex} is a folder (${type}); this operation takes files only.`,
   ),
+  INPUT_IS_FILE: entry<{ type: string; inputIndex: number }>(
+    'INVALID_INPUT_TYPE',
+    ({ type, inputIndex }) => `Input ${inputIndex} is a file (${type}); this operation takes folders only.`,
+  ),
   INPUT_EXTENSION_REFUSED: entry<{ name: string; problem: string }>(
     'INVALID_INPUT_TYPE',
     ({ name, problem }) => `"${name}" cannot be signed here: ${problem}.`,

@@ -2,6 +2,7 @@ import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, open, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
+import { FileSource } from '#bytes/file-source.ts';
 import { nearestRealPath } from '#bytes/real-path.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
@@ -33,7 +34,7 @@ export async function openLocalFile(
     const openedPath = await pathOfOpened(handle);
     if (openedPath !== undefined) check(path, openedPath);
     if (opened.size === 0n) throw new AppError('SOURCE_EMPTY', { path });
-    return new LocalFile(handle, name, realPath, opened);
+    return new FileSource(handle, name, realPath, opened);
   } catch (error) {
     await handle.close();
     throw error;
@@ -101,69 +102,4 @@ export function openError(path: string, cause: unknown): unknown {
     default:
       return new AppError('SOURCE_OPEN_FAILED', { path, problem: problemOf(cause) }, { cause });
   }
-}
-
-/** A regular file that is held open, so that it is the same file from the first read to the last. */
-export class LocalFile implements ByteSource {
-  readonly name: string;
-  readonly sizeBytes: number;
-  readonly localPath: string;
-  readonly #handle: FileHandle;
-  readonly #opened: BigIntStats;
-
-  constructor(handle: FileHandle, name: string, localPath: string, opened: BigIntStats) {
-    if (opened.size > BigInt(Number.MAX_SAFE_INTEGER)) {
-      throw new AppError('SOURCE_OPEN_FAILED', { path: localPath, problem: 'it is larger than 8 PiB' });
-    }
-    this.#handle = handle;
-    this.name = name;
-    this.localPath = localPath;
-    this.sizeBytes = Number(opened.size);
-    this.#opened = opened;
-  }
-
-  async read(target: Uint8Array, offset: number, signal: AbortSignal): Promise<void> {
-    const { name, sizeBytes } = this;
-    for (let filled = 0; filled < target.length; ) {
-      signal.throwIfAborted();
-      const count = await this.#readSome(target, filled, offset + filled);
-      if (count === 0) throw new AppError('SOURCE_ENDED_EARLY', { name, offset: offset + filled, sizeBytes });
-      filled += count;
-    }
-  }
-
-  /** Compares size, time of change and, where the path still leads to a file, which file it is. */
-  async checkUnchanged(signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    const now = await this.#handle.stat({ bigint: true });
-    const atPath = await stat(this.localPath, { bigint: true }).catch(goneIsNull);
-    const replaced = atPath !== null && (atPath.ino !== now.ino || atPath.dev !== now.dev);
-    if (replaced || now.size !== this.#opened.size || now.mtimeNs !== this.#opened.mtimeNs) {
-      throw new AppError('SOURCE_CHANGED', { name: this.name });
-    }
-  }
-
-  close(): Promise<void> {
-    return this.#handle.close();
-  }
-
-  async #readSome(target: Uint8Array, filled: number, position: number): Promise<number> {
-    try {
-      const { bytesRead } = await this.#handle.read(target, filled, target.length - filled, position);
-      return bytesRead;
-    } catch (cause) {
-      if (!isSystemError(cause)) throw cause;
-      throw new AppError(
-        'SOURCE_READ_FAILED',
-        { name: this.name, offset: position, problem: problemOf(cause) },
-        { cause },
-      );
-    }
-  }
-}
-
-/** A file that was moved away or removed while it was open is still read whole, so this is no change. */
-function goneIsNull(error: unknown): null {
-  if (isSystemError(error)) return null;
-  throw error;
 }

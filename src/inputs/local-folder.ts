@@ -2,6 +2,7 @@ import type { BigIntStats, Dirent } from 'node:fs';
 import { type FileHandle, open, opendir, realpath, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
+import { FileSource } from '#bytes/file-source.ts';
 import { isSameOrInside } from '#bytes/real-path.ts';
 import { sideBySide } from '#bytes/side-by-side.ts';
 import type { FolderFile, SourceFolder } from '#bytes/source-folder.ts';
@@ -10,7 +11,7 @@ import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import type { FolderBounds } from './folder-bounds.ts';
 import { safeName } from './input-name.ts';
-import { kindOf, LocalFile, OPEN_FLAGS, openError, pathOfOpened, resolveAllowed, translated } from './local-file.ts';
+import { kindOf, OPEN_FLAGS, openError, pathOfOpened, resolveAllowed, translated } from './local-file.ts';
 import { type LocalInputPolicy, type RealPathCheck, realPathCheck } from './local-input-policy.ts';
 
 /** Folders that are read at once, files of one folder that are asked for at once, and entries per read of a folder. */
@@ -181,7 +182,7 @@ class LocalFolder implements SourceFolder {
     const handle = await translated(file.realPath, () => open(file.realPath, OPEN_FLAGS));
     try {
       const name = safeName(basename(path)) || this.name;
-      return new LocalFile(handle, name, file.realPath, await openedAsListed(handle, file));
+      return new FileSource(handle, name, file.realPath, await openedAsListed(handle, file));
     } catch (error) {
       await handle.close();
       throw error;

@@ -32,15 +32,33 @@ export function isSignableExtension(extension: string): boolean {
 
 /** Admits the inputs of an operation on files: their number, their types, and what their names say. */
 export function admitFileInputs(inputs: readonly ApiInputRef[], config: Config, admitExtension: ExtensionRule): void {
-  const limit = config.worker.max_inputs_per_job;
-  const count = inputs.length;
-  if (count > limit) throw new AppError('TOO_MANY_INPUTS', { count, limit }, { field: 'inputs' });
+  admitCount(inputs, config);
   for (const [inputIndex, input] of inputs.entries()) {
     refuseFolder(input, inputIndex);
     const name = requestedName(input, inputIndex);
     admitExtension(name, extensionOf(name), inputIndex);
     requireResolver(input, `inputs[${inputIndex}]`, inputIndex);
   }
+}
+
+/** Admits the inputs of an operation on folders. */
+export function admitFolderInputs(inputs: readonly ApiInputRef[], config: Config): void {
+  admitCount(inputs, config);
+  for (const [inputIndex, input] of inputs.entries()) {
+    if (input.type !== 'local_folder_path' && input.type !== 'remote_folder_url') {
+      throw new AppError(
+        'INPUT_IS_FILE',
+        { type: input.type, inputIndex },
+        { field: `inputs[${inputIndex}].type`, inputIndex },
+      );
+    }
+    requireResolver(input, `inputs[${inputIndex}]`, inputIndex);
+  }
+}
+
+function admitCount({ length: count }: readonly ApiInputRef[], config: Config): void {
+  const limit = config.worker.max_inputs_per_job;
+  if (count > limit) throw new AppError('TOO_MANY_INPUTS', { count, limit }, { field: 'inputs' });
 }
 
 /** The name that an input has by what the request says. What a server says of it later may replace it. */
@@ -56,7 +74,7 @@ export function extensionOf(name: string): string {
 
 /** Refuses a reference of a type that nothing in this deployment opens. */
 export function requireResolver(input: ApiInputRef, field: string, inputIndex?: number): void {
-  if (input.type === 'local_file_path') return;
+  if (input.type === 'local_file_path' || input.type === 'local_folder_path') return;
   throw new AppError(
     'RESOLVER_OFF',
     { type: input.type },

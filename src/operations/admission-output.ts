@@ -16,21 +16,35 @@ interface Destination {
   readonly path: string;
 }
 
+/** The leaf that an input of a name is written to; null where that depends on its bytes. */
+export type LeafRule = (name: string) => string | null;
+
+/** The leaf of a file whose name already has a media extension; another extension would be replaced later. */
+export function fileLeaf({ output_sinks: { local } }: Config): LeafRule {
+  return (name) => {
+    const extension = extensionOf(name);
+    return isSignableExtension(extension) ? outputLeaf(name, [extension], local.naming).leaf : null;
+  };
+}
+
+/** Folders keep their name. */
+export const folderLeaf: LeafRule = (name) => name;
+
 /**
- * Admits where an operation on files writes: the sink, its folders, no two inputs to one place, and none to a place
- * that is, holds or lies inside a file that the request reads. What depends on an input's bytes or on what a server
+ * Admits where an operation writes: the sink, its folders, no two inputs to one place, and none to a place
+ * that is, holds or lies inside one that the request reads. What depends on an input's bytes or on what a server
  * calls it is settled when the input claims its destination.
  */
-export async function admitFileOutputs(
+export async function admitOutputs(
   request: OperationRequest,
+  leafOf: LeafRule,
   otherSources: readonly ApiInputRef[],
   { config, signal }: AdmissionContext,
 ): Promise<void> {
   const { inputs, output } = request;
   if (output?.type === 's3') throw new AppError('S3_OUTPUT_UNAVAILABLE', {}, { field: 'output.type' });
-  const { base_dir: baseDir, naming } = config.output_sinks.local;
-  const folder = join(baseDir, ...checkOutputSegments(output));
-  const leaves = distinctLeaves(inputs, folder, naming);
+  const folder = join(config.output_sinks.local.base_dir, ...checkOutputSegments(output));
+  const leaves = distinctLeaves(inputs, folder, leafOf);
 
   const realFolder = await nearestRealPath(folder);
   const sources = await realPathsOf([...inputs, ...otherSources], signal);
@@ -43,19 +57,13 @@ export async function admitFileOutputs(
   throw new AppError('OUTPUT_TOUCHES_SOURCE', { path, source }, { field: `inputs[${inputIndex}]`, inputIndex });
 }
 
-/** The leaf of every input whose name already has a media extension; another extension would be replaced later. */
-function distinctLeaves(
-  inputs: readonly ApiInputRef[],
-  folder: string,
-  naming: Config['output_sinks']['local']['naming'],
-): Destination[] {
+/** The leaf of every input of which it can be told, each once. */
+function distinctLeaves(inputs: readonly ApiInputRef[], folder: string, leafOf: LeafRule): Destination[] {
   const taken = new Set<string>();
   const leaves: Destination[] = [];
   for (const [inputIndex, input] of inputs.entries()) {
-    const name = requestedName(input, inputIndex);
-    const extension = extensionOf(name);
-    if (!isSignableExtension(extension)) continue;
-    const { leaf } = outputLeaf(name, [extension], naming);
+    const leaf = leafOf(requestedName(input, inputIndex));
+    if (leaf === null) continue;
     if (taken.has(leaf)) {
       throw new AppError('OUTPUT_TAKEN', { path: join(folder, leaf) }, { field: `inputs[${inputIndex}]`, inputIndex });
     }

@@ -1,27 +1,31 @@
 import type { C2paParams } from '#contract/signing.ts';
 import type { AdmissionContext, OperationRequest } from './admission-context.ts';
-import { admitFileInputs, audioExtensions, type ExtensionRule, videoExtensions } from './admission-inputs.ts';
-import { admitFileOutputs } from './admission-output.ts';
+import { admitFileInputs, admitFolderInputs, audioExtensions, videoExtensions } from './admission-inputs.ts';
+import { admitOutputs, fileLeaf, folderLeaf, type LeafRule } from './admission-output.ts';
 import { admitSigningParams, parentSources } from './admission-signing.ts';
 
 /** Admits a request to sign video files. */
-export function admitVideo(request: OperationRequest, context: AdmissionContext): Promise<void> {
-  return admitSigning(request, context, videoExtensions);
+export async function admitVideo(request: OperationRequest, context: AdmissionContext): Promise<void> {
+  admitFileInputs(request.inputs, context.config, videoExtensions);
+  await admitSigning(request, fileLeaf(context.config), context);
 }
 
 /** Admits a request to sign audio files. */
-export function admitAudio(request: OperationRequest, context: AdmissionContext): Promise<void> {
-  return admitSigning(request, context, audioExtensions);
+export async function admitAudio(request: OperationRequest, context: AdmissionContext): Promise<void> {
+  admitFileInputs(request.inputs, context.config, audioExtensions);
+  await admitSigning(request, fileLeaf(context.config), context);
 }
 
-async function admitSigning(
-  request: OperationRequest,
-  context: AdmissionContext,
-  extensions: ExtensionRule,
-): Promise<void> {
+/** Admits a request to sign fragmented publications. Which files they consist of is settled when they are read. */
+export async function admitFragmented(request: OperationRequest, context: AdmissionContext): Promise<void> {
+  admitFolderInputs(request.inputs, context.config);
+  await admitSigning(request, folderLeaf, context);
+}
+
+/** Admits what all signing operations have in common, once the inputs are. */
+async function admitSigning(request: OperationRequest, leafOf: LeafRule, context: AdmissionContext): Promise<void> {
   const params = (request.params ?? {}) as C2paParams;
-  admitFileInputs(request.inputs, context.config, extensions);
   admitSigningParams(params, request.inputs.length);
-  await admitFileOutputs(request, parentSources(params), context);
+  await admitOutputs(request, leafOf, parentSources(params), context);
   await context.checkAssertions(params.assertions ?? [], context.signal);
 }

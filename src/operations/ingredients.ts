@@ -15,35 +15,50 @@ export interface Ingredients {
   readonly warnings: readonly string[];
 }
 
-/**
- * Decides the ingredients of a signed file. Without a given parent the source is the parent. With one, a source that
- * carries a manifest of its own becomes a component, so that no chain is lost.
- */
+/** The part of a signing operation's `params` that says what an output was made from. */
+type ParentParams = Pick<C2paParams, 'parent' | 'parent_overrides'>;
+
+/** Decides the ingredients of a signed file. */
 export async function ingredientsOf(
   file: IdentifiedFile,
-  params: C2paParams | undefined,
+  params: ParentParams | undefined,
   inputIndex: number,
   inputs: InputResolver,
   signal: AbortSignal,
 ): Promise<Ingredients> {
+  const source = { ingredient: fileIngredient(file), warnings: await remoteManifestWarnings(file, signal) };
   const given = givenParent(params, inputIndex);
-  const source = fileIngredient(file);
-  const warnings = await remoteManifestWarnings(file, signal);
-  if (given === null) return { roles: { parent: source, components: [], allActionsIncluded: true }, warnings };
+  return assignRoles(source, given === null ? null : await parentIngredient(given, inputIndex, inputs, signal));
+}
 
-  const parent = await parentIngredient(given, inputIndex, inputs, signal);
+/** An ingredient before its role is known, with what there is to warn about. */
+export interface Candidate {
+  readonly ingredient: IngredientSource;
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Without a given parent the source is the parent. With one, a source that carries a manifest of its own becomes a
+ * component, so that no chain is lost.
+ */
+export function assignRoles(source: Candidate, given: Candidate | null): Ingredients {
+  if (given === null) {
+    const roles = { parent: source.ingredient, components: [], allActionsIncluded: true };
+    return { roles, warnings: source.warnings };
+  }
+  const components = carriesManifest(source.ingredient) ? [source.ingredient] : [];
   return {
-    roles: {
-      parent: parent.ingredient,
-      components: file.layout.manifest === null ? [] : [source],
-      allActionsIncluded: false,
-    },
-    warnings: [...warnings, ...parent.warnings],
+    roles: { parent: given.ingredient, components, allActionsIncluded: false },
+    warnings: [...source.warnings, ...given.warnings],
   };
 }
 
+function carriesManifest(ingredient: IngredientSource): boolean {
+  return ingredient.kind === 'manifest-store' || (ingredient.kind === 'file' && ingredient.manifest);
+}
+
 /** The parent that the request gives this input: its override where it has one (null disables), else the common one. */
-function givenParent(params: C2paParams | undefined, inputIndex: number): ApiParent | null {
+export function givenParent(params: ParentParams | undefined, inputIndex: number): ApiParent | null {
   const override = params?.parent_overrides?.find((candidate) => candidate.input_index === inputIndex);
   return (override === undefined ? params?.parent : override.parent) ?? null;
 }
@@ -58,12 +73,13 @@ function fileIngredient({ source, layout }: IdentifiedFile): IngredientSource {
   };
 }
 
-async function parentIngredient(
+/** Opens what a given parent names. */
+export async function parentIngredient(
   parent: ApiParent,
   inputIndex: number,
   inputs: InputResolver,
   signal: AbortSignal,
-): Promise<{ ingredient: IngredientSource; warnings: string[] }> {
+): Promise<Candidate> {
   if (parent.type === 'reference') {
     return { ingredient: { kind: 'reference', reference: parent.reference }, warnings: [] };
   }
@@ -80,11 +96,14 @@ async function parentIngredient(
 }
 
 /** A parent in a format we do not lay out ourselves, such as a picture: the SDK is asked what it can read of it. */
-function unidentifiedParent(source: ByteSource, error: AppError): { ingredient: IngredientSource; warnings: string[] } {
+function unidentifiedParent(source: ByteSource, error: AppError): Candidate {
   const mediaType = source.claimedMediaType ?? 'application/octet-stream';
   return {
     ingredient: { kind: 'file', path: source.localPath ?? '', title: source.name, mediaType, manifest: true },
-    warnings: error.reason === 'FORMAT_UNKNOWN' ? [] : [`The parent "${source.name}" could not be read whole: ${error.message}`],
+    warnings:
+      error.reason === 'FORMAT_UNKNOWN'
+        ? []
+        : [`The parent "${source.name}" could not be read whole: ${error.message}`],
   };
 }
 
@@ -93,5 +112,7 @@ async function remoteManifestWarnings({ source, layout }: IdentifiedFile, signal
   if (layout.manifest !== null || layout.xmp === null) return [];
   const packet = await readRange(source, layout.xmp.offset, Math.min(layout.xmp.length, XMP_READ_BYTES), signal);
   if (!namesRemoteManifest(packet.toString('utf8'))) return [];
-  return [`"${source.name}" names a manifest at a remote address; it was not fetched, so its provenance is not part of the chain.`];
+  return [
+    `"${source.name}" names a manifest at a remote address; it was not fetched, so its provenance is not part of the chain.`,
+  ];
 }

@@ -1,6 +1,7 @@
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
 import type { InputResolver } from '#inputs/input-resolver.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
+import type { FragmentReader } from '#provenance/fragment-reader.ts';
 import type { ManifestAuthor, OutputReader } from '#provenance/manifest-author.ts';
 
 /**
@@ -18,7 +19,7 @@ export interface InputWork {
   readonly params: unknown;
 }
 
-export type OperationName = 'c2pa-video' | 'c2pa-audio';
+export type OperationName = 'c2pa-video' | 'c2pa-audio' | 'c2pa-fragmented';
 
 /** What an input became. */
 export interface InputOutcome {
@@ -52,4 +53,7 @@ export interface OperationRooms {
   readonly author: ManifestAuthor;
   /** Absent where `signing.verify_outputs` is off. */
   readonly reader: OutputReader | null;
+  readonly fragments: FragmentReader;
+  /** Which fragments of a publication the official reader checks; null where `signing.verify_outputs` is off. */
+  readonly fragmentChecks: 'sample' | 'all' | null;
 }

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import type { z } from 'zod';
 import { c2paAudioRequest } from '#contract/c2pa-audio-request.ts';
+import { c2paFragmentedRequest } from '#contract/c2pa-fragmented-request.ts';
 import { c2paVideoRequest } from '#contract/c2pa-video-request.ts';
-import { admitAudio, admitVideo } from './admission.ts';
+import { admitAudio, admitFragmented, admitVideo } from './admission.ts';
 import type { AdmissionContext, OperationRequest } from './admission-context.ts';
 import type { InputContext, InputOutcome, InputWork, OperationName, OperationRooms } from './operation.ts';
 import { signAudioFile } from './sign-audio.ts';
+import { signPublication } from './sign-publication.ts';
 import { signVideoFile } from './sign-video.ts';
 
 /** One operation: where callers find it, what it takes, what it refuses before a job is made, and how an input is done. */
@@ -41,6 +43,14 @@ export const operations: readonly Operation[] = [
     request: c2paAudioRequest,
     admit: admitAudio,
     run: signAudioFile,
+  },
+  {
+    name: 'c2pa-fragmented',
+    path: '/c2pa/fragmented',
+    summary: 'Sign fragmented publications',
+    request: c2paFragmentedRequest,
+    admit: admitFragmented,
+    run: signPublication,
   },
 ];
 

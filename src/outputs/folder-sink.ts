@@ -1,4 +1,5 @@
 import type { ByteWriter } from '#bytes/byte-sink.ts';
+import type { ByteSource } from '#bytes/byte-source.ts';
 
 /** A file of a folder that is being staged. */
 export interface FolderPart extends ByteWriter {
@@ -16,8 +17,8 @@ export interface FolderPart extends ByteWriter {
  * Obligations of every implementation (test/outputs/folder-sink-contract.ts runs them):
  * - `create` takes a path relative to the folder, segments separated by `/`, each path once; it makes the folders above
  *   the file. It may wait for earlier files to become durable, so that what is in flight stays bounded;
- * - `seal` makes all files and folders durable and ends writing; every part was closed before. After it, `stagedFolder`
- *   (where there is one) can be read back;
+ * - `seal` makes all files and folders durable and ends writing; every part was closed before;
+ * - `open` reads a file back as it was staged, after `seal`; the caller closes it;
  * - `commit` makes the publication appear at its destination, durably, or throws. What was there before is replaced
  *   whole where this service delivered it; foreign files in it are kept;
  * - `discard` removes what was staged; it may be called at any time at which no other call is running, again, and after
@@ -26,10 +27,9 @@ export interface FolderPart extends ByteWriter {
 export interface FolderSink {
   /** What the result calls `output_path`: an absolute path or `s3://bucket/prefix`. */
   readonly destination: string;
-  /** The staged folder on this host, where the sink is local. */
-  readonly stagedFolder?: string;
   create(path: string, signal: AbortSignal): Promise<FolderPart>;
   seal(signal: AbortSignal): Promise<void>;
+  open(path: string, signal: AbortSignal): Promise<ByteSource>;
   commit(signal: AbortSignal): Promise<void>;
   discard(): Promise<void>;
 }

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { ByteSource } from '#bytes/byte-source.ts';
+import { openOwnFile } from '#bytes/file-source.ts';
 import { sideBySide } from '#bytes/side-by-side.ts';
 import { deliverFolder } from './deliver-folder.ts';
 import type { DeliveryRecords } from './delivery-records.ts';
@@ -69,6 +71,12 @@ export class StagedFolder implements FolderSink {
       this.#open.add(part);
       return part;
     });
+  }
+
+  async open(path: string, signal: AbortSignal): Promise<ByteSource> {
+    signal.throwIfAborted();
+    assert(this.#sealed && this.#files.has(path), `${path} was staged, and the folder sealed`);
+    return await this.#translated(() => openOwnFile(join(this.stagedFolder, path), path));
   }
 
   async seal(signal: AbortSignal): Promise<void> {

@@ -14,7 +14,7 @@ export function createOutputReader(): OutputReader {
   return {
     async readBack(path, mediaType, signal) {
       const codes = problemsOf(await read(path, mediaType, signal));
-      if (codes.length > 0) throw new AppError('READ_BACK_FAILED', { codes: codes.slice(0, MAX_NAMED_CODES) });
+      if (codes.length > 0) throw new AppError('READ_BACK_FAILED', { codes: namedProblems(codes) });
     },
   };
 }
@@ -32,12 +32,17 @@ async function read(path: string, mediaType: string, signal: AbortSignal): Promi
  * What is wrong with the active manifest; what is wrong with an ingredient was wrong before. Silence is no proof: the
  * checks that matter must have succeeded.
  */
-function problemsOf(report: ManifestReport | null): string[] {
+export function problemsOf(report: ManifestReport | null): string[] {
   const findings = report?.validation_results?.activeManifest;
   if (findings === undefined) return ['no manifest was found'];
   const failures = findings.failure.map(({ code }) => code).filter((code) => code !== TOLERATED);
   const missing = REQUIRED.filter((codes) => !codes.some((code) => succeeded(findings, code)));
   return [...new Set([...failures, ...missing.map((codes) => `without ${codes.join(' or ')}`)])];
+}
+
+/** As many problems as an error names. */
+export function namedProblems(codes: readonly string[]): string[] {
+  return codes.slice(0, MAX_NAMED_CODES);
 }
 
 function succeeded(findings: Findings, code: string): boolean {

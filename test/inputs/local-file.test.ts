@@ -23,7 +23,8 @@ import { readRange } from '#bytes/byte-source.ts';
 import { stagedNameOf } from '#bytes/staged-name.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import { LocalFile, openLocalFile } from '#inputs/local-file.ts';
+import { FileSource } from '#bytes/file-source.ts';
+import { openLocalFile } from '#inputs/local-file.ts';
 import type { LocalInputPolicy } from '#inputs/local-input-policy.ts';
 import { byteSourceContract } from '../bytes/byte-source-contract.ts';
 import { withoutPrivileges } from '../bytes/without-privileges.ts';
@@ -215,7 +216,7 @@ describe('a local file that changes while it is read', () => {
     // Address 0 of a process is mapped nowhere, and reading it there is a true EIO.
     const handle = await open('/proc/self/mem');
     const size = { ...(await stat('/proc/self/mem', { bigint: true })), size: 4096n };
-    const source = new LocalFile(handle, 'memory', '/proc/self/mem', size as never);
+    const source = new FileSource(handle, 'memory', '/proc/self/mem', size as never);
     await assert.rejects(readRange(source, 16, 16, never), (error) => {
       assert.ok(error instanceof AppError && error.reason === 'SOURCE_READ_FAILED');
       assert.equal((error.details as { offset: number }).offset, 16);

@@ -1,0 +1,81 @@
+import type { BigIntStats } from 'node:fs';
+import { constants, type FileHandle, open, stat } from 'node:fs/promises';
+import { AppError } from '#errors/app-error.ts';
+import { isSystemError, problemOf } from '#errors/system-problem.ts';
+import type { ByteSource } from './byte-source.ts';
+
+/** A regular file that is held open, so that it is the same file from the first read to the last. */
+export class FileSource implements ByteSource {
+  readonly name: string;
+  readonly sizeBytes: number;
+  readonly localPath: string;
+  readonly #handle: FileHandle;
+  readonly #opened: BigIntStats;
+
+  constructor(handle: FileHandle, name: string, localPath: string, opened: BigIntStats) {
+    if (opened.size > BigInt(Number.MAX_SAFE_INTEGER)) {
+      throw new AppError('SOURCE_OPEN_FAILED', { path: localPath, problem: 'it is larger than 8 PiB' });
+    }
+    this.#handle = handle;
+    this.name = name;
+    this.localPath = localPath;
+    this.sizeBytes = Number(opened.size);
+    this.#opened = opened;
+  }
+
+  async read(target: Uint8Array, offset: number, signal: AbortSignal): Promise<void> {
+    const { name, sizeBytes } = this;
+    for (let filled = 0; filled < target.length; ) {
+      signal.throwIfAborted();
+      const count = await this.#readSome(target, filled, offset + filled);
+      if (count === 0) throw new AppError('SOURCE_ENDED_EARLY', { name, offset: offset + filled, sizeBytes });
+      filled += count;
+    }
+  }
+
+  /** Compares size, time of change and, where the path still leads to a file, which file it is. */
+  async checkUnchanged(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const now = await this.#handle.stat({ bigint: true });
+    const atPath = await stat(this.localPath, { bigint: true }).catch(goneIsNull);
+    const replaced = atPath !== null && (atPath.ino !== now.ino || atPath.dev !== now.dev);
+    if (replaced || now.size !== this.#opened.size || now.mtimeNs !== this.#opened.mtimeNs) {
+      throw new AppError('SOURCE_CHANGED', { name: this.name });
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#handle.close();
+  }
+
+  async #readSome(target: Uint8Array, filled: number, position: number): Promise<number> {
+    try {
+      const { bytesRead } = await this.#handle.read(target, filled, target.length - filled, position);
+      return bytesRead;
+    } catch (cause) {
+      if (!isSystemError(cause)) throw cause;
+      throw new AppError(
+        'SOURCE_READ_FAILED',
+        { name: this.name, offset: position, problem: problemOf(cause) },
+        { cause },
+      );
+    }
+  }
+}
+
+/** A file that was moved away or removed while it was open is still read whole, so this is no change. */
+function goneIsNull(error: unknown): null {
+  if (isSystemError(error)) return null;
+  throw error;
+}
+
+/** Opens a file that this service wrote itself; what others wrote is opened with the care that inputs need. */
+export async function openOwnFile(path: string, name: string): Promise<FileSource> {
+  const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  try {
+    return new FileSource(handle, name, path, await handle.stat({ bigint: true }));
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}

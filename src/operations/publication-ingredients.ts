@@ -1,0 +1,88 @@
+import { readRange } from '#bytes/byte-source.ts';
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import type { C2paFragmentedParams } from '#contract/c2pa-fragmented-request.ts';
+import type { IngredientSource } from '#provenance/manifest-author.ts';
+import type { InitLayout } from '#publications/init-layout.ts';
+import type { MediaPart, Publication } from '#publications/publication.ts';
+import { assignRoles, givenParent, type Ingredients, parentIngredient } from './ingredients.ts';
+import type { OperationRooms } from './operation.ts';
+
+/** A publication as it was read, before it is signed. */
+export interface ReadPublication {
+  readonly folder: SourceFolder;
+  readonly publication: Publication;
+  readonly inits: readonly InitLayout[];
+}
+
+/** An earlier manifest may take so many bytes in an init segment. */
+const STORE_MAX_BYTES = 64 * 1024 * 1024;
+/** The reader holds an init segment and a fragment in memory; larger ones are not validated. */
+const PART_MAX_BYTES = 64 * 1024 * 1024;
+
+/**
+ * Decides the ingredients of a signed publication, as for files: without a given parent it is an edit of its own source,
+ * and what an earlier signing left in its init segments is that source's manifest.
+ */
+export async function publicationIngredients(
+  read: ReadPublication,
+  params: C2paFragmentedParams,
+  inputIndex: number,
+  rooms: OperationRooms,
+  signal: AbortSignal,
+): Promise<Ingredients> {
+  const source = { ingredient: await sourceIngredient(read, rooms, signal), warnings: [] };
+  const given = givenParent(params, inputIndex);
+  return assignRoles(source, given === null ? null : await parentIngredient(given, inputIndex, rooms.inputs, signal));
+}
+
+async function sourceIngredient(
+  read: ReadPublication,
+  rooms: OperationRooms,
+  signal: AbortSignal,
+): Promise<IngredientSource> {
+  const common = { title: read.folder.name, mediaType: 'video/mp4' };
+  const manifestStore = await earlierManifest(read, signal);
+  if (manifestStore === null) return { ...common, kind: 'file', path: '', manifest: false };
+  const validationResults = await earlierFindings(read, rooms, signal);
+  return { ...common, kind: 'manifest-store', manifestStore, validationResults };
+}
+
+/** The manifest store of the first init segment that has one; all of a set carry the same (C2PA 2.2, §A.5). */
+async function earlierManifest({ folder, inits }: ReadPublication, signal: AbortSignal): Promise<Uint8Array | null> {
+  for (const { path, manifest } of inits) {
+    if (manifest === null || manifest.length > STORE_MAX_BYTES) continue;
+    const source = await folder.open(path, signal);
+    try {
+      return await readRange(source, manifest.offset, manifest.length, signal);
+    } finally {
+      await source.close();
+    }
+  }
+  return null;
+}
+
+/** What the reader finds of the earlier signing, by the first fragment of the first rendition that carries a manifest. */
+async function earlierFindings(
+  { folder, publication, inits }: ReadPublication,
+  { fragments }: OperationRooms,
+  signal: AbortSignal,
+): Promise<object | null> {
+  const index = inits.findIndex(({ manifest }) => manifest !== null);
+  const rendition = publication.renditions[index];
+  const [first] = rendition?.fragments ?? [];
+  if (rendition === undefined || first === undefined) return null;
+  const init = await readPart(folder, rendition.init, signal);
+  const fragment = await readPart(folder, first, signal);
+  return init === null || fragment === null ? null : await fragments.validationResults(init, fragment, signal);
+}
+
+/** A part as bytes; null where it is larger than a part is read for this. */
+async function readPart(folder: SourceFolder, part: MediaPart, signal: AbortSignal): Promise<Uint8Array | null> {
+  const source = await folder.open(part.path, signal);
+  try {
+    const { offset, length } = part.range ?? { offset: 0, length: source.sizeBytes };
+    return length > PART_MAX_BYTES ? null : await readRange(source, offset, length, signal);
+  } finally {
+    await source.close();
+  }
+}
