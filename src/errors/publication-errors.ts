@@ -39,7 +39,8 @@ export const publicationErrors = {
   ),
   PLAYLIST_MALFORMED: entry<PlaylistPlace & { problem: string }>(
     'PROCESSING_FAILED',
-    ({ problem, ...place }) => `The playlist cannot be read (${at(place)}): ${problem}. Correct it and submit it again.`,
+    ({ problem, ...place }) =>
+      `The playlist cannot be read (${at(place)}): ${problem}. Correct it and submit it again.`,
   ),
   PLAYLIST_UNSUPPORTED: entry<PlaylistPlace & { feature: string; remedy: string }>(
     'PROCESSING_FAILED',

@@ -57,7 +57,9 @@ export class FolderIndex {
     const encoded = this.#relativePath(this.#resolve(base, reference, place), reference, place);
     const decoded = decodePath(encoded);
     return (
-      (decoded === undefined ? undefined : this.#find(decoded)) ?? this.#find(encoded) ?? this.#findLiteral(base, reference)
+      (decoded === undefined ? undefined : this.#find(decoded)) ??
+      this.#find(encoded) ??
+      this.#findLiteral(base, reference)
     );
   }
 

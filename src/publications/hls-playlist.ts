@@ -71,7 +71,11 @@ function parseLenient(path: string, text: string): ParsedPlaylist {
     return HLS.parse(text);
   } catch (cause) {
     const line = firstFailingLine(text);
-    throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line, problem: 'no HLS tag or attribute list' }, { cause });
+    throw new AppError(
+      'PLAYLIST_MALFORMED',
+      { playlist: path, line, problem: 'no HLS tag or attribute list' },
+      { cause },
+    );
   }
 }
 

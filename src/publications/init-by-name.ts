@@ -16,7 +16,9 @@ export function initByName(fragment: string, inits: readonly string[]): string {
   const lastNumber = words.findLastIndex((word) => /^\d+$/.test(word));
   if (lastNumber !== -1) words.splice(lastNumber, 1);
 
-  const scored = candidates.map((init) => ({ init, score: sharedWords(init, words) })).filter(({ score }) => score >= 0);
+  const scored = candidates
+    .map((init) => ({ init, score: sharedWords(init, words) }))
+    .filter(({ score }) => score >= 0);
   const best = Math.max(...scored.map(({ score }) => score));
   const winners = scored.filter(({ score }) => score === best).map(({ init }) => init);
   const [winner] = winners;

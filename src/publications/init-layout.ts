@@ -1,6 +1,6 @@
-import type { ByteRange } from './publication.ts';
 import { isC2paBox, manifestIn } from './c2pa-boxes.ts';
 import { innerBoxes } from './inner-boxes.ts';
+import type { ByteRange } from './publication.ts';
 import { listTopBoxes, malformed, type PartReader, type TopBox } from './top-boxes.ts';
 
 /** An init segment as it lies in its file. */
@@ -22,10 +22,15 @@ export async function readInitLayout(reader: PartReader): Promise<InitLayout> {
   const all = await listTopBoxes(reader);
   const boxes = all.filter((box) => !isC2paBox(box));
   const moov = boxes.find(({ type }) => type === 'moov');
-  if (moov === undefined) throw malformed(reader, all[0] ?? { type: '', offset: reader.start }, 'an init segment needs a moov');
+  if (moov === undefined)
+    throw malformed(reader, all[0] ?? { type: '', offset: reader.start }, 'an init segment needs a moov');
   const media = boxes.find(({ type }) => type === 'moof' || type === 'mdat');
   if (media !== undefined) {
-    throw malformed(reader, media, 'an init segment holds no media; name its byte ranges in a playlist, or sign it as a video file');
+    throw malformed(
+      reader,
+      media,
+      'an init segment holds no media; name its byte ranges in a playlist, or sign it as a video file',
+    );
   }
   const ftyp = boxes.findIndex(({ type }) => type === 'ftyp');
   if (ftyp > 0) throw malformed(reader, boxes[ftyp] as TopBox, 'it must be the first box');

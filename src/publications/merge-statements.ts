@@ -38,7 +38,11 @@ export function refuseBeyond(what: string, count: number, limit: number): void {
   if (count > limit) throw new AppError('PUBLICATION_TOO_LARGE', { what, count, limit });
 }
 
-function refuseStrangers(statement: RenditionStatement, rendition: MergedRendition, owners: Map<string, MergedRendition>): void {
+function refuseStrangers(
+  statement: RenditionStatement,
+  rendition: MergedRendition,
+  owners: Map<string, MergedRendition>,
+): void {
   for (const { part, line } of statement.fragments) {
     const key = partKey(part);
     const owner = owners.get(key);
@@ -62,7 +66,9 @@ function refuseStrangers(statement: RenditionStatement, rendition: MergedRenditi
  */
 function mergeOrders({ fragments, playlist }: MergedRendition, statement: RenditionStatement): MediaPart[] {
   const known = new Map(fragments.map((part, position) => [partKey(part), position]));
-  const first = statement.fragments.map(({ part }) => known.get(partKey(part))).find((position) => position !== undefined);
+  const first = statement.fragments
+    .map(({ part }) => known.get(partKey(part)))
+    .find((position) => position !== undefined);
   let last = (first ?? fragments.length) - 1;
   const insertions = new Map<number, MediaPart[]>();
   const seen = new Set<string>();
@@ -79,11 +85,18 @@ function mergeOrders({ fragments, playlist }: MergedRendition, statement: Rendit
       last = position;
     } else {
       const place = { playlist: statement.playlist, line };
-      throw new AppError('FRAGMENT_ORDER_CONFLICT', { ...place, fragment: describePart(part), otherPlaylist: playlist ?? '' });
+      throw new AppError('FRAGMENT_ORDER_CONFLICT', {
+        ...place,
+        fragment: describePart(part),
+        otherPlaylist: playlist ?? '',
+      });
     }
   }
   if (insertions.size === 0) return fragments;
-  return [...(insertions.get(-1) ?? []), ...fragments.flatMap((part, position) => [part, ...(insertions.get(position) ?? [])])];
+  return [
+    ...(insertions.get(-1) ?? []),
+    ...fragments.flatMap((part, position) => [part, ...(insertions.get(position) ?? [])]),
+  ];
 }
 
 function refuseInitsAmongFragments(

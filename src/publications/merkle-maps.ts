@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { HardBinding } from '#formats/format-handler.ts';
-import { merkleBox } from './c2pa-boxes.ts';
 import { bmffExclusions } from './binding-exclusions.ts';
+import { merkleBox } from './c2pa-boxes.ts';
 import { DIGEST_SIZE_BYTES, FRAGMENT_ALGORITHM } from './fragment-algorithm.ts';
 import { buildRows, proofLength, proofOf, rowLengths } from './merkle-rows.ts';
 
@@ -103,7 +103,9 @@ export function bindPublication(plans: readonly MapPlan[], digests: readonly Ren
 export function placeholderBinding(plans: readonly MapPlan[]): HardBinding {
   // A byte above 23 takes two bytes in CBOR where it is taken for a number, so that no encoding is underestimated.
   const digest = new Uint8Array(DIGEST_SIZE_BYTES).fill(0xff);
-  return binding(plans.map((plan) => mapOf(plan, digest, Array(rowLengths(plan.count)[plan.levels] ?? 1).fill(digest))));
+  return binding(
+    plans.map((plan) => mapOf(plan, digest, Array(rowLengths(plan.count)[plan.levels] ?? 1).fill(digest))),
+  );
 }
 
 function mapOf({ uniqueId, localId, count }: MapPlan, initHash: Uint8Array, row: readonly Uint8Array[]): object {

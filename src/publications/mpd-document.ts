@@ -15,7 +15,12 @@ export interface MpdDocument {
 export interface MpdRepresentation {
   readonly line: number;
   /** From the MPD element down to the Representation: what it inherits from, outermost first. */
-  readonly lineage: readonly [mpd: XmlElement, period: XmlElement, adaptationSet: XmlElement, representation: XmlElement];
+  readonly lineage: readonly [
+    mpd: XmlElement,
+    period: XmlElement,
+    adaptationSet: XmlElement,
+    representation: XmlElement,
+  ];
   readonly addressing: 'template' | 'list' | 'base' | 'none';
   /** Null where it has none, as plain text and pictures do. */
   readonly init: MediaPart | null;

@@ -1,4 +1,4 @@
-import type { AddressedSegments, AddressingElements, AddressingTask } from './mpd-addressing.ts';
+import type { AddressedSegments, AddressingElements, AddressingTask } from './addressing-task.ts';
 import { readInitialization } from './mpd-segment-list.ts';
 import type { ByteRange, MediaPart } from './publication.ts';
 import { findSegmentIndex, readSegmentIndex } from './sidx.ts';
@@ -35,7 +35,9 @@ export async function addressByIndex(
 }
 
 function isMp4({ lineage }: AddressingTask): boolean {
-  const mimeType = lineage.map((element) => element.attributes.get('mimeType')).findLast((value) => value !== undefined);
+  const mimeType = lineage
+    .map((element) => element.attributes.get('mimeType'))
+    .findLast((value) => value !== undefined);
   return mimeType === undefined || mimeType.toLowerCase().endsWith('/mp4');
 }
 

@@ -1,4 +1,4 @@
-import type { AddressedSegments, AddressingElements, AddressingTask } from './mpd-addressing.ts';
+import type { AddressedSegments, AddressingElements, AddressingTask } from './addressing-task.ts';
 import type { MpdSegment } from './mpd-document.ts';
 import type { MediaPart } from './publication.ts';
 import { expandTimeline, timelineOf, timescaleOf } from './segment-timing.ts';
@@ -11,7 +11,9 @@ export function addressByList(task: AddressingTask, elements: AddressingElements
 
 /** The Initialization element that applies; without @sourceURL it means bytes of the file that BaseURL names. */
 export function readInitialization(task: AddressingTask, elements: AddressingElements): MediaPart | null {
-  const element = elements.map((candidate) => childOf(candidate, 'Initialization')).findLast((found) => found !== undefined);
+  const element = elements
+    .map((candidate) => childOf(candidate, 'Initialization'))
+    .findLast((found) => found !== undefined);
   return element === undefined ? null : readPart(task, element, 'sourceURL', 'range');
 }
 

@@ -1,5 +1,10 @@
 import { AppError } from '#errors/app-error.ts';
-import { type AddressedSegments, type AddressingElements, type AddressingTask, refuseChunks } from './mpd-addressing.ts';
+import {
+  type AddressedSegments,
+  type AddressingElements,
+  type AddressingTask,
+  refuseChunks,
+} from './addressing-task.ts';
 import type { MpdSegment } from './mpd-document.ts';
 import { compareNaturally } from './natural-order.ts';
 import { STATED_FRAGMENTS_MAX_COUNT } from './publication-limits.ts';
@@ -35,7 +40,12 @@ function readSegments(task: AddressingTask, elements: AddressingElements, media:
   if (timeline !== undefined) return locateAll(task, elements, media, expandTimeline(task, elements, timeline), 0);
   const duration = task.values.inherited(elements, 'duration');
   if (duration === undefined || duration === 0n) {
-    return [{ part: { path: locate(task, media, { Number: startNumber(task, elements) }), range: null }, durationSeconds: task.periodSeconds ?? null }];
+    return [
+      {
+        part: { path: locate(task, media, { Number: startNumber(task, elements) }), range: null },
+        durationSeconds: task.periodSeconds ?? null,
+      },
+    ];
   }
   const durationSeconds = Number(duration) / Number(timescaleOf(task, elements));
   const count = countByDuration(task, elements, durationSeconds);
@@ -50,7 +60,11 @@ function startNumber({ values }: AddressingTask, elements: AddressingElements): 
 }
 
 /** How many segments fill the period, or undefined where its length or its beginning is open, as in a live window. */
-function countByDuration(task: AddressingTask, elements: AddressingElements, durationSeconds: number): number | undefined {
+function countByDuration(
+  task: AddressingTask,
+  elements: AddressingElements,
+  durationSeconds: number,
+): number | undefined {
   const endNumber = task.values.inherited(elements, 'endNumber');
   const isLive = task.lineage[0].attributes.get('type') === 'dynamic';
   if (endNumber === undefined && (isLive || task.periodSeconds === undefined)) return undefined;
@@ -59,7 +73,10 @@ function countByDuration(task: AddressingTask, elements: AddressingElements, dur
       ? Math.max(1, Math.ceil((task.periodSeconds as number) / durationSeconds - 1e-6))
       : Number(endNumber - startNumber(task, elements) + 1n);
   if (count > STATED_FRAGMENTS_MAX_COUNT) {
-    throw task.values.malformed(elements.at(-1) as XmlElement, `it addresses more than ${STATED_FRAGMENTS_MAX_COUNT} segments`);
+    throw task.values.malformed(
+      elements.at(-1) as XmlElement,
+      `it addresses more than ${STATED_FRAGMENTS_MAX_COUNT} segments`,
+    );
   }
   return Math.max(count, 0);
 }
@@ -112,6 +129,7 @@ function fill(task: AddressingTask, template: string, values: Partial<TemplateVa
     Bandwidth: representation.attributes.get('bandwidth') ?? '',
     ...values,
   });
-  if (filled === undefined) throw task.values.malformed(representation, 'its segment template has an unknown identifier');
+  if (filled === undefined)
+    throw task.values.malformed(representation, 'its segment template has an unknown identifier');
   return filled;
 }

@@ -43,7 +43,12 @@ export class MpdValues {
       value.replace(/^P0+Y/, 'P').replace(/^P0+M/, 'P'),
     );
     if (match === null) throw this.malformed(element, `@${attribute} is no duration`);
-    const [days, hours, minutes, seconds] = match.slice(1).map((part) => Number(part ?? 0)) as [number, number, number, number];
+    const [days, hours, minutes, seconds] = match.slice(1).map((part) => Number(part ?? 0)) as [
+      number,
+      number,
+      number,
+      number,
+    ];
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds;
   }
 
@@ -52,7 +57,8 @@ export class MpdValues {
     const value = element.attributes.get(attribute);
     if (value === undefined) return null;
     const [, first, last] = /^(\d{1,15})-(\d{1,15})$/.exec(value) ?? [];
-    if (first === undefined || Number(last) < Number(first)) throw this.malformed(element, `@${attribute} is no byte range`);
+    if (first === undefined || Number(last) < Number(first))
+      throw this.malformed(element, `@${attribute} is no byte range`);
     return { offset: Number(first), length: Number(last) - Number(first) + 1 };
   }
 }

@@ -54,7 +54,11 @@ function noMatch(paths: readonly string[], pattern: string, field: string): AppE
 /** A pattern without `/` matches in every subfolder. */
 function select(paths: readonly string[], pattern: string, field: string): ReadonlySet<string> {
   if (pattern.length === 0 || pattern.length > PATTERN_MAX_LENGTH) {
-    throw new AppError('PATTERN_INVALID', { pattern, problem: `it must have 1 to ${PATTERN_MAX_LENGTH} characters` }, { field });
+    throw new AppError(
+      'PATTERN_INVALID',
+      { pattern, problem: `it must have 1 to ${PATTERN_MAX_LENGTH} characters` },
+      { field },
+    );
   }
   const everywhere = !pattern.includes('/');
   const matches = compile(pattern.replace(/^\.?\//, ''), field);

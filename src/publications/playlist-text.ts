@@ -26,7 +26,8 @@ function checkedText(path: string, bytes: Uint8Array): string {
     lineStart = end + 1;
   }
   refuseBeyond(path, 'lines', lineCount, PLAYLIST_MAX_LINES);
-  if (!isXml(text)) refuseBeyond(path, 'characters in one line', Math.max(longest, text.length - lineStart), PLAYLIST_LINE_MAX_LENGTH);
+  if (!isXml(text))
+    refuseBeyond(path, 'characters in one line', Math.max(longest, text.length - lineStart), PLAYLIST_LINE_MAX_LENGTH);
   return text;
 }
 

@@ -1,9 +1,10 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
+import type { AddressedSegments } from './addressing-task.ts';
 import type { FolderIndex } from './folder-index.ts';
-import { type AddressedSegments, addressSegments } from './mpd-addressing.ts';
-import type { MpdDocument, MpdRepresentation } from './mpd-document.ts';
+import { addressSegments } from './mpd-addressing.ts';
 import { enterBaseUrl } from './mpd-base-url.ts';
+import type { MpdDocument, MpdRepresentation } from './mpd-document.ts';
 import { MpdValues } from './mpd-values.ts';
 import { childrenOf, parseXml, type XmlElement } from './xml-element.ts';
 

@@ -44,5 +44,9 @@ async function readPlaylist(
   const text = await readPlaylistText(folder, path, signal);
   if (isXml(text)) return await readMpd(folder, index, path, text, signal);
   if (/^\uFEFF?#EXTM3U/.test(text)) return parseHlsPlaylist(path, text);
-  throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line: 1, problem: 'it is neither HLS (#EXTM3U) nor an MPD' });
+  throw new AppError('PLAYLIST_MALFORMED', {
+    playlist: path,
+    line: 1,
+    problem: 'it is neither HLS (#EXTM3U) nor an MPD',
+  });
 }

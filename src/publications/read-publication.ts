@@ -2,9 +2,15 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { FolderIndex } from './folder-index.ts';
 import { type MergedRendition, mergeStatements, refuseBeyond } from './merge-statements.ts';
-import { type ClaimedPaths, claimPaths, isPlainText, needsPackaging } from './path-patterns.ts';
 import { checkRanges } from './part-ranges.ts';
-import { describePart, type MediaPart, type PlaylistDocument, type Publication, type PublicationPatterns } from './publication.ts';
+import { type ClaimedPaths, claimPaths, isPlainText, needsPackaging } from './path-patterns.ts';
+import {
+  describePart,
+  type MediaPart,
+  type PlaylistDocument,
+  type Publication,
+  type PublicationPatterns,
+} from './publication.ts';
 import { RENDITIONS_MAX_COUNT } from './publication-limits.ts';
 import { readPlaylists } from './read-playlists.ts';
 import { type RenditionStatement, type StatedPart, statementsOfHls, statementsOfMpd } from './rendition-statement.ts';
@@ -49,7 +55,8 @@ function statementsOf(playlists: readonly PlaylistDocument[], index: FolderIndex
   const iFrames: RenditionStatement[] = [];
   for (const playlist of playlists) {
     if (playlist.kind === 'mpd') statements.push(...statementsOfMpd(playlist));
-    if (playlist.kind === 'hls-media') (playlist.iFramesOnly ? iFrames : statements).push(...statementsOfHls(playlist, index));
+    if (playlist.kind === 'hls-media')
+      (playlist.iFramesOnly ? iFrames : statements).push(...statementsOfHls(playlist, index));
   }
   const named = new Set(statements.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)));
   return [...statements, ...iFrames.filter(({ fragments }) => !fragments.some(({ part }) => named.has(part.path)))];
@@ -67,7 +74,8 @@ function signedStatements(stated: readonly RenditionStatement[], claimed: Claime
   for (const statement of stated) {
     const { init, fragments } = statement;
     const isClaimed =
-      (init !== null && claimed.inits.has(init.part.path)) || fragments.some(({ part }) => claimed.fragments.has(part.path));
+      (init !== null && claimed.inits.has(init.part.path)) ||
+      fragments.some(({ part }) => claimed.fragments.has(part.path));
     if (!isClaimed) continue;
     if (init !== null) signed.push({ ...statement, init });
     else warnings.add(describeUnsigned(statement));

@@ -34,9 +34,11 @@ export async function rehashPublication(
     const store = storeIn(rehashed, init);
     common ??= { store, maps: readStoredMaps(store) ?? [] };
     if (!store.equals(common.store)) throw invalid(init, 'its manifest differs from that of the first init segment');
-    if (common.maps.length !== renditions.length) throw invalid(init, 'its manifest has not one Merkle map per rendition');
+    if (common.maps.length !== renditions.length)
+      throw invalid(init, 'its manifest has not one Merkle map per rendition');
     const map = await checkFragments(output, fragments, common.maps, signal);
-    if (Buffer.compare(rehashed.digest, map.initHash) !== 0) throw invalid(init, 'its hash is not the one in the manifest');
+    if (Buffer.compare(rehashed.digest, map.initHash) !== 0)
+      throw invalid(init, 'its hash is not the one in the manifest');
     if (taken.has(map)) throw invalid(init, 'two renditions share a Merkle map');
     taken.add(map);
   }
@@ -58,7 +60,8 @@ async function checkFragments(
 ): Promise<StoredMap> {
   const found = await sideBySide(fragments, FILES_AT_ONCE, async (path, position) => {
     const map = mapOf(await rehash(output, path, signal), path, position, maps);
-    if (map.count !== fragments.length) throw invalid(path, `its Merkle map counts ${map.count} fragments, not ${fragments.length}`);
+    if (map.count !== fragments.length)
+      throw invalid(path, `its Merkle map counts ${map.count} fragments, not ${fragments.length}`);
     return map;
   });
   const [first] = found;
@@ -73,7 +76,8 @@ function mapOf({ digest, c2pa }: RehashedFile, path: string, position: number, m
   if (c2pa.length !== 1 || box?.purpose !== 'merkle') throw invalid(path, 'it has not exactly one Merkle box');
   const location = readStoredLocation(box.content);
   if (location === undefined) throw invalid(path, 'its Merkle box cannot be read');
-  if (location.location !== position) throw invalid(path, `it says it is fragment ${location.location}, not ${position}`);
+  if (location.location !== position)
+    throw invalid(path, `it says it is fragment ${location.location}, not ${position}`);
   const map = maps.find(({ uniqueId, localId }) => uniqueId === location.uniqueId && localId === location.localId);
   if (map === undefined || map.alg !== ALGORITHM) throw invalid(path, 'the manifest has no map for it');
   if (!isBound(digest, location, map)) throw invalid(path, 'its hash is not the one in the manifest');

@@ -1,5 +1,5 @@
 import type { FolderIndex } from './folder-index.ts';
-import type { HlsMedia, HlsMap } from './hls-playlist.ts';
+import type { HlsMap, HlsMedia } from './hls-playlist.ts';
 import type { MpdDocument } from './mpd-document.ts';
 import type { MediaPart } from './publication.ts';
 

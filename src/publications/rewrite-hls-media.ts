@@ -25,7 +25,8 @@ export async function rewriteHlsMedia(
 ): Promise<string> {
   const editor = new LineEditor(playlist.text);
   const base = index.baseOf(playlist.path);
-  const pathOf = ({ uri, line }: HlsSegment | HlsMap): string => index.locate(base, uri, { playlist: playlist.path, line });
+  const pathOf = ({ uri, line }: HlsSegment | HlsMap): string =>
+    index.locate(base, uri, { playlist: playlist.path, line });
   for (const map of new Set(playlist.segments.map((segment) => segment.map))) {
     if (map?.range == null) continue;
     const moved = parts.get(partKey({ path: pathOf(map), range: map.range }));
@@ -40,7 +41,8 @@ export async function rewriteHlsMedia(
     const whole = parts.get(partKey({ path, range: segment.range }));
     const moved = whole ?? (await moveRange(path, segment.range));
     if (moved === undefined) continue;
-    if (moved.path !== path) editor.edit(segment.line, (line) => keepIndent(line, relativeReference(playlist.path, moved.path)));
+    if (moved.path !== path)
+      editor.edit(segment.line, (line) => keepIndent(line, relativeReference(playlist.path, moved.path)));
     const tag = editor.lineBefore(segment.line, '#EXT-X-BYTERANGE:');
     if (tag === undefined) continue;
     if ('length' in moved) editor.edit(tag, (line) => line.replace(/:.*?(?=\r?$)/, `:${moved.length}@${moved.offset}`));

@@ -27,10 +27,13 @@ export function rewriteHlsMultivariant(
     groups.set(key, larger(groups.get(key) ?? NOTHING_ADDED, ratesOfReference(hlsAttribute(line, 'URI'), at + 1)));
   }
   const rewritten = lines.map((line, at) => {
-    if (line.startsWith('#EXT-X-I-FRAME-STREAM-INF:')) return raise(line, ratesOfReference(hlsAttribute(line, 'URI'), at + 1));
+    if (line.startsWith('#EXT-X-I-FRAME-STREAM-INF:'))
+      return raise(line, ratesOfReference(hlsAttribute(line, 'URI'), at + 1));
     if (!line.startsWith('#EXT-X-STREAM-INF:')) return line;
     const addressAt = nextAddress(lines, at);
-    const alongside = GROUP_ATTRIBUTES.map((name) => groups.get(`${name} ${hlsAttribute(line, name)}`) ?? NOTHING_ADDED);
+    const alongside = GROUP_ATTRIBUTES.map(
+      (name) => groups.get(`${name} ${hlsAttribute(line, name)}`) ?? NOTHING_ADDED,
+    );
     return raise(line, sum([ratesOfReference(lines[addressAt]?.trim(), addressAt + 1), ...alongside]));
   });
   return rewritten.join('\n');

@@ -5,28 +5,22 @@ import type { MpdDocument, MpdRepresentation } from './mpd-document.ts';
 import { MpdValues } from './mpd-values.ts';
 import { partKey } from './publication.ts';
 import { relativeReference } from './relative-reference.ts';
+import type { RepresentationRewrite } from './representation-rewrite.ts';
 import { editSegmentList } from './rewrite-segment-list.ts';
 import { templateFor } from './segment-base-template.ts';
-import type { SignedPart, SignedParts } from './signed-part.ts';
+import type { SignedParts } from './signed-part.ts';
 import { applyEdits, type TextEdit } from './text-edits.ts';
 import { appendInside, editAttributes, indentOf, removeElement, replaceElement } from './xml-edits.ts';
 import { childOf, childrenOf, type XmlElement } from './xml-element.ts';
-
-/** What rewriting one representation needs. */
-export interface RepresentationRewrite {
-  readonly document: MpdDocument;
-  readonly representation: MpdRepresentation;
-  readonly init: SignedPart;
-  readonly fragments: readonly SignedPart[];
-  /** The reference, relative to where the representation's references start, that leads to a path of the output. */
-  referenceTo(path: string): string;
-}
 
 const ON_DEMAND_PROFILE = 'urn:mpeg:dash:profile:isoff-on-demand:2011';
 const LIVE_PROFILE = 'urn:mpeg:dash:profile:isoff-live:2011';
 
 /** Attributes that speak of subsegments, and what they are called for segments (ISO/IEC 23009-1, §5.3.3.2). */
-const SUBSEGMENT_ATTRIBUTES = { subsegmentAlignment: 'segmentAlignment', subsegmentStartsWithSAP: 'startWithSAP' } as const;
+const SUBSEGMENT_ATTRIBUTES = {
+  subsegmentAlignment: 'segmentAlignment',
+  subsegmentStartsWithSAP: 'startWithSAP',
+} as const;
 
 /**
  * Rewrites an MPD: @bandwidth rises by what signing added, and representations that were byte ranges of one file become
@@ -46,7 +40,11 @@ export function rewriteMpd(document: MpdDocument, index: FolderIndex, parts: Sig
   return applyEdits(document.text, edits);
 }
 
-function raiseBandwidth({ text }: MpdDocument, { lineage, segments }: MpdRepresentation, parts: SignedParts): TextEdit[] {
+function raiseBandwidth(
+  { text }: MpdDocument,
+  { lineage, segments }: MpdRepresentation,
+  parts: SignedParts,
+): TextEdit[] {
   const bandwidth = lineage[3].attributes.get('bandwidth');
   const grown: GrownSegment[] = segments.map(({ part, durationSeconds }) => ({
     durationSeconds: durationSeconds ?? 0,
@@ -70,7 +68,13 @@ function rewriteOf(
   const fragments = segments.map(({ part }) => parts.get(partKey(part))).filter((part) => part !== undefined);
   if (signedInit === undefined || fragments.length !== segments.length) return null;
   const base = outerBase(document, lineage, index);
-  return { document, representation, init: signedInit, fragments, referenceTo: (path) => relativeReference(base, path) };
+  return {
+    document,
+    representation,
+    init: signedInit,
+    fragments,
+    referenceTo: (path) => relativeReference(base, path),
+  };
 }
 
 /** The folder path that references are relative to once the representation has no BaseURL of its own. */
@@ -116,7 +120,10 @@ function editSurroundings(document: MpdDocument, laidOutAnew: ReadonlySet<XmlEle
 }
 
 function editProfiles(text: string, element: XmlElement): TextEdit[] {
-  const profiles = element.attributes.get('profiles')?.split(',').map((profile) => profile.trim());
+  const profiles = element.attributes
+    .get('profiles')
+    ?.split(',')
+    .map((profile) => profile.trim());
   if (profiles === undefined || !profiles.includes(ON_DEMAND_PROFILE)) return [];
   const others = profiles.filter((profile) => profile !== ON_DEMAND_PROFILE && profile !== LIVE_PROFILE);
   return editAttributes(text, element, { profiles: [LIVE_PROFILE, ...others].join(',') });

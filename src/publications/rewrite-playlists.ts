@@ -3,7 +3,7 @@ import { type AddedRates, addedRates, type GrownSegment, NOTHING_ADDED } from '.
 import { FolderIndex } from './folder-index.ts';
 import type { HlsMedia } from './hls-playlist.ts';
 import { rangeMover } from './moved-range.ts';
-import { partKey, type Publication } from './publication.ts';
+import { type Publication, partKey } from './publication.ts';
 import { type MoveRange, rewriteHlsMedia } from './rewrite-hls-media.ts';
 import { rewriteHlsMultivariant } from './rewrite-hls-multivariant.ts';
 import { rewriteMpd } from './rewrite-mpd.ts';
@@ -31,7 +31,10 @@ export async function rewritePlaylists(
   for (const playlist of playlists) {
     if (playlist.kind === 'mpd') rewritten.set(playlist.path, rewriteMpd(playlist, index, parts));
     if (playlist.kind !== 'hls-multivariant') continue;
-    rewritten.set(playlist.path, rewriteHlsMultivariant(playlist, index, (path) => rates.get(path) ?? NOTHING_ADDED));
+    rewritten.set(
+      playlist.path,
+      rewriteHlsMultivariant(playlist, index, (path) => rates.get(path) ?? NOTHING_ADDED),
+    );
   }
   for (const { path, text } of playlists) if (rewritten.get(path) === text) rewritten.delete(path);
   return rewritten;

@@ -1,11 +1,17 @@
 import { AppError } from '#errors/app-error.ts';
-import type { RepresentationRewrite } from './rewrite-mpd.ts';
+import type { RepresentationRewrite } from './representation-rewrite.ts';
 import type { TextEdit } from './text-edits.ts';
 import { editAttributes, removeElement } from './xml-edits.ts';
 import { childOf, childrenOf, type XmlElement } from './xml-element.ts';
 
 /** A SegmentList of byte ranges becomes one of files; durations and all else stay as they are. */
-export function editSegmentList({ document, representation, init, fragments, referenceTo }: RepresentationRewrite): TextEdit[] {
+export function editSegmentList({
+  document,
+  representation,
+  init,
+  fragments,
+  referenceTo,
+}: RepresentationRewrite): TextEdit[] {
   const { text, path } = document;
   const element = representation.lineage[3];
   const list = childOf(element, 'SegmentList');
@@ -24,7 +30,11 @@ export function editSegmentList({ document, representation, init, fragments, ref
     ...childrenOf(list, 'RepresentationIndex').map((index) => removeElement(text, index)),
     ...editAttributes(text, initialization, { sourceURL: referenceTo(init.path), range: null }),
     ...urls.flatMap((url: XmlElement, position) =>
-      editAttributes(text, url, { media: referenceTo(fragments[position]?.path ?? ''), mediaRange: null, indexRange: null }),
+      editAttributes(text, url, {
+        media: referenceTo(fragments[position]?.path ?? ''),
+        mediaRange: null,
+        indexRange: null,
+      }),
     ),
   ];
 }

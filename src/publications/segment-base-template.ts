@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { AppError } from '#errors/app-error.ts';
-import type { RepresentationRewrite } from './rewrite-mpd.ts';
+import type { RepresentationRewrite } from './representation-rewrite.ts';
 import { elementName, escapeXml } from './xml-edits.ts';
 
 /**
  * The SegmentTemplate that takes the place of a SegmentBase: numbered files, and the segment index's durations as a
  * SegmentTimeline. Players know it better than a SegmentList with a timeline.
  */
-export function templateFor({ document, representation, init, fragments, referenceTo }: RepresentationRewrite, indent: string): string {
+export function templateFor(
+  { document, representation, init, fragments, referenceTo }: RepresentationRewrite,
+  indent: string,
+): string {
   const { index, lineage } = representation;
   assert(index !== undefined, 'the representation was addressed by a segment index');
   const prefix = /^(.*:)?/.exec(elementName(document.text, lineage[3].start))?.[1] ?? '';
@@ -27,8 +30,13 @@ export function templateFor({ document, representation, init, fragments, referen
     media: escapeTemplate(referenceTo(media.folder)) + media.template,
     startNumber: String(media.first),
   };
-  const list = Object.entries(attributes).map(([name, value]) => ` ${name}="${escapeXml(value)}"`).join('');
-  const entries = timelineEntries(index.startTicks, index.subsegments.map(({ durationTicks }) => durationTicks));
+  const list = Object.entries(attributes)
+    .map(([name, value]) => ` ${name}="${escapeXml(value)}"`)
+    .join('');
+  const entries = timelineEntries(
+    index.startTicks,
+    index.subsegments.map(({ durationTicks }) => durationTicks),
+  );
   return [
     `<${prefix}SegmentTemplate${list}>`,
     `${indent}  <${prefix}SegmentTimeline>`,
@@ -59,7 +67,9 @@ function presentationTimeOffset(
   timescale: number,
 ): { presentationTimeOffset?: string } {
   const bases = lineage.flatMap((element) => element.children.filter(({ name }) => name === 'SegmentBase'));
-  const offset = bases.findLast(({ attributes }) => attributes.has('presentationTimeOffset'))?.attributes.get('presentationTimeOffset');
+  const offset = bases
+    .findLast(({ attributes }) => attributes.has('presentationTimeOffset'))
+    ?.attributes.get('presentationTimeOffset');
   const own = bases.findLast(({ attributes }) => attributes.has('timescale'))?.attributes.get('timescale') ?? '1';
   if (offset === undefined || !/^\d{1,20}$/.test(offset) || !/^[1-9]\d{0,10}$/.test(own)) return {};
   return { presentationTimeOffset: String((BigInt(offset) * BigInt(timescale)) / BigInt(own)) };

@@ -13,14 +13,14 @@ const TEMPLATE_WIDTH_MAX = 32;
 export function fillTemplate(template: string, values: TemplateValues): string | undefined {
   let failed = false;
   const filled = template.replace(/\$([^$]*)\$/g, (_, identifier: string) => {
-    const text = valueOf(identifier, values);
+    const text = textOf(identifier, values);
     if (text === undefined) failed = true;
     return text ?? '';
   });
   return failed ? undefined : filled;
 }
 
-function valueOf(identifier: string, values: TemplateValues): string | undefined {
+function textOf(identifier: string, values: TemplateValues): string | undefined {
   if (identifier === '') return '$';
   const match = /^(RepresentationID|Bandwidth|Number|Time)(?:%0(\d{1,3})d)?$/.exec(identifier);
   if (match === null) return undefined;

@@ -1,4 +1,4 @@
-import { type AddressingElements, type AddressingTask, refuseChunks } from './mpd-addressing.ts';
+import { type AddressingElements, type AddressingTask, refuseChunks } from './addressing-task.ts';
 import { STATED_FRAGMENTS_MAX_COUNT } from './publication-limits.ts';
 import { childOf, childrenOf, type XmlElement } from './xml-element.ts';
 
@@ -21,7 +21,11 @@ export function timelineOf(elements: AddressingElements): XmlElement | undefined
 }
 
 /** Writes out a SegmentTimeline (§5.3.9.6): `S@r` repeats, and a negative one repeats until the next `S` or the period's end. */
-export function expandTimeline(task: AddressingTask, elements: AddressingElements, timeline: XmlElement): SegmentTime[] {
+export function expandTimeline(
+  task: AddressingTask,
+  elements: AddressingElements,
+  timeline: XmlElement,
+): SegmentTime[] {
   const { values } = task;
   const timescale = timescaleOf(task, elements);
   const entries = childrenOf(timeline, 'S');

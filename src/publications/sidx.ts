@@ -26,7 +26,12 @@ const REFERENCE_SIZE_BYTES = 12;
  * Reads the segment index (`sidx`, ISO/IEC 14496-12 §8.16.3) at `[offset, offset + length)` and every index it refers
  * to, and returns the subsegments in order.
  */
-export async function readSegmentIndex(source: ByteSource, range: ByteRange, signal: AbortSignal, depth = 0): Promise<SegmentIndex> {
+export async function readSegmentIndex(
+  source: ByteSource,
+  range: ByteRange,
+  signal: AbortSignal,
+  depth = 0,
+): Promise<SegmentIndex> {
   const { offset, length } = range;
   const refuse = (problem: string): never => {
     throw new AppError('SEGMENT_INDEX_MALFORMED', { file: source.name, offset, problem });
@@ -46,7 +51,8 @@ export async function readSegmentIndex(source: ByteSource, range: ByteRange, sig
     } else {
       subsegments.push({ offset: start, length: sizeBytes, durationTicks });
     }
-    if (subsegments.length > STATED_FRAGMENTS_MAX_COUNT) refuse(`it has more than ${STATED_FRAGMENTS_MAX_COUNT} references`);
+    if (subsegments.length > STATED_FRAGMENTS_MAX_COUNT)
+      refuse(`it has more than ${STATED_FRAGMENTS_MAX_COUNT} references`);
     start = end;
   }
   return { timescale: sidx.timescale, startTicks: sidx.startTicks, subsegments };

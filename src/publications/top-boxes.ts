@@ -51,7 +51,8 @@ export async function listTopBoxes(reader: PartReader): Promise<TopBox[]> {
   let offset = reader.start;
   while (offset < reader.end) {
     const box = await readTopBox(reader, offset);
-    if (boxes.length === TOP_BOXES_MAX_COUNT) throw malformed(reader, box, `it has more than ${TOP_BOXES_MAX_COUNT} boxes`);
+    if (boxes.length === TOP_BOXES_MAX_COUNT)
+      throw malformed(reader, box, `it has more than ${TOP_BOXES_MAX_COUNT} boxes`);
     boxes.push(box);
     offset += box.sizeBytes;
   }
@@ -66,7 +67,11 @@ async function readTopBox(reader: PartReader, offset: number): Promise<TopBox> {
   const type = head.toString('latin1', 4, 8);
   const { sizeBytes, headerSizeBytes } = sizesIn(head, available);
   if (sizeBytes < headerSizeBytes || sizeBytes > available) {
-    throw malformed(reader, { type, offset }, `its size of ${sizeBytes} bytes does not fit into the ${available} bytes left`);
+    throw malformed(
+      reader,
+      { type, offset },
+      `its size of ${sizeBytes} bytes does not fit into the ${available} bytes left`,
+    );
   }
   return { type, offset, sizeBytes, headerSizeBytes, head: head.subarray(0, sizeBytes) };
 }
@@ -78,7 +83,10 @@ function sizesIn(head: Buffer, available: number): { sizeBytes: number; headerSi
   if (head.length < 16) return { sizeBytes: 0, headerSizeBytes: 16 };
   const large = head.readBigUInt64BE(8);
   // What is past the safe integers is past every file too, and is refused as such.
-  return { sizeBytes: large > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(large), headerSizeBytes: 16 };
+  return {
+    sizeBytes: large > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(large),
+    headerSizeBytes: 16,
+  };
 }
 
 export function malformed(reader: PartReader, box: Pick<TopBox, 'type' | 'offset'>, problem: string): AppError {

@@ -32,7 +32,8 @@ export function editAttributes(
 export function removeElement(text: string, { start, end }: XmlElement): TextEdit {
   const lineStart = text.lastIndexOf('\n', start - 1) + 1;
   const nextLine = text.indexOf('\n', end);
-  const isAlone = text.slice(lineStart, start).trim() === '' && nextLine !== -1 && text.slice(end, nextLine).trim() === '';
+  const isAlone =
+    text.slice(lineStart, start).trim() === '' && nextLine !== -1 && text.slice(end, nextLine).trim() === '';
   return isAlone ? { start: lineStart, end: nextLine + 1, replacement: '' } : { start, end, replacement: '' };
 }
 

@@ -36,7 +36,8 @@ const parser = new XMLParser({
 /** Parses a document and returns its root element. Document type declarations are refused: they define entities. */
 export function parseXml(path: string, text: string): XmlElement {
   const doctype = text.search(/<!DOCTYPE|<!ENTITY/i);
-  if (doctype !== -1) throw malformed(path, new LineIndex(text).lineAt(doctype), 'document type declarations are not accepted');
+  if (doctype !== -1)
+    throw malformed(path, new LineIndex(text).lineAt(doctype), 'document type declarations are not accepted');
   const verdict = XMLValidator.validate(text.replace(/^\uFEFF/, ''));
   if (verdict !== true) throw malformed(path, verdict.err.line, 'it is not well-formed XML');
   const root = rootOf(path, text);
@@ -51,7 +52,11 @@ function rootOf(path: string, text: string): XmlElement | undefined {
   } catch (cause) {
     throw new AppError(
       'PLAYLIST_MALFORMED',
-      { playlist: path, line: 1, problem: `it cannot be parsed as XML, or nests more than ${MPD_MAX_DEPTH} elements deep` },
+      {
+        playlist: path,
+        line: 1,
+        problem: `it cannot be parsed as XML, or nests more than ${MPD_MAX_DEPTH} elements deep`,
+      },
       { cause },
     );
   }

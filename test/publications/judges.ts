@@ -98,7 +98,9 @@ function testSigner(): LocalSigner {
     openssl('req -x509 -new -key root.key -days 2 -subj /O=Test/CN=Root -out root.pem');
     openssl('genpkey -algorithm EC -pkeyopt ec_paramgen_curve:prime256v1 -out leaf.key');
     openssl('req -new -key leaf.key -subj /O=Test/CN=Leaf -out leaf.csr');
-    openssl('x509 -req -in leaf.csr -CA root.pem -CAkey root.key -CAcreateserial -days 2 -extfile leaf.ext -out leaf.pem');
+    openssl(
+      'x509 -req -in leaf.csr -CA root.pem -CAkey root.key -CAcreateserial -days 2 -extfile leaf.ext -out leaf.pem',
+    );
     const chain = Buffer.concat(['leaf.pem', 'root.pem'].map((file) => readFileSync(join(folder, file))));
     signer = LocalSigner.newSigner(chain, readFileSync(join(folder, 'leaf.key')), 'es256');
     return signer;

@@ -11,7 +11,7 @@ export function folderOf(files: Readonly<Record<string, string | Uint8Array>>, b
     ...(baseUrl === undefined ? {} : { baseUrl }),
     files: [...contents].map(([path, bytes]) => ({ path, sizeBytes: bytes.length })),
     open: async (path) => sourceOf(path, contents.get(path)),
-    close: async () => {},
+    close: () => Promise.resolve(),
   };
 }
 
@@ -48,6 +48,6 @@ function sourceOf(path: string, bytes: Buffer | undefined): ByteSource {
       if (offset + target.length > bytes.length) throw new RangeError(`${path} ends before ${offset + target.length}`);
       target.set(bytes.subarray(offset, offset + target.length));
     },
-    close: async () => {},
+    close: () => Promise.resolve(),
   };
 }

@@ -4,7 +4,17 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after } from 'node:test';
-import { CmafOutputFormat, Conversion, FilePathSource, FilePathTarget, HlsOutputFormat, Input, ALL_FORMATS, Output, PathedTarget } from 'mediabunny';
+import {
+  ALL_FORMATS,
+  CmafOutputFormat,
+  Conversion,
+  FilePathSource,
+  FilePathTarget,
+  HlsOutputFormat,
+  Input,
+  Output,
+  PathedTarget,
+} from 'mediabunny';
 
 /** A folder of this test file, removed when its tests are done. */
 export function temporaryFolder(): string {
@@ -18,8 +28,11 @@ const SECONDS = 6;
 /** A short film with sound, a key frame every second: `film.mp4` in the folder. */
 export function makeFilm(folder: string): string {
   const film = join(folder, 'film.mp4');
-  ffmpeg(folder, ['-f', 'lavfi', '-i', `testsrc2=s=320x180:r=24:d=${SECONDS}`, '-f', 'lavfi', '-i', `sine=r=48000:d=${SECONDS}`],
-    '-c:v libx264 -preset ultrafast -g 24 -keyint_min 24 -sc_threshold 0 -pix_fmt yuv420p -c:a aac -ac 2 -movflags +faststart film.mp4');
+  ffmpeg(
+    folder,
+    ['-f', 'lavfi', '-i', `testsrc2=s=320x180:r=24:d=${SECONDS}`, '-f', 'lavfi', '-i', `sine=r=48000:d=${SECONDS}`],
+    '-c:v libx264 -preset ultrafast -g 24 -keyint_min 24 -sc_threshold 0 -pix_fmt yuv420p -c:a aac -ac 2 -movflags +faststart film.mp4',
+  );
   return film;
 }
 
@@ -43,12 +56,20 @@ export function makeFfmpegHls(film: string, folder: string): string {
 /** HLS with one file per rendition and EXT-X-BYTERANGE, by ffmpeg. */
 export function makeFfmpegByteRanges(film: string, folder: string): string {
   mkdirSync(folder, { recursive: true });
-  ffmpeg(folder, ['-i', film], '-map 0:v -map 0:a -c copy -f hls -hls_time 1 -hls_list_size 0 -hls_segment_type fmp4 -hls_flags single_file -master_pl_name master.m3u8 -hls_segment_filename media.mp4 index.m3u8');
+  ffmpeg(
+    folder,
+    ['-i', film],
+    '-map 0:v -map 0:a -c copy -f hls -hls_time 1 -hls_list_size 0 -hls_segment_type fmp4 -hls_flags single_file -master_pl_name master.m3u8 -hls_segment_filename media.mp4 index.m3u8',
+  );
   return folder;
 }
 
 /** DASH and HLS over the same segments, by ffmpeg: both init patterns and names of its own. */
-export function makeFfmpegDash(film: string, folder: string, options = '-seg_duration 1 -use_timeline 1 -use_template 1 -hls_playlist 1'): string {
+export function makeFfmpegDash(
+  film: string,
+  folder: string,
+  options = '-seg_duration 1 -use_timeline 1 -use_template 1 -hls_playlist 1',
+): string {
   mkdirSync(folder, { recursive: true });
   ffmpeg(folder, ['-i', film], `-map 0:v -map 0:a -c copy -f dash ${options} manifest.mpd`);
   return folder;
@@ -78,7 +99,18 @@ function runShaka(folder: string, rest: readonly string[]): string {
   // The package's own entry point exits with 0 whatever happens.
   const entry = createRequire(import.meta.url).resolve('shaka-packager/package.json');
   const packager = join(dirname(entry), 'bin', `packager-linux-${process.arch}`);
-  const common = ['--quiet', '--io_cache_size', '1048576', '--segment_duration', '1', '--generate_static_live_mpd', '--hls_master_playlist_output', 'master.m3u8', '--mpd_output', 'manifest.mpd'];
+  const common = [
+    '--quiet',
+    '--io_cache_size',
+    '1048576',
+    '--segment_duration',
+    '1',
+    '--generate_static_live_mpd',
+    '--hls_master_playlist_output',
+    'master.m3u8',
+    '--mpd_output',
+    'manifest.mpd',
+  ];
   execFileSync(packager, [...common, ...rest], { cwd: folder, stdio: 'pipe' });
   return folder;
 }
@@ -88,7 +120,11 @@ export async function makeMediabunny(film: string, folder: string, singleFile = 
   mkdirSync(folder, { recursive: true });
   const input = new Input({ source: new FilePathSource(film), formats: ALL_FORMATS });
   const output = new Output({
-    format: new HlsOutputFormat({ segmentFormat: new CmafOutputFormat(), targetDuration: 1, singleFilePerPlaylist: singleFile }),
+    format: new HlsOutputFormat({
+      segmentFormat: new CmafOutputFormat(),
+      targetDuration: 1,
+      singleFilePerPlaylist: singleFile,
+    }),
     target: new PathedTarget(join(folder, 'master.m3u8'), ({ path }) => new FilePathTarget(path)),
   });
   const conversion = await Conversion.init({ input, output });

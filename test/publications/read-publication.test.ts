@@ -16,12 +16,21 @@ function read(files: Files, patterns: Partial<PublicationPatterns> = {}, baseUrl
 }
 
 /** Renditions as `init: fragment fragment …`, one string each. */
-async function renditionsOf(files: Files, patterns: Partial<PublicationPatterns> = {}, baseUrl?: string): Promise<string[]> {
+async function renditionsOf(
+  files: Files,
+  patterns: Partial<PublicationPatterns> = {},
+  baseUrl?: string,
+): Promise<string[]> {
   const { renditions } = await read(files, patterns, baseUrl);
   return renditions.map(({ init, fragments }) => `${describePart(init)}: ${fragments.map(describePart).join(' ')}`);
 }
 
-async function assertRefused(reason: Reason, files: Files, patterns: Partial<PublicationPatterns> = {}, line?: number): Promise<void> {
+async function assertRefused(
+  reason: Reason,
+  files: Files,
+  patterns: Partial<PublicationPatterns> = {},
+  line?: number,
+): Promise<void> {
   await assert.rejects(read(files, patterns), (error) => {
     assert.ok(error instanceof AppError, String(error));
     assert.equal(error.reason, reason, error.message);
@@ -70,7 +79,15 @@ describe('HLS', () => {
       'master.m3u8': master,
       'video/index.m3u8': media,
       'audio/index.m3u8': media,
-      ...empty('video/init.mp4', 'video/1.m4s', 'video/2.m4s', 'audio/init.mp4', 'audio/1.m4s', 'audio/2.m4s', 'poster.jpg'),
+      ...empty(
+        'video/init.mp4',
+        'video/1.m4s',
+        'video/2.m4s',
+        'audio/init.mp4',
+        'audio/1.m4s',
+        'audio/2.m4s',
+        'poster.jpg',
+      ),
     };
     const publication = await read(files, { playlist: 'master.m3u8' });
     assert.equal(publication.playlists.length, 3);
@@ -92,7 +109,10 @@ describe('HLS', () => {
       '#EXT-X-MAP:URI="init_a.mp4"',
       ...segments('3.m4s'),
     );
-    const found = await renditionsOf({ 'p.m3u8': text, ...empty('init_a.mp4', 'init_b.mp4', '1.m4s', '2.m4s', '3.m4s') });
+    const found = await renditionsOf({
+      'p.m3u8': text,
+      ...empty('init_a.mp4', 'init_b.mp4', '1.m4s', '2.m4s', '3.m4s'),
+    });
     assert.deepEqual(found, ['init_a.mp4: 1.m4s 3.m4s', 'init_b.mp4: 2.m4s']);
   });
 
@@ -108,7 +128,12 @@ describe('HLS', () => {
     );
     const found = await renditionsOf({ 'p.m3u8': text, 'v.mp4': new Uint8Array(60) }, { init: '*.mp4', frag: '*.mp4' });
     assert.deepEqual(found, ['v.mp4 (bytes 0-9): v.mp4 (bytes 10-29) v.mp4 (bytes 30-59)']);
-    await assertRefused('BYTE_RANGE_PAST_END', { 'p.m3u8': text, 'v.mp4': new Uint8Array(59) }, { init: '*.mp4', frag: '*.mp4' }, 10);
+    await assertRefused(
+      'BYTE_RANGE_PAST_END',
+      { 'p.m3u8': text, 'v.mp4': new Uint8Array(59) },
+      { init: '*.mp4', frag: '*.mp4' },
+      10,
+    );
   });
 
   test('finds names with spaces, per cent signs, question marks and accents, encoded or not', async () => {
@@ -116,7 +141,10 @@ describe('HLS', () => {
     const files = { 'p.m3u8': hls('#EXT-X-MAP:URI="init%20x.mp4"', ...segments(...uris)) };
     const names = ['a b.m4s', 'a c.m4s', '100%.m4s', 'take #3?.m4s', 'cafe\u0301.m4s', 'd.m4s', 'e%20f.m4s'];
     const found = await read({ ...files, ...empty('init x.mp4', ...names) });
-    assert.deepEqual(found.renditions[0]?.fragments.map(({ path }) => path), names);
+    assert.deepEqual(
+      found.renditions[0]?.fragments.map(({ path }) => path),
+      names,
+    );
   });
 
   test('leaves I-frame playlists to the fragments they point into', async () => {
@@ -149,7 +177,8 @@ describe('HLS', () => {
 
 describe('DASH', () => {
   test('fills templates by number, with widths and identifiers', async () => {
-    const template = '<SegmentTemplate initialization="$RepresentationID$/init.mp4" media="$RepresentationID$/$Bandwidth$-$Number%03d$$$.m4s" startNumber="9" duration="5" timescale="1"/>';
+    const template =
+      '<SegmentTemplate initialization="$RepresentationID$/init.mp4" media="$RepresentationID$/$Bandwidth$-$Number%03d$$$.m4s" startNumber="9" duration="5" timescale="1"/>';
     const found = await renditionsOf({
       'm.mpd': mpd(period(template)),
       ...empty('v/init.mp4', 'v/1000-009$.m4s', 'v/1000-010$.m4s'),
@@ -183,7 +212,9 @@ describe('DASH', () => {
 
   test('reads segment lists with addresses and with byte ranges', async () => {
     const list = `<SegmentList duration="5"><Initialization range="0-9"/><SegmentURL mediaRange="10-19"/><SegmentURL mediaRange="20-39"/></SegmentList>`;
-    const text = mpd(period('', `<Representation id="v" bandwidth="1"><BaseURL>v.mp4</BaseURL>${list}</Representation>`));
+    const text = mpd(
+      period('', `<Representation id="v" bandwidth="1"><BaseURL>v.mp4</BaseURL>${list}</Representation>`),
+    );
     const found = await renditionsOf({ 'm.mpd': text, 'v.mp4': new Uint8Array(40) }, { init: '*.mp4', frag: '*.mp4' });
     assert.deepEqual(found, ['v.mp4 (bytes 0-9): v.mp4 (bytes 10-19) v.mp4 (bytes 20-39)']);
   });
@@ -255,24 +286,107 @@ describe('refused, naming file and line', () => {
   const cases: [string, Reason, Files, Partial<PublicationPatterns>, number?][] = [
     ['a pattern that matches nothing', 'PATTERN_NO_MATCH', good, { frag: 'nothing/*.m4s' }],
     ['a pattern that is no glob', 'PATTERN_INVALID', good, { init: '' }],
-    ['a fragment that is missing', 'PLAYLIST_FILE_MISSING', { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s', '2.m4s')) }, {}, 8],
-    ['an init segment that is missing', 'PLAYLIST_FILE_MISSING', { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="init9.mp4"', ...segments('1.m4s')) }, {}, 4],
+    [
+      'a fragment that is missing',
+      'PLAYLIST_FILE_MISSING',
+      { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s', '2.m4s')) },
+      {},
+      8,
+    ],
+    [
+      'an init segment that is missing',
+      'PLAYLIST_FILE_MISSING',
+      { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="init9.mp4"', ...segments('1.m4s')) },
+      {},
+      4,
+    ],
     ['an init segment without fragments', 'INIT_WITHOUT_FRAGMENTS', { ...good, 'init9.mp4': '' }, {}],
     ['a fragment without init segment', 'FRAGMENT_WITHOUT_INIT', { ...good, 'p.m3u8': hls(...segments('1.m4s')) }, {}],
-    ['transport streams', 'SEGMENTS_NEED_PACKAGING', { 'p.m3u8': hls(...segments('1.ts')), '1.ts': '' }, { frag: '*.ts', init: '*.mp4' }],
-    ['an address above the folder', 'PLAYLIST_LEAVES_FOLDER', { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('../1.m4s')) }, {}, 6],
-    ['an encoded address above the folder', 'PLAYLIST_LEAVES_FOLDER', { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('%2e%2e/1.m4s')) }, {}, 6],
-    ['an address on another host', 'PLAYLIST_LEAVES_FOLDER', { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="https://x.test/init.mp4"', ...segments('1.m4s')) }, {}, 4],
-    ['a segment encrypted whole', 'PLAYLIST_UNSUPPORTED', { ...good, 'p.m3u8': hls('#EXT-X-KEY:METHOD=AES-128,URI="k"', ...segments('1.m4s')) }, {}, 4],
-    ['partial segments', 'PLAYLIST_UNSUPPORTED', { ...good, 'p.m3u8': hls('#EXT-X-PART:DURATION=1,URI="1.m4s"', ...segments('1.m4s')) }, {}, 4],
+    [
+      'transport streams',
+      'SEGMENTS_NEED_PACKAGING',
+      { 'p.m3u8': hls(...segments('1.ts')), '1.ts': '' },
+      { frag: '*.ts', init: '*.mp4' },
+    ],
+    [
+      'an address above the folder',
+      'PLAYLIST_LEAVES_FOLDER',
+      { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('../1.m4s')) },
+      {},
+      6,
+    ],
+    [
+      'an encoded address above the folder',
+      'PLAYLIST_LEAVES_FOLDER',
+      { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('%2e%2e/1.m4s')) },
+      {},
+      6,
+    ],
+    [
+      'an address on another host',
+      'PLAYLIST_LEAVES_FOLDER',
+      { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="https://x.test/init.mp4"', ...segments('1.m4s')) },
+      {},
+      4,
+    ],
+    [
+      'a segment encrypted whole',
+      'PLAYLIST_UNSUPPORTED',
+      { ...good, 'p.m3u8': hls('#EXT-X-KEY:METHOD=AES-128,URI="k"', ...segments('1.m4s')) },
+      {},
+      4,
+    ],
+    [
+      'partial segments',
+      'PLAYLIST_UNSUPPORTED',
+      { ...good, 'p.m3u8': hls('#EXT-X-PART:DURATION=1,URI="1.m4s"', ...segments('1.m4s')) },
+      {},
+      4,
+    ],
     ['a file that is no playlist', 'PLAYLIST_MALFORMED', { ...good, 'q.m3u8': 'hello' }, {}, 1],
     ['a playlist that is no text', 'PLAYLIST_MALFORMED', { ...good, 'q.m3u8': new Uint8Array([0xff, 0xfe, 0]) }, {}, 1],
-    ['an MPD that defines entities', 'PLAYLIST_MALFORMED', { ...good, 'm.mpd': '<?xml version="1.0"?>\n<!DOCTYPE MPD [<!ENTITY a "b">]>\n<MPD>&a;</MPD>' }, {}, 2],
+    [
+      'an MPD that defines entities',
+      'PLAYLIST_MALFORMED',
+      { ...good, 'm.mpd': '<?xml version="1.0"?>\n<!DOCTYPE MPD [<!ENTITY a "b">]>\n<MPD>&a;</MPD>' },
+      {},
+      2,
+    ],
     ['an MPD that is cut short', 'PLAYLIST_MALFORMED', { ...good, 'm.mpd': '<MPD>\n<Period>\n' }, {}],
-    ['an MPD nested too deep', 'PLAYLIST_MALFORMED', { ...good, 'm.mpd': '<MPD>'.repeat(5000) + '</MPD>'.repeat(5000) }, {}],
-    ['an MPD that includes itself', 'PLAYLIST_UNSUPPORTED', { ...good, 'm.mpd': mpd('<Period xmlns:x="http://www.w3.org/1999/xlink" x:href="m.mpd"/>') }, {}, 3],
-    ['an MPD that repeats without end', 'PLAYLIST_MALFORMED', { ...good, 'm.mpd': mpd(period('<SegmentTemplate initialization="init.mp4" media="$Number$.m4s"><SegmentTimeline><S d="1" r="999999999"/></SegmentTimeline></SegmentTemplate>')) }, {}, 3],
-    ['an MPD on another host', 'PLAYLIST_LEAVES_FOLDER', { ...good, 'm.mpd': mpd('<BaseURL>https://x.test/</BaseURL>') }, {}, 3],
+    [
+      'an MPD nested too deep',
+      'PLAYLIST_MALFORMED',
+      { ...good, 'm.mpd': '<MPD>'.repeat(5000) + '</MPD>'.repeat(5000) },
+      {},
+    ],
+    [
+      'an MPD that includes itself',
+      'PLAYLIST_UNSUPPORTED',
+      { ...good, 'm.mpd': mpd('<Period xmlns:x="http://www.w3.org/1999/xlink" x:href="m.mpd"/>') },
+      {},
+      3,
+    ],
+    [
+      'an MPD that repeats without end',
+      'PLAYLIST_MALFORMED',
+      {
+        ...good,
+        'm.mpd': mpd(
+          period(
+            '<SegmentTemplate initialization="init.mp4" media="$Number$.m4s"><SegmentTimeline><S d="1" r="999999999"/></SegmentTimeline></SegmentTemplate>',
+          ),
+        ),
+      },
+      {},
+      3,
+    ],
+    [
+      'an MPD on another host',
+      'PLAYLIST_LEAVES_FOLDER',
+      { ...good, 'm.mpd': mpd('<BaseURL>https://x.test/</BaseURL>') },
+      {},
+      3,
+    ],
   ];
   for (const [name, reason, files, patterns, line] of cases) {
     test(name, async () => {

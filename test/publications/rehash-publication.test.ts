@@ -19,7 +19,10 @@ function check(files: Files, { renditions }: SignedFolder): Promise<void> {
 }
 
 async function assertCaught(files: Files, signed: SignedFolder): Promise<void> {
-  await assert.rejects(check(files, signed), (error) => error instanceof AppError && error.reason === 'OUTPUT_PART_INVALID');
+  await assert.rejects(
+    check(files, signed),
+    (error) => error instanceof AppError && error.reason === 'OUTPUT_PART_INVALID',
+  );
 }
 
 function flipped(bytes: Buffer, position: number): Buffer {
@@ -28,7 +31,10 @@ function flipped(bytes: Buffer, position: number): Buffer {
   return changed;
 }
 
-for (const [row, ballastBytes] of [['leaf row', 16_000], ['upper row', 70_000]] as const) {
+for (const [row, ballastBytes] of [
+  ['leaf row', 16_000],
+  ['upper row', 70_000],
+] as const) {
   describe(`the second pass, with the ${row} in the manifest`, async () => {
     const signed = await signFolder(made, patterns, ballastBytes);
     const { files, renditions } = signed;
@@ -66,7 +72,11 @@ for (const [row, ballastBytes] of [['leaf row', 16_000], ['upper row', 70_000]] 
     });
 
     test('catches swapped init segments', async () => {
-      const swapped = { ...files, [first.init]: files[second.init] as Buffer, [second.init]: files[first.init] as Buffer };
+      const swapped = {
+        ...files,
+        [first.init]: files[second.init] as Buffer,
+        [second.init]: files[first.init] as Buffer,
+      };
       await assertCaught(swapped, signed);
     });
   });

@@ -16,7 +16,7 @@ import {
 import { outputPathsOf } from '#publications/output-paths.ts';
 import { planFragment } from '#publications/plan-fragment.ts';
 import { planInit } from '#publications/plan-init.ts';
-import { type MediaPart, partKey, type Publication, type PublicationPatterns } from '#publications/publication.ts';
+import { type MediaPart, type Publication, type PublicationPatterns, partKey } from '#publications/publication.ts';
 import { readPublication } from '#publications/read-publication.ts';
 import { rewritePlaylists } from '#publications/rewrite-playlists.ts';
 import type { SignedPart } from '#publications/signed-part.ts';
@@ -62,7 +62,12 @@ export async function signFolder(
   const digests = [];
   const parts = new Map<string, SignedPart>();
   const note = (source: MediaPart, bytes: Buffer, sizeBytes: number, merkleBoxSizeBytes: number): void => {
-    parts.set(partKey(source), { source, path: pathOf(source), addedBytes: bytes.length - sizeBytes, merkleBoxSizeBytes });
+    parts.set(partKey(source), {
+      source,
+      path: pathOf(source),
+      addedBytes: bytes.length - sizeBytes,
+      merkleBoxSizeBytes,
+    });
   };
   const sizeOf = ({ path, range }: MediaPart): number =>
     range?.length ?? (folder.files.find((file) => file.path === path)?.sizeBytes as number);
@@ -93,19 +98,35 @@ export async function signFolder(
   }
 
   const manifest = await makeManifest(bindPublication(maps, digests));
-  assert.ok(manifest.length <= manifestSizeBytes, `${manifest.length} bytes of manifest were measured as ${manifestSizeBytes}`);
+  assert.ok(
+    manifest.length <= manifestSizeBytes,
+    `${manifest.length} bytes of manifest were measured as ${manifestSizeBytes}`,
+  );
   for (const [index, { init }] of publication.renditions.entries()) {
     const plan = planInit(inits[index] as never, manifestSizeBytes, init.range === null ? [] : ['sidx']);
-    const sink = { ...memorySink(0), write: async (bytes: Uint8Array, at: number) => void files[pathOf(init)]?.set(bytes, at) };
+    const sink = {
+      ...memorySink(0),
+      write: async (bytes: Uint8Array, at: number) => void files[pathOf(init)]?.set(bytes, at),
+    };
     await fillHole(plan, sink, manifest, signal);
   }
-  const renditions = publication.renditions.map(({ init, fragments }) => ({ init: pathOf(init), fragments: fragments.map(pathOf) }));
+  const renditions = publication.renditions.map(({ init, fragments }) => ({
+    init: pathOf(init),
+    fragments: fragments.map(pathOf),
+  }));
   const rewritten = await rewritePlaylists(publication, folder, parts, signal);
   const copied = [...publication.otherPaths, ...publication.playlists.map(({ path }) => path)];
   const output: SignedFolder['output'] = Object.fromEntries(
     await Promise.all(copied.map(async (path) => [path, await readWhole(folder, path)])),
   );
-  return { publication, maps, files, rewritten, renditions, output: { ...output, ...files, ...Object.fromEntries(rewritten) } };
+  return {
+    publication,
+    maps,
+    files,
+    rewritten,
+    renditions,
+    output: { ...output, ...files, ...Object.fromEntries(rewritten) },
+  };
 }
 
 async function readWhole(folder: SourceFolder, path: string): Promise<Uint8Array> {
@@ -113,7 +134,11 @@ async function readWhole(folder: SourceFolder, path: string): Promise<Uint8Array
   return await readRange(source, 0, source.sizeBytes, signal);
 }
 
-async function withPart<T>(folder: SourceFolder, part: MediaPart, read: (reader: PartReader) => Promise<T>): Promise<T> {
+async function withPart<T>(
+  folder: SourceFolder,
+  part: MediaPart,
+  read: (reader: PartReader) => Promise<T>,
+): Promise<T> {
   const source = await folder.open(part.path, signal);
   return await read(await readerOf(source, part, signal));
 }

@@ -34,9 +34,19 @@ const publications: [string, PublicationPatterns, number, () => string | Promise
     'ffmpeg DASH in one file each',
     singleFiles,
     2,
-    () => makeFfmpegDash(film, join(folder, 'ffmpeg-dash-ranges'), '-seg_duration 1 -single_file 1 -use_template 0 -use_timeline 0'),
+    () =>
+      makeFfmpegDash(
+        film,
+        join(folder, 'ffmpeg-dash-ranges'),
+        '-seg_duration 1 -single_file 1 -use_template 0 -use_timeline 0',
+      ),
   ],
-  ['shaka-packager HLS and DASH in one file each', singleFiles, 2, () => makeShakaByteRanges(film, join(folder, 'shaka-ranges'))],
+  [
+    'shaka-packager HLS and DASH in one file each',
+    singleFiles,
+    2,
+    () => makeShakaByteRanges(film, join(folder, 'shaka-ranges')),
+  ],
   ['mediabunny HLS in one file', singleFiles, 1, () => makeMediabunny(film, join(folder, 'mediabunny-ranges'), true)],
 ];
 
@@ -75,7 +85,8 @@ describe('every fragment is valid to the reference reader', () => {
     const first = await signFolder(folderAt(made), patterns);
     const again = await signFolder(folderOf({ ...filesAt(made), ...first.files }), patterns);
     await assertEveryFragmentValid(again);
-    for (const [path, bytes] of Object.entries(first.files)) assert.equal(again.files[path]?.length, bytes.length, path);
+    for (const [path, bytes] of Object.entries(first.files))
+      assert.equal(again.files[path]?.length, bytes.length, path);
   });
 });
 
@@ -113,7 +124,11 @@ describe('the output plays as the input did', () => {
         const before = joined(source, publication.renditions[index] as Rendition);
         assert.equal(framesOf(whole), framesOf(before), init);
       }
-      const again = await readPublication(folderOf(output), { playlist: patterns.playlist, init: '*', frag: '*.m4s' }, signal);
+      const again = await readPublication(
+        folderOf(output),
+        { playlist: patterns.playlist, init: '*', frag: '*.m4s' },
+        signal,
+      );
       const sorted = (found: readonly { init: string; fragments: readonly string[] }[]): string[] =>
         found.map(({ init, fragments }) => [init, ...fragments].join(' ')).sort();
       const found = again.renditions.map(({ init, fragments }) => ({
@@ -128,7 +143,13 @@ describe('the output plays as the input did', () => {
 test('what is changed, swapped or taken from elsewhere is caught', async () => {
   for (const ballastBytes of [16_000, 70_000]) {
     const { files, renditions } = await signFolder(folderAt(join(folder, 'shaka')), patterns, ballastBytes);
-    const [{ init, fragments: [first, second] }, other] = renditions as [SignedFolder['renditions'][0], SignedFolder['renditions'][0]];
+    const [
+      {
+        init,
+        fragments: [first, second],
+      },
+      other,
+    ] = renditions as [SignedFolder['renditions'][0], SignedFolder['renditions'][0]];
     const at = (path: string | undefined): Buffer => Buffer.from(files[path as string] as Buffer);
     const flip = (bytes: Buffer, position: number): Buffer => {
       bytes.writeUInt8((bytes[position] as number) ^ 1, position);
