@@ -16,9 +16,9 @@ const MAX_FILE_BOXES = 500_000;
 /** Bytes behind the last box that are taken for something appended to the file, rather than for a damaged one. */
 const LARGEST_TAIL_BYTES = 1024 * 1024;
 
-/** Types that stand directly in files. A box of one of these that does not fit is cut short, not something else. */
+/** Types that stand directly in files and matter. One of these that does not fit is cut short, not something else. */
 const KNOWN_TYPES = new Set(
-  'ftyp styp moov mdat moof mfra free skip wide uuid meta meco sidx ssix emsg prft pdin pnot PICT junk'.split(' '),
+  'ftyp styp moov mdat moof mfra uuid meta meco sidx ssix emsg prft pdin pnot PICT'.split(' '),
 );
 
 /** A box directly in the file. */
@@ -77,7 +77,7 @@ function parseFileBox(head: Buffer, offset: number, fileSizeBytes: number): File
   return { ...header, boxId: hasId ? head.toString('hex', header.headerSizeBytes, idEnd) : null };
 }
 
-/** Players ignore what some programs append behind a complete movie, such as an ID3v1 tag. */
+/** Players ignore what some programs leave behind a complete movie: an ID3v1 tag, free space that was cut off. */
 function isTail(box: FileBox, source: ByteSource, seen: ReadonlySet<string>): boolean {
   const isComplete = seen.has('moov') && (seen.has('mdat') || seen.has('moof'));
   return isComplete && !KNOWN_TYPES.has(box.type) && source.sizeBytes - box.offset <= LARGEST_TAIL_BYTES;

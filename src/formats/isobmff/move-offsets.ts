@@ -60,7 +60,7 @@ function shiftWith(grown: ReadonlySet<GrowableTable>, edits: readonly Edit[], si
 function overflows({ bytes }: OffsetTable, shift: OffsetShift): boolean {
   for (let at = 0; at < bytes.length; at += 4) {
     const offset = bytes.readUInt32BE(at);
-    if (offset + shift.deltaAt(offset) > LARGEST_32_BIT_OFFSET) return true;
+    if (shift.leadsToByte(offset) && offset + shift.deltaAt(offset) > LARGEST_32_BIT_OFFSET) return true;
   }
   return false;
 }

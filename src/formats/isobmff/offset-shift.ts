@@ -28,12 +28,17 @@ export class OffsetShift {
     return this.#sizeBytes + (this.#steps.at(-1)?.delta ?? 0);
   }
 
+  /** Whether an offset leads to a byte of the source. 0 does not: it is how writers say that there is none. */
+  leadsToByte(offset: number): boolean {
+    return offset > 0 && offset < this.#sizeBytes;
+  }
+
   /**
-   * How far a byte of the source moves. Offsets that point at no kept byte stay as they are (0): writers leave 0 or
-   * anything else where a chunk is empty or a file was cut.
+   * How far what an offset leads to moves: a byte of the source, or the void past its end, as in a file that was cut,
+   * which must not come to lie inside the output. An offset of 0 or into bytes that are left out stays as it is.
    */
   deltaAt(offset: number): number {
-    if (offset <= 0 || offset >= this.#sizeBytes) return 0;
+    if (offset <= 0 || offset > Number.MAX_SAFE_INTEGER) return 0;
     const step = this.#lastStepAt(offset);
     return step === undefined || offset < step.keptFrom ? 0 : step.delta;
   }

@@ -73,8 +73,7 @@ export function shiftTable(table: OffsetTable, shift: OffsetShift): Replacement 
   for (let at = 0; at < bytes.length; at += strideBytes) {
     const offset = readOffset(bytes, at, widthBytes);
     const delta = shift.deltaAt(offset);
-    if (delta === 0) continue;
-    if (widthBytes === 4) requireWidth(place, offset + delta, widthBytes);
+    if (delta === 0 || !canMove(place, offset, delta, widthBytes, shift)) continue;
     moved ??= Buffer.from(bytes);
     writeOffset(moved, at, offset + delta, widthBytes);
   }
@@ -86,7 +85,7 @@ export function shiftField(field: OffsetField, shift: OffsetShift): Replacement 
   const [first, ...others] = field.targets.map((target) => shift.deltaAt(target));
   if (first === undefined || others.some((delta) => delta !== first)) throw overflowAt(field.place);
   if (first === 0) return null;
-  requireWidth(field.place, field.value + first, field.widthBytes);
+  if (!fits(field.value + first, field.widthBytes)) throw overflowAt(field.place);
   const bytes = Buffer.alloc(field.widthBytes);
   writeOffset(bytes, 0, field.value + first, field.widthBytes);
   return { offset: field.position, length: field.widthBytes, bytes };
@@ -106,8 +105,15 @@ export function writeOffset(bytes: Buffer, position: number, value: number, widt
   }
 }
 
-function requireWidth(place: BoxPlace, value: number, widthBytes: number): void {
-  if (value < 0 || value >= 2 ** (8 * widthBytes)) throw overflowAt(place);
+/** An offset that does not fit once moved is refused, unless it leads nowhere in any case. */
+function canMove(place: BoxPlace, offset: number, delta: number, widthBytes: number, shift: OffsetShift): boolean {
+  if (fits(offset + delta, widthBytes)) return true;
+  if (shift.leadsToByte(offset)) throw overflowAt(place);
+  return false;
+}
+
+function fits(value: number, widthBytes: number): boolean {
+  return value >= 0 && value < 2 ** (8 * widthBytes);
 }
 
 function overflowAt({ fileName, type, offset }: BoxPlace): AppError {

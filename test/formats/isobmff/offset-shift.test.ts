@@ -13,21 +13,44 @@ describe('an offset', () => {
   );
 
   test('moves with the byte that it leads to', () => {
-    assert.deepEqual([19, 20, 49, 60, 79].map((offset) => shift.deltaAt(offset)), [0, 100, 100, 90, 90]);
+    assert.deepEqual(
+      [19, 20, 49, 60, 79].map((offset) => shift.deltaAt(offset)),
+      [0, 100, 100, 90, 90],
+    );
     assert.equal(shift.outputSizeBytes, 170);
   });
 
-  test('stays where it leads to what is taken away, or to no byte of the file', () => {
-    assert.deepEqual([50, 59, 80, 81, -1, Number.POSITIVE_INFINITY].map((offset) => shift.deltaAt(offset)), [0, 0, 0, 0, 0, 0]);
+  test('stays where it leads to what is taken away, or cannot be exact', () => {
+    const offsets = [50, 59, 0, -1, 2 ** 54, Number.POSITIVE_INFINITY];
+    assert.deepEqual(
+      offsets.map((offset) => shift.deltaAt(offset)),
+      [0, 0, 0, 0, 0, 0],
+    );
+  });
+
+  test('past the end moves with the end', () => {
+    assert.deepEqual(
+      [80, 81, 2 ** 40].map((offset) => shift.deltaAt(offset)),
+      [90, 90, 90],
+    );
+    assert.deepEqual(
+      [0, 1, 79, 80].map((offset) => shift.leadsToByte(offset)),
+      [false, true, true, false],
+    );
   });
 
   test('of 0 stays even where bytes are put in at the very start: it is how writers say "none"', () => {
     const atStart = new OffsetShift([{ offset: 0, removedBytes: 0, insertedBytes: 7 }], 10);
-    assert.deepEqual([0, 1].map((offset) => atStart.deltaAt(offset)), [0, 7]);
+    assert.deepEqual(
+      [0, 1].map((offset) => atStart.deltaAt(offset)),
+      [0, 7],
+    );
   });
 
   test('moves as it does when the edits are made one by one on real bytes', () => {
-    const gaps = fc.array(fc.record({ gap: fc.nat(5), removedBytes: fc.nat(5), insertedBytes: fc.nat(9) }), { maxLength: 6 });
+    const gaps = fc.array(fc.record({ gap: fc.nat(5), removedBytes: fc.nat(5), insertedBytes: fc.nat(9) }), {
+      maxLength: 6,
+    });
     fc.assert(
       fc.property(gaps, fc.nat(5), (steps, tail) => {
         const edits: Edit[] = [];

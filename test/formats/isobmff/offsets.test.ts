@@ -133,11 +133,12 @@ describe('chunk offsets', () => {
     assert.equal(findAll(output, 'uuid').length, 1);
   });
 
-  test('stay as they are where they lead to no byte of the file', async () => {
-    const nowhere = [0, 0xffff_fff0, 2 ** 40];
-    const output = await embedded(Buffer.concat([FTYP, moovWith(co64(...nowhere), stco(0, 99_999)), box('mdat')]));
-    assert.deepEqual(chunkOffsetsIn(find(output, ...STBL, 'co64').bytes), nowhere);
-    assert.deepEqual(chunkOffsetsIn(find(output, ...STBL, 'stco').bytes), [0, 99_999]);
+  test('stay 0 where there is no chunk, and past the end where a file was cut', async () => {
+    const output = await embedded(
+      Buffer.concat([FTYP, moovWith(co64(0, 9999, 2 ** 40), stco(0, 9999, 0xffff_fff0)), box('mdat')]),
+    );
+    assert.deepEqual(chunkOffsetsIn(find(output, ...STBL, 'co64').bytes), [0, 9999 + GROWTH, 2 ** 40 + GROWTH]);
+    assert.deepEqual(chunkOffsetsIn(find(output, ...STBL, 'stco').bytes), [0, 9999 + GROWTH, 0xffff_fff0]);
   });
 
   test('stay as they are past the numbers that are exact', async () => {
@@ -329,6 +330,11 @@ describe('what follows the last box', () => {
     const output = await embedded(Buffer.concat([complete, tag]));
     assert.ok(output.subarray(-136).equals(box('free', tag)));
     assert.ok((await embedded(output)).equals(output), 'and stays there');
+  });
+
+  test('may be free space that was cut off', async () => {
+    const cut = box('free', Buffer.alloc(100, 'x')).subarray(0, 50);
+    assert.ok((await embedded(Buffer.concat([complete, cut]))).subarray(-58).equals(box('free', cut)));
   });
 
   test('is taken for a box cut short where it looks like one', async () => {
