@@ -4,6 +4,7 @@ import { newInstanceId, type PreparedIngredient } from './manifest-definition.ts
 import { activeManifestOf, type Findings, ingredientStoreOf, MANIFEST_STORE_TYPE, signIngredient } from './sdk.ts';
 import { sdkProblem } from './sdk-problem.ts';
 import { type Signature, trialSignature } from './signing-pass.ts';
+import { stillMediaTypeOf } from './still-media-type.ts';
 
 export type IngredientRole = 'parentOf' | 'componentOf';
 
@@ -59,25 +60,31 @@ async function readSignedFile(
   signature: Signature,
   signal: AbortSignal,
 ): Promise<PreparedIngredient> {
-  const { path, title, mediaType } = source;
-  const json = { title, format: mediaType, relationship: role, label };
   try {
-    const asset = { path, mediaType };
-    const read = await signIngredient(trialDefinition(), json, asset, trialSignature(signature), signal);
-    if (read.ingredient.active_manifest === undefined) return plain(source, role, label);
-    const bytes = await ingredientStoreOf(read.store, signal);
-    assert(bytes !== null, 'an ingredient with an active manifest has a manifest store');
-    if (bytes.length > MAX_STORE_BYTES) return plain(source, role, label, [oversizeWarning(title, bytes.length)]);
-    return withStore(
-      { ...read.ingredient, ...json },
-      label,
-      bytes,
-      findingWarnings(title, read.ingredient.validation_results),
-    );
+    const mediaType = (await stillMediaTypeOf(source.path)) ?? source.mediaType;
+    return await readMedia({ ...source, mediaType }, role, label, signature, signal);
   } catch (error) {
     signal.throwIfAborted();
-    return plain(source, role, label, [unreadableWarning(title, sdkProblem(error))]);
+    return plain(source, role, label, [unreadableWarning(source.title, sdkProblem(error))]);
   }
+}
+
+async function readMedia(
+  source: SourceOf<'file'>,
+  role: IngredientRole,
+  label: string,
+  signature: Signature,
+  signal: AbortSignal,
+): Promise<PreparedIngredient> {
+  const { title, mediaType } = source;
+  const json = { title, format: mediaType, relationship: role, label };
+  const read = await signIngredient(trialDefinition(), json, source, trialSignature(signature), signal);
+  if (read.ingredient.active_manifest === undefined) return plain(source, role, label);
+  const bytes = await ingredientStoreOf(read.store, signal);
+  assert(bytes !== null, 'an ingredient with an active manifest has a manifest store');
+  if (bytes.length > MAX_STORE_BYTES) return plain(source, role, label, [oversizeWarning(title, bytes.length)]);
+  const warnings = findingWarnings(title, read.ingredient.validation_results);
+  return withStore({ ...read.ingredient, ...json }, label, bytes, warnings);
 }
 
 async function readStore(

@@ -1,7 +1,10 @@
+import { isSystemError, problemOf } from '#errors/system-problem.ts';
+
 const MAX_PROBLEM_CHARACTERS = 300;
 
-/** What the SDK says was wrong, bounded, on one line. Its messages are plain text and hold no secrets of ours. */
+/** What the SDK or the system says was wrong, bounded, on one line. Its messages are plain text and hold no secrets of ours. */
 export function sdkProblem(error: unknown): string {
+  if (isSystemError(error)) return problemOf(error);
   const text = error instanceof Error ? error.message : String(error);
   const line = text.replace(/\s+/g, ' ').trim();
   return line.length > MAX_PROBLEM_CHARACTERS ? `${line.slice(0, MAX_PROBLEM_CHARACTERS)}…` : line;

@@ -3,10 +3,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { Builder } from '@contentauth/c2pa-node';
+import { pemOf } from '#provenance/certificate.ts';
 import type { IngredientSource } from '#provenance/manifest-author.ts';
 import { assertValid } from '../formats/judges.ts';
 import { readManifest } from './read-manifest.ts';
 import { generator, plainParent, signWav, smallWav, testAuthor } from './sign-wav.ts';
+import { testIdentity } from './test-identity.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'author-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -141,6 +144,42 @@ describe('the author of manifests', () => {
     await assert.rejects(signWav(author, {}, smallWav(), AbortSignal.abort(stop)), stop);
   });
 });
+
+describe('a parent that is a picture', () => {
+  test('brings its chain, whatever media type it was said to have', async () => {
+    const picture = await signedPicture();
+    for (const mediaType of ['image/png', 'application/octet-stream', 'image/jpeg']) {
+      const { bytes, warnings } = await signWav(author, { parent: fileWith('picture', picture, mediaType) });
+      await assertValid(bytes, 'audio/wav');
+      const manifest = await readManifest(bytes);
+      assert.deepEqual(warnings, []);
+      assert.equal(manifest.manifestCount, 2);
+      assert.equal(manifest.ingredients[0]?.format, 'image/png');
+    }
+  });
+});
+
+/** A picture of one pixel, signed by the SDK alone. */
+async function signedPicture(): Promise<Buffer> {
+  const { signer } = testIdentity();
+  const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+  const builder = Builder.withJson({ claim_generator_info: [generator], title: 'picture', assertions: [] } as never);
+  builder.setIntent({ create: 'http://cv.iptc.org/newscodes/digitalsourcetype/digitalCapture' } as never);
+  const output: { buffer: Buffer | null } = { buffer: null };
+  await builder.signConfigAsync(
+    (data) => signer.sign(data),
+    {
+      alg: 'es256',
+      certs: signer.certificateChain.map((der) => Buffer.from(pemOf(der))),
+      reserveSize: 4000,
+      directCoseHandling: false,
+    },
+    { buffer: Buffer.from(pixel, 'base64'), mimeType: 'image/png' },
+    output,
+  );
+  assert(output.buffer !== null);
+  return output.buffer;
+}
 
 describe('a parent that cannot be read whole', () => {
   let signed: Buffer;
