@@ -1,4 +1,4 @@
-import { C2PA_BOX_ID } from './c2pa-boxes.ts';
+import { C2PA_BOX_ID } from '#formats/isobmff/c2pa-box.ts';
 
 const everything = { length: null, data: null, subset: null, version: null, flags: null, exact: null };
 

@@ -1,10 +1,9 @@
 import * as cborg from 'cborg';
+import { C2PA_BOX_HEAD_BYTES, C2PA_BOX_ID, c2paUuidBox, parseC2paBox } from '#formats/isobmff/c2pa-box.ts';
+import type { ByteRange } from './publication.ts';
 import type { TopBox } from './top-boxes.ts';
 
-/** The extended type of C2PA boxes in ISO BMFF (C2PA 2.2, appendix A.5). */
-export const C2PA_BOX_ID = Buffer.from('d8fec3d61b0e483c92975828877ec481', 'hex');
-
-/** What a fragment says about its place in the tree (`bmff-merkle-map`'s counterpart, C2PA 2.2 §18.7). */
+/** What a fragment says about its place in the tree (C2PA 2.2, §18.7). */
 export interface MerkleBoxContent {
   readonly uniqueId: number;
   readonly localId: number;
@@ -14,39 +13,26 @@ export interface MerkleBoxContent {
   readonly proof: readonly Uint8Array[] | null;
 }
 
-/** Header, extended type, and four bytes of version and flags. */
-const UUID_HEADER_SIZE_BYTES = 8 + 16 + 4;
-
-/** A Merkle box: `size | uuid | id | 0 | "merkle\0" | CBOR`. */
+/** The Merkle box of a fragment. */
 export function merkleBox({ uniqueId, localId, location, proof }: MerkleBoxContent): Uint8Array {
   const hashes = proof === null ? null : proof.map((hash) => new Uint8Array(hash));
-  return uuidBox('merkle', [cborg.encode({ uniqueId, localId, location, hashes })]);
-}
-
-/** All of a manifest box before the manifest itself: `size | uuid | id | 0 | "manifest\0" | u64 0`. */
-export function manifestBoxHeader(manifestSizeBytes: number): Uint8Array {
-  return uuidBox('manifest', [Buffer.alloc(8)], manifestSizeBytes);
-}
-
-function uuidBox(purpose: string, contents: readonly Uint8Array[], followingBytes = 0): Uint8Array {
-  const header = Buffer.alloc(UUID_HEADER_SIZE_BYTES);
-  const box = Buffer.concat([header, Buffer.from(`${purpose}\0`), ...contents]);
-  box.writeUInt32BE(box.length + followingBytes, 0);
-  box.write('uuid', 4, 'latin1');
-  C2PA_BOX_ID.copy(box, 8);
-  return box;
+  return c2paUuidBox('merkle', cborg.encode({ uniqueId, localId, location, hashes }));
 }
 
 /** Whether a box is one of C2PA's, of whatever purpose. */
-export function isC2paBox({ type, head, headerSizeBytes }: TopBox): boolean {
-  return type === 'uuid' && head.subarray(headerSizeBytes, headerSizeBytes + 16).equals(C2PA_BOX_ID);
+export function isC2paBox(box: TopBox): boolean {
+  return box.type === 'uuid' && fromId(box).subarray(0, C2PA_BOX_ID.length).equals(C2PA_BOX_ID);
 }
 
 /** The manifest store inside a manifest box, as a byte range of the file, or null where the box is of another purpose. */
-export function manifestIn(box: TopBox): { offset: number; length: number } | null {
-  const purpose = `manifest\0`;
-  const from = box.headerSizeBytes + 16 + 4;
-  if (box.head.toString('latin1', from, from + purpose.length) !== purpose) return null;
-  const start = from + purpose.length + 8;
+export function manifestIn(box: TopBox): ByteRange | null {
+  const parsed = parseC2paBox(fromId(box));
+  if (parsed?.purpose !== 'manifest') return null;
+  const start = box.headerSizeBytes + parsed.payloadStart;
   return start < box.sizeBytes ? { offset: box.offset + start, length: box.sizeBytes - start } : null;
+}
+
+/** The beginning of a uuid box from its extended type on. */
+function fromId({ head, headerSizeBytes }: TopBox): Buffer {
+  return head.subarray(headerSizeBytes, headerSizeBytes + C2PA_BOX_HEAD_BYTES);
 }

@@ -1,7 +1,7 @@
 import { AppError } from '#errors/app-error.ts';
+import { fragmentOffsets } from '#formats/isobmff/fragment-offsets.ts';
 import { isC2paBox } from './c2pa-boxes.ts';
-import { innerBoxes } from './inner-boxes.ts';
-import { listTopBoxes, malformed, type PartReader, type TopBox } from './top-boxes.ts';
+import { listTopBoxes, malformed, type PartReader, readBox, type TopBox } from './top-boxes.ts';
 
 /** A fragment as it lies in its file: one moof, one mdat, and what stands around them. */
 export interface FragmentLayout {
@@ -19,9 +19,6 @@ export interface FragmentLayout {
 
 /** A moof or sidx of more bytes than this describes more than a fragment. */
 const TABLE_MAX_BYTES = 8 * 1024 * 1024;
-/** `tfhd` flag: base_data_offset is present (ISO/IEC 14496-12 §8.8.7). */
-const BASE_DATA_OFFSET_PRESENT = 0x000001;
-
 /**
  * Reads the layout of a fragment. C2PA binds fragments of one moof and one mdat only (C2PA 2.2, appendix A.5): chunked
  * segments are refused.
@@ -39,7 +36,8 @@ export async function readFragmentLayout(reader: PartReader): Promise<FragmentLa
   const moov = boxes.find(({ type }) => type === 'moov');
   if (moov !== undefined) throw malformed(reader, moov, 'a fragment cannot hold an init segment; separate them');
   const indexes = new Map<number, Buffer>();
-  for (const box of boxes) if (box.type === 'sidx') indexes.set(box.offset, await readTable(reader, box));
+  for (const box of boxes)
+    if (box.type === 'sidx') indexes.set(box.offset, (await readBox(reader, box, TABLE_MAX_BYTES)).bytes);
   return {
     path: reader.name,
     boxes,
@@ -61,27 +59,9 @@ function sizeOf(boxes: readonly TopBox[]): number {
   return boxes.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 
-async function readTable(reader: PartReader, box: TopBox): Promise<Buffer> {
-  if (box.sizeBytes > TABLE_MAX_BYTES) throw malformed(reader, box, `it is larger than ${TABLE_MAX_BYTES} bytes`);
-  return await reader.read(box.offset, box.sizeBytes);
-}
-
 /** Finds the absolute positions in a moof. Everything else in it counts from the moof or from those positions. */
 async function readMoof(reader: PartReader, moof: TopBox): Promise<FragmentLayout['moofWithPositions']> {
-  const bytes = await readTable(reader, moof);
-  const misfit = (type: string, at: number): never => {
-    throw malformed(reader, { type, offset: moof.offset + at }, 'it does not fit into the box around it');
-  };
-  const baseDataOffsetsAt: number[] = [];
-  for (const traf of innerBoxes(bytes, moof.headerSizeBytes, bytes.length, misfit)) {
-    if (traf.type !== 'traf') continue;
-    for (const box of innerBoxes(bytes, traf.contentStart, traf.end, misfit)) {
-      if (box.type !== 'tfhd') continue;
-      if (box.contentStart + 8 > box.end) misfit(box.type, box.start);
-      if ((bytes.readUInt32BE(box.contentStart) & BASE_DATA_OFFSET_PRESENT) === 0) continue;
-      if (box.contentStart + 16 > box.end) misfit(box.type, box.start);
-      baseDataOffsetsAt.push(box.contentStart + 8);
-    }
-  }
-  return baseDataOffsetsAt.length === 0 ? null : { bytes, baseDataOffsetsAt };
+  const box = await readBox(reader, moof, TABLE_MAX_BYTES);
+  const baseDataOffsetsAt = fragmentOffsets(box).map(({ position }) => position - moof.offset);
+  return baseDataOffsetsAt.length === 0 ? null : { bytes: box.bytes, baseDataOffsetsAt };
 }

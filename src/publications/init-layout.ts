@@ -1,7 +1,7 @@
+import { BoxFields } from '#formats/isobmff/box-fields.ts';
 import { isC2paBox, manifestIn } from './c2pa-boxes.ts';
-import { innerBoxes } from './inner-boxes.ts';
 import type { ByteRange } from './publication.ts';
-import { listTopBoxes, malformed, type PartReader, type TopBox } from './top-boxes.ts';
+import { listTopBoxes, malformed, type PartReader, readBox, type TopBox } from './top-boxes.ts';
 
 /** An init segment as it lies in its file. */
 export interface InitLayout {
@@ -44,20 +44,11 @@ export async function readInitLayout(reader: PartReader): Promise<InitLayout> {
 }
 
 async function readFirstTrackId(reader: PartReader, moov: TopBox): Promise<number> {
-  if (moov.sizeBytes > MOOV_MAX_BYTES) throw malformed(reader, moov, `it is larger than ${MOOV_MAX_BYTES} bytes`);
-  const bytes = await reader.read(moov.offset, moov.sizeBytes);
-  const misfit = (type: string, at: number): never => {
-    throw malformed(reader, { type, offset: moov.offset + at }, 'it does not fit into the box around it');
-  };
-  for (const trak of innerBoxes(bytes, moov.headerSizeBytes, bytes.length, misfit)) {
-    if (trak.type !== 'trak') continue;
-    for (const tkhd of innerBoxes(bytes, trak.contentStart, trak.end, misfit)) {
-      if (tkhd.type !== 'tkhd') continue;
-      // Version 1 has 64-bit creation and modification times before the track id.
-      const at = tkhd.contentStart + (bytes[tkhd.contentStart] === 1 ? 20 : 12);
-      if (at + 4 > tkhd.end) misfit(tkhd.type, tkhd.start);
-      return bytes.readUInt32BE(at);
-    }
-  }
-  throw malformed(reader, moov, 'it has no track');
+  const tkhd = (await readBox(reader, moov, MOOV_MAX_BYTES)).descendant('trak', 'tkhd');
+  if (tkhd === undefined) throw malformed(reader, moov, 'it has no track');
+  const fields = new BoxFields(tkhd);
+  const { version } = fields.versionAndFlags();
+  // The creation and modification times are 64 bits wide in version 1.
+  fields.skip(version === 1 ? 16 : 8);
+  return fields.uint(4);
 }

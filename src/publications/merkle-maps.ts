@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
+import { buildRows, proofLength, proofOf, rowLengths } from '#bytes/merkle-tree.ts';
 import type { HardBinding } from '#formats/format-handler.ts';
 import { bmffExclusions } from './binding-exclusions.ts';
 import { merkleBox } from './c2pa-boxes.ts';
 import { DIGEST_SIZE_BYTES, FRAGMENT_ALGORITHM } from './fragment-algorithm.ts';
-import { buildRows, proofLength, proofOf, rowLengths } from './merkle-rows.ts';
 
 /** What is known of a rendition before anything is hashed. */
 export interface RenditionSize {
@@ -74,7 +74,7 @@ export class RenditionTree {
   constructor(plan: MapPlan, leaves: readonly Uint8Array[]) {
     assert.equal(leaves.length, plan.count, 'every fragment has a leaf');
     this.#plan = plan;
-    this.#rows = buildRows(leaves, plan.levels);
+    this.#rows = buildRows(leaves, plan.levels, FRAGMENT_ALGORITHM);
   }
 
   /** The row that the manifest holds. */
@@ -133,7 +133,7 @@ export function manifestRowsSizeBytes(plans: readonly MapPlan[]): number {
 export function merkleBoxesOf(plan: MapPlan, first: number, leaves: readonly Uint8Array[]): Uint8Array[] {
   assert.equal(first % 2 ** plan.levels, 0, 'a group begins where a node of the row in the manifest does');
   const { levels } = plan;
-  const rows = buildRows(leaves, levels);
+  const rows = buildRows(leaves, levels, FRAGMENT_ALGORITHM);
   return leaves.map((_leaf, index) => {
     const proof = levels === 0 ? null : proofOf(rows, index, levels);
     return merkleBox({ ...plan, location: first + index, proof });

@@ -1,5 +1,5 @@
 import type { Splice, SplicePlan } from '#bytes/splice-plan.ts';
-import { manifestBoxHeader } from './c2pa-boxes.ts';
+import { c2paUuidBoxHead } from '#formats/isobmff/c2pa-box.ts';
 import { FRAGMENT_ALGORITHM } from './fragment-algorithm.ts';
 import { hashedBox } from './hashed-box.ts';
 import type { InitLayout } from './init-layout.ts';
@@ -13,7 +13,7 @@ const DEFAULT_FTYP = Buffer.from('00000014667479706973_6f36_00000000_69736f36'.r
  * segment index makes no sense where the media have moved to files of their own.
  */
 export function planInit(layout: InitLayout, manifestSizeBytes: number, leaveOut: readonly string[] = []): SplicePlan {
-  const header = manifestBoxHeader(manifestSizeBytes);
+  const header = c2paUuidBoxHead('manifest', manifestSizeBytes);
   const splices: Splice[] = [];
   let position = 0;
   const addManifest = (): void => {

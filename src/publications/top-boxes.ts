@@ -1,20 +1,24 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
+import {
+  BOX_HEADER_SIZE_BYTES,
+  Box,
+  type BoxHeader,
+  LONGEST_BOX_HEADER_BYTES,
+  parseBoxHeader,
+  requireFit,
+} from '#formats/isobmff/box.ts';
+import { C2PA_BOX_HEAD_BYTES } from '#formats/isobmff/c2pa-box.ts';
 import type { MediaPart } from './publication.ts';
 
-/** A box (ISO/IEC 14496-12 §4.2) as it lies in its file. Offsets count from the file's start. */
-export interface TopBox {
-  /** The 4CC; fewer than eight bytes at the end of a file make a box of type '' and no header. */
-  readonly type: string;
-  readonly offset: number;
-  readonly sizeBytes: number;
-  readonly headerSizeBytes: number;
+/** A box directly in a file, as it lies there; up to seven bytes after the last box make one of type '' without header. */
+export interface TopBox extends Pick<BoxHeader, 'type' | 'offset' | 'sizeBytes' | 'headerSizeBytes'> {
   /** The first bytes of the box, header included, at most `BOX_HEAD_SIZE_BYTES`. */
   readonly head: Buffer;
 }
 
-/** Enough of a box to see its header, a uuid, and what kind of C2PA box it is. */
-export const BOX_HEAD_SIZE_BYTES = 48;
+/** Enough of a box to see its header and what kind of C2PA box it is. */
+const BOX_HEAD_SIZE_BYTES = LONGEST_BOX_HEADER_BYTES + C2PA_BOX_HEAD_BYTES;
 /** Boxes at the top level of one fragment or init segment; events (emsg) may be many. */
 const TOP_BOXES_MAX_COUNT = 4_096;
 /** The first read takes so much, so that small fragments are read once. */
@@ -63,32 +67,18 @@ async function readTopBox(reader: PartReader, offset: number): Promise<TopBox> {
   const available = reader.end - offset;
   const head = await reader.read(offset, Math.min(BOX_HEAD_SIZE_BYTES, available));
   // Up to seven bytes after the last box are no box, and are hashed as they are (c2pa.hash.bmff.v3).
-  if (available < 8) return { type: '', offset, sizeBytes: available, headerSizeBytes: 0, head };
-  const type = head.toString('latin1', 4, 8);
-  const { sizeBytes, headerSizeBytes } = sizesIn(head, available);
-  if (sizeBytes < headerSizeBytes || sizeBytes > available) {
-    throw malformed(
-      reader,
-      { type, offset },
-      `its size of ${sizeBytes} bytes does not fit into the ${available} bytes left`,
-    );
-  }
-  return { type, offset, sizeBytes, headerSizeBytes, head: head.subarray(0, sizeBytes) };
-}
-
-function sizesIn(head: Buffer, available: number): { sizeBytes: number; headerSizeBytes: number } {
-  const compact = head.readUInt32BE(0);
-  if (compact === 0) return { sizeBytes: available, headerSizeBytes: 8 };
-  if (compact !== 1) return { sizeBytes: compact, headerSizeBytes: 8 };
-  if (head.length < 16) return { sizeBytes: 0, headerSizeBytes: 16 };
-  const large = head.readBigUInt64BE(8);
-  // What is past the safe integers is past every file too, and is refused as such.
-  return {
-    sizeBytes: large > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(large),
-    headerSizeBytes: 16,
-  };
+  if (available < BOX_HEADER_SIZE_BYTES) return { type: '', offset, sizeBytes: available, headerSizeBytes: 0, head };
+  const header = parseBoxHeader(head, offset, reader.end);
+  requireFit(header, { fileName: reader.name, type: 'file', endOffset: reader.end });
+  return { ...header, head: head.subarray(0, header.sizeBytes) };
 }
 
 export function malformed(reader: PartReader, box: Pick<TopBox, 'type' | 'offset'>, problem: string): AppError {
   return new AppError('FRAGMENT_MALFORMED', { file: reader.name, boxType: box.type, offset: box.offset, problem });
+}
+
+/** A box in memory, with what is inside it; an AppError where it has more than `maxSizeBytes`. */
+export async function readBox(reader: PartReader, box: TopBox, maxSizeBytes: number): Promise<Box> {
+  if (box.sizeBytes > maxSizeBytes) throw malformed(reader, box, `it is larger than ${maxSizeBytes} bytes`);
+  return new Box(reader.name, { ...box, sizeForm: 'compact' }, await reader.read(box.offset, box.sizeBytes));
 }
