@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { systemErrorCode } from '#errors/system-problem.ts';
@@ -19,10 +19,10 @@ export class DeliveryRecords {
   }
 
   /** Records, durably, what is about to be delivered to a place. Returns the record. */
-  async add(realDestination: string, stagedPath: string, files: FileSizes): Promise<string> {
+  async add(realDestination: string, files: FileSizes): Promise<string> {
     const folder = this.#folderOf(realDestination);
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    const record = join(folder, `${basename(stagedPath).slice(1)}.json`);
+    const record = join(folder, `${randomUUID()}.json`);
     await writeDurably(record, JSON.stringify({ place: realDestination, files: [...files] }));
     for (const made of [folder, this.#folder, dirname(this.#folder)]) await syncFolder(made);
     return record;

@@ -94,9 +94,9 @@ export class StagedFolder implements FolderSink {
   async commit(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     assert(this.#sealed, 'a folder is sealed before it is committed');
-    const { records, realDestination, stagedPath, forget } = this.#staging;
+    const { records, realDestination, forget } = this.#staging;
     await this.#translated(async () => {
-      const record = await records.add(realDestination, stagedPath, this.#files);
+      const record = await records.add(realDestination, this.#files);
       try {
         await deliverFolder({ ...this.#staging, paths: [...this.#files.keys()] });
       } catch (error) {
