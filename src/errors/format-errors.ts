@@ -130,12 +130,17 @@ export const formatErrors = {
   BMFF_BOX_TOO_LARGE: entry<{ name: string; boxType: string; offset: number; sizeBytes: number; maxSizeBytes: number }>(
     'PROCESSING_FAILED',
     ({ name, boxType, offset, sizeBytes, maxSizeBytes }) =>
-      `The box "${boxType}" at byte ${offset} of "${name}" brings the tables of the file to ${sizeBytes} bytes; at most ${maxSizeBytes} are read. Split the file.`,
+      `The box "${boxType}" at byte ${offset} of "${name}" has ${sizeBytes} bytes, of which at most ${maxSizeBytes} can be read into memory. Split the file.`,
   ),
   BMFF_TOO_MANY_BOXES: entry<{ name: string; offset: number; maxBoxes: number }>(
     'PROCESSING_FAILED',
     ({ name, offset, maxBoxes }) =>
       `"${name}" holds more than ${maxBoxes} boxes in a row (reached at byte ${offset}). Split the file, or write it with longer fragments.`,
+  ),
+  BMFF_TOO_MANY_OFFSETS: entry<{ name: string; boxType: string; offset: number; maxOffsets: number }>(
+    'PROCESSING_FAILED',
+    ({ name, boxType, offset, maxOffsets }) =>
+      `"${name}" stores more offsets, or tables of them, than the ${maxOffsets} that can be adjusted (reached in the box "${boxType}" at byte ${offset}). Split the file.`,
   ),
   BMFF_MOVIE_MISSING: entry<{ name: string; isFragment: boolean }>('PROCESSING_FAILED', ({ name, isFragment }) =>
     isFragment

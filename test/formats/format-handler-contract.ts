@@ -84,27 +84,29 @@ function describeFile<Layout extends MediaLayout>(
 
   test('gets a manifest of any size with its media unchanged, and says where it is', async () => {
     const input = make();
+    const media = await mediaOf(input);
     await fc.assert(
       fc.asyncProperty(fc.nat(70_000), async (extraBytes) => {
         const manifest = manifestOf(8 + extraBytes);
         const { output } = await embed(format, input, manifest);
-        assert.deepEqual(await mediaOf(output), await mediaOf(input));
+        assert.deepEqual(await mediaOf(output), media);
         const found = (await format.readLayout(memorySource(output), never)).manifest;
         assert.ok(found !== null);
         assert.ok(output.subarray(found.offset, found.offset + found.length).equals(manifest));
       }),
-      { numRuns: 15 },
+      { numRuns: 10 },
     );
   });
 
   test('has its manifest replaced: nothing tells that there was another', async () => {
     const input = make();
+    const media = await mediaOf(input);
     await fc.assert(
       fc.asyncProperty(fc.nat(3000), fc.nat(3000), async (firstBytes, secondBytes) => {
         const second = manifestOf(8 + secondBytes, 'second');
         const once = await embed(format, input, manifestOf(8 + firstBytes, 'first'));
         const twice = await embed(format, once.output, second);
-        assert.deepEqual(await mediaOf(twice.output), await mediaOf(input));
+        assert.deepEqual(await mediaOf(twice.output), media);
         const direct = await embed(format, input, second);
         assert.ok(twice.output.equals(direct.output), 'the same as if it had been put in at first');
         assert.deepEqual(twice.binding, direct.binding);

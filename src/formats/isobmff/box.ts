@@ -3,9 +3,7 @@ import { AppError } from '#errors/app-error.ts';
 /** Size and type, 32 bits each. */
 export const BOX_HEADER_SIZE_BYTES = 8;
 /** Size 1, type, and the size in 64 bits (ISO/IEC 14496-12 §4.2.2). */
-export const LARGE_BOX_HEADER_SIZE_BYTES = 16;
-/** The most that `parseBoxHeader` looks at. */
-export const LONGEST_BOX_HEADER_BYTES = LARGE_BOX_HEADER_SIZE_BYTES;
+export const LONGEST_BOX_HEADER_BYTES = 16;
 /** Bound of the boxes directly inside one box; files in the wild hold a few hundred at most. */
 const MAX_CHILD_BOXES = 65_536;
 
@@ -41,10 +39,10 @@ export function parseBoxHeader(bytes: Buffer, offset: number, parentEndOffset: n
     return { type, offset, sizeBytes, headerSizeBytes: BOX_HEADER_SIZE_BYTES, sizeForm: 'to-end' };
   }
   if (size !== 1) return { type, offset, sizeBytes: size, headerSizeBytes: BOX_HEADER_SIZE_BYTES, sizeForm: 'compact' };
-  const largeSize = bytes.length < LARGE_BOX_HEADER_SIZE_BYTES ? 0n : bytes.readBigUInt64BE(8);
+  const largeSize = bytes.length < LONGEST_BOX_HEADER_BYTES ? 0n : bytes.readBigUInt64BE(8);
   // Sizes past the safe integers become inexact here, but no file reaches so far, and so they are refused in any case.
   const sizeBytes = Number(largeSize);
-  return { type, offset, sizeBytes, headerSizeBytes: LARGE_BOX_HEADER_SIZE_BYTES, sizeForm: 'large' };
+  return { type, offset, sizeBytes, headerSizeBytes: LONGEST_BOX_HEADER_BYTES, sizeForm: 'large' };
 }
 
 /** Whether a box has a size that is possible where it stands. */

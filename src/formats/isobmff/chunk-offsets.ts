@@ -1,7 +1,7 @@
 import { AppError } from '#errors/app-error.ts';
 import type { Box } from './box.ts';
 import { BoxFields } from './box-fields.ts';
-import { type OffsetTable, offsetTable } from './stored-offsets.ts';
+import type { OffsetCollector } from './offset-collector.ts';
 
 /** In a data reference: the media is in this file (ISO/IEC 14496-12 §8.7.2). */
 const SELF_CONTAINED = 1;
@@ -9,35 +9,31 @@ const SELF_CONTAINED = 1;
 const RESERVED_SIZE_BYTES = 6;
 
 /**
- * The absolute offsets of a track's sample table: chunk offsets (`stco`, `co64`; ISO/IEC 14496-12 §8.7.5) and those of
- * auxiliary information (`saio`, §8.7.9). A track whose media is in other files has none that concern this one.
+ * Adds the absolute offsets of a track's sample table: chunk offsets (`stco`, `co64`; ISO/IEC 14496-12 §8.7.5) and those
+ * of auxiliary information (`saio`, §8.7.9). A track whose media is in other files has none that concern this one.
  */
-export function trackOffsets(trak: Box): OffsetTable[] {
+export function addTrackOffsets(trak: Box, offsets: OffsetCollector): void {
   const minf = trak.descendant('mdia', 'minf');
-  if (minf === undefined || isExternal(minf)) return [];
-  const tables: OffsetTable[] = [];
-  for (const box of minf.descendants('stbl', 'stco')) tables.push(...chunkOffsets(box, 4));
-  for (const box of minf.descendants('stbl', 'co64')) tables.push(...chunkOffsets(box, 8));
-  for (const box of minf.descendants('stbl', 'saio')) tables.push(...auxiliaryOffsets(box));
-  return tables;
+  if (minf === undefined || isExternal(minf)) return;
+  for (const box of minf.descendants('stbl', 'stco'))
+    addChunkOffsets(box, offsets, { widthBytes: 4, isGrowable: true });
+  for (const box of minf.descendants('stbl', 'co64')) addChunkOffsets(box, offsets, { widthBytes: 8 });
+  for (const box of minf.descendants('stbl', 'saio')) addAuxiliaryOffsets(box, offsets);
 }
 
-function chunkOffsets(box: Box, widthBytes: 4 | 8): OffsetTable[] {
+function addChunkOffsets(box: Box, offsets: OffsetCollector, shape: { widthBytes: 4 | 8; isGrowable?: boolean }): void {
   const fields = new BoxFields(box);
   fields.versionAndFlags();
-  const tables = offsetTable(box, fields, { count: fields.uint(4), widthBytes });
-  if (widthBytes === 8) return tables;
-  const growable = { box: box.header, ancestors: box.ancestors };
-  return tables.map((table) => ({ ...table, growable }));
+  offsets.addTable(box, fields, { count: fields.uint(4), ...shape });
 }
 
 /** In a sample table these are absolute; in a track fragment they count from its base and move along with it. */
-function auxiliaryOffsets(box: Box): OffsetTable[] {
+function addAuxiliaryOffsets(box: Box, offsets: OffsetCollector): void {
   const fields = new BoxFields(box);
   const { version, flags } = fields.versionAndFlags();
   // The type of the information and its parameter.
   if ((flags & 1) !== 0) fields.skip(8);
-  return offsetTable(box, fields, { count: fields.uint(4), widthBytes: version === 0 ? 4 : 8 });
+  offsets.addTable(box, fields, { count: fields.uint(4), widthBytes: version === 0 ? 4 : 8 });
 }
 
 /** Whether a track's media is in other files. Throws where only a part of it is. */

@@ -3,14 +3,18 @@ import { BOX_HEADER_SIZE_BYTES, Box } from './box.ts';
 import { BoxFields } from './box-fields.ts';
 import type { FileBox } from './file-boxes.ts';
 import type { FileType } from './layout.ts';
+import { readWholeBox } from './whole-box.ts';
 
 /** For files from before there was one: QuickTime, version 0, compatible with itself. */
 const QUICKTIME_FILE_TYPE = Buffer.from('0000001466747970717420200000000071742020', 'hex');
+const LARGEST_FILE_TYPE_BYTES = 64 * 1024;
 
 /** Reads the `ftyp` box, or makes one. */
-export async function readFileType(window: ReadWindow, box: FileBox | undefined): Promise<FileType> {
+export async function readFileType(name: string, window: ReadWindow, boxes: readonly FileBox[]): Promise<FileType> {
+  const box = boxes.find(({ type }) => type === 'ftyp');
   if (box === undefined) return { bytes: QUICKTIME_FILE_TYPE, box: null };
-  return { bytes: Buffer.from(await window.read(box.offset, box.sizeBytes)), box };
+  const { bytes } = await readWholeBox(name, window, box, LARGEST_FILE_TYPE_BYTES);
+  return { bytes: Buffer.from(bytes), box };
 }
 
 /** The major brand (ISO/IEC 14496-12 §4.3); null where the file does not say. */

@@ -1,17 +1,16 @@
 import type { Box } from './box.ts';
 import { BoxFields } from './box-fields.ts';
-import { type OffsetField, type OffsetTable, offsetTable, placeOf } from './stored-offsets.ts';
+import type { OffsetCollector } from './offset-collector.ts';
 
 /** Flags of a track fragment header (ISO/IEC 14496-12 §8.8.7) and of a track run (§8.8.8). */
 const HAS_BASE_DATA_OFFSET = 0x000001;
 const HAS_DATA_OFFSET = 0x000001;
 
 /**
- * The absolute offsets of a movie fragment: the base data offsets of its tracks. Everything else in it counts from
+ * Adds the absolute offsets of a movie fragment: the base data offsets of its tracks. Everything else in it counts from
  * these, or from the start of the `moof` box itself, and moves along.
  */
-export function fragmentOffsets(moof: Box): OffsetField[] {
-  const offsets: OffsetField[] = [];
+export function addFragmentOffsets(moof: Box, offsets: OffsetCollector): void {
   for (const traf of moof.descendants('traf')) {
     const tfhd = traf.descendant('tfhd');
     if (tfhd === undefined) continue;
@@ -23,9 +22,8 @@ export function fragmentOffsets(moof: Box): OffsetField[] {
     const value = fields.uint(8);
     // A base may be any place, even 0, since the runs of samples say how far from it they are.
     const targets = [value + firstDataOffset(traf)];
-    offsets.push({ place: placeOf(tfhd), position, widthBytes: 8, value, targets });
+    offsets.addField(tfhd, { position, widthBytes: 8, value, targets });
   }
-  return offsets;
 }
 
 function firstDataOffset(traf: Box): number {
@@ -38,9 +36,9 @@ function firstDataOffset(traf: Box): number {
   return fields.int32();
 }
 
-/** The offsets of movie fragments in a random access box (`mfra`; ISO/IEC 14496-12 §8.8.9 to §8.8.11). */
-export function randomAccessOffsets(mfra: Box): OffsetTable[] {
-  return [...mfra.descendants('tfra')].flatMap((tfra) => {
+/** Adds the offsets of movie fragments in a random access box (`mfra`; ISO/IEC 14496-12 §8.8.9 to §8.8.11). */
+export function addRandomAccessOffsets(mfra: Box, offsets: OffsetCollector): void {
+  for (const tfra of mfra.descendants('tfra')) {
     const fields = new BoxFields(tfra);
     const { version } = fields.versionAndFlags();
     fields.skip(4); // the track id
@@ -49,6 +47,6 @@ export function randomAccessOffsets(mfra: Box): OffsetTable[] {
     const widthBytes = version === 1 ? 8 : 4;
     const numbersSizeBytes = [lengths >> 4, lengths >> 2, lengths].reduce((sum, bits) => sum + (bits & 3) + 1, 0);
     if (count > 0) fields.skip(widthBytes); // the time of the first entry; its offset follows
-    return offsetTable(tfra, fields, { count, widthBytes, strideBytes: 2 * widthBytes + numbersSizeBytes });
-  });
+    offsets.addTable(tfra, fields, { count, widthBytes, strideBytes: 2 * widthBytes + numbersSizeBytes });
+  }
 }

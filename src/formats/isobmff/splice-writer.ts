@@ -1,6 +1,6 @@
 import { type HashedInto, outputLengthOf, type Splice } from '#bytes/splice-plan.ts';
 import { isExcludedType, MDAT_HEAD_SIZE_BYTES, offsetMark } from './bmff-hash.ts';
-import { BOX_HEADER_SIZE_BYTES, LARGE_BOX_HEADER_SIZE_BYTES } from './box.ts';
+import { BOX_HEADER_SIZE_BYTES, LONGEST_BOX_HEADER_BYTES } from './box.ts';
 import type { FileBox } from './file-boxes.ts';
 import type { Replacement } from './stored-offsets.ts';
 
@@ -83,7 +83,7 @@ export class SpliceWriter {
 
 function freeBoxHeader(sizeBytes: number): Buffer {
   const isLarge = sizeBytes > LARGEST_COMPACT_SIZE_BYTES;
-  const header = Buffer.alloc(isLarge ? LARGE_BOX_HEADER_SIZE_BYTES : BOX_HEADER_SIZE_BYTES);
+  const header = Buffer.alloc(isLarge ? LONGEST_BOX_HEADER_BYTES : BOX_HEADER_SIZE_BYTES);
   header.writeUInt32BE(isLarge ? 1 : sizeBytes, 0);
   header.write('free', 4, 'latin1');
   if (isLarge) header.writeBigUInt64BE(BigInt(sizeBytes), BOX_HEADER_SIZE_BYTES);

@@ -1,6 +1,5 @@
 import { AppError } from '#errors/app-error.ts';
-import { type Box, type BoxHeader, shownType } from './box.ts';
-import type { BoxFields } from './box-fields.ts';
+import { type BoxHeader, shownType } from './box.ts';
 import type { OffsetShift } from './offset-shift.ts';
 
 /** Where a box stands, for error messages. */
@@ -45,25 +44,6 @@ export interface Replacement {
   readonly offset: number;
   readonly length: number;
   readonly bytes: Buffer;
-}
-
-export const NO_OFFSETS: StoredOffsets = { tables: [], fields: [] };
-
-export function placeOf(box: Box): BoxPlace {
-  return { fileName: box.fileName, type: box.type, offset: box.header.offset };
-}
-
-/** The table that starts at the next field of a box. It is copied, so that the box can be let go. */
-export function offsetTable(
-  box: Box,
-  fields: BoxFields,
-  shape: { count: number; widthBytes: 4 | 8; strideBytes?: number },
-): OffsetTable[] {
-  const { count, widthBytes, strideBytes = widthBytes } = shape;
-  if (count === 0) return [];
-  const position = fields.offset;
-  const bytes = Buffer.from(fields.bytes((count - 1) * strideBytes + widthBytes));
-  return [{ place: placeOf(box), position, bytes, widthBytes, strideBytes, growable: null }];
 }
 
 /** The table with every offset moved, or null where none moves. Throws where an offset no longer fits. */

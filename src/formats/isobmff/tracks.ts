@@ -7,7 +7,8 @@ export interface TrackKinds {
   readonly hasAudio: boolean;
 }
 
-interface Track {
+/** What is needed of a track to know what it is. */
+export interface Track {
   readonly id: number | null;
   /** `vide`, `soun` and others (ISO/IEC 14496-12 §8.4.3). */
   readonly handlerType: string;
@@ -20,11 +21,10 @@ interface Track {
 const PICTURE_FORMATS = new Set(['jpeg', 'png ', 'tiff', 'gif ']);
 
 /** A track refers to one for the titles of its chapters, and one for their pictures. */
-const MAX_CHAPTER_TRACKS = 256;
+const MAX_CHAPTER_TRACKS = 16;
 
 /** Tells video from pictures that come with audio: a cover, or pictures of chapters. */
-export function trackKindsOf(traks: readonly Box[]): TrackKinds {
-  const tracks = traks.map(parseTrack);
+export function trackKindsOf(tracks: readonly Track[]): TrackKinds {
   const chapterTrackIds = new Set(tracks.flatMap((track) => track.chapterTrackIds));
   const hasAudio = tracks.some(({ handlerType }) => handlerType === 'soun');
   const hasVideo = tracks.some((track) => {
@@ -35,7 +35,8 @@ export function trackKindsOf(traks: readonly Box[]): TrackKinds {
   return { hasVideo, hasAudio };
 }
 
-function parseTrack(trak: Box): Track {
+/** Reads what a `trak` box says of itself. */
+export function parseTrack(trak: Box): Track {
   return {
     id: trackIdOf(trak),
     handlerType: handlerTypeOf(trak),

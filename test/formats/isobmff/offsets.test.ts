@@ -305,15 +305,31 @@ describe('items', () => {
     assert.deepEqual(find(output, 'meta').bytes, boxes);
   });
 
-  test('are refused where their numbers or their count cannot be', async () => {
-    const odd = meta(0, 0x3440, Buffer.alloc(0));
-    const endless = meta(0, 0x0000, ...Array.from({ length: 3 }, () => u16(1, 0, 0xffff)));
-    for (const boxes of [odd, endless]) {
-      assert.equal(
-        await refusalOf(isobmff, Buffer.concat([FTYP, boxes, moovWith(), box('mdat')])),
-        'BMFF_BOX_MALFORMED',
-      );
-    }
+  test('are refused where their numbers cannot be', async () => {
+    const input = Buffer.concat([FTYP, meta(0, 0x3440, Buffer.alloc(0)), moovWith(), box('mdat')]);
+    assert.equal(await refusalOf(isobmff, input), 'BMFF_BOX_MALFORMED');
+  });
+
+  test('may have endless extents of no width, which are not walked', async () => {
+    const endless = meta(0, 0x0000, ...Array.from({ length: 20_000 }, () => u16(1, 0, 0xffff)));
+    assert.equal(await refusalOf(isobmff, Buffer.concat([FTYP, endless, moovWith(), box('mdat')])), 'accepted');
+  });
+
+  test('are refused where there are too many to adjust', async () => {
+    const item = Buffer.concat([u16(1, 0, 60_000), Buffer.alloc(240_000, 1)]);
+    const input = Buffer.concat([
+      FTYP,
+      meta(0, 0x4000, ...Array.from({ length: 17 }, () => item)),
+      moovWith(),
+      box('mdat'),
+    ]);
+    assert.equal(await refusalOf(isobmff, input), 'BMFF_TOO_MANY_OFFSETS');
+  });
+
+  test('and tables, too', async () => {
+    const tables = Array<Buffer>(60_000).fill(stco(1));
+    const input = Buffer.concat([FTYP, ...Array<Buffer>(4).fill(moovWith(...tables)), box('mdat')]);
+    assert.equal(await refusalOf(isobmff, input), 'BMFF_TOO_MANY_OFFSETS');
   });
 });
 
