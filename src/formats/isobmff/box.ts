@@ -29,7 +29,7 @@ export interface BoxParent {
 
 /**
  * Reads the header at the start of `bytes`, at least 8 bytes of a box that stands at `offset`; as many as
- * `LONGEST_BOX_HEADER_BYTES` where the parent goes on so far. What it says may be impossible: see `problemOf`.
+ * `LONGEST_BOX_HEADER_BYTES` where the parent goes on so far. What it says may be impossible: see `requireFit`.
  */
 export function parseBoxHeader(bytes: Buffer, offset: number, parentEndOffset: number): BoxHeader {
   const type = bytes.toString('latin1', 4, 8);
