@@ -36,6 +36,11 @@ export const provenanceErrors = {
     ({ file, problems }) =>
       `The signing identity in "${file}" cannot be used:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`,
   ),
+  IDENTITY_EXPIRED: entry<{ notAfter: string }>(
+    'INTERNAL_ERROR',
+    ({ notAfter }) =>
+      `A certificate of the signing identity expired on ${notAfter}. The operator of the service has to renew it and restart the service.`,
+  ),
   ASSERTION_LABEL_REFUSED: entry<{ label: string; problem: string }>(
     'VALIDATION_FAILED',
     ({ label, problem }) =>

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { AppError } from '#errors/app-error.ts';
 import { pemOf } from './certificate.ts';
 import { type ManifestDefinition, type SdkSignature, signManifest } from './sdk.ts';
@@ -24,7 +25,7 @@ export async function signOnTrial(
     return await signManifest(definition, trialSignature(signature), signal);
   } catch (cause) {
     signal.throwIfAborted();
-    throw manifestRefused(cause);
+    throw manifestRefused(cause, signature);
   }
 }
 
@@ -75,7 +76,7 @@ async function signWithKey(
     return await signManifest(definition, { call, sign }, signal);
   } catch (cause) {
     signal.throwIfAborted();
-    if (keyFailure === null) throw manifestRefused(cause);
+    if (keyFailure === null) throw manifestRefused(cause, signature);
     throw new AppError('SIGNATURE_FAILED', { problem: sdkProblem(keyFailure) }, { cause: keyFailure });
   }
 }
@@ -91,6 +92,11 @@ function signingCallOf({ signer, timeStampAuthority }: Signature): SdkSignature[
   };
 }
 
-function manifestRefused(cause: unknown): AppError {
+/** An expired certificate is refused like a bad manifest, but is the fault of the service. */
+function manifestRefused(cause: unknown, { signer }: Signature): AppError {
+  const expired = signer.certificateChain
+    .map((der) => new X509Certificate(der).validToDate)
+    .find((end) => end < new Date());
+  if (expired !== undefined) return new AppError('IDENTITY_EXPIRED', { notAfter: expired.toISOString() }, { cause });
   return new AppError('MANIFEST_REFUSED', { problem: sdkProblem(cause) }, { cause });
 }

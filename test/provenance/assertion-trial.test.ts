@@ -34,6 +34,7 @@ describe('the trial of assertions', () => {
   const refused: readonly CustomAssertion[] = [
     { label: 'org.example.metadata', data: { without: 'context' } },
     { label: 'c2pa.metadata', data: 5 },
+    { label: 'c2pa.metadata', data: { ...context, 'exif:Model': 'no property of c2pa.metadata' } },
     { label: 'cawg.identity', data: { a: 1 } },
     { label: 'c2pa.thumbnail.claim', data: { a: 1 } },
     { label: 'stds.schema-org.CreativeWork', data: { a: 1 } },

@@ -58,6 +58,34 @@ describe('the author of manifests', () => {
     assert(!created.includes('com.example.review'));
   });
 
+  test("stores assertions of a standard as CBOR, as the standard has it, and the caller's own as JSON", async () => {
+    const data = { entries: { 'c2pa.ai_training': { use: 'notAllowed' } } };
+    const assertions = ['c2pa.training-mining', 'com.example.mining'].map((label) => ({ label, data }));
+    const { bytes, manifest } = await signWav(author, { assertions });
+    await assertValid(bytes, 'audio/wav');
+    const text = Buffer.from(manifest).toString('latin1');
+    assert.equal(text.split(JSON.stringify(data)).length - 1, 1);
+    const shown = (await readManifest(bytes)).assertions.filter(({ label }) => label.endsWith('mining'));
+    assert.deepEqual(
+      shown.map((assertion) => assertion.data),
+      [data, data],
+    );
+  });
+
+  test('tells a key that cannot be used from a manifest that cannot be made', async () => {
+    const { signer } = testIdentity();
+    const sign = (): Promise<Buffer> => Promise.reject(new Error('the key is in another place'));
+    await assert.rejects(signWav(testAuthor({ signer: { ...signer, sign } })), { reason: 'SIGNATURE_FAILED' });
+    const assertions = [{ label: 'com.example.text', data: '\ud800' }];
+    await assert.rejects(signWav(author, { assertions }), { reason: 'MANIFEST_REFUSED' });
+  });
+
+  test('blames the identity where it expired while the service ran', async () => {
+    const past = (days: number): Date => new Date(Date.now() - days * 24 * 60 * 60 * 1000);
+    const { signer } = testIdentity({ leaf: { notBefore: past(2), notAfter: past(1) } });
+    await assert.rejects(signWav(testAuthor({ signer })), { reason: 'IDENTITY_EXPIRED', code: 'INTERNAL_ERROR' });
+  });
+
   test('keeps the chain of a signed parent', async () => {
     const { bytes, warnings } = await signWav(author, { parent: fileWith('first.wav', signed) });
     await assertValid(bytes, 'audio/wav');
