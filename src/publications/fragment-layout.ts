@@ -1,11 +1,13 @@
 import { AppError } from '#errors/app-error.ts';
-import { fragmentOffsets } from '#formats/isobmff/fragment-offsets.ts';
+import { BoxFields } from '#formats/isobmff/box-fields.ts';
 import { isC2paBox } from './c2pa-boxes.ts';
 import { listTopBoxes, malformed, type PartReader, readBox, type TopBox } from './top-boxes.ts';
 
 /** A fragment as it lies in its file: one moof, one mdat, and what stands around them. */
 export interface FragmentLayout {
   readonly path: string;
+  /** Whether it is a byte range of a larger file, and so becomes a file of its own. */
+  readonly isRange: boolean;
   /** Top-level boxes in order, without those of C2PA. */
   readonly boxes: readonly TopBox[];
   readonly moof: TopBox;
@@ -19,6 +21,10 @@ export interface FragmentLayout {
 
 /** A moof or sidx of more bytes than this describes more than a fragment. */
 const TABLE_MAX_BYTES = 8 * 1024 * 1024;
+/** A flag of a track fragment header (ISO/IEC 14496-12 §8.8.7), and lengths of two fields. */
+const BASE_DATA_OFFSET_PRESENT = 0x000001;
+const TRACK_ID_SIZE_BYTES = 4;
+const BASE_DATA_OFFSET_SIZE_BYTES = 8;
 /**
  * Reads the layout of a fragment. C2PA binds fragments of one moof and one mdat only (C2PA 2.2, appendix A.5): chunked
  * segments are refused.
@@ -40,6 +46,7 @@ export async function readFragmentLayout(reader: PartReader): Promise<FragmentLa
     if (box.type === 'sidx') indexes.set(box.offset, (await readBox(reader, box, TABLE_MAX_BYTES)).bytes);
   return {
     path: reader.name,
+    isRange: reader.isRange,
     boxes,
     moof,
     removedBytes: sizeOf(all) - sizeOf(boxes),
@@ -62,6 +69,14 @@ function sizeOf(boxes: readonly TopBox[]): number {
 /** Finds the absolute positions in a moof. Everything else in it counts from the moof or from those positions. */
 async function readMoof(reader: PartReader, moof: TopBox): Promise<FragmentLayout['moofWithPositions']> {
   const box = await readBox(reader, moof, TABLE_MAX_BYTES);
-  const baseDataOffsetsAt = fragmentOffsets(box).map(({ position }) => position - moof.offset);
+  const baseDataOffsetsAt: number[] = [];
+  for (const tfhd of box.descendants('traf', 'tfhd')) {
+    const fields = new BoxFields(tfhd);
+    const { flags } = fields.versionAndFlags();
+    if ((flags & BASE_DATA_OFFSET_PRESENT) === 0) continue;
+    fields.skip(TRACK_ID_SIZE_BYTES);
+    baseDataOffsetsAt.push(fields.offset - moof.offset);
+    fields.skip(BASE_DATA_OFFSET_SIZE_BYTES);
+  }
   return baseDataOffsetsAt.length === 0 ? null : { bytes: box.bytes, baseDataOffsetsAt };
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { Splice, SplicePlan } from '#bytes/splice-plan.ts';
-import { AppError } from '#errors/app-error.ts';
 import { FRAGMENT_ALGORITHM } from './fragment-algorithm.ts';
 import type { FragmentLayout } from './fragment-layout.ts';
 import { hashedBox } from './hashed-box.ts';
+import { moveBaseDataOffsets } from './move-base-data-offsets.ts';
 import { moveSegmentIndex } from './move-segment-index.ts';
 import type { TopBox } from './top-boxes.ts';
 
@@ -67,27 +67,8 @@ export function outputPositions({ boxes, moof }: FragmentLayout, merkleBoxSizeBy
 
 /** The bytes of a box that has to change, or null where it is copied. */
 function rewritten(layout: FragmentLayout, box: TopBox, positions: OutputPositions): Uint8Array | null {
-  if (box === layout.moof) return moveBaseDataOffsets(layout, positions.ofBox(box) - box.offset);
+  if (box === layout.moof) return moveBaseDataOffsets(layout, positions.ofBox(box));
   const index = layout.indexes.get(box.offset);
   if (index === undefined) return null;
   return moveSegmentIndex(index, box, positions, layout.path);
-}
-
-/** base_data_offset is absolute; what it leads to is the moof or lies behind it, and moves as far as the moof does. */
-function moveBaseDataOffsets({ moofWithPositions, moof, path }: FragmentLayout, shift: number): Uint8Array | null {
-  if (moofWithPositions === null || shift === 0) return null;
-  const bytes = Buffer.from(moofWithPositions.bytes);
-  for (const at of moofWithPositions.baseDataOffsetsAt) {
-    const moved = bytes.readBigUInt64BE(at) + BigInt(shift);
-    if (moved < 0n || moved > 0xffff_ffff_ffff_ffffn) {
-      throw new AppError('FRAGMENT_MALFORMED', {
-        file: path,
-        boxType: 'tfhd',
-        offset: moof.offset + at,
-        problem: 'its base data offset leads out of the file',
-      });
-    }
-    bytes.writeBigUInt64BE(moved, at);
-  }
-  return bytes;
 }

@@ -29,6 +29,8 @@ export interface PartReader {
   readonly name: string;
   readonly start: number;
   readonly end: number;
+  /** Whether the part is a byte range of a larger file. */
+  readonly isRange: boolean;
   read(offset: number, length: number): Promise<Buffer>;
 }
 
@@ -39,6 +41,7 @@ export async function readerOf(source: ByteSource, part: MediaPart, signal: Abor
   const ahead = await readRange(source, start, Math.min(FIRST_READ_BYTES, end - start), signal);
   return {
     name: part.path,
+    isRange: part.range !== null,
     start,
     end,
     read: async (offset, length) => {

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { executePlan } from '#bytes/execute-plan.ts';
+import { outputSizeBytes } from '#bytes/splice-plan.ts';
+import { AppError } from '#errors/app-error.ts';
+import { readFragmentLayout } from '#publications/fragment-layout.ts';
+import { readInitLayout } from '#publications/init-layout.ts';
+import { planFragment } from '#publications/plan-fragment.ts';
+import { readerOf } from '#publications/top-boxes.ts';
+import { memorySink, memorySource } from '../formats/memory-bytes.ts';
+import { decodedFrames, problemsOf } from './judges.ts';
+import { folderOf } from './make-folder.ts';
+import { ffmpeg, makeFilm, temporaryFolder } from './make-media.ts';
+import { signFolder } from './sign-folder.ts';
+
+const { signal } = new AbortController();
+const part = { path: 'f.m4s', range: null };
+
+/** A box as hexadecimal or text: `box('moof', box('mfhd', '00000000'))`. */
+function box(type: string, ...contents: (string | Buffer)[]): Buffer {
+  const content = Buffer.concat(contents.map((each) => (typeof each === 'string' ? Buffer.from(each, 'hex') : each)));
+  const header = Buffer.alloc(8);
+  header.writeUInt32BE(8 + content.length);
+  header.write(type, 4, 'latin1');
+  return Buffer.concat([header, content]);
+}
+
+function u32(value: number): string {
+  return value.toString(16).padStart(8, '0');
+}
+
+const mdat = box('mdat', '0102030405060708');
+const moof = box('moof', box('mfhd', '0000000000000001'));
+
+async function layoutOf(bytes: Buffer) {
+  return await readFragmentLayout(await readerOf(memorySource(bytes, 'f.m4s'), part, signal));
+}
+
+/** What a fragment becomes with a Merkle box of that size, zeros in its place. */
+async function signed(bytes: Buffer, merkleBoxSizeBytes: number): Promise<Buffer> {
+  const { plan } = planFragment(await layoutOf(bytes), merkleBoxSizeBytes);
+  const sink = memorySink(outputSizeBytes(plan));
+  await executePlan(plan, memorySource(bytes), sink, { signal });
+  return sink.bytes;
+}
+
+async function reasonOf(reading: Promise<unknown>): Promise<string> {
+  try {
+    await reading;
+    return 'accepted';
+  } catch (error) {
+    assert.ok(error instanceof AppError, String(error));
+    return error.reason;
+  }
+}
+
+describe('a fragment', () => {
+  test('gets room immediately before its moof', async () => {
+    const styp = box('styp', '6d736468');
+    assert.deepEqual(
+      await signed(Buffer.concat([styp, moof, mdat]), 3),
+      Buffer.concat([styp, Buffer.alloc(3), moof, mdat]),
+    );
+  });
+
+  test('loses earlier Merkle boxes', async () => {
+    const earlier = box('uuid', 'd8fec3d61b0e483c92975828877ec481', '00000000', Buffer.from('merkle\0'), 'a0');
+    const bytes = Buffer.concat([earlier, moof, earlier, mdat]);
+    assert.deepEqual(await signed(bytes, 2), Buffer.concat([Buffer.alloc(2), moof, mdat]));
+  });
+
+  test('has its segment index span what was inserted, wherever the index points', async () => {
+    const sidx = (firstOffset: number, size: number): Buffer =>
+      box(
+        'sidx',
+        '00000000',
+        u32(1),
+        u32(1000),
+        u32(0),
+        u32(firstOffset),
+        '00000001',
+        u32(size),
+        u32(1000),
+        '90000000',
+      );
+    const emsg = box('emsg', '00000000');
+    const media = moof.length + mdat.length;
+    const cases: [Buffer, Buffer][] = [
+      [Buffer.concat([sidx(0, media), moof, mdat]), Buffer.concat([sidx(0, media + 5), Buffer.alloc(5), moof, mdat])],
+      [
+        Buffer.concat([sidx(emsg.length, media), emsg, moof, mdat]),
+        Buffer.concat([sidx(emsg.length, media + 5), emsg, Buffer.alloc(5), moof, mdat]),
+      ],
+      [
+        Buffer.concat([sidx(0, emsg.length + media), emsg, moof, mdat]),
+        Buffer.concat([sidx(0, emsg.length + media + 5), emsg, Buffer.alloc(5), moof, mdat]),
+      ],
+    ];
+    for (const [before, after] of cases) assert.deepEqual(await signed(before, 5), after);
+  });
+
+  test('has base data offsets moved with its moof', async () => {
+    const withBase = (base: number): Buffer =>
+      box('moof', box('traf', box('tfhd', '00000001', u32(1), u32(0), u32(base))));
+    const before = Buffer.concat([withBase(36), mdat]);
+    assert.deepEqual(await signed(before, 7), Buffer.concat([Buffer.alloc(7), withBase(43), mdat]));
+  });
+
+  test('is refused where it is cut short, chunked, empty, or no fragment', async () => {
+    const whole = Buffer.concat([moof, mdat]);
+    const cases: [Buffer, string][] = [
+      [whole.subarray(0, -1), 'BMFF_BOX_EXCEEDS_PARENT'],
+      [Buffer.concat([whole, whole]), 'FRAGMENT_IS_CHUNKED'],
+      [Buffer.concat([moof, mdat, mdat]), 'FRAGMENT_IS_CHUNKED'],
+      [Buffer.alloc(0), 'FRAGMENT_MALFORMED'],
+      [moof, 'FRAGMENT_MALFORMED'],
+      [Buffer.concat([box('moov'), moof, mdat]), 'FRAGMENT_MALFORMED'],
+      [Buffer.from('474000100000b00d', 'hex'), 'BMFF_BOX_EXCEEDS_PARENT'],
+    ];
+    for (const [bytes, reason] of cases) assert.equal(await reasonOf(layoutOf(bytes)), reason);
+  });
+
+  test('of any bytes is read or refused with an error of the catalogue', async () => {
+    const base = Buffer.concat([box('styp', '6d736468'), box('sidx', '00'.repeat(36)), moof, mdat]);
+    const edits = fc.array(fc.tuple(fc.nat(base.length - 1), fc.nat(255)), { maxLength: 6 });
+    await fc.assert(
+      fc.asyncProperty(edits, fc.nat(base.length), async (changes, length) => {
+        const bytes = Buffer.from(base);
+        for (const [position, value] of changes) bytes[position] = value;
+        await reasonOf(signed(bytes.subarray(0, length), 9));
+        await reasonOf(readerOf(memorySource(bytes), part, signal).then(readInitLayout));
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+test('absolute offsets of a fragmented file become relative where it is laid out anew', async () => {
+  const folder = temporaryFolder();
+  makeFilm(folder);
+  ffmpeg(folder, ['-i', 'film.mp4'], '-map 0:v -c copy -movflags frag_keyframe+empty_moov whole.mp4');
+  const bytes = readFileSync(join(folder, 'whole.mp4'));
+  const starts = [...bytes.toString('latin1').matchAll(/moof/g)].map(({ index }) => index - 4);
+  const end = bytes.indexOf('mfra') - 4;
+  const [first = 0] = starts;
+  const segments = starts.flatMap((start, at) => [
+    '#EXTINF:1,',
+    `#EXT-X-BYTERANGE:${(starts[at + 1] ?? end) - start}@${start}`,
+    'whole.mp4',
+  ]);
+  const playlist = [
+    '#EXTM3U',
+    '#EXT-X-TARGETDURATION:1',
+    `#EXT-X-MAP:URI="whole.mp4",BYTERANGE="${first}@0"`,
+    ...segments,
+    '#EXT-X-ENDLIST',
+    '',
+  ];
+  const { files, renditions } = await signFolder(folderOf({ 'p.m3u8': playlist.join('\n'), 'whole.mp4': bytes }), {
+    playlist: '*.m3u8',
+    init: '*.mp4',
+    frag: '*.mp4',
+  });
+  const [{ init, fragments }] = renditions as [{ init: string; fragments: readonly string[] }];
+  for (const fragment of fragments) {
+    const output = files[fragment] as Buffer;
+    assert.deepEqual(await problemsOf(files[init] as Buffer, output), []);
+  }
+  const whole = Buffer.concat([init, ...fragments].map((path) => files[path] as Buffer));
+  writeFileSync(join(folder, 'joined.mp4'), whole);
+  assert.equal(decodedFrames(join(folder, 'joined.mp4')), decodedFrames(join(folder, 'whole.mp4')));
+  assert.equal(fragments.length, starts.length);
+});
