@@ -5,7 +5,8 @@ import { join, relative } from 'node:path';
 
 /** The rooms, uppermost first. A room may import from the rows below its own, never from its own row or from above. */
 const ROWS = [
-  ['main', 'worker'],
+  ['main'],
+  ['service', 'worker'],
   ['http'],
   ['jobs'],
   ['operations'],

@@ -6,7 +6,7 @@ import { type RunHooks, type RunResult, WORKER_BOUNDS, type WorkerBounds, Worker
 import type { InputOrder } from './worker-protocol.ts';
 
 /** An idle worker that holds more memory than this is replaced: what the SDK once took, its process rarely gives back. */
-const MAX_IDLE_RSS_BYTES = 160 * 1024 * 1024;
+const MAX_IDLE_RSS_BYTES = 200 * 1024 * 1024;
 
 /** After a worker that did not get ready, so long passes before its input may be tried with another one. */
 const FAILED_START_PAUSE_MS = 1000;

@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { getCompileCacheDir } from 'node:module';
 import type { Config } from '#config/config.ts';
 import type { AppErrorData } from '#errors/app-error.ts';
 import type { InputOutcome, InputPhase } from '#operations/operation.ts';
@@ -62,6 +63,7 @@ export class WorkerProcess {
       serialization: 'advanced',
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       execArgv: [],
+      env: workerEnvironment(),
     });
     this.#child.on('message', (message) => this.#take(message as FromWorker));
     this.#child.on('error', ({ message }) => this.#endedBy(`because of an error (${message})`));
@@ -197,4 +199,10 @@ export class WorkerProcess {
   #send(message: ToWorker): void {
     if (this.#child.connected) this.#child.send(message, () => undefined);
   }
+}
+
+/** Workers start from the compiled code that the service keeps, if it does. */
+function workerEnvironment(): NodeJS.ProcessEnv {
+  const folder = getCompileCacheDir();
+  return folder === undefined ? process.env : { ...process.env, NODE_COMPILE_CACHE: folder };
 }

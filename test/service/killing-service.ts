@@ -1,4 +1,4 @@
 // The service with input workers that end it with kill -9 when an input reaches the phase that KILL_AT names.
-import { main } from '#main.ts';
+import { runService } from '#service.ts';
 
-await main(new URL('./killing-worker.ts', import.meta.url));
+await runService(new URL('./killing-worker.ts', import.meta.url));
