@@ -6,5 +6,5 @@ import { fileURLToPath } from 'node:url';
 enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/attestream', import.meta.url)));
 
 // Not imported statically: the cache serves only what is loaded after it was enabled.
-const { runService } = await import('./service.ts');
+const { runService } = await import('#service.ts');
 await runService();

@@ -26,6 +26,4 @@ export const catalogue = {
 export type Reason = keyof typeof catalogue;
 
 /** The details that a reason's message is made from. */
-export type DetailsOf<R extends Reason> = (typeof catalogue)[R] extends CatalogueEntry<infer Details>
-  ? Details
-  : never;
+export type DetailsOf<R extends Reason> = (typeof catalogue)[R] extends CatalogueEntry<infer Details> ? Details : never;
