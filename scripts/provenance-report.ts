@@ -15,14 +15,14 @@ export interface ProvenanceReport {
 }
 
 /** The part of the reader's JSON that is looked at here. */
-interface ManifestStore {
+export interface ManifestStore {
   readonly validation_state?: string;
   readonly validation_status?: readonly { readonly code: string }[];
   readonly active_manifest: string;
   readonly manifests: Readonly<Record<string, Manifest>>;
 }
 
-interface Manifest {
+export interface Manifest {
   readonly title?: string;
   readonly claim_generator_info?: readonly { readonly name: string; readonly version?: string }[];
   readonly signature_info?: { readonly issuer?: string; readonly common_name?: string; readonly alg?: string };
@@ -37,7 +37,7 @@ export async function readProvenance(path: string, mediaType: string): Promise<P
   return reader === null ? null : reportOf(reader.json() as unknown as ManifestStore);
 }
 
-function reportOf(store: ManifestStore): ProvenanceReport {
+export function reportOf(store: ManifestStore): ProvenanceReport {
   const manifest = store.manifests[store.active_manifest] ?? {};
   const { issuer, common_name: name, alg } = manifest.signature_info ?? {};
   const [generator] = manifest.claim_generator_info ?? [];

@@ -4,7 +4,7 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = join(fileURLToPath(import.meta.url), '../..');
@@ -76,14 +76,18 @@ function isOnPath(program) {
   return (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, program)));
 }
 
+/** Runs npm on the system's Node: the pinned one, which this may run on, goes away while npm replaces node_modules. */
 function npm(parameters) {
+  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => !folder.startsWith(modules));
+  const node = folders.map((folder) => join(folder, 'node')).find((path) => existsSync(path)) ?? process.execPath;
   const cli = process.env.npm_execpath;
-  if (cli?.endsWith('.js')) run([process.execPath, cli, ...parameters]);
-  else run([process.platform === 'win32' ? 'npm.cmd' : 'npm', ...parameters]);
+  const env = { ...process.env, PATH: folders.join(delimiter) };
+  if (cli?.endsWith('.js')) run([node, cli, ...parameters], env);
+  else run([process.platform === 'win32' ? 'npm.cmd' : 'npm', ...parameters], env);
 }
 
-function run([command, ...parameters]) {
-  const { status, error } = spawnSync(command, parameters, { cwd: root, stdio: ['ignore', 2, 2] });
+function run([command, ...parameters], env = process.env) {
+  const { status, error } = spawnSync(command, parameters, { cwd: root, env, stdio: ['ignore', 2, 2] });
   if (status === 0) return;
   fail(
     `\`${[command, ...parameters].join(' ')}\` failed${error === undefined ? '' : `: ${error.message}`}.\n` +
