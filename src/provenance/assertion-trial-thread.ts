@@ -4,7 +4,7 @@ import { parentPort } from 'node:worker_threads';
 import type { TrialAnswer, TrialRequest } from './assertion-trial-messages.ts';
 import { EXTENDED_KEY_USAGE, issueCertificate, KEY_USAGE } from './certificate.ts';
 import type { CustomAssertion } from './manifest-author.ts';
-import { bindManifest, defineManifest } from './manifest-definition.ts';
+import { bindManifest, defineManifest, newInstanceId } from './manifest-definition.ts';
 import { createKeySigner } from './pem-signer.ts';
 import { isSameData } from './read-back-data.ts';
 import { MANIFEST_STORE_TYPE, type ManifestDefinition, readReport, signManifest } from './sdk.ts';
@@ -99,7 +99,8 @@ function trialDefinition(assertions: readonly CustomAssertion[]): ManifestDefini
     actions: [],
     allActionsIncluded: true,
   } as const;
-  return bindManifest(defineManifest(request, { parent, components: [] }, GENERATOR, new Date()), HARD_BINDING);
+  const contents = { request, ingredients: { parent, components: [] }, generator: GENERATOR };
+  return bindManifest(defineManifest(contents, { now: new Date(), instanceId: newInstanceId() }), HARD_BINDING);
 }
 
 function throwAwaySigner(): Signer {

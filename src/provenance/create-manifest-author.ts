@@ -4,32 +4,27 @@ import {
   bindManifest,
   type ClaimGenerator,
   defineManifest,
+  type ManifestContents,
+  newInstanceId,
   type PreparedIngredient,
   type PreparedIngredients,
 } from './manifest-definition.ts';
+import { createManifestMeter, type ManifestMeter } from './manifest-meter.ts';
 import { readIngredient } from './read-ingredient.ts';
-import type { ManifestDefinition } from './sdk.ts';
-import { type Signature, signForReal, signOnTrial } from './signing-pass.ts';
+import { type Signature, signForReal } from './signing-pass.ts';
 
 /** What an author signs with, and in whose name. */
 export interface ManifestAuthorParts extends Signature {
   readonly generator: ClaimGenerator;
 }
 
-/** Guards against a signature box that comes out a little larger than on trial; what is not needed becomes zeros. */
-const SLACK_BYTES = 16;
-
-/**
- * Makes manifests with the official SDK. Each is signed on trial to learn its size, then for real; what the two passes
- * have in common is settled in the draft.
- */
+/** Makes manifests with the official SDK. */
 export function createManifestAuthor({ generator, ...signature }: ManifestAuthorParts): ManifestAuthor {
+  const meter = createManifestMeter(signature);
   return {
     async draft(request, signal) {
       const ingredients = await readIngredients(request, signature, signal);
-      const definition = defineManifest(request, ingredients, generator, new Date());
-      const warnings = [ingredients.parent, ...ingredients.components].flatMap((ingredient) => ingredient.warnings);
-      return draftOf(definition, warnings, signature);
+      return draftOf({ request, ingredients, generator }, signature, meter);
     },
   };
 }
@@ -48,13 +43,14 @@ async function readIngredients(
   return { parent, components };
 }
 
-function draftOf(definition: ManifestDefinition, warnings: readonly string[], signature: Signature): ManifestDraft {
+function draftOf(contents: ManifestContents, signature: Signature, meter: ManifestMeter): ManifestDraft {
+  const definition = defineManifest(contents, { now: new Date(), instanceId: newInstanceId() });
+  const { parent, components } = contents.ingredients;
   let measuredBytes = Number.POSITIVE_INFINITY;
   return {
-    warnings,
+    warnings: [parent, ...components].flatMap(({ warnings }) => warnings),
     async measure(placeholder, signal) {
-      const manifest = await signOnTrial(bindManifest(definition, placeholder), signature, signal);
-      measuredBytes = manifest.length + SLACK_BYTES;
+      measuredBytes = await meter(contents, placeholder, signal);
       return measuredBytes;
     },
     async sign(binding, signal) {

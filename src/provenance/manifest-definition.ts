@@ -27,19 +27,28 @@ export interface PreparedIngredients {
   readonly components: readonly PreparedIngredient[];
 }
 
+/** What a manifest is made from. */
+export interface ManifestContents {
+  readonly request: ManifestRequest;
+  readonly ingredients: PreparedIngredients;
+  readonly generator: ClaimGenerator;
+}
+
+/** What is new in every manifest; always of the same length in it. */
+export interface OneOffs {
+  readonly now: Date;
+  /** As `newInstanceId` makes it. */
+  readonly instanceId: string;
+}
+
 /**
- * Everything that a manifest says, in the SDK's terms, apart from its hard binding. All that could differ from one
- * signing pass to the next (instants, identifiers) is fixed here, so that both passes give manifests of one size.
+ * Everything that a manifest says, in the SDK's terms, apart from its hard binding.
  *
  * The actions are ours and stand with the hard binding among the created assertions of the claim; what the caller
  * asserts is not ours, and goes to the gathered ones (C2PA 2.2 §10.3.2).
  */
-export function defineManifest(
-  request: ManifestRequest,
-  ingredients: PreparedIngredients,
-  generator: ClaimGenerator,
-  now: Date,
-): ManifestDefinition {
+export function defineManifest(contents: ManifestContents, { now, instanceId }: OneOffs): ManifestDefinition {
+  const { request, ingredients, generator } = contents;
   const all = [ingredients.parent, ...ingredients.components];
   return {
     json: {
@@ -47,10 +56,10 @@ export function defineManifest(
       claim_generator_info: [generator],
       title: request.title,
       format: request.mediaType,
-      instance_id: newInstanceId(),
+      instance_id: instanceId,
       ingredients: all.map(({ json }) => json),
       assertions: [
-        { label: 'c2pa.actions', data: actionsOf(request, ingredients, generator, now), created: true },
+        { label: 'c2pa.actions', data: actionsOf(contents, now), created: true },
         ...request.assertions.map(customAssertion),
       ],
     },
@@ -80,25 +89,21 @@ export function newInstanceId(): string {
 }
 
 /** The actions assertion: the parent was opened, components were placed, then what happened to the parent. */
-function actionsOf(
-  { actions, allActionsIncluded }: ManifestRequest,
-  { parent, components }: PreparedIngredients,
-  softwareAgent: ClaimGenerator,
-  now: Date,
-): object {
+function actionsOf({ request, ingredients, generator }: ManifestContents, now: Date): object {
+  const { parent, components } = ingredients;
   const when = now.toISOString();
   const recorded = (action: string, ingredient: PreparedIngredient): object => ({
     action,
     when,
-    softwareAgent,
+    softwareAgent: generator,
     parameters: { ingredientIds: [ingredient.json.label] },
   });
   return {
     actions: [
       recorded('c2pa.opened', parent),
       ...components.map((component) => recorded('c2pa.placed', component)),
-      ...actions.map((action) => recorded(action, parent)),
+      ...request.actions.map((action) => recorded(action, parent)),
     ],
-    allActionsIncluded,
+    allActionsIncluded: request.allActionsIncluded,
   };
 }
