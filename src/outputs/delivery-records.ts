@@ -54,7 +54,7 @@ export class DeliveryRecords {
       if (systemErrorCode(error) === 'ENOENT') return [];
       throw error;
     });
-    const records = await Promise.all(names.map((name) => readRecord(join(folder, name), realDestination)));
+    const records = await Promise.all(names.map((name) => readRecord(join(folder, name))));
     return records.filter((files) => files !== null);
   }
 
@@ -76,13 +76,13 @@ async function writeDurably(path: string, text: string): Promise<void> {
   }
 }
 
-/** The files of a record; null for one that was torn when the host lost power, or is of another place. */
-async function readRecord(path: string, realDestination: string): Promise<FileSizes | null> {
+/** The files of a record; null for one that was torn when the host lost power, or was removed meanwhile. */
+async function readRecord(path: string): Promise<FileSizes | null> {
   try {
-    const { place, files } = JSON.parse(await readFile(path, 'utf8')) as { place: string; files: [string, number][] };
-    return place === realDestination ? new Map(files) : null;
+    const { files } = JSON.parse(await readFile(path, 'utf8')) as { files: [string, number][] };
+    return new Map(files);
   } catch (error) {
-    if (error instanceof SyntaxError || error instanceof TypeError || systemErrorCode(error) === 'ENOENT') return null;
+    if (error instanceof SyntaxError || systemErrorCode(error) === 'ENOENT') return null;
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFile, chmod, mkdir, mkdtemp, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, mkdir, mkdtemp, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -74,7 +74,9 @@ describe('opening a local folder', () => {
     const resolver = new InputResolver({}, { local_folder_path: localFolderOpener(anywhere, roomy) });
     const folder = await resolver.openFolder({ type: 'local_folder_path', path: `${place}/link/` }, 0, never);
     assert.equal(folder.name, 'link');
-    assert.equal((await folder.open('a.mp4', never)).localPath, join(root, 'a.mp4'));
+    const source = await folder.open('a.mp4', never);
+    assert.equal(source.localPath, join(root, 'a.mp4'));
+    await source.close();
   });
 
   test('passes over what this service is staging there', async () => {
@@ -196,9 +198,8 @@ describe('a local folder that changes after it was listed', () => {
       () => appendFile(path, 'more'),
       () => utimes(path, 1, 1), // As a rewrite would; the clock of a file system ticks in milliseconds.
       async () => {
-        const { atime, mtime } = await stat(path);
         await writeFile(`${path}.new`, 'bytes');
-        await utimes(`${path}.new`, atime, mtime);
+        await utimes(`${path}.new`, 5, 5);
         await rename(`${path}.new`, path);
       },
       () => rm(path),
@@ -210,6 +211,7 @@ describe('a local folder that changes after it was listed', () => {
     for (const change of changes) {
       await rm(path, { force: true });
       await put(path, 'bytes');
+      await utimes(path, 5, 5);
       const folder = await openFolder(root);
       await change();
       await assert.rejects(folder.open('a.mp4', never), AppError);

@@ -62,9 +62,10 @@ describe('a delivery whose process is killed after each of its calls', () => {
     assert.deepEqual([...seen].sort(), ['new became new', 'nothing became old', 'old became old']);
   });
 
-  test('loses nothing foreign, and is made whole by the next attempt', async () => {
+  test('loses nothing foreign, has no playlist before what it names, and is made whole by the next attempt', async () => {
     await atEveryCall(
       async () => {
+        assertPlaylistsLast((await filesIn(destination)) ?? {});
         await recover();
         const standing = await filesIn(destination);
         for (const [path, content] of Object.entries(standing ?? {})) {
@@ -137,6 +138,18 @@ function assertOneOf(standing: Files | null, wholes: readonly (Files | null)[]):
     wholes.some((whole) => nameOf(whole) === nameOf(standing)),
     JSON.stringify(standing),
   );
+}
+
+/** Media comes before playlists, and inner playlists before outer ones. */
+function assertPlaylistsLast(standing: Files): void {
+  const missing = Object.keys(NEW).filter((path) => standing[path] !== NEW[path]);
+  if (standing['v/720/index.m3u8'] === NEW['v/720/index.m3u8']) {
+    assert.ok(
+      missing.every((path) => path === 'master.m3u8'),
+      missing.join(),
+    );
+  }
+  if (standing['master.m3u8'] === NEW['master.m3u8']) assert.deepEqual(missing, []);
 }
 
 /** What stands there, told by its content. */

@@ -205,16 +205,6 @@ describe('a folder with foreign files', () => {
     }
     await nothingStaged();
   });
-
-  test('has media in place before the playlists that name it, and inner playlists before outer ones', async () => {
-    await putFiles(destination, { 'notes.txt': 'theirs' });
-    const files = { ...NEW, 'v/720/index.m3u8': 'inner', 'all.mpd': 'mpd' };
-    await deliver(files);
-    const renamedAt = async (path: string) => (await stat(join(destination, path), { bigint: true })).ctimeNs;
-    const [media, inner] = [await renamedAt('v/1080/init.mp4'), await renamedAt('v/720/index.m3u8')];
-    assert.ok(media <= inner);
-    for (const outer of ['master.m3u8', 'all.mpd']) assert.ok(inner <= (await renamedAt(outer)));
-  });
 });
 
 describe('two deliveries to one place at the same time', () => {

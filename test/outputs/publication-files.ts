@@ -56,6 +56,7 @@ export const NEW: Files = {
   'v/720/init.mp4': 'new init',
   'v/720/1.m4s': 'new fragment 1',
   'v/720/2.m4s': 'new fragment 2',
+  'v/720/index.m3u8': 'new playlist',
   'v/1080/init.mp4': 'new second init',
   'empty.vtt': '',
 };
