@@ -1,5 +1,5 @@
-import type { ApiErrorCode, CatalogueEntry } from './entry.ts';
 import { catalogue, type DetailsOf, type Reason } from './catalogue.ts';
+import type { ApiErrorCode, CatalogueEntry } from './entry.ts';
 
 /** Where a request or job input is at fault; both become `error.details` of the error body. */
 export interface ErrorLocation {
