@@ -86,9 +86,12 @@ async function signIdentified(
   return { outputPath: sink.destination, warnings: [...warnings, ...ingredients.warnings, ...draft.warnings] };
 }
 
-/** The slowest reading of an output that is still waited for, in bytes per second, and what every reading may take. */
+/**
+ * The slowest reading of an output that is still waited for, in bytes per second, and what every reading may take: the
+ * reader's time also grows with the square of a file's boxes (20,000 fragments in one file took it over a minute).
+ */
 const SLOWEST_READING_BYTES_PER_S = 5 * 1024 * 1024;
-const READING_ALLOWANCE_MS = 60_000;
+const READING_ALLOWANCE_MS = 600_000;
 /** The official reader tells no progress; so often the job is told that it is still at work. */
 const SIGN_OF_LIFE_INTERVAL_MS = 30_000;
 
