@@ -35,7 +35,7 @@ export function addedRates(segments: readonly GrownSegment[]): AddedRates {
     if (seconds >= shortestWindow && seconds > 0) peak = Math.max(peak, (bytes * 8) / seconds);
   }
   const average = totalSeconds === 0 ? 0 : Math.max(0, (totalBytes * 8) / totalSeconds);
-  return { peak: Math.ceil(peak), average: Math.ceil(average) };
+  return { peak: Math.ceil(Math.max(peak, average)), average: Math.ceil(average) };
 }
 
 export const NOTHING_ADDED: AddedRates = { peak: 0, average: 0 };

@@ -1,5 +1,6 @@
 import * as HLS from 'hls-parser';
 import { AppError } from '#errors/app-error.ts';
+import { hlsAttribute } from './hls-attributes.ts';
 import type { ByteRange } from './publication.ts';
 
 /** An HLS playlist (RFC 8216bis) as far as signing needs it. Lines count from one. */
@@ -34,7 +35,7 @@ export interface HlsSegment extends HlsReference {
   readonly map: HlsMap | null;
 }
 
-/** An EXT-X-MAP tag. The same object stands at every segment that it applies to. */
+/** An EXT-X-MAP tag; the same object stands at every segment up to the next tag. */
 export interface HlsMap extends HlsReference {
   readonly range: ByteRange | null;
 }
@@ -51,7 +52,7 @@ const REFERRING_TAG = /^#EXT-X-(?:MEDIA|I-FRAME-STREAM-INF|IMAGE-STREAM-INF):/;
 /** Parses an HLS playlist; an AppError that names the line where it is malformed or asks for what cannot be signed. */
 export function parseHlsPlaylist(path: string, text: string): HlsPlaylist {
   const lines = text.split('\n').map((line) => line.trim());
-  const parsed = parseLenient(path, text);
+  const parsed = parseLenient(path, withoutApostrophes(text));
   if (parsed.isMasterPlaylist) {
     return { kind: 'hls-multivariant', path, text, references: referencesIn(lines) };
   }
@@ -64,6 +65,11 @@ export function parseHlsPlaylist(path: string, text: string): HlsPlaylist {
     iFramesOnly: isIFrame === true,
     segments: readSegments(path, lines, segments),
   };
+}
+
+/** The parser takes apostrophes for quotation marks. Addresses and attributes are read from the lines themselves. */
+function withoutApostrophes(text: string): string {
+  return text.replaceAll("'", '_');
 }
 
 function parseLenient(path: string, text: string): ParsedPlaylist {
@@ -100,7 +106,7 @@ function firstFailingLine(text: string): number {
 function referencesIn(lines: readonly string[]): HlsReference[] {
   const references: HlsReference[] = [];
   for (const [index, line] of lines.entries()) {
-    const uri = isAddress(line) ? line : REFERRING_TAG.test(line) ? uriAttribute(line) : undefined;
+    const uri = isAddress(line) ? line : REFERRING_TAG.test(line) ? hlsAttribute(line, 'URI') : undefined;
     if (uri !== undefined) references.push({ uri, line: index + 1 });
   }
   return references;
@@ -108,10 +114,6 @@ function referencesIn(lines: readonly string[]): HlsReference[] {
 
 function isAddress(line: string): boolean {
   return line !== '' && !line.startsWith('#');
-}
-
-function uriAttribute(line: string): string | undefined {
-  return /[:,]URI="([^"]*)"/.exec(line)?.[1];
 }
 
 /** Refuses what makes segments unreadable or unsignable, whoever plays them. */
@@ -137,30 +139,52 @@ function refuseUnsignable(path: string, lines: readonly string[]): void {
 
 function readSegments(path: string, lines: readonly string[], parsed: readonly ParsedSegment[]): HlsSegment[] {
   const addressLines = lines.flatMap((line, index) => (isAddress(line) ? [index + 1] : []));
-  const mapLines = lines.flatMap((line, index) => (line.startsWith('#EXT-X-MAP:') ? [index + 1] : []));
   if (addressLines.length !== parsed.length) {
     const line = addressLines[parsed.length] ?? lines.length;
     throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line, problem: 'an address without #EXTINF' });
   }
-  const maps = new Map<object, HlsMap>();
   const segments: HlsSegment[] = [];
-  for (const [index, segment] of parsed.entries()) {
+  let map: HlsMap | null = null;
+  let from = 0;
+  for (const [index, { byterange, duration, gap }] of parsed.entries()) {
     const line = addressLines[index] as number;
-    const map = segment.map ? (maps.get(segment.map) ?? readMap(path, segment.map, mapLines, line)) : null;
-    if (map !== null) maps.set(segment.map, map);
-    if (segment.gap === true) continue;
-    const range = readRange(segment.byterange, { playlist: path, line });
-    segments.push({ uri: segment.uri, line, durationSeconds: readDuration(path, line, segment.duration), range, map });
+    map = lastMap(path, lines, from, line) ?? map;
+    from = line;
+    if (gap === true) continue;
+    const place = { playlist: path, line };
+    const durationSeconds = readDuration(path, line, duration);
+    segments.push({
+      uri: lines[line - 1] as string,
+      line,
+      durationSeconds,
+      range: checkedRange(byterange, place),
+      map,
+    });
   }
   return segments;
 }
 
-function readMap(path: string, map: ParsedSegment['map'], mapLines: readonly number[], segmentLine: number): HlsMap {
-  const line = mapLines.findLast((candidate) => candidate < segmentLine) ?? segmentLine;
-  return { uri: map.uri, line, range: readRange(map.byterange, { playlist: path, line }) };
+/** The last EXT-X-MAP in the lines behind `from` and before `to`, both counted from one. */
+function lastMap(path: string, lines: readonly string[], from: number, to: number): HlsMap | undefined {
+  for (let line = to - 1; line > from; line -= 1) {
+    const text = lines[line - 1] as string;
+    if (!text.startsWith('#EXT-X-MAP:')) continue;
+    const place = { playlist: path, line };
+    const uri = hlsAttribute(text, 'URI');
+    if (uri === undefined) throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: '#EXT-X-MAP without a URI' });
+    return { uri, line, range: readMapRange(hlsAttribute(text, 'BYTERANGE'), place) };
+  }
+  return undefined;
 }
 
-function readRange(range: ByteRange | undefined, place: { playlist: string; line: number }): ByteRange | null {
+/** A byte range `length[@offset]`; of a map it starts at the file's beginning where it does not say. */
+function readMapRange(value: string | undefined, place: { playlist: string; line: number }): ByteRange | null {
+  if (value === undefined) return null;
+  const [, length, offset] = /^(\d{1,15})(?:@(\d{1,15}))?$/.exec(value) ?? [];
+  return checkedRange({ length: Number(length), offset: Number(offset ?? 0) }, place);
+}
+
+function checkedRange(range: ByteRange | undefined, place: { playlist: string; line: number }): ByteRange | null {
   if (range === undefined) return null;
   const { offset, length } = range;
   if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(length) || offset < 0 || length <= 0) {

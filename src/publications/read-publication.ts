@@ -4,16 +4,11 @@ import { FolderIndex } from './folder-index.ts';
 import { type MergedRendition, mergeStatements, refuseBeyond } from './merge-statements.ts';
 import { checkRanges } from './part-ranges.ts';
 import { type ClaimedPaths, claimPaths, isPlainText, needsPackaging } from './path-patterns.ts';
-import {
-  describePart,
-  type MediaPart,
-  type PlaylistDocument,
-  type Publication,
-  type PublicationPatterns,
-} from './publication.ts';
+import { describePart, type MediaPart, type Publication, type PublicationPatterns } from './publication.ts';
 import { RENDITIONS_MAX_COUNT } from './publication-limits.ts';
+import { readBystanders } from './read-bystanders.ts';
 import { readPlaylists } from './read-playlists.ts';
-import { type RenditionStatement, type StatedPart, statementsOfHls, statementsOfMpd } from './rendition-statement.ts';
+import { type RenditionStatement, type StatedPart, statementsOf } from './rendition-statement.ts';
 import { addUnlistedFiles } from './unlisted-files.ts';
 
 /**
@@ -40,26 +35,23 @@ export async function readPublication(
   for (const { init, fragments } of renditions) {
     if (fragments.length === 0) throw new AppError('INIT_WITHOUT_FRAGMENTS', { init: describePart(init) });
   }
-  const signedPaths = new Set([...playlists.map(({ path }) => path), ...renditions.flatMap(pathsOfRendition)]);
+  const others = without(index.paths, [...playlists.map(({ path }) => path), ...renditions.flatMap(pathsOfRendition)]);
+  const signedParts = renditions.flatMap(({ init, fragments }) => [init, ...fragments]);
+  const bystanders = await readBystanders(folder, index, others, signedParts, signal);
   return {
     renditions: renditions.map(({ init, fragments }) => ({ init, fragments })),
-    playlists,
-    otherPaths: [...index.paths].filter((path) => !signedPaths.has(path)),
-    warnings,
+    playlists: [...playlists, ...bystanders.playlists],
+    otherPaths: without(
+      others,
+      bystanders.playlists.map(({ path }) => path),
+    ),
+    warnings: [...warnings, ...bystanders.warnings],
   };
 }
 
-/** What all playlists say. I-frame playlists come last: what they name are mostly parts of other playlists' fragments. */
-function statementsOf(playlists: readonly PlaylistDocument[], index: FolderIndex): RenditionStatement[] {
-  const statements: RenditionStatement[] = [];
-  const iFrames: RenditionStatement[] = [];
-  for (const playlist of playlists) {
-    if (playlist.kind === 'mpd') statements.push(...statementsOfMpd(playlist));
-    if (playlist.kind === 'hls-media')
-      (playlist.iFramesOnly ? iFrames : statements).push(...statementsOfHls(playlist, index));
-  }
-  const named = new Set(statements.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)));
-  return [...statements, ...iFrames.filter(({ fragments }) => !fragments.some(({ part }) => named.has(part.path)))];
+function without(paths: Iterable<string>, excluded: readonly string[]): string[] {
+  const left = new Set(excluded);
+  return [...paths].filter((path) => !left.has(path));
 }
 
 interface SignedStatements {

@@ -1,7 +1,7 @@
 import type { FolderIndex } from './folder-index.ts';
 import type { HlsMap, HlsMedia } from './hls-playlist.ts';
 import type { MpdDocument } from './mpd-document.ts';
-import type { MediaPart } from './publication.ts';
+import type { MediaPart, PlaylistDocument } from './publication.ts';
 
 /** What one playlist says about one init segment: which fragments belong to it, in playback order. */
 export interface RenditionStatement {
@@ -18,7 +18,7 @@ export interface StatedPart {
 }
 
 /** What a media playlist says: one statement per init segment, as EXT-X-MAP may change midway. */
-export function statementsOfHls(playlist: HlsMedia, index: FolderIndex): RenditionStatement[] {
+function statementsOfHls(playlist: HlsMedia, index: FolderIndex): RenditionStatement[] {
   const base = index.baseOf(playlist.path);
   const locate = (uri: string, line: number): string => index.locate(base, uri, { playlist: playlist.path, line });
   const byMap = new Map<HlsMap | null, StatedPart[]>();
@@ -35,7 +35,7 @@ export function statementsOfHls(playlist: HlsMedia, index: FolderIndex): Renditi
 }
 
 /** What an MPD says: one statement per representation and period. */
-export function statementsOfMpd({ path, representations }: MpdDocument): RenditionStatement[] {
+function statementsOfMpd({ path, representations }: MpdDocument): RenditionStatement[] {
   return representations
     .filter(({ addressing }) => addressing !== 'none')
     .map(({ line, init, segments }) => ({
@@ -43,4 +43,17 @@ export function statementsOfMpd({ path, representations }: MpdDocument): Renditi
       init: init === null ? null : { part: init, line },
       fragments: segments.map(({ part }) => ({ part, line })),
     }));
+}
+
+/** What all playlists say. I-frame playlists come last: what they name are mostly parts of other playlists' fragments. */
+export function statementsOf(playlists: readonly PlaylistDocument[], index: FolderIndex): RenditionStatement[] {
+  const statements: RenditionStatement[] = [];
+  const iFrames: RenditionStatement[] = [];
+  for (const playlist of playlists) {
+    if (playlist.kind === 'mpd') statements.push(...statementsOfMpd(playlist));
+    if (playlist.kind === 'hls-media')
+      (playlist.iFramesOnly ? iFrames : statements).push(...statementsOfHls(playlist, index));
+  }
+  const named = new Set(statements.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)));
+  return [...statements, ...iFrames.filter(({ fragments }) => !fragments.some(({ part }) => named.has(part.path)))];
 }

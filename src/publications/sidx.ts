@@ -47,7 +47,7 @@ export async function readSegmentIndex(
     if (isIndex) {
       const inner = await readSegmentIndex(source, { offset: start, length: sizeBytes }, signal, depth + 1);
       if (inner.timescale !== sidx.timescale) refuse('it refers to an index of another timescale');
-      subsegments.push(...inner.subsegments);
+      for (const subsegment of inner.subsegments) subsegments.push(subsegment);
     } else {
       subsegments.push({ offset: start, length: sizeBytes, durationTicks });
     }

@@ -147,6 +147,18 @@ describe('HLS', () => {
     );
   });
 
+  test('is not confused by apostrophes and quoted commas', async () => {
+    const master = [
+      '#EXTM3U',
+      `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="Director's cut, long",URI="it's.m3u8"`,
+      '#EXT-X-STREAM-INF:BANDWIDTH=1000,AUDIO="a"',
+      "it's.m3u8",
+    ].join('\n');
+    const media = hls(`#EXT-X-MAP:URI="it's, init.mp4"`, ...segments("it's.m4s"));
+    const found = await renditionsOf({ 'm.m3u8': master, "it's.m3u8": media, ...empty("it's, init.mp4", "it's.m4s") });
+    assert.deepEqual(found, ["it's, init.mp4: it's.m4s"]);
+  });
+
   test('leaves I-frame playlists to the fragments they point into', async () => {
     const files = {
       'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s')),

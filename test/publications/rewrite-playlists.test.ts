@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { addedRates } from '#publications/added-rates.ts';
+import { hlsAttribute, removeHlsAttribute, replaceHlsAttribute } from '#publications/hls-attributes.ts';
+import type { PublicationPatterns } from '#publications/publication.ts';
+import { relativeReference } from '#publications/relative-reference.ts';
+import { filesAt, folderOf } from './make-folder.ts';
+import { makeFfmpegDash, makeFilm, makeShaka, makeShakaByteRanges, temporaryFolder } from './make-media.ts';
+import { signFolder } from './sign-folder.ts';
+
+const folder = temporaryFolder();
+const film = makeFilm(folder);
+const patterns: PublicationPatterns = { playlist: '*.{m3u8,mpd}', init: '*init*', frag: '*.m4s' };
+const singleFiles: PublicationPatterns = { ...patterns, init: '*.mp4', frag: '*.mp4' };
+
+function textOf(bytes: Uint8Array | undefined): string {
+  return Buffer.from(bytes ?? []).toString('utf8');
+}
+
+/** The lines that a rewritten text has in another form, as `before → after`. */
+function changesIn(before: string, after: string): string[] {
+  const [first, second] = [before.split('\n'), after.split('\n')];
+  assert.equal(first.length, second.length);
+  return first.flatMap((line, at) => (line === second[at] ? [] : [`${line.trim()} → ${second[at]?.trim()}`]));
+}
+
+describe('a publication of separate files', () => {
+  test('changes in its playlists nothing but declared bandwidths', async () => {
+    const made = filesAt(makeFfmpegDash(film, join(folder, 'dash')));
+    const { rewritten, publication, files } = await signFolder(folderOf(made), patterns);
+    assert.deepEqual([...rewritten.keys()].sort(), ['manifest.mpd', 'master.m3u8']);
+    for (const [path, text] of rewritten) {
+      const before = textOf(made[path]);
+      assert.ok(changesIn(before, text).length > 0);
+      const masked = (each: string): string => each.replace(/(bandwidth="?=?)\d+/gi, '$1');
+      assert.equal(masked(text), masked(before));
+    }
+    const declared = (text: string): number[] =>
+      [...text.matchAll(/bandwidth="(\d+)"/g)].map(([, value]) => Number(value));
+    const [before, after] = [declared(textOf(made['manifest.mpd'])), declared(rewritten.get('manifest.mpd') as string)];
+    for (const [at, { fragments }] of publication.renditions.entries()) {
+      const added = fragments
+        .slice(0, 6)
+        .map(({ path }) => (files[path] as Buffer).length - (made[path] as Uint8Array).length);
+      // A last segment of a few milliseconds counts with the one before it.
+      const rise = (after[at] as number) - (before[at] as number);
+      assert.ok(rise >= Math.max(...added) * 8 * 0.97 && rise <= Math.max(...added) * 8 * 2, `${rise} for ${added}`);
+    }
+  });
+
+  test('keeps carriage returns, comments and unknown tags', async () => {
+    const made = filesAt(join(folder, 'dash'));
+    const master = textOf(made['master.m3u8'])
+      .replaceAll('\n', '\r\n')
+      .replace('#EXTM3U\r\n', '#EXTM3U\r\n# a note\r\n#EXT-X-NEW:BANDWIDTH=5\r\n');
+    const mpd = textOf(made['manifest.mpd'])
+      .replaceAll('\n', '\r\n')
+      .replace('<Period', '<!-- bandwidth="1" -->\r\n<Period');
+    const { rewritten } = await signFolder(folderOf({ ...made, 'master.m3u8': master, 'manifest.mpd': mpd }), patterns);
+    for (const change of changesIn(master, rewritten.get('master.m3u8') as string))
+      assert.match(change, /^#EXT-X-STREAM-INF/);
+    for (const change of changesIn(mpd, rewritten.get('manifest.mpd') as string))
+      assert.match(change, /^<Representation/);
+  });
+
+  test('has I-frame playlists point at the same frames', async () => {
+    const made = filesAt(makeShaka(film, join(folder, 'shaka')));
+    const { rewritten, output } = await signFolder(folderOf(made), patterns);
+    const framesIn = (text: string, bytesOf: (path: string) => Uint8Array): string[] =>
+      [...text.matchAll(/BYTERANGE:(\d+)@(\d+)\n(.*)/g)].map(([, length, offset, path]) =>
+        Buffer.from(bytesOf(`video/${path}`).subarray(Number(offset), Number(offset) + Number(length))).toString(
+          'base64',
+        ),
+      );
+    const before = framesIn(textOf(made['video/iframes.m3u8']), (path) => made[path] as Uint8Array);
+    const after = framesIn(rewritten.get('video/iframes.m3u8') as string, (path) => output[path] as Uint8Array);
+    assert.equal(before.length, 6);
+    assert.deepEqual(after, before);
+  });
+});
+
+describe('a publication of byte ranges', () => {
+  const made = filesAt(makeShakaByteRanges(film, join(folder, 'ranges')));
+
+  test('names files in HLS and numbers them in DASH', async () => {
+    const { rewritten, output } = await signFolder(folderOf(made), singleFiles);
+    const hls = rewritten.get('video.m3u8') as string;
+    assert.doesNotMatch(hls, /BYTERANGE/);
+    assert.match(hls, /#EXT-X-MAP:URI="video\/init.mp4"\n#EXTINF:1.000,\nvideo\/00001.m4s\n/);
+    const mpd = rewritten.get('manifest.mpd') as string;
+    assert.doesNotMatch(mpd, /BaseURL|SegmentBase|on-demand|subsegment/);
+    assert.match(
+      mpd,
+      /<SegmentTemplate timescale="12288" initialization="video\/init.mp4" media="video\/\$Number%05d\$.m4s" startNumber="1">/,
+    );
+    assert.match(mpd, /<S t="0" d="12288" r="5"\/>/);
+    assert.ok(!('video.mp4' in output), 'the file is gone');
+  });
+
+  test('is rewritten in playlists that nobody claimed, too', async () => {
+    const claimed = { ...singleFiles, playlist: 'video.m3u8', init: 'video.mp4', frag: 'video.mp4' };
+    const { rewritten, publication, output } = await signFolder(folderOf({ ...made, 'junk.mpd': '<' }), claimed);
+    assert.deepEqual([...rewritten.keys()].sort(), ['manifest.mpd', 'master.m3u8', 'video.m3u8']);
+    assert.match(rewritten.get('manifest.mpd') as string, /<BaseURL>audio.mp4/);
+    assert.ok(publication.otherPaths.includes('audio.mp4') && publication.otherPaths.includes('junk.mpd'));
+    assert.ok('audio.mp4' in output);
+  });
+
+  test('gets folders of its own where names are taken', async () => {
+    const taken = { ...made, 'video/note.txt': 'x' };
+    const { renditions } = await signFolder(folderOf(taken), singleFiles);
+    assert.deepEqual(renditions.map(({ init }) => init).sort(), ['audio/init.mp4', 'video-2/init.mp4']);
+  });
+
+  test('is written with names that need escaping in addresses, templates and XML', async () => {
+    const name = `a & b's $1 "é" #2`;
+    const renamed: Record<string, string | Uint8Array> = {};
+    for (const [path, bytes] of Object.entries(made)) {
+      if (path === 'video.mp4') renamed[`${name}.mp4`] = bytes;
+      else if (!/\.(m3u8|mpd)$/.test(path)) renamed[path] = bytes;
+      else renamed[path] = textOf(bytes).replaceAll('video.mp4', encodeURIComponent(`${name}.mp4`));
+    }
+    const { output, renditions } = await signFolder(folderOf(renamed), singleFiles);
+    const again = await signFolder(folderOf(output), { ...patterns, init: 'init.mp4', frag: '*.m4s' });
+    assert.deepEqual(again.renditions.map(({ init }) => init).sort(), renditions.map(({ init }) => init).sort());
+  });
+});
+
+describe('bit rates', () => {
+  test('rise by the busiest half segment or more, rounded up', () => {
+    assert.deepEqual(addedRates([]), { peak: 0, average: 0 });
+    const even = Array.from({ length: 4 }, () => ({ durationSeconds: 2, addedBytes: 75 }));
+    assert.deepEqual(addedRates(even), { peak: 300, average: 300 });
+    assert.deepEqual(addedRates([...even, { durationSeconds: 0.01, addedBytes: 75 }]).peak, 598);
+  });
+
+  test('never rise by less than the average', () => {
+    const segment = fc.record({
+      durationSeconds: fc.double({ min: 0.01, max: 10, noNaN: true }),
+      addedBytes: fc.nat(500),
+    });
+    fc.assert(
+      fc.property(fc.array(segment, { minLength: 1, maxLength: 50 }), (segments) => {
+        const { peak, average } = addedRates(segments);
+        assert.ok(peak >= average);
+      }),
+    );
+  });
+});
+
+describe('text surgery', () => {
+  test('tells attributes from quoted text that looks like them', () => {
+    const line = '#EXT-X-STREAM-INF:NAME="a,BANDWIDTH=1",AVERAGE-BANDWIDTH=5,BANDWIDTH=7,CODECS="x,y"\r';
+    assert.equal(hlsAttribute(line, 'BANDWIDTH'), '7');
+    assert.equal(replaceHlsAttribute(line, 'BANDWIDTH', '9'), line.replace('=7', '=9'));
+    assert.equal(removeHlsAttribute('#X:A="1",B=2', 'A'), '#X:B=2');
+    assert.equal(removeHlsAttribute('#X:A="1",B=2', 'B'), '#X:A="1"');
+  });
+
+  test('makes references that lead back to the path', () => {
+    const segment = fc
+      .string({ minLength: 1, maxLength: 8, unit: 'grapheme' })
+      .filter((name) => !/[/\0]|^\.{1,2}$/.test(name));
+    const path = fc.array(segment, { minLength: 1, maxLength: 4 }).map((names) => names.join('/'));
+    const encode = (each: string): string => each.split('/').map(encodeURIComponent).join('/');
+    fc.assert(
+      fc.property(path, path, (from, to) => {
+        fc.pre(!/[\uD800-\uDFFF]/.test(`${from}${to}`.replace(/[\uD800-\uDBFF][\uDC00-\uDFFF]/g, '')));
+        const url = new URL(relativeReference(from, to), `http://x.test/${encode(from)}`);
+        assert.equal(decodeURIComponent(url.pathname), `/${to}`);
+      }),
+    );
+  });
+});
