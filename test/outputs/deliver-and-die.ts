@@ -1,19 +1,21 @@
 /**
  * Delivers the new publication, and kills itself after so many calls that change the disk, or after the one that moves
- * the old publication `aside`. Arguments: base folder, data folder, calls. Says `done` where it needs no more than that.
+ * the old publication `aside`. Arguments: base folder, data folder, calls, and whether they
+ * count from `staging` or from `commit` on. Says `done` where it needs no more than that.
  */
 import fs from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { LocalSink } from '#outputs/local-sink.ts';
 import { fill, NEW } from './publication-files.ts';
 
-const [baseDir = '', dataDir = '', calls = '0'] = process.argv.slice(2);
+const [baseDir = '', dataDir = '', calls = '0', from = 'staging'] = process.argv.slice(2);
+let counting = from === 'staging';
 let callsLeft = calls === 'aside' ? Number.POSITIVE_INFINITY : Number(calls);
 
 function count<Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) {
   return async (...args: Args): Promise<Result> => {
     const result = await call(...args);
-    callsLeft -= 1;
+    if (counting) callsLeft -= 1;
     const movedAside = calls === 'aside' && String(args[1]).endsWith('.old');
     if (callsLeft <= 0 || movedAside) process.kill(process.pid, 'SIGKILL');
     return result;
@@ -30,5 +32,7 @@ const never = new AbortController().signal;
 const sink = new LocalSink({ baseDir, dataDir });
 const key = { jobId: 'job', inputIndex: 0, attempt: 1 };
 const staged = await sink.stageFolder(sink.placeFolder(null, 'talk'), 100, key, never);
-await (await fill(staged, NEW)).commit(never);
+await fill(staged, NEW);
+counting = true;
+await staged.commit(never);
 process.stdout.write('done');

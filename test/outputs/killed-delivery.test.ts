@@ -95,22 +95,25 @@ describe('recovery', () => {
   });
 });
 
-/** Kills a delivery after its first call, its second, and so on until it is done, each time on a fresh disk. */
+/**
+ * Kills a delivery after its first call, its second, and so on until it is done, each time on a fresh disk. How something
+ * is staged does not depend on what stands there, so that with something prepared the calls count from the commit on.
+ */
 async function atEveryCall(check: () => Promise<void>, prepare?: () => Promise<void>): Promise<void> {
   for (let calls = 1, done = false; !done; calls += 1) {
     assert.ok(calls < MAX_CALLS, 'the delivery ends');
     for (const folder of [baseDir, dataDir]) await rm(folder, { recursive: true, force: true });
     for (const folder of [baseDir, dataDir]) await mkdir(folder);
     await prepare?.();
-    done = await deliverInChild(calls);
+    done = await deliverInChild(calls, prepare === undefined ? 'staging' : 'commit');
     await check();
   }
 }
 
 /** Delivers in a process that is killed after so many calls, or that which moves the old publication aside. True: done before. */
-async function deliverInChild(calls: number | 'aside'): Promise<boolean> {
+async function deliverInChild(calls: number | 'aside', from: 'staging' | 'commit' = 'commit'): Promise<boolean> {
   const script = join(import.meta.dirname, 'deliver-and-die.ts');
-  const child = spawn(process.execPath, [script, baseDir, dataDir, String(calls)], {
+  const child = spawn(process.execPath, [script, baseDir, dataDir, String(calls), from], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const [said, [code, signal]] = await Promise.all([text(child.stdout), once(child, 'exit')]);
