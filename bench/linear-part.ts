@@ -5,14 +5,14 @@ import { type BenchContext, startBenchService, timeService } from './bench-conte
 import { measureRounds, median, progress } from './measuring.ts';
 import { writeVideo } from './media.ts';
 import { type PeakMemory, peakMemoryDuring } from './process-memory.ts';
-import { mebibytes, seconds, type Target, targetsTable } from './report.ts';
+import { megabytes, seconds, type Target, targetsTable } from './report.ts';
 
 const GIGABYTE = 1e9;
 const SIZES_GB = [0.1, 1, 8];
 /** A straight line, as far as a shared machine's disk can draw one: cost per byte within such a factor. */
 const MAX_COST_FACTOR = 1.5;
 /** Peak memory is the same, as far as a garbage collector's timing lets it be. */
-const MAX_MEMORY_GROWTH_BYTES = 32 * 1024 ** 2;
+const MAX_MEMORY_GROWTH_BYTES = 32e6;
 
 interface SizeRow {
   readonly sizeGb: number;
@@ -26,7 +26,7 @@ export async function linearPart(context: BenchContext): Promise<string> {
   for (const sizeGb of SIZES_GB) rows.push(await measureSize(context, sizeGb));
   const lines = rows.map(
     ({ sizeGb, medianMs, memory }) =>
-      `| ${sizeGb} GB | ${seconds(medianMs)} | ${seconds(medianMs / sizeGb)} | ${mebibytes(memory.pssBytes)} |`,
+      `| ${sizeGb} GB | ${seconds(medianMs)} | ${seconds(medianMs / sizeGb)} | ${megabytes(memory.pssBytes)} |`,
   );
   return [
     `### 0.1, 1 and 8 GB, read-back off (${context.rounds} rounds)`,
@@ -64,7 +64,7 @@ function targetsOf(rows: readonly SizeRow[]): Target[] {
     },
     {
       statement: 'peak memory at 8 GB as at 0.1 GB, within 32 MB',
-      measured: `${growth < 0 ? '−' : '+'}${mebibytes(Math.abs(growth))}`,
+      measured: `${growth < 0 ? '−' : '+'}${megabytes(Math.abs(growth))}`,
       held: growth <= MAX_MEMORY_GROWTH_BYTES,
     },
   ];

@@ -35,8 +35,8 @@ export function seconds(milliseconds: number): string {
   return `${(milliseconds / 1000).toFixed(milliseconds < 10_000 ? 2 : 1)} s`;
 }
 
-export function mebibytes(bytes: number): string {
-  return `${Math.round(bytes / 1024 ** 2)} MB`;
+export function megabytes(bytes: number): string {
+  return `${Math.round(bytes / 1e6)} MB`;
 }
 
 /** A ratio of two medians as a target: at most, or at least, so many times. */
