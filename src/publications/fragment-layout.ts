@@ -11,6 +11,8 @@ export interface FragmentLayout {
   /** Top-level boxes in order, without those of C2PA. */
   readonly boxes: readonly TopBox[];
   readonly moof: TopBox;
+  /** The tracks that it has samples of. */
+  readonly trackIds: readonly number[];
   /** Bytes of earlier Merkle boxes, which are left out of the output. */
   readonly removedBytes: number;
   /** The moof box where it stores absolute positions that have to move with it, else null. */
@@ -25,6 +27,7 @@ const TABLE_MAX_BYTES = 8 * 1024 * 1024;
 const BASE_DATA_OFFSET_PRESENT = 0x000001;
 const TRACK_ID_SIZE_BYTES = 4;
 const BASE_DATA_OFFSET_SIZE_BYTES = 8;
+
 /**
  * Reads the layout of a fragment. C2PA binds fragments of one moof and one mdat only (C2PA 2.2, appendix A.5): chunked
  * segments are refused.
@@ -50,7 +53,7 @@ export async function readFragmentLayout(reader: PartReader): Promise<FragmentLa
     boxes,
     moof,
     removedBytes: sizeOf(all) - sizeOf(boxes),
-    moofWithPositions: await readMoof(reader, moof),
+    ...(await readMoof(reader, moof)),
     indexes,
   };
 }
@@ -66,17 +69,24 @@ function sizeOf(boxes: readonly TopBox[]): number {
   return boxes.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 
-/** Finds the absolute positions in a moof. Everything else in it counts from the moof or from those positions. */
-async function readMoof(reader: PartReader, moof: TopBox): Promise<FragmentLayout['moofWithPositions']> {
+/** Finds tracks and absolute positions in a moof. All else in it counts from the moof or from those positions. */
+async function readMoof(
+  reader: PartReader,
+  moof: TopBox,
+): Promise<Pick<FragmentLayout, 'trackIds' | 'moofWithPositions'>> {
   const box = await readBox(reader, moof, TABLE_MAX_BYTES);
+  const trackIds: number[] = [];
   const baseDataOffsetsAt: number[] = [];
   for (const tfhd of box.descendants('traf', 'tfhd')) {
     const fields = new BoxFields(tfhd);
     const { flags } = fields.versionAndFlags();
+    trackIds.push(fields.uint(TRACK_ID_SIZE_BYTES));
     if ((flags & BASE_DATA_OFFSET_PRESENT) === 0) continue;
-    fields.skip(TRACK_ID_SIZE_BYTES);
     baseDataOffsetsAt.push(fields.offset - moof.offset);
     fields.skip(BASE_DATA_OFFSET_SIZE_BYTES);
   }
-  return baseDataOffsetsAt.length === 0 ? null : { bytes: box.bytes, baseDataOffsetsAt };
+  return {
+    trackIds,
+    moofWithPositions: baseDataOffsetsAt.length === 0 ? null : { bytes: box.bytes, baseDataOffsetsAt },
+  };
 }

@@ -10,6 +10,8 @@ export interface InitLayout {
   readonly boxes: readonly TopBox[];
   /** `track_ID` of the first track. */
   readonly firstTrackId: number;
+  /** Those of all tracks, in order. */
+  readonly trackIds: readonly number[];
   /** The manifest store of an earlier signing, as a byte range of the file. */
   readonly manifest: ByteRange | null;
 }
@@ -35,20 +37,25 @@ export async function readInitLayout(reader: PartReader): Promise<InitLayout> {
   const ftyp = boxes.findIndex(({ type }) => type === 'ftyp');
   if (ftyp > 0) throw malformed(reader, boxes[ftyp] as TopBox, 'it must be the first box');
   const manifests = all.filter(isC2paBox).map(manifestIn);
+  const trackIds = await readTrackIds(reader, moov);
+  const [firstTrackId] = trackIds;
+  if (firstTrackId === undefined) throw malformed(reader, moov, 'it has no track');
   return {
     path: reader.name,
     boxes,
-    firstTrackId: await readFirstTrackId(reader, moov),
+    firstTrackId,
+    trackIds,
     manifest: manifests.find((manifest) => manifest !== null) ?? null,
   };
 }
 
-async function readFirstTrackId(reader: PartReader, moov: TopBox): Promise<number> {
-  const tkhd = (await readBox(reader, moov, MOOV_MAX_BYTES)).descendant('trak', 'tkhd');
-  if (tkhd === undefined) throw malformed(reader, moov, 'it has no track');
-  const fields = new BoxFields(tkhd);
-  const { version } = fields.versionAndFlags();
-  // The creation and modification times are 64 bits wide in version 1.
-  fields.skip(version === 1 ? 16 : 8);
-  return fields.uint(4);
+async function readTrackIds(reader: PartReader, moov: TopBox): Promise<number[]> {
+  const box = await readBox(reader, moov, MOOV_MAX_BYTES);
+  return [...box.descendants('trak', 'tkhd')].map((tkhd) => {
+    const fields = new BoxFields(tkhd);
+    const { version } = fields.versionAndFlags();
+    // The creation and modification times are 64 bits wide in version 1.
+    fields.skip(version === 1 ? 16 : 8);
+    return fields.uint(4);
+  });
 }

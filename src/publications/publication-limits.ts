@@ -1,9 +1,11 @@
 /** Bounds of one publication. Legitimate publications of a day's media stay well inside them. */
 
 /** Size of one playlist or MPD in bytes. */
-export const PLAYLIST_MAX_BYTES = 64 * 1024 * 1024;
-/** Lines of one playlist or MPD; 100,000 are legitimate. */
-export const PLAYLIST_MAX_LINES = 500_000;
+export const PLAYLIST_MAX_BYTES = 32 * 1024 * 1024;
+/** Lines of one playlist or MPD; 100,000 are legitimate. A parsed line of HLS takes about a kilobyte of memory. */
+export const PLAYLIST_MAX_LINES = 250_000;
+/** Tags of one MPD; a parsed element takes about 1.3 kilobytes of memory. */
+export const MPD_MAX_TAGS = 200_000;
 /** Playlists and MPDs of one publication. */
 export const PLAYLISTS_MAX_COUNT = 2_000;
 /** Characters of one line of an HLS playlist. */

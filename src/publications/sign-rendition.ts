@@ -4,7 +4,8 @@ import { digestPlan, executePlan, fillHole } from '#bytes/execute-plan.ts';
 import { sideBySide } from '#bytes/side-by-side.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { outputSizeBytes, type SplicePlan } from '#bytes/splice-plan.ts';
-import { readFragmentLayout } from './fragment-layout.ts';
+import { AppError } from '#errors/app-error.ts';
+import { type FragmentLayout, readFragmentLayout } from './fragment-layout.ts';
 import { type InitLayout, readInitLayout } from './init-layout.ts';
 import { type MapPlan, merkleBoxesOf, merkleBoxSizeBytes } from './merkle-maps.ts';
 import type { OutputPaths } from './output-paths.ts';
@@ -63,6 +64,7 @@ export function readInitLayouts(
 /** Writes the fragments of a rendition: each is read once, hashed as it is written, and given its Merkle box. */
 export async function signFragments(
   fragments: readonly MediaPart[],
+  init: InitLayout,
   map: MapPlan,
   context: SigningContext,
 ): Promise<SignedFragments> {
@@ -70,7 +72,7 @@ export async function signFragments(
   const parts: SignedPart[] = [];
   const groupSize = Math.max(2 ** map.levels, SMALLEST_GROUP);
   for (let first = 0; first < fragments.length; first += groupSize) {
-    const group = await signGroup(fragments.slice(first, first + groupSize), first, map, context);
+    const group = await signGroup(fragments.slice(first, first + groupSize), first, init, map, context);
     for (const { leaf, part } of group) {
       leaves.push(leaf);
       parts.push(part);
@@ -129,13 +131,14 @@ interface WrittenFragment {
 async function signGroup(
   fragments: readonly MediaPart[],
   first: number,
+  init: InitLayout,
   map: MapPlan,
   context: SigningContext,
 ): Promise<readonly WrittenFragment[]> {
   const open: PartWriter[] = [];
   try {
     const written = await sideBySide(fragments, FRAGMENTS_AT_ONCE, (part, index) =>
-      writeFragment(part, merkleBoxSizeBytes(map, first + index), open, context),
+      writeFragment(part, init, merkleBoxSizeBytes(map, first + index), open, context),
     );
     const boxes = merkleBoxesOf(
       map,
@@ -155,6 +158,7 @@ async function signGroup(
 
 async function writeFragment(
   part: MediaPart,
+  init: InitLayout,
   boxSizeBytes: number,
   open: PartWriter[],
   context: SigningContext,
@@ -162,6 +166,7 @@ async function writeFragment(
   const { folder, paths, signal } = context;
   return await withSource(folder, part, signal, async (source) => {
     const layout = await readFragmentLayout(await readerOf(source, part, signal));
+    refuseOtherTracks(layout, init);
     const { plan, merkleBoxOffset } = planFragment(layout, boxSizeBytes);
     const signed = signedPart(part, paths, outputSizeBytes(plan), source, boxSizeBytes);
     const writer = await context.writer.create(signed.path, signal);
@@ -170,6 +175,14 @@ async function writeFragment(
     context.wrote(outputSizeBytes(plan));
     return { writer, merkleBoxOffset, leaf, part: signed };
   });
+}
+
+/** A playlist that gives a fragment to the wrong init segment names something that no player can play. */
+function refuseOtherTracks({ path, moof, trackIds }: FragmentLayout, init: InitLayout): void {
+  const stranger = trackIds.find((trackId) => !init.trackIds.includes(trackId));
+  if (stranger === undefined) return;
+  const problem = `it is of track ${stranger}, and its init segment ${JSON.stringify(init.path)} has only ${init.trackIds.join(', ')}`;
+  throw new AppError('FRAGMENT_MALFORMED', { file: path, boxType: 'moof', offset: moof.offset, problem });
 }
 
 function signedPart(

@@ -1,7 +1,7 @@
 import { XMLParser, XMLValidator } from 'fast-xml-parser';
 import { AppError } from '#errors/app-error.ts';
 import { LineIndex } from './playlist-text.ts';
-import { MPD_MAX_DEPTH } from './publication-limits.ts';
+import { MPD_MAX_DEPTH, MPD_MAX_TAGS } from './publication-limits.ts';
 
 /** An element of an XML document and where it stands in the text. Names are without their namespace prefix. */
 export interface XmlElement {
@@ -38,11 +38,26 @@ export function parseXml(path: string, text: string): XmlElement {
   const doctype = text.search(/<!DOCTYPE|<!ENTITY/i);
   if (doctype !== -1)
     throw malformed(path, new LineIndex(text).lineAt(doctype), 'document type declarations are not accepted');
+  const tagCount = countTags(text);
+  if (tagCount > MPD_MAX_TAGS) {
+    throw new AppError('PLAYLIST_TOO_LARGE', {
+      playlist: path,
+      what: 'XML tags',
+      count: tagCount,
+      limit: MPD_MAX_TAGS,
+    });
+  }
   const verdict = XMLValidator.validate(text.replace(/^\uFEFF/, ''));
   if (verdict !== true) throw malformed(path, verdict.err.line, 'it is not well-formed XML');
   const root = rootOf(path, text);
   if (root === undefined) throw malformed(path, 1, 'it has no root element');
   return root;
+}
+
+function countTags(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf('<'); at !== -1; at = text.indexOf('<', at + 1)) count += 1;
+  return count;
 }
 
 function rootOf(path: string, text: string): XmlElement | undefined {
