@@ -147,8 +147,9 @@ async function writePublication(
   const digests: { initHash: Uint8Array; leaves: readonly Uint8Array[] }[] = [];
   const parts = new Map<string, SignedPart>();
   for (const [index, { init, fragments }] of publication.renditions.entries()) {
-    const { leaves, parts: signed } = await signFragments(fragments, maps[index] as MapPlan, signing);
-    const plannedInit = await planSignedInit(init, inits[index] as InitLayout, signing);
+    const layout = inits[index] as InitLayout;
+    const { leaves, parts: signed } = await signFragments(fragments, layout, maps[index] as MapPlan, signing);
+    const plannedInit = await planSignedInit(init, layout, signing);
     planned.push(plannedInit);
     digests.push({ initHash: plannedInit.initHash, leaves });
     for (const part of [...signed, plannedInit.part]) parts.set(partKey(part.source), part);
