@@ -143,7 +143,7 @@ class PlanWalk {
       await this.#source.read(bytes.subarray(first.at, first.at + first.length), first.offset, this.#signal);
       return;
     }
-    lane.window ??= Buffer.allocUnsafeSlow(this.#chunkSizeBytes);
+    lane.window ??= Buffer.allocUnsafeSlow(Math.min(this.#chunkSizeBytes, this.#source.sizeBytes));
     const window = lane.window.subarray(0, read.length);
     await this.#source.read(window, read.offset, this.#signal);
     for (const { offset, length, at } of read.copies) {

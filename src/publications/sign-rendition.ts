@@ -6,6 +6,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { outputSizeBytes, type SplicePlan } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type FragmentLayout, readFragmentLayout } from './fragment-layout.ts';
+import { type FragmentOutput, heldOutput, heldSource, streamedOutput } from './held-fragment.ts';
 import { type InitLayout, readInitLayout } from './init-layout.ts';
 import { type MapPlan, merkleBoxesOf, merkleBoxSizeBytes } from './merkle-maps.ts';
 import type { OutputPaths } from './output-paths.ts';
@@ -19,6 +20,8 @@ import { readerOf } from './top-boxes.ts';
 const FRAGMENTS_AT_ONCE = 8;
 /** A group holds all leaves that the proofs of its fragments are made of, or this many where there are no proofs. */
 const SMALLEST_GROUP = 32;
+/** A fragment up to this size is held in memory until its group is done: the files cost more than the bytes. */
+const HELD_FRAGMENT_MAX_BYTES = 256 * 1024;
 
 /** Where the files of a signed publication go. */
 export interface PublicationWriter {
@@ -121,7 +124,7 @@ export async function writeSignedInit(
 }
 
 interface WrittenFragment {
-  readonly writer: PartWriter;
+  readonly output: FragmentOutput;
   readonly merkleBoxOffset: number;
   readonly leaf: Uint8Array;
   readonly part: SignedPart;
@@ -135,7 +138,7 @@ async function signGroup(
   map: MapPlan,
   context: SigningContext,
 ): Promise<readonly WrittenFragment[]> {
-  const open: PartWriter[] = [];
+  const open = new Set<FragmentOutput>();
   try {
     const written = await sideBySide(fragments, FRAGMENTS_AT_ONCE, (part, index) =>
       writeFragment(part, init, merkleBoxSizeBytes(map, first + index), open, context),
@@ -145,14 +148,13 @@ async function signGroup(
       first,
       written.map(({ leaf }) => leaf),
     );
-    await sideBySide(written, FRAGMENTS_AT_ONCE, async ({ writer, merkleBoxOffset }, index) => {
-      await writer.write(boxes[index] as Uint8Array, merkleBoxOffset, context.signal);
-      open.splice(open.indexOf(writer), 1);
-      await writer.close();
+    await sideBySide(written, FRAGMENTS_AT_ONCE, async ({ output, merkleBoxOffset }, index) => {
+      await output.finish(boxes[index] as Uint8Array, merkleBoxOffset);
+      open.delete(output);
     });
     return written;
   } finally {
-    await Promise.allSettled(open.map((writer) => writer.close()));
+    await Promise.allSettled([...open].map((output) => output.close()));
   }
 }
 
@@ -160,20 +162,26 @@ async function writeFragment(
   part: MediaPart,
   init: InitLayout,
   boxSizeBytes: number,
-  open: PartWriter[],
+  open: Set<FragmentOutput>,
   context: SigningContext,
 ): Promise<WrittenFragment> {
   const { folder, paths, signal } = context;
-  return await withSource(folder, part, signal, async (source) => {
+  return await withSource(folder, part, signal, async (opened) => {
+    const range = part.range ?? { offset: 0, length: opened.sizeBytes };
+    const isHeld = range.length <= HELD_FRAGMENT_MAX_BYTES;
+    const source = isHeld ? await heldSource(opened, range, signal) : opened;
     const layout = await readFragmentLayout(await readerOf(source, part, signal));
     refuseOtherTracks(layout, init);
     const { plan, merkleBoxOffset } = planFragment(layout, boxSizeBytes);
-    const signed = signedPart(part, paths, outputSizeBytes(plan), source, boxSizeBytes);
-    const writer = await context.writer.create(signed.path, signal);
-    open.push(writer);
-    const { flat: leaf } = await executePlan(plan, source, writer, { signal });
-    context.wrote(outputSizeBytes(plan));
-    return { writer, merkleBoxOffset, leaf, part: signed };
+    const sizeBytes = outputSizeBytes(plan);
+    const signed = signedPart(part, paths, sizeBytes, source, boxSizeBytes);
+    const output = isHeld
+      ? heldOutput(signed.path, sizeBytes, context.writer, signal)
+      : await streamedOutput(signed.path, context.writer, signal);
+    open.add(output);
+    const { flat: leaf } = await executePlan(plan, source, output, { signal });
+    context.wrote(sizeBytes);
+    return { output, merkleBoxOffset, leaf, part: signed };
   });
 }
 
