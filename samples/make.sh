@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the two samples anew, with ffmpeg (built with libx264 and libmp3lame).
+# Makes the samples anew, with ffmpeg (built with libx264 and libmp3lame).
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -16,3 +16,9 @@ ffmpeg -v error -y \
   -c:a libmp3lame -b:a 96k -ac 2 -id3v2_version 3 -metadata title="Four notes" -metadata artist="Attestream" \
   -flags:a +bitexact -fflags +bitexact \
   four-notes.mp3
+
+mkdir -p publication
+ffmpeg -v error -y -i evening-light.mp4 -map 0 -c copy -fflags +bitexact -flags:v +bitexact -flags:a +bitexact \
+  -f dash -seg_duration 2 -hls_playlist 1 -hls_master_name master.m3u8 \
+  -init_seg_name 'init-$RepresentationID$.mp4' -media_seg_name 'fragment-$RepresentationID$-$Number$.m4s' \
+  publication/manifest.mpd

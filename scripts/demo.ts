@@ -1,11 +1,13 @@
-// `npm run demo`: starts the service on its embedded defaults, signs a sample video and a sample audio file through
-// HTTP, and tells what the official C2PA reader says of the results. Everything it makes is under .artifacts/demo.
-import { rmSync } from 'node:fs';
+// `npm run demo`: starts the service on its embedded defaults, signs a sample video, a sample audio file and a sample
+// publication through HTTP, and tells what the official C2PA reader says of the results. Everything it makes is under
+// .artifacts/demo.
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { styleText } from 'node:util';
 import type { JobResultResponse } from '#contract/job.ts';
-import { readProvenance } from './provenance-report.ts';
+import { readFragmentProvenance } from './fragment-report.ts';
+import { type ProvenanceReport, readProvenance } from './provenance-report.ts';
 import { type RunningService, startService } from './running-service.ts';
 
 const ROOT = join(fileURLToPath(import.meta.url), '../..');
@@ -14,8 +16,8 @@ const FOLDER = join(ROOT, '.artifacts/demo');
 /** One thing the demo shows. A further operation is a further entry in `SHOWINGS`. */
 interface Showing {
   readonly title: string;
-  /** Has the service do it and returns where the outputs are, with their media types. */
-  run(service: RunningService): Promise<{ readonly path: string; readonly mediaType: string }>;
+  /** Has the service do it, prints what became of it, and returns whether the official reader finds it valid. */
+  run(service: RunningService): Promise<boolean>;
 }
 
 const SHOWINGS: readonly Showing[] = [
@@ -28,7 +30,7 @@ const SHOWINGS: readonly Showing[] = [
       };
       say(`  POST /v2/sync/c2pa/video, with the assertion com.example.review`);
       const job = await service.runSync('/v2/sync/c2pa/video', body);
-      return { path: outputOf(job), mediaType: 'video/mp4' };
+      return await reportFile(outputOf(job), 'video/mp4');
     },
   },
   {
@@ -43,7 +45,19 @@ const SHOWINGS: readonly Showing[] = [
       const seen = new Set<string>();
       const job = await service.waitFor(jobId, { intervalMs: 5, onLook: ({ status }) => seen.add(status) });
       say(`  GET /v2/jobs/${jobId} → ${[...seen].join(' → ')}`);
-      return { path: outputOf(job), mediaType: 'audio/mpeg' };
+      return await reportFile(outputOf(job), 'audio/mpeg');
+    },
+  },
+  {
+    title: 'A streaming publication, HLS and DASH over the same fragments',
+    run: async (service) => {
+      const body = {
+        inputs: [{ type: 'local_folder_path', path: join(ROOT, 'samples/publication') }],
+        params: { playlist_pattern: '*.{m3u8,mpd}', init_pattern: 'init-*.mp4', frag_pattern: 'fragment-*.m4s' },
+      };
+      say('  POST /v2/sync/c2pa/fragmented, with patterns for playlists, init segments and fragments');
+      const job = await service.runSync('/v2/sync/c2pa/fragmented', body);
+      return await reportPublication(outputOf(job));
     },
   },
 ];
@@ -63,29 +77,61 @@ async function demonstrate(): Promise<boolean> {
   const verdicts: boolean[] = [];
   for (const showing of SHOWINGS) {
     say(`\n${heading(showing.title)}`);
-    const { path, mediaType } = await showing.run(service);
-    verdicts.push(await report(path, mediaType));
+    verdicts.push(await showing.run(service));
   }
   sayWhatNext();
   return verdicts.every((valid) => valid);
 }
 
-/** Prints what the official reader says of an output, and returns whether it is valid. */
-async function report(path: string, mediaType: string): Promise<boolean> {
+/** Prints what the official reader says of a signed file. */
+async function reportFile(path: string, mediaType: string): Promise<boolean> {
   const provenance = await readProvenance(path, mediaType);
   if (provenance === null) {
     say(styleText('red', `  The official reader finds no manifest in ${path}.`));
     return false;
   }
-  const { state, findings, signedBy, generator, actions, ingredients, assertions } = provenance;
-  const valid = state === 'Valid' || state === 'Trusted';
   line('File', relative(process.cwd(), path));
-  line('Reader', styleText(valid ? 'green' : 'red', state) + explain(findings));
+  const { state, findings } = provenance;
+  line('Reader', styleText(isValid(provenance) ? 'green' : 'red', state) + explain(findings));
+  reportManifest(provenance);
+  return isValid(provenance);
+}
+
+/**
+ * Prints what the official reader says of every fragment of a signed publication, each under the init segment of its
+ * number, as a player asks it.
+ */
+async function reportPublication(folder: string): Promise<boolean> {
+  line('Folder', relative(process.cwd(), folder));
+  const names = readdirSync(folder).sort();
+  const provenances: ProvenanceReport[] = [];
+  for (const [init, rendition] of names.map((name) => /^init-(\d+)\.mp4$/.exec(name) ?? [])) {
+    if (init === undefined) continue;
+    const initBytes = readFileSync(join(folder, init));
+    line('Init', `${init} with the manifest, one for all`);
+    for (const name of names.filter((candidate) => candidate.startsWith(`fragment-${rendition}-`))) {
+      const provenance = await readFragmentProvenance(initBytes, readFileSync(join(folder, name)));
+      line('', `${name}  ${styleText(isValid(provenance) ? 'green' : 'red', provenance.state)}`);
+      provenances.push(provenance);
+    }
+  }
+  const [first] = provenances;
+  if (first === undefined) return false;
+  const valid = provenances.filter(isValid).length;
+  line('Reader', `${valid} of ${provenances.length} fragments valid${explain(first.findings)}`);
+  reportManifest(first);
+  return valid === provenances.length;
+}
+
+function isValid({ state }: ProvenanceReport): boolean {
+  return state === 'Valid' || state === 'Trusted';
+}
+
+function reportManifest({ signedBy, generator, actions, ingredients, assertions }: ProvenanceReport): void {
   line('Signed by', `${signedBy}, with ${generator}`);
   line('Actions', actions.join(', '));
   for (const { title, relationship } of ingredients) line('Ingredient', `${title} (${relationship})`);
   for (const { label, data } of assertions) line('Assertion', `${label} = ${JSON.stringify(data)}`);
-  return valid;
 }
 
 function explain(findings: readonly string[]): string {
@@ -97,7 +143,7 @@ function explain(findings: readonly string[]): string {
 function sayWhatNext(): void {
   say(`\n${heading('What next')}`);
   say(
-    `  The signed files are in ${relative(process.cwd(), join(FOLDER, 'output'))}. Any C2PA reader can look at them.`,
+    `  The signed media are in ${relative(process.cwd(), join(FOLDER, 'output'))}. Any C2PA reader can look at them.`,
   );
   say('  Start the service for good:   npm start        (http://localhost:8080, API reference under /docs)');
   say('  Its settings, all optional:   config/service.toml');
