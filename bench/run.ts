@@ -1,8 +1,8 @@
 // `npm run bench`: measures speed and memory against the floor and against the SDK alone, side by side in one run, and
 // prints a Markdown report; it also lies in .artifacts/bench-report.md. `npm run bench -- video audio linear` chooses
-// parts, `--rounds 7` how often each is measured. BENCH_DIR names the folder (and so the disk) that is worked in: it
+// parts, `--rounds 7` how often each is measured, `--readme` puts the report into README.md. BENCH_DIR names the folder (and so the disk) that is worked in: it
 // needs 20 GB. Whatever else the machine does meanwhile is in the numbers.
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -15,9 +15,15 @@ import { videoPart } from './video-part.ts';
 
 const PARTS: Readonly<Record<string, BenchPart>> = { video: videoPart, audio: audioPart, linear: linearPart };
 const DEFAULT_ROUNDS = 5;
-const ARTIFACTS = join(fileURLToPath(import.meta.url), '../../.artifacts');
+const ROOT = join(fileURLToPath(import.meta.url), '../..');
+const ARTIFACTS = join(ROOT, '.artifacts');
+/** Where the report stands in README.md. */
+const MARKED = /(<!-- measurements -->\n)[^]*(\n<!-- \/measurements -->)/;
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { rounds: { type: 'string' } } });
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { rounds: { type: 'string' }, readme: { type: 'boolean' } },
+});
 const names = positionals.length === 0 ? Object.keys(PARTS) : positionals;
 const rounds = Number(values.rounds ?? DEFAULT_ROUNDS);
 const unknown = names.filter((name) => !Object.hasOwn(PARTS, name));
@@ -42,3 +48,10 @@ mkdirSync(ARTIFACTS, { recursive: true });
 writeFileSync(join(ARTIFACTS, 'bench-report.md'), report);
 progress('');
 console.log(report);
+if (values.readme === true) {
+  const readme = join(ROOT, 'README.md');
+  writeFileSync(
+    readme,
+    readFileSync(readme, 'utf8').replace(MARKED, (_, before, after) => before + '\n' + report + after),
+  );
+}
