@@ -18,7 +18,7 @@ const DEFAULT_ROUNDS = 5;
 const ROOT = join(fileURLToPath(import.meta.url), '../..');
 const ARTIFACTS = join(ROOT, '.artifacts');
 /** Where the report stands in README.md. */
-const MARKED = /(<!-- measurements -->\n)[^]*(\n<!-- \/measurements -->)/;
+const MARKED = /(<!-- measurements -->\n)[\s\S]*(\n<!-- \/measurements -->)/;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -48,10 +48,13 @@ mkdirSync(ARTIFACTS, { recursive: true });
 writeFileSync(join(ARTIFACTS, 'bench-report.md'), report);
 progress('');
 console.log(report);
-if (values.readme === true) {
+if (values.readme === true) putIntoReadme(report);
+
+function putIntoReadme(text: string): void {
   const readme = join(ROOT, 'README.md');
+  const old = readFileSync(readme, 'utf8');
   writeFileSync(
     readme,
-    readFileSync(readme, 'utf8').replace(MARKED, (_, before, after) => before + '\n' + report + after),
+    old.replace(MARKED, (_, before: string, after: string) => `${before}\n${text}${after}`),
   );
 }
