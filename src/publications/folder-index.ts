@@ -1,6 +1,7 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { PlaylistPlace } from '#errors/publication-errors.ts';
+import type { ByteRange, MediaPart } from './publication.ts';
 
 /**
  * The address that a folder gets while references are resolved, where it has none of its own. References are resolved
@@ -67,6 +68,11 @@ export class FolderIndex {
   pathOf(base: URL, reference: string, place: PlaylistPlace): string {
     const encoded = this.#relativePath(this.#resolve(base, reference, place), reference, place);
     return decodePath(encoded) ?? encoded;
+  }
+
+  /** A part as it is known by: a byte range that covers its whole file is that file. */
+  partAt(path: string, range: ByteRange | null): MediaPart {
+    return { path, range: range?.offset === 0 && range.length === this.#sizes.get(path) ? null : range };
   }
 
   #find(path: string): string | undefined {

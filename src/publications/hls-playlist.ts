@@ -52,6 +52,7 @@ const REFERRING_TAG = /^#EXT-X-(?:MEDIA|I-FRAME-STREAM-INF|IMAGE-STREAM-INF):/;
 /** Parses an HLS playlist; an AppError that names the line where it is malformed or asks for what cannot be signed. */
 export function parseHlsPlaylist(path: string, text: string): HlsPlaylist {
   const lines = text.split('\n').map((line) => line.trim());
+  refuseVariables(path, lines);
   const parsed = parseLenient(path, withoutApostrophes(text));
   if (parsed.isMasterPlaylist) {
     return { kind: 'hls-multivariant', path, text, references: referencesIn(lines) };
@@ -114,6 +115,20 @@ function referencesIn(lines: readonly string[]): HlsReference[] {
 
 function isAddress(line: string): boolean {
   return line !== '' && !line.startsWith('#');
+}
+
+/** Refuses addresses made of variables (EXT-X-DEFINE): what they stand for may come with the player's request. */
+function refuseVariables(path: string, lines: readonly string[]): void {
+  const index = lines.findIndex((line) =>
+    /\{\$[\w-]+\}/.test(isAddress(line) ? line : (hlsAttribute(line, 'URI') ?? '')),
+  );
+  if (index === -1) return;
+  throw new AppError('PLAYLIST_UNSUPPORTED', {
+    playlist: path,
+    line: index + 1,
+    feature: 'An address made of variables (EXT-X-DEFINE)',
+    remedy: 'Write the address out.',
+  });
 }
 
 /** Refuses what makes segments unreadable or unsignable, whoever plays them. */

@@ -6,6 +6,7 @@ import {
   refuseChunks,
 } from './addressing-task.ts';
 import type { MpdSegment } from './mpd-document.ts';
+import { readInitialization } from './mpd-segment-list.ts';
 import { compareNaturally } from './natural-order.ts';
 import { STATED_FRAGMENTS_MAX_COUNT } from './publication-limits.ts';
 import { fillTemplate, isEnumerating, type TemplateValues } from './segment-template.ts';
@@ -30,7 +31,7 @@ function attributeOf(elements: AddressingElements, name: string): string | undef
 
 function readInit(task: AddressingTask, elements: AddressingElements): AddressedSegments['init'] {
   const template = attributeOf(elements, 'initialization');
-  if (template === undefined) return null;
+  if (template === undefined) return readInitialization(task, elements);
   const place = task.values.placeOf(task.lineage[3]);
   return { path: task.index.locate(task.base, fill(task, template, {}), place), range: null };
 }

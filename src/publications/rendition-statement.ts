@@ -24,12 +24,12 @@ function statementsOfHls(playlist: HlsMedia, index: FolderIndex): RenditionState
   const byMap = new Map<HlsMap | null, StatedPart[]>();
   for (const { uri, line, range, map } of playlist.segments) {
     const fragments = byMap.get(map) ?? [];
-    fragments.push({ part: { path: locate(uri, line), range }, line });
+    fragments.push({ part: index.partAt(locate(uri, line), range), line });
     byMap.set(map, fragments);
   }
   return [...byMap].map(([map, fragments]) => ({
     playlist: playlist.path,
-    init: map === null ? null : { part: { path: locate(map.uri, map.line), range: map.range }, line: map.line },
+    init: map === null ? null : { part: index.partAt(locate(map.uri, map.line), map.range), line: map.line },
     fragments,
   }));
 }

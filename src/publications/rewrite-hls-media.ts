@@ -29,16 +29,16 @@ export async function rewriteHlsMedia(
     index.locate(base, uri, { playlist: playlist.path, line });
   for (const map of new Set(playlist.segments.map((segment) => segment.map))) {
     if (map?.range == null) continue;
-    const moved = parts.get(partKey({ path: pathOf(map), range: map.range }));
+    const moved = parts.get(partKey(index.partAt(pathOf(map), map.range)));
     if (moved === undefined) continue;
-    editor.edit(map.line, (line) =>
-      removeHlsAttribute(replaceHlsAttribute(line, 'URI', relativeReference(playlist.path, moved.path)), 'BYTERANGE'),
-    );
+    editor.edit(map.line, (line) => removeHlsAttribute(line, 'BYTERANGE'));
+    if (moved.path === moved.source.path) continue;
+    editor.edit(map.line, (line) => replaceHlsAttribute(line, 'URI', relativeReference(playlist.path, moved.path)));
   }
   for (const segment of playlist.segments) {
     if (segment.range === null) continue;
     const path = pathOf(segment);
-    const whole = parts.get(partKey({ path, range: segment.range }));
+    const whole = parts.get(partKey(index.partAt(path, segment.range)));
     const moved = whole ?? (await moveRange(path, segment.range));
     if (moved === undefined) continue;
     if (moved.path !== path)

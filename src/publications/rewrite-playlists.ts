@@ -50,7 +50,7 @@ async function grownSegments(
   const grown: GrownSegment[] = [];
   for (const { uri, line, range, durationSeconds } of segments) {
     const path = index.locate(base, uri, { playlist, line });
-    const part = parts.get(partKey({ path, range }));
+    const part = parts.get(partKey(index.partAt(path, range)));
     const moved = part === undefined && range !== null ? await moveRange(path, range) : undefined;
     const movedBytes = moved === undefined || range === null ? 0 : moved.length - range.length;
     grown.push({ durationSeconds, addedBytes: part?.addedBytes ?? movedBytes });

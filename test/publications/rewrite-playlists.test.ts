@@ -81,6 +81,17 @@ describe('a publication of separate files', () => {
   });
 });
 
+test('a byte range of a whole file is that file', async () => {
+  const made = filesAt(join(folder, 'shaka'));
+  const whole = (path: string): string => `BYTERANGE:${(made[`video/${path}`] as Uint8Array).length}@0`;
+  const ranged = textOf(made['video/index.m3u8'])
+    .replace(/#EXTINF:.*\n(.*m4s)/g, (tag, path: string) => tag.replace('\n', `\n#EXT-X-${whole(path)}\n`))
+    .replace('URI="init.mp4"', `URI="init.mp4",BYTERANGE="${(made['video/init.mp4'] as Uint8Array).length}@0"`);
+  const { output, renditions } = await signFolder(folderOf({ ...made, 'video/index.m3u8': ranged }), patterns);
+  assert.ok(renditions.some(({ init }) => init === 'video/init.mp4'));
+  assert.equal(output['video/index.m3u8'], textOf(made['video/index.m3u8']));
+});
+
 describe('a publication of byte ranges', () => {
   const made = filesAt(makeShakaByteRanges(film, join(folder, 'ranges')));
 
