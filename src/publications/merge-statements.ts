@@ -1,6 +1,6 @@
 import { AppError } from '#errors/app-error.ts';
 import { describePart, type MediaPart, partKey } from './publication.ts';
-import { RENDITIONS_MAX_COUNT, STATED_FRAGMENTS_MAX_COUNT } from './publication-limits.ts';
+import { RENDITIONS_MAX_COUNT, refuseBeyond, STATED_FRAGMENTS_MAX_COUNT } from './publication-limits.ts';
 import type { RenditionStatement, StatedPart } from './rendition-statement.ts';
 
 /** A rendition while statements are merged into it. */
@@ -32,10 +32,6 @@ export function mergeStatements(statements: readonly (RenditionStatement & { ini
   }
   refuseInitsAmongFragments(statements, renditions);
   return [...renditions.values()];
-}
-
-export function refuseBeyond(what: string, count: number, limit: number): void {
-  if (count > limit) throw new AppError('PUBLICATION_TOO_LARGE', { what, count, limit });
 }
 
 function refuseStrangers(

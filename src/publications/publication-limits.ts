@@ -1,3 +1,5 @@
+import { AppError } from '#errors/app-error.ts';
+
 /** Bounds of one publication. Legitimate publications of a day's media stay well inside them. */
 
 /** Size of one playlist or MPD in bytes. */
@@ -12,6 +14,8 @@ export const PLAYLISTS_MAX_COUNT = 2_000;
 export const PLAYLIST_LINE_MAX_LENGTH = 65_536;
 /** Levels of elements in an MPD; the schema needs about ten. */
 export const MPD_MAX_DEPTH = 32;
+/** Representations of one MPD, counted once per period. */
+export const REPRESENTATIONS_MAX_COUNT = 20_000;
 /** Init segments of one publication, each a Merkle map of its own in the manifest. */
 export const RENDITIONS_MAX_COUNT = 500;
 /** Fragments that all playlists together may name; the same fragment named twice counts twice. */
@@ -19,3 +23,8 @@ export const STATED_FRAGMENTS_MAX_COUNT = 400_000;
 /** Bytes of a sidx box that are read, and how deep sidx boxes may refer to further ones. */
 export const SIDX_MAX_BYTES = 2 * 1024 * 1024;
 export const SIDX_MAX_DEPTH = 4;
+
+/** Refuses a publication that passes one of its bounds. */
+export function refuseBeyond(what: string, count: number, limit: number): void {
+  if (count > limit) throw new AppError('PUBLICATION_TOO_LARGE', { what, count, limit });
+}

@@ -6,6 +6,7 @@ import { addressSegments } from './mpd-addressing.ts';
 import { enterBaseUrl } from './mpd-base-url.ts';
 import type { MpdDocument, MpdRepresentation } from './mpd-document.ts';
 import { MpdValues } from './mpd-values.ts';
+import { REPRESENTATIONS_MAX_COUNT, refuseBeyond, STATED_FRAGMENTS_MAX_COUNT } from './publication-limits.ts';
 import { childrenOf, parseXml, type XmlElement } from './xml-element.ts';
 
 /** A period with its bounds; the end is unknown where neither the period, the next one nor the MPD says it. */
@@ -32,6 +33,7 @@ export async function readMpd(
 
   const mpdBase = enterBaseUrl(index.baseOf(path), root, index, values);
   const representations: MpdRepresentation[] = [];
+  let segmentCount = 0;
   for (const { element: period, durationSeconds } of timedPeriods(root, values)) {
     const periodBase = enterBaseUrl(mpdBase, period, index, values);
     for (const set of childrenOf(period, 'AdaptationSet')) {
@@ -44,6 +46,9 @@ export async function readMpd(
           signal,
         );
         representations.push(describeRepresentation(lineage, addressed, values));
+        segmentCount += addressed.segments.length;
+        refuseBeyond('representations in one MPD', representations.length, REPRESENTATIONS_MAX_COUNT);
+        refuseBeyond('fragments named in playlists', segmentCount, STATED_FRAGMENTS_MAX_COUNT);
       }
     }
   }

@@ -1,11 +1,11 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { FolderIndex } from './folder-index.ts';
-import { type MergedRendition, mergeStatements, refuseBeyond } from './merge-statements.ts';
+import { type MergedRendition, mergeStatements } from './merge-statements.ts';
 import { checkRanges } from './part-ranges.ts';
 import { type ClaimedPaths, claimPaths, isPlainText, needsPackaging } from './path-patterns.ts';
 import { describePart, type MediaPart, type Publication, type PublicationPatterns } from './publication.ts';
-import { RENDITIONS_MAX_COUNT } from './publication-limits.ts';
+import { RENDITIONS_MAX_COUNT, refuseBeyond } from './publication-limits.ts';
 import { readBystanders } from './read-bystanders.ts';
 import { readPlaylists } from './read-playlists.ts';
 import { type RenditionStatement, type StatedPart, statementsOf } from './rendition-statement.ts';

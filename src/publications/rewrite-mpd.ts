@@ -100,23 +100,20 @@ function editIndexed(rewrite: RepresentationRewrite): TextEdit[] {
 }
 
 /** Edits what stands around the representations: profiles, alignment, and a SegmentBase that none of them uses any more. */
-function editSurroundings(document: MpdDocument, laidOutAnew: ReadonlySet<XmlElement>): TextEdit[] {
-  const { text, root, representations } = document;
-  const edits: TextEdit[] = [];
-  const visit = (element: XmlElement): void => {
-    const below = representations.filter(({ lineage }) => lineage.includes(element)).map(({ lineage }) => lineage[3]);
-    if (!below.some((representation) => laidOutAnew.has(representation))) return;
-    const isWhollyNew = below.every((representation) => laidOutAnew.has(representation));
-    edits.push(...editProfiles(text, element));
-    if (isWhollyNew) edits.push(...editAlignment(text, element));
+function editSurroundings({ text, representations }: MpdDocument, laidOutAnew: ReadonlySet<XmlElement>): TextEdit[] {
+  const touched = new Set<XmlElement>();
+  const partlyOld = new Set<XmlElement>();
+  for (const { lineage } of representations) {
+    const set = laidOutAnew.has(lineage[3]) ? touched : partlyOld;
+    for (const element of lineage) set.add(element);
+  }
+  return [...touched].flatMap((element) => {
+    const edits = editProfiles(text, element);
+    if (partlyOld.has(element)) return edits;
     const inherited = element.name === 'Representation' ? undefined : childOf(element, 'SegmentBase');
-    if (inherited !== undefined && isWhollyNew) edits.push(removeElement(text, inherited));
-    for (const child of element.children) {
-      if (['Period', 'AdaptationSet', 'Representation'].includes(child.name)) visit(child);
-    }
-  };
-  visit(root);
-  return edits;
+    const removal = inherited === undefined ? [] : [removeElement(text, inherited)];
+    return [...edits, ...editAlignment(text, element), ...removal];
+  });
 }
 
 function editProfiles(text: string, element: XmlElement): TextEdit[] {
