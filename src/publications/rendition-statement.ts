@@ -1,7 +1,7 @@
 import type { FolderIndex } from './folder-index.ts';
-import type { HlsMap, HlsMedia } from './hls-playlist.ts';
+import type { HlsMedia } from './hls-playlist.ts';
 import type { MpdDocument } from './mpd-document.ts';
-import type { MediaPart, PlaylistDocument } from './publication.ts';
+import { type MediaPart, type PlaylistDocument, partKey } from './publication.ts';
 
 /** What one playlist says about one init segment: which fragments belong to it, in playback order. */
 export interface RenditionStatement {
@@ -17,24 +17,34 @@ export interface StatedPart {
   readonly line: number;
 }
 
-/** What a media playlist says: one statement per init segment, as EXT-X-MAP may change midway. */
+/**
+ * What all playlists say, one statement per playlist and init segment. I-frame playlists come last: what they name are
+ * mostly parts of other playlists' fragments.
+ */
+export function statementsOf(playlists: readonly PlaylistDocument[], index: FolderIndex): RenditionStatement[] {
+  const statements = playlists.flatMap((playlist) => {
+    if (playlist.kind === 'mpd') return joinByInit(statementsOfMpd(playlist));
+    return playlist.kind === 'hls-media' && !playlist.iFramesOnly ? joinByInit(statementsOfHls(playlist, index)) : [];
+  });
+  const iFrames = playlists.flatMap((playlist) =>
+    playlist.kind === 'hls-media' && playlist.iFramesOnly ? joinByInit(statementsOfHls(playlist, index)) : [],
+  );
+  const named = new Set(statements.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)));
+  return [...statements, ...iFrames.filter(({ fragments }) => !fragments.some(({ part }) => named.has(part.path)))];
+}
+
+/** A statement per EXT-X-MAP tag, which may change midway. */
 function statementsOfHls(playlist: HlsMedia, index: FolderIndex): RenditionStatement[] {
   const base = index.baseOf(playlist.path);
   const locate = (uri: string, line: number): string => index.locate(base, uri, { playlist: playlist.path, line });
-  const byMap = new Map<HlsMap | null, StatedPart[]>();
-  for (const { uri, line, range, map } of playlist.segments) {
-    const fragments = byMap.get(map) ?? [];
-    fragments.push({ part: index.partAt(locate(uri, line), range), line });
-    byMap.set(map, fragments);
-  }
-  return [...byMap].map(([map, fragments]) => ({
+  return [...Map.groupBy(playlist.segments, ({ map }) => map)].map(([map, segments]) => ({
     playlist: playlist.path,
     init: map === null ? null : { part: index.partAt(locate(map.uri, map.line), map.range), line: map.line },
-    fragments,
+    fragments: segments.map(({ uri, line, range }) => ({ part: index.partAt(locate(uri, line), range), line })),
   }));
 }
 
-/** What an MPD says: one statement per representation and period. */
+/** A statement per representation and period. */
 function statementsOfMpd({ path, representations }: MpdDocument): RenditionStatement[] {
   return representations
     .filter(({ addressing }) => addressing !== 'none')
@@ -45,15 +55,13 @@ function statementsOfMpd({ path, representations }: MpdDocument): RenditionState
     }));
 }
 
-/** What all playlists say. I-frame playlists come last: what they name are mostly parts of other playlists' fragments. */
-export function statementsOf(playlists: readonly PlaylistDocument[], index: FolderIndex): RenditionStatement[] {
-  const statements: RenditionStatement[] = [];
-  const iFrames: RenditionStatement[] = [];
-  for (const playlist of playlists) {
-    if (playlist.kind === 'mpd') statements.push(...statementsOfMpd(playlist));
-    if (playlist.kind === 'hls-media')
-      (playlist.iFramesOnly ? iFrames : statements).push(...statementsOfHls(playlist, index));
-  }
-  const named = new Set(statements.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)));
-  return [...statements, ...iFrames.filter(({ fragments }) => !fragments.some(({ part }) => named.has(part.path)))];
+/** Joins statements of one playlist about the same init segment: what it comes back to later is played later. */
+function joinByInit(statements: readonly RenditionStatement[]): RenditionStatement[] {
+  const groups = Map.groupBy(statements, (statement) =>
+    statement.init === null ? statement : partKey(statement.init.part),
+  );
+  return [...groups.values()].map((group) => {
+    const [first] = group as [RenditionStatement];
+    return group.length === 1 ? first : { ...first, fragments: group.flatMap(({ fragments }) => fragments) };
+  });
 }

@@ -27,17 +27,18 @@ const SUBSEGMENT_ATTRIBUTES = {
  * separate segments. Every other character stays.
  */
 export function rewriteMpd(document: MpdDocument, index: FolderIndex, parts: SignedParts): string {
-  const edits: TextEdit[] = [];
+  // Lists of edits, because a call cannot take the hundred thousand arguments that one list may have.
+  const edits: (readonly TextEdit[])[] = [];
   const laidOutAnew = new Set<XmlElement>();
   for (const representation of document.representations) {
-    edits.push(...raiseBandwidth(document, representation, parts));
+    edits.push(raiseBandwidth(document, representation, parts));
     const rewrite = rewriteOf(document, representation, index, parts);
     if (rewrite === null) continue;
     laidOutAnew.add(representation.lineage[3]);
-    edits.push(...(representation.addressing === 'base' ? editIndexed(rewrite) : editSegmentList(rewrite)));
+    edits.push(representation.addressing === 'base' ? editIndexed(rewrite) : editSegmentList(rewrite));
   }
-  edits.push(...editSurroundings(document, laidOutAnew));
-  return applyEdits(document.text, edits);
+  edits.push(editSurroundings(document, laidOutAnew));
+  return applyEdits(document.text, edits.flat());
 }
 
 function raiseBandwidth(

@@ -180,6 +180,16 @@ describe('HLS', () => {
     assert.equal(publication.warnings.length, 1);
   });
 
+  test('reads 30,000 segments that each repeat their map', async () => {
+    const names = Array.from({ length: 30_000 }, (_, index) => `${index}.m4s`);
+    const lines = names.flatMap((name) => ['#EXT-X-DISCONTINUITY', '#EXT-X-MAP:URI="init.mp4"', ...segments(name)]);
+    const publication = await read({ 'p.m3u8': hls(...lines), ...empty('init.mp4', ...names) });
+    assert.deepEqual(
+      publication.renditions[0]?.fragments.map(({ path }) => path),
+      names,
+    );
+  });
+
   test('reads 100,000 lines', async () => {
     const names = Array.from({ length: 50_000 }, (_, index) => `${index}.m4s`);
     const files = { 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments(...names)), ...empty('init.mp4', ...names) };
