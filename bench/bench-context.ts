@@ -25,11 +25,19 @@ export function openContext(folder: string, rounds: number): BenchContext {
   return { folder, identity: makeIdentity(join(folder, 'identity')), rounds };
 }
 
-/** Starts the service with the benchmark's identity, and with read-back on or off. */
+/** What a service of the benchmark does. */
+export interface BenchServiceOptions {
+  readonly readBack: boolean;
+  /** Read back every fragment of a publication, not a sample. */
+  readonly allFragments?: boolean;
+  readonly loopDelayFile?: string;
+}
+
+/** Starts the service with the benchmark's identity. */
 export function startBenchService(
   { folder, identity }: BenchContext,
   name: string,
-  { readBack, loopDelayFile }: { readonly readBack: boolean; readonly loopDelayFile?: string },
+  { readBack, allFragments = false, loopDelayFile }: BenchServiceOptions,
 ): Promise<RunningService> {
   const probe = new URL('./loop-delay-probe.ts', import.meta.url).href;
   return startService({
@@ -40,6 +48,7 @@ export function startBenchService(
       SERVICE__SIGNING__CERTIFICATE_PATH: identity.certificatePath,
       SERVICE__SIGNING__PRIVATE_KEY_PATH: identity.keyPath,
       SERVICE__SIGNING__VERIFY_OUTPUTS: String(readBack),
+      SERVICE__SIGNING__VERIFY_FRAGMENTS: allFragments ? 'all' : 'sample',
       ...(loopDelayFile !== undefined && { BENCH_LOOP_DELAY_FILE: loopDelayFile }),
     },
     nodeArguments: loopDelayFile === undefined ? [] : ['--import', probe],

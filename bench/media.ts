@@ -9,7 +9,7 @@ const FRAMES_PER_SECOND = 25;
 const KEY_FRAME_EVERY = 50;
 
 /** An H.264 configuration (ISO/IEC 14496-15 §5.3.3) of 1920 × 1080; what it configures are random bytes. */
-const AVCC = Buffer.from(
+export const AVCC = Buffer.from(
   '0164002affe1001c6764002aacd940780227e5c05a8080809f00000300010000030032f183196001000668ebe3cb22c0',
   'hex',
 );

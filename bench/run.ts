@@ -1,7 +1,7 @@
 // `npm run bench`: measures speed and memory against the floor and against the SDK alone, side by side in one run, and
-// prints a Markdown report; it also lies in .artifacts/bench-report.md. `npm run bench -- video audio linear` chooses
-// parts, `--rounds 7` how often each is measured, `--readme` puts the report into README.md. BENCH_DIR names the folder (and so the disk) that is worked in: it
-// needs 20 GB. Whatever else the machine does meanwhile is in the numbers.
+// prints a Markdown report; it also lies in .artifacts/bench-report.md. `npm run bench -- video publications` chooses
+// parts, `--rounds 7` how often each is measured, `--readme` puts the report into README.md. BENCH_DIR names the folder
+// (and so the disk) that is worked in: it needs 20 GB. Whatever else the machine does meanwhile is in the numbers.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,10 +10,16 @@ import { audioPart } from './audio-part.ts';
 import { type BenchPart, openContext } from './bench-context.ts';
 import { linearPart } from './linear-part.ts';
 import { progress } from './measuring.ts';
+import { publicationsPart } from './publications-part.ts';
 import { machine } from './report.ts';
 import { videoPart } from './video-part.ts';
 
-const PARTS: Readonly<Record<string, BenchPart>> = { video: videoPart, audio: audioPart, linear: linearPart };
+const PARTS: Readonly<Record<string, BenchPart>> = {
+  video: videoPart,
+  audio: audioPart,
+  linear: linearPart,
+  publications: publicationsPart,
+};
 const DEFAULT_ROUNDS = 5;
 const ROOT = join(fileURLToPath(import.meta.url), '../..');
 const ARTIFACTS = join(ROOT, '.artifacts');
