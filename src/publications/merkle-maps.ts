@@ -66,37 +66,19 @@ export function merkleBoxSizeBytes(plan: MapPlan, location: number): number {
   return merkleBox({ ...plan, location, proof: plan.levels === 0 ? null : Array(length).fill(placeholder) }).length;
 }
 
-/** A rendition's tree as far as it is needed, and the Merkle box of each fragment. */
-export class RenditionTree {
-  readonly #plan: MapPlan;
-  readonly #rows: readonly (readonly Uint8Array[])[];
-
-  constructor(plan: MapPlan, leaves: readonly Uint8Array[]) {
-    assert.equal(leaves.length, plan.count, 'every fragment has a leaf');
-    this.#plan = plan;
-    this.#rows = buildRows(leaves, plan.levels, FRAGMENT_ALGORITHM);
-  }
-
-  /** The row that the manifest holds. */
-  get manifestRow(): readonly Uint8Array[] {
-    return this.#rows[this.#plan.levels] as readonly Uint8Array[];
-  }
-
-  /** The Merkle box of the fragment at `location`, exactly `merkleBoxSizeBytes` long. */
-  boxOf(location: number): Uint8Array {
-    const { levels } = this.#plan;
-    const proof = levels === 0 ? null : proofOf(this.#rows, location, levels);
-    return merkleBox({ ...this.#plan, location, proof });
-  }
-}
-
 /** The publication's hard binding (C2PA 2.2, §18.7): one assertion, the same in every init segment. */
 export function bindPublication(plans: readonly MapPlan[], digests: readonly RenditionDigests[]): HardBinding {
   const maps = plans.map((plan, index) => {
     const { initHash, leaves } = digests[index] as RenditionDigests;
-    return mapOf(plan, initHash, new RenditionTree(plan, leaves).manifestRow);
+    return mapOf(plan, initHash, manifestRow(plan, leaves));
   });
   return binding(maps);
+}
+
+/** The row of a rendition's tree that the manifest holds. */
+function manifestRow({ count, levels }: MapPlan, leaves: readonly Uint8Array[]): readonly Uint8Array[] {
+  assert.equal(leaves.length, count, 'every fragment has a leaf');
+  return buildRows(leaves, levels, FRAGMENT_ALGORITHM)[levels] as readonly Uint8Array[];
 }
 
 /** A binding of exactly the final size, for measuring. */

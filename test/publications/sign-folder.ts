@@ -8,10 +8,10 @@ import { readInitLayout } from '#publications/init-layout.ts';
 import {
   bindPublication,
   type MapPlan,
+  merkleBoxesOf,
   merkleBoxSizeBytes,
   placeholderBinding,
   planMaps,
-  RenditionTree,
 } from '#publications/merkle-maps.ts';
 import { outputPathsOf } from '#publications/output-paths.ts';
 import { planFragment } from '#publications/plan-fragment.ts';
@@ -84,9 +84,9 @@ export async function signFolder(
       leaves.push(flat);
       offsets.push(merkleBoxOffset);
     }
-    const tree = new RenditionTree(map, leaves);
+    const boxes = merkleBoxesOf(map, 0, leaves);
     for (const [location, part] of fragments.entries()) {
-      const box = tree.boxOf(location);
+      const box = boxes[location] as Uint8Array;
       assert.equal(box.length, merkleBoxSizeBytes(map, location));
       files[pathOf(part)]?.set(box, offsets[location]);
     }

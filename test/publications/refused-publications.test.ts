@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Reason } from '#errors/catalogue.ts';
+import type { PublicationPatterns } from '#publications/publication.ts';
+import { assertRefused, empty, type Files, hls, mpd, period, renditionsOf, segments } from './make-playlists.ts';
+
+describe('refused, naming file and line', () => {
+  const good = { 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s')), ...empty('init.mp4', '1.m4s') };
+  const cases: [string, Reason, Files, Partial<PublicationPatterns>, number?][] = [
+    ['a pattern that matches nothing', 'PATTERN_NO_MATCH', good, { frag: 'nothing/*.m4s' }],
+    ['a pattern that is no glob', 'PATTERN_INVALID', good, { init: '' }],
+    [
+      'a fragment that is missing',
+      'PLAYLIST_FILE_MISSING',
+      { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s', '2.m4s')) },
+      {},
+      8,
+    ],
+    [
+      'an init segment that is missing',
+      'PLAYLIST_FILE_MISSING',
+      { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="init9.mp4"', ...segments('1.m4s')) },
+      {},
+      4,
+    ],
+    ['an init segment without fragments', 'INIT_WITHOUT_FRAGMENTS', { ...good, 'init9.mp4': '' }, {}],
+    ['a fragment without init segment', 'FRAGMENT_WITHOUT_INIT', { ...good, 'p.m3u8': hls(...segments('1.m4s')) }, {}],
+    [
+      'transport streams',
+      'SEGMENTS_NEED_PACKAGING',
+      { 'p.m3u8': hls(...segments('1.ts')), '1.ts': '' },
+      { frag: '*.ts', init: '*.mp4' },
+    ],
+    [
+      'an address above the folder',
+      'PLAYLIST_LEAVES_FOLDER',
+      { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('../1.m4s')) },
+      {},
+      6,
+    ],
+    [
+      'an encoded address above the folder',
+      'PLAYLIST_LEAVES_FOLDER',
+      { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('%2e%2e/1.m4s')) },
+      {},
+      6,
+    ],
+    [
+      'an address on another host',
+      'PLAYLIST_LEAVES_FOLDER',
+      { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="https://x.test/init.mp4"', ...segments('1.m4s')) },
+      {},
+      4,
+    ],
+    [
+      'a segment encrypted whole',
+      'PLAYLIST_UNSUPPORTED',
+      { ...good, 'p.m3u8': hls('#EXT-X-KEY:METHOD=AES-128,URI="k"', ...segments('1.m4s')) },
+      {},
+      4,
+    ],
+    [
+      'partial segments',
+      'PLAYLIST_UNSUPPORTED',
+      { ...good, 'p.m3u8': hls('#EXT-X-PART:DURATION=1,URI="1.m4s"', ...segments('1.m4s')) },
+      {},
+      4,
+    ],
+    [
+      'an address made of variables',
+      'PLAYLIST_UNSUPPORTED',
+      {
+        ...good,
+        'p.m3u8': hls('#EXT-X-DEFINE:NAME="n",VALUE="1"', '#EXT-X-MAP:URI="init.mp4"', ...segments('{$n}.m4s')),
+      },
+      {},
+      7,
+    ],
+    ['a file that is no playlist', 'PLAYLIST_MALFORMED', { ...good, 'q.m3u8': 'hello' }, {}, 1],
+    ['a playlist that is no text', 'PLAYLIST_MALFORMED', { ...good, 'q.m3u8': new Uint8Array([0xff, 0xfe, 0]) }, {}, 1],
+    [
+      'an MPD that defines entities',
+      'PLAYLIST_MALFORMED',
+      { ...good, 'm.mpd': '<?xml version="1.0"?>\n<!DOCTYPE MPD [<!ENTITY a "b">]>\n<MPD>&a;</MPD>' },
+      {},
+      2,
+    ],
+    ['an MPD that is cut short', 'PLAYLIST_MALFORMED', { ...good, 'm.mpd': '<MPD>\n<Period>\n' }, {}],
+    [
+      'an MPD nested too deep',
+      'PLAYLIST_MALFORMED',
+      { ...good, 'm.mpd': '<MPD>'.repeat(5000) + '</MPD>'.repeat(5000) },
+      {},
+    ],
+    [
+      'an MPD that includes itself',
+      'PLAYLIST_UNSUPPORTED',
+      { ...good, 'm.mpd': mpd('<Period xmlns:x="http://www.w3.org/1999/xlink" x:href="m.mpd"/>') },
+      {},
+      3,
+    ],
+    [
+      'an MPD that repeats without end',
+      'PLAYLIST_MALFORMED',
+      {
+        ...good,
+        'm.mpd': mpd(
+          period(
+            '<SegmentTemplate initialization="init.mp4" media="$Number$.m4s"><SegmentTimeline><S d="1" r="999999999"/></SegmentTimeline></SegmentTemplate>',
+          ),
+        ),
+      },
+      {},
+      3,
+    ],
+    [
+      'an MPD on another host',
+      'PLAYLIST_LEAVES_FOLDER',
+      { ...good, 'm.mpd': mpd('<BaseURL>https://x.test/</BaseURL>') },
+      {},
+      3,
+    ],
+  ];
+  for (const [name, reason, files, patterns, line] of cases) {
+    test(name, async () => {
+      await assertRefused(reason, files, patterns, line);
+    });
+  }
+
+  test('but not an address inside the place that the folder came from', async () => {
+    const files = { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="/v/init.mp4"', ...segments('https://x.test/v/1.m4s')) };
+    assert.deepEqual(await renditionsOf(files, {}, 'https://x.test/v/'), ['init.mp4: 1.m4s']);
+  });
+});
