@@ -56,12 +56,12 @@ const packaged: Case[] = [
   { name: 'ffmpeg HLS, two muxed variants in one folder', make: (at) => makeFfmpegHls(film, at) },
   { name: 'ffmpeg DASH and HLS', make: (at) => makeFfmpegDash(film, at) },
   {
-    name: 'ffmpeg DASH with styp, prft and sidx before every moof',
+    name: 'ffmpeg DASH with styp, sidx and prft before every moof',
     make: (at) =>
       makeFfmpegDash(
         film,
         at,
-        '-seg_duration 1 -use_timeline 0 -use_template 1 -write_prft 1 -target_latency 1 -format_options movflags=+dash+global_sidx -hls_playlist 1',
+        '-seg_duration 1 -use_timeline 0 -use_template 1 -format_options write_prft=pts:movflags=+dash -hls_playlist 1',
       ),
   },
   { name: 'ffmpeg HLS in one file', make: (at) => makeFfmpegByteRanges(film, at), patterns: singleFiles },
