@@ -6,6 +6,8 @@ export interface PublicationVariant {
   readonly name: string;
   readonly edit: (files: Files) => Record<string, string | Uint8Array>;
   readonly patterns?: PublicationPatterns;
+  /** The fragments of one rendition in the order that they have to be bound in. */
+  readonly order?: readonly string[];
   /** Playlists that ffmpeg can play. */
   readonly played?: RegExp;
 }
@@ -13,6 +15,7 @@ export interface PublicationVariant {
 export const publicationVariants: readonly PublicationVariant[] = [
   {
     name: 'file names in another order than the playlist plays them',
+    order: [3, 1, 6, 4, 2, 0].map((number) => `seg_hi_${number}.m4s`),
     edit: (files) =>
       renamed(files, (path) =>
         path.replace(/seg_(\w+)_(\d+)/, (_, variant, n) => `seg_${variant}_${(Number(n) * 5 + 3) % 7}`),
@@ -47,6 +50,7 @@ export const publicationVariants: readonly PublicationVariant[] = [
   },
   {
     name: 'a rendition that no playlist names, with numbers without padding',
+    order: Array.from({ length: 12 }, (_, number) => `more/${number}.m4s`),
     edit: (files) => {
       const unlisted = Object.entries(files)
         .filter(([path]) => /^(seg|init)_lo/.test(path))

@@ -17,12 +17,14 @@ import {
   temporaryFolder,
 } from '../publications/make-media.ts';
 import { publicationVariants } from './publication-variants.ts';
-import { assertSignedPublication, type Files } from './signed-publication.ts';
+import { assertSignedPublication, type Files, locationOf } from './signed-publication.ts';
 
 const folder = temporaryFolder();
 const film = makeFilm(folder);
 const separate: PublicationPatterns = { playlist: '*.{m3u8,mpd}', init: '*init*', frag: '*.m4s' };
 const singleFiles: PublicationPatterns = { ...separate, init: '*.{mp4,m4s}', frag: '*.{mp4,m4s}' };
+/** Playlists that ffmpeg can play. */
+const INDEXES = /^(master|index).*\.m3u8$/;
 /** What a publication's folder may hold beside the publication. */
 const strangers = { 'poster.jpg': 'not really a picture', 'notes/read me.txt': '', 'notes/ümlaut.json': '{}' };
 
@@ -36,6 +38,7 @@ interface Case {
   readonly name: string;
   readonly make: (folder: string) => string | Promise<string>;
   readonly patterns?: PublicationPatterns;
+  readonly order?: readonly string[];
   /** Playlists that ffmpeg can play; all but MPDs where nothing is said. */
   readonly played?: RegExp;
 }
@@ -101,13 +104,14 @@ describe('The service signs a publication with', () => {
   }
 });
 
-async function signAndCompare({ name, make, patterns = separate, played = /^(master|index).*\.m3u8$/ }: Case) {
+async function signAndCompare({ name, make, patterns = separate, order = [], played = INDEXES }: Case) {
   const source = await make(join(folder, 'sources', name));
   writeFiles(source, strangers);
   const target = await sign(source, patterns);
   const [files, signed] = [filesAt(source), filesAt(target)];
   const renditions = await assertSignedPublication(files, patterns, signed);
   assert.ok(renditions.every(({ fragments }) => fragments.length > 0));
+  for (const [location, path] of order.entries()) assert.equal(locationOf(signed[path] as Uint8Array), location, path);
   for (const playlist of readdirSync(source).filter((file) => played.test(file))) {
     assert.equal(decodedFrames(join(target, playlist)), decodedFrames(join(source, playlist)), playlist);
   }

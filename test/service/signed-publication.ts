@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import * as cborg from 'cborg';
 import { describePart, type MediaPart, type PublicationPatterns, type Rendition } from '#publications/publication.ts';
 import { readPublication } from '#publications/read-publication.ts';
 import { problemsOf } from '../publications/judges.ts';
@@ -40,6 +41,13 @@ export function c2paBoxesOf(file: Uint8Array, purpose: 'manifest' | 'merkle'): P
       bytes.subarray(8, 24).equals(C2PA_UUID) &&
       bytes.toString('latin1', 28, 28 + purpose.length + 1) === `${purpose}\0`,
   );
+}
+
+/** The place in its rendition that a fragment's Merkle box says it has (C2PA 2.2, §A.5.4). */
+export function locationOf(fragment: Uint8Array): number {
+  const [box] = c2paBoxesOf(fragment, 'merkle');
+  assert.ok(box !== undefined, 'the fragment has a Merkle box');
+  return (cborg.decode(box.bytes.subarray(28 + 'merkle\0'.length)) as { location: number }).location;
 }
 
 /** The renditions of a publication in memory. */
