@@ -74,6 +74,16 @@ export const publicationVariants: readonly PublicationVariant[] = [
       ),
   },
   {
+    name: 'fragments of several megabytes beside small ones',
+    edit: (files) =>
+      Object.fromEntries(
+        Object.entries(files).map(([path, bytes]) => [
+          path,
+          /^seg_hi_[135]/.test(path) ? Buffer.concat([box('what', 3 * 1024 ** 2), bytes]) : bytes,
+        ]),
+      ),
+  },
+  {
     name: 'bytes after the last box of a fragment, and free space in it',
     edit: (files) =>
       Object.fromEntries(
