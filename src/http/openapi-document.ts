@@ -42,7 +42,7 @@ const DOCUMENT_HEAD: NonNullable<FastifyDynamicSwaggerOptions['openapi']> = {
     title: 'Attestream: Media Provenance Signing and Packaging Service',
     version: INTERFACE_VERSION,
     description:
-      'Signs video and audio files with C2PA manifests. Work is done as jobs over one or more inputs: asynchronously, to be polled, or synchronously.',
+      'Signs video files, audio files and streaming publications with C2PA manifests. Work is done as jobs over one or more inputs: asynchronously, to be polled, or synchronously.',
     license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
   },
   servers: [{ url: '/', description: 'This service' }],
