@@ -1,8 +1,14 @@
-import type { BigIntStats } from 'node:fs';
-import { constants, type FileHandle, open, stat } from 'node:fs/promises';
+import { type BigIntStats, constants, fstatSync, readSync, statSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf } from '#errors/system-problem.ts';
 import type { ByteSource } from './byte-source.ts';
+
+/**
+ * A read of at most so many bytes is made at once, on the thread that asks: files are read in workers, where nobody else
+ * waits for the thread, and a trip through the pool of threads costs more than so small a read.
+ */
+const READ_AT_ONCE_BYTES = 256 * 1024;
 
 /** A regular file that is held open, so that it is the same file from the first read to the last. */
 export class FileSource implements ByteSource {
@@ -36,8 +42,8 @@ export class FileSource implements ByteSource {
   /** Compares size, time of change and, where the path still leads to a file, which file it is. */
   async checkUnchanged(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    const now = await this.#handle.stat({ bigint: true });
-    const atPath = await stat(this.localPath, { bigint: true }).catch(goneIsNull);
+    const now = fstatSync(this.#handle.fd, { bigint: true });
+    const atPath = statsAt(this.localPath);
     const replaced = atPath !== null && (atPath.ino !== now.ino || atPath.dev !== now.dev);
     if (replaced || now.size !== this.#opened.size || now.mtimeNs !== this.#opened.mtimeNs) {
       throw new AppError('SOURCE_CHANGED', { name: this.name });
@@ -50,7 +56,9 @@ export class FileSource implements ByteSource {
 
   async #readSome(target: Uint8Array, filled: number, position: number): Promise<number> {
     try {
-      const { bytesRead } = await this.#handle.read(target, filled, target.length - filled, position);
+      const length = target.length - filled;
+      if (length <= READ_AT_ONCE_BYTES) return readSync(this.#handle.fd, target, filled, length, position);
+      const { bytesRead } = await this.#handle.read(target, filled, length, position);
       return bytesRead;
     } catch (cause) {
       if (!isSystemError(cause)) throw cause;
@@ -64,9 +72,13 @@ export class FileSource implements ByteSource {
 }
 
 /** A file that was moved away or removed while it was open is still read whole, so this is no change. */
-function goneIsNull(error: unknown): null {
-  if (isSystemError(error)) return null;
-  throw error;
+function statsAt(path: string): BigIntStats | null {
+  try {
+    return statSync(path, { bigint: true });
+  } catch (error) {
+    if (isSystemError(error)) return null;
+    throw error;
+  }
 }
 
 /** Opens a file that this service wrote itself; what others wrote is opened with the care that inputs need. */

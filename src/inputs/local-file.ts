@@ -1,5 +1,5 @@
-import { type BigIntStats, constants } from 'node:fs';
-import { type FileHandle, open, readlink, realpath, stat } from 'node:fs/promises';
+import { type BigIntStats, constants, fstatSync, readlinkSync, realpathSync, statSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { FileSource } from '#bytes/file-source.ts';
@@ -26,12 +26,12 @@ export async function openLocalFile(
   signal.throwIfAborted();
   const check = await realPathCheck(policy);
   const realPath = await resolveAllowed(path, check);
-  checkRegular(path, await translated(path, () => stat(realPath, { bigint: true })));
+  checkRegular(path, await translated(path, () => statSync(realPath, { bigint: true })));
   const handle = await translated(path, () => open(realPath, OPEN_FLAGS));
   try {
-    const opened = await handle.stat({ bigint: true });
+    const opened = fstatSync(handle.fd, { bigint: true });
     checkRegular(path, opened);
-    const openedPath = await pathOfOpened(handle);
+    const openedPath = pathOfOpened(handle);
     if (openedPath !== undefined) check(path, openedPath);
     if (opened.size === 0n) throw new AppError('SOURCE_EMPTY', { path });
     return new FileSource(handle, name, realPath, opened);
@@ -50,11 +50,7 @@ export function nameOfPath(path: string): string {
 export async function resolveAllowed(path: string, check: RealPathCheck): Promise<string> {
   if (path.includes('\0')) throw new AppError('SOURCE_PATH_INVALID', { problem: 'it holds a NUL character' });
   if (path === '') throw new AppError('SOURCE_PATH_INVALID', { problem: 'it is empty' });
-  const realPath = await realpath(path).catch(async (error: unknown) => {
-    // Whether a file exists outside the allowed folders is nobody's business.
-    check(path, await nearestRealPath(path));
-    throw openError(path, error);
-  });
+  const realPath = await realPathOf(path, check);
   check(path, realPath);
   return realPath;
 }
@@ -63,8 +59,18 @@ export async function resolveAllowed(path: string, check: RealPathCheck): Promis
  * Where a file that was opened really lies; undefined where the system does not tell. A folder above it may have been
  * swapped for a link since its path was resolved.
  */
-export async function pathOfOpened(handle: FileHandle): Promise<string | undefined> {
-  return process.platform === 'linux' ? await readlink(`/proc/self/fd/${handle.fd}`) : undefined;
+export function pathOfOpened(handle: FileHandle): string | undefined {
+  return process.platform === 'linux' ? readlinkSync(`/proc/self/fd/${handle.fd}`) : undefined;
+}
+
+async function realPathOf(path: string, check: RealPathCheck): Promise<string> {
+  try {
+    return realpathSync.native(path);
+  } catch (error) {
+    // Whether a file exists outside the allowed folders is nobody's business.
+    check(path, await nearestRealPath(path));
+    throw openError(path, error);
+  }
 }
 
 function checkRegular(path: string, stats: BigIntStats): void {
@@ -81,7 +87,7 @@ export function kindOf(stats: Pick<BigIntStats, 'isFIFO' | 'isSocket'>): string 
 }
 
 /** Runs a step whose system errors are about `path`. */
-export async function translated<T>(path: string, step: () => Promise<T>): Promise<T> {
+export async function translated<T>(path: string, step: () => Promise<T> | T): Promise<T> {
   try {
     return await step();
   } catch (error) {

@@ -1,4 +1,4 @@
-import type { BigIntStats, Dirent } from 'node:fs';
+import { type BigIntStats, type Dirent, fstatSync } from 'node:fs';
 import { type FileHandle, open, opendir, realpath, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
@@ -182,7 +182,7 @@ class LocalFolder implements SourceFolder {
     const handle = await translated(file.realPath, () => open(file.realPath, OPEN_FLAGS));
     try {
       const name = safeName(basename(path)) || this.name;
-      return new FileSource(handle, name, file.realPath, await openedAsListed(handle, file));
+      return new FileSource(handle, name, file.realPath, openedAsListed(handle, file));
     } catch (error) {
       await handle.close();
       throw error;
@@ -195,9 +195,9 @@ class LocalFolder implements SourceFolder {
 }
 
 /** What a file is now that it is open; SOURCE_CHANGED where that is not what was listed, or no longer lies there. */
-async function openedAsListed(handle: FileHandle, file: ListedFile): Promise<BigIntStats> {
-  const opened = await handle.stat({ bigint: true });
-  const openedPath = await pathOfOpened(handle);
+function openedAsListed(handle: FileHandle, file: ListedFile): BigIntStats {
+  const opened = fstatSync(handle.fd, { bigint: true });
+  const openedPath = pathOfOpened(handle);
   const same =
     opened.ino === file.ino &&
     opened.dev === file.dev &&

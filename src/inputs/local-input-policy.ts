@@ -32,8 +32,24 @@ export function localInputPolicy(config: Config, configPath: string | undefined)
  */
 export type RealPathCheck = (path: string, realPath: string) => void;
 
-/** The check that a policy asks for, with the places of the policy resolved once: a folder has many paths to check. */
-export async function realPathCheck(policy: LocalInputPolicy): Promise<RealPathCheck> {
+/** For so long the places of a policy are taken to be where they were resolved to last. */
+const RESOLVED_FOR_MS = 1000;
+
+const resolvedChecks = new WeakMap<
+  LocalInputPolicy,
+  { readonly check: Promise<RealPathCheck>; readonly untilMs: number }
+>();
+
+/** The check that a policy asks for. Its places are resolved at most once a second: thousands of inputs share them. */
+export function realPathCheck(policy: LocalInputPolicy): Promise<RealPathCheck> {
+  const known = resolvedChecks.get(policy);
+  if (known !== undefined && performance.now() < known.untilMs) return known.check;
+  const check = resolveCheck(policy);
+  resolvedChecks.set(policy, { check, untilMs: performance.now() + RESOLVED_FOR_MS });
+  return check;
+}
+
+async function resolveCheck(policy: LocalInputPolicy): Promise<RealPathCheck> {
   const roots = policy.roots === undefined ? undefined : await Promise.all(policy.roots.map(nearestRealPath));
   const own = await Promise.all(policy.protectedPaths.map(nearestRealPath));
   return (path, realPath) => {

@@ -193,7 +193,7 @@ export class Dispatcher {
           log.error({ ...ids, stack: result.bug }, 'an input met a bug');
         const entry = entryOf(claim, result);
         if (entry.status === 'failed') void this.#release(claim);
-        log.info({ ...ids, reason: entry.error_details?.reason }, `input ${entry.status}`);
+        log.info({ ...ids, reason: entry.error_details?.reason, phases_ms: result.phases }, `input ${entry.status}`);
         return this.#persist(() => store.finishInput(claim, entry, progress));
       }
     }
@@ -221,14 +221,11 @@ export class Dispatcher {
   }
 
   #hooksFor(input: RunningInput): RunHooks {
-    const { jobId, inputIndex } = input.claim;
-    const { log } = this.#options;
     return {
       signal: this.#stop.signal,
       progress: (progress) => {
         input.progress = progress;
       },
-      reached: (phase) => log.debug({ job_id: jobId, input_index: inputIndex, phase }, 'input reached a phase'),
       claim: (destination) => this.#claimDestination(destination, input.claim),
     };
   }

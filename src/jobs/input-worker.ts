@@ -1,7 +1,7 @@
 import type { Config } from '#config/config.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
-import type { InputContext, InputOutcome, InputWork } from '#operations/operation.ts';
-import type { FromWorker, InputOrder, ToWorker } from './worker-protocol.ts';
+import type { InputContext, InputOutcome, InputPhase, InputWork } from '#operations/operation.ts';
+import type { FromWorker, InputOrder, ToWorker, WorkerState } from './worker-protocol.ts';
 
 /** Progress is reported at most so often. */
 const PROGRESS_INTERVAL_MS = 100;
@@ -69,25 +69,24 @@ class InputWorker {
 
   async #do(order: InputOrder): Promise<void> {
     this.#abort = new AbortController();
-    const progress = new ProgressReports();
+    const track = new InputTrack();
     try {
       if (this.#run === null) throw new Error('an input came before the worker was ready');
-      const outcome = await this.#run(workOf(order), this.#contextFor(progress));
-      progress.flush();
-      send({ type: 'succeeded', outcome, state: this.#state() });
+      const outcome = await this.#run(workOf(order), this.#contextFor(track));
+      send({ type: 'succeeded', outcome, state: this.#state(track) });
     } catch (error) {
-      progress.flush();
-      send({ type: 'failed', ...failureOf(error), state: this.#state() });
+      send({ type: 'failed', ...failureOf(error), state: this.#state(track) });
     } finally {
+      track.end();
       this.#claims.clear();
     }
   }
 
-  #contextFor(progress: ProgressReports): InputContext {
+  #contextFor(track: InputTrack): InputContext {
     return {
       signal: this.#abort.signal,
-      progress: (bytesDone, bytesTotal) => progress.report(bytesDone, bytesTotal),
-      reached: (phase) => send({ type: 'phase', phase }),
+      progress: (bytesDone, bytesTotal) => track.report(bytesDone, bytesTotal),
+      reached: (phase) => track.reached(phase),
       claimDestination: (destination) => this.#claim(destination),
     };
   }
@@ -102,28 +101,41 @@ class InputWorker {
     if (refusal !== undefined) throw AppError.fromData(refusal);
   }
 
-  #state(): { rssBytes: number; tainted: boolean } {
-    return { rssBytes: process.memoryUsage.rss(), tainted: this.#tainted };
+  #state({ phases, bytesDone, bytesTotal }: InputTrack): WorkerState {
+    const tainted = this.#tainted;
+    return { phases, bytesDone, bytesTotal, rssBytes: process.memoryUsage.rss(), tainted };
   }
 }
 
-/** Sends at most one report in an interval, and the last one in any case. */
-class ProgressReports {
-  #sentAtMs = 0;
-  #unsent: { bytesDone: number; bytesTotal: number } | null = null;
+/**
+ * How far an input is. What is quick is told with its result alone: messages between processes are dear beside a small
+ * file.
+ */
+class InputTrack {
+  readonly phases: { [Phase in InputPhase]?: number } = {};
+  bytesDone = 0;
+  bytesTotal = 0;
+  readonly #startedAtMs = performance.now();
+  #timer: NodeJS.Timeout | undefined;
 
-  report(bytesDone: number, bytesTotal: number): void {
-    this.#unsent = { bytesDone, bytesTotal };
-    const nowMs = performance.now();
-    if (nowMs - this.#sentAtMs < PROGRESS_INTERVAL_MS) return;
-    this.#sentAtMs = nowMs;
-    this.flush();
+  reached(phase: InputPhase): void {
+    this.phases[phase] = Math.round(performance.now() - this.#startedAtMs);
   }
 
-  flush(): void {
-    if (this.#unsent === null) return;
-    send({ type: 'progress', ...this.#unsent });
-    this.#unsent = null;
+  report(bytesDone: number, bytesTotal: number): void {
+    this.bytesDone = bytesDone;
+    this.bytesTotal = bytesTotal;
+    this.#timer ??= setTimeout(() => this.#send(), PROGRESS_INTERVAL_MS);
+  }
+
+  /** The result tells the rest. */
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #send(): void {
+    this.#timer = undefined;
+    send({ type: 'progress', bytesDone: this.bytesDone, bytesTotal: this.bytesTotal });
   }
 }
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { getCompileCacheDir } from 'node:module';
 import type { Config } from '#config/config.ts';
 import type { AppErrorData } from '#errors/app-error.ts';
-import type { InputOutcome, InputPhase } from '#operations/operation.ts';
+import type { InputOutcome } from '#operations/operation.ts';
 import type { ByteProgress } from './job.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerState } from './worker-protocol.ts';
 
@@ -26,15 +26,17 @@ export interface RunHooks {
   /** Aborted when the input is to stop. */
   readonly signal: AbortSignal;
   progress(progress: ByteProgress): void;
-  reached(phase: InputPhase): void;
   /** Answers a claim of a destination; undefined where it is granted. */
   claim(destination: string): Promise<AppErrorData | undefined>;
 }
 
+/** The phases that an input reached, each with the milliseconds since its start. */
+export type Phases = WorkerState['phases'];
+
 /** How the run of an input ended. `how` ends the sentence "the process ended …". */
 export type RunResult =
-  | { readonly type: 'succeeded'; readonly outcome: InputOutcome }
-  | { readonly type: 'failed'; readonly error: AppErrorData | null; readonly bug?: string }
+  | { readonly type: 'succeeded'; readonly outcome: InputOutcome; readonly phases: Phases }
+  | { readonly type: 'failed'; readonly error: AppErrorData | null; readonly bug?: string; readonly phases: Phases }
   | { readonly type: 'process-ended'; readonly how: string; readonly wasReady: boolean }
   /** It was asked to stop, and has. */
   | { readonly type: 'aborted' };
@@ -55,7 +57,7 @@ export class WorkerProcess {
   #killedBecause: string | null = null;
   #run: Run | null = null;
   #watchdog: NodeJS.Timeout | undefined;
-  #state: WorkerState = { rssBytes: 0, tainted: false };
+  #state: WorkerState = { phases: {}, bytesDone: 0, bytesTotal: 0, rssBytes: 0, tainted: false };
 
   constructor(entry: URL, config: Config, bounds: WorkerBounds) {
     this.#bounds = bounds;
@@ -152,8 +154,6 @@ export class WorkerProcess {
     switch (message.type) {
       case 'progress':
         return run.hooks.progress({ bytesDone: message.bytesDone, bytesTotal: message.bytesTotal });
-      case 'phase':
-        return run.hooks.reached(message.phase);
       case 'claim':
         return void this.#answerClaim(run, message.id, message.destination);
       case 'succeeded':
@@ -176,7 +176,8 @@ export class WorkerProcess {
   #endRun(run: Run, { state, ...result }: FromWorker & { type: 'succeeded' | 'failed' }): void {
     this.#state = state;
     this.#run = null;
-    run.end(result);
+    run.hooks.progress({ bytesDone: state.bytesDone, bytesTotal: state.bytesTotal });
+    run.end({ ...result, phases: state.phases });
   }
 
   /** What the worker said last may still lie in the channel when its exit is seen. */

@@ -25,8 +25,13 @@ export type ToWorker =
   /** Ends the worker when it is idle. */
   | { readonly type: 'quit' };
 
-/** How a worker is after an input. */
+/** How far an input came in a worker, and how the worker is after it. */
 export interface WorkerState {
+  /** The phases that the input reached, each with the milliseconds since its start. */
+  readonly phases: { readonly [Phase in InputPhase]?: number };
+  /** Output bytes that were written, and that there are. */
+  readonly bytesDone: number;
+  readonly bytesTotal: number;
   /** Memory held by the process, in bytes. */
   readonly rssBytes: number;
   /** True where the worker must not be given another input, such as after a native call that cannot be taken back. */
@@ -37,7 +42,6 @@ export interface WorkerState {
 export type FromWorker =
   | { readonly type: 'ready' }
   | { readonly type: 'progress'; readonly bytesDone: number; readonly bytesTotal: number }
-  | { readonly type: 'phase'; readonly phase: InputPhase }
   | { readonly type: 'claim'; readonly id: number; readonly destination: string }
   | { readonly type: 'succeeded'; readonly outcome: InputOutcome; readonly state: WorkerState }
   /** `bug` carries the stack of what was no AppError (`error` is null then); it goes to the log and nowhere else. */

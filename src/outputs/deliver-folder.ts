@@ -52,7 +52,7 @@ async function landWhole(delivery: Delivery): Promise<Landing> {
   const { destination, realDestination, records } = delivery;
   await refuseFile(destination, realDestination);
   try {
-    if ((await standingAt(realDestination)) === null) return await appear(delivery);
+    if (standingAt(realDestination) === null) return await appear(delivery);
     const own = await records.lookAtOwn(realDestination);
     return own === null ? 'foreign' : await replace(delivery, own);
   } catch (error) {

@@ -1,4 +1,4 @@
-import { statfs } from 'node:fs/promises';
+import { statfsSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { ByteSink } from '#bytes/byte-sink.ts';
 import { type StagingKey, stagedNameOf } from '#bytes/staged-name.ts';
@@ -93,7 +93,7 @@ export class LocalSink implements OutputSink {
 
 /** File systems that do not know their size (some network file systems) report no blocks at all, and are not judged. */
 async function checkFreeSpace(destination: string, folder: string, sizeBytes: number): Promise<void> {
-  const { blocks, bavail, bsize } = await statfs(folder);
+  const { blocks, bavail, bsize } = statfsSync(folder);
   const freeBytes = bavail * bsize;
   if (blocks === 0 || sizeBytes + FREE_SPACE_MARGIN_BYTES <= freeBytes) return;
   throw new AppError('OUTPUT_DISK_FULL', { path: destination, neededBytes: sizeBytes, freeBytes });

@@ -40,12 +40,12 @@ export async function mergeFolder(merge: Merge): Promise<void> {
 /** Where a folder is needed there must be none or a real one; where a file is needed, anything but a folder. */
 async function refuseObstacles({ destination, realDestination, paths }: Merge): Promise<void> {
   for (const folder of foldersOf(paths)) {
-    const standing = await standingAt(join(realDestination, folder));
+    const standing = standingAt(join(realDestination, folder));
     const isFolder = standing === null || standing.isDirectory();
     if (!isFolder) throw new AppError('OUTPUT_IS_FILE', { path: join(destination, folder) });
   }
   await sideBySide(paths, MOVES_AT_ONCE, async (path) => {
-    const standing = await standingAt(join(realDestination, path));
+    const standing = standingAt(join(realDestination, path));
     if (standing?.isDirectory()) throw new AppError('OUTPUT_IS_FOLDER', { path: join(destination, path) });
   });
 }

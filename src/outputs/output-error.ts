@@ -1,7 +1,6 @@
-import type { Stats } from 'node:fs';
-import { lstat } from 'node:fs/promises';
+import { lstatSync, type Stats } from 'node:fs';
 import { AppError } from '#errors/app-error.ts';
-import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
+import { isSystemError, problemOf } from '#errors/system-problem.ts';
 
 /** A system error as an error about the destination; everything else unchanged. */
 export function outputError(destination: string, cause: unknown): unknown {
@@ -10,7 +9,7 @@ export function outputError(destination: string, cause: unknown): unknown {
 }
 
 /** Runs a step whose system errors are about `destination`. */
-export async function translated<T>(destination: string, step: () => Promise<T>): Promise<T> {
+export async function translated<T>(destination: string, step: () => Promise<T> | T): Promise<T> {
   try {
     return await step();
   } catch (error) {
@@ -19,11 +18,8 @@ export async function translated<T>(destination: string, step: () => Promise<T>)
 }
 
 /** What stands at a path, links not followed; null for nothing. */
-export async function standingAt(path: string): Promise<Stats | null> {
-  return await lstat(path).catch((error: unknown) => {
-    if (systemErrorCode(error) === 'ENOENT') return null;
-    throw error;
-  });
+export function standingAt(path: string): Stats | null {
+  return lstatSync(path, { throwIfNoEntry: false }) ?? null;
 }
 
 /** A folder is never replaced by a file. */

@@ -1,8 +1,12 @@
-import { mkdir, open, realpath } from 'node:fs/promises';
+import { mkdirSync, realpathSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { isSameOrInside } from '#bytes/real-path.ts';
 import { AppError } from '#errors/app-error.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
+
+// Folders are made and resolved in synchronous calls: outputs are written in workers, where nobody else waits for the
+// thread, and beside a small file a trip through the pool of threads costs more than the call.
 
 /**
  * Makes the folder of a destination below `baseDir`, durably, and returns its path with links resolved. Refuses a folder
@@ -30,19 +34,19 @@ export async function syncFolder(folder: string): Promise<void> {
 }
 
 async function makeBase(baseDir: string): Promise<string> {
-  const firstMade = await mkdir(baseDir, { recursive: true });
+  const firstMade = mkdirSync(baseDir, { recursive: true });
   if (firstMade !== undefined) {
     for (let made = baseDir; made.length >= firstMade.length; made = dirname(made)) await syncFolder(dirname(made));
   }
-  return await realpath(baseDir);
+  return realpathSync.native(baseDir);
 }
 
 async function makeFolder(folder: string): Promise<string> {
   try {
-    await mkdir(folder);
+    mkdirSync(folder);
     await syncFolder(dirname(folder));
   } catch (error) {
     if (systemErrorCode(error) !== 'EEXIST') throw error;
   }
-  return await realpath(folder);
+  return realpathSync.native(folder);
 }

@@ -15,8 +15,8 @@ export function replacedPathOf(stagedPath: string): string {
  */
 export async function settleReplacement(stagedPath: string, realDestination: string): Promise<void> {
   const replacedPath = replacedPathOf(stagedPath);
-  if ((await standingAt(replacedPath)) === null) return;
-  if ((await standingAt(realDestination)) === null) await rename(replacedPath, realDestination);
+  if (standingAt(replacedPath) === null) return;
+  if (standingAt(realDestination) === null) await rename(replacedPath, realDestination);
   else await rm(replacedPath, { force: true, recursive: true });
   await syncFolder(dirname(realDestination));
 }

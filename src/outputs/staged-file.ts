@@ -1,4 +1,5 @@
-import { rename, rm } from 'node:fs/promises';
+import { renameSync, rmSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { ByteSink } from '#bytes/byte-sink.ts';
 import { DurableFile } from './durable-file.ts';
@@ -33,7 +34,7 @@ export class StagedFile implements ByteSink {
   /** Creates the staged file, in place of one that the same attempt left behind. */
   static async create(staging: Staging): Promise<StagedFile> {
     return await translated(staging.destination, async () => {
-      await rm(staging.stagedPath, { force: true, recursive: true });
+      rmSync(staging.stagedPath, { force: true, recursive: true });
       return new StagedFile(staging, await DurableFile.create(staging.stagedPath));
     });
   }
@@ -53,7 +54,7 @@ export class StagedFile implements ByteSink {
     signal.throwIfAborted();
     const { realDestination, stagedPath, forget } = this.#staging;
     await refuseFolder(this.destination, realDestination);
-    await this.#translated(() => rename(stagedPath, realDestination));
+    await this.#translated(() => renameSync(stagedPath, realDestination));
     try {
       await this.#translated(() => syncFolder(dirname(realDestination)));
     } catch (error) {
@@ -70,7 +71,7 @@ export class StagedFile implements ByteSink {
     await this.#staging.forget();
   }
 
-  async #translated<T>(step: () => Promise<T>): Promise<T> {
+  async #translated<T>(step: () => Promise<T> | T): Promise<T> {
     return await translated(this.destination, step);
   }
 }

@@ -1,4 +1,5 @@
-import { mkdir, readdir, readlink, rm, symlink } from 'node:fs/promises';
+import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { readdir, readlink, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isStagedName, type StagingKey } from '#bytes/staged-name.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
@@ -24,18 +25,18 @@ export class StagingJournal {
 
   /** Notes a file or folder that is about to be staged. Returns the note, for `erase`. */
   async note(stagedPath: string, key: StagingKey): Promise<string> {
-    if (!this.#folderMade) await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    if (!this.#folderMade) mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     this.#folderMade = true;
     const note = join(this.#folder, `${notePrefixOf(key)}${basename(stagedPath).slice(1, 9)}`);
-    await rm(note, { force: true });
-    await symlink(stagedPath, note);
+    rmSync(note, { force: true });
+    symlinkSync(stagedPath, note);
     return note;
   }
 
   /** Notes that what a note stages is about to take the place of a publication. */
   async noteReplacement(note: string, realDestination: string): Promise<void> {
-    await rm(note + REPLACEMENT_ENDING, { force: true });
-    await symlink(realDestination, note + REPLACEMENT_ENDING);
+    rmSync(note + REPLACEMENT_ENDING, { force: true });
+    symlinkSync(realDestination, note + REPLACEMENT_ENDING);
     await syncFolder(this.#folder);
   }
 
@@ -46,8 +47,8 @@ export class StagingJournal {
 
 /** The note of a replacement goes first: it means nothing without the other. */
 async function eraseNote(note: string): Promise<void> {
-  await rm(note + REPLACEMENT_ENDING, { force: true });
-  await rm(note, { force: true });
+  rmSync(note + REPLACEMENT_ENDING, { force: true });
+  rmSync(note, { force: true });
 }
 
 /**
