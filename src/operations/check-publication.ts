@@ -1,7 +1,7 @@
 import { readRange } from '#bytes/byte-source.ts';
 import type { FolderSink } from '#outputs/folder-sink.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
-import { type OutputRendition, rehashPublication } from '#publications/rehash-publication.ts';
+import { type OutputRendition, rehashPublication } from '#publications/checking/rehash-publication.ts';
 import type { InputContext } from './operation.ts';
 
 /** Of a rendition's fragments, the official reader checks the first, the last, and every so many. */

@@ -2,8 +2,8 @@ import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { C2paFragmentedParams } from '#contract/c2pa-fragmented-request.ts';
 import type { IngredientSource } from '#provenance/manifest-author.ts';
-import type { InitLayout } from '#publications/init-layout.ts';
 import type { MediaPart, Publication } from '#publications/publication.ts';
+import type { InitLayout } from '#publications/signing/init-layout.ts';
 import { assignRoles, givenParent, type Ingredients, parentIngredient } from './ingredients.ts';
 import type { OperationRooms } from './operation.ts';
 

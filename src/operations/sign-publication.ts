@@ -3,20 +3,20 @@ import { sideBySide } from '#bytes/side-by-side.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { C2paFragmentedParams } from '#contract/c2pa-fragmented-request.ts';
 import type { ManifestDraft } from '#provenance/manifest-author.ts';
-import { copyFile, writeText } from '#publications/carry-through.ts';
-import type { InitLayout } from '#publications/init-layout.ts';
+import type { OutputRendition } from '#publications/checking/rehash-publication.ts';
+import { type MediaPart, type Publication, partKey } from '#publications/publication.ts';
+import { readPublication } from '#publications/reading/read-publication.ts';
+import { rewritePlaylists } from '#publications/rewriting/rewrite-playlists.ts';
+import { copyFile, writeText } from '#publications/signing/carry-through.ts';
+import type { InitLayout } from '#publications/signing/init-layout.ts';
 import {
   bindPublication,
   type MapPlan,
   manifestRowsSizeBytes,
   placeholderBinding,
   planMaps,
-} from '#publications/merkle-maps.ts';
-import { type OutputPaths, outputPathsOf } from '#publications/output-paths.ts';
-import { type MediaPart, type Publication, partKey } from '#publications/publication.ts';
-import { readPublication } from '#publications/read-publication.ts';
-import type { OutputRendition } from '#publications/rehash-publication.ts';
-import { rewritePlaylists } from '#publications/rewrite-playlists.ts';
+} from '#publications/signing/merkle-maps.ts';
+import { type OutputPaths, outputPathsOf } from '#publications/signing/output-paths.ts';
 import {
   type PlannedInit,
   planSignedInit,
@@ -24,8 +24,8 @@ import {
   type SigningContext,
   signFragments,
   writeSignedInit,
-} from '#publications/sign-rendition.ts';
-import type { SignedPart } from '#publications/signed-part.ts';
+} from '#publications/signing/sign-rendition.ts';
+import type { SignedPart } from '#publications/signing/signed-part.ts';
 import { checkPublication } from './check-publication.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 import { publicationIngredients } from './publication-ingredients.ts';

@@ -1,5 +1,5 @@
-import type { HlsPlaylist } from './hls-playlist.ts';
-import type { MpdDocument } from './mpd-document.ts';
+import type { HlsPlaylist } from './reading/hls-playlist.ts';
+import type { MpdDocument } from './reading/mpd-document.ts';
 
 /** Bytes `[offset, offset + length)` of a file. */
 export interface ByteRange {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AppError } from '#errors/app-error.ts';
-import { readPublication } from '#publications/read-publication.ts';
+import { readPublication } from '#publications/reading/read-publication.ts';
 import { folderOf } from './make-folder.ts';
 
 const { signal } = new AbortController();

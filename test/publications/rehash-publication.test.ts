@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
-import { rehashPublication } from '#publications/rehash-publication.ts';
+import { rehashPublication } from '#publications/checking/rehash-publication.ts';
 import { folderAt, folderOf } from './make-folder.ts';
 import { makeFfmpegDash, makeFilm, temporaryFolder } from './make-media.ts';
 import { type SignedFolder, signFolder } from './sign-folder.ts';

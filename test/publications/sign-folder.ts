@@ -3,8 +3,11 @@ import { readRange } from '#bytes/byte-source.ts';
 import { executePlan, fillHole } from '#bytes/execute-plan.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
-import { readFragmentLayout } from '#publications/fragment-layout.ts';
-import { readInitLayout } from '#publications/init-layout.ts';
+import { type MediaPart, type Publication, type PublicationPatterns, partKey } from '#publications/publication.ts';
+import { readPublication } from '#publications/reading/read-publication.ts';
+import { rewritePlaylists } from '#publications/rewriting/rewrite-playlists.ts';
+import { readFragmentLayout } from '#publications/signing/fragment-layout.ts';
+import { readInitLayout } from '#publications/signing/init-layout.ts';
 import {
   bindPublication,
   type MapPlan,
@@ -12,15 +15,12 @@ import {
   merkleBoxSizeBytes,
   placeholderBinding,
   planMaps,
-} from '#publications/merkle-maps.ts';
-import { outputPathsOf } from '#publications/output-paths.ts';
-import { planFragment } from '#publications/plan-fragment.ts';
-import { planInit } from '#publications/plan-init.ts';
-import { type MediaPart, type Publication, type PublicationPatterns, partKey } from '#publications/publication.ts';
-import { readPublication } from '#publications/read-publication.ts';
-import { rewritePlaylists } from '#publications/rewrite-playlists.ts';
-import type { SignedPart } from '#publications/signed-part.ts';
-import { type PartReader, readerOf } from '#publications/top-boxes.ts';
+} from '#publications/signing/merkle-maps.ts';
+import { outputPathsOf } from '#publications/signing/output-paths.ts';
+import { planFragment } from '#publications/signing/plan-fragment.ts';
+import { planInit } from '#publications/signing/plan-init.ts';
+import type { SignedPart } from '#publications/signing/signed-part.ts';
+import { type PartReader, readerOf } from '#publications/signing/top-boxes.ts';
 import { memorySink } from '../formats/memory-bytes.ts';
 import { makeManifest } from './judges.ts';
 

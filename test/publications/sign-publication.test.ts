@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { describePart, type MediaPart, type PublicationPatterns, type Rendition } from '#publications/publication.ts';
-import { readPublication } from '#publications/read-publication.ts';
+import { readPublication } from '#publications/reading/read-publication.ts';
 import { decodedFrames, problemsOf } from './judges.ts';
 import { filesAt, folderAt, folderOf, writeFiles } from './make-folder.ts';
 import {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import * as cborg from 'cborg';
 import { describePart, type MediaPart, type PublicationPatterns, type Rendition } from '#publications/publication.ts';
-import { readPublication } from '#publications/read-publication.ts';
+import { readPublication } from '#publications/reading/read-publication.ts';
 import { problemsOf } from '../publications/judges.ts';
 import { folderOf } from '../publications/make-folder.ts';
 

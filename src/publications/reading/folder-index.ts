@@ -1,0 +1,118 @@
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { PlaylistPlace } from '#errors/publication-errors.ts';
+import type { ByteRange, MediaPart } from '../publication.ts';
+
+/**
+ * The address that a folder gets while references are resolved, where it has none of its own. References are resolved
+ * below a path segment, so that `../` out of the folder shows instead of being clamped at the root.
+ */
+const FOLDER_URL = 'http://folder.invalid/folder/';
+
+/** The files of a folder, found by the references that playlists make to them (RFC 3986 §5, relative to a base). */
+export class FolderIndex {
+  readonly #sizes: ReadonlyMap<string, number>;
+  /** Paths by their NFC form: file systems and packagers disagree on how letters with accents are composed. */
+  readonly #normalized: ReadonlyMap<string, string>;
+  readonly #root: URL;
+
+  constructor(folder: SourceFolder) {
+    this.#sizes = new Map(folder.files.map(({ path, sizeBytes }) => [path, sizeBytes]));
+    this.#normalized = new Map(folder.files.map(({ path }) => [path.normalize('NFC'), path]));
+    this.#root = new URL(folder.baseUrl ?? FOLDER_URL);
+  }
+
+  get paths(): Iterable<string> {
+    return this.#sizes.keys();
+  }
+
+  has(path: string): boolean {
+    return this.#sizes.has(path);
+  }
+
+  sizeOf(path: string): number | undefined {
+    return this.#sizes.get(path);
+  }
+
+  /** The base that references inside the file at `path` are relative to. */
+  baseOf(path: string): URL {
+    return new URL(path.split('/').map(encodeURIComponent).join('/'), this.#root);
+  }
+
+  /** The base that `reference` makes for references below it. Rejects one that leads out of the folder. */
+  enter(base: URL, reference: string, place: PlaylistPlace): URL {
+    const url = this.#resolve(base, reference, place);
+    this.#relativePath(url, reference, place);
+    return url;
+  }
+
+  /** The path of the file that `reference` names; an AppError where it is missing or outside the folder. */
+  locate(base: URL, reference: string, place: PlaylistPlace): string {
+    const path = this.tryLocate(base, reference, place);
+    if (path === undefined) throw new AppError('PLAYLIST_FILE_MISSING', { ...place, reference });
+    return path;
+  }
+
+  /** As `locate`, but undefined where there is no such file. */
+  tryLocate(base: URL, reference: string, place: PlaylistPlace): string | undefined {
+    const encoded = this.#relativePath(this.#resolve(base, reference, place), reference, place);
+    const decoded = decodePath(encoded);
+    return (
+      (decoded === undefined ? undefined : this.#find(decoded)) ??
+      this.#find(encoded) ??
+      this.#findLiteral(base, reference)
+    );
+  }
+
+  /** The decoded path that `reference` would have, whether there is such a file or not. */
+  pathOf(base: URL, reference: string, place: PlaylistPlace): string {
+    const encoded = this.#relativePath(this.#resolve(base, reference, place), reference, place);
+    return decodePath(encoded) ?? encoded;
+  }
+
+  /** A part as it is known by: a byte range that covers its whole file is that file. */
+  partAt(path: string, range: ByteRange | null): MediaPart {
+    return { path, range: range?.offset === 0 && range.length === this.#sizes.get(path) ? null : range };
+  }
+
+  #find(path: string): string | undefined {
+    return this.#sizes.has(path) ? path : this.#normalized.get(path.normalize('NFC'));
+  }
+
+  /** Packagers write file names into playlists as they are: `take #3?.m4s` names a file, whatever a URL makes of it. */
+  #findLiteral(base: URL, reference: string): string | undefined {
+    const directory = decodePath(new URL('.', base).href.slice(this.#root.href.length));
+    return directory === undefined ? undefined : this.#find(directory + reference);
+  }
+
+  #resolve(base: URL, reference: string, place: PlaylistPlace): URL {
+    const url = URL.parse(reference, base.href);
+    if (url === null) throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: 'an address is not well-formed' });
+    return url;
+  }
+
+  #relativePath(url: URL, reference: string, place: PlaylistPlace): string {
+    const bare = new URL(url.href);
+    bare.search = '';
+    bare.hash = '';
+    if (!bare.href.startsWith(this.#root.href)) {
+      throw new AppError('PLAYLIST_LEAVES_FOLDER', { ...place, reference: withoutQuery(reference) });
+    }
+    return bare.href.slice(this.#root.href.length);
+  }
+}
+
+/** A query may be a presigned URL's secret: it is never shown. */
+function withoutQuery(reference: string): string {
+  return reference.replace(/\?.*$/s, '');
+}
+
+/** The path that a percent-encoded one stands for, or undefined where it stands for none. */
+function decodePath(encoded: string): string | undefined {
+  try {
+    return encoded.split('/').map(decodeURIComponent).join('/');
+  } catch {
+    // Not percent-encoded after all: a literal per cent sign in a file name.
+    return undefined;
+  }
+}

@@ -1,0 +1,52 @@
+import type { ByteRange, MediaPart } from '../publication.ts';
+import type { AddressedSegments, AddressingElements, AddressingTask } from './addressing-task.ts';
+import { readInitialization } from './mpd-segment-list.ts';
+import { findSegmentIndex, readSegmentIndex } from './sidx.ts';
+
+/**
+ * The segments of a representation that is one file: SegmentBase, or nothing but a BaseURL. The file's segment index
+ * says where they are (ISO/IEC 23009-1, §5.3.9.2).
+ */
+export async function addressByIndex(
+  task: AddressingTask,
+  elements: AddressingElements,
+  signal: AbortSignal,
+): Promise<AddressedSegments> {
+  const path = task.index.tryLocate(task.base, '', task.values.placeOf(task.lineage[3]));
+  if (path === undefined || !isMp4(task)) return { addressing: 'none', init: null, segments: [] };
+  const source = await task.folder.open(path, signal);
+  try {
+    const stated = statedIndexRange(task, elements);
+    const found = stated ?? (await findSegmentIndex(source, signal));
+    if (found === null) return { addressing: 'none', init: null, segments: [] };
+    const index = await readSegmentIndex(source, found, signal);
+    return {
+      addressing: 'base',
+      init: readInitialization(task, elements) ?? headOf(path, found),
+      segments: index.subsegments.map(({ offset, length, durationTicks }) => ({
+        part: { path, range: { offset, length } },
+        durationSeconds: durationTicks / index.timescale,
+      })),
+      index,
+    };
+  } finally {
+    await source.close();
+  }
+}
+
+function isMp4({ lineage }: AddressingTask): boolean {
+  const mimeType = lineage
+    .map((element) => element.attributes.get('mimeType'))
+    .findLast((value) => value !== undefined);
+  return mimeType === undefined || mimeType.toLowerCase().endsWith('/mp4');
+}
+
+function statedIndexRange({ values }: AddressingTask, elements: AddressingElements): ByteRange | null {
+  const element = elements.findLast((candidate) => candidate.attributes.has('indexRange'));
+  return element === undefined ? null : values.byteRange(element, 'indexRange');
+}
+
+/** What stands before the segment index is the init segment, where the MPD does not say. */
+function headOf(path: string, index: ByteRange): MediaPart {
+  return { path, range: { offset: 0, length: index.offset } };
+}

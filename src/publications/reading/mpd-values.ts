@@ -1,0 +1,64 @@
+import { AppError } from '#errors/app-error.ts';
+import type { ByteRange } from '../publication.ts';
+import { LineIndex } from './playlist-text.ts';
+import type { XmlElement } from './xml-element.ts';
+
+/** Reads typed attribute values of one MPD; every refusal names the element's line. */
+export class MpdValues {
+  readonly path: string;
+  readonly #lines: LineIndex;
+
+  constructor(path: string, text: string) {
+    this.path = path;
+    this.#lines = new LineIndex(text);
+  }
+
+  placeOf(element: XmlElement): { playlist: string; line: number } {
+    return { playlist: this.path, line: this.#lines.lineAt(element.start) };
+  }
+
+  malformed(element: XmlElement, problem: string): AppError {
+    return new AppError('PLAYLIST_MALFORMED', { ...this.placeOf(element), problem });
+  }
+
+  /** An unsigned integer of up to 64 bits; times of live streams do not fit a double. */
+  integer(element: XmlElement, attribute: string): bigint | undefined {
+    const value = element.attributes.get(attribute);
+    if (value === undefined) return undefined;
+    if (!/^\d{1,20}$/.test(value)) throw this.malformed(element, `@${attribute} is no unsigned integer`);
+    return BigInt(value);
+  }
+
+  /** The integer of the innermost element that has the attribute. */
+  inherited(elements: readonly XmlElement[], attribute: string): bigint | undefined {
+    const element = elements.findLast((candidate) => candidate.attributes.has(attribute));
+    return element === undefined ? undefined : this.integer(element, attribute);
+  }
+
+  /** An ISO 8601 duration (xs:duration) in seconds, without years and months, whose length is open. */
+  duration(element: XmlElement, attribute: string): number | undefined {
+    const value = element.attributes.get(attribute);
+    if (value === undefined) return undefined;
+    const match = /^P(?:(\d{1,6})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12}(?:\.\d{1,12})?)S)?)?$/.exec(
+      value.replace(/^P0+Y/, 'P').replace(/^P0+M/, 'P'),
+    );
+    if (match === null) throw this.malformed(element, `@${attribute} is no duration`);
+    const [days, hours, minutes, seconds] = match.slice(1).map((part) => Number(part ?? 0)) as [
+      number,
+      number,
+      number,
+      number,
+    ];
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds;
+  }
+
+  /** A byte range `first-last`, both inclusive. */
+  byteRange(element: XmlElement, attribute: string): ByteRange | null {
+    const value = element.attributes.get(attribute);
+    if (value === undefined) return null;
+    const [, first, last] = /^(\d{1,15})-(\d{1,15})$/.exec(value) ?? [];
+    if (first === undefined || Number(last) < Number(first))
+      throw this.malformed(element, `@${attribute} is no byte range`);
+    return { offset: Number(first), length: Number(last) - Number(first) + 1 };
+  }
+}

@@ -1,0 +1,93 @@
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { AppError } from '#errors/app-error.ts';
+import { describePart, type MediaPart, type Publication, type PublicationPatterns } from '../publication.ts';
+import { FolderIndex } from './folder-index.ts';
+import { type MergedRendition, mergeStatements } from './merge-statements.ts';
+import { checkRanges } from './part-ranges.ts';
+import { type ClaimedPaths, claimPaths, isPlainText, needsPackaging } from './path-patterns.ts';
+import { RENDITIONS_MAX_COUNT, refuseBeyond } from './publication-limits.ts';
+import { readBystanders } from './read-bystanders.ts';
+import { readPlaylists } from './read-playlists.ts';
+import { type RenditionStatement, type StatedPart, statementsOf } from './rendition-statement.ts';
+import { addUnlistedFiles } from './unlisted-files.ts';
+
+/**
+ * Finds out what of a folder is signed: which fragments belong to which init segment, and in which order. Playlists
+ * decide; where none speaks, folders, names and natural order do. A rendition is signed as soon as a pattern claims its
+ * init segment or one of its fragments, and then whole: a fragment left out would be an invalid one.
+ */
+export async function readPublication(
+  folder: SourceFolder,
+  patterns: PublicationPatterns,
+  signal: AbortSignal,
+): Promise<Publication> {
+  const index = new FolderIndex(folder);
+  const claimed = claimPaths([...index.paths], patterns);
+  const playlists = await readPlaylists(folder, index, claimed.playlists, signal);
+  const stated = statementsOf(playlists, index);
+  checkRanges(stated, index);
+  const { signed, warnings } = signedStatements(stated, claimed);
+  const named = new Set([...playlists.map(({ path }) => path), ...stated.flatMap(pathsOf)]);
+
+  const listed = mergeStatements(signed);
+  const renditions = await addUnlistedFiles(listed, folder, claimed, named, signal);
+  refuseBeyond('init segments', renditions.length, RENDITIONS_MAX_COUNT);
+  for (const { init, fragments } of renditions) {
+    if (fragments.length === 0) throw new AppError('INIT_WITHOUT_FRAGMENTS', { init: describePart(init) });
+  }
+  const others = without(index.paths, [...playlists.map(({ path }) => path), ...renditions.flatMap(pathsOfRendition)]);
+  const signedParts = renditions.flatMap(({ init, fragments }) => [init, ...fragments]);
+  const bystanders = await readBystanders(folder, index, others, signedParts, signal);
+  return {
+    renditions: renditions.map(({ init, fragments }) => ({ init, fragments })),
+    playlists: [...playlists, ...bystanders.playlists],
+    otherPaths: without(
+      others,
+      bystanders.playlists.map(({ path }) => path),
+    ),
+    warnings: [...warnings, ...bystanders.warnings],
+  };
+}
+
+function without(paths: Iterable<string>, excluded: readonly string[]): string[] {
+  const left = new Set(excluded);
+  return [...paths].filter((path) => !left.has(path));
+}
+
+interface SignedStatements {
+  readonly signed: readonly (RenditionStatement & { init: StatedPart })[];
+  readonly warnings: readonly string[];
+}
+
+/** The statements about renditions that a pattern claims; whichever of them cannot be signed is an error. */
+function signedStatements(stated: readonly RenditionStatement[], claimed: ClaimedPaths): SignedStatements {
+  const signed: (RenditionStatement & { init: StatedPart })[] = [];
+  const warnings = new Set<string>();
+  for (const statement of stated) {
+    const { init, fragments } = statement;
+    const isClaimed =
+      (init !== null && claimed.inits.has(init.part.path)) ||
+      fragments.some(({ part }) => claimed.fragments.has(part.path));
+    if (!isClaimed) continue;
+    if (init !== null) signed.push({ ...statement, init });
+    else warnings.add(describeUnsigned(statement));
+  }
+  return { signed, warnings: [...warnings] };
+}
+
+/** Fragments without an init segment: plain text is carried through with a warning, anything else is refused. */
+function describeUnsigned({ playlist, fragments }: RenditionStatement): string {
+  for (const { part } of fragments) {
+    if (needsPackaging(part.path)) throw new AppError('SEGMENTS_NEED_PACKAGING', { segment: part.path });
+    if (!isPlainText(part.path)) throw new AppError('FRAGMENT_WITHOUT_INIT', { fragment: part.path, candidates: [] });
+  }
+  return `The text segments of "${playlist}" cannot carry a manifest; they were carried through unsigned.`;
+}
+
+function pathsOf({ init, fragments }: RenditionStatement): string[] {
+  return [...(init === null ? [] : [init.part.path]), ...fragments.map(({ part }) => part.path)];
+}
+
+function pathsOfRendition({ init, fragments }: MergedRendition): string[] {
+  return [init, ...fragments].map(({ path }: MediaPart) => path);
+}

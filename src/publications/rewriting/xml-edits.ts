@@ -1,0 +1,69 @@
+import type { XmlElement } from '../reading/xml-element.ts';
+import type { TextEdit } from './text-edits.ts';
+
+/** Sets the attributes of an element in its text; null removes one. New ones go behind the element's name. */
+export function editAttributes(
+  text: string,
+  { start }: XmlElement,
+  changes: Readonly<Record<string, string | null>>,
+): TextEdit[] {
+  const edits: TextEdit[] = [];
+  const missing = new Map(Object.entries(changes).filter((change): change is [string, string] => change[1] !== null));
+  const name = /<[^\s/>]+/y;
+  name.lastIndex = start;
+  const nameEnd = start + (name.exec(text)?.[0].length ?? 0);
+  const attribute = /\s+([^\s=/>]+)\s*=\s*("[^"]*"|'[^']*')/gy;
+  attribute.lastIndex = nameEnd;
+  for (let match = attribute.exec(text); match !== null; match = attribute.exec(text)) {
+    const [whole, attributeName = '', quoted = ''] = match;
+    const value = changes[attributeName];
+    if (value === undefined) continue;
+    missing.delete(attributeName);
+    const end = match.index + whole.length;
+    if (value === null) edits.push({ start: match.index, end, replacement: '' });
+    else edits.push({ start: end - quoted.length, end, replacement: `"${escapeXml(value)}"` });
+  }
+  const added = [...missing].map(([attributeName, value]) => ` ${attributeName}="${escapeXml(value)}"`).join('');
+  if (added !== '') edits.push({ start: nameEnd, end: nameEnd, replacement: added });
+  return edits;
+}
+
+/** Removes an element, and the line it stands in where it is alone there. */
+export function removeElement(text: string, { start, end }: XmlElement): TextEdit {
+  const lineStart = text.lastIndexOf('\n', start - 1) + 1;
+  const nextLine = text.indexOf('\n', end);
+  const isAlone =
+    text.slice(lineStart, start).trim() === '' && nextLine !== -1 && text.slice(end, nextLine).trim() === '';
+  return isAlone ? { start: lineStart, end: nextLine + 1, replacement: '' } : { start, end, replacement: '' };
+}
+
+export function replaceElement({ start, end }: XmlElement, replacement: string): TextEdit {
+  return { start, end, replacement };
+}
+
+/** Puts text in front of an element's closing tag, opening the element where it is an empty one. */
+export function appendInside(text: string, { start, end }: XmlElement, addition: string): TextEdit {
+  const closing = text.lastIndexOf('</', end - 1);
+  if (closing >= start && !text.slice(start, end).endsWith('/>')) {
+    return { start: closing, end: closing, replacement: addition };
+  }
+  const slash = text.lastIndexOf('/>', end);
+  return { start: slash, end, replacement: `>${addition}</${elementName(text, start)}>` };
+}
+
+/** The name of the element that starts there, with its prefix. */
+export function elementName(text: string, start: number): string {
+  const name = /<([^\s/>]+)/y;
+  name.lastIndex = start;
+  return name.exec(text)?.[1] ?? '';
+}
+
+/** White space between the start of the line and the element. */
+export function indentOf(text: string, { start }: XmlElement): string {
+  const line = text.slice(text.lastIndexOf('\n', start - 1) + 1, start);
+  return /^\s*$/.test(line) ? line : '';
+}
+
+export function escapeXml(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+}
