@@ -8,6 +8,11 @@ export const jobErrors = {
       `The queue is full: ${waiting} of at most ${limit} inputs are waiting, and ${asked} more were submitted. Try again later, or raise worker.queue_capacity.`,
     { transient: true },
   ),
+  JOB_EXCEEDS_QUEUE: entry<{ asked: number; limit: number }>(
+    'VALIDATION_FAILED',
+    ({ asked, limit }) =>
+      `The request has ${asked} inputs, and the queue takes at most ${limit}. Split it into smaller ones, or raise worker.queue_capacity.`,
+  ),
 
   STORE_IN_USE: entry<{ folder: string; pid: number | null }>(
     'INTERNAL_ERROR',

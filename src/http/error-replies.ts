@@ -49,6 +49,9 @@ function sendError(error: AppError | null, origin: Error, request: FastifyReques
 
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer');
   if (status === 503) reply.header('Retry-After', String(RETRY_AFTER_SECONDS));
+  // A connection closed on a client that still sends loses it the answer. What it sends is read and thrown away, for as
+  // long as a request may take to arrive.
+  if (status === 413) reply.removeHeader('connection');
   return reply
     .status(status)
     .type('application/json; charset=utf-8')

@@ -70,6 +70,8 @@ export async function createHttpServer({
 function makeApp(config: Config, logger: FastifyBaseLogger): FastifyInstance {
   const app = Fastify({
     loggerInstance: logger,
+    // The host is looked at nowhere; without one Node would answer by itself, and without the error body.
+    http: { requireHostHeader: false },
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     genReqId: () => randomUUID(),
     bodyLimit: config.server.max_upload_bytes,

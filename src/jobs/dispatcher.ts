@@ -67,9 +67,11 @@ export class Dispatcher {
     return !this.#storeFails;
   }
 
-  /** Makes room in the queue for inputs that are about to be recorded, or throws QUEUE_FULL. */
+  /** Makes room in the queue for inputs that are about to be recorded, or throws QUEUE_FULL, or JOB_EXCEEDS_QUEUE where it could never be. */
   reserve(count: number): void {
     const { capacity } = this.#options;
+    if (count > capacity)
+      throw new AppError('JOB_EXCEEDS_QUEUE', { asked: count, limit: capacity }, { field: 'inputs' });
     if (this.#waiting + count > capacity) {
       throw new AppError('QUEUE_FULL', { waiting: this.#waiting, asked: count, limit: capacity });
     }

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
 import { errorOf, goodBody, serve, type TestServer } from './serve.ts';
 
@@ -102,6 +104,30 @@ describe('a body that is not a request', () => {
       duplex: 'half',
     } as RequestInit);
     assert.equal((await errorOf(streamed)).status, 413);
+  });
+
+  test('lets a client that sends all of a body over the cap before it reads have its 413', async () => {
+    const lengthBytes = 9 * 1024 * 1024;
+    const { port, hostname } = new URL(server.base);
+    const socket = connect(Number(port), hostname);
+    socket.write(
+      `POST ${VIDEO} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${lengthBytes}\r\n\r\n`,
+    );
+    const block = Buffer.alloc(64 * 1024, 0x20);
+    for (let sent = 0; sent < lengthBytes; sent += block.length) {
+      await new Promise<void>((resolve, reject) =>
+        socket.write(block, (error) => (error == null ? resolve() : reject(error))),
+      );
+      await sleep(1);
+    }
+    const [head] = (await once(socket, 'data')) as [Buffer];
+    assert.match(head.toString('latin1'), /^HTTP\/1\.1 413 /);
+    socket.destroy();
+  });
+
+  test('takes a request that names no host', async () => {
+    const answer = await raw(`GET /v2/jobs/none HTTP/1.1\r\nConnection: close\r\n\r\n`);
+    assert.match(answer, /^HTTP\/1\.1 404 [\s\S]*JOB_NOT_FOUND/);
   });
 
   for (const type of [

@@ -103,6 +103,15 @@ describe('jobs', () => {
     assert(refusal.transient);
   });
 
+  test('a job larger than the queue is refused for good, for waiting would not help', async (t) => {
+    const config = configFor(await temporaryFolder(t), { queue_capacity: 1 });
+    const jobs = await startedJobs(t, { config });
+    const refusal = await jobs.submit(scripts(['progress 1', 'progress 1'])).catch((error: unknown) => error);
+    assert(refusal instanceof AppError);
+    assert.equal(refusal.reason, 'JOB_EXCEEDS_QUEUE');
+    assert(!refusal.transient);
+  });
+
   test('destinations are granted to one input of a job each', async (t) => {
     const jobs = await startedJobs(t);
     const job = await ended(
