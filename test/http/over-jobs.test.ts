@@ -60,10 +60,19 @@ describe('the routes over the real jobs', () => {
 
   test('answer 503 with Retry-After where the queue is full', async (t) => {
     const { post } = await serveJobs(t, { queue_capacity: 2 });
-    const reply = await post('/v2/c2pa/video', 'sleep 1', 'sleep 2', 'sleep 3');
+    let reply = await post('/v2/c2pa/video', 'sleep 60000', 'sleep 60000');
+    for (let more = 0; more < 8 && reply.status === 200; more += 1) {
+      reply = await post('/v2/c2pa/video', 'sleep 60000', 'sleep 60000');
+    }
     assert.notEqual(reply.headers.get('retry-after'), null);
     const { status, code } = await errorOf(reply);
     assert.deepEqual([status, code], [503, 'SERVICE_OVERLOADED']);
+  });
+
+  test('answer 400 to a request with more inputs than the queue takes', async (t) => {
+    const { post } = await serveJobs(t, { queue_capacity: 2 });
+    const { status, code, details } = await errorOf(await post('/v2/c2pa/video', 'sleep 1', 'sleep 2', 'sleep 3'));
+    assert.deepEqual([status, code, details?.field], [400, 'VALIDATION_FAILED', 'inputs']);
   });
 
   test('are unhealthy once the jobs have stopped, and refuse new ones with 503', async (t) => {
