@@ -1,6 +1,5 @@
 /** The part of a pino logger that the rooms below HTTP write to. */
 export interface Log {
-  debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;

@@ -16,13 +16,13 @@ export const HANG_MS = 60_000;
 
 const ignore = (): void => undefined;
 
-export const NO_LOG: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+export const NO_LOG: Log = { info: ignore, warn: ignore, error: ignore };
 
 /** A log that keeps what it is told. */
 export function keptLog(): Log & { readonly lines: { level: string; fields: object; message: string }[] } {
   const lines: { level: string; fields: object; message: string }[] = [];
   const at = (level: string) => (fields: object, message: string) => void lines.push({ level, fields, message });
-  return { lines, debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+  return { lines, info: at('info'), warn: at('warn'), error: at('error') };
 }
 
 /** A new folder that is removed when the test ends. */

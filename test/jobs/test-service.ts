@@ -15,7 +15,7 @@ const ignore = (): void => undefined;
 const jobs = new Jobs({
   config: JSON.parse(process.argv[2] ?? ''),
   workerEntry: new URL('./scripted-worker.ts', import.meta.url),
-  log: { debug: ignore, info: ignore, warn: ignore, error: ignore },
+  log: { info: ignore, warn: ignore, error: ignore },
   maxRunningInputs: 2,
 });
 await jobs.start();
