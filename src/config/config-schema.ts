@@ -84,20 +84,44 @@ const signing = z
     error: 'certificate_path and private_key_path must be set together, or neither',
   });
 
+/** Where S3 is reached. Credentials come from the standard AWS chain and never stand in the configuration. */
+const s3Access = {
+  profile: z.string().min(1, 'must not be empty').exactOptional(),
+  region: z.string().min(1, 'must not be empty').exactOptional(),
+  endpoint_url: url.exactOptional(),
+  force_path_style: z.boolean().default(false),
+};
+
+const buckets = z.array(z.string().min(1, 'must not be empty')).min(1, 'must name at least one bucket');
+
+/** What the keys of all outputs start with, such as `signed/2026`; slashes around it mean nothing. */
+const basePrefix = z
+  .string()
+  .transform((value) => value.replace(/^\/+|\/+$/g, ''))
+  .refine(
+    (value) => value === '' || value.split('/').every((segment) => !/^\.{0,2}$|[\p{Cc}\\]/u.test(segment)),
+    'must be names joined by "/", without "..", control characters or backslashes',
+  )
+  .default('');
+
+const naming = z.enum(['derived', 'in_place']).default('derived');
+
 const inputResolvers = z.strictObject({
   max_files: count.default(100_000),
   max_bytes: z.int().min(1).max(Number.MAX_SAFE_INTEGER).default(TIB_BYTES),
   max_depth: z.int().min(1).max(256).default(16),
   local: z.strictObject({ roots: z.array(path).min(1, 'must name at least one folder').exactOptional() }).prefault({}),
+  s3: z.strictObject({ ...s3Access, buckets: buckets.exactOptional() }).exactOptional(),
 });
 
 const outputSinks = z.strictObject({
   local: z
     .strictObject({
       base_dir: path.default('./.artifacts/output'),
-      naming: z.enum(['derived', 'in_place']).default('derived'),
+      naming,
     })
     .prefault({}),
+  s3: z.strictObject({ ...s3Access, buckets, base_prefix: basePrefix, naming }).exactOptional(),
 });
 
 /** Every key of the configuration with its type, bounds and default. */

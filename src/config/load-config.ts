@@ -5,12 +5,12 @@ import { AppError } from '#errors/app-error.ts';
 import type { Config } from './config.ts';
 import { configSchema } from './config-schema.ts';
 import { type EnvironmentOverride, environmentOverrides } from './environment.ts';
-import { problemsOf, s3Problems } from './problems.ts';
+import { problemsOf } from './problems.ts';
 
 const DEFAULT_FILE = 'config/service.toml';
 
 /** A table of the configuration before it has been validated. */
-export type RawTable = Record<string, unknown>;
+type RawTable = Record<string, unknown>;
 
 /**
  * Reads the configuration: the file that `SERVICE_CONFIG_PATH` names, else `config/service.toml` where there is one,
@@ -24,7 +24,6 @@ export async function loadConfig({ env, cwd }: { env: NodeJS.ProcessEnv; cwd: st
   const result = configSchema.safeParse(table);
   const problems = [
     ...unreachable.map(({ variable }) => `${variable}: there is no such key`),
-    ...s3Problems(table),
     ...(result.success ? [] : problemsOf(result.error, file, overrides)),
   ];
   if (!result.success || problems.length > 0) throw new AppError('CONFIG_INVALID', { problems });
@@ -91,6 +90,6 @@ function withAbsolutePaths(config: ReturnType<typeof configSchema.parse>, cwd: s
       ...inputs,
       local: inputs.local.roots === undefined ? {} : { roots: inputs.local.roots.map(absolute) },
     },
-    output_sinks: { local: { ...outputs.local, base_dir: absolute(outputs.local.base_dir) } },
+    output_sinks: { ...outputs, local: { ...outputs.local, base_dir: absolute(outputs.local.base_dir) } },
   };
 }

@@ -105,14 +105,24 @@ describe('loadConfig', () => {
     assert.equal(listed.length, 6);
   });
 
-  test('says that S3 is not part of this build where it is configured, in a file or by a variable', async () => {
-    const listed = await problems('[input_resolvers.s3]\nregion = "eu-central-1"', {
+  test('switches S3 on by any of its keys, in a file or by a variable', async () => {
+    assert.equal((await load('')).input_resolvers.s3, undefined);
+    const config = await load('[input_resolvers.s3]\nregion = "eu-central-1"', {
       SERVICE__OUTPUT_SINKS__S3__BUCKETS: 'a,b',
+      SERVICE__OUTPUT_SINKS__S3__BASE_PREFIX: '/signed/',
     });
-    assert.deepEqual(
-      listed.map((problem) => problem.split(':')[0]),
-      ['input_resolvers.s3', 'output_sinks.s3'],
-    );
+    assert.deepEqual(config.input_resolvers.s3, { region: 'eu-central-1', force_path_style: false });
+    assert.deepEqual(config.output_sinks.s3, {
+      buckets: ['a', 'b'],
+      base_prefix: 'signed',
+      naming: 'derived',
+      force_path_style: false,
+    });
+  });
+
+  test('refuses S3 outputs without a bucket, and prefixes that lead elsewhere', async () => {
+    const listed = await problems('[output_sinks.s3]\nregion = "eu-central-1"\nbase_prefix = "a/../b"');
+    assert.equal(listed.length, 2);
   });
 
   test('lets a variable win over the file, whatever its case', async () => {
