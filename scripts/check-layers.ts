@@ -11,7 +11,7 @@ const ROWS = [
   ['jobs'],
   ['operations'],
   ['inputs', 'outputs', 'provenance', 'publications', 'packaging'],
-  ['formats'],
+  ['formats', 's3'],
   ['bytes'],
   ['contract', 'config'],
   ['errors'],
@@ -22,6 +22,7 @@ const OWNED_PACKAGES: readonly { readonly prefix: string; readonly room: string 
   { prefix: '@contentauth/', room: 'provenance' },
   { prefix: 'fastify', room: 'http' },
   { prefix: '@fastify/', room: 'http' },
+  { prefix: '@aws-sdk/', room: 's3' },
   { prefix: 'kysely', room: 'jobs' },
   { prefix: 'node:sqlite', room: 'jobs' },
 ];

@@ -7,6 +7,7 @@ import { placementErrors } from './placement-errors.ts';
 import { provenanceErrors } from './provenance-errors.ts';
 import { publicationErrors } from './publication-errors.ts';
 import { requestErrors } from './request-errors.ts';
+import { s3Errors } from './s3-errors.ts';
 import { sourceErrors } from './source-errors.ts';
 
 /** Every operational error of the service: one row per reason, grouped by where it arises. */
@@ -20,6 +21,7 @@ export const catalogue = {
   ...provenanceErrors,
   ...placementErrors,
   ...jobErrors,
+  ...s3Errors,
 };
 
 /** The catalogue's keys: stable names that callers may match on (`error_details.reason`). */

@@ -56,6 +56,11 @@ describe('the layer rule', () => {
       source: "import { Builder } from '@contentauth/c2pa-node';",
     },
     {
+      violation: 'the AWS SDK outside s3, also where it is loaded late',
+      file: 'inputs/s3-file.ts',
+      source: "const sdk = await import('@aws-sdk/client-s3');",
+    },
+    {
       violation: 'a room without a place in the layers',
       file: 'extras/thing.ts',
       source: "import { AppError } from '#errors/app-error.ts';",

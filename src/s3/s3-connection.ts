@@ -1,0 +1,92 @@
+import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
+import { AppError } from '#errors/app-error.ts';
+
+/** The AWS SDK's module, which is loaded where S3 is used and nowhere else: it costs 35 MB and most of a second. */
+export type S3Sdk = typeof import('@aws-sdk/client-s3');
+
+/** How S3 is reached: the keys that `input_resolvers.s3` and `output_sinks.s3` have in common. */
+export interface S3Settings {
+  readonly profile?: string;
+  readonly region?: string;
+  readonly endpoint_url?: string;
+  readonly force_path_style: boolean;
+}
+
+/** A client and the module whose commands it sends. One and the same for equal settings. */
+export interface S3Connection {
+  readonly sdk: S3Sdk;
+  readonly client: S3Client;
+}
+
+/** Time to connect, and time without a byte in either direction, in milliseconds. */
+const CONNECT_TIMEOUT_MS = 10_000;
+const IDLE_TIMEOUT_MS = 30_000;
+
+/**
+ * How often a request is made at most. The SDK waits longer and longer in between, at random up to 20 s, and as long as
+ * the server asks for; it repeats what 5xx, throttling and broken connections ended, and nothing else.
+ */
+const MAX_ATTEMPTS = 5;
+
+/** Connections of one client at most. */
+const MAX_SOCKETS = 64;
+
+/** What endpoints other than AWS take for a region where none is set. */
+const ANY_REGION = 'us-east-1';
+
+const connections = new Map<string, Promise<S3Connection>>();
+
+/** The connection that settings describe, made when it is first asked for. Nothing is sent before a command is. */
+export function connectS3(settings: S3Settings): Promise<S3Connection> {
+  const { profile, region, endpoint_url: endpoint, force_path_style: pathStyle } = settings;
+  const key = JSON.stringify([profile, region, endpoint, pathStyle]);
+  const known = connections.get(key);
+  if (known !== undefined) return known;
+  const connection = connect(settings);
+  connections.set(key, connection);
+  connection.catch(() => connections.delete(key));
+  return connection;
+}
+
+/** Throws S3_SDK_MISSING where the configuration has sections that need the SDK, and it is not there. Loads nothing. */
+export function requireS3Sdk(sections: readonly string[]): void {
+  if (sections.length === 0) return;
+  try {
+    import.meta.resolve('@aws-sdk/client-s3');
+  } catch (cause) {
+    throw new AppError('S3_SDK_MISSING', { sections }, { cause });
+  }
+}
+
+async function connect(settings: S3Settings): Promise<S3Connection> {
+  const sdk = await import('@aws-sdk/client-s3');
+  const client = new sdk.S3Client(clientConfig(settings));
+  try {
+    await client.config.region();
+    return { sdk, client };
+  } catch (cause) {
+    client.destroy();
+    if (settings.endpoint_url === undefined) throw new AppError('S3_REGION_MISSING', {}, { cause });
+    return { sdk, client: new sdk.S3Client({ ...clientConfig(settings), region: ANY_REGION }) };
+  }
+}
+
+function clientConfig({ profile, region, endpoint_url: endpoint, force_path_style }: S3Settings): S3ClientConfig {
+  const agent = { keepAlive: true, maxSockets: MAX_SOCKETS };
+  return {
+    ...(profile !== undefined && { profile }),
+    ...(region !== undefined && { region }),
+    ...(endpoint !== undefined && { endpoint }),
+    forcePathStyle: force_path_style,
+    retryMode: 'standard',
+    maxAttempts: MAX_ATTEMPTS,
+    // Ranges have no checksum to check, and asking for one costs time with every answer.
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    requestHandler: {
+      connectionTimeout: CONNECT_TIMEOUT_MS,
+      socketTimeout: IDLE_TIMEOUT_MS,
+      httpAgent: agent,
+      httpsAgent: agent,
+    },
+  };
+}
