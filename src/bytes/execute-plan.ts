@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ByteWriter } from './byte-sink.ts';
 import type { ByteSource } from './byte-source.ts';
+import { giveBackChunkBuffer, takeChunkBuffer } from './chunk-buffers.ts';
 import { type ChunkRead, chunksOf, type PlanChunk, readsOf } from './plan-chunks.ts';
 import { PlanHasher } from './plan-hasher.ts';
 import { holePosition, outputSizeBytes, type PlanDigests, type SplicePlan } from './splice-plan.ts';
@@ -104,13 +105,15 @@ class PlanWalk {
     }
     for (const lane of lanes) await lane.idle;
     if (this.#failure !== null) throw this.#failure.error;
+    // Only after a success: a read that was given up may yet write into its buffer.
+    for (const { chunk } of lanes) if (chunk !== undefined) giveBackChunkBuffer(chunk);
     await this.#source.checkUnchanged?.(this.#options.signal);
     return this.#hasher.digests();
   }
 
   /** Sends a chunk through a lane. The promise returned resolves when the flat hash may go on to the next chunk. */
   #start(chunk: PlanChunk, lane: Lane, turn: Promise<void>): Promise<void> {
-    lane.chunk ??= Buffer.allocUnsafeSlow(this.#bufferSizeBytes);
+    lane.chunk ??= takeChunkBuffer(this.#bufferSizeBytes);
     const bytes = lane.chunk.subarray(0, chunk.length);
     const filled = this.#guard(() => this.#fill(chunk, bytes, lane));
     const written = filled.then(() => this.#guard(() => this.#write(chunk, bytes)));

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import type { ByteSource } from '#bytes/byte-source.ts';
 import { digestPlan, executePlan, fillHole } from '#bytes/execute-plan.ts';
 import {
   type HashAlgorithm,
@@ -115,6 +116,24 @@ describe('executing a plan', () => {
       executePlan(copyAll(), new MemorySource(content), sink, { signal: AbortSignal.abort(reason) }),
       reason,
     );
+  });
+
+  test('fills the same buffers in one walk after the other', async () => {
+    const source = new MemorySource(content);
+    const buffers = new Set<ArrayBufferLike>();
+    const watched: ByteSource = {
+      name: source.name,
+      sizeBytes: source.sizeBytes,
+      read: (target, offset, signal) => {
+        buffers.add(target.buffer);
+        return source.read(target, offset, signal);
+      },
+      close: () => source.close(),
+    };
+    for (let count = 0; count < 5; count += 1) {
+      await executePlan(copyAll(), watched, new MemorySink(content.length), { signal: never });
+    }
+    assert.ok(buffers.size <= 8, `${buffers.size} buffers`);
   });
 
   test('fails when the source says that it has changed', async () => {
