@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, openSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { JobResponse, JobResultResponse } from '#contract/job.ts';
+import { freePort } from './free-port.ts';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
 const START_TIMEOUT_MS = 30_000;
@@ -135,17 +135,6 @@ async function replyOf<Reply>(answer: Response): Promise<Reply> {
   const text = await answer.text();
   if (!answer.ok) throw new Error(`${answer.url} answered ${answer.status}: ${text}`);
   return JSON.parse(text) as Reply;
-}
-
-/** A port that nothing listens on at this moment. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('the system gave no port');
-  return address.port;
 }
 
 function endOf(path: string): string {

@@ -23,7 +23,10 @@ const TEST_PROGRAMS = [
 ];
 
 installModules();
-if (process.argv.includes('--tests')) installTestPrograms();
+if (process.argv.includes('--tests')) {
+  installTestPrograms();
+  installS3Server();
+}
 
 /** Installs the npm dependencies, unless they already are those of package-lock.json. */
 function installModules() {
@@ -64,6 +67,12 @@ function installTestPrograms() {
     '--no-install-recommends',
     ...packages,
   ]);
+}
+
+/** The S3 server of the tests, unless they are pointed at another one. The installer runs on the pinned Node. */
+function installS3Server() {
+  if (process.env.S3_TEST_ENDPOINT === undefined)
+    run([join(modules, '.bin/node'), join(root, 'scripts/ceph-programs.ts')]);
 }
 
 /** What to put before a command so that it runs as root; null where that would need a password. */
