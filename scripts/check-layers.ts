@@ -13,7 +13,7 @@ const ROWS = [
   ['inputs', 'outputs', 'provenance', 'publications', 'packaging'],
   ['formats', 's3'],
   ['bytes'],
-  ['contract', 'config'],
+  ['contract', 'config', 'telemetry'],
   ['errors'],
 ] as const;
 
@@ -24,6 +24,8 @@ const OWNED_PACKAGES: readonly { readonly prefix: string; readonly room: string 
   { prefix: '@fastify/', room: 'http' },
   { prefix: '@aws-sdk/', room: 's3' },
   { prefix: 'kysely', room: 'jobs' },
+  { prefix: 'prom-client', room: 'telemetry' },
+  { prefix: '@opentelemetry/', room: 'telemetry' },
   { prefix: 'node:sqlite', room: 'jobs' },
 ];
 

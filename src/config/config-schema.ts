@@ -124,6 +124,11 @@ const outputSinks = z.strictObject({
   s3: z.strictObject({ ...s3Access, buckets, base_prefix: basePrefix, naming }).exactOptional(),
 });
 
+/** The key of an HMAC-SHA256: shorter ones can be guessed from one signed callback. */
+const callbacks = z.strictObject({ secret: z.string().min(16, 'must have at least 16 characters').exactOptional() });
+
+const telemetry = z.strictObject({ otlp_endpoint: url.exactOptional() });
+
 /** Every key of the configuration with its type, bounds and default. */
 export const configSchema = z.strictObject({
   server: server.prefault({}),
@@ -133,6 +138,8 @@ export const configSchema = z.strictObject({
   signing: signing.prefault({}),
   input_resolvers: inputResolvers.prefault({}),
   output_sinks: outputSinks.prefault({}),
+  callbacks: callbacks.prefault({}),
+  telemetry: telemetry.prefault({}),
 });
 
 /** The schema inside its defaults and optionality. */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 
-const exampleId = '0197f3a2-5d5c-7c3e-9b1a-2f64d1c0a7e5';
+/** The job of the examples. */
+export const exampleId = '0197f3a2-5d5c-7c3e-9b1a-2f64d1c0a7e5';
 
 export const jobStatus = z
   .enum(['queued', 'running', 'succeeded', 'failed'])

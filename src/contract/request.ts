@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { sourceUrl } from './source-url.ts';
+import { callbackUrl, sourceUrl } from './source-url.ts';
 import { text } from './text.ts';
 
 const filenameHint = text
@@ -61,4 +61,9 @@ export type ApiOutputSpec = z.infer<typeof apiOutputSpec>;
 export const commonRequestFields = {
   inputs: z.array(apiInputRef).min(1).describe('One or more inputs; each is processed on its own.'),
   output: apiOutputSpec.nullish(),
+  callback_url: callbackUrl
+    .nullish()
+    .describe(
+      'An `https://` or `http://` address that the Job result is posted to when the job has ended. Usable where the deployment sets `callbacks.secret`.',
+    ),
 };

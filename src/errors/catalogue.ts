@@ -1,4 +1,5 @@
 import { configErrors } from './config-errors.ts';
+import { controlErrors } from './control-errors.ts';
 import type { CatalogueEntry } from './entry.ts';
 import { formatErrors } from './format-errors.ts';
 import { jobErrors } from './job-errors.ts';
@@ -21,6 +22,7 @@ export const catalogue = {
   ...provenanceErrors,
   ...placementErrors,
   ...jobErrors,
+  ...controlErrors,
   ...s3Errors,
 };
 

@@ -24,7 +24,7 @@ export function createLogger(env: NodeJS.ProcessEnv, destination?: DestinationSt
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
-    redact: ['*.authorization', '*.headers.authorization', '*.private_key_passphrase', '*.tokens'],
+    redact: ['*.authorization', '*.headers.authorization', '*.private_key_passphrase', '*.tokens', '*.secret'],
     hooks: { streamWrite: withoutUrlSecrets },
   };
   const logger = destination === undefined ? pino(options) : pino(options, destination);

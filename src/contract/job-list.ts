@@ -1,0 +1,55 @@
+import { z } from 'zod';
+import { exampleId, jobResultResponse, jobStatus } from './job.ts';
+
+const MAX_JOBS_PER_PAGE = 200;
+const JOBS_PER_PAGE = 50;
+
+/** What of the jobs is listed. In a query everything is text, so numbers are read from it. */
+export const jobListQuery = z.strictObject({
+  status: jobStatus.optional().describe('Only jobs of this status.'),
+  limit: z.coerce.number().int().min(1).max(MAX_JOBS_PER_PAGE).default(JOBS_PER_PAGE).describe('Jobs of one page.'),
+  cursor: z.string().max(256).optional().describe('The `next_cursor` of the page before.'),
+});
+export type JobListQuery = z.infer<typeof jobListQuery>;
+
+/** A Job result without `results`: a batch may have 10,000 of them. */
+export const listedJob = jobResultResponse.omit({ results: true }).meta({
+  id: 'ListedJob',
+  description: 'A job as it is now, without its results.',
+  examples: [
+    {
+      job_id: exampleId,
+      status: 'running',
+      timing: { queued_at: '2026-11-21T10:00:00.000Z', started_at: '2026-11-21T10:00:00.004Z' },
+      progress: { inputs_done: 2, inputs_total: 3, bytes_done: 524288000, bytes_total: 1200000000 },
+    },
+  ],
+});
+export type ListedJob = z.infer<typeof listedJob>;
+
+export const jobListResponse = z
+  .object({
+    jobs: z.array(listedJob).describe('Newest first.'),
+    next_cursor: z.string().nullable().describe('Give it as `cursor` for the next page; null on the last one.'),
+  })
+  .meta({
+    id: 'JobListResponse',
+    description: 'A page of jobs.',
+    examples: [
+      {
+        jobs: [
+          {
+            job_id: exampleId,
+            status: 'succeeded',
+            timing: {
+              queued_at: '2026-11-21T10:00:00.000Z',
+              started_at: '2026-11-21T10:00:00.004Z',
+              finished_at: '2026-11-21T10:00:01.350Z',
+            },
+          },
+        ],
+        next_cursor: null,
+      },
+    ],
+  });
+export type JobListResponse = z.infer<typeof jobListResponse>;

@@ -1,0 +1,36 @@
+import { z } from 'zod';
+
+export const readiness = z
+  .object({
+    ready: z.boolean().describe('Whether jobs are taken here.'),
+    version: z.string().describe('The release of the service.'),
+    role: z.enum(['all', 'api', 'worker']).describe('What this node does.'),
+    store: z.object({
+      engine: z.enum(['sqlite', 'postgresql']),
+      reachable: z.boolean().describe('Whether it answers, and what was written last could be written.'),
+    }),
+    queue: z.object({
+      waiting: z.int().min(0).describe('Inputs that wait here.'),
+      capacity: z.int().min(1).describe('Inputs that may wait (`worker.queue_capacity`).'),
+    }),
+    workers: z.object({
+      running: z.int().min(0).describe('Inputs that run on this node.'),
+      limit: z.int().min(0).describe('Inputs that may run on this node at once.'),
+      processes: z.int().min(0).describe('Worker processes of this node.'),
+    }),
+  })
+  .meta({
+    id: 'Readiness',
+    description: 'How a node is.',
+    examples: [
+      {
+        ready: true,
+        version: '0.1.0',
+        role: 'all',
+        store: { engine: 'sqlite', reachable: true },
+        queue: { waiting: 12, capacity: 100000 },
+        workers: { running: 4, limit: 4, processes: 4 },
+      },
+    ],
+  });
+export type Readiness = z.infer<typeof readiness>;

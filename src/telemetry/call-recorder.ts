@@ -1,0 +1,35 @@
+import type { CallDurations } from './input-report.ts';
+
+/** So many calls of a name are kept for one input; an object store may be asked ten thousands of times. */
+const MAX_CALLS_KEPT = 1000;
+
+/** Measures what a worker calls outside its process, until the next report takes it along. */
+export class CallRecorder {
+  #durations = new Map<string, number[]>();
+
+  /** Measures a call, whether it succeeds or not. `name` is one of few: it becomes a label. */
+  async measure<T>(name: string, call: () => Promise<T>): Promise<T> {
+    const startedAtMs = performance.now();
+    try {
+      return await call();
+    } finally {
+      this.#add(name, performance.now() - startedAtMs);
+    }
+  }
+
+  /** What was measured since it was taken last. */
+  take(): CallDurations {
+    const taken = Object.fromEntries(this.#durations);
+    this.#durations = new Map();
+    return taken;
+  }
+
+  #add(name: string, ms: number): void {
+    const durations = this.#durations.get(name) ?? [];
+    this.#durations.set(name, durations);
+    if (durations.length < MAX_CALLS_KEPT) durations.push(Math.round(ms * 1000) / 1000);
+  }
+}
+
+/** The calls of this process. One input runs in a worker at a time, so they all are that input's. */
+export const callRecorder = new CallRecorder();

@@ -1,0 +1,49 @@
+/** How one run of an input went. Everything that is measured and traced of an input is made from this. */
+export interface InputReport {
+  readonly jobId: string;
+  readonly inputIndex: number;
+  readonly attempt: number;
+  readonly operation: string;
+  /** `stopped`: it will be run again, as its process ended or the service stops. */
+  readonly end: 'succeeded' | 'failed' | 'cancelled' | 'stopped';
+  /** The catalogue's name of what went wrong. */
+  readonly reason?: string;
+  /** Milliseconds since 1970. */
+  readonly startedAtMs: number;
+  readonly endedAtMs: number;
+  /** The phases that were reached, each with the milliseconds since the start. */
+  readonly phases: Readonly<Record<string, number>>;
+  /** Output bytes that were written. */
+  readonly bytesDone: number;
+  /** What was called outside the process, such as a signer or an object store. */
+  readonly calls: CallDurations;
+  /** The W3C `traceparent` that the job was submitted with; null where nothing is traced. */
+  readonly traceParent: string | null;
+}
+
+/** Durations in milliseconds, by the name of what was called. */
+export type CallDurations = Readonly<Record<string, readonly number[]>>;
+
+/** How a job went, once it has ended. */
+export interface JobReport {
+  readonly jobId: string;
+  readonly operation: string;
+  readonly status: 'succeeded' | 'failed';
+  readonly inputs: number;
+  /** Milliseconds since 1970. */
+  readonly queuedAtMs: number;
+  readonly endedAtMs: number;
+  readonly traceParent: string | null;
+}
+
+/** A phase with its own duration: that of the report counts from the input's start. */
+export function phaseDurations(phases: InputReport['phases']): { readonly phase: string; readonly ms: number }[] {
+  let before = 0;
+  return Object.entries(phases)
+    .sort(([, a], [, b]) => a - b)
+    .map(([phase, sinceStartMs]) => {
+      const ms = sinceStartMs - before;
+      before = sinceStartMs;
+      return { phase, ms };
+    });
+}

@@ -1,0 +1,135 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { type InputReport, type JobReport, phaseDurations } from './input-report.ts';
+
+/** Bounds in seconds: from a small file on a fast disk to a long movie over a network. */
+const WORK_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800];
+/** Bounds in seconds: from a key in memory to an object store that stalls. */
+const CALL_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
+/** Bounds in seconds: from a look-up to a synchronous wait. */
+const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 120];
+
+/** What is looked at when somebody asks for the metrics. Counts of the store are those of all nodes together. */
+export interface CurrentState {
+  /** Inputs by state; those that have ended are counted as they end. */
+  readonly inputs: Readonly<Record<'queued' | 'reserved' | 'running', number>>;
+  /** How long the input waits that waits longest, in seconds; 0 where none does. */
+  readonly oldestWaitSeconds: number;
+  readonly callbacksWaiting: number;
+  /** Of this node. */
+  readonly runningHere: number;
+  readonly workerProcesses: number;
+}
+
+const UNKNOWN: CurrentState = {
+  inputs: { queued: Number.NaN, reserved: Number.NaN, running: Number.NaN },
+  oldestWaitSeconds: Number.NaN,
+  callbacksWaiting: Number.NaN,
+  runningHere: Number.NaN,
+  workerProcesses: Number.NaN,
+};
+
+const PREFIX = 'attestream_';
+
+/** Everything the service measures, as Prometheus reads it. Labels are closed sets: nothing of a request becomes one. */
+export class Metrics {
+  readonly #registry = new Registry();
+  readonly #requests = this.#histogram('http_request_duration_seconds', 'Requests that were answered.', {
+    labelNames: ['method', 'route', 'status'],
+    buckets: REQUEST_SECONDS,
+  });
+  readonly #submitted = this.#counter('jobs_submitted_total', 'Jobs that were accepted.', ['operation', 'form']);
+  readonly #jobs = this.#counter('jobs_ended_total', 'Jobs that have ended.', ['operation', 'status']);
+  readonly #inputs = this.#counter('input_runs_total', 'Runs of inputs that have ended.', ['operation', 'end']);
+  readonly #bytes = this.#counter('output_bytes_total', 'Bytes written to outputs.', ['operation']);
+  readonly #runs = this.#histogram('input_run_duration_seconds', 'How long inputs ran.', {
+    labelNames: ['operation'],
+    buckets: WORK_SECONDS,
+  });
+  readonly #phases = this.#histogram('input_phase_duration_seconds', 'How long inputs took to reach a phase.', {
+    labelNames: ['operation', 'phase'],
+    buckets: WORK_SECONDS,
+  });
+  readonly #calls = this.#histogram('call_duration_seconds', 'Calls of signers and object stores by workers.', {
+    labelNames: ['call'],
+    buckets: CALL_SECONDS,
+  });
+  readonly #callbacks = this.#counter('callback_attempts_total', 'Callbacks that were sent.', ['outcome']);
+
+  readonly #unfinished = this.#gauge('inputs', 'Inputs that have not ended, of all nodes.', ['state']);
+  readonly #oldest = this.#gauge('queue_oldest_seconds', 'How long the input waits that waits longest.');
+  readonly #callbacksWaiting = this.#gauge('callbacks_waiting', 'Callbacks to be sent, of all nodes.');
+  readonly #running = this.#gauge('node_inputs_running', 'Inputs that run on this node.');
+  readonly #processes = this.#gauge('node_worker_processes', 'Worker processes of this node.');
+  readonly #reachable = this.#gauge('store_reachable', 'Whether the job store answered just now: 1 or 0.');
+  readonly #stateNow: () => Promise<CurrentState>;
+
+  /** `stateNow` may reject: what it tells is not a number while the store cannot be reached. */
+  constructor(stateNow: () => Promise<CurrentState>) {
+    this.#stateNow = stateNow;
+    collectDefaultMetrics({ register: this.#registry });
+  }
+
+  requestAnswered(request: { method: string; route: string; status: number; ms: number }): void {
+    const { method, route, status, ms } = request;
+    this.#requests.observe({ method, route, status: String(status) }, ms / 1000);
+  }
+
+  jobSubmitted(operation: string, form: 'async' | 'sync'): void {
+    this.#submitted.inc({ operation, form });
+  }
+
+  jobEnded({ operation, status }: JobReport): void {
+    this.#jobs.inc({ operation, status });
+  }
+
+  inputEnded({ operation, end, bytesDone, startedAtMs, endedAtMs, phases, calls }: InputReport): void {
+    this.#inputs.inc({ operation, end });
+    this.#bytes.inc({ operation }, bytesDone);
+    this.#runs.observe({ operation }, (endedAtMs - startedAtMs) / 1000);
+    for (const { phase, ms } of phaseDurations(phases)) this.#phases.observe({ operation, phase }, ms / 1000);
+    for (const [call, durations] of Object.entries(calls)) {
+      for (const ms of durations) this.#calls.observe({ call }, ms / 1000);
+    }
+  }
+
+  callbackSent(outcome: 'delivered' | 'failed' | 'given_up'): void {
+    this.#callbacks.inc({ outcome });
+  }
+
+  /** The type of what `render` resolves with. */
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
+  /** Everything in the text format of Prometheus. */
+  async render(): Promise<string> {
+    this.#showState(await this.#stateNow().catch(() => null));
+    return this.#registry.metrics();
+  }
+
+  #showState(state: CurrentState | null): void {
+    const { inputs, oldestWaitSeconds, callbacksWaiting, runningHere, workerProcesses } = state ?? UNKNOWN;
+    for (const [name, count] of Object.entries(inputs)) this.#unfinished.set({ state: name }, count);
+    this.#oldest.set(oldestWaitSeconds);
+    this.#callbacksWaiting.set(callbacksWaiting);
+    this.#running.set(runningHere);
+    this.#processes.set(workerProcesses);
+    this.#reachable.set(state === null ? 0 : 1);
+  }
+
+  #counter<Label extends string>(name: string, help: string, labelNames: Label[]): Counter<Label> {
+    return new Counter({ name: PREFIX + name, help, labelNames, registers: [this.#registry] });
+  }
+
+  #gauge<Label extends string>(name: string, help: string, labelNames: Label[] = []): Gauge<Label> {
+    return new Gauge({ name: PREFIX + name, help, labelNames, registers: [this.#registry] });
+  }
+
+  #histogram<Label extends string>(
+    name: string,
+    help: string,
+    { labelNames, buckets }: { labelNames: Label[]; buckets: number[] },
+  ): Histogram<Label> {
+    return new Histogram({ name: PREFIX + name, help, labelNames, buckets, registers: [this.#registry] });
+  }
+}

@@ -1,0 +1,183 @@
+import {
+  type Context,
+  DiagLogLevel,
+  diag,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from '@opentelemetry/api';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  type IdGenerator,
+  ParentBasedSampler,
+  RandomIdGenerator,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import type { InputReport, JobReport } from './input-report.ts';
+import { formatTraceParent, parseTraceParent, type TraceParent } from './trace-parent.ts';
+import type { IncomingRequest, RequestSpan, Tracing } from './tracing.ts';
+
+/** Spans that wait to be exported; what comes while it is full is not traced. */
+const MAX_SPANS_WAITING = 8192;
+const EXPORT_TIMEOUT_MS = 5_000;
+const EXPORT_INTERVAL_MS = 2_000;
+
+/** The path of traces under an endpoint (OTLP/HTTP, "Default endpoint URLs"). */
+const TRACES_PATH = 'v1/traces';
+
+export interface OtlpOptions {
+  /** The collector's base address, such as `http://127.0.0.1:4318`. */
+  readonly endpoint: string;
+  readonly service: { readonly name: string; readonly version: string };
+  /** Called where spans cannot be exported. */
+  readonly failed: (message: string) => void;
+}
+
+/** Exports traces in OTLP over HTTP. This module loads OpenTelemetry: import it where traces are asked for. */
+export function startOtlpTracing({ endpoint, service, failed }: OtlpOptions): Tracing {
+  diag.setLogger({ error: failed, warn: failed, info: ignore, debug: ignore, verbose: ignore }, DiagLogLevel.WARN);
+  const url = new URL(TRACES_PATH, endpoint.endsWith('/') ? endpoint : `${endpoint}/`);
+  const exporter = new OTLPTraceExporter({ url: url.href, timeoutMillis: EXPORT_TIMEOUT_MS });
+  const ids = new ChosenIds();
+  const provider = new TracerProvider({
+    resource: resourceFromAttributes({ 'service.name': service.name, 'service.version': service.version }),
+    sampler: new ParentBasedSampler({ root: new AlwaysOnSampler() }),
+    idGenerator: ids,
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter,
+        maxQueueSize: MAX_SPANS_WAITING,
+        scheduledDelayMillis: EXPORT_INTERVAL_MS,
+        exportTimeoutMillis: EXPORT_TIMEOUT_MS,
+      }),
+    ],
+  });
+  return new OtlpTracing(provider, ids);
+}
+
+const ignore = (): void => undefined;
+
+/** Random identifiers, apart from the next one where it was chosen. */
+class ChosenIds implements IdGenerator {
+  readonly #random = new RandomIdGenerator();
+  #nextSpanId: string | null = null;
+
+  /** Runs what starts one span, which gets this identifier. */
+  withSpanId(spanId: string, start: () => Span): Span {
+    this.#nextSpanId = spanId;
+    try {
+      return start();
+    } finally {
+      this.#nextSpanId = null;
+    }
+  }
+
+  generateTraceId(): string {
+    return this.#random.generateTraceId();
+  }
+
+  generateSpanId(): string {
+    return this.#nextSpanId ?? this.#random.generateSpanId();
+  }
+}
+
+class OtlpTracing implements Tracing {
+  readonly #provider: TracerProvider;
+  readonly #ids: ChosenIds;
+
+  constructor(provider: TracerProvider, ids: ChosenIds) {
+    this.#provider = provider;
+    this.#ids = ids;
+  }
+
+  startRequest({ method, route, traceParent }: IncomingRequest): RequestSpan {
+    const attributes = { 'http.request.method': method, 'http.route': route };
+    const context = contextOf(parseTraceParent(traceParent));
+    const span = this.#tracer.startSpan(`${method} ${route}`, { kind: SpanKind.SERVER, attributes }, context);
+    const { traceId, spanId, traceFlags } = span.spanContext();
+    return {
+      traceParent: formatTraceParent({ traceId, spanId, sampled: (traceFlags & TraceFlags.SAMPLED) !== 0 }),
+      end: (status) => {
+        span.setAttribute('http.response.status_code', status);
+        if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+        span.end();
+      },
+    };
+  }
+
+  inputEnded(report: InputReport): void {
+    const request = parseTraceParent(report.traceParent ?? undefined);
+    if (request === null) return;
+    const context = contextOf({ ...request, spanId: jobSpanId(report.jobId) });
+    const span = this.#tracer.startSpan(
+      `input ${report.operation}`,
+      { startTime: report.startedAtMs, attributes: inputAttributes(report) },
+      context,
+    );
+    for (const [phase, sinceStartMs] of Object.entries(report.phases)) {
+      span.addEvent(phase, undefined, report.startedAtMs + sinceStartMs);
+    }
+    if (report.end === 'failed') span.setStatus({ code: SpanStatusCode.ERROR, message: report.reason ?? 'failed' });
+    span.end(report.endedAtMs);
+  }
+
+  jobEnded(report: JobReport): void {
+    const request = parseTraceParent(report.traceParent ?? undefined);
+    if (request === null) return;
+    const options = {
+      startTime: report.queuedAtMs,
+      attributes: {
+        'attestream.job_id': report.jobId,
+        'attestream.operation': report.operation,
+        'attestream.inputs': report.inputs,
+      },
+    };
+    const span = this.#ids.withSpanId(jobSpanId(report.jobId), () =>
+      this.#tracer.startSpan(`job ${report.operation}`, options, contextOf(request)),
+    );
+    if (report.status === 'failed') span.setStatus({ code: SpanStatusCode.ERROR });
+    span.end(report.endedAtMs);
+  }
+
+  async close(): Promise<void> {
+    // What could not be exported was told to the log.
+    await this.#provider.shutdown().catch(ignore);
+  }
+
+  get #tracer() {
+    return this.#provider.getTracer('attestream');
+  }
+}
+
+function inputAttributes({ jobId, inputIndex, attempt, operation, end, reason, bytesDone }: InputReport) {
+  return {
+    'attestream.job_id': jobId,
+    'attestream.input_index': inputIndex,
+    'attestream.attempt': attempt,
+    'attestream.operation': operation,
+    'attestream.end': end,
+    'attestream.output_bytes': bytesDone,
+    ...(reason !== undefined && { 'attestream.reason': reason }),
+  };
+}
+
+/**
+ * The identifier of a job's span: the second half of the job's own, which is random. So inputs can name the span of
+ * their job as the one above them before it exists.
+ */
+function jobSpanId(jobId: string): string {
+  return jobId.replaceAll('-', '').slice(-16);
+}
+
+function contextOf(parent: TraceParent | null): Context {
+  if (parent === null) return ROOT_CONTEXT;
+  const { traceId, spanId, sampled } = parent;
+  const traceFlags = sampled ? TraceFlags.SAMPLED : TraceFlags.NONE;
+  return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true });
+}

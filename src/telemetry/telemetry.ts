@@ -1,0 +1,24 @@
+import type { InputReport, JobReport } from './input-report.ts';
+import { type CurrentState, Metrics } from './metrics.ts';
+import type { Tracing } from './tracing.ts';
+
+/** What the service tells of itself: the metrics always, traces where a collector is configured. */
+export class Telemetry {
+  readonly metrics: Metrics;
+  readonly tracing: Tracing | null;
+
+  constructor(stateNow: () => Promise<CurrentState>, tracing: Tracing | null) {
+    this.metrics = new Metrics(stateNow);
+    this.tracing = tracing;
+  }
+
+  inputEnded(report: InputReport): void {
+    this.metrics.inputEnded(report);
+    this.tracing?.inputEnded(report);
+  }
+
+  jobEnded(report: JobReport): void {
+    this.metrics.jobEnded(report);
+    this.tracing?.jobEnded(report);
+  }
+}
