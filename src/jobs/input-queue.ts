@@ -67,6 +67,21 @@ export class InputQueue {
     return this.#jobs.get(jobId)?.waiting ?? 0;
   }
 
+  /** Whether inputs of a job run. */
+  runs(jobId: string): boolean {
+    return (this.#jobs.get(jobId)?.running ?? 0) > 0;
+  }
+
+  /** Takes away the inputs of a job that wait; returns how many did. */
+  drop(jobId: string): number {
+    const job = this.#jobs.get(jobId);
+    if (job === undefined) return 0;
+    const dropped = job.waiting;
+    job.waiting = 0;
+    if (job.running === 0) this.#jobs.delete(jobId);
+    return dropped;
+  }
+
   /** An input of the job runs no more. */
   end(jobId: string): void {
     const job = this.#jobs.get(jobId);

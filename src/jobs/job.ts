@@ -61,6 +61,11 @@ export function failedEntry(inputIndex: number, data: AppErrorData): ResultEntry
   };
 }
 
+/** The entry of an input whose job was cancelled before it had succeeded. */
+export function cancelledEntry(inputIndex: number): ResultEntry {
+  return { input_index: inputIndex, status: 'cancelled' };
+}
+
 /** Details are written by every room; a 64-bit size among them must not keep a result from being recorded. */
 function plainJson<T>(value: T): T {
   return JSON.parse(JSON.stringify(value, (_key, part) => (typeof part === 'bigint' ? String(part) : part)));

@@ -8,7 +8,7 @@ import type { Claim, JobSnapshot, Submission } from './job.ts';
 import { JobIds } from './job-id.ts';
 import type { Log } from './log.ts';
 import { JobStore } from './store/job-store.ts';
-import { openSqlite } from './store/sqlite/sqlite-engine.ts';
+import { openSqlite } from './store/sqlite/open-sqlite.ts';
 import type { WaitingJob } from './store/unfinished-jobs.ts';
 import { WorkerPool } from './worker-pool.ts';
 import type { WorkerBounds } from './worker-process.ts';
@@ -66,7 +66,7 @@ export class Jobs {
   async start(): Promise<void> {
     assert(this.#engine === null, 'jobs are started once');
     const { config, log } = this.#options;
-    const store = await JobStore.open(await openSqlite(config.jobs.data_dir));
+    const store = new JobStore(await openSqlite(config.jobs.data_dir));
     try {
       await this.#clearStagings();
       const recovered = await store.recover();

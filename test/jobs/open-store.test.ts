@@ -7,7 +7,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { JobIds } from '#jobs/job-id.ts';
 import { JobStore } from '#jobs/store/job-store.ts';
-import { openSqlite } from '#jobs/store/sqlite/sqlite-engine.ts';
+import { openSqlite } from '#jobs/store/sqlite/open-sqlite.ts';
 import { withoutPrivileges } from '../bytes/without-privileges.ts';
 import { openSmallDisk } from '../outputs/small-disk.ts';
 import { startTestService } from './start-test-service.ts';
@@ -17,7 +17,7 @@ const DATABASE = 'jobs.sqlite';
 const ids = new JobIds();
 
 async function openStore(folder: string): Promise<JobStore> {
-  return JobStore.open(await openSqlite(folder));
+  return new JobStore(await openSqlite(folder));
 }
 
 async function submit(store: JobStore, inputs: readonly string[]): Promise<string> {

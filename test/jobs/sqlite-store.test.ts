@@ -1,4 +1,4 @@
-import { openSqlite } from '#jobs/store/sqlite/sqlite-engine.ts';
+import { openSqlite } from '#jobs/store/sqlite/open-sqlite.ts';
 import { describeJobStore } from './store-contract.ts';
 import { temporaryFolder } from './test-jobs.ts';
 

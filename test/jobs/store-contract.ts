@@ -2,26 +2,26 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { failedEntry, MAX_PROCESS_ENDS, NO_PROGRESS, succeededEntry } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-id.ts';
-import type { ClaimedInput } from '#jobs/store/claim-input.ts';
+import type { ActionRunner } from '#jobs/store/actions.ts';
+import type { ClaimedInput } from '#jobs/store/claim-inputs.ts';
 import { JobStore } from '#jobs/store/job-store.ts';
-import type { StoreEngine } from '#jobs/store/store-engine.ts';
 import { scripts } from './test-jobs.ts';
 
 const ids = new JobIds();
 const DONE = { bytesDone: 70, bytesTotal: 70 };
 
-/** What every engine under the job store must keep to. `openEngine` opens the same database again and again. */
+/** What every engine under the job store must keep to. `databaseFor` makes a database, and resolves with what opens it again and again. */
 export function describeJobStore(
   engineName: string,
-  databaseFor: (t: TestContext) => Promise<() => Promise<StoreEngine>>,
+  databaseFor: (t: TestContext) => Promise<() => Promise<ActionRunner>>,
 ) {
   async function openStore(t: TestContext): Promise<{ store: JobStore; reopen(): Promise<JobStore> }> {
     const openEngine = await databaseFor(t);
-    let store = await JobStore.open(await openEngine());
+    let store = new JobStore(await openEngine());
     t.after(() => store.close());
     const reopen = async () => {
       await store.close();
-      store = await JobStore.open(await openEngine());
+      store = new JobStore(await openEngine());
       return store;
     };
     return { store, reopen };
@@ -34,8 +34,14 @@ export function describeJobStore(
   }
 
   async function started(store: JobStore, jobId: string): Promise<ClaimedInput> {
-    const claim = await store.startNextInput(jobId);
-    assert(claim !== null);
+    const [claim] = await store.claimInputs(jobId, { start: 1, reserve: 0 });
+    assert(claim !== undefined);
+    return claim;
+  }
+
+  async function reserved(store: JobStore, jobId: string): Promise<ClaimedInput> {
+    const [claim] = await store.claimInputs(jobId, { start: 0, reserve: 1 });
+    assert(claim !== undefined);
     return claim;
   }
 
@@ -68,23 +74,20 @@ export function describeJobStore(
       } as const;
       await store.submitJob({ jobId, operation: 'c2pa-audio', request, sync: true, queuedAt: new Date() });
       const claim = await started(store, jobId);
-      assert.deepEqual(
-        [claim.inputIndex, claim.attempt, claim.operation, JSON.parse(claim.inputJson)],
-        [0, 1, 'c2pa-audio', request.inputs[0]],
-      );
-      assert.deepEqual(JSON.parse(claim.outputJson), request.output);
-      assert.deepEqual(JSON.parse(claim.paramsJson), request.params);
+      assert.deepEqual([claim.inputIndex, claim.attempt, JSON.parse(claim.inputJson)], [0, 1, request.inputs[0]]);
+      const shared = await store.requestOfJob(jobId);
+      assert.equal(shared?.operation, 'c2pa-audio');
+      assert.deepEqual(JSON.parse(shared.outputJson), request.output);
+      assert.deepEqual(JSON.parse(shared.paramsJson), request.params);
       assert.equal((await store.findJob(jobId))?.status, 'running');
     });
 
     test('inputs start in order, each once, and none when none is queued', async (t) => {
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a', 'b', 'c']);
-      const claims = await Promise.all([1, 2, 3, 4].map(() => store.startNextInput(jobId)));
-      assert.deepEqual(
-        claims.map((claim) => claim?.inputIndex ?? null),
-        [0, 1, 2, null],
-      );
+      const claims = await Promise.all([1, 2, 1, 1].map((reserve) => store.claimInputs(jobId, { start: 1, reserve })));
+      const indexes = claims.map((some) => some.map(({ inputIndex }) => inputIndex));
+      assert.deepEqual(indexes, [[0, 1], [2], [], []]);
     });
 
     test('a batch of 10,000 keeps its order', async (t) => {
@@ -187,8 +190,7 @@ export function describeJobStore(
       const { store, reopen } = await openStore(t);
       const jobId = await submitted(store, ['runs', 'is reserved', 'waits']);
       const running = await started(store, jobId);
-      const reserved = await store.reserveNextInput(jobId);
-      assert(reserved !== null);
+      await reserved(store, jobId);
       const again = await reopen();
       const recovered = await again.recover();
       assert.deepEqual(
@@ -227,12 +229,8 @@ export function describeJobStore(
     test('a reserved input is started, finished and requeued like any other', async (t) => {
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a', 'b']);
-      const [first, second] = [await store.reserveNextInput(jobId), await store.reserveNextInput(jobId)];
-      assert(first !== null && second !== null);
-      assert.equal(await store.startNextInput(jobId), null);
-      assert.equal((await store.findJob(jobId))?.status, 'queued');
-      await store.startReservedInput(first);
-      assert.equal((await store.findJob(jobId))?.status, 'running');
+      const [first, second] = [await started(store, jobId), await reserved(store, jobId)];
+      assert.deepEqual(await store.claimInputs(jobId, { start: 1, reserve: 1 }), []);
       assert.equal((await succeed(store, first)).input, 'ended');
       assert.equal((await store.requeueInput(second)).input, 'queued');
       await store.startReservedInput(second);

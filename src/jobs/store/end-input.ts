@@ -26,7 +26,6 @@ export async function finishInput(
   claim: Claim,
   result: ResultEntry,
   progress: ByteProgress,
-  now: Date,
 ): Promise<InputEnd> {
   const { numUpdatedRows } = await db
     .updateTable('inputs')
@@ -34,7 +33,7 @@ export async function finishInput(
     .where(isCurrent(claim))
     .executeTakeFirst();
   if (numUpdatedRows === 0n) return LATE;
-  return { input: 'ended', jobEnded: await countInput(db, claim.jobId, result, progress, now) };
+  return { input: 'ended', jobEnded: await countInput(db, claim.jobId, result, progress) };
 }
 
 /** Queues an input again that was reserved in vain, or stopped for no fault of its own. */
@@ -48,13 +47,13 @@ export async function requeueInput(db: Database, claim: Claim): Promise<InputEnd
 }
 
 /** Records that the process working on an input ended: the input is queued again, or fails after the third time. */
-export async function recordProcessEnd(db: Database, claim: Claim, how: string, now: Date): Promise<InputEnd> {
+export async function recordProcessEnd(db: Database, claim: Claim, how: string): Promise<InputEnd> {
   const input = await db.selectFrom('inputs').select('process_ends').where(isCurrent(claim)).executeTakeFirst();
   if (input === undefined) return LATE;
   const processEnds = input.process_ends + 1;
   await db.updateTable('inputs').set({ process_ends: processEnds }).where(isCurrent(claim)).execute();
   if (processEnds < MAX_PROCESS_ENDS) return requeueInput(db, claim);
-  return finishInput(db, claim, processEndedEntry(claim.inputIndex, how), NO_PROGRESS, now);
+  return finishInput(db, claim, processEndedEntry(claim.inputIndex, how), NO_PROGRESS);
 }
 
 /** The fence: only the attempt that claimed an input last may write, and only until the input has ended. */
@@ -68,7 +67,6 @@ async function countInput(
   jobId: string,
   { status }: ResultEntry,
   { bytesDone, bytesTotal }: ByteProgress,
-  now: Date,
 ): Promise<boolean> {
   const job = await db
     .updateTable('jobs')
@@ -82,10 +80,11 @@ async function countInput(
     .returning(['inputs_done', 'inputs_total', 'inputs_failed'])
     .executeTakeFirstOrThrow();
   if (job.inputs_done < job.inputs_total) return false;
-  await endJob(db, jobId, job.inputs_failed === 0 ? 'succeeded' : 'failed', now);
+  await endJob(db, jobId, job.inputs_failed === 0 ? 'succeeded' : 'failed');
   return true;
 }
 
-async function endJob(db: Database, jobId: string, status: 'succeeded' | 'failed', now: Date): Promise<void> {
-  await db.updateTable('jobs').set({ status, finished_at: now.toISOString() }).where('job_id', '=', jobId).execute();
+async function endJob(db: Database, jobId: string, status: 'succeeded' | 'failed'): Promise<void> {
+  const finishedAt = new Date().toISOString();
+  await db.updateTable('jobs').set({ status, finished_at: finishedAt }).where('job_id', '=', jobId).execute();
 }

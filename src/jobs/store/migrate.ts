@@ -1,13 +1,17 @@
 import type { Kysely } from 'kysely';
+import { AppError } from '#errors/app-error.ts';
 import { type Migration, migrations } from './migrations.ts';
 import type { Database } from './tables.ts';
 
 /**
- * Brings the tables to the version that this release knows, each migration in a transaction of its own. Resolves with
- * the version that the database has: it is greater than the number of migrations where a newer release made it, and
- * then nothing was changed.
+ * Brings the tables to the version that this release knows, each migration in a transaction of its own. Rejects with
+ * STORE_NEWER where a newer release made them, and changes nothing then. `file` is for the message.
  */
-export async function migrate(db: Database, steps: readonly Migration[] = migrations): Promise<number> {
+export async function bringUpToDate(
+  db: Database,
+  file: string,
+  steps: readonly Migration[] = migrations,
+): Promise<void> {
   await db.schema
     .createTable('schema_versions')
     .ifNotExists()
@@ -15,10 +19,10 @@ export async function migrate(db: Database, steps: readonly Migration[] = migrat
     .addColumn('applied_at', 'text', (column) => column.notNull())
     .execute();
   const present = await versionOf(db);
+  if (present > steps.length) throw new AppError('STORE_NEWER', { file, version: present, known: steps.length });
   for (const [index, step] of steps.entries()) {
     if (index >= present) await apply(db, index + 1, step);
   }
-  return Math.max(present, steps.length);
 }
 
 async function versionOf(db: Database): Promise<number> {

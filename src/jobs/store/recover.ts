@@ -12,7 +12,7 @@ export interface RecoveredInput extends Claim {
  * to its name, or fails after the third; one that was only reserved is queued again. To be called before anything is
  * claimed.
  */
-export async function recover(db: Database, now: Date): Promise<readonly RecoveredInput[]> {
+export async function recover(db: Database): Promise<readonly RecoveredInput[]> {
   const claimed = await db
     .selectFrom('inputs')
     .select(['job_id as jobId', 'input_index as inputIndex', 'attempt', 'status'])
@@ -22,7 +22,7 @@ export async function recover(db: Database, now: Date): Promise<readonly Recover
   for (const { status, ...claim } of claimed) {
     const end =
       status === 'running'
-        ? await recordProcessEnd(db, claim, 'when the whole service ended', now)
+        ? await recordProcessEnd(db, claim, 'when the whole service ended')
         : await requeueInput(db, claim);
     recovered.push({ ...claim, end });
   }

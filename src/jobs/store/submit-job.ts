@@ -1,5 +1,5 @@
+import { PostgresAdapter, sql } from 'kysely';
 import type { Submission } from '../job.ts';
-import type { StoreEngine } from './store-engine.ts';
 import type { Database } from './tables.ts';
 
 /** A submission that was given its identifier. */
@@ -9,7 +9,7 @@ export interface NewJob extends Submission {
 }
 
 /** Records a job and its inputs. When this is committed, the job may be acknowledged. */
-export async function submitJob(db: Database, engine: StoreEngine, job: NewJob): Promise<void> {
+export async function submitJob(db: Database, job: NewJob): Promise<void> {
   const { jobId, operation, request } = job;
   await db
     .insertInto('jobs')
@@ -29,7 +29,18 @@ export async function submitJob(db: Database, engine: StoreEngine, job: NewJob):
     .insertInto('job_requests')
     .values({ job_id: jobId, operation, output: jsonOf(request.output), params: jsonOf(request.params) })
     .execute();
-  await engine.insertInputs(db, jobId, JSON.stringify(request.inputs));
+  await insertInputs(db, jobId, request.inputs);
+}
+
+/** One statement, whatever their number: a batch may have 10,000. */
+async function insertInputs(db: Database, jobId: string, inputs: readonly unknown[]): Promise<void> {
+  const onPostgres = db.getExecutor().adapter instanceof PostgresAdapter;
+  const elements = onPostgres
+    ? sql`select (ordinality - 1)::integer as key, value #>> '{}' as value
+        from jsonb_array_elements(${JSON.stringify(inputs.map(jsonOf))}::jsonb) with ordinality`
+    : sql`select key, value from json_each(${JSON.stringify(inputs)})`;
+  await sql`insert into inputs (job_id, input_index, status, input)
+    select ${jobId}, key, 'queued', value from (${elements}) as elements`.execute(db);
 }
 
 function jsonOf(value: unknown): string {

@@ -1,25 +1,39 @@
+import type { AppErrorData } from '#errors/app-error.ts';
+import type { ActionName } from '../actions.ts';
+
 /** What the thread of the database is started with. */
 export interface SqliteThreadData {
   /** The database file; its folder exists. */
   readonly file: string;
 }
 
-/** What the service says to the thread of the database. Queries are answered in order. */
+/** An action that the thread is to run. */
+export interface ActionOrder {
+  readonly id: number;
+  readonly name: ActionName;
+  /** What the action is given beside the database. */
+  readonly given: readonly unknown[];
+}
+
+/** What the service says to the thread of the database. What was asked for at once comes in one message. */
 export type ToSqliteThread =
-  | { readonly type: 'query'; readonly id: number; readonly sql: string; readonly parameters: readonly unknown[] }
+  | { readonly type: 'run'; readonly orders: readonly ActionOrder[] }
   | { readonly type: 'close' };
 
-/** Why SQLite refused something. */
-export interface SqliteFailure {
+/** Why an action failed: an error of the catalogue, or what SQLite refused. */
+export type ActionFailure =
+  | { readonly error: AppErrorData }
   /** The extended result code (https://sqlite.org/rescode.html), 0 where the error is not SQLite's. */
-  readonly code: number;
-  readonly message: string;
+  | { readonly code: number; readonly message: string };
+
+export interface ActionAnswer {
+  readonly id: number;
+  readonly value?: unknown;
+  readonly failure?: ActionFailure;
 }
 
 /** What the thread of the database says to the service. The first message is `opened` or `refused`. */
 export type FromSqliteThread =
   | { readonly type: 'opened' }
-  | { readonly type: 'refused'; readonly failure: SqliteFailure }
-  /** `changes`: rows inserted, updated or deleted, or the number of `rows` where there are any. */
-  | { readonly type: 'answer'; readonly id: number; readonly rows: readonly unknown[]; readonly changes: number }
-  | { readonly type: 'failed'; readonly id: number; readonly failure: SqliteFailure };
+  | { readonly type: 'refused'; readonly failure: ActionFailure }
+  | { readonly type: 'answers'; readonly answers: readonly ActionAnswer[] };

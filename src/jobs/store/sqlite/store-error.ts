@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
 import { AppError } from '#errors/app-error.ts';
-import type { SqliteFailure } from './sqlite-messages.ts';
+import type { ActionFailure } from './sqlite-messages.ts';
 
 /** Primary result codes of SQLite (https://sqlite.org/rescode.html): the low byte of an extended code. */
 const PRIMARY = {
@@ -17,8 +17,10 @@ const PRIMARY = {
 /** An extended code: the lock was refused, as for a file that was opened for reading only because no more is allowed. */
 const IO_ERROR_LOCK = 3850;
 
-/** What a failure of SQLite means: an AppError for what is wrong around it, a plain Error for a wrong statement. */
-export function storeError(file: string, { code, message }: SqliteFailure): Error {
+/** What a failure means: an AppError for what is wrong around the action, a plain Error for a wrong action. */
+export function storeError(file: string, failure: ActionFailure): Error {
+  if ('error' in failure) return AppError.fromData(failure.error);
+  const { code, message } = failure;
   const cause = new Error(`SQLite ${code}: ${message}`);
   if (code === IO_ERROR_LOCK) {
     const problem = 'it cannot be locked for writing; it may only be read, or its file system has no locks';

@@ -2,20 +2,21 @@ import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { AppError } from '#errors/app-error.ts';
-import type { FromSqliteThread, SqliteThreadData, ToSqliteThread } from './sqlite-messages.ts';
+import type { ActionName, ActionRunner, AnswerOf, GivenTo } from '../actions.ts';
+import type {
+  ActionAnswer,
+  ActionOrder,
+  FromSqliteThread,
+  SqliteThreadData,
+  ToSqliteThread,
+} from './sqlite-messages.ts';
 import { storeError } from './store-error.ts';
 
-/** What the thread allocates lives for one statement; a small nursery keeps it from growing by megabytes. */
+/** What the thread allocates lives for one action; a small nursery keeps it from growing by megabytes. */
 const THREAD_YOUNG_MB = 4;
 
-/** The rows of a statement, and how many it changed. */
-export interface SqliteAnswer {
-  readonly rows: readonly unknown[];
-  readonly changes: number;
-}
-
 interface Waiting {
-  resolve(answer: SqliteAnswer): void;
+  resolve(value: unknown): void;
   reject(error: Error): void;
 }
 
@@ -23,14 +24,15 @@ interface Waiting {
 const THREAD_URL = new URL(`./sqlite-thread${extname(import.meta.url)}`, import.meta.url);
 
 /**
- * The one connection to the database, held by its thread. Statements run in the order in which they are given; each
- * failure is an AppError that says what is wrong with the store, or a plain Error where the statement is.
+ * Has the actions run on the thread that holds the database. Each failure is an AppError that says what is wrong with
+ * the store, or a plain Error where the action is.
  */
-export class SqliteConnection {
+export class SqliteRunner implements ActionRunner {
   readonly #file: string;
   readonly #thread: Worker;
   readonly #waiting = new Map<number, Waiting>();
   readonly #opened = Promise.withResolvers<void>();
+  #orders: ActionOrder[] = [];
   #nextId = 1;
   #lost: AppError | null = null;
 
@@ -49,25 +51,33 @@ export class SqliteConnection {
     this.#thread.on('exit', () => this.#lose(undefined));
   }
 
-  /** Settles when the database is open and locked, or refused. */
+  /** Settles when the database is open, locked and up to date, or refused. */
   opened(): Promise<void> {
     return this.#opened.promise;
   }
 
-  query(sql: string, parameters: readonly unknown[]): Promise<SqliteAnswer> {
+  run<Name extends ActionName>(name: Name, given: GivenTo<Name>): Promise<AnswerOf<Name>> {
     if (this.#lost !== null) return Promise.reject(this.#lost);
     const id = this.#nextId++;
-    const answer = new Promise<SqliteAnswer>((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
-    this.#send({ type: 'query', id, sql, parameters });
-    return answer;
+    const answer = new Promise<unknown>((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
+    // Messages between threads are dear: what is asked for in one turn of the event loop goes as one.
+    if (this.#orders.length === 0) process.nextTick(() => this.#sendOrders());
+    this.#orders.push({ id, name, given });
+    return answer as Promise<AnswerOf<Name>>;
   }
 
-  /** Lets go of the database after everything that was asked before. */
   async close(): Promise<void> {
     if (this.#lost !== null) return;
     const exit = once(this.#thread, 'exit');
+    this.#sendOrders();
     this.#send({ type: 'close' });
     await exit;
+  }
+
+  #sendOrders(): void {
+    const orders = this.#orders;
+    this.#orders = [];
+    if (orders.length > 0) this.#send({ type: 'run', orders });
   }
 
   #send(message: ToSqliteThread): void {
@@ -80,17 +90,16 @@ export class SqliteConnection {
         return this.#opened.resolve();
       case 'refused':
         return this.#opened.reject(storeError(this.#file, message.failure));
-      case 'answer':
-        return this.#settle(message.id)?.resolve(message);
-      case 'failed':
-        return this.#settle(message.id)?.reject(storeError(this.#file, message.failure));
+      case 'answers':
+        for (const answer of message.answers) this.#settle(answer);
     }
   }
 
-  #settle(id: number): Waiting | undefined {
+  #settle({ id, value, failure }: ActionAnswer): void {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
-    return waiting;
+    if (failure === undefined) waiting?.resolve(value);
+    else waiting?.reject(storeError(this.#file, failure));
   }
 
   #lose(cause: unknown): void {

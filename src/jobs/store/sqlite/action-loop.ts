@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import { reads, writes } from '../actions.ts';
+import type { Database } from '../tables.ts';
+import { failureOf } from './action-failure.ts';
+import type { ActionAnswer, ActionOrder, FromSqliteThread, ToSqliteThread } from './sqlite-messages.ts';
+
+type Action = (db: Database, ...given: readonly unknown[]) => Promise<unknown>;
+
+/** At most so many writes share a commit. */
+const MAX_GROUP = 64;
+
+/**
+ * Runs what it is asked for in groups: all that has come meanwhile shares one commit, and so one sync of the disk. What
+ * only reads does not wait for it, and sees what was committed before.
+ */
+export class ActionLoop {
+  readonly #port: MessagePort;
+  readonly #db: Database;
+  readonly #waiting: ActionOrder[] = [];
+  #closing = false;
+  #working = false;
+
+  constructor(port: MessagePort, db: Database) {
+    this.#port = port;
+    this.#db = db;
+  }
+
+  take(message: ToSqliteThread): void {
+    this.#note(message);
+    if (!this.#working) void this.#work();
+  }
+
+  #note(message: ToSqliteThread): void {
+    if (message.type === 'close') this.#closing = true;
+    else this.#waiting.push(...message.orders);
+  }
+
+  async #work(): Promise<void> {
+    this.#working = true;
+    this.#receive();
+    while (this.#waiting.length > 0) {
+      await this.#run(this.#waiting.splice(0));
+      this.#receive();
+    }
+    this.#working = false;
+    if (this.#closing) {
+      await this.#db.destroy();
+      this.#port.close();
+    }
+  }
+
+  /** What came while the thread was busy has not been told to the listener yet. */
+  #receive(): void {
+    for (;;) {
+      const received = receiveMessageOnPort(this.#port) as { message: ToSqliteThread } | undefined;
+      if (received === undefined) return;
+      this.#note(received.message);
+    }
+  }
+
+  async #run(orders: readonly ActionOrder[]): Promise<void> {
+    const looks = orders.filter(({ name }) => name in reads);
+    if (looks.length > 0) this.#answer(await Promise.all(looks.map((order) => this.#look(order))));
+    const changes = orders.filter(({ name }) => name in writes);
+    for (let start = 0; start < changes.length; start += MAX_GROUP) {
+      this.#answer(await this.#commit(changes.slice(start, start + MAX_GROUP)));
+    }
+  }
+
+  async #look(order: ActionOrder): Promise<ActionAnswer> {
+    try {
+      return { id: order.id, value: await actionOf(reads, order)(this.#db) };
+    } catch (error) {
+      return { id: order.id, failure: failureOf(error) };
+    }
+  }
+
+  /** Where one of a group fails, each is run on its own. */
+  async #commit(group: readonly ActionOrder[]): Promise<ActionAnswer[]> {
+    try {
+      return await this.#db.transaction().execute(async (transaction) => {
+        const answers: ActionAnswer[] = [];
+        for (const order of group) answers.push({ id: order.id, value: await actionOf(writes, order)(transaction) });
+        return answers;
+      });
+    } catch (error) {
+      const [first, ...others] = group;
+      if (first !== undefined && others.length === 0) return [{ id: first.id, failure: failureOf(error) }];
+      const answers: ActionAnswer[] = [];
+      for (const order of group) answers.push(...(await this.#commit([order])));
+      return answers;
+    }
+  }
+
+  #answer(answers: readonly ActionAnswer[]): void {
+    this.#port.postMessage({ type: 'answers', answers } satisfies FromSqliteThread);
+  }
+}
+
+function actionOf(actions: object, { name, given }: ActionOrder): (db: Database) => Promise<unknown> {
+  const action = (actions as Readonly<Record<string, Action>>)[name];
+  assert(action !== undefined, `the store has no action "${name}"`);
+  return (db) => action(db, ...given);
+}
