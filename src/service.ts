@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { clearScratchSpaces } from '#bytes/scratch-space.ts';
 import { parseBindAddress } from '#config/bind-address.ts';
 import type { Config } from '#config/config.ts';
 import { loadConfig } from '#config/load-config.ts';
@@ -36,7 +37,10 @@ async function serve(config: Config, workerEntry: URL, logger: Logger): Promise<
     config,
     workerEntry,
     log: logger,
-    clearStagings: async (key) => void (await recoverStagings(config.jobs.data_dir, key)),
+    clearStagings: async (key) => {
+      await recoverStagings(config.jobs.data_dir, key);
+      await clearScratchSpaces({ dir: config.jobs.scratch_dir, dataDir: config.jobs.data_dir }, key);
+    },
   });
   await jobs.start();
   const { checkAssertions, close: closeTrial } = createAssertionTrial();

@@ -76,6 +76,17 @@ export const sourceErrors = {
     'PROCESSING_FAILED',
     ({ path, problem }) => `"${path}" could not be opened: ${problem}.`,
   ),
+  SCRATCH_FULL: entry<{ path: string; neededBytes: number; freeBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ path, neededBytes, freeBytes }) =>
+      `The input has to lie on the host of the service while it is worked on, which takes ${neededBytes} bytes, and there are ${freeBytes} free at "${path}". Make room, or let the operator move jobs.scratch_dir.`,
+    { transient: true },
+  ),
+  SCRATCH_UNUSABLE: entry<{ path: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ path, problem }) =>
+      `The scratch folder "${path}" could not be made: ${problem}. The operator sets its place as jobs.scratch_dir.`,
+  ),
   SOURCE_CHANGED: entry<{ name: string }>(
     'PROCESSING_FAILED',
     ({ name }) => `"${name}" changed while it was read. Submit it again when it is complete.`,

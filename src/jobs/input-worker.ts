@@ -1,3 +1,4 @@
+import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { Config } from '#config/config.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { InputContext, InputOutcome, InputPhase, InputWork } from '#operations/operation.ts';
@@ -34,6 +35,7 @@ class InputWorker {
   readonly #runner: InputRunner;
   readonly #claims = new Map<number, (refusal: AppErrorData | undefined) => void>();
   #run: RunInput | null = null;
+  #config: Config | null = null;
   #abort = new AbortController();
   #nextClaim = 1;
   #tainted = false;
@@ -59,6 +61,7 @@ class InputWorker {
 
   /** A rejection ends the process: Node writes it to standard error, and the service learns the exit code. */
   async #start(config: Config): Promise<void> {
+    this.#config = config;
     this.#run = await this.#runner.start(config, {
       taint: () => {
         this.#tainted = true;
@@ -71,8 +74,7 @@ class InputWorker {
     this.#abort = new AbortController();
     const track = new InputTrack();
     try {
-      if (this.#run === null) throw new Error('an input came before the worker was ready');
-      const outcome = await this.#run(workOf(order), this.#contextFor(track));
+      const outcome = await this.#runInScratch(order, track);
       send({ type: 'succeeded', outcome, state: this.#state(track) });
     } catch (error) {
       send({ type: 'failed', ...failureOf(error), state: this.#state(track) });
@@ -82,9 +84,22 @@ class InputWorker {
     }
   }
 
-  #contextFor(track: InputTrack): InputContext {
+  async #runInScratch(order: InputOrder, track: InputTrack): Promise<InputOutcome> {
+    if (this.#run === null || this.#config === null) throw new Error('an input came before the worker was ready');
+    const { data_dir: dataDir, scratch_dir: dir } = this.#config.jobs;
+    const scratch = new ScratchSpace({ dir, dataDir }, order);
+    try {
+      return await this.#run(workOf(order), this.#contextFor(track, scratch));
+    } finally {
+      // What cannot be removed takes room, but harms no output: the next start of the service removes it.
+      await scratch.remove().catch(() => undefined);
+    }
+  }
+
+  #contextFor(track: InputTrack, scratch: ScratchSpace): InputContext {
     return {
       signal: this.#abort.signal,
+      scratch,
       progress: (bytesDone, bytesTotal) => track.report(bytesDone, bytesTotal),
       reached: (phase) => track.reached(phase),
       claimDestination: (destination) => this.#claim(destination),

@@ -1,4 +1,6 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { localCopyOf } from '#bytes/scratch-copy.ts';
+import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type FormatHandler, HEAD_SIZE_BYTES, type MediaLayout } from '#formats/format-handler.ts';
 import { formatOf } from '#formats/formats.ts';
@@ -16,4 +18,16 @@ export async function identifyFile(source: ByteSource, signal: AbortSignal): Pro
   const format = formatOf(head);
   if (format === undefined) throw new AppError('FORMAT_UNKNOWN', { name: source.name });
   return { source, format, layout: await format.readLayout(source, signal) };
+}
+
+/**
+ * The same file, on this host where it carries a manifest, since the SDK has to read it then: what was copied once is not
+ * fetched again when it is signed.
+ */
+export async function keepSigned(
+  file: IdentifiedFile,
+  { scratch, signal }: { readonly scratch: ScratchSpace; readonly signal: AbortSignal },
+): Promise<IdentifiedFile> {
+  if (file.layout.manifest === null) return file;
+  return { ...file, source: await localCopyOf(file.source, scratch, signal) };
 }

@@ -1,7 +1,9 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { localCopyOf } from '#bytes/scratch-copy.ts';
 import type { ApiParent, C2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { InputResolver } from '#inputs/input-resolver.ts';
+import { sourceErrors } from '#errors/source-errors.ts';
+import type { InputResolver, OpeningContext } from '#inputs/input-resolver.ts';
 import type { IngredientSource, ManifestRequest } from '#provenance/manifest-author.ts';
 import { namesRemoteManifest } from '#provenance/remote-manifest.ts';
 import { type IdentifiedFile, identifyFile } from './identify-file.ts';
@@ -24,11 +26,11 @@ export async function ingredientsOf(
   params: ParentParams | undefined,
   inputIndex: number,
   inputs: InputResolver,
-  signal: AbortSignal,
+  context: OpeningContext,
 ): Promise<Ingredients> {
-  const source = { ingredient: fileIngredient(file), warnings: await remoteManifestWarnings(file, signal) };
+  const source = await fileCandidate(file, context);
   const given = givenParent(params, inputIndex);
-  return assignRoles(source, given === null ? null : await parentIngredient(given, inputIndex, inputs, signal));
+  return assignRoles(source, given === null ? null : await parentIngredient(given, inputIndex, inputs, context));
 }
 
 /** An ingredient before its role is known, with what there is to warn about. */
@@ -54,7 +56,7 @@ export function assignRoles(source: Candidate, given: Candidate | null): Ingredi
 }
 
 function carriesManifest(ingredient: IngredientSource): boolean {
-  return ingredient.kind === 'manifest-store' || (ingredient.kind === 'file' && ingredient.manifest);
+  return ingredient.kind === 'manifest-store' || ingredient.kind === 'file';
 }
 
 /** The parent that the request gives this input: its override where it has one (null disables), else the common one. */
@@ -63,43 +65,51 @@ export function givenParent(params: ParentParams | undefined, inputIndex: number
   return (override === undefined ? params?.parent : override.parent) ?? null;
 }
 
-function fileIngredient({ source, layout }: IdentifiedFile): IngredientSource {
-  return {
-    kind: 'file',
-    path: source.localPath ?? '',
-    title: source.name,
-    mediaType: layout.mediaType,
-    manifest: layout.manifest !== null,
-  };
+/** Only what carries a manifest is read by the SDK, which reads files: then the source has to lie on this host. */
+async function fileCandidate(file: IdentifiedFile, context: OpeningContext): Promise<Candidate> {
+  const { source, layout } = file;
+  const described = { title: source.name, mediaType: layout.mediaType };
+  if (layout.manifest === null) {
+    return {
+      ingredient: { kind: 'plain', ...described },
+      warnings: await remoteManifestWarnings(file, context.signal),
+    };
+  }
+  const { localPath: path } = await localCopyOf(source, context.scratch, context.signal);
+  return { ingredient: { kind: 'file', path, ...described }, warnings: [] };
 }
 
-/** Opens what a given parent names. */
+/** Opens what a given parent names. It stays open as long as the scratch space: the SDK reads it later, by its path. */
 export async function parentIngredient(
   parent: ApiParent,
   inputIndex: number,
   inputs: InputResolver,
-  signal: AbortSignal,
+  context: OpeningContext,
 ): Promise<Candidate> {
   if (parent.type === 'reference') {
     return { ingredient: { kind: 'reference', reference: parent.reference }, warnings: [] };
   }
-  const source = await inputs.openFile(parent.source, inputIndex, signal);
+  const source = await inputs.openFile(parent.source, inputIndex, context);
+  context.scratch.adopt(source);
   try {
-    const file = await identifyFile(source, signal);
-    return { ingredient: fileIngredient(file), warnings: await remoteManifestWarnings(file, signal) };
+    return await fileCandidate(await identifyFile(source, context.signal), context);
   } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    return unidentifiedParent(source, error);
-  } finally {
-    await source.close();
+    // What could not be fetched or kept may be had another time: the chain must not be lost for that.
+    if (!(error instanceof AppError) || Object.hasOwn(sourceErrors, error.reason)) throw error;
+    return await unidentifiedParent(source, error, context);
   }
 }
 
 /** A parent in a format we do not lay out ourselves, such as a picture: the SDK is asked what it can read of it. */
-function unidentifiedParent(source: ByteSource, error: AppError): Candidate {
+async function unidentifiedParent(
+  source: ByteSource,
+  error: AppError,
+  { scratch, signal }: OpeningContext,
+): Promise<Candidate> {
   const mediaType = source.claimedMediaType ?? 'application/octet-stream';
+  const { localPath: path } = await localCopyOf(source, scratch, signal);
   return {
-    ingredient: { kind: 'file', path: source.localPath ?? '', title: source.name, mediaType, manifest: true },
+    ingredient: { kind: 'file', path, title: source.name, mediaType },
     warnings:
       error.reason === 'FORMAT_UNKNOWN'
         ? []
@@ -109,7 +119,7 @@ function unidentifiedParent(source: ByteSource, error: AppError): Candidate {
 
 /** Remote manifests are never fetched: an address inside an input must not make this service send requests. */
 async function remoteManifestWarnings({ source, layout }: IdentifiedFile, signal: AbortSignal): Promise<string[]> {
-  if (layout.manifest !== null || layout.xmp === null) return [];
+  if (layout.xmp === null) return [];
   const packet = await readRange(source, layout.xmp.offset, Math.min(layout.xmp.length, XMP_READ_BYTES), signal);
   if (!namesRemoteManifest(packet.toString('utf8'))) return [];
   return [

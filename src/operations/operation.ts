@@ -1,3 +1,4 @@
+import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
 import type { InputResolver } from '#inputs/input-resolver.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
@@ -35,6 +36,8 @@ export type InputPhase = (typeof INPUT_PHASES)[number];
 export interface InputContext {
   /** Aborted when the input is to stop: shutdown, a bound that was passed, a lost parent process. */
   readonly signal: AbortSignal;
+  /** Where this attempt may put files on this host. What is in it is removed when the input ends. */
+  readonly scratch: ScratchSpace;
   progress(bytesDone: number, bytesTotal: number): void;
   reached(phase: InputPhase): void;
   /**

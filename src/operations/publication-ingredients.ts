@@ -5,7 +5,7 @@ import type { IngredientSource } from '#provenance/manifest-author.ts';
 import type { MediaPart, Publication } from '#publications/publication.ts';
 import type { InitLayout } from '#publications/signing/init-layout.ts';
 import { assignRoles, givenParent, type Ingredients, parentIngredient } from './ingredients.ts';
-import type { OperationRooms } from './operation.ts';
+import type { InputContext, OperationRooms } from './operation.ts';
 
 /** A publication as it was read, before it is signed. */
 export interface ReadPublication {
@@ -28,11 +28,11 @@ export async function publicationIngredients(
   params: C2paFragmentedParams,
   inputIndex: number,
   rooms: OperationRooms,
-  signal: AbortSignal,
+  context: InputContext,
 ): Promise<Ingredients> {
-  const source = { ingredient: await sourceIngredient(read, rooms, signal), warnings: [] };
+  const source = { ingredient: await sourceIngredient(read, rooms, context.signal), warnings: [] };
   const given = givenParent(params, inputIndex);
-  return assignRoles(source, given === null ? null : await parentIngredient(given, inputIndex, rooms.inputs, signal));
+  return assignRoles(source, given === null ? null : await parentIngredient(given, inputIndex, rooms.inputs, context));
 }
 
 async function sourceIngredient(
@@ -42,7 +42,7 @@ async function sourceIngredient(
 ): Promise<IngredientSource> {
   const common = { title: read.folder.name, mediaType: 'video/mp4' };
   const manifestStore = await earlierManifest(read, signal);
-  if (manifestStore === null) return { ...common, kind: 'file', path: '', manifest: false };
+  if (manifestStore === null) return { ...common, kind: 'plain' };
   const validationResults = await earlierFindings(read, rooms, signal);
   return { ...common, kind: 'manifest-store', manifestStore, validationResults };
 }

@@ -5,7 +5,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { MediaLayout } from '#formats/format-handler.ts';
 import { outputLeaf } from '#outputs/placement.ts';
 import type { OutputReader } from '#provenance/manifest-author.ts';
-import { type IdentifiedFile, identifyFile } from './identify-file.ts';
+import { type IdentifiedFile, identifyFile, keepSigned } from './identify-file.ts';
 import { ingredientsOf } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 
@@ -22,7 +22,7 @@ export async function signFile(
   rooms: OperationRooms,
   admit: FileAdmission,
 ): Promise<InputOutcome> {
-  const source = await rooms.inputs.openFile(work.input, work.inputIndex, context.signal);
+  const source = await rooms.inputs.openFile(work.input, work.inputIndex, context);
   try {
     const file = await identifyFile(source, context.signal);
     admit(source.name, file.layout);
@@ -33,20 +33,21 @@ export async function signFile(
 }
 
 async function signIdentified(
-  file: IdentifiedFile,
+  opened: IdentifiedFile,
   work: InputWork,
   context: InputContext,
   rooms: OperationRooms,
 ): Promise<InputOutcome> {
-  const { source, format, layout } = file;
+  const { format, layout } = opened;
   const { signal } = context;
-  const { leaf, warnings } = outputLeaf(source.name, layout.extensions, rooms.naming);
+  const { leaf, warnings } = outputLeaf(opened.source.name, layout.extensions, rooms.naming);
   const destination = rooms.outputs.placeFile(work.output, leaf);
   await context.claimDestination(destination);
   context.reached('resolved');
 
+  const file = await keepSigned(opened, context);
   const params = work.params as C2paParams | undefined;
-  const ingredients = await ingredientsOf(file, params, work.inputIndex, rooms.inputs, signal);
+  const ingredients = await ingredientsOf(file, params, work.inputIndex, rooms.inputs, context);
   const draft = await rooms.author.draft(
     {
       title: leaf,
@@ -64,7 +65,7 @@ async function signIdentified(
   const sink = await rooms.outputs.stageFile(destination, totalBytes, work, signal);
   try {
     context.reached('staged');
-    const digests = await executePlan(plan, source, sink, {
+    const digests = await executePlan(plan, file.source, sink, {
       signal,
       onProgress: (bytesDone) => context.progress(bytesDone, totalBytes),
     });

@@ -42,7 +42,10 @@ export async function signPublication(
   context: InputContext,
   rooms: OperationRooms,
 ): Promise<InputOutcome> {
-  const folder = await rooms.inputs.openFolder(work.input, work.inputIndex, context.signal);
+  const folder = await rooms.inputs.openFolder(work.input, work.inputIndex, {
+    ...context,
+    playlistPattern: (work.params as C2paFragmentedParams).playlist_pattern,
+  });
   try {
     return await signFolder(folder, work, context, rooms);
   } finally {
@@ -69,7 +72,7 @@ async function signFolder(
     params,
     work.inputIndex,
     rooms,
-    signal,
+    context,
   );
   const draft = await rooms.author.draft(
     {

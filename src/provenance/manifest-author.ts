@@ -10,14 +10,10 @@ export interface CustomAssertion {
 export type IngredientSource =
   /** An opaque token; nothing is resolved. */
   | { readonly kind: 'reference'; readonly reference: string }
-  /** A file on this host. `manifest` tells whether its layout holds a manifest; only then are its bytes read by the SDK. */
-  | {
-      readonly kind: 'file';
-      readonly path: string;
-      readonly title: string;
-      readonly mediaType: string;
-      readonly manifest: boolean;
-    }
+  /** A file without a manifest of its own: its bytes are not looked at. */
+  | { readonly kind: 'plain'; readonly title: string; readonly mediaType: string }
+  /** A file on this host that carries a manifest, or may: the SDK reads it. */
+  | { readonly kind: 'file'; readonly path: string; readonly title: string; readonly mediaType: string }
   /** A manifest store on its own, with the validation results of whoever read it in its place (publications). */
   | {
       readonly kind: 'manifest-store';

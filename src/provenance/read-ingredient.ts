@@ -32,15 +32,17 @@ export function readIngredient(
     case 'reference':
       // The title is what readers show of an ingredient, and free text.
       return { json: { title: source.reference, relationship: role, label }, store: null, warnings: [] };
+    case 'plain':
+      return plain(source, role, label);
     case 'file':
-      return source.manifest ? readSignedFile(source, role, label, signature, signal) : plain(source, role, label);
+      return readSignedFile(source, role, label, signature, signal);
     case 'manifest-store':
       return readStore(source, role, label, signal);
   }
 }
 
 function plain(
-  { title, mediaType }: SourceOf<'file'> | SourceOf<'manifest-store'>,
+  { title, mediaType }: Pick<SourceOf<'plain'>, 'title' | 'mediaType'>,
   role: IngredientRole,
   label: string,
   warnings: readonly string[] = [],

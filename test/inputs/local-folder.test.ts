@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
+import { ScratchSpace } from '#bytes/scratch-space.ts';
 import { sideBySide } from '#bytes/side-by-side.ts';
 import { stagedNameOf } from '#bytes/staged-name.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -72,7 +73,10 @@ describe('opening a local folder', () => {
     await put(join(root, 'a.mp4'));
     await symlink(root, join(place, 'link'));
     const resolver = new InputResolver({}, { local_folder_path: localFolderOpener(anywhere, roomy) });
-    const folder = await resolver.openFolder({ type: 'local_folder_path', path: `${place}/link/` }, 0, never);
+    const folder = await resolver.openFolder({ type: 'local_folder_path', path: `${place}/link/` }, 0, {
+      signal: never,
+      scratch: new ScratchSpace({ dir: place, dataDir: place }, { jobId: 'job', inputIndex: 0, attempt: 1 }),
+    });
     assert.equal(folder.name, 'link');
     const source = await folder.open('a.mp4', never);
     assert.equal(source.localPath, join(root, 'a.mp4'));

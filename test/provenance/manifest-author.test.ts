@@ -18,7 +18,7 @@ const author = testAuthor();
 function fileWith(name: string, bytes: Uint8Array, mediaType = 'audio/wav'): IngredientSource & { kind: 'file' } {
   const file = path.join(folder, name);
   writeFileSync(file, bytes);
-  return { kind: 'file', path: file, title: name, mediaType, manifest: true };
+  return { kind: 'file', path: file, title: name, mediaType };
 }
 
 describe('the author of manifests', () => {
@@ -247,7 +247,7 @@ describe('a parent that cannot be read whole', () => {
   }
 
   test('is attached with a warning: it does not exist any more', async () => {
-    const parent = { ...plainParent, manifest: true };
+    const parent = { ...plainParent, kind: 'file', path: '/nowhere/source.wav' } as const;
     const { bytes, warnings } = await signWav(author, { parent });
     await assertValid(bytes, 'audio/wav');
     assert.equal(warnings.length, 1);

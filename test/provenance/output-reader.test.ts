@@ -30,7 +30,7 @@ describe('reading an output back', () => {
     bytes.writeUInt8(bytes.readUInt8(60) ^ 1, 60);
     const file = path.join(folder, 'tampered.wav');
     writeFileSync(file, bytes);
-    const parent = { kind: 'file', path: file, title: 'tampered.wav', mediaType: 'audio/wav', manifest: true } as const;
+    const parent = { kind: 'file', path: file, title: 'tampered.wav', mediaType: 'audio/wav' } as const;
     await readBack((await signWav(author, { parent })).bytes);
   });
 

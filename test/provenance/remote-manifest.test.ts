@@ -39,13 +39,10 @@ describe('a file whose XMP names a remote manifest', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const ingredientFrom = ({ name, mediaType }: FileWithXmp, manifest: boolean): IngredientSource => ({
-    kind: 'file',
-    path: path.join(folder, name),
-    title: name,
-    mediaType,
-    manifest,
-  });
+  const ingredientFrom = ({ name, mediaType }: FileWithXmp, manifest: boolean): IngredientSource =>
+    manifest
+      ? { kind: 'file', path: path.join(folder, name), title: name, mediaType }
+      : { kind: 'plain', title: name, mediaType };
 
   test('would make the SDK send a request, if it were let', async () => {
     for (const { bytes, mediaType } of files) {

@@ -40,12 +40,10 @@ export function smallWav(): Buffer {
   return wav;
 }
 
-export const plainParent: IngredientSource & { kind: 'file' } = {
-  kind: 'file',
-  path: '/nowhere/source.wav',
+export const plainParent: IngredientSource & { kind: 'plain' } = {
+  kind: 'plain',
   title: 'source.wav',
   mediaType: 'audio/wav',
-  manifest: false,
 };
 
 /** A request with nothing in it but a parent that has no manifest. */
