@@ -69,6 +69,11 @@ export const s3Errors = {
       `S3 kept answering ${status} (${code}) for "${address}", also when asked again. Submit the input again later.`,
     { transient: true },
   ),
+  S3_RANGE_REFUSED: entry<{ address: string }>(
+    'PROCESSING_FAILED',
+    ({ address }) =>
+      `Asked for a part of "${address}", the S3 endpoint did not answer with that part. The operator checks what stands before the endpoint: ranges have to pass.`,
+  ),
   S3_REQUEST_REFUSED: entry<{ address: string; status: number; code: string }>(
     'PROCESSING_FAILED',
     ({ address, status, code }) => `S3 answered ${status} (${code}) for "${address}".`,

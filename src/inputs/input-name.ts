@@ -1,4 +1,5 @@
 import { extname } from 'node:path';
+import { isS3Url } from '#s3/s3-address.ts';
 
 /** The longest name in bytes of UTF-8: room is left for an added `_c2pa` and extension (most file systems allow 255). */
 export const LONGEST_NAME_BYTES = 200;
@@ -26,16 +27,22 @@ export function inputName(candidates: readonly (string | null | undefined)[], in
 
 /** The last path segment of a URL, decoded once; the bucket for an `s3://bucket` root; else empty. */
 export function nameOfUrl(url: string): string {
-  if (!URL.canParse(url)) return '';
-  const { protocol, pathname, hostname } = new URL(url);
-  const segment = pathname.split('/').findLast((candidate) => candidate !== '');
-  if (segment === undefined) return protocol === 's3:' ? hostname : '';
+  const segment = pathOfUrl(url)
+    .split('/')
+    .findLast((candidate) => candidate !== '');
+  if (segment === undefined) return '';
   try {
     return decodeURIComponent(segment);
   } catch {
     // A percent sign that starts no escape: the segment is meant as it is written.
     return segment;
   }
+}
+
+/** The path that an address names things by. That of S3 is no URL: nothing in it ends the path, and the bucket is part. */
+function pathOfUrl(url: string): string {
+  if (isS3Url(url)) return url.slice('s3:'.length);
+  return URL.canParse(url) ? new URL(url).pathname : '';
 }
 
 /** Makes a name one safe path segment of at most `LONGEST_NAME_BYTES`; empty where nothing is left. */

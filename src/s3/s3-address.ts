@@ -43,6 +43,28 @@ export function decodedS3Address({ bucket, key }: S3Address): S3Address | null {
   }
 }
 
+/** Where inputs may be read from: the part of `input_resolvers.s3` that says so. */
+export interface S3InputPolicy {
+  /** Absent: from every bucket that the service's credentials may read. */
+  readonly buckets?: readonly string[];
+}
+
+/** The place that an input's address names, where the policy lets it be read; undefined for a policy: nothing may be. */
+export function admittedS3Address(url: string, policy: S3InputPolicy | undefined): S3Address {
+  if (policy === undefined) throw new AppError('S3_INPUTS_OFF', {});
+  const address = parseS3Url(url);
+  const { bucket } = address;
+  if (policy.buckets?.includes(bucket) === false) throw new AppError('S3_BUCKET_REFUSED', { bucket });
+  return address;
+}
+
+/** The same for an input that is one object, and so needs a key. */
+export function admittedS3Object(url: string, policy: S3InputPolicy | undefined): S3Address {
+  const address = admittedS3Address(url, policy);
+  if (address.key !== '' && !address.key.endsWith('/')) return address;
+  throw new AppError('S3_ADDRESS_INVALID', { problem: 'it names a folder, and this input takes a file' });
+}
+
 /** The address as people write it. */
 export function s3UrlOf({ bucket, key }: S3Address): string {
   return `s3://${bucket}/${key}`;
