@@ -45,6 +45,7 @@ export class Dispatcher {
   readonly #work = new Set<Promise<unknown>>();
   readonly #stop = new AbortController();
   readonly #persistence: Persistence;
+  readonly #unhurried: JobStore;
   #waiting = 0;
   #taken = 0;
   #open = true;
@@ -52,6 +53,7 @@ export class Dispatcher {
   constructor(options: DispatcherOptions) {
     const { store, pool, log, clearStagings } = options;
     this.#options = options;
+    this.#unhurried = store.unhurried();
     this.#queue = new InputQueue(options.limits);
     this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
     this.#ledgers = new DestinationLedgers((jobId) => store.placesOfJob(jobId), log);
@@ -158,7 +160,7 @@ export class Dispatcher {
     for (;;) {
       const stashed = this.#stash.take(jobId);
       if (stashed !== undefined) {
-        this.#track(this.#persistence.write(() => this.#options.store.startReservedInput(stashed)));
+        this.#track(this.#persistence.write(() => this.#unhurried.startReservedInput(stashed)));
         if (this.#stash.isLow(jobId) && this.#queue.waitingOf(jobId) > 0) this.#track(this.#claim(jobId, 0));
         return stashed;
       }
@@ -200,8 +202,13 @@ export class Dispatcher {
         return this.#persistence.write(() => store.recordProcessEnd(claim, end.how));
       case 'ended':
         if (end.entry.status === 'failed') void this.#ledgers.release(claim);
-        return this.#persistence.write(() => store.finishInput(claim, end.entry, end.progress));
+        return this.#persistence.write(() => this.#storeFor(claim).finishInput(claim, end.entry, end.progress));
     }
+  }
+
+  /** Nobody can tell when an input ended but the last of its job, whose end ends the job. */
+  #storeFor({ jobId }: Claim): JobStore {
+    return this.#queue.waitingOf(jobId) > 0 ? this.#unhurried : this.#options.store;
   }
 
   #free(jobId: string): void {

@@ -1,8 +1,14 @@
+import { claimCallbacks, delayCallback, endCallback } from './callbacks.ts';
+import { cancelJob, cancelledAmong } from './cancel-job.ts';
 import { claimInputs, requestOfJob, startReservedInput } from './claim-inputs.ts';
 import { finishInput, recordProcessEnd, requeueInput } from './end-input.ts';
+import { endedInputs, entriesOf } from './ended-inputs.ts';
 import { endedAmong, findJob } from './find-job.ts';
+import { listJobs } from './list-jobs.ts';
 import { ping } from './ping.ts';
 import { pruneSomeJobs } from './prune-jobs.ts';
+import { queueState } from './queue-state.ts';
+import { recallJob } from './recall-job.ts';
 import { recover } from './recover.ts';
 import { submitJob } from './submit-job.ts';
 import { placesOfJob, waitingJobs } from './unfinished-jobs.ts';
@@ -14,11 +20,28 @@ import { placesOfJob, waitingJobs } from './unfinished-jobs.ts';
  */
 
 /** Actions that read only. */
-export const reads = { endedAmong, findJob, ping, placesOfJob, requestOfJob, waitingJobs };
+export const reads = {
+  cancelledAmong,
+  endedAmong,
+  endedInputs,
+  entriesOf,
+  findJob,
+  listJobs,
+  ping,
+  placesOfJob,
+  queueState,
+  recallJob,
+  requestOfJob,
+  waitingJobs,
+};
 
 /** Actions that write, each in a transaction. One may be run twice: only its last run is committed. */
 export const writes = {
+  cancelJob,
+  claimCallbacks,
   claimInputs,
+  delayCallback,
+  endCallback,
   finishInput,
   pruneSomeJobs,
   recordProcessEnd,
@@ -40,7 +63,8 @@ export type AnswerOf<Name extends ActionName> = Awaited<ReturnType<Actions[Name]
 
 /** Runs actions on a database, wherever that is. A promise settles when what the action did is on the disk. */
 export interface ActionRunner {
-  run<Name extends ActionName>(name: Name, given: GivenTo<Name>): Promise<AnswerOf<Name>>;
+  /** An action that is in no hurry may wait a little for others to share its commit. */
+  run<Name extends ActionName>(name: Name, given: GivenTo<Name>, hurry: boolean): Promise<AnswerOf<Name>>;
   /** Lets what was begun end, then lets go of the database. */
   close(): Promise<void>;
 }

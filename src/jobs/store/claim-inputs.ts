@@ -13,6 +13,7 @@ export interface JobRequest {
   readonly operation: OperationName;
   readonly outputJson: string;
   readonly paramsJson: string;
+  readonly traceParent: string | null;
 }
 
 /** How many inputs of a job are claimed at once: so many to be started now, and so many to be started soon. */
@@ -41,7 +42,7 @@ export async function startReservedInput(db: Database, claim: Claim): Promise<vo
 export async function requestOfJob(db: Database, jobId: string): Promise<JobRequest | null> {
   const request = await db
     .selectFrom('job_requests')
-    .select(['operation', 'output as outputJson', 'params as paramsJson'])
+    .select(['operation', 'output as outputJson', 'params as paramsJson', 'trace_parent as traceParent'])
     .where('job_id', '=', jobId)
     .executeTakeFirst();
   return request ?? null;

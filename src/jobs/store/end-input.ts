@@ -2,11 +2,14 @@ import type { ExpressionBuilder } from 'kysely';
 import {
   type ByteProgress,
   type Claim,
+  cancelledEntry,
   MAX_PROCESS_ENDS,
   NO_PROGRESS,
   processEndedEntry,
   type ResultEntry,
 } from '../job.ts';
+import { isCancelled } from './cancel-job.ts';
+import { endJobWhereDone } from './end-job.ts';
 import type { Database, Tables } from './tables.ts';
 
 /** What recording the end of an input brought about. */
@@ -36,8 +39,14 @@ export async function finishInput(
   return { input: 'ended', jobEnded: await countInput(db, claim.jobId, result, progress) };
 }
 
-/** Queues an input again that was reserved in vain, or stopped for no fault of its own. */
+/**
+ * Queues an input again that was reserved in vain, or stopped for no fault of its own. Where its job is cancelled, the
+ * input ends.
+ */
 export async function requeueInput(db: Database, claim: Claim): Promise<InputEnd> {
+  if (await isCancelled(db, claim.jobId)) {
+    return finishInput(db, claim, cancelledEntry(claim.inputIndex), NO_PROGRESS);
+  }
   const { numUpdatedRows } = await db
     .updateTable('inputs')
     .set({ status: 'queued' })
@@ -77,14 +86,7 @@ async function countInput(
       bytes_total: eb('bytes_total', '+', bytesTotal),
     }))
     .where('job_id', '=', jobId)
-    .returning(['inputs_done', 'inputs_total', 'inputs_failed'])
+    .returningAll()
     .executeTakeFirstOrThrow();
-  if (job.inputs_done < job.inputs_total) return false;
-  await endJob(db, jobId, job.inputs_failed === 0 ? 'succeeded' : 'failed');
-  return true;
-}
-
-async function endJob(db: Database, jobId: string, status: 'succeeded' | 'failed'): Promise<void> {
-  const finishedAt = new Date().toISOString();
-  await db.updateTable('jobs').set({ status, finished_at: finishedAt }).where('job_id', '=', jobId).execute();
+  return endJobWhereDone(db, job);
 }

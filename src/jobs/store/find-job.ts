@@ -1,17 +1,22 @@
-import type { JobSnapshot, ResultEntry } from '../job.ts';
+import type { ListedJob } from '#contract/job-list.ts';
+import { cancelledEntry, type JobSnapshot, type ResultEntry } from '../job.ts';
 import type { Database, JobRow } from './tables.ts';
 
 /** A job as it was last recorded, in the contract's shape; null where there is none. */
 export async function findJob(db: Database, jobId: string): Promise<JobSnapshot | null> {
   const job = await db.selectFrom('jobs').selectAll().where('job_id', '=', jobId).executeTakeFirst();
   if (job === undefined) return null;
-  const ended = job.finished_at !== null;
+  const { job_id, status, ...rest } = listedJob(job);
+  return { job_id, status, results: job.finished_at === null ? [] : await resultsOf(db, jobId), ...rest };
+}
+
+/** A job without its results, in the contract's shape. */
+export function listedJob(job: JobRow): ListedJob {
   return {
     job_id: job.job_id,
     status: job.status,
-    results: ended ? await resultsOf(db, jobId) : [],
     timing: timingOf(job),
-    ...(!ended && { progress: progressOf(job) }),
+    ...(job.finished_at === null && { progress: progressOf(job) }),
   };
 }
 
@@ -38,11 +43,16 @@ export async function endedAmong(db: Database, jobIds: readonly string[]): Promi
 async function resultsOf(db: Database, jobId: string): Promise<ResultEntry[]> {
   const inputs = await db
     .selectFrom('inputs')
-    .select('result')
+    .select(['input_index', 'result'])
     .where('job_id', '=', jobId)
     .orderBy('input_index')
     .execute();
-  return inputs.map(({ result }) => JSON.parse(result ?? 'null') as ResultEntry);
+  return inputs.map(entryOfRow);
+}
+
+/** The result entry of an input that has ended. One that was cancelled while it waited has none written down. */
+export function entryOfRow({ input_index, result }: { input_index: number; result: string | null }): ResultEntry {
+  return result === null ? cancelledEntry(input_index) : (JSON.parse(result) as ResultEntry);
 }
 
 function timingOf({ queued_at, started_at, finished_at }: JobRow): JobSnapshot['timing'] {

@@ -11,18 +11,35 @@ import type { ActionName, ActionRunner, AnswerOf, GivenTo } from './actions.ts';
  */
 export class JobStore {
   readonly #runner: ActionRunner;
+  readonly #hurry: boolean;
 
-  constructor(runner: ActionRunner) {
+  constructor(runner: ActionRunner, hurry = true) {
     this.#runner = runner;
+    this.#hurry = hurry;
   }
 
+  /** The same store, for writes that nobody waits for: they may wait a little for others to share their commit. */
+  unhurried(): JobStore {
+    return new JobStore(this.#runner, false);
+  }
+
+  readonly cancelJob = this.#action('cancelJob');
+  readonly cancelledAmong = this.#action('cancelledAmong');
+  readonly claimCallbacks = this.#action('claimCallbacks');
   readonly claimInputs = this.#action('claimInputs');
+  readonly delayCallback = this.#action('delayCallback');
+  readonly endCallback = this.#action('endCallback');
   readonly endedAmong = this.#action('endedAmong');
+  readonly endedInputs = this.#action('endedInputs');
+  readonly entriesOf = this.#action('entriesOf');
   readonly findJob = this.#action('findJob');
   readonly finishInput = this.#action('finishInput');
+  readonly listJobs = this.#action('listJobs');
   readonly placesOfJob = this.#action('placesOfJob');
   /** Rejects where the store cannot be reached. */
   readonly ping = this.#action('ping');
+  readonly queueState = this.#action('queueState');
+  readonly recallJob = this.#action('recallJob');
   readonly recordProcessEnd = this.#action('recordProcessEnd');
   readonly recover = this.#action('recover');
   readonly requestOfJob = this.#action('requestOfJob');
@@ -35,7 +52,7 @@ export class JobStore {
   async pruneEnded(endedBefore: Date): Promise<number> {
     let pruned = 0;
     for (;;) {
-      const some = await this.#runner.run('pruneSomeJobs', [endedBefore]);
+      const some = await this.#runner.run('pruneSomeJobs', [endedBefore], this.#hurry);
       if (some === 0) return pruned;
       pruned += some;
     }
@@ -47,6 +64,6 @@ export class JobStore {
   }
 
   #action<Name extends ActionName>(name: Name): (...given: GivenTo<Name>) => Promise<AnswerOf<Name>> {
-    return (...given) => this.#runner.run(name, given);
+    return (...given) => this.#runner.run(name, given, this.#hurry);
   }
 }

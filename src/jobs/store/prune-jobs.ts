@@ -10,6 +10,17 @@ export async function pruneSomeJobs(db: Database, endedBefore: Date): Promise<nu
     .selectFrom('jobs')
     .select(['job_id', 'inputs_total'])
     .where('finished_at', '<', endedBefore.toISOString())
+    // A callback that is still tried again needs its job; it is given up within a day.
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('callbacks')
+            .select('callbacks.job_id')
+            .whereRef('callbacks.job_id', '=', 'jobs.job_id')
+            .where('next_attempt_at', 'is not', null),
+        ),
+      ),
+    )
     .orderBy('finished_at')
     .limit(MAX_JOBS_AT_ONCE)
     .execute();

@@ -1,4 +1,4 @@
-import type { Kysely, Selectable } from 'kysely';
+import type { Generated, Kysely, Selectable } from 'kysely';
 import type { JobStatus } from '#contract/job.ts';
 import type { OperationName } from '#operations/operation.ts';
 
@@ -10,6 +10,7 @@ export interface Tables {
   readonly jobs: JobsTable;
   readonly job_requests: JobRequestsTable;
   readonly inputs: InputsTable;
+  readonly callbacks: CallbacksTable;
   readonly schema_versions: SchemaVersionsTable;
 }
 
@@ -28,6 +29,15 @@ interface JobsTable {
   /** Bytes of the inputs that are done; what runs is known only to whoever runs it. */
   bytes_done: number;
   bytes_total: number;
+  /** When somebody asked for it to be cancelled. */
+  cancelled_at: string | null;
+  /** As the client sent it; no two jobs have the same. */
+  readonly idempotency_key: string | null;
+  /** SHA-256 of what was asked for with the key, in hexadecimal. */
+  readonly request_digest: string | null;
+  /** What is to be done when it ends, as truth values. */
+  readonly has_callback: Generated<number>;
+  readonly has_url_secrets: Generated<number>;
 }
 
 /** What all inputs of a job share, apart from the job because it may be megabytes. */
@@ -37,7 +47,9 @@ interface JobRequestsTable {
   /** JSON of the request's `output`, or of null. */
   readonly output: string;
   /** JSON of the request's `params`, or of null. */
-  readonly params: string;
+  params: string;
+  /** The W3C `traceparent` of the submission; null where it is not traced. */
+  readonly trace_parent: string | null;
 }
 
 /** An input: the unit that is queued, run, retried and fenced. */
@@ -50,13 +62,27 @@ interface InputsTable {
   /** How often the process that worked on it ended while it did. */
   process_ends: number;
   /** JSON of the request's input. */
-  readonly input: string;
+  input: string;
   /** JSON of the result entry, once there is one. */
   result: string | null;
 }
 
 /** `reserved`: claimed by a process that will start it soon, so that no worker waits for the disk between two inputs. */
 export type InputStatus = 'queued' | 'reserved' | 'running' | 'succeeded' | 'failed' | 'cancelled';
+
+/** Where the result of a job is sent. */
+interface CallbacksTable {
+  readonly job_id: string;
+  /** With all its secrets until the callback is done with; then only its origin. */
+  url: string;
+  /** `waiting` for the job to end, `due`, or done with. */
+  state: 'waiting' | 'due' | 'delivered' | 'given_up';
+  attempts: number;
+  /** When the job ended. */
+  ended_at: string | null;
+  /** Only of those that are due. */
+  next_attempt_at: string | null;
+}
 
 interface SchemaVersionsTable {
   readonly version: number;
