@@ -8,6 +8,8 @@ import { type InputRunner, runInputWorker } from '#jobs/input-worker.ts';
 import type { OperationRooms } from '#operations/operation.ts';
 import { operationNamed } from '#operations/registry.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
+import { RoutedSink } from '#outputs/routed-sink.ts';
+import { S3Sink } from '#outputs/s3-sink.ts';
 import { createManifestAuthor } from '#provenance/create-manifest-author.ts';
 import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import { hasLingeringNativeCall } from '#provenance/native-calls.ts';
@@ -17,7 +19,6 @@ import { timeStampAuthorityOf } from '#provenance/time-stamp-relay.ts';
 
 /** Opens the rooms that operations stand on, by the configuration. */
 async function openRooms(config: Config): Promise<OperationRooms> {
-  const { local } = config.output_sinks;
   const { verify_outputs: verify } = config.signing;
   const policy = localInputPolicy(config, configFileOf({ env: process.env, cwd: process.cwd() }));
   const { signer } = await loadSigningIdentity(config.signing, config.jobs.data_dir);
@@ -26,8 +27,7 @@ async function openRooms(config: Config): Promise<OperationRooms> {
       { local_file_path: localFileOpener(policy) },
       { local_folder_path: localFolderOpener(policy, folderBounds(config)) },
     ),
-    outputs: new LocalSink({ baseDir: local.base_dir, dataDir: config.jobs.data_dir }),
-    naming: local.naming,
+    outputs: openOutputs(config),
     author: createManifestAuthor({
       signer,
       timeStampAuthority: timeStampAuthorityOf(config.signing),
@@ -37,6 +37,13 @@ async function openRooms(config: Config): Promise<OperationRooms> {
     fragments: createFragmentReader(),
     fragmentChecks: verify ? config.signing.verify_fragments : null,
   };
+}
+
+function openOutputs({ output_sinks: { local, s3 }, jobs: { data_dir: dataDir }, signing }: Config): RoutedSink {
+  return new RoutedSink(
+    new LocalSink({ baseDir: local.base_dir, dataDir, naming: local.naming }),
+    s3 === undefined ? null : new S3Sink({ settings: s3, dataDir, readBack: signing.verify_outputs }),
+  );
 }
 
 /** The composition root of an input worker: does inputs with the operations of the registry. */

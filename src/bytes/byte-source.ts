@@ -1,3 +1,13 @@
+/** An object in a store that can copy ranges of it by itself. */
+export interface StoredObject {
+  /** What it was read over: the same value for whatever the same server keeps. */
+  readonly store: object;
+  readonly bucket: string;
+  readonly key: string;
+  /** It changes with every change of the object's bytes. */
+  readonly etag: string;
+}
+
 /**
  * An input as bytes that can be read at random: a local file, an HTTP resource with ranges, an S3 object.
  *
@@ -15,6 +25,8 @@ export interface ByteSource {
   readonly claimedMediaType?: string;
   /** A path on this host that holds exactly these bytes, where there is one: the SDK reads files only. */
   readonly localPath?: string;
+  /** The object that holds exactly these bytes, where an object store has them. */
+  readonly storedAt?: StoredObject;
   /** Fills the whole of `target` from `offset` on. Reading past the end is an error, never a short read. */
   read(target: Uint8Array, offset: number, signal: AbortSignal): Promise<void>;
   /** Rejects where the source is no longer what was opened. Absent where it cannot change. */

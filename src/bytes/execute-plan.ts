@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { ByteWriter } from './byte-sink.ts';
 import type { ByteSource } from './byte-source.ts';
 import { giveBackChunkBuffer, takeChunkBuffer } from './chunk-buffers.ts';
+import { copyRunsOf } from './copy-runs.ts';
 import { type ChunkRead, chunksOf, type PlanChunk, readsOf } from './plan-chunks.ts';
 import { PlanHasher } from './plan-hasher.ts';
 import { holePosition, outputSizeBytes, type PlanDigests, type SplicePlan } from './splice-plan.ts';
@@ -31,6 +32,8 @@ export async function executePlan(
   sink: ByteWriter,
   options: WalkOptions,
 ): Promise<PlanDigests> {
+  const { storedAt } = source;
+  if (storedAt !== undefined) await sink.copyFrom?.(storedAt, copyRunsOf(plan), options.signal);
   return await new PlanWalk(plan, source, sink, options).run();
 }
 

@@ -40,7 +40,7 @@ async function signIdentified(
 ): Promise<InputOutcome> {
   const { format, layout } = opened;
   const { signal } = context;
-  const { leaf, warnings } = outputLeaf(opened.source.name, layout.extensions, rooms.naming);
+  const { leaf, warnings } = outputLeaf(opened.source.name, layout.extensions, rooms.outputs.namingOf(work.output));
   const destination = rooms.outputs.placeFile(work.output, leaf);
   await context.claimDestination(destination);
   context.reached('resolved');
@@ -62,7 +62,7 @@ async function signIdentified(
   const { plan, binding } = format.planEmbedding(layout, manifestSizeBytes);
 
   const totalBytes = outputSizeBytes(plan);
-  const sink = await rooms.outputs.stageFile(destination, totalBytes, work, signal);
+  const sink = await rooms.outputs.stageFile(destination, totalBytes, work, signal, context.scratch);
   try {
     context.reached('staged');
     const digests = await executePlan(plan, file.source, sink, {

@@ -86,7 +86,7 @@ async function signFolder(
   );
   const { maps, manifestSizeBytes } = await measureManifest(draft, publication, inits, signal);
   const totalBytes = folder.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-  const sink = await rooms.outputs.stageFolder(destination, totalBytes, work, signal);
+  const sink = await rooms.outputs.stageFolder(destination, totalBytes, work, signal, context.scratch);
   try {
     context.reached('staged');
     const progress = progressOf(context, totalBytes);

@@ -9,7 +9,7 @@ import type { FolderSink } from './folder-sink.ts';
 import { refuseFile, refuseFolder, translated } from './output-error.ts';
 import { makeOutputFolder } from './output-folder.ts';
 import type { OutputSink } from './output-sink.ts';
-import { checkOutputSegments } from './placement.ts';
+import { checkOutputSegments, type Naming } from './placement.ts';
 import { StagedFile, type Staging } from './staged-file.ts';
 import { StagedFolder } from './staged-folder.ts';
 import { StagingJournal } from './staging-journal.ts';
@@ -23,14 +23,20 @@ type RefuseStanding = (destination: string, realDestination: string) => Promise<
 /** Outputs as files and folders below one folder of this host: `<base_dir>/<prefix>/<name>/<leaf>`. */
 export class LocalSink implements OutputSink {
   readonly #baseDir: string;
+  readonly #naming: Naming;
   readonly #journal: StagingJournal;
   readonly #records: DeliveryRecords;
 
   /** `dataDir` holds the notes of what is staged, which `recoverStagings` reads, and records of delivered folders. */
-  constructor({ baseDir, dataDir }: { baseDir: string; dataDir: string }) {
+  constructor({ baseDir, dataDir, naming = 'derived' }: { baseDir: string; dataDir: string; naming?: Naming }) {
     this.#baseDir = resolve(baseDir);
+    this.#naming = naming;
     this.#journal = new StagingJournal(dataDir);
     this.#records = new DeliveryRecords(dataDir);
+  }
+
+  namingOf(): Naming {
+    return this.#naming;
   }
 
   placeFile(output: ApiOutputSpec | null, leaf: string): string {

@@ -6,11 +6,10 @@ import { systemErrorCode } from '#errors/system-problem.ts';
 import { foldersOf } from './folder-contents.ts';
 import { standingAt } from './output-error.ts';
 import { syncFolder } from './output-folder.ts';
+import { innermostFirst, isPlaylist } from './playlist-order.ts';
 
 /** Files that are moved, or folders that are synced, at once. */
 const MOVES_AT_ONCE = 16;
-
-const PLAYLIST = /\.(?:m3u8|mpd)$/i;
 
 interface Merge {
   readonly destination: string;
@@ -26,9 +25,9 @@ interface Merge {
 export async function mergeFolder(merge: Merge): Promise<void> {
   const { stagedPath, realDestination, paths } = merge;
   await refuseObstacles(merge);
-  const playlists = paths.filter((path) => PLAYLIST.test(path));
+  const playlists = paths.filter(isPlaylist);
   await makeFolders(realDestination, foldersOf(paths));
-  const media = paths.filter((path) => !PLAYLIST.test(path));
+  const media = paths.filter((path) => !isPlaylist(path));
   await sideBySide(media, MOVES_AT_ONCE, (path) => rename(join(stagedPath, path), join(realDestination, path)));
   await syncAll(realDestination, media);
   for (const path of playlists.sort(innermostFirst)) await rename(join(stagedPath, path), join(realDestination, path));
@@ -65,9 +64,4 @@ async function makeFolders(root: string, folders: Iterable<string>): Promise<voi
 async function syncAll(root: string, paths: readonly string[]): Promise<void> {
   const folders = new Set(paths.map((path) => dirname(join(root, path))));
   await sideBySide([...folders], MOVES_AT_ONCE, syncFolder);
-}
-
-/** A playlist of renditions lies above the playlists that it names, as a rule, and comes after them. */
-function innermostFirst(first: string, second: string): number {
-  return second.split('/').length - first.split('/').length || (first < second ? -1 : 1);
 }

@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict';
+import type { StoredObject } from '#bytes/byte-source.ts';
+import type { CopyRun } from '#bytes/copy-runs.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { S3Address } from '#s3/s3-address.ts';
+import type { S3Part, S3Upload, S3Writer } from '#s3/s3-writer.ts';
+import { type ObjectPart, type PartLayout, planParts } from './object-parts.ts';
+import { PartBuffer } from './part-buffer.ts';
+import type { RequestSlots } from './request-slots.ts';
+import type { UploadNote } from './upload-journal.ts';
+
+/** Parts that the server copies at once. */
+const COPIES_AT_ONCE = 4;
+
+/** What an object is uploaded with. */
+export interface UploadPlace {
+  readonly writer: S3Writer;
+  readonly at: S3Address;
+  readonly contentType: string;
+  /** Takes note of the upload, so that it is ended whatever ends this process. */
+  readonly note: UploadNote;
+  /** Bounds what is sent at once, and so the memory that it takes. */
+  readonly slots: RequestSlots;
+  /** Ends all requests. */
+  readonly signal: AbortSignal;
+}
+
+/** What finishing an upload led to: an object that can be put at once, or parts that one request makes an object. */
+export type Finished =
+  | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
+  | { readonly kind: 'parts'; readonly upload: S3Upload; readonly parts: readonly S3Part[] };
+
+/**
+ * One object on its way to S3, written at positions in any order, in bounded memory: a part is sent when it is full, and
+ * one that waits for a hole to be filled waits in memory. What fits into one part is not sent before it is finished.
+ */
+export class ObjectUpload {
+  readonly #place: UploadPlace;
+  readonly #stop = new AbortController();
+  readonly #signal: AbortSignal;
+  readonly #filling = new Map<number, PartBuffer>();
+  readonly #sending = new Set<Promise<void>>();
+  readonly #parts: S3Part[] = [];
+  readonly #spare: Buffer[] = [];
+  #layout: PartLayout;
+  #upload: Promise<S3Upload> | null = null;
+  #copying: Promise<void> = Promise.resolve();
+  #failure: { readonly error: unknown } | null = null;
+
+  constructor(place: UploadPlace, layout: PartLayout) {
+    this.#place = place;
+    this.#layout = layout;
+    this.#signal = AbortSignal.any([place.signal, this.#stop.signal]);
+  }
+
+  /**
+   * Has the server copy what it can of an object's ranges. The first is waited for: a server that does not copy gets all
+   * bytes from here.
+   */
+  async copyFrom(object: StoredObject, sizeBytes: number, runs: readonly CopyRun[]): Promise<void> {
+    if (!this.#place.writer.isSameStore(object.store)) return;
+    const layout = planParts(sizeBytes, runs);
+    const [first, ...others] = layout.copied;
+    if (first === undefined) return;
+    try {
+      await this.#copyPart(first, object);
+    } catch (error) {
+      if (isRefusalToCopy(error)) return;
+      throw error;
+    }
+    this.#layout = layout;
+    this.#copying = this.#copyAll(others, object);
+  }
+
+  async write(bytes: Uint8Array, position: number, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    this.#throwFailure();
+    for (let taken = 0; taken < bytes.length; ) {
+      const part = this.#layout.partAt(position + taken);
+      const at = position + taken - part.position;
+      const length = Math.min(bytes.length - taken, part.length - at);
+      if (part.copiedFrom === undefined) await this.#fill(part, bytes.subarray(taken, taken + length), at);
+      taken += length;
+    }
+  }
+
+  /** Whether what was written so far has no gap. */
+  get isWhole(): boolean {
+    return [...this.#filling.values()].every((buffer) => buffer.isWhole);
+  }
+
+  /**
+   * Sends what is left; every byte was written. An object that fits into one part, and has at most `keptBytes`, is not
+   * sent but returned.
+   */
+  async finish(keptBytes = Number.POSITIVE_INFINITY): Promise<Finished> {
+    this.#throwFailure();
+    assert(this.isWhole, 'every byte of an object is written before it is finished');
+    const rest = [...this.#filling];
+    const [[, only] = []] = rest;
+    if (this.#upload === null && rest.length <= 1 && (only?.writtenBytes ?? 0) <= keptBytes) {
+      return { kind: 'bytes', bytes: only?.bytes ?? new Uint8Array() };
+    }
+    this.#filling.clear();
+    for (const [number, buffer] of rest) await this.#send(number, buffer);
+    await Promise.all([...this.#sending, this.#copying]);
+    this.#throwFailure();
+    return { kind: 'parts', upload: await this.#begun(), parts: this.#parts.filter((part) => part !== undefined) };
+  }
+
+  /** Ends all requests. What is in S3 by then is in the note. Safe to call again. */
+  async stop(): Promise<void> {
+    this.#stop.abort(new Error('the upload was given up'));
+    await Promise.all([...this.#sending, this.#copying, this.#upload?.catch(() => undefined)]);
+    this.#filling.clear();
+    this.#spare.length = 0;
+  }
+
+  async #fill(part: ObjectPart, bytes: Uint8Array, at: number): Promise<void> {
+    const known = this.#filling.get(part.number);
+    const buffer = known ?? new PartBuffer(part.length, this.#layout.isKnown, this.#spare.pop());
+    if (known === undefined) this.#filling.set(part.number, buffer);
+    buffer.write(bytes, at);
+    if (buffer.writtenBytes < part.length || this.#layout.isSingle) return;
+    this.#filling.delete(part.number);
+    await this.#send(part.number, buffer);
+  }
+
+  /** Sends a part behind the caller's back, and waits only where too many are under way. */
+  async #send(number: number, buffer: PartBuffer): Promise<void> {
+    const { slots, writer } = this.#place;
+    await slots.take();
+    const sending = this.#guard(async () => {
+      const upload = await this.#begun();
+      this.#parts[number - 1] = await writer.putPart(upload, number, buffer.bytes, this.#signal);
+      this.#spare.push(buffer.memory);
+    }).finally(() => {
+      slots.release();
+      this.#sending.delete(sending);
+    });
+    this.#sending.add(sending);
+  }
+
+  async #copyAll(parts: readonly ObjectPart[], object: StoredObject): Promise<void> {
+    const turns = parts.values();
+    const copyNext = async (): Promise<void> => {
+      for (const part of turns) {
+        await this.#guard(() => this.#copyPart(part, object));
+      }
+    };
+    await Promise.all(Array.from({ length: COPIES_AT_ONCE }, copyNext));
+  }
+
+  async #copyPart({ number, length, copiedFrom }: ObjectPart, object: StoredObject): Promise<void> {
+    assert(copiedFrom !== undefined);
+    const upload = await this.#begun();
+    const from = { bucket: object.bucket, key: object.key, etag: object.etag, offset: copiedFrom, length };
+    this.#parts[number - 1] = await this.#place.writer.copyPart(upload, number, from, this.#signal);
+  }
+
+  #begun(): Promise<S3Upload> {
+    this.#upload ??= this.#begin();
+    return this.#upload;
+  }
+
+  async #begin(): Promise<S3Upload> {
+    const { writer, at, contentType, note } = this.#place;
+    await note.beginning(at);
+    const upload = await writer.beginUpload(at, contentType, this.#signal);
+    await note.begun(upload);
+    return upload;
+  }
+
+  /** Runs a step unless one before failed. Keeps the first failure; never rejects. */
+  async #guard(step: () => Promise<void>): Promise<void> {
+    if (this.#failure !== null) return;
+    try {
+      await step();
+    } catch (error) {
+      this.#failure ??= { error };
+      this.#stop.abort(error);
+    }
+  }
+
+  #throwFailure(): void {
+    this.#place.signal.throwIfAborted();
+    if (this.#failure !== null) throw this.#failure.error;
+  }
+}
+
+/** Some servers that speak as S3 does copy no parts, or not from every bucket. */
+function isRefusalToCopy(error: unknown): boolean {
+  return error instanceof AppError && ['S3_REQUEST_REFUSED', 'S3_ACCESS_DENIED', 'S3_BUSY'].includes(error.reason);
+}

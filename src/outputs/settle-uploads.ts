@@ -1,0 +1,74 @@
+import { sideBySide } from '#bytes/side-by-side.ts';
+import { AppError } from '#errors/app-error.ts';
+import { type S3Address, s3UrlOf } from '#s3/s3-address.ts';
+import type { S3Upload, S3Writer } from '#s3/s3-writer.ts';
+import type { NotedUploads } from './upload-journal.ts';
+
+/** Uploads that are ended at once. */
+const ABORTS_AT_ONCE = 8;
+
+/** The server's clock and ours may differ by so much: the SDK corrects what is more. */
+const CLOCK_DIFFERENCE_MS = 5 * 60_000;
+
+/** From the note that an upload is about to be begun, all tries to begin it take at most so long. */
+const LONGEST_BEGINNING_MS = 3 * 60_000;
+
+/** Objects that were put are still ours if they are no younger than the last moment of the attempt, and so much. */
+const PUT_CLOCK_DIFFERENCE_MS = 60_000;
+
+/**
+ * Takes back what an attempt that is over noted: ends its uploads, and deletes the objects that it put where there were
+ * none, as long as they are what it put. `endedAtMs` is when it noted something last. Returns the addresses.
+ */
+export async function settleUploads(writer: S3Writer, noted: NotedUploads, endedAtMs: number): Promise<string[]> {
+  const found = await Promise.all(noted.maybeBegun.map(({ at, timeMs }) => uploadBegunAt(writer, at, timeMs)));
+  const uploads = [...noted.uploads, ...found.filter((upload) => upload !== null)];
+  await sideBySide(uploads, ABORTS_AT_ONCE, (upload) => unlessBucketIsGone(() => writer.abortUpload(upload)));
+  const { folder } = noted;
+  const keys = folder === null ? [] : await unlessBucketIsGone(() => ownPuts(writer, folder, noted, endedAtMs));
+  if (folder !== null && keys !== undefined) await writer.deleteObjects(folder.bucket, keys);
+  return [...uploads.map(s3UrlOf), ...(keys ?? []).map((key) => s3UrlOf({ bucket: folder?.bucket ?? '', key }))];
+}
+
+/**
+ * An upload to the very key that was begun when ours was; null where there is none, or more than one, of which somebody
+ * else's could be.
+ */
+async function uploadBegunAt(writer: S3Writer, at: S3Address, timeMs: number): Promise<S3Upload | null> {
+  const uploads = (await unlessBucketIsGone(() => writer.uploadsTo(at))) ?? [];
+  const fitting = uploads.filter(({ initiatedAt }) => {
+    const afterMs = initiatedAt.getTime() - timeMs;
+    return afterMs >= -CLOCK_DIFFERENCE_MS && afterMs <= LONGEST_BEGINNING_MS + CLOCK_DIFFERENCE_MS;
+  });
+  const [only] = fitting;
+  return only === undefined || fitting.length > 1 ? null : { ...at, uploadId: only.uploadId };
+}
+
+/** The keys of objects that are still the ones that the attempt put. */
+async function ownPuts(
+  writer: S3Writer,
+  folder: S3Address,
+  { puts, putsSinceMs }: NotedUploads,
+  endedAtMs: number,
+): Promise<string[]> {
+  const keys: string[] = [];
+  if (puts.size === 0) return keys;
+  for await (const { key, etag, modifiedAt } of writer.objectsUnder({ ...folder, key: `${folder.key}/` })) {
+    const noted = puts.get(key);
+    const isOfAttempt =
+      modifiedAt.getTime() >= putsSinceMs - PUT_CLOCK_DIFFERENCE_MS &&
+      modifiedAt.getTime() <= endedAtMs + PUT_CLOCK_DIFFERENCE_MS;
+    if (noted !== undefined && isOfAttempt && (noted === null || noted === etag)) keys.push(key);
+  }
+  return keys;
+}
+
+/** Nothing is left in a bucket that is no longer there. */
+async function unlessBucketIsGone<T>(step: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await step();
+  } catch (error) {
+    if (error instanceof AppError && error.reason === 'S3_BUCKET_MISSING') return undefined;
+    throw error;
+  }
+}

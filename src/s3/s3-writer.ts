@@ -1,0 +1,258 @@
+import { createHash } from 'node:crypto';
+import { AppError } from '#errors/app-error.ts';
+import { type S3Address, s3UrlOf } from './s3-address.ts';
+import type { S3Connection } from './s3-connection.ts';
+import { s3Error } from './s3-error.ts';
+
+/** Keys that one request deletes at most. */
+const KEYS_PER_DELETION = 1000;
+
+/** A multipart upload that was begun. */
+export interface S3Upload extends S3Address {
+  readonly uploadId: string;
+}
+
+/** What S3 answered for a part: its number, ETag, and whatever checksum it computed, all of which it wants back. */
+export interface S3Part {
+  readonly PartNumber: number;
+  readonly ETag: string;
+}
+
+/** An object that is, as a listing tells of it. */
+export interface S3Listed {
+  readonly key: string;
+  readonly etag: string;
+  readonly modifiedAt: Date;
+}
+
+/** An upload that is under way, as a listing tells of it. */
+export interface S3ListedUpload {
+  readonly uploadId: string;
+  readonly initiatedAt: Date;
+}
+
+/** A range of an object that S3 is to copy itself. */
+export interface S3CopyRange extends S3Address {
+  /** The object must still have it. */
+  readonly etag: string;
+  readonly offset: number;
+  readonly length: number;
+}
+
+/** Everything that changes what is in S3, over one connection. Rejects with AppErrors that name the place. */
+export class S3Writer {
+  readonly #connection: S3Connection;
+
+  constructor(connection: S3Connection) {
+    this.#connection = connection;
+  }
+
+  /** Whether an object that was opened over this store can be copied by the server. */
+  isSameStore(store: object): boolean {
+    return store === this.#connection.client;
+  }
+
+  /** Puts an object whole and returns its ETag. */
+  async put(at: S3Address, bytes: Uint8Array, contentType: string, signal?: AbortSignal): Promise<string> {
+    const { sdk, client } = this.#connection;
+    const { bucket: Bucket, key: Key } = at;
+    const command = new sdk.PutObjectCommand({ Bucket, Key, Body: bytes, ContentType: contentType });
+    const { ETag } = await sent(at, () => client.send(command, options(signal)));
+    return etagOf(at, ETag);
+  }
+
+  async beginUpload(at: S3Address, contentType: string, signal?: AbortSignal): Promise<S3Upload> {
+    const { sdk, client } = this.#connection;
+    const { bucket: Bucket, key: Key } = at;
+    const command = new sdk.CreateMultipartUploadCommand({ Bucket, Key, ContentType: contentType });
+    const { UploadId: uploadId } = await sent(at, () => client.send(command, options(signal)));
+    if (uploadId === undefined) throw unusableAnswer(at);
+    return { bucket: Bucket, key: Key, uploadId };
+  }
+
+  async putPart(upload: S3Upload, number: number, bytes: Uint8Array, signal?: AbortSignal): Promise<S3Part> {
+    const { sdk, client } = this.#connection;
+    const command = new sdk.UploadPartCommand({ ...partOf(upload, number), Body: bytes });
+    const answer = await sent(upload, () => client.send(command, options(signal)));
+    return partAnswer(upload, number, answer);
+  }
+
+  /** Has S3 copy a range into a part. Rejects with SOURCE_CHANGED where the object is no longer the one that was read. */
+  async copyPart(upload: S3Upload, number: number, from: S3CopyRange, signal?: AbortSignal): Promise<S3Part> {
+    const { sdk, client } = this.#connection;
+    const command = new sdk.UploadPartCopyCommand({
+      ...partOf(upload, number),
+      CopySource: `${from.bucket}/${from.key.split('/').map(encodeURIComponent).join('/')}`,
+      CopySourceIfMatch: from.etag,
+      CopySourceRange: `bytes=${from.offset}-${from.offset + from.length - 1}`,
+    });
+    try {
+      const { CopyPartResult: answer = {} } = await client.send(command, options(signal));
+      return partAnswer(upload, number, answer);
+    } catch (cause) {
+      if (statusOf(cause) === 412) throw new AppError('SOURCE_CHANGED', { name: s3UrlOf(from) }, { cause });
+      throw s3Error(cause, from, 'read');
+    }
+  }
+
+  /**
+   * Makes an object of an upload's parts, in their order. Where the answer is lost on the way, the request is repeated,
+   * and S3 then knows no such upload any more: what tells is the object that stands there.
+   */
+  async completeUpload(upload: S3Upload, parts: readonly S3Part[]): Promise<string> {
+    const { sdk, client } = this.#connection;
+    const command = new sdk.CompleteMultipartUploadCommand({
+      ...uploadOf(upload),
+      MultipartUpload: { Parts: [...parts] },
+    });
+    try {
+      const { ETag } = await client.send(command);
+      return etagOf(upload, ETag);
+    } catch (cause) {
+      const expected = etagOfParts(parts);
+      if (expected !== null && (await this.etagAt(upload).catch(() => null)) === expected) return expected;
+      throw s3Error(cause, upload, 'write');
+    }
+  }
+
+  /** Ends an upload and frees its parts. One that is gone already is no error. */
+  async abortUpload(upload: S3Upload): Promise<void> {
+    const { sdk, client } = this.#connection;
+    const command = new sdk.AbortMultipartUploadCommand(uploadOf(upload));
+    await sent(upload, () => client.send(command)).catch((error: unknown) => {
+      if (!(error instanceof AppError) || error.reason !== 'S3_OBJECT_MISSING') throw error;
+    });
+  }
+
+  /** Every upload to exactly this key, whosever it is. */
+  async uploadsTo(at: S3Address): Promise<S3ListedUpload[]> {
+    const { sdk, client } = this.#connection;
+    const { bucket: Bucket, key: Prefix } = at;
+    const found: S3ListedUpload[] = [];
+    for (let marker: { KeyMarker?: string; UploadIdMarker?: string } | null = {}; marker !== null; ) {
+      const command: InstanceType<typeof sdk.ListMultipartUploadsCommand> = new sdk.ListMultipartUploadsCommand({
+        Bucket,
+        Prefix,
+        ...marker,
+      });
+      const page = await sent(at, () => client.send(command));
+      for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
+        if (Key === Prefix && UploadId !== undefined) {
+          found.push({ uploadId: UploadId, initiatedAt: Initiated ?? new Date(0) });
+        }
+      }
+      const { IsTruncated, NextKeyMarker, NextUploadIdMarker } = page;
+      // Keys come in order, so nothing of this key follows once another one came.
+      const isMore = IsTruncated === true && NextKeyMarker === Prefix && NextUploadIdMarker !== undefined;
+      marker = isMore ? { KeyMarker: NextKeyMarker, UploadIdMarker: NextUploadIdMarker } : null;
+    }
+    return found;
+  }
+
+  /** The ETag of the object at a place; null for none. */
+  async etagAt(at: S3Address): Promise<string | null> {
+    const { sdk, client } = this.#connection;
+    const { bucket: Bucket, key: Key } = at;
+    const command = new sdk.HeadObjectCommand({ Bucket, Key });
+    try {
+      return unquoted((await client.send(command)).ETag ?? '');
+    } catch (cause) {
+      if (statusOf(cause) === 404) return null;
+      throw s3Error(cause, at, 'read');
+    }
+  }
+
+  /** Objects whose keys start with the address's, in their order, page by page. */
+  async *objectsUnder(at: S3Address, signal?: AbortSignal): AsyncGenerator<S3Listed> {
+    const { sdk, client } = this.#connection;
+    const { bucket: Bucket, key: Prefix } = at;
+    let token: string | undefined;
+    do {
+      const command: InstanceType<typeof sdk.ListObjectsV2Command> = new sdk.ListObjectsV2Command({
+        Bucket,
+        Prefix,
+        ContinuationToken: token,
+      });
+      const page = await sent(at, () => client.send(command, options(signal)), 'list');
+      for (const { Key, ETag, LastModified } of page.Contents ?? []) {
+        if (Key !== undefined) yield { key: Key, etag: unquoted(ETag ?? ''), modifiedAt: LastModified ?? new Date(0) };
+      }
+      token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+    } while (token !== undefined);
+  }
+
+  /** Deletes objects; one that is gone already is no error. */
+  async deleteObjects(bucket: string, keys: readonly string[]): Promise<void> {
+    const { sdk, client } = this.#connection;
+    for (let first = 0; first < keys.length; first += KEYS_PER_DELETION) {
+      const some = keys.slice(first, first + KEYS_PER_DELETION);
+      const at = { bucket, key: some[0] ?? '' };
+      const Delete = { Objects: some.map((Key) => ({ Key })), Quiet: true };
+      const answer = await sent(at, () => client.send(new sdk.DeleteObjectsCommand({ Bucket: bucket, Delete })));
+      const [failed] = answer.Errors ?? [];
+      if (failed === undefined) continue;
+      const address = s3UrlOf({ bucket, key: failed.Key ?? '' });
+      throw new AppError('S3_REQUEST_REFUSED', { address, status: 200, code: failed.Code ?? 'unknown' });
+    }
+  }
+}
+
+function options(signal: AbortSignal | undefined): { abortSignal?: AbortSignal } {
+  return signal === undefined ? {} : { abortSignal: signal };
+}
+
+function uploadOf({ bucket, key, uploadId }: S3Upload) {
+  return { Bucket: bucket, Key: key, UploadId: uploadId };
+}
+
+function partOf(upload: S3Upload, number: number) {
+  return { ...uploadOf(upload), PartNumber: number };
+}
+
+async function sent<T>(at: S3Address, send: () => Promise<T>, action: 'write' | 'list' = 'write'): Promise<T> {
+  try {
+    return await send();
+  } catch (cause) {
+    throw s3Error(cause, at, action);
+  }
+}
+
+/** What S3 said of a part: a checksum, where there is one, has to be repeated when the upload is completed. */
+function partAnswer(at: S3Address, number: number, answer: { readonly ETag?: string | undefined }): S3Part {
+  const checksums = Object.entries(answer).filter(
+    ([name, value]) => name.startsWith('Checksum') && name !== 'ChecksumType' && typeof value === 'string',
+  );
+  if (answer.ETag === undefined) throw unusableAnswer(at);
+  return { ...Object.fromEntries(checksums), PartNumber: number, ETag: answer.ETag };
+}
+
+function etagOf(at: S3Address, etag: string | undefined): string {
+  if (etag === undefined) throw unusableAnswer(at);
+  return unquoted(etag);
+}
+
+function unquoted(etag: string): string {
+  return etag.replaceAll('"', '');
+}
+
+/** The ETag that S3 gives an object of such parts; null where the parts' own are no MD5 digests, as under some encryption. */
+function etagOfParts(parts: readonly S3Part[]): string | null {
+  const digests = parts.map(({ ETag }) => unquoted(ETag));
+  if (!digests.every((digest) => /^[0-9a-f]{32}$/.test(digest))) return null;
+  const whole = createHash('md5')
+    .update(Buffer.from(digests.join(''), 'hex'))
+    .digest('hex');
+  return `${whole}-${parts.length}`;
+}
+
+function statusOf(cause: unknown): number | undefined {
+  return (cause as { $metadata?: { httpStatusCode?: number } } | null)?.$metadata?.httpStatusCode;
+}
+
+function unusableAnswer(at: S3Address): AppError {
+  return new AppError('S3_REQUEST_REFUSED', {
+    address: s3UrlOf(at),
+    status: 200,
+    code: 'an answer without ETag or id',
+  });
+}
