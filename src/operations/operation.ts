@@ -51,8 +51,6 @@ export interface InputContext {
 export interface OperationRooms {
   readonly inputs: InputResolver;
   readonly outputs: OutputSink;
-  /** How the leaf of a single-file output is named. */
-  readonly naming: 'derived' | 'in_place';
   readonly author: ManifestAuthor;
   /** Absent where `signing.verify_outputs` is off. */
   readonly reader: OutputReader | null;
