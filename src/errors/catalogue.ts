@@ -4,6 +4,7 @@ import type { CatalogueEntry } from './entry.ts';
 import { formatErrors } from './format-errors.ts';
 import { jobErrors } from './job-errors.ts';
 import { operationErrors } from './operation-errors.ts';
+import { packagingErrors } from './packaging-errors.ts';
 import { placementErrors } from './placement-errors.ts';
 import { provenanceErrors } from './provenance-errors.ts';
 import { publicationErrors } from './publication-errors.ts';
@@ -18,6 +19,7 @@ export const catalogue = {
   ...sourceErrors,
   ...formatErrors,
   ...publicationErrors,
+  ...packagingErrors,
   ...operationErrors,
   ...provenanceErrors,
   ...placementErrors,

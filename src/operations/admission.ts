@@ -22,6 +22,12 @@ export async function admitFragmented(request: OperationRequest, context: Admiss
   await admitSigning(request, folderLeaf, context);
 }
 
+/** Admits a request to package folders of media. What they hold is settled when they are read. */
+export async function admitPackage(request: OperationRequest, context: AdmissionContext): Promise<void> {
+  admitFolderInputs(request.inputs, context.config);
+  await admitOutputs(request, folderLeaf, [], context);
+}
+
 /** Admits what all signing operations have in common, once the inputs are. */
 async function admitSigning(request: OperationRequest, leafOf: LeafRule, context: AdmissionContext): Promise<void> {
   const params = (request.params ?? {}) as C2paParams;

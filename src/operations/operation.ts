@@ -20,7 +20,7 @@ export interface InputWork {
   readonly params: unknown;
 }
 
-export type OperationName = 'c2pa-video' | 'c2pa-audio' | 'c2pa-fragmented';
+export type OperationName = 'c2pa-video' | 'c2pa-audio' | 'c2pa-fragmented' | 'package';
 
 /** What an input became. */
 export interface InputOutcome {
@@ -29,7 +29,16 @@ export interface InputOutcome {
 }
 
 /** Named points on an input's way, in order. They are logged, and tests stop the process at each of them. */
-export const INPUT_PHASES = ['resolved', 'staged', 'copied', 'signed', 'sealed', 'verified', 'delivered'] as const;
+export const INPUT_PHASES = [
+  'resolved',
+  'staged',
+  'packaged',
+  'copied',
+  'signed',
+  'sealed',
+  'verified',
+  'delivered',
+] as const;
 export type InputPhase = (typeof INPUT_PHASES)[number];
 
 /** What the job behind an input gives to the operation that runs it. */

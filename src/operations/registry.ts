@@ -3,9 +3,11 @@ import type { z } from 'zod';
 import { c2paAudioRequest } from '#contract/c2pa-audio-request.ts';
 import { c2paFragmentedRequest } from '#contract/c2pa-fragmented-request.ts';
 import { c2paVideoRequest } from '#contract/c2pa-video-request.ts';
-import { admitAudio, admitFragmented, admitVideo } from './admission.ts';
+import { packageRequest } from '#contract/package-request.ts';
+import { admitAudio, admitFragmented, admitPackage, admitVideo } from './admission.ts';
 import type { AdmissionContext, OperationRequest } from './admission-context.ts';
 import type { InputContext, InputOutcome, InputWork, OperationName, OperationRooms } from './operation.ts';
+import { packageFolder } from './package-folder.ts';
 import { signAudioFile } from './sign-audio.ts';
 import { signPublication } from './sign-publication.ts';
 import { signVideoFile } from './sign-video.ts';
@@ -51,6 +53,14 @@ export const operations: readonly Operation[] = [
     request: c2paFragmentedRequest,
     admit: admitFragmented,
     run: signPublication,
+  },
+  {
+    name: 'package',
+    path: '/package',
+    summary: 'Package folders of media',
+    request: packageRequest,
+    admit: admitPackage,
+    run: packageFolder,
   },
 ];
 

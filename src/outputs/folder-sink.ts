@@ -17,6 +17,8 @@ export interface FolderPart extends ByteWriter {
  * Obligations of every implementation (test/outputs/folder-sink-contract.ts runs them):
  * - `create` takes a path relative to the folder, segments separated by `/`, each path once; it makes the folders above
  *   the file. It may wait for earlier files to become durable, so that what is in flight stays bounded;
+ * - `adopt`, where there is a `stagedPath`, makes a file part of the output that a program has written there, as if it had
+ *   been created and closed; the program is done with it;
  * - `seal` makes all files and folders durable and ends writing; every part was closed before;
  * - `open` reads a file back as it was staged, after `seal`; the caller closes it;
  * - `commit` makes the publication appear at its destination, durably, or throws. What was there before is replaced
@@ -27,7 +29,10 @@ export interface FolderPart extends ByteWriter {
 export interface FolderSink {
   /** What the result calls `output_path`: an absolute path or `s3://bucket/prefix`. */
   readonly destination: string;
+  /** The staged folder on this host, where the sink is local: programs may write files below it, which are then adopted. */
+  readonly stagedPath?: string;
   create(path: string, signal: AbortSignal): Promise<FolderPart>;
+  adopt?(path: string, signal: AbortSignal): Promise<void>;
   seal(signal: AbortSignal): Promise<void>;
   open(path: string, signal: AbortSignal): Promise<ByteSource>;
   commit(signal: AbortSignal): Promise<void>;

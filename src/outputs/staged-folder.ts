@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { openOwnFile } from '#bytes/file-source.ts';
 import { sideBySide } from '#bytes/side-by-side.ts';
+import { AdoptedFile } from './adopted-file.ts';
 import { deliverFolder } from './deliver-folder.ts';
 import type { DeliveryRecords } from './delivery-records.ts';
 import { DurableFile } from './durable-file.ts';
@@ -25,7 +26,7 @@ export interface FolderStaging extends Staging {
 /** A folder that is written beside its destination under a hidden name, and delivered when it is whole. */
 export class StagedFolder implements FolderSink {
   readonly destination: string;
-  readonly stagedFolder: string;
+  readonly stagedPath: string;
   readonly #staging: FolderStaging;
   /** Every file by its path, with its size in bytes once it is closed. */
   readonly #files = new Map<string, number>();
@@ -39,7 +40,7 @@ export class StagedFolder implements FolderSink {
 
   private constructor(staging: FolderStaging) {
     this.destination = staging.destination;
-    this.stagedFolder = staging.stagedPath;
+    this.stagedPath = staging.stagedPath;
     this.#staging = staging;
   }
 
@@ -61,7 +62,7 @@ export class StagedFolder implements FolderSink {
     const folder = segments.slice(0, -1).join('/');
     return await this.#translated(async () => {
       await this.#makeFolder(folder);
-      const file = await DurableFile.create(join(this.stagedFolder, path));
+      const file = await DurableFile.create(join(this.stagedPath, path));
       this.#files.set(path, 0);
       const part = new StagedPart(this.destination, file, async () => {
         this.#open.delete(part);
@@ -73,10 +74,25 @@ export class StagedFolder implements FolderSink {
     });
   }
 
+  async adopt(path: string, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    this.#throwFailure();
+    assert(!this.#sealed && !this.#files.has(path), `${path} is adopted once, before the folder is sealed`);
+    await this.#translated(async () => {
+      for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) {
+        const folder = path.slice(0, at);
+        if (!this.#folders.has(folder)) this.#folders.set(folder, Promise.resolve());
+      }
+      const file = await AdoptedFile.open(join(this.stagedPath, path));
+      this.#files.set(path, file.sizeBytes);
+      await this.#syncBehind(file);
+    });
+  }
+
   async open(path: string, signal: AbortSignal): Promise<ByteSource> {
     signal.throwIfAborted();
     assert(this.#sealed && this.#files.has(path), `${path} was staged, and the folder sealed`);
-    return await this.#translated(() => openOwnFile(join(this.stagedFolder, path), path));
+    return await this.#translated(() => openOwnFile(join(this.stagedPath, path), path));
   }
 
   async seal(signal: AbortSignal): Promise<void> {
@@ -85,7 +101,7 @@ export class StagedFolder implements FolderSink {
     await Promise.all(this.#syncing);
     this.#throwFailure();
     await this.#translated(() =>
-      sideBySide([...this.#folders.keys()], SYNCS_AT_ONCE, (folder) => syncFolder(join(this.stagedFolder, folder))),
+      sideBySide([...this.#folders.keys()], SYNCS_AT_ONCE, (folder) => syncFolder(join(this.stagedPath, folder))),
     );
     this.#sealed = true;
   }
@@ -114,7 +130,7 @@ export class StagedFolder implements FolderSink {
     if (this.#delivered) return;
     await Promise.all(this.#syncing);
     for (const part of this.#open) await part.abandon();
-    await rm(this.stagedFolder, { force: true, recursive: true });
+    await rm(this.stagedPath, { force: true, recursive: true });
     await this.#staging.forget();
   }
 
@@ -122,13 +138,13 @@ export class StagedFolder implements FolderSink {
     const made = this.#folders.get(folder);
     if (made !== undefined) return made;
     const above = folder.slice(0, Math.max(folder.lastIndexOf('/'), 0));
-    const making = this.#makeFolder(above).then(() => mkdir(join(this.stagedFolder, folder)));
+    const making = this.#makeFolder(above).then(() => mkdir(join(this.stagedPath, folder)));
     this.#folders.set(folder, making);
     return making;
   }
 
   /** Makes a file durable behind the caller's back, and waits only where too many are under way. */
-  async #syncBehind(file: DurableFile): Promise<void> {
+  async #syncBehind(file: DurableFile | AdoptedFile): Promise<void> {
     while (this.#syncing.size >= SYNCS_AT_ONCE) await Promise.race(this.#syncing);
     const syncing = this.#syncAndClose(file).finally(() => this.#syncing.delete(syncing));
     this.#syncing.add(syncing);
@@ -136,7 +152,7 @@ export class StagedFolder implements FolderSink {
   }
 
   /** Keeps the first failure; never rejects. */
-  async #syncAndClose(file: DurableFile): Promise<void> {
+  async #syncAndClose(file: DurableFile | AdoptedFile): Promise<void> {
     try {
       await file.sync();
     } catch (error) {

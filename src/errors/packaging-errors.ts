@@ -1,0 +1,86 @@
+import { entry } from './entry.ts';
+
+/** A file of a folder and what is wrong with it; the problem ends the sentence `"<file>" …`. */
+export interface FileProblem {
+  readonly file: string;
+  readonly problem: string;
+}
+
+const list = (problems: readonly FileProblem[]): string =>
+  problems.map(({ file, problem }) => `"${file}" ${problem}`).join('; ');
+
+/** What can be wrong with a folder that is to be packaged, and with the programs that package it. */
+export const packagingErrors = {
+  PACKAGING_NO_MEDIA: entry<{ folder: string; fileCount: number; problems: readonly FileProblem[] }>(
+    'PROCESSING_FAILED',
+    ({ folder, fileCount, problems }) =>
+      `None of the ${fileCount} files in "${folder}" holds audio or video that can be packaged: ${list(problems)}${fileCount > problems.length ? '; …' : ''}.`,
+  ),
+  PACKAGING_FILES_BROKEN: entry<{ folder: string; problems: readonly FileProblem[]; count: number }>(
+    'PROCESSING_FAILED',
+    ({ folder, problems, count }) =>
+      `${count === 1 ? 'A file' : `${count} files`} of "${folder}" cannot be read: ${list(problems)}${count > problems.length ? '; …' : ''}. Repair or remove them, and submit the folder again.`,
+  ),
+  PACKAGING_TOO_LARGE: entry<{ folder: string; count: number; limit: number }>(
+    'PROCESSING_FAILED',
+    ({ folder, count, limit }) =>
+      `"${folder}" holds ${count} streams, and a publication is made of at most ${limit}. A folder is one film or programme with its renditions and languages: submit several folders.`,
+  ),
+  PACKAGING_TRACK_UNKNOWN: entry<{ file: string; stream: number | null; streamCount: number | null }>(
+    'PROCESSING_FAILED',
+    ({ file, stream, streamCount }) =>
+      streamCount === null
+        ? `params.tracks names "${file}", and the folder holds no media of that name. Paths are relative to the folder.`
+        : `params.tracks names stream ${stream} of "${file}", which holds ${streamCount}, counted from zero.`,
+  ),
+  PACKAGING_FFMPEG_MISSING: entry<{ files: readonly string[] }>(
+    'PROCESSING_FAILED',
+    ({ files }) =>
+      `${files.map((file) => `"${file}"`).join(', ')}: the packager does not read this container or codec, and ffmpeg, which would bring it to one that it reads, is not installed on the service host. Install ffmpeg there, or submit MP4 with H.264, HEVC or AV1 and AAC.`,
+  ),
+  PACKAGING_WARNED: entry<{ warnings: readonly string[] }>(
+    'PROCESSING_FAILED',
+    ({ warnings }) => `params.strict does not allow what would be a warning: ${warnings.join(' ')}`,
+  ),
+  PACKAGER_MISSING: entry<{ path: string; platform: string }>(
+    'INTERNAL_ERROR',
+    ({ path, platform }) =>
+      `The packager is not installed for ${platform}: there is no program at ${path}. Run "npm ci" on the service host; shaka-packager comes for Linux and macOS (x64, arm64) and Windows (x64).`,
+  ),
+  PACKAGER_FAILED: entry<{ file: string | null; problem: string }>('PROCESSING_FAILED', ({ file, problem }) =>
+    file === null ? `Packaging failed: ${problem}.` : `"${file}" could not be packaged: ${problem}.`,
+  ),
+  FEED_FAILED: entry<{ file: string; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ file, problem }) => `"${file}" could not be read by ffmpeg: ${problem}. Check the file, or submit it as MP4.`,
+  ),
+  PROGRAM_STALLED: entry<{ program: string; seconds: number }>(
+    'PROCESSING_FAILED',
+    ({ program, seconds }) =>
+      `${program} wrote nothing for ${seconds} s and was ended. Check the media; where they lie on a network file system, check that too.`,
+  ),
+  PROGRAM_TOO_SLOW: entry<{ program: string; seconds: number }>(
+    'PROCESSING_FAILED',
+    ({ program, seconds }) => `${program} was not done after ${seconds} s and was ended. Split the folder.`,
+  ),
+  PROGRAM_TOO_LARGE: entry<{ program: string; limitBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ program, limitBytes }) =>
+      `${program} took more than ${limitBytes} bytes of memory and was ended. Check whether a file is damaged; else split the folder.`,
+  ),
+  PROGRAM_NOT_STARTED: entry<{ program: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ program, problem }) => `${program} could not be started: ${problem}.`,
+    { transient: true },
+  ),
+  PACKAGED_CUT_SHORT: entry<{ file: string; kind: string; seconds: number; expectedSeconds: number }>(
+    'PROCESSING_FAILED',
+    ({ file, kind, seconds, expectedSeconds }) =>
+      `Of the ${kind} of "${file}" only ${seconds.toFixed(1)} of ${expectedSeconds.toFixed(1)} s could be packaged: the file is cut short or damaged. Submit it whole.`,
+  ),
+  PACKAGED_OUTPUT_INVALID: entry<{ file: string; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ file, problem }) =>
+      `The publication was checked before delivery, and "${file}" is not as it must be: ${problem}. It was not delivered; report this with the input if it happens again.`,
+  ),
+};

@@ -1,0 +1,94 @@
+import type { ByteSource } from '#bytes/byte-source.ts';
+import type { Box } from '#formats/isobmff/box.ts';
+import { BoxFields } from '#formats/isobmff/box-fields.ts';
+import { walkFile } from '#formats/isobmff/file-boxes.ts';
+import { parseTrack } from '#formats/isobmff/tracks.ts';
+import { readWholeBox } from '#formats/isobmff/whole-box.ts';
+import { ReadWindow } from '#formats/read-window.ts';
+import { BrokenMedia } from './broken-media.ts';
+
+/** Bound of the `moov` box in memory, in bytes. A day of video has tens of megabytes. */
+const LARGEST_MOVIE_BYTES = 256 * 1024 * 1024;
+/** One read of headers fetches so many bytes. */
+const WINDOW_SIZE_BYTES = 256 * 1024;
+
+/** What a movie holds beside audio and video. */
+export interface OtherTracks {
+  /** Subtitles, by the sample entry (`tx3g`, `wvtt`, `stpp`) and their language, in the order of the file. */
+  readonly subtitles: readonly { readonly codecId: string; readonly language: string | null }[];
+  /** Everything else, as nouns for people. */
+  readonly nouns: readonly string[];
+}
+
+/**
+ * Reads the boxes of an MP4 or QuickTime file down to its tracks. Throws BrokenMedia for a file without a movie, and an
+ * AppError (BMFF_…) for one whose boxes do not fit, as of a file that is cut short.
+ */
+export async function readOtherTracks(source: ByteSource, signal: AbortSignal): Promise<OtherTracks> {
+  const window = new ReadWindow(source, signal, WINDOW_SIZE_BYTES);
+  const { boxes } = await walkFile(source, window, () => undefined);
+  const header = boxes.find(({ type }) => type === 'moov');
+  const hasFragments = boxes.some(({ type }) => type === 'moof');
+  if (header === undefined) {
+    throw new BrokenMedia(
+      hasFragments
+        ? 'is a fragment without its init segment (there is no "moov" box)'
+        : 'has no "moov" box, so nothing can play it: its recording was probably cut off before it was closed',
+    );
+  }
+  if (!hasFragments && !boxes.some(({ type }) => type === 'mdat')) {
+    throw new BrokenMedia('describes a movie and holds no media (no "mdat" and no "moof" box)');
+  }
+  return tracksOf(await readWholeBox(source.name, window, header, LARGEST_MOVIE_BYTES));
+}
+
+/** What kinds of tracks are called that are left out. */
+const NOUNS: Readonly<Record<string, string>> = {
+  tmcd: 'a time code track',
+  meta: 'a track of timed metadata',
+  hint: 'a track of streaming hints',
+  clcp: 'a track of closed captions',
+};
+
+function tracksOf(moov: Box): OtherTracks {
+  const traks = [...moov.descendants('trak')];
+  const tracks = traks.map(parseTrack);
+  const chapterTrackIds = new Set(tracks.flatMap((track) => track.chapterTrackIds));
+  const subtitles: { codecId: string; language: string | null }[] = [];
+  const nouns: string[] = [];
+  for (const [index, { id, handlerType }] of tracks.entries()) {
+    if (handlerType === 'vide' || handlerType === 'soun') continue;
+    const trak = traks[index] as Box;
+    if (id !== null && chapterTrackIds.has(id)) nouns.push('a track of chapter titles');
+    else if (['text', 'sbtl', 'subt'].includes(handlerType)) {
+      subtitles.push({ codecId: sampleEntryOf(trak), language: languageOf(trak) });
+    } else nouns.push(NOUNS[handlerType] ?? `a track of the kind "${handlerType}"`);
+  }
+  if (hasCover(moov)) nouns.push('a cover picture');
+  return { subtitles, nouns };
+}
+
+function sampleEntryOf(trak: Box): string {
+  const [entry] = trak.descendant('mdia', 'minf', 'stbl', 'stsd')?.children(8) ?? [];
+  return entry?.type ?? '';
+}
+
+/** Three letters of five bits each (ISO/IEC 14496-12 §8.4.2); smaller values are QuickTime's own numbers. */
+function languageOf(trak: Box): string | null {
+  const mdhd = trak.descendant('mdia', 'mdhd');
+  if (mdhd === undefined) return null;
+  const fields = new BoxFields(mdhd);
+  const { version } = fields.versionAndFlags();
+  fields.skip(version === 1 ? 28 : 16);
+  const packed = fields.uint(2);
+  if (packed < 0x400) return null;
+  return String.fromCharCode(...[10, 5, 0].map((shift) => ((packed >> shift) & 31) + 0x60));
+}
+
+function hasCover(moov: Box): boolean {
+  const meta = moov.descendant('udta', 'meta');
+  for (const ilst of meta?.children(4) ?? []) {
+    if (ilst.type === 'ilst' && ilst.descendant('covr') !== undefined) return true;
+  }
+  return false;
+}

@@ -1,0 +1,206 @@
+import { execFile } from 'node:child_process';
+import { statfsSync } from 'node:fs';
+import { mkdir, readdir, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { type LocalSource, localCopyOf } from '#bytes/scratch-copy.ts';
+import type { ScratchSpace } from '#bytes/scratch-space.ts';
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { AppError } from '#errors/app-error.ts';
+import { type Feed, feedArguments, feedsOf } from './feed-arguments.ts';
+import { OutputWatch } from './output-watch.ts';
+import type { PackagingPlan, PlannedStream } from './packaging-plan.ts';
+import { feedError, packagerError } from './program-errors.ts';
+import { findPackager, findProgram } from './program-paths.ts';
+import { type Program, runPrograms } from './run-programs.ts';
+import { type ReadStream, shakaArguments } from './shaka-arguments.ts';
+import { writeSubtitles } from './write-subtitles.ts';
+
+/** What packaging may use, and tells. An operation's context is most of one. */
+export interface PackagingContext {
+  readonly signal: AbortSignal;
+  readonly scratch: ScratchSpace;
+  /** Called with the bytes of segments written so far, and of the sources that they are made from. */
+  progress(bytesDone: number, bytesTotal: number): void;
+  /** Called once for every file when it is whole, with its path relative to the output. */
+  wrote(path: string): void;
+}
+
+/**
+ * Carries out a plan: the packager writes the publication into `target`, an empty folder on this host whose path holds no
+ * comma. Sources are opened through `folder`; those that lie elsewhere are copied to scratch. Returns the paths of all
+ * files, relative to `target`.
+ */
+export async function packageMedia(
+  plan: PackagingPlan,
+  folder: SourceFolder,
+  target: string,
+  context: PackagingContext,
+): Promise<string[]> {
+  return await new PackagingRun(plan, folder, target, context).run();
+}
+
+class PackagingRun {
+  readonly #plan: PackagingPlan;
+  readonly #folder: SourceFolder;
+  readonly #target: string;
+  readonly #context: PackagingContext;
+  readonly #sources = new Map<string, LocalSource>();
+  /** Files by the paths that programs read them at. */
+  readonly #names = new Map<string, string>();
+  readonly #written = new Set<string>();
+
+  constructor(plan: PackagingPlan, folder: SourceFolder, target: string, context: PackagingContext) {
+    this.#plan = plan;
+    this.#folder = folder;
+    this.#target = target;
+    this.#context = context;
+  }
+
+  async run(): Promise<string[]> {
+    const { signal, scratch } = this.#context;
+    const work = await scratch.reserveFolder('packaging', 0);
+    try {
+      const links = await this.#linkSources(work.path);
+      const { streams, programs } = await this.#prepare(work.path, links);
+      await this.#runPackager(streams, programs, work.path);
+      for (const source of this.#sources.values()) await source.checkUnchanged?.(signal);
+    } finally {
+      for (const source of this.#sources.values()) await source.close();
+      work.release();
+    }
+    return await this.#collect();
+  }
+
+  /** A link of a plain name to every file: names from outside may hold commas, which mean something to the packager. */
+  async #linkSources(work: string): Promise<Map<string, string>> {
+    const { signal, scratch } = this.#context;
+    const links = new Map<string, string>();
+    for (const { file } of this.#plan.streams) {
+      if (links.has(file)) continue;
+      const opened = await this.#folder.open(file, signal);
+      const source = await localCopyOf(opened, scratch, signal);
+      if (source !== opened) await opened.close();
+      this.#sources.set(file, source);
+      const link = join(work, `source-${links.size}`);
+      await symlink(source.localPath, link);
+      links.set(file, link);
+      this.#names.set(link, file);
+    }
+    return links;
+  }
+
+  /** What the packager reads, and the programs that feed it. */
+  async #prepare(
+    work: string,
+    links: ReadonlyMap<string, string>,
+  ): Promise<{ streams: ReadStream[]; programs: Program[] }> {
+    const linkOf = (file: string): string => links.get(file) as string;
+    const inputs = new Map<PlannedStream, { path: string; selector: string }>();
+    const programs: Program[] = [];
+    for (const [index, feed] of feedsOf(this.#plan.streams).entries()) {
+      const fifo = join(work, `feed-${index}`);
+      programs.push(await this.#feed(feed, linkOf(feed.file), fifo));
+      for (const [position, stream] of feed.streams.entries()) {
+        inputs.set(stream, { path: fifo, selector: selectorOf(stream, feed.streams, position) });
+      }
+    }
+    const texts = this.#plan.streams.filter(({ kind }) => kind === 'text');
+    const endSeconds = mediaEnd(this.#plan.streams);
+    for (const [index, stream] of texts.entries()) {
+      const path = join(work, `text-${index}.vtt`);
+      await writeSubtitles(stream, linkOf(stream.file), path, {
+        endSeconds,
+        folder: work,
+        signal: this.#context.signal,
+      });
+      inputs.set(stream, { path, selector: 'text' });
+    }
+    for (const stream of this.#plan.streams) {
+      if (inputs.has(stream)) continue;
+      const siblings = this.#plan.streams.filter(({ file, kind }) => file === stream.file && kind !== 'text');
+      inputs.set(stream, { path: linkOf(stream.file), selector: selectorOf(stream, siblings, stream.streamIndex) });
+    }
+    const streams = this.#plan.streams.map((stream) => ({ stream, input: inputs.get(stream) as ReadStream['input'] }));
+    return { streams, programs };
+  }
+
+  async #feed(feed: Feed, input: string, fifo: string): Promise<Program> {
+    const path = findProgram('ffmpeg');
+    const mkfifo = findProgram('mkfifo');
+    if (path === null || mkfifo === null) throw new AppError('PACKAGING_FFMPEG_MISSING', { files: [feed.file] });
+    await promisify(execFile)(mkfifo, ['-m', '600', fifo]);
+    this.#names.set(fifo, feed.file);
+    return {
+      title: 'ffmpeg',
+      path,
+      args: feedArguments(feed, input, fifo),
+      failure: (end) => feedError(end, feed.file, input),
+    };
+  }
+
+  async #runPackager(streams: readonly ReadStream[], feeds: readonly Program[], work: string): Promise<void> {
+    const { signal, progress } = this.#context;
+    const totalBytes = [...this.#sources.values()].reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    const watch = new OutputWatch(this.#plan, this.#target, (path) => this.#tell(path));
+    const packager: Program = {
+      title: 'The packager',
+      path: findPackager(),
+      args: shakaArguments(this.#plan, streams, this.#target),
+      failure: (end) => this.#diskFull() ?? packagerError(end, (path) => this.#names.get(path) ?? null),
+    };
+    await makeFolders(this.#plan, this.#target);
+    await runPrograms([packager, ...feeds], {
+      folder: work,
+      signal,
+      look: () => {
+        const bytes = watch.look();
+        progress(Math.min(bytes, totalBytes), totalBytes);
+        return bytes;
+      },
+    });
+  }
+
+  /** The packager says of a full disk only that a file could not be written. */
+  #diskFull(): AppError | null {
+    const { blocks, bavail } = statfsSync(this.#target);
+    return blocks > 0 && bavail === 0
+      ? new AppError('OUTPUT_FAILED', { path: this.#target, problem: 'the disk is full' })
+      : null;
+  }
+
+  /** Tells of every file that was not told of yet. */
+  async #collect(): Promise<string[]> {
+    const entries = await readdir(this.#target, { recursive: true, withFileTypes: true });
+    const paths = entries
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => join(parentPath, name).slice(this.#target.length + 1))
+      .sort();
+    for (const path of paths) this.#tell(path);
+    return paths;
+  }
+
+  #tell(path: string): void {
+    if (this.#written.has(path)) return;
+    this.#written.add(path);
+    this.#context.wrote(path);
+  }
+}
+
+/** A stream by its kind where that says which, else by its number. */
+function selectorOf({ kind }: PlannedStream, siblings: readonly PlannedStream[], index: number): string {
+  return siblings.filter((sibling) => sibling.kind === kind).length === 1 ? kind : String(index);
+}
+
+/** Where the last frame or sample ends, in seconds from the start of the publication. */
+function mediaEnd(streams: readonly PlannedStream[]): number | null {
+  const ends = streams.flatMap(({ kind, durationSeconds }) =>
+    kind === 'text' || durationSeconds === null ? [] : [durationSeconds],
+  );
+  return ends.length === 0 ? null : Math.max(...ends);
+}
+
+/** The packager makes folders by itself, but says nothing useful where it cannot. */
+async function makeFolders({ streams }: PackagingPlan, target: string): Promise<void> {
+  for (const { folder } of streams) await mkdir(join(target, folder), { recursive: true });
+}

@@ -1,0 +1,44 @@
+import type { LeftOut, PlannedStream } from './packaging-plan.ts';
+import type { UnusableFile } from './probed-file.ts';
+
+/** Files of a kind that are named one by one; beyond, they are counted. */
+const MAX_NAMED = 10;
+
+/** Renditions of one film may differ so much in length, in seconds and as a part of it, without a warning. */
+const LENGTH_TOLERANCE_SECONDS = 1;
+const LENGTH_TOLERANCE = 0.01;
+
+/** Everything that a plan loses, or that is doubtful about it, as sentences. */
+export function planWarnings(
+  streams: readonly PlannedStream[],
+  leftOut: readonly LeftOut[],
+  unusable: readonly UnusableFile[],
+): string[] {
+  return [
+    ...leftOut.map(
+      ({ file, what, reason }) =>
+        `${what.charAt(0).toUpperCase()}${what.slice(1)} of "${file}" was left out: ${reason}.`,
+    ),
+    ...notMedia(unusable.filter(({ kind }) => kind === 'not-media')),
+    ...lengthWarnings(streams),
+  ];
+}
+
+function notMedia(files: readonly UnusableFile[]): string[] {
+  if (files.length === 0) return [];
+  const names = files.slice(0, MAX_NAMED).map(({ path }) => `"${path}"`);
+  const more = files.length > MAX_NAMED ? ` and ${files.length - MAX_NAMED} more` : '';
+  return [`Left out, because they are no media: ${names.join(', ')}${more}.`];
+}
+
+/** Files of different lengths are mostly no renditions of one film. */
+function lengthWarnings(streams: readonly PlannedStream[]): string[] {
+  const timed = streams.filter(({ kind, durationSeconds }) => kind !== 'text' && durationSeconds !== null);
+  const longest = timed.reduce((most, { durationSeconds }) => Math.max(most, durationSeconds ?? 0), 0);
+  const tolerance = Math.max(LENGTH_TOLERANCE_SECONDS, longest * LENGTH_TOLERANCE);
+  const short = timed.filter(({ durationSeconds }) => longest - (durationSeconds ?? 0) > tolerance);
+  return short.map(
+    ({ file, kind, durationSeconds }) =>
+      `The ${kind} of "${file}" plays for ${durationSeconds?.toFixed(1)} s and the longest of the folder for ${longest.toFixed(1)} s; all were put into one publication.`,
+  );
+}

@@ -1,0 +1,66 @@
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { sideBySide } from '#bytes/side-by-side.ts';
+import type { FolderFile, SourceFolder } from '#bytes/source-folder.ts';
+import { BrokenMedia } from './broken-media.ts';
+import type { ProbedFolder } from './plan-packaging.ts';
+import { NO_DETAILS, probeMedia } from './probe-media.ts';
+import type { ProbedFile, UnusableFile } from './probed-file.ts';
+import { LARGEST_SUBTITLES_BYTES, parseSubtitles } from './web-vtt.ts';
+
+/** Files that are probed at once. */
+const PROBES_AT_ONCE = 4;
+
+/** Names that promise media: what bears one and is none is an error, not something to pass over. */
+const MEDIA_EXTENSION =
+  /\.(?:mp4|m4v|m4a|mov|qt|mkv|mka|webm|ts|mts|m2ts|mp3|wav|flac|aac|ac3|eac3|ogg|oga|opus|avi|mpg|mpeg|wmv|flv|3gp|3g2|f4v|cmfv|cmfa|vtt|srt)$/i;
+
+/** Looks at every file of a folder. */
+export async function probeFolder(folder: SourceFolder, signal: AbortSignal): Promise<ProbedFolder> {
+  const found = await sideBySide(folder.files, PROBES_AT_ONCE, (file) => probeFile(folder, file, signal));
+  const isProbed = (file: ProbedFile | UnusableFile): file is ProbedFile => 'streams' in file;
+  return {
+    name: folder.name,
+    files: found.filter(isProbed),
+    unusable: found.filter((file) => !isProbed(file)) as UnusableFile[],
+  };
+}
+
+async function probeFile(
+  folder: SourceFolder,
+  { path, sizeBytes }: FolderFile,
+  signal: AbortSignal,
+): Promise<ProbedFile | UnusableFile> {
+  const name = path.slice(path.lastIndexOf('/') + 1);
+  const isNamedMedia = MEDIA_EXTENSION.test(name) && !name.startsWith('.');
+  if (!isNamedMedia && (name.startsWith('.') || sizeBytes === 0))
+    return { path, kind: 'not-media', problem: 'is no media' };
+  if (sizeBytes === 0) return { path, kind: 'broken', problem: 'is empty (0 bytes)' };
+  const source = await folder.open(path, signal);
+  try {
+    const probed = (await probeText(source, path, signal)) ?? (await probeMedia(source, path, signal));
+    if (probed !== null) return probed;
+    return { path, kind: isNamedMedia ? 'broken' : 'not-media', problem: 'is no media, whatever its name says' };
+  } catch (error) {
+    if (!(error instanceof BrokenMedia)) throw error;
+    return { path, kind: 'broken', problem: error.message };
+  } finally {
+    await source.close();
+  }
+}
+
+/** Subtitles in a file of their own, known by how WebVTT starts, or by the name of SubRip, which starts anyhow. */
+async function probeText(source: ByteSource, path: string, signal: AbortSignal): Promise<ProbedFile | null> {
+  const head = await readRange(source, 0, Math.min(source.sizeBytes, 16), signal);
+  const isVtt = /^(?:\ufeff)?WEBVTT(?:[ \t\r\n]|$)/.test(head.toString('utf8'));
+  if (!isVtt && !/\.(?:srt|vtt)$/i.test(path)) return null;
+  const container = isVtt ? 'vtt' : 'srt';
+  if (source.sizeBytes > LARGEST_SUBTITLES_BYTES) {
+    throw new BrokenMedia(`has ${source.sizeBytes} bytes, and subtitles at most ${LARGEST_SUBTITLES_BYTES}`);
+  }
+  const { cues } = parseSubtitles(await readRange(source, 0, source.sizeBytes, signal));
+  const durationSeconds = cues.reduce((end, { endSeconds }) => Math.max(end, endSeconds), 0);
+  if (cues.length === 0)
+    throw new BrokenMedia('holds no subtitles: there is no line of times "00:00:01.000 --> 00:00:02.000" in it');
+  const stream = { ...NO_DETAILS, kind: 'text' as const, indexOfKind: 0, codec: container, durationSeconds };
+  return { path, container, streams: [stream], others: [] };
+}

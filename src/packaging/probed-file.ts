@@ -1,0 +1,61 @@
+import type { StreamKind } from './packaging-plan.ts';
+
+/** The containers that are told apart. */
+export type ContainerKind =
+  | 'mp4'
+  | 'quicktime'
+  | 'matroska'
+  | 'webm'
+  | 'mpeg-ts'
+  | 'mp3'
+  | 'wave'
+  | 'ogg'
+  | 'adts'
+  | 'flac'
+  | 'ac3'
+  | 'vtt'
+  | 'srt';
+
+/** What one file of a folder turned out to hold. */
+export interface ProbedFile {
+  readonly path: string;
+  readonly container: ContainerKind;
+  /** In the order of the file; streams of text last. */
+  readonly streams: readonly ProbedStream[];
+  /** What else is in it, such as data tracks, each as a noun for people. */
+  readonly others: readonly string[];
+}
+
+export interface ProbedStream {
+  readonly kind: StreamKind;
+  /** Counts the file's streams of this kind, from zero. */
+  readonly indexOfKind: number;
+  /** Counts the file's streams of audio and video, from zero. */
+  readonly streamIndex: number;
+  /** `avc`, `hevc`, `aac`, `pcm-s16`, `mov_text` and so on; null where it is none that is known. */
+  readonly codec: string | null;
+  /** What the container calls the codec: `mp4v`, `V_MPEG4/ISO/AVC`. */
+  readonly codecId: string | null;
+  /** As the container says it; null where it says nothing. */
+  readonly language: string | null;
+  readonly title: string | null;
+  readonly width: number | null;
+  readonly height: number | null;
+  readonly channels: number | null;
+  readonly startSeconds: number;
+  /** How long it plays, without its start; null where the file does not say. */
+  readonly durationSeconds: number | null;
+  readonly isForced: boolean;
+  readonly isCommentary: boolean;
+  readonly isForHearingImpaired: boolean;
+  readonly isForVisuallyImpaired: boolean;
+}
+
+/** What a file is that cannot be packaged: none that is media at all, or one that is broken. */
+export interface UnusableFile {
+  readonly path: string;
+  /** `not-media`: nothing says that it is media, neither its bytes nor its name; `broken`: something does. */
+  readonly kind: 'not-media' | 'broken';
+  /** Ends the sentence `"<path>" …`. */
+  readonly problem: string;
+}

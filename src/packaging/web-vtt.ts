@@ -1,0 +1,94 @@
+/** A file of subtitles as it is written anew: blocks before the first cue (styles, regions), and the cues. */
+export interface Subtitles {
+  readonly head: readonly string[];
+  readonly cues: readonly Cue[];
+}
+
+export interface Cue {
+  readonly startSeconds: number;
+  readonly endSeconds: number;
+  /** What stands behind the times on their line: position, alignment. */
+  readonly settings: string;
+  readonly lines: readonly string[];
+}
+
+/** The largest file of subtitles that is read, in bytes: a day of dense subtitles has some megabytes. */
+export const LARGEST_SUBTITLES_BYTES = 32 * 1024 * 1024;
+
+const TIMES =
+  /^\s*(?:(\d{1,6}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})\s*-->\s*(?:(\d{1,6}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})(.*)$/;
+
+/**
+ * Reads WebVTT or SubRip. What is no cue and no style is passed over, as players do. Bytes that are not UTF-8 are taken
+ * for Windows-1252, which most old subtitles are in.
+ */
+export function parseSubtitles(bytes: Uint8Array): Subtitles {
+  const text = decode(bytes).replace(/\r\n?/g, '\n');
+  const head: string[] = [];
+  const cues: Cue[] = [];
+  for (const block of text.split(/\n[ \t]*\n+/)) {
+    const lines = block.split('\n').filter((line) => line.trim() !== '');
+    const at = lines.findIndex((line) => TIMES.test(line));
+    if (at === -1) {
+      if (cues.length === 0 && /^(?:STYLE|REGION)\b/.test(lines[0] ?? '')) head.push(lines.join('\n'));
+      continue;
+    }
+    const cue = cueOf(lines[at] as string, lines.slice(at + 1));
+    if (cue !== null) cues.push(cue);
+  }
+  return { head, cues: cues.sort((first, second) => first.startSeconds - second.startSeconds) };
+}
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    // Not UTF-8.
+    return new TextDecoder('windows-1252').decode(bytes);
+  }
+}
+
+function cueOf(times: string, lines: readonly string[]): Cue | null {
+  const fields = TIMES.exec(times);
+  if (fields === null) return null;
+  const [, ...parts] = fields;
+  const startSeconds = secondsOf(parts.slice(0, 4));
+  const endSeconds = secondsOf(parts.slice(4, 8));
+  if (endSeconds <= startSeconds || lines.length === 0) return null;
+  // SubRip puts coordinates there (X1:…), which mean nothing to WebVTT, and fonts into the text.
+  const settings = (parts[8] ?? '').trim().replace(/\b[XY][12]:\S*\s*/g, '');
+  return {
+    startSeconds,
+    endSeconds,
+    settings,
+    lines: lines.map((line) => line.replace(/<\/?font[^>]*>|\{\\[^}]*\}/gi, '')),
+  };
+}
+
+function secondsOf([hours = '0', minutes = '0', seconds = '0', fraction = '0']: readonly (
+  | string
+  | undefined
+)[]): number {
+  return Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds) + Number(fraction.padEnd(3, '0')) / 1000;
+}
+
+/** Drops cues that start after the end, and ends the last ones there. */
+export function clipCues({ head, cues }: Subtitles, endSeconds: number): Subtitles {
+  const kept = cues.filter(({ startSeconds }) => startSeconds < endSeconds);
+  return { head, cues: kept.map((cue) => ({ ...cue, endSeconds: Math.min(cue.endSeconds, endSeconds) })) };
+}
+
+export function webVttOf({ head, cues }: Subtitles): string {
+  const blocks = cues.map(({ startSeconds, endSeconds, settings, lines }) => {
+    const times = `${timeOf(startSeconds)} --> ${timeOf(endSeconds)}${settings === '' ? '' : ` ${settings}`}`;
+    return [times, ...lines].join('\n');
+  });
+  return `${['WEBVTT', ...head, ...blocks].join('\n\n')}\n`;
+}
+
+function timeOf(seconds: number): string {
+  const milliseconds = Math.round(seconds * 1000);
+  const pad = (value: number, length = 2) => String(Math.floor(value)).padStart(length, '0');
+  const [hours, minutes, rest] = [milliseconds / 3_600_000, (milliseconds / 60_000) % 60, (milliseconds / 1000) % 60];
+  return `${pad(hours)}:${pad(minutes)}:${pad(rest)}.${pad(milliseconds % 1000, 3)}`;
+}
