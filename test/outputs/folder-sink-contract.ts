@@ -2,12 +2,18 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
 import type { FolderSink } from '#outputs/folder-sink.ts';
+import { isPlaylist } from '#outputs/playlist-order.ts';
 import { type Files, fill, NEW, OLD } from './publication-files.ts';
 
 /** A place that folder sinks of one kind write to, with nothing in it. */
 export interface FolderSinkPlace {
   /** Starts staging a folder of `sizeBytes` for the place's one destination. */
   stage(sizeBytes: number): Promise<FolderSink>;
+  /**
+   * True where files of free names are seen before the delivery, because nothing there can be renamed: then what players
+   * start from, and whatever stood there before, are all that the delivery changes at once.
+   */
+  readonly showsNewMedia?: boolean;
   /** What is at the destination; null for nothing. */
   delivered(): Promise<Files | null>;
   /** Names of whatever else the sinks left at the place: staged folders, open uploads, notes. */
@@ -16,6 +22,14 @@ export interface FolderSinkPlace {
 }
 
 const never = new AbortController().signal;
+
+/** What a player can find at a place, and what stood there before. */
+async function seen(place: FolderSinkPlace, earlier: Files | null): Promise<Files | null> {
+  const delivered = await place.delivered();
+  if (place.showsNewMedia !== true || delivered === null) return delivered;
+  const names = Object.keys(delivered).filter((path) => earlier?.[path] !== undefined || isPlaylist(path));
+  return names.length === 0 ? null : Object.fromEntries(names.map((path) => [path, delivered[path] ?? '']));
+}
 
 /** The obligations of every `FolderSink`. */
 export function folderSinkContract(what: string, openPlace: () => Promise<FolderSinkPlace>): void {
@@ -63,18 +77,20 @@ export function folderSinkContract(what: string, openPlace: () => Promise<Folder
 
     test('shows nothing at the destination before it is committed, and can be read back once sealed', () =>
       withPlace(async (place) => {
-        const sink = await place.stage(4);
-        const part = await sink.create('v/a.m4s', never);
-        await part.write(Buffer.from('abcd'), 0, never);
-        assert.equal(await place.delivered(), null);
-        await part.close();
+        const sink = await place.stage(8);
+        for (const path of ['v/a.m4s', 'v/a.m3u8']) {
+          const part = await sink.create(path, never);
+          await part.write(Buffer.from('abcd'), 0, never);
+          assert.equal(await seen(place, null), null);
+          await part.close();
+        }
         await sink.seal(never);
-        assert.equal(await place.delivered(), null);
+        assert.equal(await seen(place, null), null);
         const staged = await sink.open('v/a.m4s', never);
         assert.equal((await readRange(staged, 0, staged.sizeBytes, never)).toString(), 'abcd');
         await staged.close();
         await sink.commit(never);
-        assert.deepEqual(await place.delivered(), { 'v/a.m4s': 'abcd' });
+        assert.deepEqual(await place.delivered(), { 'v/a.m4s': 'abcd', 'v/a.m3u8': 'abcd' });
       }));
 
     test('replaces a publication that was delivered before as a whole, and keeps it until then', () =>
@@ -85,7 +101,7 @@ export function folderSinkContract(what: string, openPlace: () => Promise<Folder
           [NEW, OLD],
         ] as const) {
           const sink = await fill(await place.stage(100), files);
-          assert.deepEqual(await place.delivered(), earlier);
+          assert.deepEqual(await seen(place, earlier), earlier);
           await sink.commit(never);
           assert.deepEqual(await place.delivered(), files);
           assert.deepEqual(await place.leftovers(), []);
@@ -130,8 +146,9 @@ export function folderSinkContract(what: string, openPlace: () => Promise<Folder
         await assert.rejects(sink.seal(aborted), reason);
         await sink.seal(never);
         await assert.rejects(sink.commit(aborted), reason);
-        assert.equal(await place.delivered(), null);
+        assert.equal(await seen(place, null), null);
         await sink.discard();
+        assert.equal(await place.delivered(), null);
         assert.deepEqual(await place.leftovers(), []);
       }));
   });
