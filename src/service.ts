@@ -13,6 +13,7 @@ import { operations } from '#operations/registry.ts';
 import { recoverStagings } from '#outputs/staging-journal.ts';
 import { createAssertionTrial } from '#provenance/assertion-trial.ts';
 import { loadSigningIdentity } from '#provenance/signing-identity.ts';
+import { requireS3Sdk } from '#s3/s3-connection.ts';
 
 /** On shutdown, inputs that run may take so long to end; what has not ended then goes on at the next start. */
 const SHUTDOWN_GRACE_MS = 20_000;
@@ -32,6 +33,7 @@ export async function runService(workerEntry = new URL(import.meta.resolve('./wo
 }
 
 async function serve(config: Config, workerEntry: URL, logger: Logger): Promise<void> {
+  requireS3Sdk(config);
   await announceIdentity(config, logger);
   const jobs = new Jobs({
     config,

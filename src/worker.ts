@@ -2,8 +2,10 @@ import type { Config } from '#config/config.ts';
 import { configFileOf } from '#config/load-config.ts';
 import { RELEASE } from '#config/release.ts';
 import { folderBounds } from '#inputs/folder-bounds.ts';
-import { InputResolver, localFileOpener, localFolderOpener } from '#inputs/input-resolver.ts';
+import { byScheme, InputResolver, localFileOpener, localFolderOpener } from '#inputs/input-resolver.ts';
 import { localInputPolicy } from '#inputs/local-input-policy.ts';
+import { s3FileOpener } from '#inputs/s3-file.ts';
+import { s3FolderOpener } from '#inputs/s3-folder.ts';
 import { type InputRunner, runInputWorker } from '#jobs/input-worker.ts';
 import type { OperationRooms } from '#operations/operation.ts';
 import { operationNamed } from '#operations/registry.ts';
@@ -20,13 +22,9 @@ import { timeStampAuthorityOf } from '#provenance/time-stamp-relay.ts';
 /** Opens the rooms that operations stand on, by the configuration. */
 async function openRooms(config: Config): Promise<OperationRooms> {
   const { verify_outputs: verify } = config.signing;
-  const policy = localInputPolicy(config, configFileOf({ env: process.env, cwd: process.cwd() }));
   const { signer } = await loadSigningIdentity(config.signing, config.jobs.data_dir);
   return {
-    inputs: new InputResolver(
-      { local_file_path: localFileOpener(policy) },
-      { local_folder_path: localFolderOpener(policy, folderBounds(config)) },
-    ),
+    inputs: openInputs(config),
     outputs: openOutputs(config),
     author: createManifestAuthor({
       signer,
@@ -37,6 +35,22 @@ async function openRooms(config: Config): Promise<OperationRooms> {
     fragments: createFragmentReader(),
     fragmentChecks: verify ? config.signing.verify_fragments : null,
   };
+}
+
+function openInputs(config: Config): InputResolver {
+  const policy = localInputPolicy(config, configFileOf({ env: process.env, cwd: process.cwd() }));
+  const bounds = folderBounds(config);
+  const { s3 } = config.input_resolvers;
+  return new InputResolver(
+    {
+      local_file_path: localFileOpener(policy),
+      remote_file_url: byScheme({ ...(s3 !== undefined && { 's3:': s3FileOpener(s3) }) }),
+    },
+    {
+      local_folder_path: localFolderOpener(policy, bounds),
+      remote_folder_url: byScheme({ ...(s3 !== undefined && { 's3:': s3FolderOpener(s3, bounds) }) }),
+    },
+  );
 }
 
 function openOutputs({ output_sinks: { local, s3 }, jobs: { data_dir: dataDir }, signing }: Config): RoutedSink {

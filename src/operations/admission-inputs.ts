@@ -1,9 +1,10 @@
 import { extname } from 'node:path';
 import type { Config } from '#config/config.ts';
 import type { ApiInputRef } from '#contract/request.ts';
-import { AppError } from '#errors/app-error.ts';
+import { AppError, type ErrorLocation } from '#errors/app-error.ts';
 import { inputName, nameOfUrl } from '#inputs/input-name.ts';
 import { nameOfPath } from '#inputs/local-file.ts';
+import { admittedS3Address, admittedS3Object, isS3Url } from '#s3/s3-address.ts';
 
 /** Refuses an input by the extension of its name: lower case, without dot, empty where there is none. */
 export type ExtensionRule = (name: string, extension: string, inputIndex: number) => void;
@@ -37,7 +38,7 @@ export function admitFileInputs(inputs: readonly ApiInputRef[], config: Config, 
     refuseFolder(input, inputIndex);
     const name = requestedName(input, inputIndex);
     admitExtension(name, extensionOf(name), inputIndex);
-    requireResolver(input, `inputs[${inputIndex}]`, inputIndex);
+    requireResolver(input, config, { field: `inputs[${inputIndex}]`, inputIndex });
   }
 }
 
@@ -52,7 +53,7 @@ export function admitFolderInputs(inputs: readonly ApiInputRef[], config: Config
         { field: `inputs[${inputIndex}].type`, inputIndex },
       );
     }
-    requireResolver(input, `inputs[${inputIndex}]`, inputIndex);
+    requireResolver(input, config, { field: `inputs[${inputIndex}]`, inputIndex });
   }
 }
 
@@ -72,14 +73,18 @@ export function extensionOf(name: string): string {
   return extname(name).slice(1).toLowerCase();
 }
 
-/** Refuses a reference of a type that nothing in this deployment opens. */
-export function requireResolver(input: ApiInputRef, field: string, inputIndex?: number): void {
-  if (input.type === 'local_file_path' || input.type === 'local_folder_path') return;
-  throw new AppError(
-    'RESOLVER_OFF',
-    { type: input.type },
-    { field: `${field}.type`, ...(inputIndex !== undefined && { inputIndex }) },
-  );
+/** Where a reference to a file or folder stands in a request. */
+export type ReferenceLocation = ErrorLocation & { readonly field: string };
+
+/** Refuses a reference that nothing in this deployment opens. */
+export function requireResolver(input: ApiInputRef, { input_resolvers }: Config, location: ReferenceLocation): void {
+  if (!('url' in input)) return;
+  if (isS3Url(input.url)) {
+    const admitted = input.type === 'remote_file_url' ? admittedS3Object : admittedS3Address;
+    admitted(input.url, input_resolvers.s3, { ...location, field: `${location.field}.url` });
+    return;
+  }
+  throw new AppError('RESOLVER_OFF', { type: input.type }, { ...location, field: `${location.field}.type` });
 }
 
 /** Extensions that the video endpoint refuses. What has another one, or none, is settled by its bytes. */

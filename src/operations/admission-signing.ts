@@ -1,10 +1,11 @@
+import type { Config } from '#config/config.ts';
 import type { ApiParent, ApiParentFileSource, C2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
-import { requireResolver } from './admission-inputs.ts';
+import { type ReferenceLocation, requireResolver } from './admission-inputs.ts';
 
 /** Admits what all signing operations have in their `params`: parents and overrides. */
-export function admitSigningParams(params: C2paParams, inputCount: number): void {
-  admitParent(params.parent, 'params.parent');
+export function admitSigningParams(params: C2paParams, inputCount: number, config: Config): void {
+  admitParent(params.parent, config, { field: 'params.parent' });
   const overridden = new Set<number>();
   for (const [index, override] of (params.parent_overrides ?? []).entries()) {
     const field = `params.parent_overrides[${index}]`;
@@ -16,12 +17,13 @@ export function admitSigningParams(params: C2paParams, inputCount: number): void
       throw new AppError('OVERRIDE_REPEATED', { inputIndex }, { field: `${field}.input_index`, inputIndex });
     }
     overridden.add(inputIndex);
-    admitParent(override.parent, `${field}.parent`);
+    admitParent(override.parent, config, { field: `${field}.parent`, inputIndex });
   }
 }
 
-function admitParent(parent: ApiParent | null | undefined, field: string): void {
-  if (parent?.type === 'file') requireResolver(parent.source, `${field}.source`);
+function admitParent(parent: ApiParent | null | undefined, config: Config, location: ReferenceLocation): void {
+  if (parent?.type !== 'file') return;
+  requireResolver(parent.source, config, { ...location, field: `${location.field}.source` });
 }
 
 /** The files that the parents of a request are read from; outputs must spare them like the inputs. */

@@ -31,7 +31,7 @@ export async function admitPackage(request: OperationRequest, context: Admission
 /** Admits what all signing operations have in common, once the inputs are. */
 async function admitSigning(request: OperationRequest, leafOf: LeafRule, context: AdmissionContext): Promise<void> {
   const params = (request.params ?? {}) as C2paParams;
-  admitSigningParams(params, request.inputs.length);
+  admitSigningParams(params, request.inputs.length, context.config);
   await admitOutputs(request, leafOf, parentSources(params), context);
   await context.checkAssertions(params.assertions ?? [], context.signal);
 }

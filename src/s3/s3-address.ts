@@ -1,4 +1,4 @@
-import { AppError } from '#errors/app-error.ts';
+import { AppError, type ErrorLocation } from '#errors/app-error.ts';
 
 /** A place in S3: an object by its key, or all objects whose keys start with it. */
 export interface S3Address {
@@ -24,11 +24,11 @@ export function isS3Url(url: string): boolean {
  * Reads `s3://bucket/key`. The key is taken as it is written, with spaces, "%", "?" and "#" in it: that is how the AWS
  * console and its command line write these addresses, which are no URLs in the sense of RFC 3986.
  */
-export function parseS3Url(url: string): S3Address {
+export function parseS3Url(url: string, location: ErrorLocation = {}): S3Address {
   const [bucket = '', ...rest] = url.replace(SCHEME, '').split('/');
   const key = rest.join('/');
   const problem = problemOf(bucket, key);
-  if (problem !== null) throw new AppError('S3_ADDRESS_INVALID', { problem });
+  if (problem !== null) throw new AppError('S3_ADDRESS_INVALID', { problem }, location);
   return { bucket, key };
 }
 
@@ -49,20 +49,31 @@ export interface S3InputPolicy {
   readonly buckets?: readonly string[];
 }
 
-/** The place that an input's address names, where the policy lets it be read; undefined for a policy: nothing may be. */
-export function admittedS3Address(url: string, policy: S3InputPolicy | undefined): S3Address {
-  if (policy === undefined) throw new AppError('S3_INPUTS_OFF', {});
-  const address = parseS3Url(url);
+/**
+ * The place that an input's address names, where the policy lets it be read; undefined for a policy: nothing may be.
+ * `location` is where the address stands in a request.
+ */
+export function admittedS3Address(
+  url: string,
+  policy: S3InputPolicy | undefined,
+  location: ErrorLocation = {},
+): S3Address {
+  if (policy === undefined) throw new AppError('S3_INPUTS_OFF', {}, location);
+  const address = parseS3Url(url, location);
   const { bucket } = address;
-  if (policy.buckets?.includes(bucket) === false) throw new AppError('S3_BUCKET_REFUSED', { bucket });
+  if (policy.buckets?.includes(bucket) === false) throw new AppError('S3_BUCKET_REFUSED', { bucket }, location);
   return address;
 }
 
 /** The same for an input that is one object, and so needs a key. */
-export function admittedS3Object(url: string, policy: S3InputPolicy | undefined): S3Address {
-  const address = admittedS3Address(url, policy);
+export function admittedS3Object(
+  url: string,
+  policy: S3InputPolicy | undefined,
+  location: ErrorLocation = {},
+): S3Address {
+  const address = admittedS3Address(url, policy, location);
   if (address.key !== '' && !address.key.endsWith('/')) return address;
-  throw new AppError('S3_ADDRESS_INVALID', { problem: 'it names a folder, and this input takes a file' });
+  throw new AppError('S3_ADDRESS_INVALID', { problem: 'it names a folder, and this input takes a file' }, location);
 }
 
 /** The address as people write it. */

@@ -1,4 +1,5 @@
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
+import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
 
 /** The AWS SDK's module, which is loaded where S3 is used and nowhere else: it costs 35 MB and most of a second. */
@@ -48,8 +49,12 @@ export function connectS3(settings: S3Settings): Promise<S3Connection> {
   return connection;
 }
 
-/** Throws S3_SDK_MISSING where the configuration has sections that need the SDK, and it is not there. Loads nothing. */
-export function requireS3Sdk(sections: readonly string[]): void {
+/** Throws S3_SDK_MISSING where the configuration asks for S3, and the SDK is not there. Loads nothing. */
+export function requireS3Sdk({ input_resolvers: inputs, output_sinks: outputs }: Config): void {
+  const sections = [
+    ...(inputs.s3 === undefined ? [] : ['input_resolvers.s3']),
+    ...(outputs.s3 === undefined ? [] : ['output_sinks.s3']),
+  ];
   if (sections.length === 0) return;
   try {
     import.meta.resolve('@aws-sdk/client-s3');
