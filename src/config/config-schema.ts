@@ -52,11 +52,25 @@ const server = z.strictObject({
 
 const auth = z.strictObject({ tokens: z.array(token).default([]) });
 
-const jobs = z.strictObject({
-  data_dir: path.default('./.artifacts/data'),
-  scratch_dir: path.exactOptional(),
-  retention_hours: z.int().min(1).max(MAX_RETENTION_HOURS).default(168),
-});
+const databaseUrl = z
+  .string()
+  .refine(
+    (value) => URL.canParse(value) && /^postgres(ql)?:$/.test(new URL(value).protocol),
+    'must be a URL such as postgres://user@host:5432/database, with special characters in the password percent-encoded',
+  );
+
+const jobs = z
+  .strictObject({
+    data_dir: path.default('./.artifacts/data'),
+    scratch_dir: path.exactOptional(),
+    database_url: databaseUrl.exactOptional(),
+    role: z.enum(['all', 'api', 'worker']).default('all'),
+    retention_hours: z.int().min(1).max(MAX_RETENTION_HOURS).default(168),
+  })
+  .refine(({ role, database_url: databaseUrl }) => role === 'all' || databaseUrl !== undefined, {
+    error: 'needs jobs.database_url: nodes with different roles share one PostgreSQL database; or leave it at "all"',
+    path: ['role'],
+  });
 
 const worker = z.strictObject({
   queue_capacity: count.default(100_000),
@@ -130,17 +144,23 @@ const callbacks = z.strictObject({ secret: z.string().min(16, 'must have at leas
 const telemetry = z.strictObject({ otlp_endpoint: url.exactOptional() });
 
 /** Every key of the configuration with its type, bounds and default. */
-export const configSchema = z.strictObject({
-  server: server.prefault({}),
-  auth: auth.prefault({}),
-  jobs: jobs.prefault({}),
-  worker: worker.prefault({}),
-  signing: signing.prefault({}),
-  input_resolvers: inputResolvers.prefault({}),
-  output_sinks: outputSinks.prefault({}),
-  callbacks: callbacks.prefault({}),
-  telemetry: telemetry.prefault({}),
-});
+export const configSchema = z
+  .strictObject({
+    server: server.prefault({}),
+    auth: auth.prefault({}),
+    jobs: jobs.prefault({}),
+    worker: worker.prefault({}),
+    signing: signing.prefault({}),
+    input_resolvers: inputResolvers.prefault({}),
+    output_sinks: outputSinks.prefault({}),
+    callbacks: callbacks.prefault({}),
+    telemetry: telemetry.prefault({}),
+  })
+  .refine(({ jobs, signing }) => jobs.database_url === undefined || signing.certificate_path !== undefined, {
+    error:
+      'needs a configured signing identity, so that all nodes sign as one: set signing.certificate_path and signing.private_key_path',
+    path: ['jobs', 'database_url'],
+  });
 
 /** The schema inside its defaults and optionality. */
 export function innerSchema(schema: z.core.$ZodType): z.core.$ZodType {

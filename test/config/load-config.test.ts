@@ -56,6 +56,19 @@ describe('loadConfig', () => {
     assert.equal((await loadConfig({ env: {}, cwd: folder })).server.sync_timeout_ms, 7);
   });
 
+  test('asks for a database where nodes have different roles, and for an identity where they share a database', async () => {
+    const database = 'database_url = "postgres://attestream:pass-word@db:5432/jobs"';
+    const identity = '[signing]\ncertificate_path = "c.pem"\nprivate_key_path = "k.pem"';
+    for (const role of ['api', 'worker']) {
+      assert.match((await problems(`[jobs]\nrole = "${role}"`)).join(), /jobs\.role: .*database_url/);
+      assert.equal((await load(`[jobs]\nrole = "${role}"\n${database}\n${identity}`)).jobs.role, role);
+    }
+    const [problem = ''] = await problems(`[jobs]\n${database}`);
+    assert.match(problem, /jobs\.database_url: .*signing\.certificate_path/);
+    assert(!problem.includes('pass-word'));
+    assert(!(await problems('[jobs]\ndatabase_url = "mysql://me:pass-word@db/jobs"')).join().includes('pass-word'));
+  });
+
   test('refuses a file that is named and absent', async () => {
     const { reason } = await refusal(loadConfig({ env: { SERVICE_CONFIG_PATH: 'absent.toml' }, cwd }));
     assert.equal(reason, 'CONFIG_FILE_UNREADABLE');
