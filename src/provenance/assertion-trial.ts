@@ -1,18 +1,20 @@
 import assert from 'node:assert';
-import { once } from 'node:events';
 import { extname } from 'node:path';
-import { Worker } from 'node:worker_threads';
 import { AppError } from '#errors/app-error.ts';
 import { requireFitAssertions } from './assertion-rules.ts';
-import type { TrialAnswer, TrialRequest } from './assertion-trial-messages.ts';
+import type { TrialAnswer } from './assertion-trial-messages.ts';
 import type { CustomAssertion } from './manifest-author.ts';
+import { TrialProcess } from './trial-process.ts';
 import { untilAborted } from './until-aborted.ts';
 
 /** In a build, every module is JavaScript. */
-const THREAD_URL = new URL(`./assertion-trial-thread${extname(import.meta.url)}`, import.meta.url);
+const PROCESS_URL = new URL(`./run-assertion-trials${extname(import.meta.url)}`, import.meta.url);
 
-/** So many checks may wait for the thread; each holds a request body. */
+/** So many checks may wait for the process; each holds a request body. */
 const MAX_PENDING_CHECKS = 256;
+
+/** A process without anything to check ends after so long: what the SDK holds would otherwise stay for good. */
+const IDLE_MS = 10_000;
 
 /** Tells, before a job is made, whether manifests can carry the assertions of a request. */
 export interface AssertionTrial {
@@ -21,48 +23,58 @@ export interface AssertionTrial {
    * or where a manifest built and signed on trial refuses it or does not give it back as it was.
    */
   checkAssertions(assertions: readonly CustomAssertion[], signal: AbortSignal): Promise<void>;
-  /** Waits for what runs, and ends the thread. */
+  /** Waits for what runs, and ends the process. */
   close(): Promise<void>;
 }
 
-type Pending = PromiseWithResolvers<TrialAnswer>;
+export interface AssertionTrialOptions {
+  /** The module of the process; another one in tests. */
+  readonly entry?: URL;
+  readonly idleMs?: number;
+}
 
 /**
- * The trials run on a thread of their own, so that the SDK never blocks the service. It is started by the first check,
- * and never ended while it is busy: that could end the process (the SDK's threads do not survive it).
+ * The trials run in a process of their own, one after the other: the service never loads the SDK, gives its memory back,
+ * and outlives what the SDK may do. The process is started by the first check and ends when it has been idle for a while.
  */
-export function createAssertionTrial(): AssertionTrial {
-  const pending = new Map<number, Pending>();
-  let thread: Worker | null = null;
-  let lastId = 0;
+export function createAssertionTrial({
+  entry = PROCESS_URL,
+  idleMs = IDLE_MS,
+}: AssertionTrialOptions = {}): AssertionTrial {
+  let child: TrialProcess | null = null;
+  let previous: Promise<unknown> = Promise.resolve();
+  let pendingCount = 0;
+  let idleTimer: NodeJS.Timeout | undefined;
 
-  const startThread = (): Worker => {
-    const started = new Worker(THREAD_URL);
-    started.on('message', (answer: TrialAnswer) => settle(answer.id, (check) => check.resolve(answer)));
-    started.on('error', (error) => {
-      for (const id of [...pending.keys()]) settle(id, (check) => check.reject(error));
-    });
-    started.on('exit', () => {
-      if (thread === started) thread = null;
-    });
-    return started;
+  const endWhenIdle = (): void => {
+    if (pendingCount > 0) return;
+    idleTimer = setTimeout(() => void endProcess(), idleMs).unref();
   };
-  const settle = (id: number, end: (check: Pending) => void): void => {
-    const check = pending.get(id);
-    pending.delete(id);
-    // An idle thread must not keep the process alive, a busy one has somebody waiting.
-    if (pending.size === 0) thread?.unref();
-    if (check !== undefined) end(check);
+  const endProcess = async (): Promise<void> => {
+    clearTimeout(idleTimer);
+    const ending = child;
+    child = null;
+    await ending?.end();
   };
-  const runTrial = (assertions: readonly CustomAssertion[]): Promise<TrialAnswer> => {
-    if (pending.size >= MAX_PENDING_CHECKS) throw new AppError('ASSERTION_CHECKS_BUSY', {});
-    const check = Promise.withResolvers<TrialAnswer>();
-    lastId += 1;
-    pending.set(lastId, check);
-    thread ??= startThread();
-    thread.ref();
-    thread.postMessage({ id: lastId, assertions } satisfies TrialRequest);
-    return check.promise;
+  const runTrial = async (assertions: readonly CustomAssertion[]): Promise<TrialAnswer> => {
+    if (child === null || child.hasEnded) child = new TrialProcess(entry);
+    return await child.run(assertions);
+  };
+  const queueTrial = (assertions: readonly CustomAssertion[], signal: AbortSignal): Promise<TrialAnswer> => {
+    if (pendingCount >= MAX_PENDING_CHECKS) throw new AppError('ASSERTION_CHECKS_BUSY', {});
+    pendingCount += 1;
+    clearTimeout(idleTimer);
+    const trial = previous
+      .then(() => {
+        signal.throwIfAborted();
+        return runTrial(assertions);
+      })
+      .finally(() => {
+        pendingCount -= 1;
+        endWhenIdle();
+      });
+    previous = trial.catch(() => undefined);
+    return trial;
   };
 
   return {
@@ -70,16 +82,12 @@ export function createAssertionTrial(): AssertionTrial {
       signal.throwIfAborted();
       if (assertions.length === 0) return;
       requireFitAssertions(assertions);
-      const { refusal } = await untilAborted(runTrial(assertions), signal);
+      const { refusal } = await untilAborted(queueTrial(assertions, signal), signal);
       if (refusal !== null) throw refusedError(assertions, refusal);
     },
     async close() {
-      await Promise.allSettled([...pending.values()].map(({ promise }) => promise));
-      const ending = thread;
-      thread = null;
-      if (ending === null) return;
-      ending.ref();
-      await Promise.all([once(ending, 'exit'), ending.terminate()]);
+      await previous;
+      await endProcess();
     },
   };
 }

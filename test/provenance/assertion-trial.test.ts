@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { after, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { AppError } from '#errors/app-error.ts';
 import { createAssertionTrial } from '#provenance/assertion-trial.ts';
 import type { CustomAssertion } from '#provenance/manifest-author.ts';
 
+const DYING_TRIAL = new URL('./dying-trial.ts', import.meta.url);
 const { signal } = new AbortController();
 const context = { '@context': { exif: 'http://ns.adobe.com/exif/1.0/' }, 'exif:GPSLatitude': '39,21.102N' };
 
@@ -96,9 +100,41 @@ describe('the trial of assertions', () => {
     await other.close();
   });
 
+  test('refuses what its process does not survive, and starts another one for the next', async () => {
+    const other = createAssertionTrial({ entry: DYING_TRIAL });
+    const check = () => other.checkAssertions([{ label: 'a.b', data: 1 }], signal);
+    await assert.rejects(check(), { code: 'VALIDATION_FAILED', reason: 'ASSERTIONS_REFUSED' });
+    await assert.rejects(check(), { code: 'VALIDATION_FAILED', reason: 'ASSERTIONS_REFUSED' });
+    await other.close();
+  });
+
+  test('blames no assertion where its process does not start', async (context) => {
+    process.env['TRIAL_DIES_AT_START'] = 'yes';
+    context.after(() => delete process.env['TRIAL_DIES_AT_START']);
+    const other = createAssertionTrial({ entry: DYING_TRIAL });
+    const failure = await other.checkAssertions([{ label: 'a.b', data: 1 }], signal).catch((error) => error);
+    assert.ok(failure instanceof Error && !(failure instanceof AppError));
+    await other.close();
+  });
+
+  test('ends its process when there is nothing to check, and starts another one when there is', async () => {
+    const before = childrenOfThis();
+    const other = createAssertionTrial({ idleMs: 1 });
+    for (let use = 0; use < 2; use += 1) {
+      await other.checkAssertions([{ label: 'a.b', data: 1 }], signal);
+      while (childrenOfThis().some((child) => !before.includes(child))) await sleep(5);
+    }
+    await other.close();
+  });
+
   test('keeps no process alive', async () => {
     const child = fork(fileURLToPath(new URL('./check-once.ts', import.meta.url)));
     const [exitCode] = await once(child, 'exit');
     assert.equal(exitCode, 0);
   });
 });
+
+function childrenOfThis(): string[] {
+  const { pid } = process;
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
+}

@@ -1,7 +1,5 @@
-import assert from 'node:assert';
 import { generateKeyPairSync } from 'node:crypto';
-import { parentPort } from 'node:worker_threads';
-import type { TrialAnswer, TrialRequest } from './assertion-trial-messages.ts';
+import type { TrialAnswer, TrialMessage } from './assertion-trial-messages.ts';
 import { EXTENDED_KEY_USAGE, issueCertificate, KEY_USAGE } from './certificate.ts';
 import type { CustomAssertion } from './manifest-author.ts';
 import { bindManifest, defineManifest, newInstanceId } from './manifest-definition.ts';
@@ -12,7 +10,8 @@ import { sdkProblem } from './sdk-problem.ts';
 import type { Signer } from './signer.ts';
 import { trialSignature } from './signing-pass.ts';
 
-// The thread behind `createAssertionTrial`: the only place of the service process where the SDK is loaded.
+// The process behind `createAssertionTrial`. It ends with the service, in whatever way that ends; signals to the process
+// group are left to the service, which ends it itself.
 
 const SIGNER_LIFETIME_MS = 3650 * 24 * 60 * 60 * 1000;
 const GENERATOR = { name: 'trial', version: '0' };
@@ -30,18 +29,20 @@ const signature = {
   ...trialSignature({ signer, timeStampAuthority: null }),
   sign: (data: Buffer): Promise<Buffer> => signer.sign(data),
 };
-/** Nothing here is ever cancelled: a trial takes milliseconds, and the thread must not end while one runs. */
+/** Nothing here is ever cancelled: a trial takes milliseconds, and the service ends the process if it must. */
 const { signal } = new AbortController();
-/** Trials run one after the other, in the order of their requests. */
-let previous: Promise<void> = Promise.resolve();
 
-assert(parentPort !== null, 'this module runs as a worker thread');
-const port = parentPort;
-port.on('message', ({ id, assertions }: TrialRequest) => {
-  previous = previous.then(async () => {
-    port.postMessage({ id, refusal: await refusalOf(assertions) } satisfies TrialAnswer);
-  });
+process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => undefined);
+process.on('message', async (assertions: readonly CustomAssertion[]) => {
+  send({ refusal: await refusalOf(assertions) });
 });
+send('ready');
+
+/** A service that is gone cannot be told; `disconnect` ends the process. */
+function send(message: TrialMessage): void {
+  process.send?.(message, undefined, undefined, () => undefined);
+}
 
 async function refusalOf(assertions: readonly CustomAssertion[]): Promise<TrialAnswer['refusal']> {
   const problem = await problemOf(assertions);
