@@ -62,5 +62,6 @@ describe('the name of a URL', () => {
     assert.equal(nameOfUrl('s3://media-bucket'), 'media-bucket');
     assert.equal(nameOfUrl('s3://media-bucket/'), 'media-bucket');
     assert.equal(nameOfUrl('s3://media-bucket/a/b.wav'), 'b.wav');
+    assert.equal(nameOfUrl('s3://media-bucket/a/what? #1.wav'), 'what? #1.wav');
   });
 });
