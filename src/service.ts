@@ -14,6 +14,8 @@ import { recoverStagings } from '#outputs/staging-journal.ts';
 import { createAssertionTrial } from '#provenance/assertion-trial.ts';
 import { loadSigningIdentity } from '#provenance/signing-identity.ts';
 import { requireS3Sdk } from '#s3/s3-connection.ts';
+import { Telemetry } from '#telemetry/telemetry.ts';
+import type { Tracing } from '#telemetry/tracing.ts';
 
 /** On shutdown, inputs that run may take so long to end; what has not ended then goes on at the next start. */
 const SHUTDOWN_GRACE_MS = 20_000;
@@ -35,10 +37,13 @@ export async function runService(workerEntry = new URL(import.meta.resolve('./wo
 async function serve(config: Config, workerEntry: URL, logger: Logger): Promise<void> {
   requireS3Sdk(config);
   await announceIdentity(config, logger);
+  const tracing = await startTracing(config, logger);
+  const telemetry: Telemetry = new Telemetry(() => jobs.state(), tracing);
   const jobs = new Jobs({
     config,
     workerEntry,
     log: logger,
+    telemetry,
     clearStagings: async (key) => {
       await recoverStagings(config.jobs.data_dir, key);
       await clearScratchSpaces({ dir: config.jobs.scratch_dir, dataDir: config.jobs.data_dir }, key);
@@ -47,11 +52,12 @@ async function serve(config: Config, workerEntry: URL, logger: Logger): Promise<
   await jobs.start();
   const { checkAssertions, close: closeTrial } = createAssertionTrial();
   try {
-    const server = await createHttpServer({ config, jobs, operations, checkAssertions, logger });
+    const server = await createHttpServer({ config, jobs, operations, checkAssertions, telemetry, logger });
     stopOnSignals(logger, async () => {
       await server.close();
       await closeTrial();
       await jobs.stop(SHUTDOWN_GRACE_MS);
+      await tracing?.close();
     });
     await listen(server, config);
     logger.info({ version: RELEASE.version, address: server.addresses()[0] }, `${RELEASE.product} is ready`);
@@ -59,6 +65,19 @@ async function serve(config: Config, workerEntry: URL, logger: Logger): Promise<
     await jobs.stop(0);
     throw error;
   }
+}
+
+/** OpenTelemetry takes memory, so it is loaded only where a collector is configured. */
+async function startTracing(config: Config, logger: Logger): Promise<Tracing | null> {
+  const { otlp_endpoint: endpoint } = config.telemetry;
+  if (endpoint === undefined) return null;
+  const { startOtlpTracing } = await import('#telemetry/otlp-tracing.ts');
+  const service = { name: RELEASE.product.toLowerCase(), version: RELEASE.version };
+  return startOtlpTracing({
+    endpoint,
+    service,
+    failed: (message) => logger.warn({ problem: message }, 'traces could not be exported'),
+  });
 }
 
 async function announceIdentity(config: Config, logger: Logger): Promise<void> {

@@ -45,6 +45,14 @@ const ERROR_RESPONSES = {
       message: 'The job did not end within 120000 ms. It runs on: look it up at /v2/jobs/0197f3a2.',
     },
   },
+  409: {
+    name: 'IdempotencyConflict',
+    description: '`IDEMPOTENCY_CONFLICT`: the `Idempotency-Key` was sent before with another request.',
+    example: {
+      code: 'IDEMPOTENCY_CONFLICT',
+      message: 'This Idempotency-Key was sent before with another request, which became job "0197f3a2".',
+    },
+  },
   413: {
     name: 'PayloadTooLarge',
     description: '`PAYLOAD_TOO_LARGE`: the body is over `server.max_upload_bytes`.',

@@ -5,18 +5,21 @@ import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { AdmissionContext } from '#operations/admission-context.ts';
 import type { Operation } from '#operations/registry.ts';
+import type { Telemetry } from '#telemetry/telemetry.ts';
 import { requireToken } from './authentication.ts';
 import { answerConnectionError } from './connection-errors.ts';
 import { addDocuments } from './documents.ts';
 import { answerErrors, answerFrameworkError } from './error-replies.ts';
+import { addEventRoute } from './event-routes.ts';
 import { addJobRoutes } from './job-routes.ts';
 import type { JobService } from './job-service.ts';
 import { takeJsonBodies } from './json-body.ts';
+import { addMetrics } from './metrics-route.ts';
 import { collectDocument } from './openapi-document.ts';
 import { addOperationRoutes } from './operation-routes.ts';
 import { validateWithContract } from './request-validation.ts';
 import { answerUnknownRoutes, pathOf } from './route-table.ts';
-import { addHealthRoute, addWatermarkRoutes } from './service-routes.ts';
+import { addHealthRoute, addReadinessRoute, addWatermarkRoutes } from './service-routes.ts';
 
 /** A request must have arrived whole within this time; a slow sender holds a connection no longer. */
 const RECEIVE_TIMEOUT_MS = 60_000;
@@ -35,6 +38,7 @@ export interface HttpServerParts {
   readonly operations: readonly Operation[];
   /** Tells whether manifests can carry the assertions of a request. */
   readonly checkAssertions: AdmissionContext['checkAssertions'];
+  readonly telemetry: Telemetry;
   readonly logger: FastifyBaseLogger;
 }
 
@@ -42,13 +46,8 @@ export interface HttpServerParts {
  * Makes the HTTP server, ready to listen. `close()` refuses new requests with 503, ends sync waits (their jobs are
  * kept), lets what is being answered end, and closes every connection within `CLOSE_GRACE_MS`.
  */
-export async function createHttpServer({
-  config,
-  jobs,
-  operations,
-  checkAssertions,
-  logger,
-}: HttpServerParts): Promise<FastifyInstance> {
+export async function createHttpServer(parts: HttpServerParts): Promise<FastifyInstance> {
+  const { config, jobs, operations, checkAssertions, telemetry, logger } = parts;
   const app = makeApp(config, logger);
   logRequests(app);
   const closing = closeSignal(app);
@@ -57,9 +56,14 @@ export async function createHttpServer({
   answerErrors(app, config.server.max_upload_bytes);
   takeJsonBodies(app);
   if (config.server.docs) await collectDocument(app);
-  for (const operation of operations) addOperationRoutes(app, operation, { jobs, config, checkAssertions, closing });
+  addMetrics(app, telemetry.metrics);
+  for (const operation of operations) {
+    addOperationRoutes(app, operation, { jobs, config, checkAssertions, telemetry, closing });
+  }
   addJobRoutes(app, jobs);
+  addEventRoute(app, { jobs, closing });
   addHealthRoute(app, jobs);
+  addReadinessRoute(app, jobs);
   addWatermarkRoutes(app);
   if (config.server.docs) addDocuments(app);
   warnWhereOpen(config, logger);

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { jobResultResponse } from '#contract/job.ts';
+import { type JobListQuery, jobListQuery, jobListResponse } from '#contract/job-list.ts';
 import { AppError } from '#errors/app-error.ts';
 import { errorResponses } from './error-responses.ts';
 import type { JobService } from './job-service.ts';
@@ -9,8 +10,22 @@ import { ok } from './ok-response.ts';
 /** Every identifier that this service gives out looks like this; anything else need not be looked up. */
 const JOB_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Adds the look-up of a job. */
+export const jobParams = z.object({ id: z.string().describe('The job identifier.') });
+
+/** A job identifier that is worth looking up; throws JOB_UNKNOWN for one that is none of this service's. */
+export function knownJobId(id: string): string {
+  if (JOB_ID.test(id)) return id;
+  throw new AppError('JOB_UNKNOWN', { jobId: id.slice(0, 64) });
+}
+
+/** Adds the look-up of a job, its cancelling, and the list of jobs. */
 export function addJobRoutes(app: FastifyInstance, jobs: JobService): void {
+  addLookUp(app, jobs);
+  addCancel(app, jobs);
+  addList(app, jobs);
+}
+
+function addLookUp(app: FastifyInstance, jobs: JobService): void {
   app.route<{ Params: { id: string } }>({
     method: 'GET',
     url: '/v2/jobs/:id',
@@ -19,14 +34,77 @@ export function addJobRoutes(app: FastifyInstance, jobs: JobService): void {
       summary: 'Look up a job',
       description: 'The job as it is now, whether it was submitted to an asynchronous or a synchronous route.',
       tags: ['Jobs'],
-      params: z.object({ id: z.string().describe('The job identifier.') }),
+      params: jobParams,
       response: { 200: ok(jobResultResponse, 'The job as it is now.'), ...errorResponses([401, 404, 405, 500, 503]) },
     },
     handler: async (request) => {
-      const { id } = request.params;
-      const job = JOB_ID.test(id) ? await jobs.find(id) : null;
-      if (job === null) throw new AppError('JOB_UNKNOWN', { jobId: id.slice(0, 64) });
+      const id = knownJobId(request.params.id);
+      const job = await jobs.find(id);
+      if (job === null) throw new AppError('JOB_UNKNOWN', { jobId: id });
       return job;
     },
   });
+}
+
+function addCancel(app: FastifyInstance, jobs: JobService): void {
+  app.route<{ Params: { id: string } }>({
+    method: 'DELETE',
+    url: '/v2/jobs/:id',
+    schema: {
+      operationId: 'cancel-job',
+      summary: 'Cancel a job',
+      description:
+        'Inputs that wait are cancelled at once, inputs that run within two seconds, and nothing of what they staged stays behind. What was delivered before stays delivered. A cancelled job ends as `failed`; its unfinished inputs are `cancelled`.',
+      tags: ['Jobs'],
+      params: jobParams,
+      response: {
+        200: ok(jobResultResponse, 'The job was cancelled before, or had ended: nothing was changed.'),
+        202: ok(jobResultResponse, 'The job is cancelled; inputs may still be stopping.'),
+        ...errorResponses([401, 404, 405, 500, 503]),
+      },
+    },
+    handler: async (request, reply) => {
+      const id = knownJobId(request.params.id);
+      const cancelled = await jobs.cancel(id);
+      if (cancelled === null) throw new AppError('JOB_UNKNOWN', { jobId: id });
+      if (cancelled.changed) request.log.info({ job_id: id }, 'job cancelled');
+      return reply.status(cancelled.changed ? 202 : 200).send(cancelled.job);
+    },
+  });
+}
+
+function addList(app: FastifyInstance, jobs: JobService): void {
+  app.route<{ Querystring: JobListQuery }>({
+    method: 'GET',
+    url: '/v2/jobs',
+    schema: {
+      operationId: 'list-jobs',
+      summary: 'List jobs',
+      description: 'Newest first, a page at a time. Jobs that are submitted meanwhile move nothing to another page.',
+      tags: ['Jobs'],
+      querystring: jobListQuery,
+      response: { 200: ok(jobListResponse, 'A page of jobs.'), ...errorResponses([400, 401, 405, 500, 503]) },
+    },
+    handler: async ({ query: { status, limit, cursor } }) => {
+      const before = cursor === undefined ? undefined : jobIdOf(cursor);
+      const page = await jobs.list({ limit, ...(status !== undefined && { status }), ...(before && { before }) });
+      const last = page.jobs.at(-1);
+      return { jobs: page.jobs, next_cursor: page.more && last !== undefined ? cursorAfter(last.job_id) : null };
+    },
+  });
+}
+
+/** Where a list goes on. Callers are not to read anything into it, so it looks like nothing. */
+function cursorAfter(jobId: string): string {
+  return Buffer.from(jobId).toString('base64url');
+}
+
+function jobIdOf(cursor: string): string {
+  const jobId = Buffer.from(cursor, 'base64url').toString();
+  if (JOB_ID.test(jobId) && cursorAfter(jobId) === cursor) return jobId;
+  throw new AppError(
+    'REQUEST_INVALID',
+    { field: 'cursor', problem: 'is none that this service gave out. Give a next_cursor as it is, or none' },
+    { field: 'cursor' },
+  );
 }

@@ -2,6 +2,7 @@ import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
 import { createJsonSchemaTransform, createJsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
+import { CALLBACK_WEBHOOKS } from './callback-webhook.ts';
 import { errorComponentName, errorComponents } from './error-responses.ts';
 
 /** The version of the interface, as the contract states it; not the version of the program. */
@@ -21,6 +22,7 @@ interface JsonObject {
 /** The parts of a document that are rewritten here. */
 interface Document extends JsonObject {
   readonly paths: { readonly [path: string]: { readonly [method: string]: JsonObject } };
+  readonly webhooks: JsonObject;
   readonly components: { readonly schemas: JsonObject };
 }
 
@@ -62,6 +64,7 @@ const DOCUMENT_HEAD: NonNullable<FastifyDynamicSwaggerOptions['openapi']> = {
     },
   },
   security: [{}, { bearer: [] }],
+  webhooks: CALLBACK_WEBHOOKS as never,
 };
 
 /**
@@ -88,7 +91,7 @@ function withContractNames(document: Document): Document {
   const { schemas } = document.components;
   const contractName = (name: string): string =>
     name.endsWith(REQUEST_SUFFIX) ? name.slice(0, -REQUEST_SUFFIX.length) : name;
-  const used = [...usedSchemas(document.paths, schemas)].sort();
+  const used = [...usedSchemas([document.paths, document.webhooks], schemas)].sort();
   const renamed = Object.fromEntries(used.map((name) => [contractName(name), schemas[name] ?? null]));
   return mapReferences({ ...document, components: { ...document.components, schemas: renamed } }, contractName);
 }

@@ -1,10 +1,12 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '#config/config.ts';
-import { jobResponse, jobResultResponse } from '#contract/job.ts';
+import { type JobResponse, jobResponse, jobResultResponse } from '#contract/job.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { AdmissionContext, OperationRequest } from '#operations/admission-context.ts';
 import type { Operation } from '#operations/registry.ts';
+import type { Telemetry } from '#telemetry/telemetry.ts';
 import { errorResponses } from './error-responses.ts';
+import { idempotencyHeaders, idempotencyOf } from './idempotency.ts';
 import type { JobService } from './job-service.ts';
 import { ok } from './ok-response.ts';
 
@@ -13,8 +15,18 @@ export interface Submissions {
   readonly jobs: JobService;
   readonly config: Config;
   readonly checkAssertions: AdmissionContext['checkAssertions'];
+  readonly telemetry: Telemetry;
   /** Aborted when the service stops; it ends every wait. */
   readonly closing: AbortSignal;
+}
+
+/** A submission on its way to becoming a job. */
+interface Submitted {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly sync: boolean;
+  /** Aborted when the connection closes. */
+  readonly gone: AbortSignal;
 }
 
 /** Adds the asynchronous and the synchronous form of an operation. */
@@ -24,7 +36,6 @@ export function addOperationRoutes(app: FastifyInstance, operation: Operation, s
 }
 
 function addAsyncRoute(app: FastifyInstance, operation: Operation, submissions: Submissions): void {
-  const { jobs, config, checkAssertions } = submissions;
   app.route({
     method: 'POST',
     url: `/v2${operation.path}`,
@@ -33,21 +44,17 @@ function addAsyncRoute(app: FastifyInstance, operation: Operation, submissions: 
       summary: operation.summary,
       description: 'Answers at once with a job identifier; poll `GET /v2/jobs/{id}`.',
       tags: ['Operations'],
+      headers: idempotencyHeaders,
       body: operation.request,
       response: { 200: ok(jobResponse, 'The job was accepted.'), ...errorResponses(SUBMISSION_ERRORS) },
     },
-    handler: async (request, reply) => {
-      const body = request.body as OperationRequest;
-      await operation.admit(body, { config, checkAssertions, signal: clientGone(reply) });
-      const job = await jobs.submit({ operation: operation.name, request: body, sync: false });
-      request.log.info({ job_id: job.job_id, operation: operation.name, inputs: body.inputs.length }, 'job accepted');
-      return { job_id: job.job_id, status: job.status };
-    },
+    handler: (request, reply) =>
+      acceptJob(operation, submissions, { request, reply, sync: false, gone: clientGone(reply) }),
   });
 }
 
 function addSyncRoute(app: FastifyInstance, operation: Operation, submissions: Submissions): void {
-  const { jobs, config, checkAssertions, closing } = submissions;
+  const { jobs, config, closing } = submissions;
   app.route({
     method: 'POST',
     url: `/v2/sync${operation.path}`,
@@ -57,16 +64,14 @@ function addSyncRoute(app: FastifyInstance, operation: Operation, submissions: S
       description:
         'Answers the moment the job ends, also where it failed. After `server.sync_timeout_ms` it answers 408; the job runs on, and the `Location` header says where to look it up.',
       tags: ['Operations'],
+      headers: idempotencyHeaders,
       body: operation.request,
       response: { 200: ok(jobResultResponse, 'The job has ended.'), ...errorResponses([...SUBMISSION_ERRORS, 408]) },
     },
     handler: async (request, reply) => {
-      const body = request.body as OperationRequest;
       const waitedMs = config.server.sync_timeout_ms;
       const gone = clientGone(reply);
-      await operation.admit(body, { config, checkAssertions, signal: gone });
-      const { job_id: jobId } = await jobs.submit({ operation: operation.name, request: body, sync: true });
-      request.log.info({ job_id: jobId, operation: operation.name, inputs: body.inputs.length }, 'job accepted');
+      const { job_id: jobId } = await acceptJob(operation, submissions, { request, reply, sync: true, gone });
       // From here on the job is there, whatever becomes of this request.
       reply.header('Location', `/v2/jobs/${jobId}`);
       const signal = AbortSignal.any([gone, closing]);
@@ -78,7 +83,46 @@ function addSyncRoute(app: FastifyInstance, operation: Operation, submissions: S
   });
 }
 
-const SUBMISSION_ERRORS = [400, 401, 405, 413, 415, 500, 503] as const;
+const SUBMISSION_ERRORS = [400, 401, 405, 409, 413, 415, 500, 503] as const;
+
+/** The job of a submission: a new one, or the one that its idempotency key stands for already. */
+async function acceptJob(
+  operation: Operation,
+  submissions: Submissions,
+  { request, reply, sync, gone }: Submitted,
+): Promise<JobResponse> {
+  const { jobs, config, checkAssertions, telemetry } = submissions;
+  const body = request.body as OperationRequest;
+  const idempotency = idempotencyOf(request.headers, operation.name, body);
+  // Looked up first: what was accepted once is not refused later because the queue or a disk is full.
+  const known = idempotency === null ? null : await jobs.recall(idempotency);
+  if (known !== null) return replayed(reply, known);
+  if (body.callback_url && config.callbacks.secret === undefined) {
+    throw new AppError('CALLBACKS_OFF', {}, { field: 'callback_url' });
+  }
+  await operation.admit(body, { config, checkAssertions, signal: gone });
+  const span = traceSubmission(request, reply, telemetry);
+  const job = await jobs.submit({ operation: operation.name, request: body, sync, idempotency, traceParent: span });
+  if (job.replayed) return replayed(reply, job);
+  telemetry.metrics.jobSubmitted(operation.name, sync ? 'sync' : 'async');
+  request.log.info({ job_id: job.job_id, operation: operation.name, inputs: body.inputs.length }, 'job accepted');
+  return { job_id: job.job_id, status: job.status };
+}
+
+function replayed(reply: FastifyReply, { job_id, status }: JobResponse): JobResponse {
+  reply.header('Idempotent-Replayed', 'true');
+  return { job_id, status };
+}
+
+/** Starts the span of a request that makes a job; it ends with the answer. Null where nothing is traced. */
+function traceSubmission(request: FastifyRequest, reply: FastifyReply, { tracing }: Telemetry): string | null {
+  if (tracing === null) return null;
+  const { method, headers, routeOptions } = request;
+  const traceParent = [headers['traceparent']].flat()[0];
+  const span = tracing.startRequest({ method, route: routeOptions.url ?? '', traceParent });
+  reply.raw.once('close', () => span.end(reply.statusCode));
+  return span.traceParent;
+}
 
 /** Aborted when the connection closes: the client hung up, or it has its answer. */
 function clientGone(reply: FastifyReply): AbortSignal {

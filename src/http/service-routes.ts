@@ -1,7 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { readiness } from '#contract/readiness.ts';
 import { errorResponses } from './error-responses.ts';
 import type { JobService } from './job-service.ts';
+import { ok } from './ok-response.ts';
 
 /** Adds the health probe. */
 export function addHealthRoute(app: FastifyInstance, jobs: JobService): void {
@@ -23,6 +25,32 @@ export function addHealthRoute(app: FastifyInstance, jobs: JobService): void {
       },
     },
     handler: async (_request, reply) => reply.status((await jobs.healthy()) ? 200 : 503).send(),
+  });
+}
+
+/** Adds the detail beside the health probe. It tells nothing that a caller without a token may not know. */
+export function addReadinessRoute(app: FastifyInstance, jobs: JobService): void {
+  app.route({
+    method: 'GET',
+    url: '/v2/health/ready',
+    config: { open: true },
+    logLevel: 'warn',
+    schema: {
+      operationId: 'readiness',
+      summary: 'Readiness in detail',
+      description: 'What this node does and how it is: its store, its queue and its workers. Needs no token.',
+      tags: ['Service'],
+      security: [],
+      response: {
+        200: ok(readiness, 'The node is ready.'),
+        503: ok(readiness, 'The node is not ready: the job store cannot be reached, or the service is stopping.'),
+        ...errorResponses([405]),
+      },
+    },
+    handler: async (_request, reply) => {
+      const state = await jobs.readiness();
+      return reply.status(state.ready ? 200 : 503).send(state);
+    },
   });
 }
 

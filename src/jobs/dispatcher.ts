@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
+import type { InputReport } from '#telemetry/input-report.ts';
 import { DestinationLedgers } from './destination-ledgers.ts';
 import { InputQueue, type QueueLimits, type StartedInput } from './input-queue.ts';
 import { type InputRun, InputRuns, type RunEnd } from './input-runs.ts';
@@ -27,6 +28,7 @@ export interface DispatcherOptions {
   readonly capacity: number;
   /** Removes what a claim left behind whose worker may be gone. Never rejects. */
   readonly clearStagings: (claim: Claim) => Promise<void>;
+  readonly inputEnded: (report: InputReport) => void;
   /** Called when the end of a job is on the disk. */
   readonly jobEnded: (jobId: string) => void;
 }
@@ -51,7 +53,7 @@ export class Dispatcher {
   #open = true;
 
   constructor(options: DispatcherOptions) {
-    const { store, pool, log, clearStagings } = options;
+    const { store, pool, log, clearStagings, inputEnded } = options;
     this.#options = options;
     this.#unhurried = store.unhurried();
     this.#queue = new InputQueue(options.limits);
@@ -59,7 +61,7 @@ export class Dispatcher {
     this.#ledgers = new DestinationLedgers((jobId) => store.placesOfJob(jobId), log);
     this.#persistence = new Persistence(log, this.#stop.signal);
     const claimDestination = (destination: string, claim: Claim) => this.#ledgers.claim(destination, claim);
-    this.#runs = new InputRuns({ pool, log, clearStagings, claimDestination });
+    this.#runs = new InputRuns({ pool, log, clearStagings, claimDestination, ended: inputEnded });
   }
 
   /** Whether what was written last could be written. */
@@ -97,12 +99,24 @@ export class Dispatcher {
 
   /**
    * Takes note that a job is cancelled: starts nothing more of it, and stops what runs within the bound of an abort;
-   * each of those ends as cancelled. To be called when the store has the job's queued and reserved inputs as cancelled.
+   * each of those ends as cancelled. To be called when the store has the job's queued and reserved inputs as cancelled;
+   * `jobEnded` where that ended it.
    */
-  cancel(jobId: string): void {
+  cancel(jobId: string, jobEnded: boolean): void {
     this.#waiting -= this.#queue.drop(jobId);
     this.#stash.drop(jobId);
     this.#runs.cancel(jobId);
+    if (jobEnded) this.#endJob(jobId);
+  }
+
+  /** Inputs that wait. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** Inputs that run, or are about to. */
+  get running(): number {
+    return this.#taken;
   }
 
   /** How far the running inputs of a job are, together. */

@@ -1,4 +1,5 @@
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import type { InputReport } from '#telemetry/input-report.ts';
 import {
   type ByteProgress,
   type Claim,
@@ -20,6 +21,8 @@ export interface InputRunsOptions {
   readonly clearStagings: (claim: Claim) => Promise<void>;
   /** Reserves a destination for an input of its job; undefined where it is granted. Never rejects. */
   readonly claimDestination: (destination: string, claim: Claim) => Promise<AppErrorData | undefined>;
+  /** Told how each run went. */
+  readonly ended: (report: InputReport) => void;
 }
 
 /** How the run of an input ended, as it is to be recorded. */
@@ -86,7 +89,8 @@ export class InputRuns {
 
   /** Has an input done. Never rejects. */
   async do(run: InputRun, claim: ClaimedInput, request: JobRequest): Promise<RunEnd> {
-    const { pool, clearStagings, claimDestination } = this.#options;
+    const { pool, clearStagings, claimDestination, ended } = this.#options;
+    const startedAtMs = Date.now();
     const result = await pool.run(
       { ...claim, ...request },
       {
@@ -98,7 +102,9 @@ export class InputRuns {
       },
     );
     if (result.type === 'process-ended' || result.type === 'aborted') await clearStagings(claim);
-    return this.#endOf(run, claim, result);
+    const end = this.#endOf(run, claim, result);
+    ended(reportOf({ claim, request, startedAtMs, end, result, progress: run.progress }));
+    return end;
   }
 
   #endOf(run: InputRun, claim: Claim, result: RunResult): RunEnd {
@@ -122,6 +128,33 @@ export class InputRuns {
       }
     }
   }
+}
+
+interface EndedRun {
+  readonly claim: Claim;
+  readonly request: JobRequest;
+  readonly startedAtMs: number;
+  readonly end: RunEnd;
+  readonly result: RunResult;
+  readonly progress: ByteProgress;
+}
+
+function reportOf({ claim, request, startedAtMs, end, result, progress }: EndedRun): InputReport {
+  const reason = end.type === 'ended' ? end.entry.error_details?.reason : undefined;
+  return {
+    jobId: claim.jobId,
+    inputIndex: claim.inputIndex,
+    attempt: claim.attempt,
+    operation: request.operation,
+    end: end.type === 'ended' ? end.entry.status : 'stopped',
+    ...(reason !== undefined && { reason }),
+    startedAtMs,
+    endedAtMs: Date.now(),
+    phases: 'phases' in result ? result.phases : {},
+    bytesDone: progress.bytesDone,
+    calls: 'phases' in result ? result.calls : {},
+    traceParent: request.traceParent,
+  };
 }
 
 function entryOf(claim: Claim, result: RunResult & { type: 'succeeded' | 'failed' }): ResultEntry {

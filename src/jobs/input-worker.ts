@@ -2,6 +2,7 @@ import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { Config } from '#config/config.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { InputContext, InputOutcome, InputPhase, InputWork } from '#operations/operation.ts';
+import { callRecorder } from '#telemetry/call-recorder.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerState } from './worker-protocol.ts';
 
 /** Progress is reported at most so often. */
@@ -118,7 +119,7 @@ class InputWorker {
 
   #state({ phases, bytesDone, bytesTotal }: InputTrack): WorkerState {
     const tainted = this.#tainted;
-    return { phases, bytesDone, bytesTotal, rssBytes: process.memoryUsage.rss(), tainted };
+    return { phases, bytesDone, bytesTotal, calls: callRecorder.take(), rssBytes: process.memoryUsage.rss(), tainted };
   }
 }
 

@@ -1,7 +1,8 @@
-import type { JobResultEntry, JobResultResponse } from '#contract/job.ts';
+import type { JobResponse, JobResultEntry, JobResultResponse } from '#contract/job.ts';
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { InputOutcome, OperationName } from '#operations/operation.ts';
+import type { IdempotencyKey } from './idempotency-key.ts';
 
 /** A job as callers see it. */
 export type JobSnapshot = JobResultResponse;
@@ -19,6 +20,16 @@ export interface Submission {
   };
   /** Whether somebody waits for it: such jobs go first. */
   readonly sync: boolean;
+  /** Where its result is sent. */
+  readonly callbackUrl?: string | null | undefined;
+  readonly idempotency?: IdempotencyKey | null;
+  /** The W3C `traceparent` of the submission; null where it is not traced. */
+  readonly traceParent?: string | null;
+}
+
+/** A submission that is a job: a new one, or the one that its idempotency key stood for already. */
+export interface SubmittedJob extends JobResponse {
+  readonly replayed: boolean;
 }
 
 /** Names one start of one input. What an older attempt reports is refused. */

@@ -1,13 +1,22 @@
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
 import type { Config } from '#config/config.ts';
+import { RELEASE } from '#config/release.ts';
+import type { Readiness } from '#contract/readiness.ts';
 import { AppError } from '#errors/app-error.ts';
+import type { CurrentState } from '#telemetry/metrics.ts';
+import type { Telemetry } from '#telemetry/telemetry.ts';
+import { CallbackCourier, type CallbackOutcome, type Post } from './callbacks/callback-courier.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { EndWaiters } from './end-waiters.ts';
-import type { Claim, JobSnapshot, Submission } from './job.ts';
+import type { IdempotencyKey } from './idempotency-key.ts';
+import type { Claim, JobSnapshot, Submission, SubmittedJob } from './job.ts';
+import { type JobEvent, JobFeed } from './job-feed.ts';
 import { JobIds } from './job-id.ts';
 import type { Log } from './log.ts';
 import { JobStore } from './store/job-store.ts';
+import type { JobPage, ListedJobs } from './store/list-jobs.ts';
+import type { RecalledJob } from './store/recall-job.ts';
 import { openSqlite } from './store/sqlite/open-sqlite.ts';
 import type { WaitingJob } from './store/unfinished-jobs.ts';
 import { WorkerPool } from './worker-pool.ts';
@@ -34,6 +43,9 @@ export interface JobsOptions {
    * holds the data folder.
    */
   readonly clearStagings?: (claim?: Claim) => Promise<void>;
+  /** Sends a callback. */
+  readonly post?: Post;
+  readonly telemetry?: Telemetry;
 }
 
 /** What there is while the service runs. */
@@ -42,6 +54,8 @@ interface Engine {
   readonly pool: WorkerPool;
   readonly dispatcher: Dispatcher;
   readonly waiters: EndWaiters;
+  readonly feed: JobFeed;
+  readonly courier: CallbackCourier;
   readonly pruning: NodeJS.Timeout;
 }
 
@@ -80,21 +94,58 @@ export class Jobs {
     void this.#prune(store);
   }
 
-  /** Records a job; from then on it is certain to be done. Throws QUEUE_FULL where too many inputs wait. */
-  async submit(submission: Submission): Promise<{ job_id: string; status: 'queued' }> {
+  /**
+   * Records a job; from then on it is certain to be done. Throws QUEUE_FULL where too many inputs wait. A submission
+   * with the idempotency key of another one is that job, or throws IDEMPOTENCY_KEY_REUSED.
+   */
+  async submit(submission: Submission): Promise<SubmittedJob> {
     if (this.#stopping) throw new AppError('SERVICE_STOPPING', {});
     const { store, dispatcher } = this.#running();
     const jobId = this.#ids.next();
     const count = submission.request.inputs.length;
     dispatcher.reserve(count);
+    let known: RecalledJob | null;
     try {
-      await store.submitJob({ ...submission, jobId, queuedAt: new Date() });
+      known = await store.submitJob({ ...submission, jobId, queuedAt: new Date() });
     } catch (error) {
       dispatcher.unreserve(count);
       throw error;
     }
+    if (known !== null) {
+      dispatcher.unreserve(count);
+      return replayOf(known, submission.idempotency?.digest);
+    }
     dispatcher.enqueue(jobId, submission.sync, count);
-    return { job_id: jobId, status: 'queued' };
+    return { job_id: jobId, status: 'queued', replayed: false };
+  }
+
+  /** The job that an idempotency key stands for; null where it is new. Throws as `submit` does. */
+  async recall({ key, digest }: IdempotencyKey): Promise<SubmittedJob | null> {
+    const known = await this.#running().store.recallJob(key);
+    return known === null ? null : replayOf(known, digest);
+  }
+
+  /**
+   * Cancels a job: what waits ends at once, what runs within the bound of an abort. `changed` is false where it was
+   * cancelled or had ended before. Null where there is no such job.
+   */
+  async cancel(jobId: string): Promise<{ job: JobSnapshot; changed: boolean } | null> {
+    const { store, dispatcher } = this.#running();
+    const cancel = await store.cancelJob(jobId);
+    if (cancel?.changed) dispatcher.cancel(jobId, cancel.jobEnded);
+    const job = cancel === null ? null : await this.find(jobId);
+    return job === null ? null : { job, changed: cancel?.changed === true };
+  }
+
+  /** A page of jobs, newest first. */
+  list(jobs: ListedJobs): Promise<JobPage> {
+    return this.#running().store.listJobs(jobs);
+  }
+
+  /** What happens to a job from now on, until it has ended or the signal is aborted; null where there is none. */
+  async events(jobId: string, signal: AbortSignal): Promise<AsyncGenerator<JobEvent, void, void> | null> {
+    const { feed } = this.#running();
+    return (await this.find(jobId)) === null ? null : feed.follow(jobId, signal);
   }
 
   /** A job as it is now; null where there is none. */
@@ -149,6 +200,37 @@ export class Jobs {
     }
   }
 
+  /** How this node is, in detail. */
+  async readiness(): Promise<Readiness> {
+    const { worker } = this.#options.config;
+    const ready = await this.healthy();
+    return {
+      ready,
+      version: RELEASE.version,
+      role: 'all',
+      store: { engine: 'sqlite', reachable: ready },
+      queue: { waiting: this.#engine?.dispatcher.waiting ?? 0, capacity: worker.queue_capacity },
+      workers: {
+        running: this.#engine?.dispatcher.running ?? 0,
+        limit: this.#maxRunningInputs,
+        processes: this.#engine?.pool.size ?? 0,
+      },
+    };
+  }
+
+  /** What there is to do, and what is done here. Rejects where the store cannot be reached. */
+  async state(): Promise<CurrentState> {
+    const { store, dispatcher, pool } = this.#running();
+    const { queued, reserved, running, oldestQueuedAt, callbacks } = await store.queueState();
+    return {
+      inputs: { queued, reserved, running },
+      oldestWaitSeconds: oldestQueuedAt === null ? 0 : Math.max(0, (Date.now() - Date.parse(oldestQueuedAt)) / 1000),
+      callbacksWaiting: callbacks,
+      runningHere: dispatcher.running,
+      workerProcesses: pool.size,
+    };
+  }
+
   /**
    * Starts nothing more, lets running inputs end within the grace, queues the others again, and lets go of the store.
    * What waits goes on at the next start.
@@ -159,6 +241,7 @@ export class Jobs {
     if (engine === null) return;
     clearInterval(engine.pruning);
     await engine.dispatcher.stop(graceMs);
+    await engine.courier.stop();
     this.#engine = null;
     await engine.pool.close();
     await engine.store.close();
@@ -171,10 +254,16 @@ export class Jobs {
   }
 
   #assemble(store: JobStore, waiting: readonly WaitingJob[]): Engine {
-    const { config, workerEntry: entry, log, workerBounds: bounds } = this.#options;
-    const maxRunningInputs = this.#options.maxRunningInputs ?? availableParallelism();
+    const { config, workerEntry: entry, log, workerBounds: bounds, telemetry } = this.#options;
+    const maxRunningInputs = this.#maxRunningInputs;
     const pool = new WorkerPool({ entry, config, maxWorkers: maxRunningInputs, log, ...(bounds && { bounds }) });
     const waiters = new EndWaiters((jobIds) => store.endedAmong(jobIds), config.server.sync_poll_interval_ms);
+    const feed = new JobFeed({
+      find: (jobId) => this.find(jobId),
+      endedInputs: (jobId) => store.endedInputs(jobId),
+      entriesOf: (jobId, inputIndexes) => store.entriesOf(jobId, inputIndexes),
+    });
+    const courier = this.#courierFor(store);
     const limits = {
       maxInputsPerJob: config.worker.default_max_files_parallel,
       maxRunningJobs: config.worker.max_concurrent_batches,
@@ -187,12 +276,38 @@ export class Jobs {
       maxRunningInputs,
       capacity: config.worker.queue_capacity,
       clearStagings: (claim) => this.#clearStagings(claim),
-      jobEnded: (jobId) => waiters.ended(jobId),
+      inputEnded: (report) => telemetry?.inputEnded(report),
+      jobEnded: (jobId) => {
+        waiters.ended(jobId);
+        feed.ended(jobId);
+        courier.lookSoon();
+        if (telemetry !== undefined) void this.#reportEnd(store, jobId, telemetry);
+      },
     });
     pool.prestart();
     for (const job of waiting) dispatcher.resume(job.jobId, job.sync, job.waiting);
     const pruning = setInterval(() => void this.#prune(store), PRUNE_INTERVAL_MS).unref();
-    return { store, pool, dispatcher, waiters, pruning };
+    return { store, pool, dispatcher, waiters, feed, courier, pruning };
+  }
+
+  #courierFor(store: JobStore): CallbackCourier {
+    const { config, log, telemetry, post = postNothing } = this.#options;
+    const sent = (outcome: CallbackOutcome) => telemetry?.metrics.callbackSent(outcome);
+    return new CallbackCourier({ store, secret: config.callbacks.secret, post, log, sent });
+  }
+
+  /** What is measured and traced is worth a warning, not a job. */
+  async #reportEnd(store: JobStore, jobId: string, telemetry: Telemetry): Promise<void> {
+    try {
+      const report = await store.reportOfJob(jobId);
+      if (report !== null) telemetry.jobEnded(report);
+    } catch (error) {
+      if (!this.#stopping) this.#options.log.warn({ job_id: jobId, err: error }, 'the end of a job was not measured');
+    }
+  }
+
+  get #maxRunningInputs(): number {
+    return this.#options.maxRunningInputs ?? availableParallelism();
   }
 
   /** What cannot be removed takes room, but harms no output: the service goes on. */
@@ -214,3 +329,10 @@ export class Jobs {
     }
   }
 }
+
+function replayOf({ jobId, status, digest }: RecalledJob, asked: string | undefined): SubmittedJob {
+  if (digest !== asked) throw new AppError('IDEMPOTENCY_KEY_REUSED', { jobId });
+  return { job_id: jobId, status, replayed: true };
+}
+
+const postNothing: Post = () => Promise.reject(new Error('nothing here sends callbacks'));

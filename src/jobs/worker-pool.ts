@@ -42,6 +42,11 @@ export class WorkerPool {
     this.#maxIdleRssBytes = options.maxIdleRssBytes ?? MAX_IDLE_RSS_BYTES;
   }
 
+  /** Processes there are. */
+  get size(): number {
+    return this.#all.size;
+  }
+
   /** Starts a worker ahead of the first input. */
   prestart(): void {
     const worker = this.#start();

@@ -38,11 +38,18 @@ export interface RunHooks {
 
 /** The phases that an input reached, each with the milliseconds since its start. */
 export type Phases = WorkerState['phases'];
+type Calls = WorkerState['calls'];
 
 /** How the run of an input ended. `how` ends the sentence "the process ended …". */
 export type RunResult =
-  | { readonly type: 'succeeded'; readonly outcome: InputOutcome; readonly phases: Phases }
-  | { readonly type: 'failed'; readonly error: AppErrorData | null; readonly bug?: string; readonly phases: Phases }
+  | { readonly type: 'succeeded'; readonly outcome: InputOutcome; readonly phases: Phases; readonly calls: Calls }
+  | {
+      readonly type: 'failed';
+      readonly error: AppErrorData | null;
+      readonly bug?: string;
+      readonly phases: Phases;
+      readonly calls: Calls;
+    }
   | { readonly type: 'process-ended'; readonly how: string; readonly wasReady: boolean }
   /** It was asked to stop, and has. */
   | { readonly type: 'aborted' };
@@ -63,7 +70,7 @@ export class WorkerProcess {
   #killedBecause: string | null = null;
   #run: Run | null = null;
   #watchdog: NodeJS.Timeout | undefined;
-  #state: WorkerState = { phases: {}, bytesDone: 0, bytesTotal: 0, rssBytes: 0, tainted: false };
+  #state: WorkerState = { phases: {}, bytesDone: 0, bytesTotal: 0, calls: {}, rssBytes: 0, tainted: false };
 
   constructor(entry: URL, config: Config, bounds: WorkerBounds) {
     this.#bounds = bounds;
@@ -183,7 +190,7 @@ export class WorkerProcess {
     this.#state = state;
     this.#run = null;
     run.hooks.progress({ bytesDone: state.bytesDone, bytesTotal: state.bytesTotal });
-    run.end({ ...result, phases: state.phases });
+    run.end({ ...result, phases: state.phases, calls: state.calls });
   }
 
   /** What the worker said last may still lie in the channel when its exit is seen. */

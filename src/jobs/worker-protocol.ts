@@ -1,6 +1,7 @@
 import type { Config } from '#config/config.ts';
 import type { AppErrorData } from '#errors/app-error.ts';
 import type { InputOutcome, InputPhase, OperationName } from '#operations/operation.ts';
+import type { CallDurations } from '#telemetry/input-report.ts';
 
 /** What an input worker is given to do. The JSON is parsed there: it may be megabytes, and the service serves others. */
 export interface InputOrder {
@@ -32,6 +33,8 @@ export interface WorkerState {
   /** Output bytes that were written, and that there are. */
   readonly bytesDone: number;
   readonly bytesTotal: number;
+  /** What was called outside the process for the input. */
+  readonly calls: CallDurations;
   /** Memory held by the process, in bytes. */
   readonly rssBytes: number;
   /** True where the worker must not be given another input, such as after a native call that cannot be taken back. */

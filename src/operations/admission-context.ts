@@ -7,6 +7,7 @@ export interface OperationRequest {
   readonly inputs: readonly ApiInputRef[];
   readonly output?: ApiOutputSpec | null | undefined;
   readonly params?: unknown;
+  readonly callback_url?: string | null | undefined;
 }
 
 /** What an admission may look at beside the request. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
+import { RELEASE } from '#config/release.ts';
 import type { JobResultResponse } from '#contract/job.ts';
 import type { JobService } from '#http/job-service.ts';
 
@@ -22,7 +23,39 @@ export class MemoryJobs implements JobService {
     const timing = { queued_at: new Date().toISOString() };
     this.#jobs.set(job_id, { job_id, status: 'queued', results: [], timing });
     this.#ends.emit('submitted', job_id);
-    return { job_id, status: 'queued' };
+    return { job_id, status: 'queued', replayed: false };
+  }
+
+  async recall(): ReturnType<JobService['recall']> {
+    return null;
+  }
+
+  async cancel(id: string): ReturnType<JobService['cancel']> {
+    const job = this.#jobs.get(id);
+    if (job === undefined) return null;
+    const changed = job.timing.finished_at === undefined;
+    if (changed) this.end(id, [{ input_index: 0, status: 'cancelled' }]);
+    return { job: this.#jobs.get(id) ?? job, changed };
+  }
+
+  async list({ limit }: Parameters<JobService['list']>[0]): ReturnType<JobService['list']> {
+    const jobs = [...this.#jobs.values()].reverse().map(({ results: _, ...job }) => job);
+    return { jobs: jobs.slice(0, limit), more: jobs.length > limit };
+  }
+
+  async events(): ReturnType<JobService['events']> {
+    return null;
+  }
+
+  async readiness(): ReturnType<JobService['readiness']> {
+    return {
+      ready: this.isHealthy,
+      version: RELEASE.version,
+      role: 'all',
+      store: { engine: 'sqlite', reachable: this.isHealthy },
+      queue: { waiting: 0, capacity: 1 },
+      workers: { running: 0, limit: 1, processes: 0 },
+    };
   }
 
   async find(id: string): Promise<JobResultResponse | null> {

@@ -5,6 +5,7 @@ import { jobResponse, jobResultResponse } from '#contract/job.ts';
 import { createHttpServer } from '#http/http-server.ts';
 import { createLogger } from '#http/logger.ts';
 import { operations } from '#operations/registry.ts';
+import { Telemetry } from '#telemetry/telemetry.ts';
 import { configFor, SCRIPTED_WORKER, startedJobs, temporaryFolder } from '../jobs/test-jobs.ts';
 import { errorOf, trial } from './serve.ts';
 
@@ -14,7 +15,14 @@ async function serveJobs(t: TestContext, worker: Parameters<typeof configFor>[1]
   const jobs = await startedJobs(t, { config, workerEntry: SCRIPTED_WORKER });
   const { checkAssertions } = trial;
   const logger = createLogger({ LOG_LEVEL: 'silent' });
-  const app = await createHttpServer({ config, jobs, operations, checkAssertions, logger });
+  const app = await createHttpServer({
+    config,
+    jobs,
+    operations,
+    checkAssertions,
+    telemetry: new Telemetry(() => jobs.state(), null),
+    logger,
+  });
   t.after(() => app.close());
   const base = await app.listen({ host: '127.0.0.1', port: 0 });
   const post = (path: string, ...scripts: string[]): Promise<Response> =>

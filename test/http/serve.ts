@@ -7,6 +7,7 @@ import { createHttpServer } from '#http/http-server.ts';
 import { createLogger } from '#http/logger.ts';
 import { operations } from '#operations/registry.ts';
 import { createAssertionTrial } from '#provenance/assertion-trial.ts';
+import { Telemetry } from '#telemetry/telemetry.ts';
 import { MemoryJobs } from './memory-jobs.ts';
 
 /** A server on a port of its own, with jobs that the test ends, and every line that it logged. */
@@ -29,7 +30,9 @@ export async function serve(env: NodeJS.ProcessEnv = {}): Promise<TestServer> {
   const logged: string[] = [];
   const logger = createLogger({ LOG_LEVEL: 'trace' }, { write: (line: string) => void logged.push(line) });
   const config = await loadConfig({ env, cwd: join(tmpdir(), 'attestream-http-nowhere') });
-  const app = await createHttpServer({ config, jobs, operations, checkAssertions: trial.checkAssertions, logger });
+  const telemetry = new Telemetry(() => Promise.reject(new Error('these jobs have no store')), null);
+  const { checkAssertions } = trial;
+  const app = await createHttpServer({ config, jobs, operations, checkAssertions, telemetry, logger });
   const base = await app.listen({ host: '127.0.0.1', port: 0 });
   return {
     app,

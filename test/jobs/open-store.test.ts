@@ -7,6 +7,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { JobIds } from '#jobs/job-id.ts';
 import { JobStore } from '#jobs/store/job-store.ts';
+import { migrations } from '#jobs/store/migrations.ts';
 import { openSqlite } from '#jobs/store/sqlite/open-sqlite.ts';
 import { withoutPrivileges } from '../bytes/without-privileges.ts';
 import { openSmallDisk } from '../outputs/small-disk.ts';
@@ -159,7 +160,7 @@ describe('opening the job store', () => {
     await (await openStore(folder)).close();
     const database = new DatabaseSync(join(folder, DATABASE));
     t.after(() => database.close());
-    assert.equal(database.prepare('select count(*) as count from schema_versions').get()?.['count'], 1);
+    assert.equal(database.prepare('select count(*) as count from schema_versions').get()?.['count'], migrations.length);
   });
 });
 

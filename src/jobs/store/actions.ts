@@ -10,6 +10,7 @@ import { pruneSomeJobs } from './prune-jobs.ts';
 import { queueState } from './queue-state.ts';
 import { recallJob } from './recall-job.ts';
 import { recover } from './recover.ts';
+import { reportOfJob } from './report-of-job.ts';
 import { submitJob } from './submit-job.ts';
 import { placesOfJob, waitingJobs } from './unfinished-jobs.ts';
 
@@ -31,6 +32,7 @@ export const reads = {
   placesOfJob,
   queueState,
   recallJob,
+  reportOfJob,
   requestOfJob,
   waitingJobs,
 };

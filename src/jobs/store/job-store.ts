@@ -42,6 +42,7 @@ export class JobStore {
   readonly recallJob = this.#action('recallJob');
   readonly recordProcessEnd = this.#action('recordProcessEnd');
   readonly recover = this.#action('recover');
+  readonly reportOfJob = this.#action('reportOfJob');
   readonly requestOfJob = this.#action('requestOfJob');
   readonly requeueInput = this.#action('requeueInput');
   readonly startReservedInput = this.#action('startReservedInput');

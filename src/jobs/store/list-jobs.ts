@@ -19,7 +19,11 @@ export interface JobPage {
 
 /** A page of jobs, newest first: identifiers sort by the time of submission. */
 export async function listJobs(db: Database, { limit, status, before }: ListedJobs): Promise<JobPage> {
-  let query = db.selectFrom('jobs').selectAll().orderBy('job_id', 'desc').limit(limit + 1);
+  let query = db
+    .selectFrom('jobs')
+    .selectAll()
+    .orderBy('job_id', 'desc')
+    .limit(limit + 1);
   if (status !== undefined) query = query.where('status', '=', status);
   if (before !== undefined) query = query.where('job_id', '<', before);
   const rows = await query.execute();

@@ -58,9 +58,9 @@ interface InputsTable {
   readonly input_index: number;
   status: InputStatus;
   /** Counts the claims; only the last one may write. */
-  attempt: number;
+  attempt: Generated<number>;
   /** How often the process that worked on it ended while it did. */
-  process_ends: number;
+  process_ends: Generated<number>;
   /** JSON of the request's input. */
   input: string;
   /** JSON of the result entry, once there is one. */

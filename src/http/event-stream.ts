@@ -1,0 +1,67 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { JobEvent } from '#jobs/job-feed.ts';
+
+/** A comment is sent so often, so that nothing between here and the client takes the connection for dead. */
+const COMMENT_INTERVAL_MS = 15_000;
+
+/** A client that takes nothing for so long is dropped. What it has not taken by then is one event, and no more. */
+const STALL_BOUND_MS = 30_000;
+
+/** After so long a client that lost the connection connects again. */
+const RECONNECT_MS = 2_000;
+
+/** The identifier of the last event. A client that sends it back has seen everything. */
+export const LAST_EVENT_ID = 'done';
+
+export interface StreamBounds {
+  readonly commentIntervalMs: number;
+  readonly stallBoundMs: number;
+}
+
+export const STREAM_BOUNDS: StreamBounds = { commentIntervalMs: COMMENT_INTERVAL_MS, stallBoundMs: STALL_BOUND_MS };
+
+/**
+ * The events of a job as text of the type `text/event-stream` (HTML, "Server-sent events"). The next piece is made when
+ * the one before was taken; `drop` is called where it is not taken in time.
+ */
+export async function* eventStream(
+  events: AsyncIterator<JobEvent>,
+  { commentIntervalMs, stallBoundMs }: StreamBounds,
+  drop: () => void,
+): AsyncGenerator<string, void, void> {
+  try {
+    yield `retry: ${RECONNECT_MS}\n\n`;
+    for await (const piece of withComments(events, commentIntervalMs)) {
+      const stalled = setTimeout(drop, stallBoundMs);
+      try {
+        yield piece;
+      } finally {
+        clearTimeout(stalled);
+      }
+    }
+  } finally {
+    await events.return?.();
+  }
+}
+
+async function* withComments(events: AsyncIterator<JobEvent>, intervalMs: number): AsyncGenerator<string, void, void> {
+  let next = events.next();
+  for (;;) {
+    const quiet = new AbortController();
+    const comment = sleep(intervalMs, null, { signal: quiet.signal }).catch(() => null);
+    const event = await Promise.race([next, comment]).finally(() => quiet.abort());
+    if (event === null) {
+      yield ': the job goes on\n\n';
+      continue;
+    }
+    if (event.done === true) return;
+    yield textOf(event.value);
+    next = events.next();
+  }
+}
+
+/** JSON holds no line breaks, so an event is one line of data. */
+function textOf({ type, job }: JobEvent): string {
+  const id = type === 'done' ? `id: ${LAST_EVENT_ID}\n` : '';
+  return `event: ${type}\n${id}data: ${JSON.stringify(job)}\n\n`;
+}
