@@ -28,6 +28,16 @@ export const s3Errors = {
     ({ bucket }) =>
       `The bucket "${bucket}" is not one that inputs are read from. The operator sets these as input_resolvers.s3.buckets.`,
   ),
+  S3_OUTPUT_BUCKET_REFUSED: entry<{ bucket: string }>(
+    'VALIDATION_FAILED',
+    ({ bucket }) =>
+      `The bucket "${bucket}" is not one that outputs are written to. The operator sets these as output_sinks.s3.buckets.`,
+  ),
+  S3_PROBE_FAILED: entry<{ bucket: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ bucket, problem }) =>
+      `The service was not started: an object could not be written to and deleted from the bucket "${bucket}" of output_sinks.s3.buckets. ${problem}`,
+  ),
   S3_OBJECT_MISSING: entry<{ address: string }>(
     'PROCESSING_FAILED',
     ({ address }) =>

@@ -2,6 +2,7 @@ import { nearestRealPath } from '#bytes/real-path.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import type { C2paParams } from '#contract/signing.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import { s3PlacesOf } from '#s3/s3-places.ts';
 import { PlaceSet } from './place-set.ts';
 import type { JobPlaces } from './store/unfinished-jobs.ts';
 
@@ -24,8 +25,12 @@ export class DestinationLedger {
   /** The ledger of a job, with what its inputs have delivered so far. */
   static async of({ inputs, params, outputs }: JobPlaces): Promise<DestinationLedger> {
     const sources = new PlaceSet<string>();
-    const given = [...localSources(inputs, params)];
-    for (const [index, real] of (await resolveAll(given)).entries()) sources.add(real, given[index] ?? real);
+    const given = [...sourcesOf(inputs, params)];
+    const local = given.flatMap((source) => ('path' in source ? [source.path] : []));
+    for (const [index, real] of (await resolveAll(local)).entries()) sources.add(real, local[index] ?? real);
+    for (const source of given) {
+      if ('url' in source) for (const place of s3PlacesOf(source.url)) sources.add(place, source.url);
+    }
     const ledger = new DestinationLedger(sources);
     const delivered = await resolveAll(outputs.map((output) => output.outputPath));
     for (const [index, { inputIndex }] of outputs.entries()) ledger.#note(delivered[index] ?? '', inputIndex);
@@ -58,12 +63,12 @@ export class DestinationLedger {
   }
 }
 
-/** Every local path that a request reads: its inputs, and the files of its parents. */
-function* localSources(inputs: readonly ApiInputRef[], params: unknown): Iterable<string> {
-  for (const input of inputs) if ('path' in input) yield input.path;
+/** Everything that a request reads: its inputs, and the files of its parents. */
+function* sourcesOf(inputs: readonly ApiInputRef[], params: unknown): Iterable<ApiInputRef> {
+  yield* inputs;
   const { parent, parent_overrides: overrides = [] } = (params ?? {}) as Partial<C2paParams>;
   for (const given of [parent, ...overrides.map((override) => override.parent)]) {
-    if (given?.type === 'file' && 'path' in given.source) yield given.source.path;
+    if (given?.type === 'file') yield given.source;
   }
 }
 

@@ -1,9 +1,10 @@
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { nearestRealPath } from '#bytes/real-path.ts';
 import type { Config } from '#config/config.ts';
-import type { ApiInputRef } from '#contract/request.ts';
+import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
-import { checkOutputSegments, outputLeaf } from '#outputs/placement.ts';
+import { checkOutputSegments, type Naming, outputLeaf, type S3OutputSpec, s3Destination } from '#outputs/placement.ts';
+import { s3PlacesOf } from '#s3/s3-places.ts';
 import type { AdmissionContext, OperationRequest } from './admission-context.ts';
 import { extensionOf, isSignableExtension, requestedName } from './admission-inputs.ts';
 
@@ -17,15 +18,13 @@ interface Destination {
 }
 
 /** The leaf that an input of a name is written to; null where that depends on its bytes. */
-export type LeafRule = (name: string) => string | null;
+export type LeafRule = (name: string, naming: Naming) => string | null;
 
 /** The leaf of a file whose name already has a media extension; another extension would be replaced later. */
-export function fileLeaf({ output_sinks: { local } }: Config): LeafRule {
-  return (name) => {
-    const extension = extensionOf(name);
-    return isSignableExtension(extension) ? outputLeaf(name, [extension], local.naming).leaf : null;
-  };
-}
+export const fileLeaf: LeafRule = (name, naming) => {
+  const extension = extensionOf(name);
+  return isSignableExtension(extension) ? outputLeaf(name, [extension], naming).leaf : null;
+};
 
 /** Folders keep their name. */
 export const folderLeaf: LeafRule = (name) => name;
@@ -42,35 +41,71 @@ export async function admitOutputs(
   { config, signal }: AdmissionContext,
 ): Promise<void> {
   const { inputs, output } = request;
-  if (output?.type === 's3') throw new AppError('S3_OUTPUT_UNAVAILABLE', {}, { field: 'output.type' });
-  const folder = join(config.output_sinks.local.base_dir, ...checkOutputSegments(output));
-  const leaves = distinctLeaves(inputs, folder, leafOf);
-
-  const realFolder = await nearestRealPath(folder);
-  const sources = await realPathsOf([...inputs, ...otherSources], signal);
-  const conflict = firstConflict(
-    leaves.map(({ inputIndex, path }) => ({ inputIndex, path: join(realFolder, path) })),
-    sources,
-  );
+  const sources = [...inputs, ...otherSources];
+  const conflict =
+    output?.type === 's3'
+      ? conflictInS3(distinctLeaves(inputs, leafOf, s3PlaceOf(output, config)), sources)
+      : await conflictOnHost(distinctLeaves(inputs, leafOf, localPlaceOf(output, config)), sources, signal);
   if (conflict === null) return;
   const { inputIndex, path, source } = conflict;
   throw new AppError('OUTPUT_TOUCHES_SOURCE', { path, source }, { field: `inputs[${inputIndex}]`, inputIndex });
 }
 
-/** The leaf of every input of which it can be told, each once. */
-function distinctLeaves(inputs: readonly ApiInputRef[], folder: string, leafOf: LeafRule): Destination[] {
+/** Where the outputs of a request go. */
+interface OutputPlace {
+  readonly naming: Naming;
+  destinationOf(leaf: string): string;
+}
+
+function localPlaceOf(output: ApiOutputSpec | null | undefined, { output_sinks: { local } }: Config): OutputPlace {
+  const folder = join(local.base_dir, ...checkOutputSegments(output));
+  return { naming: local.naming, destinationOf: (leaf) => join(folder, leaf) };
+}
+
+function s3PlaceOf(output: S3OutputSpec, { output_sinks: { s3 } }: Config): OutputPlace {
+  if (s3 === undefined) throw new AppError('S3_OUTPUT_UNAVAILABLE', {}, { field: 'output.type' });
+  const { bucket } = output;
+  if (!s3.buckets.includes(bucket))
+    throw new AppError('S3_OUTPUT_BUCKET_REFUSED', { bucket }, { field: 'output.bucket' });
+  checkOutputSegments(output);
+  return { naming: s3.naming, destinationOf: (leaf) => s3Destination(output, leaf, s3.base_prefix) };
+}
+
+/** Every destination that can be told by now, each once. */
+function distinctLeaves(inputs: readonly ApiInputRef[], leafOf: LeafRule, place: OutputPlace): Destination[] {
   const taken = new Set<string>();
-  const leaves: Destination[] = [];
+  const destinations: Destination[] = [];
   for (const [inputIndex, input] of inputs.entries()) {
-    const leaf = leafOf(requestedName(input, inputIndex));
+    const leaf = leafOf(requestedName(input, inputIndex), place.naming);
     if (leaf === null) continue;
-    if (taken.has(leaf)) {
-      throw new AppError('OUTPUT_TAKEN', { path: join(folder, leaf) }, { field: `inputs[${inputIndex}]`, inputIndex });
-    }
+    const path = place.destinationOf(leaf);
+    if (taken.has(leaf)) throw new AppError('OUTPUT_TAKEN', { path }, { field: `inputs[${inputIndex}]`, inputIndex });
     taken.add(leaf);
-    leaves.push({ inputIndex, path: leaf });
+    destinations.push({ inputIndex, path });
   }
-  return leaves;
+  return destinations;
+}
+
+type Conflict = Destination & { readonly source: string };
+
+/** All destinations lie in one folder, whose links are resolved once. */
+async function conflictOnHost(
+  destinations: readonly Destination[],
+  sources: readonly ApiInputRef[],
+  signal: AbortSignal,
+): Promise<Conflict | null> {
+  const [first] = destinations;
+  if (first === undefined) return null;
+  const folder = await nearestRealPath(dirname(first.path));
+  const real = destinations.map(({ inputIndex, path }) => ({ inputIndex, path: join(folder, basename(path)) }));
+  return firstConflict(real, await realPathsOf(sources, signal));
+}
+
+function conflictInS3(destinations: readonly Destination[], sources: readonly ApiInputRef[]): Conflict | null {
+  const places = sources.flatMap((source) =>
+    'url' in source ? s3PlacesOf(source.url).map((place) => [place, source.url] as const) : [],
+  );
+  return firstConflict(destinations, new Map(places));
 }
 
 /** The real path of every local source, as far as it exists, with the path that the request gives. */
@@ -95,7 +130,7 @@ async function realPathsOf(sources: readonly ApiInputRef[], signal: AbortSignal)
 export function firstConflict(
   destinations: readonly Destination[],
   sources: ReadonlyMap<string, string>,
-): (Destination & { readonly source: string }) | null {
+): Conflict | null {
   const sourceInside = new Map<string, string>();
   for (const [real, source] of sources) {
     for (let folder = dirname(real); !sourceInside.has(folder); folder = dirname(folder)) {

@@ -7,13 +7,13 @@ import { admitSigningParams, parentSources } from './admission-signing.ts';
 /** Admits a request to sign video files. */
 export async function admitVideo(request: OperationRequest, context: AdmissionContext): Promise<void> {
   admitFileInputs(request.inputs, context.config, videoExtensions);
-  await admitSigning(request, fileLeaf(context.config), context);
+  await admitSigning(request, fileLeaf, context);
 }
 
 /** Admits a request to sign audio files. */
 export async function admitAudio(request: OperationRequest, context: AdmissionContext): Promise<void> {
   admitFileInputs(request.inputs, context.config, audioExtensions);
-  await admitSigning(request, fileLeaf(context.config), context);
+  await admitSigning(request, fileLeaf, context);
 }
 
 /** Admits a request to sign fragmented publications. Which files they consist of is settled when they are read. */

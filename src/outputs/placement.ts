@@ -2,6 +2,7 @@ import { extname } from 'node:path';
 import { isSameOrInside, nearestRealPath } from '#bytes/real-path.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
+import { s3UrlOf } from '#s3/s3-address.ts';
 
 /** Longest `prefix` or `name` and longest part between slashes, in bytes of UTF-8: the limits of Linux paths. */
 const LONGEST_SEGMENTS_BYTES = 2048;
@@ -40,6 +41,20 @@ export function outputLeaf(
  */
 export function checkOutputSegments(output: ApiOutputSpec | null | undefined): readonly string[] {
   return [...segmentsOf(output?.prefix ?? '', 'output.prefix'), ...segmentsOf(output?.name ?? '', 'output.name')];
+}
+
+/** The output of a request that goes to S3. */
+export type S3OutputSpec = Extract<ApiOutputSpec, { type: 's3' }>;
+
+/** The longest key of S3, in bytes of UTF-8. */
+export const LONGEST_KEY_BYTES = 1024;
+
+/** Where an output with a leaf goes in S3: `s3://bucket/base/prefix/name/leaf`. Throws for a key that is too long. */
+export function s3Destination(output: S3OutputSpec, leaf: string, basePrefix: string): string {
+  const key = [...(basePrefix === '' ? [] : [basePrefix]), ...checkOutputSegments(output), leaf].join('/');
+  if (Buffer.byteLength(key) <= LONGEST_KEY_BYTES) return s3UrlOf({ bucket: output.bucket, key });
+  const problem = `with it, the key of an output is longer than the ${LONGEST_KEY_BYTES} bytes that S3 takes`;
+  throw new AppError('OUTPUT_SEGMENT_INVALID', { field: 'output.prefix', problem }, { field: 'output.prefix' });
 }
 
 function segmentsOf(value: string, field: string): string[] {

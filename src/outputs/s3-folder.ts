@@ -9,6 +9,7 @@ import type { DeliveredObjects } from './delivered-objects.ts';
 import type { FolderPart, FolderSink } from './folder-sink.ts';
 import { growingParts } from './object-parts.ts';
 import { type Finished, ObjectUpload } from './object-upload.ts';
+import { LONGEST_KEY_BYTES } from './placement.ts';
 import { innermostFirst, isPlaylist } from './playlist-order.ts';
 import type { RequestSlots } from './request-slots.ts';
 import type { ScratchMirror } from './scratch-mirror.ts';
@@ -24,9 +25,6 @@ const KEPT_BYTES = 16 * 1024 * 1024;
 
 /** So many keys that stand at a place are remembered; where there are more, each of ours is treated as one of them. */
 const MAX_STANDING_KEYS = 200_000;
-
-/** The longest key of S3, in bytes of UTF-8. */
-const LONGEST_KEY_BYTES = 1024;
 
 /** What an output folder in S3 is made with. */
 export interface S3FolderStaging {

@@ -5,7 +5,7 @@ import type { StagingKey } from '#bytes/staged-name.ts';
 import type { Config } from '#config/config.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
-import { parseS3Url, s3UrlOf } from '#s3/s3-address.ts';
+import { parseS3Url } from '#s3/s3-address.ts';
 import { connectS3 } from '#s3/s3-connection.ts';
 import { S3Writer } from '#s3/s3-writer.ts';
 import { contentTypeOf } from './content-type.ts';
@@ -14,7 +14,7 @@ import type { FolderSink } from './folder-sink.ts';
 import { LARGEST_OBJECT_BYTES } from './object-parts.ts';
 import { translated } from './output-error.ts';
 import type { OutputSink } from './output-sink.ts';
-import { checkOutputSegments, type Naming } from './placement.ts';
+import { type Naming, s3Destination } from './placement.ts';
 import { RequestSlots } from './request-slots.ts';
 import { S3File } from './s3-file.ts';
 import { S3Folder } from './s3-folder.ts';
@@ -54,7 +54,7 @@ export class S3Sink implements OutputSink {
 
   placeFile(output: ApiOutputSpec | null, leaf: string): string {
     assert(output?.type === 's3', 'the sink was chosen by the output');
-    return s3Destination(output, leaf, this.#options.settings);
+    return s3Destination(output, leaf, this.#options.settings.base_prefix);
   }
 
   placeFolder(output: ApiOutputSpec | null, leaf: string): string {
@@ -110,14 +110,4 @@ export class S3Sink implements OutputSink {
     const writer = new S3Writer(await connectS3(this.#options.settings));
     return { writer, at: parseS3Url(destination), note: this.#journal.noteOf(destination, key), signal };
   }
-}
-
-/** Where an output with a leaf goes. Throws where a segment cannot be part of a key, or the key is too long. */
-export function s3Destination(
-  output: Extract<ApiOutputSpec, { type: 's3' }>,
-  leaf: string,
-  { base_prefix: base }: Pick<S3OutputSettings, 'base_prefix'>,
-): string {
-  const key = [...(base === '' ? [] : [base]), ...checkOutputSegments(output), leaf].join('/');
-  return s3UrlOf({ bucket: output.bucket, key });
 }

@@ -45,6 +45,26 @@ describe('destination ledger', () => {
     assert.equal(await ledger.claim('/media/in/a.mp4x', 1), undefined);
   });
 
+  test('a destination in S3 that is, holds or lies inside an input from S3 is refused, however its key is written', async () => {
+    const ledger = await DestinationLedger.of({
+      inputs: [
+        { type: 'remote_file_url', url: 's3://bucket/in/a.mp4' },
+        { type: 'remote_folder_url', url: 's3://bucket/a%20folder/' },
+        { type: 'remote_folder_url', url: 's3://whole' },
+        { type: 'remote_file_url', url: 'https://example.com/in/b.mp4' },
+      ],
+      params: null,
+      outputs: [{ inputIndex: 3, outputPath: 's3://bucket/out/b.mp4' }],
+    });
+    for (const path of ['in/a.mp4', 'in', 'a folder/x', 'a%20folder'].map((key) => `s3://bucket/${key}`)) {
+      assert.equal((await ledger.claim(path, 1))?.reason, 'OUTPUT_TOUCHES_SOURCE', path);
+    }
+    assert.equal((await ledger.claim('s3://whole/x', 1))?.reason, 'OUTPUT_TOUCHES_SOURCE');
+    assert.equal((await ledger.claim('s3://bucket/out/b.mp4', 1))?.reason, 'OUTPUT_TAKEN');
+    assert.equal(await ledger.claim('s3://bucket/in/b.mp4', 1), undefined);
+    assert.equal(await ledger.claim('s3://other/in/a.mp4', 1), undefined);
+  });
+
   test('the file of a parent, and of an override, is a source as well', async () => {
     const parent = (path: string) => ({ type: 'file', source: { type: 'local_file_path', path } });
     const params = {

@@ -206,6 +206,44 @@ describe('where outputs go', () => {
     assert.deepEqual([code, field], ['VALIDATION_FAILED', 'output.type']);
   });
 
+  describe('in S3', () => {
+    const s3 = { SERVICE__OUTPUT_SINKS__S3__BUCKETS: 'first,second', SERVICE__OUTPUT_SINKS__S3__BASE_PREFIX: 'base' };
+    const to = (output: object) => ({ type: 's3', bucket: 'first', ...output });
+    const env = { ...s3, SERVICE__INPUT_RESOLVERS__S3__FORCE_PATH_STYLE: 'true' };
+
+    test('an allowed bucket is taken, and no other', async () => {
+      await admit('/c2pa/video', { inputs, output: to({ prefix: 'x/y', name: 'z' }) }, s3);
+      const { code, field } = await refusal('/c2pa/video', { inputs, output: to({ bucket: 'other' }) }, s3);
+      assert.deepEqual([code, field], ['VALIDATION_FAILED', 'output.bucket']);
+    });
+
+    test('unsafe prefixes, and keys that are too long, are refused', async () => {
+      for (const prefix of ['../x', '/x', 'a\\b', 'a/'.repeat(600)]) {
+        const { code, field } = await refusal('/c2pa/video', { inputs, output: to({ prefix }) }, s3);
+        assert.deepEqual([code, field], ['VALIDATION_FAILED', 'output.prefix'], prefix);
+      }
+    });
+
+    test('two inputs with the same output are refused', async () => {
+      const same = files('/media/x/a.mp4', '/media/y/a.mp4');
+      assert.equal((await refusal('/c2pa/video', { inputs: same, output: to({}) }, s3)).reason, 'OUTPUT_TAKEN');
+    });
+
+    test('an output in place of its source is refused, by the naming of S3 outputs', async () => {
+      const source = (url: string) => [{ type: 'remote_file_url', url }];
+      const output = to({ prefix: 'p' });
+      const inPlace = { ...env, SERVICE__OUTPUT_SINKS__S3__NAMING: 'in_place' };
+      const { reason, inputIndex } = await refusal(
+        '/c2pa/video',
+        { inputs: source('s3://first/base/p/a.mp4'), output },
+        inPlace,
+      );
+      assert.deepEqual([reason, inputIndex], ['OUTPUT_TOUCHES_SOURCE', 0]);
+      await admit('/c2pa/video', { inputs: source('s3://second/base/p/a.mp4'), output }, inPlace);
+      await admit('/c2pa/video', { inputs: source('s3://first/base/p/a.mp4'), output }, env);
+    });
+  });
+
   for (const prefix of ['', '/', 'a', 'a/b', 'Jahrgang 2026/ä']) {
     test(`the prefix "${prefix}" is taken`, () => admit('/c2pa/video', { inputs, output: { type: 'local', prefix } }));
   }
