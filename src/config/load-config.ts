@@ -5,6 +5,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { Config } from './config.ts';
 import { configSchema } from './config-schema.ts';
 import { type EnvironmentOverride, environmentOverrides } from './environment.ts';
+import { firstNonUtf8 } from './first-non-utf8.ts';
 import { problemsOf } from './problems.ts';
 
 const DEFAULT_FILE = 'config/service.toml';
@@ -39,8 +40,9 @@ async function readTable(env: NodeJS.ProcessEnv, cwd: string): Promise<{ file: s
   const named = env['SERVICE_CONFIG_PATH'];
   const file = configFileOf({ env, cwd });
   try {
-    return { file, table: parse(await readFile(file, 'utf8')) };
+    return { file, table: parse(textOf(await readFile(file), file)) };
   } catch (cause) {
+    if (cause instanceof AppError) throw cause;
     if (cause instanceof TomlError) {
       // The rest of the error's message shows the lines around it, which may hold a secret.
       const [problem = ''] = cause.message.split('\n');
@@ -50,6 +52,13 @@ async function readTable(env: NodeJS.ProcessEnv, cwd: string): Promise<{ file: s
     if (code === 'ENOENT' && named === undefined) return { file, table: {} };
     throw new AppError('CONFIG_FILE_UNREADABLE', { file, code, named: named !== undefined }, { cause });
   }
+}
+
+/** TOML is UTF-8 (v1.0.0, "Preliminaries"); read as anything else, a passphrase would silently become another one. */
+function textOf(bytes: Buffer, file: string): string {
+  const place = firstNonUtf8(bytes);
+  if (place === null) return bytes.toString('utf8');
+  throw new AppError('CONFIG_FILE_MALFORMED', { file, ...place, problem: 'this is not UTF-8' });
 }
 
 /** Sets a value deep in a table; false where something that is no table is in the way. */

@@ -16,6 +16,10 @@ export const configErrors = {
     ({ file, code, named }) =>
       `The configuration file ${file}${named ? ', named by SERVICE_CONFIG_PATH,' : ''} cannot be read (${code}). Correct the path or the permissions.`,
   ),
+  LOG_LEVEL_UNKNOWN: entry<{ levels: readonly string[] }>(
+    'INTERNAL_ERROR',
+    ({ levels }) => `LOG_LEVEL names no level. Set it to one of ${levels.join(', ')}, or leave it unset.`,
+  ),
   BIND_FAILED: entry<{ address: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ address, problem }) =>

@@ -21,6 +21,11 @@ export const placementErrors = {
     ({ path }) =>
       `A link on the way to "${path}" leads out of the base folder of outputs. Remove the link or choose another location.`,
   ),
+  OUTPUT_LINK_DANGLING: entry<{ path: string; target: string }>(
+    'PROCESSING_FAILED',
+    ({ path, target }) =>
+      `Outputs cannot be written: "${path}" is a link to "${target}", which does not exist. Make that folder, mount it, or correct the link.`,
+  ),
   OUTPUT_IS_FOLDER: entry<{ path: string }>(
     'PROCESSING_FAILED',
     ({ path }) => `The output cannot be written: "${path}" is a folder. Remove it or choose another location.`,

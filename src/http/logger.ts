@@ -1,4 +1,7 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { AppError } from '#errors/app-error.ts';
+
+const DEFAULT_LEVEL = 'info';
 
 /**
  * The user part, query and fragment of a URL may be a password or a presigned grant: none may reach a log. What is
@@ -17,18 +20,24 @@ export function withoutUrlSecrets(text: string): string {
  * (`trace`, `debug`, `info`, `warn`, `error`, `fatal`, `silent`) sets what is written, `info` by default.
  */
 export function createLogger(env: NodeJS.ProcessEnv, destination?: DestinationStream): Logger {
-  const level = (env['LOG_LEVEL'] ?? 'info').toLowerCase();
-  const known = level === 'silent' || Object.hasOwn(pino.levels.values, level);
   const options = {
-    level: known ? level : 'info',
+    level: levelOf(env) ?? DEFAULT_LEVEL,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
-    redact: ['*.authorization', '*.headers.authorization', '*.private_key_passphrase', '*.tokens', '*.secret'],
+    redact: ['*.authorization', '*.headers.authorization', '*.private_key_passphrase', '*.tokens'],
     hooks: { streamWrite: withoutUrlSecrets },
   };
-  const logger = destination === undefined ? pino(options) : pino(options, destination);
-  if (!known)
-    logger.warn('LOG_LEVEL names no level; "info" is used. Levels: trace, debug, info, warn, error, fatal, silent.');
-  return logger;
+  return destination === undefined ? pino(options) : pino(options, destination);
+}
+
+/** Throws where `LOG_LEVEL` names no level. A logger can be made all the same, to say so. */
+export function requireLogLevel(env: NodeJS.ProcessEnv): void {
+  if (levelOf(env) === undefined)
+    throw new AppError('LOG_LEVEL_UNKNOWN', { levels: [...Object.keys(pino.levels.values), 'silent'] });
+}
+
+function levelOf(env: NodeJS.ProcessEnv): string | undefined {
+  const level = (env['LOG_LEVEL'] ?? DEFAULT_LEVEL).toLowerCase();
+  return level === 'silent' || Object.hasOwn(pino.levels.values, level) ? level : undefined;
 }

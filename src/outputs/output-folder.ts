@@ -1,4 +1,4 @@
-import { mkdirSync, realpathSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readlinkSync, realpathSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { isSameOrInside } from '#bytes/real-path.ts';
@@ -34,7 +34,7 @@ export async function syncFolder(folder: string): Promise<void> {
 }
 
 async function makeBase(baseDir: string): Promise<string> {
-  const firstMade = mkdirSync(baseDir, { recursive: true });
+  const firstMade = makeFolders(baseDir);
   if (firstMade !== undefined) {
     for (let made = baseDir; made.length >= firstMade.length; made = dirname(made)) await syncFolder(dirname(made));
   }
@@ -47,6 +47,23 @@ async function makeFolder(folder: string): Promise<string> {
     await syncFolder(dirname(folder));
   } catch (error) {
     if (systemErrorCode(error) !== 'EEXIST') throw error;
+    refuseDangling(folder);
   }
   return realpathSync.native(folder);
+}
+
+/** The first folder that had to be made, if any. */
+function makeFolders(baseDir: string): string | undefined {
+  try {
+    return mkdirSync(baseDir, { recursive: true });
+  } catch (error) {
+    refuseDangling(baseDir);
+    throw error;
+  }
+}
+
+/** A link that leads nowhere stands in the way of a folder, and yet the system says only that there is no such folder. */
+function refuseDangling(folder: string): void {
+  if (existsSync(folder) || !lstatSync(folder, { throwIfNoEntry: false })?.isSymbolicLink()) return;
+  throw new AppError('OUTPUT_LINK_DANGLING', { path: folder, target: readlinkSync(folder) });
 }

@@ -69,6 +69,7 @@ function problemOfValue(value: string): string | undefined {
   if (value.startsWith('/')) return 'it is an absolute path';
   if (value.includes('\\')) return 'it holds a backslash';
   if (/\p{Cc}/u.test(value)) return 'it holds a control character';
+  if (/\p{Bidi_Control}/u.test(value)) return 'it holds a character that reverses the direction of text';
   if (!value.isWellFormed()) return 'it is not well-formed Unicode';
   if (Buffer.byteLength(value) > LONGEST_SEGMENTS_BYTES) return `it is longer than ${LONGEST_SEGMENTS_BYTES} bytes`;
   return undefined;

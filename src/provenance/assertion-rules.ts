@@ -10,14 +10,17 @@ const MAX_ASSERTIONS = 2000;
 const MAX_VALUES = 100_000;
 const MAX_SHOWN_CHARACTERS = 80;
 
-/** Labels that the manifest itself needs; a second one would break it or pass for something that we say. */
+/**
+ * Labels that the manifest itself needs; a second one would break it or pass for something that we say. In whatever
+ * case: the specification writes labels in ABNF, whose literals have none, and no person would tell them apart.
+ */
 const RESERVED_LABELS: readonly RegExp[] = [
-  /^c2pa\.hash(\.|$)/,
-  /^c2pa\.actions/,
-  /^c2pa\.ingredient/,
-  /^c2pa\.claim/,
-  /^c2pa\.signature$/,
-  /^c2pa\.time-stamp$/,
+  /^c2pa\.hash(\.|$)/i,
+  /^c2pa\.actions/i,
+  /^c2pa\.ingredient/i,
+  /^c2pa\.claim/i,
+  /^c2pa\.signature$/i,
+  /^c2pa\.time-stamp$/i,
 ];
 
 const LABEL_CHARACTERS = /^[A-Za-z0-9._-]+$/;
@@ -43,7 +46,7 @@ export function requireFitAssertions(assertions: readonly CustomAssertion[]): vo
     }
     const shape = shapeOf(data);
     valueCount += shape.valueCount;
-    const unfitData = shapeProblem({ depth: shape.depth, valueCount });
+    const unfitData = shapeProblem({ depth: shape.depth, valueCount }) ?? brokenTextProblem(data);
     if (unfitData !== null) {
       throw new AppError('ASSERTION_DATA_REFUSED', { label, problem: unfitData }, { field: `${field}.data` });
     }
@@ -84,6 +87,23 @@ function shapeOf(data: unknown): Shape {
 function shapeProblem({ depth, valueCount }: Shape): string | null {
   if (depth > MAX_DEPTH) return `its data is nested deeper than ${MAX_DEPTH} levels`;
   if (valueCount > MAX_VALUES) return `the data of the assertions holds more than ${MAX_VALUES} values in all`;
+  return null;
+}
+
+/** Names the first text that has no UTF-8 form: a manifest would hold another character in its place. Depth is bounded by now. */
+function brokenTextProblem(data: unknown): string | null {
+  const path = pathToBrokenText(data, 'data');
+  return path === null ? null : `the text at ${path} holds half of a surrogate pair, which is no character`;
+}
+
+function pathToBrokenText(value: unknown, path: string): string | null {
+  if (typeof value === 'string') return value.isWellFormed() ? null : path;
+  if (!isContainer(value)) return null;
+  for (const [key, item] of Object.entries(value)) {
+    const itemPath = Array.isArray(value) ? `${path}[${key}]` : `${path}.${shortened(key)}`;
+    const found = key.isWellFormed() ? pathToBrokenText(item, itemPath) : `a key of ${path}`;
+    if (found !== null) return found;
+  }
   return null;
 }
 

@@ -17,7 +17,7 @@ after(async () => {
 });
 
 /** Loads a file of the given content under the given environment. */
-async function load(toml: string, env: NodeJS.ProcessEnv = {}) {
+async function load(toml: string | Uint8Array, env: NodeJS.ProcessEnv = {}) {
   await writeFile(join(cwd, 'test.toml'), toml);
   return await loadConfig({ env: { ...env, SERVICE_CONFIG_PATH: 'test.toml' }, cwd });
 }
@@ -79,6 +79,15 @@ describe('loadConfig', () => {
     assert.equal(data.reason, 'CONFIG_FILE_MALFORMED');
     assert.equal((data.details as { line: number }).line, 2);
     assert.doesNotMatch(AppError.fromData(data).message, /geheim/);
+  });
+
+  test('says where a file is not UTF-8', async () => {
+    const before = Buffer.from('# Größe, \ufffd\n[signing]\nprivate_key_passphrase = "gr');
+    const refused = await refusal(load(Buffer.concat([before, Buffer.from([0xfc]), Buffer.from('n"\n')])));
+    assert.equal(refused.reason, 'CONFIG_FILE_MALFORMED');
+    const { line, column } = refused.details as { line: number; column: number };
+    assert.deepEqual([line, column], [3, 29]);
+    await load(Buffer.from('# ends with \ufffd'));
   });
 
   test('lists every problem at once, each with its file or variable and its key', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createLogger, withoutUrlSecrets } from '#http/logger.ts';
+import { createLogger, requireLogLevel, withoutUrlSecrets } from '#http/logger.ts';
 
 /** The lines that a logger of the given environment writes. */
 function logged(env: NodeJS.ProcessEnv, write: (logger: ReturnType<typeof createLogger>) => void): string[] {
@@ -46,19 +46,22 @@ describe('the log', () => {
     assert.doesNotThrow(() => JSON.parse(lines[0] ?? ''));
   });
 
-  test('follows LOG_LEVEL, and says so where it names no level', () => {
-    assert.deepEqual(
-      logged({ LOG_LEVEL: 'ERROR' }, (logger) => logger.warn('quiet')),
-      [],
-    );
-    assert.deepEqual(
-      logged({ LOG_LEVEL: 'silent' }, (logger) => logger.fatal('quiet')),
-      [],
-    );
-    const lines = logged({ LOG_LEVEL: 'loud' }, (logger) => logger.info('heard'));
-    assert.deepEqual(
-      lines.map((line) => JSON.parse(line).level),
-      ['warn', 'info'],
-    );
+  test('follows LOG_LEVEL', () => {
+    for (const [level, written] of [
+      ['ERROR', 0],
+      ['silent', 0],
+      ['debug', 1],
+      [undefined, 1],
+    ] as const) {
+      const env = { LOG_LEVEL: level };
+      requireLogLevel(env);
+      assert.equal(logged(env, (logger) => logger.info('heard')).length, written);
+    }
+  });
+
+  test('is refused a LOG_LEVEL that names no level, and still tells of it', () => {
+    const env = { LOG_LEVEL: 'loud' };
+    assert.throws(() => requireLogLevel(env), { reason: 'LOG_LEVEL_UNKNOWN' });
+    assert.equal(logged(env, (logger) => logger.fatal('heard')).length, 1);
   });
 });

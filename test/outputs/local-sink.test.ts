@@ -109,6 +109,15 @@ describe('staging a local output', () => {
     assert.equal(staged.destination, join(baseDir, 'x', 'a.mp4'));
   });
 
+  test('says of a base, or a folder below it, that it is a link that leads nowhere', async () => {
+    await symlink(join(folder, 'not-mounted'), baseDir);
+    await refuses('OUTPUT_LINK_DANGLING', () => stage(join(baseDir, 'a.mp4')));
+    await rm(baseDir);
+    await mkdir(baseDir);
+    await symlink(join(folder, 'not-mounted'), join(baseDir, 'x'));
+    await refuses('OUTPUT_LINK_DANGLING', () => stage(join(baseDir, 'x', 'a.mp4')));
+  });
+
   test('replaces a link at the destination, never what it leads to', async () => {
     await mkdir(baseDir);
     await writeFile(join(folder, 'source.mp4'), 'source');

@@ -49,6 +49,7 @@ describe('assertion labels', () => {
       'c2pa.actions.v2',
       'c2pa.actions-x',
     ],
+    ...['C2PA.hash.data', 'c2pa.Actions', 'C2pa.Ingredient', 'C2PA.CLAIM', 'c2pa.Signature', 'C2PA.time-stamp'],
     ...['c2pa.ingredient', 'c2pa.ingredient.v3', 'c2pa.claim', 'c2pa.claim.v2', 'c2pa.signature', 'c2pa.time-stamp'],
     ...[
       '',
@@ -113,6 +114,21 @@ describe('assertion data', () => {
     const many = Array.from({ length: 2001 }, (_, index) => ({ label: `a.b${index}`, data: 1 }));
     assert.equal(refusalOf(many.slice(1)), null);
     assert.equal(refusalOf(many), 'ASSERTIONS_REFUSED at params.assertions');
+  });
+
+  test('may hold no half of a surrogate pair, in a text or in a key; the refusal says where', () => {
+    for (const [data, path] of [
+      ['\ud800', 'data'],
+      [{ notes: ['fine 😀', { by: 'x\udc00' }] }, 'data.notes[1].by'],
+      [{ notes: [{ '\udc00': 1 }] }, 'data.notes[0]'],
+    ] as const) {
+      const assertions = [{ label: 'a.b', data }];
+      assert.equal(refusalOf(assertions), 'ASSERTION_DATA_REFUSED at params.assertions[0].data');
+      assert.throws(
+        () => requireFitAssertions(assertions),
+        ({ details }: AppError) => (details as { problem: string }).problem.includes(`${path} `),
+      );
+    }
   });
 
   test('may be 100 levels deep, and no deeper', () => {
