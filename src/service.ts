@@ -7,7 +7,7 @@ import { RELEASE } from '#config/release.ts';
 import { AppError } from '#errors/app-error.ts';
 import { problemOf } from '#errors/system-problem.ts';
 import { createHttpServer } from '#http/http-server.ts';
-import { createLogger } from '#http/logger.ts';
+import { createLogger, requireLogLevel } from '#http/logger.ts';
 import { Jobs } from '#jobs/jobs.ts';
 import { operations } from '#operations/registry.ts';
 import { recoverStagings } from '#outputs/staging-journal.ts';
@@ -26,6 +26,7 @@ type Logger = ReturnType<typeof createLogger>;
 export async function runService(workerEntry = new URL(import.meta.resolve('./worker.ts'))): Promise<void> {
   const logger = createLogger(process.env);
   try {
+    requireLogLevel(process.env);
     await serve(await loadConfig({ env: process.env, cwd: process.cwd() }), workerEntry, logger);
   } catch (error) {
     if (error instanceof AppError) logger.fatal({ reason: error.reason }, error.message);
