@@ -10,6 +10,7 @@ import { createHttpServer } from '#http/http-server.ts';
 import { createLogger, requireLogLevel } from '#http/logger.ts';
 import { Jobs } from '#jobs/jobs.ts';
 import { operations } from '#operations/registry.ts';
+import { probeBuckets, recoverUploads } from '#outputs/s3-errands.ts';
 import { recoverStagings } from '#outputs/staging-journal.ts';
 import { createAssertionTrial } from '#provenance/assertion-trial.ts';
 import { loadSigningIdentity } from '#provenance/signing-identity.ts';
@@ -38,6 +39,8 @@ export async function runService(workerEntry = new URL(import.meta.resolve('./wo
 async function serve(config: Config, workerEntry: URL, logger: Logger): Promise<void> {
   requireS3Sdk(config);
   await announceIdentity(config, logger);
+  const { s3 } = config.output_sinks;
+  if (s3 !== undefined) await probeBuckets(s3);
   const tracing = await startTracing(config, logger);
   const telemetry: Telemetry = new Telemetry(() => jobs.state(), tracing);
   const jobs = new Jobs({
@@ -48,6 +51,9 @@ async function serve(config: Config, workerEntry: URL, logger: Logger): Promise<
     clearStagings: async (key) => {
       await recoverStagings(config.jobs.data_dir, key);
       await clearScratchSpaces({ dir: config.jobs.scratch_dir, dataDir: config.jobs.data_dir }, key);
+      if (s3 === undefined) return;
+      const addresses = await recoverUploads(s3, config.jobs.data_dir, key);
+      if (addresses.length > 0) logger.info({ addresses }, 'what a lost process had uploaded was taken back');
     },
   });
   await jobs.start();

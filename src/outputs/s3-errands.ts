@@ -1,0 +1,86 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { sideBySide } from '#bytes/side-by-side.ts';
+import type { StagingKey } from '#bytes/staged-name.ts';
+import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import { connectS3 } from '#s3/s3-connection.ts';
+import { S3Writer } from '#s3/s3-writer.ts';
+import type { S3OutputSettings } from './s3-sink.ts';
+import { settleUploads } from './settle-uploads.ts';
+import { leftNotes } from './upload-journal.ts';
+
+/** In a build, every module is JavaScript. */
+const THREAD_URL = new URL(`./s3-errand-thread${extname(import.meta.url)}`, import.meta.url);
+
+/** Buckets that are tried at once. */
+const PROBES_AT_ONCE = 8;
+
+/** Something that the service itself does in S3. */
+export type S3Errand =
+  /** Tries every bucket that outputs may go to. */
+  | { readonly kind: 'probe' }
+  /** Takes back what attempts left in S3 whose process is gone: one attempt's, or all. */
+  | { readonly kind: 'settle'; readonly dataDir: string; readonly key: StagingKey | undefined };
+
+/** What an errand led to: addresses of what was taken back. */
+export type S3ErrandAnswer = { readonly addresses: readonly string[] } | { readonly error: AppErrorData };
+
+/** Rejects where an object cannot be put into one of the buckets and deleted again. */
+export async function probeBuckets(settings: S3OutputSettings): Promise<void> {
+  await onThread(settings, { kind: 'probe' });
+}
+
+/**
+ * Ends uploads, and deletes objects of unfinished publications, that processes which are gone left in S3: what the
+ * journal notes and nothing else. Returns the addresses. Where S3 cannot be reached it rejects, and the notes stay.
+ */
+export async function recoverUploads(
+  settings: S3OutputSettings,
+  dataDir: string,
+  key?: StagingKey,
+): Promise<readonly string[]> {
+  const notes = await leftNotes(dataDir, key);
+  return notes.length === 0 ? [] : await onThread(settings, { kind: 'settle', dataDir, key });
+}
+
+/** The SDK takes memory that the service needs at no other time: it is loaded on a thread that ends with the errand. */
+async function onThread(settings: S3OutputSettings, errand: S3Errand): Promise<readonly string[]> {
+  const thread = new Worker(THREAD_URL, { workerData: { settings, errand } });
+  const [answer] = (await once(thread, 'message')) as [S3ErrandAnswer];
+  await thread.terminate();
+  if ('error' in answer) throw AppError.fromData(answer.error);
+  return answer.addresses;
+}
+
+/** Does an errand, on the thread that it was given to. */
+export async function doErrand(settings: S3OutputSettings, errand: S3Errand): Promise<readonly string[]> {
+  const writer = new S3Writer(await connectS3(settings));
+  if (errand.kind === 'settle') return await settleLeftUploads(writer, errand);
+  await sideBySide(settings.buckets, PROBES_AT_ONCE, (bucket) => probe(writer, bucket, settings.base_prefix));
+  return [];
+}
+
+async function probe(writer: S3Writer, bucket: string, basePrefix: string): Promise<void> {
+  const key = [...(basePrefix === '' ? [] : [basePrefix]), `attestream-write-probe-${randomUUID()}`].join('/');
+  try {
+    await writer.put({ bucket, key }, new Uint8Array(), 'text/plain');
+    await writer.deleteObjects(bucket, [key]);
+  } catch (cause) {
+    if (!(cause instanceof AppError)) throw cause;
+    throw new AppError('S3_PROBE_FAILED', { bucket, problem: cause.message }, { cause });
+  }
+}
+
+async function settleLeftUploads(
+  writer: S3Writer,
+  { dataDir, key }: Extract<S3Errand, { kind: 'settle' }>,
+): Promise<string[]> {
+  const addresses: string[] = [];
+  for (const { noted, endedAtMs, erase } of await leftNotes(dataDir, key)) {
+    addresses.push(...(await settleUploads(writer, noted, endedAtMs)));
+    await erase();
+  }
+  return addresses;
+}
