@@ -35,6 +35,8 @@ const MAX_SOCKETS = 64;
 /** What endpoints other than AWS take for a region where none is set. */
 const ANY_REGION = 'us-east-1';
 
+const LOOPBACK = /^(127(\.\d+){3}|\[::1\]|localhost)$/;
+
 const connections = new Map<string, Promise<S3Connection>>();
 
 /** The connection that settings describe, made when it is first asked for. Nothing is sent before a command is. */
@@ -65,15 +67,42 @@ export function requireS3Sdk({ input_resolvers: inputs, output_sinks: outputs }:
 
 async function connect(settings: S3Settings): Promise<S3Connection> {
   const sdk = await import('@aws-sdk/client-s3');
+  const client = await clientFor(sdk, settings);
+  if (await isProtectedOnItsWay(client)) spareBodyDigests(client);
+  return { sdk, client };
+}
+
+async function clientFor(sdk: S3Sdk, settings: S3Settings): Promise<S3Client> {
   const client = new sdk.S3Client(clientConfig(settings));
   try {
     await client.config.region();
-    return { sdk, client };
+    return client;
   } catch (cause) {
     client.destroy();
     if (settings.endpoint_url === undefined) throw new AppError('S3_REGION_MISSING', {}, { cause });
-    return { sdk, client: new sdk.S3Client({ ...clientConfig(settings), region: ANY_REGION }) };
+    return new sdk.S3Client({ ...clientConfig(settings), region: ANY_REGION });
   }
+}
+
+/** Whether nobody can change a request between here and the server: it is encrypted, or does not leave this host. */
+async function isProtectedOnItsWay({ config }: S3Client): Promise<boolean> {
+  const endpoint = await config.endpoint?.();
+  return endpoint === undefined || endpoint.protocol === 'https:' || LOOPBACK.test(endpoint.hostname);
+}
+
+/**
+ * Leaves the SHA-256 of a body out of the request's signature where its checksum is in it: on a protected way it guards
+ * against nothing, and it takes a third of the time that sending the body does.
+ */
+function spareBodyDigests(client: S3Client): void {
+  client.middlewareStack.add(
+    (next) => (args) => {
+      const { headers = {} } = args.request as { headers?: Record<string, string> };
+      if (headers['x-amz-checksum-crc32'] !== undefined) headers['x-amz-content-sha256'] = 'UNSIGNED-PAYLOAD';
+      return next(args);
+    },
+    { step: 'build', priority: 'low', name: 'spareBodyDigests' },
+  );
 }
 
 function clientConfig({ profile, region, endpoint_url: endpoint, force_path_style }: S3Settings): S3ClientConfig {

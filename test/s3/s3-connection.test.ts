@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import type { IncomingHttpHeaders } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { AppError } from '#errors/app-error.ts';
 import { connectS3 } from '#s3/s3-connection.ts';
+import { startFaultyProxy } from './faulty-proxy.ts';
 import { openTestS3, type TestS3 } from './open-test-s3.ts';
 
 let s3: TestS3;
@@ -22,6 +29,54 @@ describe('a connection to S3', () => {
     );
     const { Body } = await client.send(new sdk.GetObjectCommand({ Bucket: bucket, Key: 'a b/ü%20#?+.mp4' }));
     assert.equal(await Body?.transformToString(), 'content');
+  });
+
+  test('has bodies checked on their way by a checksum, and signs that', async () => {
+    const proxy = await startFaultyProxy(s3.place.endpoint);
+    const heads: IncomingHttpHeaders[] = [];
+    proxy.fault = ({ headers }) => {
+      heads.push(headers);
+      return null;
+    };
+    const bucket = await s3.createBucket();
+    const { sdk, client } = await connectS3({ ...s3.settings, endpoint_url: proxy.endpoint });
+    await client.send(new sdk.PutObjectCommand({ Bucket: bucket, Key: 'a', Body: Buffer.from('content') }));
+    await proxy.close();
+    assert.equal(heads[0]?.['x-amz-checksum-crc32'], '/sUwqQ==');
+    assert.match(heads[0]?.authorization ?? '', /x-amz-checksum-crc32/);
+    assert.equal(heads[0]?.['x-amz-content-sha256'], 'UNSIGNED-PAYLOAD');
+  });
+
+  test('takes any region for an endpoint of its own, and asks for one where there is none', async () => {
+    const { region: _, ...settings } = s3.settings;
+    const { client } = await connectS3(settings);
+    assert.equal(await client.config.region(), 'us-east-1');
+    await assert.rejects(
+      connectS3({ force_path_style: false }),
+      (error) => error instanceof AppError && error.reason === 'S3_REGION_MISSING',
+    );
+  });
+
+  test('takes credentials and region from the profile that is configured', async (context) => {
+    const folder = await mkdtemp(join(tmpdir(), 'attestream-s3-profile-'));
+    context.after(() => rm(folder, { recursive: true }));
+    const { accessKeyId, secretAccessKey, endpoint } = s3.place;
+    const credentials = join(folder, 'credentials');
+    await writeFile(
+      credentials,
+      `[media]\naws_access_key_id = ${accessKeyId}\naws_secret_access_key = ${secretAccessKey}\nregion = eu-north-1\n`,
+    );
+    const program = `
+      const { connectS3 } = await import('#s3/s3-connection.ts');
+      const { sdk, client } = await connectS3(${JSON.stringify({ profile: 'media', endpoint_url: endpoint, force_path_style: true })});
+      await client.send(new sdk.ListBucketsCommand({}));
+      console.log(await client.config.region());`;
+    const { AWS_ACCESS_KEY_ID: _, AWS_SECRET_ACCESS_KEY: __, AWS_REGION: ___, ...env } = process.env;
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+      encoding: 'utf8',
+      env: { ...env, AWS_SHARED_CREDENTIALS_FILE: credentials, AWS_CONFIG_FILE: join(folder, 'none') },
+    });
+    assert.equal(stdout.trim(), 'eu-north-1', stderr);
   });
 
   test('is one and the same for equal settings', async () => {
