@@ -22,6 +22,7 @@ const languageTag = z
   .refine(isLanguageTag, 'must be a language tag such as en, de or pt-BR');
 
 function isLanguageTag(value: string): boolean {
+  if (!/^[a-z]{2,3}(?:-|$)/i.test(value)) return false;
   try {
     return Intl.getCanonicalLocales(value).length === 1;
   } catch {

@@ -33,6 +33,11 @@ export const packagingErrors = {
         ? `params.tracks names "${file}", and the folder holds no media of that name. Paths are relative to the folder.`
         : `params.tracks names stream ${stream} of "${file}", which holds ${streamCount}, counted from zero.`,
   ),
+  PUBLICATION_NOT_REPACKAGED: entry<{ playlist: string; line: number; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ playlist, line, problem }) =>
+      `The folder is a publication already, and "${playlist}" (line ${line}) cannot be packaged: ${problem}.`,
+  ),
   PACKAGING_FFMPEG_MISSING: entry<{ files: readonly string[] }>(
     'PROCESSING_FAILED',
     ({ files }) =>

@@ -9,23 +9,51 @@ import type { PackagingPlan } from '#packaging/packaging-plan.ts';
 import { planPackaging } from '#packaging/plan-packaging.ts';
 import { probeFolder } from '#packaging/probe-folder.ts';
 import { findProgram } from '#packaging/program-paths.ts';
+import type { ExistingPublication } from '#publications/repackaging/existing-publication.ts';
+import { findPublication } from '#publications/repackaging/find-publication.ts';
+import { JoinedFolder } from '#publications/repackaging/joined-folder.ts';
+import { refuseUnjoinable } from '#publications/repackaging/refuse-unjoinable.ts';
 import { checkPackaged } from './check-packaged.ts';
+import { defaultLanguageOf, describeFinding, tracksOfRenditions, unnamedFiles } from './existing-tracks.ts';
 
-/**
- * Making a publication out of a folder of media, as `/v2/package` and package-and-sign both do it:
+/*
+ * Making a publication out of a folder, as /v2/package and package-and-sign both do it:
  *
- *   const plan = await planPublication(folder, params, context.signal);       // nothing is written yet
- *   const made = await makePublication(plan, folder, target, context);        // `target`: an empty folder on this host
- *   made.publication   a SourceFolder over the files in `target`: sign these, without another copy
- *   made.plan.streams  what became of which stream of which source file, and by which route
- *   made.warnings      everything that was left out or is doubtful
+ *   const task = await planPublication(folder, params, null, context.signal);    // nothing is written yet
+ *   if (task.kind === 'carry')      the folder is a publication of CMAF already: sign or copy its files as they are
+ *   const made = await makePublication(task, target, context);                   // `target`: an empty folder on this host
+ *   made.publication                a SourceFolder over the files in `target`: sign these, without another copy
+ *   task.plan.streams               what became of which stream of which source file, and by which route
+ *   task.folder                     where those source files are opened: the folder, or its segments joined to files
+ *   task.notes, made.warnings       for the result
  *
- * Codecs change only where `route.packets` is `flac` (raw samples, losslessly) and where subtitles become WebVTT; all else
- * keeps its packets bit for bit.
+ * A codec changes only where `route.packets` is `flac` (raw samples, losslessly), and where subtitles become WebVTT; all
+ * else keeps its packets bit for bit.
  */
+
+/** What is to be done with a folder. */
+export type PublicationTask = CarryTask | PackagingTask;
+
+/** The folder is a publication already, and stays as it is. */
+export interface CarryTask {
+  readonly kind: 'carry';
+  readonly folder: SourceFolder;
+  readonly existing: ExistingPublication;
+  /** What was found out, as sentences: neither a loss nor a doubt. */
+  readonly notes: readonly string[];
+}
+
+/** The folder's media, or what its segments were cut from, are packaged. */
+export interface PackagingTask {
+  readonly kind: 'package';
+  readonly folder: SourceFolder;
+  readonly plan: PackagingPlan;
+  readonly params: PackageParams;
+  readonly notes: readonly string[];
+}
+
 export interface MadePublication {
   readonly publication: PackagedFolder;
-  readonly plan: PackagingPlan;
   readonly warnings: readonly string[];
 }
 
@@ -36,15 +64,43 @@ export interface MakingContext {
   progress(bytesDone: number, bytesTotal: number): void;
 }
 
-/** Finds out what a folder holds and decides what becomes of it. */
+/**
+ * Finds out what a folder holds and decides what becomes of it. `playlistPattern` says which of its files are playlists of
+ * a publication; without it that is found out.
+ */
 export async function planPublication(
   folder: SourceFolder,
   params: PackageParams,
+  playlistPattern: string | null,
   signal: AbortSignal,
-): Promise<PackagingPlan> {
-  const plan = planPackaging(await probeFolder(folder, signal), params, findProgram('ffmpeg') !== null);
+): Promise<PublicationTask> {
+  const existing = await findPublication(folder, playlistPattern, signal);
+  if (existing === null) return await planMedia(folder, params, [], [], signal);
+  const finding = describeFinding(existing);
+  const { existing: wish = 'auto' } = params;
+  if (wish === 'copy' || (wish === 'auto' && existing.segments === 'cmaf')) {
+    return { kind: 'carry', folder, existing, notes: [`${finding} It was carried through as it is.`] };
+  }
+  refuseUnjoinable(existing);
+  const joined = new JoinedFolder(folder, existing);
+  const tracks = tracksOfRenditions(existing, params.tracks ?? []);
+  const notes = [`${finding} Its segments were made anew, with the same packets.`];
+  const language = params.default_language ?? defaultLanguageOf(existing);
+  const wishes = { ...params, tracks, ...(language !== null && { default_language: language }) };
+  return await planMedia(joined, wishes, notes, unnamedFiles(folder, existing), signal);
+}
+
+async function planMedia(
+  folder: SourceFolder,
+  params: PackageParams,
+  notes: readonly string[],
+  unnamed: readonly string[],
+  signal: AbortSignal,
+): Promise<PackagingTask> {
+  const planned = planPackaging(await probeFolder(folder, signal), params, findProgram('ffmpeg') !== null);
+  const plan = { ...planned, warnings: [...planned.warnings, ...unnamed] };
   refuseWarnings(plan.warnings, params);
-  return plan;
+  return { kind: 'package', folder, plan, params, notes };
 }
 
 /**
@@ -52,25 +108,26 @@ export async function planPublication(
  * of the film is missing. `wrote` is called with the path of every file as soon as it is whole.
  */
 export async function makePublication(
-  plan: PackagingPlan,
-  folder: SourceFolder,
-  params: PackageParams,
+  { plan, folder, params }: PackagingTask,
   target: string,
   context: MakingContext,
   wrote: (path: string) => void = () => undefined,
 ): Promise<MadePublication> {
   const { signal, scratch } = context;
+  const told = new Set<string>();
+  const tell = (path: string): void => {
+    if (!told.has(path)) wrote(path);
+    told.add(path);
+  };
   await mkdir(target, { recursive: true });
-  const files = await packageMedia(plan, folder, target, {
-    signal,
-    scratch,
-    progress: (bytesDone, bytesTotal) => context.progress(bytesDone, bytesTotal),
-    wrote,
-  });
-  const publication = await PackagedFolder.open(folder.name, target, files);
-  const doubts = await checkPackaged(plan, publication, signal);
+  const progress = (bytesDone: number, bytesTotal: number) => context.progress(bytesDone, bytesTotal);
+  const written = await packageMedia(plan, folder, target, { signal, scratch, progress, wrote: tell });
+  const packaged = await PackagedFolder.open(folder.name, target, written);
+  const doubts = await checkPackaged(plan, packaged, signal);
   refuseWarnings(doubts, params);
-  return { publication, plan, warnings: [...plan.warnings, ...doubts] };
+  const publication = plan.formats.includes('hls') ? packaged : await packaged.without(/\.(?:m3u8|vtt)$/);
+  for (const { path } of publication.files) tell(path);
+  return { publication, warnings: [...plan.warnings, ...doubts] };
 }
 
 function refuseWarnings(warnings: readonly string[], { strict }: PackageParams): void {

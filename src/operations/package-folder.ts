@@ -2,9 +2,14 @@ import { sideBySide } from '#bytes/side-by-side.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { PackageParams } from '#contract/package-request.ts';
 import type { FolderSink } from '#outputs/folder-sink.ts';
-import type { PackagingPlan } from '#packaging/packaging-plan.ts';
 import { copyFile } from '#publications/signing/carry-through.ts';
-import { type MadePublication, makePublication, planPublication } from './make-publication.ts';
+import {
+  type CarryTask,
+  makePublication,
+  type PackagingTask,
+  type PublicationTask,
+  planPublication,
+} from './make-publication.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 
 /** Files that are copied at once. */
@@ -34,54 +39,60 @@ async function packageOpened(
   rooms: OperationRooms,
 ): Promise<InputOutcome> {
   const { signal } = context;
-  const params = (work.params ?? {}) as PackageParams;
-  const plan = await planPublication(folder, params, signal);
+  const task = await planPublication(folder, (work.params ?? {}) as PackageParams, null, signal);
   const destination = rooms.outputs.placeFolder(work.output, folder.name);
   await context.claimDestination(destination);
   context.reached('resolved');
 
-  const totalBytes = sizeOfSources(plan, folder);
-  const sink = await rooms.outputs.stageFolder(destination, totalBytes, work, signal, context.scratch);
+  const sink = await rooms.outputs.stageFolder(destination, sizeOfSources(task), work, signal, context.scratch);
   try {
     context.reached('staged');
-    const { warnings } = await makeInto(sink, plan, folder, params, totalBytes, context);
+    const warnings = task.kind === 'carry' ? await carry(task, sink, context) : await make(task, sink, context);
     context.reached('packaged');
     await sink.seal(signal);
     context.reached('sealed');
     await sink.commit(signal);
     context.reached('delivered');
-    return { outputPath: sink.destination, warnings };
+    return { outputPath: sink.destination, warnings: [...task.notes, ...warnings] };
   } catch (error) {
     await sink.discard();
     throw error;
   }
 }
 
-/** What the files that are packaged hold together, in bytes: the publication is about as large. */
-function sizeOfSources({ streams }: PackagingPlan, { files }: SourceFolder): number {
-  const used = new Set(streams.map(({ file }) => file));
-  return files.reduce((sum, { path, sizeBytes }) => sum + (used.has(path) ? sizeBytes : 0), 0);
+/** What the files that go into the output hold together, in bytes: the publication is about as large. */
+function sizeOfSources(task: PublicationTask): number {
+  const used = task.kind === 'carry' ? null : new Set(task.plan.streams.map(({ file }) => file));
+  return task.folder.files.reduce(
+    (sum, { path, sizeBytes }) => sum + (used === null || used.has(path) ? sizeBytes : 0),
+    0,
+  );
 }
 
-/** Into the staged folder itself where that lies on this host, else by way of scratch. */
-async function makeInto(
-  sink: FolderSink,
-  plan: PackagingPlan,
-  folder: SourceFolder,
-  params: PackageParams,
-  totalBytes: number,
-  context: InputContext,
-): Promise<MadePublication> {
-  if (sink.stagedPath !== undefined) {
-    return await makeInPlace(sink, sink.stagedPath, plan, folder, params, context);
-  }
-  const { signal } = context;
-  const target = await context.scratch.reserveFolder('packaged', totalBytes);
+/** Copies a publication as it is, with everything that lies beside it. */
+async function carry(task: CarryTask, sink: FolderSink, { signal, progress }: InputContext): Promise<string[]> {
+  const { files } = task.folder;
+  const totalBytes = sizeOfSources(task);
+  let doneBytes = 0;
+  await sideBySide(files, COPIES_AT_ONCE, ({ path }) =>
+    copyFile(task.folder, path, sink, signal, (bytes) => {
+      doneBytes += bytes;
+      progress(doneBytes, totalBytes);
+    }),
+  );
+  return [];
+}
+
+/** Packages into the staged folder itself where that lies on this host, else by way of scratch. */
+async function make(task: PackagingTask, sink: FolderSink, context: InputContext): Promise<readonly string[]> {
+  if (sink.stagedPath !== undefined) return await makeInPlace(task, sink, sink.stagedPath, context);
+  const target = await context.scratch.reserveFolder('packaged', sizeOfSources(task));
   try {
-    const made = await makePublication(plan, folder, params, target.path, context);
-    const paths = made.publication.files.map(({ path }) => path);
-    await sideBySide(paths, COPIES_AT_ONCE, (path) => copyFile(made.publication, path, sink, signal, () => undefined));
-    return made;
+    const { publication, warnings } = await makePublication(task, target.path, context);
+    await sideBySide(publication.files, COPIES_AT_ONCE, ({ path }) =>
+      copyFile(publication, path, sink, context.signal, () => undefined),
+    );
+    return warnings;
   } finally {
     target.release();
   }
@@ -89,13 +100,11 @@ async function makeInto(
 
 /** Files become durable while others are still being packaged. */
 async function makeInPlace(
+  task: PackagingTask,
   sink: FolderSink,
   target: string,
-  plan: PackagingPlan,
-  folder: SourceFolder,
-  params: PackageParams,
   context: InputContext,
-): Promise<MadePublication> {
+): Promise<readonly string[]> {
   const stop = new AbortController();
   const signal = AbortSignal.any([context.signal, stop.signal]);
   let adopting = Promise.resolve();
@@ -104,9 +113,9 @@ async function makeInPlace(
     adopting.catch((error: unknown) => stop.abort(error));
   };
   try {
-    const made = await makePublication(plan, folder, params, target, { ...context, signal }, adopt);
+    const { warnings } = await makePublication(task, target, { ...context, signal }, adopt);
     await adopting;
-    return made;
+    return warnings;
   } finally {
     // Nothing may be under way when the folder is discarded; what failed has been thrown above.
     await adopting.catch(() => undefined);

@@ -3,6 +3,9 @@ import { languageName } from './languages.ts';
 import type { PlannedStream } from './packaging-plan.ts';
 import { codecNameOf, FolderNames, videoName } from './rendition-names.ts';
 
+/** Labels come from files, too, and stand in menus. */
+const MAX_LABEL_LENGTH = 100;
+
 /** What a label says beside the language, by the role. */
 const ROLE_WORDS: Readonly<Record<string, string>> = {
   commentary: 'commentary',
@@ -48,14 +51,11 @@ function nameOf({ stream, language }: ChosenStream, codec: string): string {
 }
 
 function labelOf({ stream, language, role, isForced, track }: ChosenStream): string {
-  if (track?.label !== undefined) return track.label;
+  const given = track?.label ?? stream.title ?? '';
   // Quotation marks and commas have a meaning in playlists, and in the packager's arguments.
-  const title =
-    stream.title
-      ?.replace(/[\p{Cc}",]+/gu, ' ')
-      .trim()
-      .slice(0, 100) ?? '';
-  if (title !== '') return title;
+  const title = given.replaceAll(/[\p{Cc}",]+/gu, ' ');
+  const label = title.trim().slice(0, MAX_LABEL_LENGTH);
+  if (label !== '') return label;
   const word = isForced ? 'forced' : ROLE_WORDS[role ?? ''];
   return word === undefined ? languageName(language) : `${languageName(language)} (${word})`;
 }

@@ -10,6 +10,7 @@ import { AppError } from '#errors/app-error.ts';
 import { type Feed, feedArguments, feedsOf } from './feed-arguments.ts';
 import { OutputWatch } from './output-watch.ts';
 import type { PackagingPlan, PlannedStream } from './packaging-plan.ts';
+import { mediaEnd } from './plan-warnings.ts';
 import { feedError, packagerError } from './program-errors.ts';
 import { findPackager, findProgram } from './program-paths.ts';
 import { type Program, runPrograms } from './run-programs.ts';
@@ -22,7 +23,7 @@ export interface PackagingContext {
   readonly scratch: ScratchSpace;
   /** Called with the bytes of segments written so far, and of the sources that they are made from. */
   progress(bytesDone: number, bytesTotal: number): void;
-  /** Called once for every file when it is whole, with its path relative to the output. */
+  /** Called with the path of a segment, relative to the output, when it is whole while others are still made. */
   wrote(path: string): void;
 }
 
@@ -48,7 +49,6 @@ class PackagingRun {
   readonly #sources = new Map<string, LocalSource>();
   /** Files by the paths that programs read them at. */
   readonly #names = new Map<string, string>();
-  readonly #written = new Set<string>();
 
   constructor(plan: PackagingPlan, folder: SourceFolder, target: string, context: PackagingContext) {
     this.#plan = plan;
@@ -69,7 +69,7 @@ class PackagingRun {
       for (const source of this.#sources.values()) await source.close();
       work.release();
     }
-    return await this.#collect();
+    return await this.#pathsWritten();
   }
 
   /** A link of a plain name to every file: names from outside may hold commas, which mean something to the packager. */
@@ -142,7 +142,7 @@ class PackagingRun {
   async #runPackager(streams: readonly ReadStream[], feeds: readonly Program[], work: string): Promise<void> {
     const { signal, progress } = this.#context;
     const totalBytes = [...this.#sources.values()].reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-    const watch = new OutputWatch(this.#plan, this.#target, (path) => this.#tell(path));
+    const watch = new OutputWatch(this.#plan, this.#target, this.#context.wrote);
     const packager: Program = {
       title: 'The packager',
       path: findPackager(),
@@ -169,35 +169,18 @@ class PackagingRun {
       : null;
   }
 
-  /** Tells of every file that was not told of yet. */
-  async #collect(): Promise<string[]> {
+  async #pathsWritten(): Promise<string[]> {
     const entries = await readdir(this.#target, { recursive: true, withFileTypes: true });
-    const paths = entries
+    return entries
       .filter((entry) => entry.isFile())
       .map(({ parentPath, name }) => join(parentPath, name).slice(this.#target.length + 1))
       .sort();
-    for (const path of paths) this.#tell(path);
-    return paths;
-  }
-
-  #tell(path: string): void {
-    if (this.#written.has(path)) return;
-    this.#written.add(path);
-    this.#context.wrote(path);
   }
 }
 
 /** A stream by its kind where that says which, else by its number. */
 function selectorOf({ kind }: PlannedStream, siblings: readonly PlannedStream[], index: number): string {
   return siblings.filter((sibling) => sibling.kind === kind).length === 1 ? kind : String(index);
-}
-
-/** Where the last frame or sample ends, in seconds from the start of the publication. */
-function mediaEnd(streams: readonly PlannedStream[]): number | null {
-  const ends = streams.flatMap(({ kind, durationSeconds }) =>
-    kind === 'text' || durationSeconds === null ? [] : [durationSeconds],
-  );
-  return ends.length === 0 ? null : Math.max(...ends);
 }
 
 /** The packager makes folders by itself, but says nothing useful where it cannot. */

@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { openOwnFile } from '#bytes/file-source.ts';
@@ -31,6 +31,14 @@ export class PackagedFolder implements SourceFolder {
       sizeBytes: (await stat(join(localPath, path))).size,
     }));
     return new PackagedFolder(name, localPath, files);
+  }
+
+  /** The same folder after files have been removed from it, and from the disk. */
+  async without(paths: RegExp): Promise<PackagedFolder> {
+    const removed = this.files.filter(({ path }) => paths.test(path));
+    await sideBySide(removed, FILES_AT_ONCE, ({ path }) => rm(join(this.localPath, path)));
+    const kept = this.files.filter(({ path }) => !paths.test(path));
+    return new PackagedFolder(this.name, this.localPath, kept);
   }
 
   async open(path: string, signal: AbortSignal): Promise<ByteSource> {

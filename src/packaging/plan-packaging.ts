@@ -1,9 +1,10 @@
 import type { PackageParams } from '#contract/package-request.ts';
 import { AppError } from '#errors/app-error.ts';
-import { chooseStreams } from './choose-streams.ts';
+import { type Choice, type ChosenStream, chooseStreams } from './choose-streams.ts';
+import { canonicalTag } from './languages.ts';
 import { nameRenditions } from './name-renditions.ts';
 import type { LeftOut, PackagingPlan, PlannedStream, PublicationShape } from './packaging-plan.ts';
-import { planWarnings } from './plan-warnings.ts';
+import { mediaEnd, planWarnings } from './plan-warnings.ts';
 import type { ProbedFile, UnusableFile } from './probed-file.ts';
 
 /** What probing a folder found. */
@@ -28,7 +29,7 @@ const MAX_PROBLEMS = 10;
 export function planPackaging(folder: ProbedFolder, params: PackageParams, hasFfmpeg: boolean): PackagingPlan {
   refuseBroken(folder);
   refuseUnknownTracks(folder.files, params);
-  const { chosen, leftOut } = chooseStreams(folder.files, params.tracks ?? []);
+  const { chosen, leftOut } = withoutLateSubtitles(chooseStreams(folder.files, params.tracks ?? []));
   if (!chosen.some(({ stream }) => stream.kind !== 'text')) throw nothingToPackage(folder, leftOut);
   if (chosen.length > MAX_STREAMS) {
     throw new AppError('PACKAGING_TOO_LARGE', { folder: folder.name, count: chosen.length, limit: MAX_STREAMS });
@@ -45,13 +46,25 @@ export function planPackaging(folder: ProbedFolder, params: PackageParams, hasFf
   };
 }
 
+/** The packager refuses subtitles that the film has no place for. */
+function withoutLateSubtitles({ chosen, leftOut }: Choice): Choice {
+  const endSeconds = mediaEnd(chosen.map(({ stream }) => stream)) ?? Number.POSITIVE_INFINITY;
+  const isLate = ({ stream }: ChosenStream): boolean => stream.kind === 'text' && stream.startSeconds >= endSeconds;
+  const late = chosen.filter(isLate).map(({ file }) => ({
+    file: file.path,
+    what: 'the subtitle track',
+    reason: 'it starts when the film is over',
+  }));
+  return { chosen: chosen.filter((candidate) => !isLate(candidate)), leftOut: [...leftOut, ...late] };
+}
+
 function shapeOf(params: PackageParams): PublicationShape {
   return {
     segmentSeconds: params.segment_duration ?? 4,
     formats: [...new Set(params.formats ?? (['hls', 'dash'] as const))],
     hlsName: params.hls_name ?? 'master.m3u8',
     dashName: params.dash_name ?? 'manifest.mpd',
-    defaultLanguage: params.default_language ?? null,
+    defaultLanguage: canonicalTag(params.default_language ?? ''),
     iFramePlaylists: params.iframe_playlists ?? false,
   };
 }

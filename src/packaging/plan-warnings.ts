@@ -21,14 +21,37 @@ export function planWarnings(
     ),
     ...notMedia(unusable.filter(({ kind }) => kind === 'not-media')),
     ...lengthWarnings(streams),
+    ...clippedSubtitles(streams),
   ];
 }
 
 function notMedia(files: readonly UnusableFile[]): string[] {
-  if (files.length === 0) return [];
-  const names = files.slice(0, MAX_NAMED).map(({ path }) => `"${path}"`);
-  const more = files.length > MAX_NAMED ? ` and ${files.length - MAX_NAMED} more` : '';
-  return [`Left out, because they are no media: ${names.join(', ')}${more}.`];
+  return [...Map.groupBy(files, ({ problem }) => problem)].map(([problem, group]) => {
+    const names = group.slice(0, MAX_NAMED).map(({ path }) => `"${path}"`);
+    const more = group.length > MAX_NAMED ? ` and ${group.length - MAX_NAMED} more` : '';
+    return `Left out: ${names.join(', ')}${more}, which ${problem}.`;
+  });
+}
+
+/** Subtitles that go on when the film is over: the film decides. */
+function clippedSubtitles(streams: readonly PlannedStream[]): string[] {
+  const endSeconds = mediaEnd(streams);
+  if (endSeconds === null) return [];
+  return streams.flatMap(({ kind, file, startSeconds, durationSeconds }) => {
+    const end = startSeconds + (durationSeconds ?? 0);
+    if (kind !== 'text' || end <= endSeconds + LENGTH_TOLERANCE_SECONDS) return [];
+    return [
+      `The subtitles in "${file}" go on until ${end.toFixed(1)} s, and the film ends at ${endSeconds.toFixed(1)} s: what comes later was left out.`,
+    ];
+  });
+}
+
+/** Where the last frame or sample ends, in seconds from the start of the publication; null where no file says. */
+export function mediaEnd(streams: readonly Pick<PlannedStream, 'kind' | 'durationSeconds'>[]): number | null {
+  const ends = streams.flatMap(({ kind, durationSeconds }) =>
+    kind === 'text' || durationSeconds === null ? [] : [durationSeconds],
+  );
+  return ends.length === 0 ? null : Math.max(...ends);
 }
 
 /** Files of different lengths are mostly no renditions of one film. */

@@ -49,7 +49,11 @@ async function probeFile(
 }
 
 /** Subtitles in a file of their own, known by how WebVTT starts, or by the name of SubRip, which starts anyhow. */
-async function probeText(source: ByteSource, path: string, signal: AbortSignal): Promise<ProbedFile | null> {
+async function probeText(
+  source: ByteSource,
+  path: string,
+  signal: AbortSignal,
+): Promise<ProbedFile | UnusableFile | null> {
   const head = await readRange(source, 0, Math.min(source.sizeBytes, 16), signal);
   const isVtt = /^(?:\ufeff)?WEBVTT(?:[ \t\r\n]|$)/.test(head.toString('utf8'));
   if (!isVtt && !/\.(?:srt|vtt)$/i.test(path)) return null;
@@ -58,9 +62,17 @@ async function probeText(source: ByteSource, path: string, signal: AbortSignal):
     throw new BrokenMedia(`has ${source.sizeBytes} bytes, and subtitles at most ${LARGEST_SUBTITLES_BYTES}`);
   }
   const { cues } = parseSubtitles(await readRange(source, 0, source.sizeBytes, signal));
-  const durationSeconds = cues.reduce((end, { endSeconds }) => Math.max(end, endSeconds), 0);
+  const startSeconds = cues[0]?.startSeconds ?? 0;
+  const durationSeconds = cues.reduce((end, { endSeconds }) => Math.max(end, endSeconds), 0) - startSeconds;
   if (cues.length === 0)
-    throw new BrokenMedia('holds no subtitles: there is no line of times "00:00:01.000 --> 00:00:02.000" in it');
-  const stream = { ...NO_DETAILS, kind: 'text' as const, indexOfKind: 0, codec: container, durationSeconds };
+    return { path, kind: 'not-media', problem: 'holds no subtitles: there is no line of times in it' };
+  const stream = {
+    ...NO_DETAILS,
+    kind: 'text' as const,
+    indexOfKind: 0,
+    codec: container,
+    startSeconds,
+    durationSeconds,
+  };
   return { path, container, streams: [stream], others: [] };
 }

@@ -181,5 +181,5 @@ export const NO_DETAILS = {
 
 /** Subtitles by their sample entries, as ffmpeg names their codecs. */
 function textCodecOf(codecId: string): string | null {
-  return { tx3g: 'mov_text', text: 'mov_text', wvtt: 'webvtt', stpp: 'ttml' }[codecId] ?? null;
+  return { tx3g: 'mov_text', text: 'mov_text', wvtt: 'wvtt', stpp: 'ttml' }[codecId] ?? null;
 }

@@ -13,8 +13,12 @@ const PACKAGER_PROBLEMS: Readonly<Record<string, string>> = {
   TRIVIAL: 'it holds nothing that can be packaged',
 };
 
+/** The packager's exit code for arguments that it does not take: they are ours, so that is a bug. */
+const BAD_ARGUMENTS = 1;
+
 /** `nameOf` gives the name of the file that an input path of the packager stands for. */
-export function packagerError(end: ProgramEnd, nameOf: (inputPath: string) => string | null): AppError {
+export function packagerError(end: ProgramEnd, nameOf: (inputPath: string) => string | null): Error {
+  if (end.code === BAD_ARGUMENTS) return new Error(`the packager does not take its arguments: ${end.errorText}`);
   const [, name = '', text = ''] = /Packaging Error: \d+ \(([A-Z_]+)\): ?(.*)/.exec(end.errorText) ?? [];
   const file = fileIn(text, nameOf) ?? fileIn(end.errorText, nameOf);
   return new AppError('PACKAGER_FAILED', { file, problem: PACKAGER_PROBLEMS[name] ?? howItEnded(end) });

@@ -21,7 +21,7 @@ export interface Program {
   readonly path: string;
   readonly args: readonly string[];
   /** Turns how it ended into the error that is thrown; called where its exit code is not 0. */
-  readonly failure: (how: ProgramEnd) => AppError;
+  readonly failure: (how: ProgramEnd) => Error;
 }
 
 export interface ProgramEnd {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { UNKNOWN_LANGUAGE } from './languages.ts';
 import type { PackagingPlan, PlannedStream } from './packaging-plan.ts';
 
 /** What the packager keeps of every file it reads or writes, in bytes: its own 32 MiB make it slower, and larger. */
@@ -15,7 +16,7 @@ export interface StreamInput {
   readonly selector: string;
 }
 
-/** A stream as it is in the output once all is known; the pairs of HLS, which is always written, and DASH. */
+/** A stream and where it is read. */
 export interface ReadStream {
   readonly stream: PlannedStream;
   readonly input: StreamInput;
@@ -35,7 +36,7 @@ export function shakaArguments(plan: PackagingPlan, streams: readonly ReadStream
     '--generate_sidx_in_media_segments=false',
     '--generate_static_live_mpd',
     `--segment_duration=${segmentSeconds}`,
-    `--default_language=${defaultLanguage ?? ''}`,
+    `--default_language=${languageField(defaultLanguage) ?? ''}`,
     `--default_text_language=${defaultTextLanguage(plan)}`,
     `--hls_master_playlist_output=${target}/${hlsName}`,
     ...(formats.includes('dash') ? [`--mpd_output=${target}/${dashName}`] : []),
@@ -47,6 +48,11 @@ export function shakaArguments(plan: PackagingPlan, streams: readonly ReadStream
 function defaultTextLanguage({ streams, defaultLanguage }: PackagingPlan): string {
   const isHeard = streams.some(({ kind, language }) => kind === 'audio' && language === defaultLanguage);
   return defaultLanguage === null || isHeard ? 'zxx' : defaultLanguage;
+}
+
+/** The packager takes every tag but the one for no language that is known. */
+function languageField(language: string | null): string | null {
+  return language === UNKNOWN_LANGUAGE ? null : language;
 }
 
 type Fields = Readonly<Record<string, string | null>>;
@@ -63,7 +69,7 @@ function descriptorsOf(stream: PlannedStream, input: StreamInput, plan: Packagin
       playlist_name: `${folder}/index.m3u8`,
       iframe_playlist_name: kind === 'video' && plan.iFramePlaylists ? `${folder}/iframes.m3u8` : null,
       ...(kind === 'audio' && {
-        lang: stream.language,
+        lang: languageField(stream.language),
         // A group for each codec: the variants of one group name the codecs of all.
         hls_group_id: `audio-${codec}`,
         hls_name: stream.label,
@@ -81,7 +87,12 @@ function textDescriptors(
   target: string,
 ): string[] {
   const { folder, language, label, isForced } = stream;
-  const common = { in: input.path, stream: 'text', lang: language, forced_subtitle: isForced ? '1' : null };
+  const common = {
+    in: input.path,
+    stream: 'text',
+    lang: languageField(language),
+    forced_subtitle: isForced ? '1' : null,
+  };
   const hls = descriptor({
     ...common,
     segment_template: `${target}/${folder}/${SEGMENT_NAME}.vtt`,

@@ -23,7 +23,11 @@ const TIMES =
  * for Windows-1252, which most old subtitles are in.
  */
 export function parseSubtitles(bytes: Uint8Array): Subtitles {
-  const text = decode(bytes).replace(/\r\n?/g, '\n');
+  // Segments of subtitles that were joined have a header each, and repeat cues that go on from one to the next.
+  const text = decode(bytes)
+    .replace(/\r\n?/g, '\n')
+    .replace(/^\ufeff?WEBVTT(?=[ \t\n]|$)/gm, '\n\nWEBVTT');
+  const seen = new Set<string>();
   const head: string[] = [];
   const cues: Cue[] = [];
   for (const block of text.split(/\n[ \t]*\n+/)) {
@@ -34,7 +38,9 @@ export function parseSubtitles(bytes: Uint8Array): Subtitles {
       continue;
     }
     const cue = cueOf(lines[at] as string, lines.slice(at + 1));
-    if (cue !== null) cues.push(cue);
+    const key = JSON.stringify(cue);
+    if (cue !== null && !seen.has(key)) cues.push(cue);
+    seen.add(key);
   }
   return { head, cues: cues.sort((first, second) => first.startSeconds - second.startSeconds) };
 }

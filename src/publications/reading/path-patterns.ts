@@ -19,8 +19,8 @@ export interface ClaimedPaths {
  * of transport streams get an error of their own, because there an init pattern cannot match.
  */
 export function claimPaths(paths: readonly string[], patterns: PublicationPatterns): ClaimedPaths {
-  const fragments = matching(paths, patterns.frag, 'params.frag_pattern');
-  const playlists = matching(paths, patterns.playlist, 'params.playlist_pattern');
+  const fragments = matchingPaths(paths, patterns.frag, 'params.frag_pattern');
+  const playlists = matchingPaths(paths, patterns.playlist, 'params.playlist_pattern');
   const inits = select(paths, patterns.init, 'params.init_pattern');
   if (inits.size === 0) {
     const stream = [...fragments].find(needsPackaging);
@@ -40,7 +40,8 @@ export function isPlainText(path: string): boolean {
   return /\.(vtt|webvtt|srt|ttml|xml|dfxp)$/i.test(path);
 }
 
-function matching(paths: readonly string[], pattern: string, field: string): ReadonlySet<string> {
+/** The paths that a pattern finds; an error where it finds none. `field` is the request's. */
+export function matchingPaths(paths: readonly string[], pattern: string, field: string): ReadonlySet<string> {
   const matches = select(paths, pattern, field);
   if (matches.size === 0) throw noMatch(paths, pattern, field);
   return matches;

@@ -1,0 +1,83 @@
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { type PackageTrack, TRACK_ROLES, type TrackRole } from '#contract/package-request.ts';
+import type {
+  ExistingPublication,
+  ExistingRendition,
+  SegmentKind,
+} from '#publications/repackaging/existing-publication.ts';
+import { joinedName } from '#publications/repackaging/joined-folder.ts';
+
+/** Files that are named one by one in a warning; beyond, they are counted. */
+const MAX_NAMED = 10;
+
+const SEGMENT_NOUNS: Readonly<Record<SegmentKind, string>> = {
+  cmaf: 'CMAF segments',
+  'byte-ranges': 'byte ranges of whole files',
+  chunked: 'segments of several chunks',
+  'transport-stream': 'MPEG transport streams',
+  'packed-audio': 'packed audio',
+};
+
+/** What a folder was found to be, as a sentence. */
+export function describeFinding({ renditions, playlists, segments }: ExistingPublication): string {
+  const names = playlists.slice(0, 3).map(({ path }) => `"${path}"`);
+  const more = playlists.length > names.length ? ', …' : '';
+  return `The folder is a publication already: ${names.join(', ')}${more} name ${renditions.length} renditions of ${SEGMENT_NOUNS[segments]}.`;
+}
+
+/**
+ * What the playlists say of each rendition, as the tracks of its joined file; what the request says of it, under the path
+ * of its playlist, comes first.
+ */
+export function tracksOfRenditions(
+  { renditions }: ExistingPublication,
+  requested: readonly PackageTrack[],
+): PackageTrack[] {
+  const names = new Set(renditions.map(({ name }) => name));
+  const known = renditions.flatMap((rendition) => {
+    const stated = statedTrack(rendition);
+    const asked = requested.filter(({ file }) => file === rendition.name);
+    const file = joinedName(rendition);
+    if (asked.length > 0) return asked.map((track) => ({ ...stated, ...track, file }));
+    return Object.keys(stated).length === 0 ? [] : [{ ...stated, file }];
+  });
+  return [...known, ...requested.filter(({ file }) => !names.has(file))];
+}
+
+/** The language that the publication's own playlists make the default. */
+export function defaultLanguageOf({ renditions }: ExistingPublication): string | null {
+  return renditions.find(({ isDefault }) => isDefault)?.language ?? null;
+}
+
+function statedTrack({ language, label, role }: ExistingRendition): Omit<PackageTrack, 'file'> {
+  return {
+    ...(language !== null && { language }),
+    ...(label !== null && label !== '' && { label }),
+    ...(isRole(role) && { role }),
+  };
+}
+
+function isRole(role: string | null): role is TrackRole {
+  return (TRACK_ROLES as readonly (string | null)[]).includes(role);
+}
+
+/** A warning about files that no playlist names, where there are any: they are not part of the film. */
+export function unnamedFiles({ files }: SourceFolder, { playlists, renditions }: ExistingPublication): string[] {
+  const named = new Set([
+    ...playlists.map(({ path }) => path),
+    ...playlists.flatMap((playlist) =>
+      playlist.kind === 'mpd'
+        ? playlist.representations.flatMap(({ init, segments }) => [
+            ...(init === null ? [] : [init.path]),
+            ...segments.map(({ part }) => part.path),
+          ])
+        : [],
+    ),
+    ...renditions.flatMap(({ parts }) => parts.map(({ path }) => path)),
+  ]);
+  const unnamed = files.map(({ path }) => path).filter((path) => !named.has(path));
+  if (unnamed.length === 0) return [];
+  const shown = unnamed.slice(0, MAX_NAMED).map((path) => `"${path}"`);
+  const more = unnamed.length > MAX_NAMED ? ` and ${unnamed.length - MAX_NAMED} more` : '';
+  return [`Left out, because no playlist names them: ${shown.join(', ')}${more}.`];
+}

@@ -1,0 +1,114 @@
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { type MediaPart, type PlaylistDocument, partKey } from '../publication.ts';
+import { FolderIndex } from '../reading/folder-index.ts';
+import { matchingPaths } from '../reading/path-patterns.ts';
+import { isXml, readPlaylistText } from '../reading/playlist-text.ts';
+import { readPlaylists } from '../reading/read-playlists.ts';
+import { listTopBoxes, readerOf } from '../signing/top-boxes.ts';
+import type { ExistingPublication, ExistingRendition, SegmentKind } from './existing-publication.ts';
+import { renditionsOfHls } from './hls-renditions.ts';
+import { renditionsOfMpd } from './mpd-renditions.ts';
+import { refusal } from './repackaging-refusal.ts';
+
+/**
+ * Finds out whether a folder is a publication: whether a playlist in it names segments. `playlistPattern` chooses the
+ * playlists; without one every .m3u8 and .mpd is looked at. Null where there is none: lists of songs have the same names.
+ * Playlists that do not parse, or that name what is not there, are errors, as is one without an end.
+ */
+export async function findPublication(
+  folder: SourceFolder,
+  playlistPattern: string | null,
+  signal: AbortSignal,
+): Promise<ExistingPublication | null> {
+  const index = new FolderIndex(folder);
+  const entries = await playlistsIn(folder, index, playlistPattern, signal);
+  if (entries.length === 0) return null;
+  const playlists = await readPlaylists(folder, index, entries, signal);
+  for (const playlist of playlists) refuseLive(playlist);
+  const hls = renditionsOfHls(playlists, index);
+  const renditions = hls.length > 0 ? hls : renditionsOfMpd(playlists);
+  if (!renditions.some(({ isText }) => !isText)) return null;
+  return { playlists, renditions, segments: await segmentKindOf(folder, renditions, signal) };
+}
+
+async function playlistsIn(
+  folder: SourceFolder,
+  index: FolderIndex,
+  pattern: string | null,
+  signal: AbortSignal,
+): Promise<string[]> {
+  if (pattern !== null) return [...matchingPaths([...index.paths], pattern, 'params.playlist_pattern')];
+  const named = [...index.paths].filter((path) => /\.(?:m3u8|mpd)$/i.test(path));
+  const found: string[] = [];
+  for (const path of named) {
+    const text = await readPlaylistText(folder, path, signal);
+    // Every media playlist has a target duration (RFC 8216 §4.3.3.1); a list of songs has none.
+    if (isXml(text) || /^#EXT-X-(?:TARGETDURATION|STREAM-INF|MEDIA):/m.test(text)) found.push(path);
+  }
+  return found;
+}
+
+/** A playlist that may still grow is no film yet. */
+function refuseLive(playlist: PlaylistDocument): void {
+  if (playlist.kind === 'mpd' && playlist.root.attributes.get('type') === 'dynamic') {
+    throw refusal(playlist.path, 1, 'It is live (type="dynamic"), and what is still growing cannot be packaged');
+  }
+  if (playlist.kind !== 'hls-media' || /^#EXT-X-ENDLIST\s*$/m.test(playlist.text)) return;
+  const line = playlist.text.trimEnd().split('\n').length;
+  throw refusal(
+    playlist.path,
+    line,
+    'It has no end (#EXT-X-ENDLIST), as live playlists, and what is still growing cannot be packaged',
+  );
+}
+
+/** Parts of a rendition that are looked at: playlists are written by one program, and it writes all segments alike. */
+const LOOKED_AT = [0, 1, -1];
+
+async function segmentKindOf(
+  folder: SourceFolder,
+  renditions: readonly ExistingRendition[],
+  signal: AbortSignal,
+): Promise<SegmentKind> {
+  const media = renditions.filter(({ isText, hasInit }) => !isText || hasInit);
+  const bare = media.find(({ hasInit }) => !hasInit);
+  if (bare !== undefined) return await bareKindOf(folder, bare, signal);
+  if (media.some(({ parts }) => parts.some(({ range }) => range !== null))) return 'byte-ranges';
+  for (const { parts } of media) {
+    const fragments = parts.slice(1);
+    const looked = new Map(
+      LOOKED_AT.map((at) => fragments.at(at)).flatMap((part) => (part === undefined ? [] : [[partKey(part), part]])),
+    );
+    for (const part of looked.values()) if (await isChunked(folder, part, signal)) return 'chunked';
+  }
+  return 'cmaf';
+}
+
+async function bareKindOf(
+  folder: SourceFolder,
+  { parts }: ExistingRendition,
+  signal: AbortSignal,
+): Promise<SegmentKind> {
+  const [first] = parts as [MediaPart];
+  const source = await folder.open(first.path, signal);
+  try {
+    const head = Buffer.alloc(1);
+    if (source.sizeBytes > 0) await source.read(head, first.range?.offset ?? 0, signal);
+    return head[0] === 0x47 ? 'transport-stream' : 'packed-audio';
+  } finally {
+    await source.close();
+  }
+}
+
+async function isChunked(folder: SourceFolder, part: MediaPart, signal: AbortSignal): Promise<boolean> {
+  const source = await folder.open(part.path, signal);
+  try {
+    const boxes = await listTopBoxes(await readerOf(source, part, signal));
+    return (
+      boxes.filter(({ type }) => type === 'moof').length !== 1 ||
+      boxes.filter(({ type }) => type === 'mdat').length !== 1
+    );
+  } finally {
+    await source.close();
+  }
+}

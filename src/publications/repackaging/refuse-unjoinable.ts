@@ -1,0 +1,45 @@
+import type { HlsMedia } from '../reading/hls-playlist.ts';
+import type { ExistingPublication } from './existing-publication.ts';
+import { refusal } from './repackaging-refusal.ts';
+
+/** Refuses what cannot be joined to one film and cut anew: encrypted segments, breaks in time, changing init segments. */
+export function refuseUnjoinable({ playlists }: ExistingPublication): void {
+  for (const playlist of playlists) {
+    if (playlist.kind === 'hls-media' && !playlist.iFramesOnly) refuseHls(playlist);
+    if (playlist.kind === 'mpd' && /<(?:\w+:)?ContentProtection\b/.test(playlist.text)) {
+      throw refusal(
+        playlist.path,
+        1,
+        'Its media are encrypted (ContentProtection); package them before they are encrypted',
+      );
+    }
+  }
+}
+
+function refuseHls({ path, text, segments }: HlsMedia): void {
+  for (const [index, line] of text.split('\n').entries()) {
+    const problem = problemOf(line.trim());
+    if (problem !== null) throw refusal(path, index + 1, problem);
+  }
+  const [first] = segments;
+  const changed = segments.find(
+    ({ map }) => map?.uri !== first?.map?.uri || map?.range?.offset !== first?.map?.range?.offset,
+  );
+  if (changed !== undefined) {
+    throw refusal(
+      path,
+      changed.map?.line ?? changed.line,
+      'Its init segment changes midway, which one rendition cannot',
+    );
+  }
+}
+
+function problemOf(line: string): string | null {
+  if (/^#EXT-X-KEY:/.test(line) && !/METHOD=NONE\b/.test(line)) {
+    return 'Its segments are encrypted (#EXT-X-KEY); package the media before they are encrypted';
+  }
+  if (line === '#EXT-X-DISCONTINUITY') {
+    return 'Its time breaks off here (#EXT-X-DISCONTINUITY), as where advertising was put in; package the parts as folders of their own';
+  }
+  return null;
+}
