@@ -2,6 +2,8 @@ import type { Config } from '#config/config.ts';
 import { configFileOf } from '#config/load-config.ts';
 import { RELEASE } from '#config/release.ts';
 import { folderBounds } from '#inputs/folder-bounds.ts';
+import { createHttpClient } from '#inputs/http-client.ts';
+import { httpFileOpener } from '#inputs/http-file.ts';
 import { byScheme, InputResolver, localFileOpener, localFolderOpener } from '#inputs/input-resolver.ts';
 import { localInputPolicy } from '#inputs/local-input-policy.ts';
 import { s3FileOpener } from '#inputs/s3-file.ts';
@@ -41,10 +43,16 @@ function openInputs(config: Config): InputResolver {
   const policy = localInputPolicy(config, configFileOf({ env: process.env, cwd: process.cwd() }));
   const bounds = folderBounds(config);
   const { s3 } = config.input_resolvers;
+  const http = createHttpClient(config);
+  const httpFile = httpFileOpener(http);
   return new InputResolver(
     {
       local_file_path: localFileOpener(policy),
-      remote_file_url: byScheme({ ...(s3 !== undefined && { 's3:': s3FileOpener(s3) }) }),
+      remote_file_url: byScheme({
+        'https:': httpFile,
+        'http:': httpFile,
+        ...(s3 !== undefined && { 's3:': s3FileOpener(s3) }),
+      }),
     },
     {
       local_folder_path: localFolderOpener(policy, bounds),

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { parseBindAddress } from './bind-address.ts';
+import { isNetwork, LINK_LOCAL_AND_METADATA } from './network.ts';
 
 const MIB_BYTES = 1024 ** 2;
 const TIB_BYTES = 1024 ** 4;
@@ -120,11 +121,20 @@ const basePrefix = z
 
 const naming = z.enum(['derived', 'in_place']).default('derived');
 
+const network = z.string().refine(isNetwork, 'must be a network such as 10.0.0.0/8 or fd00::/8, or an address');
+
 const inputResolvers = z.strictObject({
   max_files: count.default(100_000),
   max_bytes: z.int().min(1).max(Number.MAX_SAFE_INTEGER).default(TIB_BYTES),
   max_depth: z.int().min(1).max(256).default(16),
   local: z.strictObject({ roots: z.array(path).min(1, 'must name at least one folder').exactOptional() }).prefault({}),
+  http: z
+    .strictObject({
+      deny_networks: z.array(network).default([...LINK_LOCAL_AND_METADATA]),
+      max_bytes: z.int().min(1).max(Number.MAX_SAFE_INTEGER).default(TIB_BYTES),
+      idle_timeout_ms: timeoutMs.default(30_000),
+    })
+    .prefault({}),
   s3: z.strictObject({ ...s3Access, buckets: buckets.exactOptional() }).exactOptional(),
 });
 

@@ -69,10 +69,6 @@ export const requestErrors = {
     'INVALID_INPUT_TYPE',
     ({ name, problem }) => `"${name}" cannot be signed here: ${problem}.`,
   ),
-  RESOLVER_OFF: entry<{ type: string }>(
-    'VALIDATION_FAILED',
-    ({ type }) => `Inputs of the type "${type}" are not enabled in this deployment. Use local_file_path.`,
-  ),
   S3_OUTPUT_UNAVAILABLE: entry<object>(
     'VALIDATION_FAILED',
     () => 'Outputs of the type "s3" are not enabled in this deployment. Use the type "local".',

@@ -76,6 +76,90 @@ export const sourceErrors = {
     'PROCESSING_FAILED',
     ({ path, problem }) => `"${path}" could not be opened: ${problem}.`,
   ),
+  HTTP_HOST_UNKNOWN: entry<{ host: string }>(
+    'PROCESSING_FAILED',
+    ({ host }) => `There is no host "${host}". Check the name, and that the service can resolve it.`,
+  ),
+  HTTP_UNREACHABLE: entry<{ address: string; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ address, problem }) =>
+      `The server of "${address}" could not be reached: ${problem}. Check the address and port, and submit the input again.`,
+    { transient: true },
+  ),
+  HTTP_ADDRESS_DENIED: entry<{ host: string }>(
+    'PROCESSING_FAILED',
+    ({ host }) =>
+      `The host "${host}" has an address that this service does not fetch from. The operator sets these as input_resolvers.http.deny_networks; link-local addresses and those of cloud metadata are always among them.`,
+  ),
+  HTTP_CERTIFICATE_REFUSED: entry<{ address: string; code: string }>(
+    'PROCESSING_FAILED',
+    ({ address, code }) =>
+      `The certificate of the server of "${address}" is not accepted (${code}). Renew it; the operator can add a private authority with NODE_EXTRA_CA_CERTS.`,
+  ),
+  HTTP_NOT_FOUND: entry<{ address: string; status: number }>(
+    'PROCESSING_FAILED',
+    ({ address, status }) => `There is nothing at "${address}": the server answered ${status}. Check the address.`,
+  ),
+  HTTP_FORBIDDEN: entry<{ address: string; status: number }>(
+    'PROCESSING_FAILED',
+    ({ address, status }) =>
+      `The server does not let the service read "${address}": it answered ${status}. Submit a presigned URL, or one that has not been changed since it was signed.`,
+  ),
+  HTTP_LINK_EXPIRED: entry<{ address: string; status: number }>(
+    'PROCESSING_FAILED',
+    ({ address, status }) =>
+      `The presigned URL of "${address}" has expired: the server answered ${status}. Make a new one that lasts until the job ends, and submit the input again.`,
+  ),
+  HTTP_BUSY: entry<{ address: string; status: number }>(
+    'PROCESSING_FAILED',
+    ({ address, status }) =>
+      `The server of "${address}" kept answering ${status}, also when asked again. Submit the input again later.`,
+    { transient: true },
+  ),
+  HTTP_REFUSED: entry<{ address: string; status: number }>(
+    'PROCESSING_FAILED',
+    ({ address, status }) => `The server answered ${status} for "${address}", and sent no file. Check the address.`,
+  ),
+  HTTP_REDIRECTS_ENDLESS: entry<{ address: string; limit: number }>(
+    'PROCESSING_FAILED',
+    ({ address, limit }) =>
+      `"${address}" was redirected more than ${limit} times. Submit the address that it leads to, if it leads anywhere.`,
+  ),
+  HTTP_REDIRECT_REFUSED: entry<{ address: string; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ address, problem }) => `The redirect of "${address}" is not followed: ${problem}.`,
+  ),
+  HTTP_ENCODED: entry<{ address: string; encoding: string }>(
+    'PROCESSING_FAILED',
+    ({ address, encoding }) =>
+      `The server sends "${address}" packed (Content-Encoding: ${encoding}), although it was asked not to: media is read as it is. Let it send the file unpacked.`,
+  ),
+  HTTP_TIMED_OUT: entry<{ address: string; timeoutMs: number }>(
+    'PROCESSING_FAILED',
+    ({ address, timeoutMs }) =>
+      `The server of "${address}" fell silent for ${timeoutMs} ms. Submit the input again; the operator sets the time as input_resolvers.http.idle_timeout_ms.`,
+    { transient: true },
+  ),
+  HTTP_ANSWER_INVALID: entry<{ address: string; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ address, problem }) => `What the server sends for "${address}" cannot be right: ${problem}.`,
+  ),
+  HTTP_CUT_SHORT: entry<{ address: string; receivedBytes: number; sizeBytes: number | null }>(
+    'PROCESSING_FAILED',
+    ({ address, receivedBytes, sizeBytes }) =>
+      `"${address}" broke off after ${receivedBytes} of ${sizeBytes ?? 'unknown'} bytes, also when asked again. Check the server, and submit the input again.`,
+    { transient: true },
+  ),
+  HTTP_TOO_LARGE: entry<{ address: string; limitBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ address, limitBytes }) =>
+      `"${address}" has more than ${limitBytes} bytes. The operator sets the limit as input_resolvers.http.max_bytes.`,
+  ),
+  FOLDER_NOT_LISTED: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) =>
+      `The server does not list what is in "${path}". Submit the address of the playlist or MPD instead, or name it without wildcards as params.playlist_pattern.`,
+  ),
   SCRATCH_FULL: entry<{ path: string; neededBytes: number; freeBytes: number }>(
     'PROCESSING_FAILED',
     ({ path, neededBytes, freeBytes }) =>

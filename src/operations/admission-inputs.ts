@@ -78,13 +78,9 @@ export type ReferenceLocation = ErrorLocation & { readonly field: string };
 
 /** Refuses a reference that nothing in this deployment opens. */
 export function requireResolver(input: ApiInputRef, { input_resolvers }: Config, location: ReferenceLocation): void {
-  if (!('url' in input)) return;
-  if (isS3Url(input.url)) {
-    const admitted = input.type === 'remote_file_url' ? admittedS3Object : admittedS3Address;
-    admitted(input.url, input_resolvers.s3, { ...location, field: `${location.field}.url` });
-    return;
-  }
-  throw new AppError('RESOLVER_OFF', { type: input.type }, { ...location, field: `${location.field}.type` });
+  if (!('url' in input) || !isS3Url(input.url)) return;
+  const admitted = input.type === 'remote_file_url' ? admittedS3Object : admittedS3Address;
+  admitted(input.url, input_resolvers.s3, { ...location, field: `${location.field}.url` });
 }
 
 /** Extensions that the video endpoint refuses. What has another one, or none, is settled by its bytes. */

@@ -104,13 +104,15 @@ describe('what an operation on files takes', () => {
     });
   }
 
-  test('a remote file is refused as long as nothing here fetches it', async () => {
-    const inputs = [{ type: 'remote_file_url', url: 'https://host/a.mp4?sig=hush' }];
-    const found = await refusal('/c2pa/video', { inputs });
+  test('a remote file is taken over HTTPS and HTTP, and refused over S3 as long as that is not set up', async () => {
+    const at = (url: string) => ({ inputs: [{ type: 'remote_file_url', url }] });
+    await admit('/c2pa/video', at('https://host/a.mp4?sig=hush'));
+    await admit('/c2pa/video', at('http://host/a.mp4'));
+    const found = await refusal('/c2pa/video', at('s3://bucket/a.mp4'));
     assert.deepEqual(found, {
-      reason: 'RESOLVER_OFF',
+      reason: 'S3_INPUTS_OFF',
       code: 'VALIDATION_FAILED',
-      field: 'inputs[0].type',
+      field: 'inputs[0].url',
       inputIndex: 0,
     });
   });
@@ -156,15 +158,17 @@ describe('parents and overrides', () => {
     assert.deepEqual([reason, field], ['OVERRIDE_REPEATED', 'params.parent_overrides[1].input_index']);
   });
 
-  test('a remote parent is refused as long as nothing here fetches it', async () => {
-    const remote = { type: 'file', source: { type: 'remote_file_url', url: 'https://host/a.mp4' } };
+  test('a remote parent is taken over HTTPS, and refused over S3 as long as that is not set up', async () => {
+    const parentAt = (url: string) => ({ type: 'file', source: { type: 'remote_file_url', url } });
+    await admit('/c2pa/audio', { inputs, params: { parent: parentAt('https://host/a.mp4') } });
+    const remote = parentAt('s3://bucket/a.mp4');
     const common = await refusal('/c2pa/audio', { inputs, params: { parent: remote } });
-    assert.deepEqual([common.reason, common.field], ['RESOLVER_OFF', 'params.parent.source.type']);
+    assert.deepEqual([common.reason, common.field], ['S3_INPUTS_OFF', 'params.parent.source.url']);
     const single = await refusal('/c2pa/audio', {
       inputs,
       params: { parent_overrides: [{ input_index: 1, parent: remote }] },
     });
-    assert.equal(single.field, 'params.parent_overrides[0].parent.source.type');
+    assert.equal(single.field, 'params.parent_overrides[0].parent.source.url');
   });
 });
 

@@ -1,0 +1,143 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Agent } from 'undici';
+import type { Config } from '#config/config.ts';
+import { RELEASE } from '#config/release.ts';
+import { AppError } from '#errors/app-error.ts';
+import { DeniedNetworks } from './denied-networks.ts';
+import { type AgentOptions, createGuardedAgent } from './guarded-agent.ts';
+import { shownAddress } from './http-address.ts';
+import { exchange, type HttpAnswer } from './http-exchange.ts';
+import { isBusy, isPassing, requestError, statusError } from './http-problem.ts';
+import { type ResponseBody, readBody } from './response-body.ts';
+
+/** Redirects are followed so many times in a row. */
+const MAX_REDIRECTS = 5;
+
+/** A request that fails in passing is made again after these pauses, in milliseconds. */
+const RETRY_PAUSES_MS = [100, 400, 1600];
+
+/** So much of an answer's body is read for what went wrong. */
+const PROBLEM_MAX_BYTES = 16 * 1024;
+
+export interface HttpClientOptions extends AgentOptions {
+  readonly idleTimeoutMs: number;
+  /** The largest file that is read, in bytes. */
+  readonly maxBytes: number;
+}
+
+/** An answer with content: 200, 206, or 416 where a range was asked for that the file does not have. */
+export interface HttpResponse {
+  readonly status: 200 | 206 | 416;
+  readonly headers: IncomingHttpHeaders;
+  /** Where it came from in the end. */
+  readonly url: URL;
+  readonly body: ResponseBody;
+}
+
+/**
+ * Fetches what requests name: by GET alone, since presigned URLs are signed for one method; redirects followed, all of
+ * them under the rules of the agent; what fails in passing asked for again.
+ */
+export class HttpClient {
+  readonly options: HttpClientOptions;
+  #agent: Agent | null = null;
+
+  constructor(options: HttpClientOptions) {
+    this.options = options;
+  }
+
+  /** Rejects with an AppError for every answer without content. The caller reads the body or cancels it. */
+  async get(url: URL, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<HttpResponse> {
+    let target = url;
+    for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
+      const answer = await this.#answerFrom(target, headers, signal);
+      const location = locationOf(answer);
+      if (location === undefined) return await this.#withContent(answer, target);
+      answer.body.cancel();
+      target = redirected(target, location);
+    }
+    throw new AppError('HTTP_REDIRECTS_ENDLESS', { address: shownAddress(url), limit: MAX_REDIRECTS });
+  }
+
+  /** Ends all connections. */
+  async close(): Promise<void> {
+    await this.#agent?.destroy();
+  }
+
+  async #answerFrom(url: URL, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<HttpAnswer> {
+    for (let attempt = 0; ; attempt += 1) {
+      const pauseMs = RETRY_PAUSES_MS[attempt];
+      try {
+        const answer = await this.#exchange(url, headers, signal);
+        if (pauseMs === undefined || !isBusy(answer.status)) return answer;
+        answer.body.cancel();
+      } catch (error) {
+        signal.throwIfAborted();
+        if (pauseMs === undefined || !isPassing(error)) throw requestError(error, url, this.options.idleTimeoutMs);
+      }
+      await sleep(pauseMs, undefined, { signal });
+    }
+  }
+
+  async #exchange(url: URL, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<HttpAnswer> {
+    this.#agent ??= createGuardedAgent(this.options);
+    const common = {
+      accept: '*/*',
+      'accept-encoding': 'identity',
+      'user-agent': `${RELEASE.product}/${RELEASE.version}`,
+    };
+    const { idleTimeoutMs } = this.options;
+    return await exchange(
+      this.#agent,
+      { method: 'GET', url, headers: { ...common, ...headers }, idleTimeoutMs },
+      signal,
+    );
+  }
+
+  async #withContent({ status, headers, body }: HttpAnswer, url: URL): Promise<HttpResponse> {
+    if (status !== 200 && status !== 206 && status !== 416) throw statusError(status, url, await beginningOf(body));
+    const encoding = headers['content-encoding'];
+    if (status === 416 || encoding === undefined || /^identity$/i.test(encoding)) return { status, headers, url, body };
+    body.cancel();
+    throw new AppError('HTTP_ENCODED', { address: shownAddress(url), encoding: encoding.slice(0, 40) });
+  }
+}
+
+/** The client of a service by its configuration. */
+export function createHttpClient({ input_resolvers: { http } }: Config): HttpClient {
+  return new HttpClient({
+    denied: new DeniedNetworks(http.deny_networks),
+    idleTimeoutMs: http.idle_timeout_ms,
+    maxBytes: http.max_bytes,
+  });
+}
+
+function locationOf({ status, headers: { location } }: HttpAnswer): string | undefined {
+  return [301, 302, 303, 307, 308].includes(status) ? location : undefined;
+}
+
+/** Where a redirect leads, if it may: never from HTTPS to HTTP, and never to what no request may name. */
+function redirected(from: URL, location: string): URL {
+  const target = URL.parse(location, from.href);
+  const refuse = (problem: string): never => {
+    throw new AppError('HTTP_REDIRECT_REFUSED', { address: shownAddress(from), problem });
+  };
+  if (target === null) return refuse('its address is not well-formed');
+  if (target.protocol !== 'https:' && target.protocol !== 'http:') {
+    return refuse(`it leads to the scheme "${target.protocol.slice(0, -1)}"`);
+  }
+  if (target.username !== '' || target.password !== '') return refuse('it leads to an address with credentials');
+  if (from.protocol === 'https:' && target.protocol === 'http:') return refuse('it leads from HTTPS to HTTP');
+  return target;
+}
+
+/** What an error page says first; empty where it cannot be read. */
+async function beginningOf(body: ResponseBody): Promise<string> {
+  try {
+    return (await readBody(body, PROBLEM_MAX_BYTES))?.toString('utf8') ?? '';
+  } catch {
+    // The status says enough.
+    return '';
+  }
+}

@@ -1,0 +1,120 @@
+import { AppError } from '#errors/app-error.ts';
+import { shownAddress } from './http-address.ts';
+import type { HttpClient, HttpResponse } from './http-client.ts';
+import { isPassing, requestError } from './http-problem.ts';
+import {
+  contentLengthOf,
+  contentRangeOf,
+  type HttpVersion,
+  ifRangeHeader,
+  isSameVersion,
+  versionOf,
+} from './http-version.ts';
+
+/** A range whose connection is lost is taken up again where it broke off, so many times. */
+const MAX_RESUMPTIONS = 5;
+
+/** One version of a file that is fetched in ranges. */
+export interface RangedFile {
+  readonly url: URL;
+  readonly name: string;
+  readonly version: HttpVersion;
+}
+
+/**
+ * Streams exactly the bytes `[offset, offset + length)` of one version of a file. Rejects with SOURCE_CHANGED as soon as
+ * the server has another one, so that what was read is never a mixture.
+ */
+export async function* fetchRange(
+  client: HttpClient,
+  file: RangedFile,
+  offset: number,
+  length: number,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer, void> {
+  let doneBytes = 0;
+  for (let resumptions = 0; doneBytes < length; resumptions += 1) {
+    const response = await getRange(client, file, offset + doneBytes, length - doneBytes, signal);
+    try {
+      for await (const chunk of response.body) {
+        doneBytes += chunk.length;
+        if (doneBytes > length) throw tooLong(file.url);
+        yield chunk;
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!isPassing(error) || resumptions >= MAX_RESUMPTIONS) throw brokenOff(client, file, error, offset + doneBytes);
+      continue;
+    }
+    if (doneBytes < length && resumptions >= MAX_RESUMPTIONS) throw cutShort(file, offset + doneBytes);
+  }
+}
+
+async function getRange(
+  client: HttpClient,
+  { url, name, version }: RangedFile,
+  offset: number,
+  length: number,
+  signal: AbortSignal,
+): Promise<HttpResponse> {
+  const range = `bytes=${offset}-${offset + length - 1}`;
+  // Some servers answer every If-Range with the whole file, though it is the version that was meant: they are asked plainly.
+  for (const condition of [ifRangeHeader(version), {}]) {
+    const response = await client.get(url, { range, ...condition }, signal);
+    try {
+      const part = checkedRange(response, offset, length);
+      const sizeBytes = part?.sizeBytes ?? contentLengthOf(response.headers) ?? version.sizeBytes;
+      const isSame = response.status !== 416 && isSameVersion(versionOf(response.headers, sizeBytes), version);
+      if (!isSame) throw new AppError('SOURCE_CHANGED', { name });
+      if (part !== null) return response;
+      response.body.cancel();
+    } catch (error) {
+      response.body.cancel();
+      throw error;
+    }
+  }
+  throw invalid(url, 'the server gave ranges of it at first, and now it does not');
+}
+
+/**
+ * The size of the whole file that a ranged answer tells; null where the answer is not ranged: the file is another one,
+ * or shorter. Throws HTTP_ANSWER_INVALID where the range is not the one that was asked for.
+ */
+export function checkedRange(
+  { status, headers, url }: HttpResponse,
+  offset: number,
+  length: number,
+): { readonly sizeBytes: number; readonly length: number } | null {
+  if (status !== 206) return null;
+  const told = contentRangeOf(headers);
+  const range = told?.range ?? null;
+  if (told === null || range === null || range.first !== offset || range.last >= offset + length) {
+    throw invalid(url, 'its Content-Range is not the range that was asked for');
+  }
+  const rangeLength = range.last - range.first + 1;
+  const bodyLength = contentLengthOf(headers);
+  if (bodyLength !== null && bodyLength !== rangeLength) {
+    throw invalid(url, 'its Content-Length and its Content-Range contradict each other');
+  }
+  if (told.sizeBytes === null) throw invalid(url, 'its Content-Range does not tell the size of the file');
+  return { sizeBytes: told.sizeBytes, length: rangeLength };
+}
+
+export function invalid(url: URL, problem: string): AppError {
+  return new AppError('HTTP_ANSWER_INVALID', { address: shownAddress(url), problem });
+}
+
+export function tooLong(url: URL): AppError {
+  return invalid(url, 'it is longer than the server said');
+}
+
+function cutShort({ url, version }: RangedFile, receivedBytes: number): AppError {
+  const { sizeBytes } = version;
+  return new AppError('HTTP_CUT_SHORT', { address: shownAddress(url), receivedBytes, sizeBytes });
+}
+
+function brokenOff(client: HttpClient, file: RangedFile, error: unknown, receivedBytes: number): unknown {
+  const translated = requestError(error, file.url, client.options.idleTimeoutMs);
+  const isLost = translated instanceof AppError && translated.reason === 'HTTP_UNREACHABLE';
+  return isLost ? cutShort(file, receivedBytes) : translated;
+}

@@ -1,0 +1,125 @@
+/** Above so many bytes that nobody has taken yet, the connection is paused; below so many it goes on. */
+const PAUSE_ABOVE_BYTES = 2 * 1024 * 1024;
+const RESUME_BELOW_BYTES = 512 * 1024;
+
+/** A server that sends less than this in the time it may be silent counts as silent: a byte a minute keeps nobody busy. */
+const LEAST_BYTES_PER_WATCH = 16 * 1024;
+
+/** What a body does to the connection it comes by. */
+interface Connection {
+  pause(): void;
+  resume(): void;
+  abort(reason: Error): void;
+}
+
+/** The server fell silent, or as good as, in the middle of a body. */
+export class SilentServerError extends Error {
+  readonly code = 'SILENT_SERVER';
+}
+
+/** The body of an answer as it comes: read once, in order, and no faster taken from the network than it is read. */
+export class ResponseBody implements AsyncIterable<Buffer> {
+  readonly #connection: Connection;
+  readonly #chunks: Buffer[] = [];
+  readonly #watch: NodeJS.Timeout;
+  #heldBytes = 0;
+  #bytesSinceWatch = 0;
+  #paused = false;
+  #ended = false;
+  #failure: { readonly error: unknown } | null = null;
+  #wake: (() => void) | null = null;
+
+  constructor(connection: Connection, idleTimeoutMs: number) {
+    this.#connection = connection;
+    this.#watch = setInterval(() => this.#look(), idleTimeoutMs);
+  }
+
+  push(chunk: Buffer): void {
+    if (this.#ended || this.#failure !== null) return;
+    this.#bytesSinceWatch += chunk.length;
+    this.#heldBytes += chunk.length;
+    this.#chunks.push(chunk);
+    if (!this.#paused && this.#heldBytes > PAUSE_ABOVE_BYTES) {
+      this.#paused = true;
+      this.#connection.pause();
+    }
+    this.#wake?.();
+  }
+
+  end(): void {
+    clearInterval(this.#watch);
+    this.#ended = true;
+    this.#wake?.();
+  }
+
+  fail(error: unknown): void {
+    clearInterval(this.#watch);
+    this.#failure ??= { error };
+    this.#wake?.();
+  }
+
+  /** Lets go of what was not read, and of the connection where more is to come. Safe to call again. */
+  cancel(): void {
+    if (this.#ended || this.#failure !== null) return;
+    const reason = new Error('the rest of the body is not needed');
+    this.fail(reason);
+    this.#chunks.length = 0;
+    this.#connection.abort(reason);
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void> {
+    try {
+      for (;;) {
+        const chunk = this.#chunks.shift();
+        if (chunk !== undefined) {
+          this.#taken(chunk.length);
+          yield chunk;
+        } else if (this.#failure !== null) {
+          throw this.#failure.error;
+        } else if (this.#ended) {
+          return;
+        } else {
+          await this.#more();
+        }
+      }
+    } finally {
+      this.cancel();
+    }
+  }
+
+  async #more(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    await promise;
+    this.#wake = null;
+  }
+
+  #taken(bytes: number): void {
+    this.#heldBytes -= bytes;
+    if (!this.#paused || this.#heldBytes > RESUME_BELOW_BYTES) return;
+    this.#paused = false;
+    this.#bytesSinceWatch = LEAST_BYTES_PER_WATCH; // The pause was ours.
+    this.#connection.resume();
+  }
+
+  #look(): void {
+    if (!this.#paused && this.#bytesSinceWatch < LEAST_BYTES_PER_WATCH) {
+      const error = new SilentServerError('the server sends no more');
+      this.fail(error);
+      this.#connection.abort(error);
+    }
+    this.#bytesSinceWatch = 0;
+  }
+}
+
+/** Reads a body that has at most so many bytes; null where it has more. */
+export async function readBody(body: ResponseBody, limitBytes: number): Promise<Buffer | null> {
+  const chunks: Buffer[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of body) {
+    sizeBytes += chunk.length;
+    if (sizeBytes > limitBytes) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, sizeBytes);
+}
