@@ -15,7 +15,10 @@ import type { PlanDigests, SplicePlan } from '#bytes/splice-plan.ts';
 export interface FormatHandler<Layout extends MediaLayout = MediaLayout> {
   /** Short name for logs and errors: `isobmff`, `riff`, `id3`, `flac`. */
   readonly name: string;
-  /** Whether the file starts like this format. `head` holds the first bytes, at most `HEAD_SIZE_BYTES`. */
+  /**
+   * Whether the file starts like this format. `head` holds the first bytes, at most `HEAD_SIZE_BYTES`; where no format
+   * matches these, at most `LONG_HEAD_SIZE_BYTES`.
+   */
   matches(head: Uint8Array): boolean;
   readLayout(source: ByteSource, signal: AbortSignal): Promise<Layout>;
   /** A hard binding of the largest size that `planEmbedding(...).binding` can return for this layout: for measuring. */
@@ -25,6 +28,8 @@ export interface FormatHandler<Layout extends MediaLayout = MediaLayout> {
 
 /** How many bytes from the start `matches` gets to see; fewer where the file is shorter. */
 export const HEAD_SIZE_BYTES = 64 * 1024;
+/** Of MPEG audio, the first frame may stand behind up to a MiB of something else; the frames after it must be in sight. */
+export const LONG_HEAD_SIZE_BYTES = 1088 * 1024;
 
 /** What a handler found out about a file, as far as other rooms may know it. */
 export interface MediaLayout {

@@ -1,9 +1,9 @@
-import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import type { ByteSource } from '#bytes/byte-source.ts';
 import { localCopyOf } from '#bytes/scratch-copy.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';
-import { type FormatHandler, HEAD_SIZE_BYTES, type MediaLayout } from '#formats/format-handler.ts';
-import { formatOf } from '#formats/formats.ts';
+import type { FormatHandler, MediaLayout } from '#formats/format-handler.ts';
+import { recogniseFormat } from '#formats/formats.ts';
 
 /** A source whose format is known from its bytes, with its layout. */
 export interface IdentifiedFile {
@@ -14,8 +14,7 @@ export interface IdentifiedFile {
 
 /** Finds the format of a source from its first bytes and reads its layout. Names and claimed media types play no part. */
 export async function identifyFile(source: ByteSource, signal: AbortSignal): Promise<IdentifiedFile> {
-  const head = await readRange(source, 0, Math.min(source.sizeBytes, HEAD_SIZE_BYTES), signal);
-  const format = formatOf(head);
+  const format = await recogniseFormat(source, signal);
   if (format === undefined) throw new AppError('FORMAT_UNKNOWN', { name: source.name });
   return { source, format, layout: await format.readLayout(source, signal) };
 }

@@ -3,7 +3,13 @@ import { outputLengthOf, type Splice } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
 import { placeholderDataHash, planDataHash } from '../data-hash.ts';
 import { flacStream } from '../flac/flac-stream.ts';
-import { type EmbeddingPlan, type FormatHandler, HEAD_SIZE_BYTES, type MediaLayout } from '../format-handler.ts';
+import {
+  type EmbeddingPlan,
+  type FormatHandler,
+  HEAD_SIZE_BYTES,
+  LONG_HEAD_SIZE_BYTES,
+  type MediaLayout,
+} from '../format-handler.ts';
 import type { AudioStream } from './audio-stream.ts';
 import { mpegAudio } from './mpeg-audio.ts';
 import { embedInTag, makeTag, stripTag } from './rewrite-tag.ts';
@@ -79,12 +85,14 @@ function endOfTags(head: Uint8Array): number | null {
 }
 
 async function readStream(source: ByteSource, audioOffset: number, signal: AbortSignal): Promise<AudioStream> {
-  const length = Math.min(STREAM_HEAD_SIZE_BYTES, source.sizeBytes - audioOffset);
-  const head = await readRange(source, audioOffset, length, signal);
-  const stream = streams.find((candidate) => candidate.matches(head));
-  if (stream === undefined) throw new AppError('AUDIO_STREAM_UNKNOWN', { name: source.name, offset: audioOffset });
-  stream.check(source, audioOffset, head);
-  return stream;
+  const audioSizeBytes = source.sizeBytes - audioOffset;
+  for (const headSizeBytes of [STREAM_HEAD_SIZE_BYTES, LONG_HEAD_SIZE_BYTES]) {
+    const head = await readRange(source, audioOffset, Math.min(headSizeBytes, audioSizeBytes), signal);
+    const stream = streams.find((candidate) => candidate.matches(head));
+    stream?.check(source, audioOffset, head);
+    if (stream !== undefined) return stream;
+  }
+  throw new AppError('AUDIO_STREAM_UNKNOWN', { name: source.name, offset: audioOffset });
 }
 
 /** Where there may be one tag only, frames that would hide the manifest from readers of C2PA have nowhere to go. */

@@ -3,10 +3,15 @@ import type { AudioStream } from './audio-stream.ts';
 /** Size of an MPEG audio frame's header in bytes. */
 const HEADER_SIZE_BYTES = 4;
 /** How far into a stream the first frame may stand: encoders and cutters leave silence or a torn frame in front. */
-const MAX_GARBAGE_BYTES = 16 * 1024;
-/** Frames that must follow each other where the first stands right at the start, and where it has to be searched. */
+const MAX_GARBAGE_BYTES = 1024 * 1024;
+/**
+ * Frames that must follow each other where the first stands right at the start, and where it has to be searched. Far
+ * into a stream there must be more than a packet of a container holds.
+ */
 const FRAMES_AT_START = 2;
 const FRAMES_AFTER_GARBAGE = 4;
+const FRAMES_AFTER_MUCH_GARBAGE = 32;
+const MUCH_GARBAGE_BYTES = 16 * 1024;
 
 /** Bit rates in kbit/s by index, for MPEG-1 layers I, II and III, then MPEG-2 layer I and its layers II and III. */
 const BIT_RATES = {
@@ -50,17 +55,21 @@ export function findFirstFrame(bytes: Uint8Array): number | null {
   const last = Math.min(MAX_GARBAGE_BYTES, bytes.length - HEADER_SIZE_BYTES);
   if (startsLikeContainer(bytes)) return null;
   for (let offset = 1; offset <= last; offset++) {
-    if (bytes[offset] === 0xff && countFrames(bytes, offset, FRAMES_AFTER_GARBAGE)) return offset;
+    const wanted = offset <= MUCH_GARBAGE_BYTES ? FRAMES_AFTER_GARBAGE : FRAMES_AFTER_MUCH_GARBAGE;
+    if (bytes[offset] === 0xff && countFrames(bytes, offset, wanted)) return offset;
   }
   return null;
 }
 
-/** Whether `wanted` frames of one kind follow each other, or fewer that reach exactly to the end of the bytes. */
+/**
+ * Whether `wanted` frames of one kind follow each other, or fewer that reach exactly to the end of the bytes: any number
+ * from the start on, but behind garbage one may do so by chance.
+ */
 function countFrames(bytes: Uint8Array, start: number, wanted: number): boolean {
   let offset = start;
   let kind: number | null = null;
   for (let count = 0; count < wanted; count++) {
-    if (count > 0 && offset === bytes.length) return true;
+    if (count > 0 && offset === bytes.length) return wanted === FRAMES_AT_START || count >= FRAMES_AFTER_GARBAGE;
     const frame = parseFrame(bytes, offset);
     if (frame === null || (kind !== null && frame.kind !== kind)) return false;
     kind = frame.kind;

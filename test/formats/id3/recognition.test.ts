@@ -4,7 +4,7 @@ import path from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { HEAD_SIZE_BYTES } from '#formats/format-handler.ts';
-import { formatOf } from '#formats/formats.ts';
+import { formatOf, recogniseFormat } from '#formats/formats.ts';
 import { id3 } from '#formats/id3/id3.ts';
 import { mediaFolder, run } from '../judges.ts';
 import { memorySource, refusalOf } from '../memory-bytes.ts';
@@ -27,7 +27,20 @@ describe('MPEG audio is recognised', () => {
   test('behind some garbage, if enough frames follow each other', () => {
     assert.ok(isClaimed(Buffer.concat([Buffer.alloc(3000, 0xff), AUDIO])));
     assert.ok(!isClaimed(Buffer.concat([Buffer.alloc(3000, 1), mpegFrames(2), Buffer.alloc(3000, 1)])));
-    assert.ok(!isClaimed(Buffer.concat([Buffer.alloc(20_000, 1), AUDIO])));
+    assert.ok(isClaimed(Buffer.concat([Buffer.alloc(20_000, 1), AUDIO])));
+    assert.ok(!isClaimed(Buffer.concat([Buffer.alloc(20_000, 1), mpegFrames(3)])));
+  });
+
+  test('behind a MiB of garbage, if many frames follow each other', async () => {
+    const { signal } = new AbortController();
+    const recognised = (...parts: Buffer[]) => recogniseFormat(memorySource(Buffer.concat(parts)), signal);
+    const garbage = Buffer.alloc(1_000_000, 1);
+    assert.equal(await recognised(garbage, mpegFrames(40)), id3);
+    assert.equal(await recognised(Buffer.alloc(20_000, 1), mpegFrames(40)), id3);
+    assert.equal(await recognised(garbage, mpegFrames(20), garbage), undefined);
+    assert.equal(await recognised(garbage, garbage, mpegFrames(40)), undefined);
+    const tagged = memorySource(Buffer.concat([TITLE, garbage, mpegFrames(40)]));
+    assert.equal((await id3.readLayout(tagged, signal)).audioOffset, TITLE.length);
   });
 
   test('behind a tag that the head does not reach the end of', async () => {
@@ -62,10 +75,13 @@ describe('MPEG audio is recognised', () => {
       'a.wav': ['-c:a', 'libmp3lame'],
       'a.aac': ['-c:a', 'aac', '-f', 'adts'],
       'a.ogg': ['-c:a', 'libvorbis'],
+      'a.mpg': ['-c:a', 'mp2', '-f', 'mpeg'],
+      'a.vob': ['-c:a', 'mp2', '-f', 'vob'],
     };
     for (const [name, args] of Object.entries(others)) {
       run(folder, 'ffmpeg', ...source, ...args, name);
-      assert.ok(!isClaimed(readFileSync(path.join(folder, name))), name);
+      const bytes = readFileSync(path.join(folder, name));
+      assert.notEqual(await recogniseFormat(memorySource(bytes), new AbortController().signal), id3, name);
     }
     const aac = readFileSync(path.join(folder, 'a.aac'));
     assert.ok(!isClaimed(Buffer.concat([TITLE, aac])));
