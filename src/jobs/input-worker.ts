@@ -21,12 +21,12 @@ export interface InputRunner {
 }
 
 /**
- * The main loop of an input worker: a process that was forked by the service and does one input after another. It
- * ends at once when the service does, in whatever way; signals to the process group (Ctrl-C, a service manager) are
- * left to the service, which ends its workers itself.
+ * The main loop of an input worker: a process that was forked by the service and does one input after another. It leads
+ * a process group, and ends at once when the service does, in whatever way, with all programs that it started. Signals
+ * are left to the service, which ends its workers itself.
  */
 export function runInputWorker(runner: InputRunner): void {
-  process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
+  process.on('disconnect', () => process.kill(-process.pid, 'SIGKILL'));
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
   const worker = new InputWorker(runner);
   process.on('message', (message: ToWorker) => worker.take(message));

@@ -78,6 +78,8 @@ export class WorkerProcess {
       serialization: 'advanced',
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       execArgv: [YOUNG_GENERATION],
+      // Its own process group, so that what it starts can be ended with it.
+      detached: true,
       env: workerEnvironment(),
     });
     this.#child.on('message', (message) => this.#take(message as FromWorker));
@@ -154,8 +156,19 @@ export class WorkerProcess {
     if (this.#how !== null) return;
     this.#watchdog = setTimeout(() => {
       this.#killedBecause = because;
-      this.#child.kill('SIGKILL');
+      this.#killGroup();
     }, boundMs);
+  }
+
+  /** Ends the worker and every program that it started. */
+  #killGroup(): void {
+    const { pid } = this.#child;
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, 'SIGKILL');
+    } catch {
+      // Nothing of the group is left.
+    }
   }
 
   #take(message: FromWorker): void {
@@ -195,6 +208,7 @@ export class WorkerProcess {
 
   /** What the worker said last may still lie in the channel when its exit is seen. */
   async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
+    this.#killGroup();
     if (this.#child.connected) await once(this.#child, 'disconnect');
     this.#endedBy(this.#killedBecause ?? (signal !== null ? `by the signal ${signal}` : `with the exit code ${code}`));
   }

@@ -1,43 +1,14 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { jobResponse, jobResultResponse } from '#contract/job.ts';
-import { createHttpServer } from '#http/http-server.ts';
-import { createLogger } from '#http/logger.ts';
-import { operations } from '#operations/registry.ts';
-import { Telemetry } from '#telemetry/telemetry.ts';
-import { configFor, SCRIPTED_WORKER, startedJobs, temporaryFolder } from '../jobs/test-jobs.ts';
-import { errorOf, trial } from './serve.ts';
-
-/** A server over the real jobs, whose workers do what an input's path says. */
-async function serveJobs(t: TestContext, worker: Parameters<typeof configFor>[1] = {}) {
-  const config = configFor(await temporaryFolder(t), worker);
-  const jobs = await startedJobs(t, { config, workerEntry: SCRIPTED_WORKER });
-  const { checkAssertions } = trial;
-  const logger = createLogger({ LOG_LEVEL: 'silent' });
-  const app = await createHttpServer({
-    config,
-    jobs,
-    operations,
-    checkAssertions,
-    telemetry: new Telemetry(() => jobs.state(), null),
-    logger,
-  });
-  t.after(() => app.close());
-  const base = await app.listen({ host: '127.0.0.1', port: 0 });
-  const post = (path: string, ...scripts: string[]): Promise<Response> =>
-    fetch(base + path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ inputs: scripts.map((script) => ({ type: 'local_file_path', path: script })) }),
-    });
-  return { base, post, jobs, app };
-}
+import { errorOf } from './serve.ts';
+import { serveJobs } from './serve-jobs.ts';
 
 describe('the routes over the real jobs', () => {
   test('answer at once and show the job until it has ended', async (t) => {
     const { base, post } = await serveJobs(t);
-    const { job_id: id, status } = jobResponse.parse(await (await post('/v2/c2pa/video', 'sleep 50')).json());
+    const { job_id: id, status } = jobResponse.parse(await (await post('/v2/c2pa/video', ['sleep 50'])).json());
     assert.equal(status, 'queued');
     const seen = new Set<string>();
     for (;;) {
@@ -52,7 +23,7 @@ describe('the routes over the real jobs', () => {
 
   test('wait for a job of which one input fails, and answer 200', async (t) => {
     const { post } = await serveJobs(t);
-    const reply = await post('/v2/sync/c2pa/audio', 'sleep 1', 'fail /somewhere');
+    const reply = await post('/v2/sync/c2pa/audio', ['sleep 1', 'fail /somewhere']);
     assert.equal(reply.status, 200);
     const { status, results, timing } = jobResultResponse.parse(await reply.json());
     assert.equal(status, 'failed');
@@ -67,10 +38,10 @@ describe('the routes over the real jobs', () => {
   });
 
   test('answer 503 with Retry-After where the queue is full', async (t) => {
-    const { post } = await serveJobs(t, { queue_capacity: 2 });
-    let reply = await post('/v2/c2pa/video', 'sleep 60000', 'sleep 60000');
+    const { post } = await serveJobs(t, { worker: { queue_capacity: 2 } });
+    let reply = await post('/v2/c2pa/video', ['sleep 60000', 'sleep 60000']);
     for (let more = 0; more < 8 && reply.status === 200; more += 1) {
-      reply = await post('/v2/c2pa/video', 'sleep 60000', 'sleep 60000');
+      reply = await post('/v2/c2pa/video', ['sleep 60000', 'sleep 60000']);
     }
     assert.notEqual(reply.headers.get('retry-after'), null);
     const { status, code } = await errorOf(reply);
@@ -78,8 +49,8 @@ describe('the routes over the real jobs', () => {
   });
 
   test('answer 400 to a request with more inputs than the queue takes', async (t) => {
-    const { post } = await serveJobs(t, { queue_capacity: 2 });
-    const { status, code, details } = await errorOf(await post('/v2/c2pa/video', 'sleep 1', 'sleep 2', 'sleep 3'));
+    const { post } = await serveJobs(t, { worker: { queue_capacity: 2 } });
+    const { status, code, details } = await errorOf(await post('/v2/c2pa/video', ['sleep 1', 'sleep 2', 'sleep 3']));
     assert.deepEqual([status, code, details?.field], [400, 'VALIDATION_FAILED', 'inputs']);
   });
 
@@ -88,13 +59,13 @@ describe('the routes over the real jobs', () => {
     assert.equal((await fetch(`${base}/v2/health`)).status, 200);
     await jobs.stop(0);
     assert.equal((await fetch(`${base}/v2/health`)).status, 503);
-    assert.equal((await errorOf(await post('/v2/c2pa/video', 'sleep 1'))).status, 503);
+    assert.equal((await errorOf(await post('/v2/c2pa/video', ['sleep 1']))).status, 503);
   });
 
   test('answer a waiting client when the server closes before the jobs stop', async (t) => {
     const { post, app } = await serveJobs(t);
     const arrived = once(app.server, 'request');
-    const answer = post('/v2/sync/c2pa/video', 'sleep 60000');
+    const answer = post('/v2/sync/c2pa/video', ['sleep 60000']);
     await arrived;
     await app.close();
     assert.equal((await errorOf(await answer)).status, 503);

@@ -1,6 +1,7 @@
 /**
  * An input worker whose inputs say what to do, as steps in their path: `sleep 20; append /tmp/log; crash SIGSEGV`.
  */
+import { spawn } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { appendFile, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -32,6 +33,10 @@ const steps: Readonly<Record<string, Step>> = {
   },
   'wait-for': async (file) => {
     while (!existsSync(file)) await sleep(5);
+  },
+  spawn: (pidFile) => {
+    const child = spawn('sleep', ['600'], { stdio: 'ignore' });
+    writeFileSync(pidFile, String(child.pid));
   },
   exit: (code) => process.exit(Number(code)),
   fail: (path) => {

@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { jobResultResponse } from '#contract/job.ts';
+import type { Claim } from '#jobs/job.ts';
+import { temporaryFolder, until } from '../jobs/test-jobs.ts';
+import { errorOf } from './serve.ts';
+import { type JobServer, serveJobs } from './serve-jobs.ts';
+
+/** "within 2 s", with room for a machine that is busy with other tests. */
+const CANCEL_BOUND_MS = 6_000;
+
+async function cancel({ base }: JobServer, id: string) {
+  const reply = await fetch(`${base}/v2/jobs/${id}`, { method: 'DELETE' });
+  return { status: reply.status, job: jobResultResponse.parse(await reply.json()) };
+}
+
+describe('DELETE /v2/jobs/{id}', () => {
+  test('cancels what waits at once, and lets what was done stand', async (t) => {
+    const server = await serveJobs(t, { jobs: { maxRunningInputs: 1 } });
+    const id = await server.submit('progress 1', 'sleep 60000', 'progress 1', 'progress 1');
+    await until(async () => (await server.lookUp(id)).progress?.inputs_done === 1);
+    const { status } = await cancel(server, id);
+    assert.equal(status, 202);
+    const job = await server.ended(id);
+    assert.equal(job.status, 'failed');
+    assert.deepEqual(
+      job.results.map((entry) => [entry.input_index, entry.status]),
+      [
+        [0, 'succeeded'],
+        [1, 'cancelled'],
+        [2, 'cancelled'],
+        [3, 'cancelled'],
+      ],
+    );
+    assert.equal(job.results[2]?.output_path, undefined);
+  });
+
+  test('ends a job at once of which nothing runs, and answers with its end', async (t) => {
+    const server = await serveJobs(t, { jobs: { maxRunningInputs: 1 } });
+    await server.submit('sleep 60000');
+    const id = await server.submit('progress 1', 'progress 1');
+    const { status, job } = await cancel(server, id);
+    assert.deepEqual([status, job.status, job.results.length], [202, 'failed', 2]);
+  });
+
+  test('answers 200 with the job unchanged where it was cancelled or had ended before', async (t) => {
+    const server = await serveJobs(t);
+    const ended = await server.submit('progress 1');
+    const before = await server.ended(ended);
+    assert.deepEqual(await cancel(server, ended), { status: 200, job: before });
+    const running = await server.submit('sleep 60000');
+    assert.equal((await cancel(server, running)).status, 202);
+    assert.equal((await cancel(server, running)).status, 200);
+    const cancelled = await server.ended(running);
+    assert.deepEqual(await cancel(server, running), { status: 200, job: cancelled });
+  });
+
+  for (const script of ['sleep 60000', 'stubborn 60000', 'block 60000']) {
+    test(`stops an input that runs, also one that does not want to: ${script}`, async (t) => {
+      const folder = await temporaryFolder(t);
+      const cleared: (Claim | undefined)[] = [];
+      const server = await serveJobs(t, { jobs: { clearStagings: async (claim) => void cleared.push(claim) } });
+      const id = await server.submit(`append ${join(folder, 'began')}; ${script}; append ${join(folder, 'went on')}`);
+      await until(() => existsSync(join(folder, 'began')));
+      const startedAt = performance.now();
+      await cancel(server, id);
+      const job = await server.ended(id);
+      assert.ok(performance.now() - startedAt < CANCEL_BOUND_MS);
+      assert.deepEqual(job.results, [{ input_index: 0, status: 'cancelled' }]);
+      assert.ok(!existsSync(join(folder, 'went on')));
+      assert.ok(cleared.some((claim) => claim?.jobId === id));
+    });
+  }
+
+  test('ends the programs that the worker of an input had started', async (t) => {
+    const folder = await temporaryFolder(t);
+    const server = await serveJobs(t);
+    const pidFile = join(folder, 'pid');
+    const id = await server.submit(`spawn ${pidFile}; block 60000`);
+    await until(() => existsSync(pidFile));
+    const pid = Number(await readFile(pidFile, 'utf8'));
+    assert.ok(isRunning(pid));
+    await cancel(server, id);
+    await server.ended(id);
+    await until(() => !isRunning(pid));
+  });
+
+  test('leaves other jobs alone, and the workers go on', async (t) => {
+    const server = await serveJobs(t);
+    const cancelled = await server.submit('sleep 60000', 'sleep 60000');
+    const other = await server.submit('sleep 50', 'progress 1', 'progress 1');
+    await cancel(server, cancelled);
+    assert.equal((await server.ended(other)).status, 'succeeded');
+    assert.equal((await server.ended(cancelled)).status, 'failed');
+  });
+
+  test('ends a synchronous wait with the cancelled job', async (t) => {
+    const server = await serveJobs(t);
+    const answer = server.post('/v2/sync/c2pa/video', ['sleep 60000']);
+    let id: string | undefined;
+    await until(async () => {
+      const { jobs } = (await (await fetch(`${server.base}/v2/jobs`)).json()) as { jobs: { job_id: string }[] };
+      id = jobs[0]?.job_id;
+      return id !== undefined;
+    });
+    await cancel(server, id ?? '');
+    const job = jobResultResponse.parse(await (await answer).json());
+    assert.deepEqual([job.job_id, job.status], [id, 'failed']);
+  });
+
+  test('makes room in the queue', async (t) => {
+    const server = await serveJobs(t, { worker: { queue_capacity: 3 }, jobs: { maxRunningInputs: 1 } });
+    const first = await server.submit('sleep 60000');
+    await until(async () => (await server.lookUp(first)).status === 'running');
+    const waiting = await server.submit('sleep 1', 'sleep 1', 'sleep 1');
+    assert.equal((await server.post('/v2/c2pa/video', ['sleep 1'])).status, 503);
+    await cancel(server, waiting);
+    assert.equal((await server.post('/v2/c2pa/video', ['sleep 1'])).status, 200);
+  });
+
+  test('many at once, while inputs begin and end, leaves no job unfinished', async (t) => {
+    const server = await serveJobs(t);
+    const ids = await Promise.all(
+      Array.from({ length: 30 }, () => server.submit('progress 1', 'sleep 3', 'progress 1', 'sleep 5')),
+    );
+    await Promise.all(ids.map(async (id, index) => sleep(index * 4).then(() => cancel(server, id))));
+    for (const id of ids) {
+      const job = await server.ended(id);
+      assert.equal(job.results.length, 4);
+      for (const { status, output_path } of job.results) {
+        assert.ok(['succeeded', 'cancelled'].includes(status));
+        assert.equal(output_path !== undefined, status === 'succeeded');
+      }
+    }
+    assert.equal((await server.jobs.readiness()).queue.waiting, 0);
+  });
+
+  test('answers 404 where there is no such job', async (t) => {
+    const { base } = await serveJobs(t);
+    const error = await errorOf(await fetch(`${base}/v2/jobs/nothing`, { method: 'DELETE' }));
+    assert.deepEqual([error.status, error.code], [404, 'JOB_NOT_FOUND']);
+  });
+});
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    // There is no such process any more.
+    return false;
+  }
+}
