@@ -37,7 +37,12 @@ export const formatErrors = {
   ),
   RIFF_CHUNK_MISSING: entry<{ name: string; chunkId: string }>(
     'PROCESSING_FAILED',
-    ({ name, chunkId }) => `"${name}" has no "${chunkId}" chunk, so it holds no audio that a player would find.`,
+    ({ name, chunkId }) => `"${name}" has no "${chunkId}" chunk, so it holds nothing that a player would find.`,
+  ),
+  AVI_MEDIA_WOULD_MOVE: entry<{ name: string; offset: number }>(
+    'PROCESSING_FAILED',
+    ({ name, offset }) =>
+      `"${name}" has media at byte ${offset} that a manifest would move, and that its indexes would not find any more. Convert it to MP4, for example with: ffmpeg -i in.avi -c copy out.mp4.`,
   ),
   RIFF_TOO_MANY_CHUNKS: entry<{ name: string; maxChunks: number; offset: number }>(
     'PROCESSING_FAILED',
@@ -47,7 +52,7 @@ export const formatErrors = {
   RIFF_TOO_LARGE: entry<{ name: string; sizeBytes: number; maxSizeBytes: number }>(
     'PROCESSING_FAILED',
     ({ name, sizeBytes, maxSizeBytes }) =>
-      `With its manifest "${name}" would have a RIFF chunk of ${sizeBytes} bytes; WAV ends at ${maxSizeBytes}. Convert it to FLAC, or split it.`,
+      `With its manifest "${name}" would have a RIFF chunk of ${sizeBytes} bytes; RIFF ends at ${maxSizeBytes}. Convert it (WAV to FLAC, AVI to MP4), or split it.`,
   ),
   ID3_HEADER_INVALID: entry<{ name: string; offset: number; problem: string }>(
     'PROCESSING_FAILED',

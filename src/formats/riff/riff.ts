@@ -11,7 +11,8 @@ import {
   type RiffChunks,
   readChunks,
   SIZE_UNKNOWN,
-} from './wave-chunks.ts';
+} from './riff-chunks.ts';
+import { AVI, type RiffForm, riffFormOf } from './riff-forms.ts';
 
 /** RIFF sizes are 32 bits wide, and the largest value means that the size is not known. */
 const MAX_RIFF_SIZE_BYTES = SIZE_UNKNOWN - 1;
@@ -20,14 +21,15 @@ const MANIFEST_CHUNK_ID = 'C2PA';
 const XMP_CHUNK_IDS = ['_PMX', 'XMP '];
 const PAD = new Uint8Array(1);
 
-/** A WAVE file as the handler needs it. */
+/** A RIFF file as the handler needs it. */
 export interface RiffLayout extends MediaLayout, RiffChunks {
+  readonly form: RiffForm;
   readonly name: string;
   readonly sizeBytes: number;
 }
 
 /**
- * WAVE audio in a RIFF container. The manifest is a chunk `C2PA`, the last one inside the RIFF chunk (C2PA 2.2,
+ * WAVE audio and AVI video in a RIFF container. The manifest is a chunk `C2PA`, the last one inside the RIFF chunk (C2PA 2.2,
  * annex A.3), so that nothing in front of it moves; bytes after the RIFF chunk stay there.
  */
 export const riff: FormatHandler<RiffLayout> = {
@@ -37,24 +39,27 @@ export const riff: FormatHandler<RiffLayout> = {
   matches(head) {
     if (head.length < RIFF_HEADER_SIZE_BYTES) return false;
     const text = Buffer.from(head.buffer, head.byteOffset, RIFF_HEADER_SIZE_BYTES).toString('latin1');
-    return ['RIFF', 'RF64', 'BW64'].includes(text.slice(0, 4)) && text.slice(8) === 'WAVE';
+    const is64Bit = ['RF64', 'BW64'].includes(text.slice(0, 4)) && text.slice(8) === 'WAVE';
+    return is64Bit || (text.startsWith('RIFF') && riffFormOf(text.slice(8)) !== undefined);
   },
 
   async readLayout(source, signal) {
-    const riffSizeBytes = await readRiffSize(source, signal);
+    const { form, riffSizeBytes } = await readRiffHeader(source, signal);
     const riffChunks = await readChunks(source, riffSizeBytes, signal);
-    for (const chunkId of ['fmt ', 'data']) {
+    for (const chunkId of form.requiredChunkIds) {
       if (!riffChunks.chunks.some(({ id }) => id === chunkId)) {
         throw new AppError('RIFF_CHUNK_MISSING', { name: source.name, chunkId });
       }
     }
+    if (form === AVI) await requireMediaToStay(source, riffChunks, signal);
     return {
       ...riffChunks,
+      form,
       name: source.name,
       sizeBytes: source.sizeBytes,
-      mediaType: 'audio/wav',
-      extensions: ['wav', 'wave'],
-      hasVideo: false,
+      mediaType: form.mediaType,
+      extensions: form.extensions,
+      hasVideo: form.hasVideo,
       manifest: payloadOf(riffChunks.chunks.find(({ id }) => id === MANIFEST_CHUNK_ID)),
       xmp: payloadOf(riffChunks.chunks.find(({ id }) => XMP_CHUNK_IDS.includes(id))),
     };
@@ -64,15 +69,37 @@ export const riff: FormatHandler<RiffLayout> = {
   planEmbedding,
 };
 
-async function readRiffSize(source: ByteSource, signal: AbortSignal): Promise<number> {
+async function readRiffHeader(
+  source: ByteSource,
+  signal: AbortSignal,
+): Promise<{ form: RiffForm; riffSizeBytes: number }> {
   const header = await readRange(source, 0, RIFF_HEADER_SIZE_BYTES, signal);
   const signature = header.toString('latin1', 0, 4);
-  if (signature !== 'RIFF') throw new AppError('RIFF_64_BIT', { name: source.name, signature });
+  const form = riffFormOf(header.toString('latin1', 8));
+  if (signature !== 'RIFF' || form === undefined) throw new AppError('RIFF_64_BIT', { name: source.name, signature });
   const sizeBytes = header.readUInt32LE(4);
   if (sizeBytes === 0 || sizeBytes === SIZE_UNKNOWN) {
     throw new AppError('RIFF_SIZE_UNKNOWN', { name: source.name, chunkId: 'RIFF', offset: 0, sizeBytes });
   }
-  return sizeBytes;
+  return { form, riffSizeBytes: sizeBytes };
+}
+
+/**
+ * Indexes of an AVI file (`idx1`, and `indx` of OpenDML) hold offsets from the start of the file, which are not adjusted
+ * here: nothing with media may stand behind the place of the manifest, nor behind one that goes away.
+ */
+async function requireMediaToStay(source: ByteSource, riffChunks: RiffChunks, signal: AbortSignal): Promise<void> {
+  const { chunks, riffEnd } = riffChunks;
+  const lastList = chunks.findLast(({ id }) => id === 'LIST')?.offset ?? 0;
+  const manifest = chunks.find(({ id }) => id === MANIFEST_CHUNK_ID);
+  if (manifest !== undefined && manifest.offset < lastList) {
+    throw new AppError('AVI_MEDIA_WOULD_MOVE', { name: source.name, offset: lastList });
+  }
+  if (riffEnd + CHUNK_HEADER_SIZE_BYTES > source.sizeBytes) return;
+  const next = await readRange(source, riffEnd, CHUNK_HEADER_SIZE_BYTES, signal);
+  if (next.toString('latin1', 0, 4) === 'RIFF') {
+    throw new AppError('AVI_MEDIA_WOULD_MOVE', { name: source.name, offset: riffEnd });
+  }
 }
 
 function payloadOf(chunk: RiffChunk | undefined): MediaLayout['manifest'] {
@@ -111,13 +138,13 @@ function lastKeptLacksPad({ chunks, lacksPad }: RiffLayout): boolean {
   return lacksPad && chunks.at(-1)?.id !== MANIFEST_CHUNK_ID;
 }
 
-function riffHeader({ name }: RiffLayout, body: readonly Splice[]): Buffer {
-  let sizeBytes = 4; // the form type `WAVE`
+function riffHeader({ name, form }: RiffLayout, body: readonly Splice[]): Buffer {
+  let sizeBytes = 4; // the form type
   for (const splice of body) sizeBytes += outputLengthOf(splice);
   if (sizeBytes > MAX_RIFF_SIZE_BYTES) {
     throw new AppError('RIFF_TOO_LARGE', { name, sizeBytes, maxSizeBytes: MAX_RIFF_SIZE_BYTES });
   }
-  return Buffer.concat([chunkHeader('RIFF', sizeBytes), Buffer.from('WAVE', 'latin1')]);
+  return Buffer.concat([chunkHeader('RIFF', sizeBytes), Buffer.from(form.type, 'latin1')]);
 }
 
 function chunkHeader(id: string, sizeBytes: number): Buffer {

@@ -4,7 +4,7 @@ import { ReadWindow } from '../read-window.ts';
 
 /** A chunk id and a chunk size, 4 bytes each. */
 export const CHUNK_HEADER_SIZE_BYTES = 8;
-/** `RIFF`, its size, and the form type `WAVE`. */
+/** `RIFF`, its size, and the form type. */
 export const RIFF_HEADER_SIZE_BYTES = 12;
 /** What a writer that cannot seek back leaves in a size field; also the marker of RF64. */
 export const SIZE_UNKNOWN = 0xffff_ffff;
