@@ -1,5 +1,6 @@
 import { configErrors } from './config-errors.ts';
 import { controlErrors } from './control-errors.ts';
+import { databaseErrors } from './database-errors.ts';
 import type { CatalogueEntry } from './entry.ts';
 import { formatErrors } from './format-errors.ts';
 import { jobErrors } from './job-errors.ts';
@@ -24,6 +25,7 @@ export const catalogue = {
   ...provenanceErrors,
   ...placementErrors,
   ...jobErrors,
+  ...databaseErrors,
   ...controlErrors,
   ...s3Errors,
 };

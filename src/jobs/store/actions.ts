@@ -1,10 +1,12 @@
 import { claimCallbacks, delayCallback, endCallback } from './callbacks.ts';
 import { cancelJob, cancelledAmong } from './cancel-job.ts';
+import { claimDestination, releaseDestinations } from './claim-destination.ts';
 import { claimInputs, requestOfJob, startReservedInput } from './claim-inputs.ts';
-import { finishInput, recordProcessEnd, requeueInput } from './end-input.ts';
+import { finishInput, recordProcessEnd, recordTransientFailure, requeueInput } from './end-input.ts';
 import { endedInputs, entriesOf } from './ended-inputs.ts';
 import { endedAmong, findJob } from './find-job.ts';
 import { listJobs } from './list-jobs.ts';
+import { countQueued, noteProgress } from './note-progress.ts';
 import { ping } from './ping.ts';
 import { pruneSomeJobs } from './prune-jobs.ts';
 import { queueState } from './queue-state.ts';
@@ -12,6 +14,7 @@ import { recallJob } from './recall-job.ts';
 import { recover } from './recover.ts';
 import { reportOfJob } from './report-of-job.ts';
 import { submitJob } from './submit-job.ts';
+import { currentAmong, forgiveProcessEnd, takeDelivered } from './take-delivered.ts';
 import { placesOfJob, waitingJobs } from './unfinished-jobs.ts';
 
 /**
@@ -23,6 +26,8 @@ import { placesOfJob, waitingJobs } from './unfinished-jobs.ts';
 /** Actions that read only. */
 export const reads = {
   cancelledAmong,
+  countQueued,
+  currentAmong,
   endedAmong,
   endedInputs,
   entriesOf,
@@ -41,16 +46,22 @@ export const reads = {
 export const writes = {
   cancelJob,
   claimCallbacks,
+  claimDestination,
   claimInputs,
   delayCallback,
   endCallback,
   finishInput,
+  forgiveProcessEnd,
+  noteProgress,
   pruneSomeJobs,
   recordProcessEnd,
+  recordTransientFailure,
   recover,
+  releaseDestinations,
   requeueInput,
   startReservedInput,
   submitJob,
+  takeDelivered,
 };
 
 export type Actions = typeof reads & typeof writes;

@@ -1,10 +1,13 @@
 import type { OperationName } from '#operations/operation.ts';
 import type { Claim } from '../job.ts';
+import { isPostgres } from './dialect.ts';
 import { isCurrent } from './end-input.ts';
 import type { Database } from './tables.ts';
 
 /** An input that was claimed. The JSON is parsed where the work is done. */
 export interface ClaimedInput extends Claim {
+  /** How often it failed before for a reason that may pass. */
+  readonly transientFailures: number;
   readonly inputJson: string;
 }
 
@@ -55,26 +58,35 @@ async function claimFirst(
   count: number,
 ): Promise<ClaimedInput[]> {
   const claimed = await db
-    .updateTable('inputs')
-    .set(({ eb }) => ({ status, attempt: eb('attempt', '+', 1) }))
-    .where('job_id', '=', jobId)
-    .where('status', '=', 'queued')
-    .where('input_index', 'in', ({ selectFrom }) =>
-      selectFrom('inputs')
+    // Apart from the update, which might look for the next ones several times.
+    .with('next', (store) =>
+      store
+        .selectFrom('inputs')
         .select('input_index')
         .where('job_id', '=', jobId)
         .where('status', '=', 'queued')
         .orderBy('input_index')
-        .limit(count),
+        .limit(count)
+        .$if(isPostgres(db), (inputs) => inputs.forUpdate().skipLocked()),
     )
-    .returning(['input_index as inputIndex', 'attempt', 'input as inputJson'])
+    .updateTable('inputs')
+    .set(({ eb }) => ({ status, attempt: eb('attempt', '+', 1) }))
+    .where('job_id', '=', jobId)
+    .where('status', '=', 'queued')
+    .where('input_index', 'in', ({ selectFrom }) => selectFrom('next').select('input_index'))
+    .returning([
+      'input_index as inputIndex',
+      'attempt',
+      'transient_failures as transientFailures',
+      'input as inputJson',
+    ])
     .execute();
   // The rows that an update returns have no order.
   return claimed.sort((a, b) => a.inputIndex - b.inputIndex).map((input) => ({ jobId, ...input }));
 }
 
 /** A job runs from the start of its first input. */
-async function startJob(db: Database, jobId: string): Promise<void> {
+export async function startJob(db: Database, jobId: string): Promise<void> {
   await db
     .updateTable('jobs')
     .set({ status: 'running', started_at: new Date().toISOString() })

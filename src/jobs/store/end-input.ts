@@ -29,10 +29,11 @@ export async function finishInput(
   claim: Claim,
   result: ResultEntry,
   progress: ByteProgress,
+  deliveredDigest: string | null = null,
 ): Promise<InputEnd> {
   const { numUpdatedRows } = await db
     .updateTable('inputs')
-    .set({ status: result.status, result: JSON.stringify(result) })
+    .set({ status: result.status, result: JSON.stringify(result), delivered_digest: deliveredDigest })
     .where(isCurrent(claim))
     .executeTakeFirst();
   if (numUpdatedRows === 0n) return LATE;
@@ -53,6 +54,17 @@ export async function requeueInput(db: Database, claim: Claim): Promise<InputEnd
     .where(isCurrent(claim))
     .executeTakeFirst();
   return numUpdatedRows === 0n ? LATE : QUEUED;
+}
+
+/**
+ * Records that an input failed for a reason that may pass. It stays claimed, as reserved, until it is queued again.
+ */
+export async function recordTransientFailure(db: Database, claim: Claim): Promise<void> {
+  await db
+    .updateTable('inputs')
+    .set(({ eb }) => ({ status: 'reserved', transient_failures: eb('transient_failures', '+', 1) }))
+    .where(isCurrent(claim))
+    .execute();
 }
 
 /** Records that the process working on an input ended: the input is queued again, or fails after the third time. */

@@ -1,13 +1,22 @@
 import type { ListedJob } from '#contract/job-list.ts';
 import { cancelledEntry, type JobSnapshot, type ResultEntry } from '../job.ts';
+import { isPostgres } from './dialect.ts';
+import { progressOfRunning } from './note-progress.ts';
 import type { Database, JobRow } from './tables.ts';
 
 /** A job as it was last recorded, in the contract's shape; null where there is none. */
 export async function findJob(db: Database, jobId: string): Promise<JobSnapshot | null> {
   const job = await db.selectFrom('jobs').selectAll().where('job_id', '=', jobId).executeTakeFirst();
   if (job === undefined) return null;
-  const { job_id, status, ...rest } = listedJob(job);
+  const { job_id, status, ...rest } = listedJob(await withRunningBytes(db, job));
   return { job_id, status, results: job.finished_at === null ? [] : await resultsOf(db, jobId), ...rest };
+}
+
+/** What runs on other nodes is told by the store; in an embedded one, what runs is known only to its process. */
+async function withRunningBytes(db: Database, job: JobRow): Promise<JobRow> {
+  if (job.status !== 'running' || !isPostgres(db)) return job;
+  const { bytesDone, bytesTotal } = await progressOfRunning(db, job.job_id);
+  return { ...job, bytes_done: job.bytes_done + bytesDone, bytes_total: job.bytes_total + bytesTotal };
 }
 
 /** A job without its results, in the contract's shape. */

@@ -26,7 +26,10 @@ export class JobStore {
   readonly cancelJob = this.#action('cancelJob');
   readonly cancelledAmong = this.#action('cancelledAmong');
   readonly claimCallbacks = this.#action('claimCallbacks');
+  readonly claimDestination = this.#action('claimDestination');
   readonly claimInputs = this.#action('claimInputs');
+  readonly countQueued = this.#action('countQueued');
+  readonly currentAmong = this.#action('currentAmong');
   readonly delayCallback = this.#action('delayCallback');
   readonly endCallback = this.#action('endCallback');
   readonly endedAmong = this.#action('endedAmong');
@@ -34,19 +37,24 @@ export class JobStore {
   readonly entriesOf = this.#action('entriesOf');
   readonly findJob = this.#action('findJob');
   readonly finishInput = this.#action('finishInput');
+  readonly forgiveProcessEnd = this.#action('forgiveProcessEnd');
   readonly listJobs = this.#action('listJobs');
+  readonly noteProgress = this.#action('noteProgress');
   readonly placesOfJob = this.#action('placesOfJob');
   /** Rejects where the store cannot be reached. */
   readonly ping = this.#action('ping');
   readonly queueState = this.#action('queueState');
   readonly recallJob = this.#action('recallJob');
   readonly recordProcessEnd = this.#action('recordProcessEnd');
+  readonly recordTransientFailure = this.#action('recordTransientFailure');
   readonly recover = this.#action('recover');
+  readonly releaseDestinations = this.#action('releaseDestinations');
   readonly reportOfJob = this.#action('reportOfJob');
   readonly requestOfJob = this.#action('requestOfJob');
   readonly requeueInput = this.#action('requeueInput');
   readonly startReservedInput = this.#action('startReservedInput');
   readonly submitJob = this.#action('submitJob');
+  readonly takeDelivered = this.#action('takeDelivered');
   readonly waitingJobs = this.#action('waitingJobs');
 
   /** Deletes the jobs that ended before a time, a few at once; resolves with how many. */

@@ -5,11 +5,11 @@ import type { Database } from './tables.ts';
 
 /**
  * Brings the tables to the version that this release knows, each migration in a transaction of its own. Rejects with
- * STORE_NEWER where a newer release made them, and changes nothing then. `file` is for the message.
+ * STORE_NEWER where a newer release made them, and changes nothing then. `place` is for the message.
  */
 export async function bringUpToDate(
   db: Database,
-  file: string,
+  place: string,
   steps: readonly Migration[] = migrations,
 ): Promise<void> {
   await db.schema
@@ -19,7 +19,7 @@ export async function bringUpToDate(
     .addColumn('applied_at', 'text', (column) => column.notNull())
     .execute();
   const present = await versionOf(db);
-  if (present > steps.length) throw new AppError('STORE_NEWER', { file, version: present, known: steps.length });
+  if (present > steps.length) throw new AppError('STORE_NEWER', { file: place, version: present, known: steps.length });
   for (const [index, step] of steps.entries()) {
     if (index >= present) await apply(db, index + 1, step);
   }
@@ -33,9 +33,11 @@ async function versionOf(db: Database): Promise<number> {
   return row?.version ?? 0;
 }
 
+/** In a transaction of its own, unless the whole is one. */
 async function apply(db: Database, version: number, step: Migration): Promise<void> {
-  await db.transaction().execute(async (transaction) => {
+  const work = async (transaction: Database) => {
     await step(transaction as unknown as Kysely<unknown>);
     await transaction.insertInto('schema_versions').values({ version, applied_at: new Date().toISOString() }).execute();
-  });
+  };
+  await (db.isTransaction ? work(db) : db.transaction().execute(work));
 }

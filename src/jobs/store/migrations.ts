@@ -1,11 +1,12 @@
 import { type Kysely, sql } from 'kysely';
 import { addJobControl } from './add-job-control.ts';
+import { addSharing } from './add-sharing.ts';
 
 /** A change of the tables. Written in what all engines share, run once each, in order; never edited once released. */
 export type Migration = (db: Kysely<unknown>) => Promise<void>;
 
 /** The version of a database is the number of migrations that it has had. */
-export const migrations: readonly Migration[] = [createJobsAndInputs, addJobControl];
+export const migrations: readonly Migration[] = [createJobsAndInputs, addJobControl, addSharing];
 
 async function createJobsAndInputs(db: Kysely<unknown>): Promise<void> {
   await db.schema

