@@ -14,7 +14,7 @@ const SMALLEST_FETCH_BYTES = 256 * 1024;
 
 /** Where reads go on from one another, each fetch is so many times as large as the one before, up to the largest. */
 const FETCH_GROWTH = 4;
-const LARGEST_FETCH_BYTES = 8 * MIB;
+const LARGEST_FETCH_BYTES = 4 * MIB;
 
 /** A source of up to so many bytes is fetched whole when it is first read. */
 const FETCHED_WHOLE_BYTES = 4 * MIB;
@@ -23,8 +23,8 @@ const FETCHED_WHOLE_BYTES = 4 * MIB;
 const GAP_BYTES = 2 * MIB;
 
 /** Fetches ahead of the reader at once, and what is held at most, fetches included. */
-const FETCHES_AHEAD = 4;
-const HELD_BYTES = 48 * MIB;
+const FETCHES_AHEAD = 6;
+const HELD_BYTES = 32 * MIB;
 
 /** Buffers of the largest size that are kept for the next fetches. */
 const MAX_SPARE_BUFFERS = 2;
