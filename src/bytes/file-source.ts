@@ -1,8 +1,9 @@
-import { type BigIntStats, constants, fstatSync, readSync, statSync } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { type BigIntStats, constants, fstatSync, read, readSync, statSync } from 'node:fs';
+import { promisify } from 'node:util';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf } from '#errors/system-problem.ts';
 import type { ByteSource } from './byte-source.ts';
+import { Descriptor } from './descriptor.ts';
 
 /**
  * A read of at most so many bytes is made at once, on the thread that asks: files are read in workers, where nobody else
@@ -10,19 +11,21 @@ import type { ByteSource } from './byte-source.ts';
  */
 const READ_AT_ONCE_BYTES = 256 * 1024;
 
+const readBehind = promisify(read);
+
 /** A regular file that is held open, so that it is the same file from the first read to the last. */
 export class FileSource implements ByteSource {
   readonly name: string;
   readonly sizeBytes: number;
   readonly localPath: string;
-  readonly #handle: FileHandle;
+  readonly #file: Descriptor;
   readonly #opened: BigIntStats;
 
-  constructor(handle: FileHandle, name: string, localPath: string, opened: BigIntStats) {
+  constructor(file: Descriptor, name: string, localPath: string, opened: BigIntStats) {
     if (opened.size > BigInt(Number.MAX_SAFE_INTEGER)) {
       throw new AppError('SOURCE_OPEN_FAILED', { path: localPath, problem: 'it is larger than 8 PiB' });
     }
-    this.#handle = handle;
+    this.#file = file;
     this.name = name;
     this.localPath = localPath;
     this.sizeBytes = Number(opened.size);
@@ -42,7 +45,7 @@ export class FileSource implements ByteSource {
   /** Compares size, time of change and, where the path still leads to a file, which file it is. */
   async checkUnchanged(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    const now = fstatSync(this.#handle.fd, { bigint: true });
+    const now = fstatSync(this.#file.number, { bigint: true });
     const atPath = statsAt(this.localPath);
     const replaced = atPath !== null && (atPath.ino !== now.ino || atPath.dev !== now.dev);
     if (replaced || now.size !== this.#opened.size || now.mtimeNs !== this.#opened.mtimeNs) {
@@ -51,14 +54,14 @@ export class FileSource implements ByteSource {
   }
 
   close(): Promise<void> {
-    return this.#handle.close();
+    return this.#file.close();
   }
 
   async #readSome(target: Uint8Array, filled: number, position: number): Promise<number> {
     try {
       const length = target.length - filled;
-      if (length <= READ_AT_ONCE_BYTES) return readSync(this.#handle.fd, target, filled, length, position);
-      const { bytesRead } = await this.#handle.read(target, filled, length, position);
+      if (length <= READ_AT_ONCE_BYTES) return readSync(this.#file.number, target, filled, length, position);
+      const { bytesRead } = await this.#file.use((file) => readBehind(file, target, filled, length, position));
       return bytesRead;
     } catch (cause) {
       if (!isSystemError(cause)) throw cause;
@@ -83,11 +86,11 @@ function statsAt(path: string): BigIntStats | null {
 
 /** Opens a file that this service wrote itself; what others wrote is opened with the care that inputs need. */
 export async function openOwnFile(path: string, name: string): Promise<FileSource> {
-  const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  const file = Descriptor.open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {
-    return new FileSource(handle, name, path, await handle.stat({ bigint: true }));
+    return new FileSource(file, name, path, fstatSync(file.number, { bigint: true }));
   } catch (error) {
-    await handle.close();
+    await file.close();
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { type BigIntStats, constants, fstatSync, readlinkSync, realpathSync, statSync } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
+import { Descriptor } from '#bytes/descriptor.ts';
 import { FileSource } from '#bytes/file-source.ts';
 import { nearestRealPath } from '#bytes/real-path.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -27,16 +27,16 @@ export async function openLocalFile(
   const check = await realPathCheck(policy);
   const realPath = await resolveAllowed(path, check);
   checkRegular(path, await translated(path, () => statSync(realPath, { bigint: true })));
-  const handle = await translated(path, () => open(realPath, OPEN_FLAGS));
+  const descriptor = await translated(path, () => Descriptor.open(realPath, OPEN_FLAGS));
   try {
-    const opened = fstatSync(handle.fd, { bigint: true });
+    const opened = fstatSync(descriptor.number, { bigint: true });
     checkRegular(path, opened);
-    const openedPath = pathOfOpened(handle);
+    const openedPath = pathOfOpened(descriptor);
     if (openedPath !== undefined) check(path, openedPath);
     if (opened.size === 0n) throw new AppError('SOURCE_EMPTY', { path });
-    return new FileSource(handle, name, realPath, opened);
+    return new FileSource(descriptor, name, realPath, opened);
   } catch (error) {
-    await handle.close();
+    await descriptor.close();
     throw error;
   }
 }
@@ -59,8 +59,8 @@ export async function resolveAllowed(path: string, check: RealPathCheck): Promis
  * Where a file that was opened really lies; undefined where the system does not tell. A folder above it may have been
  * swapped for a link since its path was resolved.
  */
-export function pathOfOpened(handle: FileHandle): string | undefined {
-  return process.platform === 'linux' ? readlinkSync(`/proc/self/fd/${handle.fd}`) : undefined;
+export function pathOfOpened(descriptor: Descriptor): string | undefined {
+  return process.platform === 'linux' ? readlinkSync(`/proc/self/fd/${descriptor.number}`) : undefined;
 }
 
 async function realPathOf(path: string, check: RealPathCheck): Promise<string> {

@@ -1,7 +1,8 @@
 import { type BigIntStats, type Dirent, fstatSync } from 'node:fs';
-import { type FileHandle, open, opendir, realpath, stat } from 'node:fs/promises';
+import { opendir, realpath, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
+import { Descriptor } from '#bytes/descriptor.ts';
 import { FileSource } from '#bytes/file-source.ts';
 import { isSameOrInside } from '#bytes/real-path.ts';
 import { sideBySide } from '#bytes/side-by-side.ts';
@@ -179,12 +180,12 @@ class LocalFolder implements SourceFolder {
     signal.throwIfAborted();
     const file = this.#byPath.get(path);
     if (file === undefined) throw new AppError('SOURCE_NOT_FOUND', { path });
-    const handle = await translated(file.realPath, () => open(file.realPath, OPEN_FLAGS));
+    const descriptor = await translated(file.realPath, () => Descriptor.open(file.realPath, OPEN_FLAGS));
     try {
       const name = safeName(basename(path)) || this.name;
-      return new FileSource(handle, name, file.realPath, openedAsListed(handle, file));
+      return new FileSource(descriptor, name, file.realPath, openedAsListed(descriptor, file));
     } catch (error) {
-      await handle.close();
+      await descriptor.close();
       throw error;
     }
   }
@@ -195,9 +196,9 @@ class LocalFolder implements SourceFolder {
 }
 
 /** What a file is now that it is open; SOURCE_CHANGED where that is not what was listed, or no longer lies there. */
-function openedAsListed(handle: FileHandle, file: ListedFile): BigIntStats {
-  const opened = fstatSync(handle.fd, { bigint: true });
-  const openedPath = pathOfOpened(handle);
+function openedAsListed(descriptor: Descriptor, file: ListedFile): BigIntStats {
+  const opened = fstatSync(descriptor.number, { bigint: true });
+  const openedPath = pathOfOpened(descriptor);
   const same =
     opened.ino === file.ino &&
     opened.dev === file.dev &&

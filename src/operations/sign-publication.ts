@@ -21,11 +21,11 @@ import {
   type PlannedInit,
   planSignedInit,
   readInitLayouts,
-  type SigningContext,
   signFragments,
   writeSignedInit,
 } from '#publications/signing/sign-rendition.ts';
 import type { SignedPart } from '#publications/signing/signed-part.ts';
+import type { SigningContext } from '#publications/signing/signing-context.ts';
 import { checkPublication } from './check-publication.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 import { publicationIngredients } from './publication-ingredients.ts';

@@ -35,7 +35,7 @@ export class StagedFile implements ByteSink {
   static async create(staging: Staging): Promise<StagedFile> {
     return await translated(staging.destination, async () => {
       rmSync(staging.stagedPath, { force: true, recursive: true });
-      return new StagedFile(staging, await DurableFile.create(staging.stagedPath));
+      return new StagedFile(staging, DurableFile.create(staging.stagedPath));
     });
   }
 

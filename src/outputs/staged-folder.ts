@@ -5,6 +5,7 @@ import type { ByteSource } from '#bytes/byte-source.ts';
 import { openOwnFile } from '#bytes/file-source.ts';
 import { sideBySide } from '#bytes/side-by-side.ts';
 import { AdoptedFile } from './adopted-file.ts';
+import { BackgroundWork } from './background-work.ts';
 import { deliverFolder } from './deliver-folder.ts';
 import type { DeliveryRecords } from './delivery-records.ts';
 import { DurableFile } from './durable-file.ts';
@@ -33,7 +34,7 @@ export class StagedFolder implements FolderSink {
   readonly #open = new Set<StagedPart>();
   /** Folders that were made or are being made, relative to the staged one, which is the empty path. */
   readonly #folders = new Map<string, Promise<void>>([['', Promise.resolve()]]);
-  readonly #syncing = new Set<Promise<void>>();
+  readonly #syncing = new BackgroundWork(SYNCS_AT_ONCE);
   #failure: { readonly error: unknown } | null = null;
   #sealed = false;
   #delivered = false;
@@ -62,7 +63,7 @@ export class StagedFolder implements FolderSink {
     const folder = segments.slice(0, -1).join('/');
     return await this.#translated(async () => {
       await this.#makeFolder(folder);
-      const file = await DurableFile.create(join(this.stagedPath, path));
+      const file = DurableFile.create(join(this.stagedPath, path));
       this.#files.set(path, 0);
       const part = new StagedPart(this.destination, file, async () => {
         this.#open.delete(part);
@@ -98,7 +99,7 @@ export class StagedFolder implements FolderSink {
   async seal(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     assert(this.#open.size === 0, 'every part is closed before the folder is sealed');
-    await Promise.all(this.#syncing);
+    await this.#syncing.ended();
     this.#throwFailure();
     await this.#translated(() =>
       sideBySide([...this.#folders.keys()], SYNCS_AT_ONCE, (folder) => syncFolder(join(this.stagedPath, folder))),
@@ -128,7 +129,7 @@ export class StagedFolder implements FolderSink {
 
   async discard(): Promise<void> {
     if (this.#delivered) return;
-    await Promise.all(this.#syncing);
+    await this.#syncing.ended();
     for (const part of this.#open) await part.abandon();
     await rm(this.stagedPath, { force: true, recursive: true });
     await this.#staging.forget();
@@ -145,9 +146,7 @@ export class StagedFolder implements FolderSink {
 
   /** Makes a file durable behind the caller's back, and waits only where too many are under way. */
   async #syncBehind(file: DurableFile | AdoptedFile): Promise<void> {
-    while (this.#syncing.size >= SYNCS_AT_ONCE) await Promise.race(this.#syncing);
-    const syncing = this.#syncAndClose(file).finally(() => this.#syncing.delete(syncing));
-    this.#syncing.add(syncing);
+    await this.#syncing.start(() => this.#syncAndClose(file));
     this.#throwFailure();
   }
 

@@ -6,7 +6,6 @@ import {
   chmod,
   mkdir,
   mkdtemp,
-  open,
   rename,
   rm,
   stat,
@@ -20,6 +19,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
+import { Descriptor } from '#bytes/descriptor.ts';
 import { FileSource } from '#bytes/file-source.ts';
 import { stagedNameOf } from '#bytes/staged-name.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -214,9 +214,9 @@ describe('a local file that changes while it is read', () => {
 
   test('says where a read failed', async () => {
     // Address 0 of a process is mapped nowhere, and reading it there is a true EIO.
-    const handle = await open('/proc/self/mem');
+    const file = Descriptor.open('/proc/self/mem', 'r');
     const size = { ...(await stat('/proc/self/mem', { bigint: true })), size: 4096n };
-    const source = new FileSource(handle, 'memory', '/proc/self/mem', size as never);
+    const source = new FileSource(file, 'memory', '/proc/self/mem', size as never);
     await assert.rejects(readRange(source, 16, 16, never), (error) => {
       assert.ok(error instanceof AppError && error.reason === 'SOURCE_READ_FAILED');
       assert.equal((error.details as { offset: number }).offset, 16);

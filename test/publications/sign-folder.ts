@@ -12,7 +12,7 @@ import {
   bindPublication,
   type MapPlan,
   merkleBoxesOf,
-  merkleBoxSizeBytes,
+  merkleBoxSizes,
   placeholderBinding,
   planMaps,
 } from '#publications/signing/merkle-maps.ts';
@@ -73,21 +73,22 @@ export async function signFolder(
     range?.length ?? (folder.files.find((file) => file.path === path)?.sizeBytes as number);
   for (const [index, { init, fragments }] of publication.renditions.entries()) {
     const map = maps[index] as MapPlan;
+    const boxSizeOf = merkleBoxSizes(map);
     const leaves: Uint8Array[] = [];
     const offsets: number[] = [];
     for (const [location, part] of fragments.entries()) {
       const layout = await withPart(folder, part, readFragmentLayout);
-      const { plan, merkleBoxOffset } = planFragment(layout, merkleBoxSizeBytes(map, location));
+      const { plan, merkleBoxOffset } = planFragment(layout, boxSizeOf(location));
       const { bytes, flat } = await execute(folder, part, plan);
       files[pathOf(part)] = bytes;
-      note(part, bytes, sizeOf(part), merkleBoxSizeBytes(map, location));
+      note(part, bytes, sizeOf(part), boxSizeOf(location));
       leaves.push(flat);
       offsets.push(merkleBoxOffset);
     }
     const boxes = merkleBoxesOf(map, 0, leaves);
     for (const [location, part] of fragments.entries()) {
       const box = boxes[location] as Uint8Array;
-      assert.equal(box.length, merkleBoxSizeBytes(map, location));
+      assert.equal(box.length, boxSizeOf(location));
       files[pathOf(part)]?.set(box, offsets[location]);
     }
     const plan = planInit(inits[index] as never, manifestSizeBytes, init.range === null ? [] : ['sidx']);

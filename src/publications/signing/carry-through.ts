@@ -1,7 +1,7 @@
 import { executePlan } from '#bytes/execute-plan.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { SplicePlan } from '#bytes/splice-plan.ts';
-import type { PublicationWriter } from './sign-rendition.ts';
+import type { PublicationWriter } from './signing-context.ts';
 
 /** Copies a file of the folder to the same path of the output, byte for byte. */
 export async function copyFile(

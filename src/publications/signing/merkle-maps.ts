@@ -59,11 +59,28 @@ export function planMaps(renditions: readonly RenditionSize[], restOfManifestByt
   }));
 }
 
-/** Size of the Merkle box of the fragment at `location`; every value but the hashes is known beforehand. */
-export function merkleBoxSizeBytes(plan: MapPlan, location: number): number {
+/** Sizes of a rendition's Merkle boxes by the fragment's position; every value but the hashes is known beforehand. */
+export function merkleBoxSizes(plan: MapPlan): (location: number) => number {
   const placeholder = new Uint8Array(DIGEST_SIZE_BYTES);
-  const length = proofLength(plan.count, location, plan.levels);
-  return merkleBox({ ...plan, location, proof: plan.levels === 0 ? null : Array(length).fill(placeholder) }).length;
+  // Beside the location, whose CBOR grows with it, the size depends on the length of the proof alone.
+  const sizes = new Map<number, number>();
+  return (location) => {
+    const length = proofLength(plan.count, location, plan.levels);
+    let sizeAtStart = sizes.get(length);
+    if (sizeAtStart === undefined) {
+      const proof = plan.levels === 0 ? null : Array(length).fill(placeholder);
+      sizeAtStart = merkleBox({ ...plan, location: 0, proof }).length;
+      sizes.set(length, sizeAtStart);
+    }
+    return sizeAtStart + cborArgumentSizeBytes(location);
+  };
+}
+
+/** How many bytes follow the first one of an unsigned integer (RFC 8949, §3). */
+function cborArgumentSizeBytes(value: number): number {
+  if (value < 24) return 0;
+  if (value < 2 ** 8) return 1;
+  return value < 2 ** 16 ? 2 : 4;
 }
 
 /** The publication's hard binding (C2PA 2.2, §18.7): one assertion, the same in every init segment. */

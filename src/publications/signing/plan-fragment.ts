@@ -10,7 +10,7 @@ import type { TopBox } from './top-boxes.ts';
 /** A fragment's output: what to write, and where the Merkle box goes once its proof is known. */
 export interface FragmentPlan {
   readonly plan: SplicePlan;
-  /** Position of the Merkle box in the output, in bytes; the plan writes zeros there. */
+  /** Position of the Merkle box in the output, in bytes: the plan's hole. */
   readonly merkleBoxOffset: number;
 }
 
@@ -27,7 +27,7 @@ export function planFragment(layout: FragmentLayout, merkleBoxSizeBytes: number)
     const position = positions.ofBox(box);
     if (box === layout.moof) {
       merkleBoxOffset = position - merkleBoxSizeBytes;
-      splices.push({ kind: 'insert', bytes: Buffer.alloc(merkleBoxSizeBytes), into: 'none' });
+      splices.push({ kind: 'hole', length: merkleBoxSizeBytes });
     }
     splices.push(...hashedBox(box, position, rewritten(layout, box, positions)));
   }

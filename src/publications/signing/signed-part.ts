@@ -1,4 +1,7 @@
-import type { MediaPart } from '../publication.ts';
+import assert from 'node:assert/strict';
+import type { ByteSource } from '#bytes/byte-source.ts';
+import { type MediaPart, partKey } from '../publication.ts';
+import type { OutputPaths } from './output-paths.ts';
 
 /** A part of a publication as it stands in the output. */
 export interface SignedPart {
@@ -13,3 +16,17 @@ export interface SignedPart {
 
 /** All parts by `partKey` of their source. */
 export type SignedParts = ReadonlyMap<string, SignedPart>;
+
+/** A part that became `outputBytes` in the output. `source` is the file that it lies in. */
+export function signedPart(
+  source: MediaPart,
+  paths: OutputPaths,
+  outputBytes: number,
+  { sizeBytes: fileBytes }: ByteSource,
+  merkleBoxBytes: number,
+): SignedPart {
+  const path = paths.get(partKey(source));
+  assert(path !== undefined, 'every part of the publication has a path in the output');
+  const addedBytes = outputBytes - (source.range?.length ?? fileBytes);
+  return { source, path, addedBytes, merkleBoxSizeBytes: merkleBoxBytes };
+}

@@ -9,7 +9,7 @@ import {
   requireFit,
 } from '#formats/isobmff/box.ts';
 import { C2PA_BOX_HEAD_BYTES } from '#formats/isobmff/c2pa-box.ts';
-import type { MediaPart } from '../publication.ts';
+import type { ByteRange, MediaPart } from '../publication.ts';
 
 /** A box directly in a file, as it lies there; up to seven bytes after the last box make one of type '' without header. */
 export interface TopBox extends Pick<BoxHeader, 'type' | 'offset' | 'sizeBytes' | 'headerSizeBytes'> {
@@ -36,20 +36,36 @@ export interface PartReader {
 
 /** A reader of one part of an opened file, with the part's beginning read ahead. */
 export async function readerOf(source: ByteSource, part: MediaPart, signal: AbortSignal): Promise<PartReader> {
-  const start = part.range?.offset ?? 0;
-  const end = part.range === null ? source.sizeBytes : start + part.range.length;
-  const ahead = await readRange(source, start, Math.min(FIRST_READ_BYTES, end - start), signal);
+  const { offset: start, length } = rangeOf(part, source);
+  const ahead = await readRange(source, start, Math.min(FIRST_READ_BYTES, length), signal);
   return {
     name: part.path,
     isRange: part.range !== null,
     start,
-    end,
+    end: start + length,
     read: async (offset, length) => {
       const from = offset - start;
       if (from + length <= ahead.length) return ahead.subarray(from, from + length);
       return await readRange(source, offset, length, signal);
     },
   };
+}
+
+/** A reader of one part whose bytes were read already. */
+export function heldReaderOf(held: Buffer, part: MediaPart): PartReader {
+  const start = part.range?.offset ?? 0;
+  return {
+    name: part.path,
+    isRange: part.range !== null,
+    start,
+    end: start + held.length,
+    read: async (offset, length) => held.subarray(offset - start, offset - start + length),
+  };
+}
+
+/** The bytes of its file that a part is. */
+export function rangeOf({ range }: MediaPart, { sizeBytes }: Pick<ByteSource, 'sizeBytes'>): ByteRange {
+  return range ?? { offset: 0, length: sizeBytes };
 }
 
 /** Lists the boxes of a part; an AppError that names box and offset where one does not fit. */

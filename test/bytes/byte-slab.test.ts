@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { ByteSlab } from '#bytes/byte-slab.ts';
+
+test('buffers of a slab do not overlap, and their memory is used again', () => {
+  const sizes = fc.array(fc.integer({ min: 0, max: 700_000 }), { minLength: 1, maxLength: 12 });
+  fc.assert(
+    fc.property(sizes, (sizesBytes) => {
+      const slab = new ByteSlab();
+      const takeAll = () => sizesBytes.map((sizeBytes, index) => slab.take(sizeBytes).fill(index));
+      const first = takeAll();
+      for (const [index, buffer] of first.entries()) {
+        assert.equal(buffer.length, sizesBytes[index]);
+        assert.ok(buffer.every((byte) => byte === index));
+      }
+      slab.reset();
+      const second = takeAll();
+      assert.ok(second.every((buffer, index) => buffer.buffer === first[index]?.buffer));
+    }),
+    { numRuns: 30 },
+  );
+});
+
+test('a buffer larger than a block gets one of its own', () => {
+  const slab = new ByteSlab();
+  slab.take(10);
+  assert.equal(slab.take(5_000_000).length, 5_000_000);
+  assert.equal(slab.take(10).length, 10);
+});
