@@ -38,6 +38,7 @@ export function startBenchService(
   { folder, identity }: BenchContext,
   name: string,
   { readBack, allFragments = false, loopDelayFile }: BenchServiceOptions,
+  settings: Readonly<Record<string, string>> = {},
 ): Promise<RunningService> {
   const probe = new URL('./loop-delay-probe.ts', import.meta.url).href;
   return startService({
@@ -50,6 +51,7 @@ export function startBenchService(
       SERVICE__SIGNING__VERIFY_OUTPUTS: String(readBack),
       SERVICE__SIGNING__VERIFY_FRAGMENTS: allFragments ? 'all' : 'sample',
       ...(loopDelayFile !== undefined && { BENCH_LOOP_DELAY_FILE: loopDelayFile }),
+      ...settings,
     },
     nodeArguments: loopDelayFile === undefined ? [] : ['--import', probe],
   });

@@ -18,7 +18,7 @@ export async function peakMemoryDuring(pid: number, work: () => Promise<unknown>
   let pssBytes = 0;
   let rssBytes = 0;
   const sample = (): void => {
-    const rollups = [pid, ...descendantsOf(pid)].map(rollupOf);
+    const rollups = processTree(pid).map(rollupOf);
     pssBytes = Math.max(pssBytes, sumOf(rollups, 'Pss'));
     rssBytes = Math.max(rssBytes, sumOf(rollups, 'Rss'));
   };
@@ -30,6 +30,11 @@ export async function peakMemoryDuring(pid: number, work: () => Promise<unknown>
     clearInterval(timer);
   }
   return { pssBytes, rssBytes };
+}
+
+/** A process and all its descendants. */
+export function processTree(pid: number): number[] {
+  return [pid, ...descendantsOf(pid)];
 }
 
 function descendantsOf(pid: number): number[] {

@@ -12,6 +12,7 @@ import { linearPart } from './linear-part.ts';
 import { progress } from './measuring.ts';
 import { publicationsPart } from './publications-part.ts';
 import { machine } from './report.ts';
+import { s3Part } from './s3-part.ts';
 import { videoPart } from './video-part.ts';
 
 const PARTS: Readonly<Record<string, BenchPart>> = {
@@ -19,6 +20,7 @@ const PARTS: Readonly<Record<string, BenchPart>> = {
   audio: audioPart,
   linear: linearPart,
   publications: publicationsPart,
+  s3: s3Part,
 };
 const DEFAULT_ROUNDS = 5;
 const ROOT = join(fileURLToPath(import.meta.url), '../..');

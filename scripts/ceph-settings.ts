@@ -11,7 +11,7 @@ export interface CephPlace {
 }
 
 /** Bytes that the store may hold, all objects together; they take memory when they are written. */
-const STORE_SIZE_BYTES = 6 * 1024 ** 3;
+const STORE_SIZE_BYTES = 16 * 1024 ** 3;
 
 /** The text of `ceph.conf`: loopback only, no keys between the parts, one copy of everything, and no waiting. */
 export function cephSettings({ folder, clusterId, monitorPort, gatewayPort }: CephPlace): string {
