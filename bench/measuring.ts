@@ -9,6 +9,8 @@ export type Series = readonly number[];
 /** Something that is measured once a round. */
 export interface Contender {
   readonly name: string;
+  /** The most rounds that it takes part in, where it takes long; else all of them. */
+  readonly maxRounds?: number;
   /** Does the work and returns what it took, in milliseconds. */
   measure(): Promise<number>;
 }
@@ -20,7 +22,8 @@ export interface Contender {
 export async function measureRounds(contenders: readonly Contender[], rounds: number): Promise<Map<string, Series>> {
   const series = new Map<string, number[]>(contenders.map(({ name }) => [name, []]));
   for (let round = 1; round <= rounds; round += 1) {
-    for (const { name, measure } of contenders) {
+    for (const { name, measure, maxRounds = rounds } of contenders) {
+      if (round > maxRounds) continue;
       progress(`round ${round} of ${rounds}: ${name}`);
       await run('sync');
       series.get(name)?.push(await measure());
