@@ -28,8 +28,7 @@ export interface PackagingContext {
 }
 
 /**
- * Carries out a plan: the packager writes the publication into `target`, an empty folder on this host whose path holds no
- * comma. Sources are opened through `folder`; those that lie elsewhere are copied to scratch. Returns the paths of all
+ * Carries out a plan: the packager writes the publication into `target`, an empty folder on this host. Sources are opened through `folder`; those that lie elsewhere are copied to scratch. Returns the paths of all
  * files, relative to `target`.
  */
 export async function packageMedia(
@@ -41,13 +40,16 @@ export async function packageMedia(
   return await new PackagingRun(plan, folder, target, context).run();
 }
 
+/** What programs call the output. */
+const OUTPUT_LINK = 'output';
+
 class PackagingRun {
   readonly #plan: PackagingPlan;
   readonly #folder: SourceFolder;
   readonly #target: string;
   readonly #context: PackagingContext;
   readonly #sources = new Map<string, LocalSource>();
-  /** Files by the paths that programs read them at. */
+  /** Files by the names that programs read them at. */
   readonly #names = new Map<string, string>();
 
   constructor(plan: PackagingPlan, folder: SourceFolder, target: string, context: PackagingContext) {
@@ -72,18 +74,22 @@ class PackagingRun {
     return await this.#pathsWritten();
   }
 
-  /** A link of a plain name to every file: names from outside may hold commas, which mean something to the packager. */
+  /**
+   * A link of a plain name to every file and to the output: names from outside may hold commas, which mean something to the
+   * packager. Programs run in the folder of the links, so that not even its own path is told to them.
+   */
   async #linkSources(work: string): Promise<Map<string, string>> {
     const { signal, scratch } = this.#context;
     const links = new Map<string, string>();
+    await symlink(this.#target, join(work, OUTPUT_LINK));
     for (const { file } of this.#plan.streams) {
       if (links.has(file)) continue;
       const opened = await this.#folder.open(file, signal);
       const source = await localCopyOf(opened, scratch, signal);
       if (source !== opened) await opened.close();
       this.#sources.set(file, source);
-      const link = join(work, `source-${links.size}`);
-      await symlink(source.localPath, link);
+      const link = `source-${links.size}`;
+      await symlink(source.localPath, join(work, link));
       links.set(file, link);
       this.#names.set(link, file);
     }
@@ -99,8 +105,8 @@ class PackagingRun {
     const inputs = new Map<PlannedStream, { path: string; selector: string }>();
     const programs: Program[] = [];
     for (const [index, feed] of feedsOf(this.#plan.streams).entries()) {
-      const fifo = join(work, `feed-${index}`);
-      programs.push(await this.#feed(feed, linkOf(feed.file), fifo));
+      const fifo = `feed-${index}`;
+      programs.push(await this.#feed(feed, linkOf(feed.file), work, fifo));
       for (const [position, stream] of feed.streams.entries()) {
         inputs.set(stream, { path: fifo, selector: selectorOf(stream, feed.streams, position) });
       }
@@ -108,7 +114,7 @@ class PackagingRun {
     const texts = this.#plan.streams.filter(({ kind }) => kind === 'text');
     const endSeconds = mediaEnd(this.#plan.streams);
     for (const [index, stream] of texts.entries()) {
-      const path = join(work, `text-${index}.vtt`);
+      const path = `text-${index}.vtt`;
       await writeSubtitles(stream, linkOf(stream.file), path, {
         endSeconds,
         folder: work,
@@ -125,17 +131,17 @@ class PackagingRun {
     return { streams, programs };
   }
 
-  async #feed(feed: Feed, input: string, fifo: string): Promise<Program> {
+  async #feed(feed: Feed, input: string, work: string, fifo: string): Promise<Program> {
     const path = findProgram('ffmpeg');
     const mkfifo = findProgram('mkfifo');
     if (path === null || mkfifo === null) throw new AppError('PACKAGING_FFMPEG_MISSING', { files: [feed.file] });
-    await promisify(execFile)(mkfifo, ['-m', '600', fifo]);
+    await promisify(execFile)(mkfifo, ['-m', '600', join(work, fifo)]);
     this.#names.set(fifo, feed.file);
     return {
       title: 'ffmpeg',
       path,
       args: feedArguments(feed, input, fifo),
-      failure: (end) => feedError(end, feed.file, input),
+      failure: (end) => feedError(end, feed.file),
     };
   }
 
@@ -146,8 +152,8 @@ class PackagingRun {
     const packager: Program = {
       title: 'The packager',
       path: findPackager(),
-      args: shakaArguments(this.#plan, streams, this.#target),
-      failure: (end) => this.#diskFull() ?? packagerError(end, (path) => this.#names.get(path) ?? null),
+      args: shakaArguments(this.#plan, streams, OUTPUT_LINK),
+      failure: (end) => this.#diskFull() ?? packagerError(end, this.#names),
     };
     await makeFolders(this.#plan, this.#target);
     await runPrograms([packager, ...feeds], {

@@ -1,10 +1,10 @@
 import type * as Mediabunny from 'mediabunny';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
-import { isobmff } from '#formats/isobmff/isobmff.ts';
 import { BrokenMedia } from './broken-media.ts';
 import { type OtherTracks, readOtherTracks } from './movie-tracks.ts';
 import type { ContainerKind, ProbedFile, ProbedStream } from './probed-file.ts';
+import { SNIFFED_BYTES, sniffContainers } from './sniff-container.ts';
 
 /** Streams of one file that are looked at. */
 const MAX_STREAMS_PER_FILE = 64;
@@ -17,29 +17,34 @@ const PROBE_CACHE_BYTES = 4 * 1024 * 1024;
  * of them. Null where the bytes are no container that is known. Throws BrokenMedia where they are one, and damaged.
  */
 export async function probeMedia(source: ByteSource, path: string, signal: AbortSignal): Promise<ProbedFile | null> {
-  const head = await readRange(source, 0, Math.min(source.sizeBytes, HEAD_BYTES), signal);
-  if (isAc3(head)) return ac3File(path);
+  const head = await readRange(source, 0, Math.min(source.sizeBytes, SNIFFED_BYTES), signal);
+  const candidates = sniffContainers(head);
+  if (candidates.length === 0) return null;
+  if (candidates.includes('ac3')) return ac3File(path);
   // Our own reader comes first: its reading is bounded, and it tells what is missing of a file that is cut short.
-  const others = isobmff.matches(head) ? await readMovie(source, signal) : NO_OTHER_TRACKS;
+  const others = candidates.includes('mp4') ? await readMovie(source, signal) : NO_OTHER_TRACKS;
   const library = await import('mediabunny');
   library.Logging.level = library.LogLevel.Silent;
-  const input = new library.Input({ formats: formatsOf(library), source: sourceOf(library, source, signal) });
+  const formats = candidates.map((kind) => formatOf(library, kind)).filter((format) => format !== null);
+  const input = new library.Input({ formats, source: sourceOf(library, source, signal) });
   try {
-    const format = await formatOf(library, input);
-    return format === null ? null : await describe(input, format, others, path, signal);
+    // A sync word alone is a guess; signatures are none.
+    if (isGuessed(candidates) && !(await input.canRead().catch(() => false))) return null;
+    const format = await input.getFormat();
+    const container = candidates.find((kind) => formatOf(library, kind) === format) as ContainerKind;
+    return await describe(input, container, others, path, signal);
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof AppError || error instanceof BrokenMedia) throw error;
-    throw new BrokenMedia(`cannot be read: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
+    throw new BrokenMedia('is damaged: its headers cannot be read', { cause: error });
   } finally {
     input.dispose();
   }
 }
 
-/** Enough for every signature. */
-const HEAD_BYTES = 64 * 1024;
+function isGuessed([first, ...others]: readonly ContainerKind[]): boolean {
+  return others.length === 0 && (first === 'mp3' || first === 'adts');
+}
 
 const NO_OTHER_TRACKS: OtherTracks = { subtitles: [], nouns: [] };
 
@@ -54,20 +59,21 @@ async function readMovie(source: ByteSource, signal: AbortSignal): Promise<Other
   }
 }
 
-/** The containers that are read; none of them names other files, as playlists do. */
-function formatsOf(library: typeof Mediabunny): Mediabunny.InputFormat[] {
-  return [
-    library.MP4,
-    library.QTFF,
-    library.MATROSKA,
-    library.WEBM,
-    library.MPEG_TS,
-    library.WAVE,
-    library.FLAC,
-    library.OGG,
-    library.MP3,
-    library.ADTS,
-  ];
+/** The demuxers, none of which reads other files, as one of playlists would; null where there is none. */
+function formatOf(library: typeof Mediabunny, kind: ContainerKind): Mediabunny.InputFormat | null {
+  const formats: Readonly<Partial<Record<ContainerKind, Mediabunny.InputFormat>>> = {
+    mp4: library.MP4,
+    quicktime: library.QTFF,
+    webm: library.WEBM,
+    matroska: library.MATROSKA,
+    'mpeg-ts': library.MPEG_TS,
+    wave: library.WAVE,
+    flac: library.FLAC,
+    ogg: library.OGG,
+    mp3: library.MP3,
+    adts: library.ADTS,
+  };
+  return formats[kind] ?? null;
 }
 
 function sourceOf(library: typeof Mediabunny, source: ByteSource, signal: AbortSignal): Mediabunny.CustomSource {
@@ -79,24 +85,6 @@ function sourceOf(library: typeof Mediabunny, source: ByteSource, signal: AbortS
     // A read ahead that fails is made again when its bytes are needed.
     handleUnhandledError: () => undefined,
   });
-}
-
-async function formatOf(library: typeof Mediabunny, input: Mediabunny.Input): Promise<ContainerKind | null> {
-  if (!(await input.canRead())) return null;
-  const kinds: readonly [Mediabunny.InputFormat, ContainerKind][] = [
-    [library.MP4, 'mp4'],
-    [library.QTFF, 'quicktime'],
-    [library.WEBM, 'webm'],
-    [library.MATROSKA, 'matroska'],
-    [library.MPEG_TS, 'mpeg-ts'],
-    [library.WAVE, 'wave'],
-    [library.FLAC, 'flac'],
-    [library.OGG, 'ogg'],
-    [library.MP3, 'mp3'],
-    [library.ADTS, 'adts'],
-  ];
-  const format = await input.getFormat();
-  return kinds.find(([candidate]) => candidate === format)?.[1] ?? null;
 }
 
 async function describe(
@@ -152,11 +140,7 @@ async function describeTrack(track: Mediabunny.InputTrack, streamIndex: number):
   };
 }
 
-/** An elementary stream of AC-3 or E-AC-3 (ETSI TS 102 366 §4.4.1), of which nothing more is read here. */
-function isAc3(head: Buffer): boolean {
-  return head.length > 6 && head.readUInt16BE(0) === 0x0b77;
-}
-
+/** An elementary stream of AC-3 or E-AC-3, of which nothing more is read here. */
 function ac3File(path: string): ProbedFile {
   const stream = { ...NO_DETAILS, kind: 'audio' as const, indexOfKind: 0, codec: 'ac3' };
   return { path, container: 'ac3', streams: [stream], others: [] };

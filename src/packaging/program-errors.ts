@@ -16,31 +16,20 @@ const PACKAGER_PROBLEMS: Readonly<Record<string, string>> = {
 /** The packager's exit code for arguments that it does not take: they are ours, so that is a bug. */
 const BAD_ARGUMENTS = 1;
 
-/** `nameOf` gives the name of the file that an input path of the packager stands for. */
-export function packagerError(end: ProgramEnd, nameOf: (inputPath: string) => string | null): Error {
+/** `names` gives the files that the packager's inputs stand for. */
+export function packagerError(end: ProgramEnd, names: ReadonlyMap<string, string>): Error {
   if (end.code === BAD_ARGUMENTS) return new Error(`the packager does not take its arguments: ${end.errorText}`);
-  const [, name = '', text = ''] = /Packaging Error: \d+ \(([A-Z_]+)\): ?(.*)/.exec(end.errorText) ?? [];
-  const file = fileIn(text, nameOf) ?? fileIn(end.errorText, nameOf);
-  return new AppError('PACKAGER_FAILED', { file, problem: PACKAGER_PROBLEMS[name] ?? howItEnded(end) });
+  const [, name = ''] = /Packaging Error: \d+ \(([A-Z_]+)\)/.exec(end.errorText) ?? [];
+  const [input = ''] = /\b(?:source|feed)-\d+/.exec(end.errorText) ?? [];
+  const problem = PACKAGER_PROBLEMS[name] ?? howItEnded(end);
+  return new AppError('PACKAGER_FAILED', { file: names.get(input) ?? null, problem });
 }
 
-/** The first path in a message that stands for a file. */
-function fileIn(text: string, nameOf: (inputPath: string) => string | null): string | null {
-  for (const [path] of text.matchAll(/\/[^\s'",]+/g)) {
-    const name = nameOf(path);
-    if (name !== null) return name;
-  }
-  return null;
-}
-
-/** ffmpeg's last line is the plainest it has; paths of ours mean nothing to the caller. */
-export function feedError(end: ProgramEnd, file: string, inputPath: string): AppError {
+/** ffmpeg's last line is the plainest it has; names of ours mean nothing to the caller. */
+export function feedError(end: ProgramEnd, file: string): AppError {
   const last = end.errorText.trimEnd().split('\n').at(-1) ?? '';
-  const problem = last
-    .replaceAll(`file:${inputPath}`, 'the file')
-    .replaceAll(inputPath, 'the file')
-    .replace(/^\[[^\]]*\] /, '')
-    .replace(/[.:\s]+$/, '');
+  const plain = last.replaceAll(/(?:file:)?(?:source|feed)-\d+/g, 'the file').replace(/^\[[^\]]*\] /, '');
+  const problem = plain.replace(/[.:\s]+$/, '');
   return new AppError('FEED_FAILED', { file, problem: problem === '' ? howItEnded(end) : problem });
 }
 

@@ -10,7 +10,6 @@ const SEGMENT_NAME = '$Number%05d$';
 
 /** Where the packager reads a stream. */
 export interface StreamInput {
-  /** Free of commas, which separate fields of a stream's description. */
   readonly path: string;
   /** `video`, `audio`, `text`, or the number of the stream among those of audio and video. */
   readonly selector: string;
@@ -27,7 +26,6 @@ export interface ReadStream {
  * afterwards. `target` is the output folder.
  */
 export function shakaArguments(plan: PackagingPlan, streams: readonly ReadStream[], target: string): string[] {
-  assert(!target.includes(','), 'a comma would end a field of a stream description');
   const { segmentSeconds, formats, hlsName, dashName, defaultLanguage } = plan;
   return [
     '--quiet',

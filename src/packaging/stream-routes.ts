@@ -118,7 +118,7 @@ export const DEMUXERS: Readonly<Record<ContainerKind, string>> = {
   ogg: 'ogg',
   adts: 'aac',
   flac: 'flac',
-  ac3: 'ac3',
+  ac3: 'ac3', // It reads E-AC-3 alike.
   vtt: 'webvtt',
   srt: 'srt',
 };

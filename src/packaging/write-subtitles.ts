@@ -1,4 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { AppError } from '#errors/app-error.ts';
 import { readingArguments } from './feed-arguments.ts';
 import type { PlannedStream } from './packaging-plan.ts';
@@ -11,13 +12,14 @@ import { clipCues, parseSubtitles, webVttOf } from './web-vtt.ts';
 interface SubtitleContext {
   /** Where the film ends, in seconds; cues do not go on past it. Null where nobody knows. */
   readonly endSeconds: number | null;
+  /** Where input and output lie, and programs run. */
   readonly folder: string;
   readonly signal: AbortSignal;
 }
 
 /**
  * Writes the subtitles of a stream as WebVTT that ends with the film: the packager would add segments for later cues.
- * `input` is read as it is, or by ffmpeg where the subtitles lie among pictures and sound.
+ * `input` is read as it is, or by ffmpeg where the subtitles lie among pictures and sound. Both are names in `folder`.
  */
 export async function writeSubtitles(
   stream: PlannedStream,
@@ -26,8 +28,8 @@ export async function writeSubtitles(
   { endSeconds, folder, signal }: SubtitleContext,
 ): Promise<void> {
   if (needsFfmpeg(stream)) await extract(stream, input, output, { folder, signal });
-  const subtitles = parseSubtitles(await readFile(needsFfmpeg(stream) ? output : input));
-  await writeFile(output, webVttOf(endSeconds === null ? subtitles : clipCues(subtitles, endSeconds)));
+  const subtitles = parseSubtitles(await readFile(join(folder, needsFfmpeg(stream) ? output : input)));
+  await writeFile(join(folder, output), webVttOf(endSeconds === null ? subtitles : clipCues(subtitles, endSeconds)));
 }
 
 async function extract(
@@ -46,7 +48,7 @@ async function extract(
     'webvtt',
     `file:${output}`,
   ];
-  const failure = (end: Parameters<typeof feedError>[0]) => feedError(end, stream.file, input);
+  const failure = (end: Parameters<typeof feedError>[0]) => feedError(end, stream.file);
   let looks = 0;
   await runPrograms([{ title: 'ffmpeg', path, args, failure }], { folder, signal, look: () => looks++ });
 }

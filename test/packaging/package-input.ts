@@ -33,6 +33,7 @@ export async function packageInput(
     progress: () => undefined,
     reached: () => undefined,
     claimDestination: () => Promise.resolve(),
+    mayDeliver: () => Promise.resolve(),
   };
   try {
     return { ...(await packageFolder(input, context, roomsFor(work, dataDir))), scratchFolder };

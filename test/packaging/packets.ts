@@ -1,17 +1,41 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The packets of a stream of a file by their hashes, as ffmpeg's demuxer reads them; `stream` is like `v:0`. */
-export function packetHashes(file: string, stream = '0'): string[] {
-  const args = ['-v', 'error', '-i', file, '-map', `0:${stream}`, '-c', 'copy', '-f', 'framemd5', '-'];
-  return hashesIn(execFileSync('ffmpeg', args, { encoding: 'utf8', maxBuffer: 1 << 28 }));
+/**
+ * The packets of a stream of a file by their hashes, as ffmpeg's demuxer reads them; `stream` is like `v:0`. `output` and
+ * `input` are further options.
+ */
+export function packetHashes(
+  file: Media,
+  stream = '0',
+  output: readonly string[] = [],
+  input: readonly string[] = [],
+): string[] {
+  return frameMd5(file, stream, ['-c', 'copy', ...output], input);
+}
+
+/** The pictures of a stream of a file by their hashes, decoded. */
+export function frameHashes(file: Media, stream = '0'): string[] {
+  return frameMd5(file, stream, [], []);
+}
+
+function frameMd5(file: Media, stream: string, output: readonly string[], input: readonly string[]): string[] {
+  return hashesIn(ffmpegOn(file, input, ['-map', `0:${stream}`, ...output, '-f', 'framemd5', '-']));
 }
 
 /** The samples of a stream of sound by the hash of all, decoded. */
-export function sampleHash(file: string, stream = '0'): string {
-  const args = ['-v', 'error', '-i', file, '-map', `0:${stream}`, '-c:a', 'pcm_s24le', '-f', 'md5', '-'];
-  return execFileSync('ffmpeg', args, { encoding: 'utf8' }).trim();
+export function sampleHash(file: Media, stream = '0'): string {
+  return ffmpegOn(file, [], ['-map', `0:${stream}`, '-c:a', 'pcm_s24le', '-f', 'md5', '-']).trim();
+}
+
+/** A file, or what would be in one. */
+type Media = string | Buffer;
+
+function ffmpegOn(media: Media, input: readonly string[], output: readonly string[]): string {
+  const [path, bytes] = typeof media === 'string' ? [media] : ['pipe:0', media];
+  const args = ['-v', 'error', ...input, '-i', path, ...output];
+  return execFileSync('ffmpeg', args, { input: bytes, encoding: 'utf8', maxBuffer: 1 << 28 });
 }
 
 function hashesIn(text: string): string[] {
@@ -21,12 +45,10 @@ function hashesIn(text: string): string[] {
     .map((line) => line.split(',')[5]?.trim() ?? '');
 }
 
-/** The segments of a rendition, joined to one file beside it, which any demuxer reads. */
-export function joinRendition(folder: string): string {
+/** The segments of a rendition joined, as any demuxer reads them. */
+export function joinRendition(folder: string): Buffer {
   const segments = readdirSync(folder)
     .filter((name) => name.endsWith('.m4s'))
     .sort();
-  const path = `${folder}.joined.mp4`;
-  writeFileSync(path, Buffer.concat(['init.mp4', ...segments].map((name) => readFileSync(join(folder, name)))));
-  return path;
+  return Buffer.concat(['init.mp4', ...segments].map((name) => readFileSync(join(folder, name))));
 }

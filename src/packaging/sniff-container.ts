@@ -1,0 +1,41 @@
+import { isobmff } from '#formats/isobmff/isobmff.ts';
+import type { ContainerKind } from './probed-file.ts';
+
+/** Enough bytes from the start of a file for every signature. */
+export const SNIFFED_BYTES = 1024;
+
+/** Sizes of a packet of MPEG-TS, without and with the time stamp that recorders put before it; and its first byte. */
+const TS_PACKET_BYTES = [188, 192] as const;
+const TS_SYNC = 0x47;
+
+/**
+ * The containers that a file may be by its first bytes, none where it is no media. Most files of a large folder are told
+ * apart here, before a demuxer sees them.
+ */
+export function sniffContainers(head: Buffer): readonly ContainerKind[] {
+  const starts = (signature: string): boolean => head.toString('latin1', 0, signature.length) === signature;
+  if (isobmff.matches(head)) return ['mp4', 'quicktime'];
+  if (starts('\x1a\x45\xdf\xa3')) return ['webm', 'matroska'];
+  if ((starts('RIFF') || starts('RF64')) && head.toString('latin1', 8, 12) === 'WAVE') return ['wave'];
+  if (starts('fLaC')) return ['flac'];
+  if (starts('OggS')) return ['ogg'];
+  if (starts('ID3')) return ['mp3', 'flac', 'adts'];
+  if (isTransportStream(head)) return ['mpeg-ts'];
+  return sniffFrames(head);
+}
+
+function isTransportStream(head: Buffer): boolean {
+  return TS_PACKET_BYTES.some((size) => {
+    const at = size - TS_PACKET_BYTES[0];
+    return head[at] === TS_SYNC && head[at + size] === TS_SYNC;
+  });
+}
+
+/** Elementary streams start with the sync word of a frame. */
+function sniffFrames(head: Buffer): readonly ContainerKind[] {
+  if (head.length < 7) return [];
+  const word = head.readUInt16BE(0);
+  if (word === 0x0b77) return ['ac3']; // ETSI TS 102 366 §4.4.1
+  if ((word & 0xfff6) === 0xfff0) return ['adts']; // ISO/IEC 14496-3 §1.A.3.2
+  return (word & 0xffe0) === 0xffe0 ? ['mp3'] : [];
+}

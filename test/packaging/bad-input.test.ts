@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import type { PackageParams } from '#contract/package-request.ts';
+import { AppError } from '#errors/app-error.ts';
+import { ffmpeg, makeFilm, SRT, temporaryFolder } from './make-media.ts';
+import { packageInput } from './package-input.ts';
+import { joinRendition, packetHashes } from './packets.ts';
+
+const place = temporaryFolder();
+const film = join(place, 'film.mp4');
+let count = 0;
+
+before(() => makeFilm(place));
+
+/** A new folder with the files given, each by its bytes or by what is done to its path. */
+function folderOf(files: Readonly<Record<string, string | Buffer | ((path: string) => void)>>): string {
+  const folder = join(place, `case-${count++}`);
+  mkdirSync(folder);
+  for (const [name, content] of Object.entries(files)) {
+    const path = join(folder, name);
+    if (typeof content === 'function') content(path);
+    else writeFileSync(path, content);
+  }
+  return folder;
+}
+
+const theFilm = (path: string): void => copyFileSync(film, path);
+
+/** Fails with the reason, and leaves neither an output nor anything in scratch. */
+async function refuses(reason: string, folder: string, params: PackageParams = {}): Promise<AppError> {
+  const work = `${folder}-work`;
+  const error = await packageInput(folder, params, { work }).then(
+    () => assert.fail(`${reason} was expected`),
+    (thrown: unknown) => thrown,
+  );
+  assert.ok(error instanceof AppError, String(error));
+  assert.equal(error.reason, reason, error.message);
+  assert.deepEqual(existsSync(join(work, 'output')) ? readdirSync(join(work, 'output')) : [], [], 'no output');
+  assert.deepEqual(existsSync(join(work, 'scratch')) ? readdirSync(join(work, 'scratch')) : [], [], 'no scratch');
+  return error;
+}
+
+describe('a folder that cannot be packaged', () => {
+  test('is empty', async () => {
+    await refuses('FOLDER_EMPTY', folderOf({}));
+  });
+
+  test('holds no media, and each file is told of', async () => {
+    const { details } = await refuses(
+      'PACKAGING_NO_MEDIA',
+      folderOf({ 'a.txt': 'text', 'b.jpg': Buffer.from('ffd8ffe0', 'hex') }),
+    );
+    assert.deepEqual(
+      (details as { problems: { file: string }[] }).problems.map(({ file }) => file),
+      ['a.txt', 'b.jpg'],
+    );
+  });
+
+  test('holds subtitles alone', async () => {
+    await refuses('PACKAGING_NO_MEDIA', folderOf({ 'film.srt': SRT }));
+  });
+
+  test('holds only what players do not take', async () => {
+    const folder = folderOf({});
+    ffmpeg(place, ['-i', film], `-map 0:v -c:v mpeg4 ${join(folder, 'film.avi')}`);
+    await refuses('PACKAGING_FILES_BROKEN', folder);
+    const old = folderOf({});
+    ffmpeg(place, ['-i', film], `-map 0:v -c:v mpeg4 ${join(old, 'film.mp4')}`);
+    await refuses('PACKAGING_NO_MEDIA', old);
+  });
+
+  const broken: Readonly<Record<string, (path: string) => void>> = {
+    'is empty': (path) => writeFileSync(path, ''),
+    'is text by another name': (path) => writeFileSync(path, 'This is no film.\n'.repeat(100)),
+    'has no moov': (path) => {
+      const bytes = readFileSync(film);
+      const moov = bytes.indexOf('moov');
+      bytes.write('free', moov, 'latin1');
+      writeFileSync(path, bytes);
+    },
+    'is cut short': (path) => {
+      theFilm(path);
+      truncateSync(path, Math.floor(readFileSync(film).length * 0.6));
+    },
+    'is cut short before its moov': (path) => {
+      ffmpeg(place, ['-i', film], `-map 0 -c copy -f mp4 ${path}`);
+      truncateSync(path, readFileSync(path).length >> 1);
+    },
+    'is noise after a header': (path) =>
+      writeFileSync(path, Buffer.concat([readFileSync(film).subarray(0, 600), Buffer.alloc(5000, 0x5a)])),
+  };
+  for (const [what, make] of Object.entries(broken)) {
+    test(`holds a file that ${what}, beside a good one`, async () => {
+      const { details } = await refuses('PACKAGING_FILES_BROKEN', folderOf({ 'film.mp4': theFilm, 'other.mp4': make }));
+      assert.deepEqual(
+        (details as { problems: { file: string }[] }).problems.map(({ file }) => file),
+        ['other.mp4'],
+      );
+    });
+  }
+
+  test('holds a fragmented film of which fragments are missing at its end', async () => {
+    const folder = folderOf({});
+    const path = join(folder, 'film.mkv');
+    ffmpeg(place, ['-i', film], `-map 0 -c copy ${path}`);
+    truncateSync(path, Math.floor(readFileSync(path).length * 0.5));
+    const outcome = await packageInput(folder).catch((error: unknown) => error);
+    // What Matroska says of its length is known only to its end, so what is there may be packaged.
+    if (outcome instanceof AppError)
+      assert.match(outcome.reason, /^(PACKAGED_CUT_SHORT|FEED_FAILED|PACKAGING_FILES_BROKEN)$/);
+  });
+
+  test('holds playlists that are disguised as media, and nothing that they name is read', async () => {
+    let asked = 0;
+    const server = createServer((_request, response) => {
+      asked += 1;
+      response.end();
+    }).listen(0, '127.0.0.1');
+    try {
+      await new Promise((resolve) => server.once('listening', resolve));
+      const { port } = server.address() as { port: number };
+      const playlist = (target: string): string =>
+        `#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n${target}\n#EXT-X-ENDLIST\n`;
+      for (const name of ['film.mp4', 'film.mov', 'film.mkv', 'film.ts', 'talk.mp3', 'talk.aac', 'film.srt']) {
+        const folder = folderOf({ 'good.mp4': theFilm, [name]: playlist(`http://127.0.0.1:${port}/x.ts`) });
+        if (name === 'film.srt') assert.equal((await packageInput(folder)).warnings.length, 1);
+        else await refuses('PACKAGING_FILES_BROKEN', folder);
+      }
+      await refuses('PLAYLIST_LEAVES_FOLDER', folderOf({ 'index.m3u8': playlist('file:///etc/hostname') }));
+      await refuses('PLAYLIST_LEAVES_FOLDER', folderOf({ 'index.m3u8': playlist(`http://127.0.0.1:${port}/x.ts`) }));
+      await refuses('PLAYLIST_LEAVES_FOLDER', folderOf({ 'index.m3u8': playlist('../film.mp4') }));
+      assert.equal(asked, 0);
+    } finally {
+      server.close();
+    }
+  });
+
+  test('holds a FIFO, a device, or a link that leads out of it', async () => {
+    const fifo = (path: string): void => void execFileSync('mkfifo', [path]);
+    await refuses('FOLDER_ENTRY_REFUSED', folderOf({ 'film.mp4': theFilm, 'pipe.mp4': fifo }));
+    await refuses(
+      'FOLDER_ENTRY_REFUSED',
+      folderOf({ 'film.mp4': theFilm, 'out.mp4': (path) => symlinkSync(film, path) }),
+    );
+    await refuses(
+      'FOLDER_ENTRY_REFUSED',
+      folderOf({ 'film.mp4': theFilm, 'zero.mp4': (path) => symlinkSync('/dev/zero', path) }),
+    );
+  });
+
+  test('has a track that the request names and nobody finds', async () => {
+    const folder = folderOf({ 'film.mp4': theFilm });
+    await refuses('PACKAGING_TRACK_UNKNOWN', folder, { tracks: [{ file: 'other.mp4', language: 'en' }] });
+    await refuses('PACKAGING_TRACK_UNKNOWN', folder, { tracks: [{ file: 'film.mp4', stream: 3, language: 'en' }] });
+  });
+
+  test('would give a warning, and the request is strict', async () => {
+    await refuses('PACKAGING_WARNED', folderOf({ 'film.mp4': theFilm, 'notes.txt': 'text' }), { strict: true });
+  });
+});
+
+describe('a folder that can be packaged', () => {
+  const names = [
+    'a, b=c.mp4',
+    '-i.mp4',
+    'it\'s "quoted".mp4',
+    'Überträger ß 映画.mp4',
+    'two  spaces .mp4',
+    '$(touch x);`y`.mp4',
+    'percent%20#?.mp4',
+  ];
+  for (const name of names) {
+    test(`has a file by the name ${name}`, async () => {
+      const folder = folderOf({ [name]: theFilm });
+      const { outputPath } = await packageInput(folder);
+      assert.deepEqual(packetHashes(joinRendition(join(outputPath, 'video/h264_180p'))), packetHashes(film, 'v:0'));
+    });
+  }
+
+  test('lies at a path with commas and spaces', async () => {
+    const folder = join(place, 'one, two =three');
+    mkdirSync(folder);
+    theFilm(join(folder, 'film.mp4'));
+    const { outputPath } = await packageInput(folder);
+    assert.deepEqual(packetHashes(joinRendition(join(outputPath, 'video/h264_180p'))), packetHashes(film, 'v:0'));
+  });
+
+  test('holds 5,000 files that are none, and says so in one sentence', async () => {
+    const files = Object.fromEntries(Array.from({ length: 5000 }, (_, index) => [`note-${index}.txt`, 'text']));
+    const { warnings } = await packageInput(folderOf({ ...files, 'film.mp4': theFilm }));
+    assert.equal(warnings.length, 1);
+  });
+
+  test('holds what is left out, and every piece of it is told of', async () => {
+    const folder = folderOf({
+      'cover.jpg': Buffer.from('ffd8ffe0', 'hex'),
+      '._film.mp4': 'x',
+      '.DS_Store': 'x',
+      notes: Buffer.from('\ufefftext', 'utf16le'),
+    });
+    ffmpeg(
+      place,
+      ['-i', film, '-f', 'lavfi', '-i', 'testsrc2=s=160x90:r=24:d=8', '-i', film],
+      `-map 0:v -map 1:v -map 0:a:0 -map 2:a:1 -c:v:0 copy -c:v:1 libx264 -c:a:0 copy -c:a:1 vorbis -strict -2 -ac 2 ${join(folder, 'film.mkv')}`,
+    );
+    const { warnings } = await packageInput(folder);
+    assert.equal(warnings.filter((warning) => warning.includes('second video track')).length, 1);
+    assert.equal(warnings.filter((warning) => warning.includes('Vorbis')).length, 1);
+    assert.equal(warnings.filter((warning) => warning.includes('cover.jpg')).length, 1);
+  });
+});

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { AppError } from '#errors/app-error.ts';
+import { ffmpeg, makeFilm, SRT, temporaryFolder } from './make-media.ts';
+import { packageInput } from './package-input.ts';
+import { frameHashes, joinRendition, packetHashes } from './packets.ts';
+
+const place = temporaryFolder();
+const film = join(place, 'film.mp4');
+
+/** A folder in which ffmpeg made a publication of the film. */
+function publicationOf(name: string, options: string): string {
+  const folder = join(place, name);
+  mkdirSync(folder);
+  ffmpeg(folder, ['-i', film], options);
+  return folder;
+}
+
+let cmaf: string;
+let transport: string;
+
+before(async () => {
+  makeFilm(place);
+  const source = join(place, 'source');
+  mkdirSync(source);
+  cpSync(film, join(source, 'film.mp4'));
+  writeFileSync(join(source, 'film.fr.srt'), SRT);
+  cmaf = (await packageInput(source, { default_language: 'de' })).outputPath;
+  transport = publicationOf(
+    'transport',
+    '-map 0:v -map 0:a:0 -c copy -f hls -hls_time 2 -hls_playlist_type vod index.m3u8',
+  );
+});
+
+/** Every file of a folder, by its path. */
+function filesIn(folder: string): Record<string, string> {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  const paths = entries.map(({ parentPath, name }) => join(parentPath, name)).sort();
+  return Object.fromEntries(paths.map((path) => [path.slice(folder.length + 1), readFileSync(path, 'latin1')]));
+}
+
+function assertFilmIn(outputPath: string, audio: string): void {
+  assert.deepEqual(packetHashes(joinRendition(join(outputPath, 'video/h264_180p'))), packetHashes(film, 'v:0'));
+  assert.deepEqual(packetHashes(joinRendition(join(outputPath, audio))), packetHashes(film, 'a:0'));
+}
+
+describe('a folder that is a publication', () => {
+  test('of CMAF is carried through as it is, and that is told', async () => {
+    for (const existing of ['auto', 'copy'] as const) {
+      const { outputPath, warnings } = await packageInput(
+        cmaf,
+        { existing, strict: true },
+        { work: join(place, `carry-${existing}`) },
+      );
+      assert.deepEqual(filesIn(outputPath), filesIn(cmaf));
+      assert.equal(warnings.length, 1);
+    }
+  });
+
+  test('of CMAF is made anew when that is asked for, with its languages, its default and its subtitles', async () => {
+    const { outputPath } = await packageInput(
+      cmaf,
+      { existing: 'repackage', segment_duration: 2 },
+      { work: join(place, 'anew') },
+    );
+    assertFilmIn(outputPath, 'audio/en_aac');
+    const master = readFileSync(join(outputPath, 'master.m3u8'), 'utf8');
+    assert.match(master, /LANGUAGE="de".*DEFAULT=YES/);
+    assert.match(master, /TYPE=SUBTITLES.*LANGUAGE="fr"/);
+    assert.equal(readdirSync(join(outputPath, 'video/h264_180p')).filter((name) => name.endsWith('.m4s')).length, 4);
+    assert.match(readFileSync(join(outputPath, 'text/fr/00001.vtt'), 'utf8'), /Good <i>evening<\/i>/);
+  });
+
+  test('of transport streams is made anew', async () => {
+    const { outputPath } = await packageInput(transport, {}, { work: join(place, 'from-ts') });
+    assert.deepEqual(frameHashes(joinRendition(join(outputPath, 'video/h264_180p'))), frameHashes(film, 'v:0'));
+    assert.deepEqual(packetHashes(joinRendition(join(outputPath, 'audio/und_aac'))), packetHashes(film, 'a:0'));
+  });
+
+  test('of byte ranges in one file is made anew', async () => {
+    const folder = publicationOf(
+      'ranges',
+      '-map 0:v -map 0:a:0 -c copy -f hls -hls_time 2 -hls_playlist_type vod -hls_segment_type fmp4 -hls_flags single_file -hls_segment_filename media.mp4 index.m3u8',
+    );
+    assertFilmIn((await packageInput(folder)).outputPath, 'audio/en_aac');
+  });
+
+  test('of segments of several chunks is made anew', async () => {
+    const folder = publicationOf(
+      'chunked',
+      '-map 0:v -map 0:a:0 -c copy -f dash -seg_duration 2 -streaming 1 -frag_type duration -frag_duration 0.5 manifest.mpd',
+    );
+    const { outputPath, warnings } = await packageInput(folder);
+    assert.match(warnings.join(), /several chunks/);
+    assertFilmIn(outputPath, 'audio/en_aac');
+  });
+
+  test('by DASH alone is made anew', async () => {
+    const folder = publicationOf('dash', '-map 0:v -map 0:a:0 -c copy -f dash -seg_duration 2 manifest.mpd');
+    assertFilmIn((await packageInput(folder, { existing: 'repackage' })).outputPath, 'audio/en_aac');
+  });
+
+  test('is no publication where its playlist is a list of songs', async () => {
+    const folder = join(place, 'songs');
+    mkdirSync(folder);
+    ffmpeg(place, ['-i', film], `-map 0:a:0 -c copy ${join(folder, 'song.m4a')}`);
+    writeFileSync(join(folder, 'songs.m3u8'), '#EXTM3U\n#EXTINF:8,Artist - Title\nsong.m4a\n');
+    const { outputPath } = await packageInput(folder);
+    assert.ok(filesIn(outputPath)['audio/en_aac/init.mp4'] !== undefined);
+  });
+});
+
+describe('a publication is refused', () => {
+  const edits: Readonly<Record<string, (playlist: string) => string>> = {
+    'that is live': (playlist) => playlist.replace('#EXT-X-ENDLIST', ''),
+    'of which the time breaks off': (playlist) =>
+      playlist.replace(/(#EXTINF.*\nindex1\.ts)/, '#EXT-X-DISCONTINUITY\n$1'),
+    'of encrypted transport streams': (playlist) =>
+      playlist.replace('#EXTINF', '#EXT-X-KEY:METHOD=SAMPLE-AES,URI="key"\n#EXTINF'),
+  };
+  for (const [what, edit] of Object.entries(edits)) {
+    test(what, async () => {
+      const folder = join(place, what.replaceAll(' ', '-'));
+      cpSync(transport, folder, { recursive: true });
+      const playlist = readFileSync(join(folder, 'index.m3u8'), 'utf8');
+      assert.notEqual(edit(playlist), playlist);
+      writeFileSync(join(folder, 'index.m3u8'), edit(playlist));
+      await assert.rejects(
+        packageInput(folder),
+        (error: unknown) => error instanceof AppError && error.reason === 'PUBLICATION_NOT_REPACKAGED',
+      );
+    });
+  }
+
+  test('that is a live MPD', async () => {
+    const folder = join(place, 'live-mpd');
+    cpSync(cmaf, folder, { recursive: true });
+    const mpd = join(folder, 'manifest.mpd');
+    writeFileSync(mpd, readFileSync(mpd, 'utf8').replace('type="static"', 'type="dynamic"'));
+    await assert.rejects(
+      packageInput(folder),
+      (error: unknown) => error instanceof AppError && error.reason === 'PUBLICATION_NOT_REPACKAGED',
+    );
+  });
+
+  test('that names a segment which is not there', async () => {
+    const folder = join(place, 'gap');
+    cpSync(transport, folder, { recursive: true });
+    writeFileSync(
+      join(folder, 'index.m3u8'),
+      readFileSync(join(folder, 'index.m3u8'), 'utf8').replace('index1.ts', 'missing.ts'),
+    );
+    await assert.rejects(
+      packageInput(folder),
+      (error: unknown) => error instanceof AppError && error.reason === 'PLAYLIST_FILE_MISSING',
+    );
+  });
+});

@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { ffmpeg, makeFilm, SRT, temporaryFolder } from './make-media.ts';
+import { packageInput } from './package-input.ts';
+import { frameHashes, joinRendition, packetHashes, sampleHash } from './packets.ts';
+
+const place = temporaryFolder();
+const film = join(place, 'film.mp4');
+
+before(() => {
+  makeFilm(place);
+  writeFileSync(join(place, 'film.srt'), SRT);
+});
+
+/** A folder with one file that ffmpeg makes from the film, with the options given. */
+function folderWith(file: string, options: string, inputs: readonly string[] = []): string {
+  const folder = join(place, file.replaceAll('.', '-'));
+  mkdirSync(folder, { recursive: true });
+  ffmpeg(place, ['-i', film, ...inputs], `${options} ${join(folder, file)}`);
+  return folder;
+}
+
+/** Sources that the packager reads itself, and sources that it does not, by what has to be the same in the output. */
+const SAME_PACKETS: readonly {
+  file: string;
+  options: string;
+  renditions: Record<string, string>;
+  source?: string[];
+}[] = [
+  {
+    file: 'film.mov',
+    options: '-map 0:v -map 0:a:0 -c copy',
+    renditions: { 'video/h264_180p': 'v:0', 'audio/und_aac': 'a:0' },
+  },
+  {
+    file: 'film.mkv',
+    options: '-map 0 -c copy',
+    renditions: { 'video/h264_180p': 'v:0', 'audio/en_aac': 'a:0', 'audio/de_aac': 'a:1' },
+  },
+  {
+    file: 'hevc.mkv',
+    options: '-map 0:v -c:v libx265 -preset ultrafast -x265-params log-level=error',
+    renditions: { 'video/hevc_180p': 'v:0' },
+  },
+  {
+    file: 'hevc.mp4',
+    options: '-map 0:v -c:v libx265 -preset ultrafast -x265-params log-level=error -tag:v hvc1',
+    renditions: { 'video/hevc_180p': 'v:0' },
+  },
+  {
+    file: 'film.webm',
+    options: '-map 0:v -map 0:a:0 -c:v libvpx-vp9 -deadline realtime -cpu-used 8 -c:a libopus',
+    renditions: { 'video/vp9_180p': 'v:0', 'audio/en_opus': 'a:0' },
+  },
+  { file: 'talk.mp3', options: '-map 0:a:0 -c:a libmp3lame', renditions: { 'audio/und_mp3': 'a:0' } },
+  { file: 'talk.flac', options: '-map 0:a:0 -c:a flac', renditions: { 'audio/und_flac': 'a:0' } },
+  { file: 'talk.opus', options: '-map 0:a:0 -c:a libopus', renditions: { 'audio/und_opus': 'a:0' } },
+  { file: 'talk.ac3', options: '-map 0:a:0 -c:a ac3', renditions: { 'audio/und_ac3': 'a:0' } },
+  {
+    file: 'talk.aac',
+    options: '-map 0:a:0 -c copy',
+    renditions: { 'audio/und_aac': 'a:0' },
+    source: ['-bsf:a', 'aac_adtstoasc'],
+  },
+  { file: 'talk.m4a', options: '-map 0:a:0 -c copy', renditions: { 'audio/en_aac': 'a:0' } },
+  {
+    file: 'mixed.mp4',
+    options: '-map 0 -c:v copy -c:a:0 copy -c:a:1 libmp3lame',
+    renditions: { 'video/h264_180p': 'v:0', 'audio/en_aac': 'a:0', 'audio/de_mp3': 'a:1' },
+  },
+  {
+    file: 'fragmented.mp4',
+    options: '-map 0 -c copy -movflags +frag_keyframe+empty_moov',
+    renditions: { 'video/h264_180p': 'v:0', 'audio/de_aac': 'a:1' },
+  },
+];
+
+describe('a file reaches the packager', () => {
+  for (const { file, options, renditions, source = [] } of SAME_PACKETS) {
+    test(`with the same packets from ${file}`, async () => {
+      const folder = folderWith(file, options);
+      const { outputPath, warnings } = await packageInput(folder);
+      for (const [rendition, stream] of Object.entries(renditions)) {
+        const packets = packetHashes(joinRendition(join(outputPath, rendition)));
+        assert.deepEqual(packets, packetHashes(join(folder, file), stream, source), rendition);
+      }
+      assert.deepEqual(warnings, []);
+    });
+  }
+
+  test('with the same pictures from a transport stream', async () => {
+    const folder = folderWith('film.ts', '-map 0:v -map 0:a:0 -c copy');
+    const { outputPath, warnings } = await packageInput(folder);
+    assert.deepEqual(frameHashes(joinRendition(join(outputPath, 'video/h264_180p'))), frameHashes(film, 'v:0'));
+    assert.deepEqual(packetHashes(joinRendition(join(outputPath, 'audio/und_aac'))), packetHashes(film, 'a:0'));
+    assert.deepEqual(warnings, []);
+  });
+
+  test('with every stream of a transport stream that lies beside other files, in time with them', async () => {
+    const folder = folderWith('film.ts', '-map 0 -c copy');
+    ffmpeg(place, ['-i', film], `-map 0:a:0 -c copy ${join(folder, 'talk.fr.m4a')}`);
+    const { outputPath } = await packageInput(folder);
+    assert.deepEqual(frameHashes(joinRendition(join(outputPath, 'video/h264_180p'))), frameHashes(film, 'v:0'));
+    assert.deepEqual(packetHashes(joinRendition(join(outputPath, 'audio/und_aac_2'))), packetHashes(film, 'a:1'));
+  });
+
+  test('with the same samples, as FLAC, from raw ones', async () => {
+    for (const [file, codec] of [
+      ['talk.wav', 'pcm_s16le'],
+      ['deep.wav', 'pcm_s24le'],
+    ] as const) {
+      const folder = folderWith(file, `-map 0:a:0 -c:a ${codec}`);
+      const { outputPath } = await packageInput(folder);
+      const joined = joinRendition(join(outputPath, 'audio/und_flac'));
+      assert.equal(sampleHash(joined), sampleHash(join(folder, file)), file);
+    }
+  });
+
+  test('although an edit list starts the film between key frames, with sound and picture in time', async () => {
+    const folder = join(place, 'edit-list');
+    mkdirSync(folder);
+    ffmpeg(
+      place,
+      ['-i', film],
+      '-map 0:v -map 0:a:0 -c:v libx264 -preset ultrafast -bf 2 -g 48 -c:a copy b-frames.mp4',
+    );
+    ffmpeg(place, ['-ss', '3.3', '-i', 'b-frames.mp4'], `-c copy ${join(folder, 'cut.mp4')}`);
+    const { outputPath } = await packageInput(folder);
+    const packets = packetHashes(joinRendition(join(outputPath, 'video/h264_180p')));
+    assert.deepEqual(packets, packetHashes(join(folder, 'cut.mp4'), 'v:0', [], ['-ignore_editlist', '1']));
+  });
+
+  test('as WebVTT from SubRip, which ends with the film', async () => {
+    const folder = join(place, 'subtitles');
+    mkdirSync(folder);
+    copyFileSync(film, join(folder, 'film.mp4'));
+    writeFileSync(join(folder, 'film.pt-BR.forced.srt'), SRT);
+    const { outputPath, warnings } = await packageInput(folder);
+    const first = readFileSync(join(outputPath, 'text/pt-BR/00001.vtt'), 'utf8');
+    const last = readFileSync(join(outputPath, 'text/pt-BR/00002.vtt'), 'utf8');
+    assert.match(first, /00:00:01\.000 --> 00:00:03\.000.*\nGood <i>evening<\/i>/);
+    assert.match(last, /00:00:06\.500 --> 00:00:08\.000/);
+    assert.doesNotMatch(last, /never seen/);
+    assert.match(readFileSync(join(outputPath, 'master.m3u8'), 'utf8'), /TYPE=SUBTITLES.*LANGUAGE="pt-BR".*FORCED=YES/);
+    assert.equal(warnings.length, 1, 'cues past the end are told of');
+  });
+
+  test('as WebVTT from the text track of a film', async () => {
+    const folder = folderWith('film.mp4', '-map 0:v -map 1 -c:v copy -c:s mov_text -metadata:s:s:0 language=fra', [
+      '-i',
+      join(place, 'film.srt'),
+    ]);
+    const { outputPath } = await packageInput(folder);
+    assert.match(readFileSync(join(outputPath, 'text/fr/00001.vtt'), 'utf8'), /Good/);
+  });
+});
