@@ -20,7 +20,21 @@ const TEST_PROGRAMS = [
   { program: 'sox', debianPackage: 'sox' },
   { program: 'openssl', debianPackage: 'openssl' },
   { program: 'chromium', debianPackage: 'chromium' },
+  { program: 'nginx', debianPackage: 'nginx-light' },
 ];
+
+/**
+ * Installs Debian packages, with a policy in the way of those that would start a service of the system (invoke-rc.d(8)):
+ * the tests start what they need themselves, each in a folder of its own.
+ */
+const INSTALL_PACKAGES = `
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+  trap 'rm -f $policy' EXIT
+  printf '#!/bin/sh\\nexit 101\\n' > $policy && chmod 755 $policy
+fi
+DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@"
+`;
 
 installModules();
 if (process.argv.includes('--tests')) {
@@ -56,17 +70,7 @@ function installTestPrograms() {
   }
   say(`Installing the programs that the tests need: ${packages.join(', ')} …`);
   run([...asRoot, 'apt-get', 'update', '-q']);
-  run([
-    ...asRoot,
-    'env',
-    'DEBIAN_FRONTEND=noninteractive',
-    'apt-get',
-    'install',
-    '-y',
-    '-q',
-    '--no-install-recommends',
-    ...packages,
-  ]);
+  run([...asRoot, 'sh', '-c', INSTALL_PACKAGES, 'sh', ...packages]);
 }
 
 /** The S3 server of the tests, unless they are pointed at another one. The installer runs on the pinned Node. */
@@ -82,7 +86,8 @@ function rootPrefix() {
 }
 
 function isOnPath(program) {
-  return (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, program)));
+  const folders = [...(process.env.PATH ?? '').split(':'), '/usr/sbin'];
+  return folders.some((folder) => existsSync(join(folder, program)));
 }
 
 /** Runs npm on the system's Node: the pinned one, which this may run on, goes away while npm replaces node_modules. */

@@ -4,6 +4,7 @@ import { RELEASE } from '#config/release.ts';
 import { folderBounds } from '#inputs/folder-bounds.ts';
 import { createHttpClient } from '#inputs/http-client.ts';
 import { httpFileOpener } from '#inputs/http-file.ts';
+import { httpFolderOpener } from '#inputs/http-folder-opener.ts';
 import { byScheme, InputResolver, localFileOpener, localFolderOpener } from '#inputs/input-resolver.ts';
 import { localInputPolicy } from '#inputs/local-input-policy.ts';
 import { s3FileOpener } from '#inputs/s3-file.ts';
@@ -20,6 +21,7 @@ import { hasLingeringNativeCall } from '#provenance/native-calls.ts';
 import { createOutputReader } from '#provenance/output-reader.ts';
 import { loadSigningIdentity } from '#provenance/signing-identity.ts';
 import { timeStampAuthorityOf } from '#provenance/time-stamp-relay.ts';
+import { crawlPlaylists } from '#publications/reading/crawl-playlists.ts';
 
 /** Opens the rooms that operations stand on, by the configuration. */
 async function openRooms(config: Config): Promise<OperationRooms> {
@@ -45,6 +47,7 @@ function openInputs(config: Config): InputResolver {
   const { s3 } = config.input_resolvers;
   const http = createHttpClient(config);
   const httpFile = httpFileOpener(http);
+  const httpFolder = httpFolderOpener(http, bounds, crawlPlaylists);
   return new InputResolver(
     {
       local_file_path: localFileOpener(policy),
@@ -56,7 +59,11 @@ function openInputs(config: Config): InputResolver {
     },
     {
       local_folder_path: localFolderOpener(policy, bounds),
-      remote_folder_url: byScheme({ ...(s3 !== undefined && { 's3:': s3FolderOpener(s3, bounds) }) }),
+      remote_folder_url: byScheme({
+        'https:': httpFolder,
+        'http:': httpFolder,
+        ...(s3 !== undefined && { 's3:': s3FolderOpener(s3, bounds) }),
+      }),
     },
   );
 }

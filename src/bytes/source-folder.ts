@@ -24,3 +24,10 @@ export interface SourceFolder {
   /** Releases what the folder holds beyond the opened files. Safe to call again. */
   close(): Promise<void>;
 }
+
+/** A folder that cannot be listed: `files` is empty, and what is in it is known by references to it alone. */
+export interface UnlistedFolder extends SourceFolder {
+  readonly baseUrl: string;
+  /** Takes a file that something refers to, which can be opened from then on. Throws where it is not to be in a folder. */
+  note(path: string, url: URL): void;
+}

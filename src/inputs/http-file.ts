@@ -45,7 +45,10 @@ export interface HttpFileRequest {
 export async function openHttpFile(client: HttpClient, request: HttpFileRequest): Promise<ByteSource> {
   const response = await client.get(request.url, { range: `bytes=0-${HEAD_BYTES - 1}` }, request.signal);
   try {
-    return await openAnswered(client, request, response);
+    const source = await openAnswered(client, request, response);
+    if (request.listed === undefined || request.listed.sizeBytes === source.sizeBytes) return source;
+    await source.close();
+    throw new AppError('SOURCE_CHANGED', { name: source.name });
   } finally {
     response.body.cancel();
   }

@@ -45,6 +45,12 @@ function pathOfUrl(url: string): string {
   return URL.canParse(url) ? new URL(url).pathname : '';
 }
 
+/** The name of the folder that a URL names: of a playlist or MPD over HTTP, the folder that it lies in. */
+export function folderNameOfUrl(url: string): string {
+  const isPlaylist = /^https?:/i.test(url) && /\.(?:m3u8?|mpd)$/i.test(URL.parse(url)?.pathname ?? '');
+  return nameOfUrl(isPlaylist ? new URL('.', url).href : url);
+}
+
 /** Makes a name one safe path segment of at most `LONGEST_NAME_BYTES`; empty where nothing is left. */
 export function safeName(candidate: string): string {
   const cleaned = candidate.toWellFormed().normalize('NFC').replace(UNSAFE_CHARACTERS, '');

@@ -2,7 +2,7 @@ import { extname } from 'node:path';
 import type { Config } from '#config/config.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import { AppError, type ErrorLocation } from '#errors/app-error.ts';
-import { inputName, nameOfUrl } from '#inputs/input-name.ts';
+import { folderNameOfUrl, inputName, nameOfUrl } from '#inputs/input-name.ts';
 import { nameOfPath } from '#inputs/local-file.ts';
 import { admittedS3Address, admittedS3Object, isS3Url } from '#s3/s3-address.ts';
 
@@ -65,7 +65,8 @@ function admitCount({ length: count }: readonly ApiInputRef[], config: Config): 
 /** The name that an input has by what the request says. What a server says of it later may replace it. */
 export function requestedName(input: ApiInputRef, inputIndex: number): string {
   if ('path' in input) return inputName([nameOfPath(input.path)], inputIndex);
-  return inputName([input.type === 'remote_file_url' ? input.filename_hint : null, nameOfUrl(input.url)], inputIndex);
+  if (input.type === 'remote_folder_url') return inputName([folderNameOfUrl(input.url)], inputIndex);
+  return inputName([input.filename_hint, nameOfUrl(input.url)], inputIndex);
 }
 
 /** The extension of a name, lower case and without dot; empty where there is none. */

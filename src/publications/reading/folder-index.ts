@@ -1,4 +1,4 @@
-import type { SourceFolder } from '#bytes/source-folder.ts';
+import type { SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { PlaylistPlace } from '#errors/publication-errors.ts';
 import type { ByteRange, MediaPart } from '../publication.ts';
@@ -15,8 +15,11 @@ export class FolderIndex {
   /** Paths by their NFC form: file systems and packagers disagree on how letters with accents are composed. */
   readonly #normalized: ReadonlyMap<string, string>;
   readonly #root: URL;
+  readonly #note: UnlistedFolder['note'] | undefined;
 
-  constructor(folder: SourceFolder) {
+  /** What references name in an unlisted folder is noted there, and taken to be in it. */
+  constructor(folder: SourceFolder | UnlistedFolder) {
+    this.#note = 'note' in folder ? folder.note : undefined;
     this.#sizes = new Map(folder.files.map(({ path, sizeBytes }) => [path, sizeBytes]));
     this.#normalized = new Map(folder.files.map(({ path }) => [path.normalize('NFC'), path]));
     this.#root = new URL(folder.baseUrl ?? FOLDER_URL);
@@ -55,13 +58,22 @@ export class FolderIndex {
 
   /** As `locate`, but undefined where there is no such file. */
   tryLocate(base: URL, reference: string, place: PlaylistPlace): string | undefined {
-    const encoded = this.#relativePath(this.#resolve(base, reference, place), reference, place);
+    const url = this.#resolve(base, reference, place);
+    const encoded = this.#relativePath(url, reference, place);
     const decoded = decodePath(encoded);
+    if (this.#note !== undefined) return this.#noted(decoded ?? encoded, url);
     return (
       (decoded === undefined ? undefined : this.#find(decoded)) ??
       this.#find(encoded) ??
       this.#findLiteral(base, reference)
     );
+  }
+
+  /** The folder itself is no file in it. */
+  #noted(path: string, url: URL): string | undefined {
+    if (path === '' || path.endsWith('/')) return undefined;
+    this.#note?.(path, url);
+    return path;
   }
 
   /** The decoded path that `reference` would have, whether there is such a file or not. */

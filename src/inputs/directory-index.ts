@@ -1,0 +1,119 @@
+import { AppError } from '#errors/app-error.ts';
+
+/** An entry of a directory as a server lists it. */
+export interface IndexEntry {
+  /** One decoded path segment, not yet known to be safe. */
+  readonly name: string;
+  readonly isFolder: boolean;
+  readonly url: URL;
+  /** Null where the server does not tell it to the byte. */
+  readonly sizeBytes: number | null;
+}
+
+/** What a page says that lists a directory: nginx, Apache, Caddy, lighttpd and Python's server put it in the title. */
+const INDEX_TITLE = /<title>\s*(?:index of|directory listing (?:for|of))\b/i;
+
+/** Titles stand near the beginning of a page. */
+const TITLE_WITHIN_LENGTH = 8 * 1024;
+
+/** The entity references that servers put into addresses. */
+const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
+
+/**
+ * The entries of a directory, from the page that a server lists it with: nginx (HTML or JSON), Apache, and those that
+ * look alike. `url` is where the page came from; null where it is no such page. What lies elsewhere is passed over.
+ */
+export function readDirectoryIndex(text: string, mediaType: string | undefined, url: URL): IndexEntry[] | null {
+  const folder = new URL(url.pathname.endsWith('/') ? url.pathname : `${url.pathname}/`, url.origin);
+  if (mediaType === 'application/json') return readJson(text, folder);
+  return INDEX_TITLE.test(text.slice(0, TITLE_WITHIN_LENGTH)) ? readHtml(text, folder) : null;
+}
+
+function readJson(text: string, folder: URL): IndexEntry[] | null {
+  const listed = parseJson(text);
+  if (!Array.isArray(listed)) return null;
+  const entries: IndexEntry[] = [];
+  for (const item of listed as unknown[]) {
+    if (!isNamed(item)) return null;
+    const isFolder = item.type === 'directory';
+    if (!isFolder && item.type !== 'file') continue;
+    const sizeBytes = Number.isSafeInteger(item.size) && (item.size as number) >= 0 ? (item.size as number) : null;
+    const url = new URL(encodeURIComponent(item.name) + (isFolder ? '/' : ''), folder);
+    entries.push({ name: item.name, isFolder, url, sizeBytes });
+  }
+  return entries;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // No JSON after all, so no listing.
+    return null;
+  }
+}
+
+function isNamed(item: unknown): item is { name: string; type?: unknown; size?: unknown } {
+  return typeof item === 'object' && item !== null && 'name' in item && typeof item.name === 'string';
+}
+
+function readHtml(text: string, folder: URL): IndexEntry[] {
+  const entries = new Map<string, IndexEntry>();
+  const links = [...text.matchAll(/<a\s[^<>]*?href\s*=\s*(?:"([^"]*)"|'([^']*)')[^<>]*>/gi)];
+  for (const [index, link] of links.entries()) {
+    const behind = text.slice(link.index + link[0].length, links[index + 1]?.index ?? link.index + 2048);
+    const entry = readLink(decodeEntities(link[1] ?? link[2] ?? ''), behind, folder);
+    // An icon may be a link of its own before the name that the size stands behind.
+    if (entry !== null && (entries.get(entry.url.href)?.sizeBytes ?? null) === null) entries.set(entry.url.href, entry);
+  }
+  return [...entries.values()];
+}
+
+/** A link to something right inside the folder; the one to the folder above and those that sort are not. */
+function readLink(reference: string, behind: string, folder: URL): IndexEntry | null {
+  const url = URL.parse(reference, folder.href);
+  if (url === null || url.search !== '' || url.hash !== '' || !url.href.startsWith(folder.href)) return null;
+  const rest = url.href.slice(folder.href.length);
+  const isFolder = rest.endsWith('/');
+  const segment = isFolder ? rest.slice(0, -1) : rest;
+  if (segment === '' || segment.includes('/')) return null;
+  return { name: decodeSegment(segment), isFolder, url, sizeBytes: isFolder ? null : exactSize(behind) };
+}
+
+function decodeSegment(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    // A per cent sign that starts no escape: the segment is meant as it is written.
+    return segment;
+  }
+}
+
+/** The size behind a link and a date, where it is a plain number at the end: rounded ones carry a unit. */
+function exactSize(behind: string): number | null {
+  const plain = behind.replace(/<[^<>]*>|&nbsp;/g, ' ').slice(0, 1024);
+  const [, size] = /\d{2}:\d{2}(?::\d{2})?\s+(\d{1,15})\s*$/.exec(plain) ?? [];
+  return size === undefined ? null : Number(size);
+}
+
+function decodeEntities(text: string): string {
+  return text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|(\w{2,4}));/gi, (whole, decimal, hex, name) => {
+    if (name !== undefined) return ENTITIES[name.toLowerCase()] ?? whole;
+    const point = decimal !== undefined ? Number(decimal) : Number.parseInt(hex, 16);
+    return point <= 0x10ffff ? String.fromCodePoint(point) : whole;
+  });
+}
+
+/** Refuses a name that would lead out of its folder, or that no file system takes. */
+export function checkSegment(folder: string, name: string): void {
+  const problem = segmentProblem(name);
+  if (problem !== null)
+    throw new AppError('FOLDER_ENTRY_REFUSED', { path: folder, entry: name.slice(0, 255), problem });
+}
+
+function segmentProblem(name: string): string | null {
+  if (name === '' || name === '.' || name === '..') return 'is no name of a file';
+  if (/[/\\]/.test(name)) return 'leads out of its folder';
+  if (/\p{Cc}/u.test(name) || !name.isWellFormed()) return 'has characters that names of files do not have';
+  return Buffer.byteLength(name) > 255 ? 'has a name of more than 255 bytes' : null;
+}
