@@ -21,8 +21,20 @@ export async function readPublication(
   patterns: PublicationPatterns,
   signal: AbortSignal,
 ): Promise<Publication> {
+  const claimed = claimPaths(
+    folder.files.map(({ path }) => path),
+    patterns,
+  );
+  return await readClaimedPublication(folder, claimed, signal);
+}
+
+/** The same, where what the patterns would claim is known already. */
+export async function readClaimedPublication(
+  folder: SourceFolder,
+  claimed: ClaimedPaths,
+  signal: AbortSignal,
+): Promise<Publication> {
   const index = new FolderIndex(folder);
-  const claimed = claimPaths([...index.paths], patterns);
   const playlists = await readPlaylists(folder, index, claimed.playlists, signal);
   const stated = statementsOf(playlists, index);
   checkRanges(stated, index);
