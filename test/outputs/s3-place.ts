@@ -28,12 +28,22 @@ export interface S3Place {
   cleanUp(): Promise<void>;
 }
 
-export async function openS3Place(s3: TestS3, bucket: string, { readBack }: { readBack: boolean }): Promise<S3Place> {
+export async function openS3Place(
+  s3: TestS3,
+  bucket: string,
+  { readBack, endpoint = s3.place.endpoint }: { readBack: boolean; endpoint?: string },
+): Promise<S3Place> {
   const folder = await mkdtemp(join(tmpdir(), 'attestream-s3-sink-'));
   const prefix = randomUUID();
   const dataDir = join(folder, 'data');
   const scratchDir = join(folder, 'scratch');
-  const settings = { ...s3.settings, buckets: [bucket], base_prefix: 'base', naming: 'derived' } as const;
+  const settings = {
+    ...s3.settings,
+    endpoint_url: endpoint,
+    buckets: [bucket],
+    base_prefix: 'base',
+    naming: 'derived',
+  } as const;
   return {
     sink: new S3Sink({ settings, dataDir, readBack }),
     bucket,

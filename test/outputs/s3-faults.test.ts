@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import type { ByteSink } from '#bytes/byte-sink.ts';
+import { executePlan, fillHole } from '#bytes/execute-plan.ts';
+import { outputSizeBytes, type SplicePlan } from '#bytes/splice-plan.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { Reason } from '#errors/catalogue.ts';
+import { openS3File } from '#inputs/s3-file.ts';
+import { type FaultyProxy, startFaultyProxy } from '../s3/faulty-proxy.ts';
+import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
+import { key, openS3Place, type S3Place } from './s3-place.ts';
+
+const MIB = 1024 * 1024;
+const never = new AbortController().signal;
+const SOURCE = randomBytes(60 * MIB + 5);
+const MANIFEST = Buffer.alloc(900, 7);
+
+/** As a film is signed: something new at the start, a hole in it, and then the film. */
+const PLAN: SplicePlan = {
+  splices: [
+    { kind: 'insert', bytes: Buffer.alloc(100, 1), into: 'none' },
+    { kind: 'hole', length: MANIFEST.length },
+    { kind: 'copy', offset: 40, length: SOURCE.length - 40, into: 'flat' },
+  ],
+  hashing: { algorithm: 'sha256' },
+};
+const OUTPUT = Buffer.concat([Buffer.alloc(100, 1), MANIFEST, SOURCE.subarray(40)]);
+
+let s3: TestS3;
+let proxy: FaultyProxy;
+let bucket: string;
+
+before(async () => {
+  s3 = await openTestS3();
+  bucket = await s3.createBucket();
+  proxy = await startFaultyProxy(s3.place.endpoint);
+});
+beforeEach(async () => {
+  proxy.fault = () => null;
+  await s3.client.putObject({ Bucket: bucket, Key: 'source', Body: SOURCE });
+});
+after(async () => {
+  await proxy.close();
+  await s3.close();
+});
+
+describe('a film that goes from a bucket to a bucket of the same server', () => {
+  test('is copied there, but for what is new', async () => {
+    let sentBytes = 0;
+    let copies = 0;
+    proxy.fault = (request) => {
+      if (request.method === 'PUT') sentBytes += Number(request.headers['content-length'] ?? 0);
+      if (isCopy(request)) copies += 1;
+      return null;
+    };
+    await withPlace(async (place) => {
+      const sink = await stage(place);
+      await sink.commit(never);
+      assert.ok((await place.objectAt(sink.destination))?.equals(OUTPUT));
+      assert.deepEqual(await place.leftovers(), []);
+    });
+    assert.ok(copies >= 2 && sentBytes < 6 * MIB, `${copies} copies, ${sentBytes} bytes sent`);
+  });
+
+  test('is sent from here where the server does not copy', async () => {
+    proxy.fault = (request) => (isCopy(request) ? { status: 501, code: 'NotImplemented' } : null);
+    await withPlace(async (place) => {
+      const sink = await stage(place);
+      await sink.commit(never);
+      assert.ok((await place.objectAt(sink.destination))?.equals(OUTPUT));
+    });
+  });
+
+  test('is refused where it changes while it is copied, and leaves nothing', async () => {
+    let replaced: Promise<unknown> | null = null;
+    proxy.fault = (request) => {
+      if (!isCopy(request)) return null;
+      if (replaced !== null) return { status: 412, code: 'PreconditionFailed' };
+      replaced = Promise.resolve();
+      return null;
+    };
+    await leavesNothing('SOURCE_CHANGED');
+  });
+});
+
+describe('an upload that meets faults', () => {
+  test('is gone on with after the server asked to slow down, and after connections that broke off', async () => {
+    const tried = new Set<string>();
+    proxy.fault = (request) => {
+      const part = /partNumber=\d+/.exec(request.url ?? '')?.[0];
+      if (part === undefined || tried.has(part)) return null;
+      tried.add(part);
+      return tried.size % 2 === 0 ? { status: 503, code: 'SlowDown' } : { cutAfterBytes: 0 };
+    };
+    await withPlace(async (place) => {
+      const sink = await stage(place);
+      await sink.commit(never);
+      assert.ok((await place.objectAt(sink.destination))?.equals(OUTPUT));
+      assert.deepEqual(await place.leftovers(), []);
+    });
+  });
+
+  test('is complete where it is, also when no answer says so', async () => {
+    let tries = 0;
+    proxy.fault = (request) => {
+      if (!isCompletion(request)) return null;
+      tries += 1;
+      // Some servers answer the repeated request as the first one, others know no such upload any more.
+      return tries === 1 ? { cutAfterBytes: 0 } : { status: 404, code: 'NoSuchUpload' };
+    };
+    await withPlace(async (place) => {
+      const sink = await stage(place);
+      await sink.commit(never);
+      assert.ok((await place.objectAt(sink.destination))?.equals(OUTPUT));
+      assert.deepEqual(await place.leftovers(), []);
+    });
+    assert.equal(tries, 2);
+  });
+
+  test('leaves nothing where the right to write is refused, at any step', async () => {
+    const steps = [
+      (request: IncomingMessage) => /\?uploads/.test(request.url ?? '') && request.method === 'POST',
+      (request: IncomingMessage) => /partNumber=2/.test(request.url ?? ''),
+      isCompletion,
+    ];
+    for (const isRefused of steps) {
+      proxy.fault = (request) => (isRefused(request) ? { status: 403, code: 'AccessDenied' } : null);
+      await leavesNothing('S3_ACCESS_DENIED', { apart: true });
+    }
+  });
+
+  test('leaves nothing where the server fails forever', async () => {
+    proxy.fault = (request) => (isCompletion(request) ? { status: 500, code: 'InternalError' } : null);
+    await leavesNothing('S3_BUSY');
+  });
+
+  test('stays noted where it cannot be ended', async () => {
+    proxy.fault = (request) =>
+      isCompletion(request) || request.method === 'DELETE' ? { status: 403, code: 'AccessDenied' } : null;
+    await withPlace(async (place) => {
+      const sink = await stage(place);
+      await assert.rejects(sink.commit(never));
+      await sink.discard();
+      assert.equal((await place.leftovers()).length, 2, 'the upload and its note');
+    });
+  });
+});
+
+function isCopy(request: IncomingMessage): boolean {
+  return request.headers['x-amz-copy-source'] !== undefined;
+}
+
+function isCompletion(request: IncomingMessage): boolean {
+  return request.method === 'POST' && /\?uploadId=/.test(request.url ?? '');
+}
+
+async function withPlace(use: (place: S3Place) => Promise<void>): Promise<void> {
+  const place = await openS3Place(s3, bucket, { readBack: false, endpoint: proxy.endpoint });
+  try {
+    await use(place);
+  } finally {
+    await place.cleanUp();
+  }
+}
+
+/** Writes the film to a place and seals it. With `apart` it is read past the proxy, and so not copied by the server. */
+async function stage(place: S3Place, { apart = false } = {}): Promise<ByteSink> {
+  const settings = { ...s3.settings, ...(!apart && { endpoint_url: proxy.endpoint }) };
+  const source = await openS3File(`s3://${bucket}/source`, 'source', settings, never);
+  const destination = place.sink.placeFile(place.output, 'film.mp4');
+  const sink = await place.sink.stageFile(destination, outputSizeBytes(PLAN), key, never, place.scratch);
+  try {
+    await executePlan(PLAN, source, sink, { signal: never });
+    await fillHole(PLAN, sink, MANIFEST, never);
+    await sink.seal(never);
+    return sink;
+  } catch (error) {
+    await sink.discard();
+    throw error;
+  } finally {
+    await source.close();
+  }
+}
+
+async function leavesNothing(reason: Reason, options: { apart?: boolean } = {}): Promise<void> {
+  await withPlace(async (place) => {
+    const destination = place.sink.placeFile(place.output, 'film.mp4');
+    await assert.rejects(
+      async () => {
+        const sink = await stage(place, options);
+        await sink.commit(never).finally(() => sink.discard());
+      },
+      (error) => {
+        assert.ok(error instanceof AppError, String(error));
+        assert.equal(error.reason, reason);
+        return true;
+      },
+    );
+    assert.equal(await place.objectAt(destination), null);
+    assert.deepEqual(await place.leftovers(), []);
+  });
+}
