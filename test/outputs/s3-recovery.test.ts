@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { appendFile, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { AppError } from '#errors/app-error.ts';
+import { probeBuckets, recoverUploads } from '#outputs/s3-errands.ts';
+import type { S3OutputSettings } from '#outputs/s3-sink.ts';
+import { UploadJournal } from '#outputs/upload-journal.ts';
+import { parseS3Url } from '#s3/s3-address.ts';
+import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
+import { fill, NEW } from './publication-files.ts';
+import { key, openS3Place, type S3Place } from './s3-place.ts';
+
+const MIB = 1024 * 1024;
+const POLL_INTERVAL_MS = 10;
+const HOUR_MS = 3_600_000;
+const never = new AbortController().signal;
+
+let s3: TestS3;
+let bucket: string;
+let settings: S3OutputSettings;
+
+before(async () => {
+  s3 = await openTestS3();
+  bucket = await s3.createBucket();
+  settings = { ...s3.settings, buckets: [bucket], base_prefix: '', naming: 'derived' };
+});
+after(() => s3.close());
+
+describe('recovering from a process that was killed', () => {
+  test('ends the upload that it had under way, and nobody else’s to the same key', () =>
+    withPlace(async (place) => {
+      const destination = place.sink.placeFile(place.output, 'film.mp4');
+      const Key = parseS3Url(destination).key;
+      const foreign = await s3.client.createMultipartUpload({ Bucket: bucket, Key });
+      const sink = await place.sink.stageFile(destination, 20 * MIB, key, never, place.scratch);
+      await sink.write(Buffer.alloc(17 * MIB), 0, never);
+      await untilNoted(place, 1);
+      assert.deepEqual(await recoverUploads(settings, place.dataDir), [destination]);
+      assert.deepEqual(await uploadsTo(Key), [foreign.UploadId]);
+      assert.deepEqual(await readdir(join(place.dataDir, 'uploads')), []);
+      assert.deepEqual(await recoverUploads(settings, place.dataDir), []);
+    }));
+
+  test('finds an upload whose name the process never learnt, by its key and time, unless it could be another one', () =>
+    withPlace(async (place) => {
+      for (const [begun, ageMs, left] of [
+        [1, 0, 0],
+        [2, 0, 2],
+        [1, HOUR_MS, 1],
+      ] as const) {
+        const at = { bucket, key: `${place.output.prefix}/${begun}-${ageMs}.mp4` };
+        await new UploadJournal(place.dataDir).noteOf(at.key, key).beginning(at);
+        await ageNotes(place, ageMs);
+        for (let count = 0; count < begun; count += 1) {
+          await s3.client.createMultipartUpload({ Bucket: bucket, Key: at.key });
+        }
+        await s3.client.createMultipartUpload({ Bucket: bucket, Key: `${at.key}.longer` });
+        await recoverUploads(settings, place.dataDir);
+        assert.equal((await uploadsTo(at.key)).length, left);
+        assert.equal((await uploadsTo(`${at.key}.longer`)).length, 1);
+      }
+    }));
+
+  test('takes back the objects of a publication that was not delivered, where nobody changed them since', () =>
+    withPlace(async (place) => {
+      const destination = place.sink.placeFolder(place.output, 'talk');
+      const folderKey = parseS3Url(destination).key;
+      await s3.client.putObject({ Bucket: bucket, Key: `${folderKey}/notes.txt`, Body: 'theirs' });
+      await fill(await place.sink.stageFolder(destination, 100, key, never, place.scratch), NEW);
+      await s3.client.putObject({ Bucket: bucket, Key: `${folderKey}/v/720/2.m4s`, Body: 'changed' });
+      await recoverUploads(settings, place.dataDir);
+      assert.deepEqual(await place.objectsIn(destination), { 'notes.txt': 'theirs', 'v/720/2.m4s': 'changed' });
+      assert.deepEqual(await place.leftovers(), []);
+    }));
+
+  test('settles what one attempt left when asked for that, and understands a note that was torn', () =>
+    withPlace(async (place) => {
+      const destinations = [1, 2].map((number) => place.sink.placeFile(place.output, `${number}.mp4`));
+      for (const [inputIndex, destination] of destinations.entries()) {
+        const staged = { ...key, inputIndex };
+        const sink = await place.sink.stageFile(destination, 20 * MIB, staged, never, place.scratch);
+        await sink.write(Buffer.alloc(8 * MIB), 0, never);
+        await untilNoted(place, inputIndex + 1);
+      }
+      const folder = join(place.dataDir, 'uploads');
+      for (const name of await readdir(folder)) await appendFile(join(folder, name), '{"kind":"put","ke');
+      const [, second = ''] = destinations;
+      assert.deepEqual(await recoverUploads(settings, place.dataDir, { ...key, inputIndex: 1 }), [second]);
+      assert.equal((await readdir(folder)).length, 1);
+    }));
+
+  test('keeps its notes where S3 cannot be reached', () =>
+    withPlace(async (place) => {
+      const at = { bucket, key: 'unreachable.mp4' };
+      await new UploadJournal(place.dataDir).noteOf(at.key, key).beginning(at);
+      const away = { ...settings, endpoint_url: 'http://127.0.0.1:1' };
+      await assert.rejects(recoverUploads(away, place.dataDir), ({ reason }: AppError) => reason === 'S3_UNREACHABLE');
+      assert.equal((await readdir(join(place.dataDir, 'uploads'))).length, 1);
+    }));
+});
+
+describe('trying buckets', () => {
+  test('leaves nothing in them', async () => {
+    await probeBuckets({ ...settings, base_prefix: 'some/base' });
+    const { KeyCount } = await s3.client.listObjectsV2({ Bucket: bucket, Prefix: 'some/' });
+    assert.equal(KeyCount, 0);
+  });
+
+  test('names the one that cannot be written', async () => {
+    const buckets = [bucket, 'attestream-missing'];
+    await assert.rejects(probeBuckets({ ...settings, buckets }), ({ reason, details }: AppError) => {
+      assert.equal(reason, 'S3_PROBE_FAILED');
+      assert.equal((details as { bucket: string }).bucket, 'attestream-missing');
+      return true;
+    });
+  });
+});
+
+async function withPlace(use: (place: S3Place) => Promise<void>): Promise<void> {
+  const place = await openS3Place(s3, bucket, { readBack: false });
+  try {
+    await use(place);
+  } finally {
+    await place.cleanUp();
+  }
+}
+
+async function uploadsTo(wanted: string): Promise<string[]> {
+  const { Uploads = [] } = await s3.client.listMultipartUploads({ Bucket: bucket, Prefix: wanted });
+  return Uploads.flatMap(({ Key, UploadId = '' }) => (Key === wanted ? [UploadId] : []));
+}
+
+/** Uploads are begun behind the writer's back: waits until so many are noted. */
+async function untilNoted({ dataDir }: S3Place, count: number): Promise<void> {
+  const folder = join(dataDir, 'uploads');
+  for (let begun = 0; begun < count; await sleep(POLL_INTERVAL_MS)) {
+    const names = await readdir(folder).catch(() => []);
+    const notes = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')));
+    begun = notes.filter((note) => note.includes('"begun"')).length;
+  }
+}
+
+/** Makes all notes tell of something that happened so long ago. */
+async function ageNotes({ dataDir }: S3Place, ageMs: number): Promise<void> {
+  const folder = join(dataDir, 'uploads');
+  for (const name of await readdir(folder)) {
+    const text = await readFile(join(folder, name), 'utf8');
+    await writeFile(
+      join(folder, name),
+      text.replace(/"timeMs":(\d+)/g, (_, timeMs: string) => `"timeMs":${Number(timeMs) - ageMs}`),
+    );
+  }
+}
