@@ -10,6 +10,7 @@ import { audioPart } from './audio-part.ts';
 import { type BenchPart, openContext } from './bench-context.ts';
 import { linearPart } from './linear-part.ts';
 import { progress } from './measuring.ts';
+import { packagingPart } from './packaging-part.ts';
 import { publicationsPart } from './publications-part.ts';
 import { machine } from './report.ts';
 import { s3Part } from './s3-part.ts';
@@ -20,6 +21,7 @@ const PARTS: Readonly<Record<string, BenchPart>> = {
   audio: audioPart,
   linear: linearPart,
   publications: publicationsPart,
+  packaging: packagingPart,
   s3: s3Part,
 };
 const DEFAULT_ROUNDS = 5;

@@ -6,11 +6,19 @@ import { deathLeash } from './program-paths.ts';
 
 /** So often it is looked whether programs get on, and what memory they hold. */
 const WATCH_INTERVAL_MS = 100;
-/** Bounds of the programs that run together: without progress, and in all. */
-const STALL_MS = 120_000;
-const TOTAL_MS = 6 * 3_600_000;
-/** Memory of one program, in bytes. The packager holds about 60 MB, and some MB for each stream. */
-const MEMORY_BOUND_BYTES = 1024 * 1024 * 1024;
+
+/** What programs that run together are held to. */
+export interface ProgramBounds {
+  /** Without progress. */
+  readonly stallMs: number;
+  readonly totalMs: number;
+  /** Memory of one program. */
+  readonly memoryBytes: number;
+}
+
+/** The packager holds about 60 MB, and some MB for each stream. */
+const PROGRAM_BOUNDS: ProgramBounds = { stallMs: 120_000, totalMs: 6 * 3_600_000, memoryBytes: 1024 ** 3 };
+
 /** The last so many characters that a program writes to its standard error are kept. */
 const KEPT_ERROR_LENGTH = 8192;
 
@@ -37,6 +45,7 @@ export interface RunOptions {
   readonly signal: AbortSignal;
   /** Called every 100 ms; returns a number that changes as long as there is progress. */
   readonly look: () => number;
+  readonly bounds?: ProgramBounds;
 }
 
 /**
@@ -51,6 +60,7 @@ export async function runPrograms(programs: readonly Program[], options: RunOpti
 class ProgramGroup {
   readonly #programs: readonly Program[];
   readonly #options: RunOptions;
+  readonly #bounds: ProgramBounds;
   readonly #leash: readonly string[];
   readonly #running = new Map<ChildProcess, Program>();
   readonly #startedAtMs = performance.now();
@@ -61,6 +71,7 @@ class ProgramGroup {
   constructor(programs: readonly Program[], options: RunOptions, leash: readonly string[]) {
     this.#programs = programs;
     this.#options = options;
+    this.#bounds = options.bounds ?? PROGRAM_BOUNDS;
     this.#leash = leash;
   }
 
@@ -122,14 +133,15 @@ class ProgramGroup {
       this.#progressedAtMs = now;
     }
     const program = this.#running.values().next().value?.title ?? 'The packager';
-    if (now - this.#progressedAtMs > STALL_MS) {
-      this.#fail(new AppError('PROGRAM_STALLED', { program, seconds: STALL_MS / 1000 }));
-    } else if (now - this.#startedAtMs > TOTAL_MS) {
-      this.#fail(new AppError('PROGRAM_TOO_SLOW', { program, seconds: TOTAL_MS / 1000 }));
+    const { stallMs, totalMs, memoryBytes } = this.#bounds;
+    if (now - this.#progressedAtMs > stallMs) {
+      this.#fail(new AppError('PROGRAM_STALLED', { program, seconds: stallMs / 1000 }));
+    } else if (now - this.#startedAtMs > totalMs) {
+      this.#fail(new AppError('PROGRAM_TOO_SLOW', { program, seconds: totalMs / 1000 }));
     }
     for (const [child, { title }] of this.#running) {
-      if (residentBytes(child.pid) <= MEMORY_BOUND_BYTES) continue;
-      this.#fail(new AppError('PROGRAM_TOO_LARGE', { program: title, limitBytes: MEMORY_BOUND_BYTES }));
+      if (residentBytes(child.pid) <= memoryBytes) continue;
+      this.#fail(new AppError('PROGRAM_TOO_LARGE', { program: title, limitBytes: memoryBytes }));
     }
   }
 }

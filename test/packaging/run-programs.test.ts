@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AppError } from '#errors/app-error.ts';
+import { type Program, runPrograms } from '#packaging/run-programs.ts';
+import { temporaryFolder } from './make-media.ts';
+
+const folder = temporaryFolder();
+const never = new AbortController().signal;
+let looks = 0;
+const look = (): number => looks++;
+
+/** A program of Node that runs a script; it fails with PACKAGER_FAILED and what it wrote. */
+function program(script: string, args: readonly string[] = []): Program {
+  return {
+    title: 'the program',
+    path: process.execPath,
+    args: ['-e', script, ...args],
+    failure: ({ code, signal, errorText }) =>
+      new AppError('PACKAGER_FAILED', { file: null, problem: `${code} ${signal} ${errorText}` }),
+  };
+}
+
+/** Writes its process id to a file, starts a child that does so too, and stays. */
+const STAY = `
+  const { spawn } = require('node:child_process');
+  const { writeFileSync } = require('node:fs');
+  const [path] = process.argv.slice(1);
+  writeFileSync(path, String(process.pid));
+  spawn(process.execPath, ['-e', 'require("node:fs").writeFileSync(process.argv[1], String(process.pid)); setInterval(() => {}, 1000)', path + '.child'], { stdio: 'inherit' });
+  setInterval(() => {}, 1000);
+`;
+
+async function pidIn(path: string): Promise<number> {
+  for (;;) {
+    const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
+    if (text !== '') return Number(text);
+    await sleep(10);
+  }
+}
+
+/** Waits until a process is gone, or only its parent has not yet taken note. */
+async function gone(pid: number): Promise<void> {
+  for (;;) {
+    try {
+      if (/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))) return;
+    } catch {
+      return; // The process is gone.
+    }
+    await sleep(10);
+  }
+}
+
+const reasonIs = (reason: string) => (error: unknown) => error instanceof AppError && error.reason === reason;
+
+describe('programs that run side by side', () => {
+  test('end well together', async () => {
+    await runPrograms([program('process.exit(0)'), program('process.exit(0)')], { folder, signal: never, look });
+  });
+
+  test('get nothing of the environment but where programs are found', async () => {
+    process.env['PACKAGING_TEST_SECRET'] = 'secret';
+    const script = 'process.exit(Object.keys(process.env).sort().join() === "HOME,LANG,PATH,TMPDIR" ? 0 : 1)';
+    await runPrograms([program(script)], { folder, signal: never, look });
+  });
+
+  test('fail together: the others are ended with what they started', async () => {
+    const pidFile = join(folder, 'sibling');
+    const failing = program(
+      `
+      const wait = setInterval(() => {
+        if (!require('node:fs').existsSync(process.argv[1] + '.child')) return;
+        console.error('it broke');
+        process.exit(3);
+      }, 10);
+    `,
+      [pidFile],
+    );
+    await assert.rejects(
+      runPrograms([program(STAY, [pidFile]), failing], { folder, signal: never, look }),
+      reasonIs('PACKAGER_FAILED'),
+    );
+    await gone(await pidIn(pidFile));
+    await gone(await pidIn(`${pidFile}.child`));
+  });
+
+  test('are ended with what they started when the input is stopped', async () => {
+    const pidFile = join(folder, 'stopped');
+    const stop = new AbortController();
+    const running = runPrograms([program(STAY, [pidFile])], { folder, signal: stop.signal, look });
+    const pids = [await pidIn(pidFile), await pidIn(`${pidFile}.child`)];
+    stop.abort(new Error('stopped'));
+    await assert.rejects(running, /stopped/);
+    for (const pid of pids) await gone(pid);
+  });
+
+  test('are ended where nothing gets on', async () => {
+    const bounds = { stallMs: 300, totalMs: 60_000, memoryBytes: 1024 ** 3 };
+    await assert.rejects(
+      runPrograms([program('setInterval(() => {}, 1000)')], { folder, signal: never, look: () => 0, bounds }),
+      reasonIs('PROGRAM_STALLED'),
+    );
+  });
+
+  test('are ended where they take too long, or too much memory', async () => {
+    const tooLong = { stallMs: 60_000, totalMs: 300, memoryBytes: 1024 ** 3 };
+    const tooLarge = { stallMs: 60_000, totalMs: 60_000, memoryBytes: 1024 };
+    for (const [bounds, reason] of [
+      [tooLong, 'PROGRAM_TOO_SLOW'],
+      [tooLarge, 'PROGRAM_TOO_LARGE'],
+    ] as const) {
+      const running = runPrograms([program('setInterval(() => {}, 1000)')], { folder, signal: never, look, bounds });
+      await assert.rejects(running, reasonIs(reason));
+    }
+  });
+
+  test('that are not there are told of', async () => {
+    const missing: Program = { ...program(''), path: '/nowhere/program' };
+    await assert.rejects(runPrograms([missing], { folder, signal: never, look }));
+  });
+
+  test('end together with the process that runs them, even where it is killed', async () => {
+    const pidFile = join(folder, 'orphan');
+    const entry = new URL('./run-and-wait.ts', import.meta.url).pathname;
+    const parent = spawn(process.execPath, [entry, folder, STAY, pidFile], { stdio: 'ignore' });
+    const pid = await pidIn(pidFile);
+    parent.kill('SIGKILL');
+    await once(parent, 'exit');
+    await gone(pid);
+  });
+});
