@@ -21,6 +21,8 @@ export interface ServiceOptions {
   readonly program?: string;
   /** Arguments for Node, before the program. */
   readonly nodeArguments?: readonly string[];
+  /** Told the service's process as soon as there is one, long before it is ready. */
+  readonly onSpawn?: (pid: number) => void;
 }
 
 /** A service of its own process, spoken to over HTTP as any client would. */
@@ -54,6 +56,7 @@ export async function startService({
   settings = {},
   program = join(ROOT, 'src/main.ts'),
   nodeArguments = [],
+  onSpawn,
 }: ServiceOptions): Promise<RunningService> {
   mkdirSync(folder, { recursive: true });
   const logPath = join(folder, 'service.log');
@@ -70,6 +73,7 @@ export async function startService({
       ...settings,
     },
   });
+  if (child.pid !== undefined) onSpawn?.(child.pid);
   const base = `http://127.0.0.1:${port}`;
   await untilReady(base, child, logPath);
   return serviceOf(child, base, logPath);

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import type { JobResponse, JobResultResponse } from '#contract/job.ts';
+import { type ChaosJob, requestOf } from './chaos-jobs.ts';
+
+/** A submission may be sent so often while the service has other things to do. */
+const MOST_SUBMISSIONS = 100;
+
+/**
+ * Sends a job. Null where nobody answered: the service may have it or not. An answer that is no job is an error, since
+ * nothing is wrong with the request.
+ */
+export async function submitJob(base: string, job: ChaosJob): Promise<string | null> {
+  const route = `${base}/v2/${job.isSync ? 'sync/' : ''}${job.operation.route}`;
+  const headers = { 'content-type': 'application/json', 'idempotency-key': job.idempotencyKey };
+  try {
+    const answer = await fetch(route, { method: 'POST', headers, body: JSON.stringify(requestOf(job)) });
+    const text = await answer.text();
+    assert.equal(answer.status, 200, `${route} answered ${answer.status}: ${text}`);
+    return (JSON.parse(text) as JobResponse | JobResultResponse).job_id;
+  } catch (error) {
+    if (error instanceof assert.AssertionError) throw error;
+    return null;
+  }
+}
+
+/** Sends a job without waiting for its end, until it is acknowledged. */
+export async function submitUntilAcknowledged(base: string, job: ChaosJob): Promise<string> {
+  for (let count = 0; count < MOST_SUBMISSIONS; count += 1) {
+    const jobId = await submitJob(base, { ...job, isSync: false });
+    if (jobId !== null) return jobId;
+  }
+  throw new Error(`${job.idempotencyKey} is never acknowledged`);
+}
+
+/** The identifiers of all jobs that the service knows. */
+export async function listJobs(base: string): Promise<Set<string>> {
+  const jobIds = new Set<string>();
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`;
+    const answer: Response = await fetch(`${base}/v2/jobs?limit=200${page}`);
+    assert.equal(answer.status, 200);
+    const body = (await answer.json()) as { jobs: { job_id: string }[]; next_cursor?: string | null };
+    for (const { job_id: jobId } of body.jobs) jobIds.add(jobId);
+    cursor = body.next_cursor ?? null;
+  }
+  return jobIds;
+}

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, extname, join } from 'node:path';
+import type { ApiInputRef } from '#contract/request.ts';
+import type { OperationName } from '#operations/operation.ts';
+import { writeVideo } from '../../bench/media.ts';
+import { assertValid } from '../formats/judges.ts';
+import { makeFilm as makePackagedFilm } from '../packaging/make-media.ts';
+import { packetHashes } from '../packaging/packets.ts';
+import { filesAt } from '../publications/make-folder.ts';
+import { ffmpeg, makeFfmpegHls, makeFilm } from '../publications/make-media.ts';
+import { assertSignedPublication, type Files } from '../service/signed-publication.ts';
+
+/** Enough for a Merkle tree, and to be killed in the middle of. */
+const LARGE_VIDEO_BYTES = 40_000_000;
+
+/** An input that jobs may have, and what its output must be. */
+export interface ChaosSource {
+  readonly input: ApiInputRef;
+  /** The last part of the place that its output goes to: a file, or a folder. */
+  readonly leaf: string;
+  readonly isFolder: boolean;
+  /** Rejects unless the output is whole and valid. A file comes under its leaf, a folder by the paths in it. */
+  check(output: Files): Promise<void>;
+}
+
+/** What jobs of one operation are made from. */
+export interface ChaosOperation {
+  readonly name: OperationName;
+  readonly route: string;
+  readonly params?: object;
+  readonly sources: readonly ChaosSource[];
+}
+
+/** Makes the media of a run in a folder, and says what can be asked of the service for it. */
+export async function makeChaosOperations(folder: string): Promise<ChaosOperation[]> {
+  mkdirSync(folder, { recursive: true });
+  return [
+    { name: 'c2pa-video', route: 'c2pa/video', sources: await makeVideos(folder) },
+    { name: 'c2pa-audio', route: 'c2pa/audio', sources: makeSounds(folder) },
+    makePublications(folder),
+    makePackaging(folder),
+  ];
+}
+
+async function makeVideos(folder: string): Promise<ChaosSource[]> {
+  const large = join(folder, 'large.mp4');
+  await writeVideo(large, LARGE_VIDEO_BYTES);
+  return [makeFilm(folder), large].map((path) => fileSource(path, 'video/mp4'));
+}
+
+function makeSounds(folder: string): ChaosSource[] {
+  const tone = ['-f', 'lavfi', '-i', 'sine=duration=2'];
+  const mediaTypes = { 'tone.wav': 'audio/wav', 'tone.mp3': 'audio/mpeg', 'tone.flac': 'audio/flac' };
+  return Object.entries(mediaTypes).map(([name, mediaType]) => {
+    ffmpeg(folder, tone, name);
+    return fileSource(join(folder, name), mediaType);
+  });
+}
+
+/** A file as it is delivered with `derived` names: read back by both official readers. */
+function fileSource(path: string, mediaType: string): ChaosSource {
+  const extension = extname(path);
+  const leaf = `${basename(path, extension)}_c2pa${extension}`;
+  return {
+    input: { type: 'local_file_path', path },
+    leaf,
+    isFolder: false,
+    check: async (output) => {
+      assert.deepEqual(Object.keys(output), [leaf]);
+      await assertValid(output[leaf] as Uint8Array, mediaType);
+    },
+  };
+}
+
+function makePublications(folder: string): ChaosOperation {
+  const patterns = { playlist: '*.m3u8', init: 'init*', frag: '*.m4s' };
+  const film = join(folder, 'film.mp4');
+  const sources = ['morning', 'evening'].map((name): ChaosSource => {
+    const path = makeFfmpegHls(film, join(folder, name));
+    writeFileSync(join(path, 'name.txt'), name);
+    const source = filesAt(path);
+    return {
+      ...folderSource(path),
+      check: async (output) => void (await assertSignedPublication(source, patterns, output)),
+    };
+  });
+  const params = {
+    playlist_pattern: patterns.playlist,
+    init_pattern: patterns.init,
+    frag_pattern: patterns.frag,
+  };
+  return { name: 'c2pa-fragmented', route: 'c2pa/fragmented', params, sources };
+}
+
+/** Packaging writes the same bytes every time, so what was checked once is compared by its packets only once. */
+function makePackaging(folder: string): ChaosOperation {
+  const path = join(folder, 'film');
+  mkdirSync(path);
+  const film = makePackagedFilm(path);
+  const tracks = { 'video/h264_180p': 'v:0', 'audio/en_aac': 'a:0', 'audio/de_aac': 'a:1' };
+  const expected = Object.entries(tracks).map(([name, stream]) => [name, packetHashes(film, stream)] as const);
+  const check = async (output: Files): Promise<void> => {
+    const master = textOf(output, 'master.m3u8');
+    const mpd = textOf(output, 'manifest.mpd');
+    for (const [name, packets] of expected) {
+      assert.ok(master.includes(`${name}/index.m3u8`) && mpd.includes(`initialization="${name}/init.mp4"`), name);
+      const listed = [...textOf(output, `${name}/index.m3u8`).matchAll(/^[^#\s].*$/gm)].map(([line]) => line);
+      assert.ok(listed.length > 0, name);
+      const parts = ['init.mp4', ...listed].map((part) => output[`${name}/${part}`]);
+      assert.ok(!parts.includes(undefined), `everything that ${name} lists is there`);
+      assert.deepEqual(packetHashes(Buffer.concat(parts as Uint8Array[])), packets, name);
+    }
+  };
+  return { name: 'package', route: 'package', sources: [{ ...folderSource(path), check }] };
+}
+
+function folderSource(path: string): Omit<ChaosSource, 'check'> {
+  return { input: { type: 'local_folder_path', path }, leaf: basename(path), isFolder: true };
+}
+
+function textOf(files: Files, path: string): string {
+  const bytes = files[path];
+  assert.ok(bytes !== undefined, `${path} is there`);
+  return Buffer.from(bytes).toString('utf8');
+}
+
+/** An output of this host, as `check` wants it. */
+export function localOutput(path: string, { isFolder, leaf }: ChaosSource): Files {
+  return isFolder ? filesAt(path) : { [leaf]: readFileSync(path) };
+}

@@ -1,0 +1,27 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join, relative } from 'node:path';
+
+/** Where the service of a run keeps what must be gone when nothing runs. */
+const WORKING_FOLDERS = ['data/staging', 'data/uploads', 'data/scratch'];
+
+/**
+ * What a service at rest must not have: notes, staged files, scratch files, and outputs that no result told of.
+ * `delivered` holds every output path that there ever was; what is inside a delivered folder is that output's affair.
+ */
+export function leftoversIn(home: string, delivered: ReadonlySet<string>): string[] {
+  const working = WORKING_FOLDERS.flatMap((folder) => filesBelow(join(home, folder)));
+  const outputs = filesBelow(join(home, 'output')).filter((path) => !isDelivered(path, delivered));
+  return [...working, ...outputs].map((path) => relative(home, path));
+}
+
+function isDelivered(path: string, delivered: ReadonlySet<string>): boolean {
+  if (/\/\.[^/]*\.(part|old)(\/|$)/.test(path)) return false;
+  return delivered.has(path) || [...delivered].some((output) => path.startsWith(`${output}/`));
+}
+
+function filesBelow(folder: string): string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => !entry.isDirectory())
+    .map(({ parentPath, name }) => join(parentPath, name));
+}

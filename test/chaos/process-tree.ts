@@ -1,0 +1,50 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** Ends a process and all that it started, children last, so that nobody starts them again. */
+export function killTree(pid: number): void {
+  const children = childrenOf(pid);
+  kill(pid);
+  for (const child of children) killTree(child);
+}
+
+/** Processes in whose environment a variable has a value: whoever was started with it, and whoever they started. */
+export function processesWith(variable: string, value: string): number[] {
+  const wanted = `\0${variable}=${value}\0`;
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => `\0${read(`/proc/${pid}/environ`)}`.includes(wanted))
+    .map(Number);
+}
+
+function childrenOf(pid: number): number[] {
+  const threads = list(`/proc/${pid}/task`);
+  return threads.flatMap((thread) =>
+    read(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
+  );
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+function list(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    // The process has ended.
+    return [];
+  }
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    // The process has ended, or is somebody else's.
+    return '';
+  }
+}
