@@ -8,7 +8,7 @@ import { operations } from '#operations/registry.ts';
 import type { PublicationPatterns } from '#publications/publication.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { assertValid, decodedMd5 } from '../formats/judges.ts';
-import { type Nginx, startNginx } from '../inputs/start-nginx.ts';
+import { type Nginx, startNginx } from '../inputs/nginx.ts';
 import { readManifest } from '../provenance/read-manifest.ts';
 import { decodedFrames } from '../publications/judges.ts';
 import { filesAt, writeFiles } from '../publications/make-folder.ts';
@@ -34,7 +34,7 @@ before(async () => {
   for (const [path, Body] of Object.entries(filesAt(media))) {
     await s3.client.putObject({ Bucket: bucket, Key: `media/${path}`, Body });
   }
-  nginx = await startNginx(home);
+  nginx = await startNginx(media);
   service = await startService({
     folder: join(home, 'service'),
     settings: { ...s3Settings(s3, bucket), LOG_LEVEL: 'warn' },
@@ -99,7 +99,8 @@ const SOURCES: Readonly<Record<string, (path: string) => ApiInputRef>> = {
     path.endsWith('/')
       ? { type: 'local_folder_path', path: join(media, path) }
       : { type: 'local_file_path', path: join(media, path) },
-  HTTP: (path) => remote(`${nginx.base}/media/${path.split('/').map(encodeURIComponent).join('/')}`),
+  HTTP: (path) => remote(`${nginx.base}/html/${encoded(path)}`),
+  'HTTP without ranges': (path) => remote(`${nginx.base}/no-ranges/${encoded(path)}`),
   S3: (path) => remote(`s3://${bucket}/media/${path}`),
 };
 
@@ -152,6 +153,10 @@ function outputTo(target: 'local' | 's3'): object {
 async function putMedia(path: string, bytes: Uint8Array): Promise<void> {
   writeFiles(media, { [path]: bytes });
   await s3.client.putObject({ Bucket: bucket, Key: `media/${path}`, Body: bytes });
+}
+
+function encoded(path: string): string {
+  return path.split('/').map(encodeURIComponent).join('/');
 }
 
 function remote(url: string): ApiInputRef {
