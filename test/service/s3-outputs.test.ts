@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { writtenBytesDuring } from '../../bench/disk-writes.ts';
+import { writeVideo } from '../../bench/media.ts';
+import { type RunningService, startService } from '../../scripts/running-service.ts';
+import { assertValid } from '../formats/judges.ts';
+import { filesAt } from '../publications/make-folder.ts';
+import { makeFfmpegHls, makeFilm, temporaryFolder } from '../publications/make-media.ts';
+import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
+import { s3Settings } from './s3-settings.ts';
+import { assertSignedPublication, type Files } from './signed-publication.ts';
+
+const KILLING_SERVICE = fileURLToPath(new URL('./killing-service.ts', import.meta.url));
+const NO_READ_BACK = { SERVICE__SIGNING__VERIFY_OUTPUTS: 'false' };
+const PATTERNS = { playlist: '*.m3u8', init: 'init*', frag: '*.m4s' };
+
+/** Several times what the job's record and the notes take. */
+const FILM_BYTES = 60e6;
+const RECORD_BYTES = 3e6;
+
+const folder = temporaryFolder();
+const publication = makeFfmpegHls(makeFilm(folder), join(folder, 'evening'));
+const film = join(folder, 'large.mp4');
+
+let s3: TestS3;
+let bucket: string;
+
+before(async () => {
+  s3 = await openTestS3();
+  bucket = await s3.createBucket();
+  await writeVideo(film, FILM_BYTES);
+  await s3.client.putObject({ Bucket: bucket, Key: 'in/film.mp4', Body: readFileSync(film) });
+  for (const [path, Body] of Object.entries(filesAt(publication))) {
+    await s3.client.putObject({ Bucket: bucket, Key: `in/evening/${path}`, Body });
+  }
+});
+after(() => s3.close());
+
+describe('from bucket to bucket, without read-back,', () => {
+  let service: RunningService;
+
+  before(async () => {
+    const settings = { ...s3Settings(s3, bucket), ...NO_READ_BACK, LOG_LEVEL: 'warn' };
+    service = await startService({ folder: join(folder, 'one-pass'), settings });
+    // The worker, the store and everything else that is made once.
+    await sign(service, filmTo('warm-up'));
+  });
+  after(() => service.stop());
+
+  test('a film is signed without touching the local disk', async (t) => {
+    const written = await writtenBytesDuring(service.pid, () => sign(service, filmTo('one-pass')));
+    t.diagnostic(`${written} bytes were written to disks for a film of ${FILM_BYTES}`);
+    assert.ok(written < RECORD_BYTES, `${written} bytes`);
+    assert.equal(existsSync(join(folder, 'one-pass', 'data', 'scratch')), false);
+    await assertValid(await objectAt('one-pass/film_c2pa.mp4'), 'video/mp4');
+  });
+
+  test('a publication is signed without touching the local disk, and replaced', async (t) => {
+    const written = await writtenBytesDuring(service.pid, () => sign(service, publicationTo('twice')));
+    t.diagnostic(`${written} bytes were written to disks`);
+    assert.equal(existsSync(join(folder, 'one-pass', 'data', 'scratch')), false);
+    await assertSignedPublication(filesAt(publication), PATTERNS, await objectsUnder('twice/evening/'));
+    await sign(service, publicationTo('twice'));
+    await assertSignedPublication(filesAt(publication), PATTERNS, await objectsUnder('twice/evening/'));
+  });
+
+  test('a film whose parent and source carry manifests is staged for the SDK, and nothing stays behind', async () => {
+    const signed = { type: 'remote_file_url', url: `s3://${bucket}/warm-up/film_c2pa.mp4` };
+    await sign(service, {
+      path: '/v2/sync/c2pa/video',
+      body: {
+        inputs: [signed],
+        output: { type: 's3', bucket, prefix: 'again' },
+        params: { parent: { type: 'file', source: signed } },
+      },
+    });
+    await assertValid(await objectAt('again/film_c2pa_c2pa.mp4'), 'video/mp4');
+    assert.deepEqual(Object.keys(filesAt(join(folder, 'one-pass', 'data', 'scratch'))), []);
+  });
+});
+
+describe('from bucket to bucket, with read-back,', () => {
+  test('films and publications are staged, checked, delivered and removed', async () => {
+    await using service = await startService({ folder: join(folder, 'checked'), settings: s3Settings(s3, bucket) });
+    await sign(service, filmTo('checked'));
+    await sign(service, publicationTo('checked'));
+    await assertValid(await objectAt('checked/film_c2pa.mp4'), 'video/mp4');
+    await assertSignedPublication(filesAt(publication), PATTERNS, await objectsUnder('checked/evening/'));
+    assert.deepEqual(Object.keys(filesAt(join(folder, 'checked', 'data', 'scratch'))), []);
+  });
+});
+
+describe('A service that is killed while a publication goes from a bucket to a bucket', () => {
+  for (const phase of ['copied', 'signed', 'sealed', 'delivered']) {
+    test(`and is ${phase} delivers it after the next start, and leaves nothing else`, async () => {
+      const home = join(folder, `killed-${phase}`);
+      const settings = { ...s3Settings(s3, bucket), ...NO_READ_BACK };
+      const killed = await startService({
+        folder: home,
+        program: KILLING_SERVICE,
+        settings: { ...settings, KILL_AT: phase },
+      });
+      const { path, body } = publicationTo(`killed-${phase}`);
+      const jobId = await killed.submit(path.replace('/sync', ''), body);
+      await killed.ended;
+
+      await using service = await startService({ folder: home, settings });
+      const job = await service.waitFor(jobId);
+
+      assert.equal(job.status, 'succeeded', job.results[0]?.error);
+      const output = await objectsUnder(`killed-${phase}/evening/`);
+      await assertSignedPublication(filesAt(publication), PATTERNS, output);
+      assert.deepEqual(Object.keys(output).sort(), Object.keys(filesAt(publication)).sort());
+      const { Uploads } = await s3.client.listMultipartUploads({ Bucket: bucket, Prefix: `killed-${phase}/` });
+      assert.deepEqual(Uploads ?? [], []);
+      assert.deepEqual(Object.keys(filesAt(join(home, 'data', 'uploads'))), []);
+    });
+  }
+});
+
+describe('A bucket that cannot be written', () => {
+  test('stops the start, and is named', async () => {
+    const settings = s3Settings(s3, 'attestream-missing');
+    await assert.rejects(startService({ folder: join(folder, 'unwritable'), settings }));
+    const log = readFileSync(join(folder, 'unwritable', 'service.log'), 'utf8');
+    assert.match(log, /"reason":"S3_PROBE_FAILED"/);
+    assert.match(log, /attestream-missing/);
+  });
+});
+
+interface SyncRequest {
+  readonly path: string;
+  readonly body: object;
+}
+
+function filmTo(prefix: string): SyncRequest {
+  const inputs = [{ type: 'remote_file_url', url: `s3://${bucket}/in/film.mp4` }];
+  return { path: '/v2/sync/c2pa/video', body: { inputs, output: { type: 's3', bucket, prefix } } };
+}
+
+function publicationTo(prefix: string): SyncRequest {
+  return {
+    path: '/v2/sync/c2pa/fragmented',
+    body: {
+      inputs: [{ type: 'remote_folder_url', url: `s3://${bucket}/in/evening/` }],
+      output: { type: 's3', bucket, prefix },
+      params: {
+        playlist_pattern: PATTERNS.playlist,
+        init_pattern: PATTERNS.init,
+        frag_pattern: PATTERNS.frag,
+      },
+    },
+  };
+}
+
+async function sign(service: RunningService, { path, body }: SyncRequest): Promise<void> {
+  const { results } = await service.runSync(path, body);
+  assert.equal(results[0]?.status, 'succeeded', results[0]?.error);
+}
+
+async function objectAt(Key: string): Promise<Buffer> {
+  const { Body } = await s3.client.getObject({ Bucket: bucket, Key });
+  return Buffer.from((await Body?.transformToByteArray()) ?? []);
+}
+
+async function objectsUnder(Prefix: string): Promise<Files> {
+  const { Contents = [] } = await s3.client.listObjectsV2({ Bucket: bucket, Prefix });
+  const files = Contents.map(async ({ Key = '' }) => [Key.slice(Prefix.length), await objectAt(Key)] as const);
+  return Object.fromEntries(await Promise.all(files));
+}
