@@ -20,6 +20,9 @@ const RETRY_PAUSES_MS = [100, 400, 1600];
 /** So much of an answer's body is read for what went wrong. */
 const PROBLEM_MAX_BYTES = 16 * 1024;
 
+/** What undici says of a connection that brings bytes nobody asked for. */
+const EXCESS_MESSAGE = 'bad response';
+
 export interface HttpClientOptions extends AgentOptions {
   readonly idleTimeoutMs: number;
   /** The largest file that is read, in bytes. */
@@ -42,6 +45,7 @@ export interface HttpResponse {
 export class HttpClient {
   readonly options: HttpClientOptions;
   #agent: Agent | null = null;
+  #excessCount = 0;
 
   constructor(options: HttpClientOptions) {
     this.options = options;
@@ -58,6 +62,11 @@ export class HttpClient {
       target = redirected(target, location);
     }
     throw new AppError('HTTP_REDIRECTS_ENDLESS', { address: shownAddress(url), limit: MAX_REDIRECTS });
+  }
+
+  /** How many connections so far brought more than the answer to a request: a body was longer than its length. */
+  get excessCount(): number {
+    return this.#excessCount;
   }
 
   /** Ends all connections. */
@@ -81,7 +90,6 @@ export class HttpClient {
   }
 
   async #exchange(url: URL, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<HttpAnswer> {
-    this.#agent ??= createGuardedAgent(this.options);
     const common = {
       accept: '*/*',
       'accept-encoding': 'identity',
@@ -89,10 +97,19 @@ export class HttpClient {
     };
     const { idleTimeoutMs } = this.options;
     return await exchange(
-      this.#agent,
+      this.#connected(),
       { method: 'GET', url, headers: { ...common, ...headers }, idleTimeoutMs },
       signal,
     );
+  }
+
+  #connected(): Agent {
+    if (this.#agent !== null) return this.#agent;
+    this.#agent = createGuardedAgent(this.options);
+    this.#agent.on('disconnect', (_origin, _targets, error) => {
+      if (error.message === EXCESS_MESSAGE) this.#excessCount += 1;
+    });
+    return this.#agent;
   }
 
   async #withContent({ status, headers, body }: HttpAnswer, url: URL): Promise<HttpResponse> {

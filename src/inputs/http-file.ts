@@ -1,3 +1,4 @@
+import { setImmediate as connectionsSettled } from 'node:timers/promises';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -43,12 +44,15 @@ export interface HttpFileRequest {
  * random; where not, it is spooled to the scratch space. Closing the source lets go of either.
  */
 export async function openHttpFile(client: HttpClient, request: HttpFileRequest): Promise<ByteSource> {
+  const { excessCount } = client;
   const response = await client.get(request.url, { range: `bytes=0-${HEAD_BYTES - 1}` }, request.signal);
   try {
     const source = await openAnswered(client, request, response);
-    if (request.listed === undefined || request.listed.sizeBytes === source.sizeBytes) return source;
+    await connectionsSettled();
+    const isAsListed = request.listed === undefined || request.listed.sizeBytes === source.sizeBytes;
+    if (isAsListed && client.excessCount === excessCount) return source;
     await source.close();
-    throw new AppError('SOURCE_CHANGED', { name: source.name });
+    throw isAsListed ? tooLong(request.url) : new AppError('SOURCE_CHANGED', { name: source.name });
   } finally {
     response.body.cancel();
   }

@@ -43,6 +43,7 @@ export function isPassing(error: unknown): boolean {
 /** The code of an error, or of the first of several that were tried (addresses of one host). */
 function codeOf(error: unknown): string | undefined {
   if (error instanceof AppError) return undefined;
+  if (error instanceof Error && error.name === 'HTTPParserError') return systemErrorCode(error) ?? 'HPE';
   if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
   return systemErrorCode(error);
 }

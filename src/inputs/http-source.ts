@@ -2,19 +2,22 @@ import type { ByteSource } from '#bytes/byte-source.ts';
 import { ReadAhead } from '#bytes/read-ahead.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { HttpClient } from './http-client.ts';
-import { fetchRange, type RangedFile } from './http-ranges.ts';
+import { fetchRange, type RangedFile, tooLong } from './http-ranges.ts';
 
-/**
- * A file on a server that gives ranges of it. Every range is of the version that was opened or an error, so there is
- * nothing to be checked at the end.
- */
+/** A file on a server that gives ranges of it. Every range is of the version that was opened, or an error. */
 export class HttpSource implements ByteSource {
   readonly name: string;
   readonly sizeBytes: number;
   readonly claimedMediaType?: string;
   readonly #readAhead: ReadAhead;
+  readonly #client: HttpClient;
+  readonly #file: RangedFile;
+  readonly #excessCount: number;
 
   constructor(client: HttpClient, file: RangedFile, head: Buffer, claimedMediaType: string | undefined) {
+    this.#client = client;
+    this.#file = file;
+    this.#excessCount = client.excessCount;
     this.name = file.name;
     this.sizeBytes = file.version.sizeBytes;
     if (claimedMediaType !== undefined) this.claimedMediaType = claimedMediaType;
@@ -28,6 +31,12 @@ export class HttpSource implements ByteSource {
 
   async read(target: Uint8Array, offset: number, signal: AbortSignal): Promise<void> {
     await this.#readAhead.read(target, offset, signal);
+  }
+
+  /** Only afterwards can be told that what was read was less than what was sent. */
+  async checkUnchanged(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (this.#client.excessCount !== this.#excessCount) throw tooLong(this.#file.url);
   }
 
   close(): Promise<void> {

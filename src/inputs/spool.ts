@@ -39,8 +39,7 @@ export async function spool(client: HttpClient, request: SpoolRequest): Promise<
       file.release();
       response.body.cancel();
       signal.throwIfAborted();
-      if (!isPassing(error)) throw requestError(error, url, client.options.idleTimeoutMs);
-      if (restarts >= MAX_RESTARTS) throw download.cutShort(error);
+      if (!isPassing(error) || restarts >= MAX_RESTARTS) throw download.brokenOff(error);
       response = undefined;
     }
   }
@@ -80,8 +79,11 @@ class Download {
     }
   }
 
-  cutShort(cause: unknown): AppError {
+  /** What kept the answer from its end, in the words of the catalogue. */
+  brokenOff(cause: unknown): unknown {
     const { url, headers } = this.#response;
+    const error = requestError(cause, url, this.#client.options.idleTimeoutMs);
+    if (!(error instanceof AppError) || error.reason !== 'HTTP_UNREACHABLE') return error;
     const details = { receivedBytes: this.#receivedBytes, sizeBytes: contentLengthOf(headers) };
     return new AppError('HTTP_CUT_SHORT', { address: shownAddress(url), ...details }, { cause });
   }
