@@ -3,16 +3,17 @@ import { commonRequestFields } from './request.ts';
 import { signingParamsFields } from './signing.ts';
 import { text } from './text.ts';
 
-const pattern = (what: string, example: string) =>
+/** A glob of the request. `what` is what it finds, as a noun. */
+export const pathPattern = (what: string, example: string) =>
   text.describe(
     `A glob on paths relative to the input folder that finds the ${what}, such as \`${example}\`. Without a slash it matches in every subfolder.`,
   );
 
 export const c2paFragmentedParams = z
   .strictObject({
-    playlist_pattern: pattern('playlists and MPDs', '*.{m3u8,mpd}'),
-    init_pattern: pattern('init segments', 'init*.mp4'),
-    frag_pattern: pattern('fragments', '*.m4s'),
+    playlist_pattern: pathPattern('playlists and MPDs', '*.{m3u8,mpd}'),
+    init_pattern: pathPattern('init segments', 'init*.mp4'),
+    frag_pattern: pathPattern('fragments', '*.m4s'),
     ...signingParamsFields,
   })
   .meta({

@@ -28,6 +28,12 @@ export async function admitPackage(request: OperationRequest, context: Admission
   await admitOutputs(request, folderLeaf, [], context);
 }
 
+/** Admits a request to package folders of media and sign them. */
+export async function admitPackageAndSign(request: OperationRequest, context: AdmissionContext): Promise<void> {
+  admitFolderInputs(request.inputs, context.config);
+  await admitSigning(request, folderLeaf, context);
+}
+
 /** Admits what all signing operations have in common, once the inputs are. */
 async function admitSigning(request: OperationRequest, leafOf: LeafRule, context: AdmissionContext): Promise<void> {
   const params = (request.params ?? {}) as C2paParams;

@@ -18,7 +18,7 @@ export interface Ingredients {
 }
 
 /** The part of a signing operation's `params` that says what an output was made from. */
-type ParentParams = Pick<C2paParams, 'parent' | 'parent_overrides'>;
+export type ParentParams = Pick<C2paParams, 'parent' | 'parent_overrides'>;
 
 /** Decides the ingredients of a signed file. */
 export async function ingredientsOf(
@@ -55,7 +55,7 @@ export function assignRoles(source: Candidate, given: Candidate | null): Ingredi
   };
 }
 
-function carriesManifest(ingredient: IngredientSource): boolean {
+export function carriesManifest(ingredient: IngredientSource): boolean {
   return ingredient.kind === 'manifest-store' || ingredient.kind === 'file';
 }
 
@@ -66,7 +66,7 @@ export function givenParent(params: ParentParams | undefined, inputIndex: number
 }
 
 /** Only what carries a manifest is read by the SDK, which reads files: then the source has to lie on this host. */
-async function fileCandidate(file: IdentifiedFile, context: OpeningContext): Promise<Candidate> {
+export async function fileCandidate(file: IdentifiedFile, context: OpeningContext): Promise<Candidate> {
   const { source, layout } = file;
   const described = { title: source.name, mediaType: layout.mediaType };
   if (layout.manifest === null) {

@@ -49,6 +49,8 @@ export interface PackagingTask {
   readonly folder: SourceFolder;
   readonly plan: PackagingPlan;
   readonly params: PackageParams;
+  /** The publication that the folder is already, where its segments are made anew. */
+  readonly existing: ExistingPublication | null;
   readonly notes: readonly string[];
 }
 
@@ -75,7 +77,7 @@ export async function planPublication(
   signal: AbortSignal,
 ): Promise<PublicationTask> {
   const existing = await findPublication(folder, playlistPattern, signal);
-  if (existing === null) return await planMedia(folder, params, [], [], signal);
+  if (existing === null) return { ...(await planMedia(folder, params, [], signal)), existing, notes: [] };
   const finding = describeFinding(existing);
   const { existing: wish = 'auto' } = params;
   if (wish === 'copy' || (wish === 'auto' && existing.segments === 'cmaf')) {
@@ -87,20 +89,19 @@ export async function planPublication(
   const notes = [`${finding} Its segments were made anew, with the same packets.`];
   const language = params.default_language ?? defaultLanguageOf(existing);
   const wishes = { ...params, tracks, ...(language !== null && { default_language: language }) };
-  return await planMedia(joined, wishes, notes, unnamedFiles(folder, existing), signal);
+  return { ...(await planMedia(joined, wishes, unnamedFiles(folder, existing), signal)), existing, notes };
 }
 
 async function planMedia(
   folder: SourceFolder,
   params: PackageParams,
-  notes: readonly string[],
   unnamed: readonly string[],
   signal: AbortSignal,
-): Promise<PackagingTask> {
+): Promise<Omit<PackagingTask, 'existing' | 'notes'>> {
   const planned = planPackaging(await probeFolder(folder, signal), params, findProgram('ffmpeg') !== null);
   const plan = { ...planned, warnings: [...planned.warnings, ...unnamed] };
   refuseWarnings(plan.warnings, params);
-  return { kind: 'package', folder, plan, params, notes };
+  return { kind: 'package', folder, plan, params };
 }
 
 /**

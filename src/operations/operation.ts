@@ -20,12 +20,14 @@ export interface InputWork {
   readonly params: unknown;
 }
 
-export type OperationName = 'c2pa-video' | 'c2pa-audio' | 'c2pa-fragmented' | 'package';
+export type OperationName = 'c2pa-video' | 'c2pa-audio' | 'c2pa-fragmented' | 'c2pa-package' | 'package';
 
 /** What an input became. */
 export interface InputOutcome {
   readonly outputPath: string;
   readonly warnings: readonly string[];
+  /** What tells this output from those of other attempts: the SHA-256 of its manifest, in hexadecimal. */
+  readonly digest?: string;
 }
 
 /** Named points on an input's way, in order. They are logged, and tests stop the process at each of them. */
@@ -54,6 +56,11 @@ export interface InputContext {
    * it is, holds or lies inside one of the job's inputs.
    */
   claimDestination(destination: string): Promise<void>;
+  /**
+   * To be called right before an output appears at its destination. Rejects where the input is no longer this node's to
+   * deliver: another one may have it by now.
+   */
+  mayDeliver(): Promise<void>;
 }
 
 /** What operations stand on in a worker; its composition root names the implementations. */

@@ -1,16 +1,22 @@
 import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import type { C2paFragmentedParams } from '#contract/c2pa-fragmented-request.ts';
 import type { IngredientSource } from '#provenance/manifest-author.ts';
 import type { MediaPart, Publication } from '#publications/publication.ts';
 import type { InitLayout } from '#publications/signing/init-layout.ts';
-import { assignRoles, givenParent, type Ingredients, parentIngredient } from './ingredients.ts';
+import { assignRoles, givenParent, type Ingredients, type ParentParams, parentIngredient } from './ingredients.ts';
 import type { InputContext, OperationRooms } from './operation.ts';
 
 /** A publication as it was read, before it is signed. */
 export interface ReadPublication {
   readonly folder: SourceFolder;
   readonly publication: Publication;
+  readonly inits: readonly InitLayout[];
+}
+
+/** What its ingredients are read from: its renditions, and the layouts of their init segments in the same order. */
+export interface PublicationSource {
+  readonly folder: SourceFolder;
+  readonly publication: Pick<Publication, 'renditions'>;
   readonly inits: readonly InitLayout[];
 }
 
@@ -24,8 +30,8 @@ const PART_MAX_BYTES = 64 * 1024 * 1024;
  * and what an earlier signing left in its init segments is that source's manifest.
  */
 export async function publicationIngredients(
-  read: ReadPublication,
-  params: C2paFragmentedParams,
+  read: PublicationSource,
+  params: ParentParams,
   inputIndex: number,
   rooms: OperationRooms,
   context: InputContext,
@@ -36,7 +42,7 @@ export async function publicationIngredients(
 }
 
 async function sourceIngredient(
-  read: ReadPublication,
+  read: PublicationSource,
   rooms: OperationRooms,
   signal: AbortSignal,
 ): Promise<IngredientSource> {
@@ -48,7 +54,7 @@ async function sourceIngredient(
 }
 
 /** The manifest store of the first init segment that has one; all of a set carry the same (C2PA 2.2, §A.5). */
-async function earlierManifest({ folder, inits }: ReadPublication, signal: AbortSignal): Promise<Uint8Array | null> {
+async function earlierManifest({ folder, inits }: PublicationSource, signal: AbortSignal): Promise<Uint8Array | null> {
   for (const { path, manifest } of inits) {
     if (manifest === null || manifest.length > STORE_MAX_BYTES) continue;
     const source = await folder.open(path, signal);
@@ -63,7 +69,7 @@ async function earlierManifest({ folder, inits }: ReadPublication, signal: Abort
 
 /** What the reader finds of the earlier signing, by the first fragment of the first rendition that carries a manifest. */
 async function earlierFindings(
-  { folder, publication, inits }: ReadPublication,
+  { folder, publication, inits }: PublicationSource,
   { fragments }: OperationRooms,
   signal: AbortSignal,
 ): Promise<object | null> {

@@ -2,11 +2,13 @@ import assert from 'node:assert/strict';
 import type { z } from 'zod';
 import { c2paAudioRequest } from '#contract/c2pa-audio-request.ts';
 import { c2paFragmentedRequest } from '#contract/c2pa-fragmented-request.ts';
+import { c2paPackageRequest } from '#contract/c2pa-package-request.ts';
 import { c2paVideoRequest } from '#contract/c2pa-video-request.ts';
 import { packageRequest } from '#contract/package-request.ts';
-import { admitAudio, admitFragmented, admitPackage, admitVideo } from './admission.ts';
+import { admitAudio, admitFragmented, admitPackage, admitPackageAndSign, admitVideo } from './admission.ts';
 import type { AdmissionContext, OperationRequest } from './admission-context.ts';
 import type { InputContext, InputOutcome, InputWork, OperationName, OperationRooms } from './operation.ts';
+import { packageAndSign } from './package-and-sign.ts';
 import { packageFolder } from './package-folder.ts';
 import { signAudioFile } from './sign-audio.ts';
 import { signPublication } from './sign-publication.ts';
@@ -53,6 +55,14 @@ export const operations: readonly Operation[] = [
     request: c2paFragmentedRequest,
     admit: admitFragmented,
     run: signPublication,
+  },
+  {
+    name: 'c2pa-package',
+    path: '/c2pa/package',
+    summary: 'Package folders of media, and sign them',
+    request: c2paPackageRequest,
+    admit: admitPackageAndSign,
+    run: packageAndSign,
   },
   {
     name: 'package',

@@ -78,6 +78,7 @@ export async function signAndDeliver(
       await checkPublication(sink, renditions, rooms.fragments, rooms.fragmentChecks, context);
       context.reached('verified');
     }
+    await context.mayDeliver();
     await sink.commit(signal);
     context.reached('delivered');
   } catch (error) {

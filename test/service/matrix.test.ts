@@ -15,9 +15,10 @@ import { filesAt, writeFiles } from '../publications/make-folder.ts';
 import { ffmpeg, makeFfmpegHls, makeFilm, temporaryFolder } from '../publications/make-media.ts';
 import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
 import { s3Settings } from './s3-settings.ts';
-import { assertSignedPublication, type Files } from './signed-publication.ts';
+import { assertFragmentsValid, assertSignedPublication, type Files, renditionsOf } from './signed-publication.ts';
 
 const HLS: PublicationPatterns = { playlist: '*.m3u8', init: 'init_*.mp4', frag: '*.m4s' };
+const PACKAGED: PublicationPatterns = { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.m4s' };
 
 const home = temporaryFolder();
 /** What inputs are read from: a folder of this host, which a web server serves, and which lies in a bucket too. */
@@ -83,6 +84,14 @@ const trials: Readonly<Record<OperationName, Trial>> = {
     params: { playlist_pattern: HLS.playlist, init_pattern: HLS.init, frag_pattern: HLS.frag },
     async judge(output) {
       await assertSignedPublication(filesAt(join(media, 'streams/Übung 1')), HLS, output);
+    },
+  },
+  'c2pa-package': {
+    input: 'films/a film/',
+    params: {},
+    async judge(output) {
+      await assertFragmentsValid(output, await renditionsOf(output, PACKAGED));
+      assert.notEqual(framesOf(output, 'master.m3u8'), '');
     },
   },
   package: {

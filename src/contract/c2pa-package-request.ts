@@ -1,0 +1,41 @@
+import { z } from 'zod';
+import { pathPattern } from './c2pa-fragmented-request.ts';
+import { packagingParamsFields } from './package-request.ts';
+import { commonRequestFields } from './request.ts';
+import { signingParamsFields } from './signing.ts';
+
+export const c2paPackageParams = z
+  .strictObject({
+    playlist_pattern: pathPattern('playlists and MPDs of a folder that is a publication already', '*.m3u8').nullish(),
+    init_pattern: pathPattern('init segments that are signed', 'init*.mp4').nullish(),
+    frag_pattern: pathPattern('fragments that are signed', '*.m4s').nullish(),
+    ...packagingParamsFields,
+    ...signingParamsFields,
+  })
+  .meta({
+    id: 'C2paPackageParams',
+    description:
+      'How the publication is made, and what goes into its manifest. Where a folder is a publication already, the patterns choose what of it is signed; what they leave open is found out.',
+    examples: [
+      {
+        segment_duration: 6,
+        default_language: 'en',
+        assertions: [{ label: 'com.example.review', data: { approved: true } }],
+      },
+    ],
+  });
+export type C2paPackageParams = z.infer<typeof c2paPackageParams>;
+
+export const c2paPackageRequest = z.strictObject({ ...commonRequestFields, params: c2paPackageParams }).meta({
+  id: 'C2paPackageRequest',
+  description:
+    'Packages folders of media, each into one publication (HLS and DASH over the same CMAF segments), and signs it. A folder that is such a publication already is signed as it is. Files are refused.',
+  examples: [
+    {
+      inputs: [{ type: 'local_folder_path', path: '/media/films/evening-news' }],
+      output: { type: 'local', prefix: 'newsroom' },
+      params: { segment_duration: 6, default_language: 'en' },
+    },
+  ],
+});
+export type C2paPackageRequest = z.infer<typeof c2paPackageRequest>;

@@ -1,0 +1,142 @@
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import type { C2paPackageParams } from '#contract/c2pa-package-request.ts';
+import type { Publication } from '#publications/publication.ts';
+import { claimStated } from '#publications/reading/claim-stated.ts';
+import { type ClaimedPaths, matchingPaths } from '#publications/reading/path-patterns.ts';
+import { readClaimedPublication, readPublication } from '#publications/reading/read-publication.ts';
+import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
+import { makePublication, type PackagingTask, planPublication } from './make-publication.ts';
+import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
+import { packagedIngredients, packagingActions } from './packaged-ingredients.ts';
+import { publicationIngredients } from './publication-ingredients.ts';
+import { signAndDeliver } from './sign-and-deliver.ts';
+
+/** How the packager names the files of a publication (text segments are found as fragments of a playlist). */
+const PACKAGED = { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.{m4s,vtt}' };
+
+/** What one input is done with. */
+interface Signing {
+  readonly folder: SourceFolder;
+  readonly params: C2paPackageParams;
+  readonly work: InputWork;
+  readonly context: InputContext;
+  readonly rooms: OperationRooms;
+}
+
+/**
+ * Packages one folder of media as HLS and DASH over the same segments, and signs the publication. A folder that is a
+ * publication of CMAF already is signed as it is.
+ */
+export async function packageAndSign(
+  work: InputWork,
+  context: InputContext,
+  rooms: OperationRooms,
+): Promise<InputOutcome> {
+  const params = work.params as C2paPackageParams;
+  const { playlist_pattern: playlistPattern } = params;
+  const folder = await rooms.inputs.openFolder(work.input, work.inputIndex, {
+    ...context,
+    ...(typeof playlistPattern === 'string' && { playlistPattern }),
+  });
+  try {
+    return await signOpened({ folder, params, work, context, rooms });
+  } finally {
+    await folder.close();
+  }
+}
+
+async function signOpened(signing: Signing): Promise<InputOutcome> {
+  const { folder, params, context } = signing;
+  const chosen = chosenPaths(folder, params);
+  if (chosen !== null) return await signExisting(chosen, [], signing);
+  const task = await planPublication(folder, params, params.playlist_pattern ?? null, context.signal);
+  if (task.kind === 'package') return await packageThenSign(task, signing);
+  return await signExisting(claimed(folder, params, claimStated(folder, task.existing.playlists)), task.notes, signing);
+}
+
+/** What the patterns choose where there is no playlist: init segments and fragments that are signed as they are. */
+function chosenPaths(folder: SourceFolder, params: C2paPackageParams): ClaimedPaths | null {
+  const { playlist_pattern: playlist, init_pattern: init, frag_pattern: frag } = params;
+  const isPlayed = folder.files.some(({ path }) => /\.(?:m3u8|mpd)$/i.test(path));
+  if (isPlayed || typeof playlist === 'string' || typeof init !== 'string' || typeof frag !== 'string') return null;
+  return claimed(folder, params, { playlists: new Set(), inits: new Set(), fragments: new Set() });
+}
+
+/** What is signed of a publication: what the patterns choose, and what they leave open as it was found. */
+function claimed(folder: SourceFolder, params: C2paPackageParams, found: ClaimedPaths): ClaimedPaths {
+  const paths = folder.files.map(({ path }) => path);
+  const { init_pattern: init, frag_pattern: frag } = params;
+  return {
+    playlists: found.playlists,
+    inits: typeof init === 'string' ? matchingPaths(paths, init, 'params.init_pattern') : found.inits,
+    fragments: typeof frag === 'string' ? matchingPaths(paths, frag, 'params.frag_pattern') : found.fragments,
+  };
+}
+
+/** Signs a folder that is a publication already. */
+async function signExisting(
+  paths: ClaimedPaths,
+  notes: readonly string[],
+  { folder, params, work, context, rooms }: Signing,
+): Promise<InputOutcome> {
+  const read = await withInits(folder, await readClaimedPublication(folder, paths, context.signal), context);
+  const destination = await claimDestination(folder, work, context, rooms);
+  const ingredients = await publicationIngredients(read, params, work.inputIndex, rooms, context);
+  const statement = { assertions: params.assertions ?? [], ingredients, actions: [] };
+  const { warnings, ...outcome } = await signAndDeliver(read, statement, destination, work, context, rooms);
+  return { ...outcome, warnings: [...notes, ...warnings] };
+}
+
+/**
+ * Packages into scratch, from where the signed publication is written: every segment is read once more, from memory where
+ * there is enough of it, and only what is signed is made durable.
+ */
+async function packageThenSign(
+  task: PackagingTask,
+  { folder, params, work, context, rooms }: Signing,
+): Promise<InputOutcome> {
+  const destination = await claimDestination(folder, work, context, rooms);
+  const target = await context.scratch.reserveFolder('packaged', sizeOf(task.folder));
+  try {
+    const made = await makePublication(task, target.path, firstHalf(context));
+    context.reached('packaged');
+    const packaged = await readPublication(made.publication, PACKAGED, context.signal);
+    const read = await withInits(made.publication, packaged, context);
+    const ingredients = await packagedIngredients(folder, task, params, work.inputIndex, rooms, context);
+    const statement = { assertions: params.assertions ?? [], ingredients, actions: packagingActions(task) };
+    const outcome = await signAndDeliver(read, statement, destination, work, secondHalf(context), rooms);
+    return { ...outcome, warnings: [...task.notes, ...made.warnings, ...outcome.warnings] };
+  } finally {
+    target.release();
+  }
+}
+
+async function claimDestination(
+  { name }: SourceFolder,
+  { output }: InputWork,
+  context: InputContext,
+  { outputs }: OperationRooms,
+): Promise<string> {
+  const destination = outputs.placeFolder(output, name);
+  await context.claimDestination(destination);
+  context.reached('resolved');
+  return destination;
+}
+
+async function withInits(folder: SourceFolder, publication: Publication, { signal }: InputContext) {
+  return { folder, publication, inits: await readInitLayouts(folder, publication.renditions, signal) };
+}
+
+function sizeOf({ files }: SourceFolder): number {
+  return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+}
+
+/** The context of a step that is the first half of the work. */
+function firstHalf(context: InputContext): InputContext {
+  return { ...context, progress: (bytesDone, bytesTotal) => context.progress(bytesDone, 2 * bytesTotal) };
+}
+
+/** The context of a step that is the second half. */
+function secondHalf(context: InputContext): InputContext {
+  return { ...context, progress: (bytesDone, bytesTotal) => context.progress(bytesTotal + bytesDone, 2 * bytesTotal) };
+}

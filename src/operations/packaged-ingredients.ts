@@ -1,0 +1,129 @@
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { AppError } from '#errors/app-error.ts';
+import { sourceErrors } from '#errors/source-errors.ts';
+import type { ContainerKind } from '#packaging/probed-file.ts';
+import type { RecordedAction } from '#provenance/manifest-author.ts';
+import type { ExistingPublication } from '#publications/repackaging/existing-publication.ts';
+import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
+import { identifyFile } from './identify-file.ts';
+import {
+  type Candidate,
+  carriesManifest,
+  fileCandidate,
+  givenParent,
+  type Ingredients,
+  type ParentParams,
+  parentIngredient,
+} from './ingredients.ts';
+import type { PackagingTask } from './make-publication.ts';
+import type { InputContext, OperationRooms } from './operation.ts';
+import { publicationIngredients } from './publication-ingredients.ts';
+
+/** Media types of containers that carry no manifest (IANA, or what is commonly said). */
+const MEDIA_TYPES: Readonly<Record<ContainerKind, string>> = {
+  mp4: 'video/mp4',
+  quicktime: 'video/quicktime',
+  matroska: 'video/x-matroska',
+  webm: 'video/webm',
+  'mpeg-ts': 'video/mp2t',
+  mp3: 'audio/mpeg',
+  wave: 'audio/wav',
+  ogg: 'audio/ogg',
+  adts: 'audio/aac',
+  flac: 'audio/flac',
+  ac3: 'audio/ac3',
+  vtt: 'text/vtt',
+  srt: 'application/x-subrip',
+};
+
+/**
+ * Decides the ingredients of a publication that was packaged. Of media files, the one with the tallest video is the
+ * parent (else the first), and the others are components, each with its own manifest chain. A publication whose segments
+ * were made anew is one ingredient, as if it had been signed as it was.
+ */
+export async function packagedIngredients(
+  folder: SourceFolder,
+  task: PackagingTask,
+  params: ParentParams,
+  inputIndex: number,
+  rooms: OperationRooms,
+  context: InputContext,
+): Promise<Ingredients> {
+  if (task.existing !== null) {
+    return await existingIngredients(folder, task.existing, params, inputIndex, rooms, context);
+  }
+  const [main, ...others] = await sourceCandidates(task, context);
+  if (main === undefined) throw new Error('a plan has at least one stream');
+  const given = givenParent(params, inputIndex);
+  const parent = given === null ? main : await parentIngredient(given, inputIndex, rooms.inputs, context);
+  const components = given === null || !carriesManifest(main.ingredient) ? others : [main, ...others];
+  return {
+    roles: {
+      parent: parent.ingredient,
+      components: components.map(({ ingredient }) => ingredient),
+      allActionsIncluded: given === null,
+    },
+    warnings: [...new Set([main, parent, ...others])].flatMap(({ warnings }) => warnings),
+  };
+}
+
+/** What happened to the parent: its streams were packaged, and where one changed its codec, transcoded. */
+export function packagingActions({ plan }: PackagingTask): RecordedAction[] {
+  const isTranscoded = plan.streams.some(
+    ({ route, container }) =>
+      (route.kind === 'feed' && route.packets !== 'as-they-are') || (route.kind === 'text' && container !== 'vtt'),
+  );
+  return isTranscoded ? ['c2pa.repackaged', 'c2pa.transcoded'] : ['c2pa.repackaged'];
+}
+
+/** The source files in the order of their streams: the plan has the tallest video first. */
+async function sourceCandidates({ folder, plan }: PackagingTask, context: InputContext): Promise<Candidate[]> {
+  const containers = new Map(plan.streams.map(({ file, container }) => [file, container]));
+  const candidates: Candidate[] = [];
+  for (const [path, container] of containers) {
+    candidates.push(await sourceCandidate(folder, path, MEDIA_TYPES[container], context));
+  }
+  return candidates;
+}
+
+/** A source stays open as long as the scratch space, for the SDK reads it by its path when the manifest is drafted. */
+async function sourceCandidate(
+  folder: SourceFolder,
+  path: string,
+  mediaType: string,
+  context: InputContext,
+): Promise<Candidate> {
+  const source = await folder.open(path, context.signal);
+  context.scratch.adopt(source);
+  try {
+    return await fileCandidate(await identifyFile(source, context.signal), context);
+  } catch (error) {
+    if (!(error instanceof AppError) || Object.hasOwn(sourceErrors, error.reason)) throw error;
+    const warning = `The source "${path}" was packaged, but could not be searched for a manifest: ${error.message}`;
+    return {
+      ingredient: { kind: 'plain', title: source.name, mediaType },
+      warnings: error.reason === 'FORMAT_UNKNOWN' ? [] : [warning],
+    };
+  }
+}
+
+async function existingIngredients(
+  folder: SourceFolder,
+  { renditions: existing }: ExistingPublication,
+  params: ParentParams,
+  inputIndex: number,
+  rooms: OperationRooms,
+  context: InputContext,
+): Promise<Ingredients> {
+  const renditions = existing.flatMap(({ hasInit, parts: [init, ...fragments] }) =>
+    hasInit && init !== undefined ? [{ init, fragments }] : [],
+  );
+  const inits = await readInitLayouts(folder, renditions, context.signal);
+  return await publicationIngredients(
+    { folder, publication: { renditions }, inits },
+    params,
+    inputIndex,
+    rooms,
+    context,
+  );
+}
