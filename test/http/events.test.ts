@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { eventStream } from '#http/event-stream.ts';
+import { type JobEvent, JobFeed } from '#jobs/job-feed.ts';
+import { ended, scripts, startedJobs, temporaryFolder, until } from '../jobs/test-jobs.ts';
+import { errorOf, serve } from './serve.ts';
+import { serveJobs } from './serve-jobs.ts';
+import { allEvents, readEvents } from './sse-reader.ts';
+
+const NEVER = new AbortController().signal;
+
+const DONE: JobEvent = {
+  type: 'done',
+  job: { job_id: 'a', status: 'succeeded', results: [], timing: { queued_at: '2026-11-21T10:00:00.000Z' } },
+};
+
+/** One step of progress, and then nothing until the signal is aborted. */
+async function* untilGone(signal: AbortSignal, letGo: () => void): AsyncGenerator<JobEvent, void, void> {
+  try {
+    yield { ...DONE, type: 'progress' };
+    await once(signal, 'abort');
+  } finally {
+    letGo();
+  }
+}
+
+describe('GET /v2/jobs/{id}/events', () => {
+  test('tells every input and the end of a job, and then ends', async (t) => {
+    const folder = await temporaryFolder(t);
+    const server = await serveJobs(t);
+    const go = join(folder, 'go');
+    const id = await server.submit(`wait-for ${go}; progress 5`, 'fail /x', 'progress 1');
+    const reply = await fetch(`${server.base}/v2/jobs/${id}/events`);
+    assert.match(reply.headers.get('content-type') ?? '', /^text\/event-stream/);
+    const events = readEvents(reply);
+    const first = await events.next();
+    assert.ok(!first.done && first.value.job.job_id === id);
+    await writeFile(go, '');
+    const seen = [first.value];
+    for await (const event of events) seen.push(event);
+    const told = seen.filter(({ type }) => type === 'input').flatMap(({ job }) => job.results);
+    assert.deepEqual(told.map((entry) => entry.input_index).sort(), [0, 1, 2]);
+    assert.deepEqual(
+      seen.map(({ type }) => type).filter((type) => type === 'done'),
+      ['done'],
+    );
+    const last = seen.at(-1);
+    assert.equal(last?.type, 'done');
+    assert.deepEqual(last?.job, await server.lookUp(id));
+    for (const { type, job } of seen) if (type === 'progress') assert.deepEqual(job.results, []);
+  });
+
+  test('tells of a job that ended before in one event', async (t) => {
+    const server = await serveJobs(t);
+    const id = await server.submit('progress 1', 'fail /x');
+    const job = await server.ended(id);
+    const events = await allEvents(await fetch(`${server.base}/v2/jobs/${id}/events`));
+    assert.deepEqual(events, [{ type: 'done', id: 'done', job }]);
+  });
+
+  test('tells a client that has seen the end to stay away', async (t) => {
+    const server = await serveJobs(t);
+    const id = await server.submit('progress 1');
+    await server.ended(id);
+    const reply = await fetch(`${server.base}/v2/jobs/${id}/events`, { headers: { 'last-event-id': 'done' } });
+    assert.equal(reply.status, 204);
+  });
+
+  test('tells of a job that is cancelled', async (t) => {
+    const server = await serveJobs(t);
+    const id = await server.submit('sleep 60000', 'sleep 60000', 'sleep 60000');
+    const events = allEvents(await fetch(`${server.base}/v2/jobs/${id}/events`));
+    await fetch(`${server.base}/v2/jobs/${id}`, { method: 'DELETE' });
+    const last = (await events).at(-1);
+    assert.deepEqual([last?.type, last?.job.status, last?.job.results.length], ['done', 'failed', 3]);
+  });
+
+  test('answers 404 where there is no such job', async (t) => {
+    const { base } = await serveJobs(t);
+    const error = await errorOf(await fetch(`${base}/v2/jobs/nothing/events`));
+    assert.deepEqual([error.status, error.code], [404, 'JOB_NOT_FOUND']);
+  });
+
+  test('ends when the service stops', async (t) => {
+    const server = await serveJobs(t);
+    const id = await server.submit('sleep 60000');
+    const events = allEvents(await fetch(`${server.base}/v2/jobs/${id}/events`));
+    await server.app.close();
+    assert.ok((await events).every(({ type }) => type !== 'done'));
+  });
+
+  test('forgets a client that hangs up', async () => {
+    await using server = await serve();
+    const forgotten = Promise.withResolvers<void>();
+    server.jobs.events = async (_id, signal) => untilGone(signal, forgotten.resolve);
+    const hangUp = new AbortController();
+    const reply = await fetch(`${server.base}/v2/jobs/any/events`, { signal: hangUp.signal });
+    await readEvents(reply).next();
+    hangUp.abort();
+    await forgotten.promise;
+  });
+
+  test('costs a client that never reads nothing but its own connection', async (t) => {
+    const server = await serveJobs(t);
+    const id = await server.submit(...Array.from({ length: 50 }, () => 'progress 1'));
+    const { hostname, port } = new URL(server.base);
+    const socket = connect(Number(port), hostname);
+    t.after(() => socket.destroy());
+    socket.pause().write(`GET /v2/jobs/${id}/events HTTP/1.1\r\nHost: x\r\n\r\n`);
+    assert.equal((await server.ended(id)).status, 'succeeded');
+    assert.equal((await allEvents(await fetch(`${server.base}/v2/jobs/${id}/events`))).at(-1)?.type, 'done');
+  });
+});
+
+describe('the text of events', () => {
+  /** Events that come when they are asked for. */
+  async function* eventsOf(...events: JobEvent[]): AsyncGenerator<JobEvent, void, void> {
+    yield* events;
+  }
+  test('drops a client that takes nothing within the bound, and lets go of the job', async () => {
+    let letGo = false;
+    async function* endless(): AsyncGenerator<JobEvent, void, void> {
+      try {
+        for (;;) yield DONE;
+      } finally {
+        letGo = true;
+      }
+    }
+    const dropped = Promise.withResolvers<void>();
+    const text = eventStream(endless(), { commentIntervalMs: 60_000, stallBoundMs: 20 }, dropped.resolve);
+    await text.next();
+    await text.next();
+    await dropped.promise;
+    await text.return();
+    assert.equal(letGo, true);
+  });
+
+  test('has comments where nothing happens', async () => {
+    const quiet = Promise.withResolvers<void>();
+    async function* late(): AsyncGenerator<JobEvent, void, void> {
+      await quiet.promise;
+      yield DONE;
+    }
+    const text = eventStream(late(), { commentIntervalMs: 5, stallBoundMs: 60_000 }, assert.fail);
+    await text.next();
+    for (let comment = 0; comment < 3; comment += 1) assert.match((await text.next()).value ?? '', /^: .*\n\n$/);
+    quiet.resolve();
+    let piece = await text.next();
+    while (!piece.done && piece.value.startsWith(':')) piece = await text.next();
+    assert.match(piece.value ?? '', /^event: done\nid: done\ndata: \{.*\}\n\n$/);
+    assert.equal((await text.next()).done, true);
+  });
+
+  test('ends with the events', async () => {
+    const pieces: string[] = [];
+    for await (const piece of eventStream(
+      eventsOf(DONE),
+      { commentIntervalMs: 60_000, stallBoundMs: 60_000 },
+      assert.fail,
+    )) {
+      pieces.push(piece);
+    }
+    assert.equal(pieces.length, 2);
+  });
+});
+
+describe('a feed', () => {
+  test('tells a follower that comes in the middle what ended before, and each input once', async (t) => {
+    const folder = await temporaryFolder(t);
+    const jobs = await startedJobs(t);
+    const go = join(folder, 'go');
+    const { job_id: id } = await jobs.submit(scripts(['progress 1', 'progress 1', `wait-for ${go}`]));
+    await until(async () => (await jobs.find(id))?.progress?.inputs_done === 2);
+    const [early, late] = [await jobs.events(id, NEVER), await jobs.events(id, NEVER)];
+    const told = async (events: typeof early): Promise<number[]> => {
+      const indexes: number[] = [];
+      for await (const { type, job } of events ?? []) {
+        if (type === 'input') indexes.push(...job.results.map((entry) => entry.input_index));
+        if (indexes.length === 2) await writeFile(go, '');
+      }
+      return indexes;
+    };
+    assert.deepEqual(await Promise.all([told(early), told(late)]), [
+      [0, 1, 2],
+      [0, 1, 2],
+    ]);
+    await ended(jobs, id);
+  });
+
+  test('goes on after the store could not be reached for a while', async () => {
+    const timing = { queued_at: '2026-11-21T10:00:00.000Z' };
+    let looks = 0;
+    const feed = new JobFeed(
+      {
+        find: async () => {
+          looks += 1;
+          if (looks === 2) throw new Error('the store is gone');
+          if (looks < 4) return { job_id: 'a', status: 'running', results: [], timing };
+          return {
+            job_id: 'a',
+            status: 'succeeded',
+            results: [],
+            timing: { ...timing, finished_at: timing.queued_at },
+          };
+        },
+        endedInputs: async () => [],
+        entriesOf: async () => [],
+      },
+      1,
+    );
+    const types: string[] = [];
+    for await (const { type } of feed.follow('a', NEVER)) types.push(type);
+    assert.deepEqual([types[0], types.at(-1)], ['progress', 'done']);
+  });
+});
