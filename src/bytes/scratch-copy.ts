@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf } from '#errors/system-problem.ts';
-import type { ByteSource } from './byte-source.ts';
+import type { ByteSource, StoredObject } from './byte-source.ts';
 import { executePlan } from './execute-plan.ts';
 import { type FileSource, openOwnFile } from './file-source.ts';
 import type { ScratchFile, ScratchSpace } from './scratch-space.ts';
@@ -25,7 +25,11 @@ export async function localCopyOf(
   const file = await scratch.reserve('copy', sizeBytes);
   try {
     await copyTo(file.path, source, signal);
-    const copy = await openScratchFile(file, { name, ...(claimedMediaType !== undefined && { claimedMediaType }) });
+    const copy = await openScratchFile(file, {
+      name,
+      ...(claimedMediaType !== undefined && { claimedMediaType }),
+      ...(source.storedAt !== undefined && { storedAt: source.storedAt }),
+    });
     scratch.adopt(copy);
     return copy;
   } catch (error) {
@@ -77,9 +81,9 @@ export async function writeScratch(
 /** Opens a scratch file that is written whole; closing the source removes the file. */
 export async function openScratchFile(
   file: ScratchFile,
-  named: Pick<ByteSource, 'name' | 'claimedMediaType'>,
+  named: Pick<ByteSource, 'name' | 'claimedMediaType' | 'storedAt'>,
 ): Promise<LocalSource> {
-  return new ScratchSource(file, await openOwnFile(file.path, named.name), named.claimedMediaType);
+  return new ScratchSource(file, await openOwnFile(file.path, named.name), named);
 }
 
 async function translated<T>(path: string, step: () => Promise<T>): Promise<T> {
@@ -97,14 +101,20 @@ class ScratchSource implements LocalSource {
   readonly sizeBytes: number;
   readonly localPath: string;
   readonly claimedMediaType?: string;
+  readonly storedAt?: StoredObject;
   readonly #file: ScratchFile;
   readonly #source: FileSource;
 
-  constructor(file: ScratchFile, source: FileSource, claimedMediaType: string | undefined) {
+  constructor(
+    file: ScratchFile,
+    source: FileSource,
+    { claimedMediaType, storedAt }: Pick<ByteSource, 'claimedMediaType' | 'storedAt'>,
+  ) {
     this.name = source.name;
     this.sizeBytes = source.sizeBytes;
     this.localPath = source.localPath;
     if (claimedMediaType !== undefined) this.claimedMediaType = claimedMediaType;
+    if (storedAt !== undefined) this.storedAt = storedAt;
     this.#file = file;
     this.#source = source;
   }

@@ -46,6 +46,8 @@ export class ObjectUpload {
   #upload: Promise<S3Upload> | null = null;
   #copying: Promise<void> = Promise.resolve();
   #failure: { readonly error: unknown } | null = null;
+  #writtenBytes = 0;
+  #end = 0;
 
   constructor(place: UploadPlace, layout: PartLayout) {
     this.#place = place;
@@ -58,7 +60,8 @@ export class ObjectUpload {
    * bytes from here.
    */
   async copyFrom(object: StoredObject, sizeBytes: number, runs: readonly CopyRun[]): Promise<void> {
-    if (!this.#place.writer.isSameStore(object.store)) return;
+    // Without an ETag nothing would tell that the object is still the one that is read.
+    if (object.etag === '' || !this.#place.writer.isSameStore(object.store)) return;
     const layout = planParts(sizeBytes, runs);
     const [first, ...others] = layout.copied;
     if (first === undefined) return;
@@ -82,11 +85,18 @@ export class ObjectUpload {
       if (part.copiedFrom === undefined) await this.#fill(part, bytes.subarray(taken, taken + length), at);
       taken += length;
     }
+    this.#writtenBytes += bytes.length;
+    this.#end = Math.max(this.#end, position + bytes.length);
   }
 
-  /** Whether what was written so far has no gap. */
+  /** Whether what was written so far has no gap: ranges that are written do not overlap. */
   get isWhole(): boolean {
-    return [...this.#filling.values()].every((buffer) => buffer.isWhole);
+    return this.#writtenBytes === this.#end;
+  }
+
+  /** The end of what was written so far. */
+  get sizeBytes(): number {
+    return this.#end;
   }
 
   /**
@@ -188,7 +198,14 @@ export class ObjectUpload {
   }
 }
 
-/** Some servers that speak as S3 does copy no parts, or not from every bucket. */
+const COPY_REFUSALS: ReadonlySet<string> = new Set([
+  'S3_REQUEST_REFUSED',
+  'S3_ACCESS_DENIED',
+  'S3_BUSY',
+  'S3_REGION_WRONG',
+]);
+
+/** Some servers that speak as S3 does copy no parts, and none copies from every bucket. */
 function isRefusalToCopy(error: unknown): boolean {
-  return error instanceof AppError && ['S3_REQUEST_REFUSED', 'S3_ACCESS_DENIED', 'S3_BUSY'].includes(error.reason);
+  return error instanceof AppError && COPY_REFUSALS.has(error.reason);
 }

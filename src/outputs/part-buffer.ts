@@ -18,11 +18,6 @@ export class PartBuffer {
     return this.#writtenBytes;
   }
 
-  /** True where what was written has no gap. */
-  get isWhole(): boolean {
-    return this.#writtenBytes === this.#end;
-  }
-
   /** What was written. The memory is the buffer's own. */
   get bytes(): Buffer {
     return this.#bytes.subarray(0, this.#end);

@@ -59,6 +59,7 @@ export class S3File implements ByteSink {
   async seal(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     this.#finished = await this.#upload.finish();
+    assert(this.#upload.sizeBytes === this.#staging.sizeBytes, 'a file has the size that it was staged with');
     await this.#local?.close();
   }
 
