@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 import type { ApiInputRef } from '#contract/request.ts';
 import type { OperationName } from '#operations/operation.ts';
@@ -32,21 +32,30 @@ export interface ChaosOperation {
   readonly sources: readonly ChaosSource[];
 }
 
-/** Makes the media of a run in a folder, and says what can be asked of the service for it. */
-export async function makeChaosOperations(folder: string): Promise<ChaosOperation[]> {
-  mkdirSync(folder, { recursive: true });
+/**
+ * Makes the media of a run in a folder, which `mediaBase` serves over HTTP, and says what can be asked of the service
+ * for it.
+ */
+export async function makeChaosOperations(folder: string, mediaBase: string): Promise<ChaosOperation[]> {
   return [
-    { name: 'c2pa-video', route: 'c2pa/video', sources: await makeVideos(folder) },
+    { name: 'c2pa-video', route: 'c2pa/video', sources: await makeVideos(folder, mediaBase) },
     { name: 'c2pa-audio', route: 'c2pa/audio', sources: makeSounds(folder) },
     makePublications(folder),
     makePackaging(folder),
   ];
 }
 
-async function makeVideos(folder: string): Promise<ChaosSource[]> {
+async function makeVideos(folder: string, mediaBase: string): Promise<ChaosSource[]> {
   const large = join(folder, 'large.mp4');
   await writeVideo(large, LARGE_VIDEO_BYTES);
-  return [makeFilm(folder), large].map((path) => fileSource(path, 'video/mp4'));
+  const local = [makeFilm(folder), large].map((path) => fileSource(path, 'video/mp4'));
+  const remote = ['ranged', 'whole'].map((way): ChaosSource => {
+    const name = `${way}.mp4`;
+    copyFileSync(large, join(folder, name));
+    const input = { type: 'remote_file_url', url: `${mediaBase}/${way}/${name}` } as const;
+    return { ...fileSource(name, 'video/mp4'), input };
+  });
+  return [...local, ...remote];
 }
 
 function makeSounds(folder: string): ChaosSource[] {

@@ -12,6 +12,7 @@ import { chooseJobs } from './chaos-jobs.ts';
 import { type ChaosPlace, type KillPlan, type RoundPlan, runRound, startChaosService } from './chaos-round.ts';
 import { type ChaosOperation, makeChaosOperations } from './chaos-sources.ts';
 import { learnKillPoints } from './learn-kill-points.ts';
+import { serveMedia } from './media-server.ts';
 import { SeededRandom } from './seeded-random.ts';
 
 /** A random moment lies within so long after the first job was sent: some jobs have ended by then, some have not begun. */
@@ -35,7 +36,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosCounts> {
   const folder = mkdtempSync(join(tmpdir(), 'attestream-chaos-'));
   const tearDown: (() => Promise<void>)[] = [];
   try {
-    const operations = await makeChaosOperations(join(folder, 'media'));
+    const media = join(folder, 'media');
+    mkdirSync(media);
+    const server = await serveMedia(media);
+    tearDown.push(() => server.close());
+    const operations = await makeChaosOperations(media, server.base);
     const place = await openPlace(folder, options, tearDown);
     const points = await learnPoints(place, operations);
     for (let round = options.from ?? 0; round < options.rounds; round += 1) {
