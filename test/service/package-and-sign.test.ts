@@ -1,0 +1,288 @@
+import assert from 'node:assert/strict';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import type { JobResultEntry } from '#contract/job.ts';
+import type { PublicationPatterns } from '#publications/publication.ts';
+import { type RunningService, startService } from '../../scripts/running-service.ts';
+import { ffmpeg, makeFilm, SRT, temporaryFolder } from '../packaging/make-media.ts';
+import { joinRendition, packetHashes } from '../packaging/packets.ts';
+import { readManifest, type ShownManifest } from '../provenance/read-manifest.ts';
+import { filesAt, writeFiles } from '../publications/make-folder.ts';
+import { makeFfmpegDash } from '../publications/make-media.ts';
+import {
+  assertFragmentsValid,
+  assertSignedPublication,
+  bytesOf,
+  c2paBoxesOf,
+  type Files,
+  renditionsOf,
+} from './signed-publication.ts';
+
+const PACKAGED: PublicationPatterns = { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.m4s' };
+const DASH: PublicationPatterns = { playlist: '*.{m3u8,mpd}', init: 'init*', frag: 'chunk*' };
+
+const home = temporaryFolder();
+const film = join(home, 'film.mp4');
+let service: RunningService;
+/** A small film that carries a manifest of its own. */
+let signedFilm: string;
+
+before(async () => {
+  makeFilm(home);
+  makeFilm(home, 'small.mp4', '160x90');
+  service = await startService({
+    folder: join(home, 'service'),
+    settings: { LOG_LEVEL: 'warn', SERVICE__SIGNING__VERIFY_FRAGMENTS: 'all' },
+  });
+  const { results } = await service.runSync('/v2/sync/c2pa/video', {
+    inputs: [{ type: 'local_file_path', path: join(home, 'small.mp4') }],
+    output: { type: 'local', prefix: 'sources' },
+  });
+  signedFilm = outputOf(results[0]);
+});
+after(() => service.stop());
+
+let runs = 0;
+
+/** Packages and signs a folder, and returns the entry of its result. */
+async function run(folder: string, params: object = {}): Promise<JobResultEntry> {
+  runs += 1;
+  const { results } = await service.runSync('/v2/sync/c2pa/package', {
+    inputs: [{ type: 'local_folder_path', path: folder }],
+    output: { type: 'local', prefix: `run-${runs}` },
+    params,
+  });
+  const [entry] = results;
+  assert.ok(entry !== undefined);
+  return entry;
+}
+
+function outputOf(entry: JobResultEntry | undefined): string {
+  assert.equal(entry?.error, undefined);
+  return entry?.output_path ?? assert.fail('there is an output');
+}
+
+/** A folder of copies of files, under names of their own. */
+function folderOf(name: string, files: Readonly<Record<string, string>>): string {
+  const folder = join(home, name);
+  mkdirSync(folder, { recursive: true });
+  for (const [as, path] of Object.entries(files)) copyFileSync(path, join(folder, as));
+  return folder;
+}
+
+/** Holds every fragment of a signed package valid, and returns the manifest that all init segments have. */
+async function judged(output: Files, patterns = PACKAGED): Promise<ShownManifest> {
+  const renditions = await renditionsOf(output, patterns);
+  await assertFragmentsValid(output, renditions);
+  const stores = renditions.flatMap(({ init }) => c2paBoxesOf(bytesOf(output, init), 'manifest'));
+  assert.equal(stores.length, renditions.length, 'one manifest in every init segment');
+  const box = stores[0]?.bytes ?? assert.fail('there is a manifest');
+  assert.ok(stores.every(({ bytes }) => bytes.equals(box)));
+  return await readManifest(box.subarray(28 + 'manifest\0'.length + 8), 'application/c2pa');
+}
+
+function rolesOf({ ingredients }: ShownManifest): string[] {
+  return ingredients.map(({ title, relationship, active_manifest }) =>
+    [title, relationship, ...(active_manifest === undefined ? [] : ['with its manifest'])].join(' '),
+  );
+}
+
+function actionsOf({ actions }: ShownManifest): string[] {
+  return actions.map(({ action }) => action);
+}
+
+describe('packaging and signing a folder of media', () => {
+  test('signs every rendition with one manifest, and keeps the packets', async () => {
+    const folder = folderOf('one', { 'film.mp4': film });
+    const params = { assertions: [{ label: 'com.example.review', data: { approved: true } }] };
+    const entry = await run(folder, params);
+    const output = outputOf(entry);
+    const manifest = await judged(filesAt(output));
+    assert.equal(manifest.title, 'one');
+    assert.deepEqual(rolesOf(manifest), ['film.mp4 parentOf']);
+    assert.deepEqual(actionsOf(manifest), ['c2pa.opened', 'c2pa.repackaged']);
+    assert.equal(manifest.allActionsIncluded, true);
+    assert.deepEqual(manifest.assertions.find(({ label }) => label === 'com.example.review')?.data, { approved: true });
+    const renditions = { 'video/h264_180p': 'v:0', 'audio/en_aac': 'a:0', 'audio/de_aac': 'a:1' };
+    for (const [rendition, stream] of Object.entries(renditions)) {
+      assert.deepEqual(packetHashes(joinRendition(join(output, rendition))), packetHashes(film, stream), rendition);
+    }
+    assert.equal(entry.warnings, undefined);
+  });
+
+  test('takes the tallest video for the parent, the others for components, and each with its own chain', async () => {
+    const folder = folderOf('several', { 'a-small.mp4': signedFilm, 'film.mp4': film });
+    ffmpeg(home, ['-f', 'lavfi', '-i', 'sine=f=300:r=48000:d=8'], '-c:a pcm_s16le several/film.it.wav');
+    writeFileSync(join(folder, 'film.fr.srt'), SRT);
+    const entry = await run(folder);
+    const manifest = await judged(filesAt(outputOf(entry)));
+    assert.deepEqual(rolesOf(manifest), [
+      'film.mp4 parentOf',
+      'a-small.mp4 componentOf with its manifest',
+      'film.it.wav componentOf',
+      'film.fr.srt componentOf',
+    ]);
+    assert.deepEqual(actionsOf(manifest), [
+      'c2pa.opened',
+      ...Array(3).fill('c2pa.placed'),
+      'c2pa.repackaged',
+      'c2pa.transcoded',
+    ]);
+    const small =
+      manifest.ingredients[1]?.validation_results?.activeManifest.failure ?? assert.fail('it was validated');
+    assert.deepEqual(
+      small.map(({ code }) => code).filter((code) => code !== 'signingCredential.untrusted'),
+      [],
+    );
+    assert.ok(entry.warnings?.some((warning) => warning.includes('"text/fr/index.m3u8" cannot carry a manifest')));
+  });
+
+  test('makes a given parent the parent, and loses no chain and no part', async () => {
+    const folder = folderOf('given', { 'film.mp4': signedFilm });
+    writeFileSync(join(folder, 'film.fr.srt'), SRT);
+    const parent = { type: 'reference', reference: 'asset-4711' };
+    const manifest = await judged(filesAt(outputOf(await run(folder, { parent }))));
+    assert.deepEqual(rolesOf(manifest), [
+      'asset-4711 parentOf',
+      'film.mp4 componentOf with its manifest',
+      'film.fr.srt componentOf',
+    ]);
+    assert.equal(manifest.allActionsIncluded, false);
+    const overridden = await run(folder, { parent, parent_overrides: [{ input_index: 0, parent: null }] });
+    assert.deepEqual(rolesOf(await judged(filesAt(outputOf(overridden)))), [
+      'film.mp4 parentOf with its manifest',
+      'film.fr.srt componentOf',
+    ]);
+  });
+
+  test('follows the parameters of packaging', async () => {
+    const folder = folderOf('wishes', { 'film.mp4': film });
+    const params = { formats: ['hls'], hls_name: 'play.m3u8', segment_duration: 2, iframe_playlists: true };
+    const output = filesAt(outputOf(await run(folder, params)));
+    await judged(output);
+    assert.ok('play.m3u8' in output && !('manifest.mpd' in output));
+    assert.ok('video/h264_180p/00004.m4s' in output);
+  });
+});
+
+describe('packaging and signing a folder that is a publication', () => {
+  test('of CMAF signs it as it is, and tells so', async () => {
+    const folder = join(home, 'dash');
+    makeFfmpegDash(film, folder);
+    writeFiles(folder, { 'poster.jpg': 'not really a picture' });
+    const entry = await run(folder);
+    const output = filesAt(outputOf(entry));
+    await assertSignedPublication(filesAt(folder), DASH, output);
+    const manifest = await judged(output, DASH);
+    assert.deepEqual(rolesOf(manifest), ['dash parentOf']);
+    assert.deepEqual(actionsOf(manifest), ['c2pa.opened']);
+    assert.equal(entry.warnings?.length, 1);
+  });
+
+  test('signs what the patterns choose of it', async () => {
+    const folder = join(home, 'chosen');
+    makeFfmpegDash(film, folder);
+    const params = { init_pattern: 'init-stream1.*', frag_pattern: 'chunk-stream1-*' };
+    const output = filesAt(outputOf(await run(folder, params)));
+    const manifests = Object.keys(output).filter(
+      (path) => c2paBoxesOf(output[path] as Uint8Array, 'manifest').length > 0,
+    );
+    assert.deepEqual(manifests, ['init-stream1.m4s']);
+    await judged(output, { ...DASH, init: params.init_pattern, frag: params.frag_pattern });
+  });
+
+  test('signs init segments and fragments that no playlist names, where patterns choose them', async () => {
+    const folder = join(home, 'unplayed');
+    makeFfmpegDash(film, folder);
+    for (const path of readdirSync(folder)) if (/\.(m3u8|mpd)$/.test(path)) rmSync(join(folder, path));
+    const entry = await run(folder, { init_pattern: 'init-stream0.*', frag_pattern: 'chunk-stream0-*' });
+    const output = filesAt(outputOf(entry));
+    const signed = Object.keys(output).filter((path) => c2paBoxesOf(output[path] as Uint8Array, 'merkle').length > 0);
+    assert.ok(signed.length > 0 && signed.every((path) => path.startsWith('chunk-stream0-')));
+  });
+
+  test('of transport streams is packaged anew, and the folder is its parent', async () => {
+    const folder = join(home, 'transport');
+    mkdirSync(folder);
+    ffmpeg(folder, ['-i', film], '-map 0:v -map 0:a:0 -c copy -f hls -hls_time 2 -hls_playlist_type vod index.m3u8');
+    const entry = await run(folder);
+    const output = outputOf(entry);
+    const manifest = await judged(filesAt(output));
+    assert.deepEqual(rolesOf(manifest), ['transport parentOf']);
+    assert.deepEqual(actionsOf(manifest), ['c2pa.opened', 'c2pa.repackaged']);
+    assert.deepEqual(packetHashes(joinRendition(join(output, 'video/h264_180p'))), packetHashes(film, 'v:0'));
+    assert.match(entry.warnings?.join() ?? '', /is a publication already/);
+  });
+
+  test('of signed segments has their manifest for a parent, signed as it is or made anew', async () => {
+    const first = outputOf(await run(folderOf('again', { 'film.mp4': film })));
+    for (const existing of ['auto', 'repackage']) {
+      const manifest = await judged(filesAt(outputOf(await run(first, { existing }))));
+      assert.deepEqual(rolesOf(manifest), ['again parentOf with its manifest'], existing);
+      assert.equal(manifest.manifestCount, 2);
+    }
+  });
+});
+
+describe('a folder that cannot be packaged and signed', () => {
+  const refused: Readonly<Record<string, { reason: string; params?: object; make(folder: string): void }>> = {
+    'an empty one': { reason: 'FOLDER_EMPTY', make: () => undefined },
+    'one without media': { reason: 'PACKAGING_NO_MEDIA', make: (at) => writeFileSync(join(at, 'notes.txt'), 'notes') },
+    'one with a truncated film': {
+      reason: 'PACKAGING_FILES_BROKEN',
+      make(at) {
+        copyFileSync(film, join(at, 'film.mp4'));
+        truncateSync(join(at, 'film.mp4'), 1000);
+      },
+    },
+    'one that a pattern does not fit': {
+      reason: 'PATTERN_NO_MATCH',
+      params: { playlist_pattern: '*.m3u8' },
+      make: (at) => copyFileSync(film, join(at, 'film.mp4')),
+    },
+    'one with warnings, where none are allowed': {
+      reason: 'PACKAGING_WARNED',
+      params: { strict: true },
+      make(at) {
+        copyFileSync(film, join(at, 'film.mp4'));
+        writeFileSync(join(at, 'film.fr.srt'), SRT);
+      },
+    },
+  };
+
+  for (const [name, { reason, params = {}, make }] of Object.entries(refused)) {
+    test(`${name} fails alone, and leaves nothing`, async () => {
+      const folder = join(home, 'refused', name);
+      mkdirSync(folder, { recursive: true });
+      make(folder);
+      const good = folderOf('good', { 'film.mp4': film });
+      const { results } = await service.runSync('/v2/sync/c2pa/package', {
+        inputs: [folder, good].map((path) => ({ type: 'local_folder_path', path })),
+        output: { type: 'local', prefix: name },
+        params,
+      });
+      assert.deepEqual(
+        results.map(({ status }) => status),
+        ['failed', reason === 'PATTERN_NO_MATCH' ? 'failed' : 'succeeded'],
+      );
+      assert.equal(results[0]?.error_details?.reason, reason, results[0]?.error);
+      const delivered = join(home, 'service/output', name);
+      const expected = reason === 'PATTERN_NO_MATCH' ? [] : ['good'];
+      assert.deepEqual(existsSync(delivered) ? readdirSync(delivered) : [], expected);
+    });
+  }
+
+  test('a file in its place is refused with the request', async () => {
+    const submit = service.submit('/v2/c2pa/package', {
+      inputs: [{ type: 'local_file_path', path: film }],
+      params: {},
+    });
+    await assert.rejects(submit, /INVALID_INPUT_TYPE/);
+  });
+
+  test('params that are missing are refused with the request', async () => {
+    const submit = service.submit('/v2/c2pa/package', { inputs: [{ type: 'local_folder_path', path: home }] });
+    await assert.rejects(submit, /VALIDATION_FAILED/);
+  });
+});
