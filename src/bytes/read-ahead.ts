@@ -2,8 +2,9 @@ import { AppError } from '#errors/app-error.ts';
 import { FetchedRange } from './fetched-range.ts';
 
 /**
- * Streams exactly the bytes `[offset, offset + length)` of something far away. May be called for several ranges at once;
- * it gives up when the signal is aborted, and has repeated what could be repeated before it throws.
+ * Streams exactly the bytes `[offset, offset + length)` of something far away, in pieces that are valid until the next one
+ * is asked for. May be called for several ranges at once; it gives up when the signal is aborted, and has repeated what
+ * could be repeated before it throws.
  */
 export type RangeFetch = (offset: number, length: number, signal: AbortSignal) => AsyncIterable<Uint8Array>;
 
