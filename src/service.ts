@@ -8,6 +8,9 @@ import { AppError } from '#errors/app-error.ts';
 import { problemOf } from '#errors/system-problem.ts';
 import { createHttpServer } from '#http/http-server.ts';
 import { createLogger, requireLogLevel } from '#http/logger.ts';
+import { DeniedNetworks } from '#inputs/denied-networks.ts';
+import type { Post } from '#jobs/callbacks/callback-courier.ts';
+import { guardedPost } from '#jobs/callbacks/post-callback.ts';
 import { Jobs } from '#jobs/jobs.ts';
 import { operations } from '#operations/registry.ts';
 import { probeBuckets, recoverUploads } from '#outputs/s3-errands.ts';
@@ -48,6 +51,7 @@ async function serve(config: Config, workerEntry: URL, logger: Logger): Promise<
     workerEntry,
     log: logger,
     telemetry,
+    ...(config.callbacks.secret !== undefined && { post: callbackPost(config) }),
     clearStagings: async (key) => {
       await recoverStagings(config.jobs.data_dir, key);
       await clearScratchSpaces({ dir: config.jobs.scratch_dir, dataDir: config.jobs.data_dir }, key);
@@ -72,6 +76,11 @@ async function serve(config: Config, workerEntry: URL, logger: Logger): Promise<
     await jobs.stop(0);
     throw error;
   }
+}
+
+/** Callbacks go to addresses that callers name: the rules of inputs over HTTP hold for them. */
+function callbackPost({ input_resolvers: { http } }: Config): Post {
+  return guardedPost(new DeniedNetworks(http.deny_networks));
 }
 
 /** OpenTelemetry takes memory, so it is loaded only where a collector is configured. */

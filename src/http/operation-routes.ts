@@ -93,6 +93,7 @@ async function acceptJob(
 ): Promise<JobResponse> {
   const { jobs, config, checkAssertions, telemetry } = submissions;
   const body = request.body as OperationRequest;
+  const traceParent = traceSubmission(request, reply, telemetry);
   const idempotency = idempotencyOf(request.headers, operation.name, body);
   // Looked up first: what was accepted once is not refused later because the queue or a disk is full.
   const known = idempotency === null ? null : await jobs.recall(idempotency);
@@ -101,8 +102,14 @@ async function acceptJob(
     throw new AppError('CALLBACKS_OFF', {}, { field: 'callback_url' });
   }
   await operation.admit(body, { config, checkAssertions, signal: gone });
-  const span = traceSubmission(request, reply, telemetry);
-  const job = await jobs.submit({ operation: operation.name, request: body, sync, idempotency, traceParent: span });
+  const job = await jobs.submit({
+    operation: operation.name,
+    request: body,
+    sync,
+    callbackUrl: body.callback_url,
+    idempotency,
+    traceParent,
+  });
   if (job.replayed) return replayed(reply, job);
   telemetry.metrics.jobSubmitted(operation.name, sync ? 'sync' : 'async');
   request.log.info({ job_id: job.job_id, operation: operation.name, inputs: body.inputs.length }, 'job accepted');

@@ -6,7 +6,7 @@ import type { Readiness } from '#contract/readiness.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { CurrentState } from '#telemetry/metrics.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
-import { CallbackCourier, type CallbackOutcome, type Post } from './callbacks/callback-courier.ts';
+import { type CallbackBounds, CallbackCourier, type CallbackOutcome, type Post } from './callbacks/callback-courier.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { EndWaiters } from './end-waiters.ts';
 import type { IdempotencyKey } from './idempotency-key.ts';
@@ -45,6 +45,7 @@ export interface JobsOptions {
   readonly clearStagings?: (claim?: Claim) => Promise<void>;
   /** Sends a callback. */
   readonly post?: Post;
+  readonly callbackBounds?: Partial<CallbackBounds>;
   readonly telemetry?: Telemetry;
 }
 
@@ -291,9 +292,9 @@ export class Jobs {
   }
 
   #courierFor(store: JobStore): CallbackCourier {
-    const { config, log, telemetry, post = postNothing } = this.#options;
+    const { config, log, telemetry, post = postNothing, callbackBounds: bounds = {} } = this.#options;
     const sent = (outcome: CallbackOutcome) => telemetry?.metrics.callbackSent(outcome);
-    return new CallbackCourier({ store, secret: config.callbacks.secret, post, log, sent });
+    return new CallbackCourier({ store, secret: config.callbacks.secret, post, log, sent, bounds });
   }
 
   /** What is measured and traced is worth a warning, not a job. */

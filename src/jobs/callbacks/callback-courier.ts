@@ -10,18 +10,26 @@ import { signCallback } from './callback-signature.ts';
 /** Callbacks of this node that are on their way at once. */
 const MAX_AT_ONCE = 8;
 
-/** A receiver must have answered within this time. */
-const ATTEMPT_BOUND_MS = 15_000;
+/** A callback that was taken and of which nothing is heard is taken again after its bound and this time. */
+const LEASE_MARGIN_MS = 30_000;
 
-/** A callback that was taken and of which nothing is heard is taken again after so long, such as after a crash. */
-const LEASE_MS = 2 * ATTEMPT_BOUND_MS + 30_000;
-
-/** What is due is looked for so often; a job that ends here is not waited for. */
-const LOOK_INTERVAL_MS = 5_000;
+/** Jobs that end at about the same time are looked at together. */
 const LOOK_DELAY_MS = 50;
 
 /** A larger body goes without the results. */
 const MAX_BODY_BYTES = 1024 * 1024;
+
+/** How long callbacks may take for things, in milliseconds. */
+export interface CallbackBounds {
+  /** A receiver must have answered within this time. */
+  readonly attemptMs: number;
+  /** The pause after the first attempt that failed; the later ones are longer. */
+  readonly firstPauseMs: number;
+  /** What is due is looked for so often; for a job that ends here that is not waited for. */
+  readonly lookIntervalMs: number;
+}
+
+const CALLBACK_BOUNDS: CallbackBounds = { attemptMs: 15_000, firstPauseMs: 5_000, lookIntervalMs: 5_000 };
 
 /** Posts a body and resolves with the status of the answer, whatever it is. Redirects are not followed. */
 export type Post = (url: string, message: CallbackMessage, signal: AbortSignal) => Promise<number>;
@@ -42,6 +50,7 @@ export interface CallbackCourierOptions {
   readonly log: Log;
   /** Told of every attempt. */
   readonly sent: (outcome: CallbackOutcome) => void;
+  readonly bounds?: Partial<CallbackBounds>;
 }
 
 /**
@@ -50,6 +59,7 @@ export interface CallbackCourierOptions {
  */
 export class CallbackCourier {
   readonly #options: CallbackCourierOptions;
+  readonly #bounds: CallbackBounds;
   readonly #stop = new AbortController();
   readonly #timer: NodeJS.Timeout;
   readonly #onTheirWay = new Set<Promise<void>>();
@@ -59,7 +69,8 @@ export class CallbackCourier {
 
   constructor(options: CallbackCourierOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => void this.look(), LOOK_INTERVAL_MS).unref();
+    this.#bounds = { ...CALLBACK_BOUNDS, ...options.bounds };
+    this.#timer = setInterval(() => void this.look(), this.#bounds.lookIntervalMs).unref();
   }
 
   /** Looks in a moment: jobs that end at about the same time share the look. */
@@ -94,7 +105,8 @@ export class CallbackCourier {
     const room = MAX_AT_ONCE - this.#onTheirWay.size;
     if (room <= 0) return;
     try {
-      for (const callback of await this.#options.store.claimCallbacks(room, LEASE_MS)) this.#send(callback);
+      const leaseMs = this.#bounds.attemptMs + LEASE_MARGIN_MS;
+      for (const callback of await this.#options.store.claimCallbacks(room, leaseMs)) this.#send(callback);
     } catch (error) {
       if (!this.#stop.signal.aborted) this.#options.log.error({ err: error }, 'callbacks could not be looked for');
     }
@@ -127,7 +139,10 @@ export class CallbackCourier {
       log.info(line, 'callback delivered');
       return sent('delivered');
     }
-    const nextMs = nextAttemptAt({ attempts, endedAtMs: Date.parse(callback.endedAt) }, Date.now());
+    const nextMs = nextAttemptAt(
+      { attempts, endedAtMs: Date.parse(callback.endedAt), firstPauseMs: this.#bounds.firstPauseMs },
+      Date.now(),
+    );
     if (nextMs === null) {
       await store.endCallback(jobId, 'given_up');
       log.error({ ...line, problem }, 'callback given up: its receiver did not take it for a day');
@@ -147,7 +162,7 @@ export class CallbackCourier {
       'Content-Type': 'application/json; charset=utf-8',
       [SIGNATURE_HEADER]: signCallback(body, secret, Date.now()),
     };
-    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(ATTEMPT_BOUND_MS)]);
+    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(this.#bounds.attemptMs)]);
     try {
       const status = await post(url, { headers, body }, signal);
       return status >= 200 && status < 300 ? null : `the receiver answered ${status}`;

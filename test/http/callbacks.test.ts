@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import type { RequestListener } from 'node:http';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, type TestContext, test } from 'node:test';
+import type { Config } from '#config/config.ts';
+import { jobCallback } from '#contract/job-callback.ts';
+import { DeniedNetworks } from '#inputs/denied-networks.ts';
+import { guardedPost } from '#jobs/callbacks/post-callback.ts';
+import { Jobs } from '#jobs/jobs.ts';
+import { SCRIPTED_WORKER, scripts, until } from '../jobs/test-jobs.ts';
+import { startReceiver } from './callback-receiver.ts';
+import { errorOf, serve } from './serve.ts';
+import { type JobServer, serveJobs } from './serve-jobs.ts';
+
+const SECRET = 'a secret of the tests';
+const SETTINGS = { SERVICE__CALLBACKS__SECRET: SECRET };
+
+const withSecret = (config: Config): Config => ({ ...config, callbacks: { secret: SECRET } });
+
+/** A server that tries failed callbacks again at once. */
+async function serveWithCallbacks(t: TestContext, denied: readonly string[] = []): Promise<JobServer> {
+  const post = guardedPost(new DeniedNetworks(denied));
+  const callbackBounds = { attemptMs: 500, firstPauseMs: 20, lookIntervalMs: 20 };
+  return serveJobs(t, { config: withSecret, jobs: { post, callbackBounds } });
+}
+
+async function submit(server: JobServer, url: string, ...inputs: string[]): Promise<string> {
+  const reply = await server.post('/v2/c2pa/video', inputs, { body: { callback_url: url } });
+  assert.equal(reply.status, 200);
+  return ((await reply.json()) as { job_id: string }).job_id;
+}
+
+/** The record of a callback as it is on the disk, once the service has let go of it. */
+async function recordOf({ jobs, config }: JobServer, jobId: string): Promise<Record<string, unknown>> {
+  await jobs.stop(0);
+  const database = new DatabaseSync(join(config.jobs.data_dir, 'jobs.sqlite'));
+  const row = database.prepare('select * from callbacks where job_id = ?').get(jobId);
+  database.close();
+  return row ?? {};
+}
+
+describe('a callback', () => {
+  for (const [status, inputs] of [
+    ['succeeded', ['progress 1', 'progress 2']],
+    ['failed', ['progress 1', 'fail /x']],
+  ] as const) {
+    test(`posts the Job result of a job that ${status}, signed`, async (t) => {
+      const receiver = await startReceiver(t);
+      const server = await serveWithCallbacks(t);
+      const id = await submit(server, `${receiver.url}/signed?for=me`, ...inputs);
+      await receiver.came(1);
+      const [{ path, headers, body } = assert.fail()] = receiver.received;
+      assert.equal(path, '/signed?for=me');
+      assert.match(headers['content-type'] ?? '', /^application\/json/);
+      const callback = jobCallback.parse(JSON.parse(body));
+      assert.equal(callback.status, status);
+      assert.deepEqual(callback, await server.lookUp(id));
+      const [, time, signature] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(headers['x-attestream-signature'])) ?? [];
+      assert.equal(signature, createHmac('sha256', SECRET).update(`${time}.${body}`).digest('hex'));
+      assert.ok(Math.abs(Number(time) - Date.now() / 1000) < 600);
+    });
+  }
+
+  test('is sent for a job that is cancelled', async (t) => {
+    const receiver = await startReceiver(t);
+    const server = await serveWithCallbacks(t);
+    const id = await submit(server, receiver.url, 'sleep 60000');
+    await fetch(`${server.base}/v2/jobs/${id}`, { method: 'DELETE' });
+    await receiver.came(1);
+    assert.equal(jobCallback.parse(JSON.parse(receiver.received[0]?.body ?? '')).results[0]?.status, 'cancelled');
+  });
+
+  test('is sent again until it is taken, and once then', async (t) => {
+    let answers = 0;
+    const failing: RequestListener = (_request, response) => {
+      answers += 1;
+      response.writeHead(answers < 4 ? 500 : 204).end();
+    };
+    const receiver = await startReceiver(t, failing);
+    const server = await serveWithCallbacks(t);
+    const id = await submit(server, `${receiver.url}/hook?token=hush`, 'progress 1');
+    await until(() => server.logged.some((line) => line.includes('callback delivered')));
+    assert.equal(receiver.received.length, 4);
+    const record = await recordOf(server, id);
+    assert.deepEqual([record['state'], record['attempts'], record['next_attempt_at']], ['delivered', 4, null]);
+    assert.equal(record['url'], receiver.url);
+    assert.doesNotMatch(server.logged.join('\n'), /hush|token=|\/hook/);
+  });
+
+  test('follows no redirect', async (t) => {
+    const inside = await startReceiver(t);
+    const receiver = await startReceiver(t, (_request, response) => {
+      response.writeHead(307, { location: inside.url }).end();
+    });
+    const server = await serveWithCallbacks(t);
+    await submit(server, receiver.url, 'progress 1');
+    await receiver.came(3);
+    assert.deepEqual(inside.received, []);
+  });
+
+  test('is never sent to a denied address', async (t) => {
+    const receiver = await startReceiver(t);
+    const server = await serveWithCallbacks(t, ['127.0.0.0/8']);
+    await submit(server, receiver.url, 'progress 1');
+    await until(() => server.logged.some((line) => line.includes('HTTP_ADDRESS_DENIED')));
+    assert.deepEqual(receiver.received, []);
+  });
+
+  test('that hangs, or whose answer never ends, holds up no other', async (t) => {
+    const silent = await startReceiver(t, () => undefined);
+    const endless = await startReceiver(t, (_request, response) => {
+      response.writeHead(200);
+      const writing = setInterval(() => response.write('x'.repeat(10_000)), 1);
+      response.on('close', () => clearInterval(writing));
+    });
+    const receiver = await startReceiver(t);
+    const server = await serveWithCallbacks(t);
+    for (let count = 0; count < 3; count += 1) await submit(server, silent.url, 'progress 1');
+    await submit(server, endless.url, 'progress 1');
+    await submit(server, receiver.url, 'progress 1');
+    await Promise.all([receiver.came(1), silent.came(6)]);
+    assert.equal(endless.received.length, 1);
+  });
+
+  test('that could not be delivered is delivered after a restart', async (t) => {
+    const port = await freePort();
+    const server = await serveWithCallbacks(t);
+    const id = await submit(server, `http://127.0.0.1:${port}/later`, 'progress 1');
+    await until(() => server.logged.some((line) => line.includes('callback failed')));
+    await server.jobs.stop(0);
+    const receiver = await startReceiver(t, undefined, port);
+    const restarted = new Jobs({
+      config: server.config,
+      workerEntry: SCRIPTED_WORKER,
+      log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+      post: guardedPost(new DeniedNetworks([])),
+      callbackBounds: { lookIntervalMs: 20 },
+    });
+    await restarted.start();
+    t.after(() => restarted.stop(0));
+    await receiver.came(1);
+    assert.equal(JSON.parse(receiver.received[0]?.body ?? '').job_id, id);
+  });
+
+  test('with too many results goes without them', async (t) => {
+    const receiver = await startReceiver(t);
+    const server = await serveWithCallbacks(t);
+    const many = Array.from({ length: 30_000 }, () => 'sleep 60000');
+    const { job_id: id } = await server.jobs.submit({ ...scripts(many), callbackUrl: receiver.url });
+    await server.jobs.cancel(id);
+    await receiver.came(1);
+    const { results, results_omitted: omitted } = jobCallback.parse(JSON.parse(receiver.received[0]?.body ?? ''));
+    assert.deepEqual([results, omitted], [[], true]);
+  });
+});
+
+describe('a callback_url', () => {
+  test('is refused where no secret is set', async () => {
+    await using server = await serve();
+    const body = { inputs: [{ type: 'local_file_path', path: '/a.mp4' }], callback_url: 'https://example.com' };
+    const { status, code, details } = await errorOf(await server.post('/v2/c2pa/video', body));
+    assert.deepEqual([status, code, details?.field], [400, 'VALIDATION_FAILED', 'callback_url']);
+  });
+
+  for (const [url, expected] of [
+    ['https://example.com/hook?a=b', 200],
+    ['http://example.com', 200],
+    [null, 200],
+    ['s3://bucket/key', 400],
+    ['ftp://example.com', 400],
+    ['https://user:pass@example.com', 400],
+    ['https://', 400],
+    ['not a url', 400],
+    ['', 400],
+    [5, 400],
+  ] as const) {
+    test(`is answered ${expected} where it is ${JSON.stringify(url)}`, async () => {
+      await using server = await serve(SETTINGS);
+      const body = { inputs: [{ type: 'local_file_path', path: '/a.mp4' }], callback_url: url };
+      const reply = await server.post('/v2/c2pa/video', body);
+      assert.equal(reply.status, expected);
+      if (expected === 400) assert.equal((await errorOf(reply)).details?.field, 'callback_url');
+      assert.doesNotMatch(server.logged.join('\n'), /a=b|user:pass/);
+    });
+  }
+});
+
+/** A port that nothing listens on. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  assert(address !== null && typeof address === 'object');
+  return address.port;
+}
