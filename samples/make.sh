@@ -22,3 +22,12 @@ ffmpeg -v error -y -i evening-light.mp4 -map 0 -c copy -fflags +bitexact -flags:
   -f dash -seg_duration 2 -hls_playlist 1 -hls_master_name master.m3u8 \
   -init_seg_name 'init-$RepresentationID$.mp4' -media_seg_name 'fragment-$RepresentationID$-$Number$.m4s' \
   publication/manifest.mpd
+
+# A second language and subtitles, to be packaged with the video as one film.
+ffmpeg -v error -y \
+  -f lavfi -i "aevalsrc='0.2*(sin(2*PI*196*t)+sin(2*PI*246.94*t)+sin(2*PI*293.66*t))':s=48000:d=5" \
+  -c:a aac -b:a 64k -af "tremolo=f=2:d=0.4,afade=t=in:d=0.3,afade=t=out:st=4.2:d=0.8" \
+  -metadata:s:a:0 language=deu -movflags +faststart -fflags +bitexact -flags:a +bitexact \
+  evening-light.de.m4a
+printf 'WEBVTT\n\n00:00.500 --> 00:02.000\nThe sun goes down.\n\n00:02.500 --> 00:04.500\nThe water keeps its light.\n' \
+  > evening-light.en.vtt

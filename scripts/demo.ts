@@ -1,8 +1,8 @@
 // `npm run demo`: starts the service on its embedded defaults, signs a sample video, a sample audio file and a sample
-// publication through HTTP, and tells what the official C2PA reader says of the results. Everything it makes is under
-// .artifacts/demo.
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
-import { join, relative } from 'node:path';
+// publication through HTTP, packages and signs a folder, and tells what the official C2PA reader says of the results.
+// Everything it makes is under .artifacts/demo.
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { styleText } from 'node:util';
 import type { JobResultResponse } from '#contract/job.ts';
@@ -57,7 +57,27 @@ const SHOWINGS: readonly Showing[] = [
       };
       say('  POST /v2/sync/c2pa/fragmented, with patterns for playlists, init segments and fragments');
       const job = await service.runSync('/v2/sync/c2pa/fragmented', body);
-      return await reportPublication(outputOf(job));
+      return await reportFragments(outputOf(job), (init) => `fragment-${/\d+/.exec(init)?.[0]}-`);
+    },
+  },
+  {
+    title: 'A folder of media: packaged as HLS and DASH, and signed',
+    run: async (service) => {
+      const names = ['evening-light.mp4', 'evening-light.de.m4a', 'evening-light.en.vtt'];
+      const film = join(FOLDER, 'film');
+      mkdirSync(film);
+      for (const name of names) copyFileSync(join(ROOT, 'samples', name), join(film, name));
+      const body = {
+        inputs: [{ type: 'local_folder_path', path: film }],
+        params: { segment_duration: 2, tracks: [{ file: 'evening-light.mp4', language: 'en' }] },
+      };
+      say(`  POST /v2/sync/c2pa/package, with ${names.join(', ')}`);
+      const job = await service.runSync('/v2/sync/c2pa/package', body);
+      const folder = outputOf(job);
+      const isValid = await reportFragments(folder, () => '0');
+      for (const warning of job.results[0]?.warnings ?? []) line('Note', warning);
+      line('Play it', styleText('bold', `npm run play -- ${relative(process.cwd(), folder)}`));
+      return isValid;
     },
   },
 ];
@@ -98,20 +118,21 @@ async function reportFile(path: string, mediaType: string): Promise<boolean> {
 }
 
 /**
- * Prints what the official reader says of every fragment of a signed publication, each under the init segment of its
- * number, as a player asks it.
+ * Prints what the official reader says of every fragment of a signed publication, each under its init segment, as a
+ * player asks it. The fragments lie beside their init segment, under names that begin as `prefixOf` says.
  */
-async function reportPublication(folder: string): Promise<boolean> {
+async function reportFragments(folder: string, prefixOf: (init: string) => string): Promise<boolean> {
   line('Folder', relative(process.cwd(), folder));
-  const names = readdirSync(folder).sort();
+  const paths = readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort();
   const provenances: ProvenanceReport[] = [];
-  for (const [init, rendition] of names.map((name) => /^init-(\d+)\.mp4$/.exec(name) ?? [])) {
-    if (init === undefined) continue;
+  for (const init of paths.filter((path) => /^init.*\.mp4$/.test(basename(path)))) {
     const initBytes = readFileSync(join(folder, init));
     line('Init', `${init} with the manifest, one for all`);
-    for (const name of names.filter((candidate) => candidate.startsWith(`fragment-${rendition}-`))) {
-      const provenance = await readFragmentProvenance(initBytes, readFileSync(join(folder, name)));
-      line('', `${name}  ${styleText(isValid(provenance) ? 'green' : 'red', provenance.state)}`);
+    const isFragment = (path: string): boolean =>
+      dirname(path) === dirname(init) && path.endsWith('.m4s') && basename(path).startsWith(prefixOf(init));
+    for (const path of paths.filter(isFragment)) {
+      const provenance = await readFragmentProvenance(initBytes, readFileSync(join(folder, path)));
+      line('', `${basename(path)}  ${styleText(isValid(provenance) ? 'green' : 'red', provenance.state)}`);
       provenances.push(provenance);
     }
   }
