@@ -24,7 +24,7 @@ export async function localCopyOf(
   const { name, sizeBytes, claimedMediaType } = source;
   const file = await scratch.reserve('copy', sizeBytes);
   try {
-    await copyTo(file.path, source, signal);
+    await copyTo(file, source, signal);
     const copy = await openScratchFile(file, {
       name,
       ...(claimedMediaType !== undefined && { claimedMediaType }),
@@ -42,8 +42,8 @@ function isLocal(source: ByteSource): source is LocalSource {
   return source.localPath !== undefined;
 }
 
-async function copyTo(path: string, source: ByteSource, signal: AbortSignal): Promise<void> {
-  const handle = await createScratchFile(path);
+async function copyTo(file: ScratchFile, source: ByteSource, signal: AbortSignal): Promise<void> {
+  const handle = await createScratchFile(file.path);
   try {
     const plan = {
       splices: [{ kind: 'copy', offset: 0, length: source.sizeBytes, into: 'none' }],
@@ -52,8 +52,8 @@ async function copyTo(path: string, source: ByteSource, signal: AbortSignal): Pr
     await executePlan(
       plan,
       source,
-      { write: (bytes, position) => writeScratch(handle, path, bytes, position) },
-      { signal },
+      { write: (bytes, position) => writeScratch(handle, file.path, bytes, position) },
+      { signal, onProgress: () => file.grew() },
     );
   } finally {
     await handle.close();

@@ -27,6 +27,8 @@ export interface ScratchPlace {
 /** Room for one file in a scratch space. The file is made by whoever reserved it. */
 export interface ScratchFile {
   readonly path: string;
+  /** Tells the service that the file grows: an input of which nothing is heard is given up. */
+  grew(): void;
   /** Reserves room for a file that becomes larger than it was taken to be. Throws SCRATCH_FULL. */
   extend(sizeBytes: number): void;
   /** Removes the file and gives its room back. Safe to call again. */
@@ -47,10 +49,13 @@ export class ScratchSpace {
   readonly #folder: string;
   readonly #reserved = new Map<string, number>();
   readonly #adopted: Closable[] = [];
+  /** Tells the service that something is being done for the input, while nothing of its output is written. */
+  readonly signOfLife: () => void;
   #made = false;
   #count = 0;
 
-  constructor(place: ScratchPlace, key: StagingKey) {
+  constructor(place: ScratchPlace, key: StagingKey, signOfLife: () => void = () => undefined) {
+    this.signOfLife = signOfLife;
     this.#folder = join(place.dir, scratchNameOf(place, key));
   }
 
@@ -66,6 +71,7 @@ export class ScratchSpace {
     this.#reserved.set(path, sizeBytes);
     return {
       path,
+      grew: this.signOfLife,
       extend: (extendedBytes) => {
         this.#checkRoom(path, extendedBytes);
         this.#reserved.set(path, extendedBytes);

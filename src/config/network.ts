@@ -1,4 +1,4 @@
-import ipaddr from 'ipaddr.js';
+import { isIP } from 'node:net';
 
 /**
  * Networks that inputs are never fetched from, whatever is configured: link-local addresses, and where clouds tell virtual
@@ -17,5 +17,7 @@ export const LINK_LOCAL_AND_METADATA = [
 
 /** Whether a text names a network: an address, with or without the length of a prefix. */
 export function isNetwork(text: string): boolean {
-  return ipaddr.isValidCIDR(text) || ipaddr.IPv4.isValidFourPartDecimal(text) || ipaddr.IPv6.isValid(text);
+  const [, address = '', prefixLength = '0'] = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const version = isIP(address);
+  return version !== 0 && Number(prefixLength) <= (version === 4 ? 32 : 128);
 }

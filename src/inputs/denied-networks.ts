@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { LINK_LOCAL_AND_METADATA } from '#config/network.ts';
 
@@ -31,7 +32,7 @@ export class DeniedNetworks {
   /** Whether an address is denied, in whatever form it is written or carries another. What is no address is denied. */
   denies(text: string): boolean {
     const bare = text.replace(/%.*$/s, '');
-    if (!ipaddr.isValid(bare)) return true;
+    if (isIP(bare) === 0) return true;
     return standsFor(ipaddr.parse(bare)).some((address) =>
       this.#networks.some((network) => isInside(address, network)),
     );

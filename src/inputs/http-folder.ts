@@ -58,6 +58,7 @@ export class HttpFolderFiles {
     const unknown = [...this.#files].filter(([, { version }]) => version === null);
     await sideBySide(unknown, PROBES_AT_ONCE, async ([path, file]) => {
       file.version = await this.#probe(file.url, signal);
+      this.#place.scratch.signOfLife();
       if (file.version === null) this.#files.delete(path);
     });
     const { maxBytes } = this.#place.bounds;

@@ -72,6 +72,7 @@ class Download {
         this.#signal.throwIfAborted();
         this.#makeRoom(this.#receivedBytes + chunk.length);
         await writeScratch(handle, this.#file.path, chunk, this.#receivedBytes);
+        this.#file.grew();
         this.#receivedBytes += chunk.length;
       }
     } finally {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { inputName, LONGEST_NAME_BYTES, nameOfUrl, safeName } from '#inputs/input-name.ts';
+import { folderNameOfUrl, inputName, LONGEST_NAME_BYTES, nameOfUrl, safeName } from '#inputs/input-name.ts';
 
 describe('the name of an input', () => {
   test('is always one safe segment of bounded length, whatever it is made from', () => {
@@ -63,5 +63,15 @@ describe('the name of a URL', () => {
     assert.equal(nameOfUrl('s3://media-bucket/'), 'media-bucket');
     assert.equal(nameOfUrl('s3://media-bucket/a/b.wav'), 'b.wav');
     assert.equal(nameOfUrl('s3://media-bucket/a/what? #1.wav'), 'what? #1.wav');
+  });
+});
+
+describe('the name of a folder', () => {
+  test('is that of its URL, or of the folder that a playlist lies in', () => {
+    assert.equal(folderNameOfUrl('https://host/a/evening%20news/?token=x'), 'evening news');
+    assert.equal(folderNameOfUrl('https://host/a/evening/master.m3u8?token=x'), 'evening');
+    assert.equal(folderNameOfUrl('http://host/evening/manifest.MPD'), 'evening');
+    assert.equal(folderNameOfUrl('https://host/master.m3u8'), '');
+    assert.equal(folderNameOfUrl('s3://bucket/evening/master.m3u8'), 'master.m3u8');
   });
 });
