@@ -1,0 +1,293 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { cancelledEntry, NO_PROGRESS, type Submission, succeededEntry } from '#jobs/job.ts';
+import { JobIds } from '#jobs/job-id.ts';
+import type { ActionRunner } from '#jobs/store/actions.ts';
+import type { ClaimedInput } from '#jobs/store/claim-inputs.ts';
+import { JobStore } from '#jobs/store/job-store.ts';
+import { scripts } from './test-jobs.ts';
+
+const ids = new JobIds();
+const LEASE_MS = 60_000;
+
+/** What every engine keeps to when jobs are cancelled, listed, told apart by keys and called back. */
+export function describeJobControl(
+  engineName: string,
+  databaseFor: (t: TestContext) => Promise<() => Promise<ActionRunner>>,
+) {
+  async function openStore(t: TestContext): Promise<JobStore> {
+    const store = new JobStore(await (await databaseFor(t))());
+    t.after(() => store.close());
+    return store;
+  }
+
+  async function submitted(store: JobStore, inputs: readonly string[], more: Partial<Submission> = {}) {
+    const jobId = ids.next();
+    const known = await store.submitJob({ ...scripts(inputs), ...more, jobId, queuedAt: new Date() });
+    return known?.jobId ?? jobId;
+  }
+
+  async function started(store: JobStore, jobId: string): Promise<ClaimedInput> {
+    const [claim] = await store.claimInputs(jobId, { start: 1, reserve: 0 });
+    assert(claim !== undefined);
+    return claim;
+  }
+
+  const succeed = (store: JobStore, claim: ClaimedInput) =>
+    store.finishInput(claim, succeededEntry(claim.inputIndex, { outputPath: '/out', warnings: [] }), NO_PROGRESS);
+
+  /** Submits a job and ends it. */
+  async function endedJob(store: JobStore, more: Partial<Submission> = {}): Promise<string> {
+    const jobId = await submitted(store, ['a'], more);
+    await succeed(store, await started(store, jobId));
+    return jobId;
+  }
+
+  describe(`cancelling on ${engineName}`, () => {
+    test('ends a job at once of which nothing runs', async (t) => {
+      const store = await openStore(t);
+      const jobId = await submitted(store, ['a', 'b']);
+      assert.deepEqual(await store.cancelJob(jobId), { changed: true, jobEnded: true });
+      const job = await store.findJob(jobId);
+      assert.equal(job?.status, 'failed');
+      assert.deepEqual(job?.results, [cancelledEntry(0), cancelledEntry(1)]);
+      assert.deepEqual(await store.claimInputs(jobId, { start: 1, reserve: 0 }), []);
+      assert.deepEqual(await store.cancelJob(jobId), { changed: false, jobEnded: false });
+    });
+
+    test('leaves what runs to whoever runs it, and the job ends with it', async (t) => {
+      const store = await openStore(t);
+      const jobId = await submitted(store, ['a', 'b', 'c']);
+      const [first, second] = await store.claimInputs(jobId, { start: 2, reserve: 0 });
+      assert(first !== undefined && second !== undefined);
+      assert.deepEqual(await store.cancelJob(jobId), { changed: true, jobEnded: false });
+      assert.deepEqual(await store.cancelledAmong([jobId, ids.next()]), [jobId]);
+      assert.deepEqual(await store.requeueInput(first), { input: 'ended', jobEnded: false });
+      assert.deepEqual(await succeed(store, second), { input: 'ended', jobEnded: true });
+      const job = await store.findJob(jobId);
+      assert.deepEqual(
+        [job?.status, ...(job?.results.map((entry) => entry.status) ?? [])],
+        ['failed', 'cancelled', 'succeeded', 'cancelled'],
+      );
+    });
+
+    test('makes a job fail of which all that ran succeeds', async (t) => {
+      const store = await openStore(t);
+      const jobId = await submitted(store, ['a']);
+      const claim = await started(store, jobId);
+      await store.cancelJob(jobId);
+      await succeed(store, claim);
+      assert.equal((await store.findJob(jobId))?.status, 'failed');
+    });
+
+    test('takes no input up again whose process ended', async (t) => {
+      const store = await openStore(t);
+      const jobId = await submitted(store, ['a']);
+      const claim = await started(store, jobId);
+      await store.cancelJob(jobId);
+      assert.deepEqual(await store.recordProcessEnd(claim, 'in a test'), { input: 'ended', jobEnded: true });
+      assert.deepEqual((await store.findJob(jobId))?.results, [cancelledEntry(0)]);
+    });
+
+    test('knows nothing of a job that is not there', async (t) => {
+      assert.equal(await (await openStore(t)).cancelJob(ids.next()), null);
+    });
+  });
+
+  describe(`following on ${engineName}`, () => {
+    test('tells which inputs have ended, and their entries', async (t) => {
+      const store = await openStore(t);
+      const jobId = await submitted(store, ['a', 'b', 'c']);
+      await succeed(store, await started(store, jobId));
+      assert.deepEqual(await store.endedInputs(jobId), [0]);
+      await store.cancelJob(jobId);
+      assert.deepEqual(await store.endedInputs(jobId), [0, 1, 2]);
+      assert.deepEqual(
+        (await store.entriesOf(jobId, [2, 0])).map((entry) => [entry.input_index, entry.status]),
+        [
+          [0, 'succeeded'],
+          [2, 'cancelled'],
+        ],
+      );
+    });
+
+    test('counts what waits and runs, and tells since when', async (t) => {
+      const store = await openStore(t);
+      const before = Date.now();
+      const jobId = await submitted(store, ['a', 'b', 'c', 'd']);
+      await store.claimInputs(jobId, { start: 1, reserve: 2 });
+      const { oldestQueuedAt, ...counts } = await store.queueState();
+      assert.deepEqual(counts, { queued: 1, reserved: 2, running: 1, callbacks: 0 });
+      assert.ok(Date.parse(oldestQueuedAt ?? '') >= before);
+      await store.cancelJob(jobId);
+      assert.equal((await store.queueState()).oldestQueuedAt, null);
+    });
+
+    test('lists the newest first, of one status and from one job on', async (t) => {
+      const store = await openStore(t);
+      const jobIds = [await endedJob(store), await submitted(store, ['a']), await endedJob(store)].reverse();
+      const listed = async (asked: Parameters<JobStore['listJobs']>[0]) => {
+        const { jobs, more } = await store.listJobs(asked);
+        return [...jobs.map((job) => jobIds.indexOf(job.job_id)), more];
+      };
+      assert.deepEqual(await listed({ limit: 5 }), [0, 1, 2, false]);
+      assert.deepEqual(await listed({ limit: 2 }), [0, 1, true]);
+      assert.deepEqual(await listed({ limit: 2, before: jobIds[1] ?? '' }), [2, false]);
+      assert.deepEqual(await listed({ limit: 5, status: 'succeeded' }), [0, 2, false]);
+    });
+
+    test('reports a job that has ended', async (t) => {
+      const store = await openStore(t);
+      const jobId = await submitted(store, ['a'], { traceParent: 'the trace' });
+      assert.equal(await store.reportOfJob(jobId), null);
+      await succeed(store, await started(store, jobId));
+      const report = await store.reportOfJob(jobId);
+      assert.deepEqual(
+        [report?.operation, report?.status, report?.inputs, report?.traceParent],
+        ['c2pa-video', 'succeeded', 1, 'the trace'],
+      );
+      assert.ok((report?.endedAtMs ?? 0) >= (report?.queuedAtMs ?? Number.NaN));
+    });
+  });
+
+  describe(`idempotency keys on ${engineName}`, () => {
+    test('stand for one job', async (t) => {
+      const store = await openStore(t);
+      const idempotency = { key: 'k', digest: 'd' };
+      const jobId = await submitted(store, ['a'], { idempotency });
+      assert.equal(await submitted(store, ['other'], { idempotency: { key: 'k', digest: 'e' } }), jobId);
+      assert.deepEqual(await store.recallJob('k'), { jobId, status: 'queued', digest: 'd' });
+      assert.equal((await store.queueState()).queued, 1);
+      assert.equal(await store.recallJob('other'), null);
+    });
+
+    test('stand for one job where they come at once', async (t) => {
+      const store = await openStore(t);
+      const idempotency = { key: 'k', digest: 'd' };
+      const jobIds = await Promise.all(Array.from({ length: 10 }, () => submitted(store, ['a'], { idempotency })));
+      assert.equal(new Set(jobIds).size, 1);
+      assert.equal((await store.queueState()).queued, 1);
+    });
+
+    test('are free again when their job is deleted', async (t) => {
+      const store = await openStore(t);
+      await endedJob(store, { idempotency: { key: 'k', digest: 'd' } });
+      await store.pruneEnded(new Date(Date.now() + 1));
+      assert.equal(await store.recallJob('k'), null);
+    });
+  });
+
+  describe(`callbacks on ${engineName}`, () => {
+    const callbackUrl = 'https://example.com/hook?token=hush';
+
+    test('are due when their job has ended, not before', async (t) => {
+      const store = await openStore(t);
+      const jobId = await submitted(store, ['a'], { callbackUrl });
+      assert.deepEqual(await store.claimCallbacks(10, LEASE_MS), []);
+      await succeed(store, await started(store, jobId));
+      const [taken] = await store.claimCallbacks(10, LEASE_MS);
+      assert.deepEqual([taken?.jobId, taken?.url, taken?.attempts], [jobId, callbackUrl, 1]);
+      assert.equal((await store.queueState()).callbacks, 1);
+    });
+
+    test('are due when their job is cancelled', async (t) => {
+      const store = await openStore(t);
+      await store.cancelJob(await submitted(store, ['a'], { callbackUrl }));
+      assert.equal((await store.claimCallbacks(10, LEASE_MS)).length, 1);
+    });
+
+    test('are taken by one at a time, and again after the lease', async (t) => {
+      const store = await openStore(t);
+      await endedJob(store, { callbackUrl });
+      const takers = await Promise.all(Array.from({ length: 5 }, () => store.claimCallbacks(10, 1)));
+      assert.ok(takers.flat().length >= 1);
+      await sleep(5);
+      const [again] = await store.claimCallbacks(10, LEASE_MS);
+      assert.ok((again?.attempts ?? 0) >= 2);
+      assert.deepEqual(await store.claimCallbacks(10, LEASE_MS), []);
+    });
+
+    test('wait until they are tried again, and are done with for good', async (t) => {
+      const store = await openStore(t);
+      const jobId = await endedJob(store, { callbackUrl });
+      await store.claimCallbacks(10, LEASE_MS);
+      await store.delayCallback(jobId, new Date(Date.now() - 1));
+      assert.equal((await store.claimCallbacks(10, LEASE_MS))[0]?.attempts, 2);
+      await store.endCallback(jobId, 'delivered');
+      await store.delayCallback(jobId, new Date(0));
+      assert.deepEqual(await store.claimCallbacks(10, LEASE_MS), []);
+      assert.equal((await store.queueState()).callbacks, 0);
+    });
+
+    test('keep their job until they are done with', async (t) => {
+      const store = await openStore(t);
+      const jobId = await endedJob(store, { callbackUrl });
+      const later = new Date(Date.now() + 1000);
+      assert.equal(await store.pruneEnded(later), 0);
+      await store.endCallback(jobId, 'given_up');
+      assert.equal(await store.pruneEnded(later), 1);
+    });
+  });
+
+  describe(`presigned URLs on ${engineName}`, () => {
+    const presigned = (name: string) => `https://example.com/${name}?X-Signature=hush`;
+    const request: Submission['request'] = {
+      inputs: [
+        { type: 'remote_file_url', url: presigned('a'), filename_hint: 'a.mp4?' },
+        { type: 'remote_file_url', url: 'https://example.com/b#hush' },
+        { type: 'local_file_path', path: '/a?b' },
+      ],
+      params: {
+        assertions: [{ label: 'x', data: { url: 'https://example.com/?kept' } }],
+        parent: { type: 'file', source: { type: 'remote_file_url', url: presigned('parent') } },
+        parent_overrides: [
+          { input_index: 1, parent: { type: 'file', source: { type: 'remote_file_url', url: presigned('other') } } },
+        ],
+      },
+    };
+
+    async function endAll(store: JobStore, jobId: string): Promise<void> {
+      for (const claim of await store.claimInputs(jobId, { start: 3, reserve: 0 })) await succeed(store, claim);
+    }
+
+    test('are kept whole while the job needs them', async (t) => {
+      const store = await openStore(t);
+      const jobId = await submitted(store, [], { request });
+      await succeed(store, await started(store, jobId));
+      assert.deepEqual((await store.placesOfJob(jobId)).inputs, request.inputs);
+    });
+
+    test('lose their query when the job has ended, and nothing else changes', async (t) => {
+      const store = await openStore(t);
+      const jobId = await submitted(store, [], { request });
+      await endAll(store, jobId);
+      const { inputs, params, outputs } = await store.placesOfJob(jobId);
+      assert.deepEqual(inputs, [
+        { type: 'remote_file_url', url: 'https://example.com/a', filename_hint: 'a.mp4?' },
+        { type: 'remote_file_url', url: 'https://example.com/b' },
+        { type: 'local_file_path', path: '/a?b' },
+      ]);
+      assert.deepEqual((params as { assertions: unknown }).assertions, [
+        { label: 'x', data: { url: 'https://example.com/?kept' } },
+      ]);
+      assert.ok(!JSON.stringify(params).includes('hush'));
+      assert.equal(outputs.length, 3);
+      assert.equal((await store.findJob(jobId))?.status, 'succeeded');
+    });
+
+    test('lose it in a job that is cancelled, and in one of thousands of inputs', async (t) => {
+      const store = await openStore(t);
+      const many = Array.from({ length: 1100 }, (_, index) => ({
+        type: 'remote_file_url' as const,
+        url: presigned(String(index)),
+      }));
+      const jobId = await submitted(store, [], { request: { inputs: many } });
+      await store.cancelJob(jobId);
+      const { inputs } = await store.placesOfJob(jobId);
+      assert.equal(inputs.length, 1100);
+      assert.ok(!JSON.stringify(inputs).includes('hush'));
+      assert.equal((await store.findJob(jobId))?.results.length, 1100);
+    });
+  });
+}
