@@ -18,8 +18,12 @@ export class DestinationLedger {
   readonly #destinations = new PlaceSet<number>();
   readonly #placesOfInput = new Map<number, string[]>();
 
-  private constructor(sources: PlaceSet<string>) {
+  /** Whether the job has one input, so that no other can be in its way. */
+  readonly isAlone: boolean;
+
+  private constructor(sources: PlaceSet<string>, isAlone: boolean) {
     this.#sources = sources;
+    this.isAlone = isAlone;
   }
 
   /** The ledger of a job, with what its inputs have delivered so far. */
@@ -31,7 +35,7 @@ export class DestinationLedger {
     for (const source of given) {
       if ('url' in source) for (const place of s3PlacesOf(source.url)) sources.add(place, source.url);
     }
-    const ledger = new DestinationLedger(sources);
+    const ledger = new DestinationLedger(sources, inputs.length === 1);
     const delivered = await resolveAll(outputs.map((output) => output.outputPath));
     for (const [index, { inputIndex }] of outputs.entries()) ledger.#note(delivered[index] ?? '', inputIndex);
     return ledger;
@@ -39,7 +43,7 @@ export class DestinationLedger {
 
   /** Reserves a destination for an input, or says why it cannot have it. An input may claim the same one again. */
   async claim(destination: string, inputIndex: number): Promise<AppErrorData | undefined> {
-    const real = await resolved(destination);
+    const real = await resolvedPlace(destination);
     for (const source of this.#sources.touching(real)) {
       return new AppError('OUTPUT_TOUCHES_SOURCE', { path: destination, source }, { inputIndex }).toData();
     }
@@ -75,13 +79,13 @@ function* sourcesOf(inputs: readonly ApiInputRef[], params: unknown): Iterable<A
 async function resolveAll(paths: readonly string[]): Promise<string[]> {
   const all: string[] = [];
   for (let start = 0; start < paths.length; start += RESOLVED_AT_ONCE) {
-    all.push(...(await Promise.all(paths.slice(start, start + RESOLVED_AT_ONCE).map(resolved))));
+    all.push(...(await Promise.all(paths.slice(start, start + RESOLVED_AT_ONCE).map(resolvedPlace))));
   }
   return all;
 }
 
 /** Addresses of objects are compared as they are; so is a path that cannot be resolved, whose input fails elsewhere. */
-async function resolved(path: string): Promise<string> {
+export async function resolvedPlace(path: string): Promise<string> {
   if (!path.startsWith('/') && /^[a-z0-9]+:\/\//i.test(path)) return path;
   return nearestRealPath(path).catch(() => path);
 }

@@ -1,44 +1,33 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AppError } from '#errors/app-error.ts';
-import type { InputReport } from '#telemetry/input-report.ts';
 import { DestinationLedgers } from './destination-ledgers.ts';
-import { InputQueue, type QueueLimits, type StartedInput } from './input-queue.ts';
+import type { InputDispatcher } from './input-dispatcher.ts';
+import { InputQueue, type StartedInput } from './input-queue.ts';
 import { type InputRun, InputRuns, type RunEnd } from './input-runs.ts';
 import { InputStash } from './input-stash.ts';
 import type { ByteProgress, Claim } from './job.ts';
-import type { Log } from './log.ts';
+import type { DispatcherOptions } from './job-engine.ts';
 import { Persistence } from './persistence.ts';
+import { QueueRoom } from './queue-room.ts';
 import { RequestCache } from './request-cache.ts';
+import { retryPauseMs } from './retry.ts';
 import type { ClaimedInput, JobRequest } from './store/claim-inputs.ts';
 import type { InputEnd } from './store/end-input.ts';
 import type { JobStore } from './store/job-store.ts';
-import type { WorkerPool } from './worker-pool.ts';
 
 /** Inputs claimed ahead of their turn, of all jobs together. */
 const MAX_STASHED = 256;
 
-export interface DispatcherOptions {
+/** What the embedded dispatcher needs. */
+export interface EmbeddedOptions extends DispatcherOptions {
   readonly store: JobStore;
-  readonly pool: WorkerPool;
-  readonly log: Log;
-  readonly limits: QueueLimits;
-  /** Inputs that run at once, of all jobs together. */
-  readonly maxRunningInputs: number;
-  /** Inputs that wait at most (`worker.queue_capacity`). */
-  readonly capacity: number;
-  /** Removes what a claim left behind whose worker may be gone. Never rejects. */
-  readonly clearStagings: (claim: Claim) => Promise<void>;
-  readonly inputEnded: (report: InputReport) => void;
-  /** Called when the end of a job is on the disk. */
-  readonly jobEnded: (jobId: string) => void;
 }
 
 /**
  * The embedded engine: decides in this process which input runs next, and sees each through from claim to result.
  * What it holds in memory can be made again from the store at any time.
  */
-export class Dispatcher {
-  readonly #options: DispatcherOptions;
+export class Dispatcher implements InputDispatcher {
+  readonly #options: EmbeddedOptions;
   readonly #queue: InputQueue;
   readonly #stash = new InputStash(MAX_STASHED);
   readonly #requests: RequestCache;
@@ -48,14 +37,16 @@ export class Dispatcher {
   readonly #stop = new AbortController();
   readonly #persistence: Persistence;
   readonly #unhurried: JobStore;
-  #waiting = 0;
+  readonly #pauses = new AbortController();
+  readonly #room: QueueRoom;
   #taken = 0;
   #open = true;
 
-  constructor(options: DispatcherOptions) {
+  constructor(options: EmbeddedOptions) {
     const { store, pool, log, clearStagings, inputEnded } = options;
     this.#options = options;
     this.#unhurried = store.unhurried();
+    this.#room = new QueueRoom(options.capacity);
     this.#queue = new InputQueue(options.limits);
     this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
     this.#ledgers = new DestinationLedgers((jobId) => store.placesOfJob(jobId), log);
@@ -64,28 +55,18 @@ export class Dispatcher {
     this.#runs = new InputRuns({ pool, log, clearStagings, claimDestination, ended: inputEnded });
   }
 
-  /** Whether what was written last could be written. */
   get storeWorks(): boolean {
     return this.#persistence.works;
   }
 
-  /** Makes room in the queue for inputs that are about to be recorded, or throws QUEUE_FULL, or JOB_EXCEEDS_QUEUE where it could never be. */
   reserve(count: number): void {
-    const { capacity } = this.#options;
-    if (count > capacity)
-      throw new AppError('JOB_EXCEEDS_QUEUE', { asked: count, limit: capacity }, { field: 'inputs' });
-    if (this.#waiting + count > capacity) {
-      throw new AppError('QUEUE_FULL', { waiting: this.#waiting, asked: count, limit: capacity });
-    }
-    this.#waiting += count;
+    this.#room.take(count);
   }
 
-  /** Gives back room that was reserved for inputs which could not be recorded. */
   unreserve(count: number): void {
-    this.#waiting -= count;
+    this.#room.giveBack(count);
   }
 
-  /** Queues inputs that are recorded and have room. */
   enqueue(jobId: string, sync: boolean, count: number): void {
     this.#queue.add(jobId, sync, count);
     this.#startWhatMay();
@@ -93,40 +74,32 @@ export class Dispatcher {
 
   /** Queues what the store holds from before, whatever room there is: it was accepted. */
   resume(jobId: string, sync: boolean, count: number): void {
-    this.#waiting += count;
+    this.#room.add(count);
     this.enqueue(jobId, sync, count);
   }
 
-  /**
-   * Takes note that a job is cancelled: starts nothing more of it, and stops what runs within the bound of an abort;
-   * each of those ends as cancelled. To be called when the store has the job's queued and reserved inputs as cancelled;
-   * `jobEnded` where that ended it.
-   */
   cancel(jobId: string, jobEnded: boolean): void {
-    this.#waiting -= this.#queue.drop(jobId);
+    this.#room.giveBack(this.#queue.drop(jobId));
     this.#stash.drop(jobId);
     this.#runs.cancel(jobId);
     if (jobEnded) this.#endJob(jobId);
   }
 
-  /** Inputs that wait. */
   get waiting(): number {
-    return this.#waiting;
+    return this.#room.waiting;
   }
 
-  /** Inputs that run, or are about to. */
   get running(): number {
     return this.#taken;
   }
 
-  /** How far the running inputs of a job are, together. */
   progressOf(jobId: string): ByteProgress {
     return this.#runs.progressOf(jobId);
   }
 
-  /** Starts nothing more, lets what runs end within the grace, and queues the rest again. */
   async stop(graceMs: number): Promise<void> {
     this.#open = false;
+    this.#pauses.abort();
     const grace = new AbortController();
     const elapsed = sleep(graceMs, undefined, { signal: grace.signal }).catch(() => undefined);
     await Promise.race([this.#idle(), elapsed]);
@@ -155,7 +128,7 @@ export class Dispatcher {
     // Opened before the claim, so that a job that is cancelled meanwhile is seen to be.
     const run = this.#runs.open(jobId);
     const [claim, request] = await Promise.all([this.#claimNextOf(jobId), this.#requestOf(jobId)]);
-    this.#waiting -= 1;
+    this.#room.giveBack(1);
     const recording = claim === undefined ? undefined : this.#record(claim, await this.#do(run, claim, request));
     // The worker is free, so that the start of the next input shares the commit of this one's end.
     this.#free(jobId);
@@ -207,8 +180,9 @@ export class Dispatcher {
     this.#work.add(tracked);
   }
 
-  #record(claim: Claim, end: RunEnd): Promise<InputEnd | undefined> {
+  #record(claim: ClaimedInput, end: RunEnd): Promise<InputEnd | undefined> {
     const { store } = this.#options;
+    const pauseMs = retryPauseMs(claim, end);
     switch (end.type) {
       case 'stopped':
         return this.#persistence.write(() => store.requeueInput(claim));
@@ -216,8 +190,20 @@ export class Dispatcher {
         return this.#persistence.write(() => store.recordProcessEnd(claim, end.how));
       case 'ended':
         if (end.entry.status === 'failed') void this.#ledgers.release(claim);
-        return this.#persistence.write(() => this.#storeFor(claim).finishInput(claim, end.entry, end.progress));
+        if (pauseMs !== null) return this.#tryAgain(claim, pauseMs);
+        return this.#persistence.write(() =>
+          this.#storeFor(claim).finishInput(claim, end.entry, end.progress, end.digest),
+        );
     }
+  }
+
+  /** Queues an input again after a pause, which ends early where the service stops. */
+  async #tryAgain(claim: Claim, pauseMs: number): Promise<InputEnd | undefined> {
+    const { store, log } = this.#options;
+    log.info({ job_id: claim.jobId, input_index: claim.inputIndex, pause_ms: pauseMs }, 'input is tried again');
+    await this.#persistence.write(() => store.recordTransientFailure(claim));
+    await sleep(pauseMs, undefined, { signal: this.#pauses.signal }).catch(() => undefined);
+    return this.#persistence.write(() => store.requeueInput(claim));
   }
 
   /** Nobody can tell when an input ended but the last of its job, whose end ends the job. */

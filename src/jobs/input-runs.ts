@@ -21,13 +21,23 @@ export interface InputRunsOptions {
   readonly clearStagings: (claim: Claim) => Promise<void>;
   /** Reserves a destination for an input of its job; undefined where it is granted. Never rejects. */
   readonly claimDestination: (destination: string, claim: Claim) => Promise<AppErrorData | undefined>;
+  /** Whether a claimed input may be delivered now; undefined where it may. Absent where claims are held for good. */
+  readonly mayDeliver?: (claim: ClaimedInput) => Promise<AppErrorData | undefined>;
   /** Told how each run went. */
   readonly ended: (report: InputReport) => void;
 }
 
 /** How the run of an input ended, as it is to be recorded. */
 export type RunEnd =
-  | { readonly type: 'ended'; readonly entry: ResultEntry; readonly progress: ByteProgress }
+  | {
+      readonly type: 'ended';
+      readonly entry: ResultEntry;
+      readonly progress: ByteProgress;
+      /** Whether the same input may succeed later without anybody changing it. */
+      readonly transient: boolean;
+      /** What tells the delivered output from those of other attempts. */
+      readonly digest: string | null;
+    }
   /** `how` ends the sentence "the process ended …". */
   | { readonly type: 'process-ended'; readonly how: string }
   /** It was stopped for no fault of its own. */
@@ -89,16 +99,17 @@ export class InputRuns {
 
   /** Has an input done. Never rejects. */
   async do(run: InputRun, claim: ClaimedInput, request: JobRequest): Promise<RunEnd> {
-    const { pool, clearStagings, claimDestination, ended } = this.#options;
+    const { pool, clearStagings, claimDestination, mayDeliver, ended } = this.#options;
     const startedAtMs = Date.now();
     const result = await pool.run(
-      { ...claim, ...request },
+      { ...claim, ...request, leased: mayDeliver !== undefined },
       {
         signal: run.abort.signal,
         progress: (progress) => {
           run.progress = progress;
         },
         claim: (destination) => claimDestination(destination, claim),
+        mayDeliver: async () => mayDeliver?.(claim),
       },
     );
     if (result.type === 'process-ended' || result.type === 'aborted') await clearStagings(claim);
@@ -114,7 +125,13 @@ export class InputRuns {
       case 'aborted':
         if (!run.cancelled) return { type: 'stopped' };
         log.info(ids, 'input cancelled');
-        return { type: 'ended', entry: cancelledEntry(claim.inputIndex), progress: NO_PROGRESS };
+        return {
+          type: 'ended',
+          entry: cancelledEntry(claim.inputIndex),
+          progress: NO_PROGRESS,
+          transient: false,
+          digest: null,
+        };
       case 'process-ended':
         log.warn({ ...ids, attempt: claim.attempt, how: result.how }, 'the worker of an input ended');
         return { type: 'process-ended', how: result.how };
@@ -124,7 +141,10 @@ export class InputRuns {
           log.error({ ...ids, stack: result.bug }, 'an input met a bug');
         const entry = entryOf(claim, result);
         log.info({ ...ids, reason: entry.error_details?.reason, phases_ms: result.phases }, `input ${entry.status}`);
-        return { type: 'ended', entry, progress: run.progress };
+        const transient =
+          result.type === 'failed' && result.error !== null && AppError.fromData(result.error).transient;
+        const digest = (result.type === 'succeeded' && result.outcome.digest) || null;
+        return { type: 'ended', entry, progress: run.progress, transient, digest };
       }
     }
   }

@@ -88,30 +88,33 @@ class InputWorker {
   async #runInScratch(order: InputOrder, track: InputTrack): Promise<InputOutcome> {
     if (this.#run === null || this.#config === null) throw new Error('an input came before the worker was ready');
     const { data_dir: dataDir, scratch_dir: dir } = this.#config.jobs;
-    const scratch = new ScratchSpace({ dir, dataDir }, order);
+    const scratch = new ScratchSpace({ dir, dataDir }, order, () => track.alive());
     try {
-      return await this.#run(workOf(order), this.#contextFor(track, scratch));
+      return await this.#run(workOf(order), this.#contextFor(order, track, scratch));
     } finally {
       // What cannot be removed takes room, but harms no output: the next start of the service removes it.
       await scratch.remove().catch(() => undefined);
     }
   }
 
-  #contextFor(track: InputTrack, scratch: ScratchSpace): InputContext {
+  #contextFor(order: InputOrder, track: InputTrack, scratch: ScratchSpace): InputContext {
     return {
       signal: this.#abort.signal,
       scratch,
       progress: (bytesDone, bytesTotal) => track.report(bytesDone, bytesTotal),
       reached: (phase) => track.reached(phase),
-      claimDestination: (destination) => this.#claim(destination),
+      claimDestination: (destination) => this.#ask((id) => ({ type: 'claim', id, destination })),
+      mayDeliver: async () => {
+        if (order.leased) await this.#ask((id) => ({ type: 'may-deliver', id }));
+      },
     };
   }
 
-  async #claim(destination: string): Promise<void> {
+  async #ask(question: (id: number) => FromWorker): Promise<void> {
     const id = this.#nextClaim++;
     const { promise, resolve } = Promise.withResolvers<AppErrorData | undefined>();
     this.#claims.set(id, resolve);
-    send({ type: 'claim', id, destination });
+    send(question(id));
     const refusal = await promise;
     this.#claims.delete(id);
     if (refusal !== undefined) throw AppError.fromData(refusal);
@@ -144,6 +147,11 @@ class InputTrack {
     this.#timer ??= setTimeout(() => this.#send(), PROGRESS_INTERVAL_MS);
   }
 
+  /** Says that the input is being worked on, though no more of its output is there. */
+  alive(): void {
+    this.report(this.bytesDone, this.bytesTotal);
+  }
+
   /** The result tells the rest. */
   end(): void {
     clearTimeout(this.#timer);
@@ -155,7 +163,7 @@ class InputTrack {
   }
 }
 
-function workOf({ inputJson, outputJson, paramsJson, ...order }: InputOrder): InputWork {
+function workOf({ inputJson, outputJson, paramsJson, leased: _, ...order }: InputOrder): InputWork {
   return { ...order, input: JSON.parse(inputJson), output: JSON.parse(outputJson), params: JSON.parse(paramsJson) };
 }
 

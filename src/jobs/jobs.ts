@@ -7,18 +7,19 @@ import { AppError } from '#errors/app-error.ts';
 import type { CurrentState } from '#telemetry/metrics.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { type CallbackBounds, CallbackCourier, type CallbackOutcome, type Post } from './callbacks/callback-courier.ts';
-import { Dispatcher } from './dispatcher.ts';
+import { openCluster } from './cluster/open-cluster.ts';
+import { openEmbeddedEngine } from './embedded-engine.ts';
 import { EndWaiters } from './end-waiters.ts';
 import type { IdempotencyKey } from './idempotency-key.ts';
+import type { InputDispatcher } from './input-dispatcher.ts';
 import type { Claim, JobSnapshot, Submission, SubmittedJob } from './job.ts';
+import type { JobEngine } from './job-engine.ts';
 import { type JobEvent, JobFeed } from './job-feed.ts';
 import { JobIds } from './job-id.ts';
 import type { Log } from './log.ts';
-import { JobStore } from './store/job-store.ts';
+import type { JobStore } from './store/job-store.ts';
 import type { JobPage, ListedJobs } from './store/list-jobs.ts';
 import type { RecalledJob } from './store/recall-job.ts';
-import { openSqlite } from './store/sqlite/open-sqlite.ts';
-import type { WaitingJob } from './store/unfinished-jobs.ts';
 import { WorkerPool } from './worker-pool.ts';
 import type { WorkerBounds } from './worker-process.ts';
 
@@ -53,11 +54,12 @@ export interface JobsOptions {
 interface Engine {
   readonly store: JobStore;
   readonly pool: WorkerPool;
-  readonly dispatcher: Dispatcher;
+  readonly dispatcher: InputDispatcher;
   readonly waiters: EndWaiters;
   readonly feed: JobFeed;
   readonly courier: CallbackCourier;
   readonly pruning: NodeJS.Timeout;
+  closeStore(): Promise<void>;
 }
 
 /**
@@ -80,19 +82,22 @@ export class Jobs {
    */
   async start(): Promise<void> {
     assert(this.#engine === null, 'jobs are started once');
-    const { config, log } = this.#options;
-    const store = new JobStore(await openSqlite(config.jobs.data_dir));
+    const engine = await this.#openEngine();
     try {
       await this.#clearStagings();
-      const recovered = await store.recover();
-      const waiting = await store.waitingJobs();
-      log.info({ recovered_inputs: recovered.length, waiting_jobs: waiting.length }, 'job store opened');
-      this.#engine = this.#assemble(store, waiting);
+      this.#engine = await this.#assemble(engine);
     } catch (error) {
-      await store.close();
+      await engine.close();
       throw error;
     }
-    void this.#prune(store);
+    void this.#prune(engine.store);
+  }
+
+  #openEngine(): Promise<JobEngine> {
+    const { data_dir: dataDir, database_url: databaseUrl } = this.#options.config.jobs;
+    return databaseUrl === undefined
+      ? openEmbeddedEngine(dataDir)
+      : openCluster(databaseUrl, dataDir, this.#options.log);
   }
 
   /**
@@ -101,6 +106,7 @@ export class Jobs {
    */
   async submit(submission: Submission): Promise<SubmittedJob> {
     if (this.#stopping) throw new AppError('SERVICE_STOPPING', {});
+    if (this.#options.config.jobs.role === 'worker') throw new AppError('NODE_TAKES_NO_JOBS', {});
     const { store, dispatcher } = this.#running();
     const jobId = this.#ids.next();
     const count = submission.request.inputs.length;
@@ -203,13 +209,13 @@ export class Jobs {
 
   /** How this node is, in detail. */
   async readiness(): Promise<Readiness> {
-    const { worker } = this.#options.config;
+    const { jobs, worker } = this.#options.config;
     const ready = await this.healthy();
     return {
       ready,
       version: RELEASE.version,
-      role: 'all',
-      store: { engine: 'sqlite', reachable: ready },
+      role: jobs.role,
+      store: { engine: jobs.database_url === undefined ? 'sqlite' : 'postgresql', reachable: ready },
       queue: { waiting: this.#engine?.dispatcher.waiting ?? 0, capacity: worker.queue_capacity },
       workers: {
         running: this.#engine?.dispatcher.running ?? 0,
@@ -245,7 +251,7 @@ export class Jobs {
     await engine.courier.stop();
     this.#engine = null;
     await engine.pool.close();
-    await engine.store.close();
+    await engine.closeStore();
   }
 
   #running(): Engine {
@@ -254,10 +260,11 @@ export class Jobs {
     throw new AppError('SERVICE_STOPPING', {});
   }
 
-  #assemble(store: JobStore, waiting: readonly WaitingJob[]): Engine {
+  async #assemble({ store, begin, close }: JobEngine): Promise<Engine> {
     const { config, workerEntry: entry, log, workerBounds: bounds, telemetry } = this.#options;
     const maxRunningInputs = this.#maxRunningInputs;
     const pool = new WorkerPool({ entry, config, maxWorkers: maxRunningInputs, log, ...(bounds && { bounds }) });
+    if (maxRunningInputs > 0) pool.prestart();
     const waiters = new EndWaiters((jobIds) => store.endedAmong(jobIds), config.server.sync_poll_interval_ms);
     const feed = new JobFeed({
       find: (jobId) => this.find(jobId),
@@ -269,8 +276,12 @@ export class Jobs {
       maxInputsPerJob: config.worker.default_max_files_parallel,
       maxRunningJobs: config.worker.max_concurrent_batches,
     };
-    const dispatcher = new Dispatcher({
-      store,
+    const tellEnd = (jobId: string) => {
+      waiters.ended(jobId);
+      feed.ended(jobId);
+      courier.lookSoon();
+    };
+    const dispatcher = await begin({
       pool,
       log,
       limits,
@@ -278,17 +289,14 @@ export class Jobs {
       capacity: config.worker.queue_capacity,
       clearStagings: (claim) => this.#clearStagings(claim),
       inputEnded: (report) => telemetry?.inputEnded(report),
+      jobEndedElsewhere: tellEnd,
       jobEnded: (jobId) => {
-        waiters.ended(jobId);
-        feed.ended(jobId);
-        courier.lookSoon();
+        tellEnd(jobId);
         if (telemetry !== undefined) void this.#reportEnd(store, jobId, telemetry);
       },
     });
-    pool.prestart();
-    for (const job of waiting) dispatcher.resume(job.jobId, job.sync, job.waiting);
     const pruning = setInterval(() => void this.#prune(store), PRUNE_INTERVAL_MS).unref();
-    return { store, pool, dispatcher, waiters, feed, courier, pruning };
+    return { store, pool, dispatcher, waiters, feed, courier, pruning, closeStore: close };
   }
 
   #courierFor(store: JobStore): CallbackCourier {
@@ -308,6 +316,7 @@ export class Jobs {
   }
 
   get #maxRunningInputs(): number {
+    if (this.#options.config.jobs.role === 'api') return 0;
     return this.#options.maxRunningInputs ?? availableParallelism();
   }
 

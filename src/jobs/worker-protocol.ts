@@ -12,6 +12,8 @@ export interface InputOrder {
   readonly inputJson: string;
   readonly outputJson: string;
   readonly paramsJson: string;
+  /** Whether the worker has to ask before it delivers: the input is its node's only for as long as a lease. */
+  readonly leased: boolean;
 }
 
 /** What the service process says to an input worker. One input runs in a worker at a time. */
@@ -21,7 +23,7 @@ export type ToWorker =
   | { readonly type: 'run'; readonly order: InputOrder }
   /** The answer is still `succeeded` or `failed`, whichever it came to; a worker that takes too long is killed. */
   | { readonly type: 'abort' }
-  /** Answers the `claim` of the same id; `refusal` is absent where it was granted. */
+  /** Answers the `claim` or `may-deliver` of the same id; `refusal` is absent where it was granted. */
   | { readonly type: 'claim-answer'; readonly id: number; readonly refusal?: AppErrorData }
   /** Ends the worker when it is idle. */
   | { readonly type: 'quit' };
@@ -46,6 +48,7 @@ export type FromWorker =
   | { readonly type: 'ready' }
   | { readonly type: 'progress'; readonly bytesDone: number; readonly bytesTotal: number }
   | { readonly type: 'claim'; readonly id: number; readonly destination: string }
+  | { readonly type: 'may-deliver'; readonly id: number }
   | { readonly type: 'succeeded'; readonly outcome: InputOutcome; readonly state: WorkerState }
   /** `bug` carries the stack of what was no AppError (`error` is null then); it goes to the log and nowhere else. */
   | {

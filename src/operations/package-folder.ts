@@ -51,6 +51,7 @@ async function packageOpened(
     context.reached('packaged');
     await sink.seal(signal);
     context.reached('sealed');
+    await context.mayDeliver();
     await sink.commit(signal);
     context.reached('delivered');
     return { outputPath: sink.destination, warnings: [...task.notes, ...warnings] };

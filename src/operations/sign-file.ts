@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { executePlan, fillHole } from '#bytes/execute-plan.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import type { C2paParams } from '#contract/signing.ts';
@@ -63,6 +64,7 @@ async function signIdentified(
 
   const totalBytes = outputSizeBytes(plan);
   const sink = await rooms.outputs.stageFile(destination, totalBytes, work, signal, context.scratch);
+  let digest: string;
   try {
     context.reached('staged');
     const digests = await executePlan(plan, file.source, sink, {
@@ -72,19 +74,21 @@ async function signIdentified(
     context.reached('copied');
     const manifest = await draft.sign(binding(digests), signal);
     await fillHole(plan, sink, manifest, signal);
+    digest = createHash('sha256').update(manifest).digest('hex');
     context.reached('signed');
     await sink.seal(signal);
     context.reached('sealed');
     if (rooms.reader !== null && sink.stagedPath !== undefined) {
       await readBack(rooms.reader, sink.stagedPath, layout.mediaType, totalBytes, context);
     }
+    await context.mayDeliver();
     await sink.commit(signal);
     context.reached('delivered');
   } catch (error) {
     await sink.discard();
     throw error;
   }
-  return { outputPath: sink.destination, warnings: [...warnings, ...ingredients.warnings, ...draft.warnings] };
+  return { outputPath: sink.destination, warnings: [...warnings, ...ingredients.warnings, ...draft.warnings], digest };
 }
 
 /**

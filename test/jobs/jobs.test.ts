@@ -60,7 +60,10 @@ describe('jobs', () => {
   test('progress counts the bytes of running inputs', async (t) => {
     const jobs = await startedJobs(t);
     const { job_id: jobId } = await jobs.submit(scripts(['progress 70', 'progress 30; sleep 60000']));
-    await until(async () => (await jobs.find(jobId))?.progress?.bytes_done === 100);
+    await until(async () => {
+      const { inputs_done: done, bytes_done: bytes } = (await jobs.find(jobId))?.progress ?? {};
+      return done === 1 && bytes === 100;
+    });
     const job = await jobs.find(jobId);
     assert.equal(job?.status, 'running');
     assert.deepEqual(job?.results, []);

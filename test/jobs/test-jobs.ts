@@ -36,6 +36,12 @@ export function configFor(dataDir: string, worker: Partial<Config['worker']> = {
   return configSchema.parse({ jobs: { data_dir: dataDir, scratch_dir: join(dataDir, 'scratch') }, worker }) as Config;
 }
 
+/** The configuration of a node: a data folder of its own, and a database that it shares. */
+export function nodeConfig(dataDir: string, url: string, jobs: Partial<Config['jobs']> = {}): Config {
+  const config = configFor(dataDir);
+  return { ...config, jobs: { ...config.jobs, database_url: url, ...jobs } };
+}
+
 /** A job whose inputs are scripts for the scripted worker. */
 export function scripts(inputs: readonly string[], { sync = false } = {}): Submission {
   return {

@@ -1,0 +1,234 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import { DestinationLedgers } from '../destination-ledgers.ts';
+import type { InputDispatcher } from '../input-dispatcher.ts';
+import { InputRuns, type RunEnd } from '../input-runs.ts';
+import { type ByteProgress, NO_PROGRESS } from '../job.ts';
+import type { DispatcherOptions } from '../job-engine.ts';
+import { Persistence } from '../persistence.ts';
+import { QueueRoom } from '../queue-room.ts';
+import { RequestCache } from '../request-cache.ts';
+import type { ClaimedInput } from '../store/claim-inputs.ts';
+import type { JobStore } from '../store/job-store.ts';
+import type { PostgresRunner } from '../store/postgres/postgres-runner.ts';
+import type { Deliveries } from './deliveries.ts';
+import { type HeldInput, HeldInputs } from './held-inputs.ts';
+import { recordEnd } from './record-end.ts';
+import { type TakenDelivery, takeDeliveries } from './take-deliveries.ts';
+
+/** Where no notice comes, what waits is looked for so often. */
+const POLL_INTERVAL_MS = 2_000;
+/** So often this node says that it lives, and looks whether what it runs is still its own. */
+const PULSE_INTERVAL_MS = 2_000;
+
+/** What the dispatcher of a node needs. */
+export interface ClusterDispatcherOptions extends DispatcherOptions {
+  readonly store: JobStore;
+  readonly runner: PostgresRunner;
+  readonly deliveries: Deliveries;
+}
+
+/**
+ * Has inputs done that several nodes share: takes deliveries as long as there are workers free, does each inside a lease,
+ * and records what came of it together with the end of its delivery.
+ */
+export class ClusterDispatcher implements InputDispatcher {
+  readonly #options: ClusterDispatcherOptions;
+  readonly #room: QueueRoom;
+  readonly #held: HeldInputs;
+  readonly #requests: RequestCache;
+  readonly #ledgers: DestinationLedgers;
+  readonly #runs: InputRuns;
+  readonly #stop = new AbortController();
+  readonly #persistence: Persistence;
+  readonly #work = new Set<Promise<unknown>>();
+  readonly #pulse: NodeJS.Timeout;
+  #wake = Promise.withResolvers<void>();
+  #open = true;
+  #pulsing = false;
+
+  constructor(options: ClusterDispatcherOptions) {
+    const { store, deliveries, pool, log, clearStagings, inputEnded } = options;
+    this.#options = options;
+    this.#room = new QueueRoom(options.capacity);
+    this.#held = new HeldInputs(deliveries);
+    this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
+    this.#ledgers = new DestinationLedgers((jobId) => store.placesOfJob(jobId), log, store);
+    this.#persistence = new Persistence(log, this.#stop.signal);
+    this.#runs = new InputRuns({
+      pool,
+      log,
+      clearStagings,
+      claimDestination: (destination, claim) => this.#ledgers.claim(destination, claim),
+      mayDeliver: (claim) => this.#mayDeliver(claim),
+      ended: inputEnded,
+    });
+    this.#pulse = setInterval(() => void this.#beat(), PULSE_INTERVAL_MS).unref();
+    if (options.maxRunningInputs > 0) this.#track(this.#takeWhatComes());
+  }
+
+  get storeWorks(): boolean {
+    return this.#persistence.works;
+  }
+
+  get waiting(): number {
+    return this.#room.waiting;
+  }
+
+  get running(): number {
+    return this.#held.size;
+  }
+
+  reserve(count: number): void {
+    this.#room.take(count);
+  }
+
+  unreserve(count: number): void {
+    this.#room.giveBack(count);
+  }
+
+  /** The deliveries were recorded with the inputs, and every node was told. */
+  enqueue(): void {
+    this.wake();
+  }
+
+  cancel(jobId: string, jobEnded: boolean): void {
+    this.#runs.cancel(jobId);
+    if (jobEnded) this.#options.jobEnded(jobId);
+  }
+
+  /** The store knows, for all nodes alike. */
+  progressOf(): ByteProgress {
+    return NO_PROGRESS;
+  }
+
+  /** Something may wait: looks at once. */
+  wake(): void {
+    this.#wake.resolve();
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    this.#open = false;
+    this.wake();
+    const grace = new AbortController();
+    await Promise.race([this.#idle(), sleep(graceMs, undefined, { signal: grace.signal }).catch(() => undefined)]);
+    grace.abort();
+    const reason = new Error('the service is stopping');
+    this.#stop.abort(reason);
+    this.#runs.stop(reason);
+    await this.#idle();
+    clearInterval(this.#pulse);
+    while (this.#pulsing) await sleep(5);
+  }
+
+  async #idle(): Promise<void> {
+    while (this.#work.size > 0) await Promise.all(this.#work);
+  }
+
+  #track(work: Promise<unknown>): void {
+    const tracked: Promise<unknown> = work.finally(() => this.#work.delete(tracked));
+    this.#work.add(tracked);
+  }
+
+  async #takeWhatComes(): Promise<void> {
+    while (this.#open) {
+      const free = this.#free();
+      const taken = free === 0 ? [] : ((await this.#persistence.write(() => this.#take(free))) ?? []);
+      for (const input of taken) this.#begin(input);
+      if (taken.length === 0 && this.#open) await this.#untilWoken();
+    }
+  }
+
+  async #untilWoken(): Promise<void> {
+    const over = new AbortController();
+    const pause = sleep(POLL_INTERVAL_MS, undefined, { signal: over.signal }).catch(() => undefined);
+    await Promise.race([this.#wake.promise, pause]);
+    over.abort();
+    this.#wake = Promise.withResolvers();
+  }
+
+  /** One at a time where a job may have fewer inputs at once than there are workers. */
+  #free(): number {
+    const { maxRunningInputs, limits } = this.#options;
+    if (this.#held.jobs.length >= limits.maxRunningJobs) return 0;
+    const free = maxRunningInputs - this.#held.size;
+    return limits.maxInputsPerJob < maxRunningInputs ? Math.min(free, 1) : free;
+  }
+
+  #take(count: number): Promise<readonly TakenDelivery[]> {
+    const { runner, deliveries, limits } = this.#options;
+    const full = this.#held.jobs.filter((jobId) => this.#held.countOf(jobId) >= limits.maxInputsPerJob);
+    return takeDeliveries(runner, deliveries, this.#held.clock, count, full);
+  }
+
+  #begin({ delivery, claim, jobEnded, askedAtMs }: TakenDelivery): void {
+    if (jobEnded) this.#options.jobEnded(delivery.jobId);
+    if (claim === null) return;
+    // The place is made at once, so that a job that is cancelled meanwhile is seen to be.
+    const run = this.#runs.open(claim.jobId);
+    if (this.#stop.signal.aborted) run.abort.abort(this.#stop.signal.reason);
+    const input = this.#held.add(delivery, claim, run, askedAtMs);
+    this.#room.giveBack(1);
+    this.#track(this.#seeThrough(input));
+  }
+
+  async #seeThrough(input: HeldInput): Promise<void> {
+    const { claim, run } = input;
+    const request = await this.#persistence.write(() => this.#requests.of(claim.jobId));
+    const end: RunEnd = request ? await this.#runs.do(run, claim, request) : { type: 'stopped' };
+    await this.#record(input, end);
+    this.#held.remove(input);
+    this.#runs.close(run);
+    if (this.#held.countOf(claim.jobId) === 0) {
+      this.#requests.forget(claim.jobId);
+      this.#ledgers.forget(claim.jobId);
+    }
+    this.wake();
+  }
+
+  async #record(input: HeldInput, end: RunEnd): Promise<void> {
+    const { runner, deliveries, log, jobEnded } = this.#options;
+    const { claim } = input;
+    const ids = { job_id: claim.jobId, input_index: claim.inputIndex, attempt: claim.attempt };
+    if (end.type === 'ended' && end.entry.status === 'failed') await this.#ledgers.release(claim);
+    const recorded = await this.#persistence.write(() => recordEnd(runner, deliveries, input, end));
+    if (recorded?.input === 'late' && end.type === 'ended' && end.entry.status === 'succeeded') {
+      log.error(
+        { ...ids, delivered_digest: end.digest },
+        'an output was delivered after its claim was lost: another attempt may have delivered to the same place',
+      );
+    } else if (recorded?.input === 'late') log.warn(ids, 'a claim was lost: another node does the input');
+    if (recorded?.jobEnded) {
+      log.info({ job_id: claim.jobId }, 'job ended');
+      jobEnded(claim.jobId);
+    }
+  }
+
+  /** Waits where the database cannot be reached: it may come back, and the input still be this node's. */
+  async #mayDeliver(claim: ClaimedInput): Promise<AppErrorData | undefined> {
+    const input = this.#held.of(claim);
+    if (input !== undefined && (await this.#held.mayDeliver(input))) return undefined;
+    return new AppError('LEASE_LOST', { jobId: claim.jobId, inputIndex: claim.inputIndex }).toData();
+  }
+
+  /** Says that this node lives, tells how far its inputs are, and looks what is not its own any more. */
+  async #beat(): Promise<void> {
+    if (this.#pulsing) return;
+    this.#pulsing = true;
+    const { store, log } = this.#options;
+    try {
+      for (const { claim, run } of await this.#held.renew()) {
+        log.warn({ job_id: claim.jobId, input_index: claim.inputIndex, attempt: claim.attempt }, 'a lease was lost');
+        run.abort.abort(new Error('the lease was lost'));
+      }
+      for (const jobId of await store.cancelledAmong(this.#held.jobs)) this.#runs.cancel(jobId);
+      const moved = this.#held.takeMoved();
+      if (moved.length > 0) await store.noteProgress(moved);
+      this.#room.correct(await store.countQueued());
+    } catch (error) {
+      log.warn({ err: error }, 'the database could not be told that this node lives');
+    } finally {
+      this.#pulsing = false;
+    }
+  }
+}

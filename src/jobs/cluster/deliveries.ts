@@ -1,0 +1,184 @@
+import { CompiledQuery } from 'kysely';
+import type { PgBoss } from 'pg-boss';
+import type { Log } from '../log.ts';
+import type { SafePool } from '../store/postgres/postgres-pool.ts';
+import type { Database } from '../store/tables.ts';
+import type { DeliveredInput } from '../store/take-delivered.ts';
+
+const QUEUE = 'inputs';
+/** A schema of its own, which pg-boss keeps up to date by itself. */
+const SCHEMA = 'attestream_deliveries';
+
+/** A delivery of which nothing was heard for so long goes to another node. The least that pg-boss has. */
+export const HEARTBEAT_SECONDS = 10;
+
+/** An input whose delivery is older is given to another node: the most that pg-boss has. */
+const LONGEST_INPUT_SECONDS = 24 * 60 * 60 - 1;
+
+/** Deliveries wait for as long as it takes. */
+const RETENTION_SECONDS = 10 * 366 * 24 * 60 * 60;
+
+/** How often a delivery may lapse. What ends an input is counted by the store; this is only never reached. */
+const MAX_LAPSES = 1_000;
+
+/** One in so many fetches takes what waits longest, whatever its priority, so that everything comes forward. */
+const OLDEST_FIRST_EVERY = 8;
+
+/** Inputs of sync jobs come before all others. */
+const SYNC_PRIORITY = 100;
+
+const QUEUE_OPTIONS = {
+  heartbeatSeconds: HEARTBEAT_SECONDS,
+  expireInSeconds: LONGEST_INPUT_SECONDS,
+  retentionSeconds: RETENTION_SECONDS,
+  retryLimit: MAX_LAPSES,
+};
+
+/** Nodes that start together make the queue one after another; the number is only ever ours. */
+const START_LOCK = 7_235_512_095n;
+
+/** An input that was handed to this node, until it says that the input is done, or nothing is heard of it. */
+export interface Delivery extends DeliveredInput {
+  readonly id: string;
+  /** Tells this handing over from later ones. */
+  readonly retryCount: number;
+  readonly sync: boolean;
+}
+
+interface Payload {
+  readonly jobId: string;
+  readonly inputIndex: number;
+  readonly sync: boolean;
+}
+
+/**
+ * Hands inputs to nodes, one delivery each, by pg-boss. It keeps who is at it and what waits; what an input is, and what
+ * became of it, is in the store's own tables. Everything here happens inside transactions of the store.
+ */
+export class Deliveries {
+  readonly #boss: PgBoss;
+  #fetches = 0;
+
+  private constructor(boss: PgBoss) {
+    this.#boss = boss;
+  }
+
+  /** Opens the queue, and makes or updates its tables. */
+  static async open(pool: SafePool, log: Log): Promise<Deliveries> {
+    const { PgBoss } = await import('pg-boss');
+    const boss = new PgBoss({
+      db: { executeSql: (text, values) => pool.query(text, values) },
+      schema: SCHEMA,
+      schedule: false,
+      superviseIntervalSeconds: 1,
+      monitorIntervalSeconds: 1,
+      registerInstance: false,
+      monitorVacuum: false,
+      openTelemetry: { enabled: false },
+    });
+    boss.on('error', (error) => log.warn({ err: error }, 'the queue of deliveries could not be looked after'));
+    try {
+      await whileAlone(pool, async () => {
+        await boss.start();
+        await boss.createQueue(QUEUE, QUEUE_OPTIONS);
+      });
+    } catch (error) {
+      await stop(boss);
+      throw error;
+    }
+    return new Deliveries(boss);
+  }
+
+  /** Delivers the inputs of a new job. */
+  async send(db: Database, jobId: string, sync: boolean, count: number): Promise<void> {
+    const jobs = Array.from({ length: count }, (_, inputIndex) => jobOf({ jobId, inputIndex, sync }));
+    await this.#boss.insert(QUEUE, jobs, { db: within(db) });
+  }
+
+  /** Takes up to so many deliveries for this node, none of these jobs. */
+  async fetch(db: Database, count: number, exceptJobs: readonly string[]): Promise<readonly Delivery[]> {
+    this.#fetches += 1;
+    const jobs = await this.#boss.fetch<Payload>(QUEUE, {
+      batchSize: count,
+      priority: this.#fetches % OLDEST_FIRST_EVERY !== 0,
+      ignoreGroups: [...exceptJobs],
+      db: within(db),
+    });
+    return jobs.map(({ id, retryCount, data }) => ({ id, retryCount, ...data }));
+  }
+
+  /** The input is done. False where the delivery lapsed meanwhile, and is or will be another one. */
+  async end(db: Database, delivery: Delivery): Promise<boolean> {
+    const ended = await this.#boss.deleteJob(QUEUE, attemptOf(delivery), { db: within(db) });
+    return (ended as { affected: number }).affected > 0;
+  }
+
+  /** The input is to be delivered again, after a while. */
+  async delay(db: Database, delivery: Delivery, pauseMs: number): Promise<void> {
+    // Never two deliveries of one input.
+    if (!(await this.end(db, delivery))) return;
+    const again = { ...jobOf(delivery), ...(pauseMs > 0 && { startAfter: Math.ceil(pauseMs / 1000) }) };
+    await this.#boss.insert(QUEUE, [again], { db: within(db) });
+  }
+
+  /** Says that this node is at these inputs; resolves with those that it has no more. */
+  async renew(deliveries: readonly Delivery[]): Promise<readonly Delivery[]> {
+    if (deliveries.length === 0 || (await this.#touched(deliveries)) === deliveries.length) return [];
+    const lost: Delivery[] = [];
+    for (const delivery of deliveries) if ((await this.#touched([delivery])) === 0) lost.push(delivery);
+    return lost;
+  }
+
+  /** To be called while the database's connections are open. */
+  async close(): Promise<void> {
+    await stop(this.#boss);
+  }
+
+  async #touched(deliveries: readonly Delivery[]): Promise<number> {
+    const { affected } = (await this.#boss.touch(QUEUE, deliveries.map(attemptOf))) as { affected: number };
+    return affected;
+  }
+}
+
+/** Neither waits for work nor closes the store's connections. */
+async function stop(boss: PgBoss): Promise<void> {
+  await boss.stop({ graceful: false, close: false });
+}
+
+async function whileAlone(pool: SafePool, work: () => Promise<void>): Promise<void> {
+  const client = await pool.connect();
+  try {
+    await client.query('select pg_advisory_lock($1)', [START_LOCK]);
+    await work();
+  } finally {
+    // A connection that was lost has let go of it already.
+    await client.query('select pg_advisory_unlock($1)', [START_LOCK]).catch(() => undefined);
+    client.release();
+  }
+}
+
+function jobOf({ jobId, inputIndex, sync }: Payload) {
+  return { data: { jobId, inputIndex, sync }, priority: priorityOf(inputIndex, sync), group: { id: jobId } };
+}
+
+/**
+ * The first inputs of a job come before later ones of others: so a small batch goes before the rest of a large one that
+ * was there first.
+ */
+function priorityOf(inputIndex: number, sync: boolean): number {
+  return (sync ? SYNC_PRIORITY : 0) - Math.floor(Math.log2(inputIndex + 1));
+}
+
+function attemptOf({ id, retryCount }: Delivery): { id: string; retryCount: number } {
+  return { id, retryCount };
+}
+
+/** The store's transaction, as pg-boss asks for it. */
+function within(db: Database) {
+  return {
+    executeSql: async (text: string, values: unknown[] = []) => {
+      const { rows } = await db.executeQuery(CompiledQuery.raw(text, values));
+      return { rows };
+    },
+  };
+}

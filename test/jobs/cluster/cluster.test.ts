@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, type TestContext, test } from 'node:test';
+import type { Config } from '#config/config.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { Jobs } from '#jobs/jobs.ts';
+import { startPostgres } from '../../postgres/postgres-server.ts';
+import { ended, nodeConfig, scripts, startedJobs, temporaryFolder, until } from '../test-jobs.ts';
+
+const server = await startPostgres({ after });
+
+const folder = await mkdtemp(join(tmpdir(), 'cluster-'));
+after(() => rm(folder, { recursive: true, force: true }));
+
+/** Nodes of this process that share a database. */
+async function nodes(t: TestContext, roles: readonly Config['jobs']['role'][]): Promise<[Jobs, ...Jobs[]]> {
+  const url = await server.createDatabase();
+  const folders = await Promise.all(roles.map(() => temporaryFolder(t)));
+  const configs = folders.map((dataDir, index) => nodeConfig(dataDir, url, { role: roles[index] ?? 'all' }));
+  return (await Promise.all(configs.map((config) => startedJobs(t, { config })))) as [Jobs, ...Jobs[]];
+}
+
+describe('nodes that share a database', () => {
+  test('do a job to its end, and every one of them tells of it', async (t) => {
+    const [first, second = first] = await nodes(t, ['all', 'all']);
+    const { job_id: jobId } = await first.submit(scripts(['progress 10', 'fail /nowhere', 'progress 5']));
+    const job = await ended(second, jobId);
+    assert.equal(job.status, 'failed');
+    assert.deepEqual(
+      job.results.map(({ status }) => status),
+      ['succeeded', 'failed', 'succeeded'],
+    );
+    assert.deepEqual(await first.find(jobId), job);
+  });
+
+  test('spread a batch over all of them', async (t) => {
+    const [first, second = first] = await nodes(t, ['all', 'all']);
+    const log = join(await temporaryFolder(t), 'log');
+    const { job_id: jobId } = await first.submit(scripts(Array.from({ length: 24 }, () => `append ${log}; sleep 30`)));
+    assert.equal((await ended(second, jobId)).status, 'succeeded');
+    const lines = (await readFile(log, 'utf8')).trim().split('\n');
+    assert.equal(lines.length, 24);
+    assert.equal(new Set(lines.map((line) => line.split(' ')[2])).size, 4, 'two workers on each of two nodes');
+  });
+
+  test('keep to their roles', async (t) => {
+    const [taking, doing = taking] = await nodes(t, ['api', 'worker']);
+    const refusal = await doing.submit(scripts(['progress 1'])).catch((error: unknown) => error);
+    assert(refusal instanceof AppError);
+    assert.equal(refusal.reason, 'NODE_TAKES_NO_JOBS');
+    assert.equal((await taking.readiness()).workers.limit, 0);
+    const { job_id: jobId } = await taking.submit(scripts(['progress 1']));
+    assert.equal((await ended(taking, jobId)).status, 'succeeded');
+  });
+
+  test('tell how far inputs are that others run, and cancel them', async (t) => {
+    const [taking] = await nodes(t, ['api', 'worker']);
+    const inputs = ['progress 70; sleep 60000', 'sleep 60000', 'sleep 60000'];
+    const { job_id: jobId } = await taking.submit(scripts(inputs));
+    await until(async () => (await taking.find(jobId))?.progress?.bytes_done === 70);
+    assert.equal((await taking.cancel(jobId))?.changed, true);
+    const job = await ended(taking, jobId);
+    assert.deepEqual(
+      job.results.map(({ status }) => status),
+      ['cancelled', 'cancelled', 'cancelled'],
+    );
+  });
+
+  test('grant a destination to one input of a job, whichever node it is on', async (t) => {
+    const [first] = await nodes(t, ['all', 'all', 'all']);
+    const claims = [
+      'claim /out/x',
+      'claim /out/x/inside',
+      'claim /out/y',
+      'claim /out/x',
+      'claim /out/x',
+      'claim /out',
+    ];
+    const job = await ended(first, (await first.submit(scripts(claims.map((claim) => `${claim}; sleep 50`)))).job_id);
+    const refused = job.results.filter((entry) => entry.error_details?.reason === 'OUTPUT_TAKEN');
+    assert(refused.length >= 3, JSON.stringify(job.results));
+  });
+
+  test('do one-file jobs while a large batch is under way, those that somebody waits for first', async (t) => {
+    const [first] = await nodes(t, ['all']);
+    const batch = await first.submit(scripts(Array.from({ length: 1000 }, () => 'sleep 10')));
+    for (const sync of [false, true]) {
+      const { job_id: jobId } = await first.submit(scripts(['progress 1'], { sync }));
+      await ended(first, jobId);
+    }
+    const done = (await first.find(batch.job_id))?.progress?.inputs_done ?? 1000;
+    assert(done < 500, `${done} inputs of the batch went first`);
+  });
+
+  test('refuse what does not fit into the queue they share', async (t) => {
+    const url = await server.createDatabase();
+    const config = nodeConfig(await temporaryFolder(t), url, { role: 'api' });
+    const jobs = await startedJobs(t, { config: { ...config, worker: { ...config.worker, queue_capacity: 3 } } });
+    await jobs.submit(scripts(['progress 1', 'progress 1']));
+    const refusal = await jobs.submit(scripts(['progress 1', 'progress 1'])).catch((error: unknown) => error);
+    assert(refusal instanceof AppError);
+    assert.equal(refusal.reason, 'QUEUE_FULL');
+  });
+
+  test('fail an input alone that ends its process three times', async (t) => {
+    const [first] = await nodes(t, ['all', 'all']);
+    const job = await ended(first, (await first.submit(scripts(['exit 7', 'progress 1']))).job_id);
+    assert.deepEqual(
+      job.results.map((entry) => entry.error_details?.reason),
+      ['INPUT_ENDED_PROCESS', undefined],
+    );
+  });
+
+  test('queue again what does not end within the grace of a node that stops, and another does it', async (t) => {
+    const url = await server.createDatabase();
+    const [log, gate] = ['log', 'gate'].map((name) => join(folder, name));
+    const first = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), url) });
+    const { job_id: jobId } = await first.submit(scripts([`append ${log}; wait-for ${gate}`]));
+    await until(async () => existsSync(String(log)));
+    await first.stop(1);
+    await writeFile(String(gate), '');
+    const second = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), url) });
+    assert.equal((await ended(second, jobId)).status, 'succeeded');
+    assert.match(await readFile(String(log), 'utf8'), /^0 1 .*\n0 2 /);
+  });
+
+  test('keep a data folder each', async (t) => {
+    const url = await server.createDatabase();
+    const config = nodeConfig(folder, url);
+    await startedJobs(t, { config });
+    await assert.rejects(startedJobs(t, { config }), { reason: 'STORE_IN_USE' });
+  });
+});
