@@ -43,7 +43,7 @@ async function serve(config: Config, workerEntry: URL, logger: Logger): Promise<
   requireS3Sdk(config);
   await announceIdentity(config, logger);
   const { s3 } = config.output_sinks;
-  if (s3 !== undefined) await probeBuckets(s3);
+  if (s3 !== undefined && config.jobs.role !== 'api') await probeBuckets(s3);
   const tracing = await startTracing(config, logger);
   const telemetry: Telemetry = new Telemetry(() => jobs.state(), tracing);
   const jobs = new Jobs({

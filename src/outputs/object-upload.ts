@@ -21,6 +21,8 @@ export interface UploadPlace {
   readonly note: UploadNote;
   /** Bounds what is sent at once, and so the memory that it takes. */
   readonly slots: RequestSlots;
+  /** Tells the service that something is being done. */
+  readonly signOfLife: () => void;
   /** Ends all requests. */
   readonly signal: AbortSignal;
 }
@@ -144,6 +146,7 @@ export class ObjectUpload {
       const upload = await this.#begun();
       this.#parts[number - 1] = await writer.putPart(upload, number, buffer.bytes, this.#signal);
       this.#spare.push(buffer.memory);
+      this.#place.signOfLife();
     }).finally(() => {
       slots.release();
       this.#sending.delete(sending);
@@ -166,6 +169,7 @@ export class ObjectUpload {
     const upload = await this.#begun();
     const from = { bucket: object.bucket, key: object.key, etag: object.etag, offset: copiedFrom, length };
     this.#parts[number - 1] = await this.#place.writer.copyPart(upload, number, from, this.#signal);
+    this.#place.signOfLife();
   }
 
   #begun(): Promise<S3Upload> {

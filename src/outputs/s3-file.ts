@@ -10,6 +10,9 @@ import { planParts } from './object-parts.ts';
 import { type Finished, ObjectUpload, type UploadPlace } from './object-upload.ts';
 import { settleUploads } from './settle-uploads.ts';
 
+/** Completing an upload of many parts takes S3 minutes; so often the service is told that it is waited for. */
+const SIGN_OF_LIFE_INTERVAL_MS = 30_000;
+
 /** What an output file in S3 is made with. */
 export interface S3FileStaging extends UploadPlace {
   readonly sizeBytes: number;
@@ -66,14 +69,24 @@ export class S3File implements ByteSink {
   /** Once the last request is under way, the signal is not looked at any more. */
   async commit(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    const { writer, at, contentType, note, scratch } = this.#staging;
+    const { note, scratch, signOfLife } = this.#staging;
+    const waiting = setInterval(signOfLife, SIGN_OF_LIFE_INTERVAL_MS);
+    try {
+      await this.#deliver();
+    } finally {
+      clearInterval(waiting);
+    }
+    this.#delivered = true;
+    note.erase();
+    scratch?.release();
+  }
+
+  async #deliver(): Promise<void> {
+    const { writer, at, contentType } = this.#staging;
     const finished = this.#finished;
     assert(finished !== null, 'a file is sealed before it is committed');
     if (finished.kind === 'bytes') await writer.put(at, finished.bytes, contentType);
     else await writer.completeUpload(finished.upload, finished.parts);
-    this.#delivered = true;
-    note.erase();
-    scratch?.release();
   }
 
   async discard(): Promise<void> {

@@ -5,7 +5,7 @@ import { AppError } from '#errors/app-error.ts';
 import { type S3Address, s3UrlOf } from '#s3/s3-address.ts';
 import type { S3Writer } from '#s3/s3-writer.ts';
 import { contentTypeOf } from './content-type.ts';
-import type { DeliveredObjects } from './delivered-objects.ts';
+import type { DeliveredObjects, ObjectTags } from './delivered-objects.ts';
 import type { FolderPart, FolderSink } from './folder-sink.ts';
 import { growingParts } from './object-parts.ts';
 import { type Finished, ObjectUpload } from './object-upload.ts';
@@ -36,6 +36,7 @@ export interface S3FolderStaging {
   readonly delivered: DeliveredObjects;
   /** Keeps the files on this host too, where they are read back before the delivery. */
   readonly mirror: ScratchMirror | null;
+  readonly signOfLife: () => void;
   readonly signal: AbortSignal;
 }
 
@@ -118,8 +119,8 @@ export class S3Folder implements FolderSink {
       await this.#appear(path, finished);
     }
     this.#delivered = true;
-    await this.#removeStale();
-    await delivered.record(this.destination, this.#tags);
+    // The publication is delivered: what cannot be removed or recorded now harms no player.
+    await this.#tidyUp(delivered).catch(() => undefined);
     note.erase();
     mirror?.release();
   }
@@ -165,7 +166,7 @@ export class S3Folder implements FolderSink {
 
   /** Makes an object visible. */
   async #appear(path: string, finished: Finished): Promise<void> {
-    const { writer, note, at: folder } = this.#staging;
+    const { writer, note, at: folder, signOfLife } = this.#staging;
     const at = this.#addressOf(path);
     const isNew = !this.#isStanding(path);
     if (isNew) await note.putting(folder, at.key);
@@ -176,20 +177,30 @@ export class S3Folder implements FolderSink {
     if (finished.kind === 'parts') await note.completed(finished.upload);
     if (isNew) await note.put(at.key, etag);
     this.#tags.set(path, etag);
+    signOfLife();
   }
 
-  /** Removes what the last delivery to this place had and this one has not, where it is still what was delivered. */
-  async #removeStale(): Promise<void> {
-    const { writer, delivered, at } = this.#staging;
-    const stale = new Map(
-      [...(await delivered.at(this.destination))]
-        .filter(([path]) => !this.#tags.has(path))
-        .map(([path, etag]) => [this.#addressOf(path).key, etag]),
+  /**
+   * Removes what the last delivery to this place had and this one has not, and records what stands there now. What could
+   * not be removed stays recorded, for the next delivery to remove.
+   */
+  async #tidyUp(delivered: DeliveredObjects): Promise<void> {
+    const last = await delivered.at(this.destination);
+    const stale = new Map([...last].filter(([path]) => !this.#tags.has(path)));
+    const removed = await this.#removeStale(stale).then(
+      () => true,
+      () => false,
     );
+    await delivered.record(this.destination, removed ? this.#tags : new Map([...stale, ...this.#tags]));
+  }
+
+  /** Removes objects that are still what was delivered, by path and ETag. */
+  async #removeStale(stale: ObjectTags): Promise<void> {
     if (stale.size === 0) return;
+    const { writer, at } = this.#staging;
     const keys: string[] = [];
     for await (const { key, etag } of writer.objectsUnder({ ...at, key: `${at.key}/` })) {
-      if (stale.get(key) === etag) keys.push(key);
+      if (stale.get(key.slice(at.key.length + 1)) === etag) keys.push(key);
     }
     await writer.deleteObjects(at.bucket, keys);
   }

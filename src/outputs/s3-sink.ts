@@ -74,7 +74,7 @@ export class S3Sink implements OutputSink {
       throw new AppError('OUTPUT_FAILED', { path: destination, problem });
     }
     const { readBack } = this.#options;
-    const common = await this.#commonOf(destination, key, signal);
+    const common = await this.#commonOf(destination, key, signal, scratch);
     return await translated(destination, async () =>
       S3File.create({
         ...common,
@@ -95,7 +95,7 @@ export class S3Sink implements OutputSink {
   ): Promise<FolderSink> {
     signal.throwIfAborted();
     const { readBack } = this.#options;
-    const common = await this.#commonOf(destination, key, signal);
+    const common = await this.#commonOf(destination, key, signal, scratch);
     return await translated(destination, async () =>
       S3Folder.create({
         ...common,
@@ -106,8 +106,8 @@ export class S3Sink implements OutputSink {
     );
   }
 
-  async #commonOf(destination: string, key: StagingKey, signal: AbortSignal) {
+  async #commonOf(destination: string, key: StagingKey, signal: AbortSignal, { signOfLife }: ScratchSpace) {
     const writer = new S3Writer(await connectS3(this.#options.settings));
-    return { writer, at: parseS3Url(destination), note: this.#journal.noteOf(destination, key), signal };
+    return { writer, at: parseS3Url(destination), note: this.#journal.noteOf(destination, key), signOfLife, signal };
   }
 }

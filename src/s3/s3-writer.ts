@@ -3,6 +3,7 @@ import { AppError } from '#errors/app-error.ts';
 import { type S3Address, s3UrlOf } from './s3-address.ts';
 import type { S3Connection } from './s3-connection.ts';
 import { s3Error } from './s3-error.ts';
+import { decodedKey } from './s3-reader.ts';
 
 /** Keys that one request deletes at most. */
 const KEYS_PER_DELETION = 1000;
@@ -133,18 +134,20 @@ export class S3Writer {
       const command: InstanceType<typeof sdk.ListMultipartUploadsCommand> = new sdk.ListMultipartUploadsCommand({
         Bucket,
         Prefix,
+        EncodingType: 'url',
         ...marker,
       });
       const page = await sent(at, () => client.send(command));
       for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
-        if (Key === Prefix && UploadId !== undefined) {
+        if (decodedKey(Key ?? '') === Prefix && UploadId !== undefined) {
           found.push({ uploadId: UploadId, initiatedAt: Initiated ?? new Date(0) });
         }
       }
       const { IsTruncated, NextKeyMarker, NextUploadIdMarker } = page;
       // Keys come in order, so nothing of this key follows once another one came.
-      const isMore = IsTruncated === true && NextKeyMarker === Prefix && NextUploadIdMarker !== undefined;
-      marker = isMore ? { KeyMarker: NextKeyMarker, UploadIdMarker: NextUploadIdMarker } : null;
+      const isMore = IsTruncated === true && decodedKey(NextKeyMarker ?? '') === Prefix;
+      marker =
+        isMore && NextUploadIdMarker !== undefined ? { KeyMarker: Prefix, UploadIdMarker: NextUploadIdMarker } : null;
     }
     return found;
   }
@@ -171,11 +174,13 @@ export class S3Writer {
       const command: InstanceType<typeof sdk.ListObjectsV2Command> = new sdk.ListObjectsV2Command({
         Bucket,
         Prefix,
+        EncodingType: 'url',
         ContinuationToken: token,
       });
       const page = await sent(at, () => client.send(command, options(signal)), 'list');
       for (const { Key, ETag, LastModified } of page.Contents ?? []) {
-        if (Key !== undefined) yield { key: Key, etag: unquoted(ETag ?? ''), modifiedAt: LastModified ?? new Date(0) };
+        if (Key !== undefined)
+          yield { key: decodedKey(Key), etag: unquoted(ETag ?? ''), modifiedAt: LastModified ?? new Date(0) };
       }
       token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
     } while (token !== undefined);

@@ -47,7 +47,7 @@ export async function openS3Place(
   return {
     sink: new S3Sink({ settings, dataDir, readBack }),
     bucket,
-    output: { type: 's3', bucket, prefix: `${prefix}/a b`, name: 'ü%20' },
+    output: { type: 's3', bucket, prefix: `${prefix}/a b+c`, name: 'ü%20' },
     dataDir,
     scratch: new ScratchSpace({ dir: scratchDir, dataDir }, key),
     async objectsIn(destination) {
