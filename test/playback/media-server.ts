@@ -16,6 +16,7 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   '.mpd': 'application/dash+xml',
   '.mp4': 'video/mp4',
   '.m4s': 'video/iso.segment',
+  '.vtt': 'text/vtt',
 };
 
 const SCRIPTS: Readonly<Record<string, string>> = {

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { type RunningService, startService } from '../../scripts/running-service.ts';
+import { makeFilm, SRT, temporaryFolder } from '../packaging/make-media.ts';
+import { type MediaServer, serveMedia } from './media-server.ts';
+
+const FLAGS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--autoplay-policy=no-user-gesture-required',
+];
+const PLAYBACK_TIMEOUT_MS = 30_000;
+const PATTERNS = { playlist_pattern: '*.{m3u8,mpd}', init_pattern: 'init.mp4', frag_pattern: '*.m4s' };
+
+const folder = temporaryFolder();
+let browser: Browser;
+let media: MediaServer;
+let service: RunningService;
+
+before(async () => {
+  const source = join(folder, 'film');
+  mkdirSync(source);
+  makeFilm(source, 'film-720.mp4', '1280x720');
+  makeFilm(source, 'film-180.mp4', '320x180');
+  writeFileSync(join(source, 'film.fr.srt'), SRT);
+  service = await startService({ folder: join(folder, 'service'), settings: { LOG_LEVEL: 'warn' } });
+  const outputs = join(folder, 'service', 'output');
+  await run('/v2/sync/package', {
+    inputs: [{ type: 'local_folder_path', path: source }],
+    output: { type: 'local', name: 'plain' },
+  });
+  await run('/v2/sync/c2pa/fragmented', {
+    inputs: [{ type: 'local_folder_path', path: join(outputs, 'plain', 'film') }],
+    output: { type: 'local', name: 'signed' },
+    params: PATTERNS,
+  });
+  media = await serveMedia(outputs);
+  browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
+});
+after(async () => {
+  await browser?.close();
+  await media?.close();
+  await service?.stop();
+});
+
+async function run(path: string, body: unknown): Promise<void> {
+  const job = await service.runSync(path, body);
+  assert.equal(job.status, 'succeeded', job.results[0]?.error);
+}
+
+/** What a page does with its player, as expressions that are evaluated in it. */
+interface Player {
+  readonly page: string;
+  readonly languages: string;
+  readonly chooseGerman: string;
+  readonly showFrench: string;
+}
+
+const HLS: Player = {
+  page: 'hls.html',
+  languages: 'hls.audioTracks.map(({ lang }) => lang)',
+  chooseGerman: "hls.audioTrack = hls.audioTracks.findIndex(({ lang }) => lang === 'de')",
+  showFrench:
+    "hls.subtitleDisplay = true, hls.subtitleTrack = hls.subtitleTracks.findIndex(({ lang }) => lang === 'fr')",
+};
+const SHAKA: Player = {
+  page: 'shaka.html',
+  languages: 'player.getAudioTracks().map(({ language }) => language)',
+  chooseGerman: "player.selectAudioTrack(player.getAudioTracks().find(({ language }) => language === 'de'))",
+  showFrench: "player.selectTextTrack(player.getTextTracks().find(({ language }) => language === 'fr'))",
+};
+
+describe('A packaged publication', () => {
+  for (const kind of ['plain', 'signed']) {
+    test(`plays ${kind} by HLS in hls.js, in another language and with subtitles`, async () => {
+      await assertPlays(HLS, `${kind}/film/master.m3u8`);
+    });
+    test(`plays ${kind} by DASH in Shaka Player, in another language and with subtitles`, async () => {
+      await assertPlays(SHAKA, `${kind}/film/manifest.mpd`);
+    });
+    test(`plays ${kind} by HLS in Shaka Player, in another language`, async () => {
+      await assertPlays(SHAKA, `${kind}/film/master.m3u8`, { subtitles: false });
+    });
+  }
+});
+
+/** It plays, gives its languages, fetches the sound of another one when that is chosen, and shows subtitles. */
+async function assertPlays(player: Player, playlist: string, { subtitles = true } = {}): Promise<void> {
+  const page = await browser.newPage();
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(request.url()));
+  try {
+    await page.goto(`${media.base}/${player.page}?source=/media/${playlist}`);
+    await until(page, 'video.currentTime > 0.5');
+    assert.deepEqual(((await page.evaluate(player.languages)) as string[]).sort(), ['de', 'en']);
+    assert.ok(!asked.some((url) => url.includes('/audio/de_aac/0')), 'German is not fetched before it is chosen');
+    await page.evaluate(`void (${player.chooseGerman})`);
+    const isGerman = (url: string): boolean => url.includes('/audio/de_aac/0');
+    if (!asked.some(isGerman)) await page.waitForRequest((request) => isGerman(request.url()));
+    await until(page, 'video.currentTime > 1.5');
+    if (subtitles) await assertShowsFrench(page, player);
+    await until(page, 'video.currentTime > 3');
+    assert.deepEqual(await page.evaluate('errors'), []);
+  } finally {
+    await page.close();
+  }
+}
+
+async function assertShowsFrench(page: Page, { showFrench }: Player): Promise<void> {
+  await page.evaluate(`void (${showFrench})`);
+  const cues = '[...video.textTracks].flatMap(({ cues }) => [...(cues ?? [])])';
+  await until(page, `${cues}.some(({ text }) => /evening/.test(text))`);
+}
+
+/** Waits until an expression holds; where it does not in time, what the page knows of errors is told. */
+async function until(page: Page, expression: string): Promise<void> {
+  await page.waitForFunction(expression, undefined, { timeout: PLAYBACK_TIMEOUT_MS, polling: 50 }).catch(async () => {
+    const state = JSON.stringify(await page.evaluate('({ errors, at: video.currentTime })'));
+    assert.fail(`${expression} does not come to hold: ${state}`);
+  });
+}
