@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { AppError } from '#errors/app-error.ts';
+import { callRecorder } from '#telemetry/call-recorder.ts';
 import { pemOf } from './certificate.ts';
 import { type ManifestDefinition, type SdkSignature, signManifest } from './sdk.ts';
 import { sdkProblem } from './sdk-problem.ts';
@@ -65,7 +66,7 @@ async function signWithKey(
   let keyFailure: unknown = null;
   const sign = async (data: Buffer): Promise<Buffer> => {
     try {
-      return await signature.signer.sign(data);
+      return await callRecorder.measure('sign', () => signature.signer.sign(data));
     } catch (error) {
       keyFailure = error;
       throw error;

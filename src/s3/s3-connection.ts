@@ -1,6 +1,7 @@
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
+import { measureCalls } from './measure-calls.ts';
 
 /** The AWS SDK's module, which is loaded where S3 is used and nowhere else: it costs 35 MB and most of a second. */
 export type S3Sdk = typeof import('@aws-sdk/client-s3');
@@ -68,6 +69,7 @@ export function requireS3Sdk({ input_resolvers: inputs, output_sinks: outputs }:
 async function connect(settings: S3Settings): Promise<S3Connection> {
   const sdk = await import('@aws-sdk/client-s3');
   const client = await clientFor(sdk, settings);
+  measureCalls(client);
   if (await isProtectedOnItsWay(client)) spareBodyDigests(client);
   return { sdk, client };
 }
