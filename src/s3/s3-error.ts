@@ -81,9 +81,12 @@ function unreachableProblem(error: Error): string | null {
   if (['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'].includes(code)) return 'the connection broke off';
   if (error.name === 'TimeoutError' || code === 'ETIMEDOUT') return 'it did not answer in time';
   if (isCertificateProblem(code)) return `its certificate is not trusted (${code})`;
-  return isSystemError(error) ? problemOf(error) : null;
+  if (isSystemError(error)) return problemOf(error);
+  // The SDK notes on every error that ended a request how often it was made.
+  const wasRequested = '$metadata' in error && !(error instanceof TypeError);
+  return wasRequested ? `the connection failed (${code === '' ? error.name : code})` : null;
 }
 
 function isCertificateProblem(code: string): boolean {
-  return /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|^ERR_(SSL|TLS)_|^EPROTO$/.test(code);
+  return /CERT|SELF_SIGNED|UNABLE_TO_|^INVALID_(CA|PURPOSE)$|HOSTNAME_MISMATCH|^ERR_(SSL|TLS)_|^EPROTO$/.test(code);
 }

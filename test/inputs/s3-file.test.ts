@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { openS3File, type S3InputSettings } from '#inputs/s3-file.ts';
+import { pemOf } from '#provenance/certificate.ts';
 import { byteSourceContract } from '../bytes/byte-source-contract.ts';
+import { testIdentity } from '../provenance/test-identity.ts';
 import { type FaultyProxy, startFaultyProxy } from '../s3/faulty-proxy.ts';
 import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
 
@@ -217,6 +222,34 @@ describe('an S3 endpoint that is at fault', () => {
         await source.close();
       },
     );
+  });
+
+  test('that answers with pages for people, or with the wrong bytes, is told apart', async () => {
+    const key = await put(Buffer.from('x'));
+    const range = { etag: '"x"', 'content-range': 'bytes 0-3/4' };
+    for (const [reason, answer] of [
+      ['S3_BUSY', { status: 502, body: '<html><h1>Bad gateway</h1><br>' }],
+      ['S3_ACCESS_DENIED', { status: 403, body: '<html>Forbidden' }],
+      ['S3_OBJECT_MISSING', { status: 404, body: 'nothing here' }],
+      ['S3_RANGE_REFUSED', { status: 200, body: '<<<' }],
+      ['S3_RANGE_REFUSED', { status: 206, body: 'longer than it says', headers: range }],
+      ['S3_REQUEST_REFUSED', { status: 302, body: '', headers: { location: 'http://127.0.0.1:1/' } }],
+    ] as const) {
+      await withFault(
+        () => ({ code: '', ...answer }),
+        () => refuses(reason, s3Url(key), proxied()),
+      );
+    }
+  });
+
+  test('whose certificate nobody vouches for is not spoken to', async (context) => {
+    const { chain, privateKey } = testIdentity();
+    const key = privateKey.export({ type: 'pkcs8', format: 'pem' });
+    const server = createServer({ cert: chain.map(pemOf).join(''), key }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    context.after(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    await refuses('S3_UNREACHABLE', s3Url('a.mp4'), { ...s3.settings, endpoint_url: `https://127.0.0.1:${port}` });
   });
 
   test('that ignores ranges is no source of media', async () => {

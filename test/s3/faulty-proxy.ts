@@ -7,6 +7,8 @@ interface Refusal {
   readonly status: number;
   readonly code: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** What is answered instead of an error document. */
+  readonly body?: string;
 }
 
 /** What happens to a request on its way to the real server, instead of nothing. */
@@ -52,9 +54,9 @@ export async function startFaultyProxy(target: string): Promise<FaultyProxy> {
   return proxy;
 }
 
-function refuse(answer: ServerResponse, { status, code, headers }: Refusal): void {
+function refuse(answer: ServerResponse, { status, code, headers, body }: Refusal): void {
   answer.writeHead(status, { 'content-type': 'application/xml', ...headers });
-  answer.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>${code}</Message></Error>`);
+  answer.end(body ?? `<?xml version="1.0"?><Error><Code>${code}</Code><Message>${code}</Message></Error>`);
 }
 
 /** The `Host` header stays as it is: the signature covers it. */
