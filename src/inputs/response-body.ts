@@ -17,7 +17,10 @@ export class SilentServerError extends Error {
   readonly code = 'SILENT_SERVER';
 }
 
-/** The body of an answer as it comes: read once, in order, and no faster taken from the network than it is read. */
+/**
+ * The body of an answer as it comes: read once, in order, and no faster taken from the network than it is read. A chunk is
+ * valid until the next one is asked for.
+ */
 export class ResponseBody implements AsyncIterable<Buffer> {
   readonly #connection: Connection;
   readonly #chunks: Buffer[] = [];
@@ -74,6 +77,7 @@ export class ResponseBody implements AsyncIterable<Buffer> {
         if (chunk !== undefined) {
           this.#taken(chunk.length);
           yield chunk;
+          free(chunk);
         } else if (this.#failure !== null) {
           throw this.#failure.error;
         } else if (this.#ended) {
@@ -119,7 +123,12 @@ export async function readBody(body: ResponseBody, limitBytes: number): Promise<
   for await (const chunk of body) {
     sizeBytes += chunk.length;
     if (sizeBytes > limitBytes) return null;
-    chunks.push(chunk);
+    chunks.push(Buffer.from(chunk));
   }
   return Buffer.concat(chunks, sizeBytes);
+}
+
+/** Gives memory back that nobody else has a view of: the garbage collector, which sees small objects, comes late. */
+function free({ buffer, length }: Buffer): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
 }
