@@ -2,7 +2,7 @@
  * An input worker whose inputs say what to do, as steps in their path: `sleep 20; append /tmp/log; crash SIGSEGV`.
  */
 import { spawn } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { appendFile, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
@@ -19,6 +19,10 @@ const steps: Readonly<Record<string, Step>> = {
   block: (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(ms)),
   append: (file, _context, work) => appendFile(file, `${work.inputIndex} ${work.attempt} ${process.pid}\n`),
   write: (file, _context, work) => writeFile(file, `${work.jobId} ${work.inputIndex}\n`),
+  deliver: async (file, context, work) => {
+    await context.mayDeliver();
+    await appendFile(file, `${work.inputIndex} ${work.attempt} ${process.pid}\n`);
+  },
   claim: (destination, context) => context.claimDestination(destination),
   progress: (bytes, context) => context.progress(Number(bytes), Number(bytes)),
   crash: (signal) => {
@@ -41,6 +45,12 @@ const steps: Readonly<Record<string, Step>> = {
   exit: (code) => process.exit(Number(code)),
   fail: (path) => {
     throw new AppError('SOURCE_NOT_FOUND', { path });
+  },
+  'fail-times': async (argument) => {
+    const [times, file = ''] = argument.split(' ');
+    await appendFile(file, 'x');
+    if (readFileSync(file).length > Number(times)) return;
+    throw new AppError('READ_BACK_TIMED_OUT', { boundMs: 1 });
   },
   bug: (message) => {
     throw new TypeError(message);

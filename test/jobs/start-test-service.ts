@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { TestContext } from 'node:test';
+import type { Config } from '#config/config.ts';
 import type { JobSnapshot, Submission } from '#jobs/job.ts';
 import { configFor, HANG_MS } from './test-jobs.ts';
 import type { ToTestService } from './test-service.ts';
@@ -27,9 +28,10 @@ type Question = ToTestService extends infer Message
     : never
   : never;
 
-/** Starts a service of its own process over a data folder, and resolves when it takes jobs. */
-export async function startTestService(t: TestContext, folder: string): Promise<TestService> {
-  const child = fork(ENTRY, [JSON.stringify(configFor(folder))], { serialization: 'advanced', execArgv: [] });
+/** Starts a service of its own process, over a data folder or by a configuration, and resolves when it takes jobs. */
+export async function startTestService(t: TestContext, setUp: string | Config): Promise<TestService> {
+  const config = typeof setUp === 'string' ? configFor(setUp) : setUp;
+  const child = fork(ENTRY, [JSON.stringify(config)], { serialization: 'advanced', execArgv: [] });
   const exit = once(child, 'exit');
   const waiting = new Map<number, PromiseWithResolvers<unknown>>();
   let nextId = 1;

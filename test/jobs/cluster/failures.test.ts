@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AppError } from '#errors/app-error.ts';
+import { startPostgres } from '../../postgres/postgres-server.ts';
+import { startProxy } from '../../postgres/wavering-proxy.ts';
+import { startTestService, type TestService } from '../start-test-service.ts';
+import { ended, nodeConfig, scripts, startedJobs, temporaryFolder, until } from '../test-jobs.ts';
+
+const server = await startPostgres({ after });
+const folder = await mkdtemp(join(tmpdir(), 'failures-'));
+after(() => rm(folder, { recursive: true, force: true }));
+
+const linesOf = async (file: string) => (await readFile(file, 'utf8').catch(() => '')).split('\n').filter(Boolean);
+
+describe('nodes of three processes', () => {
+  test('of which two are killed leave nothing undone, and nothing done twice that was done', async (t) => {
+    const url = await server.createDatabase();
+    const outputs = join(folder, 'killed');
+    const log = join(folder, 'killed.log');
+    const services: TestService[] = [];
+    for (let node = 0; node < 3; node += 1) {
+      services.push(await startTestService(t, nodeConfig(await temporaryFolder(t), url)));
+    }
+    const [first, second, third] = services;
+    assert(first !== undefined && second !== undefined && third !== undefined);
+    const batches = await Promise.all(
+      Array.from({ length: 4 }, (_, batch) =>
+        first.submit(
+          scripts(
+            Array.from({ length: 20 }, (_, index) => `sleep 100; write ${outputs}-${batch}-${index}; deliver ${log}`),
+          ),
+        ),
+      ),
+    );
+    await until(async () => (await linesOf(log)).length >= 10);
+    await Promise.all([first.kill(), second.kill()]);
+    const done = await Promise.all(batches.map((jobId) => third.ended(jobId)));
+    for (const job of done) assert.equal(job.status, 'succeeded', JSON.stringify(job));
+    const written = (await readdir(folder)).filter((name) => name.startsWith('killed-'));
+    assert.equal(written.length, 80);
+    // At most what the killed nodes were at was done again.
+    assert((await linesOf(log)).length <= 80 + 2 * 2, 'inputs that had ended were repeated');
+  });
+});
+
+describe('a database that is lost', () => {
+  test('by a restart costs nothing, and is told of meanwhile', async (t) => {
+    const url = await server.createDatabase();
+    const jobs = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), url) });
+    const log = join(folder, 'restart.log');
+    const submitted = await Promise.all(
+      Array.from({ length: 5 }, () => jobs.submit(scripts(Array(6).fill(`sleep 40; deliver ${log}`)))),
+    );
+    await until(async () => (await linesOf(log)).length > 3);
+    await server.crash();
+    await until(async () => !(await jobs.healthy()));
+    const refusal = await jobs.submit(scripts(['progress 1'])).catch((error: unknown) => error);
+    assert(refusal instanceof AppError, String(refusal));
+    assert.equal(refusal.reason, 'DATABASE_UNREACHABLE');
+    assert(refusal.transient);
+    await server.start();
+    for (const { job_id: jobId } of submitted) {
+      const job = await ended(jobs, jobId);
+      assert.equal(job.status, 'succeeded', JSON.stringify(job.results));
+    }
+    await until(() => jobs.healthy());
+    assert.equal((await ended(jobs, (await jobs.submit(scripts(['progress 1']))).job_id)).status, 'succeeded');
+  });
+
+  test('by cut connections costs nothing', async (t) => {
+    const url = await server.createDatabase();
+    const proxy = await startProxy(t, server.port);
+    const through = url.replace(`:${server.port}/`, `:${proxy.port}/`);
+    const jobs = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), through) });
+    const submitted = await Promise.all(
+      Array.from({ length: 4 }, () => jobs.submit(scripts(Array(10).fill('sleep 20')))),
+    );
+    for (let cuts = 0; cuts < 5; cuts += 1) {
+      await sleep(50);
+      proxy.cut();
+    }
+    for (const { job_id: jobId } of submitted) assert.equal((await ended(jobs, jobId)).status, 'succeeded');
+  });
+
+  test('by a partition leaves the input to another node: what comes late delivers nothing', async (t) => {
+    const url = await server.createDatabase();
+    const proxy = await startProxy(t, server.port);
+    const through = url.replace(`:${server.port}/`, `:${proxy.port}/`);
+    const [log, gate, started] = ['partition.log', 'gate', 'started'].map((name) => join(folder, name)) as [
+      string,
+      string,
+      string,
+    ];
+    const cutOff = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), through) });
+    const { job_id: jobId } = await cutOff.submit(scripts([`append ${started}; wait-for ${gate}; deliver ${log}`]));
+    await until(() => existsSync(started));
+    proxy.freeze();
+    const other = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), url) });
+    await until(async () => (await linesOf(started)).length === 2);
+    await writeFile(gate, '');
+    const job = await ended(other, jobId);
+    assert.equal(job.status, 'succeeded');
+    proxy.heal();
+    await until(() => cutOff.healthy());
+    await until(async () => (await cutOff.readiness()).workers.running === 0);
+    const delivered = await linesOf(log);
+    assert.deepEqual(
+      delivered.map((line) => line.split(' ').slice(0, 2)),
+      [['0', '2']],
+    );
+    // The process did not end, only its connection: that is not held against the input.
+    const [row] = await server.query(url, 'select process_ends from inputs');
+    assert.equal(row?.['process_ends'], 0);
+  });
+});
