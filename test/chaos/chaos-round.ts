@@ -1,21 +1,17 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import type { JobResultResponse } from '#contract/job.ts';
-import { type RunningService, startService } from '../../scripts/running-service.ts';
+import type { RunningService } from '../../scripts/running-service.ts';
 import type { ChaosBucket } from './chaos-bucket.ts';
 import { listJobs, submitJob, submitUntilAcknowledged } from './chaos-client.ts';
 import type { ChaosCounts } from './chaos-counts.ts';
 import type { ChaosJob } from './chaos-jobs.ts';
+import { type ChaosNode, processesOf, startNode } from './chaos-node.ts';
 import { localOutput } from './chaos-sources.ts';
-import { KILL_POINT_VARIABLE, type KillPoint } from './kill-point.ts';
+import type { KillPoint } from './kill-point.ts';
 import { leftoversIn } from './leftovers.ts';
-import { killTree, processesWith } from './process-tree.ts';
+import { killTree } from './process-tree.ts';
 
-const SERVICE = fileURLToPath(new URL('./chaos-service.ts', import.meta.url));
-/** Every process of a run has it in its environment. */
-const RUN_VARIABLE = 'CHAOS_RUN';
 const LOOK_INTERVAL_MS = 40;
 /** What a killed service leaves ends by itself, but not in no time. */
 const ORPHANS_END_MS = 10_000;
@@ -35,9 +31,10 @@ export interface RoundPlan {
 
 /** What all rounds of a run share. */
 export interface ChaosPlace {
-  readonly runId: string;
-  readonly home: string;
-  readonly settings: Readonly<Record<string, string>>;
+  /** The one that is killed. */
+  readonly node: ChaosNode;
+  /** They share its jobs and outputs, and stay up. */
+  readonly otherNodes: readonly ChaosNode[];
   readonly bucket: ChaosBucket | null;
   readonly counts: ChaosCounts;
   /** Every output path that a result told of. */
@@ -50,7 +47,7 @@ export interface ChaosPlace {
 export async function runRound(place: ChaosPlace, plan: RoundPlan): Promise<void> {
   const acknowledged = await runAndKill(place, plan);
   if (plan.killAgainAfterMs !== null) await killAgain(place, plan.killAgainAfterMs);
-  const service = await startChaosService(place);
+  const service = await startNode(place.node);
   try {
     const jobIds = await acknowledgeAll(place, service.base, plan.jobs, acknowledged);
     const ended = await Promise.all(
@@ -66,7 +63,7 @@ export async function runRound(place: ChaosPlace, plan: RoundPlan): Promise<void
 
 /** Starts the service, sends the jobs, and kills it. Returns what was acknowledged. */
 async function runAndKill(place: ChaosPlace, { jobs, kill }: RoundPlan): Promise<Map<ChaosJob, string>> {
-  const service = await startChaosService(place, kill.kind === 'point' ? kill.point : null);
+  const service = await startNode(place.node, kill.kind === 'point' ? kill.point : null);
   const acknowledged = new Map<ChaosJob, string>();
   const sending = jobs.map(async (job) => {
     const jobId = await submitJob(service.base, job);
@@ -121,7 +118,7 @@ async function hasUnendedJobs(service: RunningService): Promise<boolean> {
 /** Kills the service while it starts, or shortly after. */
 async function killAgain(place: ChaosPlace, afterMs: number): Promise<void> {
   const spawned = Promise.withResolvers<number>();
-  const starting = startChaosService(place, null, spawned.resolve);
+  const starting = startNode(place.node, null, spawned.resolve);
   const pid = await spawned.promise;
   await sleep(afterMs);
   killTree(pid);
@@ -165,34 +162,12 @@ async function checkJob(place: ChaosPlace, job: ChaosJob, { status, results }: J
   }
 }
 
-async function checkNothingLeft({ home, bucket, delivered, runId }: ChaosPlace): Promise<void> {
-  assert.deepEqual(
-    [...leftoversIn(home, delivered), ...((await bucket?.leftovers(delivered)) ?? [])],
-    [],
-    'left behind',
-  );
+async function checkNothingLeft({ node, otherNodes, bucket, delivered }: ChaosPlace): Promise<void> {
+  const left = [...[node, ...otherNodes].flatMap(({ home }) => leftoversIn(home, delivered))];
+  assert.deepEqual([...left, ...((await bucket?.leftovers(delivered)) ?? [])], [], 'left behind');
   const deadline = Date.now() + ORPHANS_END_MS;
-  while (processesWith(RUN_VARIABLE, runId).length > 0) {
-    assert.ok(Date.now() < deadline, `processes ${processesWith(RUN_VARIABLE, runId)} outlive their service`);
+  while (processesOf(node).length > 0) {
+    assert.ok(Date.now() < deadline, `processes ${processesOf(node)} outlive their service`);
     await sleep(LOOK_INTERVAL_MS);
   }
-}
-
-/** Starts the service of a run; with a point, it is killed there. */
-export async function startChaosService(
-  { home, settings, runId }: ChaosPlace,
-  point: KillPoint | null = null,
-  onSpawn: (pid: number) => void = () => undefined,
-): Promise<RunningService> {
-  return await startService({
-    folder: home,
-    program: SERVICE,
-    onSpawn,
-    settings: {
-      ...settings,
-      [RUN_VARIABLE]: runId,
-      SERVICE__JOBS__SCRATCH_DIR: join(home, 'data', 'scratch'),
-      ...(point !== null && { [KILL_POINT_VARIABLE]: JSON.stringify(point) }),
-    },
-  });
 }

@@ -9,7 +9,12 @@ import { makeFilm as makePackagedFilm } from '../packaging/make-media.ts';
 import { packetHashes } from '../packaging/packets.ts';
 import { filesAt } from '../publications/make-folder.ts';
 import { ffmpeg, makeFfmpegHls, makeFilm } from '../publications/make-media.ts';
-import { assertSignedPublication, type Files } from '../service/signed-publication.ts';
+import {
+  assertFragmentsValid,
+  assertSignedPublication,
+  type Files,
+  renditionsOf,
+} from '../service/signed-publication.ts';
 
 /** Enough for a Merkle tree, and to be killed in the middle of. */
 const LARGE_VIDEO_BYTES = 40_000_000;
@@ -41,7 +46,7 @@ export async function makeChaosOperations(folder: string, mediaBase: string): Pr
     { name: 'c2pa-video', route: 'c2pa/video', sources: await makeVideos(folder, mediaBase) },
     { name: 'c2pa-audio', route: 'c2pa/audio', sources: makeSounds(folder) },
     makePublications(folder),
-    makePackaging(folder),
+    ...makePackaging(folder),
   ];
 }
 
@@ -102,26 +107,48 @@ function makePublications(folder: string): ChaosOperation {
   return { name: 'c2pa-fragmented', route: 'c2pa/fragmented', params, sources };
 }
 
-/** Packaging writes the same bytes every time, so what was checked once is compared by its packets only once. */
-function makePackaging(folder: string): ChaosOperation {
+/** Both ways of packaging a folder, which may replace each other's outputs. */
+function makePackaging(folder: string): ChaosOperation[] {
   const path = join(folder, 'film');
   mkdirSync(path);
   const film = makePackagedFilm(path);
   const tracks = { 'video/h264_180p': 'v:0', 'audio/en_aac': 'a:0', 'audio/de_aac': 'a:1' };
   const expected = Object.entries(tracks).map(([name, stream]) => [name, packetHashes(film, stream)] as const);
-  const check = async (output: Files): Promise<void> => {
-    const master = textOf(output, 'master.m3u8');
-    const mpd = textOf(output, 'manifest.mpd');
+  const checkPackets = (output: Files): void => {
+    const playlists = textOf(output, 'master.m3u8') + textOf(output, 'manifest.mpd');
     for (const [name, packets] of expected) {
-      assert.ok(master.includes(`${name}/index.m3u8`) && mpd.includes(`initialization="${name}/init.mp4"`), name);
-      const listed = [...textOf(output, `${name}/index.m3u8`).matchAll(/^[^#\s].*$/gm)].map(([line]) => line);
-      assert.ok(listed.length > 0, name);
-      const parts = ['init.mp4', ...listed].map((part) => output[`${name}/${part}`]);
-      assert.ok(!parts.includes(undefined), `everything that ${name} lists is there`);
-      assert.deepEqual(packetHashes(Buffer.concat(parts as Uint8Array[])), packets, name);
+      assert.ok(playlists.includes(`${name}/index.m3u8`) && playlists.includes(`"${name}/init.mp4"`), name);
+      assert.deepEqual(packetHashes(joinListed(output, name)), packets, name);
     }
   };
-  return { name: 'package', route: 'package', sources: [{ ...folderSource(path), check }] };
+  const source = folderSource(path);
+  const plain = { ...source, check: async (output: Files) => checkPackets(output) };
+  const signed = {
+    ...source,
+    check: async (output: Files) => {
+      checkPackets(output);
+      await assertSignedPackage(output, expected.length);
+    },
+  };
+  return [
+    { name: 'package', route: 'package', sources: [plain] },
+    { name: 'c2pa-package', route: 'c2pa/package', params: {}, sources: [signed] },
+  ];
+}
+
+/** The init segment of a rendition and everything that its playlist lists. */
+function joinListed(output: Files, rendition: string): Buffer {
+  const listed = [...textOf(output, `${rendition}/index.m3u8`).matchAll(/^[^#\s].*$/gm)].map(([line]) => line);
+  assert.ok(listed.length > 0, rendition);
+  const parts = ['init.mp4', ...listed].map((part) => output[`${rendition}/${part}`]);
+  assert.ok(!parts.includes(undefined), `everything that ${rendition} lists is there`);
+  return Buffer.concat(parts as Uint8Array[]);
+}
+
+async function assertSignedPackage(output: Files, renditionCount: number): Promise<void> {
+  const renditions = await renditionsOf(output, { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.m4s' });
+  assert.equal(renditions.length, renditionCount);
+  await assertFragmentsValid(output, renditions);
 }
 
 function folderSource(path: string): Omit<ChaosSource, 'check'> {

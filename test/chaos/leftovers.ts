@@ -1,11 +1,11 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
-/** Where the service of a run keeps what must be gone when nothing runs. */
+/** Where a node keeps what must be gone when nothing runs. */
 const WORKING_FOLDERS = ['data/staging', 'data/uploads', 'data/scratch'];
 
 /**
- * What a service at rest must not have: notes, staged files, scratch files, and outputs that no result told of.
+ * What a node at rest must not have: notes, staged files, scratch files, and outputs that no result told of.
  * `delivered` holds every output path that there ever was; what is inside a delivered folder is that output's affair.
  */
 export function leftoversIn(home: string, delivered: ReadonlySet<string>): string[] {

@@ -9,7 +9,8 @@ import { openChaosBucket } from './chaos-bucket.ts';
 import { listJobs } from './chaos-client.ts';
 import { ChaosCounts } from './chaos-counts.ts';
 import { chooseJobs } from './chaos-jobs.ts';
-import { type ChaosPlace, type KillPlan, type RoundPlan, runRound, startChaosService } from './chaos-round.ts';
+import { type ChaosNode, startNode } from './chaos-node.ts';
+import { type ChaosPlace, type KillPlan, type RoundPlan, runRound } from './chaos-round.ts';
 import { type ChaosOperation, makeChaosOperations } from './chaos-sources.ts';
 import { learnKillPoints } from './learn-kill-points.ts';
 import { serveMedia } from './media-server.ts';
@@ -31,7 +32,10 @@ export interface ChaosOptions {
   readonly onRound?: (round: number) => void;
 }
 
-/** Runs rounds one after the other against one data directory. Rejects with the first thing that is wrong. */
+/**
+ * Runs rounds one after the other against one data directory; with PostgreSQL, another node shares the jobs and stays up.
+ * Rejects with the first thing that is wrong.
+ */
 export async function runChaos(options: ChaosOptions): Promise<ChaosCounts> {
   const folder = mkdtempSync(join(tmpdir(), 'attestream-chaos-'));
   const tearDown: (() => Promise<void>)[] = [];
@@ -87,11 +91,11 @@ function turnOf(points: Points, seed: number, turn: number): Points[number] {
 }
 
 async function learnPoints(place: ChaosPlace, operations: readonly ChaosOperation[]): Promise<Points> {
-  const service = await startChaosService(place);
+  const service = await startNode(place.node);
   try {
     const points = await learnKillPoints(service, operations);
     for (const jobId of await listJobs(service.base)) place.jobIds.add(jobId);
-    place.delivered.add(join(place.home, 'output', 'learning'));
+    place.delivered.add(join(place.node.home, 'output', 'learning'));
     return points;
   } finally {
     await service.stop();
@@ -103,12 +107,11 @@ async function openPlace(
   options: ChaosOptions,
   tearDown: (() => Promise<void>)[],
 ): Promise<ChaosPlace> {
-  const home = join(folder, 'home');
-  mkdirSync(home);
   const identity = makeIdentity(join(folder, 'identity'));
   const bucket = options.withS3 ? await openChaosBucket() : null;
   if (bucket !== null) tearDown.push(() => bucket.close());
   const settings: Record<string, string> = {
+    SERVICE__OUTPUT_SINKS__LOCAL__BASE_DIR: join(folder, 'killed', 'output'),
     SERVICE__SIGNING__CERTIFICATE_PATH: identity.certificatePath,
     SERVICE__SIGNING__PRIVATE_KEY_PATH: identity.keyPath,
     ...bucket?.settings,
@@ -117,10 +120,15 @@ async function openPlace(
     const server = await startPostgres({ after: (step) => void tearDown.push(step) });
     settings['SERVICE__JOBS__DATABASE_URL'] = await server.createDatabase();
   }
+  const nodeAt = (name: string): ChaosNode => ({ id: randomUUID(), home: join(folder, name), settings });
+  const otherNodes = options.engine === 'postgres' ? [nodeAt('kept')] : [];
+  for (const other of otherNodes) {
+    const service = await startNode(other);
+    tearDown.push(() => service.stop());
+  }
   return {
-    runId: randomUUID(),
-    home,
-    settings,
+    node: nodeAt('killed'),
+    otherNodes,
     bucket,
     counts: new ChaosCounts(),
     delivered: new Set(),
