@@ -73,6 +73,11 @@ export const publicationErrors = {
     ({ init }) =>
       `No fragment belongs to the init segment ${shown(init)}. Add its fragments, or leave it out of the init pattern.`,
   ),
+  INIT_OF_OTHER_KIND: entry<PlaylistPlace & { init: string; kind: string; handlers: readonly string[] }>(
+    'PROCESSING_FAILED',
+    ({ init, kind, handlers, ...place }) =>
+      `The playlist says that the init segment ${shown(init)} is of ${kind} (${at(place)}), but its tracks are of the kind ${handlers.map(shown).join(', ')}. Put the right init segment in its place, or correct the playlist.`,
+  ),
   FRAGMENT_IN_TWO_RENDITIONS: entry<PlaylistPlace & { fragment: string; init: string; otherInit: string }>(
     'PROCESSING_FAILED',
     ({ fragment, init, otherInit, ...place }) =>

@@ -14,6 +14,7 @@ import {
   planMaps,
 } from '#publications/signing/merkle-maps.ts';
 import { type OutputPaths, outputPathsOf } from '#publications/signing/output-paths.ts';
+import { refuseSwappedInits } from '#publications/signing/refuse-swapped-inits.ts';
 import {
   type PlannedInit,
   planSignedInit,
@@ -52,6 +53,7 @@ export async function signAndDeliver(
 ): Promise<InputOutcome> {
   const { folder, publication, inits } = read;
   const { signal } = context;
+  refuseSwappedInits(folder, publication, inits);
   const draft = await rooms.author.draft(
     { title: folder.name, mediaType: 'video/mp4', assertions, ...ingredients.roles, actions },
     signal,

@@ -12,6 +12,8 @@ export interface InitLayout {
   readonly firstTrackId: number;
   /** Those of all tracks, in order. */
   readonly trackIds: readonly number[];
+  /** The handler type of every track that says one, such as `vide` or `soun` (ISO/IEC 14496-12 §8.4.3). */
+  readonly handlers: readonly string[];
   /** The manifest store of an earlier signing, as a byte range of the file. */
   readonly manifest: ByteRange | null;
 }
@@ -37,7 +39,7 @@ export async function readInitLayout(reader: PartReader): Promise<InitLayout> {
   const ftyp = boxes.findIndex(({ type }) => type === 'ftyp');
   if (ftyp > 0) throw malformed(reader, boxes[ftyp] as TopBox, 'it must be the first box');
   const manifests = all.filter(isC2paBox).map(manifestIn);
-  const trackIds = await readTrackIds(reader, moov);
+  const { trackIds, handlers } = await readTracks(reader, moov);
   const [firstTrackId] = trackIds;
   if (firstTrackId === undefined) throw malformed(reader, moov, 'it has no track');
   return {
@@ -45,17 +47,25 @@ export async function readInitLayout(reader: PartReader): Promise<InitLayout> {
     boxes,
     firstTrackId,
     trackIds,
+    handlers,
     manifest: manifests.find((manifest) => manifest !== null) ?? null,
   };
 }
 
-async function readTrackIds(reader: PartReader, moov: TopBox): Promise<number[]> {
+async function readTracks(reader: PartReader, moov: TopBox): Promise<Pick<InitLayout, 'trackIds' | 'handlers'>> {
   const box = await readBox(reader, moov, MOOV_MAX_BYTES);
-  return [...box.descendants('trak', 'tkhd')].map((tkhd) => {
+  const trackIds = [...box.descendants('trak', 'tkhd')].map((tkhd) => {
     const fields = new BoxFields(tkhd);
     const { version } = fields.versionAndFlags();
     // The creation and modification times are 64 bits wide in version 1.
     fields.skip(version === 1 ? 16 : 8);
     return fields.uint(4);
   });
+  const handlers = [...box.descendants('trak', 'mdia', 'hdlr')].map((hdlr) => {
+    const fields = new BoxFields(hdlr);
+    fields.versionAndFlags();
+    fields.skip(4);
+    return fields.text(4);
+  });
+  return { trackIds, handlers };
 }
