@@ -131,6 +131,36 @@ describe('jobs', () => {
   });
 });
 
+describe('failures that may pass', () => {
+  test('are tried again after a while, and others are not', async (t) => {
+    const folder = await temporaryFolder(t);
+    const [passes, log] = [join(folder, 'passes'), join(folder, 'log')];
+    const jobs = await startedJobs(t);
+    const inputs = [`fail-times 2 ${passes}`, `append ${log}; fail /nowhere`];
+    const job = await ended(jobs, (await jobs.submit(scripts(inputs))).job_id);
+    assert.deepEqual(
+      job.results.map(({ status }) => status),
+      ['succeeded', 'failed'],
+    );
+    assert.equal(await readFile(passes, 'utf8'), 'xxx');
+    assert.equal((await linesOf(log)).length, 1);
+  });
+
+  test('do not keep the service from stopping, nor a job from being cancelled', async (t) => {
+    const folder = await temporaryFolder(t);
+    const config = configFor(await temporaryFolder(t));
+    const passes = join(folder, 'passes');
+    const jobs = await startedJobs(t, { config });
+    const { job_id: jobId } = await jobs.submit(scripts([`fail-times 100 ${passes}`]));
+    await until(async () => (await readFile(passes, 'utf8').catch(() => '')) !== '');
+    await jobs.stop(HANG_MS);
+    const again = await startedJobs(t, { config });
+    await until(async () => (await readFile(passes, 'utf8')) === 'xx');
+    await again.cancel(jobId);
+    assert.equal((await ended(again, jobId)).results[0]?.status, 'cancelled');
+  });
+});
+
 describe('waiting for a job', () => {
   test('ends when the job does, not at the next poll', async (t) => {
     const config = configFor(await temporaryFolder(t));

@@ -251,6 +251,93 @@ export function describeJobStore(
       assert.equal(places.inputs.length, 2);
     });
 
+    test('an input that is delivered is claimed; once it has ended, there is nothing to do', async (t) => {
+      const { store } = await openStore(t);
+      const jobId = await submitted(store, ['a', 'b']);
+      const { claim } = await store.takeDelivered({ jobId, inputIndex: 1 });
+      assert(claim !== null);
+      assert.deepEqual([claim.inputIndex, claim.attempt, JSON.parse(claim.inputJson).path], [1, 1, 'b']);
+      assert.equal((await store.findJob(jobId))?.status, 'running');
+      await succeed(store, claim);
+      assert.deepEqual(await store.takeDelivered({ jobId, inputIndex: 1 }), { claim: null, jobEnded: false });
+    });
+
+    test('an input that is delivered again was lost by its node: three times, and it fails', async (t) => {
+      const { store } = await openStore(t);
+      const jobId = await submitted(store, ['a']);
+      const claims = [];
+      for (let time = 0; time < MAX_PROCESS_ENDS; time += 1) {
+        claims.push((await store.takeDelivered({ jobId, inputIndex: 0 })).claim);
+      }
+      assert.deepEqual(
+        claims.map((claim) => claim?.attempt),
+        [1, 2, 3],
+      );
+      assert.equal((await succeed(store, claims[1] as ClaimedInput)).input, 'late');
+      assert.deepEqual(await store.takeDelivered({ jobId, inputIndex: 0 }), { claim: null, jobEnded: true });
+      assert.equal((await store.findJob(jobId))?.results[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
+    });
+
+    test('a process end that was none is taken back', async (t) => {
+      const { store } = await openStore(t);
+      const jobId = await submitted(store, ['a']);
+      let { claim } = await store.takeDelivered({ jobId, inputIndex: 0 });
+      for (let time = 0; time < MAX_PROCESS_ENDS + 2; time += 1) {
+        assert(claim !== null, 'the input failed for connections that were lost');
+        const lost = claim;
+        ({ claim } = await store.takeDelivered({ jobId, inputIndex: 0 }));
+        await store.forgiveProcessEnd(lost);
+      }
+    });
+
+    test('an input that is delivered of a cancelled job ends', async (t) => {
+      const { store } = await openStore(t);
+      const jobId = await submitted(store, ['a', 'b']);
+      const { claim } = await store.takeDelivered({ jobId, inputIndex: 0 });
+      assert(claim !== null);
+      await store.cancelJob(jobId);
+      assert.deepEqual(await store.takeDelivered({ jobId, inputIndex: 1 }), { claim: null, jobEnded: false });
+      assert.deepEqual(await store.takeDelivered({ jobId, inputIndex: 0 }), { claim: null, jobEnded: true });
+      assert.equal((await succeed(store, claim)).input, 'late');
+    });
+
+    test('a destination goes to one input of a job, with all above it and inside it', async (t) => {
+      const { store } = await openStore(t);
+      const jobId = await submitted(store, ['a', 'b', 'c']);
+      const claim = (inputIndex: number, place: string) =>
+        store.claimDestination({ jobId, inputIndex, attempt: 1 }, place);
+      assert.equal(await claim(0, '/out/x'), true);
+      assert.equal(await claim(0, '/out/x'), true, 'an input may claim the same one again');
+      for (const place of ['/out/x', '/out', '/out/x/y', '/out/x/y/z'])
+        assert.equal(await claim(1, place), false, place);
+      for (const place of ['/out/x-y', '/out/x0', '/out/w', '/out/xy/z'])
+        assert.equal(await claim(1, place), true, place);
+      await store.releaseDestinations({ jobId, inputIndex: 0, attempt: 1 });
+      assert.equal(await claim(2, '/out/x/y'), true);
+      const other = await submitted(store, ['a']);
+      assert.equal(await store.claimDestination({ jobId: other, inputIndex: 0, attempt: 1 }, '/out/x/y'), true);
+    });
+
+    test('a failure that may pass is counted, and is no process end', async (t) => {
+      const { store } = await openStore(t);
+      const jobId = await submitted(store, ['a']);
+      for (let time = 0; time < MAX_PROCESS_ENDS + 2; time += 1) {
+        const claim = await started(store, jobId);
+        assert.equal(claim.transientFailures, time);
+        await store.recordTransientFailure(claim);
+        assert.equal((await store.requeueInput(claim)).input, 'queued');
+      }
+    });
+
+    test('what runs on this engine is counted, and what waits', async (t) => {
+      const { store } = await openStore(t);
+      const jobId = await submitted(store, ['a', 'b', 'c']);
+      const claim = await started(store, jobId);
+      assert.equal(await store.countQueued(), 2);
+      assert.deepEqual(await store.currentAmong([claim, { ...claim, attempt: 7 }]), [claim]);
+      await store.noteProgress([{ ...claim, bytesDone: 3, bytesTotal: 9 }]);
+    });
+
     test('pruning deletes jobs that ended before the time, and no others', async (t) => {
       const { store } = await openStore(t);
       const [old, running, waiting] = [

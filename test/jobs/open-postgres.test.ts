@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { after, describe, test } from 'node:test';
+import type { Kysely } from 'kysely';
+import { AppError } from '#errors/app-error.ts';
+import type { Reason } from '#errors/catalogue.ts';
+import { JobIds } from '#jobs/job-id.ts';
+import { JobStore } from '#jobs/store/job-store.ts';
+import { migrations } from '#jobs/store/migrations.ts';
+import { openPostgres } from '#jobs/store/postgres/open-postgres.ts';
+import { freePort, startPostgres } from '../postgres/postgres-server.ts';
+import { ended, nodeConfig, scripts, startedJobs, temporaryFolder } from './test-jobs.ts';
+
+const server = await startPostgres({ after });
+const PASSWORD = 'the-secret-password';
+
+async function refusedFor(reason: Reason, url: string): Promise<AppError> {
+  const refusal = await openPostgres(url, 2).then(
+    ({ runner }) => runner.close(),
+    (error: unknown) => error,
+  );
+  assert(refusal instanceof AppError, `expected ${reason}, not ${String(refusal)}`);
+  assert.equal(refusal.reason, reason);
+  assert(!JSON.stringify([refusal.message, refusal.details]).includes(PASSWORD));
+  return refusal;
+}
+
+const withUser = (url: string, user: string) => url.replace('postgres@', `${user}:${PASSWORD}@`);
+
+describe('opening the shared database', () => {
+  test('is refused where no server answers', async () => {
+    await refusedFor('DATABASE_UNREACHABLE', `postgres://me:${PASSWORD}@127.0.0.1:${await freePort()}/jobs`);
+    await refusedFor('DATABASE_UNREACHABLE', `postgres://me:${PASSWORD}@no-such-host.invalid/jobs`);
+  });
+
+  test('is refused where there is no such database or user', async () => {
+    const url = await server.createDatabase();
+    await refusedFor('DATABASE_MISSING', url.replace(/[^/]+$/, 'absent'));
+    await refusedFor('DATABASE_REFUSES_LOGIN', withUser(url, 'nobody'));
+  });
+
+  test('is refused where the user may not make tables', async () => {
+    const url = await server.createDatabase();
+    await server.query(url, 'create role limited login');
+    await refusedFor('DATABASE_FORBIDS', withUser(url, 'limited'));
+  });
+
+  test('is refused where nothing can be written', async () => {
+    const url = await server.createDatabase();
+    const [name] = url.split('/').slice(-1);
+    await server.query(url, `alter database ${name} set default_transaction_read_only = on`);
+    await refusedFor('DATABASE_READ_ONLY', url);
+  });
+
+  test('is refused for tables of a newer release', async () => {
+    const url = await server.createDatabase();
+    await (await openPostgres(url, 2)).runner.close();
+    await server.query(url, "insert into schema_versions values (999, '2030-01-01T00:00:00.000Z')");
+    await refusedFor('STORE_NEWER', url);
+  });
+
+  test('brings the tables up to date once, however many nodes start together', async () => {
+    const url = await server.createDatabase();
+    const opened = await Promise.all(Array.from({ length: 6 }, () => openPostgres(url, 2)));
+    await Promise.all(opened.map(({ runner }) => runner.close()));
+    const [row] = await server.query(url, 'select count(*)::integer as count from schema_versions');
+    assert.equal(row?.['count'], migrations.length);
+  });
+});
+
+describe('a migration', () => {
+  test('leaves nodes of the version before at work', async (t) => {
+    const url = await server.createDatabase();
+    const old = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), url) });
+    const running = await old.submit(scripts(['sleep 300', 'sleep 300', 'sleep 300']));
+    const steps = [...migrations, addFixture];
+    const opened = await Promise.all([1, 2, 3].map(() => openPostgres(url, 2, steps)));
+    const [row] = await server.query(url, 'select max(version) as version from schema_versions');
+    assert.equal(row?.['version'], steps.length);
+    assert.equal((await ended(old, running.job_id)).status, 'succeeded');
+    assert.equal((await ended(old, (await old.submit(scripts(['progress 1']))).job_id)).status, 'succeeded');
+    // What a node of the newer version takes, one of the older version does.
+    for (const { runner } of opened) {
+      await new JobStore(runner).submitJob({
+        ...scripts(['progress 1']),
+        jobId: new JobIds().next(),
+        queuedAt: new Date(),
+      });
+      await runner.close();
+    }
+  });
+});
+
+/** What a later release may do: something more, which those before it do not know of. */
+async function addFixture(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .alterTable('jobs')
+    .addColumn('fixture', 'text', (column) => column.notNull().defaultTo('none'))
+    .execute();
+  await db.schema.createTable('fixtures').addColumn('name', 'text').execute();
+}
