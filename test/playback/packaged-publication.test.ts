@@ -17,7 +17,6 @@ const FLAGS = [
   '--autoplay-policy=no-user-gesture-required',
 ];
 const PLAYBACK_TIMEOUT_MS = 30_000;
-const PATTERNS = { playlist_pattern: '*.{m3u8,mpd}', init_pattern: 'init.mp4', frag_pattern: '*.m4s' };
 
 const folder = temporaryFolder();
 let browser: Browser;
@@ -36,10 +35,10 @@ before(async () => {
     inputs: [{ type: 'local_folder_path', path: source }],
     output: { type: 'local', name: 'plain' },
   });
-  await run('/v2/sync/c2pa/fragmented', {
-    inputs: [{ type: 'local_folder_path', path: join(outputs, 'plain', 'film') }],
+  await run('/v2/sync/c2pa/package', {
+    inputs: [{ type: 'local_folder_path', path: source }],
     output: { type: 'local', name: 'signed' },
-    params: PATTERNS,
+    params: {},
   });
   media = await serveMedia(outputs);
   browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
