@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Agent } from 'undici';
@@ -58,7 +59,7 @@ export class HttpClient {
       const answer = await this.#answerFrom(target, headers, signal);
       const location = locationOf(answer);
       if (location === undefined) return await this.#withContent(answer, target);
-      answer.body.cancel();
+      await beginningOf(answer.body);
       target = redirected(target, location);
     }
     throw new AppError('HTTP_REDIRECTS_ENDLESS', { address: shownAddress(url), limit: MAX_REDIRECTS });
@@ -80,7 +81,7 @@ export class HttpClient {
       try {
         const answer = await this.#exchange(url, headers, signal);
         if (pauseMs === undefined || !isBusy(answer.status)) return answer;
-        answer.body.cancel();
+        await beginningOf(answer.body);
       } catch (error) {
         signal.throwIfAborted();
         if (pauseMs === undefined || !isPassing(error)) throw requestError(error, url, this.options.idleTimeoutMs);
@@ -130,8 +131,11 @@ export function createHttpClient({ input_resolvers: { http } }: Config): HttpCli
   });
 }
 
+/** Where an answer redirects to. Headers arrive as bytes read as Latin-1; where these are UTF-8, that is what was meant. */
 function locationOf({ status, headers: { location } }: HttpAnswer): string | undefined {
-  return [301, 302, 303, 307, 308].includes(status) ? location : undefined;
+  if (location === undefined || ![301, 302, 303, 307, 308].includes(status)) return undefined;
+  const bytes = Buffer.from(location, 'latin1');
+  return isUtf8(bytes) ? bytes.toString('utf8') : location;
 }
 
 /** Where a redirect leads, if it may: never from HTTPS to HTTP, and never to what no request may name. */
@@ -149,7 +153,7 @@ function redirected(from: URL, location: string): URL {
   return target;
 }
 
-/** What an error page says first; empty where it cannot be read. */
+/** What a page says first, after which its connection can be used again; empty where it cannot be read. */
 async function beginningOf(body: ResponseBody): Promise<string> {
   try {
     return (await readBody(body, PROBLEM_MAX_BYTES))?.toString('utf8') ?? '';

@@ -1,6 +1,7 @@
 import { AppError } from '#errors/app-error.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
 import { shownAddress } from './http-address.ts';
+import { isExpiryOf } from './presigned-expiry.ts';
 
 /** What the code of a lost or refused connection means, as the end of "the server could not be reached: …". */
 const CONNECTION_PROBLEMS: Readonly<Record<string, string>> = {
@@ -53,8 +54,7 @@ export function statusError(status: number, url: URL, body: string): AppError {
   const address = shownAddress(url);
   if (status === 404 || status === 410) return new AppError('HTTP_NOT_FOUND', { address, status });
   if ([400, 401, 403].includes(status)) {
-    // S3: "Request has expired"; Google: "ExpiredToken"; Azure: "Signature not valid in the specified time frame".
-    if (/expired|specified time frame/i.test(body)) return new AppError('HTTP_LINK_EXPIRED', { address, status });
+    if (isExpiryOf(url, body)) return new AppError('HTTP_LINK_EXPIRED', { address, status });
     if (status !== 400) return new AppError('HTTP_FORBIDDEN', { address, status });
   }
   if (isBusy(status)) return new AppError('HTTP_BUSY', { address, status });
