@@ -13,7 +13,7 @@ export const localFilePath = z
 export const remoteFileUrl = z
   .strictObject({
     type: z.literal('remote_file_url'),
-    url: sourceUrl.describe('An `https://` or `s3://` address.'),
+    url: sourceUrl.describe('An `https://`, `http://` or `s3://` address.'),
     filename_hint: filenameHint,
   })
   .describe('A file at an HTTP(S) or S3 address. A presigned URL grants access without credentials in the request.');
@@ -23,8 +23,13 @@ const localFolderPath = z
   .describe('A folder on the service host.');
 
 const remoteFolderUrl = z
-  .strictObject({ type: z.literal('remote_folder_url'), url: sourceUrl.describe('An `https://` or `s3://` address.') })
-  .describe('A folder at an HTTP(S) address, or every object under an S3 prefix.');
+  .strictObject({
+    type: z.literal('remote_folder_url'),
+    url: sourceUrl.describe('An `https://`, `http://` or `s3://` address.'),
+  })
+  .describe(
+    'Every object under an S3 prefix; or a folder at an HTTP(S) address: that of a playlist or MPD (what it refers to in its folder is taken), of a folder that the server lists (nginx, Apache), or of any folder where `playlist_pattern` names a playlist without wildcards.',
+  );
 
 /** Every body accepts all four types, so that an operation can say which one it does not take, and where. */
 export const apiInputRef = z
