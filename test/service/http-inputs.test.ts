@@ -116,6 +116,27 @@ describe('a publication over HTTP is signed and read back', () => {
   }
 });
 
+describe('a folder of sources over HTTP is packaged', () => {
+  before(() => {
+    mkdirSync(join(root, 'sources'));
+    copyFileSync(join(root, 'film.mp4'), join(root, 'sources', 'film.mp4'));
+  });
+  for (const place of ['html', 'no-ranges']) {
+    for (const operation of ['package', 'c2pa/package']) {
+      test(`by ${operation} from ${place}`, async () => {
+        const job = await service.runSync(`/v2/sync/${operation}`, {
+          inputs: [{ type: 'remote_folder_url', url: `${nginx.base}/${place}/sources/` }],
+          output: { type: 'local', name: String(outputs++) },
+          params: {},
+        });
+        const output = outputOf(job);
+        assert.equal(basename(output), 'sources');
+        assert.equal(decodedFrames(join(output, 'master.m3u8')), decodedFrames(join(root, 'film.mp4')));
+      });
+    }
+  }
+});
+
 describe('what is secret or temporary', () => {
   let hostile: TestServer;
   before(async () => {
