@@ -72,8 +72,9 @@ export class FetchedRange {
   /** Stops the fetching. Whoever waits is told why. */
   fail(error: unknown): void {
     if (this.#failure !== null) return;
+    // When all bytes are there, only the end of the answer is to come, and its connection can be used again after it.
+    if (this.isComing) this.#stop.abort(error);
     this.#failure = { error };
-    this.#stop.abort(error);
     for (const { reject } of this.#waiters) reject(error);
     this.#waiters.clear();
   }
