@@ -2,6 +2,7 @@ import type * as Mediabunny from 'mediabunny';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import { BrokenMedia } from './broken-media.ts';
+import { readMatroskaTracks } from './matroska-tracks.ts';
 import { type OtherTracks, readOtherTracks } from './movie-tracks.ts';
 import type { ContainerKind, ProbedFile, ProbedStream } from './probed-file.ts';
 import { SNIFFED_BYTES, sniffContainers } from './sniff-container.ts';
@@ -22,7 +23,7 @@ export async function probeMedia(source: ByteSource, path: string, signal: Abort
   if (candidates.length === 0) return null;
   if (candidates.includes('ac3')) return ac3File(path);
   // Our own reader comes first: its reading is bounded, and it tells what is missing of a file that is cut short.
-  const others = candidates.includes('mp4') ? await readMovie(source, signal) : NO_OTHER_TRACKS;
+  const others = await readOthers(candidates, source, signal);
   const library = await import('mediabunny');
   library.Logging.level = library.LogLevel.Silent;
   const formats = candidates.map((kind) => formatOf(library, kind)).filter((format) => format !== null);
@@ -46,9 +47,14 @@ function isGuessed([first, ...others]: readonly ContainerKind[]): boolean {
   return others.length === 0 && (first === 'mp3' || first === 'adts');
 }
 
-const NO_OTHER_TRACKS: OtherTracks = { subtitles: [], nouns: [] };
-
-async function readMovie(source: ByteSource, signal: AbortSignal): Promise<OtherTracks> {
+/** What the demuxer passes over in silence: whatever is no audio and no video. */
+async function readOthers(
+  candidates: readonly ContainerKind[],
+  source: ByteSource,
+  signal: AbortSignal,
+): Promise<OtherTracks> {
+  if (candidates.includes('matroska')) return await readMatroskaTracks(source, signal);
+  if (!candidates.includes('mp4')) return { subtitles: [], nouns: [] };
   try {
     return await readOtherTracks(source, signal);
   } catch (cause) {
@@ -108,7 +114,7 @@ async function describe(
     ...subtitle,
     kind: 'text' as const,
     indexOfKind,
-    codec: textCodecOf(subtitle.codecId),
+    codec: TEXT_CODECS[subtitle.codecId] ?? null,
   }));
   return { path, container, streams: [...streams, ...texts], others: others.nouns };
 }
@@ -163,7 +169,16 @@ export const NO_DETAILS = {
   isForVisuallyImpaired: false,
 };
 
-/** Subtitles by their sample entries, as ffmpeg names their codecs. */
-function textCodecOf(codecId: string): string | null {
-  return { tx3g: 'mov_text', text: 'mov_text', wvtt: 'wvtt', stpp: 'ttml' }[codecId] ?? null;
-}
+/** Subtitles by what containers call them, as ffmpeg names their codecs. */
+const TEXT_CODECS: Readonly<Record<string, string>> = {
+  tx3g: 'mov_text',
+  text: 'mov_text',
+  wvtt: 'wvtt',
+  stpp: 'ttml',
+  'S_TEXT/UTF8': 'subrip',
+  'S_TEXT/ASCII': 'subrip',
+  'S_TEXT/WEBVTT': 'webvtt',
+  'D_WEBVTT/SUBTITLES': 'webvtt',
+  'S_TEXT/ASS': 'ass',
+  'S_TEXT/SSA': 'ass',
+};

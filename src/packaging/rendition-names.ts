@@ -1,10 +1,11 @@
 import type { ProbedStream } from './probed-file.ts';
 
 /** Short names of codecs, by mediabunny's. */
-const CODEC_NAMES: Readonly<Record<string, string>> = { avc: 'h264', srt: 'vtt', mov_text: 'vtt', webvtt: 'vtt' };
+const CODEC_NAMES: Readonly<Record<string, string>> = { avc: 'h264' };
 
 /** The short name of a codec as it stands in a rendition's name, after packaging. */
-export function codecNameOf({ codec }: ProbedStream): string {
+export function codecNameOf({ kind, codec }: ProbedStream): string {
+  if (kind === 'text') return 'vtt';
   if (codec?.startsWith('pcm')) return 'flac';
   return CODEC_NAMES[codec ?? ''] ?? codec ?? 'unknown';
 }

@@ -67,9 +67,12 @@ function readsTransportStream({ streams }: ProbedFile, isAlone: boolean): boolea
   return isAlone && isOneOfAKind && streams.every(({ codec }) => codec !== null && TS_CODECS.has(codec));
 }
 
+/** Subtitles of text; those that are pictures have no WebVTT. */
+const TEXT_CODECS = new Set(['vtt', 'srt', 'mov_text', 'webvtt', 'subrip', 'ass']);
+
 function textRoute({ codec, codecId }: ProbedStream): Route | Refusal {
-  if (codec === 'vtt' || codec === 'srt' || codec === 'mov_text' || codec === 'webvtt') return { kind: 'text' };
-  return { reason: `subtitles of the kind ${codecId ?? codec ?? 'unknown'} cannot be turned into WebVTT here` };
+  if (codec !== null && TEXT_CODECS.has(codec)) return { kind: 'text' };
+  return { reason: `subtitles of the kind ${codecId ?? codec ?? 'unknown'} cannot be turned into WebVTT` };
 }
 
 function refusedFloat(codec: string): Refusal {

@@ -3,23 +3,34 @@ import { join } from 'node:path';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { PackageParams } from '#contract/package-request.ts';
 import { InputResolver, localFolderOpener } from '#inputs/input-resolver.ts';
-import type { InputContext, InputOutcome, InputWork, OperationRooms } from '#operations/operation.ts';
+import type { InputContext, InputOutcome, InputPhase, InputWork, OperationRooms } from '#operations/operation.ts';
 import { packageFolder } from '#operations/package-folder.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
+import type { OutputSink } from '#outputs/output-sink.ts';
 
 const BOUNDS = { maxFiles: 10_000, maxBytes: 1e12, maxDepth: 16 };
 
-/** Packages a folder as a worker does, into `output` beside it, and returns what the input became. */
+interface PackageOptions {
+  readonly signal?: AbortSignal;
+  /** Where data and scratch are kept, and the output goes. */
+  readonly work?: string;
+  readonly outputFolder?: string;
+  readonly reached?: (phase: InputPhase) => void;
+  readonly progress?: (bytesDone: number, bytesTotal: number) => void;
+  /** Puts another sink in the place of the local one. */
+  readonly sink?: (local: OutputSink) => OutputSink;
+}
+
+/** Packages a folder as a worker does, and returns what the input became. */
 export async function packageInput(
   folder: string,
   params: PackageParams = {},
-  { signal = new AbortController().signal, work = `${folder}-work` }: { signal?: AbortSignal; work?: string } = {},
-): Promise<InputOutcome & { readonly scratchFolder: string }> {
+  { signal = new AbortController().signal, work = `${folder}-work`, ...options }: PackageOptions = {},
+): Promise<InputOutcome> {
   const dataDir = join(work, 'data');
-  const scratchFolder = join(work, 'scratch');
   mkdirSync(dataDir, { recursive: true });
   const key = { jobId: 'job', inputIndex: 0, attempt: 1 };
-  const scratch = new ScratchSpace({ dir: scratchFolder, dataDir }, key);
+  const scratch = new ScratchSpace({ dir: join(work, 'scratch'), dataDir }, key);
   const input: InputWork = {
     ...key,
     operation: 'package',
@@ -30,26 +41,25 @@ export async function packageInput(
   const context: InputContext = {
     signal,
     scratch,
-    progress: () => undefined,
-    reached: () => undefined,
+    progress: options.progress ?? (() => undefined),
+    reached: options.reached ?? (() => undefined),
     claimDestination: () => Promise.resolve(),
     mayDeliver: () => Promise.resolve(),
   };
+  const local = new LocalSink({ baseDir: options.outputFolder ?? join(work, 'output'), dataDir });
   try {
-    return { ...(await packageFolder(input, context, roomsFor(work, dataDir))), scratchFolder };
+    return await packageFolder(input, context, roomsWith(options.sink?.(local) ?? local));
   } finally {
     await scratch.remove();
   }
 }
 
 /** The rooms that packaging enters; nothing is signed. */
-function roomsFor(work: string, dataDir: string): OperationRooms {
+function roomsWith(outputs: OutputSink): OperationRooms {
+  const openFolder = localFolderOpener({ roots: undefined, protectedPaths: [] }, BOUNDS);
   const rooms: Pick<OperationRooms, 'inputs' | 'outputs'> = {
-    inputs: new InputResolver(
-      {},
-      { local_folder_path: localFolderOpener({ roots: undefined, protectedPaths: [] }, BOUNDS) },
-    ),
-    outputs: new LocalSink({ baseDir: join(work, 'output'), dataDir }),
+    inputs: new InputResolver({}, { local_folder_path: openFolder }),
+    outputs,
   };
   return rooms as OperationRooms;
 }

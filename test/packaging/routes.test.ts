@@ -155,4 +155,16 @@ describe('a file reaches the packager', () => {
     const { outputPath } = await packageInput(folder);
     assert.match(readFileSync(join(outputPath, 'text/fr/00001.vtt'), 'utf8'), /Good/);
   });
+
+  test('as WebVTT from the subtitles of Matroska, and attachments are told of', async () => {
+    const folder = join(place, 'matroska-subtitles');
+    mkdirSync(folder);
+    const inputs = ['-i', film, '-i', join(place, 'film.srt'), '-attach', join(place, 'film.srt')];
+    const options =
+      '-map 0:v -map 1 -c:v copy -c:s subrip -metadata:s:s:0 language=spa -metadata:s:t mimetype=text/plain';
+    ffmpeg(place, inputs, `${options} ${join(folder, 'film.mkv')}`);
+    const { outputPath, warnings } = await packageInput(folder);
+    assert.match(readFileSync(join(outputPath, 'text/es/00001.vtt'), 'utf8'), /Good/);
+    assert.equal(warnings.filter((warning) => warning.includes('attachment')).length, 1);
+  });
 });

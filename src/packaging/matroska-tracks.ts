@@ -1,0 +1,124 @@
+import type { ByteSource } from '#bytes/byte-source.ts';
+import { ReadWindow } from '#formats/read-window.ts';
+import { BrokenMedia } from './broken-media.ts';
+import type { OtherTracks } from './movie-tracks.ts';
+
+/** Elements of Matroska (RFC 9559 §5.1), by their IDs. */
+const SEGMENT = 0x18538067;
+const CLUSTER = 0x1f43b675;
+const TRACKS = 0x1654ae6b;
+const ATTACHMENTS = 0x1941a469;
+const TRACK_ENTRY = 0xae;
+const TRACK_TYPE = 0x83;
+const CODEC_ID = 0x86;
+const LANGUAGE = 0x22b59c;
+const LANGUAGE_BCP47 = 0x22b59d;
+
+const SUBTITLE_TYPE = 0x11;
+const OTHER_TYPES: Readonly<Record<number, string>> = {
+  16: 'a logo track',
+  18: 'a track of buttons',
+  32: 'a control track',
+};
+
+/** The largest list of tracks that is read, in bytes; codec data and cover pictures lie elsewhere. */
+const LARGEST_TRACKS_BYTES = 16 * 1024 * 1024;
+/** Elements at the top of a segment that are passed on the way to the first cluster, behind which nobody looks. */
+const MAX_TOP_ELEMENTS = 1000;
+/** The longest element ID and size, in bytes (RFC 8794 §17.1). */
+const LONGEST_HEADER_BYTES = 12;
+
+interface Element {
+  readonly id: number;
+  /** Where its content starts, and ends; unknown sizes go on to the end of what holds the element. */
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Reads what a Matroska or WebM file holds beside audio and video: subtitles, and what nobody packages. */
+export async function readMatroskaTracks(source: ByteSource, signal: AbortSignal): Promise<OtherTracks> {
+  const window = new ReadWindow(source, signal);
+  const subtitles: { codecId: string; language: string | null }[] = [];
+  const nouns: string[] = [];
+  let offset = 0;
+  let end = source.sizeBytes;
+  for (let passed = 0; passed < MAX_TOP_ELEMENTS && offset < end; passed += 1) {
+    const head = await window.read(offset, Math.min(LONGEST_HEADER_BYTES, source.sizeBytes - offset));
+    const element = elementAt(head, 0, end - offset);
+    if (element === null || element.id === CLUSTER) break;
+    const [start, stop] = [offset + element.start, offset + element.end];
+    if (element.id === ATTACHMENTS) nouns.push('an attachment (a cover picture or a font)');
+    if (element.id === TRACKS) {
+      if (stop - start > LARGEST_TRACKS_BYTES)
+        throw new BrokenMedia('has a list of tracks that is too large to be read');
+      for (const track of tracksIn(await window.read(start, stop - start))) addTrack(track, subtitles, nouns);
+    }
+    // A segment holds all else: go into it, and past everything but it.
+    if (element.id === SEGMENT) end = stop;
+    offset = element.id === SEGMENT ? start : stop;
+  }
+  return { subtitles, nouns };
+}
+
+interface MatroskaTrack {
+  readonly type: number;
+  readonly codecId: string;
+  readonly language: string | null;
+}
+
+function addTrack(
+  { type, codecId, language }: MatroskaTrack,
+  subtitles: { codecId: string; language: string | null }[],
+  nouns: string[],
+): void {
+  if (type === SUBTITLE_TYPE) subtitles.push({ codecId, language });
+  else if (type in OTHER_TYPES) nouns.push(OTHER_TYPES[type] as string);
+}
+
+function* tracksIn(bytes: Buffer): Generator<MatroskaTrack> {
+  for (const entry of childrenOf(bytes, 0, bytes.length)) {
+    if (entry.id !== TRACK_ENTRY) continue;
+    const fields = new Map(
+      [...childrenOf(bytes, entry.start, entry.end)].map(({ id, start, end }) => [id, bytes.subarray(start, end)]),
+    );
+    const text = (id: number): string | null => fields.get(id)?.toString('utf8').replace(/\0+$/, '') ?? null;
+    yield {
+      type: fields.get(TRACK_TYPE)?.at(-1) ?? 0,
+      codecId: text(CODEC_ID) ?? '',
+      // What is not written is English (RFC 9559 §5.1.4.1.19), which nobody means by it.
+      language: text(LANGUAGE_BCP47) ?? text(LANGUAGE),
+    };
+  }
+}
+
+function* childrenOf(bytes: Buffer, start: number, end: number): Generator<Element> {
+  for (let at = start; at < end; ) {
+    const element = elementAt(bytes, at, end);
+    if (element === null) return;
+    yield element;
+    at = element.end;
+  }
+}
+
+/** The element whose header stands at a position; null where none does. */
+function elementAt(bytes: Buffer, at: number, limit: number): Element | null {
+  const id = variableInteger(bytes, at, true);
+  if (id === null) return null;
+  const size = variableInteger(bytes, at + id.length, false);
+  if (size === null) return null;
+  const start = at + id.length + size.length;
+  const isUnknown = size.value === 2 ** (7 * size.length) - 1;
+  if (start > limit) return null;
+  return { id: id.value, start, end: isUnknown ? limit : Math.min(start + size.value, limit) };
+}
+
+/** A number of one to eight bytes, whose first bits tell how many (RFC 8794 §4); IDs keep them. */
+function variableInteger(bytes: Buffer, at: number, keepsMarker: boolean): { value: number; length: number } | null {
+  const first = bytes[at];
+  if (first === undefined || first === 0) return null;
+  const length = Math.clz32(first) - 23;
+  if (at + length > bytes.length) return null;
+  let value = keepsMarker ? first : first & (0xff >> length);
+  for (let index = 1; index < length; index += 1) value = value * 256 + (bytes[at + index] as number);
+  return { value, length };
+}

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readlinkSync, statfsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { AppError } from '#errors/app-error.ts';
+import type { FolderSink } from '#outputs/folder-sink.ts';
+import { openSmallDisk } from '../outputs/small-disk.ts';
+import { ffmpeg, makeFilm, temporaryFolder } from './make-media.ts';
+import { packageInput } from './package-input.ts';
+import { joinRendition, packetHashes } from './packets.ts';
+
+const place = temporaryFolder();
+const direct = join(place, 'direct');
+const fed = join(place, 'fed');
+
+before(() => {
+  for (const folder of [direct, fed]) mkdirSync(folder);
+  const film = makeFilm(direct);
+  ffmpeg(place, ['-stream_loop', '50', '-i', film], `-map 0 -c copy ${join(fed, 'film.mkv')}`);
+});
+
+/** Every file below a folder, hidden ones included. */
+function leftIn(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : [];
+}
+
+describe('packaging that does not get to its end', () => {
+  test('is stopped with all its programs, and leaves nothing', async () => {
+    const stop = new AbortController();
+    const work = join(place, 'stopped');
+    const running = packageInput(
+      fed,
+      {},
+      { work, signal: stop.signal, reached: () => setTimeout(() => stop.abort(new Error('stopped')), 100) },
+    );
+    await assert.rejects(running, /stopped/);
+    assert.deepEqual([...leftIn(join(work, 'output')), ...leftIn(join(work, 'scratch'))], []);
+    const folders = readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .map(folderOfProcess);
+    assert.deepEqual(
+      folders.filter((path) => path.startsWith(work)),
+      [],
+      'no program runs on',
+    );
+  });
+
+  test('meets a disk that fills up, says so, and leaves nothing', async () => {
+    const disk = await openSmallDisk(32 * 1024 * 1024);
+    try {
+      const outputFolder = join(disk.path, 'output');
+      const fillUp = (phase: string): void => {
+        const { bavail, bsize } = statfsSync(disk.path);
+        if (phase === 'staged') writeFileSync(join(disk.path, 'filler'), Buffer.alloc(bavail * bsize - 200_000));
+      };
+      await assert.rejects(
+        packageInput(direct, {}, { work: join(place, 'full'), outputFolder, reached: fillUp }),
+        (error: unknown) =>
+          error instanceof AppError && error.reason === 'OUTPUT_FAILED' && /disk is full/.test(error.message),
+      );
+      assert.deepEqual(leftIn(outputFolder), []);
+    } finally {
+      await disk.cleanUp();
+    }
+  });
+});
+
+describe('packaging', () => {
+  test('goes by way of scratch where the sink does not lie on this host', async () => {
+    const work = join(place, 'elsewhere');
+    const { outputPath } = await packageInput(
+      direct,
+      {},
+      {
+        work,
+        sink: (local) => ({
+          namingOf: (output) => local.namingOf(output),
+          placeFile: (...place) => local.placeFile(...place),
+          placeFolder: (...place) => local.placeFolder(...place),
+          stageFile: (...staging) => local.stageFile(...staging),
+          stageFolder: async (...staging) => withoutStagedPath(await local.stageFolder(...staging)),
+        }),
+      },
+    );
+    const packets = packetHashes(joinRendition(join(outputPath, 'video/h264_180p')));
+    assert.deepEqual(packets, packetHashes(join(direct, 'film.mp4'), 'v:0'));
+    assert.deepEqual(leftIn(join(work, 'scratch')), []);
+  });
+
+  test('tells how far it is', async () => {
+    let last = 0;
+    await packageInput(
+      fed,
+      {},
+      {
+        work: join(place, 'progress'),
+        progress: (bytesDone, bytesTotal) => {
+          assert.ok(bytesDone >= last && bytesDone <= bytesTotal);
+          last = bytesDone;
+        },
+      },
+    );
+    assert.ok(last > 0);
+  });
+});
+
+/** A sink as one in a bucket is: nothing of it lies on this host. */
+function withoutStagedPath(sink: FolderSink): FolderSink {
+  return {
+    destination: sink.destination,
+    create: (...part) => sink.create(...part),
+    seal: (signal) => sink.seal(signal),
+    open: (...part) => sink.open(...part),
+    commit: (signal) => sink.commit(signal),
+    discard: () => sink.discard(),
+  };
+}
+
+/** Where a process works; programs of packaging work in scratch. */
+function folderOfProcess(pid: string): string {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    return ''; // The process has ended since it was listed.
+  }
+}

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import fc from 'fast-check';
+import { AppError } from '#errors/app-error.ts';
+import { BrokenMedia } from '#packaging/broken-media.ts';
+import { readMatroskaTracks } from '#packaging/matroska-tracks.ts';
+import { MemorySource } from '../bytes/memory-source.ts';
+import { ffmpeg, makeFilm, SRT, temporaryFolder } from './make-media.ts';
+
+const place = temporaryFolder();
+const { signal } = new AbortController();
+let bytes: Buffer;
+
+before(() => {
+  makeFilm(place);
+  writeFileSync(join(place, 'film.srt'), SRT);
+  ffmpeg(
+    place,
+    ['-i', 'film.mp4', '-i', 'film.srt'],
+    '-map 0:v -map 1 -map 1 -c:v copy -c:s:0 subrip -c:s:1 ass -metadata:s:s:0 language=fre film.mkv',
+  );
+  bytes = readFileSync(join(place, 'film.mkv'));
+});
+
+const read = (content: Uint8Array) => readMatroskaTracks(new MemorySource(Buffer.from(content)), signal);
+
+describe('the tracks of Matroska beside audio and video', () => {
+  test('are listed with their languages', async () => {
+    const { subtitles } = await read(bytes);
+    assert.deepEqual(
+      subtitles.map(({ codecId, language }) => [codecId, language]),
+      [
+        ['S_TEXT/UTF8', 'fre'],
+        ['S_TEXT/ASS', 'und'],
+      ],
+    );
+  });
+
+  test('are read in bounded time from whatever bytes', async () => {
+    const damaged = fc.array(fc.tuple(fc.nat(2000), fc.nat(255)), { minLength: 1, maxLength: 20 }).map((changes) => {
+      const copy = Buffer.from(bytes.subarray(0, 4000));
+      for (const [at, value] of changes) copy[at] = value;
+      return copy;
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(damaged, fc.uint8Array({ maxLength: 500 })), async (content) => {
+        await read(content).catch((error: unknown) =>
+          assert.ok(error instanceof BrokenMedia || error instanceof AppError),
+        );
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { PackageParams } from '#contract/package-request.ts';
+import { AppError } from '#errors/app-error.ts';
+import { hintsOfName, knownLanguage } from '#packaging/languages.ts';
+import type { PackagingPlan } from '#packaging/packaging-plan.ts';
+import { planPackaging } from '#packaging/plan-packaging.ts';
+import { NO_DETAILS } from '#packaging/probe-media.ts';
+import type { ProbedFile, ProbedStream } from '#packaging/probed-file.ts';
+
+type Sketch = Partial<ProbedStream> & Pick<ProbedStream, 'kind' | 'codec'>;
+
+/** A probed file of the streams given, which are numbered as a demuxer does. */
+function fileOf(path: string, container: ProbedFile['container'], sketches: readonly Sketch[]): ProbedFile {
+  const streams = sketches.map((sketch, streamIndex) => ({
+    ...NO_DETAILS,
+    durationSeconds: 60,
+    streamIndex,
+    indexOfKind: sketches.slice(0, streamIndex).filter(({ kind }) => kind === sketch.kind).length,
+    ...sketch,
+  }));
+  return { path, container, streams, others: [] };
+}
+
+const video = (height: number): Sketch => ({ kind: 'video', codec: 'avc', width: (height * 16) / 9, height });
+const audio = (language: string | null, codec = 'aac'): Sketch => ({ kind: 'audio', codec, language, channels: 2 });
+
+function plan(files: readonly ProbedFile[], params: PackageParams = {}, hasFfmpeg = true): PackagingPlan {
+  return planPackaging({ name: 'film', files, unusable: [] }, params, hasFfmpeg);
+}
+
+const folders = ({ streams }: PackagingPlan): string[] => streams.map(({ folder }) => folder);
+
+function refuses(reason: string, attempt: () => unknown): void {
+  assert.throws(attempt, (error: unknown) => error instanceof AppError && error.reason === reason);
+}
+
+describe('a plan', () => {
+  test('gives renditions their names, the tallest first, and their sound once', () => {
+    const files = [360, 1080, 720].map((height) => fileOf(`${height}.mp4`, 'mp4', [video(height), audio('eng')]));
+    const made = plan(files);
+    assert.deepEqual(folders(made), ['video/h264_1080p', 'video/h264_720p', 'video/h264_360p', 'audio/en_aac']);
+    assert.deepEqual(
+      made.leftOut.map(({ file }) => file),
+      ['720.mp4', '360.mp4'],
+    );
+    assert.equal(made.warnings.length, 2);
+  });
+
+  test('gives no name twice', () => {
+    const made = plan([
+      fileOf('a.mp4', 'mp4', [video(720), audio('deu'), audio('deu')]),
+      fileOf('b.mp4', 'mp4', [{ ...video(720), width: 720, height: 1280 }]),
+    ]);
+    assert.deepEqual(folders(made), ['video/h264_720p', 'video/h264_720p_2', 'audio/de_aac', 'audio/de_aac_2']);
+    assert.deepEqual(
+      made.streams.slice(2).map(({ label }) => label),
+      ['Deutsch', 'Deutsch 2'],
+    );
+  });
+
+  test('takes a language from the request, else the container, else the name, else says that nobody knows', () => {
+    const files = [
+      fileOf('a.fr.m4a', 'mp4', [audio('deu')]),
+      fileOf('b.fr.m4a', 'mp4', [audio('und')]),
+      fileOf('c.m4a', 'mp4', [audio(null)]),
+      fileOf('d.fr.m4a', 'mp4', [audio('deu')]),
+    ];
+    const made = plan(files, { tracks: [{ file: 'd.fr.m4a', language: 'pt-br' }] });
+    assert.deepEqual(Object.fromEntries(made.streams.map(({ file, language }) => [file, language])), {
+      'a.fr.m4a': 'de',
+      'b.fr.m4a': 'fr',
+      'c.m4a': 'und',
+      'd.fr.m4a': 'pt-BR',
+    });
+  });
+
+  test('takes labels, roles and names from the request, for a stream or for all of a file', () => {
+    const made = plan([fileOf('film.mp4', 'mp4', [video(720), audio('eng'), audio('eng')])], {
+      default_language: 'en',
+      tracks: [{ file: 'film.mp4', stream: 2, label: 'Director', role: 'commentary', name: 'director' }],
+    });
+    const [, main, commentary] = made.streams;
+    assert.deepEqual([main?.folder, main?.label, main?.role], ['audio/en_aac', 'English', null]);
+    assert.deepEqual(
+      [commentary?.folder, commentary?.label, commentary?.role],
+      ['audio/director', 'Director', 'commentary'],
+    );
+  });
+
+  test('puts the default language first among the sound', () => {
+    const made = plan([fileOf('film.mp4', 'mp4', [video(720), audio('eng'), audio('deu')])], {
+      default_language: 'deu',
+    });
+    assert.deepEqual(folders(made), ['video/h264_720p', 'audio/de_aac', 'audio/en_aac']);
+    assert.equal(made.defaultLanguage, 'de');
+  });
+
+  test('says by which route each stream goes', () => {
+    const routes = (file: ProbedFile): string[] =>
+      plan([file]).streams.map(({ route }) => (route.kind === 'feed' ? `${route.into} ${route.packets}` : route.kind));
+    assert.deepEqual(routes(fileOf('a.mp4', 'mp4', [video(720), audio('eng')])), ['direct', 'direct']);
+    assert.deepEqual(routes(fileOf('a.mov', 'quicktime', [video(720), audio('eng')])), [
+      'mp4 as-they-are',
+      'mp4 as-they-are',
+    ]);
+    assert.deepEqual(routes(fileOf('a.mov', 'quicktime', [video(720)])), ['direct']);
+    assert.deepEqual(routes(fileOf('a.mkv', 'matroska', [video(720)])), ['mp4 as-they-are']);
+    assert.deepEqual(routes(fileOf('a.mp4', 'mp4', [video(720), audio('eng', 'mp3')])), [
+      'direct',
+      'mpegts as-they-are',
+    ]);
+    assert.deepEqual(routes(fileOf('a.wav', 'wave', [audio(null, 'pcm-s24')])), ['mp4 flac']);
+    assert.deepEqual(routes(fileOf('a.mp4', 'mp4', [{ ...video(720), startSeconds: -1.3 }, audio('eng')])), [
+      'mp4 as-they-are',
+      'mp4 as-they-are',
+    ]);
+    assert.deepEqual(routes(fileOf('a.ts', 'mpeg-ts', [video(720), audio(null)])), ['direct', 'direct']);
+    assert.deepEqual(routes(fileOf('a.ts', 'mpeg-ts', [video(720), audio(null), audio(null)]))[0], 'mp4 as-they-are');
+  });
+
+  test('warns of files of different lengths, and of subtitles that go on', () => {
+    const subtitles = fileOf('film.srt', 'srt', [{ kind: 'text', codec: 'srt', startSeconds: 1, durationSeconds: 90 }]);
+    const short = { ...video(360), durationSeconds: 30 };
+    const { warnings } = plan([fileOf('a.mp4', 'mp4', [video(720)]), fileOf('b.mp4', 'mp4', [short]), subtitles]);
+    assert.equal(warnings.length, 2);
+  });
+
+  test('leaves out subtitles that start when the film is over', () => {
+    const late = fileOf('film.srt', 'srt', [{ kind: 'text', codec: 'srt', startSeconds: 70, durationSeconds: 5 }]);
+    assert.deepEqual(folders(plan([fileOf('a.mp4', 'mp4', [video(720)]), late])), ['video/h264_720p']);
+  });
+
+  test('is refused where ffmpeg is needed and missing, and where there is too much', () => {
+    refuses('PACKAGING_FFMPEG_MISSING', () => plan([fileOf('a.mkv', 'matroska', [video(720)])], {}, false));
+    refuses('PACKAGING_TOO_LARGE', () =>
+      plan(Array.from({ length: 101 }, (_, index) => fileOf(`${index}.mp4`, 'mp4', [video(720)]))),
+    );
+  });
+});
+
+describe('a language', () => {
+  test('is known by its codes, those for libraries included', () => {
+    const known = ['eng', 'EN', 'ger', 'deu', 'pt-br', 'zh-Hans', 'und', 'xx', '', '1080p', 'english', null].map(
+      knownLanguage,
+    );
+    assert.deepEqual(known, ['en', 'en', 'de', 'de', 'pt-BR', 'zh-Hans', null, null, null, null, null, null]);
+  });
+
+  test('is read from the end of a name', () => {
+    const hints = [
+      'film.en.srt',
+      'a/film_pt-BR.vtt',
+      'film-de.m4a',
+      'en.vtt',
+      'film.en.forced.srt',
+      'film.en.sdh.srt',
+      'film.vtt',
+      'the-end.vtt',
+    ];
+    assert.deepEqual(
+      hints.map((name) => Object.values(hintsOfName(name)).join()),
+      ['en,', 'pt-BR,', 'de,', 'en,', 'en,forced', 'en,caption', ',', ','],
+    );
+  });
+});

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { clipCues, parseSubtitles, webVttOf } from '#packaging/web-vtt.ts';
+
+const parse = (text: string) => parseSubtitles(Buffer.from(text));
+const anew = (text: string): string => webVttOf(parse(text));
+
+describe('subtitles', () => {
+  test('of SubRip become WebVTT, without what only SubRip knows', () => {
+    const srt =
+      '1\r\n00:00:01,5 --> 00:00:02,250 X1:10 X2:20\r\n<font color="red">One</font>\r\n{\\an8}Two\r\n\r\n2\r\n0:00:03,000 --> 1:00:00,000\r\n<i>Three</i>\r\n';
+    assert.equal(
+      anew(srt),
+      'WEBVTT\n\n00:00:01.500 --> 00:00:02.250\nOne\nTwo\n\n00:00:03.000 --> 01:00:00.000\n<i>Three</i>\n',
+    );
+  });
+
+  test('of WebVTT keep their styles, settings and order in time; notes and names of cues go', () => {
+    const vtt =
+      'WEBVTT - title\n\nSTYLE\n::cue { color: red }\n\nNOTE said nothing\n\nb\n00:05.000 --> 00:06.000\nlater\n\na\n00:01.000 --> 00:02.000 line:0 align:start\nfirst\n';
+    assert.equal(
+      anew(vtt),
+      'WEBVTT\n\nSTYLE\n::cue { color: red }\n\n00:00:01.000 --> 00:00:02.000 line:0 align:start\nfirst\n\n00:00:05.000 --> 00:00:06.000\nlater\n',
+    );
+  });
+
+  test('of joined segments have every cue once', () => {
+    const cue = '00:03.000 --> 00:05.000\ngoes on\n';
+    const joined = `WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:0\n\n${cue}\ufeffWEBVTT\n\n${cue}`;
+    assert.equal(anew(joined), 'WEBVTT\n\n00:00:03.000 --> 00:00:05.000\ngoes on\n');
+  });
+
+  test('that are no UTF-8 are read as Windows-1252', () => {
+    const bytes = Buffer.concat([Buffer.from('1\n00:00:01,000 --> 00:00:02,000\ncaf'), Buffer.from([0xe9, 0x0a])]);
+    assert.match(webVttOf(parseSubtitles(bytes)), /café/);
+  });
+
+  test('without an end after their start, or without text, are none', () => {
+    assert.deepEqual(parse('00:02.000 --> 00:01.000\nback\n\n00:03.000 --> 00:04.000\n\n').cues, []);
+  });
+
+  test('end with the film', () => {
+    const clipped = clipCues(parse('00:01.000 --> 00:09.000\na\n\n00:07.000 --> 00:08.000\nb\n'), 5);
+    assert.deepEqual(
+      clipped.cues.map(({ startSeconds, endSeconds }) => [startSeconds, endSeconds]),
+      [[1, 5]],
+    );
+  });
+
+  test('read again are the same, whatever they were', () => {
+    const lines = fc.string().map((line) => `${line}\n`);
+    const cue = fc
+      .tuple(
+        fc.nat(90_000_000),
+        fc.integer({ min: 1, max: 9_000_000 }),
+        fc.array(lines, { minLength: 1, maxLength: 3 }),
+      )
+      .map(([start, length, text]) => {
+        const time = (value: number): string => new Date(value).toISOString().slice(11, 23);
+        return `${time(start % 80_000_000)} --> ${time((start % 80_000_000) + length)}\n${text.join('')}\n`;
+      });
+    fc.assert(
+      fc.property(fc.array(fc.oneof(cue, lines)), (blocks) => {
+        const once = anew(`WEBVTT\n\n${blocks.join('')}`);
+        assert.equal(anew(once), once);
+      }),
+    );
+  });
+});
