@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Agent, Dispatcher } from 'undici';
-import { AppError } from '#errors/app-error.ts';
 import { ResponseBody } from './response-body.ts';
 
 /** One request to a server, which is not redirected. */
@@ -105,9 +104,4 @@ class AnswerHandler implements Dispatcher.DispatchHandler {
     this.#ended = true;
     this.#signal.removeEventListener('abort', this.#abort);
   }
-}
-
-/** Whether an error says that the connection was lost, so that asking again may help; an AppError never does. */
-export function isConnectionProblem(error: unknown): boolean {
-  return error instanceof Error && !(error instanceof AppError) && 'code' in error;
 }

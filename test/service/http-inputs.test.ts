@@ -124,14 +124,22 @@ describe('a folder of sources over HTTP is packaged', () => {
   for (const place of ['html', 'no-ranges']) {
     for (const operation of ['package', 'c2pa/package']) {
       test(`by ${operation} from ${place}`, async () => {
-        const job = await service.runSync(`/v2/sync/${operation}`, {
-          inputs: [{ type: 'remote_folder_url', url: `${nginx.base}/${place}/sources/` }],
-          output: { type: 'local', name: String(outputs++) },
-          params: {},
-        });
-        const output = outputOf(job);
-        assert.equal(basename(output), 'sources');
-        assert.equal(decodedFrames(join(output, 'master.m3u8')), decodedFrames(join(root, 'film.mp4')));
+        const made = async (input: object) =>
+          outputOf(
+            await service.runSync(`/v2/sync/${operation}`, {
+              inputs: [input],
+              output: { type: 'local', name: String(outputs++) },
+              params: {},
+            }),
+          );
+        const remote = await made({ type: 'remote_folder_url', url: `${nginx.base}/${place}/sources/` });
+        const local = await made({ type: 'local_folder_path', path: join(root, 'sources') });
+        assert.equal(basename(remote), 'sources');
+        assert.deepEqual(
+          readdirSync(remote, { recursive: true }).sort(),
+          readdirSync(local, { recursive: true }).sort(),
+        );
+        assert.equal(decodedFrames(join(remote, 'master.m3u8')), decodedFrames(join(local, 'master.m3u8')));
       });
     }
   }
