@@ -139,11 +139,16 @@ function filesIn(folder: string): string[] {
     .map(({ parentPath, name }) => join(parentPath, name));
 }
 
-/** A film of noise, which compresses badly, repeated until it is large. */
+/** A film of some 12 Mbit/s, repeated until it is large: the packager holds a segment in memory at a time. */
 async function makeFilmFolder(folder: string): Promise<string> {
   mkdirSync(folder);
   const [clip, film] = [join(folder, 'clip.mp4'), join(folder, 'film.mp4')];
-  await encode(clip, '1920x1080', ['-crf', '18', '-c:a', 'aac', '-b:a', '192k'], true);
+  await encode(
+    clip,
+    '1920x1080',
+    ['-b:v', '12M', '-maxrate', '12M', '-bufsize', '24M', '-c:a', 'aac', '-b:a', '192k'],
+    true,
+  );
   const repeats = Math.ceil(FILM_BYTES / statSync(clip).size);
   const copy = ['-map', '0', '-c', 'copy', '-movflags', '+faststart', film];
   await run('ffmpeg', ['-v', 'error', '-stream_loop', String(repeats - 1), '-i', clip, ...copy]);
@@ -171,7 +176,7 @@ async function makeSevenStreams(folder: string): Promise<string> {
 }
 
 async function encode(path: string, size: string, options: readonly string[], hasSound: boolean): Promise<void> {
-  const picture = ['-f', 'lavfi', '-i', `testsrc2=s=${size}:r=25:d=10,noise=alls=40:allf=t`];
+  const picture = ['-f', 'lavfi', '-i', `testsrc2=s=${size}:r=25:d=10,noise=alls=20:allf=t`];
   const sound = hasSound ? ['-f', 'lavfi', '-i', 'sine=r=48000:d=10'] : [];
   const coding = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', '-g', '50', '-sc_threshold', '0'];
   await run('ffmpeg', ['-v', 'error', ...picture, ...sound, ...coding, ...options, '-movflags', '+faststart', path]);
