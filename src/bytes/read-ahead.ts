@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { AppError } from '#errors/app-error.ts';
 import { FetchedRange } from './fetched-range.ts';
 
@@ -23,12 +24,19 @@ const FETCHED_WHOLE_BYTES = 4 * MIB;
 /** A gap up to so large is read over rather than jumped over: a round trip takes about as long. */
 const GAP_BYTES = 2 * MIB;
 
-/** Fetches ahead of the reader at once, and what is held at most, fetches included. */
+/** Fetches ahead of the reader at once, and what is held at most to have been read ahead, fetches included. */
 const FETCHES_AHEAD = 6;
 const HELD_BYTES = 32 * MIB;
 
 /** Buffers of the largest size that are kept for the next fetches. */
 const MAX_SPARE_BUFFERS = 2;
+
+/** What is held in memory by sources that are read side by side, together. */
+export class HeldBytes {
+  /** What was asked for at once is held whatever there is already; nothing is read ahead beyond this. */
+  readonly limit = HELD_BYTES;
+  held = 0;
+}
 
 interface FarSource {
   readonly name: string;
@@ -36,17 +44,20 @@ interface FarSource {
   readonly fetch: RangeFetch;
   /** Its first bytes, where they are known already. */
   readonly head?: Buffer;
+  /** Shared with the sources that are read at the same time; a source alone needs none. */
+  readonly memory?: HeldBytes;
 }
 
 /**
  * Reads at random from far away what is mostly read in order: a read that goes on where another ended sets off larger
  * and larger fetches ahead of it, several at once, so that the reader waits for the network's speed and not for its
- * round trips. Memory is bounded by `HELD_BYTES`, and what reads that run side by side ask for.
+ * round trips. Memory is bounded by `HeldBytes`, and what reads that run side by side ask for.
  */
 export class ReadAhead {
   readonly #source: FarSource;
+  readonly #memory: HeldBytes;
   /** What is held, in no order. */
-  #ranges: FetchedRange[] = [];
+  readonly #ranges: FetchedRange[] = [];
   readonly #spare: Buffer[] = [];
   /** Where the present run of reads will fetch next, how much, and whether it is one: a single read sets off nothing. */
   #runEnd = 0;
@@ -57,9 +68,10 @@ export class ReadAhead {
 
   constructor(source: FarSource) {
     this.#source = source;
-    const { head } = source;
+    const { head, memory = new HeldBytes() } = source;
+    this.#memory = memory;
     if (head === undefined || head.length === 0) return;
-    this.#ranges.push(new FetchedRange(0, head.length, head, head.length));
+    this.#hold(new FetchedRange(0, head.length, head, head.length));
     this.#runEnd = head.length;
     this.#fetchBytes = Math.min(head.length, LARGEST_FETCH_BYTES);
   }
@@ -83,8 +95,8 @@ export class ReadAhead {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    for (const range of [...this.#ranges]) this.#drop(range);
     this.#spare.length = 0;
-    for (const range of this.#ranges.splice(0)) range.fail(new Error(`"${this.#source.name}" was closed`));
   }
 
   async #readFrom(range: FetchedRange, target: Uint8Array, position: number, signal: AbortSignal): Promise<void> {
@@ -114,7 +126,8 @@ export class ReadAhead {
       this.#dropUnused();
       this.#fetchBytes = isWhole ? sizeBytes : Math.min(Math.max(wanted, SMALLEST_FETCH_BYTES), LARGEST_FETCH_BYTES);
     }
-    this.#makeRoom(this.#fetchBytes);
+    const hasRoom = this.#makeRoom(this.#fetchBytes);
+    if (!hasRoom && !isWhole) this.#fetchBytes = Math.min(this.#fetchBytes, Math.max(wanted, SMALLEST_FETCH_BYTES));
     return this.#fetch(isWhole ? 0 : position);
   }
 
@@ -140,6 +153,7 @@ export class ReadAhead {
 
   /** Starts a fetch of the run's present size, up to what is held already. */
   #fetch(start: number): FetchedRange {
+    assert(!this.#closed, 'a source is read before it is closed');
     const { sizeBytes, fetch } = this.#source;
     const end = this.#ranges.reduce(
       (nearest, range) => (range.offset > start && !range.hasFailed ? Math.min(nearest, range.offset) : nearest),
@@ -147,7 +161,7 @@ export class ReadAhead {
     );
     const length = end - start;
     const range = new FetchedRange(start, length, this.#bufferOf(length));
-    this.#ranges.push(range);
+    this.#hold(range);
     this.#runEnd = end;
     void range.fill((signal) => fetch(start, length, signal));
     return range;
@@ -155,9 +169,8 @@ export class ReadAhead {
 
   /** Lets go of what was used longest ago until so much more may be held; false where that is not enough. */
   #makeRoom(bytes: number): boolean {
-    this.#ranges = this.#ranges.filter((range) => !range.hasFailed);
-    const held = () => this.#ranges.reduce((sum, { length }) => sum + length, 0);
-    while (held() + bytes > HELD_BYTES) {
+    for (const range of this.#ranges.filter(({ hasFailed }) => hasFailed)) this.#drop(range);
+    while (this.#memory.held + bytes > this.#memory.limit) {
       const [oldest] = this.#ranges
         .filter(({ readers, lastUse }) => readers === 0 && lastUse > 0)
         .sort((first, second) => first.lastUse - second.lastUse);
@@ -173,8 +186,14 @@ export class ReadAhead {
       this.#drop(range);
   }
 
+  #hold(range: FetchedRange): void {
+    this.#ranges.push(range);
+    this.#memory.held += range.length;
+  }
+
   #drop(range: FetchedRange): void {
     this.#ranges.splice(this.#ranges.indexOf(range), 1);
+    this.#memory.held -= range.length;
     range.fail(new Error('what was fetched is not needed any more'));
     const isSpare = range.buffer.length === LARGEST_FETCH_BYTES && this.#spare.length < MAX_SPARE_BUFFERS;
     if (isSpare) this.#spare.push(range.buffer);

@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
+import { HeldBytes } from '#bytes/read-ahead.ts';
 import type { FolderFile, SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { admittedS3Address, decodedS3Address, type S3Address, s3UrlOf } from '#s3/s3-address.ts';
@@ -93,6 +94,8 @@ class S3Folder implements SourceFolder {
   readonly files: readonly FolderFile[];
   readonly #reader: S3Reader;
   readonly #objects: ReadonlyMap<string, S3Object>;
+  /** Files are read side by side, and some are large. */
+  readonly #memory = new HeldBytes();
 
   constructor(reader: S3Reader, name: string, files: readonly ListedObject[]) {
     this.name = name;
@@ -105,7 +108,7 @@ class S3Folder implements SourceFolder {
     signal.throwIfAborted();
     const object = this.#objects.get(path);
     if (object === undefined) throw new AppError('SOURCE_NOT_FOUND', { path });
-    return new S3Source(this.#reader, object, safeName(basename(path)) || this.name);
+    return new S3Source(this.#reader, object, safeName(basename(path)) || this.name, { memory: this.#memory });
   }
 
   close(): Promise<void> {

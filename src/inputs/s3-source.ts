@@ -1,5 +1,5 @@
 import type { ByteSource, StoredObject } from '#bytes/byte-source.ts';
-import { ReadAhead } from '#bytes/read-ahead.ts';
+import { type HeldBytes, ReadAhead } from '#bytes/read-ahead.ts';
 import type { S3Object, S3Reader } from '#s3/s3-reader.ts';
 
 /**
@@ -17,7 +17,7 @@ export class S3Source implements ByteSource {
     reader: S3Reader,
     object: S3Object,
     name: string,
-    known: { readonly head?: Buffer; readonly mediaType?: string } = {},
+    known: { readonly head?: Buffer; readonly mediaType?: string; readonly memory?: HeldBytes } = {},
   ) {
     const { bucket, key, etag, sizeBytes } = object;
     this.name = name;
@@ -29,6 +29,7 @@ export class S3Source implements ByteSource {
       sizeBytes,
       fetch: (offset, length, signal) => reader.range(object, offset, length, signal),
       ...(known.head !== undefined && { head: known.head }),
+      ...(known.memory !== undefined && { memory: known.memory }),
     });
   }
 

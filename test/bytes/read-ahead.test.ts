@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { ByteSource } from '#bytes/byte-source.ts';
-import { ReadAhead } from '#bytes/read-ahead.ts';
+import { HeldBytes, ReadAhead } from '#bytes/read-ahead.ts';
 import { AppError } from '#errors/app-error.ts';
 import { byteSourceContract } from './byte-source-contract.ts';
 
@@ -24,12 +24,13 @@ class FarBytes {
     this.#content = content;
   }
 
-  readAhead(head?: Buffer): ReadAhead {
+  readAhead(head?: Buffer, memory?: HeldBytes): ReadAhead {
     return new ReadAhead({
       name: 'far.mp4',
       sizeBytes: this.#content.length,
       fetch: (offset, length, signal) => this.#fetch(offset, length, signal),
       ...(head !== undefined && { head }),
+      ...(memory !== undefined && { memory }),
     });
   }
 
@@ -71,6 +72,23 @@ describe('reading ahead', () => {
     assert.ok(far.fetches.length < 30, `${far.fetches.length} fetches`);
     assert.equal(sum(far.fetches), content.length);
     assert.ok(far.mostComingBytes > 16 * MIB && far.mostComingBytes <= 32 * MIB, `${far.mostComingBytes} at once`);
+  });
+
+  test('holds no more for many sources side by side than for one, but for what is asked for at once', async () => {
+    const content = randomBytes(20 * MIB);
+    const memory = new HeldBytes();
+    const sources = Array.from({ length: 8 }, () => new FarBytes(content).readAhead(undefined, memory));
+    let most = 0;
+    const read = async (ahead: ReadAhead) => {
+      for (let offset = 0; offset < content.length; offset += MIB) {
+        await readAt(ahead, content, offset, MIB);
+        most = Math.max(most, memory.held);
+      }
+      ahead.close();
+    };
+    await Promise.all(sources.map(read));
+    assert.ok(most <= memory.limit + sources.length * MIB, `${most} held`);
+    assert.equal(memory.held, 0);
   });
 
   test('takes one fetch for a small source, whatever is read of it first', async () => {
