@@ -140,7 +140,8 @@ export class InputRuns {
         if (result.type === 'failed' && result.error === null)
           log.error({ ...ids, stack: result.bug }, 'an input met a bug');
         const entry = entryOf(claim, result);
-        log.info({ ...ids, reason: entry.error_details?.reason, phases_ms: result.phases }, `input ${entry.status}`);
+        const { status, warnings, error_details: details } = entry;
+        log.info({ ...ids, reason: details?.reason, warnings, phases_ms: result.phases }, `input ${status}`);
         const transient =
           result.type === 'failed' && result.error !== null && AppError.fromData(result.error).transient;
         const digest = (result.type === 'succeeded' && result.outcome.digest) || null;

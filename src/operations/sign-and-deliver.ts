@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { sideBySide } from '#bytes/side-by-side.ts';
 import type { CustomAssertion, ManifestDraft, RecordedAction } from '#provenance/manifest-author.ts';
 import type { OutputRendition } from '#publications/checking/rehash-publication.ts';
@@ -61,6 +62,7 @@ export async function signAndDeliver(
   const { maps, manifestSizeBytes } = await measureManifest(draft, publication, inits, signal);
   const totalBytes = folder.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const sink = await rooms.outputs.stageFolder(destination, totalBytes, work, signal, context.scratch);
+  let digest: string;
   try {
     context.reached('staged');
     const progress = progressOf(context, totalBytes);
@@ -72,7 +74,8 @@ export async function signAndDeliver(
       signal,
       wrote: progress,
     };
-    await writePublication(publication, inits, maps, draft, signing, context);
+    const manifest = await writePublication(publication, inits, maps, draft, signing, context);
+    digest = createHash('sha256').update(manifest).digest('hex');
     await sink.seal(signal);
     context.reached('sealed');
     if (rooms.fragmentChecks !== null) {
@@ -90,6 +93,7 @@ export async function signAndDeliver(
   return {
     outputPath: sink.destination,
     warnings: [...publication.warnings, ...ingredients.warnings, ...draft.warnings],
+    digest,
   };
 }
 
@@ -111,7 +115,10 @@ async function measureManifest(
   return { maps, manifestSizeBytes: await draft.measure(placeholderBinding(maps), signal) };
 }
 
-/** Writes all files of the signed publication: fragments first, for the manifest binds them; playlists last. */
+/**
+ * Writes all files of the signed publication: fragments first, for the manifest binds them; playlists last. Returns the
+ * manifest.
+ */
 async function writePublication(
   publication: Publication,
   inits: readonly InitLayout[],
@@ -119,7 +126,7 @@ async function writePublication(
   draft: ManifestDraft,
   signing: SigningContext,
   context: InputContext,
-): Promise<void> {
+): Promise<Uint8Array> {
   const { folder, writer, signal } = signing;
   const planned: PlannedInit[] = [];
   const digests: { initHash: Uint8Array; leaves: readonly Uint8Array[] }[] = [];
@@ -143,6 +150,7 @@ async function writePublication(
   const copied = [...publication.otherPaths, ...unchanged];
   await sideBySide(copied, COPIES_AT_ONCE, (path) => copyFile(folder, path, writer, signal, signing.wrote));
   for (const [path, text] of rewritten) await writeText(path, text, writer, signal);
+  return manifest;
 }
 
 /** Where the renditions lie in the output. */
