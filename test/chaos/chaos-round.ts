@@ -33,7 +33,7 @@ export interface RoundPlan {
 export interface ChaosPlace {
   /** The one that is killed. */
   readonly node: ChaosNode;
-  /** They share its jobs and outputs, and stay up. */
+  /** They share its jobs and outputs, and are started when it has been killed. */
   readonly otherNodes: readonly ChaosNode[];
   readonly bucket: ChaosBucket | null;
   readonly counts: ChaosCounts;
@@ -46,18 +46,14 @@ export interface ChaosPlace {
 /** Kills the service while it has jobs, starts it again, and rejects unless everything comes to its right end. */
 export async function runRound(place: ChaosPlace, plan: RoundPlan): Promise<void> {
   const acknowledged = await runAndKill(place, plan);
+  await using nodes = new AsyncDisposableStack();
+  for (const other of place.otherNodes) nodes.use(await startNode(other));
   if (plan.killAgainAfterMs !== null) await killAgain(place, plan.killAgainAfterMs);
-  const service = await startNode(place.node);
-  try {
-    const jobIds = await acknowledgeAll(place, service.base, plan.jobs, acknowledged);
-    const ended = await Promise.all(
-      plan.jobs.map(async (job) => [job, await service.waitFor(jobIds.get(job) ?? '')] as const),
-    );
-    for (const [job, result] of ended) await checkJob(place, job, result);
-    assert.deepEqual(await listJobs(service.base), place.jobIds, 'one job for each that was asked for');
-  } finally {
-    await service.stop();
-  }
+  const service = nodes.use(await startNode(place.node));
+  const jobIds = await acknowledgeAll(place, service.base, plan.jobs, acknowledged);
+  for (const job of plan.jobs) await checkJob(place, job, await service.waitFor(jobIds.get(job) ?? ''));
+  assert.deepEqual(await listJobs(service.base), place.jobIds, 'one job for each that was asked for');
+  await nodes.disposeAsync();
   await checkNothingLeft(place);
 }
 
