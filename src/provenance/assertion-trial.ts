@@ -13,8 +13,11 @@ const PROCESS_URL = new URL(`./run-assertion-trials${extname(import.meta.url)}`,
 /** So many checks may wait for the process; each holds a request body. */
 const MAX_PENDING_CHECKS = 256;
 
-/** A process without anything to check ends after so long: what the SDK holds would otherwise stay for good. */
-const IDLE_MS = 10_000;
+/**
+ * A process without anything to check ends after so long: what the SDK holds (60 MB and more) would otherwise stay for
+ * good. The next check then waits for a start, a quarter of a second.
+ */
+const IDLE_MS = 30_000;
 
 /** Tells, before a job is made, whether manifests can carry the assertions of a request. */
 export interface AssertionTrial {
