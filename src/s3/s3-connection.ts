@@ -118,6 +118,8 @@ function clientConfig({ profile, region, endpoint_url: endpoint, force_path_styl
     maxAttempts: MAX_ATTEMPTS,
     // Ranges have no checksum to check, and asking for one costs time with every answer.
     responseChecksumValidation: 'WHEN_REQUIRED',
+    // Asked to, the SDK waits for "100 Continue" before each body, on a connection of its own that is used only once.
+    expectContinueHeader: false,
     requestHandler: {
       connectionTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: IDLE_TIMEOUT_MS,
