@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { AppError } from '#errors/app-error.ts';
 import { errorResponses } from './error-responses.ts';
 import { eventStream, LAST_EVENT_ID, STREAM_BOUNDS } from './event-stream.ts';
-import { jobParams, knownJobId } from './job-routes.ts';
+import { type JobRoute, jobParams, knownJobId } from './job-routes.ts';
 import type { JobService } from './job-service.ts';
 
 /** Streams of a node at once; each holds a connection. */
@@ -19,7 +19,7 @@ export interface EventRouteParts {
 /** Adds the stream of what happens to a job. */
 export function addEventRoute(app: FastifyInstance, { jobs, closing }: EventRouteParts): void {
   let streams = 0;
-  app.route<{ Params: { id: string } }>({
+  app.route<JobRoute>({
     method: 'GET',
     url: '/v2/jobs/:id/events',
     schema: {

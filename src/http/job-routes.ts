@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { jobResultResponse } from '#contract/job.ts';
 import { type JobListQuery, jobListQuery, jobListResponse } from '#contract/job-list.ts';
@@ -11,6 +11,11 @@ import { ok } from './ok-response.ts';
 const JOB_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 export const jobParams = z.object({ id: z.string().describe('The job identifier.') });
+
+/** A route about one job. */
+export interface JobRoute {
+  readonly Params: { readonly id: string };
+}
 
 /** A job identifier that is worth looking up; throws JOB_UNKNOWN for one that is none of this service's. */
 export function knownJobId(id: string): string {
@@ -26,7 +31,7 @@ export function addJobRoutes(app: FastifyInstance, jobs: JobService): void {
 }
 
 function addLookUp(app: FastifyInstance, jobs: JobService): void {
-  app.route<{ Params: { id: string } }>({
+  app.route<JobRoute>({
     method: 'GET',
     url: '/v2/jobs/:id',
     schema: {
@@ -47,7 +52,17 @@ function addLookUp(app: FastifyInstance, jobs: JobService): void {
 }
 
 function addCancel(app: FastifyInstance, jobs: JobService): void {
-  app.route<{ Params: { id: string } }>({
+  const cancel = async (request: FastifyRequest<JobRoute>, reply: FastifyReply): Promise<FastifyReply> => {
+    const id = knownJobId(request.params.id);
+    const cancelled = await jobs.cancel(id);
+    if (cancelled === null) throw new AppError('JOB_UNKNOWN', { jobId: id });
+    if (cancelled.changed) request.log.info({ job_id: id }, 'job cancelled');
+    return await reply
+      .status(cancelled.changed ? 202 : 200)
+      .type('application/json; charset=utf-8')
+      .send(cancelled.job);
+  };
+  app.route<JobRoute>({
     method: 'DELETE',
     url: '/v2/jobs/:id',
     schema: {
@@ -63,13 +78,9 @@ function addCancel(app: FastifyInstance, jobs: JobService): void {
         ...errorResponses([401, 404, 405, 500, 503]),
       },
     },
-    handler: async (request, reply) => {
-      const id = knownJobId(request.params.id);
-      const cancelled = await jobs.cancel(id);
-      if (cancelled === null) throw new AppError('JOB_UNKNOWN', { jobId: id });
-      if (cancelled.changed) request.log.info({ job_id: id }, 'job cancelled');
-      return reply.status(cancelled.changed ? 202 : 200).send(cancelled.job);
-    },
+    // Answered before a body is read: clients that set a content type with every request may send an empty one.
+    onRequest: cancel,
+    handler: cancel,
   });
 }
 

@@ -126,6 +126,19 @@ describe('a callback', () => {
     assert.equal(endless.received.length, 1);
   });
 
+  test('of which hundreds hang holds up no other', async (t) => {
+    const silent = await startReceiver(t, () => undefined);
+    const receiver = await startReceiver(t);
+    const post = guardedPost(new DeniedNetworks([]));
+    const server = await serveJobs(t, { config: withSecret, jobs: { post, callbackBounds: { attemptMs: 60_000 } } });
+    const hanging = await Promise.all(Array.from({ length: 100 }, () => submit(server, silent.url, 'progress 1')));
+    await Promise.all(hanging.map(server.ended));
+    await silent.came(8);
+    await submit(server, receiver.url, 'progress 1');
+    await receiver.came(1);
+    assert.equal(silent.received.length, 8);
+  });
+
   test('that could not be delivered is delivered after a restart', async (t) => {
     const port = await freePort();
     const server = await serveWithCallbacks(t);

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { jobResultResponse } from '#contract/job.ts';
 import type { Claim } from '#jobs/job.ts';
 import { temporaryFolder, until } from '../jobs/test-jobs.ts';
-import { errorOf } from './serve.ts';
+import { errorOf, goodBody, serve } from './serve.ts';
 import { type JobServer, serveJobs } from './serve-jobs.ts';
 
 /** "within 2 s", with room for a machine that is busy with other tests. */
@@ -138,6 +138,17 @@ describe('DELETE /v2/jobs/{id}', () => {
     }
     assert.equal((await server.jobs.readiness()).queue.waiting, 0);
   });
+
+  for (const init of [
+    { headers: { 'content-type': 'application/json' } },
+    { headers: { 'content-type': 'text/plain' }, body: 'now' },
+  ]) {
+    test(`does not read a body: ${JSON.stringify(init)}`, async () => {
+      await using server = await serve();
+      const { job_id: id } = (await (await server.post('/v2/c2pa/video', goodBody)).json()) as { job_id: string };
+      assert.equal((await fetch(`${server.base}/v2/jobs/${id}`, { method: 'DELETE', ...init })).status, 202);
+    });
+  }
 
   test('answers 404 where there is no such job', async (t) => {
     const { base } = await serveJobs(t);

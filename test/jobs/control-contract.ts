@@ -212,10 +212,12 @@ export function describeJobControl(
       const store = await openStore(t);
       const jobId = await endedJob(store, { callbackUrl });
       await store.claimCallbacks(10, LEASE_MS);
-      await store.delayCallback(jobId, new Date(Date.now() - 1));
+      await store.delayCallback(jobId, new Date(Date.now() - 1), 'sent');
+      assert.equal((await store.claimCallbacks(10, LEASE_MS))[0]?.attempts, 2);
+      await store.delayCallback(jobId, new Date(Date.now() - 1), 'unsent');
       assert.equal((await store.claimCallbacks(10, LEASE_MS))[0]?.attempts, 2);
       await store.endCallback(jobId, 'delivered');
-      await store.delayCallback(jobId, new Date(0));
+      await store.delayCallback(jobId, new Date(0), 'sent');
       assert.deepEqual(await store.claimCallbacks(10, LEASE_MS), []);
       assert.equal((await store.queueState()).callbacks, 0);
     });

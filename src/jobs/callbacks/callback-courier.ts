@@ -7,8 +7,12 @@ import type { JobStore } from '../store/job-store.ts';
 import { nextAttemptAt } from './callback-schedule.ts';
 import { signCallback } from './callback-signature.ts';
 
-/** Callbacks of this node that are on their way at once. */
-const MAX_AT_ONCE = 8;
+/** Callbacks of this node that are on their way at once; and to one receiver, so that one that hangs holds up no other. */
+const MAX_AT_ONCE = 32;
+const MAX_PER_RECEIVER = 8;
+
+/** A callback whose receiver has its share already is looked at again after so long. */
+const BUSY_PAUSE_MS = 1_000;
 
 /** A callback that was taken and of which nothing is heard is taken again after its bound and this time. */
 const LEASE_MARGIN_MS = 30_000;
@@ -63,6 +67,7 @@ export class CallbackCourier {
   readonly #stop = new AbortController();
   readonly #timer: NodeJS.Timeout;
   readonly #onTheirWay = new Set<Promise<void>>();
+  readonly #byReceiver = new Map<string, number>();
   #soon: NodeJS.Timeout | undefined;
   #looking = false;
   #lookAgain = false;
@@ -113,7 +118,7 @@ export class CallbackCourier {
   }
 
   #send(callback: DueCallback): void {
-    const sending = this.#deliver(callback)
+    const sending = this.#inTurn(callback)
       .catch((error: unknown) => {
         if (this.#stop.signal.aborted) return;
         this.#options.log.error({ job_id: callback.jobId, err: error }, 'a callback could not be recorded');
@@ -123,6 +128,22 @@ export class CallbackCourier {
         if (!this.#stop.signal.aborted) void this.look();
       });
     this.#onTheirWay.add(sending);
+  }
+
+  async #inTurn(callback: DueCallback): Promise<void> {
+    const receiver = new URL(callback.url).origin;
+    const others = this.#byReceiver.get(receiver) ?? 0;
+    if (others >= MAX_PER_RECEIVER) {
+      return this.#options.store.delayCallback(callback.jobId, new Date(Date.now() + BUSY_PAUSE_MS), 'unsent');
+    }
+    this.#byReceiver.set(receiver, others + 1);
+    try {
+      await this.#deliver(callback);
+    } finally {
+      const left = (this.#byReceiver.get(receiver) ?? 1) - 1;
+      if (left > 0) this.#byReceiver.set(receiver, left);
+      else this.#byReceiver.delete(receiver);
+    }
   }
 
   async #deliver(callback: DueCallback): Promise<void> {
@@ -148,7 +169,7 @@ export class CallbackCourier {
       log.error({ ...line, problem }, 'callback given up: its receiver did not take it for a day');
       return sent('given_up');
     }
-    await store.delayCallback(jobId, new Date(nextMs));
+    await store.delayCallback(jobId, new Date(nextMs), 'sent');
     log.warn({ ...line, problem, next_attempt_at: new Date(nextMs).toISOString() }, 'callback failed');
     sent('failed');
   }

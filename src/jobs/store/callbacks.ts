@@ -53,11 +53,14 @@ export async function claimCallbacks(db: Database, count: number, leaseMs: numbe
   return taken;
 }
 
-/** The callback failed and is to be tried again. */
-export async function delayCallback(db: Database, jobId: string, until: Date): Promise<void> {
+/** The callback is to be tried again: it was sent and failed, or it was not sent, which is no attempt. */
+export async function delayCallback(db: Database, jobId: string, until: Date, was: 'sent' | 'unsent'): Promise<void> {
   await db
     .updateTable('callbacks')
-    .set({ next_attempt_at: until.toISOString() })
+    .set(({ eb }) => ({
+      next_attempt_at: until.toISOString(),
+      ...(was === 'unsent' && { attempts: eb('attempts', '-', 1) }),
+    }))
     .where('job_id', '=', jobId)
     .where('state', '=', 'due')
     .execute();
