@@ -5,6 +5,7 @@ import { claimStated } from '#publications/reading/claim-stated.ts';
 import { type ClaimedPaths, matchingPaths } from '#publications/reading/path-patterns.ts';
 import { readClaimedPublication, readPublication } from '#publications/reading/read-publication.ts';
 import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
+import { describeFinding } from './existing-tracks.ts';
 import { makePublication, type PackagingTask, planPublication } from './make-publication.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 import { packagedIngredients, packagingActions } from './packaged-ingredients.ts';
@@ -51,7 +52,8 @@ async function signOpened(signing: Signing): Promise<InputOutcome> {
   if (chosen !== null) return await signExisting(chosen, [], signing);
   const task = await planPublication(folder, params, params.playlist_pattern ?? null, context.signal);
   if (task.kind === 'package') return await packageThenSign(task, signing);
-  return await signExisting(claimed(folder, params, claimStated(folder, task.existing.playlists)), task.notes, signing);
+  const found = claimed(folder, params, claimStated(folder, task.existing.playlists));
+  return await signExisting(found, [`${describeFinding(task.existing)} It was signed as it is.`], signing);
 }
 
 /** What the patterns choose where there is no playlist: init segments and fragments that are signed as they are. */
