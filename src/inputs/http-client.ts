@@ -86,7 +86,7 @@ export class HttpClient {
         signal.throwIfAborted();
         if (pauseMs === undefined || !isPassing(error)) throw requestError(error, url, this.options.idleTimeoutMs);
       }
-      await sleep(pauseMs, undefined, { signal });
+      await sleep(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
     }
   }
 

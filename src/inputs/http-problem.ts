@@ -1,5 +1,5 @@
 import { AppError } from '#errors/app-error.ts';
-import { systemErrorCode } from '#errors/system-problem.ts';
+import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import { shownAddress } from './http-address.ts';
 import { isExpiryOf } from './presigned-expiry.ts';
 
@@ -31,7 +31,15 @@ export function requestError(cause: unknown, url: URL, idleTimeoutMs: number): u
   if (TIMEOUT_CODES.has(code)) return new AppError('HTTP_TIMED_OUT', { address, timeoutMs: idleTimeoutMs }, { cause });
   const connection = CONNECTION_PROBLEMS[code];
   if (connection !== undefined) return new AppError('HTTP_UNREACHABLE', { address, problem: connection }, { cause });
+  if (/^(?:EPROTO|ERR_SSL)/.test(code)) {
+    return new AppError(
+      'HTTP_ANSWER_INVALID',
+      { address, problem: 'it speaks no TLS that is understood here' },
+      { cause },
+    );
+  }
   if (CERTIFICATE_CODE.test(code)) return new AppError('HTTP_CERTIFICATE_REFUSED', { address, code }, { cause });
+  if (isSystemError(cause)) return new AppError('HTTP_UNREACHABLE', { address, problem: problemOf(cause) }, { cause });
   return new AppError('HTTP_ANSWER_INVALID', { address, problem: `it is no HTTP (${code})` }, { cause });
 }
 

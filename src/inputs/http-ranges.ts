@@ -14,6 +14,9 @@ import {
 /** A range whose connection is lost is taken up again where it broke off, so many times. */
 const MAX_RESUMPTIONS = 5;
 
+/** A server may answer with less than was asked for; with less than so many bytes it counts as broken off. */
+const LEAST_PART_BYTES = 64 * 1024;
+
 /** One version of a file that is fetched in ranges. */
 export interface RangedFile {
   readonly url: URL;
@@ -33,7 +36,8 @@ export async function* fetchRange(
   signal: AbortSignal,
 ): AsyncGenerator<Buffer, void> {
   let doneBytes = 0;
-  for (let resumptions = 0; doneBytes < length; resumptions += 1) {
+  for (let resumptions = 0; doneBytes < length; ) {
+    const startedAt = doneBytes;
     const response = await getRange(client, file, offset + doneBytes, length - doneBytes, signal);
     try {
       for await (const chunk of response.body) {
@@ -44,9 +48,12 @@ export async function* fetchRange(
     } catch (error) {
       signal.throwIfAborted();
       if (!isPassing(error) || resumptions >= MAX_RESUMPTIONS) throw brokenOff(client, file, error, offset + doneBytes);
+      resumptions += 1;
       continue;
     }
-    if (doneBytes < length && resumptions >= MAX_RESUMPTIONS) throw cutShort(file, offset + doneBytes);
+    if (doneBytes === length || doneBytes - startedAt >= LEAST_PART_BYTES) continue;
+    if (resumptions >= MAX_RESUMPTIONS) throw cutShort(file, offset + doneBytes);
+    resumptions += 1;
   }
 }
 

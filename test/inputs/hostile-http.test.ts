@@ -73,6 +73,16 @@ describe('a server that does not give the file', () => {
     await refusesAt(t, 'HTTP_ANSWER_INVALID', `http://127.0.0.1:${port}`);
   });
 
+  test('speaks no TLS', async (t) => {
+    const server = await serve(t, () => undefined);
+    await refusesAt(t, 'HTTP_ANSWER_INVALID', `https://127.0.0.1:${server.port}`);
+  });
+
+  test('gives a byte at a time', (t) =>
+    refuses(t, 'HTTP_CUT_SHORT', (request, response) =>
+      sendFile(request, response, { content: Buffer.alloc(100_000), largestPart: 1 }),
+    ));
+
   test('has a certificate that nobody vouches for', async (t) => {
     const { base } = await serveTls(t, (_request, response) => response.end('x'));
     await refusesAt(t, 'HTTP_CERTIFICATE_REFUSED', base);

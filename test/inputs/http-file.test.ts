@@ -18,7 +18,9 @@ const manners: Readonly<Record<string, Omit<ServedFile, 'content'>>> = {
   'over HTTP, from a server that takes no If-Range': { etag: 'W/"1"', lastModified: MONDAY, ifRange: false },
   'over HTTP, with ranges of nobody knows which version': { etag: null },
   'over HTTP, with ranges and a weak ETag': { etag: 'W/"1"' },
+  'over HTTP, from a server that gives less than was asked for': { largestPart: 100_000 },
   'over HTTP, without ranges': { ranges: false },
+  'over HTTP, without ranges or a length': { ranges: false, length: false },
 };
 for (const [what, manner] of Object.entries(manners)) {
   byteSourceContract(`a file ${what}`, async (content) => {

@@ -226,6 +226,17 @@ describe('a folder over HTTP', () => {
     await assert.rejects(openFrom(t, fanned, '/talk/'), { reason: 'FOLDER_TOO_LARGE' });
   });
 
+  test('has the sizes of its files from a server that tells none', async (t) => {
+    const listener: RequestListener = (request, response) => {
+      const listing = '[{"name":"a.mp4","type":"file"}]';
+      if (request.url === '/talk/') response.setHeader('content-type', 'application/json').end(listing);
+      else sendFile(request, response, { content: Buffer.from('seven b'), ranges: false, length: false });
+    };
+    const folder = await openFrom(t, listener, '/talk/');
+    assert.deepEqual(folder.files, [{ path: 'a.mp4', sizeBytes: 7 }]);
+    assert.equal(await contentOf(folder, 'a.mp4'), 'seven b');
+  });
+
   test('notices a file that is no longer what was listed', async (t) => {
     const files = { '/talk/': '[{"name":"a.mp4","type":"file","size":3}]', '/talk/a.mp4': 'four' };
     const { folder } = await open(t, files, '/talk/');

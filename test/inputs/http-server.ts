@@ -67,6 +67,10 @@ export interface ServedFile {
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether ranges are given; they are unless said otherwise. */
   readonly ranges?: boolean;
+  /** The most that is given of a range, in bytes. */
+  readonly largestPart?: number;
+  /** Whether the length of a whole file is told; it is unless said otherwise. */
+  readonly length?: boolean;
   /** Whether `If-Range` is looked at; it is unless said otherwise. */
   readonly ifRange?: boolean;
 }
@@ -81,7 +85,16 @@ export function sendFile(request: IncomingMessage, response: ServerResponse, fil
 /** What the answer to a request for a file is made of. */
 export function answerFor(
   request: IncomingMessage,
-  { content, etag = '"1"', lastModified, headers, ranges = true, ifRange = true }: ServedFile,
+  {
+    content,
+    etag = '"1"',
+    lastModified,
+    headers,
+    ranges = true,
+    ifRange = true,
+    length = true,
+    largestPart,
+  }: ServedFile,
 ): { status: number; headers: Record<string, string>; part: Buffer } {
   const common = {
     ...(etag !== null && { etag }),
@@ -92,13 +105,14 @@ export function answerFor(
   const holds = !ifRange || condition === undefined || condition === etag || condition === lastModified;
   const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? [];
   if (!ranges || !holds || first === undefined) {
-    return { status: 200, headers: { ...common, 'content-length': String(content.length) }, part: content };
+    const told = length ? { 'content-length': String(content.length) } : {};
+    return { status: 200, headers: { ...common, ...told }, part: content };
   }
   const start = Number(first);
   if (start >= content.length) {
     return { status: 416, headers: { ...common, 'content-range': `bytes */${content.length}` }, part: Buffer.alloc(0) };
   }
-  const part = content.subarray(start, Number(last) + 1);
+  const part = content.subarray(start, Number(last) + 1).subarray(0, largestPart);
   const range = `bytes ${start}-${start + part.length - 1}/${content.length}`;
   return {
     status: 206,
