@@ -1,7 +1,7 @@
+import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { extname } from 'node:path';
-import { Worker } from 'node:worker_threads';
+import { fileURLToPath } from 'node:url';
 import { sideBySide } from '#bytes/side-by-side.ts';
 import type { StagingKey } from '#bytes/staged-name.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
@@ -12,7 +12,7 @@ import { settleUploads } from './settle-uploads.ts';
 import { leftNotes } from './upload-journal.ts';
 
 /** In a build, every module is JavaScript. */
-const THREAD_URL = new URL(`./s3-errand-thread${extname(import.meta.url)}`, import.meta.url);
+const PROCESS_URL = new URL(`./s3-errand-process${extname(import.meta.url)}`, import.meta.url);
 
 /** Buckets that are tried at once. */
 const PROBES_AT_ONCE = 8;
@@ -29,7 +29,7 @@ export type S3ErrandAnswer = { readonly addresses: readonly string[] } | { reado
 
 /** Rejects where an object cannot be put into one of the buckets and deleted again. */
 export async function probeBuckets(settings: S3OutputSettings): Promise<void> {
-  await onThread(settings, { kind: 'probe' });
+  await inProcess({ settings, errand: { kind: 'probe' } });
 }
 
 /**
@@ -42,19 +42,29 @@ export async function recoverUploads(
   key?: StagingKey,
 ): Promise<readonly string[]> {
   const notes = await leftNotes(dataDir, key);
-  return notes.length === 0 ? [] : await onThread(settings, { kind: 'settle', dataDir, key });
+  return notes.length === 0 ? [] : await inProcess({ settings, errand: { kind: 'settle', dataDir, key } });
 }
 
-/** The SDK takes memory that the service needs at no other time: it is loaded on a thread that ends with the errand. */
-async function onThread(settings: S3OutputSettings, errand: S3Errand): Promise<readonly string[]> {
-  const thread = new Worker(THREAD_URL, { workerData: { settings, errand } });
-  const [answer] = (await once(thread, 'message')) as [S3ErrandAnswer];
-  await thread.terminate();
+/** What the process of an errand is told. */
+export interface S3ErrandOrder {
+  readonly settings: S3OutputSettings;
+  readonly errand: S3Errand;
+}
+
+/** The SDK takes memory that the service needs at no other time: it is loaded in a process that ends with the errand. */
+async function inProcess(order: S3ErrandOrder): Promise<readonly string[]> {
+  const { promise, resolve, reject } = Promise.withResolvers<S3ErrandAnswer>();
+  const child = fork(fileURLToPath(PROCESS_URL), { execArgv: [] });
+  child.once('error', reject);
+  child.once('message', (answer: S3ErrandAnswer) => resolve(answer));
+  child.once('exit', (code, signal) => reject(new Error(`an errand in S3 ended early (${signal ?? code})`)));
+  child.send(order);
+  const answer = await promise;
   if ('error' in answer) throw AppError.fromData(answer.error);
   return answer.addresses;
 }
 
-/** Does an errand, on the thread that it was given to. */
+/** Does an errand, in the process that it was given to. */
 export async function doErrand(settings: S3OutputSettings, errand: S3Errand): Promise<readonly string[]> {
   const writer = new S3Writer(await connectS3(settings));
   if (errand.kind === 'settle') return await settleLeftUploads(writer, errand);
