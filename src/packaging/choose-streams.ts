@@ -39,7 +39,8 @@ export function chooseStreams(files: readonly ProbedFile[], tracks: readonly Pac
         leaveOut('a larger rendition has the same; name it in params.tracks to keep both');
       else chosen.push({ ...candidate, route });
     }
-    for (const what of file.others) leftOut.push({ file: file.path, what, reason: 'HLS and DASH do not carry it' });
+    for (const what of file.others)
+      leftOut.push({ file: file.path, what, reason: 'it is no audio, video or subtitles that can be packaged' });
   }
   return { chosen: chosen.sort((first, second) => ranked(first) - ranked(second)), leftOut };
 }

@@ -44,12 +44,18 @@ export function feedArguments({ into, streams, showsPreroll }: Feed, input: stri
   const [first] = streams as [PlannedStream];
   return [
     ...readingArguments(first, input),
-    ...streams.flatMap(({ kind, indexOfKind }) => ['-map', `0:${kind === 'video' ? 'v' : 'a'}:${indexOfKind}`]),
+    ...streams.flatMap((stream) => ['-map', `0:${specifierOf(stream)}`]),
     ...streams.flatMap((stream, index) => codecOptions(stream, index)),
     ...['-map_metadata', '-1', '-map_chapters', '-1'],
     ...(into === 'mp4' ? mp4Options(streams, showsPreroll) : ['-muxdelay', '0', '-muxpreload', '0', '-f', 'mpegts']),
     `file:${output}`,
   ];
+}
+
+/** A stream as ffmpeg counts them; in a transport stream it may list some that we do not, and has PIDs. */
+function specifierOf({ container, kind, indexOfKind, id }: PlannedStream): string {
+  if (container === 'mpeg-ts') return `i:${id}`;
+  return `${kind === 'video' ? 'v' : 'a'}:${indexOfKind}`;
 }
 
 function codecOptions({ route, codec, container }: PlannedStream, index: number): string[] {

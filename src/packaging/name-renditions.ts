@@ -27,6 +27,7 @@ export function nameRenditions(chosen: readonly ChosenStream[], defaultLanguage:
       file: file.path,
       container: file.container,
       kind: stream.kind,
+      id: stream.id,
       indexOfKind: stream.indexOfKind,
       streamIndex: stream.streamIndex,
       codec,

@@ -31,6 +31,8 @@ export interface PlannedStream {
   readonly file: string;
   readonly container: ContainerKind;
   readonly kind: StreamKind;
+  /** What the container calls the stream: of MPEG-TS its PID. */
+  readonly id: number;
   /** Counts the file's streams of this kind, from zero, as ffmpeg does. */
   readonly indexOfKind: number;
   /** Counts the file's streams of audio and video, from zero, as the packager does. */

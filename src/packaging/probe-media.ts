@@ -6,6 +6,7 @@ import { readMatroskaTracks } from './matroska-tracks.ts';
 import { type OtherTracks, readOtherTracks } from './movie-tracks.ts';
 import type { ContainerKind, ProbedFile, ProbedStream } from './probed-file.ts';
 import { SNIFFED_BYTES, sniffContainers } from './sniff-container.ts';
+import { unlistedStreams } from './transport-streams.ts';
 
 /** Streams of one file that are looked at. */
 const MAX_STREAMS_PER_FILE = 64;
@@ -33,7 +34,7 @@ export async function probeMedia(source: ByteSource, path: string, signal: Abort
     if (isGuessed(candidates) && !(await input.canRead().catch(() => false))) return null;
     const format = await input.getFormat();
     const container = candidates.find((kind) => formatOf(library, kind) === format) as ContainerKind;
-    return await describe(input, container, others, path, signal);
+    return await describe(input, container, others, source, path, signal);
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof AppError || error instanceof BrokenMedia) throw error;
@@ -97,6 +98,7 @@ async function describe(
   input: Mediabunny.Input,
   container: ContainerKind,
   others: OtherTracks,
+  source: ByteSource,
   path: string,
   signal: AbortSignal,
 ): Promise<ProbedFile> {
@@ -116,7 +118,9 @@ async function describe(
     indexOfKind,
     codec: TEXT_CODECS[subtitle.codecId] ?? null,
   }));
-  return { path, container, streams: [...streams, ...texts], others: others.nouns };
+  const pids = tracks.map(({ id }) => id);
+  const unlisted = container === 'mpeg-ts' ? await unlistedStreams(source, pids, signal) : [];
+  return { path, container, streams: [...streams, ...texts], others: [...others.nouns, ...unlisted] };
 }
 
 async function describeTrack(track: Mediabunny.InputTrack, streamIndex: number): Promise<ProbedStream> {
@@ -130,6 +134,7 @@ async function describeTrack(track: Mediabunny.InputTrack, streamIndex: number):
     : { width: null, height: null, channels: track.isAudioTrack() ? await track.getNumberOfChannels() : null };
   return {
     kind: track.isVideoTrack() ? 'video' : 'audio',
+    id: track.id,
     indexOfKind: track.number - 1,
     streamIndex,
     codec,
@@ -154,6 +159,7 @@ function ac3File(path: string): ProbedFile {
 
 /** What is not known of a stream whose packets nobody has looked at. */
 export const NO_DETAILS = {
+  id: 0,
   streamIndex: 0,
   codecId: null,
   language: null,

@@ -28,6 +28,8 @@ export interface ProbedFile {
 
 export interface ProbedStream {
   readonly kind: StreamKind;
+  /** What the container calls the stream: of MPEG-TS its PID. */
+  readonly id: number;
   /** Counts the file's streams of this kind, from zero. */
   readonly indexOfKind: number;
   /** Counts the file's streams of audio and video, from zero. */

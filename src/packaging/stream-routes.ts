@@ -62,8 +62,8 @@ function readsWebm({ streams }: ProbedFile): boolean {
  * The time of a transport stream starts anywhere, mostly at 1.4 s: read directly it plays, but not in time with other
  * files, which start at zero; ffmpeg moves it there. Which of several streams is which is also left to ffmpeg.
  */
-function readsTransportStream({ streams }: ProbedFile, isAlone: boolean): boolean {
-  const isOneOfAKind = streams.every(({ indexOfKind }) => indexOfKind === 0);
+function readsTransportStream({ streams, others }: ProbedFile, isAlone: boolean): boolean {
+  const isOneOfAKind = others.length === 0 && streams.every(({ indexOfKind }) => indexOfKind === 0);
   return isAlone && isOneOfAKind && streams.every(({ codec }) => codec !== null && TS_CODECS.has(codec));
 }
 
@@ -90,6 +90,7 @@ function refusalOf({ kind, codec, codecId }: ProbedStream): string {
 
 const CODEC_NAMES: Readonly<Record<string, string>> = {
   vorbis: 'Vorbis',
+  dts: 'DTS',
   vp8: 'VP8',
   mp4v: 'MPEG-4 Part 2',
   apch: 'ProRes',

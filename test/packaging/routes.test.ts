@@ -167,4 +167,19 @@ describe('a file reaches the packager', () => {
     assert.match(readFileSync(join(outputPath, 'text/es/00001.vtt'), 'utf8'), /Good/);
     assert.equal(warnings.filter((warning) => warning.includes('attachment')).length, 1);
   });
+
+  test('although a transport stream holds other sound, which is told of', async () => {
+    const folder = join(place, 'broadcast');
+    mkdirSync(folder);
+    const sound = ['-f', 'lavfi', '-i', 'sine=r=48000:d=8'];
+    ffmpeg(
+      place,
+      [...sound, '-i', film],
+      `-map 0 -map 1:v -map 1:a:1 -c copy -c:a:0 dca -strict -2 -ac 2 ${join(folder, 'film.ts')}`,
+    );
+    const { outputPath, warnings } = await packageInput(folder);
+    assert.deepEqual(frameHashes(joinRendition(join(outputPath, 'video/h264_180p'))), frameHashes(film, 'v:0'));
+    assert.deepEqual(packetHashes(joinRendition(join(outputPath, 'audio/und_aac'))), packetHashes(film, 'a:1'));
+    assert.equal(warnings.filter((warning) => warning.includes('DTS')).length, 1);
+  });
 });
