@@ -3,9 +3,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { JobResultResponse } from '#contract/job.ts';
+import { writeSounds } from '../../bench/media.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { smallWav } from '../provenance/sign-wav.ts';
 import { temporaryFolder } from '../publications/make-media.ts';
+import { startFaultyProxy } from '../s3/faulty-proxy.ts';
 import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
 import { s3Settings } from './s3-settings.ts';
 
@@ -51,6 +53,33 @@ describe('A job with inputs from S3', () => {
     const job = await sign(service, [s3Url('fine.wav')], { type: 'local' }, { parent });
     assert.deepEqual(reasonsOf(job), ['S3_OBJECT_MISSING']);
     assert.ok(job.results[0]?.error?.includes('no-parent.wav'));
+  });
+
+  test('fails where an object is replaced while it is read, and delivers nothing of either', async () => {
+    const [earlier, later] = writeSounds(home, 2, 12e6).map((path) => readFileSync(path)) as [Buffer, Buffer];
+    await s3.client.putObject({ Bucket: bucket, Key: 'changing.wav', Body: earlier });
+    const proxy = await startFaultyProxy(s3.place.endpoint);
+    const settings = s3Settings({ place: { ...s3.place, endpoint: proxy.endpoint } }, bucket);
+    await using reader = await startService({ folder: join(home, 'changing'), settings });
+    // The first answer holds the head; until the object is replaced, the others have to wait.
+    let replaced: 'not yet' | 'being replaced' | 'replaced' = 'not yet';
+    let ranges = 0;
+    proxy.fault = ({ method, url }) => {
+      if (method !== 'GET' || !url?.includes('changing.wav') || ++ranges === 1 || replaced === 'replaced') return null;
+      if (replaced === 'not yet') {
+        replaced = 'being replaced';
+        void s3.client.putObject({ Bucket: bucket, Key: 'changing.wav', Body: later }).then(() => {
+          replaced = 'replaced';
+        });
+      }
+      return { status: 503, code: 'SlowDown' };
+    };
+    const job = await sign(reader, [s3Url('changing.wav')], { type: 's3', bucket, prefix: 'changing' });
+    await proxy.close();
+    assert.deepEqual(reasonsOf(job), ['SOURCE_CHANGED']);
+    const { Contents = [] } = await s3.client.listObjectsV2({ Bucket: bucket, Prefix: 'changing/' });
+    const { Uploads = [] } = await s3.client.listMultipartUploads({ Bucket: bucket, Prefix: 'changing/' });
+    assert.deepEqual([Contents, Uploads], [[], []]);
   });
 
   test('is refused with the index of the input that names a bucket outside the list', async () => {
