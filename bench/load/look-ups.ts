@@ -1,36 +1,22 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
 
-/** Look-ups under way at once, and the pause of each between two: what a few dozen polling clients ask for. */
-const LOOKING = 4;
-const PAUSE_MS = 5;
-
-/** Looks a job up again and again, until it is told to stop; returns the milliseconds that each look took. */
+/** Looks a job up again and again, until it is told to stop. */
 export class LookUps {
-  readonly #url: string;
-  readonly #stop = new AbortController();
-  readonly #looking: Promise<unknown>;
-  readonly #ms: number[] = [];
+  readonly #thread: Worker;
 
   constructor(base: string, jobId: string) {
-    this.#url = `${base}/v2/jobs/${jobId}`;
-    this.#looking = Promise.all(Array.from({ length: LOOKING }, () => this.#look()));
+    const url = `${base}/v2/jobs/${jobId}`;
+    this.#thread = new Worker(new URL('./look-up-thread.ts', import.meta.url), { workerData: url });
   }
 
+  /** Resolves with the milliseconds that each look took. */
   async stop(): Promise<readonly number[]> {
-    this.#stop.abort();
-    await this.#looking;
-    return this.#ms;
-  }
-
-  async #look(): Promise<void> {
-    while (!this.#stop.signal.aborted) {
-      const startedAt = performance.now();
-      const reply = await fetch(this.#url);
-      await reply.arrayBuffer();
-      if (reply.status !== 200) throw new Error(`a look-up was answered ${reply.status}`);
-      this.#ms.push(performance.now() - startedAt);
-      await sleep(PAUSE_MS);
-    }
+    const told = once(this.#thread, 'message');
+    this.#thread.postMessage('stop');
+    const [durationsMs] = (await told) as [number[]];
+    await this.#thread.terminate();
+    return durationsMs;
   }
 }
 
