@@ -9,8 +9,10 @@ import { Persistence } from '../persistence.ts';
 import { QueueRoom } from '../queue-room.ts';
 import { RequestCache } from '../request-cache.ts';
 import type { ClaimedInput } from '../store/claim-inputs.ts';
+import type { InputEnd } from '../store/end-input.ts';
 import type { JobStore } from '../store/job-store.ts';
 import type { PostgresRunner } from '../store/postgres/postgres-runner.ts';
+import type { Database } from '../store/tables.ts';
 import type { Deliveries } from './deliveries.ts';
 import { type HeldInput, HeldInputs } from './held-inputs.ts';
 import { recordEnd } from './record-end.ts';
@@ -133,7 +135,11 @@ export class ClusterDispatcher implements InputDispatcher {
   async #takeWhatComes(): Promise<void> {
     while (this.#open) {
       const free = this.#free();
-      const taken = free === 0 ? [] : ((await this.#persistence.write(() => this.#take(free))) ?? []);
+      const taken =
+        free === 0
+          ? []
+          : ((await this.#persistence.write(() => this.#options.runner.transaction((db) => this.#take(db, free)))) ??
+            []);
       for (const input of taken) this.#begin(input);
       if (taken.length === 0 && this.#open) await this.#untilWoken();
     }
@@ -155,10 +161,11 @@ export class ClusterDispatcher implements InputDispatcher {
     return limits.maxInputsPerJob < maxRunningInputs ? Math.min(free, 1) : free;
   }
 
-  #take(count: number): Promise<readonly TakenDelivery[]> {
+  /** `ending`: an input whose end is recorded in the same transaction. */
+  #take(db: Database, count: number, ending?: HeldInput): Promise<readonly TakenDelivery[]> {
     const { runner, deliveries, limits } = this.#options;
-    const full = this.#held.jobs.filter((jobId) => this.#held.countOf(jobId) >= limits.maxInputsPerJob);
-    return takeDeliveries(runner, deliveries, this.#held.clock, count, full);
+    const full = this.#held.jobs.filter((jobId) => this.#held.countOf(jobId, ending) >= limits.maxInputsPerJob);
+    return takeDeliveries(db, runner, deliveries, this.#held.clock, count, full);
   }
 
   #begin({ delivery, claim, jobEnded, askedAtMs }: TakenDelivery): void {
@@ -176,32 +183,45 @@ export class ClusterDispatcher implements InputDispatcher {
     const { claim, run } = input;
     const request = await this.#persistence.write(() => this.#requests.of(claim.jobId));
     const end: RunEnd = request ? await this.#runs.do(run, claim, request) : { type: 'stopped' };
-    await this.#record(input, end);
+    const next = await this.#recordAndTakeNext(input, end);
     this.#held.remove(input);
     this.#runs.close(run);
+    for (const taken of next) this.#begin(taken);
     if (this.#held.countOf(claim.jobId) === 0) {
       this.#requests.forget(claim.jobId);
       this.#ledgers.forget(claim.jobId);
     }
-    this.wake();
+    // Something may have come between the look and now.
+    if (next.length === 0) this.wake();
   }
 
-  async #record(input: HeldInput, end: RunEnd): Promise<void> {
-    const { runner, deliveries, log, jobEnded } = this.#options;
-    const { claim } = input;
-    const ids = { job_id: claim.jobId, input_index: claim.inputIndex, attempt: claim.attempt };
-    if (end.type === 'ended' && end.entry.status === 'failed') await this.#ledgers.release(claim);
-    const recorded = await this.#persistence.write(() => recordEnd(runner, deliveries, input, end));
-    if (recorded?.input === 'late' && end.type === 'ended' && end.entry.status === 'succeeded') {
+  /** The end of an input and the claim of the next one share a commit. */
+  async #recordAndTakeNext(input: HeldInput, end: RunEnd): Promise<readonly TakenDelivery[]> {
+    const { runner, deliveries, limits } = this.#options;
+    if (end.type === 'ended' && end.entry.status === 'failed') await this.#ledgers.release(input.claim);
+    const done = await this.#persistence.write(() =>
+      runner.transaction(async (db) => {
+        const recorded = await recordEnd(db, runner, deliveries, input, end);
+        const mayTake = this.#open && this.#held.jobs.length <= limits.maxRunningJobs;
+        return { recorded, next: mayTake ? await this.#take(db, 1, input) : [] };
+      }),
+    );
+    if (done !== undefined) this.#tell(input.claim, end, done.recorded);
+    return done?.next ?? [];
+  }
+
+  #tell({ jobId, inputIndex, attempt }: ClaimedInput, end: RunEnd, recorded: InputEnd): void {
+    const { log, jobEnded } = this.#options;
+    const ids = { job_id: jobId, input_index: inputIndex, attempt };
+    if (recorded.input === 'late' && end.type === 'ended' && end.entry.status === 'succeeded') {
       log.error(
         { ...ids, delivered_digest: end.digest },
         'an output was delivered after its claim was lost: another attempt may have delivered to the same place',
       );
-    } else if (recorded?.input === 'late') log.warn(ids, 'a claim was lost: another node does the input');
-    if (recorded?.jobEnded) {
-      log.info({ job_id: claim.jobId }, 'job ended');
-      jobEnded(claim.jobId);
-    }
+    } else if (recorded.input === 'late') log.warn(ids, 'a claim was lost: another node does the input');
+    if (!recorded.jobEnded) return;
+    log.info({ job_id: jobId }, 'job ended');
+    jobEnded(jobId);
   }
 
   /** Waits where the database cannot be reached: it may come back, and the input still be this node's. */

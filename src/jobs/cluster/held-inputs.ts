@@ -39,8 +39,9 @@ export class HeldInputs {
     return [...new Set([...this.#inputs].map(({ claim }) => claim.jobId))];
   }
 
-  countOf(jobId: string): number {
-    return [...this.#inputs].filter(({ claim }) => claim.jobId === jobId).length;
+  /** How many inputs of a job run, all but one. */
+  countOf(jobId: string, except?: HeldInput): number {
+    return [...this.#inputs].filter((input) => input.claim.jobId === jobId && input !== except).length;
   }
 
   of(claim: Claim): HeldInput | undefined {

@@ -6,23 +6,22 @@ import type { Database } from '../store/tables.ts';
 import type { Deliveries } from './deliveries.ts';
 import type { HeldInput } from './held-inputs.ts';
 
-/** Records how an input ended, and ends its delivery or has it delivered again, in one transaction. */
-export function recordEnd(
+/** Records how an input ended, and ends its delivery or has it delivered again. To be called in a transaction. */
+export async function recordEnd(
+  db: Database,
   runner: PostgresRunner,
   deliveries: Deliveries,
   input: HeldInput,
   end: RunEnd,
 ): Promise<InputEnd> {
   const { claim, delivery, lost } = input;
-  return runner.transaction(async (db) => {
-    const pauseMs = retryPauseMs(claim, end);
-    const recorded = await endInput(runner, db, input, end, pauseMs !== null);
-    // The delivery lapsed while the worker lived, for the database was out of reach: it is, or will be, another node's.
-    if (lost && recorded.input === 'late') await runner.within(db, 'forgiveProcessEnd', [claim]);
-    else if (!lost && recorded.input === 'queued') await deliveries.delay(db, delivery, pauseMs ?? 0);
-    else if (!lost) await deliveries.end(db, delivery);
-    return recorded;
-  });
+  const pauseMs = retryPauseMs(claim, end);
+  const recorded = await endInput(runner, db, input, end, pauseMs !== null);
+  // The delivery lapsed while the worker lived, for the database was out of reach: it is, or will be, another node's.
+  if (lost && recorded.input === 'late') await runner.within(db, 'forgiveProcessEnd', [claim]);
+  else if (!lost && recorded.input === 'queued') await deliveries.delay(db, delivery, pauseMs ?? 0);
+  else if (!lost) await deliveries.end(db, delivery);
+  return recorded;
 }
 
 function endInput(

@@ -1,5 +1,6 @@
 import type { ClaimedInput } from '../store/claim-inputs.ts';
 import type { PostgresRunner } from '../store/postgres/postgres-runner.ts';
+import type { Database } from '../store/tables.ts';
 import type { Deliveries, Delivery } from './deliveries.ts';
 import type { LeaseClock } from './lease.ts';
 
@@ -13,23 +14,25 @@ export interface TakenDelivery {
   readonly askedAtMs: number;
 }
 
-/** Takes deliveries, and claims their inputs in the same transaction: neither is without the other. */
-export function takeDeliveries(
+/**
+ * Takes up to so many deliveries, none of these jobs, and claims their inputs. To be called in a transaction, so that
+ * neither is without the other.
+ */
+export async function takeDeliveries(
+  db: Database,
   runner: PostgresRunner,
   deliveries: Deliveries,
   clock: LeaseClock,
   count: number,
   exceptJobs: readonly string[],
 ): Promise<readonly TakenDelivery[]> {
-  return runner.transaction(async (db) => {
-    const askedAtMs = clock();
-    const all: TakenDelivery[] = [];
-    for (const delivery of await deliveries.fetch(db, count, exceptJobs)) {
-      const { jobId, inputIndex } = delivery;
-      const taken = await runner.within(db, 'takeDelivered', [{ jobId, inputIndex }]);
-      if (taken.claim === null) await deliveries.end(db, delivery);
-      all.push({ delivery, claim: taken.claim, jobEnded: taken.claim === null && taken.jobEnded, askedAtMs });
-    }
-    return all;
-  });
+  const askedAtMs = clock();
+  const all: TakenDelivery[] = [];
+  for (const delivery of await deliveries.fetch(db, count, exceptJobs)) {
+    const { jobId, inputIndex } = delivery;
+    const taken = await runner.within(db, 'takeDelivered', [{ jobId, inputIndex }]);
+    if (taken.claim === null) await deliveries.end(db, delivery);
+    all.push({ delivery, claim: taken.claim, jobEnded: taken.claim === null && taken.jobEnded, askedAtMs });
+  }
+  return all;
 }

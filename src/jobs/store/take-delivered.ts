@@ -2,7 +2,7 @@ import { type Claim, cancelledEntry, NO_PROGRESS } from '../job.ts';
 import { isCancelled } from './cancel-job.ts';
 import { type ClaimedInput, startJob } from './claim-inputs.ts';
 import { finishInput, type InputEnd, recordProcessEnd, requeueInput } from './end-input.ts';
-import type { Database } from './tables.ts';
+import type { Database, InputStatus } from './tables.ts';
 
 /** An input that was delivered to this node to be done: how its job names it. */
 export interface DeliveredInput {
@@ -18,9 +18,9 @@ export type TakenInput = { readonly claim: ClaimedInput } | { readonly claim: nu
  * third the input fails.
  */
 export async function takeDelivered(db: Database, delivered: DeliveredInput): Promise<TakenInput> {
-  if (await isCancelled(db, delivered.jobId)) return { claim: null, jobEnded: await endCancelled(db, delivered) };
   const queued = await claimQueued(db, delivered);
   if (queued !== null) return { claim: queued };
+  if (await isCancelled(db, delivered.jobId)) return { claim: null, jobEnded: await endCancelled(db, delivered) };
   const lost = await endOfLost(db, delivered);
   if (lost?.input !== 'queued') return { claim: null, jobEnded: lost?.jobEnded === true };
   const claim = await claimQueued(db, delivered);
@@ -52,6 +52,7 @@ export async function currentAmong(db: Database, claims: readonly Claim[]): Prom
   return current;
 }
 
+/** Claims an input that is queued, unless its job is cancelled. */
 async function claimQueued(db: Database, { jobId, inputIndex }: DeliveredInput): Promise<ClaimedInput | null> {
   const claimed = await db
     .updateTable('inputs')
@@ -59,11 +60,20 @@ async function claimQueued(db: Database, { jobId, inputIndex }: DeliveredInput):
     .where('job_id', '=', jobId)
     .where('input_index', '=', inputIndex)
     .where('status', '=', 'queued')
-    .returning(['attempt', 'transient_failures as transientFailures', 'input as inputJson'])
+    .where(({ exists, selectFrom }) =>
+      exists(selectFrom('jobs').select('job_id').where('job_id', '=', jobId).where('cancelled_at', 'is', null)),
+    )
+    .returning(({ selectFrom }) => [
+      'attempt',
+      'transient_failures as transientFailures',
+      'input as inputJson',
+      selectFrom('jobs').select('jobs.status').where('jobs.job_id', '=', jobId).as('jobStatus'),
+    ])
     .executeTakeFirst();
   if (claimed === undefined) return null;
-  await startJob(db, jobId);
-  return { jobId, inputIndex, ...claimed };
+  const { jobStatus, ...input } = claimed;
+  if (jobStatus === 'queued') await startJob(db, jobId);
+  return { jobId, inputIndex, ...input };
 }
 
 async function endOfLost(db: Database, delivered: DeliveredInput): Promise<InputEnd | null> {
@@ -74,23 +84,40 @@ async function endOfLost(db: Database, delivered: DeliveredInput): Promise<Input
 
 /** A job that was cancelled while this input changed hands. */
 async function endCancelled(db: Database, delivered: DeliveredInput): Promise<boolean> {
-  const claim = (await claimQueued(db, delivered)) ?? (await heldClaim(db, delivered));
+  const claim = await unendedClaim(db, delivered);
   if (claim === null) return false;
+  // It was queued again while it was cancelled: as if it had been claimed, so that it can be ended.
+  if (claim.status === 'queued') await holdQueued(db, claim);
   const end = await finishInput(db, claim, cancelledEntry(claim.inputIndex), NO_PROGRESS);
   return end.jobEnded;
 }
 
+type LastClaim = Claim & { readonly status: InputStatus };
+
 /** The claim that is on an input, of which nothing is heard any more. */
-async function heldClaim(
-  db: Database,
-  { jobId, inputIndex }: DeliveredInput,
-): Promise<(Claim & { status: string }) | null> {
-  const held = await db
+async function heldClaim(db: Database, delivered: DeliveredInput): Promise<LastClaim | null> {
+  const claim = await unendedClaim(db, delivered);
+  return claim?.status === 'queued' ? null : claim;
+}
+
+/** The last claim on an input that has not ended. */
+async function unendedClaim(db: Database, { jobId, inputIndex }: DeliveredInput): Promise<LastClaim | null> {
+  const last = await db
     .selectFrom('inputs')
     .select(['attempt', 'status'])
     .where('job_id', '=', jobId)
     .where('input_index', '=', inputIndex)
-    .where('status', 'in', ['reserved', 'running'])
+    .where('status', 'in', ['queued', 'reserved', 'running'])
     .executeTakeFirst();
-  return held === undefined ? null : { jobId, inputIndex, ...held };
+  return last === undefined ? null : { jobId, inputIndex, ...last };
+}
+
+async function holdQueued(db: Database, { jobId, inputIndex }: Claim): Promise<void> {
+  await db
+    .updateTable('inputs')
+    .set({ status: 'reserved' })
+    .where('job_id', '=', jobId)
+    .where('input_index', '=', inputIndex)
+    .where('status', '=', 'queued')
+    .execute();
 }
