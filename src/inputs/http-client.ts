@@ -9,7 +9,7 @@ import { DeniedNetworks } from './denied-networks.ts';
 import { type AgentOptions, createGuardedAgent } from './guarded-agent.ts';
 import { shownAddress } from './http-address.ts';
 import { exchange, type HttpAnswer } from './http-exchange.ts';
-import { isBusy, isPassing, requestError, statusError } from './http-problem.ts';
+import { isBusy, mayPass, requestError, statusError } from './http-problem.ts';
 import { type ResponseBody, readBody } from './response-body.ts';
 
 /** Redirects are followed so many times in a row. */
@@ -84,7 +84,8 @@ export class HttpClient {
         await beginningOf(answer.body);
       } catch (error) {
         signal.throwIfAborted();
-        if (pauseMs === undefined || !isPassing(error)) throw requestError(error, url, this.options.idleTimeoutMs);
+        const passes = mayPass(error, attempt, RETRY_PAUSES_MS.length);
+        if (pauseMs === undefined || !passes) throw requestError(error, url, this.options.idleTimeoutMs);
       }
       await sleep(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
     }

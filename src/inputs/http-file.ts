@@ -5,7 +5,7 @@ import { AppError } from '#errors/app-error.ts';
 import { fileNameOf } from './content-disposition.ts';
 import { shownAddress } from './http-address.ts';
 import type { HttpClient, HttpResponse } from './http-client.ts';
-import { isPassing, requestError } from './http-problem.ts';
+import { mayPass, requestError } from './http-problem.ts';
 import { checkedRange, fetchRange, invalid, type RangedFile, tooLong } from './http-ranges.ts';
 import { EmptySource, HttpSource } from './http-source.ts';
 import { contentRangeOf, type HttpVersion, isPinned, isSameVersion, mediaTypeOf, versionOf } from './http-version.ts';
@@ -96,7 +96,7 @@ async function readHead(
     for await (const chunk of body) take(chunk);
   } catch (error) {
     signal.throwIfAborted();
-    if (!isPassing(error)) throw requestError(error, file.url, client.options.idleTimeoutMs);
+    if (!mayPass(error, 0, 1)) throw requestError(error, file.url, client.options.idleTimeoutMs);
   }
   if (filled < length) for await (const chunk of fetchRange(client, file, filled, length - filled, signal)) take(chunk);
   return head;

@@ -43,10 +43,15 @@ export function requestError(cause: unknown, url: URL, idleTimeoutMs: number): u
   return new AppError('HTTP_ANSWER_INVALID', { address, problem: `it is no HTTP (${code})` }, { cause });
 }
 
-/** Whether the same request may fare better in a moment: the connection was lost, or there was none. */
-export function isPassing(error: unknown): boolean {
+/**
+ * Whether the same request may fare better in a moment: the connection was lost, or there was none. `failures` counts
+ * those before this one: a server that falls silent is waited for twice, and no longer.
+ */
+export function mayPass(error: unknown, failures: number, maxFailures: number): boolean {
   const code = codeOf(error);
-  return code !== undefined && (CONNECTION_PROBLEMS[code] !== undefined || TIMEOUT_CODES.has(code));
+  if (code === undefined) return false;
+  if (TIMEOUT_CODES.has(code)) return failures < 1;
+  return CONNECTION_PROBLEMS[code] !== undefined && failures < maxFailures;
 }
 
 /** The code of an error, or of the first of several that were tried (addresses of one host). */

@@ -1,7 +1,7 @@
 import { AppError } from '#errors/app-error.ts';
 import { shownAddress } from './http-address.ts';
 import type { HttpClient, HttpResponse } from './http-client.ts';
-import { isPassing, requestError } from './http-problem.ts';
+import { mayPass, requestError } from './http-problem.ts';
 import {
   contentLengthOf,
   contentRangeOf,
@@ -47,7 +47,7 @@ export async function* fetchRange(
       }
     } catch (error) {
       signal.throwIfAborted();
-      if (!isPassing(error) || resumptions >= MAX_RESUMPTIONS) throw brokenOff(client, file, error, offset + doneBytes);
+      if (!mayPass(error, resumptions, MAX_RESUMPTIONS)) throw brokenOff(client, file, error, offset + doneBytes);
       resumptions += 1;
       continue;
     }

@@ -4,7 +4,7 @@ import type { ScratchFile, ScratchSpace } from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';
 import { shownAddress } from './http-address.ts';
 import type { HttpClient, HttpResponse } from './http-client.ts';
-import { isPassing, requestError } from './http-problem.ts';
+import { mayPass, requestError } from './http-problem.ts';
 import { invalid } from './http-ranges.ts';
 import { contentLengthOf } from './http-version.ts';
 
@@ -39,7 +39,7 @@ export async function spool(client: HttpClient, request: SpoolRequest): Promise<
       file.release();
       response.body.cancel();
       signal.throwIfAborted();
-      if (!isPassing(error) || restarts >= MAX_RESTARTS) throw download.brokenOff(error);
+      if (!mayPass(error, restarts, MAX_RESTARTS)) throw download.brokenOff(error);
       response = undefined;
     }
   }
