@@ -22,6 +22,8 @@ export function planWarnings(
     ...notMedia(unusable.filter(({ kind }) => kind === 'not-media')),
     ...lengthWarnings(streams),
     ...clippedSubtitles(streams),
+    ...shownPreroll(streams),
+    ...scatteredLanguages(streams),
   ];
 }
 
@@ -31,6 +33,32 @@ function notMedia(files: readonly UnusableFile[]): string[] {
     const more = group.length > MAX_NAMED ? ` and ${group.length - MAX_NAMED} more` : '';
     return `Left out: ${names.join(', ')}${more}, which ${problem}.`;
   });
+}
+
+/** An edit list hides what comes before its start; packaged, that is shown. */
+function shownPreroll(streams: readonly PlannedStream[]): string[] {
+  const shown = streams.filter(
+    ({ kind, route, startSeconds }) => kind === 'video' && route.kind === 'feed' && startSeconds < 0,
+  );
+  return shown.map(
+    ({ file, startSeconds }) =>
+      `"${file}" starts between key frames, by an edit list: the ${(-startSeconds).toFixed(2)} s before its start are shown, and what comes from other files is that much early beside it. Encode it anew from where it is to start.`,
+  );
+}
+
+/** Each codec has a group of sound of its own, and players stay in one. */
+function scatteredLanguages(streams: readonly PlannedStream[]): string[] {
+  const audio = streams.filter(({ kind }) => kind === 'audio');
+  const groups = [...Map.groupBy(audio, ({ codec }) => codec)].map(([codec, group]) => ({
+    codec,
+    languages: new Set(group.map(({ language }) => language)),
+  }));
+  const all = new Set(audio.map(({ language }) => language));
+  if (groups.every(({ languages }) => languages.size === all.size)) return [];
+  const described = groups.map(({ codec, languages }) => `${codec}: ${[...languages].join(', ')}`).join('; ');
+  return [
+    `Not every language is there in every codec (${described}), and most players offer the languages of one codec only. Give all languages the same codec.`,
+  ];
 }
 
 /** Subtitles that go on when the film is over: the film decides. */

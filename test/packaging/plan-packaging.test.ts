@@ -126,6 +126,17 @@ describe('a plan', () => {
     assert.equal(warnings.length, 2);
   });
 
+  test('warns of languages that are not there in every codec, and of pre-roll that is shown', () => {
+    const scattered = plan([
+      fileOf('a.mp4', 'mp4', [video(720), audio('eng')]),
+      fileOf('b.de.mp3', 'mp3', [audio(null, 'mp3')]),
+    ]);
+    assert.equal(scattered.warnings.length, 1);
+    const both = plan([fileOf('a.mp4', 'mp4', [video(720), audio('eng'), audio('eng', 'ac3')])]);
+    assert.deepEqual(both.warnings, []);
+    assert.equal(plan([fileOf('a.mp4', 'mp4', [{ ...video(720), startSeconds: -1.3 }])]).warnings.length, 1);
+  });
+
   test('leaves out subtitles that start when the film is over', () => {
     const late = fileOf('film.srt', 'srt', [{ kind: 'text', codec: 'srt', startSeconds: 70, durationSeconds: 5 }]);
     assert.deepEqual(folders(plan([fileOf('a.mp4', 'mp4', [video(720)]), late])), ['video/h264_720p']);

@@ -86,7 +86,8 @@ describe('a file reaches the packager', () => {
         const packets = packetHashes(joinRendition(join(outputPath, rendition)));
         assert.deepEqual(packets, packetHashes(join(folder, file), stream, source), rendition);
       }
-      assert.deepEqual(warnings, []);
+      // English as AAC and German as MP3 are worth a warning.
+      assert.equal(warnings.length, file === 'mixed.mp4' ? 1 : 0, warnings.join());
     });
   }
 
