@@ -1,8 +1,8 @@
 import { readRange } from '#bytes/byte-source.ts';
+import { sideBySide } from '#bytes/side-by-side.ts';
 import type { FolderSink } from '#outputs/folder-sink.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
 import { type OutputRendition, rehashPublication } from '#publications/checking/rehash-publication.ts';
-import type { InputContext } from './operation.ts';
 
 /** Of a rendition's fragments, the official reader checks the first, the last, and every so many. */
 const SAMPLE_INTERVAL = 32;
@@ -13,21 +13,25 @@ const READ_BACK_MAX_BYTES = 256 * 1024 * 1024;
 /**
  * Checks a sealed publication before it is delivered: every file is hashed again from the staged bytes by code that
  * shares nothing with the writing, and the official reader validates a sample of each rendition's fragments, or all.
+ * `stillAlive` is called whenever a file was checked: a large publication takes long, and writes nothing meanwhile.
  */
 export async function checkPublication(
   sink: FolderSink,
   renditions: readonly OutputRendition[],
   reader: FragmentReader,
   checks: 'sample' | 'all',
-  { signal }: InputContext,
+  signal: AbortSignal,
+  stillAlive: () => void,
 ): Promise<void> {
-  await rehashPublication(sink, renditions, signal);
+  await rehashPublication(sink, renditions, signal, stillAlive);
   for (const { init, fragments } of renditions) {
     const initBytes = await readWhole(sink, init, signal);
-    for (const [index, path] of fragments.entries()) {
-      if (checks === 'sample' && !isSampled(index, fragments.length)) continue;
+    const checked =
+      checks === 'all' ? fragments : fragments.filter((_path, index) => isSampled(index, fragments.length));
+    await sideBySide(checked, reader.atOnce, async (path) => {
       await checkFragment(sink, initBytes, path, reader, signal);
-    }
+      stillAlive();
+    });
   }
 }
 

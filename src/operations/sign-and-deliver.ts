@@ -80,7 +80,8 @@ export async function signAndDeliver(
     context.reached('sealed');
     if (rooms.fragmentChecks !== null) {
       const renditions = outputRenditions(publication, signing.paths);
-      await checkPublication(sink, renditions, rooms.fragments, rooms.fragmentChecks, context);
+      const stillAlive = () => context.progress(totalBytes, totalBytes);
+      await checkPublication(sink, renditions, rooms.fragments, rooms.fragmentChecks, signal, stillAlive);
       context.reached('verified');
     }
     await context.mayDeliver();

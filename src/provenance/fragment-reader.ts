@@ -1,13 +1,16 @@
-import { readFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
-import type * as C2paWasm from '@contentauth/c2pa-wasm';
+import assert from 'node:assert/strict';
+import { availableParallelism } from 'node:os';
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { AppError } from '#errors/app-error.ts';
 import { namedProblems, problemsOf } from './output-reader.ts';
-import type { ManifestReport } from './sdk.ts';
-import { sdkProblem } from './sdk-problem.ts';
+import type { FragmentFindings } from './read-fragment.ts';
+import { untilAborted } from './until-aborted.ts';
 
 /** Reads single fragments, each with its init segment. */
 export interface FragmentReader {
+  /** So many fragments may be read at once. */
+  readonly atOnce: number;
   /**
    * Rejects with `OUTPUT_PART_INVALID`, which tells `name`, unless the fragment is valid under the manifest of its init
    * segment. As for files, only the missing trust in the signing credential is tolerated.
@@ -17,96 +20,126 @@ export interface FragmentReader {
   validationResults(init: Uint8Array, fragment: Uint8Array, signal: AbortSignal): Promise<object | null>;
 }
 
-const MEDIA_TYPE = 'video/mp4';
-/** Nothing is ever fetched because a file names an address. */
-const SETTINGS = JSON.stringify({ verify: { remote_manifest_fetch: false, ocsp_fetch: false } });
+/** Threads that read fragments: as many as there are cores, up to these. Each takes some 40 MB. */
+const MAX_THREADS = 4;
+/** A thread that has had nothing to do for so long ends. */
+const IDLE_MS = 1_000;
+/** What a thread reads is the size of a fragment; what else it makes is short-lived. */
+const THREAD_YOUNG_MB = 4;
+/** Also right in a build, where this module and the thread's are JavaScript. */
+const THREAD_URL = new URL(`./fragment-reader-thread${extname(import.meta.url)}`, import.meta.url);
 
 /**
  * Makes a reader of single fragments. Only the WASM build of the official reader can read those: it is what players in
- * browsers use. It is loaded by the first check. A check blocks its thread for some milliseconds, up to 80 where the
- * manifest holds 10,000 hashes.
+ * browsers use. It runs on threads of its own, which are started when they are needed.
  */
 export function createFragmentReader(): FragmentReader {
+  const threads = new ReaderThreads(Math.min(availableParallelism(), MAX_THREADS));
   return {
+    atOnce: threads.maxThreads,
     async readBack(init, fragment, name, signal) {
-      signal.throwIfAborted();
-      const problems = namedProblems(await findProblems(init, fragment));
+      const problems = problemsIn(await threads.read(init, fragment, signal));
       if (problems.length > 0) throw new AppError('OUTPUT_PART_INVALID', { file: name, problem: problems.join(', ') });
     },
     async validationResults(init, fragment, signal) {
-      signal.throwIfAborted();
-      try {
-        const report = await read(init, fragment, (reader) => JSON.parse(reader.json()) as ManifestReport);
-        return report.validation_results ?? null;
-      } catch {
-        // A publication that the reader cannot read is attached as an ingredient without results.
-        return null;
-      }
+      const findings = await threads.read(init, fragment, signal);
+      // A publication that the reader cannot read is attached as an ingredient without results.
+      return 'problem' in findings ? null : JSON.parse(JSON.stringify(findings.results));
     },
   };
 }
 
-async function findProblems(init: Uint8Array, fragment: Uint8Array): Promise<string[]> {
-  try {
-    // As an object the report costs a third of what it does as text: it lists every digest of the binding.
-    return await read(init, fragment, (reader) => problemsOf(reader.manifestStore() as ManifestReport));
-  } catch (cause) {
-    return [sdkProblem(cause)];
+function problemsIn(findings: FragmentFindings): string[] {
+  if ('problem' in findings) return [findings.problem];
+  if (findings.results === null) return namedProblems(problemsOf(null));
+  return namedProblems(problemsOf({ manifests: {}, validation_results: findings.results }));
+}
+
+class ReaderThreads {
+  readonly maxThreads: number;
+  readonly #idle: ReaderThread[] = [];
+  #reading = 0;
+
+  constructor(maxThreads: number) {
+    this.maxThreads = maxThreads;
+  }
+
+  async read(init: Uint8Array, fragment: Uint8Array, signal: AbortSignal): Promise<FragmentFindings> {
+    signal.throwIfAborted();
+    assert(this.#reading < this.maxThreads, 'no more are read at once than may be');
+    this.#reading += 1;
+    try {
+      return await this.#readOn(this.#takeThread(), init, fragment, signal);
+    } finally {
+      this.#reading -= 1;
+    }
+  }
+
+  /** A thread that was given up midway, or has failed, ends with what it reads. */
+  async #readOn(
+    thread: ReaderThread,
+    init: Uint8Array,
+    fragment: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<FragmentFindings> {
+    try {
+      const findings = await untilAborted(thread.read(init, fragment), signal);
+      this.#idle.push(thread);
+      thread.endLater(() => this.#idle.splice(this.#idle.indexOf(thread), 1));
+      return findings;
+    } catch (error) {
+      thread.end();
+      throw error;
+    }
+  }
+
+  /** The thread that was used last, if any is idle. */
+  #takeThread(): ReaderThread {
+    return this.#idle.pop() ?? new ReaderThread();
   }
 }
 
-/** Has the reader look at a fragment, and returns what is taken from what it found. */
-async function read<T>(init: Uint8Array, fragment: Uint8Array, take: (reader: C2paWasm.WasmReader) => T): Promise<T> {
-  const { WasmReader } = await wasm();
-  const reader = await WasmReader.fromBlobFragment(MEDIA_TYPE, blobOf(init), blobOf(fragment), SETTINGS);
-  try {
-    return take(reader);
-  } finally {
-    reader.free();
+/** A thread that reads one fragment at a time. */
+class ReaderThread {
+  readonly #worker = new Worker(THREAD_URL, {
+    name: 'fragment-reader',
+    resourceLimits: { maxYoungGenerationSizeMb: THREAD_YOUNG_MB },
+  });
+  #answer: PromiseWithResolvers<FragmentFindings> | null = null;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor() {
+    this.#worker.on('message', (findings: FragmentFindings) => this.#answer?.resolve(findings));
+    this.#worker.on('error', (error) => this.#answer?.reject(error));
+    this.#worker.on('exit', () => this.#answer?.reject(new Error('the thread that reads fragments has ended')));
+  }
+
+  read(init: Uint8Array, fragment: Uint8Array): Promise<FragmentFindings> {
+    clearTimeout(this.#timer);
+    this.#worker.ref();
+    this.#answer = Promise.withResolvers();
+    this.#worker.postMessage({ init, fragment } satisfies FragmentQuestion);
+    return this.#answer.promise;
+  }
+
+  /** Ends the thread unless it is asked again soon. It does not keep the process from ending. */
+  endLater(ending: () => void): void {
+    this.#worker.unref();
+    this.#timer = setTimeout(() => {
+      ending();
+      this.end();
+    }, IDLE_MS);
+    this.#timer.unref();
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    void this.#worker.terminate();
   }
 }
 
-let loading: Promise<typeof C2paWasm> | undefined;
-
-function wasm(): Promise<typeof C2paWasm> {
-  loading ??= loadWasm();
-  return loading;
-}
-
-async function loadWasm(): Promise<typeof C2paWasm> {
-  // It is made for browsers' workers, where blobs can be read synchronously.
-  Object.assign(globalThis, { FileReaderSync: InMemoryReader });
-  const module = await import('@contentauth/c2pa-wasm');
-  const path = fileURLToPath(import.meta.resolve('@contentauth/c2pa-wasm/c2pa.wasm'));
-  await module.default({ module_or_path: await readFile(path) });
-  return module;
-}
-
-/** What the WASM reader needs of a browser's Blob, over bytes in memory. */
-class InMemoryBlob {
-  readonly type = '';
-  readonly bytes: Uint8Array;
-
-  constructor(bytes: Uint8Array) {
-    this.bytes = bytes;
-  }
-
-  get size(): number {
-    return this.bytes.length;
-  }
-
-  slice(start: number | bigint, end: number | bigint): InMemoryBlob {
-    return new InMemoryBlob(this.bytes.subarray(Number(start), Number(end)));
-  }
-}
-
-/** A browser's FileReaderSync for such blobs. */
-class InMemoryReader {
-  readAsArrayBuffer({ bytes }: InMemoryBlob): ArrayBuffer {
-    return new Uint8Array(bytes).buffer;
-  }
-}
-
-function blobOf(bytes: Uint8Array): Blob {
-  return new InMemoryBlob(bytes) as unknown as Blob;
+/** What a thread is asked. */
+export interface FragmentQuestion {
+  readonly init: Uint8Array;
+  readonly fragment: Uint8Array;
 }

@@ -26,6 +26,18 @@ describe('the fragment reader', async () => {
     assert.ok(results.activeManifest.success.some(({ code }) => code === 'assertion.bmffHash.match'));
   });
 
+  test('reads as many at once as it says, and ends its threads when one is given up', async () => {
+    const checks = Array.from({ length: reader.atOnce }, () =>
+      reader.readBack(initBytes, fragmentBytes, 'name', signal),
+    );
+    await Promise.all(checks);
+    const abort = new AbortController();
+    const given = reader.readBack(initBytes, fragmentBytes, 'name', abort.signal);
+    abort.abort(new Error('given up'));
+    await assert.rejects(given, /given up/);
+    await reader.readBack(initBytes, fragmentBytes, 'name', signal);
+  });
+
   test('refuses a changed fragment, and an init segment without a manifest', async () => {
     const changed = Buffer.from(fragmentBytes);
     changed.writeUInt8((changed.at(-1) as number) ^ 1, changed.length - 1);

@@ -20,24 +20,25 @@ const STORE_OFFSET = 8;
 
 /**
  * Hashes every init segment and fragment of a finished output again, from its bytes alone, and holds them against the
- * manifest inside. Rejects with `OUTPUT_PART_INVALID` at the first that does not agree.
+ * manifest inside. Rejects with `OUTPUT_PART_INVALID` at the first that does not agree. `rehashed` is called after each.
  */
 export async function rehashPublication(
   output: Pick<SourceFolder, 'open'>,
   renditions: readonly OutputRendition[],
   signal: AbortSignal,
+  rehashed: () => void = () => undefined,
 ): Promise<void> {
   let common: { readonly store: Buffer; readonly maps: readonly StoredMap[] } | undefined;
   const taken = new Set<StoredMap>();
   for (const { init, fragments } of renditions) {
-    const rehashed = await rehash(output, init, signal);
-    const store = storeIn(rehashed, init);
+    const rehashedInit = await rehash(output, init, signal);
+    const store = storeIn(rehashedInit, init);
     common ??= { store, maps: readStoredMaps(store) ?? [] };
     if (!store.equals(common.store)) throw invalid(init, 'its manifest differs from that of the first init segment');
     if (common.maps.length !== renditions.length)
       throw invalid(init, 'its manifest has not one Merkle map per rendition');
-    const map = await checkFragments(output, fragments, common.maps, signal);
-    if (Buffer.compare(rehashed.digest, map.initHash) !== 0)
+    const map = await checkFragments(output, fragments, common.maps, signal, rehashed);
+    if (Buffer.compare(rehashedInit.digest, map.initHash) !== 0)
       throw invalid(init, 'its hash is not the one in the manifest');
     if (taken.has(map)) throw invalid(init, 'two renditions share a Merkle map');
     taken.add(map);
@@ -57,9 +58,11 @@ async function checkFragments(
   fragments: readonly string[],
   maps: readonly StoredMap[],
   signal: AbortSignal,
+  rehashed: () => void,
 ): Promise<StoredMap> {
   const found = await sideBySide(fragments, FILES_AT_ONCE, async (path, position) => {
     const map = mapOf(await rehash(output, path, signal), path, position, maps);
+    rehashed();
     if (map.count !== fragments.length)
       throw invalid(path, `its Merkle map counts ${map.count} fragments, not ${fragments.length}`);
     return map;
