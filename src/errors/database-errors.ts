@@ -40,6 +40,12 @@ export const databaseErrors = {
     ({ place, version }) =>
       `The server of the database ${place} is PostgreSQL ${version}; 13 is the oldest that will do. Use a newer one.`,
   ),
+  OPERATION_UNKNOWN: entry<{ operation: string }>(
+    'INTERNAL_ERROR',
+    ({ operation }) =>
+      `The job asks for the operation "${operation}", which this release does not have: a newer one took the job. Finish it with that release.`,
+    { transient: true },
+  ),
   LEASE_LOST: entry<{ jobId: string; inputIndex: number }>(
     'INTERNAL_ERROR',
     ({ jobId, inputIndex }) =>

@@ -1,10 +1,10 @@
-import assert from 'node:assert/strict';
 import type { z } from 'zod';
 import { c2paAudioRequest } from '#contract/c2pa-audio-request.ts';
 import { c2paFragmentedRequest } from '#contract/c2pa-fragmented-request.ts';
 import { c2paPackageRequest } from '#contract/c2pa-package-request.ts';
 import { c2paVideoRequest } from '#contract/c2pa-video-request.ts';
 import { packageRequest } from '#contract/package-request.ts';
+import { AppError } from '#errors/app-error.ts';
 import { admitAudio, admitFragmented, admitPackage, admitPackageAndSign, admitVideo } from './admission.ts';
 import type { AdmissionContext, OperationRequest } from './admission-context.ts';
 import type { InputContext, InputOutcome, InputWork, OperationName, OperationRooms } from './operation.ts';
@@ -74,9 +74,9 @@ export const operations: readonly Operation[] = [
   },
 ];
 
-/** The operation of a name. Throws for a name that no release of this service had. */
+/** The operation of a name. Throws OPERATION_UNKNOWN for one that a newer release has. */
 export function operationNamed(name: OperationName): Operation {
   const operation = operations.find((candidate) => candidate.name === name);
-  assert(operation !== undefined, `there is no operation "${name}"`);
+  if (operation === undefined) throw new AppError('OPERATION_UNKNOWN', { operation: name });
   return operation;
 }

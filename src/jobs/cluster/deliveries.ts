@@ -21,11 +21,14 @@ const RETENTION_SECONDS = 10 * 366 * 24 * 60 * 60;
 /** How often a delivery may lapse. What ends an input is counted by the store; this is only never reached. */
 const MAX_LAPSES = 1_000;
 
-/** One in so many fetches takes what waits longest, whatever its priority, so that everything comes forward. */
-const OLDEST_FIRST_EVERY = 8;
+/** One in so many fetches looks first among what comes last otherwise, so that everything comes forward. */
+const LAST_FIRST_EVERY = 8;
 
 /** Inputs of sync jobs come before all others. */
 const SYNC_PRIORITY = 100;
+
+/** What comes last otherwise, in turns: jobs that nobody waits for, and the rests of large batches (input 127 and up). */
+const LAST_PRIORITIES = [SYNC_PRIORITY / 2, -7];
 
 const QUEUE_OPTIONS = {
   heartbeatSeconds: HEARTBEAT_SECONDS,
@@ -98,12 +101,11 @@ export class Deliveries {
   /** Takes up to so many deliveries for this node, none of these jobs. */
   async fetch(db: Database, count: number, exceptJobs: readonly string[]): Promise<readonly Delivery[]> {
     this.#fetches += 1;
-    const jobs = await this.#boss.fetch<Payload>(QUEUE, {
-      batchSize: count,
-      priority: this.#fetches % OLDEST_FIRST_EVERY !== 0,
-      ignoreGroups: [...exceptJobs],
-      db: within(db),
-    });
+    const turn = this.#fetches / LAST_FIRST_EVERY;
+    const maxPriority = Number.isInteger(turn) ? LAST_PRIORITIES[turn % LAST_PRIORITIES.length] : undefined;
+    const options = { batchSize: count, ignoreGroups: [...exceptJobs], db: within(db) };
+    const last = maxPriority === undefined ? [] : await this.#boss.fetch<Payload>(QUEUE, { ...options, maxPriority });
+    const jobs = last.length > 0 ? last : await this.#boss.fetch<Payload>(QUEUE, options);
     return jobs.map(({ id, retryCount, data }) => ({ id, retryCount, ...data }));
   }
 
