@@ -19,7 +19,8 @@ const PAGE_MAX_BYTES = 64 * 1024 * 1024;
 const DIRECTORIES_AT_ONCE = 8;
 
 /** A playlist or MPD, by how it begins. */
-const PLAYLIST_BEGINNING = /^\uFEFF?\s*(?:#EXTM3U|(?:<\?xml[^>]*>\s*)?(?:<!--[\s\S]*?-->\s*)*<(?:\w+:)?MPD[\s>])/;
+const PLAYLIST_BEGINNING =
+  /^\uFEFF?\s*(?:#EXTM3U|(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->)[\s\S])*-->\s*)*<(?:\w+:)?MPD[\s>])/;
 
 const MISSING_REASONS: ReadonlySet<string> = new Set(['HTTP_NOT_FOUND', 'HTTP_FORBIDDEN', 'FOLDER_NOT_LISTED']);
 

@@ -167,6 +167,7 @@ describe('a folder over HTTP', () => {
     const page = '<html><title>My films</title><a href="a.mp4">a</a></html>';
     await refuses(t, 'FOLDER_NOT_LISTED', { '/talk/': page });
     await refuses(t, 'HTTP_NOT_FOUND', {});
+    await refuses(t, 'FOLDER_NOT_LISTED', { '/talk/': '<!---->'.repeat(500) });
     await refuses(t, 'HTTP_NOT_FOUND', { '/talk/': page }, { playlistPattern: 'master.m3u8' });
     await refuses(t, 'FOLDER_EMPTY', { '/talk/': '[]' });
     await refuses(t, 'FOLDER_EMPTY', { '/talk/': '<title>Index of /talk</title><a href="../">../</a>' });
