@@ -135,7 +135,13 @@ class PackagingRun {
     const path = findProgram('ffmpeg');
     const mkfifo = findProgram('mkfifo');
     if (path === null || mkfifo === null) throw new AppError('PACKAGING_FFMPEG_MISSING', { files: [feed.file] });
-    await promisify(execFile)(mkfifo, ['-m', '600', join(work, fifo)]);
+    await promisify(execFile)(mkfifo, ['-m', '600', join(work, fifo)]).catch((cause: unknown) => {
+      throw new AppError(
+        'SCRATCH_UNUSABLE',
+        { path: work, problem: 'its file system takes no named pipes' },
+        { cause },
+      );
+    });
     this.#names.set(fifo, feed.file);
     return {
       title: 'ffmpeg',

@@ -167,6 +167,20 @@ describe('a folder that cannot be packaged', () => {
     await refuses('PACKAGING_TRACK_UNKNOWN', folder, { tracks: [{ file: 'film.mp4', stream: 3, language: 'en' }] });
   });
 
+  test('needs ffmpeg, which is not installed; what does not need it is packaged all the same', async () => {
+    const folder = folderOf({ 'good.mp4': theFilm });
+    ffmpeg(place, ['-i', film], `-map 0:v -c copy ${join(folder, 'film.mkv')}`);
+    const path = process.env['PATH'] ?? '';
+    process.env['PATH'] = folder;
+    try {
+      const { details } = await refuses('PACKAGING_FFMPEG_MISSING', folder);
+      assert.deepEqual(details, { files: ['film.mkv'] });
+      await packageInput(folderOf({ 'film.mp4': theFilm, 'film.fr.srt': SRT }));
+    } finally {
+      process.env['PATH'] = path;
+    }
+  });
+
   test('would give a warning, and the request is strict', async () => {
     await refuses('PACKAGING_WARNED', folderOf({ 'film.mp4': theFilm, 'notes.txt': 'text' }), { strict: true });
   });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { makeFilm, SRT, temporaryFolder } from './make-media.ts';
+import { ffmpeg, makeFilm, SRT, temporaryFolder } from './make-media.ts';
 import { packageInput } from './package-input.ts';
 import { joinRendition, packetHashes } from './packets.ts';
 
@@ -30,4 +30,57 @@ describe('packaging a folder', () => {
       assert.ok(mpd.includes(`initialization="${folder}/init.mp4"`), folder);
     }
   });
+
+  test('does what the request asks for', async () => {
+    const { outputPath } = await packageInput(
+      film,
+      {
+        segment_duration: 2,
+        hls_name: 'index.m3u8',
+        dash_name: 'index.mpd',
+        default_language: 'de',
+        iframe_playlists: true,
+        tracks: [{ file: 'film.mp4', stream: 1, label: 'Described', role: 'description', name: 'described' }],
+      },
+      { work: join(place, 'asked') },
+    );
+    const master = readFileSync(join(outputPath, 'index.m3u8'), 'utf8');
+    assert.match(master, /#EXT-X-I-FRAME-STREAM-INF:.*URI="video\/h264_180p\/iframes\.m3u8"/);
+    assert.match(master, /LANGUAGE="de",NAME="Deutsch",DEFAULT=YES/);
+    assert.match(master, /URI="audio\/described\/index\.m3u8".*NAME="Described",DEFAULT=NO.*describes-video/);
+    assert.match(readFileSync(join(outputPath, 'index.mpd'), 'utf8'), /urn:mpeg:dash:role:2011" value="description"/);
+    assert.equal(segmentsIn(join(outputPath, 'video/h264_180p')), 4);
+  });
+
+  test('makes HLS alone, or DASH alone', async () => {
+    const hls = (await packageInput(film, { formats: ['hls'] }, { work: join(place, 'hls') })).outputPath;
+    const dash = (await packageInput(film, { formats: ['dash'] }, { work: join(place, 'dash') })).outputPath;
+    assert.deepEqual(extensionsIn(hls), ['m3u8', 'm4s', 'mp4', 'vtt']);
+    assert.deepEqual(extensionsIn(dash), ['m4s', 'mp4', 'mpd']);
+  });
+
+  test('gives renditions of one film one set of boundaries, and warns where they have none', async () => {
+    const ladder = join(place, 'ladder');
+    mkdirSync(ladder);
+    makeFilm(ladder, 'large.mp4', '640x360');
+    makeFilm(ladder, 'small.mp4', '320x180');
+    const even = await packageInput(ladder);
+    assert.equal(even.warnings.filter((warning) => warning.includes('key frames')).length, 0, even.warnings.join());
+    ffmpeg(
+      place,
+      ['-i', join(ladder, 'large.mp4')],
+      `-map 0:v -c:v libx264 -g 31 -s 160x90 ${join(ladder, 'odd.mp4')}`,
+    );
+    const uneven = await packageInput(ladder);
+    assert.equal(uneven.warnings.filter((warning) => warning.includes('key frames')).length, 1);
+  });
 });
+
+function segmentsIn(folder: string): number {
+  return readdirSync(folder).filter((name) => name.endsWith('.m4s')).length;
+}
+
+function extensionsIn(folder: string): string[] {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return [...new Set(entries.map(({ name }) => name.slice(name.lastIndexOf('.') + 1)))].sort();
+}
