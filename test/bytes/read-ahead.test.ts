@@ -74,6 +74,25 @@ describe('reading ahead', () => {
     assert.ok(far.mostComingBytes > 16 * MIB && far.mostComingBytes <= 32 * MIB, `${far.mostComingBytes} at once`);
   });
 
+  test('fetches several ranges ahead of a reader who asks for one thing at a time', async () => {
+    const content = randomBytes(40 * MIB);
+    const far = new FarBytes(content);
+    await readInOrder(far.readAhead(), content, MIB, 1);
+    assert.ok(far.mostComingBytes > 12 * MIB, `${far.mostComingBytes} at once`);
+  });
+
+  test('gives up what it fetched ahead when the reader goes elsewhere', async () => {
+    const content = randomBytes(100 * MIB);
+    const far = new FarBytes(content);
+    const memory = new HeldBytes();
+    const ahead = far.readAhead(undefined, memory);
+    await readInOrder(ahead, content.subarray(0, 8 * MIB), MIB, 1);
+    const reading = readAt(ahead, content, 90 * MIB, 10);
+    assert.ok(memory.held <= 16 * MIB, `${memory.held} held`);
+    await reading;
+    assert.ok(far.comingBytes <= 4 * MIB, `${far.comingBytes} still coming`);
+  });
+
   test('holds no more for many sources side by side than for one, but for what is asked for at once', async () => {
     const content = randomBytes(20 * MIB);
     const memory = new HeldBytes();

@@ -262,6 +262,28 @@ describe('an S3 endpoint that is at fault', () => {
 });
 
 describe('an object that changes while it is read', () => {
+  test('is asked for by the ETag that was found, and answers are held against it and the range', async () => {
+    const content = randomBytes(9 * MIB);
+    const key = await put(content);
+    const whole = content.length;
+    const read = async (answer: object) => {
+      const source = await open(key, proxied());
+      const etag = source.storedAt?.etag;
+      proxy.fault = ({ headers }) => {
+        assert.equal(headers['if-match'], etag);
+        return { status: 206, code: '', body: 'ten bytes!', headers: { etag, ...answer } as Record<string, string> };
+      };
+      return await readRange(source, whole - 10, 10, never).finally(() => {
+        proxy.fault = () => null;
+      });
+    };
+    const range = `bytes ${whole - 10}-${whole - 1}`;
+    assert.equal((await read({ 'content-range': `${range}/${whole}` })).toString(), 'ten bytes!');
+    await assert.rejects(read({ 'content-range': `${range}/${whole}`, etag: '"other"' }), isA('SOURCE_CHANGED'));
+    await assert.rejects(read({ 'content-range': `${range}/${whole + 1}` }), isA('SOURCE_CHANGED'));
+    await assert.rejects(read({ 'content-range': `bytes 0-9/${whole}` }), isA('S3_RANGE_REFUSED'));
+  });
+
   test('is never mixed: the next request finds out', async () => {
     const key = await put(randomBytes(9 * MIB));
     const source = await open(key);
