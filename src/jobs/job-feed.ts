@@ -51,8 +51,11 @@ export class JobFeed {
 
   /** To be called when a job has ended in this process. */
   ended(jobId: string): void {
-    const watch = this.#watches.get(jobId);
-    if (watch !== undefined) void watch.look();
+    // What cannot be looked at now is looked at in the next interval.
+    this.#watches
+      .get(jobId)
+      ?.look()
+      .catch(() => undefined);
   }
 
   async *#eventsOf(watch: Watch, signal: AbortSignal): AsyncGenerator<JobEvent, void, void> {
@@ -63,14 +66,14 @@ export class JobFeed {
     while (watch.job !== null && !signal.aborted) {
       // Taken before anything is waited for, so that no change falls in between.
       const changed = watch.changed;
-      for (; told < watch.ended.length; told += MAX_ENTRIES) {
+      while (told < watch.ended.length) {
         const indexes = watch.ended.slice(told, told + MAX_ENTRIES);
+        told += indexes.length;
         yield {
           type: 'input',
           job: { ...watch.job, results: [...(await this.#source.entriesOf(watch.jobId, indexes))] },
         };
       }
-      told = watch.ended.length;
       if (hasEnded(watch.job)) return yield { type: 'done', job: watch.job };
       const progress = JSON.stringify([watch.job.status, watch.job.progress]);
       if (progress !== lastProgress) yield { type: 'progress', job: watch.job };
@@ -106,7 +109,8 @@ class Watch {
   readonly #source: FeedSource;
   readonly #timer: NodeJS.Timeout;
   #changed = Promise.withResolvers<void>();
-  #looking: Promise<void> | null = null;
+  #looking: Promise<void> = Promise.resolve();
+  #next: Promise<void> | null = null;
 
   constructor(jobId: string, source: FeedSource, intervalMs: number) {
     this.jobId = jobId;
@@ -120,12 +124,16 @@ class Watch {
     return this.#changed.promise;
   }
 
-  /** Looks at the job. A look that is under way began before what is asked about, so another one follows it. */
-  async look(): Promise<void> {
-    const before = this.#looking ?? Promise.resolve();
-    const looking = before.catch(() => undefined).then(() => this.#look());
-    this.#looking = looking;
-    await looking;
+  /** Looks at the job. A look that is under way began before what is asked about, so one more follows it. */
+  look(): Promise<void> {
+    this.#next ??= this.#looking
+      .catch(() => undefined)
+      .then(() => {
+        this.#next = null;
+        this.#looking = this.#look();
+        return this.#looking;
+      });
+    return this.#next;
   }
 
   end(): void {

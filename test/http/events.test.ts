@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { eventStream } from '#http/event-stream.ts';
 import { type JobEvent, JobFeed } from '#jobs/job-feed.ts';
 import { ended, scripts, startedJobs, temporaryFolder, until } from '../jobs/test-jobs.ts';
@@ -189,6 +190,36 @@ describe('a feed', () => {
       [0, 1, 2],
     ]);
     await ended(jobs, id);
+  });
+
+  test('tells each input once to a follower that is slow, however many end meanwhile', async () => {
+    const timing = { queued_at: '2026-11-21T10:00:00.000Z' };
+    const total = 1300;
+    let done = 0;
+    const feed = new JobFeed(
+      {
+        find: async (id) => {
+          done = Math.min(total, done + 130);
+          const progress = { inputs_done: done, inputs_total: total, bytes_done: 0, bytes_total: 0 };
+          if (done < total) return { job_id: id, status: 'running', results: [], timing, progress };
+          const finished_at = timing.queued_at;
+          return { job_id: id, status: 'succeeded', results: [], timing: { ...timing, finished_at } };
+        },
+        endedInputs: async () => Array.from({ length: done }, (_, index) => index),
+        entriesOf: async (_id, indexes) => indexes.map((index) => ({ input_index: index, status: 'cancelled' })),
+      },
+      2,
+    );
+    const told: number[] = [];
+    for await (const { type, job } of feed.follow('a', NEVER)) {
+      assert.ok(job.results.length <= 500);
+      if (type === 'input') told.push(...job.results.map((entry) => entry.input_index));
+      await sleep(7);
+    }
+    assert.deepEqual(
+      told.sort((a, b) => a - b),
+      Array.from({ length: total }, (_, index) => index),
+    );
   });
 
   test('goes on after the store could not be reached for a while', async () => {
