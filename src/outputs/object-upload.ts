@@ -141,14 +141,15 @@ export class ObjectUpload {
   /** Sends a part behind the caller's back, and waits only where too many are under way. */
   async #send(number: number, buffer: PartBuffer): Promise<void> {
     const { slots, writer } = this.#place;
-    await slots.take();
+    const { length } = buffer.bytes;
+    await slots.take(length);
     const sending = this.#guard(async () => {
       const upload = await this.#begun();
       this.#parts[number - 1] = await writer.putPart(upload, number, buffer.bytes, this.#signal);
       this.#spare.push(buffer.memory);
       this.#place.signOfLife();
     }).finally(() => {
-      slots.release();
+      slots.release(length);
       this.#sending.delete(sending);
     });
     this.#sending.add(sending);

@@ -156,9 +156,10 @@ export class S3Folder implements FolderSink {
     }
     const finished = await upload.finish();
     const { slots } = this.#staging;
-    await slots.take();
+    const bytes = finished.kind === 'bytes' ? finished.bytes.length : 0;
+    await slots.take(bytes);
     const working = this.#guard(() => this.#appear(path, finished)).finally(() => {
-      slots.release();
+      slots.release(bytes);
       this.#working.delete(working);
     });
     this.#working.add(working);

@@ -24,6 +24,8 @@ import { UploadJournal } from './upload-journal.ts';
 /** Requests with bytes that one output has under way at once: parts of a file, or files of a publication. */
 const FILE_REQUESTS_AT_ONCE = 4;
 const FOLDER_REQUESTS_AT_ONCE = 16;
+/** What these hold in memory together. The parts of an object beyond 80 GB are larger, and go one by one in the end. */
+const BYTES_AT_ONCE = 32 * 1024 * 1024;
 
 /** The keys of `output_sinks.s3`. */
 export type S3OutputSettings = NonNullable<Config['output_sinks']['s3']>;
@@ -80,7 +82,7 @@ export class S3Sink implements OutputSink {
         ...common,
         sizeBytes,
         contentType: contentTypeOf(destination),
-        slots: new RequestSlots(FILE_REQUESTS_AT_ONCE),
+        slots: new RequestSlots(FILE_REQUESTS_AT_ONCE, BYTES_AT_ONCE),
         scratch: readBack ? await scratch.reserve('output', sizeBytes) : null,
       }),
     );
@@ -99,7 +101,7 @@ export class S3Sink implements OutputSink {
     return await translated(destination, async () =>
       S3Folder.create({
         ...common,
-        slots: new RequestSlots(FOLDER_REQUESTS_AT_ONCE),
+        slots: new RequestSlots(FOLDER_REQUESTS_AT_ONCE, BYTES_AT_ONCE),
         delivered: this.#delivered,
         mirror: readBack ? new ScratchMirror(await scratch.reserveFolder('output', sizeBytes)) : null,
       }),

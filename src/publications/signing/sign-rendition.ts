@@ -4,6 +4,7 @@ import { sideBySide } from '#bytes/side-by-side.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { outputSizeBytes, type SplicePlan } from '#bytes/splice-plan.ts';
 import type { MediaPart, Rendition } from '../publication.ts';
+import { groupsOf } from './fragment-groups.ts';
 import type { FragmentOutput } from './fragment-output.ts';
 import { type InitLayout, readInitLayout } from './init-layout.ts';
 import { type MapPlan, merkleBoxesOf, merkleBoxSizes } from './merkle-maps.ts';
@@ -15,8 +16,6 @@ import { type WrittenFragment, writeFragment } from './write-fragment.ts';
 
 /** Fragments of one rendition that are read, hashed and written at once. */
 const FRAGMENTS_AT_ONCE = 8;
-/** A group holds all leaves that the proofs of its fragments are made of, or this many where there are no proofs. */
-const SMALLEST_GROUP = 32;
 
 /** What the fragments of a rendition became. */
 export interface SignedFragments {
@@ -45,11 +44,9 @@ export async function signFragments(
 ): Promise<SignedFragments> {
   const leaves: Uint8Array[] = [];
   const parts: SignedPart[] = [];
-  const groupSize = Math.max(2 ** map.levels, SMALLEST_GROUP);
   const rendition = { init, map, boxSizeOf: merkleBoxSizes(map), slab: new ByteSlab() };
-  for (let first = 0; first < fragments.length; first += groupSize) {
-    const group = await signGroup(fragments.slice(first, first + groupSize), first, rendition, context);
-    for (const { leaf, part } of group) {
+  for (const group of groupsOf(fragments, map.levels, context.folder)) {
+    for (const { leaf, part } of await signGroup(group, leaves.length, rendition, context)) {
       leaves.push(leaf);
       parts.push(part);
     }
