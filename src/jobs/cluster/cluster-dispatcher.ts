@@ -201,9 +201,10 @@ export class ClusterDispatcher implements InputDispatcher {
     if (end.type === 'ended' && end.entry.status === 'failed') await this.#ledgers.release(input.claim);
     const done = await this.#persistence.write(() =>
       runner.transaction(async (db) => {
-        const recorded = await recordEnd(db, runner, deliveries, input, end);
         const mayTake = this.#open && this.#held.jobs.length <= limits.maxRunningJobs;
-        return { recorded, next: mayTake ? await this.#take(db, 1, input) : [] };
+        // First, for the record holds up all others of the same job, on every node, until it is committed.
+        const next = mayTake ? await this.#take(db, 1, input) : [];
+        return { next, recorded: await recordEnd(db, runner, deliveries, input, end) };
       }),
     );
     if (done !== undefined) this.#tell(input.claim, end, done.recorded);

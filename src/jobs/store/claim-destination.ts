@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Claim } from '../job.ts';
 import { isPostgres } from './dialect.ts';
 import type { Database } from './tables.ts';
@@ -36,10 +37,15 @@ export async function releaseDestinations(db: Database, { jobId, inputIndex }: C
   await db.deleteFrom('destinations').where('job_id', '=', jobId).where('input_index', '=', inputIndex).execute();
 }
 
-/** Claims of one job are made one after another; SQLite makes all of them so. */
+/**
+ * Claims of one job are made one after another; SQLite makes all of them so. A claim need not outlive the database: what
+ * ran then is done again, so its commit does not wait for the disk.
+ */
 async function lockJob(db: Database, jobId: string): Promise<void> {
   if (!isPostgres(db)) return;
-  await db.selectFrom('job_requests').select('job_id').where('job_id', '=', jobId).forUpdate().execute();
+  await sql`select set_config('synchronous_commit', 'off', true) from job_requests where job_id = ${jobId} for update`.execute(
+    db,
+  );
 }
 
 function foldersAbove(place: string): string[] {
