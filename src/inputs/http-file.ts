@@ -8,7 +8,15 @@ import type { HttpClient, HttpResponse } from './http-client.ts';
 import { mayPass, requestError } from './http-problem.ts';
 import { checkedRange, fetchRange, invalid, type RangedFile, tooLong } from './http-ranges.ts';
 import { EmptySource, HttpSource } from './http-source.ts';
-import { contentRangeOf, type HttpVersion, isPinned, isSameVersion, mediaTypeOf, versionOf } from './http-version.ts';
+import {
+  contentLengthOf,
+  contentRangeOf,
+  type HttpVersion,
+  isPinned,
+  isSameVersion,
+  mediaTypeOf,
+  versionOf,
+} from './http-version.ts';
 import { inputName, nameOfUrl } from './input-name.ts';
 import type { FileOpener } from './input-resolver.ts';
 import { spool } from './spool.ts';
@@ -48,6 +56,7 @@ export async function openHttpFile(client: HttpClient, request: HttpFileRequest)
   const response = await client.get(request.url, { range: `bytes=0-${HEAD_BYTES - 1}` }, request.signal);
   try {
     const source = await openAnswered(client, request, response);
+    // What a connection brought beyond the answer shows a turn later.
     await connectionsSettled();
     const isAsListed = request.listed === undefined || request.listed.sizeBytes === source.sizeBytes;
     if (isAsListed && client.excessCount === excessCount) return source;
@@ -66,11 +75,15 @@ async function openAnswered(client: HttpClient, request: HttpFileRequest, respon
   };
   if (response.status === 416) return emptyFile(request, response, named.name);
   const part = checkedRange(response, 0, HEAD_BYTES);
-  if (part === null) return await spool(client, { ...request, ...named, first: response });
+  if (part === null) {
+    const sizeBytes = contentLengthOf(headers) ?? request.listed?.sizeBytes ?? 0;
+    checkVersion(request, named.name, versionOf(headers, sizeBytes));
+    return await spool(client, { ...request, ...named, first: response });
+  }
   const version = versionOf(headers, part.sizeBytes);
   checkVersion(request, named.name, version);
   checkSize(client, url, part.sizeBytes);
-  if (!isPinned(version) && part.length < part.sizeBytes) return await spool(client, { ...request, ...named });
+  if (!isPinned(version)) return await spool(client, { ...request, ...named });
   // The address that was asked for, not where it was redirected to: such an address may be good for a minute only.
   const file = { url: request.url, name: named.name, version };
   const head = await readHead(client, file, response, part.length, request.signal);
