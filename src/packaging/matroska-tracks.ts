@@ -33,6 +33,8 @@ interface Element {
   /** Where its content starts, and ends; unknown sizes go on to the end of what holds the element. */
   readonly start: number;
   readonly end: number;
+  /** How many bytes it claims beyond the end of what holds it. */
+  readonly missingBytes: number;
 }
 
 /** Reads what a Matroska or WebM file holds beside audio and video: subtitles, and what nobody packages. */
@@ -47,6 +49,9 @@ export async function readMatroskaTracks(source: ByteSource, signal: AbortSignal
     const element = elementAt(head, 0, end - offset);
     if (element === null || element.id === CLUSTER) break;
     const [start, stop] = [offset + element.start, offset + element.end];
+    if (element.id === SEGMENT && element.missingBytes > 0) {
+      throw new BrokenMedia(`is cut short: ${element.missingBytes} bytes are missing at its end`);
+    }
     if (element.id === ATTACHMENTS) nouns.push('an attachment (a cover picture or a font)');
     if (element.id === TRACKS) {
       if (stop - start > LARGEST_TRACKS_BYTES)
@@ -109,7 +114,8 @@ function elementAt(bytes: Buffer, at: number, limit: number): Element | null {
   const start = at + id.length + size.length;
   const isUnknown = size.value === 2 ** (7 * size.length) - 1;
   if (start > limit) return null;
-  return { id: id.value, start, end: isUnknown ? limit : Math.min(start + size.value, limit) };
+  const end = isUnknown ? limit : start + size.value;
+  return { id: id.value, start, end: Math.min(end, limit), missingBytes: Math.max(end - limit, 0) };
 }
 
 /** A number of one to eight bytes, whose first bits tell how many (RFC 8794 §4); IDs keep them. */

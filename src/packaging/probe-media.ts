@@ -1,6 +1,7 @@
 import type * as Mediabunny from 'mediabunny';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
+import { riff } from '#formats/riff/riff.ts';
 import { BrokenMedia } from './broken-media.ts';
 import { readMatroskaTracks } from './matroska-tracks.ts';
 import { type OtherTracks, readOtherTracks } from './movie-tracks.ts';
@@ -55,6 +56,7 @@ async function readOthers(
   signal: AbortSignal,
 ): Promise<OtherTracks> {
   if (candidates.includes('matroska')) return await readMatroskaTracks(source, signal);
+  if (candidates.includes('wave')) await refuseCutShortWave(source, signal);
   if (!candidates.includes('mp4')) return { subtitles: [], nouns: [] };
   try {
     return await readOtherTracks(source, signal);
@@ -63,6 +65,16 @@ async function readOthers(
       throw new BrokenMedia(`is damaged: ${cause.message}`, { cause });
     }
     throw cause;
+  }
+}
+
+/** Its header says how many bytes of samples there are; what else our own reader does not take is no matter here. */
+async function refuseCutShortWave(source: ByteSource, signal: AbortSignal): Promise<void> {
+  try {
+    await riff.readLayout(source, signal);
+  } catch (cause) {
+    if (!(cause instanceof AppError)) throw cause;
+    if (cause.reason === 'RIFF_CHUNK_EXCEEDS_PARENT') throw new BrokenMedia(`is damaged: ${cause.message}`, { cause });
   }
 }
 
@@ -111,6 +123,7 @@ async function describe(
     signal.throwIfAborted();
     streams.push(await describeTrack(track, streamIndex));
   }
+  await refuseCutShort(input, container, streams);
   const texts = others.subtitles.map((subtitle, indexOfKind) => ({
     ...NO_DETAILS,
     ...subtitle,
@@ -121,6 +134,25 @@ async function describe(
   const pids = tracks.map(({ id }) => id);
   const unlisted = container === 'mpeg-ts' ? await unlistedStreams(source, pids, signal) : [];
   return { path, container, streams: [...streams, ...texts], others: [...others.nouns, ...unlisted] };
+}
+
+/** The containers whose headers say how long the media are, so that it shows where they end early. */
+const TIMED_CONTAINERS: readonly ContainerKind[] = ['flac', 'mp3'];
+/** So much may be missing of what a header promises: it may be rounded. */
+const MISSING_SECONDS = 1;
+const MISSING_PART = 0.02;
+
+async function refuseCutShort(
+  input: Mediabunny.Input,
+  container: ContainerKind,
+  streams: readonly ProbedStream[],
+): Promise<void> {
+  if (!TIMED_CONTAINERS.includes(container)) return;
+  const promised = (await input.getDurationFromMetadata()) ?? 0;
+  const ends = streams.map(({ startSeconds, durationSeconds }) => Math.max(startSeconds, 0) + (durationSeconds ?? 0));
+  const end = Math.max(0, ...ends);
+  if (promised - end <= Math.max(MISSING_SECONDS, promised * MISSING_PART)) return;
+  throw new BrokenMedia(`is cut short: it ends after ${end.toFixed(1)} of ${promised.toFixed(1)} s`);
 }
 
 async function describeTrack(track: Mediabunny.InputTrack, streamIndex: number): Promise<ProbedStream> {

@@ -112,16 +112,21 @@ describe('a folder that cannot be packaged', () => {
     });
   }
 
-  test('holds a fragmented film of which fragments are missing at its end', async () => {
-    const folder = folderOf({});
-    const path = join(folder, 'film.mkv');
-    ffmpeg(place, ['-i', film], `-map 0 -c copy ${path}`);
-    truncateSync(path, Math.floor(readFileSync(path).length * 0.5));
-    const outcome = await packageInput(folder).catch((error: unknown) => error);
-    // What Matroska says of its length is known only to its end, so what is there may be packaged.
-    if (outcome instanceof AppError)
-      assert.match(outcome.reason, /^(PACKAGED_CUT_SHORT|FEED_FAILED|PACKAGING_FILES_BROKEN)$/);
-  });
+  for (const [file, options] of [
+    ['film.mkv', '-map 0 -c copy'],
+    ['film.webm', '-map 0:a:0 -c libopus'],
+    ['talk.flac', '-map 0:a:0'],
+    ['talk.mp3', '-map 0:a:0'],
+    ['talk.wav', '-map 0:a:0'],
+  ] as const) {
+    test(`holds half of ${file}, beside a good file`, async () => {
+      const folder = folderOf({ 'good.mp4': theFilm });
+      const path = join(folder, file);
+      ffmpeg(place, ['-i', film], `${options} ${path}`);
+      truncateSync(path, readFileSync(path).length >> 1);
+      await refuses('PACKAGING_FILES_BROKEN', folder);
+    });
+  }
 
   test('holds playlists that are disguised as media, and nothing that they name is read', async () => {
     let asked = 0;
