@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, extname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { JobResultResponse } from '#contract/job.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
@@ -9,7 +9,14 @@ import { type Nginx, startNginx } from '../inputs/nginx.ts';
 import { readManifest } from '../provenance/read-manifest.ts';
 import { decodedFrames } from '../publications/judges.ts';
 import { filesAt } from '../publications/make-folder.ts';
-import { ffmpeg, makeFfmpegDash, makeFfmpegHls, makeFilm, temporaryFolder } from '../publications/make-media.ts';
+import {
+  ffmpeg,
+  makeFfmpegDash,
+  makeFfmpegHls,
+  makeFilm,
+  makeShakaByteRanges,
+  temporaryFolder,
+} from '../publications/make-media.ts';
 import { assertSignedPublication } from './signed-publication.ts';
 
 const folder = temporaryFolder();
@@ -28,6 +35,7 @@ before(async () => {
   ffmpeg(root, ['-i', film], '-c copy -movflags +faststart+frag_keyframe fragmented.mp4');
   makeFfmpegHls(film, join(root, 'evening'));
   makeFfmpegDash(film, join(root, 'dash'));
+  makeShakaByteRanges(film, join(root, 'ranges'));
   writeFileSync(join(root, 'evening', 'read me.txt'), 'nobody names me');
   nginx = await startNginx(root);
   service = await startService({ folder: home });
@@ -112,6 +120,24 @@ describe('a publication over HTTP is signed and read back', () => {
       const expected = isListed ? served : Object.fromEntries(Object.keys(signed).map((name) => [name, served[name]]));
       assert.equal('read me.txt' in signed, isListed && source.endsWith('evening'));
       await assertSignedPublication(expected as typeof served, { ...patterns, playlist }, signed);
+    });
+  }
+});
+
+describe('a publication of byte ranges over HTTP is laid out anew, signed and read back', () => {
+  const everyMp4 = { init: '*.{mp4,m4s}', frag: '*.{mp4,m4s}' };
+  for (const [what, path, playlist] of [
+    ['that is found by its playlist', 'plain/ranges/master.m3u8', '*.m3u8'],
+    ['that an MPD addresses by the index of each file', 'plain/ranges/manifest.mpd', '*.mpd'],
+  ] as const) {
+    test(what, async () => {
+      const patternParams = { playlist_pattern: playlist, init_pattern: everyMp4.init, frag_pattern: everyMp4.frag };
+      const output = outputOf(await sign('fragmented', `${nginx.base}/${path}`, patternParams));
+      const served = filesAt(join(root, 'ranges'));
+      const media = Object.entries(served).filter(
+        ([name]) => !/\.(m3u8|mpd)$/.test(name) || playlist.endsWith(extname(name)),
+      );
+      await assertSignedPublication(Object.fromEntries(media), { ...everyMp4, playlist }, filesAt(output));
     });
   }
 });
