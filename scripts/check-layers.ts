@@ -23,6 +23,8 @@ const OWNED_PACKAGES: readonly { readonly prefix: string; readonly room: string 
   { prefix: 'fastify', room: 'http' },
   { prefix: '@fastify/', room: 'http' },
   { prefix: '@aws-sdk/', room: 's3' },
+  { prefix: 'mediabunny', room: 'packaging' },
+  { prefix: 'shaka-packager', room: 'packaging' },
   { prefix: 'kysely', room: 'jobs' },
   { prefix: 'prom-client', room: 'telemetry' },
   { prefix: '@opentelemetry/', room: 'telemetry' },

@@ -36,7 +36,9 @@ export type TrackRole = (typeof TRACK_ROLES)[number];
 
 const packageTrack = z
   .strictObject({
-    file: text.describe('The path of a file, relative to the input folder.'),
+    file: text.describe(
+      'The path of a file, relative to the input folder; in a folder that is a publication already, the path of a media playlist.',
+    ),
     stream: z
       .int()
       .min(0)

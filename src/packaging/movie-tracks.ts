@@ -8,7 +8,7 @@ import { ReadWindow } from '#formats/read-window.ts';
 import { BrokenMedia } from './broken-media.ts';
 
 /** Bound of the `moov` box in memory, in bytes. A day of video has tens of megabytes. */
-const LARGEST_MOVIE_BYTES = 256 * 1024 * 1024;
+const LARGEST_MOVIE_BYTES = 64 * 1024 * 1024;
 /** One read of headers fetches so many bytes. */
 const WINDOW_SIZE_BYTES = 256 * 1024;
 

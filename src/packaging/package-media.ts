@@ -40,6 +40,9 @@ export async function packageMedia(
   return await new PackagingRun(plan, folder, target, context).run();
 }
 
+/** A disk with less room, in bytes, is taken to be full when a program fails. */
+const FULL_DISK_BYTES = 1024 * 1024;
+
 /** What programs call the output. */
 const OUTPUT_LINK = 'output';
 
@@ -175,10 +178,9 @@ class PackagingRun {
 
   /** The packager says of a full disk only that a file could not be written. */
   #diskFull(): AppError | null {
-    const { blocks, bavail } = statfsSync(this.#target);
-    return blocks > 0 && bavail === 0
-      ? new AppError('OUTPUT_FAILED', { path: this.#target, problem: 'the disk is full' })
-      : null;
+    const { blocks, bavail, bsize } = statfsSync(this.#target);
+    if (blocks === 0 || bavail * bsize > FULL_DISK_BYTES) return null;
+    return new AppError('OUTPUT_FAILED', { path: this.#target, problem: 'the disk is full' });
   }
 
   async #pathsWritten(): Promise<string[]> {

@@ -1,6 +1,7 @@
 import type { ByteSource } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { MediaPart } from '../publication.ts';
+import { HeldSources } from './held-sources.ts';
 
 /** A part and where it begins in the joined file. */
 interface PlacedPart {
@@ -13,13 +14,13 @@ interface PlacedPart {
 export class JoinedSource implements ByteSource {
   readonly name: string;
   readonly sizeBytes: number;
-  readonly #folder: SourceFolder;
+  readonly #held: HeldSources;
   readonly #parts: readonly PlacedPart[];
 
   /** `sizeOf` gives the size of a whole file. */
   constructor(name: string, folder: SourceFolder, parts: readonly MediaPart[], sizeOf: (path: string) => number) {
     this.name = name;
-    this.#folder = folder;
+    this.#held = new HeldSources(folder);
     let offset = 0;
     this.#parts = parts.map((part) => {
       const sizeBytes = part.range?.length ?? sizeOf(part.path);
@@ -43,12 +44,7 @@ export class JoinedSource implements ByteSource {
   }
 
   async #readPart({ path, range }: MediaPart, offset: number, target: Uint8Array, signal: AbortSignal): Promise<void> {
-    const source = await this.#folder.open(path, signal);
-    try {
-      await source.read(target, (range?.offset ?? 0) + offset, signal);
-    } finally {
-      await source.close();
-    }
+    await this.#held.use(path, signal, (source) => source.read(target, (range?.offset ?? 0) + offset, signal));
   }
 
   /** The last part that begins at or before an offset. */
@@ -63,7 +59,8 @@ export class JoinedSource implements ByteSource {
     return low;
   }
 
-  close(): Promise<void> {
-    return Promise.resolve();
+  /** What is read later is opened again. */
+  async close(): Promise<void> {
+    await this.#held.close();
   }
 }
