@@ -6,6 +6,7 @@ import type { S3Address } from '#s3/s3-address.ts';
 import type { S3Part, S3Upload, S3Writer } from '#s3/s3-writer.ts';
 import { type ObjectPart, type PartLayout, planParts } from './object-parts.ts';
 import { PartBuffer } from './part-buffer.ts';
+import type { PartMemory } from './part-memory.ts';
 import type { RequestSlots } from './request-slots.ts';
 import type { UploadNote } from './upload-journal.ts';
 
@@ -21,6 +22,8 @@ export interface UploadPlace {
   readonly note: UploadNote;
   /** Bounds what is sent at once, and so the memory that it takes. */
   readonly slots: RequestSlots;
+  /** Shared by all objects of the output. */
+  readonly memory: PartMemory;
   /** Tells the service that something is being done. */
   readonly signOfLife: () => void;
   /** Ends all requests. */
@@ -29,7 +32,7 @@ export interface UploadPlace {
 
 /** What finishing an upload led to: an object that can be put at once, or parts that one request makes an object. */
 export type Finished =
-  | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
+  | { readonly kind: 'bytes'; readonly bytes: Buffer }
   | { readonly kind: 'parts'; readonly upload: S3Upload; readonly parts: readonly S3Part[] };
 
 /**
@@ -43,7 +46,6 @@ export class ObjectUpload {
   readonly #filling = new Map<number, PartBuffer>();
   readonly #sending = new Set<Promise<void>>();
   readonly #parts: S3Part[] = [];
-  readonly #spare: Buffer[] = [];
   #layout: PartLayout;
   #upload: Promise<S3Upload> | null = null;
   #copying: Promise<void> = Promise.resolve();
@@ -111,7 +113,7 @@ export class ObjectUpload {
     const rest = [...this.#filling];
     const [[, only] = []] = rest;
     if (this.#upload === null && rest.length <= 1 && (only?.writtenBytes ?? 0) <= keptBytes) {
-      return { kind: 'bytes', bytes: only?.bytes ?? new Uint8Array() };
+      return { kind: 'bytes', bytes: only?.bytes ?? Buffer.alloc(0) };
     }
     this.#filling.clear();
     for (const [number, buffer] of rest) await this.#send(number, buffer);
@@ -125,12 +127,11 @@ export class ObjectUpload {
     this.#stop.abort(new Error('the upload was given up'));
     await Promise.all([...this.#sending, this.#copying, this.#upload?.catch(() => undefined)]);
     this.#filling.clear();
-    this.#spare.length = 0;
   }
 
   async #fill(part: ObjectPart, bytes: Uint8Array, at: number): Promise<void> {
     const known = this.#filling.get(part.number);
-    const buffer = known ?? new PartBuffer(part.length, this.#layout.isKnown, this.#spare.pop());
+    const buffer = known ?? new PartBuffer(part.length, this.#layout.isKnown, this.#place.memory);
     if (known === undefined) this.#filling.set(part.number, buffer);
     buffer.write(bytes, at);
     if (buffer.writtenBytes < part.length || this.#layout.isSingle) return;
@@ -140,13 +141,13 @@ export class ObjectUpload {
 
   /** Sends a part behind the caller's back, and waits only where too many are under way. */
   async #send(number: number, buffer: PartBuffer): Promise<void> {
-    const { slots, writer } = this.#place;
+    const { slots, writer, memory } = this.#place;
     const { length } = buffer.bytes;
     await slots.take(length);
     const sending = this.#guard(async () => {
       const upload = await this.#begun();
       this.#parts[number - 1] = await writer.putPart(upload, number, buffer.bytes, this.#signal);
-      this.#spare.push(buffer.memory);
+      memory.giveBack(buffer.bytes);
       this.#place.signOfLife();
     }).finally(() => {
       slots.release(length);

@@ -1,16 +1,18 @@
-/** A part is given so much at first, in bytes, where it is not known whether it will be filled. */
-const FIRST_CAPACITY_BYTES = 64 * 1024;
+import type { PartMemory } from './part-memory.ts';
 
 /** The bytes of one part of an object until it is sent, written in any order. */
 export class PartBuffer {
-  #bytes: Buffer;
+  readonly #sizeBytes: number;
+  readonly #willBeFilled: boolean;
+  readonly #memory: PartMemory;
+  #bytes: Buffer = Buffer.alloc(0);
   #writtenBytes = 0;
   #end = 0;
 
-  /** `spare` is memory that is used again, of any size. */
-  constructor(sizeBytes: number, isFilled: boolean, spare?: Buffer) {
-    const capacity = isFilled ? sizeBytes : Math.min(sizeBytes, FIRST_CAPACITY_BYTES);
-    this.#bytes = spare !== undefined && spare.length >= capacity ? spare : Buffer.allocUnsafeSlow(capacity);
+  constructor(sizeBytes: number, willBeFilled: boolean, memory: PartMemory) {
+    this.#sizeBytes = sizeBytes;
+    this.#willBeFilled = willBeFilled;
+    this.#memory = memory;
   }
 
   /** How many bytes were written. Ranges that are written do not overlap. */
@@ -23,11 +25,6 @@ export class PartBuffer {
     return this.#bytes.subarray(0, this.#end);
   }
 
-  /** All memory of the buffer, to be used again once nobody reads its bytes any more. */
-  get memory(): Buffer {
-    return this.#bytes;
-  }
-
   write(bytes: Uint8Array, at: number): void {
     const end = at + bytes.length;
     if (end > this.#bytes.length) this.#grow(end);
@@ -36,8 +33,10 @@ export class PartBuffer {
     this.#end = Math.max(this.#end, end);
   }
 
+  /** Most small files are written at once, and need no more than that; what is written on is given room for all. */
   #grow(neededBytes: number): void {
-    const grown = Buffer.allocUnsafeSlow(Math.max(neededBytes, this.#bytes.length * 2));
+    const isFirst = this.#bytes.length === 0 && !this.#willBeFilled;
+    const grown = isFirst ? Buffer.allocUnsafeSlow(neededBytes) : this.#memory.take(this.#sizeBytes);
     grown.set(this.bytes);
     this.#bytes = grown;
   }

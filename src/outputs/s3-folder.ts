@@ -9,6 +9,7 @@ import type { DeliveredObjects, ObjectTags } from './delivered-objects.ts';
 import type { FolderPart, FolderSink } from './folder-sink.ts';
 import { growingParts } from './object-parts.ts';
 import { type Finished, ObjectUpload } from './object-upload.ts';
+import type { PartMemory } from './part-memory.ts';
 import { LONGEST_KEY_BYTES } from './placement.ts';
 import { innermostFirst, isPlaylist } from './playlist-order.ts';
 import type { RequestSlots } from './request-slots.ts';
@@ -36,6 +37,7 @@ export interface S3FolderStaging {
   readonly delivered: DeliveredObjects;
   /** Keeps the files on this host too, where they are read back before the delivery. */
   readonly mirror: ScratchMirror | null;
+  readonly memory: PartMemory;
   readonly signOfLife: () => void;
   readonly signal: AbortSignal;
 }
@@ -167,7 +169,7 @@ export class S3Folder implements FolderSink {
 
   /** Makes an object visible. */
   async #appear(path: string, finished: Finished): Promise<void> {
-    const { writer, note, at: folder, signOfLife } = this.#staging;
+    const { writer, note, at: folder, memory, signOfLife } = this.#staging;
     const at = this.#addressOf(path);
     const isNew = !this.#isStanding(path);
     if (isNew) await note.putting(folder, at.key);
@@ -176,6 +178,7 @@ export class S3Folder implements FolderSink {
         ? await writer.put(at, finished.bytes, contentTypeOf(path))
         : await writer.completeUpload(finished.upload, finished.parts);
     if (finished.kind === 'parts') await note.completed(finished.upload);
+    else memory.giveBack(finished.bytes);
     if (isNew) await note.put(at.key, etag);
     this.#tags.set(path, etag);
     signOfLife();

@@ -14,6 +14,7 @@ import type { FolderSink } from './folder-sink.ts';
 import { LARGEST_OBJECT_BYTES } from './object-parts.ts';
 import { translated } from './output-error.ts';
 import type { OutputSink } from './output-sink.ts';
+import { PartMemory } from './part-memory.ts';
 import { type Naming, s3Destination } from './placement.ts';
 import { RequestSlots } from './request-slots.ts';
 import { S3File } from './s3-file.ts';
@@ -110,6 +111,7 @@ export class S3Sink implements OutputSink {
 
   async #commonOf(destination: string, key: StagingKey, signal: AbortSignal, { signOfLife }: ScratchSpace) {
     const writer = new S3Writer(await connectS3(this.#options.settings));
-    return { writer, at: parseS3Url(destination), note: this.#journal.noteOf(destination, key), signOfLife, signal };
+    const note = this.#journal.noteOf(destination, key);
+    return { writer, at: parseS3Url(destination), note, memory: new PartMemory(), signOfLife, signal };
   }
 }
