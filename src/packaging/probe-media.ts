@@ -5,6 +5,7 @@ import { riff } from '#formats/riff/riff.ts';
 import { BrokenMedia } from './broken-media.ts';
 import { readMatroskaTracks } from './matroska-tracks.ts';
 import { type OtherTracks, readOtherTracks } from './movie-tracks.ts';
+import { hasFrameCount } from './mp3-frame-count.ts';
 import type { ContainerKind, ProbedFile, ProbedStream } from './probed-file.ts';
 import { SNIFFED_BYTES, sniffContainers } from './sniff-container.ts';
 import { unlistedStreams } from './transport-streams.ts';
@@ -121,9 +122,8 @@ async function describe(
   const streams: ProbedStream[] = [];
   for (const [streamIndex, track] of tracks.entries()) {
     signal.throwIfAborted();
-    streams.push(await describeTrack(track, streamIndex));
+    streams.push(await describeTrack(track, streamIndex, await endOf(track, container, source, signal)));
   }
-  await refuseCutShort(input, container, streams);
   const texts = others.subtitles.map((subtitle, indexOfKind) => ({
     ...NO_DETAILS,
     ...subtitle,
@@ -136,30 +136,30 @@ async function describe(
   return { path, container, streams: [...streams, ...texts], others: [...others.nouns, ...unlisted] };
 }
 
-/** The containers whose headers say how long the media are, so that it shows where they end early. */
-const TIMED_CONTAINERS: readonly ContainerKind[] = ['flac', 'mp3'];
-/** So much may be missing of what a header promises: it may be rounded. */
-const MISSING_SECONDS = 1;
-const MISSING_PART = 0.02;
-
-async function refuseCutShort(
-  input: Mediabunny.Input,
+/**
+ * Where a track ends, in seconds; null where that would take reading the whole file, as of streams of frames without an
+ * index. What is missing of them shows when they are packaged.
+ */
+async function endOf(
+  track: Mediabunny.InputTrack,
   container: ContainerKind,
-  streams: readonly ProbedStream[],
-): Promise<void> {
-  if (!TIMED_CONTAINERS.includes(container)) return;
-  const promised = (await input.getDurationFromMetadata()) ?? 0;
-  const ends = streams.map(({ startSeconds, durationSeconds }) => Math.max(startSeconds, 0) + (durationSeconds ?? 0));
-  const end = Math.max(0, ...ends);
-  if (promised - end <= Math.max(MISSING_SECONDS, promised * MISSING_PART)) return;
-  throw new BrokenMedia(`is cut short: it ends after ${end.toFixed(1)} of ${promised.toFixed(1)} s`);
+  source: ByteSource,
+  signal: AbortSignal,
+): Promise<number | null> {
+  if (container === 'adts' || (container === 'mp3' && !(await hasFrameCount(source, signal)))) return null;
+  return container === 'mp3' || container === 'flac'
+    ? await track.getDurationFromMetadata()
+    : await track.computeDuration();
 }
 
-async function describeTrack(track: Mediabunny.InputTrack, streamIndex: number): Promise<ProbedStream> {
+async function describeTrack(
+  track: Mediabunny.InputTrack,
+  streamIndex: number,
+  endSeconds: number | null,
+): Promise<ProbedStream> {
   const codecId = await track.getInternalCodecId();
   const disposition = await track.getDisposition();
   const startSeconds = await track.getFirstTimestamp();
-  const endSeconds = await track.computeDuration();
   const codec = await track.getCodec();
   const shape = track.isVideoTrack()
     ? { width: await track.getDisplayWidth(), height: await track.getDisplayHeight(), channels: null }
@@ -175,7 +175,7 @@ async function describeTrack(track: Mediabunny.InputTrack, streamIndex: number):
     title: await track.getName(),
     ...shape,
     startSeconds,
-    durationSeconds: Math.max(endSeconds - Math.max(startSeconds, 0), 0),
+    durationSeconds: endSeconds === null ? null : Math.max(endSeconds - Math.max(startSeconds, 0), 0),
     isForced: disposition.forced,
     isCommentary: disposition.commentary,
     isForHearingImpaired: disposition.hearingImpaired,
