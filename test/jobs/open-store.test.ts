@@ -192,6 +192,7 @@ describe('a disk that fills up', () => {
     const gate = join(await temporaryFolder(t), 'gate');
     const jobs = await startedJobs(t, { config: configFor(join(disk.path, 'data')) });
     const { job_id: jobId } = await jobs.submit(scripts([`wait-for ${gate}`, `wait-for ${gate}`]));
+    await until(async () => (await jobs.find(jobId))?.status === 'running');
     const filler = await fill(disk.path);
     for (let refused = false; !refused; ) {
       refused = await jobs.submit(scripts(['x'.repeat(10_000)])).then(

@@ -17,7 +17,8 @@ const MAX_GROUP = 64;
 export class ActionLoop {
   readonly #port: MessagePort;
   readonly #db: Database;
-  readonly #waiting: ActionOrder[] = [];
+  readonly #looks: ActionOrder[] = [];
+  readonly #changes: ActionOrder[] = [];
   #closing = false;
   #working = false;
 
@@ -33,14 +34,14 @@ export class ActionLoop {
 
   #note(message: ToSqliteThread): void {
     if (message.type === 'close') this.#closing = true;
-    else this.#waiting.push(...message.orders);
+    else for (const order of message.orders) (order.name in reads ? this.#looks : this.#changes).push(order);
   }
 
   async #work(): Promise<void> {
     this.#working = true;
     this.#receive();
-    while (this.#waiting.length > 0) {
-      await this.#run(this.#waiting.splice(0));
+    while (this.#looks.length > 0 || this.#changes.length > 0) {
+      await this.#runSome();
       this.#receive();
     }
     this.#working = false;
@@ -59,13 +60,12 @@ export class ActionLoop {
     }
   }
 
-  async #run(orders: readonly ActionOrder[]): Promise<void> {
-    const looks = orders.filter(({ name }) => name in reads);
+  /** Everything that only reads, and one commit: what comes to be read meanwhile waits for no other. */
+  async #runSome(): Promise<void> {
+    const looks = this.#looks.splice(0);
     if (looks.length > 0) this.#answer(await Promise.all(looks.map((order) => this.#look(order))));
-    const changes = orders.filter(({ name }) => name in writes);
-    for (let start = 0; start < changes.length; start += MAX_GROUP) {
-      this.#answer(await this.#commit(changes.slice(start, start + MAX_GROUP)));
-    }
+    const changes = this.#changes.splice(0, MAX_GROUP);
+    if (changes.length > 0) this.#answer(await this.#commit(changes));
   }
 
   async #look(order: ActionOrder): Promise<ActionAnswer> {
