@@ -6,6 +6,7 @@ import type { StagingKey } from '#bytes/staged-name.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
 import type { S3Address } from '#s3/s3-address.ts';
 import type { S3Upload } from '#s3/s3-writer.ts';
+import { translated } from './output-error.ts';
 import { syncFolder } from './output-folder.ts';
 
 /** What was done, or is about to be done, in a bucket. Times are in milliseconds since 1970. */
@@ -69,7 +70,7 @@ export class UploadNote {
   /** Notes, durably, that an upload is about to be begun. */
   async beginning(at: S3Address): Promise<void> {
     await this.#add({ kind: 'beginning', at: plain(at), timeMs: Date.now() });
-    fdatasyncSync(this.#file as number);
+    await translated(this.#path, () => fdatasyncSync(this.#file as number));
   }
 
   async begun(upload: S3Upload): Promise<void> {
@@ -101,10 +102,12 @@ export class UploadNote {
   }
 
   async #add(entry: Entry): Promise<void> {
-    this.#made ??= this.#make();
-    await this.#made;
-    this.#entries.push(entry);
-    writeSync(this.#file as number, `${JSON.stringify(entry)}\n`);
+    await translated(this.#path, async () => {
+      this.#made ??= this.#make();
+      await this.#made;
+      this.#entries.push(entry);
+      writeSync(this.#file as number, `${JSON.stringify(entry)}\n`);
+    });
   }
 
   /** An earlier note of the same attempt was settled before it began anew. */

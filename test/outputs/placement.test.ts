@@ -5,7 +5,35 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AppError } from '#errors/app-error.ts';
-import { checkOutputSegments, conflictsWithSources, outputLeaf, sameOrInside } from '#outputs/placement.ts';
+import {
+  checkOutputSegments,
+  conflictsWithSources,
+  outputLeaf,
+  type S3OutputSpec,
+  s3Destination,
+  sameOrInside,
+} from '#outputs/placement.ts';
+
+describe('the place of an output in S3', () => {
+  const place = (output: Partial<S3OutputSpec>, base = '') =>
+    s3Destination({ type: 's3', bucket: 'bucket', ...output }, 'a.mp4', base);
+
+  test('is composed of bucket, base, prefix, name and leaf, each where it is given', () => {
+    assert.equal(place({}), 's3://bucket/a.mp4');
+    assert.equal(place({ prefix: '/', name: null }), 's3://bucket/a.mp4');
+    assert.equal(place({ prefix: 'x/y/', name: 'z' }, 'base/two'), 's3://bucket/base/two/x/y/z/a.mp4');
+    assert.equal(place({ name: 'ä %20 #?+' }), 's3://bucket/ä %20 #?+/a.mp4');
+  });
+
+  test('is refused where the key would be too long or leave its base', () => {
+    for (const prefix of ['p/'.repeat(600), '..', 'a\\b']) {
+      assert.throws(
+        () => place({ prefix }),
+        (error: AppError) => error.reason === 'OUTPUT_SEGMENT_INVALID',
+      );
+    }
+  });
+});
 
 describe('the leaf of a file output', () => {
   const mp4 = ['mp4', 'm4v'] as const;
