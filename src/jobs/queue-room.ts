@@ -28,8 +28,9 @@ export class QueueRoom {
     this.#waiting += count;
   }
 
+  /** Never below none: what another node took in may start here before it was counted. */
   giveBack(count: number): void {
-    this.#waiting -= count;
+    this.#waiting = Math.max(0, this.#waiting - count);
   }
 
   /** Others take and give back too: so many wait, by a count of all. */
