@@ -8,7 +8,7 @@ import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { connectS3 } from '#s3/s3-connection.ts';
 import { S3Writer } from '#s3/s3-writer.ts';
 import type { S3OutputSettings } from './s3-sink.ts';
-import { settleUploads } from './settle-uploads.ts';
+import { markOfNote, settleUploads } from './settle-uploads.ts';
 import { leftNotes } from './upload-journal.ts';
 
 /** In a build, every module is JavaScript. */
@@ -88,8 +88,8 @@ async function settleLeftUploads(
   { dataDir, key }: Extract<S3Errand, { kind: 'settle' }>,
 ): Promise<string[]> {
   const addresses: string[] = [];
-  for (const { noted, endedAtMs, erase } of await leftNotes(dataDir, key)) {
-    addresses.push(...(await settleUploads(writer, noted, endedAtMs)));
+  for (const { path, noted, endedAtMs, erase } of await leftNotes(dataDir, key)) {
+    addresses.push(...(await settleUploads(writer, { noted, mark: markOfNote(path), endedAtMs })));
     await erase();
   }
   return addresses;

@@ -97,7 +97,7 @@ export class S3File implements ByteSink {
     scratch?.release();
     this.#finished = null;
     // What cannot be taken back now stays noted, and is taken back at the next start.
-    await settleUploads(writer, note.noted, Date.now()).then(
+    await settleUploads(writer, { noted: note.noted, mark: writer.mark ?? '', endedAtMs: Date.now() }).then(
       () => note.erase(),
       () => undefined,
     );

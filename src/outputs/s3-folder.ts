@@ -135,7 +135,7 @@ export class S3Folder implements FolderSink {
     mirror?.release();
     this.#waiting.clear();
     // What cannot be taken back now stays noted, and is taken back at the next start.
-    await settleUploads(writer, note.noted, Date.now()).then(
+    await settleUploads(writer, { noted: note.noted, mark: writer.mark ?? '', endedAtMs: Date.now() }).then(
       () => note.erase(),
       () => undefined,
     );

@@ -20,6 +20,7 @@ import { RequestSlots } from './request-slots.ts';
 import { S3File } from './s3-file.ts';
 import { S3Folder } from './s3-folder.ts';
 import { ScratchMirror } from './scratch-mirror.ts';
+import { markOf } from './settle-uploads.ts';
 import { UploadJournal } from './upload-journal.ts';
 
 /** Requests with bytes that one output has under way at once: parts of a file, or files of a publication. */
@@ -110,7 +111,7 @@ export class S3Sink implements OutputSink {
   }
 
   async #commonOf(destination: string, key: StagingKey, signal: AbortSignal, { signOfLife }: ScratchSpace) {
-    const writer = new S3Writer(await connectS3(this.#options.settings));
+    const writer = new S3Writer(await connectS3(this.#options.settings), markOf(key));
     const note = this.#journal.noteOf(destination, key);
     return { writer, at: parseS3Url(destination), note, memory: new PartMemory(), signOfLife, signal };
   }

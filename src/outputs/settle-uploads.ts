@@ -1,4 +1,6 @@
+import { basename } from 'node:path';
 import { sideBySide } from '#bytes/side-by-side.ts';
+import type { StagingKey } from '#bytes/staged-name.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type S3Address, s3UrlOf } from '#s3/s3-address.ts';
 import type { S3Upload, S3Writer } from '#s3/s3-writer.ts';
@@ -6,6 +8,8 @@ import type { NotedUploads } from './upload-journal.ts';
 
 /** Uploads that are ended at once. */
 const ABORTS_AT_ONCE = 8;
+/** Objects that are asked for their marks at once. */
+const LOOKS_AT_ONCE = 16;
 
 /** The server's clock and ours may differ by so much: the SDK corrects what is more. */
 const CLOCK_DIFFERENCE_MS = 5 * 60_000;
@@ -16,16 +20,36 @@ const LONGEST_BEGINNING_MS = 3 * 60_000;
 /** Objects that were put are still ours if they are no younger than the last moment of the attempt, and so much. */
 const PUT_CLOCK_DIFFERENCE_MS = 60_000;
 
+/** An attempt that is over. */
+export interface EndedAttempt {
+  readonly noted: NotedUploads;
+  /** What stands in the metadata of the objects that it put. */
+  readonly mark: string;
+  /** When it noted something last. */
+  readonly endedAtMs: number;
+}
+
+/** What tells an attempt's objects from those of every other, even where they hold the same bytes. */
+export function markOf({ jobId, inputIndex, attempt }: StagingKey): string {
+  return `${jobId}-${inputIndex}-${attempt}`;
+}
+
+/** The mark of the attempt that left a note: the note's name starts with it, and ends in a hash of the destination. */
+export function markOfNote(path: string): string {
+  return basename(path).replace(/-[0-9a-f]{8}\.jsonl$/, '');
+}
+
 /**
  * Takes back what an attempt that is over noted: ends its uploads, and deletes the objects that it put where there were
- * none, as long as they are what it put. `endedAtMs` is when it noted something last. Returns the addresses.
+ * none, as long as they are what it put. Returns the addresses.
  */
-export async function settleUploads(writer: S3Writer, noted: NotedUploads, endedAtMs: number): Promise<string[]> {
+export async function settleUploads(writer: S3Writer, attempt: EndedAttempt): Promise<string[]> {
+  const { noted } = attempt;
   const found = await Promise.all(noted.maybeBegun.map(({ at, timeMs }) => uploadBegunAt(writer, at, timeMs)));
   const uploads = [...noted.uploads, ...found.filter((upload) => upload !== null)];
   await sideBySide(uploads, ABORTS_AT_ONCE, (upload) => unlessBucketIsGone(() => writer.abortUpload(upload)));
   const { folder } = noted;
-  const keys = folder === null ? [] : await unlessBucketIsGone(() => ownPuts(writer, folder, noted, endedAtMs));
+  const keys = folder === null ? [] : await unlessBucketIsGone(() => ownPuts(writer, folder, attempt));
   if (folder !== null && keys !== undefined) await writer.deleteObjects(folder.bucket, keys);
   return [...uploads.map(s3UrlOf), ...(keys ?? []).map((key) => s3UrlOf({ bucket: folder?.bucket ?? '', key }))];
 }
@@ -44,12 +68,14 @@ async function uploadBegunAt(writer: S3Writer, at: S3Address, timeMs: number): P
   return only === undefined || fitting.length > 1 ? null : { ...at, uploadId: only.uploadId };
 }
 
-/** The keys of objects that are still the ones that the attempt put. */
+/**
+ * The keys of objects that are still the ones that the attempt put. Where nodes share the jobs, a later attempt may have
+ * delivered the same bytes to the same place by now: of two such objects, the mark alone tells whose it is.
+ */
 async function ownPuts(
   writer: S3Writer,
   folder: S3Address,
-  { puts, putsSinceMs }: NotedUploads,
-  endedAtMs: number,
+  { noted: { puts, putsSinceMs }, mark, endedAtMs }: EndedAttempt,
 ): Promise<string[]> {
   const keys: string[] = [];
   if (puts.size === 0) return keys;
@@ -60,7 +86,11 @@ async function ownPuts(
       modifiedAt.getTime() <= endedAtMs + PUT_CLOCK_DIFFERENCE_MS;
     if (noted !== undefined && isOfAttempt && (noted === null || noted === etag)) keys.push(key);
   }
-  return keys;
+  const marked = new Set<string>();
+  await sideBySide(keys, LOOKS_AT_ONCE, async (key) => {
+    if ((await writer.markAt({ bucket: folder.bucket, key })) === mark) marked.add(key);
+  });
+  return keys.filter((key) => marked.has(key));
 }
 
 /** Nothing is left in a bucket that is no longer there. */

@@ -8,6 +8,9 @@ import { decodedKey } from './s3-reader.ts';
 /** Keys that one request deletes at most. */
 const KEYS_PER_DELETION = 1000;
 
+/** User-defined metadata of an object: which attempt at which input put it. */
+const MARK_NAME = 'attestream-attempt';
+
 /** A multipart upload that was begun. */
 export interface S3Upload extends S3Address {
   readonly uploadId: string;
@@ -42,10 +45,13 @@ export interface S3CopyRange extends S3Address {
 
 /** Everything that changes what is in S3, over one connection. Rejects with AppErrors that name the place. */
 export class S3Writer {
+  /** Stands in the metadata of every object that is put; null for none. */
+  readonly mark: string | null;
   readonly #connection: S3Connection;
 
-  constructor(connection: S3Connection) {
+  constructor(connection: S3Connection, mark: string | null = null) {
     this.#connection = connection;
+    this.mark = mark;
   }
 
   /** Whether an object that was opened over this store can be copied by the server. */
@@ -57,7 +63,7 @@ export class S3Writer {
   async put(at: S3Address, bytes: Uint8Array, contentType: string, signal?: AbortSignal): Promise<string> {
     const { sdk, client } = this.#connection;
     const { bucket: Bucket, key: Key } = at;
-    const command = new sdk.PutObjectCommand({ Bucket, Key, Body: bytes, ContentType: contentType });
+    const command = new sdk.PutObjectCommand({ Bucket, Key, Body: bytes, ContentType: contentType, ...this.#metadata });
     const { ETag } = await sent(at, () => client.send(command, options(signal)));
     return etagOf(at, ETag);
   }
@@ -65,7 +71,7 @@ export class S3Writer {
   async beginUpload(at: S3Address, contentType: string, signal?: AbortSignal): Promise<S3Upload> {
     const { sdk, client } = this.#connection;
     const { bucket: Bucket, key: Key } = at;
-    const command = new sdk.CreateMultipartUploadCommand({ Bucket, Key, ContentType: contentType });
+    const command = new sdk.CreateMultipartUploadCommand({ Bucket, Key, ContentType: contentType, ...this.#metadata });
     const { UploadId: uploadId } = await sent(at, () => client.send(command, options(signal)));
     if (uploadId === undefined) throw unusableAnswer(at);
     return { bucket: Bucket, key: Key, uploadId };
@@ -154,15 +160,28 @@ export class S3Writer {
 
   /** The ETag of the object at a place; null for none. */
   async etagAt(at: S3Address): Promise<string | null> {
+    const found = await this.#headAt(at);
+    return found === null ? null : unquoted(found.ETag ?? '');
+  }
+
+  /** The mark of the object at a place; null where there is no object, or one without. */
+  async markAt(at: S3Address): Promise<string | null> {
+    return (await this.#headAt(at))?.Metadata?.[MARK_NAME] ?? null;
+  }
+
+  async #headAt(at: S3Address) {
     const { sdk, client } = this.#connection;
     const { bucket: Bucket, key: Key } = at;
-    const command = new sdk.HeadObjectCommand({ Bucket, Key });
     try {
-      return unquoted((await client.send(command)).ETag ?? '');
+      return await client.send(new sdk.HeadObjectCommand({ Bucket, Key }));
     } catch (cause) {
       if (statusOf(cause) === 404) return null;
       throw s3Error(cause, at, 'read');
     }
+  }
+
+  get #metadata(): { Metadata?: Record<string, string> } {
+    return this.mark === null ? {} : { Metadata: { [MARK_NAME]: this.mark } };
   }
 
   /** Objects whose keys start with the address's, in their order, page by page. */

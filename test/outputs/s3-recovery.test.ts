@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AppError } from '#errors/app-error.ts';
 import { probeBuckets, recoverUploads } from '#outputs/s3-errands.ts';
-import type { S3OutputSettings } from '#outputs/s3-sink.ts';
+import { type S3OutputSettings, S3Sink } from '#outputs/s3-sink.ts';
 import { UploadJournal } from '#outputs/upload-journal.ts';
 import { parseS3Url } from '#s3/s3-address.ts';
 import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
@@ -72,6 +72,19 @@ describe('recovering from a process that was killed', () => {
       await s3.client.putObject({ Bucket: bucket, Key: `${folderKey}/v/720/2.m4s`, Body: 'changed' });
       await recoverUploads(settings, place.dataDir);
       assert.deepEqual(await place.objectsIn(destination), { 'notes.txt': 'theirs', 'v/720/2.m4s': 'changed' });
+      assert.deepEqual(await place.leftovers(), []);
+    }));
+
+  test('takes back nothing that another node has delivered to the same place since, though its bytes are the same', () =>
+    withPlace(async (place) => {
+      const destination = place.sink.placeFolder(place.output, 'talk');
+      await fill(await place.sink.stageFolder(destination, 100, key, never, place.scratch), NEW);
+      const elsewhere = new S3Sink({ settings, dataDir: `${place.dataDir}-elsewhere`, readBack: false });
+      const later = { ...key, attempt: key.attempt + 1 };
+      const sink = await fill(await elsewhere.stageFolder(destination, 100, later, never, place.scratch), NEW);
+      await sink.commit(never);
+      assert.deepEqual(await recoverUploads(settings, place.dataDir), []);
+      assert.deepEqual(await place.objectsIn(destination), NEW);
       assert.deepEqual(await place.leftovers(), []);
     }));
 
