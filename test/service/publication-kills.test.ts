@@ -1,41 +1,64 @@
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { INPUT_PHASES } from '#operations/operation.ts';
+import { INPUT_PHASES, type InputPhase } from '#operations/operation.ts';
 import { startService } from '../../scripts/running-service.ts';
 import { filesAt } from '../publications/make-folder.ts';
 import { makeFfmpegHls, makeFilm, temporaryFolder } from '../publications/make-media.ts';
-import { assertSignedPublication } from './signed-publication.ts';
+import { assertFragmentsValid, assertSignedPublication, type Files, renditionsOf } from './signed-publication.ts';
 
 const KILLING_SERVICE = fileURLToPath(new URL('./killing-service.ts', import.meta.url));
 
+const folder = temporaryFolder();
+const film = makeFilm(folder);
+
+/** Kills a service at a phase of an input, starts it again, and returns the files that it then delivers. */
+async function deliverAfterKill(operation: string, phase: InputPhase, source: string, params: object): Promise<Files> {
+  const home = join(folder, 'services', operation, phase);
+  const killed = await startService({ folder: home, program: KILLING_SERVICE, settings: { KILL_AT: phase } });
+  const inputs = [{ type: 'local_folder_path', path: source }];
+  const jobId = await killed.submit(`/v2/c2pa/${operation}`, { inputs, params });
+  await killed.ended;
+
+  await using service = await startService({ folder: home });
+  const job = await service.waitFor(jobId);
+
+  assert.equal(job.status, 'succeeded', job.results[0]?.error);
+  const output = join(home, 'output', basename(source));
+  assert.equal(job.results[0]?.output_path, output);
+  assert.deepEqual(readdirSync(join(home, 'output')), [basename(source)]);
+  assert.deepEqual(readdirSync(join(home, 'data', 'staging')), []);
+  const scratch = join(home, 'data', 'scratch');
+  assert.deepEqual(existsSync(scratch) ? readdirSync(scratch) : [], []);
+  return filesAt(output);
+}
+
 describe('A service that is killed while a publication is', () => {
-  const folder = temporaryFolder();
-  const publication = makeFfmpegHls(makeFilm(folder), join(folder, 'evening'));
+  const publication = makeFfmpegHls(film, join(folder, 'evening'));
   const patterns = { playlist: '*.m3u8', init: 'init*', frag: '*.m4s' };
-  const body = {
-    inputs: [{ type: 'local_folder_path', path: publication }],
-    params: { playlist_pattern: patterns.playlist, init_pattern: patterns.init, frag_pattern: patterns.frag },
-  };
+  const params = { playlist_pattern: patterns.playlist, init_pattern: patterns.init, frag_pattern: patterns.frag };
 
-  for (const phase of INPUT_PHASES) {
+  for (const phase of INPUT_PHASES.filter((each) => each !== 'packaged')) {
     test(`${phase} delivers it whole after the next start, and leaves nothing staged`, async () => {
-      const home = join(folder, phase);
-      const killed = await startService({ folder: home, program: KILLING_SERVICE, settings: { KILL_AT: phase } });
-      const jobId = await killed.submit('/v2/c2pa/fragmented', body);
-      await killed.ended;
+      const output = await deliverAfterKill('fragmented', phase, publication, params);
+      await assertSignedPublication(filesAt(publication), patterns, output);
+    });
+  }
+});
 
-      await using service = await startService({ folder: home });
-      const job = await service.waitFor(jobId);
+describe('A service that is killed while a folder that is to be signed is', () => {
+  const source = join(folder, 'media');
+  mkdirSync(source);
+  copyFileSync(film, join(source, 'film.mp4'));
 
-      assert.equal(job.status, 'succeeded', job.results[0]?.error);
-      const output = join(home, 'output', 'evening');
-      assert.equal(job.results[0]?.output_path, output);
-      await assertSignedPublication(filesAt(publication), patterns, filesAt(output));
-      assert.deepEqual(readdirSync(join(home, 'output')), ['evening']);
-      assert.deepEqual(readdirSync(join(home, 'data', 'staging')), []);
+  for (const phase of ['packaged', 'copied', 'delivered'] as const) {
+    test(`${phase} packages and signs it after the next start, and leaves nothing staged`, async () => {
+      const output = await deliverAfterKill('package', phase, source, {});
+      const renditions = await renditionsOf(output, { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.m4s' });
+      assert.equal(renditions.length, 2);
+      await assertFragmentsValid(output, renditions);
     });
   }
 });
