@@ -7,7 +7,6 @@ import { AppError } from '#errors/app-error.ts';
 import type { CurrentState } from '#telemetry/metrics.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { type CallbackBounds, CallbackCourier, type CallbackOutcome, type Post } from './callbacks/callback-courier.ts';
-import { openCluster } from './cluster/open-cluster.ts';
 import { openEmbeddedEngine } from './embedded-engine.ts';
 import { EndWaiters } from './end-waiters.ts';
 import type { IdempotencyKey } from './idempotency-key.ts';
@@ -93,11 +92,12 @@ export class Jobs {
     void this.#prune(engine.store);
   }
 
-  #openEngine(): Promise<JobEngine> {
+  async #openEngine(): Promise<JobEngine> {
     const { data_dir: dataDir, database_url: databaseUrl } = this.#options.config.jobs;
-    return databaseUrl === undefined
-      ? openEmbeddedEngine(dataDir)
-      : openCluster(databaseUrl, dataDir, this.#options.log);
+    if (databaseUrl === undefined) return openEmbeddedEngine(dataDir);
+    // What the cluster is made of takes memory, so it is loaded only where there is one.
+    const { openCluster } = await import('./cluster/open-cluster.ts');
+    return openCluster(databaseUrl, dataDir, this.#options.log);
   }
 
   /**
