@@ -26,6 +26,13 @@ const PROBE_WAIT_MS = 500;
 const { values } = parseArgs({
   options: { requests: { type: 'string' }, connections: { type: 'string' }, soak: { type: 'string' } },
 });
+const requests = Number(values.requests ?? DEFAULT_REQUESTS);
+const connections = Number(values.connections ?? DEFAULT_CONNECTIONS);
+const soakMinutes = values.soak === undefined ? null : Number(values.soak);
+if (!(requests >= 1 && connections >= 10 && (soakMinutes ?? 1) > 0)) {
+  console.error('--requests takes a number, --connections one of at least 10, --soak minutes.');
+  process.exit(2);
+}
 const artifacts = join(fileURLToPath(import.meta.url), '../../../.artifacts');
 const folder = join(process.env['BENCH_DIR'] ?? artifacts, 'load');
 const context = openContext(folder, 1);
@@ -36,7 +43,7 @@ try {
   const service = await startBenchService(context, 'service', { readBack: true, loopDelayFile });
   try {
     console.log(`Measured on ${machine()}.\n`);
-    if (values.soak !== undefined) await soak(service, Number(values.soak), (client) => bodyOf(sources, client));
+    if (soakMinutes !== null) await soak(service, soakMinutes, (client) => bodyOf(sources, client));
     else await load(service, sources);
   } finally {
     await service.stop();
@@ -51,8 +58,6 @@ function bodyOf(sources: readonly string[], number: number): object {
 }
 
 async function load(service: RunningService, sources: readonly string[]): Promise<void> {
-  const requests = Number(values.requests ?? DEFAULT_REQUESTS);
-  const connections = Number(values.connections ?? DEFAULT_CONNECTIONS);
   let number = 0;
   const next = (): Submission => {
     number += 1;
