@@ -181,7 +181,12 @@ export class ObjectUpload {
 
   async #begin(): Promise<S3Upload> {
     const { writer, at, contentType, note } = this.#place;
-    await note.beginning(at);
+    // Should this process die before it learns the upload's id, these are not it. Who may not list them goes without.
+    const others = await writer.uploadsTo(at).catch(() => []);
+    await note.beginning(
+      at,
+      others.map(({ uploadId }) => uploadId),
+    );
     const upload = await writer.beginUpload(at, contentType, this.#signal);
     await note.begun(upload);
     return upload;

@@ -4,7 +4,7 @@ import type { StagingKey } from '#bytes/staged-name.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type S3Address, s3UrlOf } from '#s3/s3-address.ts';
 import type { S3Upload, S3Writer } from '#s3/s3-writer.ts';
-import type { NotedUploads } from './upload-journal.ts';
+import type { MaybeBegun, NotedUploads } from './upload-journal.ts';
 
 /** Uploads that are ended at once. */
 const ABORTS_AT_ONCE = 8;
@@ -45,7 +45,7 @@ export function markOfNote(path: string): string {
  */
 export async function settleUploads(writer: S3Writer, attempt: EndedAttempt): Promise<string[]> {
   const { noted } = attempt;
-  const found = await Promise.all(noted.maybeBegun.map(({ at, timeMs }) => uploadBegunAt(writer, at, timeMs)));
+  const found = await Promise.all(noted.maybeBegun.map((begun) => uploadBegunAt(writer, begun)));
   const uploads = [...noted.uploads, ...found.filter((upload) => upload !== null)];
   await sideBySide(uploads, ABORTS_AT_ONCE, (upload) => unlessBucketIsGone(() => writer.abortUpload(upload)));
   const { folder } = noted;
@@ -58,11 +58,15 @@ export async function settleUploads(writer: S3Writer, attempt: EndedAttempt): Pr
  * An upload to the very key that was begun when ours was; null where there is none, or more than one, of which somebody
  * else's could be.
  */
-async function uploadBegunAt(writer: S3Writer, at: S3Address, timeMs: number): Promise<S3Upload | null> {
+async function uploadBegunAt(writer: S3Writer, { at, timeMs, others }: MaybeBegun): Promise<S3Upload | null> {
   const uploads = (await unlessBucketIsGone(() => writer.uploadsTo(at))) ?? [];
-  const fitting = uploads.filter(({ initiatedAt }) => {
+  const fitting = uploads.filter(({ uploadId, initiatedAt }) => {
     const afterMs = initiatedAt.getTime() - timeMs;
-    return afterMs >= -CLOCK_DIFFERENCE_MS && afterMs <= LONGEST_BEGINNING_MS + CLOCK_DIFFERENCE_MS;
+    return (
+      !others.includes(uploadId) &&
+      afterMs >= -CLOCK_DIFFERENCE_MS &&
+      afterMs <= LONGEST_BEGINNING_MS + CLOCK_DIFFERENCE_MS
+    );
   });
   const [only] = fitting;
   return only === undefined || fitting.length > 1 ? null : { ...at, uploadId: only.uploadId };

@@ -12,7 +12,13 @@ import { syncFolder } from './output-folder.ts';
 /** What was done, or is about to be done, in a bucket. Times are in milliseconds since 1970. */
 type Entry =
   /** An upload is about to be begun; until the next entry of its key, S3 may or may not have it. */
-  | { readonly kind: 'beginning'; readonly at: S3Address; readonly timeMs: number }
+  | {
+      readonly kind: 'beginning';
+      readonly at: S3Address;
+      readonly timeMs: number;
+      /** Uploads to the same key that were under way before. */
+      readonly others: readonly string[];
+    }
   | { readonly kind: 'begun'; readonly upload: S3Upload }
   /** The upload became an object. */
   | { readonly kind: 'completed'; readonly uploadId: string }
@@ -22,11 +28,17 @@ type Entry =
   /** The publication is being delivered: its objects are no longer taken back. */
   | { readonly kind: 'delivering' };
 
+/** An upload that may have been begun, with the time just before, and uploads to the same key that it is not. */
+export interface MaybeBegun {
+  readonly at: S3Address;
+  readonly timeMs: number;
+  readonly others: readonly string[];
+}
+
 /** What a note says that may still be in S3. */
 export interface NotedUploads {
   readonly uploads: readonly S3Upload[];
-  /** Uploads that may have been begun, with the time just before. */
-  readonly maybeBegun: readonly { readonly at: S3Address; readonly timeMs: number }[];
+  readonly maybeBegun: readonly MaybeBegun[];
   /** Where objects were put, and each with its ETag; null where the answer was never noted. */
   readonly folder: S3Address | null;
   readonly puts: ReadonlyMap<string, string | null>;
@@ -67,9 +79,9 @@ export class UploadNote {
     return notedBy(this.#entries);
   }
 
-  /** Notes, durably, that an upload is about to be begun. */
-  async beginning(at: S3Address): Promise<void> {
-    await this.#add({ kind: 'beginning', at: plain(at), timeMs: Date.now() });
+  /** Notes, durably, that an upload is about to be begun, and which are under way to the same key. */
+  async beginning(at: S3Address, others: readonly string[]): Promise<void> {
+    await this.#add({ kind: 'beginning', at: plain(at), timeMs: Date.now(), others });
     await translated(this.#path, () => fdatasyncSync(this.#file as number));
   }
 
@@ -159,7 +171,7 @@ function entriesOf(text: string): Entry[] {
 
 function notedBy(entries: readonly Entry[]): NotedUploads {
   const uploads = new Map<string, S3Upload>();
-  const maybeBegun = new Map<string, { at: S3Address; timeMs: number }>();
+  const maybeBegun = new Map<string, MaybeBegun>();
   let puts = new Map<string, string | null>();
   let folder: S3Address | null = null;
   let putsSinceMs = Number.POSITIVE_INFINITY;

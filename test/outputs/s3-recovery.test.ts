@@ -51,14 +51,17 @@ describe('recovering from a process that was killed', () => {
         [1, HOUR_MS, 1],
       ] as const) {
         const at = { bucket, key: `${place.output.prefix}/${begun}-${ageMs}.mp4` };
-        await new UploadJournal(place.dataDir).noteOf(at.key, key).beginning(at);
+        const { UploadId: other = '' } = await s3.client.createMultipartUpload({ Bucket: bucket, Key: at.key });
+        await new UploadJournal(place.dataDir).noteOf(at.key, key).beginning(at, [other]);
         await ageNotes(place, ageMs);
         for (let count = 0; count < begun; count += 1) {
           await s3.client.createMultipartUpload({ Bucket: bucket, Key: at.key });
         }
         await s3.client.createMultipartUpload({ Bucket: bucket, Key: `${at.key}.longer` });
         await recoverUploads(settings, place.dataDir);
-        assert.equal((await uploadsTo(at.key)).length, left);
+        const still = await uploadsTo(at.key);
+        assert.equal(still.length, 1 + left);
+        assert.ok(still.includes(other));
         assert.equal((await uploadsTo(`${at.key}.longer`)).length, 1);
       }
     }));
@@ -107,7 +110,7 @@ describe('recovering from a process that was killed', () => {
   test('keeps its notes where S3 cannot be reached', () =>
     withPlace(async (place) => {
       const at = { bucket, key: 'unreachable.mp4' };
-      await new UploadJournal(place.dataDir).noteOf(at.key, key).beginning(at);
+      await new UploadJournal(place.dataDir).noteOf(at.key, key).beginning(at, []);
       const away = { ...settings, endpoint_url: 'http://127.0.0.1:1' };
       await assert.rejects(recoverUploads(away, place.dataDir), ({ reason }: AppError) => reason === 'S3_UNREACHABLE');
       assert.equal((await readdir(join(place.dataDir, 'uploads'))).length, 1);
