@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { audioPart } from './audio-part.ts';
 import { type BenchPart, openContext } from './bench-context.ts';
+import { jobsPart } from './jobs-part.ts';
 import { linearPart } from './linear-part.ts';
 import { progress } from './measuring.ts';
 import { packagingPart } from './packaging-part.ts';
@@ -23,6 +24,7 @@ const PARTS: Readonly<Record<string, BenchPart>> = {
   publications: publicationsPart,
   packaging: packagingPart,
   s3: s3Part,
+  jobs: jobsPart,
 };
 const DEFAULT_ROUNDS = 5;
 const ROOT = join(fileURLToPath(import.meta.url), '../..');
