@@ -56,6 +56,9 @@ function tracksOf(moov: Box): OtherTracks {
   const chapterTrackIds = new Set(tracks.flatMap((track) => track.chapterTrackIds));
   const subtitles: { codecId: string; language: string | null }[] = [];
   const nouns: string[] = [];
+  if (traks.some((trak) => ['encv', 'enca', 'drmi', 'drms'].includes(sampleEntryOf(trak)))) {
+    throw new BrokenMedia('is encrypted; package it before it is encrypted');
+  }
   for (const [index, { id, handlerType }] of tracks.entries()) {
     if (handlerType === 'vide' || handlerType === 'soun') continue;
     const trak = traks[index] as Box;

@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process';
 import { statfsSync } from 'node:fs';
-import { mkdir, readdir, symlink } from 'node:fs/promises';
+import { mkdir, readdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type LocalSource, localCopyOf } from '#bytes/scratch-copy.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
+import { detourOf, isDeadEnd } from './detour.ts';
 import { type Feed, feedArguments, feedsOf } from './feed-arguments.ts';
 import { OutputWatch } from './output-watch.ts';
 import type { PackagingPlan, PlannedStream } from './packaging-plan.ts';
@@ -27,17 +28,39 @@ export interface PackagingContext {
   wrote(path: string): void;
 }
 
+/** What was packaged. */
+export interface PackagedMedia {
+  /** The paths of all files, relative to the output. */
+  readonly paths: readonly string[];
+  readonly warnings: readonly string[];
+}
+
 /**
- * Carries out a plan: the packager writes the publication into `target`, an empty folder on this host. Sources are opened through `folder`; those that lie elsewhere are copied to scratch. Returns the paths of all
- * files, relative to `target`.
+ * Carries out a plan: the packager writes the publication into `target`, an empty folder on this host. Sources are opened
+ * through `folder`; those that lie elsewhere are copied to scratch. What the packager gives up before it has made anything
+ * is tried once more by way of ffmpeg.
  */
 export async function packageMedia(
   plan: PackagingPlan,
   folder: SourceFolder,
   target: string,
   context: PackagingContext,
-): Promise<string[]> {
-  return await new PackagingRun(plan, folder, target, context).run();
+): Promise<PackagedMedia> {
+  let isBegun = false;
+  const wrote = (path: string): void => {
+    isBegun = true;
+    context.wrote(path);
+  };
+  try {
+    return { paths: await new PackagingRun(plan, folder, target, { ...context, wrote }).run(), warnings: [] };
+  } catch (error) {
+    const detour = isBegun ? null : detourOf(plan, error);
+    if (detour === null) throw error;
+    for (const name of await readdir(target)) await rm(join(target, name), { recursive: true });
+    const detoured = new PackagingRun(detour.plan, folder, target, context).run();
+    const paths = await detoured.catch((second: unknown) => Promise.reject(isDeadEnd(second) ? error : second));
+    return { paths, warnings: [detour.warning] };
+  }
 }
 
 /** A disk with less room, in bytes, is taken to be full when a program fails. */

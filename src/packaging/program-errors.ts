@@ -22,7 +22,13 @@ export function packagerError(end: ProgramEnd, names: ReadonlyMap<string, string
   const [, name = ''] = /Packaging Error: \d+ \(([A-Z_]+)\)/.exec(end.errorText) ?? [];
   const [input = ''] = /\b(?:source|feed)-\d+/.exec(end.errorText) ?? [];
   const problem = PACKAGER_PROBLEMS[name] ?? howItEnded(end);
-  return new AppError('PACKAGER_FAILED', { file: names.get(input) ?? null, problem });
+  return new AppError('PACKAGER_FAILED', { file: names.get(input) ?? onlyOne(names), problem });
+}
+
+/** The packager does not always say which file it gave up, which need not be said where there is one. */
+function onlyOne(names: ReadonlyMap<string, string>): string | null {
+  const [file, ...others] = new Set(names.values());
+  return file !== undefined && others.length === 0 ? file : null;
 }
 
 /** ffmpeg's last line is the plainest it has; names of ours mean nothing to the caller. */

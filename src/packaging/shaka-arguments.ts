@@ -33,6 +33,8 @@ export function shakaArguments(plan: PackagingPlan, streams: readonly ReadStream
     // Without a segment index nothing moves when a manifest box goes before the fragment.
     '--generate_sidx_in_media_segments=false',
     '--generate_static_live_mpd',
+    // Else Dolby Vision over HEVC, as phones record it, is listed as two representations of the same files, wrongly.
+    '--use_dovi_supplemental_codecs',
     `--segment_duration=${segmentSeconds}`,
     `--default_language=${languageField(defaultLanguage) ?? ''}`,
     `--default_text_language=${defaultTextLanguage(plan)}`,

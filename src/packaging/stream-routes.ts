@@ -10,7 +10,8 @@ export interface Refusal {
 const PACKAGED_CODECS = new Set(['avc', 'hevc', 'av1', 'vp9', 'aac', 'ac3', 'eac3', 'flac', 'opus', 'alac', 'mp3']);
 /** What it reads in WebM and Matroska. */
 const WEBM_CODECS = new Set(['vp9', 'av1', 'opus']);
-const TS_CODECS = new Set(['avc', 'hevc', 'aac', 'ac3', 'eac3', 'mp3']);
+/** AC-3 is not among them: the packager does not find it where its type is that of DVB, nor E-AC-3 at all. */
+const TS_CODECS = new Set(['avc', 'hevc', 'aac', 'mp3']);
 
 /** Before the first frame that is shown, so many seconds of packets are priming of audio and no edit list. */
 const PRIMING_SECONDS = 0.001;
@@ -26,12 +27,17 @@ const FEEDS: Readonly<Record<string, Route>> = {
 export function routeOf(file: ProbedFile, stream: ProbedStream, isAlone: boolean): Route | Refusal {
   if (stream.kind === 'text') return textRoute(stream);
   const { codec } = stream;
-  if (codec?.startsWith('pcm'))
-    return codec === 'pcm-f32' || codec === 'pcm-f64' ? refusedFloat(codec) : (FEEDS['pcm'] as Route);
+  if (codec?.startsWith('pcm-f')) return refusedFloat(codec);
+  if (codec?.startsWith('pcm')) return FEEDS['pcm'] as Route;
   if (codec === null || !PACKAGED_CODECS.has(codec)) return { reason: refusalOf(stream) };
   if (codec === 'mp3' && !(file.container === 'mpeg-ts' && readsTransportStream(file, isAlone)))
     return FEEDS['mp3'] as Route;
   return packagerReads(file, isAlone) ? DIRECT : REMUXED;
+}
+
+/** How packets of a codec that is packaged reach the packager by way of ffmpeg. */
+export function feedRouteOf(codec: string): Route {
+  return FEEDS[codec] ?? REMUXED;
 }
 
 /** Whether the packager can read a file itself: it gives up a whole file for one stream that it cannot parse. */

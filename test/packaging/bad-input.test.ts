@@ -23,6 +23,9 @@ const place = temporaryFolder();
 const film = join(place, 'film.mp4');
 let count = 0;
 
+/** ffmpeg's options for an encryption that nobody keeps secret. */
+const KEY = `-encryption_key ${'76'.repeat(16)} -encryption_kid ${'a7'.repeat(16)}`;
+
 before(() => makeFilm(place));
 
 /** A new folder with the files given, each by its bytes or by what is done to its path. */
@@ -99,6 +102,8 @@ describe('a folder that cannot be packaged', () => {
       ffmpeg(place, ['-i', film], `-map 0 -c copy -f mp4 ${path}`);
       truncateSync(path, readFileSync(path).length >> 1);
     },
+    'is encrypted': (path) =>
+      ffmpeg(place, ['-i', film], `-map 0 -c copy -encryption_scheme cenc-aes-ctr ${KEY} -f mp4 ${path}`),
     'is noise after a header': (path) =>
       writeFileSync(path, Buffer.concat([readFileSync(film).subarray(0, 600), Buffer.alloc(5000, 0x5a)])),
   };

@@ -64,6 +64,8 @@ const SAME_PACKETS: readonly {
     renditions: { 'audio/und_aac': 'a:0' },
     source: ['-bsf:a', 'aac_adtstoasc'],
   },
+  { file: 'eac3.ts', options: '-map 0:a:0 -c:a eac3', renditions: { 'audio/und_eac3': 'a:0' } },
+  { file: 'dvb.ts', options: '-map 0:a:0 -c:a ac3 -mpegts_flags system_b', renditions: { 'audio/und_ac3': 'a:0' } },
   { file: 'talk.m4a', options: '-map 0:a:0 -c copy', renditions: { 'audio/en_aac': 'a:0' } },
   {
     file: 'mixed.mp4',
@@ -76,6 +78,22 @@ const SAME_PACKETS: readonly {
     renditions: { 'video/h264_180p': 'v:0', 'audio/de_aac': 'a:1' },
   },
 ];
+
+/** Marks a film of HEVC as Dolby Vision, profile 8.4: a box more in its sample entry. Its movie box lies at its end. */
+function withDolbyVision(film: Buffer): Buffer {
+  // Version 1.0, profile 8, level 4, with metadata and a base layer that is HLG.
+  const config = Buffer.alloc(32);
+  config.writeUInt32BE(32);
+  config.write('dvvC\x01\x00\x10\x25\x40', 4, 'latin1');
+  const grown = Buffer.from(film);
+  for (const type of ['moov', 'trak', 'mdia', 'minf', 'stbl', 'stsd', 'hev1']) {
+    const at = grown.indexOf(type, grown.lastIndexOf('moov')) - 4;
+    grown.writeUInt32BE(grown.readUInt32BE(at) + config.length, at);
+  }
+  const entry = grown.indexOf('hev1', grown.lastIndexOf('moov')) - 4;
+  const end = entry + grown.readUInt32BE(entry) - config.length;
+  return Buffer.concat([grown.subarray(0, end), config, grown.subarray(end)]);
+}
 
 describe('a file reaches the packager', () => {
   for (const { file, options, renditions, source = [] } of SAME_PACKETS) {
@@ -131,6 +149,28 @@ describe('a file reaches the packager', () => {
     const { outputPath } = await packageInput(folder);
     const packets = packetHashes(joinRendition(join(outputPath, 'video/h264_180p')));
     assert.deepEqual(packets, packetHashes(join(folder, 'cut.mp4'), 'v:0', [], ['-ignore_editlist', '1']));
+  });
+
+  test('by way of ffmpeg where the packager refuses it against expectation, which is told', async () => {
+    const folder = join(place, 'refused');
+    mkdirSync(folder);
+    // A reference to data of QuickTime's kind, which some cameras write into their MP4.
+    const bytes = readFileSync(film).toString('latin1').replaceAll('url \0\0\0\x01', 'alis\0\0\0\x01');
+    writeFileSync(join(folder, 'camera.mp4'), bytes, 'latin1');
+    const { outputPath, warnings } = await packageInput(folder);
+    const video = joinRendition(join(outputPath, 'video/h264_180p'));
+    assert.deepEqual(packetHashes(video), packetHashes(film, 'v:0'));
+    assert.equal(warnings.length, 1, warnings.join());
+  });
+
+  test('of Dolby Vision over HEVC, as one rendition in each playlist', async () => {
+    const folder = folderWith('phone.mp4', '-map 0:v -c:v libx265 -preset ultrafast -x265-params log-level=error');
+    const path = join(folder, 'phone.mp4');
+    writeFileSync(path, withDolbyVision(readFileSync(path)));
+    const { outputPath } = await packageInput(folder);
+    const mpd = readFileSync(join(outputPath, 'manifest.mpd'), 'utf8');
+    assert.equal(mpd.match(/<Representation\b/g)?.length, 1);
+    assert.match(readFileSync(join(outputPath, 'master.m3u8'), 'utf8'), /SUPPLEMENTAL-CODECS="dvh1/);
   });
 
   test('as WebVTT from SubRip, which ends with the film', async () => {
