@@ -68,13 +68,26 @@ export function failedEntry(inputIndex: number, data: AppErrorData): ResultEntry
     status: 'failed',
     error: error.message,
     error_code: error.code,
-    error_details: plainJson({ ...error.details, ...(field !== undefined && { field }), reason: error.reason }),
+    error_details: {
+      ...snakeCased(plainJson(error.details)),
+      ...(field !== undefined && { field }),
+      reason: error.reason,
+    },
   };
 }
 
 /** The entry of an input whose job was cancelled before it had succeeded. */
 export function cancelledEntry(inputIndex: number): ResultEntry {
   return { input_index: inputIndex, status: 'cancelled' };
+}
+
+/** The names of the code as those of the interface: `fileCount` becomes `file_count`. */
+function snakeCased(details: object): object {
+  const named = Object.entries(details).map(([name, value]) => [
+    name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+    value,
+  ]);
+  return Object.fromEntries(named);
 }
 
 /** Details are written by every room; a 64-bit size among them must not keep a result from being recorded. */
