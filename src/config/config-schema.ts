@@ -97,6 +97,10 @@ const signing = z
   })
   .refine((given) => (given.certificate_path === undefined) === (given.private_key_path === undefined), {
     error: 'certificate_path and private_key_path must be set together, or neither',
+  })
+  .refine((given) => given.algorithm === undefined || given.private_key_path !== undefined, {
+    error: 'needs signing.private_key_path: the development identity has an algorithm of its own',
+    path: ['algorithm'],
   });
 
 /** Where S3 is reached. Credentials come from the standard AWS chain and never stand in the configuration. */

@@ -22,7 +22,7 @@ export async function loadConfig({ env, cwd }: { env: NodeJS.ProcessEnv; cwd: st
   const { file, table } = await readTable(env, cwd);
   const overrides = environmentOverrides(env);
   const unreachable = overrides.filter((override) => !put(table, override));
-  const result = configSchema.safeParse(table);
+  const result = configSchema.safeParse(table, { reportInput: true });
   const problems = [
     ...unreachable.map(({ variable }) => `${variable}: there is no such key`),
     ...(result.success ? [] : problemsOf(result.error, file, overrides)),

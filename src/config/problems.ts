@@ -27,6 +27,7 @@ function problemOf(issue: Issue): string {
     case 'unrecognized_keys':
       return 'there is no such key';
     case 'invalid_type':
+      if (issue.input === undefined) return 'is missing';
       return `must be ${TYPE_NAMES[issue.expected] ?? `of the type ${issue.expected}`}`;
     case 'invalid_value':
       return `must be one of ${issue.values.map(String).join(', ')}`;
@@ -43,7 +44,8 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
   array: 'a list',
   boolean: 'true or false',
   int: 'a whole number',
-  number: 'a number',
+  // Every number of the configuration is a whole one.
+  number: 'a whole number',
   object: 'a table',
   string: 'a string',
 };

@@ -142,6 +142,20 @@ describe('loadConfig', () => {
     });
   });
 
+  test('says of a number with a fraction, and of a key that is missing, what they should be', async () => {
+    const listed = await problems('[output_sinks.s3]\nregion = "eu-central-1"', {
+      SERVICE__SERVER__SYNC_TIMEOUT_MS: '1.5',
+    });
+    assert.match(listed.join('\n'), /sync_timeout_ms: must be a whole number/);
+    assert.match(listed.join('\n'), /buckets: is missing/);
+  });
+
+  test('refuses an algorithm that no key would sign with', async () => {
+    assert.equal((await problems('[signing]\nalgorithm = "ps256"')).length, 1);
+    const identity = 'certificate_path = "chain.pem"\nprivate_key_path = "key.pem"';
+    assert.equal((await load(`[signing]\nalgorithm = "ps256"\n${identity}`)).signing.algorithm, 'ps256');
+  });
+
   test('refuses S3 outputs without a bucket, and prefixes that lead elsewhere', async () => {
     const listed = await problems('[output_sinks.s3]\nregion = "eu-central-1"\nbase_prefix = "a/../b"');
     assert.equal(listed.length, 2);
