@@ -51,7 +51,7 @@ export const sourceErrors = {
       `"${path}" belongs to the service itself (its data, configuration, keys or staged outputs) and is never read as an input.`,
   ),
   FOLDER_IS_ROOT: entry<object>(
-    'PROCESSING_FAILED',
+    'VALIDATION_FAILED',
     () => 'The root of the file system is not taken as an input. Name the folder that holds the media.',
   ),
   FOLDER_EMPTY: entry<{ path: string }>(

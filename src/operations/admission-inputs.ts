@@ -1,4 +1,4 @@
-import { extname } from 'node:path';
+import { extname, resolve } from 'node:path';
 import type { Config } from '#config/config.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import { AppError, type ErrorLocation } from '#errors/app-error.ts';
@@ -52,6 +52,9 @@ export function admitFolderInputs(inputs: readonly ApiInputRef[], config: Config
         { type: input.type, inputIndex },
         { field: `inputs[${inputIndex}].type`, inputIndex },
       );
+    }
+    if ('path' in input && resolve(input.path) === '/') {
+      throw new AppError('FOLDER_IS_ROOT', {}, { field: `inputs[${inputIndex}].path`, inputIndex });
     }
     requireResolver(input, config, { field: `inputs[${inputIndex}]`, inputIndex });
   }

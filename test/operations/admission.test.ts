@@ -20,7 +20,7 @@ before(async () => {
 
 after(() => rm(folder, { recursive: true }));
 
-type Path = '/c2pa/video' | '/c2pa/audio';
+type Path = '/c2pa/video' | '/c2pa/audio' | '/c2pa/package' | '/package';
 
 /** Submits to an operation whose outputs go to `<folder>/out`. */
 async function admit(path: Path, body: unknown, env: NodeJS.ProcessEnv = {}): Promise<void> {
@@ -285,6 +285,24 @@ describe('where outputs go', () => {
     const inputs = [...files(join(folder, 'elsewhere/real.mp4')), ...files(join(folder, 'link.mp4'))];
     assert.equal((await refusal('/c2pa/video', { inputs }, env)).reason, 'OUTPUT_TOUCHES_SOURCE');
   });
+
+  for (const path of ['/', '//', '/media/..']) {
+    test(`the folder ${path} is refused as an input, wherever its output would go`, async () => {
+      const root = [{ type: 'local_folder_path', path }];
+      for (const operation of ['/package', '/c2pa/package'] as const) {
+        const refused = await refusal(operation, {
+          inputs: root,
+          ...(operation === '/c2pa/package' && { params: {} }),
+        });
+        assert.deepEqual(refused, {
+          reason: 'FOLDER_IS_ROOT',
+          code: 'VALIDATION_FAILED',
+          field: 'inputs[0].path',
+          inputIndex: 0,
+        });
+      }
+    });
+  }
 
   test('an output in place of a parent is refused', async () => {
     const parent = { type: 'file', source: files(join(folder, 'out/a_c2pa.mp4'))[0] };
