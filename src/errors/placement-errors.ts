@@ -14,7 +14,7 @@ export const placementErrors = {
   OUTPUT_TOUCHES_SOURCE: entry<{ path: string; source: string }>(
     'VALIDATION_FAILED',
     ({ path, source }) =>
-      `The output "${path}" is, holds or lies inside the input "${source}" of this request. Choose another output.prefix or output.name.`,
+      `The output "${path}" is, holds or lies inside "${source}", which this request reads. Choose another output.prefix or output.name.`,
   ),
   OUTPUT_LEAVES_BASE: entry<{ path: string }>(
     'PROCESSING_FAILED',

@@ -24,9 +24,10 @@ export const requestErrors = {
     'UNSUPPORTED_MEDIA_TYPE',
     () => 'The request body must be JSON: send the header "Content-Type: application/json".',
   ),
-  ROUTE_UNKNOWN: entry<{ method: string; path: string }>(
+  ROUTE_UNKNOWN: entry<{ method: string; path: string; documented: boolean }>(
     'NOT_FOUND',
-    ({ method, path }) => `There is nothing at ${method} ${path}. The routes are listed in /openapi.json.`,
+    ({ method, path, documented }) =>
+      `There is nothing at ${method} ${path}. ${documented ? 'The routes are listed in /openapi.json.' : 'Check the path.'}`,
   ),
   METHOD_UNKNOWN: entry<{ method: string; path: string; allowed: readonly string[] }>(
     'METHOD_NOT_ALLOWED',
@@ -76,7 +77,7 @@ export const requestErrors = {
   OVERRIDE_OUT_OF_RANGE: entry<{ inputIndex: number; inputCount: number }>(
     'VALIDATION_FAILED',
     ({ inputIndex, inputCount }) =>
-      `A parent override is for input ${inputIndex}, but the request has ${inputCount}, counted from zero.`,
+      `A parent override is for input ${inputIndex}, but the last input of the request is ${inputCount - 1}: they are counted from zero.`,
   ),
   OVERRIDE_REPEATED: entry<{ inputIndex: number }>(
     'VALIDATION_FAILED',

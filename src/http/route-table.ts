@@ -4,6 +4,9 @@ import { AppError } from '#errors/app-error.ts';
 /** The longest path that is repeated in a message or a log, in characters. */
 const MAX_PATH_SHOWN = 200;
 
+/** Where the routes are listed, unless the operator has switched that off. */
+const DOCUMENT_PATH = '/openapi.json';
+
 /** A request's path without its query, which may hold a secret. */
 export function pathOf(url: string): string {
   return (url.split('?', 1)[0] ?? '').slice(0, MAX_PATH_SHOWN);
@@ -26,7 +29,9 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
     const allowed = [...methodsByPattern]
       .filter(([pattern]) => matches(pattern, path))
       .flatMap(([, methods]) => [...methods]);
-    if (allowed.length === 0) throw new AppError('ROUTE_UNKNOWN', { method, path });
+    if (allowed.length === 0) {
+      throw new AppError('ROUTE_UNKNOWN', { method, path, documented: methodsByPattern.has(DOCUMENT_PATH) });
+    }
     reply.header('Allow', allowed.join(', '));
     throw new AppError('METHOD_UNKNOWN', { method, path, allowed });
   });

@@ -139,5 +139,6 @@ describe('/docs', () => {
       assert.equal((await fetch(plain.base + path)).status, 404, path);
     }
     assert.equal((await fetch(`${plain.base}/v2/health`)).status, 200);
+    assert.doesNotMatch(await (await fetch(`${plain.base}/nowhere`)).text(), /openapi/);
   });
 });
