@@ -1,11 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sql } from 'kysely';
 import type { Client } from 'pg';
 import type { Log } from '../log.ts';
 import { clientConfig } from '../store/postgres/postgres-pool.ts';
-import type { Database } from '../store/tables.ts';
 
-const CHANNEL = 'attestream';
+export const CHANNEL = 'attestream';
 const RECONNECT_FIRST_MS = 250;
 const RECONNECT_LAST_MS = 5_000;
 /** A connection that only listens would not notice that the other side is gone. */
@@ -16,11 +14,6 @@ export type Notice =
   | { readonly type: 'queued' }
   | { readonly type: 'ended'; readonly jobId: string }
   | { readonly type: 'cancelled'; readonly jobId: string };
-
-/** Tells every node, this one too, when the transaction is committed. */
-export async function notify(db: Database, notice: Notice): Promise<void> {
-  await sql`select pg_notify(${CHANNEL}, ${JSON.stringify(notice)})`.execute(db);
-}
 
 /** Hears what nodes tell each other, over a connection of its own that is made again whenever it is lost. */
 export class Notices {

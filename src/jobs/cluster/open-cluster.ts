@@ -2,11 +2,12 @@ import type { JobEngine } from '../job-engine.ts';
 import type { Log } from '../log.ts';
 import { JobStore } from '../store/job-store.ts';
 import { openPostgres } from '../store/postgres/open-postgres.ts';
-import type { Accompaniment } from '../store/postgres/postgres-runner.ts';
+import type { Accompaniment, Aftermath } from '../store/postgres/postgres-runner.ts';
+import { Announcer } from './announcer.ts';
 import { ClusterDispatcher } from './cluster-dispatcher.ts';
 import { Deliveries } from './deliveries.ts';
 import { holdDataFolder } from './hold-data-folder.ts';
-import { type Notice, Notices, notify } from './notices.ts';
+import { type Notice, Notices } from './notices.ts';
 
 /** Connections of a node: submissions and look-ups share them with what its workers record. One more listens. */
 const MAX_CONNECTIONS = 10;
@@ -20,7 +21,8 @@ export async function openCluster(url: string, dataDir: string, log: Log): Promi
     const { runner, pool, place } = await openPostgres(url, MAX_CONNECTIONS);
     const deliveries = await openDeliveries(pool, runner, log);
     const store = new JobStore(runner);
-    runner.accompany(accompanimentOf(deliveries));
+    const announcer = new Announcer(runner, log);
+    runner.accompany(accompanimentOf(deliveries), aftermathOf(announcer));
     log.info({ database: place }, 'job database opened');
     let notices: Notices | undefined;
     return {
@@ -39,6 +41,7 @@ export async function openCluster(url: string, dataDir: string, log: Log): Promi
       close: async () => {
         await notices?.close();
         await deliveries.close();
+        await announcer.close();
         await runner.close();
         letGo();
       },
@@ -62,29 +65,35 @@ async function openDeliveries(
   }
 }
 
-/** What happens with the actions of the store, in their transactions: deliveries, and notices to all nodes. */
+/** What happens with the actions of the store, in their transactions. */
 function accompanimentOf(deliveries: Deliveries): Accompaniment {
   return {
     submitJob: async (db, [{ jobId, sync, request }], replayed) => {
-      if (replayed !== null) return;
-      await deliveries.send(db, jobId, sync, request.inputs.length);
-      await notify(db, { type: 'queued' });
+      if (replayed === null) await deliveries.send(db, jobId, sync, request.inputs.length);
     },
-    cancelJob: async (db, [jobId], cancel) => {
-      if (cancel?.changed) await notify(db, { type: cancel.jobEnded ? 'ended' : 'cancelled', jobId });
+  };
+}
+
+/** What all nodes are told of the actions of the store. */
+function aftermathOf(announcer: Announcer): Aftermath {
+  const tellEnd = (jobId: string, { jobEnded }: { readonly jobEnded: boolean }) => {
+    if (jobEnded) announcer.announce({ type: 'ended', jobId });
+  };
+  return {
+    submitJob: (_, replayed) => {
+      if (replayed === null) announcer.announce({ type: 'queued' });
     },
-    finishInput: async (db, [{ jobId }], { jobEnded }) => {
-      if (jobEnded) await notify(db, { type: 'ended', jobId });
+    cancelJob: ([jobId], cancel) => {
+      if (cancel?.changed) announcer.announce({ type: cancel.jobEnded ? 'ended' : 'cancelled', jobId });
     },
-    requeueInput: async (db, [{ jobId }], { input, jobEnded }) => {
-      if (jobEnded) await notify(db, { type: 'ended', jobId });
-      else if (input === 'queued') await notify(db, { type: 'queued' });
+    finishInput: ([{ jobId }], end) => tellEnd(jobId, end),
+    requeueInput: ([{ jobId }], end) => {
+      if (end.input === 'queued') announcer.announce({ type: 'queued' });
+      tellEnd(jobId, end);
     },
-    recordProcessEnd: async (db, [{ jobId }], { jobEnded }) => {
-      if (jobEnded) await notify(db, { type: 'ended', jobId });
-    },
-    takeDelivered: async (db, [{ jobId }], taken) => {
-      if (taken.claim === null && taken.jobEnded) await notify(db, { type: 'ended', jobId });
+    recordProcessEnd: ([{ jobId }], end) => tellEnd(jobId, end),
+    takeDelivered: ([{ jobId }], taken) => {
+      if (taken.claim === null) tellEnd(jobId, taken);
     },
   };
 }

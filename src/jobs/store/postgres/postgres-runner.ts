@@ -16,11 +16,18 @@ export type Accompaniment = {
   readonly [Name in ActionName]?: (db: Database, given: GivenTo<Name>, answer: AnswerOf<Name>) => Promise<void>;
 };
 
+/** What is to happen once the transaction of an action is committed. */
+export type Aftermath = {
+  readonly [Name in ActionName]?: (given: GivenTo<Name>, answer: AnswerOf<Name>) => void;
+};
+
 /** Runs the actions on PostgreSQL, from this process. Failures of the database are AppErrors that say what is wrong. */
 export class PostgresRunner implements ActionRunner {
   readonly #db: Database;
   readonly #place: string;
+  readonly #toDoAfter = new WeakMap<Database, (() => void)[]>();
   #accompaniment: Accompaniment = {};
+  #aftermath: Aftermath = {};
 
   constructor(pool: SafePool, place: string) {
     this.#db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: pool.forKysely() }) });
@@ -28,8 +35,9 @@ export class PostgresRunner implements ActionRunner {
   }
 
   /** Has things happen with actions, from now on. */
-  accompany(accompaniment: Accompaniment): void {
+  accompany(accompaniment: Accompaniment, aftermath: Aftermath): void {
     this.#accompaniment = accompaniment;
+    this.#aftermath = aftermath;
   }
 
   run<Name extends ActionName>(name: Name, given: GivenTo<Name>): Promise<AnswerOf<Name>> {
@@ -50,12 +58,22 @@ export class PostgresRunner implements ActionRunner {
   async transaction<T>(work: (db: Database) => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries += 1) {
       try {
-        return await this.#db.transaction().execute(work);
+        return await this.#transactOnce(work);
       } catch (error) {
         if (tries >= MAX_TRIES || !isInTheWay(error)) throw databaseError(this.#place, error);
         await sleep(RETRY_PAUSE_MS * tries);
       }
     }
+  }
+
+  async #transactOnce<T>(work: (db: Database) => Promise<T>): Promise<T> {
+    const toDoAfter: (() => void)[] = [];
+    const value = await this.#db.transaction().execute((db) => {
+      this.#toDoAfter.set(db, toDoAfter);
+      return work(db);
+    });
+    for (const deed of toDoAfter) deed();
+    return value;
   }
 
   close(): Promise<void> {
@@ -70,6 +88,7 @@ export class PostgresRunner implements ActionRunner {
   async within<Name extends ActionName>(db: Database, name: Name, given: GivenTo<Name>): Promise<AnswerOf<Name>> {
     const answer = (await actionOf(name)(db, ...given)) as AnswerOf<Name>;
     await this.#accompaniment[name]?.(db, given, answer);
+    this.#toDoAfter.get(db)?.push(() => this.#aftermath[name]?.(given, answer));
     return answer;
   }
 }
