@@ -103,8 +103,9 @@ class FolderOpening {
     const folderUrl = urlInside(url, '');
     const page = await unlessMissing(this.#page(folderUrl));
     if (!(page instanceof AppError)) return await this.#openPage(page, folderUrl);
-    if (folderUrl.pathname === url.pathname) throw page;
-    return await this.#openPage(await this.#page(url), url);
+    const other = folderUrl.pathname === url.pathname ? page : await unlessMissing(this.#page(url));
+    if (!(other instanceof AppError)) return await this.#openPage(other, url);
+    throw isListingForbidden(page, url) ? new AppError('FOLDER_NOT_LISTED', { path: shownAddress(url) }) : other;
   }
 
   async #openPage(page: Page, url: URL): Promise<SourceFolder> {
@@ -201,6 +202,14 @@ async function unlessMissing<T>(found: Promise<T>): Promise<T | AppError> {
     if (error instanceof AppError && MISSING_REASONS.has(error.reason)) return error;
     throw error;
   }
+}
+
+/**
+ * Whether a folder's answer says that the server shows files and lists no folders, as nginx does by default. Where the
+ * address is presigned, it is rather the signature that is wrong.
+ */
+function isListingForbidden({ reason, details }: AppError, { search }: URL): boolean {
+  return reason === 'HTTP_FORBIDDEN' && 'status' in details && details.status === 403 && search === '';
 }
 
 function isPlaylistUrl({ pathname }: URL): boolean {

@@ -173,6 +173,26 @@ describe('a folder over HTTP', () => {
     await refuses(t, 'FOLDER_EMPTY', { '/talk/': '<title>Index of /talk</title><a href="../">../</a>' });
   });
 
+  test('is told from one that may not be read where the server shows files alone, as nginx does', async (t) => {
+    const root = await mkdtemp(join(tmpdir(), 'attestream-http-folder-'));
+    t.after(() => rm(root, { recursive: true }));
+    writeFiles(root, { 'talk/a.mp4': Buffer.from('a') });
+    const nginx = await startNginx(root);
+    t.after(() => nginx.stop());
+    const opener = httpFolderOpener(clientFor(t), roomy, crawlPlaylists);
+    const { scratch } = await scratchFor(t);
+    for (const [address, reason] of [
+      ['/plain/talk/', 'FOLDER_NOT_LISTED'],
+      ['/plain/talk', 'FOLDER_NOT_LISTED'],
+      ['/plain/talk/?signature=other', 'HTTP_FORBIDDEN'],
+      ['/plain/nothing/', 'HTTP_NOT_FOUND'],
+    ]) {
+      const url = `${nginx.base}${address}`;
+      const opening = opener({ type: 'remote_folder_url', url }, 0, { signal: never, scratch });
+      await assert.rejects(opening, { reason }, address);
+    }
+  });
+
   test('never takes what lies elsewhere, however it is named', async (t) => {
     const page = (references: string[]) =>
       `<title>Index of /talk</title>${references.map((href) => `<a href="${href}">x</a>`).join('')}`;
