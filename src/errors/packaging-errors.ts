@@ -7,14 +7,14 @@ export interface FileProblem {
 }
 
 const list = (problems: readonly FileProblem[]): string =>
-  problems.map(({ file, problem }) => `"${file}" ${problem}`).join('; ');
+  problems.map(({ file, problem }) => `"${file}" ${problem.replace(/\.$/, '')}`).join('; ');
 
 /** What can be wrong with a folder that is to be packaged, and with the programs that package it. */
 export const packagingErrors = {
   PACKAGING_NO_MEDIA: entry<{ folder: string; fileCount: number; problems: readonly FileProblem[] }>(
     'PROCESSING_FAILED',
     ({ folder, fileCount, problems }) =>
-      `None of the ${fileCount} files in "${folder}" holds audio or video that can be packaged: ${list(problems)}${fileCount > problems.length ? '; …' : ''}.`,
+      `No file in "${folder}" holds audio or video that can be packaged: ${list(problems)}${fileCount > problems.length ? '; …' : ''}.`,
   ),
   PACKAGING_FILES_BROKEN: entry<{ folder: string; problems: readonly FileProblem[]; count: number }>(
     'PROCESSING_FAILED',

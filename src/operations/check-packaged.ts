@@ -18,6 +18,7 @@ const PATTERNS = { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.m4s' };
  * is as long as its source. Throws an AppError where it is not; returns as warnings where renditions do not align.
  */
 export async function checkPackaged(plan: PackagingPlan, folder: SourceFolder, signal: AbortSignal): Promise<string[]> {
+  for (const stream of plan.streams) checkPresent(stream, folder);
   const { playlists } = await readPublication(folder, PATTERNS, signal);
   const starts = plan.streams.map((stream) => {
     const playlist = playlists.find(({ path }) => path === `${stream.folder}/index.m3u8`);
@@ -33,6 +34,15 @@ export async function checkPackaged(plan: PackagingPlan, folder: SourceFolder, s
     ({ stream }) =>
       `The key frames of "${stream.file}" do not stand where those of "${first.stream.file}" do, so the segments of the renditions begin at different times: players may stutter when they switch. Encode both with key frames at the same times.`,
   );
+}
+
+/** The packager writes nothing of a stream in which it finds no packet, and says nothing of it. */
+function checkPresent(
+  { file, kind, folder: rendition, durationSeconds }: PlannedStream,
+  { files }: SourceFolder,
+): void {
+  if (kind === 'text' || files.some(({ path }) => path === `${rendition}/index.m3u8`)) return;
+  throw new AppError('PACKAGED_CUT_SHORT', { file, kind, seconds: 0, expectedSeconds: durationSeconds ?? 0 });
 }
 
 function checkLength({ file, kind, durationSeconds, startSeconds }: PlannedStream, { segments }: HlsMedia): void {

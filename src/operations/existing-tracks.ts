@@ -22,7 +22,7 @@ const SEGMENT_NOUNS: Readonly<Record<SegmentKind, string>> = {
 export function describeFinding({ renditions, playlists, segments }: ExistingPublication): string {
   const names = playlists.slice(0, 3).map(({ path }) => `"${path}"`);
   const more = playlists.length > names.length ? ', …' : '';
-  return `The folder is a publication already: ${names.join(', ')}${more} name ${renditions.length} renditions of ${SEGMENT_NOUNS[segments]}.`;
+  return `The folder is a publication already: ${names.join(', ')}${more} ${playlists.length === 1 ? 'names' : 'name'} ${renditions.length === 1 ? 'a rendition' : `${renditions.length} renditions`} of ${SEGMENT_NOUNS[segments]}.`;
 }
 
 /**

@@ -100,12 +100,17 @@ function nothingToPackage({ name, unusable, files }: ProbedFolder, leftOut: read
   const problems = [
     ...leftOut.map(({ file, what, reason }) => ({ file, problem: `${what}: ${reason}` })),
     ...unusable.map(({ path, problem }) => ({ file: path, problem })),
+    ...files.filter(isTextAlone).map(({ path }) => ({ file: path, problem: 'holds subtitles alone' })),
   ];
   return new AppError('PACKAGING_NO_MEDIA', {
     folder: name,
     fileCount: files.length + unusable.length,
     problems: problems.slice(0, MAX_PROBLEMS),
   });
+}
+
+function isTextAlone({ streams }: ProbedFile): boolean {
+  return streams.length > 0 && streams.every(({ kind }) => kind === 'text');
 }
 
 function refuseFeeds(streams: readonly PlannedStream[]): void {

@@ -38,6 +38,8 @@ async function probeFile(
   const source = await folder.open(path, signal);
   try {
     const probed = (await probeText(source, path, signal)) ?? (await probeMedia(source, path, signal));
+    if (probed !== null && holdsNothingKnown(probed))
+      return { path, kind: 'not-media', problem: 'holds no stream of a kind that is known' };
     if (probed !== null) return probed;
     return { path, kind: isNamedMedia ? 'broken' : 'not-media', problem: 'is no media, whatever its name says' };
   } catch (error) {
@@ -46,6 +48,11 @@ async function probeFile(
   } finally {
     await source.close();
   }
+}
+
+/** A demuxer passes over what it does not know, and FLAC in Ogg is that to ours. */
+function holdsNothingKnown(file: ProbedFile | UnusableFile): boolean {
+  return 'streams' in file && file.streams.length === 0 && file.others.length === 0;
 }
 
 /** Subtitles in a file of their own, known by how WebVTT starts, or by the name of SubRip, which starts anyhow. */

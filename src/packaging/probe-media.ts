@@ -40,7 +40,7 @@ export async function probeMedia(source: ByteSource, path: string, signal: Abort
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof AppError || error instanceof BrokenMedia) throw error;
-    throw new BrokenMedia('is damaged: its headers cannot be read', { cause: error });
+    throw new BrokenMedia('cannot be read: its headers are damaged, or of a kind that is not known', { cause: error });
   } finally {
     input.dispose();
   }

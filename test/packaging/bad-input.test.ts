@@ -73,7 +73,21 @@ describe('a folder that cannot be packaged', () => {
   });
 
   test('holds subtitles alone', async () => {
-    await refuses('PACKAGING_NO_MEDIA', folderOf({ 'film.srt': SRT }));
+    const { details } = await refuses('PACKAGING_NO_MEDIA', folderOf({ 'film.srt': SRT }));
+    assert.equal((details as { problems: unknown[] }).problems.length, 1);
+  });
+
+  test('holds sound of which no packet can be read', async () => {
+    const folder = folderOf({});
+    ffmpeg(place, ['-i', film], `-map 0:a:0 -c:a flac ${join(folder, 'talk.flac')}`);
+    const path = join(folder, 'talk.flac');
+    const bytes = readFileSync(path);
+    // All frames are gone, and its header says nothing of how many there were.
+    bytes.fill(0, bytes.indexOf('fff8', 42, 'hex'));
+    bytes.fill(0, 22, 26);
+    bytes[21] = (bytes[21] as number) & 0xf0;
+    writeFileSync(path, bytes);
+    await refuses('PACKAGED_CUT_SHORT', folder);
   });
 
   test('holds only what players do not take', async () => {
@@ -233,6 +247,7 @@ describe('a folder that can be packaged', () => {
       'cover.jpg': Buffer.from('ffd8ffe0', 'hex'),
       '._film.mp4': 'x',
       '.DS_Store': 'x',
+      'talk.oga': (path) => ffmpeg(place, ['-i', film], `-map 0:a:0 -c:a flac ${path}`),
       notes: Buffer.from('\ufefftext', 'utf16le'),
     });
     ffmpeg(
@@ -244,5 +259,6 @@ describe('a folder that can be packaged', () => {
     assert.equal(warnings.filter((warning) => warning.includes('second video track')).length, 1);
     assert.equal(warnings.filter((warning) => warning.includes('Vorbis')).length, 1);
     assert.equal(warnings.filter((warning) => warning.includes('cover.jpg')).length, 1);
+    assert.equal(warnings.filter((warning) => warning.includes('talk.oga')).length, 1, 'FLAC in Ogg');
   });
 });

@@ -102,6 +102,15 @@ describe('HLS', () => {
     assert.deepEqual(found, ["it's, init.mp4: it's.m4s"]);
   });
 
+  test('takes tags behind the end of a playlist for no segment', async () => {
+    const text = hls('#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s'));
+    const files = {
+      'p.m3u8': `${text}\n#EXT-X-DATERANGE:ID="ad",START-DATE="2000-01-01T00:00:02Z",DURATION=5.0\n`,
+      ...empty('init.mp4', '1.m4s'),
+    };
+    assert.deepEqual(await renditionsOf(files), ['init.mp4: 1.m4s']);
+  });
+
   test('leaves I-frame playlists to the fragments they point into', async () => {
     const files = {
       'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s')),

@@ -60,6 +60,13 @@ describe('refused, naming file and line', () => {
       4,
     ],
     [
+      'a segment encrypted whole, with a longer key',
+      'PLAYLIST_UNSUPPORTED',
+      { ...good, 'p.m3u8': hls('#EXT-X-KEY:METHOD=AES-256-GCM,URI="k"', ...segments('1.m4s')) },
+      {},
+      4,
+    ],
+    [
       'partial segments',
       'PLAYLIST_UNSUPPORTED',
       { ...good, 'p.m3u8': hls('#EXT-X-PART:DURATION=1,URI="1.m4s"', ...segments('1.m4s')) },

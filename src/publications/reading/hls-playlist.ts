@@ -64,8 +64,13 @@ export function parseHlsPlaylist(path: string, text: string): HlsPlaylist {
     path,
     text,
     iFramesOnly: isIFrame === true,
-    segments: readSegments(path, lines, segments),
+    // Tags behind the last address, as EXT-X-DATERANGE, are a segment without one to the parser.
+    segments: readSegments(path, lines, segments.filter(hasAddress)),
   };
+}
+
+function hasAddress({ uri }: ParsedSegment): boolean {
+  return (uri as string | undefined) !== undefined && uri !== '';
 }
 
 /** The parser takes apostrophes for quotation marks. Addresses and attributes are read from the lines themselves. */
@@ -135,10 +140,11 @@ function refuseVariables(path: string, lines: readonly string[]): void {
 function refuseUnsignable(path: string, lines: readonly string[]): void {
   for (const [index, line] of lines.entries()) {
     const place = { playlist: path, line: index + 1 };
-    if (/^#EXT-X-KEY:.*METHOD=AES-128/.test(line)) {
+    const [, method] = /^#EXT-X-KEY:.*METHOD=(AES-[\w-]+)/.exec(line) ?? [];
+    if (method !== undefined) {
       throw new AppError('PLAYLIST_UNSUPPORTED', {
         ...place,
-        feature: 'A segment that is encrypted as a whole (METHOD=AES-128)',
+        feature: `A segment that is encrypted as a whole (METHOD=${method})`,
         remedy: 'Use sample encryption (SAMPLE-AES, SAMPLE-AES-CTR), or sign before encrypting.',
       });
     }

@@ -39,7 +39,7 @@ export class MpdValues {
   duration(element: XmlElement, attribute: string): number | undefined {
     const value = element.attributes.get(attribute);
     if (value === undefined) return undefined;
-    const match = /^P(?:(\d{1,6})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12}(?:\.\d{1,12})?)S)?)?$/.exec(
+    const match = /^P(?:(\d{1,6})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12}(?:\.\d{1,20})?)S)?)?$/.exec(
       value.replace(/^P0+Y/, 'P').replace(/^P0+M/, 'P'),
     );
     if (match === null) throw this.malformed(element, `@${attribute} is no duration`);
