@@ -40,6 +40,8 @@ export function nameRenditions(chosen: readonly ChosenStream[], defaultLanguage:
       folder: named[index] ?? folders.take(stream.kind, nameOf(candidate, codec)),
       route,
       startSeconds: stream.startSeconds,
+      undecodableSeconds: stream.undecodableSeconds,
+      rotation: stream.rotation,
       durationSeconds: stream.durationSeconds,
     };
   });

@@ -52,6 +52,10 @@ export interface PlannedStream {
   readonly route: Route;
   /** Where its first packet stands in the file's time; below zero where an edit list hides packets. */
   readonly startSeconds: number;
+  /** What comes before the first key frame, and is left out, in seconds. */
+  readonly undecodableSeconds: number;
+  /** How the file wants the picture turned, clockwise and in degrees. */
+  readonly rotation: number;
   /** How long it plays; null where the file does not say. */
   readonly durationSeconds: number | null;
 }

@@ -23,6 +23,8 @@ export function planWarnings(
     ...lengthWarnings(streams),
     ...clippedSubtitles(streams),
     ...shownPreroll(streams),
+    ...undecodable(streams),
+    ...turned(streams),
     ...scatteredLanguages(streams),
   ];
 }
@@ -43,6 +45,24 @@ function shownPreroll(streams: readonly PlannedStream[]): string[] {
   return shown.map(
     ({ file, startSeconds }) =>
       `"${file}" starts between key frames, by an edit list: the ${(-startSeconds).toFixed(2)} s before its start are shown, and what comes from other files is that much early beside it. Encode it anew from where it is to start.`,
+  );
+}
+
+/** A recording that starts between key frames. */
+function undecodable(streams: readonly PlannedStream[]): string[] {
+  const late = streams.filter(({ undecodableSeconds }) => undecodableSeconds > 0);
+  return late.map(
+    ({ file, undecodableSeconds }) =>
+      `The video of "${file}" starts between key frames: ${undecodableSeconds.toFixed(2)} s of it cannot be decoded and were left out.`,
+  );
+}
+
+/** The packager does not write down how the picture is to be turned. */
+function turned(streams: readonly PlannedStream[]): string[] {
+  const lying = streams.filter(({ rotation }) => rotation !== 0);
+  return lying.map(
+    ({ file, rotation }) =>
+      `"${file}" asks players to turn its picture by ${rotation} degrees, which the publication does not: it is shown as it was recorded. Encode it upright.`,
   );
 }
 

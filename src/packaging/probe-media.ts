@@ -122,7 +122,9 @@ async function describe(
   const streams: ProbedStream[] = [];
   for (const [streamIndex, track] of tracks.entries()) {
     signal.throwIfAborted();
-    streams.push(await describeTrack(track, streamIndex, await endOf(track, container, source, signal)));
+    const described = await describeTrack(track, streamIndex, await endOf(track, container, source, signal));
+    // Recordings of broadcasts start anywhere.
+    streams.push(container === 'mpeg-ts' && track.isVideoTrack() ? await fromKeyFrame(described, track) : described);
   }
   const texts = others.subtitles.map((subtitle, indexOfKind) => ({
     ...NO_DETAILS,
@@ -152,6 +154,24 @@ async function endOf(
     : await track.computeDuration();
 }
 
+/** A stream of video as it is from its first key frame on. */
+async function fromKeyFrame(stream: ProbedStream, track: Mediabunny.InputVideoTrack): Promise<ProbedStream> {
+  const { EncodedPacketSink } = await import('mediabunny');
+  const packets = new EncodedPacketSink(track);
+  const first = await packets.getFirstPacket();
+  if (first === null || first.type === 'key') return stream;
+  const key = await packets.getFirstKeyPacket();
+  const undecodableSeconds = (key?.timestamp ?? 0) - stream.startSeconds;
+  if (key === null || undecodableSeconds <= 0) return stream;
+  const { durationSeconds } = stream;
+  return {
+    ...stream,
+    undecodableSeconds,
+    startSeconds: key.timestamp,
+    durationSeconds: durationSeconds === null ? null : Math.max(durationSeconds - undecodableSeconds, 0),
+  };
+}
+
 async function describeTrack(
   track: Mediabunny.InputTrack,
   streamIndex: number,
@@ -176,6 +196,8 @@ async function describeTrack(
     ...shape,
     startSeconds,
     durationSeconds: endSeconds === null ? null : Math.max(endSeconds - Math.max(startSeconds, 0), 0),
+    undecodableSeconds: 0,
+    rotation: track.isVideoTrack() ? await track.getRotation() : 0,
     isForced: disposition.forced,
     isCommentary: disposition.commentary,
     isForHearingImpaired: disposition.hearingImpaired,
@@ -201,6 +223,8 @@ export const NO_DETAILS = {
   channels: null,
   startSeconds: 0,
   durationSeconds: null,
+  undecodableSeconds: 0,
+  rotation: 0,
   isForced: false,
   isCommentary: false,
   isForHearingImpaired: false,

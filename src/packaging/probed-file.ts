@@ -47,6 +47,10 @@ export interface ProbedStream {
   readonly startSeconds: number;
   /** How long it plays, without its start; null where the file does not say. */
   readonly durationSeconds: number | null;
+  /** What comes before the first key frame, in seconds: nobody can decode it, and it is packaged by nobody. */
+  readonly undecodableSeconds: number;
+  /** How players turn the picture before they show it, clockwise and in degrees. */
+  readonly rotation: number;
   readonly isForced: boolean;
   readonly isCommentary: boolean;
   readonly isForHearingImpaired: boolean;

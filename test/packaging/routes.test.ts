@@ -151,6 +151,31 @@ describe('a file reaches the packager', () => {
     assert.deepEqual(packets, packetHashes(join(folder, 'cut.mp4'), 'v:0', [], ['-ignore_editlist', '1']));
   });
 
+  test('from its first key frame on where it is a recording that starts before, which is told', async () => {
+    const folder = join(place, 'recording');
+    mkdirSync(folder);
+    ffmpeg(place, ['-i', film], '-map 0:v -map 0:a:0 -c:v libx264 -preset ultrafast -g 48 -c:a copy whole.ts');
+    const whole = readFileSync(join(place, 'whole.ts'));
+    writeFileSync(join(folder, 'rec.ts'), whole.subarray(188 * Math.floor((whole.length * 0.1) / 188)));
+    const { outputPath, warnings } = await packageInput(folder);
+    const pictures = frameHashes(join(place, 'whole.ts'), 'v:0').slice(48);
+    assert.deepEqual(frameHashes(joinRendition(join(outputPath, 'video/h264_180p'))), pictures);
+    assert.equal(warnings.filter((warning) => warning.includes('key frames')).length, 1, warnings.join());
+  });
+
+  test('with a picture that is to be turned, which is told', async () => {
+    const folder = folderWith('upright.mp4', '-map 0:v -c copy -metadata:s:v rotate=90');
+    const path = join(folder, 'upright.mp4');
+    const bytes = readFileSync(path);
+    const matrix = bytes.indexOf('tkhd') + 4 + 40;
+    // The matrix of a quarter turn (ISO/IEC 14496-12 §8.3.2).
+    for (const [index, value] of [0, 0x10000, 0, -0x10000, 0, 0].entries())
+      bytes.writeInt32BE(value, matrix + 4 * index);
+    writeFileSync(path, bytes);
+    const { warnings } = await packageInput(folder);
+    assert.equal(warnings.filter((warning) => warning.includes('degrees')).length, 1, warnings.join());
+  });
+
   test('by way of ffmpeg where the packager refuses it against expectation, which is told', async () => {
     const folder = join(place, 'refused');
     mkdirSync(folder);
