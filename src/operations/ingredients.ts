@@ -59,10 +59,19 @@ export function carriesManifest(ingredient: IngredientSource): boolean {
   return ingredient.kind === 'manifest-store' || ingredient.kind === 'file';
 }
 
+/** A parent, and where in the request it stands. */
+export interface GivenParent {
+  readonly parent: ApiParent;
+  readonly field: string;
+}
+
 /** The parent that the request gives this input: its override where it has one (null disables), else the common one. */
-export function givenParent(params: ParentParams | undefined, inputIndex: number): ApiParent | null {
-  const override = params?.parent_overrides?.find((candidate) => candidate.input_index === inputIndex);
-  return (override === undefined ? params?.parent : override.parent) ?? null;
+export function givenParent(params: ParentParams | undefined, inputIndex: number): GivenParent | null {
+  const overrides = params?.parent_overrides ?? [];
+  const index = overrides.findIndex((candidate) => candidate.input_index === inputIndex);
+  const parent = index < 0 ? params?.parent : overrides[index]?.parent;
+  if (parent === undefined || parent === null) return null;
+  return { parent, field: index < 0 ? 'params.parent' : `params.parent_overrides[${index}].parent` };
 }
 
 /** Only what carries a manifest is read by the SDK, which reads files: then the source has to lie on this host. */
@@ -81,7 +90,7 @@ export async function fileCandidate(file: IdentifiedFile, context: OpeningContex
 
 /** Opens what a given parent names. It stays open as long as the scratch space: the SDK reads it later, by its path. */
 export async function parentIngredient(
-  parent: ApiParent,
+  { parent, field }: GivenParent,
   inputIndex: number,
   inputs: InputResolver,
   context: OpeningContext,
@@ -89,7 +98,7 @@ export async function parentIngredient(
   if (parent.type === 'reference') {
     return { ingredient: { kind: 'reference', reference: parent.reference }, warnings: [] };
   }
-  const source = await inputs.openFile(parent.source, inputIndex, context);
+  const source = await inputs.openFile(parent.source, inputIndex, context).catch(faultOf(`${field}.source`));
   context.scratch.adopt(source);
   try {
     return await fileCandidate(await identifyFile(source, context.signal), context);
@@ -98,6 +107,14 @@ export async function parentIngredient(
     if (!(error instanceof AppError) || Object.hasOwn(sourceErrors, error.reason)) throw error;
     return await unidentifiedParent(source, error, context);
   }
+}
+
+/** Adds to an error where in the request its cause stands: what is said of the file alone could be meant for the input. */
+function faultOf(field: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof AppError)) throw error;
+    throw new AppError(error.reason, error.details, { ...error.location, field, cause: error });
+  };
 }
 
 /** A parent in a format we do not lay out ourselves, such as a picture: the SDK is asked what it can read of it. */
