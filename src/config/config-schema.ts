@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { parseBindAddress } from './bind-address.ts';
+import { isBucketName } from './bucket-name.ts';
 import { isNetwork, LINK_LOCAL_AND_METADATA } from './network.ts';
 
 const MIB_BYTES = 1024 ** 2;
@@ -111,7 +112,8 @@ const s3Access = {
   force_path_style: z.boolean().default(false),
 };
 
-const buckets = z.array(z.string().min(1, 'must not be empty')).min(1, 'must name at least one bucket');
+const bucket = z.string().refine(isBucketName, 'must be the name of a bucket, without "s3://" and slashes');
+const buckets = z.array(bucket).min(1, 'must name at least one bucket');
 
 /** What the keys of all outputs start with, such as `signed/2026`; slashes around it mean nothing. */
 const basePrefix = z

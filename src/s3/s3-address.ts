@@ -1,3 +1,4 @@
+import { isBucketName } from '#config/bucket-name.ts';
 import { AppError, type ErrorLocation } from '#errors/app-error.ts';
 
 /** A place in S3: an object by its key, or all objects whose keys start with it. */
@@ -8,9 +9,6 @@ export interface S3Address {
 }
 
 const SCHEME = /^s3:\/\//i;
-
-/** What S3 and those that speak as it does call a bucket; older ones have capitals and underscores. */
-const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
 
 /** The longest key of S3, in bytes of UTF-8. */
 const LONGEST_KEY_BYTES = 1024;
@@ -83,7 +81,7 @@ export function s3UrlOf({ bucket, key }: S3Address): string {
 
 /** Segments of dots are refused: whatever stands before the server may resolve them, and lead to another bucket. */
 function problemOf(bucket: string, key: string): string | null {
-  if (!BUCKET.test(bucket)) return 'it names no bucket, as in s3://bucket/folder/video.mp4';
+  if (!isBucketName(bucket)) return 'it names no bucket, as in s3://bucket/folder/video.mp4';
   if (key.includes('\0')) return 'its key holds a NUL';
   if (Buffer.byteLength(key) > LONGEST_KEY_BYTES) return `its key is longer than ${LONGEST_KEY_BYTES} bytes`;
   if (key.split('/').some((segment) => segment === '.' || segment === '..')) {

@@ -130,12 +130,12 @@ describe('loadConfig', () => {
   test('switches S3 on by any of its keys, in a file or by a variable', async () => {
     assert.equal((await load('')).input_resolvers.s3, undefined);
     const config = await load('[input_resolvers.s3]\nregion = "eu-central-1"', {
-      SERVICE__OUTPUT_SINKS__S3__BUCKETS: 'a,b',
+      SERVICE__OUTPUT_SINKS__S3__BUCKETS: 'one,two',
       SERVICE__OUTPUT_SINKS__S3__BASE_PREFIX: '/signed/',
     });
     assert.deepEqual(config.input_resolvers.s3, { region: 'eu-central-1', force_path_style: false });
     assert.deepEqual(config.output_sinks.s3, {
-      buckets: ['a', 'b'],
+      buckets: ['one', 'two'],
       base_prefix: 'signed',
       naming: 'derived',
       force_path_style: false,
@@ -154,6 +154,13 @@ describe('loadConfig', () => {
     assert.equal((await problems('[signing]\nalgorithm = "ps256"')).length, 1);
     const identity = 'certificate_path = "chain.pem"\nprivate_key_path = "key.pem"';
     assert.equal((await load(`[signing]\nalgorithm = "ps256"\n${identity}`)).signing.algorithm, 'ps256');
+  });
+
+  test('refuses buckets whose names are addresses or paths', async () => {
+    for (const bucket of ['s3://published', 'published/signed', 'two words', 'ab']) {
+      assert.equal((await problems(`[output_sinks.s3]\nbuckets = ["good-one", "${bucket}"]`)).length, 1, bucket);
+      assert.equal((await problems(`[input_resolvers.s3]\nbuckets = ["${bucket}"]`)).length, 1, bucket);
+    }
   });
 
   test('refuses S3 outputs without a bucket, and prefixes that lead elsewhere', async () => {
