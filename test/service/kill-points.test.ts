@@ -23,7 +23,8 @@ describe('A service that is killed while an input is', () => {
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  for (const phase of INPUT_PHASES) {
+  // A file that is signed is not packaged before.
+  for (const phase of INPUT_PHASES.filter((each) => each !== 'packaged')) {
     test(`${phase} finishes it after the next start, and leaves nothing staged`, async () => {
       const home = join(folder, phase);
       const body = { inputs: [{ type: 'local_file_path', path: sample }] };
