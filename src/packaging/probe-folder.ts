@@ -5,6 +5,7 @@ import { BrokenMedia } from './broken-media.ts';
 import type { ProbedFolder } from './plan-packaging.ts';
 import { NO_DETAILS, probeMedia } from './probe-media.ts';
 import type { ProbedFile, UnusableFile } from './probed-file.ts';
+import { sniffForeign } from './sniff-container.ts';
 import { LARGEST_SUBTITLES_BYTES, parseSubtitles } from './web-vtt.ts';
 
 /** Files that are probed at once. */
@@ -38,16 +39,32 @@ async function probeFile(
   const source = await folder.open(path, signal);
   try {
     const probed = (await probeText(source, path, signal)) ?? (await probeMedia(source, path, signal));
-    if (probed !== null && holdsNothingKnown(probed))
+    if (probed === null) return { path, ...verdictOn(await headOf(source, signal), isNamedMedia) };
+    if (holdsNothingKnown(probed)) {
       return { path, kind: 'not-media', problem: 'holds no stream of a kind that is known' };
-    if (probed !== null) return probed;
-    return { path, kind: isNamedMedia ? 'broken' : 'not-media', problem: 'is no media, whatever its name says' };
+    }
+    return probed;
   } catch (error) {
     if (!(error instanceof BrokenMedia)) throw error;
     return { path, kind: 'broken', problem: error.message };
   } finally {
     await source.close();
   }
+}
+
+/** What is said of a file that no demuxer reads. */
+function verdictOn(head: Buffer, isNamedMedia: boolean): Pick<UnusableFile, 'kind' | 'problem'> {
+  const foreign = sniffForeign(head);
+  if (foreign === null) {
+    return { kind: isNamedMedia ? 'broken' : 'not-media', problem: 'is no media, whatever its name says' };
+  }
+  const problem = `is ${foreign}, which is not read; rewrap it, for example with: ffmpeg -i in -c copy out.mov`;
+  return { kind: 'broken', problem };
+}
+
+/** The first bytes of a file. */
+async function headOf(source: ByteSource, signal: AbortSignal): Promise<Buffer> {
+  return await readRange(source, 0, Math.min(source.sizeBytes, 16), signal);
 }
 
 /** A demuxer passes over what it does not know, and FLAC in Ogg is that to ours. */
@@ -61,7 +78,7 @@ async function probeText(
   path: string,
   signal: AbortSignal,
 ): Promise<ProbedFile | UnusableFile | null> {
-  const head = await readRange(source, 0, Math.min(source.sizeBytes, 16), signal);
+  const head = await headOf(source, signal);
   const isVtt = /^(?:\ufeff)?WEBVTT(?:[ \t\r\n]|$)/.test(head.toString('utf8'));
   if (!isVtt && !/\.(?:srt|vtt)$/i.test(path)) return null;
   const container = isVtt ? 'vtt' : 'srt';

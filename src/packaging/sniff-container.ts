@@ -24,6 +24,21 @@ export function sniffContainers(head: Buffer): readonly ContainerKind[] {
   return sniffFrames(head);
 }
 
+/** Containers that nothing here reads, by how they start, in hexadecimal; `.` stands for any four bits. */
+const FOREIGN_CONTAINERS: readonly (readonly [string, RegExp])[] = [
+  ['MXF', /^060e2b34020501010d0102/], // SMPTE ST 377-1 §7.1
+  ['AVI', /^52494646.{8}41564920/],
+  ['Windows Media (ASF)', /^3026b2758e66cf11/],
+  ['Flash Video', /^464c5601/],
+  ['an MPEG program stream', /^000001ba/],
+];
+
+/** What a file is that is media of a kind which is not read here; null where it is none, or is read. */
+export function sniffForeign(head: Buffer): string | null {
+  const text = head.toString('hex', 0, 16);
+  return FOREIGN_CONTAINERS.find(([, start]) => start.test(text))?.[0] ?? null;
+}
+
 function isTransportStream(head: Buffer): boolean {
   return TS_PACKET_BYTES.some((size) => {
     const at = size - TS_PACKET_BYTES[0];

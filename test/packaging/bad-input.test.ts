@@ -116,6 +116,9 @@ describe('a folder that cannot be packaged', () => {
       ffmpeg(place, ['-i', film], `-map 0 -c copy -f mp4 ${path}`);
       truncateSync(path, readFileSync(path).length >> 1);
     },
+    'is MXF': (path) =>
+      ffmpeg(place, ['-i', film], `-map 0:v -map 0:a:0 -c:v mpeg2video -c:a pcm_s16le -f mxf ${path}`),
+    'is AVI': (path) => ffmpeg(place, ['-i', film], `-map 0:v -c copy -f avi ${path}`),
     'is encrypted': (path) =>
       ffmpeg(place, ['-i', film], `-map 0 -c copy -encryption_scheme cenc-aes-ctr ${KEY} -f mp4 ${path}`),
     'is noise after a header': (path) =>

@@ -97,6 +97,23 @@ describe('a folder that is a publication', () => {
     assertFilmIn(outputPath, 'audio/en_aac');
   });
 
+  test('of CMAF in several periods is carried through, and cannot be made anew', async () => {
+    const folder = join(place, 'periods');
+    cpSync(cmaf, folder, { recursive: true, filter: (path) => !path.endsWith('.m3u8') });
+    const mpd = join(folder, 'manifest.mpd');
+    const whole = readFileSync(mpd, 'utf8').replace(/ mediaPresentationDuration="[^"]*"/, '');
+    writeFileSync(
+      mpd,
+      whole.replace(/<Period id="0">[\s\S]*<\/Period>/, (period) => `${period}${period.replace('"0"', '"1"')}`),
+    );
+    const { outputPath } = await packageInput(folder);
+    assert.deepEqual(filesIn(outputPath), filesIn(folder));
+    await assert.rejects(
+      packageInput(folder, { existing: 'repackage' }),
+      (error: unknown) => error instanceof AppError && error.reason === 'PUBLICATION_NOT_REPACKAGED',
+    );
+  });
+
   test('by DASH alone is made anew', async () => {
     const folder = publicationOf('dash', '-map 0:v -map 0:a:0 -c copy -f dash -seg_duration 2 manifest.mpd');
     assertFilmIn((await packageInput(folder, { existing: 'repackage' })).outputPath, 'audio/en_aac');

@@ -2,15 +2,11 @@ import type { PlaylistDocument } from '../publication.ts';
 import type { MpdRepresentation } from '../reading/mpd-document.ts';
 import { childrenOf } from '../reading/xml-element.ts';
 import type { ExistingRendition } from './existing-publication.ts';
-import { refusal } from './repackaging-refusal.ts';
 
-/** A rendition for every representation. Several periods are several films to a packager, and refused. */
+/** A rendition for every representation of every period. */
 export function renditionsOfMpd(playlists: readonly PlaylistDocument[]): ExistingRendition[] {
   return playlists.flatMap((playlist) => {
     if (playlist.kind !== 'mpd') return [];
-    if (childrenOf(playlist.root, 'Period').length > 1) {
-      throw refusal(playlist.path, 1, 'It has several periods, which cannot be told from several films');
-    }
     return playlist.representations
       .filter(({ addressing, segments }) => addressing !== 'none' && segments.length > 0)
       .map((representation, number) => renditionOf(playlist.path, representation, number));

@@ -1,4 +1,5 @@
 import type { HlsMedia } from '../reading/hls-playlist.ts';
+import { childrenOf } from '../reading/xml-element.ts';
 import type { ExistingPublication } from './existing-publication.ts';
 import { refusal } from './repackaging-refusal.ts';
 
@@ -6,6 +7,9 @@ import { refusal } from './repackaging-refusal.ts';
 export function refuseUnjoinable({ playlists }: ExistingPublication): void {
   for (const playlist of playlists) {
     if (playlist.kind === 'hls-media' && !playlist.iFramesOnly) refuseHls(playlist);
+    if (playlist.kind === 'mpd' && childrenOf(playlist.root, 'Period').length > 1) {
+      throw refusal(playlist.path, 1, 'It has several periods, which cannot be told from several films');
+    }
     if (playlist.kind === 'mpd' && /<(?:\w+:)?ContentProtection\b/.test(playlist.text)) {
       throw refusal(
         playlist.path,
