@@ -41,7 +41,8 @@ export interface OtlpOptions {
 
 /** Exports traces in OTLP over HTTP. This module loads OpenTelemetry: import it where traces are asked for. */
 export function startOtlpTracing({ endpoint, service, failed }: OtlpOptions): Tracing {
-  diag.setLogger({ error: failed, warn: failed, info: ignore, debug: ignore, verbose: ignore }, DiagLogLevel.WARN);
+  const tell = (message: string) => failed(withoutInternals(message));
+  diag.setLogger({ error: tell, warn: tell, info: ignore, debug: ignore, verbose: ignore }, DiagLogLevel.WARN);
   const url = new URL(TRACES_PATH, endpoint.endsWith('/') ? endpoint : `${endpoint}/`);
   const exporter = new OTLPTraceExporter({ url: url.href, timeoutMillis: EXPORT_TIMEOUT_MS });
   const ids = new ChosenIds();
@@ -59,6 +60,17 @@ export function startOtlpTracing({ endpoint, service, failed }: OtlpOptions): Tr
     ],
   });
   return new OtlpTracing(provider, ids);
+}
+
+/** OpenTelemetry tells of an error as JSON with its stack; its message is what an operator can do something with. */
+function withoutInternals(told: string): string {
+  if (!told.startsWith('{')) return told;
+  try {
+    const { message } = JSON.parse(told) as { message?: unknown };
+    return typeof message === 'string' ? message : told;
+  } catch {
+    return told;
+  }
 }
 
 const ignore = (): void => undefined;
