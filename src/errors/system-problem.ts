@@ -23,6 +23,12 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   ENXIO: 'the device does not exist',
   EADDRINUSE: 'another process already listens there',
   EADDRNOTAVAIL: 'this host has no such address',
+  ECONNREFUSED: 'nothing listens there',
+  ECONNRESET: 'the connection was broken off',
+  EHOSTUNREACH: 'no way leads to that host',
+  ENETUNREACH: 'no way leads to that network',
+  ENOTFOUND: 'there is no host of that name',
+  EAI_AGAIN: 'the name of the host could not be resolved',
 };
 
 /** The code of a system error, such as `ENOENT`; undefined for any other value. */
