@@ -14,11 +14,12 @@ export function planWarnings(
   leftOut: readonly LeftOut[],
   unusable: readonly UnusableFile[],
 ): string[] {
+  const losses = leftOut.map(
+    ({ file, what, reason }) => `${what.charAt(0).toUpperCase()}${what.slice(1)} of "${file}" was left out: ${reason}.`,
+  );
   return [
-    ...leftOut.map(
-      ({ file, what, reason }) =>
-        `${what.charAt(0).toUpperCase()}${what.slice(1)} of "${file}" was left out: ${reason}.`,
-    ),
+    // Phones write several tracks of metadata, which are told of once.
+    ...new Set(losses),
     ...notMedia(unusable.filter(({ kind }) => kind === 'not-media')),
     ...lengthWarnings(streams),
     ...clippedSubtitles(streams),

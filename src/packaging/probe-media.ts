@@ -40,7 +40,7 @@ export async function probeMedia(source: ByteSource, path: string, signal: Abort
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof AppError || error instanceof BrokenMedia) throw error;
-    throw new BrokenMedia('cannot be read: its headers are damaged, or of a kind that is not known', { cause: error });
+    throw new BrokenMedia('has headers that are damaged, or of a kind that is not known', { cause: error });
   } finally {
     input.dispose();
   }
@@ -194,6 +194,7 @@ async function describeTrack(
     language: await track.getLanguageCode(),
     title: await track.getName(),
     ...shape,
+    sampleRate: track.isAudioTrack() ? await track.getSampleRate() : null,
     startSeconds,
     durationSeconds: endSeconds === null ? null : Math.max(endSeconds - Math.max(startSeconds, 0), 0),
     undecodableSeconds: 0,
@@ -221,6 +222,7 @@ export const NO_DETAILS = {
   width: null,
   height: null,
   channels: null,
+  sampleRate: null,
   startSeconds: 0,
   durationSeconds: null,
   undecodableSeconds: 0,

@@ -44,6 +44,8 @@ export interface ProbedStream {
   readonly width: number | null;
   readonly height: number | null;
   readonly channels: number | null;
+  /** Samples of sound a second; null of other streams, and where nobody has looked. */
+  readonly sampleRate: number | null;
   readonly startSeconds: number;
   /** How long it plays, without its start; null where the file does not say. */
   readonly durationSeconds: number | null;

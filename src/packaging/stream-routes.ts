@@ -13,6 +13,9 @@ const WEBM_CODECS = new Set(['vp9', 'av1', 'opus']);
 /** AC-3 is not among them: the packager does not find it where its type is that of DVB, nor E-AC-3 at all. */
 const TS_CODECS = new Set(['avc', 'hevc', 'aac', 'mp3']);
 
+/** MP3 of fewer samples a second is that of MPEG-2, whose frames the packager does not read. */
+const LOWEST_MP3_RATE = 32_000;
+
 /** Before the first frame that is shown, so many seconds of packets are priming of audio and no edit list. */
 const PRIMING_SECONDS = 0.001;
 
@@ -30,6 +33,9 @@ export function routeOf(file: ProbedFile, stream: ProbedStream, isAlone: boolean
   if (codec?.startsWith('pcm-f')) return refusedFloat(codec);
   if (codec?.startsWith('pcm')) return FEEDS['pcm'] as Route;
   if (codec === null || !PACKAGED_CODECS.has(codec)) return { reason: refusalOf(stream) };
+  if (codec === 'mp3' && stream.sampleRate !== null && stream.sampleRate < LOWEST_MP3_RATE) {
+    return { reason: `MP3 of ${stream.sampleRate} samples a second is not read by the packager; encode it as AAC` };
+  }
   if (codec === 'mp3' && !(file.container === 'mpeg-ts' && readsTransportStream(file, isAlone)))
     return FEEDS['mp3'] as Route;
   return packagerReads(file, isAlone) ? DIRECT : REMUXED;

@@ -97,6 +97,9 @@ describe('a folder that cannot be packaged', () => {
     const old = folderOf({});
     ffmpeg(place, ['-i', film], `-map 0:v -c:v mpeg4 ${join(old, 'film.mp4')}`);
     await refuses('PACKAGING_NO_MEDIA', old);
+    const speech = folderOf({});
+    ffmpeg(place, ['-i', film], `-map 0:a:0 -ar 24000 -c:a libmp3lame ${join(speech, 'talk.mp3')}`);
+    await refuses('PACKAGING_NO_MEDIA', speech);
   });
 
   const broken: Readonly<Record<string, (path: string) => void>> = {
