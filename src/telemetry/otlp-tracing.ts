@@ -42,7 +42,10 @@ export interface OtlpOptions {
 /** Exports traces in OTLP over HTTP. This module loads OpenTelemetry: import it where traces are asked for. */
 export function startOtlpTracing({ endpoint, service, failed }: OtlpOptions): Tracing {
   const tell = (message: string) => failed(withoutInternals(message));
-  diag.setLogger({ error: tell, warn: tell, info: ignore, debug: ignore, verbose: ignore }, DiagLogLevel.WARN);
+  diag.setLogger(
+    { error: tell, warn: tell, info: ignore, debug: ignore, verbose: ignore },
+    { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
+  );
   const url = new URL(TRACES_PATH, endpoint.endsWith('/') ? endpoint : `${endpoint}/`);
   const exporter = new OTLPTraceExporter({ url: url.href, timeoutMillis: EXPORT_TIMEOUT_MS });
   const ids = new ChosenIds();
@@ -59,7 +62,7 @@ export function startOtlpTracing({ endpoint, service, failed }: OtlpOptions): Tr
       }),
     ],
   });
-  return new OtlpTracing(provider, ids);
+  return new OtlpTracing(provider, ids, tell);
 }
 
 /** OpenTelemetry tells of an error as JSON with its stack; its message is what an operator can do something with. */
@@ -102,10 +105,12 @@ class ChosenIds implements IdGenerator {
 class OtlpTracing implements Tracing {
   readonly #provider: TracerProvider;
   readonly #ids: ChosenIds;
+  readonly #failed: OtlpOptions['failed'];
 
-  constructor(provider: TracerProvider, ids: ChosenIds) {
+  constructor(provider: TracerProvider, ids: ChosenIds, failed: OtlpOptions['failed']) {
     this.#provider = provider;
     this.#ids = ids;
+    this.#failed = failed;
   }
 
   startRequest({ method, route, traceParent }: IncomingRequest): RequestSpan {
@@ -158,8 +163,9 @@ class OtlpTracing implements Tracing {
   }
 
   async close(): Promise<void> {
-    // What could not be exported was told to the log.
-    await this.#provider.shutdown().catch(ignore);
+    await this.#provider
+      .shutdown()
+      .catch((error: unknown) => this.#failed(error instanceof Error ? error.message : String(error)));
   }
 
   get #tracer() {
