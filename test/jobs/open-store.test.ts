@@ -61,6 +61,23 @@ describe('opening the job store', () => {
       assert.equal(await modeOf(join(folder, name)), '600', name);
   });
 
+  test('keeps nothing of what was erased: the file holds no query of a presigned URL', async (t) => {
+    const folder = join(await temporaryFolder(t), 'data');
+    const store = await openStore(folder);
+    const inputs = Array.from({ length: 500 }, (_, index) => ({
+      type: 'remote_file_url' as const,
+      url: `https://example.com/${index}.mp4?signature=hush${'-'.repeat(index % 90)}`,
+    }));
+    const jobId = ids.next();
+    await store.submitJob({ ...scripts([]), request: { inputs }, jobId, queuedAt: new Date() });
+    await store.close();
+    assert.ok((await readFile(join(folder, DATABASE))).includes('hush'));
+    const reopened = await openStore(folder);
+    await reopened.cancelJob(jobId);
+    await reopened.close();
+    assert.ok(!(await readFile(join(folder, DATABASE))).includes('hush'));
+  });
+
   test('leaves the permissions of a folder alone that holds other things', async (t) => {
     const folder = await temporaryFolder(t);
     await chmod(folder, 0o755);
