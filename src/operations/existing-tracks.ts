@@ -76,8 +76,20 @@ export function unnamedFiles({ files }: SourceFolder, { playlists, renditions }:
     ...renditions.flatMap(({ parts }) => parts.map(({ path }) => path)),
   ]);
   const unnamed = files.map(({ path }) => path).filter((path) => !named.has(path));
-  if (unnamed.length === 0) return [];
-  const shown = unnamed.slice(0, MAX_NAMED).map((path) => `"${path}"`);
-  const more = unnamed.length > MAX_NAMED ? ` and ${unnamed.length - MAX_NAMED} more` : '';
-  return [`Left out, because no playlist names them: ${shown.join(', ')}${more}.`];
+  return unnamed.length === 0 ? [] : [`Left out, because no playlist names them: ${listed(unnamed)}.`];
+}
+
+/** A warning about fragments that no playlist names: they stay unsigned beside an init segment that is signed. */
+export function unsignedFragments({ files }: SourceFolder, fragments: ReadonlySet<string>): string[] {
+  const paths = files.map(({ path }) => path);
+  const unsigned = paths.filter((path) => /\.(?:m4s|cmf[vat])$/i.test(path) && !fragments.has(path));
+  return unsigned.length === 0
+    ? []
+    : [`Carried through unsigned, because no playlist names them: ${listed(unsigned)}.`];
+}
+
+function listed(paths: readonly string[]): string {
+  const shown = paths.slice(0, MAX_NAMED).map((path) => `"${path}"`);
+  const more = paths.length > MAX_NAMED ? ` and ${paths.length - MAX_NAMED} more` : '';
+  return `${shown.join(', ')}${more}`;
 }

@@ -5,7 +5,7 @@ import { claimStated } from '#publications/reading/claim-stated.ts';
 import { type ClaimedPaths, matchingPaths } from '#publications/reading/path-patterns.ts';
 import { readClaimedPublication, readPublication } from '#publications/reading/read-publication.ts';
 import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
-import { describeFinding } from './existing-tracks.ts';
+import { describeFinding, unsignedFragments } from './existing-tracks.ts';
 import { makePublication, type PackagingTask, planPublication } from './make-publication.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 import { packagedIngredients, packagingActions } from './packaged-ingredients.ts';
@@ -53,7 +53,10 @@ async function signOpened(signing: Signing): Promise<InputOutcome> {
   const task = await planPublication(folder, params, params.playlist_pattern ?? null, context.signal);
   if (task.kind === 'package') return await packageThenSign(task, signing);
   const found = claimed(folder, params, claimStated(folder, task.existing.playlists));
-  return await signExisting(found, [`${describeFinding(task.existing)} It was signed as it is.`], signing);
+  const isChosen = typeof params.frag_pattern === 'string';
+  const unsigned = isChosen ? [] : unsignedFragments(folder, new Set([...found.fragments, ...found.inits]));
+  const notes = [`${describeFinding(task.existing)} It was signed as it is.`, ...unsigned];
+  return await signExisting(found, notes, signing);
 }
 
 /** What the patterns choose where there is no playlist: init segments and fragments that are signed as they are. */

@@ -215,6 +215,13 @@ describe('packaging and signing a folder that is a publication', () => {
     assert.match(entry.warnings?.join() ?? '', /is a publication already/);
   });
 
+  test('tells of a fragment that no playlist names, and leaves it unsigned', async () => {
+    const first = outputOf(await run(folderOf('leftover', { 'film.mp4': film })));
+    copyFileSync(join(first, 'video/h264_180p/00001.m4s'), join(first, 'video/h264_180p/99999.m4s'));
+    const { warnings = [] } = await run(first);
+    assert.equal(warnings.filter((warning) => warning.includes('99999.m4s')).length, 1, warnings.join());
+  });
+
   test('of signed segments has their manifest for a parent, signed as it is or made anew', async () => {
     const first = outputOf(await run(folderOf('again', { 'film.mp4': film })));
     for (const existing of ['auto', 'repackage']) {
