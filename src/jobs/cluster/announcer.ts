@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import type { Log } from '../log.ts';
 import type { PostgresRunner } from '../store/postgres/postgres-runner.ts';
@@ -5,11 +6,13 @@ import { CHANNEL, type Notice } from './notices.ts';
 
 /** Notices that share a statement. */
 const MAX_TOGETHER = 1_000;
+/** Between two statements. */
+const PAUSE_MS = 10;
 
 /**
  * Tells every node, this one too, of what was committed. Not in the transactions themselves: those that notify are
- * committed one after another in the whole database, each waiting for the disk. What comes while a statement is under way
- * shares the next one.
+ * committed one after another in the whole database, each waiting for the disk. What comes while a statement is under way,
+ * and a little longer, shares the next one.
  */
 export class Announcer {
   readonly #runner: PostgresRunner;
@@ -42,6 +45,7 @@ export class Announcer {
         // Nothing is lost but time: each node looks for itself now and then.
         this.#log.warn({ err: error }, 'other nodes could not be told at once what happened');
       }
+      await sleep(PAUSE_MS);
     }
     this.#telling = null;
   }

@@ -13,6 +13,7 @@ import type { InputEnd } from '../store/end-input.ts';
 import type { JobStore } from '../store/job-store.ts';
 import type { PostgresRunner } from '../store/postgres/postgres-runner.ts';
 import type { Database } from '../store/tables.ts';
+import { type JobPlaces, placesOfAlone } from '../store/unfinished-jobs.ts';
 import type { Deliveries } from './deliveries.ts';
 import { type HeldInput, HeldInputs } from './held-inputs.ts';
 import { recordEnd } from './record-end.ts';
@@ -55,7 +56,7 @@ export class ClusterDispatcher implements InputDispatcher {
     this.#room = new QueueRoom(options.capacity);
     this.#held = new HeldInputs(deliveries);
     this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
-    this.#ledgers = new DestinationLedgers((jobId) => store.placesOfJob(jobId), log, store);
+    this.#ledgers = new DestinationLedgers((jobId) => this.#placesOf(jobId), log, store);
     this.#persistence = new Persistence(log, this.#stop.signal);
     this.#runs = new InputRuns({
       pool,
@@ -168,20 +169,21 @@ export class ClusterDispatcher implements InputDispatcher {
     return takeDeliveries(db, runner, deliveries, this.#held.clock, count, full);
   }
 
-  #begin({ delivery, claim, jobEnded, askedAtMs }: TakenDelivery): void {
-    if (jobEnded) this.#options.jobEnded(delivery.jobId);
+  #begin(taken: TakenDelivery): void {
+    const { claim } = taken;
+    if (taken.jobEnded) this.#options.jobEnded(taken.delivery.jobId);
     if (claim === null) return;
     // The place is made at once, so that a job that is cancelled meanwhile is seen to be.
     const run = this.#runs.open(claim.jobId);
     if (this.#stop.signal.aborted) run.abort.abort(this.#stop.signal.reason);
-    const input = this.#held.add(delivery, claim, run, askedAtMs);
+    const input = this.#held.add(taken, claim, run);
     this.#room.giveBack(1);
     this.#track(this.#seeThrough(input));
   }
 
   async #seeThrough(input: HeldInput): Promise<void> {
-    const { claim, run } = input;
-    const request = await this.#persistence.write(() => this.#requests.of(claim.jobId));
+    const { claim, run, requestOfAlone } = input;
+    const request = requestOfAlone ?? (await this.#persistence.write(() => this.#requests.of(claim.jobId)));
     const end: RunEnd = request ? await this.#runs.do(run, claim, request) : { type: 'stopped' };
     const next = await this.#recordAndTakeNext(input, end);
     this.#held.remove(input);
@@ -223,6 +225,12 @@ export class ClusterDispatcher implements InputDispatcher {
     if (!recorded.jobEnded) return;
     log.info({ job_id: jobId }, 'job ended');
     jobEnded(jobId);
+  }
+
+  #placesOf(jobId: string): Promise<JobPlaces> {
+    const alone = this.#held.aloneOf(jobId);
+    if (!alone?.requestOfAlone) return this.#options.store.placesOfJob(jobId);
+    return Promise.resolve(placesOfAlone(alone.claim, alone.requestOfAlone));
   }
 
   /** Waits where the database cannot be reached: it may come back, and the input still be this node's. */

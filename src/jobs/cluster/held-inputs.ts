@@ -1,8 +1,9 @@
 import type { InputRun } from '../input-runs.ts';
 import type { ByteProgress, Claim } from '../job.ts';
-import type { ClaimedInput } from '../store/claim-inputs.ts';
+import type { ClaimedInput, JobRequest } from '../store/claim-inputs.ts';
 import { type Deliveries, type Delivery, HEARTBEAT_SECONDS } from './deliveries.ts';
 import { Lease, leaseClock } from './lease.ts';
+import type { TakenDelivery } from './take-deliveries.ts';
 
 /** What a node counts on is shorter than what others grant it, by more than any pause between a look and a deed. */
 const LEASE_MS = HEARTBEAT_SECONDS * 1000 - 2_000;
@@ -14,6 +15,8 @@ const DELIVERY_ROOM_MS = 3_000;
 export interface HeldInput {
   readonly delivery: Delivery;
   readonly claim: ClaimedInput;
+  /** Where its job has no other input. */
+  readonly requestOfAlone: JobRequest | null;
   readonly run: InputRun;
   readonly lease: Lease;
   lost: boolean;
@@ -48,10 +51,14 @@ export class HeldInputs {
     return [...this.#inputs].find((input) => input.claim === claim);
   }
 
-  /** `askedAtMs`: the clock's time before the delivery was asked for. */
-  add(delivery: Delivery, claim: ClaimedInput, run: InputRun, askedAtMs: number): HeldInput {
+  /** The input of a job that has no other. */
+  aloneOf(jobId: string): HeldInput | undefined {
+    return [...this.#inputs].find(({ claim, requestOfAlone }) => claim.jobId === jobId && requestOfAlone !== null);
+  }
+
+  add({ delivery, requestOfAlone, askedAtMs }: TakenDelivery, claim: ClaimedInput, run: InputRun): HeldInput {
     const lease = new Lease(this.clock, askedAtMs, LEASE_MS);
-    const input: HeldInput = { delivery, claim, run, lease, lost: false, told: run.progress };
+    const input: HeldInput = { delivery, claim, requestOfAlone, run, lease, lost: false, told: run.progress };
     this.#inputs.add(input);
     return input;
   }

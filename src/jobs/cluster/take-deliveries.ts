@@ -1,4 +1,4 @@
-import type { ClaimedInput } from '../store/claim-inputs.ts';
+import type { ClaimedInput, JobRequest } from '../store/claim-inputs.ts';
 import type { PostgresRunner } from '../store/postgres/postgres-runner.ts';
 import type { Database } from '../store/tables.ts';
 import type { Deliveries, Delivery } from './deliveries.ts';
@@ -9,6 +9,8 @@ export interface TakenDelivery {
   readonly delivery: Delivery;
   /** Null where there is nothing left to do. */
   readonly claim: ClaimedInput | null;
+  /** Where the job of the claim has no other input. */
+  readonly requestOfAlone: JobRequest | null;
   readonly jobEnded: boolean;
   /** The clock's time before the database was asked. */
   readonly askedAtMs: number;
@@ -31,8 +33,11 @@ export async function takeDeliveries(
   for (const delivery of await deliveries.fetch(db, count, exceptJobs)) {
     const { jobId, inputIndex } = delivery;
     const taken = await runner.within(db, 'takeDelivered', [{ jobId, inputIndex }]);
-    if (taken.claim === null) await deliveries.end(db, delivery);
-    all.push({ delivery, claim: taken.claim, jobEnded: taken.claim === null && taken.jobEnded, askedAtMs });
+    if (taken.claim !== null) all.push({ delivery, ...taken, jobEnded: false, askedAtMs });
+    else {
+      await deliveries.end(db, delivery);
+      all.push({ delivery, ...taken, requestOfAlone: null, askedAtMs });
+    }
   }
   return all;
 }

@@ -1,6 +1,8 @@
+import { sql } from 'kysely';
 import { type Claim, cancelledEntry, NO_PROGRESS } from '../job.ts';
 import { isCancelled } from './cancel-job.ts';
-import { type ClaimedInput, startJob } from './claim-inputs.ts';
+import { type ClaimedInput, type JobRequest, startJob, startOf } from './claim-inputs.ts';
+import { isPostgres } from './dialect.ts';
 import { finishInput, type InputEnd, recordProcessEnd, requeueInput } from './end-input.ts';
 import type { Database, InputStatus } from './tables.ts';
 
@@ -11,7 +13,13 @@ export interface DeliveredInput {
 }
 
 /** What became of a delivery: the input is claimed, or there is nothing to do, and `jobEnded` tells whether with it its job. */
-export type TakenInput = { readonly claim: ClaimedInput } | { readonly claim: null; readonly jobEnded: boolean };
+export type TakenInput =
+  | {
+      readonly claim: ClaimedInput;
+      /** What the input is to be done with, where its job has no other; those of other jobs share one that is read. */
+      readonly requestOfAlone: JobRequest | null;
+    }
+  | { readonly claim: null; readonly jobEnded: boolean };
 
 /**
  * Claims an input that was delivered. Where a node had it that was lost, that counts as the end of a process: after the
@@ -19,12 +27,11 @@ export type TakenInput = { readonly claim: ClaimedInput } | { readonly claim: nu
  */
 export async function takeDelivered(db: Database, delivered: DeliveredInput): Promise<TakenInput> {
   const queued = await claimQueued(db, delivered);
-  if (queued !== null) return { claim: queued };
+  if (queued !== null) return queued;
   if (await isCancelled(db, delivered.jobId)) return { claim: null, jobEnded: await endCancelled(db, delivered) };
   const lost = await endOfLost(db, delivered);
   if (lost?.input !== 'queued') return { claim: null, jobEnded: lost?.jobEnded === true };
-  const claim = await claimQueued(db, delivered);
-  return claim === null ? { claim, jobEnded: false } : { claim };
+  return (await claimQueued(db, delivered)) ?? { claim: null, jobEnded: false };
 }
 
 /**
@@ -52,9 +59,32 @@ export async function currentAmong(db: Database, claims: readonly Claim[]): Prom
   return current;
 }
 
+type Claimed = { readonly claim: ClaimedInput; readonly requestOfAlone: JobRequest | null };
+
 /** Claims an input that is queued, unless its job is cancelled. */
-async function claimQueued(db: Database, { jobId, inputIndex }: DeliveredInput): Promise<ClaimedInput | null> {
-  const claimed = await db
+async function claimQueued(db: Database, { jobId, inputIndex }: DeliveredInput): Promise<Claimed | null> {
+  const claiming = claimOf(db, { jobId, inputIndex });
+  // Every statement costs a round trip, so the start of the job shares that of the claim where the engine has it so.
+  const claimed = await (isPostgres(db)
+    ? db
+        .with('claimed', () => claiming)
+        .with('started', () => startOf(db, jobId).where(({ exists }) => exists(sql`(select from claimed)`)))
+        .selectFrom('claimed')
+        .selectAll()
+        .executeTakeFirst()
+    : claiming.executeTakeFirst());
+  if (claimed === undefined) return null;
+  if (!isPostgres(db)) await startJob(db, jobId);
+  const { attempt, transientFailures, inputJson, operation, outputJson, paramsJson, traceParent } = claimed;
+  const alone = operation !== null && outputJson !== null && paramsJson !== null;
+  return {
+    claim: { jobId, inputIndex, attempt, transientFailures, inputJson },
+    requestOfAlone: alone ? { operation, outputJson, paramsJson, traceParent } : null,
+  };
+}
+
+function claimOf(db: Database, { jobId, inputIndex }: DeliveredInput) {
+  return db
     .updateTable('inputs')
     .set(({ eb }) => ({ status: 'running', attempt: eb('attempt', '+', 1), bytes_done: 0, bytes_total: 0 }))
     .where('job_id', '=', jobId)
@@ -63,17 +93,23 @@ async function claimQueued(db: Database, { jobId, inputIndex }: DeliveredInput):
     .where(({ exists, selectFrom }) =>
       exists(selectFrom('jobs').select('job_id').where('job_id', '=', jobId).where('cancelled_at', 'is', null)),
     )
-    .returning(({ selectFrom }) => [
-      'attempt',
-      'transient_failures as transientFailures',
-      'input as inputJson',
-      selectFrom('jobs').select('jobs.status').where('jobs.job_id', '=', jobId).as('jobStatus'),
-    ])
-    .executeTakeFirst();
-  if (claimed === undefined) return null;
-  const { jobStatus, ...input } = claimed;
-  if (jobStatus === 'queued') await startJob(db, jobId);
-  return { jobId, inputIndex, ...input };
+    .returning(({ selectFrom }) => {
+      const ofAlone = <Column extends 'operation' | 'output' | 'params' | 'trace_parent'>(column: Column) =>
+        selectFrom('job_requests')
+          .innerJoin('jobs', 'jobs.job_id', 'job_requests.job_id')
+          .select(`job_requests.${column}`)
+          .where('job_requests.job_id', '=', jobId)
+          .where('jobs.inputs_total', '=', 1);
+      return [
+        'attempt',
+        'transient_failures as transientFailures',
+        'input as inputJson',
+        ofAlone('operation').as('operation'),
+        ofAlone('output').as('outputJson'),
+        ofAlone('params').as('paramsJson'),
+        ofAlone('trace_parent').as('traceParent'),
+      ];
+    });
 }
 
 async function endOfLost(db: Database, delivered: DeliveredInput): Promise<InputEnd | null> {

@@ -1,5 +1,6 @@
 import type { ApiInputRef } from '#contract/request.ts';
 import type { ResultEntry } from '../job.ts';
+import type { ClaimedInput, JobRequest } from './claim-inputs.ts';
 import type { Database } from './tables.ts';
 
 /** A job with inputs that wait to be started. */
@@ -48,4 +49,9 @@ export async function placesOfJob(db: Database, jobId: string): Promise<JobPlace
       output_path === undefined ? [] : [{ inputIndex: input_index, outputPath: output_path }],
     ),
   };
+}
+
+/** The places of a job whose only input runs. */
+export function placesOfAlone({ inputJson }: ClaimedInput, { paramsJson }: JobRequest): JobPlaces {
+  return { inputs: [JSON.parse(inputJson)], params: JSON.parse(paramsJson), outputs: [] };
 }
