@@ -83,7 +83,7 @@ export async function planPublication(
   if (wish === 'copy' || (wish === 'auto' && existing.segments === 'cmaf')) {
     return { kind: 'carry', folder, existing, notes: [`${finding} It was carried through as it is.`] };
   }
-  refuseUnjoinable(existing);
+  refuseUnjoinable(existing, folder);
   const joined = new JoinedFolder(folder, existing);
   const tracks = tracksOfRenditions(existing, params.tracks ?? []);
   const notes = [`${finding} Its segments were made anew, with the same packets.`];

@@ -162,6 +162,22 @@ describe('a publication is refused', () => {
     );
   });
 
+  test('that names bytes past the end of a file', async () => {
+    const folder = publicationOf(
+      'past-end',
+      '-map 0:v -c copy -f hls -hls_time 2 -hls_playlist_type vod -hls_segment_type fmp4 -hls_flags single_file index.m3u8',
+    );
+    const path = join(folder, 'index.m3u8');
+    writeFileSync(
+      path,
+      readFileSync(path, 'utf8').replace(/#EXT-X-BYTERANGE:\d+(@\d+\n.*\n#EXT-X-END)/, '#EXT-X-BYTERANGE:9999999$1'),
+    );
+    await assert.rejects(
+      packageInput(folder),
+      (error: unknown) => error instanceof AppError && error.reason === 'BYTE_RANGE_PAST_END',
+    );
+  });
+
   test('that names a segment which is not there', async () => {
     const folder = join(place, 'gap');
     cpSync(transport, folder, { recursive: true });

@@ -1,10 +1,13 @@
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { AppError } from '#errors/app-error.ts';
 import type { HlsMedia } from '../reading/hls-playlist.ts';
 import { childrenOf } from '../reading/xml-element.ts';
-import type { ExistingPublication } from './existing-publication.ts';
+import type { ExistingPublication, ExistingRendition } from './existing-publication.ts';
 import { refusal } from './repackaging-refusal.ts';
 
-/** Refuses what cannot be joined to one film and cut anew: encrypted segments, breaks in time, changing init segments. */
-export function refuseUnjoinable({ playlists }: ExistingPublication): void {
+/** Refuses what cannot be joined to one film and cut anew: encrypted segments, breaks in time, ranges that are not there. */
+export function refuseUnjoinable({ playlists, renditions }: ExistingPublication, folder: SourceFolder): void {
+  refuseRangesPastEnd(renditions, folder);
   for (const playlist of playlists) {
     if (playlist.kind === 'hls-media' && !playlist.iFramesOnly) refuseHls(playlist);
     if (playlist.kind === 'mpd' && childrenOf(playlist.root, 'Period').length > 1) {
@@ -16,6 +19,18 @@ export function refuseUnjoinable({ playlists }: ExistingPublication): void {
         1,
         'Its media are encrypted (ContentProtection); package them before they are encrypted',
       );
+    }
+  }
+}
+
+/** Its line is not known any more; the file's name finds it. */
+function refuseRangesPastEnd(renditions: readonly ExistingRendition[], { files }: SourceFolder): void {
+  const sizes = new Map(files.map(({ path, sizeBytes }) => [path, sizeBytes]));
+  for (const { playlist, parts } of renditions) {
+    for (const { path: file, range } of parts) {
+      const sizeBytes = sizes.get(file) ?? 0;
+      const end = range === null ? 0 : range.offset + range.length;
+      if (end > sizeBytes) throw new AppError('BYTE_RANGE_PAST_END', { playlist, line: 1, file, end, sizeBytes });
     }
   }
 }
