@@ -1,4 +1,4 @@
-import type { ExpressionBuilder } from 'kysely';
+import type { ExpressionBuilder, UpdateQueryBuilder } from 'kysely';
 import {
   type ByteProgress,
   type Claim,
@@ -9,8 +9,9 @@ import {
   type ResultEntry,
 } from '../job.ts';
 import { isCancelled } from './cancel-job.ts';
+import { isPostgres } from './dialect.ts';
 import { endJobWhereDone } from './end-job.ts';
-import type { Database, Tables } from './tables.ts';
+import type { Database, JobRow, Tables } from './tables.ts';
 
 /** What recording the end of an input brought about. */
 export interface InputEnd {
@@ -31,13 +32,13 @@ export async function finishInput(
   progress: ByteProgress,
   deliveredDigest: string | null = null,
 ): Promise<InputEnd> {
-  const { numUpdatedRows } = await db
+  const ending = db
     .updateTable('inputs')
     .set({ status: result.status, result: JSON.stringify(result), delivered_digest: deliveredDigest })
     .where(isCurrent(claim))
-    .executeTakeFirst();
-  if (numUpdatedRows === 0n) return LATE;
-  return { input: 'ended', jobEnded: await countInput(db, claim.jobId, result, progress) };
+    .returning('job_id');
+  const job = await countedJob(db, ending, claim.jobId, result, progress);
+  return job === undefined ? LATE : { input: 'ended', jobEnded: await endJobWhereDone(db, job) };
 }
 
 /**
@@ -83,13 +84,20 @@ export function isCurrent({ jobId, inputIndex, attempt }: Claim) {
     and([and({ job_id: jobId, input_index: inputIndex, attempt }), eb('status', 'in', ['reserved', 'running'])]);
 }
 
-async function countInput(
+/** Every statement costs a round trip, so the count shares that of the end where the engine has it so. */
+async function countedJob(
   db: Database,
+  ending: UpdateQueryBuilder<Tables, 'inputs', 'inputs', { job_id: string }>,
   jobId: string,
   { status }: ResultEntry,
   { bytesDone, bytesTotal }: ByteProgress,
-): Promise<boolean> {
-  const job = await db
+): Promise<JobRow | undefined> {
+  const together = isPostgres(db);
+  if (!together && (await ending.executeTakeFirst()) === undefined) return undefined;
+  return db
+    .with('ended', (store) =>
+      together ? ending : store.selectFrom('jobs').select('job_id').where('job_id', '=', jobId),
+    )
     .updateTable('jobs')
     .set(({ eb }) => ({
       inputs_done: eb('inputs_done', '+', 1),
@@ -98,7 +106,7 @@ async function countInput(
       bytes_total: eb('bytes_total', '+', bytesTotal),
     }))
     .where('job_id', '=', jobId)
+    .where(({ exists, selectFrom }) => exists(selectFrom('ended').select('job_id')))
     .returningAll()
-    .executeTakeFirstOrThrow();
-  return endJobWhereDone(db, job);
+    .executeTakeFirst();
 }
