@@ -19,7 +19,6 @@ import { dirname, join } from 'node:path';
 const DEBIAN_RELEASE = 'sid';
 const PACKAGES = ['radosgw', 'ceph-mon', 'ceph-osd'];
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
-const DEFAULT_MIRROR = 'http://deb.debian.org/debian';
 
 /** Nothing of this is needed to run the programs. */
 const NOT_UNPACKED = ['doc', 'man', 'locale', 'i18n'].map((folder) => `--exclude=./usr/share/${folder}`);
@@ -73,7 +72,11 @@ APT::Sandbox::User ""; Debug::NoLocking "1"; Acquire::Retries "3";\n`,
 /** The mirror that this system gets its packages from. */
 function mirror(): string {
   const { stdout } = spawnSync('apt-get', ['indextargets', '--format', '$(SITE)'], { encoding: 'utf8' });
-  return (stdout ?? '').split('\n').find((site) => /\/debian\/?$/.test(site)) ?? DEFAULT_MIRROR;
+  const site = (stdout ?? '').split('\n').find((candidate) => /\/debian\/?$/.test(candidate));
+  if (site !== undefined) return site;
+  throw new Error(
+    'apt knows no mirror of Debian to get the S3 server from. Name one in /etc/apt/sources.list.d, or point S3_TEST_ENDPOINT at a server of your own.',
+  );
 }
 
 /** `/bin`, `/lib` and the like are links into `/usr`, as on every Debian; archives of packages rely on it. */
