@@ -6,6 +6,7 @@ import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { jobResultResponse } from '#contract/job.ts';
 import type { Claim } from '#jobs/job.ts';
+import { isRunning } from '../jobs/processes.ts';
 import { temporaryFolder, until } from '../jobs/test-jobs.ts';
 import { errorOf, goodBody, serve } from './serve.ts';
 import { type JobServer, serveJobs } from './serve-jobs.ts';
@@ -156,13 +157,3 @@ describe('DELETE /v2/jobs/{id}', () => {
     assert.deepEqual([error.status, error.code], [404, 'JOB_NOT_FOUND']);
   });
 });
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    // There is no such process any more.
-    return false;
-  }
-}

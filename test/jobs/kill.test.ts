@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isRunning } from './processes.ts';
 import { startTestService, type TestService } from './start-test-service.ts';
 import { scripts, temporaryFolder, until } from './test-jobs.ts';
 
@@ -79,7 +80,7 @@ describe('kill -9', () => {
     await until(() => existsSync(log));
     const worker = Number((await readFile(log, 'utf8')).split(' ')[2]);
     await service.kill();
-    await until(() => !isAlive(worker));
+    await until(() => !isRunning(worker));
   });
 
   test('at any point of an input does it again from the start', async (t) => {
@@ -127,13 +128,4 @@ describe('kill -9', () => {
 /** What ran during three of the kills has failed by rule; everything else has succeeded. */
 function assertTrueEnd(entry: { status: string; error_details?: { reason: string } }): void {
   if (entry.status !== 'succeeded') assert.equal(entry.error_details?.reason, 'INPUT_ENDED_PROCESS');
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false; // ESRCH: there is no such process.
-  }
 }

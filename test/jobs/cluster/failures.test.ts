@@ -87,6 +87,25 @@ describe('a database that is lost', () => {
     for (const { job_id: jobId } of submitted) assert.equal((await ended(jobs, jobId)).status, 'succeeded');
   });
 
+  test('by cut connections fails no look-up', async (t) => {
+    const url = await server.createDatabase();
+    const proxy = await startProxy(t, server.port);
+    const through = url.replace(`:${server.port}/`, `:${proxy.port}/`);
+    const jobs = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), through) });
+    const { job_id: jobId } = await jobs.submit(scripts(['progress 1']));
+    let cuts = 0;
+    const lookUps = async () => {
+      while (cuts < 20) assert.equal((await jobs.find(jobId))?.job_id, jobId);
+    };
+    const looking = Promise.all(Array.from({ length: 8 }, lookUps));
+    looking.catch(() => undefined);
+    for (; cuts < 20; cuts += 1) {
+      await sleep(100);
+      proxy.cut();
+    }
+    await looking;
+  });
+
   test('by a partition leaves the input to another node: what comes late delivers nothing', async (t) => {
     const url = await server.createDatabase();
     const proxy = await startProxy(t, server.port);

@@ -26,6 +26,8 @@ const CONNECTION_CODES = new Set([
 const CONNECTION_MESSAGES =
   /connection terminated|timeout exceeded|read timeout|client was closed|not queryable|connection error|connection ended/i;
 
+const SILENCE = /timeout|ETIMEDOUT/i;
+
 /** What a failure of PostgreSQL means: an AppError for what is wrong around the action, else the error itself. */
 export function databaseError(place: string, error: unknown): unknown {
   if (error instanceof AppError || !(error instanceof Error)) return error;
@@ -45,6 +47,11 @@ export function isConnectionLoss(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = codeOf(error);
   return OUT_OF_REACH.test(code) || CONNECTION_CODES.has(code) || CONNECTION_MESSAGES.test(error.message);
+}
+
+/** Whether a connection was cut, or not to be had, within moments: what only stayed silent has cost its bound already. */
+export function isConnectionCut(error: unknown): boolean {
+  return isConnectionLoss(error) && !SILENCE.test((error as Error).message);
 }
 
 /** Whether a transaction failed only because another one was in the way. */

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Kysely, PostgresDialect } from 'kysely';
 import { type ActionName, type ActionRunner, type AnswerOf, type GivenTo, reads, writes } from '../actions.ts';
 import type { Database, Tables } from '../tables.ts';
-import { databaseError, isInTheWay } from './database-error.ts';
+import { databaseError, isConnectionCut, isInTheWay } from './database-error.ts';
 import type { SafePool } from './postgres-pool.ts';
 
 type Action = (db: Database, ...given: readonly unknown[]) => Promise<unknown>;
@@ -10,6 +10,10 @@ type Action = (db: Database, ...given: readonly unknown[]) => Promise<unknown>;
 /** A transaction that another one was in the way of is tried so often, after a pause that grows. */
 const MAX_TRIES = 8;
 const RETRY_PAUSE_MS = 10;
+
+/** A look whose connection is cut is taken so often: a pool may hold several that were cut together. */
+const MAX_LOOKS = 5;
+const LOOK_PAUSE_MS = 20;
 
 /** What is to happen in the same transaction as an action, once it has its answer. */
 export type Accompaniment = {
@@ -45,12 +49,15 @@ export class PostgresRunner implements ActionRunner {
     return answer as Promise<AnswerOf<Name>>;
   }
 
-  /** Reads outside of any transaction. */
+  /** Reads outside of any transaction: again where the connection is cut, since a look changes nothing. */
   async read<T>(look: (db: Database) => Promise<T>): Promise<T> {
-    try {
-      return await look(this.#db);
-    } catch (error) {
-      throw databaseError(this.#place, error);
+    for (let looks = 1; ; looks += 1) {
+      try {
+        return await look(this.#db);
+      } catch (error) {
+        if (looks >= MAX_LOOKS || !isConnectionCut(error)) throw databaseError(this.#place, error);
+        await sleep(LOOK_PAUSE_MS * looks);
+      }
     }
   }
 
