@@ -33,7 +33,8 @@ const START_HLS = `
 const START_SHAKA = `
   const player = new shaka.Player();
   player.addEventListener('error', ({ detail }) => fail('shaka', detail.code));
-  player.configure({ streaming: { bufferingGoal: 60 } });
+  const preferredText = query.has('text') ? [{ language: query.get('text') }] : [];
+  player.configure({ streaming: { bufferingGoal: 60 }, preferredText });
   player.attach(video).then(() => player.load(source)).catch((error) => fail('shaka', error.code, error));`;
 
 const PAGES: Readonly<Record<string, string>> = {
@@ -41,7 +42,7 @@ const PAGES: Readonly<Record<string, string>> = {
   '/shaka.html': pageOf('/shaka.js', START_SHAKA),
 };
 
-/** A page that plays what its query names, and whose `state` tells how it goes. */
+/** A page that plays the `source` of its query, and whose `state` tells how it goes; `text` may name a language to begin with. */
 function pageOf(script: string, start: string): string {
   return `<!doctype html>
 <link rel="icon" href="data:,">
@@ -49,7 +50,8 @@ function pageOf(script: string, start: string): string {
 <script src="${script}"></script>
 <script>
   const video = document.querySelector('video');
-  const source = new URLSearchParams(location.search).get('source');
+  const query = new URLSearchParams(location.search);
+  const source = query.get('source');
   const errors = [];
   const fail = (...words) => errors.push(words.join(' '));
   addEventListener('error', ({ message }) => fail(message));

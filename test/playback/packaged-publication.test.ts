@@ -84,14 +84,15 @@ describe('A packaged publication', () => {
     test(`plays ${kind} by DASH in Shaka Player, in another language and with subtitles`, async () => {
       await assertPlays(SHAKA, `${kind}/film/manifest.mpd`);
     });
-    test(`plays ${kind} by HLS in Shaka Player, in another language`, async () => {
-      await assertPlays(SHAKA, `${kind}/film/master.m3u8`, { subtitles: false });
+    test(`plays ${kind} by HLS in Shaka Player, in another language and with subtitles`, async () => {
+      // Over HLS it keeps subtitles back until the next segment of video comes: chosen late, there is none left here.
+      await assertPlays(SHAKA, `${kind}/film/master.m3u8&text=fr`);
     });
   }
 });
 
 /** It plays, gives its languages, fetches the sound of another one when that is chosen, and shows subtitles. */
-async function assertPlays(player: Player, playlist: string, { subtitles = true } = {}): Promise<void> {
+async function assertPlays(player: Player, playlist: string): Promise<void> {
   const page = await browser.newPage();
   const asked: string[] = [];
   page.on('request', (request) => asked.push(request.url()));
@@ -104,7 +105,7 @@ async function assertPlays(player: Player, playlist: string, { subtitles = true 
     const isGerman = (url: string): boolean => url.includes('/audio/de_aac/0');
     if (!asked.some(isGerman)) await page.waitForRequest((request) => isGerman(request.url()));
     await until(page, 'video.currentTime > 1.5');
-    if (subtitles) await assertShowsFrench(page, player);
+    await assertShowsFrench(page, player);
     await until(page, 'video.currentTime > 3');
     assert.deepEqual(await page.evaluate('errors'), []);
   } finally {
