@@ -21,12 +21,16 @@ const STATUS_OF_CODE: Readonly<Record<ApiErrorCode, number>> = {
   SERVICE_OVERLOADED: 503,
 };
 
-/** After so long a full queue has usually moved, and a stopped service has been started again. */
+/** After so long a full queue has usually moved, and a service or database that was stopped has been started again. */
 const RETRY_AFTER_SECONDS = 5;
 
-/** The HTTP status of an error; one that nobody foresaw is the service's fault. */
+/**
+ * The HTTP status of an error; one that nobody foresaw is the service's fault. Where the service is at fault but not for
+ * good, as while its disk is full or its database out of reach, the request may be sent again.
+ */
 export function statusOf(error: AppError | null): number {
-  return STATUS_OF_CODE[error?.code ?? 'INTERNAL_ERROR'];
+  const code = error?.code ?? 'INTERNAL_ERROR';
+  return code === 'INTERNAL_ERROR' && error?.transient ? 503 : STATUS_OF_CODE[code];
 }
 
 /** Answers every error of the app with the error body, and logs what nobody foresaw. */
@@ -45,7 +49,8 @@ function sendError(error: AppError | null, origin: Error, request: FastifyReques
   const code = error?.code ?? 'INTERNAL_ERROR';
   const status = statusOf(error);
   if (request.socket.destroyed) request.log.info('the client hung up before it was answered');
-  else if (status === 500) request.log.error({ err: origin, reason: error?.reason }, 'request failed');
+  else if (code === 'INTERNAL_ERROR' || status === 500)
+    request.log.error({ err: origin, reason: error?.reason }, 'request failed');
   else request.log.info({ reason: error?.reason, ...error?.location }, 'request refused');
 
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer');

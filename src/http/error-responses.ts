@@ -71,7 +71,8 @@ const ERROR_RESPONSES = {
   },
   503: {
     name: 'Overloaded',
-    description: '`SERVICE_OVERLOADED`: the queue is full, or the service is stopping.',
+    description:
+      '`SERVICE_OVERLOADED`: the queue is full, or the service is stopping. `INTERNAL_ERROR`: the job store cannot be written or reached for now, as on a full disk; what was accepted is kept.',
     header: { name: 'Retry-After', description: 'Seconds after which to try again.' },
     example: { code: 'SERVICE_OVERLOADED', message: 'The queue is full.' },
   },

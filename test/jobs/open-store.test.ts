@@ -10,7 +10,7 @@ import { JobStore } from '#jobs/store/job-store.ts';
 import { migrations } from '#jobs/store/migrations.ts';
 import { openSqlite } from '#jobs/store/sqlite/open-sqlite.ts';
 import { withoutPrivileges } from '../bytes/without-privileges.ts';
-import { openSmallDisk } from '../outputs/small-disk.ts';
+import { fillDisk, openSmallDisk } from '../outputs/small-disk.ts';
 import { startTestService } from './start-test-service.ts';
 import { configFor, ended, scripts, startedJobs, temporaryFolder, until } from './test-jobs.ts';
 
@@ -168,7 +168,7 @@ describe('opening the job store', () => {
   test('is refused on a full disk', async (t) => {
     const disk = await openSmallDisk(1024 * 1024);
     t.after(() => disk.cleanUp());
-    await fill(disk.path);
+    await fillDisk(disk.path);
     await refusedFor('STORE_DISK_FULL', join(disk.path));
   });
 
@@ -188,7 +188,7 @@ describe('a disk that fills up', () => {
     const folder = join(disk.path, 'data');
     const store = await openStore(folder);
     const accepted = [await submit(store, ['first'])];
-    const filler = await fill(disk.path);
+    const filler = await fillDisk(disk.path);
     const refusal = await submitUntilRefused(store, accepted);
     assert.equal(refusal.reason, 'STORE_DISK_FULL');
     await store.ping();
@@ -210,7 +210,7 @@ describe('a disk that fills up', () => {
     const jobs = await startedJobs(t, { config: configFor(join(disk.path, 'data')) });
     const { job_id: jobId } = await jobs.submit(scripts([`wait-for ${gate}`, `wait-for ${gate}`]));
     await until(async () => (await jobs.find(jobId))?.status === 'running');
-    const filler = await fill(disk.path);
+    const filler = await fillDisk(disk.path);
     for (let refused = false; !refused; ) {
       refused = await jobs.submit(scripts(['x'.repeat(10_000)])).then(
         () => false,
@@ -225,20 +225,6 @@ describe('a disk that fills up', () => {
     assert.equal(await jobs.healthy(), true);
   });
 });
-
-/** Fills the file system to its last byte; the file can be truncated to make room. */
-async function fill(folder: string): Promise<string> {
-  const path = join(folder, 'filler');
-  const file = await open(path, 'w');
-  try {
-    for (const bytes of [65_536, 4096, 1]) for (;;) await file.write(Buffer.alloc(bytes));
-  } catch (error) {
-    assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
-  } finally {
-    await file.close();
-  }
-  return path;
-}
 
 async function submitUntilRefused(store: JobStore, accepted: string[]): Promise<AppError> {
   for (let count = 0; count < 1000; count += 1) {

@@ -1,5 +1,6 @@
+import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtemp, rm, statfs, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, rm, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -51,4 +52,18 @@ async function fillSharedMemory(freeBytes: number, cause: unknown): Promise<Smal
       await rm(filler, { recursive: true });
     },
   };
+}
+
+/** Fills the file system of a folder to its last byte, with a file that can be truncated to make room again. */
+export async function fillDisk(folder: string): Promise<string> {
+  const path = join(folder, 'filler');
+  const file = await open(path, 'w');
+  try {
+    for (const bytes of [65_536, 4096, 1]) for (;;) await file.write(Buffer.alloc(bytes));
+  } catch (error) {
+    assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
+  } finally {
+    await file.close();
+  }
+  return path;
 }

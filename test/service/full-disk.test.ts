@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type RunningService, startService } from '../../scripts/running-service.ts';
+import { FORMAT, wav } from '../formats/riff/wav-bytes.ts';
+import { sendFile, startServer } from '../inputs/http-server.ts';
+import { temporaryFolder } from '../jobs/test-jobs.ts';
+import { fillDisk, openSmallDisk } from '../outputs/small-disk.ts';
+
+const DISK_BYTES = 4 * 1024 * 1024;
+const MOST_SUBMISSIONS = 500;
+const MOST_LOOKS = 3000;
+const SOUND = wav([FORMAT, { id: 'data', payload: Buffer.alloc(100_000, 7) }]);
+
+/** A request of some size, so that a disk is soon full of them. */
+const requestFor = (input: object) => ({
+  inputs: [input],
+  params: { assertions: [{ label: 'com.example.long', data: { text: 'x'.repeat(20_000) } }] },
+});
+
+test('a full data disk refuses jobs with 503, and costs none that was accepted, spooled ones included', async (t) => {
+  const disk = await openSmallDisk(DISK_BYTES);
+  t.after(() => disk.cleanUp());
+  const folder = await temporaryFolder(t);
+  const gate = Promise.withResolvers<void>();
+  // Without ranges, so that it has to lie in the scratch space, which is on the full disk too.
+  const server = await startServer((request, response) => {
+    void gate.promise.then(() => sendFile(request, response, { content: SOUND, ranges: false }));
+  });
+  t.after(() => server.close());
+  const path = join(folder, 'sound.wav');
+  await writeFile(path, SOUND);
+  const service = await startService({ folder, settings: { SERVICE__JOBS__DATA_DIR: join(disk.path, 'data') } });
+  t.after(() => service.stop());
+
+  const spooled = { type: 'remote_file_url', url: `${server.base}/spooled.wav` };
+  const accepted = [await service.submit('/v2/c2pa/audio', requestFor(spooled))];
+  const filler = await fillDisk(disk.path);
+  const local = { type: 'local_file_path', path };
+  const refusal = await submitUntilRefused(service, requestFor(local), accepted);
+  assert.equal(refusal.status, 503);
+  assert.match(refusal.headers.get('retry-after') ?? '', /^\d+$/);
+  const { error } = (await refusal.json()) as { error: { code: string; message: string } };
+  assert.equal(error.code, 'INTERNAL_ERROR');
+  assert.ok(error.message.includes(disk.path), error.message);
+  gate.resolve();
+  await untilUnwell(service);
+
+  await truncate(filler, 0);
+  for (const jobId of accepted) {
+    const job = await service.waitFor(jobId);
+    assert.equal(job.status, 'succeeded', JSON.stringify(job.results));
+  }
+  assert.equal((await fetch(`${service.base}/v2/health`)).status, 200);
+  await service.runSync('/v2/sync/c2pa/audio', requestFor(local));
+});
+
+/** Sends a job again and again until it is refused. */
+async function submitUntilRefused(service: RunningService, body: object, accepted: string[]): Promise<Response> {
+  for (let count = 0; count < MOST_SUBMISSIONS; count += 1) {
+    const reply = await fetch(`${service.base}/v2/c2pa/audio`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    if (reply.status !== 200) return reply;
+    accepted.push(((await reply.json()) as { job_id: string }).job_id);
+  }
+  throw new Error('the disk does not get full');
+}
+
+/** Until the service says of itself that it is not well, because what it does cannot be recorded. */
+async function untilUnwell(service: RunningService): Promise<void> {
+  for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
+    if ((await fetch(`${service.base}/v2/health`)).status !== 200) return;
+    await sleep(20);
+  }
+  throw new Error('the disk is full, and yet everything could be recorded');
+}
