@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { JobResponse, JobResultResponse } from '#contract/job.ts';
 import { type ChaosJob, requestOf } from './chaos-jobs.ts';
 
 /** A submission may be sent so often while the service has other things to do. */
 const MOST_SUBMISSIONS = 100;
+const SUBMISSION_PAUSE_MS = 100;
 
 /**
- * Sends a job. Null where nobody answered: the service may have it or not. An answer that is no job is an error, since
- * nothing is wrong with the request.
+ * Sends a job. Null where nobody answered, or the answer is to come again later: the service may have it or not. Any other
+ * answer that is no job is an error, since nothing is wrong with the request.
  */
 export async function submitJob(base: string, job: ChaosJob): Promise<string | null> {
   const route = `${base}/v2/${job.isSync ? 'sync/' : ''}${job.operation.route}`;
@@ -15,6 +17,7 @@ export async function submitJob(base: string, job: ChaosJob): Promise<string | n
   try {
     const answer = await fetch(route, { method: 'POST', headers, body: JSON.stringify(requestOf(job)) });
     const text = await answer.text();
+    if (answer.status === 503) return null;
     assert.equal(answer.status, 200, `${route} answered ${answer.status}: ${text}`);
     return (JSON.parse(text) as JobResponse | JobResultResponse).job_id;
   } catch (error) {
@@ -28,6 +31,7 @@ export async function submitUntilAcknowledged(base: string, job: ChaosJob): Prom
   for (let count = 0; count < MOST_SUBMISSIONS; count += 1) {
     const jobId = await submitJob(base, { ...job, isSync: false });
     if (jobId !== null) return jobId;
+    await sleep(SUBMISSION_PAUSE_MS);
   }
   throw new Error(`${job.idempotencyKey} is never acknowledged`);
 }
@@ -44,4 +48,14 @@ export async function listJobs(base: string): Promise<Set<string>> {
     cursor = body.next_cursor ?? null;
   }
   return jobIds;
+}
+
+/** Whether a job waits or runs, as far as is known: who does not answer is being killed, or cannot tell. */
+export async function hasUnendedJobs(base: string): Promise<boolean> {
+  for (const status of ['queued', 'running']) {
+    const answer = await fetch(`${base}/v2/jobs?status=${status}&limit=1`).catch(() => null);
+    const body = (await answer?.json().catch(() => null)) as { jobs?: unknown[] } | null | undefined;
+    if (!body?.jobs || body.jobs.length > 0) return true;
+  }
+  return false;
 }

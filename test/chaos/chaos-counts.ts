@@ -2,8 +2,8 @@
 export class ChaosCounts {
   readonly #counts = new Map<string, number>();
 
-  add(name: string): void {
-    this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
+  add(name: string, count = 1): void {
+    this.#counts.set(name, (this.#counts.get(name) ?? 0) + count);
   }
 
   /** One line for each name, in the order of the alphabet. */

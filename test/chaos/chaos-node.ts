@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
@@ -8,6 +9,9 @@ const SERVICE = fileURLToPath(new URL('./chaos-service.ts', import.meta.url));
 /** Every process of a node has the node's identifier in its environment. */
 const NODE_VARIABLE = 'CHAOS_NODE';
 
+/** What a node does: takes jobs (`api`), does them (`worker`), or both. */
+export type NodeRole = 'all' | 'api' | 'worker';
+
 /** A service that is started again and again in the same place. */
 export interface ChaosNode {
   readonly id: string;
@@ -15,18 +19,31 @@ export interface ChaosNode {
   readonly settings: Readonly<Record<string, string>>;
 }
 
-/** Starts a node and returns when it is ready; with a point, it is killed there. */
+/** How a node is started. */
+export interface NodeStart {
+  readonly role?: NodeRole;
+  /** It is killed there. */
+  readonly point?: KillPoint | null;
+  /** Told its process as soon as there is one. */
+  readonly onSpawn?: (pid: number) => void;
+}
+
+export function nodeAt(home: string, settings: Readonly<Record<string, string>>): ChaosNode {
+  return { id: randomUUID(), home, settings };
+}
+
+/** Starts a node and returns when it is ready. */
 export async function startNode(
   { id, home, settings }: ChaosNode,
-  point: KillPoint | null = null,
-  onSpawn: (pid: number) => void = () => undefined,
+  { role = 'all', point = null, onSpawn }: NodeStart = {},
 ): Promise<RunningService> {
   return await startService({
     folder: home,
     program: SERVICE,
-    onSpawn,
+    ...(onSpawn && { onSpawn }),
     settings: {
       SERVICE__JOBS__SCRATCH_DIR: join(home, 'data', 'scratch'),
+      SERVICE__JOBS__ROLE: role,
       ...settings,
       [NODE_VARIABLE]: id,
       ...(point !== null && { [KILL_POINT_VARIABLE]: JSON.stringify(point) }),

@@ -2,13 +2,12 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { JobResultResponse } from '#contract/job.ts';
 import type { RunningService } from '../../scripts/running-service.ts';
-import type { ChaosBucket } from './chaos-bucket.ts';
 import { listJobs, submitJob, submitUntilAcknowledged } from './chaos-client.ts';
-import type { ChaosCounts } from './chaos-counts.ts';
 import type { ChaosJob } from './chaos-jobs.ts';
-import { type ChaosNode, processesOf, startNode } from './chaos-node.ts';
+import { type NodeRole, processesOf, startNode } from './chaos-node.ts';
+import type { ChaosPlace } from './chaos-place.ts';
 import { localOutput } from './chaos-sources.ts';
-import type { KillPoint } from './kill-point.ts';
+import { type Disturbance, disturb } from './disturbance.ts';
 import { leftoversIn } from './leftovers.ts';
 import { killTree } from './process-tree.ts';
 
@@ -16,105 +15,118 @@ const LOOK_INTERVAL_MS = 40;
 /** What a killed service leaves ends by itself, but not in no time. */
 const ORPHANS_END_MS = 10_000;
 
-/** When the service is killed in a round. */
-export type KillPlan =
-  | { readonly kind: 'moment'; readonly afterMs: number; readonly takesWorkersAlong: boolean }
-  | { readonly kind: 'point'; readonly point: KillPoint };
-
 /** What a round is given. */
 export interface RoundPlan {
   readonly jobs: readonly ChaosJob[];
-  readonly kill: KillPlan;
-  /** Kills the service once more, so long after it was started again. */
+  /** What the disturbed node is; anything but `all` needs a cluster. */
+  readonly role: NodeRole;
+  readonly disturbance: Disturbance;
+  /** Where the node was killed: kills it once more, so long after it was started again. */
   readonly killAgainAfterMs: number | null;
 }
 
-/** What all rounds of a run share. */
-export interface ChaosPlace {
-  /** The one that is killed. */
-  readonly node: ChaosNode;
-  /** They share its jobs and outputs, and are started when it has been killed. */
-  readonly otherNodes: readonly ChaosNode[];
-  readonly bucket: ChaosBucket | null;
-  readonly counts: ChaosCounts;
-  /** Every output path that a result told of. */
-  readonly delivered: Set<string>;
-  /** Every job that was acknowledged. */
-  readonly jobIds: Set<string>;
-}
-
-/** Kills the service while it has jobs, starts it again, and rejects unless everything comes to its right end. */
+/** Disturbs a node while it has jobs, and rejects unless everything comes to its right end. */
 export async function runRound(place: ChaosPlace, plan: RoundPlan): Promise<void> {
-  const acknowledged = await runAndKill(place, plan);
-  await using nodes = new AsyncDisposableStack();
-  for (const other of place.otherNodes) nodes.use(await startNode(other));
-  if (plan.killAgainAfterMs !== null) await killAgain(place, plan.killAgainAfterMs);
-  const service = nodes.use(await startNode(place.node));
-  const jobIds = await acknowledgeAll(place, service.base, plan.jobs, acknowledged);
-  for (const job of plan.jobs) await checkJob(place, job, await service.waitFor(jobIds.get(job) ?? ''));
-  assert.deepEqual(await listJobs(service.base), place.jobIds, 'one job for each that was asked for');
-  await nodes.disposeAsync();
+  await using nodes = new RoundNodes(place, plan);
+  await nodes.startFirst();
+  const acknowledged = new Map<ChaosJob, string>();
+  const sending = Promise.all(
+    plan.jobs.map(async (job) => {
+      const jobId = await submitJob(nodes.door, job);
+      if (jobId !== null) acknowledged.set(job, jobId);
+    }),
+  );
+  // Told of at its await; before that it is no unhandled rejection.
+  sending.catch(() => undefined);
+  await disturb(place, { service: nodes.disturbed, door: nodes.door, sent: sending }, plan.disturbance);
+  await nodes.startRest();
+  await sending;
+  const jobIds = await acknowledgeAll(place, nodes.door, plan.jobs, acknowledged);
+  for (const job of plan.jobs) await checkJob(place, job, await nodes.waitFor(jobIds.get(job) ?? ''));
+  assert.deepEqual(await listJobs(nodes.door), place.jobIds, 'one job for each that was asked for');
+  await nodes.stop();
   await checkNothingLeft(place);
 }
 
-/** Starts the service, sends the jobs, and kills it. Returns what was acknowledged. */
-async function runAndKill(place: ChaosPlace, { jobs, kill }: RoundPlan): Promise<Map<ChaosJob, string>> {
-  const service = await startNode(place.node, kill.kind === 'point' ? kill.point : null);
-  const acknowledged = new Map<ChaosJob, string>();
-  const sending = jobs.map(async (job) => {
-    const jobId = await submitJob(service.base, job);
-    if (jobId !== null) acknowledged.set(job, jobId);
-  });
-  if (kill.kind === 'moment') await killAtMoment(place, service, kill);
-  else await untilKilled(place, service, kill.point, Promise.all(sending));
-  await Promise.all(sending);
-  return acknowledged;
-}
+/** The nodes of a round. */
+class RoundNodes implements AsyncDisposable {
+  readonly #place: ChaosPlace;
+  readonly #plan: RoundPlan;
+  readonly #running = new AsyncDisposableStack();
+  #disturbed: RunningService | null = null;
+  #front: RunningService | null = null;
+  #hasHelper = false;
 
-async function killAtMoment(
-  { counts }: ChaosPlace,
-  service: RunningService,
-  { afterMs, takesWorkersAlong }: Extract<KillPlan, { kind: 'moment' }>,
-): Promise<void> {
-  await sleep(afterMs);
-  if (takesWorkersAlong) killTree(service.pid);
-  else process.kill(service.pid, 'SIGKILL');
-  await service.ended;
-  counts.add('killed at a random moment');
-}
-
-/** An input may not come to the point, as when another kill came first in its worker; then the service is killed at rest. */
-async function untilKilled(
-  { counts }: ChaosPlace,
-  service: RunningService,
-  { operation, moment }: KillPoint,
-  sent: Promise<unknown>,
-): Promise<void> {
-  let isKilled = false;
-  void service.ended.then(() => {
-    isKilled = true;
-  });
-  await Promise.race([sent, service.ended]);
-  while (!isKilled && (await hasUnendedJobs(service))) await sleep(LOOK_INTERVAL_MS);
-  counts.add(isKilled ? `killed at ${operation}: ${moment}` : 'killed at rest, as its point was not reached');
-  if (!isKilled) process.kill(service.pid, 'SIGKILL');
-  await service.ended;
-}
-
-async function hasUnendedJobs(service: RunningService): Promise<boolean> {
-  for (const status of ['queued', 'running']) {
-    const answer = await fetch(`${service.base}/v2/jobs?status=${status}&limit=1`).catch(() => null);
-    const body = (await answer?.json().catch(() => null)) as { jobs: unknown[] } | null | undefined;
-    // Nobody answers any more, so it is being killed.
-    if (body === null || body === undefined || body.jobs.length > 0) return true;
+  constructor(place: ChaosPlace, plan: RoundPlan) {
+    this.#place = place;
+    this.#plan = plan;
   }
-  return false;
+
+  get disturbed(): RunningService {
+    assert(this.#disturbed !== null, 'the node was started');
+    return this.#disturbed;
+  }
+
+  /** Where jobs are sent to, and looked up. */
+  get door(): string {
+    return this.#door.base;
+  }
+
+  get #door(): RunningService {
+    return this.#front ?? this.disturbed;
+  }
+
+  waitFor(jobId: string): Promise<JobResultResponse> {
+    return this.#door.waitFor(jobId);
+  }
+
+  /** Who is there from the beginning: the disturbed node, and what it needs to be of use. */
+  async startFirst(): Promise<void> {
+    const { node, cluster } = this.#place;
+    const { role, disturbance } = this.#plan;
+    if (role === 'worker') await this.#startFront();
+    if (role === 'api' || disturbance.kind === 'partition') await this.#startHelper();
+    const point = disturbance.kind === 'point' ? disturbance.point : null;
+    this.#disturbed = this.#running.use(await startNode(node, { role, point }));
+    if (cluster !== null) this.#place.counts.add(`rounds against a node with the role ${role}`);
+  }
+
+  /** After the disturbance: who is to take over, and the disturbed node again where it was killed. */
+  async startRest(): Promise<void> {
+    await this.#startHelper();
+    const { node } = this.#place;
+    const { role, disturbance, killAgainAfterMs } = this.#plan;
+    if (disturbance.kind !== 'moment' && disturbance.kind !== 'point') return;
+    if (killAgainAfterMs !== null) await killAgain(this.#place, role, killAgainAfterMs);
+    this.#disturbed = this.#running.use(await startNode(node, { role }));
+  }
+
+  async stop(): Promise<void> {
+    await this.#running.disposeAsync();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  async #startFront(): Promise<void> {
+    const { cluster } = this.#place;
+    assert(cluster !== null, 'only in a cluster there are nodes that do nothing but jobs');
+    this.#front = this.#running.use(await startNode(cluster.front, { role: 'api' }));
+  }
+
+  async #startHelper(): Promise<void> {
+    const { cluster } = this.#place;
+    if (cluster === null || this.#hasHelper) return;
+    this.#hasHelper = true;
+    this.#running.use(await startNode(cluster.helper, { role: 'worker' }));
+  }
 }
 
 /** Kills the service while it starts, or shortly after. */
-async function killAgain(place: ChaosPlace, afterMs: number): Promise<void> {
+async function killAgain(place: ChaosPlace, role: NodeRole, afterMs: number): Promise<void> {
   const spawned = Promise.withResolvers<number>();
-  const starting = startNode(place.node, null, spawned.resolve);
+  const starting = startNode(place.node, { role, onSpawn: spawned.resolve });
   const pid = await spawned.promise;
   await sleep(afterMs);
   killTree(pid);
@@ -132,7 +144,9 @@ async function acknowledgeAll(
   const jobIds = new Map<ChaosJob, string>();
   for (const job of jobs) {
     const before = acknowledged.get(job);
-    counts.add(before === undefined ? 'jobs sent again, as nobody had answered' : 'jobs acknowledged before the kill');
+    counts.add(
+      before === undefined ? 'jobs sent again, as nobody had taken them' : 'jobs acknowledged at the first time',
+    );
     const jobId = await submitUntilAcknowledged(base, job);
     assert.equal(jobId, before ?? jobId, `${job.idempotencyKey} is still the job that it was`);
     jobIds.set(job, jobId);
@@ -158,8 +172,9 @@ async function checkJob(place: ChaosPlace, job: ChaosJob, { status, results }: J
   }
 }
 
-async function checkNothingLeft({ node, otherNodes, bucket, delivered }: ChaosPlace): Promise<void> {
-  const left = [...[node, ...otherNodes].flatMap(({ home }) => leftoversIn(home, delivered))];
+async function checkNothingLeft({ node, cluster, outputs, bucket, delivered }: ChaosPlace): Promise<void> {
+  const homes = [node, ...(cluster === null ? [] : [cluster.front, cluster.helper])].map(({ home }) => home);
+  const left = leftoversIn({ homes, outputs }, delivered);
   assert.deepEqual([...left, ...((await bucket?.leftovers(delivered)) ?? [])], [], 'left behind');
   const deadline = Date.now() + ORPHANS_END_MS;
   while (processesOf(node).length > 0) {

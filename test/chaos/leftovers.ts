@@ -1,17 +1,23 @@
 import { existsSync, readdirSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 
 /** Where a node keeps what must be gone when nothing runs. */
 const WORKING_FOLDERS = ['data/staging', 'data/uploads', 'data/scratch'];
 
+/** Where nodes work, and the folder that they all deliver to. */
+interface WorkingPlaces {
+  readonly homes: readonly string[];
+  readonly outputs: string;
+}
+
 /**
- * What a node at rest must not have: notes, staged files, scratch files, and outputs that no result told of.
+ * What nodes at rest must not have: notes, staged files, scratch files, and outputs that no result told of.
  * `delivered` holds every output path that there ever was; what is inside a delivered folder is that output's affair.
  */
-export function leftoversIn(home: string, delivered: ReadonlySet<string>): string[] {
-  const working = WORKING_FOLDERS.flatMap((folder) => filesBelow(join(home, folder)));
-  const outputs = filesBelow(join(home, 'output')).filter((path) => !isDelivered(path, delivered));
-  return [...working, ...outputs].map((path) => relative(home, path));
+export function leftoversIn({ homes, outputs }: WorkingPlaces, delivered: ReadonlySet<string>): string[] {
+  const working = homes.flatMap((home) => WORKING_FOLDERS.flatMap((folder) => filesBelow(join(home, folder))));
+  const unknown = filesBelow(outputs).filter((path) => !isDelivered(path, delivered));
+  return [...working, ...unknown].map((path) => relative(dirname(outputs), path));
 }
 
 function isDelivered(path: string, delivered: ReadonlySet<string>): boolean {

@@ -16,14 +16,19 @@ export function processesWith(variable: string, value: string): number[] {
     .map(Number);
 }
 
-function childrenOf(pid: number): number[] {
+export function childrenOf(pid: number): number[] {
   const threads = list(`/proc/${pid}/task`);
   return threads.flatMap((thread) =>
     read(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
   );
 }
 
-function kill(pid: number): void {
+/** The command line of a process, empty where it has ended. */
+export function commandOf(pid: number): string {
+  return read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ');
+}
+
+export function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {

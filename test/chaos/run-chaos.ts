@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { makeIdentity } from '../../bench/identity.ts';
-import { startPostgres } from '../postgres/postgres-server.ts';
-import { openChaosBucket } from './chaos-bucket.ts';
 import { listJobs } from './chaos-client.ts';
-import { ChaosCounts } from './chaos-counts.ts';
+import type { ChaosCounts } from './chaos-counts.ts';
 import { chooseJobs } from './chaos-jobs.ts';
-import { type ChaosNode, startNode } from './chaos-node.ts';
-import { type ChaosPlace, type KillPlan, type RoundPlan, runRound } from './chaos-round.ts';
+import { type NodeRole, startNode } from './chaos-node.ts';
+import { type ChaosPlace, openPlace, type PlaceOptions } from './chaos-place.ts';
+import { type RoundPlan, runRound } from './chaos-round.ts';
 import { type ChaosOperation, makeChaosOperations } from './chaos-sources.ts';
+import type { Disturbance } from './disturbance.ts';
 import { learnKillPoints } from './learn-kill-points.ts';
 import { serveMedia } from './media-server.ts';
 import { SeededRandom } from './seeded-random.ts';
@@ -19,12 +17,19 @@ import { SeededRandom } from './seeded-random.ts';
 /** A random moment lies within so long after the first job was sent: some jobs have ended by then, some have not begun. */
 const LATEST_KILL_MS = 2500;
 const LATEST_SECOND_KILL_MS = 1500;
+/** Connections are made again meanwhile, or not. */
+const LONGEST_CRASH_MS = 4000;
+/** Some partitions are over before a lease is, and some last until another node has the inputs. */
+const LONGEST_PARTITION_MS = 20_000;
 
-export interface ChaosOptions {
+/** What happens in turns, beside kills at the points of all operations. */
+const DISTURBANCES = {
+  embedded: ['moment', 'workers'],
+  postgres: ['moment', 'workers', 'database', 'partition'],
+} as const;
+
+export interface ChaosOptions extends PlaceOptions {
   readonly rounds: number;
-  readonly engine: 'embedded' | 'postgres';
-  /** Outputs go to S3 too. */
-  readonly withS3: boolean;
   /** Decides everything that is left to chance, but for when the system gets round to what. */
   readonly seed: number;
   /** The first round; those before it are left out. */
@@ -38,14 +43,14 @@ export interface ChaosOptions {
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosCounts> {
   const folder = mkdtempSync(join(tmpdir(), 'attestream-chaos-'));
-  const tearDown: (() => Promise<void>)[] = [];
+  const tearDown: (() => void | Promise<void>)[] = [];
   try {
     const media = join(folder, 'media');
     mkdirSync(media);
     const server = await serveMedia(media);
     tearDown.push(() => server.close());
     const operations = await makeChaosOperations(media, server.base);
-    const place = await openPlace(folder, options, tearDown);
+    const place = await openPlace(folder, options, (step) => tearDown.push(step));
     const points = await learnPoints(place, operations);
     for (let round = options.from ?? 0; round < options.rounds; round += 1) {
       options.onRound?.(round);
@@ -54,6 +59,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosCounts> {
       });
       place.counts.add('rounds');
     }
+    place.counts.add(`kill points that were reached, of ${points.length}`, place.reachedPoints.size);
     rmSync(folder, { recursive: true });
     return place.counts;
   } finally {
@@ -63,31 +69,57 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosCounts> {
 
 type Points = Awaited<ReturnType<typeof learnKillPoints>>;
 
-/** Every second round kills at a random moment, the others at the points of all operations in turn. */
+interface ChaosWorld {
+  readonly operations: readonly ChaosOperation[];
+  readonly points: Points;
+  readonly place: ChaosPlace;
+}
+
+/** Every second round kills at the points of all operations in turn; the others do everything else in turn. */
 function planRound(
   round: number,
-  { seed }: ChaosOptions,
-  { operations, points, place }: { operations: readonly ChaosOperation[]; points: Points; place: ChaosPlace },
+  { seed, engine }: ChaosOptions,
+  { operations, points, place }: ChaosWorld,
 ): RoundPlan {
   const random = new SeededRandom(seed, round);
-  const { operation, moment } = turnOf(points, seed, Math.floor(round / 2));
-  const kill: KillPlan =
-    round % 2 === 0
-      ? { kind: 'moment', afterMs: random.between(0, LATEST_KILL_MS), takesWorkersAlong: random.chance(0.5) }
-      : { kind: 'point', point: { operation, moment, nth: 1, takesWorkerAlong: random.chance(0.5) } };
-  const wanted = operations.find(({ name }) => name === operation);
+  const turn = Math.floor(round / 2);
+  const point = turnOf(points, seed, turn);
+  const kind = round % 2 === 0 ? turnOf(DISTURBANCES[engine], seed, turn) : 'point';
+  const wanted = operations.find(({ name }) => name === point.operation);
   assert(wanted !== undefined);
   return {
-    kill,
+    disturbance: disturbanceOf(kind, random, point),
+    role: place.cluster === null ? 'all' : random.pick(rolesFor(kind)),
     killAgainAfterMs: random.chance(0.3) ? random.between(0, LATEST_SECOND_KILL_MS) : null,
     jobs: chooseJobs(random, { round, operations, wanted, bucket: place.bucket?.name ?? null }),
   };
 }
 
-function turnOf(points: Points, seed: number, turn: number): Points[number] {
-  const point = new SeededRandom(seed).shuffled(points)[turn % points.length];
-  assert(point !== undefined, 'inputs come to points');
-  return point;
+function disturbanceOf(kind: Disturbance['kind'], random: SeededRandom, point: Points[number]): Disturbance {
+  const afterMs = random.between(0, LATEST_KILL_MS);
+  switch (kind) {
+    case 'moment':
+      return { kind, afterMs, takesWorkersAlong: random.chance(0.5) };
+    case 'point':
+      return { kind, point: { ...point, nth: 1, takesWorkerAlong: random.chance(0.5) } };
+    case 'workers':
+      return { kind, afterMs, takesProgramsAlong: random.chance(0.5) };
+    case 'database':
+      return { kind, afterMs, pauseMs: random.between(0, LONGEST_CRASH_MS) };
+    case 'partition':
+      return { kind, afterMs, pauseMs: random.between(0, LONGEST_PARTITION_MS) };
+  }
+}
+
+/** A node without input workers comes to no point, and has none to lose. */
+function rolesFor(kind: Disturbance['kind']): readonly NodeRole[] {
+  return kind === 'point' || kind === 'workers' ? ['all', 'worker'] : ['all', 'worker', 'api'];
+}
+
+function turnOf<T>(items: readonly T[], seed: number, turn: number): T {
+  const item = new SeededRandom(seed).shuffled(items)[turn % items.length];
+  assert(item !== undefined, 'there is something to take turns');
+  return item;
 }
 
 async function learnPoints(place: ChaosPlace, operations: readonly ChaosOperation[]): Promise<Points> {
@@ -95,38 +127,9 @@ async function learnPoints(place: ChaosPlace, operations: readonly ChaosOperatio
   try {
     const points = await learnKillPoints(service, operations);
     for (const jobId of await listJobs(service.base)) place.jobIds.add(jobId);
-    place.delivered.add(join(place.node.home, 'output', 'learning'));
+    place.delivered.add(join(place.outputs, 'learning'));
     return points;
   } finally {
     await service.stop();
   }
-}
-
-async function openPlace(
-  folder: string,
-  options: ChaosOptions,
-  tearDown: (() => Promise<void>)[],
-): Promise<ChaosPlace> {
-  const identity = makeIdentity(join(folder, 'identity'));
-  const bucket = options.withS3 ? await openChaosBucket() : null;
-  if (bucket !== null) tearDown.push(() => bucket.close());
-  const settings: Record<string, string> = {
-    SERVICE__OUTPUT_SINKS__LOCAL__BASE_DIR: join(folder, 'killed', 'output'),
-    SERVICE__SIGNING__CERTIFICATE_PATH: identity.certificatePath,
-    SERVICE__SIGNING__PRIVATE_KEY_PATH: identity.keyPath,
-    ...bucket?.settings,
-  };
-  if (options.engine === 'postgres') {
-    const server = await startPostgres({ after: (step) => void tearDown.push(step) });
-    settings['SERVICE__JOBS__DATABASE_URL'] = await server.createDatabase();
-  }
-  const nodeAt = (name: string): ChaosNode => ({ id: randomUUID(), home: join(folder, name), settings });
-  return {
-    node: nodeAt('killed'),
-    otherNodes: options.engine === 'postgres' ? [nodeAt('other')] : [],
-    bucket,
-    counts: new ChaosCounts(),
-    delivered: new Set(),
-    jobIds: new Set(),
-  };
 }

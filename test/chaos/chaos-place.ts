@@ -1,0 +1,77 @@
+import { join } from 'node:path';
+import { makeIdentity } from '../../bench/identity.ts';
+import { type PostgresServer, startPostgres } from '../postgres/postgres-server.ts';
+import { startProxy, type WaveringProxy } from '../postgres/wavering-proxy.ts';
+import { type ChaosBucket, openChaosBucket } from './chaos-bucket.ts';
+import { ChaosCounts } from './chaos-counts.ts';
+import { type ChaosNode, nodeAt } from './chaos-node.ts';
+
+/** A caller that waits for its job waits through kills, crashes and partitions. */
+const SYNC_TIMEOUT_MS = 280_000;
+
+/** What all rounds of a run share. */
+export interface ChaosPlace {
+  /** The one that is disturbed. */
+  readonly node: ChaosNode;
+  /** Null on the embedded engine. */
+  readonly cluster: ChaosCluster | null;
+  /** The folder that all nodes deliver to. */
+  readonly outputs: string;
+  readonly bucket: ChaosBucket | null;
+  readonly counts: ChaosCounts;
+  /** The kill points that an input came to. */
+  readonly reachedPoints: Set<string>;
+  /** Every output path that a result told of. */
+  readonly delivered: Set<string>;
+  /** Every job that was acknowledged. */
+  readonly jobIds: Set<string>;
+}
+
+/** What there is beside the disturbed node where several share a database. */
+export interface ChaosCluster {
+  readonly server: PostgresServer;
+  /** Between the disturbed node and the server. */
+  readonly proxy: WaveringProxy;
+  /** Takes jobs and does none. */
+  readonly front: ChaosNode;
+  /** Does jobs, and takes over where the disturbed node is lost. */
+  readonly helper: ChaosNode;
+}
+
+/** Where a run takes place. */
+export interface PlaceOptions {
+  readonly engine: 'embedded' | 'postgres';
+  readonly withS3: boolean;
+}
+
+/** Makes the place in a folder. `tearDown` is given what is to be done with it in the end, last first. */
+export async function openPlace(
+  folder: string,
+  { engine, withS3 }: PlaceOptions,
+  tearDown: (step: () => void | Promise<void>) => void,
+): Promise<ChaosPlace> {
+  const outputs = join(folder, 'output');
+  const identity = makeIdentity(join(folder, 'identity'));
+  const bucket = withS3 ? await openChaosBucket() : null;
+  if (bucket !== null) tearDown(() => bucket.close());
+  const settings: Record<string, string> = {
+    SERVICE__OUTPUT_SINKS__LOCAL__BASE_DIR: outputs,
+    SERVICE__SERVER__SYNC_TIMEOUT_MS: String(SYNC_TIMEOUT_MS),
+    SERVICE__SIGNING__CERTIFICATE_PATH: identity.certificatePath,
+    SERVICE__SIGNING__PRIVATE_KEY_PATH: identity.keyPath,
+    ...bucket?.settings,
+  };
+  const shared = { outputs, bucket, counts: new ChaosCounts(), reachedPoints: new Set<string>() };
+  const known = { delivered: new Set<string>(), jobIds: new Set<string>() };
+  const nodeNamed = (name: string, more: Record<string, string> = {}) =>
+    nodeAt(join(folder, name), { ...settings, ...more });
+  if (engine === 'embedded') return { ...shared, ...known, node: nodeNamed('disturbed'), cluster: null };
+  const after = { after: tearDown };
+  const server = await startPostgres(after);
+  const proxy = await startProxy(after, server.port);
+  const url = await server.createDatabase();
+  const direct = { SERVICE__JOBS__DATABASE_URL: url };
+  const through = { SERVICE__JOBS__DATABASE_URL: url.replace(`:${server.port}/`, `:${proxy.port}/`) };
+  const cluster = { server, proxy, front: nodeNamed('front', direct), helper: nodeNamed('helper', direct) };
+  return { ...shared, ...known, node: nodeNamed('disturbed', through), cluster };
+}

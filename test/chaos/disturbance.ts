@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { RunningService } from '../../scripts/running-service.ts';
+import { hasUnendedJobs } from './chaos-client.ts';
+import type { ChaosPlace } from './chaos-place.ts';
+import type { KillPoint } from './kill-point.ts';
+import { childrenOf, commandOf, kill, killTree } from './process-tree.ts';
+
+const LOOK_INTERVAL_MS = 40;
+
+/** What happens to a node in a round while it has jobs. The first two kinds end it, the others leave it running. */
+export type Disturbance =
+  | { readonly kind: 'moment'; readonly afterMs: number; readonly takesWorkersAlong: boolean }
+  | { readonly kind: 'point'; readonly point: KillPoint }
+  /** Its input workers are killed, with the programs that they run or without. */
+  | { readonly kind: 'workers'; readonly afterMs: number; readonly takesProgramsAlong: boolean }
+  /** The PostgreSQL server crashes, and is started again. */
+  | { readonly kind: 'database'; readonly afterMs: number; readonly pauseMs: number }
+  /** Nothing gets through between the node and its database, and nobody is told; then everything does. */
+  | { readonly kind: 'partition'; readonly afterMs: number; readonly pauseMs: number };
+
+type DisturbanceOf<Kind extends Disturbance['kind']> = Extract<Disturbance, { kind: Kind }>;
+
+/** Who is disturbed, and what it was asked for. */
+export interface Disturbed {
+  readonly service: RunningService;
+  /** Where jobs can be looked up: at the node itself, or at another one. */
+  readonly door: string;
+  /** Settles when every job that was sent has been answered. */
+  readonly sent: Promise<unknown>;
+}
+
+/** Resolves when the disturbance is over. */
+export async function disturb(place: ChaosPlace, disturbed: Disturbed, disturbance: Disturbance): Promise<void> {
+  switch (disturbance.kind) {
+    case 'moment':
+      return killAtMoment(place, disturbed, disturbance);
+    case 'point':
+      return untilKilled(place, disturbed, disturbance);
+    case 'workers':
+      return killWorkers(place, disturbed, disturbance);
+    case 'database':
+      return crashDatabase(place, disturbance);
+    case 'partition':
+      return cutOff(place, disturbance);
+  }
+}
+
+async function killAtMoment(
+  { counts }: ChaosPlace,
+  { service }: Disturbed,
+  { afterMs, takesWorkersAlong }: DisturbanceOf<'moment'>,
+): Promise<void> {
+  await sleep(afterMs);
+  if (takesWorkersAlong) killTree(service.pid);
+  else kill(service.pid);
+  await service.ended;
+  counts.add('killed at a random moment');
+}
+
+/** An input may not come to the point, as when another kill came first in its worker; then the service is killed at rest. */
+async function untilKilled(
+  { counts, reachedPoints }: ChaosPlace,
+  { service, door, sent }: Disturbed,
+  { point: { operation, moment } }: DisturbanceOf<'point'>,
+): Promise<void> {
+  let isKilled = false;
+  void service.ended.then(() => {
+    isKilled = true;
+  });
+  await Promise.race([sent, service.ended]);
+  while (!isKilled && (await hasUnendedJobs(door))) await sleep(LOOK_INTERVAL_MS);
+  const name = `${operation}: ${moment}`;
+  if (isKilled) reachedPoints.add(name);
+  else kill(service.pid);
+  counts.add(isKilled ? `killed at ${name}` : 'killed at rest, as its point was not reached');
+  await service.ended;
+}
+
+async function killWorkers(
+  { counts }: ChaosPlace,
+  { service }: Disturbed,
+  { afterMs, takesProgramsAlong }: DisturbanceOf<'workers'>,
+): Promise<void> {
+  await sleep(afterMs);
+  const workers = childrenOf(service.pid).filter((pid) => commandOf(pid).includes('chaos-worker'));
+  for (const pid of workers) (takesProgramsAlong ? killTree : kill)(pid);
+  counts.add('input workers killed alone', workers.length);
+  counts.add('rounds in which only input workers were killed');
+}
+
+async function crashDatabase(
+  { counts, cluster }: ChaosPlace,
+  { afterMs, pauseMs }: DisturbanceOf<'database'>,
+): Promise<void> {
+  assert(cluster !== null);
+  await sleep(afterMs);
+  await cluster.server.restart(pauseMs);
+  counts.add('crashes of the PostgreSQL server');
+}
+
+async function cutOff(
+  { counts, cluster }: ChaosPlace,
+  { afterMs, pauseMs }: DisturbanceOf<'partition'>,
+): Promise<void> {
+  assert(cluster !== null);
+  await sleep(afterMs);
+  cluster.proxy.freeze();
+  await sleep(pauseMs);
+  cluster.proxy.heal();
+  counts.add('partitions between a node and its database');
+}
