@@ -16,6 +16,11 @@ export const controlErrors = {
     'VALIDATION_FAILED',
     () => 'This deployment sends no callbacks: callbacks.secret is not set. Leave callback_url out and poll the job.',
   ),
+  CALLBACK_DENIED: entry<{ host: string }>(
+    'VALIDATION_FAILED',
+    ({ host }) =>
+      `"${host}" is an address that this service does not connect to. The operator sets these as input_resolvers.http.deny_networks; link-local addresses and those of cloud metadata are always among them.`,
+  ),
   EVENT_STREAMS_FULL: entry<{ limit: number }>(
     'SERVICE_OVERLOADED',
     ({ limit }) => `All ${limit} event streams of this node are in use. Try again later, or poll the job.`,

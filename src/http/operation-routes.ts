@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '#config/config.ts';
 import { type JobResponse, jobResponse, jobResultResponse } from '#contract/job.ts';
 import { AppError } from '#errors/app-error.ts';
+import { admitCallback } from '#jobs/callbacks/admit-callback.ts';
 import type { AdmissionContext, OperationRequest } from '#operations/admission-context.ts';
 import type { Operation } from '#operations/registry.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
@@ -98,9 +99,7 @@ async function acceptJob(
   // Looked up first: what was accepted once is not refused later because the queue or a disk is full.
   const known = idempotency === null ? null : await jobs.recall(idempotency);
   if (known !== null) return replayed(reply, known);
-  if (body.callback_url && config.callbacks.secret === undefined) {
-    throw new AppError('CALLBACKS_OFF', {}, { field: 'callback_url' });
-  }
+  if (body.callback_url) admitCallback(body.callback_url, config);
   await operation.admit(body, { config, checkAssertions, signal: gone });
   const job = await jobs.submit({
     operation: operation.name,

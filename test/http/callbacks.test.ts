@@ -17,7 +17,10 @@ import { errorOf, serve } from './serve.ts';
 import { type JobServer, serveJobs } from './serve-jobs.ts';
 
 const SECRET = 'a secret of the tests';
-const SETTINGS = { SERVICE__CALLBACKS__SECRET: SECRET };
+const SETTINGS = {
+  SERVICE__CALLBACKS__SECRET: SECRET,
+  SERVICE__INPUT_RESOLVERS__HTTP__DENY_NETWORKS: '10.0.0.0/8',
+};
 
 const withSecret = (config: Config): Config => ({ ...config, callbacks: { secret: SECRET } });
 
@@ -102,12 +105,15 @@ describe('a callback', () => {
     assert.deepEqual(inside.received, []);
   });
 
-  test('is never sent to a denied address', async (t) => {
+  test('is never sent to a denied address, and given up at once', async (t) => {
     const receiver = await startReceiver(t);
-    const server = await serveWithCallbacks(t, ['127.0.0.0/8']);
-    await submit(server, receiver.url, 'progress 1');
+    const server = await serveWithCallbacks(t, ['127.0.0.0/8', '::1']);
+    const named = receiver.url.replace('127.0.0.1', 'localhost');
+    const id = await submit(server, named, 'progress 1');
     await until(() => server.logged.some((line) => line.includes('HTTP_ADDRESS_DENIED')));
     assert.deepEqual(receiver.received, []);
+    const record = await recordOf(server, id);
+    assert.deepEqual([record['state'], record['attempts']], ['given_up', 1]);
   });
 
   test('that hangs, or whose answer never ends, holds up no other', async (t) => {
@@ -191,6 +197,12 @@ describe('a callback_url', () => {
     ['https://example.com/hook?a=b', 200],
     ['http://example.com', 200],
     [null, 200],
+    ['http://10.1.2.3/hook', 400],
+    ['http://0xa010203/hook', 400],
+    ['http://169.254.169.254/latest', 400],
+    ['http://[fe80::1]/', 400],
+    ['http://[::ffff:10.1.2.3]/', 400],
+    ['http://11.1.2.3/', 200],
     ['s3://bucket/key', 400],
     ['ftp://example.com', 400],
     ['https://user:pass@example.com', 400],

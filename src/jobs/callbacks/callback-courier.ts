@@ -1,5 +1,6 @@
 import { type JobCallback, SIGNATURE_HEADER } from '#contract/job-callback.ts';
 import { AppError } from '#errors/app-error.ts';
+import type { Reason } from '#errors/catalogue.ts';
 import type { JobSnapshot } from '../job.ts';
 import type { Log } from '../log.ts';
 import type { DueCallback } from '../store/callbacks.ts';
@@ -19,6 +20,9 @@ const LEASE_MARGIN_MS = 30_000;
 
 /** Jobs that end at about the same time are looked at together. */
 const LOOK_DELAY_MS = 50;
+
+/** The problem that trying again does not solve. */
+const DENIED = 'HTTP_ADDRESS_DENIED' satisfies Reason;
 
 /** A larger body goes without the results. */
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -160,13 +164,12 @@ export class CallbackCourier {
       log.info(line, 'callback delivered');
       return sent('delivered');
     }
-    const nextMs = nextAttemptAt(
-      { attempts, endedAtMs: Date.parse(callback.endedAt), firstPauseMs: this.#bounds.firstPauseMs },
-      Date.now(),
-    );
+    const failed = { attempts, endedAtMs: Date.parse(callback.endedAt), firstPauseMs: this.#bounds.firstPauseMs };
+    const nextMs = problem === DENIED ? null : nextAttemptAt(failed, Date.now());
     if (nextMs === null) {
       await store.endCallback(jobId, 'given_up');
-      log.error({ ...line, problem }, 'callback given up: its receiver did not take it for a day');
+      const because = problem === DENIED ? 'its address is denied' : 'its receiver did not take it for a day';
+      log.error({ ...line, problem }, `callback given up: ${because}`);
       return sent('given_up');
     }
     await store.delayCallback(jobId, new Date(nextMs), 'sent');
