@@ -93,16 +93,23 @@ describe('a database that is lost', () => {
     const through = url.replace(`:${server.port}/`, `:${proxy.port}/`);
     const jobs = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), through) });
     const { job_id: jobId } = await jobs.submit(scripts(['progress 1']));
-    let cuts = 0;
-    const lookUps = async () => {
-      while (cuts < 20) assert.equal((await jobs.find(jobId))?.job_id, jobId);
-    };
-    const looking = Promise.all(Array.from({ length: 8 }, lookUps));
+    let over = false;
+    const looks = Array<number>(8).fill(0);
+    const looking = Promise.all(
+      looks.map(async (_, client) => {
+        for (; !over; looks[client] = (looks[client] ?? 0) + 1) {
+          assert.equal((await jobs.find(jobId))?.job_id, jobId);
+        }
+      }),
+    );
     looking.catch(() => undefined);
-    for (; cuts < 20; cuts += 1) {
-      await sleep(100);
+    for (let cuts = 0; cuts < 20; cuts += 1) {
       proxy.cut();
+      const before = [...looks];
+      // Each client has begun a look after the cut and has its answer, or one that failed ends the wait.
+      await Promise.race([looking, until(() => looks.every((count, client) => count >= (before[client] ?? 0) + 2))]);
     }
+    over = true;
     await looking;
   });
 
