@@ -122,9 +122,9 @@ export async function makePublication(
   };
   await mkdir(target, { recursive: true });
   const progress = (bytesDone: number, bytesTotal: number) => context.progress(bytesDone, bytesTotal);
-  const { paths, warnings } = await packageMedia(plan, folder, target, { signal, scratch, progress, wrote: tell });
-  const packaged = await PackagedFolder.open(folder.name, target, paths);
-  const doubts = [...warnings, ...(await checkPackaged(plan, packaged, signal))];
+  const made = await packageMedia(plan, folder, target, { signal, scratch, progress, wrote: tell });
+  const packaged = await PackagedFolder.open(folder.name, target, made.paths);
+  const doubts = [...made.warnings, ...(await checkPackaged(made.plan, packaged, signal))];
   refuseWarnings(doubts, params);
   const publication = plan.formats.includes('hls') ? packaged : await packaged.without(/\.(?:m3u8|vtt)$/);
   for (const { path } of publication.files) tell(path);

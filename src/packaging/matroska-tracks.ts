@@ -1,20 +1,23 @@
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { ReadWindow } from '#formats/read-window.ts';
 import { BrokenMedia } from './broken-media.ts';
+import { childrenOf, elementAt, LONGEST_HEADER_BYTES, unsignedOf } from './matroska-elements.ts';
 import type { OtherTracks } from './movie-tracks.ts';
 
 /** Elements of Matroska (RFC 9559 §5.1), by their IDs. */
-const SEGMENT = 0x18538067;
-const CLUSTER = 0x1f43b675;
-const TRACKS = 0x1654ae6b;
+export const SEGMENT = 0x18538067;
+export const CLUSTER = 0x1f43b675;
+export const TRACKS = 0x1654ae6b;
 const ATTACHMENTS = 0x1941a469;
 const TRACK_ENTRY = 0xae;
+const TRACK_NUMBER = 0xd7;
 const TRACK_TYPE = 0x83;
 const CODEC_ID = 0x86;
+const CODEC_PRIVATE = 0x63a2;
 const LANGUAGE = 0x22b59c;
 const LANGUAGE_BCP47 = 0x22b59d;
 
-const SUBTITLE_TYPE = 0x11;
+export const SUBTITLE_TYPE = 0x11;
 const OTHER_TYPES: Readonly<Record<number, string>> = {
   16: 'a logo track',
   18: 'a track of buttons',
@@ -25,18 +28,6 @@ const OTHER_TYPES: Readonly<Record<number, string>> = {
 const LARGEST_TRACKS_BYTES = 16 * 1024 * 1024;
 /** Elements at the top of a segment that are passed on the way to the first cluster, behind which nobody looks. */
 const MAX_TOP_ELEMENTS = 1000;
-/** The longest element ID and size, in bytes (RFC 8794 §17.1). */
-const LONGEST_HEADER_BYTES = 12;
-
-interface Element {
-  readonly id: number;
-  /** Where its content starts, and ends; unknown sizes go on to the end of what holds the element. */
-  readonly start: number;
-  readonly end: number;
-  /** How many bytes it claims beyond the end of what holds it. */
-  readonly missingBytes: number;
-}
-
 /** Reads what a Matroska or WebM file holds beside audio and video: subtitles, and what nobody packages. */
 export async function readMatroskaTracks(source: ByteSource, signal: AbortSignal): Promise<OtherTracks> {
   const window = new ReadWindow(source, signal);
@@ -65,9 +56,12 @@ export async function readMatroskaTracks(source: ByteSource, signal: AbortSignal
   return { subtitles, nouns };
 }
 
-interface MatroskaTrack {
+export interface MatroskaTrack {
+  readonly number: number;
   readonly type: number;
   readonly codecId: string;
+  /** What a decoder needs beforehand: of WebVTT its header, with styles and regions. */
+  readonly codecPrivate: Buffer;
   readonly language: string | null;
 }
 
@@ -80,7 +74,8 @@ function addTrack(
   else if (type in OTHER_TYPES) nouns.push(OTHER_TYPES[type] as string);
 }
 
-function* tracksIn(bytes: Buffer): Generator<MatroskaTrack> {
+/** The tracks in the content of a Tracks element. */
+export function* tracksIn(bytes: Buffer): Generator<MatroskaTrack> {
   for (const entry of childrenOf(bytes, 0, bytes.length)) {
     if (entry.id !== TRACK_ENTRY) continue;
     const fields = new Map(
@@ -88,43 +83,12 @@ function* tracksIn(bytes: Buffer): Generator<MatroskaTrack> {
     );
     const text = (id: number): string | null => fields.get(id)?.toString('utf8').replace(/\0+$/, '') ?? null;
     yield {
+      number: unsignedOf(fields.get(TRACK_NUMBER)),
       type: fields.get(TRACK_TYPE)?.at(-1) ?? 0,
       codecId: text(CODEC_ID) ?? '',
+      codecPrivate: fields.get(CODEC_PRIVATE) ?? Buffer.alloc(0),
       // What is not written is English (RFC 9559 §5.1.4.1.19), which nobody means by it.
       language: text(LANGUAGE_BCP47) ?? text(LANGUAGE),
     };
   }
-}
-
-function* childrenOf(bytes: Buffer, start: number, end: number): Generator<Element> {
-  for (let at = start; at < end; ) {
-    const element = elementAt(bytes, at, end);
-    if (element === null) return;
-    yield element;
-    at = element.end;
-  }
-}
-
-/** The element whose header stands at a position; null where none does. */
-function elementAt(bytes: Buffer, at: number, limit: number): Element | null {
-  const id = variableInteger(bytes, at, true);
-  if (id === null) return null;
-  const size = variableInteger(bytes, at + id.length, false);
-  if (size === null) return null;
-  const start = at + id.length + size.length;
-  const isUnknown = size.value === 2 ** (7 * size.length) - 1;
-  if (start > limit) return null;
-  const end = isUnknown ? limit : start + size.value;
-  return { id: id.value, start, end: Math.min(end, limit), missingBytes: Math.max(end - limit, 0) };
-}
-
-/** A number of one to eight bytes, whose first bits tell how many (RFC 8794 §4); IDs keep them. */
-function variableInteger(bytes: Buffer, at: number, keepsMarker: boolean): { value: number; length: number } | null {
-  const first = bytes[at];
-  if (first === undefined || first === 0) return null;
-  const length = Math.clz32(first) - 23;
-  if (at + length > bytes.length) return null;
-  let value = keepsMarker ? first : first & (0xff >> length);
-  for (let index = 1; index < length; index += 1) value = value * 256 + (bytes[at + index] as number);
-  return { value, length };
 }

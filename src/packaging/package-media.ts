@@ -30,6 +30,8 @@ export interface PackagingContext {
 
 /** What was packaged. */
 export interface PackagedMedia {
+  /** The plan as it was carried out: without subtitles that turned out to hold none. */
+  readonly plan: PackagingPlan;
   /** The paths of all files, relative to the output. */
   readonly paths: readonly string[];
   readonly warnings: readonly string[];
@@ -52,14 +54,14 @@ export async function packageMedia(
     context.wrote(path);
   };
   try {
-    return { paths: await new PackagingRun(plan, folder, target, { ...context, wrote }).run(), warnings: [] };
+    return await new PackagingRun(plan, folder, target, { ...context, wrote }).run();
   } catch (error) {
     const detour = isBegun ? null : detourOf(plan, error);
     if (detour === null) throw error;
     for (const name of await readdir(target)) await rm(join(target, name), { recursive: true });
     const detoured = new PackagingRun(detour.plan, folder, target, context).run();
-    const paths = await detoured.catch((second: unknown) => Promise.reject(isDeadEnd(second) ? error : second));
-    return { paths, warnings: [detour.warning] };
+    const made = await detoured.catch((second: unknown) => Promise.reject(isDeadEnd(second) ? error : second));
+    return { ...made, warnings: [detour.warning, ...made.warnings] };
   }
 }
 
@@ -85,7 +87,7 @@ class PackagingRun {
     this.#context = context;
   }
 
-  async run(): Promise<string[]> {
+  async run(): Promise<PackagedMedia> {
     const { signal, scratch } = this.#context;
     const work = await scratch.reserveFolder('packaging', 0);
     try {
@@ -93,11 +95,20 @@ class PackagingRun {
       const { streams, programs } = await this.#prepare(work.path, links);
       await this.#runPackager(streams, programs, work.path);
       for (const source of this.#sources.values()) await source.checkUnchanged?.(signal);
+      return await this.#made(streams);
     } finally {
       for (const source of this.#sources.values()) await source.close();
       work.release();
     }
-    return await this.#pathsWritten();
+  }
+
+  async #made(read: readonly ReadStream[]): Promise<PackagedMedia> {
+    const streams = read.map(({ stream }) => stream);
+    const empty = this.#plan.streams.filter((stream) => !streams.includes(stream));
+    const warnings = empty.map(
+      ({ file, language }) => `The subtitle track (${language}) of "${file}" was left out: it holds no subtitles.`,
+    );
+    return { plan: { ...this.#plan, streams }, paths: await this.#pathsWritten(), warnings };
   }
 
   /**
@@ -141,19 +152,23 @@ class PackagingRun {
     const endSeconds = mediaEnd(this.#plan.streams);
     for (const [index, stream] of texts.entries()) {
       const path = `text-${index}.vtt`;
-      await writeSubtitles(stream, linkOf(stream.file), path, {
+      const input = { source: this.#sources.get(stream.file) as LocalSource, link: linkOf(stream.file) };
+      const isThere = await writeSubtitles(stream, input, path, {
         endSeconds,
         folder: work,
         signal: this.#context.signal,
       });
-      inputs.set(stream, { path, selector: 'text' });
+      if (isThere) inputs.set(stream, { path, selector: 'text' });
     }
     for (const stream of this.#plan.streams) {
-      if (inputs.has(stream)) continue;
+      if (stream.route.kind !== 'direct') continue;
       const siblings = this.#plan.streams.filter(({ file, kind }) => file === stream.file && kind !== 'text');
       inputs.set(stream, { path: linkOf(stream.file), selector: selectorOf(stream, siblings, stream.streamIndex) });
     }
-    const streams = this.#plan.streams.map((stream) => ({ stream, input: inputs.get(stream) as ReadStream['input'] }));
+    const streams = this.#plan.streams.flatMap((stream) => {
+      const input = inputs.get(stream);
+      return input === undefined ? [] : [{ stream, input }];
+    });
     return { streams, programs };
   }
 
@@ -187,7 +202,7 @@ class PackagingRun {
       args: shakaArguments(this.#plan, streams, OUTPUT_LINK),
       failure: (end) => this.#diskFull() ?? packagerError(end, this.#names),
     };
-    await makeFolders(this.#plan, this.#target);
+    await makeFolders(streams, this.#target);
     await runPrograms([packager, ...feeds], {
       folder: work,
       signal,
@@ -221,6 +236,6 @@ function selectorOf({ kind }: PlannedStream, siblings: readonly PlannedStream[],
 }
 
 /** The packager makes folders by itself, but says nothing useful where it cannot. */
-async function makeFolders({ streams }: PackagingPlan, target: string): Promise<void> {
-  for (const { folder } of streams) await mkdir(join(target, folder), { recursive: true });
+async function makeFolders(streams: readonly ReadStream[], target: string): Promise<void> {
+  for (const { stream } of streams) await mkdir(join(target, stream.folder), { recursive: true });
 }

@@ -119,6 +119,6 @@ function refuseFeeds(streams: readonly PlannedStream[]): void {
 }
 
 /** Whether a stream goes through ffmpeg: what the packager does not take, and subtitles that lie among pictures. */
-export function needsFfmpeg({ route, container }: PlannedStream): boolean {
-  return route.kind === 'feed' || (route.kind === 'text' && container !== 'vtt' && container !== 'srt');
+export function needsFfmpeg({ route }: PlannedStream): boolean {
+  return route.kind === 'feed' || (route.kind === 'text' && route.reader === 'ffmpeg');
 }

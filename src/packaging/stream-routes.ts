@@ -79,11 +79,20 @@ function readsTransportStream({ streams, others }: ProbedFile, isAlone: boolean)
   return isAlone && isOneOfAKind && streams.every(({ codec }) => codec !== null && TS_CODECS.has(codec));
 }
 
-/** Subtitles of text; those that are pictures have no WebVTT. */
-const TEXT_CODECS = new Set(['vtt', 'srt', 'mov_text', 'webvtt', 'subrip', 'ass']);
+/** What reads subtitles of text, by their codec; those that are pictures have no WebVTT. */
+const TEXT_READERS: Readonly<Record<string, 'file' | 'matroska' | 'ffmpeg'>> = {
+  vtt: 'file',
+  srt: 'file',
+  // Only late releases of ffmpeg read WebVTT as others than itself put it into Matroska.
+  webvtt: 'matroska',
+  subrip: 'matroska',
+  mov_text: 'ffmpeg',
+  ass: 'ffmpeg',
+};
 
 function textRoute({ codec, codecId }: ProbedStream): Route | Refusal {
-  if (codec !== null && TEXT_CODECS.has(codec)) return { kind: 'text' };
+  const reader = TEXT_READERS[codec ?? ''];
+  if (reader !== undefined) return { kind: 'text', reader };
   return { reason: `subtitles of the kind ${codecId ?? codec ?? 'unknown'} cannot be turned into WebVTT` };
 }
 

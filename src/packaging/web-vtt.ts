@@ -18,13 +18,10 @@ export const LARGEST_SUBTITLES_BYTES = 32 * 1024 * 1024;
 const TIMES =
   /^\s*(?:(\d{1,6}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})\s*-->\s*(?:(\d{1,6}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})(.*)$/;
 
-/**
- * Reads WebVTT or SubRip. What is no cue and no style is passed over, as players do. Bytes that are not UTF-8 are taken
- * for Windows-1252, which most old subtitles are in.
- */
+/** Reads WebVTT or SubRip. What is no cue and no style is passed over, as players do. */
 export function parseSubtitles(bytes: Uint8Array): Subtitles {
   // Segments of subtitles that were joined have a header each, and repeat cues that go on from one to the next.
-  const text = decode(bytes)
+  const text = decodeText(bytes)
     .replace(/\r\n?/g, '\n')
     .replace(/^\ufeff?WEBVTT(?=[ \t\n]|$)/gm, '\n\nWEBVTT');
   const seen = new Set<string>();
@@ -45,7 +42,10 @@ export function parseSubtitles(bytes: Uint8Array): Subtitles {
   return { head, cues: cues.sort((first, second) => first.startSeconds - second.startSeconds) };
 }
 
-function decode(bytes: Uint8Array): string {
+/** Bytes that are neither UTF-8 nor UTF-16 are taken for Windows-1252, which most old subtitles are in. */
+export function decodeText(bytes: Uint8Array): string {
+  const utf16 = utf16Of(bytes);
+  if (utf16 !== null) return new TextDecoder(utf16).decode(bytes);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
@@ -54,21 +54,31 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
+/** Which UTF-16 text is, by its byte order mark, or by the zeros beside the digits and letters that it starts with. */
+function utf16Of([first, second, third, fourth]: Uint8Array): 'utf-16le' | 'utf-16be' | null {
+  if (first === 0xff && second === 0xfe) return 'utf-16le';
+  if (first === 0xfe && second === 0xff) return 'utf-16be';
+  if (first !== 0 && second === 0 && third !== 0 && fourth === 0) return 'utf-16le';
+  return first === 0 && second !== 0 && third === 0 && fourth !== 0 ? 'utf-16be' : null;
+}
+
 function cueOf(times: string, lines: readonly string[]): Cue | null {
   const fields = TIMES.exec(times);
   if (fields === null) return null;
   const [, ...parts] = fields;
   const startSeconds = secondsOf(parts.slice(0, 4));
   const endSeconds = secondsOf(parts.slice(4, 8));
-  if (endSeconds <= startSeconds || lines.length === 0) return null;
-  // SubRip puts coordinates there (X1:…), which mean nothing to WebVTT, and fonts into the text.
-  const settings = (parts[8] ?? '').trim().replace(/\b[XY][12]:\S*\s*/g, '');
-  return {
-    startSeconds,
-    endSeconds,
-    settings,
-    lines: lines.map((line) => line.replace(/<\/?font[^>]*>|\{\\[^}]*\}/gi, '')),
-  };
+  return makeCue({ startSeconds, endSeconds, settings: parts[8] ?? '', lines });
+}
+
+/** A cue without what means nothing to WebVTT; null where it is never shown, or shows nothing. */
+export function makeCue({ startSeconds, endSeconds, settings, lines }: Cue): Cue | null {
+  // A line without anything on it would end the cue, as would an arrow. SubRip has fonts and positions in the text.
+  const plain = lines.map((line) => line.replace(/<\/?font[^>]*>|\{\\[^}]*\}|\0/gi, '').replaceAll('-->', '->'));
+  const shown = plain.filter((line) => line.trim() !== '');
+  if (endSeconds <= startSeconds || shown.length === 0) return null;
+  // SubRip puts coordinates behind the times (X1:…).
+  return { startSeconds, endSeconds, settings: settings.trim().replace(/\b[XY][12]:\S*\s*/g, ''), lines: shown };
 }
 
 function secondsOf([hours = '0', minutes = '0', seconds = '0', fraction = '0']: readonly (

@@ -1,13 +1,14 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import { readingArguments } from './feed-arguments.ts';
+import { readMatroskaSubtitles } from './matroska-subtitles.ts';
 import type { PlannedStream } from './packaging-plan.ts';
-import { needsFfmpeg } from './plan-packaging.ts';
 import { feedError } from './program-errors.ts';
 import { findProgram } from './program-paths.ts';
 import { runPrograms } from './run-programs.ts';
-import { clipCues, parseSubtitles, webVttOf } from './web-vtt.ts';
+import { clipCues, parseSubtitles, type Subtitles, webVttOf } from './web-vtt.ts';
 
 interface SubtitleContext {
   /** Where the film ends, in seconds; cues do not go on past it. Null where nobody knows. */
@@ -17,26 +18,49 @@ interface SubtitleContext {
   readonly signal: AbortSignal;
 }
 
+/** A file of subtitles: its bytes, and its name in the folder of the links. */
+interface SubtitleInput {
+  readonly source: ByteSource;
+  readonly link: string;
+}
+
 /**
  * Writes the subtitles of a stream as WebVTT that ends with the film: the packager would add segments for later cues.
- * `input` is read as it is, or by ffmpeg where the subtitles lie among pictures and sound. Both are names in `folder`.
+ * `output` is a name in `folder`. Returns whether there are any; the packager refuses a file of none.
  */
 export async function writeSubtitles(
   stream: PlannedStream,
-  input: string,
+  input: SubtitleInput,
   output: string,
-  { endSeconds, folder, signal }: SubtitleContext,
-): Promise<void> {
-  if (needsFfmpeg(stream)) await extract(stream, input, output, { folder, signal });
-  const subtitles = parseSubtitles(await readFile(join(folder, needsFfmpeg(stream) ? output : input)));
-  await writeFile(join(folder, output), webVttOf(endSeconds === null ? subtitles : clipCues(subtitles, endSeconds)));
+  context: SubtitleContext,
+): Promise<boolean> {
+  const { endSeconds, folder } = context;
+  const subtitles = await readSubtitles(stream, input, output, context);
+  const { head, cues } = endSeconds === null ? subtitles : clipCues(subtitles, endSeconds);
+  await writeFile(join(folder, output), webVttOf({ head, cues }));
+  return cues.length > 0;
+}
+
+async function readSubtitles(
+  stream: PlannedStream,
+  { source, link }: SubtitleInput,
+  output: string,
+  context: SubtitleContext,
+): Promise<Subtitles> {
+  const { route, indexOfKind } = stream;
+  const { folder, signal } = context;
+  const reader = route.kind === 'text' ? route.reader : 'file';
+  if (reader === 'matroska') return await readMatroskaSubtitles(source, indexOfKind, signal);
+  if (reader === 'file') return parseSubtitles(await readRange(source, 0, source.sizeBytes, signal));
+  await extract(stream, link, output, context);
+  return parseSubtitles(await readFile(join(folder, output)));
 }
 
 async function extract(
   stream: PlannedStream,
   input: string,
   output: string,
-  { folder, signal }: Pick<SubtitleContext, 'folder' | 'signal'>,
+  { folder, signal }: SubtitleContext,
 ): Promise<void> {
   const path = findProgram('ffmpeg');
   if (path === null) throw new AppError('PACKAGING_FFMPEG_MISSING', { files: [stream.file] });
