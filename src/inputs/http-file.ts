@@ -80,10 +80,11 @@ async function openAnswered(client: HttpClient, request: HttpFileRequest, respon
     checkVersion(request, named.name, versionOf(headers, sizeBytes));
     return await spool(client, { ...request, ...named, first: response });
   }
-  const version = versionOf(headers, part.sizeBytes);
+  const { sizeBytes } = part;
+  const version = versionOf(headers, sizeBytes ?? request.listed?.sizeBytes ?? 0);
   checkVersion(request, named.name, version);
-  checkSize(client, url, part.sizeBytes);
-  if (!isPinned(version)) return await spool(client, { ...request, ...named });
+  checkSize(client, url, version.sizeBytes);
+  if (sizeBytes === null || !isPinned(version)) return await spool(client, { ...request, ...named });
   // The address that was asked for, not where it was redirected to: such an address may be good for a minute only.
   const file = { url: request.url, name: named.name, version };
   const head = await readHead(client, file, response, part.length, request.signal);

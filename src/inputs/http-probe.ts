@@ -28,7 +28,18 @@ async function sizeOf(client: HttpClient, response: HttpResponse, signal: AbortS
   // One byte is read, so that the connection can be used again.
   if (part === null) return contentLengthOf(headers) ?? (await countBytes(client, response, signal));
   await countBytes(client, response, signal);
-  return part.sizeBytes;
+  return part.sizeBytes ?? (await sizeOfWhole(client, url, signal));
+}
+
+/** The size of a file of which ranges tell none. */
+async function sizeOfWhole(client: HttpClient, url: URL, signal: AbortSignal): Promise<number> {
+  const response = await client.get(url, {}, signal);
+  try {
+    if (response.status !== 200) throw invalid(url, `a request without a range was answered ${response.status}`);
+    return contentLengthOf(response.headers) ?? (await countBytes(client, response, signal));
+  } finally {
+    response.body.cancel();
+  }
 }
 
 /** Where nothing tells the size of a file, the whole of it has to be seen. */

@@ -70,7 +70,8 @@ async function getRange(
     const response = await client.get(url, { range, ...condition }, signal);
     try {
       const part = checkedRange(response, offset, length);
-      const sizeBytes = part?.sizeBytes ?? contentLengthOf(response.headers) ?? version.sizeBytes;
+      const wholeBytes = part === null ? contentLengthOf(response.headers) : part.sizeBytes;
+      const sizeBytes = wholeBytes ?? version.sizeBytes;
       const isSame = response.status !== 416 && isSameVersion(versionOf(response.headers, sizeBytes), version);
       if (!isSame) throw new AppError('SOURCE_CHANGED', { name });
       if (part !== null) return response;
@@ -84,14 +85,15 @@ async function getRange(
 }
 
 /**
- * The size of the whole file that a ranged answer tells; null where the answer is not ranged: the file is another one,
- * or shorter. Throws HTTP_ANSWER_INVALID where the range is not the one that was asked for.
+ * The range that an answer holds, and the size of the whole file, null where the server does not know it (RFC 9110
+ * §14.4). Null where the answer is not ranged: the file is another one, or shorter. Throws HTTP_ANSWER_INVALID where the
+ * range is not the one that was asked for.
  */
 export function checkedRange(
   { status, headers, url }: HttpResponse,
   offset: number,
   length: number,
-): { readonly sizeBytes: number; readonly length: number } | null {
+): { readonly sizeBytes: number | null; readonly length: number } | null {
   if (status !== 206) return null;
   const told = contentRangeOf(headers);
   const range = told?.range ?? null;
@@ -103,7 +105,6 @@ export function checkedRange(
   if (bodyLength !== null && bodyLength !== rangeLength) {
     throw invalid(url, 'its Content-Length and its Content-Range contradict each other');
   }
-  if (told.sizeBytes === null) throw invalid(url, 'its Content-Range does not tell the size of the file');
   return { sizeBytes: told.sizeBytes, length: rangeLength };
 }
 

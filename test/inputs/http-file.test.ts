@@ -19,6 +19,8 @@ const manners: Readonly<Record<string, Omit<ServedFile, 'content'>>> = {
   'over HTTP, with ranges of nobody knows which version': { etag: null },
   'over HTTP, with ranges and a weak ETag': { etag: 'W/"1"' },
   'over HTTP, from a server that gives less than was asked for': { largestPart: 100_000 },
+  'over HTTP, with ranges of nobody knows how much': { wholeSize: false },
+  'over HTTP, with ranges of nobody knows how much, and no length': { wholeSize: false, length: false },
   'over HTTP, without ranges': { ranges: false },
   'over HTTP, without ranges or a length': { ranges: false, length: false },
 };

@@ -248,14 +248,16 @@ describe('a folder over HTTP', () => {
   });
 
   test('has the sizes of its files from a server that tells none', async (t) => {
-    const listener: RequestListener = (request, response) => {
-      const listing = '[{"name":"a.mp4","type":"file"}]';
-      if (request.url === '/talk/') response.setHeader('content-type', 'application/json').end(listing);
-      else sendFile(request, response, { content: Buffer.from('seven b'), ranges: false, length: false });
-    };
-    const folder = await openFrom(t, listener, '/talk/');
-    assert.deepEqual(folder.files, [{ path: 'a.mp4', sizeBytes: 7 }]);
-    assert.equal(await contentOf(folder, 'a.mp4'), 'seven b');
+    for (const ranges of [true, false]) {
+      const listener: RequestListener = (request, response) => {
+        const listing = '[{"name":"a.mp4","type":"file"}]';
+        if (request.url === '/talk/') response.setHeader('content-type', 'application/json').end(listing);
+        else sendFile(request, response, { content: Buffer.from('seven b'), ranges, wholeSize: false, length: false });
+      };
+      const folder = await openFrom(t, listener, '/talk/');
+      assert.deepEqual(folder.files, [{ path: 'a.mp4', sizeBytes: 7 }]);
+      assert.equal(await contentOf(folder, 'a.mp4'), 'seven b');
+    }
   });
 
   test('notices a file that is no longer what was listed', async (t) => {

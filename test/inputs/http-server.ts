@@ -71,6 +71,8 @@ export interface ServedFile {
   readonly largestPart?: number;
   /** Whether the length of a whole file is told; it is unless said otherwise. */
   readonly length?: boolean;
+  /** Whether a range says how large the whole is; it does unless said otherwise. */
+  readonly wholeSize?: boolean;
   /** Whether `If-Range` is looked at; it is unless said otherwise. */
   readonly ifRange?: boolean;
 }
@@ -93,6 +95,7 @@ export function answerFor(
     ranges = true,
     ifRange = true,
     length = true,
+    wholeSize = true,
     largestPart,
   }: ServedFile,
 ): { status: number; headers: Record<string, string>; part: Buffer } {
@@ -113,7 +116,7 @@ export function answerFor(
     return { status: 416, headers: { ...common, 'content-range': `bytes */${content.length}` }, part: Buffer.alloc(0) };
   }
   const part = content.subarray(start, Number(last) + 1).subarray(0, largestPart);
-  const range = `bytes ${start}-${start + part.length - 1}/${content.length}`;
+  const range = `bytes ${start}-${start + part.length - 1}/${wholeSize ? content.length : '*'}`;
   return {
     status: 206,
     headers: { ...common, 'content-range': range, 'content-length': String(part.length) },
