@@ -24,6 +24,10 @@ export const requestErrors = {
     'UNSUPPORTED_MEDIA_TYPE',
     () => 'The request body must be JSON: send the header "Content-Type: application/json".',
   ),
+  BODY_ENCODING_UNSUPPORTED: entry<object>(
+    'UNSUPPORTED_MEDIA_TYPE',
+    () => 'The request body is compressed, and taken as it is alone: send it without the header "Content-Encoding".',
+  ),
   ROUTE_UNKNOWN: entry<{ method: string; path: string; documented: boolean }>(
     'NOT_FOUND',
     ({ method, path, documented }) =>

@@ -70,13 +70,13 @@ export const s3Errors = {
   S3_UNREACHABLE: entry<{ address: string; problem: string }>(
     'PROCESSING_FAILED',
     ({ address, problem }) =>
-      `S3 could not be reached for "${address}": ${problem}. Submit the input again later; if it repeats, the operator checks endpoint_url, region and the network.`,
+      `S3 could not be reached for "${address}": ${problem}. Try again later; if it repeats, the operator checks endpoint_url, region and the network.`,
     { transient: true },
   ),
   S3_BUSY: entry<{ address: string; status: number; code: string }>(
     'PROCESSING_FAILED',
     ({ address, status, code }) =>
-      `S3 kept answering ${status} (${code}) for "${address}", also when asked again. Submit the input again later.`,
+      `S3 kept answering ${status} (${code}) for "${address}", also when asked again. Try again later.`,
     { transient: true },
   ),
   S3_RANGE_REFUSED: entry<{ address: string }>(

@@ -60,7 +60,7 @@ const ERROR_RESPONSES = {
   },
   415: {
     name: 'UnsupportedMediaType',
-    description: '`UNSUPPORTED_MEDIA_TYPE`: the body is not JSON.',
+    description: '`UNSUPPORTED_MEDIA_TYPE`: the body is not JSON, or compressed.',
     example: { code: 'UNSUPPORTED_MEDIA_TYPE', message: 'The request body must be JSON.' },
   },
   500: {

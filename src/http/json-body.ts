@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '#errors/app-error.ts';
 
 /** Deeper bodies are refused before they are parsed. Assertions may be 100 deep, and lie a few levels down. */
@@ -13,9 +13,16 @@ const MAY_LOSE_NUMBERS = /\d{16}|\d[eE]\+?\d{3}/;
  */
 export function takeJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) =>
-    parseJson(decodeUtf8(body)),
-  );
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
+    refuseEncoding(request.headers['content-encoding']);
+    return parseJson(decodeUtf8(body));
+  });
+}
+
+/** A small body could unfold to any size, so none is unfolded (415: RFC 9110 §15.5.16). */
+function refuseEncoding(coding: string | undefined): void {
+  const isPlain = coding === undefined || /^\s*(identity)?\s*$/i.test(coding);
+  if (!isPlain) throw new AppError('BODY_ENCODING_UNSUPPORTED', {});
 }
 
 function decodeUtf8(body: Buffer): string {

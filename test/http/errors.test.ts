@@ -142,6 +142,14 @@ describe('a body that is not a request', () => {
     });
   }
 
+  test('answers 415 to a body that says it is compressed, whatever it is', async () => {
+    for (const coding of ['gzip', 'br', 'identity, deflate']) {
+      const error = await errorOf(await server.post(VIDEO, goodBody, { 'content-encoding': coding }));
+      assert.deepEqual([error.status, error.code], [415, 'UNSUPPORTED_MEDIA_TYPE']);
+    }
+    assert.equal((await server.post(VIDEO, goodBody, { 'content-encoding': 'identity' })).status, 200);
+  });
+
   test('takes JSON with a charset', async () => {
     const reply = await server.post(VIDEO, goodBody, { 'content-type': 'application/json; charset=utf-8' });
     assert.equal(reply.status, 200);
