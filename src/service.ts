@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { clearScratchSpaces } from '#bytes/scratch-space.ts';
+import { problemOfFolder } from '#bytes/usable-folder.ts';
 import { parseBindAddress } from '#config/bind-address.ts';
 import type { Config } from '#config/config.ts';
 import { loadConfig } from '#config/load-config.ts';
@@ -41,6 +42,7 @@ export async function runService(workerEntry = new URL(import.meta.resolve('./wo
 
 async function serve(config: Config, workerEntry: URL, logger: Logger): Promise<void> {
   requireS3Sdk(config);
+  requireFolders(config, logger);
   await announceIdentity(config, logger);
   const { s3 } = config.output_sinks;
   if (s3 !== undefined && config.jobs.role !== 'api') await probeBuckets(s3);
@@ -76,6 +78,24 @@ async function serve(config: Config, workerEntry: URL, logger: Logger): Promise<
     await jobs.stop(0);
     throw error;
   }
+}
+
+/** Outputs may all go to S3: then the folder of local ones is only missed when one is asked for. */
+function requireFolders({ jobs, output_sinks: { local, s3 } }: Config, logger: Logger): void {
+  requireFolder('jobs.data_dir', jobs.data_dir, 0o700);
+  if (jobs.role === 'api') return;
+  requireFolder('jobs.scratch_dir', jobs.scratch_dir, 0o700);
+  try {
+    requireFolder('output_sinks.local.base_dir', local.base_dir, 0o777);
+  } catch (error) {
+    if (s3 === undefined || !(error instanceof AppError)) throw error;
+    logger.warn({ reason: error.reason }, error.message);
+  }
+}
+
+function requireFolder(key: string, folder: string, mode: number): void {
+  const problem = problemOfFolder(folder, mode);
+  if (problem !== null) throw new AppError('FOLDER_UNUSABLE', { key, folder, problem });
 }
 
 /** Callbacks go to addresses that callers name: the rules of inputs over HTTP hold for them. */

@@ -20,6 +20,11 @@ export const configErrors = {
     'INTERNAL_ERROR',
     ({ levels }) => `LOG_LEVEL names no level. Set it to one of ${levels.join(', ')}, or leave it unset.`,
   ),
+  FOLDER_UNUSABLE: entry<{ key: string; folder: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ key, folder, problem }) =>
+      `The folder ${folder} cannot be written: ${problem}. Let the user of the service own it, or set ${key} to another.`,
+  ),
   BIND_FAILED: entry<{ address: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ address, problem }) =>

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { problemOfFolder } from '#bytes/usable-folder.ts';
+import { withoutPrivileges } from '../bytes/without-privileges.ts';
+import { temporaryFolder } from '../jobs/test-jobs.ts';
+import { fillDisk, openSmallDisk } from '../outputs/small-disk.ts';
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+
+async function standingFolder(t: TestContext): Promise<string> {
+  const folder = await temporaryFolder(t);
+  writeFileSync(join(folder, 'file'), '');
+  symlinkSync(join(folder, 'nowhere'), join(folder, 'link'));
+  return folder;
+}
+
+describe('a folder that the service is to write to', () => {
+  test('is made with those above it, and left empty', async (t) => {
+    const folder = join(await temporaryFolder(t), 'a', 'b', 'c');
+    assert.equal(problemOfFolder(folder, 0o700), null);
+    assert.equal(problemOfFolder(folder, 0o700), null);
+    assert.deepEqual(readdirSync(folder), []);
+  });
+
+  test('may be on a full disk, which may have room again', async (t) => {
+    const disk = await openSmallDisk(1024 * 1024);
+    t.after(() => disk.cleanUp());
+    await fillDisk(disk.path);
+    assert.equal(problemOfFolder(disk.path, 0o700), null);
+  });
+
+  for (const place of ['file', 'file/below', 'link', 'link/below']) {
+    test(`cannot be ${place.replace('/', ' with something ')}`, async (t) => {
+      assert.notEqual(problemOfFolder(join(await standingFolder(t), place), 0o700), null);
+    });
+  }
+
+  for (const place of ['/proc', '/proc/none', '/proc/none/below']) {
+    test(`cannot be ${place}`, () => assert.notEqual(problemOfFolder(place, 0o700), null));
+  }
+
+  test('cannot be one that another user owns', async () => {
+    await withoutPrivileges(async () => assert.notEqual(problemOfFolder('/usr/attestream', 0o700), null));
+  });
+});
+
+describe('a service whose folder cannot be written', () => {
+  for (const key of ['jobs.data_dir', 'jobs.scratch_dir', 'output_sinks.local.base_dir']) {
+    test(`does not start, and names ${key}`, async (t) => {
+      const variable = `SERVICE__${key.toUpperCase().replaceAll('.', '__')}`;
+      const env = { ...process.env, SERVICE__SERVER__BIND_ADDR: '127.0.0.1:0', [variable]: '/proc/none' };
+      const { status, stdout } = spawnSync(process.execPath, [MAIN], { cwd: await temporaryFolder(t), env });
+      assert.equal(status, 1);
+      const line = JSON.parse(String(stdout).trim().split('\n').at(-1) ?? '') as { reason: string; msg: string };
+      assert.equal(line.reason, 'FOLDER_UNUSABLE');
+      assert.ok(line.msg.includes(key), line.msg);
+    });
+  }
+});
