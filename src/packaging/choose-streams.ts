@@ -25,7 +25,7 @@ export interface Choice {
 export function chooseStreams(files: readonly ProbedFile[], tracks: readonly PackageTrack[]): Choice {
   const chosen: ChosenStream[] = [];
   const leftOut: LeftOut[] = [];
-  const isAlone = files.filter(({ container }) => container !== 'vtt' && container !== 'srt').length === 1;
+  const isAlone = files.length === 1;
   const heard = new Set<string>();
   for (const file of [...files].sort(byHeight)) {
     for (const [index, stream] of file.streams.entries()) {

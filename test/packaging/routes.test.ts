@@ -213,6 +213,16 @@ describe('a file reaches the packager', () => {
     assert.equal(warnings.length, 1, 'cues past the end are told of');
   });
 
+  test('in time with a film in a transport stream, whose time does not start at zero', async () => {
+    const folder = folderWith('subtitled.ts', '-map 0:v -map 0:a:0 -c copy');
+    writeFileSync(join(folder, 'subtitled.fr.srt'), SRT);
+    const { outputPath } = await packageInput(folder);
+    const mpd = readFileSync(join(outputPath, 'manifest.mpd'), 'utf8');
+    const [, offsetMs = '0'] = /contentType="text".*? presentationTimeOffset="(\d+)"/s.exec(mpd) ?? [];
+    assert.ok(Number(offsetMs) < 100, 'the film starts at zero, but for the priming of its sound');
+    assert.match(readFileSync(join(outputPath, 'text/fr/00001.vtt'), 'utf8'), /00:00:01\.000 --> 00:00:03\.000/);
+  });
+
   test('as WebVTT from the text track of a film', async () => {
     const folder = folderWith('film.mp4', '-map 0:v -map 1 -c:v copy -c:s mov_text -metadata:s:s:0 language=fra', [
       '-i',
