@@ -16,7 +16,7 @@ const FLAGS = [
   '--disable-sync',
   '--autoplay-policy=no-user-gesture-required',
 ];
-const PLAYBACK_TIMEOUT_MS = 30_000;
+const PLAYBACK_TIMEOUT_MS = 120_000;
 
 const folder = temporaryFolder();
 let browser: Browser;
