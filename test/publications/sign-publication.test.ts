@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { describePart, type MediaPart, type PublicationPatterns, type Rendition } from '#publications/publication.ts';
@@ -46,6 +46,24 @@ const publications: [string, PublicationPatterns, number, () => string | Promise
     singleFiles,
     2,
     () => makeShakaByteRanges(film, join(folder, 'shaka-ranges')),
+  ],
+  [
+    'shaka-packager DASH whose init segments begin behind the file type',
+    singleFiles,
+    2,
+    () => {
+      const made = makeShakaByteRanges(film, join(folder, 'shaka-behind-ftyp'));
+      rmSync(join(made, 'master.m3u8'));
+      rmSync(join(made, 'video.m3u8'));
+      rmSync(join(made, 'audio.m3u8'));
+      const mpd = join(made, 'manifest.mpd');
+      writeFileSync(
+        mpd,
+        readFileSync(mpd, 'utf8').replaceAll('<Initialization range="0-', '<Initialization range="40-'),
+      );
+      assert.equal(readFileSync(join(made, 'video.mp4')).toString('latin1', 44, 48), 'moov');
+      return made;
+    },
   ],
   ['mediabunny HLS in one file', singleFiles, 1, () => makeMediabunny(film, join(folder, 'mediabunny-ranges'), true)],
 ];

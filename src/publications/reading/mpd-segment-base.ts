@@ -1,3 +1,4 @@
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import type { ByteRange, MediaPart } from '../publication.ts';
 import type { AddressedSegments, AddressingElements, AddressingTask } from './addressing-task.ts';
 import { readInitialization } from './mpd-segment-list.ts';
@@ -20,9 +21,10 @@ export async function addressByIndex(
     const found = stated ?? (await findSegmentIndex(source, signal));
     if (found === null) return { addressing: 'none', init: null, segments: [] };
     const index = await readSegmentIndex(source, found, signal);
+    const init = readInitialization(task, elements) ?? headOf(path, found);
     return {
       addressing: 'base',
-      init: readInitialization(task, elements) ?? headOf(path, found),
+      init: init.path === path ? await withFileType(init, source, signal) : init,
       segments: index.subsegments.map(({ offset, length, durationTicks }) => ({
         part: { path, range: { offset, length } },
         durationSeconds: durationTicks / index.timescale,
@@ -44,6 +46,15 @@ function isMp4({ lineage }: AddressingTask): boolean {
 function statedIndexRange({ values }: AddressingTask, elements: AddressingElements): ByteRange | null {
   const element = elements.findLast((candidate) => candidate.attributes.has('indexRange'));
   return element === undefined ? null : values.byteRange(element, 'indexRange');
+}
+
+/** Some packagers begin the init segment behind the file's `ftyp` box, which is part of it (ISO/IEC 14496-12 §8.16.2). */
+async function withFileType(init: MediaPart, source: ByteSource, signal: AbortSignal): Promise<MediaPart> {
+  const { offset, length } = init.range ?? { offset: 0, length: 0 };
+  if (offset < 8) return init;
+  const header = await readRange(source, 0, 8, signal);
+  const startsFile = header.toString('latin1', 4, 8) === 'ftyp' && header.readUInt32BE(0) <= offset;
+  return startsFile ? { path: init.path, range: { offset: 0, length: offset + length } } : init;
 }
 
 /** What stands before the segment index is the init segment, where the MPD does not say. */
