@@ -78,6 +78,27 @@ describe('opening the job store', () => {
     assert.ok(!(await readFile(join(folder, DATABASE))).includes('hush'));
   });
 
+  test('keeps nothing of what was erased from a large request, nor in its log for long while it is open', async (t) => {
+    const folder = join(await temporaryFolder(t), 'data');
+    const store = await openStore(folder);
+    t.after(() => store.close());
+    const source = {
+      type: 'remote_file_url' as const,
+      url: `https://example.com/a.mp4?signature=${'hush'.repeat(3000)}`,
+    };
+    const parent = { type: 'file' as const, source };
+    const jobId = ids.next();
+    const request = { inputs: [source], params: { parent } };
+    await store.submitJob({ ...scripts([]), request, jobId, queuedAt: new Date() });
+    const written = async () => {
+      const files = [DATABASE, `${DATABASE}-wal`].map((name) => readFile(join(folder, name)));
+      return Buffer.concat(await Promise.all(files)).includes('hush');
+    };
+    assert.ok(await written());
+    await store.cancelJob(jobId);
+    await until(async () => !(await written()));
+  });
+
   test('leaves the permissions of a folder alone that holds other things', async (t) => {
     const folder = await temporaryFolder(t);
     await chmod(folder, 0o755);

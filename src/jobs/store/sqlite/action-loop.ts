@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import { sql } from 'kysely';
 import { reads, writes } from '../actions.ts';
 import type { Database } from '../tables.ts';
 import { failureOf } from './action-failure.ts';
@@ -9,6 +10,9 @@ type Action = (db: Database, ...given: readonly unknown[]) => Promise<unknown>;
 
 /** At most so many writes share a commit. */
 const MAX_GROUP = 64;
+
+/** What was erased, such as the query of a presigned URL, stays in the write-ahead log for so long at most. */
+const LOG_CUT_AFTER_MS = 5_000;
 
 /**
  * Runs what it is asked for in groups: all that has come meanwhile shares one commit, and so one sync of the disk. What
@@ -21,6 +25,8 @@ export class ActionLoop {
   readonly #changes: ActionOrder[] = [];
   #closing = false;
   #working = false;
+  #logCut: NodeJS.Timeout | null = null;
+  #logCutIsDue = false;
 
   constructor(port: MessagePort, db: Database) {
     this.#port = port;
@@ -40,12 +46,13 @@ export class ActionLoop {
   async #work(): Promise<void> {
     this.#working = true;
     this.#receive();
-    while (this.#looks.length > 0 || this.#changes.length > 0) {
+    while (this.#looks.length > 0 || this.#changes.length > 0 || this.#logCutIsDue) {
       await this.#runSome();
       this.#receive();
     }
     this.#working = false;
     if (this.#closing) {
+      clearTimeout(this.#logCut ?? undefined);
       await this.#db.destroy();
       this.#port.close();
     }
@@ -66,6 +73,25 @@ export class ActionLoop {
     if (looks.length > 0) this.#answer(await Promise.all(looks.map((order) => this.#look(order))));
     const changes = this.#changes.splice(0, MAX_GROUP);
     if (changes.length > 0) this.#answer(await this.#commit(changes));
+    if (changes.length > 0) this.#cutLogSoon();
+    if (this.#logCutIsDue) await this.#cutLog();
+  }
+
+  #cutLogSoon(): void {
+    this.#logCut ??= setTimeout(() => {
+      this.#logCut = null;
+      this.#logCutIsDue = true;
+      if (!this.#working) void this.#work();
+    }, LOG_CUT_AFTER_MS).unref();
+  }
+
+  async #cutLog(): Promise<void> {
+    this.#logCutIsDue = false;
+    try {
+      await sql`pragma wal_checkpoint(truncate)`.execute(this.#db);
+    } catch {
+      // The disk is full or failing, which the next change will tell, and have the log cut later.
+    }
   }
 
   async #look(order: ActionOrder): Promise<ActionAnswer> {

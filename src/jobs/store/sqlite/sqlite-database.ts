@@ -21,8 +21,8 @@ export function openDatabase(file: string): Database {
   database.exec('pragma locking_mode = exclusive');
   database.exec('pragma journal_mode = wal');
   database.exec('pragma synchronous = full');
-  // What is erased or deleted is overwritten, wherever that writes no page more: presigned addresses are secrets.
-  database.exec('pragma secure_delete = fast');
+  // What is erased or deleted is overwritten: presigned addresses are secrets.
+  database.exec('pragma secure_delete = on');
   database.exec(`pragma journal_size_limit = ${WAL_LIMIT_BYTES}`);
   database.exec('begin exclusive');
   database.exec('commit');
