@@ -39,6 +39,7 @@ export class Dispatcher implements InputDispatcher {
   readonly #unhurried: JobStore;
   readonly #pauses = new AbortController();
   readonly #room: QueueRoom;
+  readonly #holds = new Map<string, Promise<void>>();
   #taken = 0;
   #open = true;
 
@@ -76,6 +77,15 @@ export class Dispatcher implements InputDispatcher {
   resume(jobId: string, sync: boolean, count: number): void {
     this.#room.add(count);
     this.enqueue(jobId, sync, count);
+  }
+
+  hold(jobId: string): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#holds.set(jobId, promise);
+    return () => {
+      if (this.#holds.get(jobId) === promise) this.#holds.delete(jobId);
+      resolve();
+    };
   }
 
   cancel(jobId: string, jobEnded: boolean): void {
@@ -145,6 +155,8 @@ export class Dispatcher implements InputDispatcher {
   /** A stashed input starts while its start is still being written: its attempt is on the disk already. */
   async #claimNextOf(jobId: string): Promise<ClaimedInput | undefined> {
     for (;;) {
+      // While the job is being cancelled, the store may have the input as cancelled already.
+      for (let held = this.#holds.get(jobId); held !== undefined; held = this.#holds.get(jobId)) await held;
       const stashed = this.#stash.take(jobId);
       if (stashed !== undefined) {
         this.#track(this.#persistence.write(() => this.#unhurried.startReservedInput(stashed)));

@@ -20,6 +20,8 @@ export interface InputDispatcher {
   unreserve(count: number): void;
   /** Queues inputs that are recorded and have room. */
   enqueue(jobId: string, sync: boolean, count: number): void;
+  /** Starts nothing more of a job, which is about to be cancelled or not, until the function that it returns is called. */
+  hold(jobId: string): () => void;
   /**
    * Takes note that a job is cancelled: starts nothing more of it, and stops what runs within the bound of an abort;
    * each of those ends as cancelled. To be called when the store has the job's queued and reserved inputs as cancelled;

@@ -16,6 +16,7 @@ import type { JobEngine } from './job-engine.ts';
 import { type JobEvent, JobFeed } from './job-feed.ts';
 import { JobIds } from './job-id.ts';
 import type { Log } from './log.ts';
+import type { JobCancel } from './store/cancel-job.ts';
 import type { JobStore } from './store/job-store.ts';
 import type { JobPage, ListedJobs } from './store/list-jobs.ts';
 import type { RecalledJob } from './store/recall-job.ts';
@@ -138,8 +139,14 @@ export class Jobs {
    */
   async cancel(jobId: string): Promise<{ job: JobSnapshot; changed: boolean } | null> {
     const { store, dispatcher } = this.#running();
-    const cancel = await store.cancelJob(jobId);
-    if (cancel?.changed) dispatcher.cancel(jobId, cancel.jobEnded);
+    const letGo = dispatcher.hold(jobId);
+    let cancel: JobCancel | null;
+    try {
+      cancel = await store.cancelJob(jobId);
+      if (cancel?.changed) dispatcher.cancel(jobId, cancel.jobEnded);
+    } finally {
+      letGo();
+    }
     const job = cancel === null ? null : await this.find(jobId);
     return job === null ? null : { job, changed: cancel?.changed === true };
   }
