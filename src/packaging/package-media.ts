@@ -16,6 +16,7 @@ import { feedError, packagerError } from './program-errors.ts';
 import { findPackager, findProgram } from './program-paths.ts';
 import { type Program, runPrograms } from './run-programs.ts';
 import { type ReadStream, shakaArguments } from './shaka-arguments.ts';
+import { turnPicture } from './turn-picture.ts';
 import { writeSubtitles } from './write-subtitles.ts';
 
 /** What packaging may use, and tells. An operation's context is most of one. */
@@ -95,6 +96,7 @@ class PackagingRun {
       const { streams, programs } = await this.#prepare(work.path, links);
       await this.#runPackager(streams, programs, work.path);
       for (const source of this.#sources.values()) await source.checkUnchanged?.(signal);
+      for (const { stream } of streams) await this.#turn(stream);
       return await this.#made(streams);
     } finally {
       for (const source of this.#sources.values()) await source.close();
@@ -212,6 +214,10 @@ class PackagingRun {
         return bytes;
       },
     });
+  }
+
+  async #turn({ folder, rotation }: PlannedStream): Promise<void> {
+    if (rotation !== 0) await turnPicture(join(this.#target, folder, 'init.mp4'), rotation);
   }
 
   /** The packager says of a full disk only that a file could not be written. */

@@ -58,12 +58,12 @@ function undecodable(streams: readonly PlannedStream[]): string[] {
   );
 }
 
-/** The packager does not write down how the picture is to be turned. */
+/** Browsers turn the picture as init segments say; CMAF asks no player to. */
 function turned(streams: readonly PlannedStream[]): string[] {
   const lying = streams.filter(({ rotation }) => rotation !== 0);
   return lying.map(
     ({ file, rotation }) =>
-      `"${file}" asks players to turn its picture by ${rotation} degrees, which the publication does not: it is shown as it was recorded. Encode it upright.`,
+      `"${file}" asks players to turn its picture by ${rotation} degrees, and so does the publication, in its init segments: browsers do it, other players may not. Encode it upright to be sure.`,
   );
 }
 

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
@@ -27,6 +27,14 @@ export function makeFilm(folder: string, name = 'film.mp4', size = '320x180'): s
     `-map 0 -map 1 -map 2 -c:v libx264 -preset ultrafast -g 24 -keyint_min 24 -sc_threshold 0 -pix_fmt yuv420p -c:a aac -ac 2 -metadata:s:a:0 language=eng -metadata:s:a:1 language=deu -movflags +faststart ${name}`,
   );
   return join(folder, name);
+}
+
+/** Makes a film one of which players are to turn the picture clockwise, by a quarter (ISO/IEC 14496-12 §8.3.2). */
+export function turnFilm(path: string): void {
+  const bytes = readFileSync(path);
+  const matrix = bytes.indexOf('tkhd') + 4 + 40;
+  for (const [index, value] of [0, 0x10000, 0, -0x10000, 0, 0].entries()) bytes.writeInt32BE(value, matrix + 4 * index);
+  writeFileSync(path, bytes);
 }
 
 /** Subtitles with two cues in the film and one past its end. */

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { ffmpeg, makeFilm, SRT, temporaryFolder } from './make-media.ts';
+import { ffmpeg, makeFilm, SRT, temporaryFolder, turnFilm } from './make-media.ts';
 import { packageInput } from './package-input.ts';
 import { frameHashes, joinRendition, packetHashes, sampleHash } from './packets.ts';
 
@@ -163,17 +164,15 @@ describe('a file reaches the packager', () => {
     assert.equal(warnings.filter((warning) => warning.includes('key frames')).length, 1, warnings.join());
   });
 
-  test('with a picture that is to be turned, which is told', async () => {
-    const folder = folderWith('upright.mp4', '-map 0:v -c copy -metadata:s:v rotate=90');
-    const path = join(folder, 'upright.mp4');
-    const bytes = readFileSync(path);
-    const matrix = bytes.indexOf('tkhd') + 4 + 40;
-    // The matrix of a quarter turn (ISO/IEC 14496-12 §8.3.2).
-    for (const [index, value] of [0, 0x10000, 0, -0x10000, 0, 0].entries())
-      bytes.writeInt32BE(value, matrix + 4 * index);
-    writeFileSync(path, bytes);
-    const { warnings } = await packageInput(folder);
+  test('with a picture that is to be turned, which the init segments say too', async () => {
+    const folder = folderWith('turned.mp4', '-map 0:v -c copy');
+    turnFilm(join(folder, 'turned.mp4'));
+    const { outputPath, warnings } = await packageInput(folder);
     assert.equal(warnings.filter((warning) => warning.includes('degrees')).length, 1, warnings.join());
+    const init = join(outputPath, 'video/h264_180p/init.mp4');
+    const shown = ['-v', 'error', '-show_entries', 'stream_side_data=rotation', '-of', 'csv=p=0'];
+    const turned = execFileSync('ffprobe', [...shown, init]);
+    assert.equal(turned.toString().trim(), '-90', 'ffprobe counts the other way round');
   });
 
   test('by way of ffmpeg where the packager refuses it against expectation, which is told', async () => {

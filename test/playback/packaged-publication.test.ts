@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import { makeFilm, SRT, temporaryFolder } from '../packaging/make-media.ts';
+import { makeFilm, SRT, temporaryFolder, turnFilm } from '../packaging/make-media.ts';
 import { type MediaServer, serveMedia } from './media-server.ts';
 
 const FLAGS = [
@@ -40,6 +40,10 @@ before(async () => {
     output: { type: 'local', name: 'signed' },
     params: {},
   });
+  const turned = join(folder, 'turned');
+  mkdirSync(turned);
+  turnFilm(makeFilm(turned));
+  await run('/v2/sync/package', { inputs: [{ type: 'local_folder_path', path: turned }] });
   media = await serveMedia(outputs);
   browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
 });
@@ -87,6 +91,24 @@ describe('A packaged publication', () => {
     test(`plays ${kind} by HLS in Shaka Player, in another language and with subtitles`, async () => {
       // Over HLS it keeps subtitles back until the next segment of video comes: chosen late, there is none left here.
       await assertPlays(SHAKA, `${kind}/film/master.m3u8&text=fr`);
+    });
+  }
+});
+
+describe('A packaged film whose picture is to be turned', () => {
+  for (const [page, playlist] of [
+    ['hls.html', 'master.m3u8'],
+    ['shaka.html', 'manifest.mpd'],
+  ]) {
+    test(`is upright in ${page}`, async () => {
+      const tab = await browser.newPage();
+      try {
+        await tab.goto(`${media.base}/${page}?source=/media/turned/${playlist}`);
+        await until(tab, 'video.currentTime > 0.5');
+        assert.deepEqual(await tab.evaluate('[video.videoWidth, video.videoHeight]'), [180, 320]);
+      } finally {
+        await tab.close();
+      }
     });
   }
 });
