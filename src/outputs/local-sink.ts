@@ -4,6 +4,7 @@ import type { ByteSink } from '#bytes/byte-sink.ts';
 import { type StagingKey, stagedNameOf } from '#bytes/staged-name.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
+import { clearEarlierAttempts } from './clear-earlier-attempts.ts';
 import { DeliveryRecords } from './delivery-records.ts';
 import type { FolderSink } from './folder-sink.ts';
 import { refuseFile, refuseFolder, translated } from './output-error.ts';
@@ -73,7 +74,7 @@ export class LocalSink implements OutputSink {
     create: (staging: Staging, note: string) => Promise<Sink>,
   ): Promise<Sink> {
     signal.throwIfAborted();
-    const realDestination = await this.#prepare(destination, sizeBytes, refuse);
+    const realDestination = await this.#prepare(destination, sizeBytes, key, refuse);
     const stagedPath = join(dirname(realDestination), stagedNameOf(destination, key));
     const note = await this.#journal.note(stagedPath, key);
     const forget = () => this.#journal.erase(note);
@@ -85,11 +86,12 @@ export class LocalSink implements OutputSink {
     }
   }
 
-  /** Makes the folder of a destination, and refuses what can be told before anything is written. */
-  async #prepare(destination: string, sizeBytes: number, refuse: RefuseStanding): Promise<string> {
+  /** Makes room at a destination, and refuses what can be told before anything is written. */
+  async #prepare(destination: string, sizeBytes: number, key: StagingKey, refuse: RefuseStanding): Promise<string> {
     return await translated(destination, async () => {
       const folder = await makeOutputFolder(this.#baseDir, dirname(destination));
       const realDestination = join(folder, basename(destination));
+      await clearEarlierAttempts({ destination, realDestination }, key);
       await refuse(destination, realDestination);
       await checkFreeSpace(destination, folder, sizeBytes);
       return realDestination;

@@ -292,3 +292,32 @@ async function refuses(reason: Reason, run: () => Promise<unknown>): Promise<voi
     return true;
   });
 }
+
+describe('a node that is lost for good', () => {
+  const sinkOfOther = () => new LocalSink({ baseDir, dataDir: join(place, 'data of another node') });
+  const later: StagingKey = { ...key, attempt: 5 };
+
+  test('leaves nothing beside an output that another node delivers', async () => {
+    await fill(await sink.stageFolder(destination, 100, key, never), OLD);
+    await (await sink.stageFile(`${destination}.mp4`, 100, key, never)).write(Buffer.from('half'), 0, never);
+    const file = await sinkOfOther().stageFile(`${destination}.mp4`, 100, later, never);
+    await file.write(Buffer.from('whole'), 0, never);
+    await file.seal(never);
+    await file.commit(never);
+    const staged = await fill(await sinkOfOther().stageFolder(destination, 100, later, never), NEW);
+    await staged.commit(never);
+    assert.deepEqual((await readdir(baseDir)).sort(), ['talk', 'talk.mp4']);
+    assert.deepEqual(await filesIn(destination), NEW);
+  });
+
+  test('between two renames gives the old publication back before anything else is tried', async () => {
+    await putFiles(destination, OLD);
+    const stagedName = stagedNameOf(destination, key);
+    await rename(destination, join(baseDir, stagedName.replace(/part$/, 'old')));
+    await putFiles(join(baseDir, stagedName), NEW);
+    const staged = await sinkOfOther().stageFolder(destination, 100, later, never);
+    assert.deepEqual(await filesIn(destination), OLD);
+    await staged.discard();
+    assert.deepEqual(await readdir(baseDir), ['talk']);
+  });
+});
