@@ -8,19 +8,18 @@ import type { DispatcherOptions } from '../job-engine.ts';
 import { Persistence } from '../persistence.ts';
 import { QueueRoom } from '../queue-room.ts';
 import { RequestCache } from '../request-cache.ts';
+import { retryPauseMs } from '../retry.ts';
 import type { ClaimedInput } from '../store/claim-inputs.ts';
 import type { InputEnd } from '../store/end-input.ts';
 import type { JobStore } from '../store/job-store.ts';
 import type { PostgresRunner } from '../store/postgres/postgres-runner.ts';
-import type { Database } from '../store/tables.ts';
 import { type JobPlaces, placesOfAlone } from '../store/unfinished-jobs.ts';
 import type { Deliveries } from './deliveries.ts';
 import { type HeldInput, HeldInputs } from './held-inputs.ts';
-import { recordEnd } from './record-end.ts';
+import { type EndedInput, type EndedRun, type Exchanged, InputExchange } from './input-exchange.ts';
+import { recordResults, recordUnfinished } from './record-end.ts';
 import { type TakenDelivery, takeDeliveries } from './take-deliveries.ts';
 
-/** Where no notice comes, what waits is looked for so often. */
-const POLL_INTERVAL_MS = 2_000;
 /** So often this node says that it lives, and looks whether what it runs is still its own. */
 const PULSE_INTERVAL_MS = 2_000;
 
@@ -46,7 +45,7 @@ export class ClusterDispatcher implements InputDispatcher {
   readonly #persistence: Persistence;
   readonly #work = new Set<Promise<unknown>>();
   readonly #pulse: NodeJS.Timeout;
-  #wake = Promise.withResolvers<void>();
+  readonly #exchange: InputExchange;
   #open = true;
   #pulsing = false;
 
@@ -67,7 +66,12 @@ export class ClusterDispatcher implements InputDispatcher {
       ended: inputEnded,
     });
     this.#pulse = setInterval(() => void this.#beat(), PULSE_INTERVAL_MS).unref();
-    if (options.maxRunningInputs > 0) this.#track(this.#takeWhatComes());
+    this.#exchange = new InputExchange({
+      persistence: this.#persistence,
+      room: (asked) => this.#roomBeside(asked),
+      exchange: (ended, count) => this.#takeAndRecord(ended, count),
+      begin: (taken) => this.#begin(taken),
+    });
   }
 
   get storeWorks(): boolean {
@@ -112,12 +116,11 @@ export class ClusterDispatcher implements InputDispatcher {
 
   /** Something may wait: looks at once. */
   wake(): void {
-    this.#wake.resolve();
+    this.#exchange.wake();
   }
 
   async stop(graceMs: number): Promise<void> {
     this.#open = false;
-    this.wake();
     const grace = new AbortController();
     await Promise.race([this.#idle(), sleep(graceMs, undefined, { signal: grace.signal }).catch(() => undefined)]);
     grace.abort();
@@ -125,12 +128,17 @@ export class ClusterDispatcher implements InputDispatcher {
     this.#stop.abort(reason);
     this.#runs.stop(reason);
     await this.#idle();
+    this.#exchange.close();
     clearInterval(this.#pulse);
     while (this.#pulsing) await sleep(5);
   }
 
   async #idle(): Promise<void> {
-    while (this.#work.size > 0) await Promise.all(this.#work);
+    // What was being taken when it was called may begin meanwhile.
+    do {
+      await this.#exchange.settled();
+      await Promise.all(this.#work);
+    } while (this.#work.size > 0);
   }
 
   #track(work: Promise<unknown>): void {
@@ -138,40 +146,26 @@ export class ClusterDispatcher implements InputDispatcher {
     this.#work.add(tracked);
   }
 
-  async #takeWhatComes(): Promise<void> {
-    while (this.#open) {
-      const free = this.#free();
-      const taken =
-        free === 0
-          ? []
-          : ((await this.#persistence.write(() => this.#options.runner.transaction((db) => this.#take(db, free)))) ??
-            []);
-      for (const input of taken) this.#begin(input);
-      if (taken.length === 0 && this.#open) await this.#untilWoken();
-    }
-  }
-
-  async #untilWoken(): Promise<void> {
-    const over = new AbortController();
-    const pause = sleep(POLL_INTERVAL_MS, undefined, { signal: over.signal }).catch(() => undefined);
-    await Promise.race([this.#wake.promise, pause]);
-    over.abort();
-    this.#wake = Promise.withResolvers();
-  }
-
   /** One at a time where a job may have fewer inputs at once than there are workers. */
-  #free(): number {
+  #roomBeside(asked: number): number {
     const { maxRunningInputs, limits } = this.#options;
-    if (this.#held.jobs.length >= limits.maxRunningJobs) return 0;
-    const free = maxRunningInputs - this.#held.size;
-    return limits.maxInputsPerJob < maxRunningInputs ? Math.min(free, 1) : free;
+    const { running } = this.#held;
+    if (!this.#open || running.size + asked >= limits.maxRunningJobs) return 0;
+    const free = maxRunningInputs - sumOf(running.values()) - asked;
+    if (limits.maxInputsPerJob >= maxRunningInputs) return Math.min(free, limits.maxRunningJobs - running.size - asked);
+    return asked === 0 ? Math.min(free, 1) : 0;
   }
 
-  /** `ending`: an input whose end is recorded in the same transaction. */
-  #take(db: Database, count: number, ending?: HeldInput): Promise<readonly TakenDelivery[]> {
+  /** The end of inputs and the claims of the next ones share a commit. */
+  #takeAndRecord(ended: readonly EndedInput[], count: number): Promise<Exchanged> {
     const { runner, deliveries, limits } = this.#options;
-    const full = this.#held.jobs.filter((jobId) => this.#held.countOf(jobId, ending) >= limits.maxInputsPerJob);
-    return takeDeliveries(db, runner, deliveries, this.#held.clock, count, full);
+    return runner.transaction(async (db) => {
+      const full = [...this.#held.running].filter(([, inputs]) => inputs >= limits.maxInputsPerJob);
+      const exceptJobs = full.map(([jobId]) => jobId);
+      const taken =
+        count === 0 ? [] : await takeDeliveries(db, runner, deliveries, this.#held.clock, count, exceptJobs);
+      return { taken, recorded: ended.length === 0 ? [] : await recordResults(db, runner, deliveries, ended) };
+    });
   }
 
   #begin(taken: TakenDelivery): void {
@@ -190,32 +184,25 @@ export class ClusterDispatcher implements InputDispatcher {
     const { claim, run, requestOfAlone } = input;
     const request = requestOfAlone ?? (await this.#persistence.write(() => this.#requests.of(claim.jobId)));
     const end: RunEnd = request ? await this.#runs.do(run, claim, request) : { type: 'stopped' };
-    const next = await this.#recordAndTakeNext(input, end);
+    input.over = true;
+    const recorded = await this.#record(input, end);
+    if (recorded !== undefined) this.#tell(claim, end, recorded);
     this.#held.remove(input);
     this.#runs.close(run);
-    for (const taken of next) this.#begin(taken);
-    if (this.#held.countOf(claim.jobId) === 0) {
-      this.#requests.forget(claim.jobId);
-      this.#ledgers.forget(claim.jobId);
-    }
-    // Something may have come between the look and now.
-    if (next.length === 0) this.wake();
+    if (this.#held.has(claim.jobId)) return;
+    this.#requests.forget(claim.jobId);
+    this.#ledgers.forget(claim.jobId);
   }
 
-  /** The end of an input and the claim of the next one share a commit. */
-  async #recordAndTakeNext(input: HeldInput, end: RunEnd): Promise<readonly TakenDelivery[]> {
-    const { runner, deliveries, limits } = this.#options;
+  async #record(input: HeldInput, end: RunEnd): Promise<InputEnd | undefined> {
+    const { runner, deliveries } = this.#options;
     if (end.type === 'ended' && end.entry.status === 'failed') await this.#ledgers.release(input.claim);
-    const done = await this.#persistence.write(() =>
-      runner.transaction(async (db) => {
-        const mayTake = this.#open && this.#held.jobs.length <= limits.maxRunningJobs;
-        // First, for the record holds up all others of the same job, on every node, until it is committed.
-        const next = mayTake ? await this.#take(db, 1, input) : [];
-        return { next, recorded: await recordEnd(db, runner, deliveries, input, end) };
-      }),
+    if (isResult(input.claim, end)) return this.#exchange.record(input, end);
+    const recorded = await this.#persistence.write(() =>
+      runner.transaction((db) => recordUnfinished(db, runner, deliveries, input, end)),
     );
-    if (done !== undefined) this.#tell(input.claim, end, done.recorded);
-    return done?.next ?? [];
+    this.wake();
+    return recorded;
   }
 
   #tell({ jobId, inputIndex, attempt }: ClaimedInput, end: RunEnd, recorded: InputEnd): void {
@@ -265,4 +252,15 @@ export class ClusterDispatcher implements InputDispatcher {
       this.#pulsing = false;
     }
   }
+}
+
+/** Whether that is how the input ends, and not tried again. */
+function isResult(claim: ClaimedInput, end: RunEnd): end is EndedRun {
+  return end.type === 'ended' && retryPauseMs(claim, end) === null;
+}
+
+function sumOf(counts: Iterable<number>): number {
+  let sum = 0;
+  for (const count of counts) sum += count;
+  return sum;
 }

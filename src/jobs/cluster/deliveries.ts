@@ -48,6 +48,14 @@ export interface Delivery extends DeliveredInput {
   readonly sync: boolean;
 }
 
+/** A job whose inputs are delivered. */
+export interface SentJob {
+  readonly jobId: string;
+  readonly sync: boolean;
+  /** Of its inputs. */
+  readonly count: number;
+}
+
 interface Payload {
   readonly jobId: string;
   readonly inputIndex: number;
@@ -92,10 +100,12 @@ export class Deliveries {
     return new Deliveries(boss);
   }
 
-  /** Delivers the inputs of a new job. */
-  async send(db: Database, jobId: string, sync: boolean, count: number): Promise<void> {
-    const jobs = Array.from({ length: count }, (_, inputIndex) => jobOf({ jobId, inputIndex, sync }));
-    await this.#boss.insert(QUEUE, jobs, { db: within(db) });
+  /** Delivers the inputs of new jobs. */
+  async send(db: Database, jobs: readonly SentJob[]): Promise<void> {
+    const all = jobs.flatMap(({ jobId, sync, count }) =>
+      Array.from({ length: count }, (_, inputIndex) => jobOf({ jobId, inputIndex, sync })),
+    );
+    if (all.length > 0) await this.#boss.insert(QUEUE, all, { db: within(db) });
   }
 
   /** Takes up to so many deliveries for this node, none of these jobs. */
@@ -109,16 +119,16 @@ export class Deliveries {
     return jobs.map(({ id, retryCount, data }) => ({ id, retryCount, ...data }));
   }
 
-  /** The input is done. False where the delivery lapsed meanwhile, and is or will be another one. */
-  async end(db: Database, delivery: Delivery): Promise<boolean> {
-    const ended = await this.#boss.deleteJob(QUEUE, attemptOf(delivery), { db: within(db) });
-    return (ended as { affected: number }).affected > 0;
+  /** The inputs are done. Resolves with how many: a delivery that lapsed meanwhile is or will be another one. */
+  async end(db: Database, all: readonly Delivery[]): Promise<number> {
+    const ended = await this.#boss.deleteJob(QUEUE, all.map(attemptOf), { db: within(db) });
+    return (ended as { affected: number }).affected;
   }
 
   /** The input is to be delivered again, after a while. */
   async delay(db: Database, delivery: Delivery, pauseMs: number): Promise<void> {
     // Never two deliveries of one input.
-    if (!(await this.end(db, delivery))) return;
+    if ((await this.end(db, [delivery])) === 0) return;
     const again = { ...jobOf(delivery), ...(pauseMs > 0 && { startAfter: Math.ceil(pauseMs / 1000) }) };
     await this.#boss.insert(QUEUE, [again], { db: within(db) });
   }

@@ -20,6 +20,8 @@ export interface HeldInput {
   readonly run: InputRun;
   readonly lease: Lease;
   lost: boolean;
+  /** It runs no more; only its end is not recorded yet. */
+  over: boolean;
   told: ByteProgress;
 }
 
@@ -37,14 +39,22 @@ export class HeldInputs {
     return this.#inputs.size;
   }
 
-  /** The jobs that inputs run of. */
+  /** The jobs that inputs are held of. */
   get jobs(): readonly string[] {
     return [...new Set([...this.#inputs].map(({ claim }) => claim.jobId))];
   }
 
-  /** How many inputs of a job run, all but one. */
-  countOf(jobId: string, except?: HeldInput): number {
-    return [...this.#inputs].filter((input) => input.claim.jobId === jobId && input !== except).length;
+  has(jobId: string): boolean {
+    return [...this.#inputs].some(({ claim }) => claim.jobId === jobId);
+  }
+
+  /** How many inputs run, of each job that has any. */
+  get running(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const { claim, over } of this.#inputs) {
+      if (!over) counts.set(claim.jobId, (counts.get(claim.jobId) ?? 0) + 1);
+    }
+    return counts;
   }
 
   of(claim: Claim): HeldInput | undefined {
@@ -58,7 +68,16 @@ export class HeldInputs {
 
   add({ delivery, requestOfAlone, askedAtMs }: TakenDelivery, claim: ClaimedInput, run: InputRun): HeldInput {
     const lease = new Lease(this.clock, askedAtMs, LEASE_MS);
-    const input: HeldInput = { delivery, claim, requestOfAlone, run, lease, lost: false, told: run.progress };
+    const input: HeldInput = {
+      delivery,
+      claim,
+      requestOfAlone,
+      run,
+      lease,
+      lost: false,
+      over: false,
+      told: run.progress,
+    };
     this.#inputs.add(input);
     return input;
   }

@@ -68,32 +68,41 @@ async function openDeliveries(
 /** What happens with the actions of the store, in their transactions. */
 function accompanimentOf(deliveries: Deliveries): Accompaniment {
   return {
-    submitJob: async (db, [{ jobId, sync, request }], replayed) => {
-      if (replayed === null) await deliveries.send(db, jobId, sync, request.inputs.length);
+    submitJobs: async (db, [jobs], known) => {
+      const fresh = jobs.filter((_, index) => known[index] === null);
+      await deliveries.send(
+        db,
+        fresh.map(({ jobId, sync, request }) => ({ jobId, sync, count: request.inputs.length })),
+      );
     },
   };
 }
 
 /** What all nodes are told of the actions of the store. */
 function aftermathOf(announcer: Announcer): Aftermath {
-  const tellEnd = (jobId: string, { jobEnded }: { readonly jobEnded: boolean }) => {
-    if (jobEnded) announcer.announce({ type: 'ended', jobId });
+  const tellEnd = (jobId: string, end: { readonly jobEnded: boolean } | undefined) => {
+    if (end?.jobEnded) announcer.announce({ type: 'ended', jobId });
   };
   return {
-    submitJob: (_, replayed) => {
-      if (replayed === null) announcer.announce({ type: 'queued' });
+    submitJobs: (_, known) => {
+      if (known.includes(null)) announcer.announce({ type: 'queued' });
     },
     cancelJob: ([jobId], cancel) => {
       if (cancel?.changed) announcer.announce({ type: cancel.jobEnded ? 'ended' : 'cancelled', jobId });
     },
-    finishInput: ([{ jobId }], end) => tellEnd(jobId, end),
+    finishInputs: ([finished], ends) => {
+      for (const [index, { claim }] of finished.entries()) tellEnd(claim.jobId, ends[index]);
+    },
     requeueInput: ([{ jobId }], end) => {
       if (end.input === 'queued') announcer.announce({ type: 'queued' });
       tellEnd(jobId, end);
     },
     recordProcessEnd: ([{ jobId }], end) => tellEnd(jobId, end),
-    takeDelivered: ([{ jobId }], taken) => {
-      if (taken.claim === null) tellEnd(jobId, taken);
+    takeAllDelivered: ([all], taken) => {
+      for (const [index, { jobId }] of all.entries()) {
+        const one = taken[index];
+        if (one?.claim === null) tellEnd(jobId, one);
+      }
     },
   };
 }

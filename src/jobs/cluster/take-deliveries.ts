@@ -29,15 +29,19 @@ export async function takeDeliveries(
   exceptJobs: readonly string[],
 ): Promise<readonly TakenDelivery[]> {
   const askedAtMs = clock();
-  const all: TakenDelivery[] = [];
-  for (const delivery of await deliveries.fetch(db, count, exceptJobs)) {
-    const { jobId, inputIndex } = delivery;
-    const taken = await runner.within(db, 'takeDelivered', [{ jobId, inputIndex }]);
-    if (taken.claim !== null) all.push({ delivery, ...taken, jobEnded: false, askedAtMs });
-    else {
-      await deliveries.end(db, delivery);
-      all.push({ delivery, ...taken, requestOfAlone: null, askedAtMs });
-    }
-  }
-  return all;
+  const all = await deliveries.fetch(db, count, exceptJobs);
+  const inputs = await runner.within(db, 'takeAllDelivered', [
+    all.map(({ jobId, inputIndex }) => ({ jobId, inputIndex })),
+  ]);
+  const taken = inputs.flatMap((input, index) => {
+    const delivery = all[index];
+    return delivery === undefined ? [] : [{ delivery, jobEnded: false, requestOfAlone: null, ...input, askedAtMs }];
+  });
+  const idle = taken.filter(({ claim }) => claim === null);
+  if (idle.length > 0)
+    await deliveries.end(
+      db,
+      idle.map(({ delivery }) => delivery),
+    );
+  return taken;
 }

@@ -2,7 +2,7 @@ import { claimCallbacks, delayCallback, endCallback } from './callbacks.ts';
 import { cancelJob, cancelledAmong } from './cancel-job.ts';
 import { claimDestination, releaseDestinations } from './claim-destination.ts';
 import { claimInputs, requestOfJob, startReservedInput } from './claim-inputs.ts';
-import { finishInput, recordProcessEnd, recordTransientFailure, requeueInput } from './end-input.ts';
+import { finishInput, finishInputs, recordProcessEnd, recordTransientFailure, requeueInput } from './end-input.ts';
 import { endedInputs, entriesOf } from './ended-inputs.ts';
 import { endedAmong, findJob } from './find-job.ts';
 import { listJobs } from './list-jobs.ts';
@@ -13,8 +13,8 @@ import { queueState } from './queue-state.ts';
 import { recallJob } from './recall-job.ts';
 import { recover } from './recover.ts';
 import { reportOfJob } from './report-of-job.ts';
-import { submitJob } from './submit-job.ts';
-import { currentAmong, forgiveProcessEnd, takeDelivered } from './take-delivered.ts';
+import { submitJob, submitJobs } from './submit-job.ts';
+import { currentAmong, forgiveProcessEnd, takeAllDelivered, takeDelivered } from './take-delivered.ts';
 import { placesOfJob, waitingJobs } from './unfinished-jobs.ts';
 
 /**
@@ -51,6 +51,7 @@ export const writes = {
   delayCallback,
   endCallback,
   finishInput,
+  finishInputs,
   forgiveProcessEnd,
   noteProgress,
   pruneSomeJobs,
@@ -61,6 +62,8 @@ export const writes = {
   requeueInput,
   startReservedInput,
   submitJob,
+  submitJobs,
+  takeAllDelivered,
   takeDelivered,
 };
 

@@ -87,14 +87,10 @@ async function claimFirst(
 
 /** A job runs from the start of its first input. */
 export async function startJob(db: Database, jobId: string): Promise<void> {
-  await startOf(db, jobId).execute();
-}
-
-/** The statement of it. */
-export function startOf(db: Database, jobId: string) {
-  return db
+  await db
     .updateTable('jobs')
     .set({ status: 'running', started_at: new Date().toISOString() })
     .where('job_id', '=', jobId)
-    .where('status', '=', 'queued');
+    .where('status', '=', 'queued')
+    .execute();
 }

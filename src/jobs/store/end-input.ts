@@ -1,4 +1,4 @@
-import type { ExpressionBuilder, UpdateQueryBuilder } from 'kysely';
+import type { ExpressionBuilder } from 'kysely';
 import {
   type ByteProgress,
   type Claim,
@@ -11,7 +11,8 @@ import {
 import { isCancelled } from './cancel-job.ts';
 import { isPostgres } from './dialect.ts';
 import { endJobWhereDone } from './end-job.ts';
-import type { Database, JobRow, Tables } from './tables.ts';
+import { type FinishedInput, finishTogether } from './finish-together.ts';
+import type { Database, Tables } from './tables.ts';
 
 /** What recording the end of an input brought about. */
 export interface InputEnd {
@@ -28,17 +29,47 @@ const QUEUED: InputEnd = { input: 'queued', jobEnded: false };
 export async function finishInput(
   db: Database,
   claim: Claim,
-  result: ResultEntry,
+  entry: ResultEntry,
   progress: ByteProgress,
-  deliveredDigest: string | null = null,
+  digest: string | null = null,
 ): Promise<InputEnd> {
-  const ending = db
+  const [end = LATE] = await finishInputs(db, [{ claim, entry, progress, digest }]);
+  return end;
+}
+
+/** Records what became of several inputs, as `finishInput` does of each; the answers are in their order. */
+export async function finishInputs(db: Database, finished: readonly FinishedInput[]): Promise<readonly InputEnd[]> {
+  if (isPostgres(db)) {
+    const recorded = await finishTogether(db, finished);
+    return finished.map(({ claim }) => {
+      const end = recorded.find((one) => one.jobId === claim.jobId && one.inputIndex === claim.inputIndex);
+      return end === undefined ? LATE : { input: 'ended', jobEnded: end.jobEnded };
+    });
+  }
+  const ends: InputEnd[] = [];
+  for (const one of finished) ends.push(await finishOne(db, one));
+  return ends;
+}
+
+async function finishOne(db: Database, { claim, entry, progress, digest }: FinishedInput): Promise<InputEnd> {
+  const { numUpdatedRows } = await db
     .updateTable('inputs')
-    .set({ status: result.status, result: JSON.stringify(result), delivered_digest: deliveredDigest })
+    .set({ status: entry.status, result: JSON.stringify(entry), delivered_digest: digest })
     .where(isCurrent(claim))
-    .returning('job_id');
-  const job = await countedJob(db, ending, claim.jobId, result, progress);
-  return job === undefined ? LATE : { input: 'ended', jobEnded: await endJobWhereDone(db, job) };
+    .executeTakeFirst();
+  if (numUpdatedRows === 0n) return LATE;
+  const job = await db
+    .updateTable('jobs')
+    .set(({ eb }) => ({
+      inputs_done: eb('inputs_done', '+', 1),
+      inputs_failed: eb('inputs_failed', '+', entry.status === 'succeeded' ? 0 : 1),
+      bytes_done: eb('bytes_done', '+', progress.bytesDone),
+      bytes_total: eb('bytes_total', '+', progress.bytesTotal),
+    }))
+    .where('job_id', '=', claim.jobId)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+  return { input: 'ended', jobEnded: await endJobWhereDone(db, job) };
 }
 
 /**
@@ -82,31 +113,4 @@ export async function recordProcessEnd(db: Database, claim: Claim, how: string):
 export function isCurrent({ jobId, inputIndex, attempt }: Claim) {
   return ({ and, eb }: ExpressionBuilder<Tables, 'inputs'>) =>
     and([and({ job_id: jobId, input_index: inputIndex, attempt }), eb('status', 'in', ['reserved', 'running'])]);
-}
-
-/** Every statement costs a round trip, so the count shares that of the end where the engine has it so. */
-async function countedJob(
-  db: Database,
-  ending: UpdateQueryBuilder<Tables, 'inputs', 'inputs', { job_id: string }>,
-  jobId: string,
-  { status }: ResultEntry,
-  { bytesDone, bytesTotal }: ByteProgress,
-): Promise<JobRow | undefined> {
-  const together = isPostgres(db);
-  if (!together && (await ending.executeTakeFirst()) === undefined) return undefined;
-  return db
-    .with('ended', (store) =>
-      together ? ending : store.selectFrom('jobs').select('job_id').where('job_id', '=', jobId),
-    )
-    .updateTable('jobs')
-    .set(({ eb }) => ({
-      inputs_done: eb('inputs_done', '+', 1),
-      inputs_failed: eb('inputs_failed', '+', status === 'succeeded' ? 0 : 1),
-      bytes_done: eb('bytes_done', '+', bytesDone),
-      bytes_total: eb('bytes_total', '+', bytesTotal),
-    }))
-    .where('job_id', '=', jobId)
-    .where(({ exists, selectFrom }) => exists(selectFrom('ended').select('job_id')))
-    .returningAll()
-    .executeTakeFirst();
 }

@@ -17,50 +17,84 @@ export interface NewJob extends Submission {
  * for a job already, nothing is written, and that job is the answer; else null.
  */
 export async function submitJob(db: Database, job: NewJob): Promise<RecalledJob | null> {
-  const { jobId, operation, request, idempotency, callbackUrl, traceParent } = job;
-  const { numInsertedOrUpdatedRows } = await db
+  const [known = null] = await submitJobs(db, [job]);
+  return known;
+}
+
+/** Records several jobs, as `submitJob` does each; the answers are in their order. */
+export async function submitJobs(db: Database, jobs: readonly NewJob[]): Promise<readonly (RecalledJob | null)[]> {
+  const added = await insertJobs(db, jobs);
+  const fresh = jobs.filter(({ jobId }) => added.has(jobId));
+  if (fresh.length > 0) {
+    await db.insertInto('job_requests').values(fresh.map(requestRow)).execute();
+    await insertInputs(db, fresh);
+  }
+  const answers: (RecalledJob | null)[] = [];
+  for (const { jobId, callbackUrl, idempotency } of jobs) {
+    const isNew = added.has(jobId);
+    if (isNew && callbackUrl != null) await insertCallback(db, jobId, callbackUrl);
+    answers.push(isNew || idempotency == null ? null : await recallJob(db, idempotency.key));
+  }
+  return answers;
+}
+
+/** Which of these jobs are new. */
+async function insertJobs(db: Database, jobs: readonly NewJob[]): Promise<ReadonlySet<string>> {
+  // In the order of their keys, so that no two transactions with several each wait for the other.
+  const inOrder = jobs.toSorted((a, b) => compare(a.idempotency?.key ?? '', b.idempotency?.key ?? ''));
+  const added = await db
     .insertInto('jobs')
-    .values({
-      job_id: jobId,
-      sync: job.sync ? 1 : 0,
-      status: 'queued',
-      queued_at: job.queuedAt.toISOString(),
-      inputs_total: request.inputs.length,
-      inputs_done: 0,
-      inputs_failed: 0,
-      bytes_done: 0,
-      bytes_total: 0,
-      idempotency_key: idempotency?.key ?? null,
-      request_digest: idempotency?.digest ?? null,
-      has_callback: callbackUrl == null ? 0 : 1,
-      has_url_secrets: holdsUrlSecrets(request) ? 1 : 0,
-    })
+    .values(inOrder.map(jobRow))
     .onConflict((row) => row.column('idempotency_key').where('idempotency_key', 'is not', null).doNothing())
-    .executeTakeFirst();
-  if (numInsertedOrUpdatedRows === 0n && idempotency != null) return recallJob(db, idempotency.key);
-  await db
-    .insertInto('job_requests')
-    .values({
-      job_id: jobId,
-      operation,
-      output: jsonOf(request.output),
-      params: jsonOf(request.params),
-      trace_parent: traceParent ?? null,
-    })
+    .returning('job_id')
     .execute();
-  await insertInputs(db, jobId, request.inputs);
-  if (callbackUrl != null) await insertCallback(db, jobId, callbackUrl);
-  return null;
+  return new Set(added.map((job) => job.job_id));
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
+}
+
+function jobRow({ jobId, sync, queuedAt, request, idempotency, callbackUrl }: NewJob) {
+  return {
+    job_id: jobId,
+    sync: sync ? 1 : 0,
+    status: 'queued' as const,
+    queued_at: queuedAt.toISOString(),
+    inputs_total: request.inputs.length,
+    inputs_done: 0,
+    inputs_failed: 0,
+    bytes_done: 0,
+    bytes_total: 0,
+    idempotency_key: idempotency?.key ?? null,
+    request_digest: idempotency?.digest ?? null,
+    has_callback: callbackUrl == null ? 0 : 1,
+    has_url_secrets: holdsUrlSecrets(request) ? 1 : 0,
+  };
+}
+
+function requestRow({ jobId, operation, request, traceParent }: NewJob) {
+  return {
+    job_id: jobId,
+    operation,
+    output: jsonOf(request.output),
+    params: jsonOf(request.params),
+    trace_parent: traceParent ?? null,
+  };
 }
 
 /** One statement, whatever their number: a batch may have 10,000. */
-async function insertInputs(db: Database, jobId: string, inputs: readonly unknown[]): Promise<void> {
+async function insertInputs(db: Database, jobs: readonly NewJob[]): Promise<void> {
+  const rows = jobs.flatMap(({ jobId, request }) =>
+    request.inputs.map((input, index) => [jobId, index, jsonOf(input)]),
+  );
   const elements = isPostgres(db)
-    ? sql`select (ordinality - 1)::integer as key, value #>> '{}' as value
-        from jsonb_array_elements(${JSON.stringify(inputs.map(jsonOf))}::jsonb) with ordinality`
-    : sql`select key, value from json_each(${JSON.stringify(inputs)})`;
+    ? sql`select value ->> 0 as job_id, (value ->> 1)::integer as input_index, value ->> 2 as input
+        from json_array_elements(${JSON.stringify(rows)}::json) as element(value)`
+    : sql`select value ->> 0 as job_id, value ->> 1 as input_index, value ->> 2 as input
+        from json_each(${JSON.stringify(rows)})`;
   await sql`insert into inputs (job_id, input_index, status, input)
-    select ${jobId}, key, 'queued', value from (${elements}) as elements`.execute(db);
+    select job_id, input_index, 'queued', input from (${elements}) as elements`.execute(db);
 }
 
 function jsonOf(value: unknown): string {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { type Claim, cancelledEntry, NO_PROGRESS } from '../job.ts';
 import { isCancelled } from './cancel-job.ts';
-import { type ClaimedInput, type JobRequest, startJob, startOf } from './claim-inputs.ts';
+import { type ClaimedInput, type JobRequest, requestOfJob, startJob } from './claim-inputs.ts';
 import { isPostgres } from './dialect.ts';
 import { finishInput, type InputEnd, recordProcessEnd, requeueInput } from './end-input.ts';
 import type { Database, InputStatus } from './tables.ts';
@@ -21,17 +21,34 @@ export type TakenInput =
     }
   | { readonly claim: null; readonly jobEnded: boolean };
 
+const NOTHING_TO_DO: TakenInput = { claim: null, jobEnded: false };
+
 /**
  * Claims an input that was delivered. Where a node had it that was lost, that counts as the end of a process: after the
  * third the input fails.
  */
 export async function takeDelivered(db: Database, delivered: DeliveredInput): Promise<TakenInput> {
-  const queued = await claimQueued(db, delivered);
-  if (queued !== null) return queued;
+  const [taken = NOTHING_TO_DO] = await takeAllDelivered(db, [delivered]);
+  return taken;
+}
+
+/** Claims several inputs that were delivered, as `takeDelivered` does each; the answers are in their order. */
+export async function takeAllDelivered(db: Database, all: readonly DeliveredInput[]): Promise<readonly TakenInput[]> {
+  if (all.length === 0) return [];
+  const queued = await claimQueued(db, all);
+  const taken: TakenInput[] = [];
+  for (const delivered of all) {
+    taken.push(queued.find(({ claim }) => isOf(claim, delivered)) ?? (await takeFromOther(db, delivered)));
+  }
+  return taken;
+}
+
+async function takeFromOther(db: Database, delivered: DeliveredInput): Promise<TakenInput> {
   if (await isCancelled(db, delivered.jobId)) return { claim: null, jobEnded: await endCancelled(db, delivered) };
   const lost = await endOfLost(db, delivered);
   if (lost?.input !== 'queued') return { claim: null, jobEnded: lost?.jobEnded === true };
-  return (await claimQueued(db, delivered)) ?? { claim: null, jobEnded: false };
+  const [claimed = NOTHING_TO_DO] = await claimQueued(db, [delivered]);
+  return claimed;
 }
 
 /**
@@ -59,57 +76,65 @@ export async function currentAmong(db: Database, claims: readonly Claim[]): Prom
   return current;
 }
 
-type Claimed = { readonly claim: ClaimedInput; readonly requestOfAlone: JobRequest | null };
+type Claimed = Exclude<TakenInput, { claim: null }>;
 
-/** Claims an input that is queued, unless its job is cancelled. */
-async function claimQueued(db: Database, { jobId, inputIndex }: DeliveredInput): Promise<Claimed | null> {
-  const claiming = claimOf(db, { jobId, inputIndex });
-  // Every statement costs a round trip, so the start of the job shares that of the claim where the engine has it so.
-  const claimed = await (isPostgres(db)
-    ? db
-        .with('claimed', () => claiming)
-        .with('started', () => startOf(db, jobId).where(({ exists }) => exists(sql`(select from claimed)`)))
-        .selectFrom('claimed')
-        .selectAll()
-        .executeTakeFirst()
-    : claiming.executeTakeFirst());
-  if (claimed === undefined) return null;
-  if (!isPostgres(db)) await startJob(db, jobId);
-  const { attempt, transientFailures, inputJson, operation, outputJson, paramsJson, traceParent } = claimed;
-  const alone = operation !== null && outputJson !== null && paramsJson !== null;
-  return {
-    claim: { jobId, inputIndex, attempt, transientFailures, inputJson },
-    requestOfAlone: alone ? { operation, outputJson, paramsJson, traceParent } : null,
-  };
+interface ClaimedRow {
+  readonly jobId: string;
+  readonly inputIndex: number;
+  readonly attempt: number;
+  readonly transientFailures: number;
+  readonly inputJson: string;
 }
 
-function claimOf(db: Database, { jobId, inputIndex }: DeliveredInput) {
-  return db
-    .updateTable('inputs')
-    .set(({ eb }) => ({ status: 'running', attempt: eb('attempt', '+', 1), bytes_done: 0, bytes_total: 0 }))
-    .where('job_id', '=', jobId)
-    .where('input_index', '=', inputIndex)
-    .where('status', '=', 'queued')
-    .where(({ exists, selectFrom }) =>
-      exists(selectFrom('jobs').select('job_id').where('job_id', '=', jobId).where('cancelled_at', 'is', null)),
+/** Claims those inputs that are queued, unless their jobs are cancelled. */
+async function claimQueued(db: Database, all: readonly DeliveredInput[]): Promise<readonly Claimed[]> {
+  if (isPostgres(db)) return claimTogether(db, all);
+  const claimed: Claimed[] = [];
+  for (const one of all) {
+    const [claim] = (await claiming(db, [one]).execute(db)).rows;
+    if (claim === undefined) continue;
+    await startJob(db, claim.jobId);
+    const job = await db.selectFrom('jobs').select('inputs_total').where('job_id', '=', claim.jobId).executeTakeFirst();
+    claimed.push({ claim, requestOfAlone: job?.inputs_total === 1 ? await requestOfJob(db, claim.jobId) : null });
+  }
+  return claimed;
+}
+
+/** Every statement costs a round trip, so the start of the jobs and their requests share that of the claims. */
+async function claimTogether(db: Database, all: readonly DeliveredInput[]): Promise<readonly Claimed[]> {
+  const { rows } = await sql<ClaimedRow & { request: JobRequest | null }>`
+    with claimed as (${claiming(db, all)}),
+    started as (
+      update jobs set status = 'running', started_at = ${new Date().toISOString()}
+      where job_id in (select "jobId" from claimed) and status = 'queued'
     )
-    .returning(({ selectFrom }) => {
-      const ofAlone = <Column extends 'operation' | 'output' | 'params' | 'trace_parent'>(column: Column) =>
-        selectFrom('job_requests')
-          .innerJoin('jobs', 'jobs.job_id', 'job_requests.job_id')
-          .select(`job_requests.${column}`)
-          .where('job_requests.job_id', '=', jobId)
-          .where('jobs.inputs_total', '=', 1);
-      return [
-        'attempt',
-        'transient_failures as transientFailures',
-        'input as inputJson',
-        ofAlone('operation').as('operation'),
-        ofAlone('output').as('outputJson'),
-        ofAlone('params').as('paramsJson'),
-        ofAlone('trace_parent').as('traceParent'),
-      ];
-    });
+    select claimed.*, (
+      select json_build_object('operation', operation, 'outputJson', output, 'paramsJson', params,
+        'traceParent', trace_parent)
+      from job_requests join jobs on jobs.job_id = job_requests.job_id
+      where job_requests.job_id = claimed."jobId" and jobs.inputs_total = 1
+    ) as request
+    from claimed`.execute(db);
+  return rows.map(({ request, ...claim }) => ({ claim, requestOfAlone: request }));
+}
+
+function claiming(db: Database, all: readonly DeliveredInput[]) {
+  const given = JSON.stringify(all.map(({ jobId, inputIndex }) => [jobId, inputIndex]));
+  const delivered = isPostgres(db)
+    ? sql`select value ->> 0 as job_id, (value ->> 1)::integer as input_index
+        from json_array_elements(${given}::text::json) as element(value)`
+    : sql`select value ->> 0 as job_id, value ->> 1 as input_index from json_each(${given})`;
+  return sql<ClaimedRow>`
+    update inputs set status = 'running', attempt = attempt + 1, bytes_done = 0, bytes_total = 0
+    from (${delivered}) as delivered
+    where inputs.job_id = delivered.job_id and inputs.input_index = delivered.input_index and inputs.status = 'queued'
+      and exists (select 1 from jobs where jobs.job_id = inputs.job_id and jobs.cancelled_at is null)
+    returning inputs.job_id as "jobId", inputs.input_index as "inputIndex", inputs.attempt as "attempt",
+      inputs.transient_failures as "transientFailures", inputs.input as "inputJson"`;
+}
+
+function isOf(claim: Claim, { jobId, inputIndex }: DeliveredInput): boolean {
+  return claim.jobId === jobId && claim.inputIndex === inputIndex;
 }
 
 async function endOfLost(db: Database, delivered: DeliveredInput): Promise<InputEnd | null> {

@@ -1,8 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Kysely, PostgresDialect } from 'kysely';
 import { type ActionName, type ActionRunner, type AnswerOf, type GivenTo, reads, writes } from '../actions.ts';
+import type { RecalledJob } from '../recall-job.ts';
+import type { NewJob } from '../submit-job.ts';
 import type { Database, Tables } from '../tables.ts';
 import { databaseError, isConnectionCut, isInTheWay } from './database-error.ts';
+import { Gatherer } from './gatherer.ts';
 import type { SafePool } from './postgres-pool.ts';
 
 type Action = (db: Database, ...given: readonly unknown[]) => Promise<unknown>;
@@ -14,6 +17,9 @@ const RETRY_PAUSE_MS = 10;
 /** A look whose connection is cut is taken so often: a pool may hold several that were cut together. */
 const MAX_LOOKS = 5;
 const LOOK_PAUSE_MS = 20;
+
+/** Submissions that share a transaction: their number, the characters of their requests together, and how many groups at once. */
+const SUBMISSIONS = { maxTogether: 64, maxWeight: 2 * 1024 * 1024, maxAtOnce: 2 };
 
 /** What is to happen in the same transaction as an action, once it has its answer. */
 export type Accompaniment = {
@@ -30,6 +36,10 @@ export class PostgresRunner implements ActionRunner {
   readonly #db: Database;
   readonly #place: string;
   readonly #toDoAfter = new WeakMap<Database, (() => void)[]>();
+  readonly #submissions = new Gatherer<NewJob, RecalledJob | null>(
+    (jobs) => this.transaction((db) => this.within(db, 'submitJobs', [jobs])),
+    SUBMISSIONS,
+  );
   #accompaniment: Accompaniment = {};
   #aftermath: Aftermath = {};
 
@@ -45,8 +55,17 @@ export class PostgresRunner implements ActionRunner {
   }
 
   run<Name extends ActionName>(name: Name, given: GivenTo<Name>): Promise<AnswerOf<Name>> {
-    const answer = name in reads ? this.read((db) => actionOf(name)(db, ...given)) : this.#write(name, given);
-    return answer as Promise<AnswerOf<Name>>;
+    return this.#run(name, given) as Promise<AnswerOf<Name>>;
+  }
+
+  #run<Name extends ActionName>(name: Name, given: GivenTo<Name>): Promise<unknown> {
+    if (name in reads) return this.read((db) => actionOf(name)(db, ...given));
+    if (name === 'submitJob') return this.#submit(given[0] as NewJob);
+    return this.transaction((db) => this.within(db, name, given));
+  }
+
+  #submit(job: NewJob): Promise<RecalledJob | null> {
+    return this.#submissions.ask(job, JSON.stringify(job.request).length);
   }
 
   /** Reads outside of any transaction: again where the connection is cut, since a look changes nothing. */
@@ -85,10 +104,6 @@ export class PostgresRunner implements ActionRunner {
 
   close(): Promise<void> {
     return this.#db.destroy();
-  }
-
-  #write<Name extends ActionName>(name: Name, given: GivenTo<Name>): Promise<unknown> {
-    return this.transaction((db) => this.within(db, name, given));
   }
 
   /** Runs an action, and what accompanies it, in a transaction that is open already. */
