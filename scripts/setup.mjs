@@ -21,6 +21,10 @@ const TEST_PROGRAMS = [
   { program: 'openssl', debianPackage: 'openssl' },
   { program: 'chromium', debianPackage: 'chromium' },
   { program: 'nginx', debianPackage: 'nginx-light' },
+  { program: 'apache2', debianPackage: 'apache2-bin' },
+  { program: 'lighttpd', debianPackage: 'lighttpd' },
+  { program: 'caddy', debianPackage: 'caddy' },
+  { program: 'python3', debianPackage: 'python3' },
 ];
 
 /**

@@ -10,7 +10,7 @@ export interface IndexEntry {
   readonly sizeBytes: number | null;
 }
 
-/** What a page says that lists a directory: nginx, Apache, Caddy, lighttpd and Python's server put it in the title. */
+/** What a page says that lists a directory: nginx, Apache, lighttpd and Python's server put it in the title. */
 const INDEX_TITLE = /<title>\s*(?:index of|directory listing (?:for|of))\b/i;
 
 /** Titles stand near the beginning of a page. */
@@ -20,8 +20,8 @@ const TITLE_WITHIN_LENGTH = 8 * 1024;
 const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
 /**
- * The entries of a directory, from the page that a server lists it with: nginx (HTML or JSON), Apache, and those that
- * look alike. `url` is where the page came from; null where it is no such page. What lies elsewhere is passed over.
+ * The entries of a directory, from the page that a server lists it with: nginx (HTML or JSON), Apache, Caddy (JSON), and
+ * those that look alike. `url` is where the page came from; null where it is no such page. What lies elsewhere is passed over.
  */
 export function readDirectoryIndex(text: string, mediaType: string | undefined, url: URL): IndexEntry[] | null {
   const folder = new URL(url.pathname.endsWith('/') ? url.pathname : `${url.pathname}/`, url.origin);
@@ -35,13 +35,22 @@ function readJson(text: string, folder: URL): IndexEntry[] | null {
   const entries: IndexEntry[] = [];
   for (const item of listed as unknown[]) {
     if (!isNamed(item)) return null;
-    const isFolder = item.type === 'directory';
-    if (!isFolder && item.type !== 'file') continue;
+    const kind = kindOf(item);
+    if (kind === null) continue;
+    const isFolder = kind === 'folder';
+    // Caddy writes a slash behind the names of folders.
+    const name = isFolder ? item.name.replace(/\/$/, '') : item.name;
     const sizeBytes = Number.isSafeInteger(item.size) && (item.size as number) >= 0 ? (item.size as number) : null;
-    const url = new URL(encodeURIComponent(item.name) + (isFolder ? '/' : ''), folder);
-    entries.push({ name: item.name, isFolder, url, sizeBytes });
+    const url = new URL(encodeURIComponent(name) + (isFolder ? '/' : ''), folder);
+    entries.push({ name, isFolder, url, sizeBytes });
   }
   return entries;
+}
+
+/** What an entry is: nginx has it in `type`, Caddy in `is_dir`. Null for what is neither file nor folder. */
+function kindOf({ type, is_dir: isFolder }: ListedItem): 'file' | 'folder' | null {
+  if (type === 'file' || isFolder === false) return 'file';
+  return type === 'directory' || isFolder === true ? 'folder' : null;
 }
 
 function parseJson(text: string): unknown {
@@ -53,7 +62,15 @@ function parseJson(text: string): unknown {
   }
 }
 
-function isNamed(item: unknown): item is { name: string; type?: unknown; size?: unknown } {
+/** An entry of a directory in JSON; nobody has checked what it holds. */
+interface ListedItem {
+  readonly name: string;
+  readonly type?: unknown;
+  readonly is_dir?: unknown;
+  readonly size?: unknown;
+}
+
+function isNamed(item: unknown): item is ListedItem {
   return typeof item === 'object' && item !== null && 'name' in item && typeof item.name === 'string';
 }
 

@@ -22,6 +22,9 @@ const DIRECTORIES_AT_ONCE = 8;
 const PLAYLIST_BEGINNING =
   /^\uFEFF?\s*(?:#EXTM3U|(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->)[\s\S])*-->\s*)*<(?:\w+:)?MPD[\s>])/;
 
+/** Caddy lists as JSON where that is asked for; its page is made for people. Others answer as they always do. */
+const PAGE_HEADERS = { accept: 'application/json, */*;q=0.9' };
+
 const MISSING_REASONS: ReadonlySet<string> = new Set(['HTTP_NOT_FOUND', 'HTTP_FORBIDDEN', 'FOLDER_NOT_LISTED']);
 
 /** A pattern that is the path of one file. */
@@ -171,7 +174,7 @@ class FolderOpening {
 
   async #page(url: URL): Promise<Page> {
     const { signal } = this.#context;
-    const { body, headers, url: from } = await this.#client.get(url, {}, signal);
+    const { body, headers, url: from } = await this.#client.get(url, PAGE_HEADERS, signal);
     try {
       const bytes = await readBody(body, PAGE_MAX_BYTES);
       if (bytes === null)

@@ -11,6 +11,7 @@ import { httpFolderOpener } from '#inputs/http-folder-opener.ts';
 import { crawlPlaylists } from '#publications/reading/crawl-playlists.ts';
 import { sourceFolderContract } from '../bytes/source-folder-contract.ts';
 import { writeFiles } from '../publications/make-folder.ts';
+import { type FileServer, LISTING_SERVERS } from './file-server.ts';
 import { clientFor, newClient, newScratch, scratchFor } from './http-client-for-tests.ts';
 import { sendFile, serve } from './http-server.ts';
 import { startNginx } from './nginx.ts';
@@ -24,24 +25,20 @@ for (const [place, what] of [
   ['json', 'JSON'],
   ['no-ranges', 'HTML, its files without ranges'],
 ] as const) {
-  sourceFolderContract(`a folder that nginx lists as ${what}`, async (files) => {
-    const root = await mkdtemp(join(tmpdir(), 'attestream-http-folder-'));
-    writeFiles(root, files);
-    const [nginx, client, { scratch, remove }] = [await startNginx(root), newClient(), await newScratch()];
-    const url = `${nginx.base}/${place}/`;
-    const folder = await httpFolderOpener(client, roomy, crawlPlaylists)({ type: 'remote_folder_url', url }, 0, {
-      signal: never,
-      scratch,
-    });
-    return {
-      folder,
-      cleanUp: async () => {
-        await client.close();
-        await nginx.stop();
-        await remove();
-        await rm(root, { recursive: true });
-      },
-    };
+  sourceFolderContract(`a folder that nginx lists as ${what}`, (files) => openServed(startNginx, `/${place}/`, files));
+}
+
+for (const [what, start] of Object.entries(LISTING_SERVERS)) {
+  test(`a folder that ${what} lists has all files, whatever they are called`, async () => {
+    const files = { 'a%20b é&"c.m4s': 'twelve bytes', "q'uote#hash?;.mp4": 'f'.repeat(2049), 'a & b/<x>.m4s': '' };
+    const { folder, cleanUp } = await openServed(start, '/', files);
+    try {
+      const sizes = Object.fromEntries(folder.files.map(({ path, sizeBytes }) => [path, sizeBytes]));
+      assert.deepEqual(sizes, { 'a%20b é&"c.m4s': 12, "q'uote#hash?;.mp4": 2049, 'a & b/<x>.m4s': 0 });
+      for (const [path, content] of Object.entries(files)) assert.equal(await contentOf(folder, path), content);
+    } finally {
+      await cleanUp();
+    }
   });
 }
 
@@ -266,6 +263,31 @@ describe('a folder over HTTP', () => {
     await assert.rejects(folder.open('a.mp4', never), { reason: 'SOURCE_CHANGED' });
   });
 });
+
+/** Opens a folder with the given files by what a server lists. */
+async function openServed(
+  start: (root: string) => Promise<FileServer>,
+  path: string,
+  files: Readonly<Record<string, string>>,
+): Promise<{ folder: SourceFolder; cleanUp: () => Promise<void> }> {
+  const root = await mkdtemp(join(tmpdir(), 'attestream-http-folder-'));
+  writeFiles(root, files);
+  const [server, client, { scratch, remove }] = [await start(root), newClient(), await newScratch()];
+  const url = server.base + path;
+  const folder = await httpFolderOpener(client, roomy, crawlPlaylists)({ type: 'remote_folder_url', url }, 0, {
+    signal: never,
+    scratch,
+  });
+  return {
+    folder,
+    cleanUp: async () => {
+      await client.close();
+      await server.stop();
+      await remove();
+      await rm(root, { recursive: true });
+    },
+  };
+}
 
 interface Wishes {
   readonly playlistPattern?: string;

@@ -1,47 +1,17 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '../../scripts/free-port.ts';
-
-const START_TIMEOUT_MS = 20_000;
-const LOOK_INTERVAL_MS = 20;
-
-/** An nginx of the test's own: one process on loopback, with its own configuration and folder for what it writes. */
-export interface Nginx {
-  /** `http://127.0.0.1:<port>`. */
-  readonly base: string;
-  readonly pid: number;
-  stop(): Promise<void>;
-}
+import { type FileServer, startProgram } from './file-server.ts';
 
 /**
  * Starts nginx over a folder. The same files are at several addresses: `/html/` and `/json/` list directories, `/plain/`
  * lists nothing, `/no-ranges/` gives no ranges, `/gzip/` answers packed whatever is asked, `/named/` gives a file name.
  */
-export async function startNginx(root: string): Promise<Nginx> {
-  const folder = mkdtempSync(join(tmpdir(), 'attestream-nginx-'));
-  const port = await freePort();
-  mkdirSync(join(folder, 'temp'));
-  writeFileSync(join(folder, 'nginx.conf'), configuration(folder, root, port));
-  const program = existsSync('/usr/sbin/nginx') ? '/usr/sbin/nginx' : 'nginx';
-  const child = spawn(program, ['-p', folder, '-c', join(folder, 'nginx.conf'), '-e', 'stderr'], {
-    stdio: ['ignore', 'ignore', 'inherit'],
+export function startNginx(root: string): Promise<FileServer> {
+  return startProgram('nginx', (folder, port) => {
+    mkdirSync(join(folder, 'temp'));
+    writeFileSync(join(folder, 'nginx.conf'), configuration(folder, root, port));
+    return ['-p', folder, '-c', join(folder, 'nginx.conf'), '-e', 'stderr'];
   });
-  const ended = once(child, 'exit');
-  await untilListening(port);
-  return {
-    base: `http://127.0.0.1:${port}`,
-    pid: child.pid as number,
-    stop: async () => {
-      child.kill('SIGTERM');
-      await ended;
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
 }
 
 function configuration(folder: string, root: string, port: number): string {
@@ -74,19 +44,4 @@ http {
   }
 }
 `;
-}
-
-async function untilListening(port: number): Promise<void> {
-  const deadline = Date.now() + START_TIMEOUT_MS;
-  while (!(await isListening(port))) {
-    if (Date.now() > deadline) throw new Error('nginx does not start; what it says is above');
-    await sleep(LOOK_INTERVAL_MS);
-  }
-}
-
-function isListening(port: number): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const socket = connect(port, '127.0.0.1');
-  socket.on('connect', () => resolve(true)).on('error', () => resolve(false));
-  return promise.finally(() => socket.destroy());
 }

@@ -4,8 +4,9 @@ import { basename, extname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { JobResultResponse } from '#contract/job.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
+import type { FileServer } from '../inputs/file-server.ts';
 import { startServer, type TestServer } from '../inputs/http-server.ts';
-import { type Nginx, startNginx } from '../inputs/nginx.ts';
+import { startNginx } from '../inputs/nginx.ts';
 import { readManifest } from '../provenance/read-manifest.ts';
 import { decodedFrames } from '../publications/judges.ts';
 import { filesAt } from '../publications/make-folder.ts';
@@ -25,7 +26,7 @@ const home = join(folder, 'service');
 const SECRET = 'X-Amz-Signature=hush-hush';
 const patterns = { playlist: '*.{m3u8,mpd}', init: 'init*', frag: '*.m4s' };
 
-let nginx: Nginx;
+let nginx: FileServer;
 let service: RunningService;
 before(async () => {
   mkdirSync(root);

@@ -8,7 +8,8 @@ import { operations } from '#operations/registry.ts';
 import type { PublicationPatterns } from '#publications/publication.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { assertValid, decodedMd5 } from '../formats/judges.ts';
-import { type Nginx, startNginx } from '../inputs/nginx.ts';
+import type { FileServer } from '../inputs/file-server.ts';
+import { startNginx } from '../inputs/nginx.ts';
 import { readManifest } from '../provenance/read-manifest.ts';
 import { decodedFrames } from '../publications/judges.ts';
 import { filesAt, writeFiles } from '../publications/make-folder.ts';
@@ -25,7 +26,7 @@ const home = temporaryFolder();
 const media = join(home, 'media');
 let s3: TestS3;
 let bucket: string;
-let nginx: Nginx;
+let nginx: FileServer;
 let service: RunningService;
 
 before(async () => {
