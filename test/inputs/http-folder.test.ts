@@ -268,7 +268,7 @@ describe('a folder over HTTP', () => {
 async function openServed(
   start: (root: string) => Promise<FileServer>,
   path: string,
-  files: Readonly<Record<string, string>>,
+  files: Readonly<Record<string, string | Buffer>>,
 ): Promise<{ folder: SourceFolder; cleanUp: () => Promise<void> }> {
   const root = await mkdtemp(join(tmpdir(), 'attestream-http-folder-'));
   writeFiles(root, files);
