@@ -1,19 +1,22 @@
 import assert from 'node:assert/strict';
 import type { ByteWriter } from './byte-sink.ts';
 import type { ByteSource } from './byte-source.ts';
-import { giveBackChunkBuffer, takeChunkBuffer } from './chunk-buffers.ts';
+import { chunkBuffers } from './chunk-buffers.ts';
 import { copyRunsOf } from './copy-runs.ts';
 import { type ChunkRead, chunksOf, type PlanChunk, readsOf } from './plan-chunks.ts';
 import { PlanHasher } from './plan-hasher.ts';
-import { holePosition, outputSizeBytes, type PlanDigests, type SplicePlan } from './splice-plan.ts';
+import { holePosition, type PlanDigests, type SplicePlan } from './splice-plan.ts';
 
 /** Size of a chunk in bytes: one read, one write, and where there are leaves, one or more whole leaves. */
 const CHUNK_SIZE_BYTES = 1024 * 1024;
 
-/** Chunks in flight at once: enough to read ahead and write behind while one is hashed. */
+/**
+ * Chunks of one walk in flight at once: enough to read ahead and write behind while one is hashed. How many bytes those
+ * of all walks hold is bounded by `chunkBuffers`.
+ */
 const LANE_COUNT = 8;
 
-/** The largest leaf that is accepted, in bytes. With `LANE_COUNT` it bounds the memory of a walk. */
+/** The largest leaf that is accepted, in bytes. */
 const LARGEST_LEAF_BYTES = 8 * 1024 * 1024;
 
 export interface WalkOptions {
@@ -60,10 +63,9 @@ export async function fillHole(
   await sink.write(filling, holePosition(plan), signal);
 }
 
-/** A buffer that chunks pass through one after the other; `idle` resolves when the last one is done with it. */
+/** What chunks pass through one after the other; `idle` resolves when the last one is done. */
 interface Lane {
   idle: Promise<void>;
-  chunk?: Buffer;
   /** Holds reads that serve several copies of a chunk, before they are put in their places. */
   window?: Buffer;
 }
@@ -75,7 +77,6 @@ class PlanWalk {
   readonly #options: WalkOptions;
   readonly #hasher: PlanHasher;
   readonly #chunkSizeBytes: number;
-  readonly #bufferSizeBytes: number;
   readonly #stop = new AbortController();
   /** Aborted by the caller or by the first failure: what else is in flight gives up early. */
   readonly #signal: AbortSignal;
@@ -91,7 +92,6 @@ class PlanWalk {
     this.#options = options;
     this.#hasher = new PlanHasher(plan.hashing.algorithm);
     this.#chunkSizeBytes = Math.max(CHUNK_SIZE_BYTES, leafSizeBytes);
-    this.#bufferSizeBytes = Math.min(this.#chunkSizeBytes, outputSizeBytes(plan));
     this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
   }
 
@@ -103,27 +103,40 @@ class PlanWalk {
     for (const chunk of chunksOf(this.#plan, this.#chunkSizeBytes)) {
       const lane = lanes[next++ % LANE_COUNT] as Lane;
       await lane.idle;
-      if (this.#failure !== null) break;
-      turn = this.#start(chunk, lane, turn);
+      const buffer = await this.#takeBuffer(chunk.length);
+      if (buffer === null) break;
+      turn = this.#start(chunk, lane, buffer, turn);
     }
     for (const lane of lanes) await lane.idle;
     if (this.#failure !== null) throw this.#failure.error;
-    // Only after a success: a read that was given up may yet write into its buffer.
-    for (const { chunk } of lanes) if (chunk !== undefined) giveBackChunkBuffer(chunk);
     await this.#source.checkUnchanged?.(this.#options.signal);
     return this.#hasher.digests();
   }
 
+  /** Null where a step failed, or the walk is to stop. */
+  async #takeBuffer(sizeBytes: number): Promise<Buffer | null> {
+    let buffer: Buffer | null = null;
+    await this.#guard(async () => {
+      buffer = await chunkBuffers.take(sizeBytes, this.#signal);
+    });
+    return buffer;
+  }
+
   /** Sends a chunk through a lane. The promise returned resolves when the flat hash may go on to the next chunk. */
-  #start(chunk: PlanChunk, lane: Lane, turn: Promise<void>): Promise<void> {
-    lane.chunk ??= takeChunkBuffer(this.#bufferSizeBytes);
-    const bytes = lane.chunk.subarray(0, chunk.length);
+  #start(chunk: PlanChunk, lane: Lane, buffer: Buffer, turn: Promise<void>): Promise<void> {
+    const bytes = buffer.subarray(0, chunk.length);
     const filled = this.#guard(() => this.#fill(chunk, bytes, lane));
     const written = filled.then(() => this.#guard(() => this.#write(chunk, bytes)));
     const leavesHashed = filled.then(() => this.#guard(() => this.#hasher.addLeaves(chunk, bytes)));
     const flatHashed = Promise.all([filled, turn]).then(() => this.#guard(() => this.#hasher.addFlat(chunk, bytes)));
-    lane.idle = Promise.all([written, leavesHashed, flatHashed]).then(() => undefined);
+    lane.idle = Promise.all([written, leavesHashed, flatHashed]).then(() => this.#release(buffer));
     return flatHashed;
+  }
+
+  /** A read that was given up may yet write into its buffer. */
+  #release(buffer: Buffer): void {
+    if (this.#failure === null) chunkBuffers.giveBack(buffer);
+    else chunkBuffers.forgo(buffer);
   }
 
   /** Runs one step unless a step before failed. Keeps the first failure; never rejects. */
