@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { Config } from '#config/config.ts';
 import { configFileOf } from '#config/load-config.ts';
 import { RELEASE } from '#config/release.ts';
@@ -68,9 +69,13 @@ function openInputs(config: Config): InputResolver {
   );
 }
 
-function openOutputs({ output_sinks: { local, s3 }, jobs: { data_dir: dataDir }, signing }: Config): RoutedSink {
+function openOutputs({ output_sinks: { local, s3 }, jobs, signing }: Config): RoutedSink {
+  const { data_dir: dataDir } = jobs;
+  const { base_dir: baseDir } = local;
+  // A publication may be replaced by another node than the one that delivered it: nodes share the folder of outputs.
+  const recordsDir = jobs.database_url === undefined ? dataDir : join(baseDir, '.attestream');
   return new RoutedSink(
-    new LocalSink({ baseDir: local.base_dir, dataDir, naming: local.naming }),
+    new LocalSink({ baseDir, dataDir, recordsDir, naming: local.naming }),
     s3 === undefined ? null : new S3Sink({ settings: s3, dataDir, readBack: signing.verify_outputs }),
   );
 }

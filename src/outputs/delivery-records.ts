@@ -7,15 +7,15 @@ import { syncFolder } from './output-folder.ts';
 
 /**
  * What this service delivered as a folder, by place: so that a publication delivered there before is told from what
- * belongs to others. `<data_dir>/deliveries/<hash of the place>/` holds a record for each attempt at a delivery, a list of
+ * belongs to others. `deliveries/<hash of the place>/` in the folder of records holds a record for each attempt at a delivery, a list of
  * files and sizes. It is written before the delivery; that there may be one of a delivery that never came to be does no
  * harm, because a record counts only where it fits what is there. A delivery removes the older ones of its place.
  */
 export class DeliveryRecords {
   readonly #folder: string;
 
-  constructor(dataDir: string) {
-    this.#folder = join(dataDir, 'deliveries');
+  constructor(recordsDir: string) {
+    this.#folder = join(recordsDir, 'deliveries');
   }
 
   /** Records, durably, what is about to be delivered to a place. Returns the record. */
@@ -24,7 +24,8 @@ export class DeliveryRecords {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const record = join(folder, `${randomUUID()}.json`);
     await writeDurably(record, JSON.stringify({ place: realDestination, files: [...files] }));
-    for (const made of [folder, this.#folder, dirname(this.#folder)]) await syncFolder(made);
+    const recordsDir = dirname(this.#folder);
+    for (const made of [folder, this.#folder, recordsDir, dirname(recordsDir)]) await syncFolder(made);
     return record;
   }
 

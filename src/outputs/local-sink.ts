@@ -21,6 +21,16 @@ const FREE_SPACE_MARGIN_BYTES = 1024 * 1024;
 /** Rejects where what stands at a destination is not to be replaced by the output. */
 type RefuseStanding = (destination: string, realDestination: string) => Promise<void>;
 
+/** Where local outputs go, and what is noted about them. */
+export interface LocalPlaces {
+  readonly baseDir: string;
+  /** This node's own. */
+  readonly dataDir: string;
+  /** Where nodes share it, each knows what the others delivered; `dataDir` unless given. */
+  readonly recordsDir?: string;
+  readonly naming?: Naming;
+}
+
 /** Outputs as files and folders below one folder of this host: `<base_dir>/<prefix>/<name>/<leaf>`. */
 export class LocalSink implements OutputSink {
   readonly #baseDir: string;
@@ -28,12 +38,15 @@ export class LocalSink implements OutputSink {
   readonly #journal: StagingJournal;
   readonly #records: DeliveryRecords;
 
-  /** `dataDir` holds the notes of what is staged, which `recoverStagings` reads, and records of delivered folders. */
-  constructor({ baseDir, dataDir, naming = 'derived' }: { baseDir: string; dataDir: string; naming?: Naming }) {
+  /**
+   * `dataDir` holds the notes of what is staged, which `recoverStagings` reads; `recordsDir` the records of delivered
+   * folders.
+   */
+  constructor({ baseDir, dataDir, recordsDir = dataDir, naming = 'derived' }: LocalPlaces) {
     this.#baseDir = resolve(baseDir);
     this.#naming = naming;
     this.#journal = new StagingJournal(dataDir);
-    this.#records = new DeliveryRecords(dataDir);
+    this.#records = new DeliveryRecords(recordsDir);
   }
 
   namingOf(): Naming {

@@ -321,3 +321,16 @@ describe('a node that is lost for good', () => {
     assert.deepEqual(await readdir(baseDir), ['talk']);
   });
 });
+
+test('a publication that one node delivered is replaced whole by another that shares its records', async () => {
+  const recordsDir = join(baseDir, '.attestream');
+  for (const [node, files] of [
+    ['one', OLD],
+    ['other', NEW],
+  ] as const) {
+    const own = new LocalSink({ baseDir, dataDir: join(place, node), recordsDir });
+    const staged = await fill(await own.stageFolder(destination, 100, { ...key, jobId: node }, never), files);
+    await staged.commit(never);
+  }
+  assert.deepEqual(await filesIn(destination), NEW);
+});
