@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -73,6 +73,7 @@ export async function startService({
       ...settings,
     },
   });
+  closeSync(log);
   if (child.pid !== undefined) onSpawn?.(child.pid);
   const base = `http://127.0.0.1:${port}`;
   await untilReady(base, child, logPath);

@@ -5,6 +5,7 @@ import { startProxy, type WaveringProxy } from '../postgres/wavering-proxy.ts';
 import { type ChaosBucket, openChaosBucket } from './chaos-bucket.ts';
 import { ChaosCounts } from './chaos-counts.ts';
 import { type ChaosNode, nodeAt } from './chaos-node.ts';
+import { type LossyDisk, openLossyDisk } from './lossy-disk.ts';
 
 /** A caller that waits for its job waits through kills, crashes and partitions. */
 const SYNC_TIMEOUT_MS = 280_000;
@@ -18,6 +19,8 @@ export interface ChaosPlace {
   /** The folder that all nodes deliver to. */
   readonly outputs: string;
   readonly bucket: ChaosBucket | null;
+  /** What the disturbed node and the outputs lie on where a kill is to be a power cut; null where it is only a kill. */
+  readonly disk: LossyDisk | null;
   readonly counts: ChaosCounts;
   /** The kill points that an input came to. */
   readonly reachedPoints: Set<string>;
@@ -42,15 +45,20 @@ export interface ChaosCluster {
 export interface PlaceOptions {
   readonly engine: 'embedded' | 'postgres';
   readonly withS3: boolean;
+  /** Every kill takes the power of the disk along. Needs root. */
+  readonly withPowerCuts?: boolean;
 }
 
 /** Makes the place in a folder. `tearDown` is given what is to be done with it in the end, last first. */
 export async function openPlace(
   folder: string,
-  { engine, withS3 }: PlaceOptions,
+  { engine, withS3, withPowerCuts = false }: PlaceOptions,
   tearDown: (step: () => void | Promise<void>) => void,
 ): Promise<ChaosPlace> {
-  const outputs = join(folder, 'output');
+  const disk = withPowerCuts ? openLossyDisk(folder) : null;
+  if (disk !== null) tearDown(() => disk.close());
+  const root = disk?.path ?? folder;
+  const outputs = join(root, 'output');
   const identity = makeIdentity(join(folder, 'identity'));
   const bucket = withS3 ? await openChaosBucket() : null;
   if (bucket !== null) tearDown(() => bucket.close());
@@ -61,10 +69,10 @@ export async function openPlace(
     SERVICE__SIGNING__PRIVATE_KEY_PATH: identity.keyPath,
     ...bucket?.settings,
   };
-  const shared = { outputs, bucket, counts: new ChaosCounts(), reachedPoints: new Set<string>() };
+  const shared = { outputs, bucket, disk, counts: new ChaosCounts(), reachedPoints: new Set<string>() };
   const known = { delivered: new Set<string>(), jobIds: new Set<string>() };
   const nodeNamed = (name: string, more: Record<string, string> = {}) =>
-    nodeAt(join(folder, name), { ...settings, ...more });
+    nodeAt(join(root, name), { ...settings, ...more });
   if (engine === 'embedded') return { ...shared, ...known, node: nodeNamed('disturbed'), cluster: null };
   const after = { after: tearDown };
   const server = await startPostgres(after);

@@ -7,7 +7,7 @@ import type { ChaosJob } from './chaos-jobs.ts';
 import { type NodeRole, processesOf, startNode } from './chaos-node.ts';
 import type { ChaosPlace } from './chaos-place.ts';
 import { localOutput } from './chaos-sources.ts';
-import { type Disturbance, disturb } from './disturbance.ts';
+import { type Disturbance, disturb, losePower } from './disturbance.ts';
 import { leftoversIn } from './leftovers.ts';
 import { killTree } from './process-tree.ts';
 
@@ -132,6 +132,7 @@ async function killAgain(place: ChaosPlace, role: NodeRole, afterMs: number): Pr
   killTree(pid);
   const service = await starting.catch(() => null);
   await service?.ended;
+  await losePower(place);
   place.counts.add(service === null ? 'killed again while it started' : 'killed again soon after it had started');
 }
 

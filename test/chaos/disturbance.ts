@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RunningService } from '../../scripts/running-service.ts';
 import { hasUnendedJobs } from './chaos-client.ts';
+import { processesOf } from './chaos-node.ts';
 import type { ChaosPlace } from './chaos-place.ts';
 import type { KillPoint } from './kill-point.ts';
 import { childrenOf, commandOf, kill, killTree } from './process-tree.ts';
@@ -46,8 +47,19 @@ export async function disturb(place: ChaosPlace, disturbed: Disturbed, disturban
   }
 }
 
+/** To be called when the node was killed: cuts the power of its disk, once nothing of the node runs any more. */
+export async function losePower({ node, disk, counts }: ChaosPlace): Promise<void> {
+  if (disk === null) return;
+  for (let left = processesOf(node); left.length > 0; left = processesOf(node)) {
+    for (const pid of left) kill(pid);
+    await sleep(LOOK_INTERVAL_MS);
+  }
+  disk.cutPower();
+  counts.add('power cuts');
+}
+
 async function killAtMoment(
-  { counts }: ChaosPlace,
+  place: ChaosPlace,
   { service }: Disturbed,
   { afterMs, takesWorkersAlong }: DisturbanceOf<'moment'>,
 ): Promise<void> {
@@ -55,15 +67,17 @@ async function killAtMoment(
   if (takesWorkersAlong) killTree(service.pid);
   else kill(service.pid);
   await service.ended;
-  counts.add('killed at a random moment');
+  await losePower(place);
+  place.counts.add('killed at a random moment');
 }
 
 /** An input may not come to the point, as when another kill came first in its worker; then the service is killed at rest. */
 async function untilKilled(
-  { counts, reachedPoints }: ChaosPlace,
+  place: ChaosPlace,
   { service, door, sent }: Disturbed,
   { point: { operation, moment } }: DisturbanceOf<'point'>,
 ): Promise<void> {
+  const { counts, reachedPoints } = place;
   let isKilled = false;
   void service.ended.then(() => {
     isKilled = true;
@@ -75,6 +89,7 @@ async function untilKilled(
   else kill(service.pid);
   counts.add(isKilled ? `killed at ${name}` : 'killed at rest, as its point was not reached');
   await service.ended;
+  await losePower(place);
 }
 
 async function killWorkers(

@@ -4,6 +4,9 @@ import { dirname, join, relative } from 'node:path';
 /** Where a node keeps what must be gone when nothing runs. */
 const WORKING_FOLDERS = ['data/staging', 'data/uploads', 'data/scratch'];
 
+/** In the folder of outputs: what nodes tell each other of what they delivered. */
+const RECORDS_FOLDER = '.attestream';
+
 /** Where nodes work, and the folder that they all deliver to. */
 interface WorkingPlaces {
   readonly homes: readonly string[];
@@ -16,7 +19,9 @@ interface WorkingPlaces {
  */
 export function leftoversIn({ homes, outputs }: WorkingPlaces, delivered: ReadonlySet<string>): string[] {
   const working = homes.flatMap((home) => WORKING_FOLDERS.flatMap((folder) => filesBelow(join(home, folder))));
-  const unknown = filesBelow(outputs).filter((path) => !isDelivered(path, delivered));
+  const unknown = filesBelow(outputs)
+    .filter((path) => !path.startsWith(join(outputs, RECORDS_FOLDER, '/')))
+    .filter((path) => !isDelivered(path, delivered));
   return [...working, ...unknown].map((path) => relative(dirname(outputs), path));
 }
 

@@ -44,6 +44,7 @@ export interface ChaosOptions extends PlaceOptions {
 export async function runChaos(options: ChaosOptions): Promise<ChaosCounts> {
   const folder = mkdtempSync(join(tmpdir(), 'attestream-chaos-'));
   const tearDown: (() => void | Promise<void>)[] = [];
+  let counts: ChaosCounts;
   try {
     const media = join(folder, 'media');
     mkdirSync(media);
@@ -60,11 +61,12 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosCounts> {
       place.counts.add('rounds');
     }
     place.counts.add(`kill points that were reached, of ${points.length}`, place.reachedPoints.size);
-    rmSync(folder, { recursive: true });
-    return place.counts;
+    counts = place.counts;
   } finally {
     for (const step of tearDown.reverse()) await step();
   }
+  rmSync(folder, { recursive: true });
+  return counts;
 }
 
 type Points = Awaited<ReturnType<typeof learnKillPoints>>;
