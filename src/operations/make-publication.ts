@@ -1,10 +1,11 @@
 import { mkdir } from 'node:fs/promises';
+import type { LocalCopies } from '#bytes/local-copies.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { PackageParams } from '#contract/package-request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { packageMedia } from '#packaging/package-media.ts';
-import { PackagedFolder } from '#packaging/packaged-folder.ts';
+import type { PackagedFolder } from '#packaging/packaged-folder.ts';
 import type { PackagingPlan } from '#packaging/packaging-plan.ts';
 import { planPackaging } from '#packaging/plan-packaging.ts';
 import { probeFolder } from '#packaging/probe-folder.ts';
@@ -21,11 +22,12 @@ import { defaultLanguageOf, describeFinding, tracksOfRenditions, unnamedFiles } 
  *
  *   const task = await planPublication(folder, params, null, context.signal);    // nothing is written yet
  *   if (task.kind === 'carry')      the folder is a publication of CMAF already: sign or copy its files as they are
- *   const made = await makePublication(task, target, context);                   // `target`: an empty folder on this host
- *   made.publication                a SourceFolder over the files in `target`: sign these, without another copy
+ *   const sources = new LocalCopies(task.folder, context.scratch);               // what the packager reads
+ *   const target = new PackagedFolder(task.folder.name, path);                   // `path`: an empty folder on this host
+ *   const warnings = await makePublication(task, sources, target, context);      // `target` holds the publication then
  *   task.plan.streams               what became of which stream of which source file, and by which route
  *   task.folder                     where those source files are opened: the folder, or its segments joined to files
- *   task.notes, made.warnings       for the result
+ *   task.notes, warnings            for the result
  *
  * A codec changes only where `route.packets` is `flac` (raw samples, losslessly), and where subtitles become WebVTT; all
  * else keeps its packets bit for bit.
@@ -54,16 +56,23 @@ export interface PackagingTask {
   readonly notes: readonly string[];
 }
 
-export interface MadePublication {
-  readonly publication: PackagedFolder;
-  readonly warnings: readonly string[];
-}
-
-/** What making a publication may use; an operation's context is one. */
+/** What making a publication may use; an operation's context is most of one. */
 export interface MakingContext {
   readonly signal: AbortSignal;
   readonly scratch: ScratchSpace;
   progress(bytesDone: number, bytesTotal: number): void;
+  /** What is thrown where there is no room for the publication. */
+  diskFull(freeBytes: number): AppError;
+}
+
+/** A context for a publication that is made in the scratch space. */
+export function contextInScratch<Context extends Omit<MakingContext, 'diskFull'>>(
+  context: Context,
+  task: PackagingTask,
+  { localPath: path }: PackagedFolder,
+): Context & MakingContext {
+  const neededBytes = sizeOfSources(task);
+  return { ...context, diskFull: (freeBytes) => new AppError('SCRATCH_FULL', { path, neededBytes, freeBytes }) };
 }
 
 /**
@@ -106,29 +115,41 @@ async function planMedia(
 
 /**
  * Carries out a plan in `target` and checks the result: every playlist parses and names only what is there, and nothing
- * of the film is missing. `wrote` is called with the path of every file as soon as it is whole.
+ * of the film is missing. `wrote` is called with the path of every file as soon as it is whole, and listed in `target`.
+ * Returns what there is to warn about.
  */
 export async function makePublication(
-  { plan, folder, params }: PackagingTask,
-  target: string,
+  { plan, params }: PackagingTask,
+  sources: LocalCopies,
+  target: PackagedFolder,
   context: MakingContext,
   wrote: (path: string) => void = () => undefined,
-): Promise<MadePublication> {
-  const { signal, scratch } = context;
+): Promise<readonly string[]> {
+  const { signal } = context;
   const told = new Set<string>();
   const tell = (path: string): void => {
-    if (!told.has(path)) wrote(path);
+    if (told.has(path)) return;
     told.add(path);
+    target.add(path);
+    wrote(path);
   };
-  await mkdir(target, { recursive: true });
-  const progress = (bytesDone: number, bytesTotal: number) => context.progress(bytesDone, bytesTotal);
-  const made = await packageMedia(plan, folder, target, { signal, scratch, progress, wrote: tell });
-  const packaged = await PackagedFolder.open(folder.name, target, made.paths);
-  const doubts = [...made.warnings, ...(await checkPackaged(made.plan, packaged, signal))];
+  await mkdir(target.localPath, { recursive: true });
+  const made = await packageMedia(plan, sources, target.localPath, { ...context, wrote: tell });
+  await target.complete();
+  const doubts = [...made.warnings, ...(await checkPackaged(made.plan, target, signal))];
   refuseWarnings(doubts, params);
-  const publication = plan.formats.includes('hls') ? packaged : await packaged.without(/\.(?:m3u8|vtt)$/);
-  for (const { path } of publication.files) tell(path);
-  return { publication, warnings: [...plan.warnings, ...doubts] };
+  if (!plan.formats.includes('hls')) await target.remove(/\.(?:m3u8|vtt)$/);
+  for (const { path } of target.files) tell(path);
+  return [...plan.warnings, ...doubts];
+}
+
+/** What the files that go into the output hold together, in bytes: the publication is about as large. */
+export function sizeOfSources(task: PublicationTask): number {
+  const used = task.kind === 'carry' ? null : new Set(task.plan.streams.map(({ file }) => file));
+  return task.folder.files.reduce(
+    (sum, { path, sizeBytes }) => sum + (used === null || used.has(path) ? sizeBytes : 0),
+    0,
+  );
 }
 
 function refuseWarnings(warnings: readonly string[], { strict }: PackageParams): void {

@@ -1,19 +1,20 @@
+import { LocalCopies } from '#bytes/local-copies.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { C2paPackageParams } from '#contract/c2pa-package-request.ts';
+import { PackagedFolder } from '#packaging/packaged-folder.ts';
 import type { Publication } from '#publications/publication.ts';
 import { claimStated } from '#publications/reading/claim-stated.ts';
 import { type ClaimedPaths, matchingPaths } from '#publications/reading/path-patterns.ts';
-import { readClaimedPublication, readPublication } from '#publications/reading/read-publication.ts';
+import { readClaimedPublication } from '#publications/reading/read-publication.ts';
 import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
 import { describeFinding, unsignedFragments } from './existing-tracks.ts';
-import { makePublication, type PackagingTask, planPublication } from './make-publication.ts';
+import { type PackagingTask, planPublication, sizeOfSources } from './make-publication.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 import { packagedIngredients, packagingActions } from './packaged-ingredients.ts';
 import { publicationIngredients } from './publication-ingredients.ts';
 import { signAndDeliver } from './sign-and-deliver.ts';
-
-/** How the packager names the files of a publication (text segments are found as fragments of a playlist). */
-const PACKAGED = { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.{m4s,vtt}' };
+import { packagingTaskOf } from './sign-while-packaging.ts';
+import { taskOf } from './signing-task.ts';
 
 /** What one input is done with. */
 interface Signing {
@@ -88,7 +89,7 @@ async function signExisting(
   const destination = await claimDestination(folder, work, context, rooms);
   const ingredients = await publicationIngredients(read, params, work.inputIndex, rooms, context);
   const statement = { assertions: params.assertions ?? [], ingredients, actions: [] };
-  const { warnings, ...outcome } = await signAndDeliver(read, statement, destination, work, context, rooms);
+  const { warnings, ...outcome } = await signAndDeliver(taskOf(read), statement, destination, work, context, rooms);
   return { ...outcome, warnings: [...notes, ...warnings] };
 }
 
@@ -101,18 +102,19 @@ async function packageThenSign(
   { folder, params, work, context, rooms }: Signing,
 ): Promise<InputOutcome> {
   const destination = await claimDestination(folder, work, context, rooms);
-  const target = await context.scratch.reserveFolder('packaged', sizeOf(task.folder));
+  const sources = new LocalCopies(task.folder, context.scratch);
+  const scratch = await context.scratch.reserveFolder('packaged', sizeOfSources(task));
   try {
-    const made = await makePublication(task, target.path, firstHalf(context));
-    context.reached('packaged');
-    const packaged = await readPublication(made.publication, PACKAGED, context.signal);
-    const read = await withInits(made.publication, packaged, context);
-    const ingredients = await packagedIngredients(folder, task, params, work.inputIndex, rooms, context);
+    const ingredients = await packagedIngredients(folder, task, sources, params, work.inputIndex, rooms, context);
     const statement = { assertions: params.assertions ?? [], ingredients, actions: packagingActions(task) };
-    const outcome = await signAndDeliver(read, statement, destination, work, secondHalf(context), rooms);
-    return { ...outcome, warnings: [...task.notes, ...made.warnings, ...outcome.warnings] };
+    const target = new PackagedFolder(task.folder.name, scratch.path);
+    const [packaging, signing] = halvesOf(context);
+    const signingTask = packagingTaskOf({ task, sources, target, context: packaging });
+    const { warnings, ...outcome } = await signAndDeliver(signingTask, statement, destination, work, signing, rooms);
+    return { ...outcome, warnings: [...task.notes, ...warnings] };
   } finally {
-    target.release();
+    await sources.release();
+    scratch.release();
   }
 }
 
@@ -132,16 +134,18 @@ async function withInits(folder: SourceFolder, publication: Publication, { signa
   return { folder, publication, inits: await readInitLayouts(folder, publication.renditions, signal) };
 }
 
-function sizeOf({ files }: SourceFolder): number {
-  return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-}
-
-/** The context of a step that is the first half of the work. */
-function firstHalf(context: InputContext): InputContext {
-  return { ...context, progress: (bytesDone, bytesTotal) => context.progress(bytesDone, 2 * bytesTotal) };
-}
-
-/** The context of a step that is the second half. */
-function secondHalf(context: InputContext): InputContext {
-  return { ...context, progress: (bytesDone, bytesTotal) => context.progress(bytesTotal + bytesDone, 2 * bytesTotal) };
+/** The contexts of two steps that go on side by side, each of which is half of the work. */
+function halvesOf(context: InputContext): [InputContext, InputContext] {
+  const doneBytes = [0, 0];
+  const half = (index: number): InputContext => ({
+    ...context,
+    progress: (bytes, bytesTotal) => {
+      doneBytes[index] = bytes;
+      context.progress(
+        doneBytes.reduce((sum, done) => sum + done),
+        2 * bytesTotal,
+      );
+    },
+  });
+  return [half(0), half(1)];
 }

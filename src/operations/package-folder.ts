@@ -1,14 +1,18 @@
+import { LocalCopies } from '#bytes/local-copies.ts';
 import { sideBySide } from '#bytes/side-by-side.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { PackageParams } from '#contract/package-request.ts';
+import { AppError } from '#errors/app-error.ts';
 import type { FolderSink } from '#outputs/folder-sink.ts';
+import { PackagedFolder } from '#packaging/packaged-folder.ts';
 import { copyFile } from '#publications/signing/carry-through.ts';
 import {
   type CarryTask,
+  contextInScratch,
   makePublication,
   type PackagingTask,
-  type PublicationTask,
   planPublication,
+  sizeOfSources,
 } from './make-publication.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 
@@ -61,15 +65,6 @@ async function packageOpened(
   }
 }
 
-/** What the files that go into the output hold together, in bytes: the publication is about as large. */
-function sizeOfSources(task: PublicationTask): number {
-  const used = task.kind === 'carry' ? null : new Set(task.plan.streams.map(({ file }) => file));
-  return task.folder.files.reduce(
-    (sum, { path, sizeBytes }) => sum + (used === null || used.has(path) ? sizeBytes : 0),
-    0,
-  );
-}
-
 /** Copies a publication as it is, with everything that lies beside it. */
 async function carry(task: CarryTask, sink: FolderSink, { signal, progress }: InputContext): Promise<string[]> {
   const { files } = task.folder;
@@ -89,9 +84,11 @@ async function make(task: PackagingTask, sink: FolderSink, context: InputContext
   if (sink.stagedPath !== undefined) return await makeInPlace(task, sink, sink.stagedPath, context);
   const target = await context.scratch.reserveFolder('packaged', sizeOfSources(task));
   try {
-    const { publication, warnings } = await makePublication(task, target.path, context);
-    await sideBySide(publication.files, COPIES_AT_ONCE, ({ path }) =>
-      copyFile(publication, path, sink, context.signal, () => undefined),
+    const packaged = new PackagedFolder(task.folder.name, target.path);
+    const sources = new LocalCopies(task.folder, context.scratch);
+    const warnings = await makePublication(task, sources, packaged, contextInScratch(context, task, packaged));
+    await sideBySide(packaged.files, COPIES_AT_ONCE, ({ path }) =>
+      copyFile(packaged, path, sink, context.signal, () => undefined),
     );
     return warnings;
   } finally {
@@ -103,7 +100,7 @@ async function make(task: PackagingTask, sink: FolderSink, context: InputContext
 async function makeInPlace(
   task: PackagingTask,
   sink: FolderSink,
-  target: string,
+  stagedPath: string,
   context: InputContext,
 ): Promise<readonly string[]> {
   const stop = new AbortController();
@@ -114,7 +111,10 @@ async function makeInPlace(
     adopting.catch((error: unknown) => stop.abort(error));
   };
   try {
-    const { warnings } = await makePublication(task, target, { ...context, signal }, adopt);
+    const sources = new LocalCopies(task.folder, context.scratch);
+    const target = new PackagedFolder(task.folder.name, stagedPath);
+    const diskFull = () => new AppError('OUTPUT_FAILED', { path: sink.destination, problem: 'the disk is full' });
+    const warnings = await makePublication(task, sources, target, { ...context, signal, diskFull }, adopt);
     await adopting;
     return warnings;
   } finally {

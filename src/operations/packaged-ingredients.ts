@@ -1,3 +1,4 @@
+import type { LocalCopies } from '#bytes/local-copies.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { sourceErrors } from '#errors/source-errors.ts';
@@ -39,11 +40,13 @@ const MEDIA_TYPES: Readonly<Record<ContainerKind, string>> = {
 /**
  * Decides the ingredients of a publication that was packaged. Of media files, the one with the tallest video is the
  * parent (else the first), and the others are components, each with its own manifest chain. A publication whose segments
- * were made anew is one ingredient, as if it had been signed as it was.
+ * were made anew is one ingredient, as if it had been signed as it was. `sources` are the files that are packaged: what
+ * the SDK reads of them is not fetched a second time.
  */
 export async function packagedIngredients(
   folder: SourceFolder,
   task: PackagingTask,
+  sources: LocalCopies,
   params: ParentParams,
   inputIndex: number,
   rooms: OperationRooms,
@@ -52,7 +55,7 @@ export async function packagedIngredients(
   if (task.existing !== null) {
     return await existingIngredients(folder, task.existing, params, inputIndex, rooms, context);
   }
-  const [main, ...others] = await sourceCandidates(task, context);
+  const [main, ...others] = await sourceCandidates(task, sources, context);
   if (main === undefined) throw new Error('a plan has at least one stream');
   const given = givenParent(params, inputIndex);
   const parent = given === null ? main : await parentIngredient(given, inputIndex, rooms.inputs, context);
@@ -77,26 +80,32 @@ export function packagingActions({ plan }: PackagingTask): RecordedAction[] {
 }
 
 /** The source files in the order of their streams: the plan has the tallest video first. */
-async function sourceCandidates({ folder, plan }: PackagingTask, context: InputContext): Promise<Candidate[]> {
+async function sourceCandidates(
+  { folder, plan }: PackagingTask,
+  sources: LocalCopies,
+  context: InputContext,
+): Promise<Candidate[]> {
   const containers = new Map(plan.streams.map(({ file, container }) => [file, container]));
   const candidates: Candidate[] = [];
   for (const [path, container] of containers) {
-    candidates.push(await sourceCandidate(folder, path, MEDIA_TYPES[container], context));
+    candidates.push(await sourceCandidate(folder, path, MEDIA_TYPES[container], sources, context));
   }
   return candidates;
 }
 
-/** A source stays open as long as the scratch space, for the SDK reads it by its path when the manifest is drafted. */
+/** The SDK reads what is signed by its path when the manifest is drafted, which is before the sources are released. */
 async function sourceCandidate(
   folder: SourceFolder,
   path: string,
   mediaType: string,
+  sources: LocalCopies,
   context: InputContext,
 ): Promise<Candidate> {
   const source = await folder.open(path, context.signal);
-  context.scratch.adopt(source);
   try {
-    return await fileCandidate(await identifyFile(source, context.signal), context);
+    const file = await identifyFile(source, context.signal);
+    const isSigned = file.layout.manifest !== null;
+    return await fileCandidate(isSigned ? { ...file, source: await sources.of(path, context.signal) } : file, context);
   } catch (error) {
     if (!(error instanceof AppError) || Object.hasOwn(sourceErrors, error.reason)) throw error;
     const warning = `The source "${path}" was packaged, but could not be searched for a manifest: ${error.message}`;
@@ -104,6 +113,8 @@ async function sourceCandidate(
       ingredient: { kind: 'plain', title: source.name, mediaType },
       warnings: error.reason === 'FORMAT_UNKNOWN' ? [] : [warning],
     };
+  } finally {
+    await source.close();
   }
 }
 

@@ -5,6 +5,7 @@ import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 import { publicationIngredients } from './publication-ingredients.ts';
 import { signAndDeliver } from './sign-and-deliver.ts';
+import { taskOf } from './signing-task.ts';
 
 /**
  * Signs one fragmented publication: reads which fragments belong to which init segment, writes and hashes every fragment
@@ -42,7 +43,7 @@ async function signFolder(
   const read = { folder, publication, inits };
   const ingredients = await publicationIngredients(read, params, work.inputIndex, rooms, context);
   const statement = { assertions: params.assertions ?? [], ingredients, actions: [] };
-  return await signAndDeliver(read, statement, destination, work, context, rooms);
+  return await signAndDeliver(taskOf(read), statement, destination, work, context, rooms);
 }
 
 function patternsOf(params: C2paFragmentedParams) {

@@ -3,9 +3,9 @@ import { statfsSync } from 'node:fs';
 import { mkdir, readdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type LocalSource, localCopyOf } from '#bytes/scratch-copy.ts';
+import type { LocalCopies } from '#bytes/local-copies.ts';
+import type { LocalSource } from '#bytes/scratch-copy.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
-import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { detourOf, isDeadEnd } from './detour.ts';
 import { type Feed, feedArguments, feedsOf } from './feed-arguments.ts';
@@ -27,25 +27,24 @@ export interface PackagingContext {
   progress(bytesDone: number, bytesTotal: number): void;
   /** Called with the path of a segment, relative to the output, when it is whole while others are still made. */
   wrote(path: string): void;
+  /** What is thrown where there is no room for the output. */
+  diskFull(freeBytes: number): AppError;
 }
 
 /** What was packaged. */
 export interface PackagedMedia {
   /** The plan as it was carried out: without subtitles that turned out to hold none. */
   readonly plan: PackagingPlan;
-  /** The paths of all files, relative to the output. */
-  readonly paths: readonly string[];
   readonly warnings: readonly string[];
 }
 
 /**
- * Carries out a plan: the packager writes the publication into `target`, an empty folder on this host. Sources are opened
- * through `folder`; those that lie elsewhere are copied to scratch. What the packager gives up before it has made anything
- * is tried once more by way of ffmpeg.
+ * Carries out a plan: the packager writes the publication into `target`, an empty folder on this host. What the packager
+ * gives up before a segment was told of is tried once more by way of ffmpeg. The sources are released at the end.
  */
 export async function packageMedia(
   plan: PackagingPlan,
-  folder: SourceFolder,
+  sources: LocalCopies,
   target: string,
   context: PackagingContext,
 ): Promise<PackagedMedia> {
@@ -55,14 +54,16 @@ export async function packageMedia(
     context.wrote(path);
   };
   try {
-    return await new PackagingRun(plan, folder, target, { ...context, wrote }).run();
+    return await new PackagingRun(plan, sources, target, { ...context, wrote }).run();
   } catch (error) {
     const detour = isBegun ? null : detourOf(plan, error);
     if (detour === null) throw error;
     for (const name of await readdir(target)) await rm(join(target, name), { recursive: true });
-    const detoured = new PackagingRun(detour.plan, folder, target, context).run();
+    const detoured = new PackagingRun(detour.plan, sources, target, context).run();
     const made = await detoured.catch((second: unknown) => Promise.reject(isDeadEnd(second) ? error : second));
     return { ...made, warnings: [detour.warning, ...made.warnings] };
+  } finally {
+    await sources.release();
   }
 }
 
@@ -74,16 +75,16 @@ const OUTPUT_LINK = 'output';
 
 class PackagingRun {
   readonly #plan: PackagingPlan;
-  readonly #folder: SourceFolder;
+  readonly #copies: LocalCopies;
   readonly #target: string;
   readonly #context: PackagingContext;
   readonly #sources = new Map<string, LocalSource>();
   /** Files by the names that programs read them at. */
   readonly #names = new Map<string, string>();
 
-  constructor(plan: PackagingPlan, folder: SourceFolder, target: string, context: PackagingContext) {
+  constructor(plan: PackagingPlan, copies: LocalCopies, target: string, context: PackagingContext) {
     this.#plan = plan;
-    this.#folder = folder;
+    this.#copies = copies;
     this.#target = target;
     this.#context = context;
   }
@@ -97,20 +98,19 @@ class PackagingRun {
       await this.#runPackager(streams, programs, work.path);
       for (const source of this.#sources.values()) await source.checkUnchanged?.(signal);
       for (const { stream } of streams) await this.#turn(stream);
-      return await this.#made(streams);
+      return this.#made(streams);
     } finally {
-      for (const source of this.#sources.values()) await source.close();
       work.release();
     }
   }
 
-  async #made(read: readonly ReadStream[]): Promise<PackagedMedia> {
+  #made(read: readonly ReadStream[]): PackagedMedia {
     const streams = read.map(({ stream }) => stream);
     const empty = this.#plan.streams.filter((stream) => !streams.includes(stream));
     const warnings = empty.map(
       ({ file, language }) => `The subtitle track (${language}) of "${file}" was left out: it holds no subtitles.`,
     );
-    return { plan: { ...this.#plan, streams }, paths: await this.#pathsWritten(), warnings };
+    return { plan: { ...this.#plan, streams }, warnings };
   }
 
   /**
@@ -118,14 +118,12 @@ class PackagingRun {
    * packager. Programs run in the folder of the links, so that not even its own path is told to them.
    */
   async #linkSources(work: string): Promise<Map<string, string>> {
-    const { signal, scratch } = this.#context;
+    const { signal } = this.#context;
     const links = new Map<string, string>();
     await symlink(this.#target, join(work, OUTPUT_LINK));
     for (const { file } of this.#plan.streams) {
       if (links.has(file)) continue;
-      const opened = await this.#folder.open(file, signal);
-      const source = await localCopyOf(opened, scratch, signal);
-      if (source !== opened) await opened.close();
+      const source = await this.#copies.of(file, signal);
       this.#sources.set(file, source);
       const link = `source-${links.size}`;
       await symlink(source.localPath, join(work, link));
@@ -224,15 +222,7 @@ class PackagingRun {
   #diskFull(): AppError | null {
     const { blocks, bavail, bsize } = statfsSync(this.#target);
     if (blocks === 0 || bavail * bsize > FULL_DISK_BYTES) return null;
-    return new AppError('OUTPUT_FAILED', { path: this.#target, problem: 'the disk is full' });
-  }
-
-  async #pathsWritten(): Promise<string[]> {
-    const entries = await readdir(this.#target, { recursive: true, withFileTypes: true });
-    return entries
-      .filter((entry) => entry.isFile())
-      .map(({ parentPath, name }) => join(parentPath, name).slice(this.#target.length + 1))
-      .sort();
+    return this.#context.diskFull(bavail * bsize);
   }
 }
 

@@ -1,5 +1,7 @@
-import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { MediaPart } from '../publication.ts';
+
+/** The fragments of a rendition in playback order; while it is still being made, as they become whole. */
+export type FragmentSequence = Iterable<MediaPart> | AsyncIterable<MediaPart>;
 
 /** A group has so many fragments as a rule: while the last ones of it are finished, nothing else is read. */
 const USUAL_GROUP = 32;
@@ -12,19 +14,20 @@ const LARGE_GROUP_BYTES = 24 * 1024 * 1024;
 const SMALLEST_GROUP = 8;
 
 /** Neighbouring fragments that are signed together: all leaves that the proofs of one are made of lie in its group. */
-export function* groupsOf(
-  fragments: readonly MediaPart[],
+export async function* groupsOf(
+  fragments: FragmentSequence,
   levels: number,
-  { files }: SourceFolder,
-): Generator<readonly MediaPart[]> {
-  const sizes = new Map(files.map(({ path, sizeBytes }) => [path, sizeBytes]));
+  sizeOf: (path: string) => number,
+): AsyncGenerator<readonly MediaPart[]> {
   let group: MediaPart[] = [];
   let bytes = 0;
-  for (const [index, fragment] of fragments.entries()) {
+  let count = 0;
+  for await (const fragment of fragments) {
     group.push(fragment);
-    bytes += fragment.range?.length ?? sizes.get(fragment.path) ?? 0;
+    bytes += fragment.range?.length ?? sizeOf(fragment.path);
+    count += 1;
     const isFull = group.length >= USUAL_GROUP || (bytes >= LARGE_GROUP_BYTES && group.length >= SMALLEST_GROUP);
-    if (!isFull || (index + 1) % 2 ** levels !== 0) continue;
+    if (!isFull || count % 2 ** levels !== 0) continue;
     yield group;
     group = [];
     bytes = 0;

@@ -22,6 +22,9 @@ export interface MapPlan {
   readonly levels: number;
 }
 
+/** A map of which it is not known yet how many fragments there will be. */
+export type OpenMap = Omit<MapPlan, 'count'>;
+
 /** What a rendition hashed to. */
 export interface RenditionDigests {
   readonly initHash: Uint8Array;
@@ -129,7 +132,7 @@ export function manifestRowsSizeBytes(plans: readonly MapPlan[]): number {
  * their count are multiples of 2^levels (the last group of a rendition may be shorter): their proofs then hold no other
  * leaf.
  */
-export function merkleBoxesOf(plan: MapPlan, first: number, leaves: readonly Uint8Array[]): Uint8Array[] {
+export function merkleBoxesOf(plan: OpenMap, first: number, leaves: readonly Uint8Array[]): Uint8Array[] {
   assert.equal(first % 2 ** plan.levels, 0, 'a group begins where a node of the row in the manifest does');
   const { levels } = plan;
   const rows = buildRows(leaves, levels, FRAGMENT_ALGORITHM);

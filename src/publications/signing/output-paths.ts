@@ -4,14 +4,17 @@ import { type MediaPart, type Publication, partKey, type Rendition } from '../pu
 const NUMBER_WIDTH = 5;
 
 /** Where each part of a publication's renditions lies in the output, by `partKey`. */
-export type OutputPaths = ReadonlyMap<string, string>;
+export type OutputPaths = Pick<ReadonlyMap<string, string>, 'get'>;
+
+/** Where parts lie that are files of their own, as those of a packaged publication are: where they were. */
+export const PATHS_OF_FILES: OutputPaths = { get: (key) => key };
 
 /**
  * Names the output files of all parts. A whole file keeps its path. Byte ranges of `v/720.mp4` become files of their own,
  * `v/720/init.mp4` and `v/720/00001.m4s` onwards, because a Merkle binding inside one file is valid to players only
  * fragment by fragment.
  */
-export function outputPathsOf({ renditions, playlists, otherPaths }: Publication): OutputPaths {
+export function outputPathsOf({ renditions, playlists, otherPaths }: Publication): ReadonlyMap<string, string> {
   const paths = new Map<string, string>();
   const folders = new Set(foldersOf([...otherPaths, ...playlists.map(({ path }) => path), ...wholePaths(renditions)]));
   for (const { init, fragments } of renditions) {

@@ -1,21 +1,35 @@
-import { ByteSlab } from '#bytes/byte-slab.ts';
+import type { ByteSlab } from '#bytes/byte-slab.ts';
 import { digestPlan, executePlan, fillHole } from '#bytes/execute-plan.ts';
 import { sideBySide } from '#bytes/side-by-side.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { outputSizeBytes, type SplicePlan } from '#bytes/splice-plan.ts';
 import type { MediaPart, Rendition } from '../publication.ts';
-import { groupsOf } from './fragment-groups.ts';
+import { type FragmentSequence, groupsOf } from './fragment-groups.ts';
+import { readFragmentLayout } from './fragment-layout.ts';
 import type { FragmentOutput } from './fragment-output.ts';
 import { type InitLayout, readInitLayout } from './init-layout.ts';
-import { type MapPlan, merkleBoxesOf, merkleBoxSizes } from './merkle-maps.ts';
+import { merkleBoxesOf, merkleBoxSizes, type OpenMap } from './merkle-maps.ts';
 import { planInit } from './plan-init.ts';
 import { type SignedPart, signedPart } from './signed-part.ts';
-import { type SigningContext, withSource } from './signing-context.ts';
+import { type FragmentsContext, type SigningContext, withSource } from './signing-context.ts';
 import { readerOf } from './top-boxes.ts';
-import { type WrittenFragment, writeFragment } from './write-fragment.ts';
+import { type RenditionTracks, type WrittenFragment, writeFragment } from './write-fragment.ts';
 
 /** Fragments of one rendition that are read, hashed and written at once. */
 const FRAGMENTS_AT_ONCE = 8;
+
+/** The tracks of a rendition by its first fragment, for as long as its init segment may be written anew. */
+export async function tracksOfFragment(
+  fragment: MediaPart,
+  { folder, signal }: Pick<SigningContext, 'folder' | 'signal'>,
+): Promise<readonly number[]> {
+  return await withSource(
+    folder,
+    fragment,
+    signal,
+    async (source) => (await readFragmentLayout(await readerOf(source, fragment, signal))).trackIds,
+  );
+}
 
 /** What the fragments of a rendition became. */
 export interface SignedFragments {
@@ -37,16 +51,16 @@ export function readInitLayouts(
 
 /** Writes the fragments of a rendition: each is read once, hashed as it is written, and given its Merkle box. */
 export async function signFragments(
-  fragments: readonly MediaPart[],
-  init: InitLayout,
-  map: MapPlan,
-  context: SigningContext,
+  fragments: FragmentSequence,
+  init: RenditionTracks,
+  map: OpenMap,
+  context: FragmentsContext,
 ): Promise<SignedFragments> {
   const leaves: Uint8Array[] = [];
   const parts: SignedPart[] = [];
-  const rendition = { init, map, boxSizeOf: merkleBoxSizes(map), slab: new ByteSlab() };
-  for (const group of groupsOf(fragments, map.levels, context.folder)) {
-    for (const { leaf, part } of await signGroup(group, leaves.length, rendition, context)) {
+  for await (const group of groupsOf(fragments, map.levels, context.sizeOf)) {
+    const signing = context.bench.use((slab) => signGroup(group, leaves.length, { init, map, slab }, context));
+    for (const { leaf, part } of await signing) {
       leaves.push(leaf);
       parts.push(part);
     }
@@ -65,7 +79,8 @@ export interface PlannedInit {
 export async function planSignedInit(
   init: MediaPart,
   layout: InitLayout,
-  { folder, paths, manifestSizeBytes, signal }: SigningContext,
+  manifestSizeBytes: number,
+  { folder, paths, signal }: SigningContext,
 ): Promise<PlannedInit> {
   return await withSource(folder, init, signal, async (source) => {
     // An index of the file that it was a range of says nothing true about a file of its own.
@@ -93,12 +108,10 @@ export async function writeSignedInit(
   });
 }
 
-/** What the fragments of one rendition have in common. */
-interface RenditionSigning {
-  readonly init: InitLayout;
-  readonly map: MapPlan;
-  /** Size of the Merkle box of the fragment at a position. */
-  readonly boxSizeOf: (location: number) => number;
+/** What the fragments of a group have in common. */
+interface GroupSigning {
+  readonly init: RenditionTracks;
+  readonly map: OpenMap;
   readonly slab: ByteSlab;
 }
 
@@ -106,10 +119,12 @@ interface RenditionSigning {
 async function signGroup(
   fragments: readonly MediaPart[],
   first: number,
-  { init, map, boxSizeOf, slab }: RenditionSigning,
-  context: SigningContext,
+  { init, map, slab }: GroupSigning,
+  context: FragmentsContext,
 ): Promise<readonly WrittenFragment[]> {
   const open = new Set<FragmentOutput>();
+  // Fragments behind those of a group that is not the last one make no difference to the proofs in it.
+  const boxSizeOf = merkleBoxSizes({ ...map, count: first + fragments.length });
   try {
     const written = await sideBySide(fragments, FRAGMENTS_AT_ONCE, (part, index) =>
       writeFragment(part, boxSizeOf(first + index), { init, slab, open }, context),
@@ -122,9 +137,8 @@ async function signGroup(
     await sideBySide(written, FRAGMENTS_AT_ONCE, async ({ output }, index) => {
       await output.finish(boxes[index] as Uint8Array);
       open.delete(output);
+      await context.done?.(fragments[index] as MediaPart);
     });
-    // Whatever a group that failed still does with its buffers, nothing of it is used again.
-    slab.reset();
     return written;
   } finally {
     await Promise.allSettled([...open].map((output) => output.close()));

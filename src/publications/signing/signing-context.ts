@@ -1,6 +1,7 @@
 import type { ByteSource } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { MediaPart } from '../publication.ts';
+import type { GroupBench } from './group-bench.ts';
 import type { OutputPaths } from './output-paths.ts';
 
 /** Where the files of a signed publication go. */
@@ -14,16 +15,24 @@ export interface PartWriter {
   close(): Promise<void>;
 }
 
-/** What the parts of a publication are signed with and from. */
+/** What the parts of a publication are signed from, and where they go. */
 export interface SigningContext {
   readonly folder: SourceFolder;
   readonly writer: PublicationWriter;
   readonly paths: OutputPaths;
-  /** Room for the manifest in every init segment, in bytes. */
-  readonly manifestSizeBytes: number;
   readonly signal: AbortSignal;
   /** Called with output bytes as they are written. */
   readonly wrote: (bytes: number) => void;
+}
+
+/** What the fragments of a rendition are signed with. */
+export interface FragmentsContext extends SigningContext {
+  /** Shared by the renditions that are signed side by side. */
+  readonly bench: GroupBench;
+  /** The size of a file of the folder, in bytes. */
+  readonly sizeOf: (path: string) => number;
+  /** Called with a fragment that was written and is not read any more. */
+  readonly done?: (part: MediaPart) => Promise<void>;
 }
 
 /** Opens the file that a part lies in for as long as it is used. */

@@ -23,9 +23,12 @@ export interface WrittenFragment {
   readonly part: SignedPart;
 }
 
+/** Whose tracks the fragments of a rendition have samples of. */
+export type RenditionTracks = Pick<InitLayout, 'path' | 'trackIds'>;
+
 /** What neighbouring fragments are written with. */
 export interface FragmentGroup {
-  readonly init: InitLayout;
+  readonly init: RenditionTracks;
   /** Holds small fragments until all of the group are finished. */
   readonly slab: ByteSlab;
   /** Outputs that may be left unfinished. */
@@ -100,7 +103,7 @@ async function streamFragment(
 }
 
 /** A playlist that gives a fragment to the wrong init segment names something that no player can play. */
-function refuseOtherTracks({ path, moof, trackIds }: FragmentLayout, init: InitLayout): void {
+function refuseOtherTracks({ path, moof, trackIds }: FragmentLayout, init: RenditionTracks): void {
   const stranger = trackIds.find((trackId) => !init.trackIds.includes(trackId));
   if (stranger === undefined) return;
   const problem = `it is of track ${stranger}, and its init segment ${JSON.stringify(init.path)} has only ${init.trackIds.join(', ')}`;
