@@ -9,11 +9,19 @@ import type { ByteRange, MediaPart } from '../publication.ts';
  */
 const FOLDER_URL = 'http://folder.invalid/folder/';
 
+/** A path below its base of letters that mean themselves in every address, as most references of large playlists are. */
+const PLAIN_REFERENCE = /^[\w-][\w.-]*(?:\/[\w-][\w.-]*)*$/;
+
 /** The files of a folder, found by the references that playlists make to them (RFC 3986 §5, relative to a base). */
 export class FolderIndex {
   readonly #sizes: ReadonlyMap<string, number>;
-  /** Paths by their NFC form: file systems and packagers disagree on how letters with accents are composed. */
+  /**
+   * Paths by their NFC form, where that is another: file systems and packagers disagree on how letters with accents are
+   * composed.
+   */
   readonly #normalized: ReadonlyMap<string, string>;
+  /** The folders of bases, with a slash at their end; null where a base does not say one plainly. */
+  readonly #directories = new WeakMap<URL, string | null>();
   readonly #root: URL;
   readonly #note: UnlistedFolder['note'] | undefined;
 
@@ -21,7 +29,7 @@ export class FolderIndex {
   constructor(folder: SourceFolder | UnlistedFolder) {
     this.#note = 'note' in folder ? folder.note : undefined;
     this.#sizes = new Map(folder.files.map(({ path, sizeBytes }) => [path, sizeBytes]));
-    this.#normalized = new Map(folder.files.map(({ path }) => [path.normalize('NFC'), path]));
+    this.#normalized = new Map(normalizedPaths(folder));
     this.#root = new URL(folder.baseUrl ?? FOLDER_URL);
   }
 
@@ -58,6 +66,28 @@ export class FolderIndex {
 
   /** As `locate`, but undefined where there is no such file. */
   tryLocate(base: URL, reference: string, place: PlaylistPlace): string | undefined {
+    return this.#findPlain(base, reference) ?? this.#findResolved(base, reference, place);
+  }
+
+  /** What resolving would find too, for the references of which there are most: it makes two URLs for each. */
+  #findPlain(base: URL, reference: string): string | undefined {
+    const directory = this.#note === undefined ? this.#directoryOf(base) : null;
+    if (directory === null || !PLAIN_REFERENCE.test(reference)) return undefined;
+    return this.#sizes.has(directory + reference) ? directory + reference : undefined;
+  }
+
+  #directoryOf(base: URL): string | null {
+    const known = this.#directories.get(base);
+    if (known !== undefined) return known;
+    const { href } = new URL('.', base);
+    const directory = href.startsWith(this.#root.href)
+      ? (decodePath(href.slice(this.#root.href.length)) ?? null)
+      : null;
+    this.#directories.set(base, directory);
+    return directory;
+  }
+
+  #findResolved(base: URL, reference: string, place: PlaylistPlace): string | undefined {
     const url = this.#resolve(base, reference, place);
     const encoded = this.#relativePath(url, reference, place);
     const decoded = decodePath(encoded);
@@ -88,13 +118,15 @@ export class FolderIndex {
   }
 
   #find(path: string): string | undefined {
-    return this.#sizes.has(path) ? path : this.#normalized.get(path.normalize('NFC'));
+    if (this.#sizes.has(path)) return path;
+    const normalized = path.normalize('NFC');
+    return this.#sizes.has(normalized) ? normalized : this.#normalized.get(normalized);
   }
 
   /** Packagers write file names into playlists as they are: `take #3?.m4s` names a file, whatever a URL makes of it. */
   #findLiteral(base: URL, reference: string): string | undefined {
-    const directory = decodePath(new URL('.', base).href.slice(this.#root.href.length));
-    return directory === undefined ? undefined : this.#find(directory + reference);
+    const directory = this.#directoryOf(base);
+    return directory === null ? undefined : this.#find(directory + reference);
   }
 
   #resolve(base: URL, reference: string, place: PlaylistPlace): URL {
@@ -111,6 +143,13 @@ export class FolderIndex {
       throw new AppError('PLAYLIST_LEAVES_FOLDER', { ...place, reference: withoutQuery(reference) });
     }
     return bare.href.slice(this.#root.href.length);
+  }
+}
+
+function* normalizedPaths({ files }: SourceFolder): Generator<[string, string]> {
+  for (const { path } of files) {
+    const normalized = path.normalize('NFC');
+    if (normalized !== path) yield [normalized, path];
   }
 }
 
