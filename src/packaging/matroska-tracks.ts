@@ -53,7 +53,7 @@ export async function readMatroskaTracks(source: ByteSource, signal: AbortSignal
     if (element.id === SEGMENT) end = stop;
     offset = element.id === SEGMENT ? start : stop;
   }
-  return { subtitles, nouns };
+  return { subtitles, nouns, statedSeconds: null };
 }
 
 export interface MatroskaTrack {

@@ -9,6 +9,8 @@ import { BrokenMedia } from './broken-media.ts';
 
 /** Bound of the `moov` box in memory, in bytes. A day of video has tens of megabytes. */
 const LARGEST_MOVIE_BYTES = 64 * 1024 * 1024;
+/** Bound of a segment index in memory, in bytes; it has 65,535 entries at most. */
+const LARGEST_INDEX_BYTES = 1024 * 1024;
 /** One read of headers fetches so many bytes. */
 const WINDOW_SIZE_BYTES = 256 * 1024;
 
@@ -18,6 +20,8 @@ export interface OtherTracks {
   readonly subtitles: readonly { readonly codecId: string; readonly language: string | null }[];
   /** Everything else, as nouns for people. */
   readonly nouns: readonly string[];
+  /** How long the movie says it is with its fragments; null where it does not, or has none. */
+  readonly statedSeconds: number | null;
 }
 
 /**
@@ -39,7 +43,24 @@ export async function readOtherTracks(source: ByteSource, signal: AbortSignal): 
   if (!hasFragments && !boxes.some(({ type }) => type === 'mdat')) {
     throw new BrokenMedia('describes a movie and holds no media (no "mdat" and no "moof" box)');
   }
+  const index = boxes.find(({ type }) => type === 'sidx');
+  if (index !== undefined) refuseCutShort(await readWholeBox(source.name, window, index, LARGEST_INDEX_BYTES), source);
   return tracksOf(await readWholeBox(source.name, window, header, LARGEST_MOVIE_BYTES));
+}
+
+/** A segment index says how far the file goes on (ISO/IEC 14496-12 §8.16.3), also where it was cut between two boxes. */
+function refuseCutShort(sidx: Box, { sizeBytes }: ByteSource): void {
+  const fields = new BoxFields(sidx);
+  const { version } = fields.versionAndFlags();
+  fields.skip(version === 0 ? 12 : 16);
+  let end = sidx.endOffset + fields.uint(version === 0 ? 4 : 8);
+  fields.skip(2);
+  const count = fields.uint(2);
+  for (let index = 0; index < count; index += 1) {
+    end += fields.uint(4) & 0x7fffffff;
+    fields.skip(8);
+  }
+  if (end > sizeBytes) throw new BrokenMedia(`is cut short: ${end - sizeBytes} bytes are missing at its end`);
 }
 
 /** What kinds of tracks are called that are left out. */
@@ -68,7 +89,20 @@ function tracksOf(moov: Box): OtherTracks {
     } else nouns.push(NOUNS[handlerType] ?? `a track of the kind "${handlerType}"`);
   }
   if (hasCover(moov)) nouns.push('a cover picture');
-  return { subtitles, nouns };
+  return { subtitles, nouns, statedSeconds: statedSecondsOf(moov) };
+}
+
+/** The length of the movie with its fragments (ISO/IEC 14496-12 §8.8.2), on the timescale of the movie. */
+function statedSecondsOf(moov: Box): number | null {
+  const mehd = moov.descendant('mvex', 'mehd');
+  const mvhd = moov.descendant('mvhd');
+  if (mehd === undefined || mvhd === undefined) return null;
+  const times = new BoxFields(mvhd);
+  times.skip(times.versionAndFlags().version === 0 ? 8 : 16);
+  const timescale = times.uint(4);
+  const fields = new BoxFields(mehd);
+  const duration = fields.uint(fields.versionAndFlags().version === 0 ? 4 : 8);
+  return duration === 0 || timescale === 0 ? null : duration / timescale;
 }
 
 function sampleEntryOf(trak: Box): string {

@@ -42,8 +42,16 @@ export function planPackaging(folder: ProbedFolder, params: PackageParams, hasFf
     defaultLanguage: shape.defaultLanguage ?? firstLanguage(streams),
     streams,
     leftOut,
-    warnings: planWarnings(streams, leftOut, folder.unusable),
+    warnings: [...doubtsOf(folder.files, streams), ...planWarnings(streams, leftOut, folder.unusable)],
   };
+}
+
+/** What is doubtful about files of which something is packaged. */
+function doubtsOf(files: readonly ProbedFile[], streams: readonly PlannedStream[]): string[] {
+  const used = new Set(streams.map(({ file }) => file));
+  return files
+    .filter(({ path }) => used.has(path))
+    .flatMap(({ path, doubts }) => doubts.map((doubt) => `"${path}" ${doubt}.`));
 }
 
 /** The packager refuses subtitles that the film has no place for. */

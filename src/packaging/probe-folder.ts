@@ -98,5 +98,5 @@ async function probeText(
     startSeconds,
     durationSeconds,
   };
-  return { path, container, streams: [stream], others: [] };
+  return { path, container, streams: [stream], others: [], doubts: [] };
 }

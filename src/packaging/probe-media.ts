@@ -5,9 +5,10 @@ import { riff } from '#formats/riff/riff.ts';
 import { BrokenMedia } from './broken-media.ts';
 import { readMatroskaTracks } from './matroska-tracks.ts';
 import { type OtherTracks, readOtherTracks } from './movie-tracks.ts';
-import { hasFrameCount } from './mp3-frame-count.ts';
+import { readMp3Start } from './mp3-start.ts';
 import type { ContainerKind, ProbedFile, ProbedStream } from './probed-file.ts';
 import { SNIFFED_BYTES, sniffContainers } from './sniff-container.ts';
+import { doubtsAboutEnd, endOf, walkElementary } from './stated-lengths.ts';
 import { unlistedStreams } from './transport-streams.ts';
 
 /** Streams of one file that are looked at. */
@@ -22,7 +23,10 @@ const PROBE_CACHE_BYTES = 4 * 1024 * 1024;
  */
 export async function probeMedia(source: ByteSource, path: string, signal: AbortSignal): Promise<ProbedFile | null> {
   const head = await readRange(source, 0, Math.min(source.sizeBytes, SNIFFED_BYTES), signal);
-  const candidates = sniffContainers(head);
+  const sniffed = sniffContainers(head);
+  // Cutters leave silence or a torn frame in front of MP3, and nothing else tells then what it is.
+  const behindGarbage = sniffed.length === 0 && /\.mp3$/i.test(path) ? await readMp3Start(source, signal) : null;
+  const candidates = behindGarbage === null ? sniffed : (['mp3'] as const);
   if (candidates.length === 0) return null;
   if (candidates.includes('ac3')) return ac3File(path);
   // Our own reader comes first: its reading is bounded, and it tells what is missing of a file that is cut short.
@@ -30,7 +34,7 @@ export async function probeMedia(source: ByteSource, path: string, signal: Abort
   const library = await import('mediabunny');
   library.Logging.level = library.LogLevel.Silent;
   const formats = candidates.map((kind) => formatOf(library, kind)).filter((format) => format !== null);
-  const input = new library.Input({ formats, source: sourceOf(library, source, signal) });
+  const input = new library.Input({ formats, source: sourceOf(library, source, behindGarbage?.offset ?? 0, signal) });
   try {
     // A sync word alone is a guess; signatures are none.
     if (isGuessed(candidates) && !(await input.canRead().catch(() => false))) return null;
@@ -58,7 +62,7 @@ async function readOthers(
 ): Promise<OtherTracks> {
   if (candidates.includes('matroska')) return await readMatroskaTracks(source, signal);
   if (candidates.includes('wave')) await refuseCutShortWave(source, signal);
-  if (!candidates.includes('mp4')) return { subtitles: [], nouns: [] };
+  if (!candidates.includes('mp4')) return { subtitles: [], nouns: [], statedSeconds: null };
   try {
     return await readOtherTracks(source, signal);
   } catch (cause) {
@@ -96,10 +100,16 @@ function formatOf(library: typeof Mediabunny, kind: ContainerKind): Mediabunny.I
   return formats[kind] ?? null;
 }
 
-function sourceOf(library: typeof Mediabunny, source: ByteSource, signal: AbortSignal): Mediabunny.CustomSource {
+/** A source as the demuxers read it, from an offset on. */
+function sourceOf(
+  library: typeof Mediabunny,
+  source: ByteSource,
+  offset: number,
+  signal: AbortSignal,
+): Mediabunny.CustomSource {
   return new library.CustomSource({
-    getSize: () => source.sizeBytes,
-    read: (start, end) => readRange(source, start, end - start, signal),
+    getSize: () => source.sizeBytes - offset,
+    read: (start, end) => readRange(source, offset + start, end - start, signal),
     maxCacheSize: PROBE_CACHE_BYTES,
     prefetchProfile: 'fileSystem',
     // A read ahead that fails is made again when its bytes are needed.
@@ -119,10 +129,11 @@ async function describe(
   if (tracks.length > MAX_STREAMS_PER_FILE) {
     throw new BrokenMedia(`holds ${tracks.length} streams, more than the ${MAX_STREAMS_PER_FILE} that are supported`);
   }
+  const walked = await walkElementary(container, source, signal);
   const streams: ProbedStream[] = [];
   for (const [streamIndex, track] of tracks.entries()) {
     signal.throwIfAborted();
-    const described = await describeTrack(track, streamIndex, await endOf(track, container, source, signal));
+    const described = await describeTrack(track, streamIndex, await endOf(track, container, walked));
     // Recordings of broadcasts start anywhere.
     streams.push(container === 'mpeg-ts' && track.isVideoTrack() ? await fromKeyFrame(described, track) : described);
   }
@@ -135,23 +146,9 @@ async function describe(
   }));
   const pids = tracks.map(({ id }) => id);
   const unlisted = container === 'mpeg-ts' ? await unlistedStreams(source, pids, signal) : [];
-  return { path, container, streams: [...streams, ...texts], others: [...others.nouns, ...unlisted] };
-}
-
-/**
- * Where a track ends, in seconds; null where that would take reading the whole file, as of streams of frames without an
- * index. What is missing of them shows when they are packaged.
- */
-async function endOf(
-  track: Mediabunny.InputTrack,
-  container: ContainerKind,
-  source: ByteSource,
-  signal: AbortSignal,
-): Promise<number | null> {
-  if (container === 'adts' || (container === 'mp3' && !(await hasFrameCount(source, signal)))) return null;
-  return container === 'mp3' || container === 'flac'
-    ? await track.getDurationFromMetadata()
-    : await track.computeDuration();
+  const stated = { statedSeconds: others.statedSeconds, walked };
+  const doubts = await doubtsAboutEnd(container, streams, stated, source, signal);
+  return { path, container, streams: [...streams, ...texts], others: [...others.nouns, ...unlisted], doubts };
 }
 
 /** A stream of video as it is from its first key frame on. */
@@ -209,7 +206,7 @@ async function describeTrack(
 /** An elementary stream of AC-3 or E-AC-3, of which nothing more is read here. */
 function ac3File(path: string): ProbedFile {
   const stream = { ...NO_DETAILS, kind: 'audio' as const, indexOfKind: 0, codec: 'ac3' };
-  return { path, container: 'ac3', streams: [stream], others: [] };
+  return { path, container: 'ac3', streams: [stream], others: [], doubts: [] };
 }
 
 /** What is not known of a stream whose packets nobody has looked at. */

@@ -24,6 +24,8 @@ export interface ProbedFile {
   readonly streams: readonly ProbedStream[];
   /** What else is in it, such as data tracks, each as a noun for people. */
   readonly others: readonly string[];
+  /** What is doubtful about it although it can be packaged, each as the end of the sentence `"<path>" …`. */
+  readonly doubts: readonly string[];
 }
 
 export interface ProbedStream {

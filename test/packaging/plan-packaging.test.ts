@@ -19,7 +19,7 @@ function fileOf(path: string, container: ProbedFile['container'], sketches: read
     indexOfKind: sketches.slice(0, streamIndex).filter(({ kind }) => kind === sketch.kind).length,
     ...sketch,
   }));
-  return { path, container, streams, others: [] };
+  return { path, container, streams, others: [], doubts: [] };
 }
 
 const video = (height: number): Sketch => ({ kind: 'video', codec: 'avc', width: (height * 16) / 9, height });

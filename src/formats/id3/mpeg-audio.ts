@@ -3,7 +3,7 @@ import type { AudioStream } from './audio-stream.ts';
 /** Size of an MPEG audio frame's header in bytes. */
 const HEADER_SIZE_BYTES = 4;
 /** How far into a stream the first frame may stand: encoders and cutters leave silence or a torn frame in front. */
-const MAX_GARBAGE_BYTES = 1024 * 1024;
+export const MAX_GARBAGE_BYTES = 1024 * 1024;
 /**
  * Frames that must follow each other where the first stands right at the start, and where it has to be searched. Far
  * into a stream there must be more than a packet of a container holds.
@@ -29,11 +29,16 @@ const SAMPLE_RATES = [44_100, 48_000, 32_000] as const;
 const CONTAINER_MAGICS = ['RIFF', 'RIFX', 'FORM', 'OggS', 'FLV\x01', '\x1a\x45\xdf\xa3', '\x30\x26\xb2\x75', '.RMF'];
 const BOX_TYPES = ['ftyp', 'styp', 'moov', 'mdat', 'wide', 'free', 'skip', 'pnot'];
 
-/** The header of one frame (ISO/IEC 11172-3 §2.4.2.3, ISO/IEC 13818-3). */
-interface MpegFrame {
-  readonly layer: 1 | 2 | 3;
+/** A frame of an elementary stream of sound. */
+export interface AudioFrame {
   /** With header, in bytes. */
   readonly sizeBytes: number;
+  readonly seconds: number;
+}
+
+/** The header of one frame (ISO/IEC 11172-3 §2.4.2.3, ISO/IEC 13818-3). */
+interface MpegFrame extends AudioFrame {
+  readonly layer: 1 | 2 | 3;
   /** The bits that all frames of a stream share: version, layer and sample rate. */
   readonly kind: number;
 }
@@ -70,7 +75,7 @@ function countFrames(bytes: Uint8Array, start: number, wanted: number): boolean 
   let kind: number | null = null;
   for (let count = 0; count < wanted; count++) {
     if (count > 0 && offset === bytes.length) return wanted === FRAMES_AT_START || count >= FRAMES_AFTER_GARBAGE;
-    const frame = parseFrame(bytes, offset);
+    const frame = parseMpegFrame(bytes, offset);
     if (frame === null || (kind !== null && frame.kind !== kind)) return false;
     kind = frame.kind;
     offset += frame.sizeBytes;
@@ -79,7 +84,7 @@ function countFrames(bytes: Uint8Array, start: number, wanted: number): boolean 
 }
 
 /** Parses the header of a frame, or null where it is none. Free-format streams, which state no bit rate, are not known. */
-function parseFrame(bytes: Uint8Array, offset: number): MpegFrame | null {
+export function parseMpegFrame(bytes: Uint8Array, offset: number): MpegFrame | null {
   const [b0 = 0, b1 = 0, b2 = 0] = bytes.subarray(offset, offset + HEADER_SIZE_BYTES - 1);
   const version = (b1 >> 3) & 3; // 0: MPEG-2.5, 1: reserved, 2: MPEG-2, 3: MPEG-1
   const layerBits = (b1 >> 1) & 3;
@@ -93,7 +98,9 @@ function parseFrame(bytes: Uint8Array, offset: number): MpegFrame | null {
   const sampleRate = version === 3 ? rate : version === 2 ? rate / 2 : rate / 4;
   const padding = (b2 >> 1) & 1;
   const kind = (version << 4) | (layer << 2) | sampleRateIndex;
-  return { layer, kind, sizeBytes: frameSizeBytes(layer, version === 3, kbits * 1000, sampleRate, padding) };
+  const sizeBytes = frameSizeBytes(layer, version === 3, kbits * 1000, sampleRate, padding);
+  const samples = layer === 1 ? 384 : layer === 3 && version !== 3 ? 576 : 1152;
+  return { layer, kind, sizeBytes, seconds: samples / sampleRate };
 }
 
 function bitRatesOf(isMpeg1: boolean, layer: 1 | 2 | 3): readonly number[] {

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { AppError } from '#errors/app-error.ts';
+import { probeMedia } from '#packaging/probe-media.ts';
+import { MemorySource } from '../bytes/memory-source.ts';
+import { ffmpeg, makeFilm, SECONDS, temporaryFolder } from './make-media.ts';
+import { packageInput } from './package-input.ts';
+import { joinRendition, packetHashes } from './packets.ts';
+
+const place = temporaryFolder();
+const film = join(place, 'film.mp4');
+const { signal } = new AbortController();
+
+before(() => makeFilm(place));
+
+function made(file: string, options: string): Buffer {
+  ffmpeg(place, ['-i', film], `${options} ${file}`);
+  return readFileSync(join(place, file));
+}
+
+const probe = (file: string, bytes: Buffer) => probeMedia(new MemorySource(bytes), file, signal);
+
+/** Where the last box of a type begins. */
+function lastBox(bytes: Buffer, type: string): number {
+  return bytes.lastIndexOf(type, undefined, 'latin1') - 4;
+}
+
+describe('a file that is cut short', () => {
+  test('between two fragments is known by its segment index', async () => {
+    const bytes = made('indexed.mp4', '-map 0:v -c copy -movflags +frag_keyframe+empty_moov+global_sidx+skip_trailer');
+    await assert.rejects(probe('indexed.mp4', bytes.subarray(0, lastBox(bytes, 'moof'))), { name: 'BrokenMedia' });
+    assert.equal((await probe('indexed.mp4', bytes))?.streams.length, 1);
+  });
+
+  test('between two fragments is doubted where it says how long it is', async () => {
+    const folder = join(place, 'stated');
+    mkdirSync(folder);
+    const bytes = made('fragmented.mp4', '-map 0:v -c copy -movflags +frag_keyframe+empty_moov+skip_trailer');
+    writeFileSync(join(folder, 'film.mp4'), withMehd(bytes.subarray(0, lastBox(bytes, 'moof')), SECONDS * 1000));
+    const { warnings } = await packageInput(folder);
+    assert.equal(warnings.filter((warning) => warning.includes('cut short')).length, 1, warnings.join());
+    await assert.rejects(
+      packageInput(folder, { strict: true }),
+      (error: unknown) => error instanceof AppError && error.reason === 'PACKAGING_WARNED',
+    );
+    assert.deepEqual((await probe('film.mp4', withMehd(bytes, SECONDS * 1000)))?.doubts, []);
+  });
+
+  for (const [file, options, doubt] of [
+    ['talk.aac', '-map 0:a:0 -c copy', 'in the middle of a frame'],
+    ['talk.mp3', '-map 0:a:0 -c:a libmp3lame -write_xing 0 -id3v2_version 0', 'in the middle of a frame'],
+    ['film.ts', '-map 0:v -map 0:a:0 -c copy', 'in the middle of a packet'],
+  ] as const) {
+    test(`in the middle of its last bytes is doubted: ${file}`, async () => {
+      const bytes = made(file, options);
+      const whole = await probe(file, bytes);
+      assert.deepEqual(whole?.doubts, []);
+      assert.ok(Math.abs((whole?.streams[0]?.durationSeconds ?? 0) - SECONDS) < 0.1);
+      const cut = await probe(file, bytes.subarray(0, -10));
+      assert.ok(cut?.doubts[0]?.includes(doubt), cut?.doubts.join());
+    });
+  }
+
+  test('is not suspected of being so for the tag at its end', async () => {
+    const bytes = made('tagged.mp3', '-map 0:a:0 -c:a libmp3lame -write_xing 0 -id3v2_version 0 -write_id3v1 1');
+    const probed = await probe('tagged.mp3', bytes);
+    assert.deepEqual(probed?.doubts, []);
+    assert.ok(Math.abs((probed?.streams[0]?.durationSeconds ?? 0) - SECONDS) < 0.1);
+  });
+});
+
+test('MP3 behind a torn frame is found, and packaged with the same packets', async () => {
+  const folder = join(place, 'torn');
+  mkdirSync(folder);
+  const bytes = made('clean.mp3', '-map 0:a:0 -c:a libmp3lame -write_xing 0 -id3v2_version 0');
+  writeFileSync(join(folder, 'talk.mp3'), Buffer.concat([Buffer.alloc(6000, 'garbage'), bytes]));
+  const { outputPath } = await packageInput(folder);
+  const packets = packetHashes(joinRendition(join(outputPath, 'audio/und_mp3')));
+  assert.deepEqual(packets, packetHashes(join(place, 'clean.mp3')));
+});
+
+/** Puts a `mehd` box, in milliseconds, at the head of the `mvex` box of an init segment that has none. */
+function withMehd(bytes: Buffer, durationMs: number): Buffer {
+  const mvex = bytes.indexOf('mvex', 0, 'latin1') - 4;
+  const moov = bytes.indexOf('moov', 0, 'latin1') - 4;
+  const mehd = Buffer.alloc(16);
+  mehd.writeUInt32BE(16);
+  mehd.write('mehd', 4);
+  mehd.writeUInt32BE(durationMs, 12);
+  const widened = Buffer.concat([bytes.subarray(0, mvex + 8), mehd, bytes.subarray(mvex + 8)]);
+  for (const at of [mvex, moov]) widened.writeUInt32BE(widened.readUInt32BE(at) + 16, at);
+  return widened;
+}
