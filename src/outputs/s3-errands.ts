@@ -76,7 +76,7 @@ async function probe(writer: S3Writer, bucket: string, basePrefix: string): Prom
   const key = [...(basePrefix === '' ? [] : [basePrefix]), `attestream-write-probe-${randomUUID()}`].join('/');
   try {
     await writer.put({ bucket, key }, new Uint8Array(), 'text/plain');
-    await writer.deleteObjects(bucket, [key]);
+    await writer.deleteObjects(bucket, [{ key }]);
   } catch (cause) {
     if (!(cause instanceof AppError)) throw cause;
     throw new AppError('S3_PROBE_FAILED', { bucket, problem: cause.message }, { cause });

@@ -3,7 +3,7 @@ import type { ByteSource } from '#bytes/byte-source.ts';
 import { sideBySide } from '#bytes/side-by-side.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type S3Address, s3UrlOf } from '#s3/s3-address.ts';
-import type { S3Writer } from '#s3/s3-writer.ts';
+import type { S3Deletion, S3Writer } from '#s3/s3-writer.ts';
 import { contentTypeOf } from './content-type.ts';
 import type { DeliveredObjects, ObjectTags } from './delivered-objects.ts';
 import type { FolderPart, FolderSink } from './folder-sink.ts';
@@ -202,11 +202,11 @@ export class S3Folder implements FolderSink {
   async #removeStale(stale: ObjectTags): Promise<void> {
     if (stale.size === 0) return;
     const { writer, at } = this.#staging;
-    const keys: string[] = [];
+    const found: S3Deletion[] = [];
     for await (const { key, etag } of writer.objectsUnder({ ...at, key: `${at.key}/` })) {
-      if (stale.get(key.slice(at.key.length + 1)) === etag) keys.push(key);
+      if (stale.get(key.slice(at.key.length + 1)) === etag) found.push({ key, etag });
     }
-    await writer.deleteObjects(at.bucket, keys);
+    await writer.deleteObjects(at.bucket, found);
   }
 
   #isStanding(path: string): boolean {

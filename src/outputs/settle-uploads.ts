@@ -3,7 +3,7 @@ import { sideBySide } from '#bytes/side-by-side.ts';
 import type { StagingKey } from '#bytes/staged-name.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type S3Address, s3UrlOf } from '#s3/s3-address.ts';
-import type { S3Upload, S3Writer } from '#s3/s3-writer.ts';
+import type { S3Deletion, S3Upload, S3Writer } from '#s3/s3-writer.ts';
 import type { MaybeBegun, NotedUploads } from './upload-journal.ts';
 
 /** Uploads that are ended at once. */
@@ -49,9 +49,9 @@ export async function settleUploads(writer: S3Writer, attempt: EndedAttempt): Pr
   const uploads = [...noted.uploads, ...found.filter((upload) => upload !== null)];
   await sideBySide(uploads, ABORTS_AT_ONCE, (upload) => unlessBucketIsGone(() => writer.abortUpload(upload)));
   const { folder } = noted;
-  const keys = folder === null ? [] : await unlessBucketIsGone(() => ownPuts(writer, folder, attempt));
-  if (folder !== null && keys !== undefined) await writer.deleteObjects(folder.bucket, keys);
-  return [...uploads.map(s3UrlOf), ...(keys ?? []).map((key) => s3UrlOf({ bucket: folder?.bucket ?? '', key }))];
+  const puts = folder === null ? [] : ((await unlessBucketIsGone(() => ownPuts(writer, folder, attempt))) ?? []);
+  if (folder !== null) await writer.deleteObjects(folder.bucket, puts);
+  return [...uploads.map(s3UrlOf), ...puts.map(({ key }) => s3UrlOf({ bucket: folder?.bucket ?? '', key }))];
 }
 
 /**
@@ -73,28 +73,26 @@ async function uploadBegunAt(writer: S3Writer, { at, timeMs, others }: MaybeBegu
 }
 
 /**
- * The keys of objects that are still the ones that the attempt put. Where nodes share the jobs, a later attempt may have
- * delivered the same bytes to the same place by now: of two such objects, the mark alone tells whose it is.
+ * The objects that are still the ones that the attempt put. Where nodes share the jobs, a later attempt may have
+ * delivered the same bytes to the same place by now: of two such objects, the mark alone tells whose it is. Between the
+ * look at the mark and the deletion are milliseconds, in which the ETag guards what has other bytes.
  */
 async function ownPuts(
   writer: S3Writer,
   folder: S3Address,
   { noted: { puts, putsSinceMs }, mark, endedAtMs }: EndedAttempt,
-): Promise<string[]> {
-  const keys: string[] = [];
-  if (puts.size === 0) return keys;
+): Promise<S3Deletion[]> {
+  const found: S3Deletion[] = [];
+  if (puts.size === 0) return found;
   for await (const { key, etag, modifiedAt } of writer.objectsUnder({ ...folder, key: `${folder.key}/` })) {
     const noted = puts.get(key);
     const isOfAttempt =
       modifiedAt.getTime() >= putsSinceMs - PUT_CLOCK_DIFFERENCE_MS &&
       modifiedAt.getTime() <= endedAtMs + PUT_CLOCK_DIFFERENCE_MS;
-    if (noted !== undefined && isOfAttempt && (noted === null || noted === etag)) keys.push(key);
+    if (noted !== undefined && isOfAttempt && (noted === null || noted === etag)) found.push({ key, etag });
   }
-  const marked = new Set<string>();
-  await sideBySide(keys, LOOKS_AT_ONCE, async (key) => {
-    if ((await writer.markAt({ bucket: folder.bucket, key })) === mark) marked.add(key);
-  });
-  return keys.filter((key) => marked.has(key));
+  const marks = await sideBySide(found, LOOKS_AT_ONCE, ({ key }) => writer.markAt({ bucket: folder.bucket, key }));
+  return found.filter((_object, index) => marks[index] === mark);
 }
 
 /** Nothing is left in a bucket that is no longer there. */

@@ -5,8 +5,11 @@ import type { S3Connection } from './s3-connection.ts';
 import { s3Error } from './s3-error.ts';
 import { decodedKey } from './s3-reader.ts';
 
-/** Keys that one request deletes at most. */
-const KEYS_PER_DELETION = 1000;
+/** Objects that one request deletes at most. */
+const OBJECTS_PER_DELETION = 1000;
+
+/** What S3 says of an object that does not have the ETag with which it was to be deleted. */
+const NOT_THE_SAME: ReadonlySet<string> = new Set(['PreconditionFailed', 'NoSuchKey', 'ConditionalRequestConflict']);
 
 /** User-defined metadata of an object: which attempt at which input put it. */
 const MARK_NAME = 'attestream-attempt';
@@ -27,6 +30,13 @@ export interface S3Listed {
   readonly key: string;
   readonly etag: string;
   readonly modifiedAt: Date;
+}
+
+/** An object that is to be deleted. */
+export interface S3Deletion {
+  readonly key: string;
+  /** It is deleted only while it has it, where the server can tell (AWS and Ceph can). Without quotation marks. */
+  readonly etag?: string;
 }
 
 /** An upload that is under way, as a listing tells of it. */
@@ -205,19 +215,36 @@ export class S3Writer {
     } while (token !== undefined);
   }
 
-  /** Deletes objects; one that is gone already is no error. */
-  async deleteObjects(bucket: string, keys: readonly string[]): Promise<void> {
-    const { sdk, client } = this.#connection;
-    for (let first = 0; first < keys.length; first += KEYS_PER_DELETION) {
-      const some = keys.slice(first, first + KEYS_PER_DELETION);
-      const at = { bucket, key: some[0] ?? '' };
-      const Delete = { Objects: some.map((Key) => ({ Key })), Quiet: true };
-      const answer = await sent(at, () => client.send(new sdk.DeleteObjectsCommand({ Bucket: bucket, Delete })));
-      const [failed] = answer.Errors ?? [];
-      if (failed === undefined) continue;
-      const address = s3UrlOf({ bucket, key: failed.Key ?? '' });
-      throw new AppError('S3_REQUEST_REFUSED', { address, status: 200, code: failed.Code ?? 'unknown' });
+  /** Deletes objects. One that is gone already is no error, and neither is one that has changed: it stays. */
+  async deleteObjects(bucket: string, objects: readonly S3Deletion[]): Promise<void> {
+    for (let first = 0; first < objects.length; first += OBJECTS_PER_DELETION) {
+      await this.#deleteSome(bucket, objects.slice(first, first + OBJECTS_PER_DELETION));
     }
+  }
+
+  async #deleteSome(bucket: string, objects: readonly S3Deletion[]): Promise<void> {
+    try {
+      await this.#deletion(bucket, objects);
+    } catch (error) {
+      // A server that has not heard of conditions passes over them, or finds the request malformed.
+      const isRefused = error instanceof AppError && error.reason === 'S3_REQUEST_REFUSED';
+      if (!isRefused || objects.every(({ etag }) => etag === undefined)) throw error;
+      await this.#deletion(
+        bucket,
+        objects.map(({ key }) => ({ key })),
+      );
+    }
+  }
+
+  async #deletion(bucket: string, objects: readonly S3Deletion[]): Promise<void> {
+    const { sdk, client } = this.#connection;
+    const Objects = objects.map(({ key: Key, etag }) => ({ Key, ...(etag !== undefined && { ETag: `"${etag}"` }) }));
+    const command = new sdk.DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } });
+    const { Errors = [] } = await sent({ bucket, key: objects[0]?.key ?? '' }, () => client.send(command));
+    const failed = Errors.find(({ Code = '' }) => !NOT_THE_SAME.has(Code));
+    if (failed === undefined) return;
+    const address = s3UrlOf({ bucket, key: failed.Key ?? '' });
+    throw new AppError('S3_REQUEST_REFUSED', { address, status: 200, code: failed.Code ?? 'unknown' });
   }
 }
 
