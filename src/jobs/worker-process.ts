@@ -239,9 +239,21 @@ export class WorkerProcess {
  */
 const ALLOCATION_ARENAS = '2';
 
+/**
+ * Buffers from so many bytes on are given back to the system as soon as they are let go of. Left to itself, the C library
+ * raises this to the size of what it saw last, up to 32 MiB, and keeps it all: fragments of 3 MB from S3 to S3 then took
+ * 243 MiB in their worker, not 179 (PSS, one run each), a film 200 and not 191.
+ */
+const MAPPED_FROM_BYTES = String(512 * 1024);
+
 /** Workers start from the compiled code that the service keeps, if it does. */
 function workerEnvironment(): NodeJS.ProcessEnv {
   const folder = getCompileCacheDir();
   const compiled = folder === undefined ? {} : { NODE_COMPILE_CACHE: folder };
-  return { MALLOC_ARENA_MAX: ALLOCATION_ARENAS, ...process.env, ...compiled };
+  return {
+    MALLOC_ARENA_MAX: ALLOCATION_ARENAS,
+    MALLOC_MMAP_THRESHOLD_: MAPPED_FROM_BYTES,
+    ...process.env,
+    ...compiled,
+  };
 }
