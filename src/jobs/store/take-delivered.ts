@@ -46,9 +46,13 @@ export async function takeAllDelivered(db: Database, all: readonly DeliveredInpu
 async function takeFromOther(db: Database, delivered: DeliveredInput): Promise<TakenInput> {
   if (await isCancelled(db, delivered.jobId)) return { claim: null, jobEnded: await endCancelled(db, delivered) };
   const lost = await endOfLost(db, delivered);
-  if (lost?.input !== 'queued') return { claim: null, jobEnded: lost?.jobEnded === true };
-  const [claimed = NOTHING_TO_DO] = await claimQueued(db, [delivered]);
-  return claimed;
+  if (lost?.input === 'ended') return { claim: null, jobEnded: lost.jobEnded };
+  // Also where nothing was lost: who had it may have queued it again meanwhile, and this is its only delivery.
+  const [claimed] = await claimQueued(db, [delivered]);
+  if (claimed !== undefined) return claimed;
+  return (await isCancelled(db, delivered.jobId))
+    ? { claim: null, jobEnded: await endCancelled(db, delivered) }
+    : NOTHING_TO_DO;
 }
 
 /**
