@@ -1,7 +1,7 @@
-import { CompiledQuery } from 'kysely';
 import type { PgBoss } from 'pg-boss';
 import type { Log } from '../log.ts';
 import type { SafePool } from '../store/postgres/postgres-pool.ts';
+import { runPrepared } from '../store/prepared.ts';
 import type { Database } from '../store/tables.ts';
 import type { DeliveredInput } from '../store/take-delivered.ts';
 
@@ -188,9 +188,6 @@ function attemptOf({ id, retryCount }: Delivery): { id: string; retryCount: numb
 /** The store's transaction, as pg-boss asks for it. */
 function within(db: Database) {
   return {
-    executeSql: async (text: string, values: unknown[] = []) => {
-      const { rows } = await db.executeQuery(CompiledQuery.raw(text, values));
-      return { rows };
-    },
+    executeSql: async (text: string, values: unknown[] = []) => ({ rows: [...(await runPrepared(db, text, values))] }),
   };
 }

@@ -1,26 +1,26 @@
 import type { ListedJob } from '#contract/job-list.ts';
 import { cancelledEntry, type JobSnapshot, type ResultEntry } from '../job.ts';
 import { isPostgres } from './dialect.ts';
-import { progressOfRunning } from './note-progress.ts';
-import type { Database, JobRow } from './tables.ts';
+import { type FoundJob, findTogether } from './find-together.ts';
+import type { Database } from './tables.ts';
 
 /** A job as it was last recorded, in the contract's shape; null where there is none. */
 export async function findJob(db: Database, jobId: string): Promise<JobSnapshot | null> {
-  const job = await db.selectFrom('jobs').selectAll().where('job_id', '=', jobId).executeTakeFirst();
-  if (job === undefined) return null;
-  const { job_id, status, ...rest } = listedJob(await withRunningBytes(db, job));
-  return { job_id, status, results: job.finished_at === null ? [] : await resultsOf(db, jobId), ...rest };
+  const found = await (isPostgres(db) ? findTogether(db, jobId) : findInSteps(db, jobId));
+  if (found === null) return null;
+  const { job_id, status, ...rest } = listedJob(found.job);
+  return { job_id, status, results: found.results, ...rest };
 }
 
-/** What runs on other nodes is told by the store; in an embedded one, what runs is known only to its process. */
-async function withRunningBytes(db: Database, job: JobRow): Promise<JobRow> {
-  if (job.status !== 'running' || !isPostgres(db)) return job;
-  const { bytesDone, bytesTotal } = await progressOfRunning(db, job.job_id);
-  return { ...job, bytes_done: job.bytes_done + bytesDone, bytes_total: job.bytes_total + bytesTotal };
+/** In an embedded store, what of a job runs is known only to its process. */
+async function findInSteps(db: Database, jobId: string): Promise<{ job: FoundJob; results: ResultEntry[] } | null> {
+  const job = await db.selectFrom('jobs').selectAll().where('job_id', '=', jobId).executeTakeFirst();
+  if (job === undefined) return null;
+  return { job, results: job.finished_at === null ? [] : await resultsOf(db, jobId) };
 }
 
 /** A job without its results, in the contract's shape. */
-export function listedJob(job: JobRow): ListedJob {
+export function listedJob(job: FoundJob): ListedJob {
   return {
     job_id: job.job_id,
     status: job.status,
@@ -64,11 +64,11 @@ export function entryOfRow({ input_index, result }: { input_index: number; resul
   return result === null ? cancelledEntry(input_index) : (JSON.parse(result) as ResultEntry);
 }
 
-function timingOf({ queued_at, started_at, finished_at }: JobRow): JobSnapshot['timing'] {
+function timingOf({ queued_at, started_at, finished_at }: FoundJob): JobSnapshot['timing'] {
   return { queued_at, ...(started_at !== null && { started_at }), ...(finished_at !== null && { finished_at }) };
 }
 
-function progressOf(job: JobRow): NonNullable<JobSnapshot['progress']> {
+function progressOf(job: FoundJob): NonNullable<JobSnapshot['progress']> {
   return {
     inputs_done: job.inputs_done,
     inputs_total: job.inputs_total,

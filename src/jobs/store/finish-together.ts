@@ -1,6 +1,6 @@
-import { CompiledQuery } from 'kysely';
 import type { ByteProgress, Claim, ResultEntry } from '../job.ts';
 import { attendToEnd } from './end-job.ts';
+import { runPrepared } from './prepared.ts';
 import type { Database } from './tables.ts';
 
 /** What became of an input. */
@@ -31,9 +31,7 @@ export async function finishTogether(
   finished: readonly FinishedInput[],
 ): Promise<readonly { readonly jobId: string; readonly inputIndex: number; readonly jobEnded: boolean }[]> {
   const now = new Date().toISOString();
-  const { rows } = await db.executeQuery<RecordedInput>(
-    CompiledQuery.raw(FINISH, [JSON.stringify(finished.map(given)), now]),
-  );
+  const rows = await runPrepared<RecordedInput>(db, FINISH, [JSON.stringify(finished.map(given)), now]);
   const endedJobs = new Map(rows.filter((row) => row.finished_at !== null).map((row) => [row.job_id, row]));
   for (const job of endedJobs.values()) await attendToEnd(db, job, now);
   return rows.map(({ job_id, input_index }) => ({

@@ -14,17 +14,6 @@ export async function noteProgress(db: Database, running: readonly (Claim & Byte
   }
 }
 
-/** How far the running inputs of a job are, together. */
-export async function progressOfRunning(db: Database, jobId: string): Promise<ByteProgress> {
-  const { bytesDone, bytesTotal } = await db
-    .selectFrom('inputs')
-    .select(({ fn }) => [fn.sum('bytes_done').as('bytesDone'), fn.sum('bytes_total').as('bytesTotal')])
-    .where('job_id', '=', jobId)
-    .where('status', '=', 'running')
-    .executeTakeFirstOrThrow();
-  return { bytesDone: Number(bytesDone ?? 0), bytesTotal: Number(bytesTotal ?? 0) };
-}
-
 /** How many inputs wait to be started, of all nodes. */
 export async function countQueued(db: Database): Promise<number> {
   const { count } = await db

@@ -1,7 +1,7 @@
-import { sql } from 'kysely';
 import { type Claim, cancelledEntry, NO_PROGRESS } from '../job.ts';
 import { isCancelled } from './cancel-job.ts';
 import { type ClaimedInput, type JobRequest, requestOfJob, startJob } from './claim-inputs.ts';
+import { claimTogether } from './claim-together.ts';
 import { isPostgres } from './dialect.ts';
 import { finishInput, type InputEnd, recordProcessEnd, requeueInput } from './end-input.ts';
 import type { Database, InputStatus } from './tables.ts';
@@ -82,59 +82,31 @@ export async function currentAmong(db: Database, claims: readonly Claim[]): Prom
 
 type Claimed = Exclude<TakenInput, { claim: null }>;
 
-interface ClaimedRow {
-  readonly jobId: string;
-  readonly inputIndex: number;
-  readonly attempt: number;
-  readonly transientFailures: number;
-  readonly inputJson: string;
-}
-
 /** Claims those inputs that are queued, unless their jobs are cancelled. */
 async function claimQueued(db: Database, all: readonly DeliveredInput[]): Promise<readonly Claimed[]> {
   if (isPostgres(db)) return claimTogether(db, all);
   const claimed: Claimed[] = [];
-  for (const one of all) {
-    const [claim] = (await claiming(db, [one]).execute(db)).rows;
-    if (claim === undefined) continue;
-    await startJob(db, claim.jobId);
-    const job = await db.selectFrom('jobs').select('inputs_total').where('job_id', '=', claim.jobId).executeTakeFirst();
-    claimed.push({ claim, requestOfAlone: job?.inputs_total === 1 ? await requestOfJob(db, claim.jobId) : null });
-  }
+  for (const one of all) claimed.push(...(await claimOne(db, one)));
   return claimed;
 }
 
-/** Every statement costs a round trip, so the start of the jobs and their requests share that of the claims. */
-async function claimTogether(db: Database, all: readonly DeliveredInput[]): Promise<readonly Claimed[]> {
-  const { rows } = await sql<ClaimedRow & { request: JobRequest | null }>`
-    with claimed as (${claiming(db, all)}),
-    started as (
-      update jobs set status = 'running', started_at = ${new Date().toISOString()}
-      where job_id in (select "jobId" from claimed) and status = 'queued'
+async function claimOne(db: Database, { jobId, inputIndex }: DeliveredInput): Promise<readonly Claimed[]> {
+  const claim = await db
+    .updateTable('inputs')
+    .set(({ eb }) => ({ status: 'running', attempt: eb('attempt', '+', 1), bytes_done: 0, bytes_total: 0 }))
+    .where('job_id', '=', jobId)
+    .where('input_index', '=', inputIndex)
+    .where('status', '=', 'queued')
+    .where(({ exists, selectFrom }) =>
+      exists(selectFrom('jobs').select('job_id').where('job_id', '=', jobId).where('cancelled_at', 'is', null)),
     )
-    select claimed.*, (
-      select json_build_object('operation', operation, 'outputJson', output, 'paramsJson', params,
-        'traceParent', trace_parent)
-      from job_requests join jobs on jobs.job_id = job_requests.job_id
-      where job_requests.job_id = claimed."jobId" and jobs.inputs_total = 1
-    ) as request
-    from claimed`.execute(db);
-  return rows.map(({ request, ...claim }) => ({ claim, requestOfAlone: request }));
-}
-
-function claiming(db: Database, all: readonly DeliveredInput[]) {
-  const given = JSON.stringify(all.map(({ jobId, inputIndex }) => [jobId, inputIndex]));
-  const delivered = isPostgres(db)
-    ? sql`select value ->> 0 as job_id, (value ->> 1)::integer as input_index
-        from json_array_elements(${given}::text::json) as element(value)`
-    : sql`select value ->> 0 as job_id, value ->> 1 as input_index from json_each(${given})`;
-  return sql<ClaimedRow>`
-    update inputs set status = 'running', attempt = attempt + 1, bytes_done = 0, bytes_total = 0
-    from (${delivered}) as delivered
-    where inputs.job_id = delivered.job_id and inputs.input_index = delivered.input_index and inputs.status = 'queued'
-      and exists (select 1 from jobs where jobs.job_id = inputs.job_id and jobs.cancelled_at is null)
-    returning inputs.job_id as "jobId", inputs.input_index as "inputIndex", inputs.attempt as "attempt",
-      inputs.transient_failures as "transientFailures", inputs.input as "inputJson"`;
+    .returning(['attempt', 'transient_failures as transientFailures', 'input as inputJson'])
+    .executeTakeFirst();
+  if (claim === undefined) return [];
+  await startJob(db, jobId);
+  const job = await db.selectFrom('jobs').select('inputs_total').where('job_id', '=', jobId).executeTakeFirst();
+  const requestOfAlone = job?.inputs_total === 1 ? await requestOfJob(db, jobId) : null;
+  return [{ claim: { jobId, inputIndex, ...claim }, requestOfAlone }];
 }
 
 function isOf(claim: Claim, { jobId, inputIndex }: DeliveredInput): boolean {

@@ -1,5 +1,6 @@
 import type { PostgresPool } from 'kysely';
-import type { ClientConfig, Pool, PoolClient, QueryResult } from 'pg';
+import type { ClientBase, ClientConfig, Pool, PoolClient, QueryResult } from 'pg';
+import { preparedName } from '../prepared.ts';
 import { isConnectionLoss } from './database-error.ts';
 
 /** How long a connection may take to come about, and a statement to be answered: a partition looks like silence. */
@@ -9,6 +10,12 @@ const STATEMENT_BOUND_MS = 15_000;
 /** Type numbers of PostgreSQL whose values come as text, because they may exceed what JavaScript holds exactly. */
 const INT8 = 20;
 const NUMERIC = 1700;
+
+/**
+ * Every statement goes by an index, whatever the tables were like when it was planned: a queue that was empty then may hold
+ * a hundred thousand inputs a moment later, before anybody has counted them.
+ */
+const PLANNING = 'set enable_seqscan = off; set enable_bitmapscan = off; set jit = off';
 
 /** The driver's settings for every connection of a node. */
 export function clientConfig(url: string): ClientConfig {
@@ -31,7 +38,8 @@ export async function openPool(url: string, max: number): Promise<SafePool> {
       // Counts and sizes: all of them are below 2^53.
       id === INT8 || id === NUMERIC ? Number : pg.types.getTypeParser(id, format as 'text'),
   };
-  const pool = new pg.Pool({ ...clientConfig(url), types: types as never, max, idleTimeoutMillis: 30_000 });
+  const onConnect = async (client: ClientBase) => void (await client.query(PLANNING));
+  const pool = new pg.Pool({ ...clientConfig(url), types: types as never, max, idleTimeoutMillis: 30_000, onConnect });
   // An idle connection that is lost is made again when it is needed.
   pool.on('error', () => undefined);
   return new SafePool(pool, max);
@@ -111,7 +119,8 @@ class SafeClient {
     // After a loss every further statement, such as a rollback, would only wait for its bound.
     if (this.#loss !== null) throw this.#loss;
     try {
-      return await this.#client.query(text, values as unknown[]);
+      const name = preparedName(text);
+      return await this.#client.query({ text, values: [...(values ?? [])], ...(name !== undefined && { name }) });
     } catch (error) {
       if (isConnectionLoss(error)) this.#lose(error as Error);
       throw error;
