@@ -25,8 +25,8 @@ const FETCHED_WHOLE_BYTES = 4 * MIB;
 const GAP_BYTES = 2 * MIB;
 
 /** Fetches ahead of the reader at once, and what is held at most to have been read ahead, fetches included. */
-const FETCHES_AHEAD = 6;
-const HELD_BYTES = 32 * MIB;
+const FETCHES_AHEAD = 5;
+const HELD_BYTES = 24 * MIB;
 
 /** Buffers of the largest size that are kept for the next fetches. */
 const MAX_SPARE_BUFFERS = 2;
