@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readlinkSync, statfsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readlinkSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
+import type { InputPhase } from '#operations/operation.ts';
 import type { FolderSink } from '#outputs/folder-sink.ts';
-import { openSmallDisk } from '../outputs/small-disk.ts';
+import { openSmallDisk, type SmallDisk } from '../outputs/small-disk.ts';
 import { ffmpeg, makeFilm, temporaryFolder } from './make-media.ts';
 import { packageInput } from './package-input.ts';
 import { joinRendition, packetHashes } from './packets.ts';
@@ -22,6 +23,14 @@ before(() => {
 /** Every file below a folder, hidden ones included. */
 function leftIn(folder: string): string[] {
   return existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : [];
+}
+
+/** Fills a disk but for a little when the output is staged: more than was asked for at first is not there any more. */
+function fillWhenStaged({ path }: SmallDisk): (phase: InputPhase) => void {
+  return (phase) => {
+    const { bavail, bsize } = statfsSync(path);
+    if (phase === 'staged') writeFileSync(join(path, 'filler'), Buffer.alloc(bavail * bsize - 200_000));
+  };
 }
 
 describe('packaging that does not get to its end', () => {
@@ -49,12 +58,8 @@ describe('packaging that does not get to its end', () => {
     const disk = await openSmallDisk(32 * 1024 * 1024);
     try {
       const outputFolder = join(disk.path, 'output');
-      const fillUp = (phase: string): void => {
-        const { bavail, bsize } = statfsSync(disk.path);
-        if (phase === 'staged') writeFileSync(join(disk.path, 'filler'), Buffer.alloc(bavail * bsize - 200_000));
-      };
       await assert.rejects(
-        packageInput(direct, {}, { work: join(place, 'full'), outputFolder, reached: fillUp }),
+        packageInput(direct, {}, { work: join(place, 'full'), outputFolder, reached: fillWhenStaged(disk) }),
         (error: unknown) =>
           error instanceof AppError && error.reason === 'OUTPUT_FAILED' && /disk is full/.test(error.message),
       );
@@ -63,9 +68,39 @@ describe('packaging that does not get to its end', () => {
       await disk.cleanUp();
     }
   });
+
+  for (const full of ['scratch', 'output'] as const) {
+    test(`and is signed meanwhile, meets a full ${full} disk, says so, and leaves nothing`, async () => {
+      const disk = await openSmallDisk(32 * 1024 * 1024);
+      try {
+        const [work, outputFolder] =
+          full === 'scratch'
+            ? [join(disk.path, 'work'), join(place, 'beside-scratch')]
+            : [join(place, 'beside-output'), join(disk.path, 'output')];
+        const running = packageInput(direct, {}, { work, outputFolder, sign: true, reached: fillWhenStaged(disk) });
+        const reason = full === 'scratch' ? 'SCRATCH_FULL' : 'OUTPUT_FAILED';
+        await assert.rejects(running, (error: unknown) => error instanceof AppError && error.reason === reason);
+        assert.deepEqual([...leftIn(outputFolder), ...leftIn(join(work, 'scratch'))], []);
+      } finally {
+        await disk.cleanUp();
+      }
+    });
+  }
 });
 
 describe('packaging', () => {
+  test('that is signed lets go of segments that were signed, and leaves nothing in scratch', async () => {
+    const work = join(place, 'signed');
+    let packagedBytes = -1;
+    const reached = (phase: InputPhase): void => {
+      if (phase === 'copied') packagedBytes = segmentBytesIn(join(work, 'scratch'));
+    };
+    const { outputPath } = await packageInput(direct, {}, { work, sign: true, reached });
+    assert.equal(packagedBytes, 0);
+    assert.ok(segmentBytesIn(outputPath) > 0);
+    assert.deepEqual(leftIn(join(work, 'scratch')), []);
+  });
+
   test('goes by way of scratch where the sink does not lie on this host', async () => {
     const work = join(place, 'elsewhere');
     const { outputPath } = await packageInput(
@@ -103,6 +138,12 @@ describe('packaging', () => {
     assert.ok(last > 0);
   });
 });
+
+/** What the segments below a folder hold together, in bytes. */
+function segmentBytesIn(folder: string): number {
+  const segments = leftIn(folder).filter((path) => path.endsWith('.m4s'));
+  return segments.reduce((sum, path) => sum + statSync(join(folder, path)).size, 0);
+}
 
 /** A sink as one in a bucket is: nothing of it lies on this host. */
 function withoutStagedPath(sink: FolderSink): FolderSink {

@@ -4,9 +4,11 @@ import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { PackageParams } from '#contract/package-request.ts';
 import { InputResolver, localFolderOpener } from '#inputs/input-resolver.ts';
 import type { InputContext, InputOutcome, InputPhase, InputWork, OperationRooms } from '#operations/operation.ts';
+import { packageAndSign } from '#operations/package-and-sign.ts';
 import { packageFolder } from '#operations/package-folder.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
+import { testAuthor } from '../provenance/sign-wav.ts';
 
 const BOUNDS = { maxFiles: 10_000, maxBytes: 1e12, maxDepth: 16 };
 
@@ -19,6 +21,8 @@ interface PackageOptions {
   readonly progress?: (bytesDone: number, bytesTotal: number) => void;
   /** Puts another sink in the place of the local one. */
   readonly sink?: (local: OutputSink) => OutputSink;
+  /** Also signs what was packaged, without reading it back. */
+  readonly sign?: boolean;
 }
 
 /** Packages a folder as a worker does, and returns what the input became. */
@@ -33,7 +37,7 @@ export async function packageInput(
   const scratch = new ScratchSpace({ dir: join(work, 'scratch'), dataDir }, key);
   const input: InputWork = {
     ...key,
-    operation: 'package',
+    operation: options.sign === true ? 'c2pa-package' : 'package',
     input: { type: 'local_folder_path', path: folder },
     output: null,
     params,
@@ -47,17 +51,20 @@ export async function packageInput(
     mayDeliver: () => Promise.resolve(),
   };
   const local = new LocalSink({ baseDir: options.outputFolder ?? join(work, 'output'), dataDir });
+  const rooms = roomsWith(options.sink?.(local) ?? local);
   try {
-    return await packageFolder(input, context, roomsWith(options.sink?.(local) ?? local));
+    if (options.sign !== true) return await packageFolder(input, context, rooms);
+    return await packageAndSign(input, context, { ...rooms, author: testAuthor() });
   } finally {
     await scratch.remove();
   }
 }
 
-/** The rooms that packaging enters; nothing is signed. */
+/** The rooms that packaging enters; nothing is signed, or read back. */
 function roomsWith(outputs: OutputSink): OperationRooms {
   const openFolder = localFolderOpener({ roots: undefined, protectedPaths: [] }, BOUNDS);
-  const rooms: Pick<OperationRooms, 'inputs' | 'outputs'> = {
+  const rooms: Pick<OperationRooms, 'inputs' | 'outputs' | 'fragmentChecks'> = {
+    fragmentChecks: null,
     inputs: new InputResolver({}, { local_folder_path: openFolder }),
     outputs,
   };
