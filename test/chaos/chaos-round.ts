@@ -12,6 +12,8 @@ import { leftoversIn } from './leftovers.ts';
 import { killTree } from './process-tree.ts';
 
 const LOOK_INTERVAL_MS = 40;
+/** A node that is lost holds its inputs for 10 to 15 seconds; a machine with much else to do takes its time. */
+const JOB_ENDS_MS = 300_000;
 /** What a killed service leaves ends by itself, but not in no time. */
 const ORPHANS_END_MS = 10_000;
 
@@ -76,8 +78,12 @@ class RoundNodes implements AsyncDisposable {
     return this.#front ?? this.disturbed;
   }
 
+  /** Rejects where the job does not end: then it is lost, although it is known. */
   waitFor(jobId: string): Promise<JobResultResponse> {
-    return this.#door.waitFor(jobId);
+    const deadline = Date.now() + JOB_ENDS_MS;
+    const onLook = ({ status }: JobResultResponse) =>
+      assert.ok(Date.now() < deadline, `job ${jobId} is ${status} and does not end`);
+    return this.#door.waitFor(jobId, { onLook });
   }
 
   /** Who is there from the beginning: the disturbed node, and what it needs to be of use. */
