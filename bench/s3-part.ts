@@ -9,6 +9,7 @@ import { type Contender, measureProgram, measureRounds, median, progress, type S
 import { writeVideo } from './media.ts';
 import { type PeakMemory, peakMemoryDuring } from './process-memory.ts';
 import { writePublication } from './publication-media.ts';
+import { isRcloneInstalled, timeRclone } from './rclone.ts';
 import { megabytes, ratioTarget, type Target, targetsTable, timesTable } from './report.ts';
 
 const BUCKET = 'bench';
@@ -28,10 +29,16 @@ const MIN_OF_SDK_SPEED = 0.6;
 
 const DOWNLOAD = 'AWS SDK, download alone';
 const UPLOAD = 'AWS SDK, upload alone';
+const COPIED_ALONE = 'AWS SDK, UploadPartCopy of the same parts alone';
+const RCLONE_THROUGH = 'rclone, through its memory';
+const RCLONE_COPIED = 'rclone, copied by the server';
 const THROUGH = 'service, through its memory';
 const COPIED = 'service, unchanged parts copied by the server';
 const SDK_COPY = 'AWS SDK, GET and PUT of every object';
+const RCLONE_FOLDER = 'rclone, GET and PUT of every object';
 const PUBLICATION_SIGNED = 'service, publication';
+
+const WITHOUT_RCLONE = '`rclone` is not installed and was not compared (Debian: `apt-get install rclone`).';
 
 /** A film and a publication from a bucket to the same bucket, on loopback. */
 export async function s3Part(context: BenchContext): Promise<string> {
@@ -45,7 +52,7 @@ export async function s3Part(context: BenchContext): Promise<string> {
     await using through = await startBenchService(context, 's3-through', { readBack: false }, s3Settings(server, true));
     const film = await measureFilm(context, server, copying, through);
     const publication = await measurePublication(context, server, copying);
-    return [film, publication].join('\n\n');
+    return [film, publication, ...(isRcloneInstalled() ? [] : [WITHOUT_RCLONE])].join('\n\n');
   } finally {
     await server.stop();
   }
@@ -95,6 +102,8 @@ async function measureFilm(
   const contenders: Contender[] = [
     { name: DOWNLOAD, measure: () => sdk(server, 'download', VIDEO_KEY) },
     { name: UPLOAD, measure: () => sdk(server, 'upload', 'sdk/film.mp4', String(VIDEO_BYTES)) },
+    { name: COPIED_ALONE, measure: () => sdk(server, 'copy-parts', VIDEO_KEY, 'sdk/copied.mp4') },
+    ...rcloneOfFilm(server),
     { name: THROUGH, measure: () => timeFilm(through) },
     { name: COPIED, measure: () => timeFilm(copying) },
   ];
@@ -112,6 +121,16 @@ async function measureFilm(
     '#### Targets',
     targetsTable(filmTargets(series, memories, written)),
   ].join('\n\n');
+}
+
+function rcloneOfFilm(server: S3Server): Contender[] {
+  if (!isRcloneInstalled()) return [];
+  const measure = (serverCopies: boolean) =>
+    timeRclone(server, ['copyto', `${BUCKET}/${VIDEO_KEY}`, `${BUCKET}/rclone/film.mp4`], { serverCopies });
+  return [
+    { name: RCLONE_THROUGH, measure: () => measure(false) },
+    { name: RCLONE_COPIED, measure: () => measure(true) },
+  ];
 }
 
 function filmTargets(
@@ -153,6 +172,7 @@ async function measurePublication(context: BenchContext, server: S3Server, servi
       name: SDK_COPY,
       measure: () => sdk(server, 'copy', 'in/publication/', `sdk/${round++}/`, String(OBJECTS_AT_ONCE)),
     },
+    ...(isRcloneInstalled() ? [{ name: RCLONE_FOLDER, measure: () => rcloneOfFolder(server, round) }] : []),
     { name: PUBLICATION_SIGNED, measure: () => timePublication(service, `round-${round}`) },
   ];
   const series = await measureRounds(contenders, context.rounds);
@@ -169,6 +189,15 @@ async function measurePublication(context: BenchContext, server: S3Server, servi
         [of(SDK_COPY), of(PUBLICATION_SIGNED)],
         { atLeast: MIN_OF_SDK_SPEED },
       ),
+      ...(isRcloneInstalled()
+        ? [
+            ratioTarget(
+              `at least ${MIN_OF_SDK_SPEED} times as fast as rclone, ${OBJECTS_AT_ONCE} objects at once each`,
+              [of(RCLONE_FOLDER), of(PUBLICATION_SIGNED)],
+              { atLeast: MIN_OF_SDK_SPEED },
+            ),
+          ]
+        : []),
       {
         statement: `all processes under ${megabytes(MAX_MEMORY_BYTES)} (PSS)`,
         measured: megabytes(memory.pssBytes),
@@ -181,6 +210,12 @@ async function measurePublication(context: BenchContext, server: S3Server, servi
       },
     ]),
   ].join('\n\n');
+}
+
+/** As `rclone copy` does with every object that a server does not copy by itself. */
+function rcloneOfFolder(server: S3Server, round: number): Promise<number> {
+  const [from, to] = [`${BUCKET}/in/publication`, `${BUCKET}/rclone/${round}`];
+  return timeRclone(server, ['copy', from, to], { serverCopies: false, filesAtOnce: OBJECTS_AT_ONCE });
 }
 
 function sdk({ endpoint, region }: S3Server, work: string, ...parameters: readonly string[]): Promise<number> {
