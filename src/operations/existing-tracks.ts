@@ -61,8 +61,11 @@ function isRole(role: string | null): role is TrackRole {
   return (TRACK_ROLES as readonly (string | null)[]).includes(role);
 }
 
-/** A warning about files that no playlist names, where there are any: they are not part of the film. */
-export function unnamedFiles({ files }: SourceFolder, { playlists, renditions }: ExistingPublication): string[] {
+/** Warnings about files that no playlist names, and renditions that no pattern chooses, where there are any. */
+export function unnamedFiles(
+  { files }: SourceFolder,
+  { playlists, renditions, unchosen }: ExistingPublication,
+): string[] {
   const named = new Set([
     ...playlists.map(({ path }) => path),
     ...playlists.flatMap((playlist) =>
@@ -73,10 +76,15 @@ export function unnamedFiles({ files }: SourceFolder, { playlists, renditions }:
           ])
         : [],
     ),
-    ...renditions.flatMap(({ parts }) => parts.map(({ path }) => path)),
+    ...[...renditions, ...unchosen].flatMap(({ parts }) => parts.map(({ path }) => path)),
   ]);
   const unnamed = files.map(({ path }) => path).filter((path) => !named.has(path));
-  return unnamed.length === 0 ? [] : [`Left out, because no playlist names them: ${listed(unnamed)}.`];
+  return [
+    ...(unnamed.length === 0 ? [] : [`Left out, because no playlist names them: ${listed(unnamed)}.`]),
+    ...(unchosen.length === 0
+      ? []
+      : [`Left out, because the patterns do not choose them: ${listed(unchosen.map(({ name }) => name))}.`]),
+  ];
 }
 
 /** A warning about fragments that no playlist names: they stay unsigned beside an init segment that is signed. */

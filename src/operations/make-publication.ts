@@ -10,6 +10,7 @@ import type { PackagingPlan } from '#packaging/packaging-plan.ts';
 import { planPackaging } from '#packaging/plan-packaging.ts';
 import { probeFolder } from '#packaging/probe-folder.ts';
 import { findProgram } from '#packaging/program-paths.ts';
+import type { ChoicePatterns } from '#publications/repackaging/choose-renditions.ts';
 import type { ExistingPublication } from '#publications/repackaging/existing-publication.ts';
 import { findPublication } from '#publications/repackaging/find-publication.ts';
 import { JoinedFolder } from '#publications/repackaging/joined-folder.ts';
@@ -20,7 +21,7 @@ import { defaultLanguageOf, describeFinding, tracksOfRenditions, unnamedFiles } 
 /*
  * Making a publication out of a folder, as /v2/package and package-and-sign both do it:
  *
- *   const task = await planPublication(folder, params, null, context.signal);    // nothing is written yet
+ *   const task = await planPublication(folder, params, NO_PATTERNS, signal);     // nothing is written yet
  *   if (task.kind === 'carry')      the folder is a publication of CMAF already: sign or copy its files as they are
  *   const sources = new LocalCopies(task.folder, context.scratch);               // what the packager reads
  *   const target = new PackagedFolder(task.folder.name, path);                   // `path`: an empty folder on this host
@@ -76,16 +77,16 @@ export function contextInScratch<Context extends Omit<MakingContext, 'diskFull'>
 }
 
 /**
- * Finds out what a folder holds and decides what becomes of it. `playlistPattern` says which of its files are playlists of
- * a publication; without it that is found out.
+ * Finds out what a folder holds and decides what becomes of it. `patterns` say which of its files are a publication;
+ * what they leave open is found out.
  */
 export async function planPublication(
   folder: SourceFolder,
   params: PackageParams,
-  playlistPattern: string | null,
+  patterns: ChoicePatterns,
   signal: AbortSignal,
 ): Promise<PublicationTask> {
-  const existing = await findPublication(folder, playlistPattern, signal);
+  const existing = await findPublication(folder, patterns, signal);
   if (existing === null) return { ...(await planMedia(folder, params, [], signal)), existing, notes: [] };
   const finding = describeFinding(existing);
   const { existing: wish = 'auto' } = params;

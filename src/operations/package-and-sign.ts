@@ -6,6 +6,7 @@ import type { Publication } from '#publications/publication.ts';
 import { claimStated } from '#publications/reading/claim-stated.ts';
 import { type ClaimedPaths, matchingPaths } from '#publications/reading/path-patterns.ts';
 import { readClaimedPublication } from '#publications/reading/read-publication.ts';
+import type { ChoicePatterns } from '#publications/repackaging/choose-renditions.ts';
 import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
 import { describeFinding, unsignedFragments } from './existing-tracks.ts';
 import { type PackagingTask, planPublication, sizeOfSources } from './make-publication.ts';
@@ -51,13 +52,18 @@ async function signOpened(signing: Signing): Promise<InputOutcome> {
   const { folder, params, context } = signing;
   const chosen = chosenPaths(folder, params);
   if (chosen !== null) return await signExisting(chosen, [], signing);
-  const task = await planPublication(folder, params, params.playlist_pattern ?? null, context.signal);
+  const task = await planPublication(folder, params, patternsOf(params), context.signal);
   if (task.kind === 'package') return await packageThenSign(task, signing);
   const found = claimed(folder, params, claimStated(folder, task.existing.playlists));
   const isChosen = typeof params.frag_pattern === 'string';
   const unsigned = isChosen ? [] : unsignedFragments(folder, new Set([...found.fragments, ...found.inits]));
   const notes = [`${describeFinding(task.existing)} It was signed as it is.`, ...unsigned];
   return await signExisting(found, notes, signing);
+}
+
+function patternsOf(params: C2paPackageParams): ChoicePatterns {
+  const { playlist_pattern: playlist = null, init_pattern: init = null, frag_pattern: frag = null } = params;
+  return { playlist, init, frag };
 }
 
 /** What the patterns choose where there is no playlist: init segments and fragments that are signed as they are. */

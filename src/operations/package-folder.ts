@@ -5,6 +5,7 @@ import type { PackageParams } from '#contract/package-request.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { FolderSink } from '#outputs/folder-sink.ts';
 import { PackagedFolder } from '#packaging/packaged-folder.ts';
+import { NO_PATTERNS } from '#publications/repackaging/choose-renditions.ts';
 import { copyFile } from '#publications/signing/carry-through.ts';
 import {
   type CarryTask,
@@ -43,7 +44,7 @@ async function packageOpened(
   rooms: OperationRooms,
 ): Promise<InputOutcome> {
   const { signal } = context;
-  const task = await planPublication(folder, (work.params ?? {}) as PackageParams, null, signal);
+  const task = await planPublication(folder, (work.params ?? {}) as PackageParams, NO_PATTERNS, signal);
   const destination = rooms.outputs.placeFolder(work.output, folder.name);
   await context.claimDestination(destination);
   context.reached('resolved');

@@ -22,6 +22,9 @@ import {
 const PACKAGED: PublicationPatterns = { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.m4s' };
 const DASH: PublicationPatterns = { playlist: '*.{m3u8,mpd}', init: 'init*', frag: 'chunk*' };
 
+/** Of SHA-256. A proof has one for each level. */
+const DIGEST_BYTES = 32;
+
 const home = temporaryFolder();
 const film = join(home, 'film.mp4');
 let service: RunningService;
@@ -156,6 +159,20 @@ describe('packaging and signing a folder of media', () => {
     ]);
   });
 
+  test('proves every segment where the manifest has no room for their hashes, however many there turn out to be', async () => {
+    const folder = folderOf('proven', { 'film.mp4': film });
+    const rareKeys = '-map 0:v -c:v libx264 -preset ultrafast -s 160x90 -g 72 -keyint_min 72 -sc_threshold 0';
+    ffmpeg(home, ['-i', film], `${rareKeys} proven/rare-keys.mp4`);
+    ffmpeg(home, ['-i', film], '-map 0:a:0 -c copy proven/unknown-length.aac');
+    const assertions = [{ label: 'com.example.long', data: { text: 'x'.repeat(70_000) } }];
+    const output = filesAt(outputOf(await run(folder, { segment_duration: 1, assertions })));
+    await judged(output);
+    const boxesOf = (path: string) =>
+      c2paBoxesOf(output[path] as Uint8Array, 'merkle').map(({ bytes }) => bytes.length);
+    assert.ok('video/h264_180p/00008.m4s' in output && !('video/h264_90p/00004.m4s' in output));
+    assert.ok(boxesOf('video/h264_180p/00001.m4s').every((sizeBytes) => sizeBytes > 3 * DIGEST_BYTES + 60));
+  });
+
   test('follows the parameters of packaging', async () => {
     const folder = folderOf('wishes', { 'film.mp4': film });
     const params = { formats: ['hls'], hls_name: 'play.m3u8', segment_duration: 2, iframe_playlists: true };
@@ -213,6 +230,21 @@ describe('packaging and signing a folder that is a publication', () => {
     assert.deepEqual(actionsOf(manifest), ['c2pa.opened', 'c2pa.repackaged']);
     assert.deepEqual(packetHashes(joinRendition(join(output, 'video/h264_180p'))), packetHashes(film, 'v:0'));
     assert.match(entry.warnings?.join() ?? '', /is a publication already/);
+  });
+
+  test('of transport streams is packaged anew as far as the patterns choose it', async () => {
+    const folder = join(home, 'some');
+    mkdirSync(folder);
+    const hls = '-c copy -f hls -hls_time 2 -hls_playlist_type vod -hls_segment_filename';
+    ffmpeg(folder, ['-i', film], `-map 0:v ${hls} video-%d.ts video.m3u8`);
+    ffmpeg(folder, ['-i', film], `-map 0:a:0 ${hls} sound-%d.ts sound.m3u8`);
+    const { warnings = [], ...entry } = await run(folder, { frag_pattern: 'video-*' });
+    const output = filesAt(outputOf(entry));
+    assert.ok('video/h264_180p/init.mp4' in output);
+    assert.ok(!Object.keys(output).some((path) => path.startsWith('audio/')));
+    assert.ok(warnings.some((warning) => warning.endsWith('the patterns do not choose them: "sound.m3u8".')));
+    const refused = await run(folder, { frag_pattern: '*.m4s' });
+    assert.equal(refused.error_details?.['reason'], 'PATTERN_NO_MATCH');
   });
 
   test('tells of a fragment that no playlist names, and leaves it unsigned', async () => {

@@ -5,7 +5,7 @@ import type { PublicationPatterns } from '../publication.ts';
 /** A glob that is longer than this is a mistake, and its regular expression a burden. */
 const PATTERN_MAX_LENGTH = 1_000;
 /** How many names an error shows of what is in the folder. */
-const NAMES_SHOWN = 10;
+export const NAMES_SHOWN = 10;
 
 /** The paths of a folder that each of the three patterns claims. */
 export interface ClaimedPaths {

@@ -4,6 +4,8 @@ import type { MediaPart, PlaylistDocument } from '../publication.ts';
 export interface ExistingPublication {
   readonly playlists: readonly PlaylistDocument[];
   readonly renditions: readonly ExistingRendition[];
+  /** Renditions that the request's patterns do not choose. */
+  readonly unchosen: readonly ExistingRendition[];
   /**
    * `cmaf`: every rendition has an init segment and fragments of one moof and one mdat, each a file: as it would be
    * packaged here. Else what its segments are, so that they have to be made anew.

@@ -1,34 +1,48 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
+import { AppError } from '#errors/app-error.ts';
 import { type MediaPart, type PlaylistDocument, partKey } from '../publication.ts';
 import { FolderIndex } from '../reading/folder-index.ts';
-import { matchingPaths } from '../reading/path-patterns.ts';
+import { matchingPaths, NAMES_SHOWN } from '../reading/path-patterns.ts';
 import { isXml, readPlaylistText } from '../reading/playlist-text.ts';
 import { readPlaylists } from '../reading/read-playlists.ts';
 import { listTopBoxes, readerOf } from '../signing/top-boxes.ts';
+import { type ChoicePatterns, chooseRenditions } from './choose-renditions.ts';
 import type { ExistingPublication, ExistingRendition, SegmentKind } from './existing-publication.ts';
 import { renditionsOfHls } from './hls-renditions.ts';
 import { renditionsOfMpd } from './mpd-renditions.ts';
 import { refusal } from './repackaging-refusal.ts';
 
 /**
- * Finds out whether a folder is a publication: whether a playlist in it names segments. `playlistPattern` chooses the
- * playlists; without one every .m3u8 and .mpd is looked at. Null where there is none: lists of songs have the same names.
+ * Finds out whether a folder is a publication: whether a playlist in it names segments. `patterns` choose its
+ * files; without one for playlists every .m3u8 and .mpd is looked at. Null where there is none: lists of songs have the same names.
  * Playlists that do not parse, or that name what is not there, are errors, as is one without an end.
  */
 export async function findPublication(
   folder: SourceFolder,
-  playlistPattern: string | null,
+  patterns: ChoicePatterns,
   signal: AbortSignal,
 ): Promise<ExistingPublication | null> {
   const index = new FolderIndex(folder);
-  const entries = await playlistsIn(folder, index, playlistPattern, signal);
+  const entries = await playlistsIn(folder, index, patterns.playlist, signal);
   if (entries.length === 0) return null;
   const playlists = await readPlaylists(folder, index, entries, signal);
   for (const playlist of playlists) refuseLive(playlist);
   const hls = renditionsOfHls(playlists, index);
-  const renditions = hls.length > 0 ? hls : renditionsOfMpd(playlists);
-  if (!renditions.some(({ isText }) => !isText)) return null;
-  return { playlists, renditions, segments: await segmentKindOf(folder, renditions, signal) };
+  const found = hls.length > 0 ? hls : renditionsOfMpd(playlists);
+  if (!found.some(isMedia)) return null;
+  const { chosen, unchosen } = chooseRenditions(found, [...index.paths], patterns);
+  if (!chosen.some(isMedia)) throw noneChosen(patterns, found);
+  return { playlists, renditions: chosen, unchosen, segments: await segmentKindOf(folder, chosen, signal) };
+}
+
+function isMedia({ isText }: ExistingRendition): boolean {
+  return !isText;
+}
+
+function noneChosen({ init, frag }: ChoicePatterns, renditions: readonly ExistingRendition[]): AppError {
+  const field = frag === null ? 'params.init_pattern' : 'params.frag_pattern';
+  const names = renditions.slice(0, NAMES_SHOWN).flatMap(({ parts }) => parts.at(frag === null ? 0 : -1)?.path ?? []);
+  return new AppError('PATTERN_NO_MATCH', { pattern: frag ?? init ?? '', names, fileCount: names.length }, { field });
 }
 
 async function playlistsIn(
