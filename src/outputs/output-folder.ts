@@ -1,9 +1,12 @@
-import { existsSync, lstatSync, mkdirSync, readlinkSync, realpathSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { existsSync, fsync, lstatSync, mkdirSync, readlinkSync, realpathSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
+import { promisify } from 'node:util';
+import { Descriptor } from '#bytes/descriptor.ts';
 import { isSameOrInside } from '#bytes/real-path.ts';
 import { AppError } from '#errors/app-error.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
+
+const syncBehind = promisify(fsync);
 
 // Folders are made and resolved in synchronous calls: outputs are written in workers, where nobody else waits for the
 // thread, and beside a small file a trip through the pool of threads costs more than the call.
@@ -25,11 +28,11 @@ export async function makeOutputFolder(baseDir: string, folder: string): Promise
 
 /** Makes a folder's entries durable: the names of files that were created, renamed or removed in it. */
 export async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
+  const opened = Descriptor.open(folder, 'r');
   try {
-    await handle.sync();
+    await opened.use(syncBehind);
   } finally {
-    await handle.close();
+    await opened.close();
   }
 }
 

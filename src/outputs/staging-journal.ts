@@ -1,5 +1,6 @@
-import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
-import { readdir, readlink, rm } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { closeSync, constants, mkdirSync, openSync, renameSync, rmSync, symlinkSync, writeSync } from 'node:fs';
+import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isStagedName, type StagingKey } from '#bytes/staged-name.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
@@ -9,27 +10,42 @@ import { settleReplacement } from './settle-replacement.ts';
 /** Follows the name of a note that says which destination what it stages is about to replace. */
 const REPLACEMENT_ENDING = '.replaces';
 
+/** Stands behind the path in a note: what follows it is left from a longer one. No path holds it. */
+const NOTE_END = '\0';
+
+/** Notes that one process keeps for the next staging at most. */
+const MAX_SPARE_NOTES = 4;
+
 /**
- * Notes of what is being staged, so that nothing stays behind when a process is killed. A note is a symbolic link in
- * `<data_dir>/staging/` whose target is the staged file or folder: it is made and read by one system call each, and is
- * never torn. A note is made before what it stages and removed after it. Before a publication is replaced, a second note
- * with the destination as its target joins the first, durably.
+ * Notes of what is being staged, so that nothing stays behind when a process is killed. A note is a file in
+ * `<data_dir>/staging/` that holds the path of the staged file or folder; it is written under another name, so it is
+ * never torn. A note is made before what it stages and removed after it. Before a publication is replaced, a link with
+ * the destination as its target joins the note, durably.
+ *
+ * A note that is done with is kept in `<data_dir>/spare-notes/` and renamed for the next staging: to make and remove a
+ * file for each took 0.45 ms of the 2.7 ms of processor time of a small input (ext4 without a journal).
  */
 export class StagingJournal {
   readonly #folder: string;
-  #folderMade = false;
+  readonly #spareFolder: string;
+  readonly #spares: string[] = [];
+  #foldersMade = false;
 
   constructor(dataDir: string) {
     this.#folder = journalFolderOf(dataDir);
+    this.#spareFolder = spareFolderOf(dataDir);
   }
 
   /** Notes a file or folder that is about to be staged. Returns the note, for `erase`. */
   async note(stagedPath: string, key: StagingKey): Promise<string> {
-    if (!this.#folderMade) mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
-    this.#folderMade = true;
+    if (!this.#foldersMade) {
+      for (const folder of [this.#folder, this.#spareFolder]) mkdirSync(folder, { recursive: true, mode: 0o700 });
+    }
+    this.#foldersMade = true;
     const note = join(this.#folder, `${notePrefixOf(key)}${basename(stagedPath).slice(1, 9)}`);
-    rmSync(note, { force: true });
-    symlinkSync(stagedPath, note);
+    const spare = this.#spares.pop() ?? join(this.#spareFolder, randomUUID());
+    writeNote(spare, stagedPath);
+    renameSync(spare, note);
     return note;
   }
 
@@ -40,8 +56,28 @@ export class StagingJournal {
     await syncFolder(this.#folder);
   }
 
+  /** Safe to do again. */
   async erase(note: string): Promise<void> {
-    await eraseNote(note);
+    if (this.#spares.length >= MAX_SPARE_NOTES) return await eraseNote(note);
+    rmSync(note + REPLACEMENT_ENDING, { force: true });
+    const spare = join(this.#spareFolder, basename(note));
+    try {
+      renameSync(note, spare);
+    } catch (error) {
+      if (systemErrorCode(error) === 'ENOENT') return;
+      throw error;
+    }
+    this.#spares.push(spare);
+  }
+}
+
+/** Writes over what a note held, without cutting it first, which would have ext4 write to the disk at once. */
+function writeNote(note: string, stagedPath: string): void {
+  const file = openSync(note, constants.O_WRONLY | constants.O_CREAT, 0o600);
+  try {
+    writeSync(file, stagedPath + NOTE_END, 0);
+  } finally {
+    closeSync(file);
   }
 }
 
@@ -60,11 +96,13 @@ export async function recoverStagings(dataDir: string, key?: StagingKey): Promis
   const folder = journalFolderOf(dataDir);
   const prefix = key === undefined ? '' : notePrefixOf(key);
   const removed: string[] = [];
+  // What was to be noted there had not been made yet.
+  if (key === undefined) await rm(spareFolderOf(dataDir), { force: true, recursive: true });
   for (const name of await namesIn(folder)) {
     if (!name.startsWith(prefix) || name.endsWith(REPLACEMENT_ENDING)) continue;
     const note = join(folder, name);
-    const stagedPath = await targetOf(note);
-    if (stagedPath === undefined || !isStagedName(basename(stagedPath))) continue;
+    const stagedPath = await stagedPathOf(note);
+    if (!isStagedName(basename(stagedPath))) continue;
     const replaced = await targetOf(note + REPLACEMENT_ENDING);
     if (replaced !== undefined && dirname(replaced) === dirname(stagedPath))
       await settleReplacement(stagedPath, replaced);
@@ -75,13 +113,24 @@ export async function recoverStagings(dataDir: string, key?: StagingKey): Promis
   return removed;
 }
 
-/** What a note says; undefined where there is none, or what is there is no link and so no note of ours. */
+/** What a note says; nothing where it is no note of ours. Links are not followed. */
+async function stagedPathOf(note: string): Promise<string> {
+  const flag = constants.O_RDONLY | constants.O_NOFOLLOW;
+  const text = await readFile(note, { encoding: 'utf8', flag }).catch(() => '');
+  return text.slice(0, Math.max(0, text.indexOf(NOTE_END)));
+}
+
+/** Where a link leads; undefined where there is none. */
 async function targetOf(note: string): Promise<string | undefined> {
   return await readlink(note).catch(() => undefined);
 }
 
 function journalFolderOf(dataDir: string): string {
   return join(dataDir, 'staging');
+}
+
+function spareFolderOf(dataDir: string): string {
+  return join(dataDir, 'spare-notes');
 }
 
 function notePrefixOf({ jobId, inputIndex, attempt }: StagingKey): string {
