@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, constants, mkdirSync, openSync, renameSync, rmSync, symlinkSync, writeSync } from 'node:fs';
+import { closeSync, constants, fsyncSync, mkdirSync, openSync, renameSync, rmSync, symlinkSync, writeSync } from 'node:fs';
 import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isStagedName, type StagingKey } from '#bytes/staged-name.ts';
@@ -53,6 +53,8 @@ export class StagingJournal {
   async noteReplacement(note: string, realDestination: string): Promise<void> {
     rmSync(note + REPLACEMENT_ENDING, { force: true });
     symlinkSync(realDestination, note + REPLACEMENT_ENDING);
+    // What the note holds as well as its name: without it, a power cut between two renames would leave the old publication hidden.
+    syncFile(note);
     await syncFolder(this.#folder);
   }
 
@@ -76,6 +78,15 @@ function writeNote(note: string, stagedPath: string): void {
   const file = openSync(note, constants.O_WRONLY | constants.O_CREAT, 0o600);
   try {
     writeSync(file, stagedPath + NOTE_END, 0);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function syncFile(path: string): void {
+  const file = openSync(path, constants.O_RDONLY);
+  try {
+    fsyncSync(file);
   } finally {
     closeSync(file);
   }
