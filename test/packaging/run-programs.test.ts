@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -104,6 +104,25 @@ describe('programs that run side by side', () => {
       runPrograms([program('setInterval(() => {}, 1000)')], { folder, signal: never, look: () => 0, bounds }),
       reasonIs('PROGRAM_STALLED'),
     );
+  });
+
+  test('are ended where one waits at a named pipe for another that never opens it', async () => {
+    const fifo = join(folder, 'pipe');
+    execFileSync('mkfifo', [fifo]);
+    const bounds = { stallMs: 300, totalMs: 60_000, memoryBytes: 1024 ** 3 };
+    const pidFile = join(folder, 'reader');
+    const reading = `
+      require('node:fs').writeFileSync(process.argv[2], String(process.pid));
+      require('node:fs').readFileSync(process.argv[1]);
+    `;
+    const programs = [program(reading, [fifo, pidFile]), program('setInterval(() => {}, 1000)')];
+    // Getting there counts as progress.
+    const untilReading = (): number => (existsSync(pidFile) ? 0 : look());
+    await assert.rejects(
+      runPrograms(programs, { folder, signal: never, look: untilReading, bounds }),
+      reasonIs('PROGRAM_STALLED'),
+    );
+    await gone(await pidIn(pidFile));
   });
 
   test('are ended where they take too long, or too much memory', async () => {
