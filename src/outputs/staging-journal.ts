@@ -1,5 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, constants, fsyncSync, mkdirSync, openSync, renameSync, rmSync, symlinkSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeSync,
+} from 'node:fs';
 import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isStagedName, type StagingKey } from '#bytes/staged-name.ts';
