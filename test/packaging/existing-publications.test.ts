@@ -97,6 +97,21 @@ describe('a folder that is a publication', () => {
     assertFilmIn(outputPath, 'audio/en_aac');
   });
 
+  test('of segments that are named in parts, too, is made anew', async () => {
+    const folder = join(place, 'low-latency');
+    cpSync(cmaf, folder, { recursive: true });
+    const playlist = join(folder, 'video/h264_180p/index.m3u8');
+    const text = readFileSync(playlist, 'utf8');
+    writeFileSync(
+      playlist,
+      text.replaceAll('#EXTINF', '#EXT-X-PART:DURATION=1,URI="00001.m4s",BYTERANGE="100@0"\n#EXTINF'),
+    );
+    const { outputPath, warnings } = await packageInput(folder);
+    assert.match(warnings.join(), /several chunks/);
+    assertFilmIn(outputPath, 'audio/en_aac');
+    assert.doesNotMatch(readFileSync(join(outputPath, 'video/h264_180p/index.m3u8'), 'utf8'), /EXT-X-PART/);
+  });
+
   test('of CMAF in several periods is carried through, and cannot be made anew', async () => {
     const folder = join(place, 'periods');
     cpSync(cmaf, folder, { recursive: true, filter: (path) => !path.endsWith('.m3u8') });
@@ -134,6 +149,8 @@ describe('a publication is refused', () => {
     'that is live': (playlist) => playlist.replace('#EXT-X-ENDLIST', ''),
     'of which the time breaks off': (playlist) =>
       playlist.replace(/(#EXTINF.*\nindex1\.ts)/, '#EXT-X-DISCONTINUITY\n$1'),
+    'of transport streams that are encrypted as a whole': (playlist) =>
+      playlist.replace('#EXTINF', '#EXT-X-KEY:METHOD=AES-256,URI="key"\n#EXTINF'),
     'of encrypted transport streams': (playlist) =>
       playlist.replace('#EXTINF', '#EXT-X-KEY:METHOD=SAMPLE-AES,URI="key"\n#EXTINF'),
   };

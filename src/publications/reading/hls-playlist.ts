@@ -49,7 +49,7 @@ HLS.setOptions({ strictMode: false, silent: true });
 /** Tags of a multivariant playlist whose URI attribute names a media playlist. */
 const REFERRING_TAG = /^#EXT-X-(?:MEDIA|I-FRAME-STREAM-INF|IMAGE-STREAM-INF):/;
 
-/** Parses an HLS playlist; an AppError that names the line where it is malformed or asks for what cannot be signed. */
+/** Parses an HLS playlist; an AppError that names the line where it is malformed. */
 export function parseHlsPlaylist(path: string, text: string): HlsPlaylist {
   const lines = text.split('\n').map((line) => line.trim());
   refuseVariables(path, lines);
@@ -57,7 +57,6 @@ export function parseHlsPlaylist(path: string, text: string): HlsPlaylist {
   if (parsed.isMasterPlaylist) {
     return { kind: 'hls-multivariant', path, text, references: referencesIn(lines) };
   }
-  refuseUnsignable(path, lines);
   const { isIFrame, segments } = parsed as HLS.types.MediaPlaylist;
   return {
     kind: 'hls-media',
@@ -134,28 +133,6 @@ function refuseVariables(path: string, lines: readonly string[]): void {
     feature: 'An address made of variables (EXT-X-DEFINE)',
     remedy: 'Write the address out.',
   });
-}
-
-/** Refuses what makes segments unreadable or unsignable, whoever plays them. */
-function refuseUnsignable(path: string, lines: readonly string[]): void {
-  for (const [index, line] of lines.entries()) {
-    const place = { playlist: path, line: index + 1 };
-    const [, method] = /^#EXT-X-KEY:.*METHOD=(AES-[\w-]+)/.exec(line) ?? [];
-    if (method !== undefined) {
-      throw new AppError('PLAYLIST_UNSUPPORTED', {
-        ...place,
-        feature: `A segment that is encrypted as a whole (METHOD=${method})`,
-        remedy: 'Use sample encryption (SAMPLE-AES, SAMPLE-AES-CTR), or sign before encrypting.',
-      });
-    }
-    if (/^#EXT-X-(?:PART|PRELOAD-HINT):/.test(line)) {
-      throw new AppError('PLAYLIST_UNSUPPORTED', {
-        ...place,
-        feature: 'A low-latency playlist of partial segments',
-        remedy: 'Package-and-sign re-segments such a folder into whole fragments.',
-      });
-    }
-  }
 }
 
 function readSegments(path: string, lines: readonly string[], parsed: readonly ParsedSegment[]): HlsSegment[] {

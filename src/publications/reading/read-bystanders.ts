@@ -3,6 +3,7 @@ import { AppError } from '#errors/app-error.ts';
 import { type MediaPart, type PlaylistDocument, partKey } from '../publication.ts';
 import type { FolderIndex } from './folder-index.ts';
 import { readPlaylists } from './read-playlists.ts';
+import { refuseUnsignable } from './refuse-unsignable.ts';
 import { type RenditionStatement, statementsOf } from './rendition-statement.ts';
 
 /** Playlists that no pattern claims and no claimed playlist names, but which name signed media all the same. */
@@ -56,6 +57,7 @@ async function tryRead(
 ): Promise<ReadBystander> {
   try {
     const documents = await readPlaylists(folder, index, [path], signal);
+    refuseUnsignable(documents);
     return { documents, statements: statementsOf(documents, index) };
   } catch (error) {
     signal.throwIfAborted();

@@ -8,6 +8,7 @@ import { type ClaimedPaths, claimPaths, isPlainText, needsPackaging } from './pa
 import { RENDITIONS_MAX_COUNT, refuseBeyond } from './publication-limits.ts';
 import { readBystanders } from './read-bystanders.ts';
 import { readPlaylists } from './read-playlists.ts';
+import { refuseUnsignable } from './refuse-unsignable.ts';
 import { type RenditionStatement, type StatedPart, statementsOf } from './rendition-statement.ts';
 import { addUnlistedFiles } from './unlisted-files.ts';
 
@@ -36,6 +37,7 @@ export async function readClaimedPublication(
 ): Promise<Publication> {
   const index = new FolderIndex(folder);
   const playlists = await readPlaylists(folder, index, claimed.playlists, signal);
+  refuseUnsignable(playlists);
   const stated = statementsOf(playlists, index);
   checkRanges(stated, index);
   const { signed, warnings } = signedStatements(stated, claimed);

@@ -5,6 +5,7 @@ import { FolderIndex } from '../reading/folder-index.ts';
 import { matchingPaths, NAMES_SHOWN } from '../reading/path-patterns.ts';
 import { isXml, readPlaylistText } from '../reading/playlist-text.ts';
 import { readPlaylists } from '../reading/read-playlists.ts';
+import { namesParts, wholeEncryptionIn } from '../reading/refuse-unsignable.ts';
 import { listTopBoxes, readerOf } from '../signing/top-boxes.ts';
 import { type ChoicePatterns, chooseRenditions } from './choose-renditions.ts';
 import type { ExistingPublication, ExistingRendition, SegmentKind } from './existing-publication.ts';
@@ -26,13 +27,18 @@ export async function findPublication(
   const entries = await playlistsIn(folder, index, patterns.playlist, signal);
   if (entries.length === 0) return null;
   const playlists = await readPlaylists(folder, index, entries, signal);
-  for (const playlist of playlists) refuseLive(playlist);
+  for (const playlist of playlists) {
+    refuseLive(playlist);
+    refuseEncrypted(playlist);
+  }
   const hls = renditionsOfHls(playlists, index);
   const found = hls.length > 0 ? hls : renditionsOfMpd(playlists);
   if (!found.some(isMedia)) return null;
   const { chosen, unchosen } = chooseRenditions(found, [...index.paths], patterns);
   if (!chosen.some(isMedia)) throw noneChosen(patterns, found);
-  return { playlists, renditions: chosen, unchosen, segments: await segmentKindOf(folder, chosen, signal) };
+  const isInParts = playlists.some(({ kind, text }) => kind === 'hls-media' && text.split('\n').some(namesParts));
+  const segments = isInParts ? 'chunked' : await segmentKindOf(folder, chosen, signal);
+  return { playlists, renditions: chosen, unchosen, segments };
 }
 
 function isMedia({ isText }: ExistingRendition): boolean {
@@ -74,6 +80,15 @@ function refuseLive(playlist: PlaylistDocument): void {
     line,
     'It has no end (#EXT-X-ENDLIST), as live playlists, and what is still growing cannot be packaged',
   );
+}
+
+/** What is encrypted as a whole, nobody can look at. */
+function refuseEncrypted(playlist: PlaylistDocument): void {
+  if (playlist.kind !== 'hls-media') return;
+  const at = playlist.text.split('\n').findIndex((line) => wholeEncryptionIn(line) !== null);
+  if (at === -1) return;
+  const problem = 'Its segments are encrypted as a whole (#EXT-X-KEY); package the media before they are encrypted';
+  throw refusal(playlist.path, at + 1, problem);
 }
 
 /** Parts of a rendition that are looked at: playlists are written by one program, and it writes all segments alike. */
