@@ -31,6 +31,7 @@ export function nameRenditions(chosen: readonly ChosenStream[], defaultLanguage:
       indexOfKind: stream.indexOfKind,
       streamIndex: stream.streamIndex,
       codec,
+      sourceCodec: stream.codec ?? codec,
       width: stream.width,
       height: stream.height,
       language,

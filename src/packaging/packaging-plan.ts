@@ -39,6 +39,8 @@ export interface PlannedStream {
   readonly streamIndex: number;
   /** A short name, such as `h264`, `aac` or `vtt`. */
   readonly codec: string;
+  /** What the file has it in, by mediabunny's name: `avc`, `pcm-s24`. */
+  readonly sourceCodec: string;
   readonly width: number | null;
   readonly height: number | null;
   /** BCP 47; `und` where nobody knows. Of video it plays no part. */

@@ -26,6 +26,7 @@ export function planWarnings(
     ...shownPreroll(streams),
     ...undecodable(streams),
     ...turned(streams),
+    ...narrowed(streams),
     ...scatteredLanguages(streams),
   ];
 }
@@ -65,6 +66,13 @@ function turned(streams: readonly PlannedStream[]): string[] {
     ({ file, rotation }) =>
       `"${file}" asks players to turn its picture by ${rotation} degrees, and so does the publication, in its init segments: browsers do it, other players may not. Encode it upright to be sure.`,
   );
+}
+
+/** FLAC as players know it has 24 bits. */
+function narrowed(streams: readonly PlannedStream[]): string[] {
+  return streams
+    .filter(({ sourceCodec }) => /^pcm-s32/.test(sourceCodec))
+    .map(({ file }) => `The samples of "${file}" have 32 bits, of which FLAC keeps the upper 24.`);
 }
 
 /** Each codec has a group of sound of its own, and players stay in one. */

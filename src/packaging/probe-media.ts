@@ -192,6 +192,7 @@ async function describeTrack(
     title: await track.getName(),
     ...shape,
     sampleRate: track.isAudioTrack() ? await track.getSampleRate() : null,
+    bitsPerSample: codec === 'flac' && track.isAudioTrack() ? await bitsOfFlac(track) : null,
     startSeconds,
     durationSeconds: endSeconds === null ? null : Math.max(endSeconds - Math.max(startSeconds, 0), 0),
     undecodableSeconds: 0,
@@ -201,6 +202,17 @@ async function describeTrack(
     isForHearingImpaired: disposition.hearingImpaired,
     isForVisuallyImpaired: disposition.visuallyImpaired,
   };
+}
+
+/** How wide samples are, by the STREAMINFO block of a stream of FLAC (RFC 9639 §8.2); null where it is cut off. */
+async function bitsOfFlac(track: Mediabunny.InputAudioTrack): Promise<number | null> {
+  const { description } = (await track.getDecoderConfig()) ?? {};
+  if (description === undefined) return null;
+  const bytes = ArrayBuffer.isView(description)
+    ? Buffer.from(description.buffer, description.byteOffset, description.byteLength)
+    : Buffer.from(description);
+  const info = bytes.indexOf('fLaC', 0, 'latin1') + 8;
+  return info < 8 || bytes.length < info + 14 ? null : ((bytes.readUInt16BE(info + 12) >> 4) & 31) + 1;
 }
 
 /** An elementary stream of AC-3 or E-AC-3, of which nothing more is read here. */
@@ -220,6 +232,7 @@ export const NO_DETAILS = {
   height: null,
   channels: null,
   sampleRate: null,
+  bitsPerSample: null,
   startSeconds: 0,
   durationSeconds: null,
   undecodableSeconds: 0,

@@ -48,6 +48,8 @@ export interface ProbedStream {
   readonly channels: number | null;
   /** Samples of sound a second; null of other streams, and where nobody has looked. */
   readonly sampleRate: number | null;
+  /** Of FLAC; null of everything else. */
+  readonly bitsPerSample: number | null;
   readonly startSeconds: number;
   /** How long it plays, without its start; null where the file does not say. */
   readonly durationSeconds: number | null;

@@ -16,6 +16,9 @@ const TS_CODECS = new Set(['avc', 'hevc', 'aac', 'mp3']);
 /** MP3 of fewer samples a second is that of MPEG-2, whose frames the packager does not read. */
 const LOWEST_MP3_RATE = 32_000;
 
+/** Wider samples are new to FLAC (RFC 9639), and neither browsers nor most releases of ffmpeg know them. */
+const WIDEST_FLAC_BITS = 24;
+
 /** Before the first frame that is shown, so many seconds of packets are priming of audio and no edit list. */
 const PRIMING_SECONDS = 0.001;
 
@@ -33,6 +36,9 @@ export function routeOf(file: ProbedFile, stream: ProbedStream, isAlone: boolean
   if (codec?.startsWith('pcm-f')) return refusedFloat(codec);
   if (codec?.startsWith('pcm')) return FEEDS['pcm'] as Route;
   if (codec === null || !PACKAGED_CODECS.has(codec)) return { reason: refusalOf(stream) };
+  if ((stream.bitsPerSample ?? 0) > WIDEST_FLAC_BITS) {
+    return { reason: `FLAC of ${stream.bitsPerSample} bits a sample is not played by browsers; convert it to 24 bits` };
+  }
   if (codec === 'mp3' && stream.sampleRate !== null && stream.sampleRate < LOWEST_MP3_RATE) {
     return { reason: `MP3 of ${stream.sampleRate} samples a second is not read by the packager; encode it as AAC` };
   }

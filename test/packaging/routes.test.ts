@@ -138,6 +138,15 @@ describe('a file reaches the packager', () => {
     }
   });
 
+  test('unless its samples are wider than players take them, which is told; of raw ones the upper 24 bits are kept', async () => {
+    const folder = folderWith('wide.wav', '-map 0:a:0 -c:a pcm_s32le -bitexact');
+    execFileSync('flac', ['--silent', '-o', join(folder, 'wide.de.flac'), join(folder, 'wide.wav')]);
+    const { outputPath, warnings } = await packageInput(folder);
+    assert.equal(warnings.filter((warning) => warning.includes('FLAC of 32 bits')).length, 1, warnings.join());
+    assert.equal(warnings.filter((warning) => warning.includes('the upper 24')).length, 1, warnings.join());
+    assert.ok(joinRendition(join(outputPath, 'audio/und_flac')).length > 0);
+  });
+
   test('although an edit list starts the film between key frames, with sound and picture in time', async () => {
     const folder = join(place, 'edit-list');
     mkdirSync(folder);
