@@ -6,7 +6,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { problemOfFolder } from '#bytes/usable-folder.ts';
 import { withoutPrivileges } from '../bytes/without-privileges.ts';
-import { temporaryFolder } from '../jobs/test-jobs.ts';
+import { HANG_MS, temporaryFolder } from '../jobs/test-jobs.ts';
 import { fillDisk, openSmallDisk } from '../outputs/small-disk.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
@@ -53,7 +53,11 @@ describe('a service whose folder cannot be written', () => {
     test(`does not start, and names ${key}`, async (t) => {
       const variable = `SERVICE__${key.toUpperCase().replaceAll('.', '__')}`;
       const env = { ...process.env, SERVICE__SERVER__BIND_ADDR: '127.0.0.1:0', [variable]: '/proc/none' };
-      const { status, stdout } = spawnSync(process.execPath, [MAIN], { cwd: await temporaryFolder(t), env });
+      const { status, stdout } = spawnSync(process.execPath, [MAIN], {
+        cwd: await temporaryFolder(t),
+        env,
+        timeout: HANG_MS,
+      });
       assert.equal(status, 1);
       const line = JSON.parse(String(stdout).trim().split('\n').at(-1) ?? '') as { reason: string; msg: string };
       assert.equal(line.reason, 'FOLDER_UNUSABLE');
