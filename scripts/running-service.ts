@@ -8,7 +8,8 @@ import type { JobResponse, JobResultResponse } from '#contract/job.ts';
 import { freePort } from './free-port.ts';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
-const START_TIMEOUT_MS = 30_000;
+/** Generous: on a machine with much else to do, a start takes ten times as long. */
+const START_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 30_000;
 const HEALTH_INTERVAL_MS = 20;
 
