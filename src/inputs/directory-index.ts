@@ -89,7 +89,8 @@ function readHtml(text: string, folder: URL): IndexEntry[] {
 /** A link to something right inside the folder; the one to the folder above and those that sort are not. */
 function readLink(reference: string, behind: string, folder: URL): IndexEntry | null {
   const url = URL.parse(reference, folder.href);
-  if (url === null || url.search !== '' || url.hash !== '' || !url.href.startsWith(folder.href)) return null;
+  // An empty query shows in the address alone.
+  if (url === null || /[?#]/.test(url.href) || !url.href.startsWith(folder.href)) return null;
   const rest = url.href.slice(folder.href.length);
   const isFolder = rest.endsWith('/');
   const segment = isFolder ? rest.slice(0, -1) : rest;

@@ -21,7 +21,7 @@ const RETRY_PAUSES_MS = [100, 400, 1600];
 /** So much of an answer's body is read for what went wrong. */
 const PROBLEM_MAX_BYTES = 16 * 1024;
 
-/** What undici says of a connection that brings bytes nobody asked for. */
+/** What undici says of a connection that brings bytes nobody asked for; its code is that of every lost connection. */
 const EXCESS_MESSAGE = 'bad response';
 
 export interface HttpClientOptions extends AgentOptions {
@@ -116,8 +116,8 @@ export class HttpClient {
 
   async #withContent({ status, headers, body }: HttpAnswer, url: URL): Promise<HttpResponse> {
     if (status !== 200 && status !== 206 && status !== 416) throw statusError(status, url, await beginningOf(body));
-    const encoding = headers['content-encoding'];
-    if (status === 416 || encoding === undefined || /^identity$/i.test(encoding)) return { status, headers, url, body };
+    const encoding = encodingOf(headers);
+    if (status === 416 || encoding === undefined) return { status, headers, url, body };
     body.cancel();
     throw new AppError('HTTP_ENCODED', { address: shownAddress(url), encoding: encoding.slice(0, 40) });
   }
@@ -130,6 +130,13 @@ export function createHttpClient({ input_resolvers: { http } }: Config): HttpCli
     idleTimeoutMs: http.idle_timeout_ms,
     maxBytes: http.max_bytes,
   });
+}
+
+/** How a body is packed, for its content or only for its way (RFC 9112 §6.1); undefined where it is not. */
+function encodingOf(headers: IncomingHttpHeaders): string | undefined {
+  const { 'content-encoding': content = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers;
+  if (!/^identity$/i.test(content)) return content;
+  return /^chunked$/i.test(transfer) ? undefined : transfer;
 }
 
 /** Where an answer redirects to. Headers arrive as bytes read as Latin-1; where these are UTF-8, that is what was meant. */

@@ -1,6 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Agent, Dispatcher } from 'undici';
+import { AppError } from '#errors/app-error.ts';
+import { shownAddress } from './http-address.ts';
 import { ResponseBody } from './response-body.ts';
+
+/** Early answers (1xx) before the answer proper. Each gives the server its time anew, so that they have to end. */
+const MAX_EARLY_ANSWERS = 16;
 
 /** One request to a server, which is not redirected. */
 export interface HttpRequest {
@@ -22,7 +27,7 @@ export interface HttpAnswer {
 /** Sends a request and resolves when the headers of the answer are there. Rejects with what undici or the guard throws. */
 export function exchange(agent: Agent, request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
   const { url, method, headers, body = null, idleTimeoutMs } = request;
-  const handler = new AnswerHandler(idleTimeoutMs, signal);
+  const handler = new AnswerHandler(request, signal);
   agent.dispatch(
     {
       origin: url.origin,
@@ -41,14 +46,15 @@ export function exchange(agent: Agent, request: HttpRequest, signal: AbortSignal
 /** Turns what undici tells of one request into an answer. */
 class AnswerHandler implements Dispatcher.DispatchHandler {
   readonly #answer = Promise.withResolvers<HttpAnswer>();
-  readonly #idleTimeoutMs: number;
+  readonly #request: HttpRequest;
   readonly #signal: AbortSignal;
   #controller: Dispatcher.DispatchController | null = null;
   #body: ResponseBody | null = null;
+  #earlyAnswers = 0;
   #ended = false;
 
-  constructor(idleTimeoutMs: number, signal: AbortSignal) {
-    this.#idleTimeoutMs = idleTimeoutMs;
+  constructor(request: HttpRequest, signal: AbortSignal) {
+    this.#request = request;
     this.#signal = signal;
     if (signal.aborted) this.#abort();
     else signal.addEventListener('abort', this.#abort, { once: true });
@@ -64,17 +70,24 @@ class AnswerHandler implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
-    if (status < 200) return;
+    if (status < 200) return this.#countEarlyAnswer(controller);
     const body = new ResponseBody(
       {
         pause: () => controller.pause(),
         resume: () => controller.resume(),
         abort: (reason) => controller.abort(reason),
       },
-      this.#idleTimeoutMs,
+      this.#request.idleTimeoutMs,
     );
     this.#body = body;
     this.#answer.resolve({ status, headers, body });
+  }
+
+  #countEarlyAnswer(controller: Dispatcher.DispatchController): void {
+    this.#earlyAnswers += 1;
+    if (this.#earlyAnswers <= MAX_EARLY_ANSWERS) return;
+    const problem = `it is preceded by more than ${MAX_EARLY_ANSWERS} early answers`;
+    controller.abort(new AppError('HTTP_ANSWER_INVALID', { address: shownAddress(this.#request.url), problem }));
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {

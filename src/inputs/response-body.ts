@@ -2,6 +2,13 @@
 const PAUSE_ABOVE_BYTES = 2 * 1024 * 1024;
 const RESUME_BELOW_BYTES = 512 * 1024;
 
+/** The same in chunks: a server may send them of one byte each, and each takes a hundred more here. */
+const PAUSE_ABOVE_CHUNKS = 4096;
+const RESUME_BELOW_CHUNKS = 1024;
+
+/** Small chunks are handed out together, up to so many bytes. */
+const GATHERED_BYTES = 16 * 1024;
+
 /** A server that sends less than this in the time it may be silent counts as silent: a byte a minute keeps nobody busy. */
 const LEAST_BYTES_PER_WATCH = 16 * 1024;
 
@@ -42,7 +49,8 @@ export class ResponseBody implements AsyncIterable<Buffer> {
     this.#bytesSinceWatch += chunk.length;
     this.#heldBytes += chunk.length;
     this.#chunks.push(chunk);
-    if (!this.#paused && this.#heldBytes > PAUSE_ABOVE_BYTES) {
+    const isFull = this.#heldBytes > PAUSE_ABOVE_BYTES || this.#chunks.length > PAUSE_ABOVE_CHUNKS;
+    if (!this.#paused && isFull) {
       this.#paused = true;
       this.#connection.pause();
     }
@@ -73,7 +81,7 @@ export class ResponseBody implements AsyncIterable<Buffer> {
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void> {
     try {
       for (;;) {
-        const chunk = this.#chunks.shift();
+        const chunk = this.#next();
         if (chunk !== undefined) {
           this.#taken(chunk.length);
           yield chunk;
@@ -91,6 +99,17 @@ export class ResponseBody implements AsyncIterable<Buffer> {
     }
   }
 
+  /** The next chunk, or several that are small. */
+  #next(): Buffer | undefined {
+    let [count, sizeBytes] = [0, 0];
+    for (const { length } of this.#chunks) {
+      if (count > 0 && sizeBytes + length > GATHERED_BYTES) break;
+      count += 1;
+      sizeBytes += length;
+    }
+    return count <= 1 ? this.#chunks.shift() : Buffer.concat(this.#chunks.splice(0, count), sizeBytes);
+  }
+
   async #more(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
@@ -100,7 +119,7 @@ export class ResponseBody implements AsyncIterable<Buffer> {
 
   #taken(bytes: number): void {
     this.#heldBytes -= bytes;
-    if (!this.#paused || this.#heldBytes > RESUME_BELOW_BYTES) return;
+    if (!this.#paused || this.#heldBytes > RESUME_BELOW_BYTES || this.#chunks.length > RESUME_BELOW_CHUNKS) return;
     this.#paused = false;
     this.#bytesSinceWatch = LEAST_BYTES_PER_WATCH; // The pause was ours.
     this.#connection.resume();

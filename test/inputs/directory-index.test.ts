@@ -51,6 +51,10 @@ describe('a page that lists a directory', () => {
     );
   });
 
+  test('names nothing by a link with a query or a fragment, be it empty', () => {
+    assert.deepEqual(listed(page('<a href="?"><a href="a?"><a href="a#"><a href="?C=N">')), []);
+  });
+
   test('holds what lies right inside the folder, and nothing else, whatever it says', () => {
     const text = fc.oneof(
       fc.string(),
