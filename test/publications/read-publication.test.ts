@@ -168,6 +168,31 @@ describe('DASH', () => {
     assert.deepEqual(found, [`init.mp4: ${times.join(' ')}`]);
   });
 
+  test('misses nothing in a timeline but what begins at the end of its period, or is cut by it', async () => {
+    const timeline = (entries: string) =>
+      mpd(
+        period(
+          `<SegmentTemplate initialization="init.mp4" media="$Number$.m4s"><SegmentTimeline>${entries}</SegmentTimeline></SegmentTemplate>`,
+        ),
+        'mediaPresentationDuration="PT8.4S"',
+      );
+    const files = empty('init.mp4', '1.m4s', '2.m4s', '3.m4s', '4.m4s');
+    const all = ['init.mp4: 1.m4s 2.m4s 3.m4s 4.m4s'];
+    assert.deepEqual(await renditionsOf({ 'm.mpd': timeline('<S t="0" d="2" r="-1"/>'), ...files }), all);
+    assert.deepEqual(await renditionsOf({ 'm.mpd': timeline('<S t="0" d="3" r="5"/>'), ...files }), all);
+    await assertRefused('PLAYLIST_FILE_MISSING', { 'm.mpd': timeline('<S t="0" d="1" r="4"/>'), ...files });
+    await assertRefused('PLAYLIST_FILE_MISSING', { 'm.mpd': timeline('<S t="0" d="1" r="-1"/>'), ...files });
+  });
+
+  test('takes as many as there are where a live timeline repeats to an end that is not known', async () => {
+    const template =
+      '<SegmentTemplate initialization="init.mp4" media="$Time$.m4s"><SegmentTimeline><S t="4" d="2"/><S d="3" r="-1"/></SegmentTimeline></SegmentTemplate>';
+    const files = { 'm.mpd': mpd(period(template), 'type="dynamic"'), ...empty('init.mp4', '4.m4s', '6.m4s', '9.m4s') };
+    assert.deepEqual(await renditionsOf(files), ['init.mp4: 4.m4s 6.m4s 9.m4s']);
+    const { '6.m4s': _, ...gone } = files as Record<string, string>;
+    await assertRefused('PLAYLIST_FILE_MISSING', gone);
+  });
+
   test('nests BaseURLs over several periods and joins what shares an init segment', async () => {
     const template = (first: number) =>
       `<SegmentTemplate initialization="../init.mp4" media="$Number$.m4s" startNumber="${first}" duration="5"/>`;

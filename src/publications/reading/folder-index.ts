@@ -37,6 +37,10 @@ export class FolderIndex {
     return this.#sizes.keys();
   }
 
+  get fileCount(): number {
+    return this.#sizes.size;
+  }
+
   has(path: string): boolean {
     return this.#sizes.has(path);
   }

@@ -38,7 +38,7 @@ function readInit(task: AddressingTask, elements: AddressingElements): Addressed
 
 function readSegments(task: AddressingTask, elements: AddressingElements, media: string): MpdSegment[] {
   const timeline = timelineOf(elements);
-  if (timeline !== undefined) return locateAll(task, elements, media, expandTimeline(task, elements, timeline), 0);
+  if (timeline !== undefined) return locateAll(task, elements, media, expandTimeline(task, elements, timeline));
   const duration = task.values.inherited(elements, 'duration');
   if (duration === undefined || duration === 0n) {
     return [
@@ -51,9 +51,12 @@ function readSegments(task: AddressingTask, elements: AddressingElements, media:
   const durationSeconds = Number(duration) / Number(timescaleOf(task, elements));
   const count = countByDuration(task, elements, durationSeconds);
   if (count === undefined) return matchingFiles(task, media, durationSeconds);
-  const times = Array.from({ length: count }, (_, index) => ({ time: BigInt(index) * duration, durationSeconds }));
-  // A duration that does not divide the period evenly makes the last number a matter of rounding: it may be missing.
-  return locateAll(task, elements, media, times, count > 1 ? 1 : 0);
+  const times = Array.from({ length: count }, (_, index) => ({
+    time: BigInt(index) * duration,
+    durationSeconds,
+    mayBeMissing: count > 1 && index === count - 1,
+  }));
+  return locateAll(task, elements, media, times);
 }
 
 function startNumber({ values }: AddressingTask, elements: AddressingElements): bigint {
@@ -87,7 +90,6 @@ function locateAll(
   elements: AddressingElements,
   media: string,
   times: readonly SegmentTime[],
-  mayMissAtEnd: number,
 ): MpdSegment[] {
   if (times.length > 1 && !isEnumerating(media)) {
     throw task.values.malformed(elements.at(-1) as XmlElement, '@media names the same file for every segment');
@@ -95,11 +97,11 @@ function locateAll(
   const first = startNumber(task, elements);
   const place = task.values.placeOf(task.lineage[3]);
   const segments: MpdSegment[] = [];
-  for (const [index, { time, durationSeconds }] of times.entries()) {
+  for (const [index, { time, durationSeconds, mayBeMissing }] of times.entries()) {
     const reference = fill(task, media, { Number: first + BigInt(index), Time: time });
     const path = task.index.tryLocate(task.base, reference, place);
     if (path !== undefined) segments.push({ part: { path, range: null }, durationSeconds });
-    else if (index < times.length - mayMissAtEnd) throw new AppError('PLAYLIST_FILE_MISSING', { ...place, reference });
+    else if (!mayBeMissing) throw new AppError('PLAYLIST_FILE_MISSING', { ...place, reference });
   }
   return segments;
 }

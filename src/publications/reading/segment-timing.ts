@@ -6,6 +6,8 @@ import { childOf, childrenOf, type XmlElement } from './xml-element.ts';
 export interface SegmentTime {
   readonly time: bigint;
   readonly durationSeconds: number;
+  /** Whether there may be no such segment: where a period ends, and how many fill it, is often a matter of rounding. */
+  readonly mayBeMissing: boolean;
 }
 
 /** Ticks per second; 1 where nothing says otherwise. */
@@ -28,6 +30,7 @@ export function expandTimeline(
 ): SegmentTime[] {
   const { values } = task;
   const timescale = timescaleOf(task, elements);
+  const end = periodEnd(task, elements);
   const entries = childrenOf(timeline, 'S');
   const times: SegmentTime[] = [];
   let clock = 0n;
@@ -36,34 +39,46 @@ export function expandTimeline(
     const duration = values.integer(entry, 'd');
     if (duration === undefined || duration === 0n) throw values.malformed(entry, 'S has no @d');
     clock = values.integer(entry, 't') ?? clock;
-    const count = repeatCount(task, elements, entry, clock, duration, entries[position + 1]);
+    const { count, certain } = repetition(task, entry, { start: clock, duration, end }, entries[position + 1]);
     if (BigInt(times.length) + count > STATED_FRAGMENTS_MAX_COUNT) {
       throw values.malformed(entry, `the timeline has more than ${STATED_FRAGMENTS_MAX_COUNT} segments`);
     }
     const durationSeconds = Number(duration) / Number(timescale);
     for (let repeated = 0n; repeated < count; repeated += 1n) {
-      times.push({ time: clock, durationSeconds });
+      const mayBeMissing = repeated >= certain || (end !== undefined && clock >= end);
+      times.push({ time: clock, durationSeconds, mayBeMissing });
       clock += duration;
     }
   }
   return times;
 }
 
-function repeatCount(
-  task: AddressingTask,
-  elements: AddressingElements,
+/** When an `S` starts, how long its segments are, and when its period ends, on the representation's timescale. */
+interface EntryTiming {
+  readonly start: bigint;
+  readonly duration: bigint;
+  readonly end: bigint | undefined;
+}
+
+/** How many segments an `S` stands for, and how many of them there must be. */
+function repetition(
+  { values, index }: AddressingTask,
   entry: XmlElement,
-  start: bigint,
-  duration: bigint,
+  { start, duration, end }: EntryTiming,
   next: XmlElement | undefined,
-): bigint {
-  const { values } = task;
+): { count: bigint; certain: bigint } {
   const repeat = entry.attributes.get('r') ?? '0';
   if (!/^-?\d{1,9}$/.test(repeat)) throw values.malformed(entry, '@r is no integer');
-  if (!repeat.startsWith('-')) return BigInt(repeat) + 1n;
-  const end = (next === undefined ? undefined : values.integer(next, 't')) ?? periodEnd(task, elements);
-  if (end === undefined) throw values.malformed(entry, '@r is negative, and nothing says where the repetition ends');
-  return end <= start ? 0n : (end - start + duration - 1n) / duration;
+  if (!repeat.startsWith('-')) return { count: BigInt(repeat) + 1n, certain: BigInt(repeat) + 1n };
+  const until = (next === undefined ? undefined : values.integer(next, 't')) ?? end;
+  if (until === undefined) {
+    // A live stream goes on for as long as it does: there are at most as many segments as files, where those are known.
+    if (index.fileCount > 0) return { count: BigInt(index.fileCount), certain: 1n };
+    throw values.malformed(entry, '@r is negative, and nothing says where the repetition ends');
+  }
+  const certain = until <= start ? 0n : (until - start) / duration;
+  const count = until <= start ? 0n : (until - start + duration - 1n) / duration;
+  return { count, certain: certain === 0n || next !== undefined ? count : certain };
 }
 
 /** The period's end on the representation's timescale (§5.3.9.6.1). */
