@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { posix } from 'node:path';
 import { GrowingList } from '#bytes/growing-list.ts';
 import type { LocalCopies } from '#bytes/local-copies.ts';
+import { sideBySide } from '#bytes/side-by-side.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { PackagedFolder } from '#packaging/packaged-folder.ts';
 import type { PackagingPlan, PlannedStream } from '#packaging/packaging-plan.ts';
@@ -110,15 +111,15 @@ async function signRest(
 ): Promise<Omit<WrittenPublication, 'warnings'>> {
   const { folder, signal } = signing;
   const inits = await readInitLayouts(folder, publication.renditions, signal);
-  const signed = await Promise.all(
-    publication.renditions.map(async (rendition, index) => {
-      const init = inits[index] as InitLayout;
-      const begun = growing.get(posix.dirname(init.path));
-      if (begun !== undefined) return await begun.finish(rendition, init);
-      const map = { uniqueId: growing.size + index + 1, localId: init.firstTrackId, levels: 0 };
-      return { map, fragments: await signFragments(rendition.fragments, init, map, signing) };
-    }),
-  );
+  const { renditions } = publication;
+  // All of them at once, for each has to be told that nothing more comes.
+  const signed = await sideBySide(renditions, renditions.length, async (rendition, index): Promise<SignedRendition> => {
+    const init = inits[index] as InitLayout;
+    const begun = growing.get(posix.dirname(init.path));
+    if (begun !== undefined) return await begun.finish(rendition, init);
+    const map = { uniqueId: growing.size + index + 1, localId: init.firstTrackId, levels: 0 };
+    return { map, fragments: await signFragments(rendition.fragments, init, map, signing) };
+  });
   return {
     read: { folder, publication, inits },
     paths: PATHS_OF_FILES,
