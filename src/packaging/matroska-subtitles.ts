@@ -85,7 +85,7 @@ class SubtitleWalk {
     const { codecId = '', codecPrivate = Buffer.alloc(0) } = this.#track ?? {};
     const cues = this.#blocks.flatMap((block) => this.#cueOf(block, codecId) ?? []);
     const { head } = parseSubtitles(codecPrivate);
-    return { head, cues: cues.sort((first, second) => first.startSeconds - second.startSeconds) };
+    return { head, cues: cues.sort((first, second) => first.startSeconds - second.startSeconds), zeroSeconds: null };
   }
 
   #isRead(id: number): boolean {

@@ -2,6 +2,8 @@
 export interface Subtitles {
   readonly head: readonly string[];
   readonly cues: readonly Cue[];
+  /** Where the time zero of the cues stands in the time of transport streams, in seconds; null where nothing says so. */
+  readonly zeroSeconds: number | null;
 }
 
 export interface Cue {
@@ -16,7 +18,7 @@ export interface Cue {
 export const LARGEST_SUBTITLES_BYTES = 32 * 1024 * 1024;
 
 const TIMES =
-  /^\s*(?:(\d{1,6}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})\s*-->\s*(?:(\d{1,6}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})(.*)$/;
+  /^\s*(?:(\d{1,6}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,3}))?\s*-->\s*(?:(\d{1,6}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,3}))?(.*)$/;
 
 /** Reads WebVTT or SubRip. What is no cue and no style is passed over, as players do. */
 export function parseSubtitles(bytes: Uint8Array): Subtitles {
@@ -27,19 +29,57 @@ export function parseSubtitles(bytes: Uint8Array): Subtitles {
   const seen = new Set<string>();
   const head: string[] = [];
   const cues: Cue[] = [];
+  let zeroSeconds: number | null = null;
+  let shiftSeconds = 0;
   for (const block of text.split(/\n[ \t]*\n+/)) {
     const lines = block.split('\n').filter((line) => line.trim() !== '');
+    if (lines[0]?.startsWith('WEBVTT')) {
+      // Times may count from the start of each segment: they are brought to those of the first.
+      const mapped = zeroIn(lines);
+      zeroSeconds ??= mapped;
+      shiftSeconds = mapped === null || zeroSeconds === null ? 0 : turnedOver(mapped - zeroSeconds);
+    }
     const at = lines.findIndex((line) => TIMES.test(line));
     if (at === -1) {
       if (cues.length === 0 && /^(?:STYLE|REGION)\b/.test(lines[0] ?? '')) head.push(lines.join('\n'));
       continue;
     }
-    const cue = cueOf(lines[at] as string, lines.slice(at + 1));
+    const cue = shifted(cueOf(lines[at] as string, lines.slice(at + 1)), shiftSeconds);
     const key = JSON.stringify(cue);
     if (cue !== null && !seen.has(key)) cues.push(cue);
     seen.add(key);
   }
-  return { head, cues: cues.sort((first, second) => first.startSeconds - second.startSeconds) };
+  return { head, cues: cues.sort((first, second) => first.startSeconds - second.startSeconds), zeroSeconds };
+}
+
+/** Ticks of a transport stream in a second, and after how many its time starts again. */
+const TICKS_PER_SECOND = 90_000;
+const TICKS_UNTIL_OVER = 2 ** 33;
+
+/** The time of transport streams at which a segment's own time is zero, by its header (RFC 8216 §3.5). */
+function zeroIn(header: readonly string[]): number | null {
+  const map = header.find((line) => line.startsWith('X-TIMESTAMP-MAP=')) ?? '';
+  const [, ticks] = /MPEGTS:(\d{1,10})(?!\d)/.exec(map) ?? [];
+  const [, ...local] = /LOCAL:(?:(\d{1,6}):)?(\d{1,2}):(\d{1,2})(?:\.(\d{1,3}))?/.exec(map) ?? [];
+  return ticks === undefined || local.length === 0 ? null : Number(ticks) / TICKS_PER_SECOND - secondsOf(local);
+}
+
+/** A distance on a clock that starts again every day, as the shorter of its two. */
+export function turnedOver(seconds: number): number {
+  const over = TICKS_UNTIL_OVER / TICKS_PER_SECOND;
+  return seconds - Math.round(seconds / over) * over;
+}
+
+function shifted(cue: Cue | null, seconds: number): Cue | null {
+  if (cue === null || seconds === 0) return cue;
+  const startSeconds = Math.max(cue.startSeconds + seconds, 0);
+  const endSeconds = cue.endSeconds + seconds;
+  return endSeconds <= startSeconds ? null : { ...cue, startSeconds, endSeconds };
+}
+
+/** The same, so much later, or earlier: what would start before zero starts there. */
+export function shiftCues(subtitles: Subtitles, seconds: number): Subtitles {
+  return { ...subtitles, cues: subtitles.cues.flatMap((cue) => shifted(cue, seconds) ?? []) };
 }
 
 /** Bytes that are neither UTF-8 nor UTF-16 are taken for Windows-1252, which most old subtitles are in. */
@@ -89,12 +129,12 @@ function secondsOf([hours = '0', minutes = '0', seconds = '0', fraction = '0']: 
 }
 
 /** Drops cues that start after the end, and ends the last ones there. */
-export function clipCues({ head, cues }: Subtitles, endSeconds: number): Subtitles {
+export function clipCues({ cues, ...others }: Subtitles, endSeconds: number): Subtitles {
   const kept = cues.filter(({ startSeconds }) => startSeconds < endSeconds);
-  return { head, cues: kept.map((cue) => ({ ...cue, endSeconds: Math.min(cue.endSeconds, endSeconds) })) };
+  return { ...others, cues: kept.map((cue) => ({ ...cue, endSeconds: Math.min(cue.endSeconds, endSeconds) })) };
 }
 
-export function webVttOf({ head, cues }: Subtitles): string {
+export function webVttOf({ head, cues }: Pick<Subtitles, 'head' | 'cues'>): string {
   const blocks = cues.map(({ startSeconds, endSeconds, settings, lines }) => {
     const times = `${timeOf(startSeconds)} --> ${timeOf(endSeconds)}${settings === '' ? '' : ` ${settings}`}`;
     return [times, ...lines].join('\n');

@@ -8,11 +8,13 @@ import type { PlannedStream } from './packaging-plan.ts';
 import { feedError } from './program-errors.ts';
 import { findProgram } from './program-paths.ts';
 import { runPrograms } from './run-programs.ts';
-import { clipCues, parseSubtitles, type Subtitles, webVttOf } from './web-vtt.ts';
+import { clipCues, parseSubtitles, type Subtitles, shiftCues, turnedOver, webVttOf } from './web-vtt.ts';
 
 interface SubtitleContext {
   /** Where the film ends, in seconds; cues do not go on past it. Null where nobody knows. */
   readonly endSeconds: number | null;
+  /** The time of transport streams at which the film starts, in seconds; null where it is in none. */
+  readonly originSeconds: number | null;
   /** Where input and output lie, and programs run. */
   readonly folder: string;
   readonly signal: AbortSignal;
@@ -34,8 +36,10 @@ export async function writeSubtitles(
   output: string,
   context: SubtitleContext,
 ): Promise<boolean> {
-  const { endSeconds, folder } = context;
-  const subtitles = await readSubtitles(stream, input, output, context);
+  const { endSeconds, originSeconds, folder } = context;
+  const read = await readSubtitles(stream, input, output, context);
+  const isMapped = read.zeroSeconds !== null && originSeconds !== null;
+  const subtitles = isMapped ? shiftCues(read, turnedOver(read.zeroSeconds - originSeconds)) : read;
   const { head, cues } = endSeconds === null ? subtitles : clipCues(subtitles, endSeconds);
   await writeFile(join(folder, output), webVttOf({ head, cues }));
   return cues.length > 0;

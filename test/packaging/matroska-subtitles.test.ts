@@ -69,6 +69,7 @@ describe('subtitles in Matroska', () => {
       'WEBVTT\n\nSTYLE\n::cue { color: lime }\n',
     );
     assert.deepEqual(await read(file), {
+      zeroSeconds: null,
       head: ['STYLE\n::cue { color: lime }'],
       cues: [
         { startSeconds: 1, endSeconds: 3, settings: 'align:start line:10%', lines: ['Good <i>evening</i>'] },

@@ -31,6 +31,34 @@ describe('subtitles', () => {
     assert.equal(anew(joined), 'WEBVTT\n\n00:00:03.000 --> 00:00:05.000\ngoes on\n');
   });
 
+  test('of joined segments whose times count from the start of each are put where the segments begin', () => {
+    const segment = (ticks: number) =>
+      `WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:${ticks},LOCAL:00:00:00.000\n\n00:00.500 --> 00:01.500\nhello\n`;
+    const { cues, zeroSeconds } = parse(segment(900_000) + segment(1_080_000) + segment(1_260_000));
+    assert.equal(zeroSeconds, 10);
+    assert.deepEqual(
+      cues.map(({ startSeconds }) => startSeconds),
+      [0.5, 2.5, 4.5],
+    );
+    const over = parse(segment(2 ** 33 - 90_000) + segment(90_000));
+    assert.deepEqual(
+      over.cues.map(({ startSeconds }) => Math.round(startSeconds * 1000)),
+      [500, 2500],
+    );
+  });
+
+  test('of which times are written short are read', () => {
+    assert.equal(anew('1\n0:0:01 --> 0:0:3\nshort\n'), 'WEBVTT\n\n00:00:01.000 --> 00:00:03.000\nshort\n');
+  });
+
+  test('in UTF-16 are read, with and without a mark of their byte order', () => {
+    const srt = '1\n00:00:01,000 --> 00:00:02,000\nÜber “alles”\n';
+    const little = Buffer.from(srt, 'utf16le');
+    const big = Buffer.from(srt, 'utf16le').swap16();
+    const marked = Buffer.concat([Buffer.from([0xff, 0xfe]), little]);
+    for (const bytes of [little, big, marked]) assert.match(webVttOf(parseSubtitles(bytes)), /Über “alles”/);
+  });
+
   test('that are no UTF-8 are read as Windows-1252', () => {
     const bytes = Buffer.concat([Buffer.from('1\n00:00:01,000 --> 00:00:02,000\ncaf'), Buffer.from([0xe9, 0x0a])]);
     assert.match(webVttOf(parseSubtitles(bytes)), /café/);
