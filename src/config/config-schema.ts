@@ -102,6 +102,10 @@ const signing = z
   .refine((given) => given.algorithm === undefined || given.private_key_path !== undefined, {
     error: 'needs signing.private_key_path: the development identity has an algorithm of its own',
     path: ['algorithm'],
+  })
+  .refine((given) => given.private_key_passphrase === undefined || given.private_key_path !== undefined, {
+    error: 'needs signing.private_key_path: the development identity has no passphrase',
+    path: ['private_key_passphrase'],
   });
 
 /** Where S3 is reached. Credentials come from the standard AWS chain and never stand in the configuration. */

@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { loadApiReference } from './api-reference.ts';
 import { errorResponses } from './error-responses.ts';
@@ -6,6 +6,10 @@ import { errorResponses } from './error-responses.ts';
 /** Adds `/openapi.json` and the interactive reference at `/docs`, script included: it needs no internet. */
 export function addDocuments(app: FastifyInstance): void {
   let reference: ReturnType<typeof loadApiReference> | undefined;
+  const sendPage = async (_request: FastifyRequest, reply: FastifyReply) => {
+    reference ??= loadApiReference();
+    return reply.type('text/html; charset=utf-8').send((await reference).page);
+  };
   app.route({
     method: 'GET',
     url: '/openapi.json',
@@ -30,11 +34,10 @@ export function addDocuments(app: FastifyInstance): void {
       security: [],
       response: { 200: htmlPage, ...errorResponses([405]) },
     },
-    handler: async (_request, reply) => {
-      reference ??= loadApiReference();
-      return reply.type('text/html; charset=utf-8').send((await reference).page);
-    },
+    handler: sendPage,
   });
+  // Where many such references are, and so what people type.
+  app.route({ method: 'GET', url: '/docs/', config: { open: true }, schema: { hide: true }, handler: sendPage });
   app.route({
     method: 'GET',
     url: '/docs/scalar.js',

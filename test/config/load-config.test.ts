@@ -156,6 +156,13 @@ describe('loadConfig', () => {
     assert.equal((await load(`[signing]\nalgorithm = "ps256"\n${identity}`)).signing.algorithm, 'ps256');
   });
 
+  test('refuses a passphrase without the key that it would open', async () => {
+    const [problem, ...others] = await problems('', { SERVICE__SIGNING__PRIVATE_KEY_PASSPHRASE: 'hush' });
+    assert.match(problem ?? '', /PRIVATE_KEY_PASSPHRASE|private_key_passphrase/);
+    assert.doesNotMatch(problem ?? '', /hush/);
+    assert.deepEqual(others, []);
+  });
+
   test('refuses buckets whose names are addresses or paths', async () => {
     for (const bucket of ['s3://published', 'published/signed', 'two words', 'ab']) {
       assert.equal((await problems(`[output_sinks.s3]\nbuckets = ["good-one", "${bucket}"]`)).length, 1, bucket);

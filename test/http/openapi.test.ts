@@ -18,8 +18,8 @@ interface Document {
   };
 }
 
-/** What a browser needs to show the reference; a part of the page, not of the interface. */
-const PAGE_PARTS = ['GET /docs/scalar.js'];
+/** The reference by another name, and what a browser needs to show it; no part of the interface. */
+const PAGE_PARTS = ['GET /docs/', 'GET /docs/scalar.js'];
 
 /** Reads Fastify's tree of routes, where a child stands four columns further in and continues its parent's path. */
 function routesOf(tree: string): string[] {
@@ -124,6 +124,12 @@ describe('/openapi.json', () => {
 });
 
 describe('/docs', () => {
+  test('is found with a slash at its end, too', async () => {
+    const [page, slashed] = await Promise.all(['/docs', '/docs/'].map((path) => fetch(server.base + path)));
+    assert.equal(slashed?.status, 200);
+    assert.equal(await slashed?.text(), await page?.text());
+  });
+
   test('needs nothing from another server', async () => {
     const page = await (await fetch(`${server.base}/docs`)).text();
     assert.match(page, /src="\/docs\/scalar\.js"/);
@@ -135,7 +141,7 @@ describe('/docs', () => {
 
   test('is off with the document where server.docs is false', async () => {
     await using plain = await serve({ SERVICE__SERVER__DOCS: 'false' });
-    for (const path of ['/openapi.json', '/docs', '/docs/scalar.js']) {
+    for (const path of ['/openapi.json', '/docs', '/docs/', '/docs/scalar.js']) {
       assert.equal((await fetch(plain.base + path)).status, 404, path);
     }
     assert.equal((await fetch(`${plain.base}/v2/health`)).status, 200);
