@@ -90,6 +90,27 @@ describe('HLS', () => {
     );
   });
 
+  test('takes an address from the root of a server for one from the root of the folder, where that is there', async () => {
+    const files = {
+      'v/p.m3u8': hls('#EXT-X-MAP:URI="/v/init.mp4"', ...segments('/v/1.m4s?a=b', '2.m4s')),
+      'm.mpd': mpd(
+        `<BaseURL>/v/</BaseURL>${period('<SegmentTemplate initialization="init.mp4" media="$Number$.m4s" duration="5"/>')}`,
+      ),
+      ...empty('v/init.mp4', 'v/1.m4s', 'v/2.m4s'),
+    };
+    assert.deepEqual(await renditionsOf(files), ['v/init.mp4: v/1.m4s v/2.m4s']);
+    for (const address of ['/elsewhere/1.m4s', '/v/../../1.m4s', '//v/1.m4s']) {
+      const text = hls('#EXT-X-MAP:URI="init.mp4"', ...segments(address));
+      await assertRefused('PLAYLIST_LEAVES_FOLDER', { 'v/p.m3u8': text, ...empty('v/init.mp4', '1.m4s', 'v/1.m4s') });
+    }
+  });
+
+  test('reads several slashes as one, as servers of files do', async () => {
+    const text = hls('#EXT-X-MAP:URI="v//init.mp4"', ...segments('v//1.m4s', './/v/2.m4s'));
+    const found = await renditionsOf({ 'p.m3u8': text, ...empty('v/init.mp4', 'v/1.m4s', 'v/2.m4s') });
+    assert.deepEqual(found, ['v/init.mp4: v/1.m4s v/2.m4s']);
+  });
+
   test('is not confused by apostrophes and quoted commas', async () => {
     const master = [
       '#EXTM3U',

@@ -17,7 +17,7 @@ export interface AddressingTask {
   readonly periodSeconds: number | undefined;
 }
 
-export type AddressedSegments = Pick<MpdRepresentation, 'addressing' | 'init' | 'segments' | 'index'>;
+export type AddressedSegments = Pick<MpdRepresentation, 'addressing' | 'init' | 'segments' | 'path' | 'index'>;
 
 /** The elements of one addressing scheme that a representation inherits, outermost first; the innermost decides. */
 export type AddressingElements = readonly XmlElement[];

@@ -22,6 +22,8 @@ export class FolderIndex {
   readonly #normalized: ReadonlyMap<string, string>;
   /** The folders of bases, with a slash at their end; null where a base does not say one plainly. */
   readonly #directories = new WeakMap<URL, string | null>();
+  /** The folders that files lie in, each with a slash at its end; made when it is asked for. */
+  #folders: ReadonlySet<string> | undefined;
   readonly #root: URL;
   readonly #note: UnlistedFolder['note'] | undefined;
 
@@ -97,7 +99,7 @@ export class FolderIndex {
     const decoded = decodePath(encoded);
     if (this.#note !== undefined) return this.#noted(decoded ?? encoded, url);
     return (
-      (decoded === undefined ? undefined : this.#find(decoded)) ??
+      (decoded === undefined ? undefined : (this.#find(decoded) ?? this.#find(decoded.replace(/(^|\/)\/+/g, '$1')))) ??
       this.#find(encoded) ??
       this.#findLiteral(base, reference)
     );
@@ -136,7 +138,19 @@ export class FolderIndex {
   #resolve(base: URL, reference: string, place: PlaylistPlace): URL {
     const url = URL.parse(reference, base.href);
     if (url === null) throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: 'an address is not well-formed' });
-    return url;
+    return this.#fromRoot(reference) ?? url;
+  }
+
+  /**
+   * An address from the root of a server, `/video/1.m4s`, in a folder that has no address: it is right where the folder is
+   * served as that root, and that is believed where the folder has what is before the last slash.
+   */
+  #fromRoot(reference: string): URL | undefined {
+    if (this.#root.href !== FOLDER_URL || !/^\/(?!\/)/.test(reference)) return undefined;
+    const url = new URL(`.${reference}`, this.#root);
+    const directory = decodePath(new URL('.', url).href.slice(this.#root.href.length));
+    this.#folders ??= new Set([...this.#sizes.keys()].map((path) => path.slice(0, path.lastIndexOf('/') + 1)));
+    return directory !== undefined && this.#folders.has(directory) ? url : undefined;
   }
 
   #relativePath(url: URL, reference: string, place: PlaylistPlace): string {

@@ -25,6 +25,8 @@ export interface MpdRepresentation {
   /** Null where it has none, as plain text and pictures do. */
   readonly init: MediaPart | null;
   readonly segments: readonly MpdSegment[];
+  /** The file that it is as a whole, where it is one without segments, such as subtitles. */
+  readonly path?: string;
   /** The segment index that the segments were read from, where that is how they are addressed. */
   readonly index?: SegmentIndex;
 }

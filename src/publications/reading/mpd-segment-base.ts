@@ -14,7 +14,8 @@ export async function addressByIndex(
   signal: AbortSignal,
 ): Promise<AddressedSegments> {
   const path = task.index.tryLocate(task.base, '', task.values.placeOf(task.lineage[3]));
-  if (path === undefined || !isMp4(task)) return { addressing: 'none', init: null, segments: [] };
+  if (path === undefined) return { addressing: 'none', init: null, segments: [] };
+  if (!isMp4(task)) return { addressing: 'none', init: null, segments: [], path };
   const source = await task.folder.open(path, signal);
   try {
     const stated = statedIndexRange(task, elements);
