@@ -22,7 +22,7 @@ export class FolderIndex {
   readonly #normalized: ReadonlyMap<string, string>;
   /** The folders of bases, with a slash at their end; null where a base does not say one plainly. */
   readonly #directories = new WeakMap<URL, string | null>();
-  /** The folders that files lie in, each with a slash at its end; made when it is asked for. */
+  /** All folders that files lie in, however deep, each with a slash at its end; made when they are asked for. */
   #folders: ReadonlySet<string> | undefined;
   readonly #root: URL;
   readonly #note: UnlistedFolder['note'] | undefined;
@@ -149,7 +149,7 @@ export class FolderIndex {
     if (this.#root.href !== FOLDER_URL || !/^\/(?!\/)/.test(reference)) return undefined;
     const url = new URL(`.${reference}`, this.#root);
     const directory = decodePath(new URL('.', url).href.slice(this.#root.href.length));
-    this.#folders ??= new Set([...this.#sizes.keys()].map((path) => path.slice(0, path.lastIndexOf('/') + 1)));
+    this.#folders ??= new Set(foldersAbove(this.paths));
     return directory !== undefined && this.#folders.has(directory) ? url : undefined;
   }
 
@@ -161,6 +161,13 @@ export class FolderIndex {
       throw new AppError('PLAYLIST_LEAVES_FOLDER', { ...place, reference: withoutQuery(reference) });
     }
     return bare.href.slice(this.#root.href.length);
+  }
+}
+
+function* foldersAbove(paths: Iterable<string>): Generator<string> {
+  yield '';
+  for (const path of paths) {
+    for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) yield path.slice(0, at + 1);
   }
 }
 
