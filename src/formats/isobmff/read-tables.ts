@@ -6,6 +6,7 @@ import type { FileBox } from './file-boxes.ts';
 import { addRandomAccessOffsets } from './fragment-offsets.ts';
 import { addItemOffsets } from './item-offsets.ts';
 import type { OffsetCollector } from './offset-collector.ts';
+import { requireNesting } from './require-nesting.ts';
 import { parseTrack, type Track, type TrackKinds, trackKindsOf } from './tracks.ts';
 import { readWholeBox } from './whole-box.ts';
 
@@ -37,6 +38,7 @@ function readMovie(moov: Box, offsets: OffsetCollector, tracks: Track[]): void {
   if (moov.descendant('cmov') !== undefined) {
     throw new AppError('BMFF_MOVIE_COMPRESSED', { name, offset: header.offset });
   }
+  requireNesting(moov);
   for (const meta of moov.descendants('meta')) addItemOffsets(meta, offsets);
   for (const trak of moov.descendants('trak')) {
     tracks.push(parseTrack(trak));

@@ -94,10 +94,14 @@ describe('a file is known for what it is', () => {
   });
 });
 
+/** The first box in a `meta` box. */
+const HANDLER = fullBox('hdlr', 0, u32(0), Buffer.from('mdirappl'), Buffer.alloc(9));
+
 describe('a file is refused', () => {
   const sized = (sizeBytes: number, bytes: Buffer) => Buffer.concat([u32(sizeBytes), bytes.subarray(4)]);
   const compressed = box('moov', box('cmov', box('dcom', Buffer.from('zlib')), box('cmvd', Buffer.alloc(9))));
   const moovOf = (...tables: Buffer[]) => Buffer.concat([FTYP, moovWith(...tables), MDAT]);
+  const movieWith = (userData: Buffer) => Buffer.concat([FTYP, box('moov', trak(), userData), MDAT]);
   const refusals: Record<string, [Buffer, string]> = {
     'when it ends in its media': [Buffer.concat([FTYP, moovWith(), MDAT]).subarray(0, -1), 'BMFF_BOX_EXCEEDS_PARENT'],
     'when it ends in a header': [
@@ -126,6 +130,14 @@ describe('a file is refused', () => {
     ],
     'when a box inside is larger than what holds it': [
       Buffer.concat([FTYP, box('moov', sized(5000, trak())), MDAT]),
+      'BMFF_BOX_EXCEEDS_PARENT',
+    ],
+    'when a tag is larger than what holds it, of which players make nothing': [
+      movieWith(box('udta', fullBox('meta', 0, sized(5000, HANDLER)))),
+      'BMFF_BOX_EXCEEDS_PARENT',
+    ],
+    'when a tag of QuickTime is larger than what holds it': [
+      movieWith(box('udta', box('meta', HANDLER, sized(5000, box('ilst'))))),
       'BMFF_BOX_EXCEEDS_PARENT',
     ],
     'when a box inside is smaller than its header': [
@@ -165,6 +177,12 @@ describe('a file is refused', () => {
       });
       return true;
     });
+  });
+
+  test('never for lists of QuickTime, nor for user data that is no box', async () => {
+    const list = box('udta', box('\u00a9nam', Buffer.from('name')), u32(0));
+    const unknown = box('udta', fullBox('meta', 0, u32(0x7fffffff), Buffer.from('something else')));
+    for (const userData of [list, unknown]) assert.equal(await refusalOf(isobmff, movieWith(userData)), 'accepted');
   });
 
   test('never for how deep it is nested: what is not needed is not walked', async () => {
