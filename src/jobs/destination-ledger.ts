@@ -1,3 +1,4 @@
+import { basename, dirname, join, resolve } from 'node:path';
 import { nearestRealPath } from '#bytes/real-path.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import type { C2paParams } from '#contract/signing.ts';
@@ -17,6 +18,8 @@ export class DestinationLedger {
   readonly #sources: PlaceSet<string>;
   readonly #destinations = new PlaceSet<number>();
   readonly #placesOfInput = new Map<number, string[]>();
+  /** The outputs of a job lie in one folder, whose links are resolved once. */
+  readonly #folders = new Map<string, Promise<string>>();
 
   /** Whether the job has one input, so that no other can be in its way. */
   readonly isAlone: boolean;
@@ -43,7 +46,7 @@ export class DestinationLedger {
 
   /** Reserves a destination for an input, or says why it cannot have it. An input may claim the same one again. */
   async claim(destination: string, inputIndex: number): Promise<AppErrorData | undefined> {
-    const real = await resolvedPlace(destination);
+    const real = await this.#placeOf(destination);
     for (const source of this.#sources.touching(real)) {
       return new AppError('OUTPUT_TOUCHES_SOURCE', { path: destination, source }, { inputIndex }).toData();
     }
@@ -58,6 +61,15 @@ export class DestinationLedger {
   release(inputIndex: number): void {
     for (const place of this.#placesOfInput.get(inputIndex) ?? []) this.#destinations.delete(place);
     this.#placesOfInput.delete(inputIndex);
+  }
+
+  /** A link with the destination's own name would be replaced and not followed, so it is not resolved. */
+  async #placeOf(destination: string): Promise<string> {
+    if (isAddress(destination)) return destination;
+    const path = resolve(destination);
+    const folder = this.#folders.get(dirname(path)) ?? resolvedPlace(dirname(path));
+    this.#folders.set(dirname(path), folder);
+    return join(await folder, basename(path));
   }
 
   #note(real: string, inputIndex: number): void {
@@ -86,6 +98,10 @@ async function resolveAll(paths: readonly string[]): Promise<string[]> {
 
 /** Addresses of objects are compared as they are; so is a path that cannot be resolved, whose input fails elsewhere. */
 export async function resolvedPlace(path: string): Promise<string> {
-  if (!path.startsWith('/') && /^[a-z0-9]+:\/\//i.test(path)) return path;
+  if (isAddress(path)) return path;
   return nearestRealPath(path).catch(() => path);
+}
+
+function isAddress(place: string): boolean {
+  return !place.startsWith('/') && /^[a-z0-9]+:\/\//i.test(place);
 }

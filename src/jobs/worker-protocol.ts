@@ -16,7 +16,7 @@ export interface InputOrder {
   readonly leased: boolean;
 }
 
-/** What the service process says to an input worker. One input runs in a worker at a time. */
+/** What the service process says to an input worker, in JSON. One input runs in a worker at a time. */
 export type ToWorker =
   /** The first message: the whole configuration, as `loadConfig` returned it. */
   | { readonly type: 'start'; readonly config: Config }
@@ -43,7 +43,7 @@ export interface WorkerState {
   readonly tainted: boolean;
 }
 
-/** What an input worker says to the service process. */
+/** What an input worker says to the service process, in JSON. */
 export type FromWorker =
   | { readonly type: 'ready' }
   | { readonly type: 'progress'; readonly bytesDone: number; readonly bytesTotal: number }

@@ -90,6 +90,15 @@ describe('destination ledger', () => {
     assert.equal((await ledger.claim(join(folder, 'link', 'new.mp4'), 1))?.reason, 'OUTPUT_TAKEN');
   });
 
+  test('a link with the name of a destination is not followed, since it would be replaced', async (t) => {
+    const folder = await temporaryFolder(t);
+    await writeFile(join(folder, 'in.mp4'), '');
+    await symlink(join(folder, 'in.mp4'), join(folder, 'out.mp4'));
+    const ledger = await ledgerOf([join(folder, 'in.mp4')]);
+    assert.equal(await ledger.claim(join(folder, 'out.mp4'), 0), undefined);
+    assert.equal((await ledger.claim(join(folder, 'in.mp4'), 0))?.reason, 'OUTPUT_TOUCHES_SOURCE');
+  });
+
   test('what a failed input had claimed is free again', async () => {
     const ledger = await ledgerOf([]);
     await ledger.claim('/out/x', 0);
