@@ -1,5 +1,6 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import { type PackageTrack, TRACK_ROLES, type TrackRole } from '#contract/package-request.ts';
+import { type PackageParams, type PackageTrack, TRACK_ROLES, type TrackRole } from '#contract/package-request.ts';
+import { asidesIn, holdsPictures, PICTURES, TRICK_PLAY } from '#publications/repackaging/asides.ts';
 import type {
   ExistingPublication,
   ExistingRendition,
@@ -65,6 +66,7 @@ function isRole(role: string | null): role is TrackRole {
 export function unnamedFiles(
   { files }: SourceFolder,
   { playlists, renditions, unchosen }: ExistingPublication,
+  { iframe_playlists: makesKeyFrames = false }: PackageParams,
 ): string[] {
   const named = new Set([
     ...playlists.map(({ path }) => path),
@@ -78,12 +80,19 @@ export function unnamedFiles(
     ),
     ...[...renditions, ...unchosen].flatMap(({ parts }) => parts.map(({ path }) => path)),
   ]);
-  const unnamed = files.map(({ path }) => path).filter((path) => !named.has(path));
+  const asides = asidesIn(playlists).filter((noun) => noun !== TRICK_PLAY || !makesKeyFrames);
+  const isAside = (path: string): boolean => asides.includes(PICTURES) && holdsPictures([path]);
+  const unnamed = files.map(({ path }) => path).filter((path) => !named.has(path) && !isAside(path));
   return [
     ...(unnamed.length === 0 ? [] : [`Left out, because no playlist names them: ${listed(unnamed)}.`]),
     ...(unchosen.length === 0
       ? []
       : [`Left out, because the patterns do not choose them: ${listed(unchosen.map(({ name }) => name))}.`]),
+    ...(asides.length === 0
+      ? []
+      : [
+          `Left out: ${asides.join(' and ')}, which publications that are made anew do not have; params.iframe_playlists makes playlists of key frames.`,
+        ]),
   ];
 }
 

@@ -99,7 +99,7 @@ export async function planPublication(
   const notes = [`${finding} Its segments were made anew, with the same packets.`];
   const language = params.default_language ?? defaultLanguageOf(existing);
   const wishes = { ...params, tracks, ...(language !== null && { default_language: language }) };
-  return { ...(await planMedia(joined, wishes, unnamedFiles(folder, existing), signal)), existing, notes };
+  return { ...(await planMedia(joined, wishes, unnamedFiles(folder, existing, params), signal)), existing, notes };
 }
 
 async function planMedia(

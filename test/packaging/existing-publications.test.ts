@@ -97,6 +97,29 @@ describe('a folder that is a publication', () => {
     assertFilmIn(outputPath, 'audio/en_aac');
   });
 
+  test('by DASH is made anew without what is beside the film, and with subtitles in a file of their own', async () => {
+    const folder = publicationOf('asides', '-map 0:v -map 0:a:0 -c copy -f dash -seg_duration 2 manifest.mpd');
+    writeFileSync(join(folder, 'fr.vtt'), 'WEBVTT\n\n00:01.000 --> 00:02.000\nbonsoir\n');
+    writeFileSync(join(folder, 'tiles_1.jpg'), 'not really a picture');
+    const mpd = join(folder, 'manifest.mpd');
+    const text = readFileSync(mpd, 'utf8');
+    const [video = ''] = /<AdaptationSet[\s\S]*?<\/AdaptationSet>/.exec(text) ?? [];
+    const property = '<EssentialProperty schemeIdUri="http://dashif.org/guidelines/trickmode" value="0"/>';
+    const trickPlay = video.replace('id="0"', 'id="8"').replace(/(<Representation )/, `${property}$1`);
+    const pictures = `<AdaptationSet mimeType="image/jpeg"><SegmentTemplate media="tiles_$Number$.jpg" duration="8" startNumber="1"/><Representation id="tiles" bandwidth="1" width="320" height="180"/></AdaptationSet>`;
+    const subtitles = `<AdaptationSet mimeType="text/vtt" lang="fr"><Representation id="fr" bandwidth="1"><BaseURL>fr.vtt</BaseURL></Representation></AdaptationSet>`;
+    writeFileSync(
+      mpd,
+      text.replace('</Period>', () => `${trickPlay}${pictures}${subtitles}</Period>`),
+    );
+    const { outputPath, warnings } = await packageInput(folder, { existing: 'repackage' });
+    assertFilmIn(outputPath, 'audio/en_aac');
+    assert.deepEqual(readdirSync(join(outputPath, 'video')), ['h264_180p']);
+    assert.match(readFileSync(join(outputPath, 'text/fr/00001.vtt'), 'utf8'), /bonsoir/);
+    assert.equal(warnings.filter((warning) => /seek bar|trick play/.test(warning)).length, 1, warnings.join());
+    assert.ok(!warnings.some((warning) => warning.includes('no playlist names')), warnings.join());
+  });
+
   test('of segments that are named in parts, too, is made anew', async () => {
     const folder = join(place, 'low-latency');
     cpSync(cmaf, folder, { recursive: true });

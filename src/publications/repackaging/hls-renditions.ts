@@ -2,6 +2,7 @@ import type { PlaylistDocument } from '../publication.ts';
 import type { FolderIndex } from '../reading/folder-index.ts';
 import { hlsAttribute } from '../reading/hls-attributes.ts';
 import type { HlsMedia } from '../reading/hls-playlist.ts';
+import { holdsPictures } from './asides.ts';
 import type { ExistingRendition } from './existing-publication.ts';
 
 type Statement = Pick<ExistingRendition, 'language' | 'label' | 'role' | 'isDefault'>;
@@ -13,6 +14,7 @@ export function renditionsOfHls(playlists: readonly PlaylistDocument[], index: F
   const stated = statementsIn(playlists, index);
   return playlists.flatMap((playlist) => {
     if (playlist.kind !== 'hls-media' || playlist.iFramesOnly || playlist.segments.length === 0) return [];
+    if (holdsPictures(playlist.segments.map(({ uri }) => uri))) return [];
     return [renditionOf(playlist, index, stated.get(playlist.path) ?? NOTHING_STATED)];
   });
 }

@@ -1,6 +1,7 @@
-import type { PlaylistDocument } from '../publication.ts';
+import type { MediaPart, PlaylistDocument } from '../publication.ts';
 import type { MpdRepresentation } from '../reading/mpd-document.ts';
 import { childrenOf } from '../reading/xml-element.ts';
+import { asideOf, mimeTypeOf } from './asides.ts';
 import type { ExistingRendition } from './existing-publication.ts';
 
 /** A rendition for every representation of every period. */
@@ -8,23 +9,29 @@ export function renditionsOfMpd(playlists: readonly PlaylistDocument[]): Existin
   return playlists.flatMap((playlist) => {
     if (playlist.kind !== 'mpd') return [];
     return playlist.representations
-      .filter(({ addressing, segments }) => addressing !== 'none' && segments.length > 0)
+      .filter((representation) => asideOf(representation) === null && partsOf(representation).length > 0)
       .map((representation, number) => renditionOf(playlist.path, representation, number));
   });
 }
 
+/** Its segments; subtitles may be one file without any. */
+function partsOf({ addressing, segments, path, lineage: [, , set, element] }: MpdRepresentation): MediaPart[] {
+  if (addressing !== 'none') return segments.map(({ part }) => part);
+  return path !== undefined && mimeTypeOf(set, element) === 'text/vtt' ? [{ path, range: null }] : [];
+}
+
 function renditionOf(playlist: string, representation: MpdRepresentation, number: number): ExistingRendition {
   const { init, segments, lineage } = representation;
+  const parts = partsOf(representation);
   const [, , set, element] = lineage;
   const durations = segments.map(({ durationSeconds }) => durationSeconds);
   const role = childrenOf(set, 'Role')[0]?.attributes.get('value') ?? null;
-  const mimeType = element.attributes.get('mimeType') ?? set.attributes.get('mimeType') ?? '';
   return {
     name: `${playlist}#${number}`,
     playlist,
-    parts: [...(init === null ? [] : [init]), ...segments.map(({ part }) => part)],
+    parts: [...(init === null ? [] : [init]), ...parts],
     hasInit: init !== null,
-    isText: mimeType.startsWith('text/'),
+    isText: mimeTypeOf(set, element).startsWith('text/'),
     durationSeconds: durations.includes(null)
       ? null
       : durations.reduce<number>((sum, seconds) => sum + (seconds ?? 0), 0),
