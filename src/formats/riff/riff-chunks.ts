@@ -8,6 +8,8 @@ export const CHUNK_HEADER_SIZE_BYTES = 8;
 export const RIFF_HEADER_SIZE_BYTES = 12;
 /** What a writer that cannot seek back leaves in a size field; also the marker of RF64. */
 export const SIZE_UNKNOWN = 0xffff_ffff;
+/** What stands in the size of `data` where it was never known: written to a pipe by ffmpeg, by SoX, or never closed. */
+const UNKNOWN_DATA_SIZES: readonly number[] = [SIZE_UNKNOWN, 0x7fff_f000, 0];
 /** Bound of the chunks inside one RIFF; files in the wild hold a few dozen at most. */
 const MAX_CHUNKS = 4096;
 
@@ -30,12 +32,21 @@ export interface RiffChunks {
   readonly lacksPad: boolean;
   /** Where the RIFF chunk ends: at least `chunksEnd`, and at most the file's size. */
   readonly riffEnd: number;
+  /** The last chunk, where its header does not know its size: it is what there is. */
+  readonly openEnded: RiffChunk | null;
 }
 
-/** Walks the chunks of a RIFF file, given what its RIFF header says (Multimedia Programming Interface 1.0, ch. 2). */
-export async function readChunks(source: ByteSource, riffSizeBytes: number, signal: AbortSignal): Promise<RiffChunks> {
+/**
+ * Walks the chunks of a RIFF file, given what its RIFF header says (Multimedia Programming Interface 1.0, ch. 2), or null
+ * where that was never known. Sound whose size was never known goes on to the end, as players take it.
+ */
+export async function readChunks(
+  source: ByteSource,
+  riffSizeBytes: number | null,
+  signal: AbortSignal,
+): Promise<RiffChunks> {
   const window = new ReadWindow(source, signal);
-  const statedEnd = CHUNK_HEADER_SIZE_BYTES + riffSizeBytes;
+  const statedEnd = riffSizeBytes === null ? source.sizeBytes : CHUNK_HEADER_SIZE_BYTES + riffSizeBytes;
   const chunks: RiffChunk[] = [];
   let position = RIFF_HEADER_SIZE_BYTES;
   while (position + CHUNK_HEADER_SIZE_BYTES <= Math.min(statedEnd, source.sizeBytes)) {
@@ -43,11 +54,24 @@ export async function readChunks(source: ByteSource, riffSizeBytes: number, sign
       throw new AppError('RIFF_TOO_MANY_CHUNKS', { name: source.name, maxChunks: MAX_CHUNKS, offset: position });
     }
     const chunk = parseChunkHeader(source, await window.read(position, CHUNK_HEADER_SIZE_BYTES), position);
+    const openEnded = soundToTheEnd(source, chunk, riffSizeBytes === null ? null : statedEnd);
+    if (openEnded !== null) return { ...closeChunks(source, [...chunks, openEnded], source.sizeBytes), openEnded };
     requireInside(source, chunk, statedEnd);
     chunks.push(chunk);
     position = paddedEndOf(chunk);
   }
-  return closeChunks(source, chunks, position, statedEnd);
+  return { ...closeChunks(source, chunks, statedEnd), openEnded: null };
+}
+
+/** A `data` chunk without a size as one up to the file's end, unless the RIFF chunk says that it has no such size. */
+function soundToTheEnd(source: ByteSource, chunk: RiffChunk, statedEnd: number | null): RiffChunk | null {
+  if (chunk.id !== 'data' || !UNKNOWN_DATA_SIZES.includes(chunk.sizeBytes)) return null;
+  const start = chunk.offset + CHUNK_HEADER_SIZE_BYTES;
+  const isStated = statedEnd !== null && statedEnd > start && statedEnd <= source.sizeBytes;
+  const sizeBytes = source.sizeBytes - start;
+  if (isStated || sizeBytes <= 0) return null;
+  if (sizeBytes < SIZE_UNKNOWN) return { ...chunk, sizeBytes };
+  throw new AppError('RIFF_TOO_LARGE', { name: source.name, sizeBytes, maxSizeBytes: SIZE_UNKNOWN - 1 });
 }
 
 /** End of a chunk's payload. */
@@ -85,8 +109,10 @@ function requireInside(source: ByteSource, chunk: RiffChunk, statedEnd: number):
  * Some writers leave out the pad byte of the last chunk, or state a RIFF size that is some bytes too large. As every
  * chunk lies whole inside the file, neither is a reason to refuse it.
  */
-function closeChunks(source: ByteSource, chunks: RiffChunk[], position: number, statedEnd: number): RiffChunks {
+function closeChunks(source: ByteSource, chunks: RiffChunk[], statedEnd: number): Omit<RiffChunks, 'openEnded'> {
   const riffEnd = Math.min(statedEnd, source.sizeBytes);
+  const last = chunks.at(-1);
+  const position = last === undefined ? RIFF_HEADER_SIZE_BYTES : paddedEndOf(last);
   const lacksPad = position > riffEnd;
   return { chunks, chunksEnd: lacksPad ? riffEnd : position, lacksPad, riffEnd };
 }

@@ -12,7 +12,7 @@ import {
   readChunks,
   SIZE_UNKNOWN,
 } from './riff-chunks.ts';
-import { AVI, type RiffForm, riffFormOf } from './riff-forms.ts';
+import { AVI, type RiffForm, riffFormOf, WAVE } from './riff-forms.ts';
 
 /** RIFF sizes are 32 bits wide, and the largest value means that the size is not known. */
 const MAX_RIFF_SIZE_BYTES = SIZE_UNKNOWN - 1;
@@ -72,13 +72,14 @@ export const riff: FormatHandler<RiffLayout> = {
 async function readRiffHeader(
   source: ByteSource,
   signal: AbortSignal,
-): Promise<{ form: RiffForm; riffSizeBytes: number }> {
+): Promise<{ form: RiffForm; riffSizeBytes: number | null }> {
   const header = await readRange(source, 0, RIFF_HEADER_SIZE_BYTES, signal);
   const signature = header.toString('latin1', 0, 4);
   const form = riffFormOf(header.toString('latin1', 8));
   if (signature !== 'RIFF' || form === undefined) throw new AppError('RIFF_64_BIT', { name: source.name, signature });
   const sizeBytes = header.readUInt32LE(4);
   if (sizeBytes === 0 || sizeBytes === SIZE_UNKNOWN) {
+    if (form === WAVE) return { form, riffSizeBytes: null };
     throw new AppError('RIFF_SIZE_UNKNOWN', { name: source.name, chunkId: 'RIFF', offset: 0, sizeBytes });
   }
   return { form, riffSizeBytes: sizeBytes };
@@ -122,7 +123,7 @@ function planEmbedding(layout: RiffLayout, manifestSizeBytes: number): Embedding
 }
 
 /** Every chunk but manifests, in runs as long as can be. */
-function copiesOfChunks({ chunks, chunksEnd }: RiffLayout): Splice[] {
+function copiesOfChunks({ chunks, chunksEnd, openEnded }: RiffLayout): Splice[] {
   const copies: Splice[] = [];
   let runStart = RIFF_HEADER_SIZE_BYTES;
   for (const chunk of chunks) {
@@ -130,8 +131,10 @@ function copiesOfChunks({ chunks, chunksEnd }: RiffLayout): Splice[] {
     copies.push(...copyOf(runStart, chunk.offset));
     runStart = Math.min(paddedEndOf(chunk), chunksEnd);
   }
-  copies.push(...copyOf(runStart, chunksEnd));
-  return copies;
+  if (openEnded === null) return [...copies, ...copyOf(runStart, chunksEnd)];
+  const { offset, sizeBytes } = openEnded;
+  const header = insert(chunkHeader(openEnded.id, sizeBytes));
+  return [...copies, ...copyOf(runStart, offset), header, ...copyOf(offset + CHUNK_HEADER_SIZE_BYTES, chunksEnd)];
 }
 
 function lastKeptLacksPad({ chunks, lacksPad }: RiffLayout): boolean {

@@ -100,18 +100,45 @@ describe('the plan of a WAV file', () => {
   });
 });
 
+describe('a WAV file that was never closed', () => {
+  const unclosed: Record<string, [riffSizeBytes: number, dataSizeBytes: number]> = {
+    'was written to a pipe by ffmpeg': [0xffffffff, 0xffffffff],
+    'was written to a pipe by SoX': [0x7ffff024, 0x7ffff000],
+    'has no sizes': [0, 0],
+    'has the sizes from before its sound': [36, 0],
+    'has no RIFF size': [0, 50],
+    'has no RIFF size but that of a pipe': [0xffffffff, 50],
+  };
+  for (const [what, [riffSizeBytes, sizeBytes]] of Object.entries(unclosed)) {
+    test(`gets its sizes where it ${what}`, async () => {
+      const sound = Buffer.alloc(50, 7);
+      const input = Buffer.concat([wav([FORMAT], { riffSizeBytes }), chunk('data', sound, { sizeBytes })]);
+      const { output } = await embed(riff, input, manifest);
+      const chunks = [FORMAT, { id: 'data', payload: sound }, { id: 'C2PA', payload: manifest }];
+      assert.deepEqual(takeApart(output), { chunks, after: '' });
+    });
+  }
+
+  test('gets the pad byte of a sound that was cut off at an odd byte', async () => {
+    const input = Buffer.concat([
+      wav([FORMAT], { riffSizeBytes: 0 }),
+      chunk('data', Buffer.alloc(7), { sizeBytes: 0, padded: false }),
+    ]);
+    const { output } = await embed(riff, input, manifest);
+    assert.deepEqual(takeApart(output).chunks[1], { id: 'data', payload: Buffer.alloc(7) });
+  });
+});
+
 describe('a WAV file is refused', () => {
   const refusals: Record<string, [Buffer, string]> = {
     'when it is RF64': [wav([FORMAT, DATA], { signature: 'RF64' }), 'RIFF_64_BIT'],
     'when it is BW64': [wav([FORMAT, DATA], { signature: 'BW64' }), 'RIFF_64_BIT'],
-    'when its RIFF size was never written': [wav([FORMAT, DATA], { riffSizeBytes: 0 }), 'RIFF_SIZE_UNKNOWN'],
-    'when its RIFF size is that of a pipe': [wav([FORMAT, DATA], { riffSizeBytes: 0xffffffff }), 'RIFF_SIZE_UNKNOWN'],
-    'when its data size was never written': [
-      Buffer.concat([wav([FORMAT], { riffSizeBytes: 36 }), chunk('data', Buffer.alloc(0)), Buffer.alloc(50)]),
+    'when its sound has no bytes': [
+      Buffer.concat([wav([FORMAT], { riffSizeBytes: 36 }), chunk('data', Buffer.alloc(0))]),
       'RIFF_SIZE_UNKNOWN',
     ],
-    'when its data size is that of a pipe': [
-      Buffer.concat([wav([FORMAT], { riffSizeBytes: 86 }), chunk('data', Buffer.alloc(50), { sizeBytes: 0xffffffff })]),
+    'when its sound has no bytes, and something else follows': [
+      wav([FORMAT, { id: 'data', payload: Buffer.alloc(0) }, DATA]),
       'RIFF_SIZE_UNKNOWN',
     ],
     'when a chunk is longer than the file': [
