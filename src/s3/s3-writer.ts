@@ -240,12 +240,22 @@ export class S3Writer {
     const { sdk, client } = this.#connection;
     const Objects = objects.map(({ key: Key, etag }) => ({ Key, ...(etag !== undefined && { ETag: `"${etag}"` }) }));
     const command = new sdk.DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } });
+    command.middlewareStack.add(proveByMd5, { step: 'build', name: 'proveByMd5' });
     const { Errors = [] } = await sent({ bucket, key: objects[0]?.key ?? '' }, () => client.send(command));
     const failed = Errors.find(({ Code = '' }) => !NOT_THE_SAME.has(Code));
     if (failed === undefined) return;
     const address = s3UrlOf({ bucket, key: failed.Key ?? '' });
     throw new AppError('S3_REQUEST_REFUSED', { address, status: 200, code: failed.Code ?? 'unknown' });
   }
+}
+
+/** Servers older than the checksums of S3 want the body of a deletion to be proven by its MD5; AWS takes either. */
+function proveByMd5<Args extends object, Output>(next: (args: Args) => Promise<Output>) {
+  return (args: Args): Promise<Output> => {
+    const { request } = args as unknown as { request: { headers: Record<string, string>; body: string } };
+    request.headers['content-md5'] = createHash('md5').update(request.body).digest('base64');
+    return next(args);
+  };
 }
 
 function options(signal: AbortSignal | undefined): { abortSignal?: AbortSignal } {
