@@ -177,7 +177,7 @@ async function describeTrack(
   const codecId = await track.getInternalCodecId();
   const disposition = await track.getDisposition();
   const startSeconds = await track.getFirstTimestamp();
-  const codec = await track.getCodec();
+  const codec = (await track.getCodec()) ?? UNLISTED_CODECS[String(codecId)] ?? null;
   const shape = track.isVideoTrack()
     ? { width: await track.getDisplayWidth(), height: await track.getDisplayHeight(), channels: null }
     : { width: null, height: null, channels: track.isAudioTrack() ? await track.getNumberOfChannels() : null };
@@ -220,6 +220,9 @@ function ac3File(path: string): ProbedFile {
   const stream = { ...NO_DETAILS, kind: 'audio' as const, indexOfKind: 0, codec: 'ac3' };
   return { path, container: 'ac3', streams: [stream], others: [], doubts: [] };
 }
+
+/** Codecs that are packaged although the demuxer does not know them, by what containers call them. */
+const UNLISTED_CODECS: Readonly<Record<string, string>> = { alac: 'alac', A_ALAC: 'alac' };
 
 /** What is not known of a stream whose packets nobody has looked at. */
 export const NO_DETAILS = {

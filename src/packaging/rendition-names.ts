@@ -3,10 +3,15 @@ import type { ProbedStream } from './probed-file.ts';
 /** Short names of codecs, by mediabunny's. */
 const CODEC_NAMES: Readonly<Record<string, string>> = { avc: 'h264' };
 
+/** Whether samples are raw, or packed without loss as few players take them, so that they are packaged as FLAC. */
+export function becomesFlac(codec: string | null): boolean {
+  return codec !== null && (codec.startsWith('pcm') || ['alac', 'alaw', 'ulaw'].includes(codec));
+}
+
 /** The short name of a codec as it stands in a rendition's name, after packaging. */
 export function codecNameOf({ kind, codec }: ProbedStream): string {
   if (kind === 'text') return 'vtt';
-  if (codec?.startsWith('pcm')) return 'flac';
+  if (becomesFlac(codec)) return 'flac';
   return CODEC_NAMES[codec ?? ''] ?? codec ?? 'unknown';
 }
 

@@ -30,6 +30,7 @@ const FOREIGN_CONTAINERS: readonly (readonly [string, RegExp])[] = [
   ['AVI', /^52494646.{8}41564920/],
   ['Windows Media (ASF)', /^3026b2758e66cf11/],
   ['Flash Video', /^464c5601/],
+  ['AIFF', /^464f524d.{8}4149464[36]/],
   ['an MPEG program stream', /^000001ba/],
 ];
 

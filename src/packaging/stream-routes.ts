@@ -1,5 +1,6 @@
 import type { Route } from './packaging-plan.ts';
 import type { ContainerKind, ProbedFile, ProbedStream } from './probed-file.ts';
+import { becomesFlac } from './rendition-names.ts';
 
 /** Why a stream cannot be packaged, as the end of a sentence. */
 export interface Refusal {
@@ -34,7 +35,7 @@ export function routeOf(file: ProbedFile, stream: ProbedStream, isAlone: boolean
   if (stream.kind === 'text') return textRoute(stream);
   const { codec } = stream;
   if (codec?.startsWith('pcm-f')) return refusedFloat(codec);
-  if (codec?.startsWith('pcm')) return FEEDS['pcm'] as Route;
+  if (becomesFlac(codec)) return FEEDS['pcm'] as Route;
   if (codec === null || !PACKAGED_CODECS.has(codec)) return { reason: refusalOf(stream) };
   if ((stream.bitsPerSample ?? 0) > WIDEST_FLAC_BITS) {
     return { reason: `FLAC of ${stream.bitsPerSample} bits a sample is not played by browsers; convert it to 24 bits` };

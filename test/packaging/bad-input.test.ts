@@ -121,6 +121,7 @@ describe('a folder that cannot be packaged', () => {
     },
     'is MXF': (path) =>
       ffmpeg(place, ['-i', film], `-map 0:v -map 0:a:0 -c:v mpeg2video -c:a pcm_s16le -f mxf ${path}`),
+    'is AIFF': (path) => ffmpeg(place, ['-i', film], `-map 0:a:0 -c:a pcm_s16be -f aiff ${path}`),
     'is AVI': (path) => ffmpeg(place, ['-i', film], `-map 0:v -c copy -f avi ${path}`),
     'is encrypted': (path) =>
       ffmpeg(place, ['-i', film], `-map 0 -c copy -encryption_scheme cenc-aes-ctr ${KEY} -f mp4 ${path}`),

@@ -127,13 +127,15 @@ describe('a file reaches the packager', () => {
   });
 
   test('with the same samples, as FLAC, from raw ones', async () => {
-    for (const [file, codec] of [
-      ['talk.wav', 'pcm_s16le'],
-      ['deep.wav', 'pcm_s24le'],
+    for (const [file, codec, language] of [
+      ['talk.wav', 'pcm_s16le', 'und'],
+      ['deep.wav', 'pcm_s24le', 'und'],
+      ['packed.m4a', 'alac', 'en'],
+      ['phone.wav', 'pcm_alaw', 'und'],
     ] as const) {
       const folder = folderWith(file, `-map 0:a:0 -c:a ${codec}`);
       const { outputPath } = await packageInput(folder);
-      const joined = joinRendition(join(outputPath, 'audio/und_flac'));
+      const joined = joinRendition(join(outputPath, `audio/${language}_flac`));
       assert.equal(sampleHash(joined), sampleHash(join(folder, file)), file);
     }
   });
