@@ -8,8 +8,10 @@ export const CHUNK_HEADER_SIZE_BYTES = 8;
 export const RIFF_HEADER_SIZE_BYTES = 12;
 /** What a writer that cannot seek back leaves in a size field; also the marker of RF64. */
 export const SIZE_UNKNOWN = 0xffff_ffff;
-/** What stands in the size of `data` where it was never known: written to a pipe by ffmpeg, by SoX, or never closed. */
-const UNKNOWN_DATA_SIZES: readonly number[] = [SIZE_UNKNOWN, 0x7fff_f000, 0];
+/** What SoX writes as the size of `data` to a pipe. */
+const SIZE_UNKNOWN_TO_SOX = 0x7fff_f000;
+/** From here on it is the largest size less some headers: what others write to a pipe. */
+const SMALLEST_SIZE_OF_PIPE = 0xffff_ff00;
 /** Bound of the chunks inside one RIFF; files in the wild hold a few dozen at most. */
 const MAX_CHUNKS = 4096;
 
@@ -65,13 +67,17 @@ export async function readChunks(
 
 /** A `data` chunk without a size as one up to the file's end, unless the RIFF chunk says that it has no such size. */
 function soundToTheEnd(source: ByteSource, chunk: RiffChunk, statedEnd: number | null): RiffChunk | null {
-  if (chunk.id !== 'data' || !UNKNOWN_DATA_SIZES.includes(chunk.sizeBytes)) return null;
+  if (chunk.id !== 'data' || !isUnknownSize(chunk.sizeBytes)) return null;
   const start = chunk.offset + CHUNK_HEADER_SIZE_BYTES;
   const isStated = statedEnd !== null && statedEnd > start && statedEnd <= source.sizeBytes;
   const sizeBytes = source.sizeBytes - start;
   if (isStated || sizeBytes <= 0) return null;
   if (sizeBytes < SIZE_UNKNOWN) return { ...chunk, sizeBytes };
   throw new AppError('RIFF_TOO_LARGE', { name: source.name, sizeBytes, maxSizeBytes: SIZE_UNKNOWN - 1 });
+}
+
+function isUnknownSize(sizeBytes: number): boolean {
+  return sizeBytes === 0 || sizeBytes === SIZE_UNKNOWN_TO_SOX || sizeBytes >= SMALLEST_SIZE_OF_PIPE;
 }
 
 /** End of a chunk's payload. */

@@ -103,6 +103,7 @@ describe('the plan of a WAV file', () => {
 describe('a WAV file that was never closed', () => {
   const unclosed: Record<string, [riffSizeBytes: number, dataSizeBytes: number]> = {
     'was written to a pipe by ffmpeg': [0xffffffff, 0xffffffff],
+    'was written to a pipe by others': [0xffffffbf, 0xffffff9b],
     'was written to a pipe by SoX': [0x7ffff024, 0x7ffff000],
     'has no sizes': [0, 0],
     'has the sizes from before its sound': [36, 0],
