@@ -111,6 +111,22 @@ describe('HLS', () => {
     assert.deepEqual(found, ['v/init.mp4: v/1.m4s v/2.m4s']);
   });
 
+  test('writes out the variables that a playlist defines', async () => {
+    const master = [
+      '#EXTM3U',
+      '#EXT-X-DEFINE:NAME="where",VALUE="v"',
+      '#EXT-X-STREAM-INF:BANDWIDTH=1000,CODECS="avc1.64002a"',
+      '{$where}/p.m3u8',
+    ].join('\n');
+    const media = hls(
+      '#EXT-X-DEFINE:NAME="n",VALUE="a b"',
+      '#EXT-X-MAP:URI="init-{$n}.mp4"',
+      ...segments('{$n}/1.m4s'),
+    );
+    const files = { 'm.m3u8': master, 'v/p.m3u8': media, ...empty('v/init-a b.mp4', 'v/a b/1.m4s') };
+    assert.deepEqual(await renditionsOf(files, { playlist: 'm.m3u8' }), ['v/init-a b.mp4: v/a b/1.m4s']);
+  });
+
   test('is not confused by apostrophes and quoted commas', async () => {
     const master = [
       '#EXTM3U',

@@ -74,14 +74,23 @@ describe('refused, naming file and line', () => {
       4,
     ],
     [
-      'an address made of variables',
+      'an address made of variables that come from elsewhere',
       'PLAYLIST_UNSUPPORTED',
       {
         ...good,
-        'p.m3u8': hls('#EXT-X-DEFINE:NAME="n",VALUE="1"', '#EXT-X-MAP:URI="init.mp4"', ...segments('{$n}.m4s')),
+        'p.m3u8': hls('#EXT-X-DEFINE:QUERYPARAM="n"', '#EXT-X-MAP:URI="init.mp4"', ...segments('{$n}.m4s')),
       },
       {},
       7,
+    ],
+    [
+      'variables that grow past all bounds',
+      'PLAYLIST_TOO_LARGE',
+      {
+        ...good,
+        'p.m3u8': hls(`#EXT-X-DEFINE:NAME="n",VALUE="${'x'.repeat(60_000)}"`, ...segments('{$n}'.repeat(16_000))),
+      },
+      {},
     ],
     ['a file that is no playlist', 'PLAYLIST_MALFORMED', { ...good, 'q.m3u8': 'hello' }, {}, 1],
     ['a playlist that is no text', 'PLAYLIST_MALFORMED', { ...good, 'q.m3u8': new Uint8Array([0xff, 0xfe, 0]) }, {}, 1],

@@ -50,11 +50,16 @@ describe('a publication of separate files', () => {
     }
   });
 
-  test('keeps carriage returns, comments and unknown tags', async () => {
+  test('keeps carriage returns, comments, unknown tags and variables', async () => {
     const made = filesAt(join(folder, 'dash'));
     const master = textOf(made['master.m3u8'])
       .replaceAll('\n', '\r\n')
-      .replace('#EXTM3U\r\n', '#EXTM3U\r\n# a note\r\n#EXT-X-NEW:BANDWIDTH=5\r\n');
+      .replaceAll('media_', '{$m}_')
+      .replace(
+        '#EXTM3U\r\n',
+        '#EXTM3U\r\n# a note\r\n#EXT-X-NEW:BANDWIDTH=5\r\n#EXT-X-DEFINE:NAME="m",VALUE="media"\r\n',
+      );
+    assert.match(master, /^\{\$m\}_\d+\.m3u8\r$/m);
     const mpd = textOf(made['manifest.mpd'])
       .replaceAll('\n', '\r\n')
       .replace('<Period', '<!-- bandwidth="1" -->\r\n<Period');

@@ -2,6 +2,7 @@ import * as HLS from 'hls-parser';
 import { AppError } from '#errors/app-error.ts';
 import type { ByteRange } from '../publication.ts';
 import { hlsAttribute } from './hls-attributes.ts';
+import { writeOutVariables } from './hls-variables.ts';
 
 /** An HLS playlist (RFC 8216bis) as far as signing needs it. Lines count from one. */
 export type HlsPlaylist = HlsMultivariant | HlsMedia;
@@ -49,10 +50,17 @@ HLS.setOptions({ strictMode: false, silent: true });
 /** Tags of a multivariant playlist whose URI attribute names a media playlist. */
 const REFERRING_TAG = /^#EXT-X-(?:MEDIA|I-FRAME-STREAM-INF|IMAGE-STREAM-INF):/;
 
+/** The lines of a playlist as they are meant: without white space around them, and with variables written out. */
+export function hlsLines(path: string, text: string): readonly string[] {
+  return writeOutVariables(
+    path,
+    text.split('\n').map((line) => line.trim()),
+  );
+}
+
 /** Parses an HLS playlist; an AppError that names the line where it is malformed. */
 export function parseHlsPlaylist(path: string, text: string): HlsPlaylist {
-  const lines = text.split('\n').map((line) => line.trim());
-  refuseVariables(path, lines);
+  const lines = hlsLines(path, text);
   const parsed = parseLenient(path, withoutApostrophes(text));
   if (parsed.isMasterPlaylist) {
     return { kind: 'hls-multivariant', path, text, references: referencesIn(lines) };
@@ -119,20 +127,6 @@ function referencesIn(lines: readonly string[]): HlsReference[] {
 
 function isAddress(line: string): boolean {
   return line !== '' && !line.startsWith('#');
-}
-
-/** Refuses addresses made of variables (EXT-X-DEFINE): what they stand for may come with the player's request. */
-function refuseVariables(path: string, lines: readonly string[]): void {
-  const index = lines.findIndex((line) =>
-    /\{\$[\w-]+\}/.test(isAddress(line) ? line : (hlsAttribute(line, 'URI') ?? '')),
-  );
-  if (index === -1) return;
-  throw new AppError('PLAYLIST_UNSUPPORTED', {
-    playlist: path,
-    line: index + 1,
-    feature: 'An address made of variables (EXT-X-DEFINE)',
-    remedy: 'Write the address out.',
-  });
 }
 
 function readSegments(path: string, lines: readonly string[], parsed: readonly ParsedSegment[]): HlsSegment[] {

@@ -2,7 +2,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { type MediaPart, type PlaylistDocument, partKey } from '../publication.ts';
 import { FolderIndex } from './folder-index.ts';
 import { hlsAttribute } from './hls-attributes.ts';
-import type { HlsMultivariant } from './hls-playlist.ts';
+import { type HlsMultivariant, hlsLines } from './hls-playlist.ts';
 import { statementsOf } from './rendition-statement.ts';
 
 /** What a playlist says that an init segment is of, and on which line. */
@@ -52,7 +52,7 @@ function kindOfMpd(attribute: (name: string) => string | undefined): StatedKind[
 /** What a multivariant playlist says of the media playlists that it names, by path. */
 function* kindsOfVariants({ path, text }: HlsMultivariant, index: FolderIndex): Generator<[string, StatedKind]> {
   const base = index.baseOf(path);
-  const lines = text.split('\n').map((line) => line.trim());
+  const lines = hlsLines(path, text);
   for (const [at, line] of lines.entries()) {
     const isMedia = line.startsWith('#EXT-X-MEDIA:');
     if (!isMedia && !line.startsWith('#EXT-X-STREAM-INF:')) continue;

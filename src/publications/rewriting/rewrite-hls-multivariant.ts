@@ -1,6 +1,6 @@
 import type { FolderIndex } from '../reading/folder-index.ts';
 import { hlsAttribute, replaceHlsAttribute } from '../reading/hls-attributes.ts';
-import type { HlsMultivariant } from '../reading/hls-playlist.ts';
+import { type HlsMultivariant, hlsLines } from '../reading/hls-playlist.ts';
 import { type AddedRates, NOTHING_ADDED } from './added-rates.ts';
 
 /** Attributes by which a variant names the groups that are played along with it. */
@@ -15,7 +15,7 @@ export function rewriteHlsMultivariant(
   index: FolderIndex,
   ratesOf: (path: string) => AddedRates,
 ): string {
-  const lines = playlist.text.split('\n');
+  const lines = hlsLines(playlist.path, playlist.text);
   const base = index.baseOf(playlist.path);
   const ratesOfReference = (uri: string | undefined, line: number): AddedRates =>
     uri === undefined ? NOTHING_ADDED : ratesOf(index.locate(base, uri, { playlist: playlist.path, line }));
@@ -26,15 +26,16 @@ export function rewriteHlsMultivariant(
     const key = `${hlsAttribute(line, 'TYPE')} ${hlsAttribute(line, 'GROUP-ID')}`;
     groups.set(key, larger(groups.get(key) ?? NOTHING_ADDED, ratesOfReference(hlsAttribute(line, 'URI'), at + 1)));
   }
-  const rewritten = lines.map((line, at) => {
+  const rewritten = playlist.text.split('\n').map((original, at) => {
+    const line = lines[at] as string;
     if (line.startsWith('#EXT-X-I-FRAME-STREAM-INF:'))
-      return raise(line, ratesOfReference(hlsAttribute(line, 'URI'), at + 1));
-    if (!line.startsWith('#EXT-X-STREAM-INF:')) return line;
+      return raise(original, ratesOfReference(hlsAttribute(line, 'URI'), at + 1));
+    if (!line.startsWith('#EXT-X-STREAM-INF:')) return original;
     const addressAt = nextAddress(lines, at);
     const alongside = GROUP_ATTRIBUTES.map(
       (name) => groups.get(`${name} ${hlsAttribute(line, name)}`) ?? NOTHING_ADDED,
     );
-    return raise(line, sum([ratesOfReference(lines[addressAt]?.trim(), addressAt + 1), ...alongside]));
+    return raise(original, sum([ratesOfReference(lines[addressAt], addressAt + 1), ...alongside]));
   });
   return rewritten.join('\n');
 }
