@@ -9,17 +9,18 @@ import { filesAt } from '../publications/make-folder.ts';
 import { makeFfmpegHls, makeFilm, temporaryFolder } from '../publications/make-media.ts';
 import { assertFragmentsValid, assertSignedPublication, type Files, renditionsOf } from './signed-publication.ts';
 
+const PACKAGED = { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.m4s' };
 const KILLING_SERVICE = fileURLToPath(new URL('./killing-service.ts', import.meta.url));
 
 const folder = temporaryFolder();
 const film = makeFilm(folder);
 
 /** Kills a service at a phase of an input, starts it again, and returns the files that it then delivers. */
-async function deliverAfterKill(operation: string, phase: InputPhase, source: string, params: object): Promise<Files> {
-  const home = join(folder, 'services', operation, phase);
+async function deliverAfterKill(route: string, phase: InputPhase, source: string, params: object): Promise<Files> {
+  const home = join(folder, 'services', route, phase);
   const killed = await startService({ folder: home, program: KILLING_SERVICE, settings: { KILL_AT: phase } });
   const inputs = [{ type: 'local_folder_path', path: source }];
-  const jobId = await killed.submit(`/v2/c2pa/${operation}`, { inputs, params });
+  const jobId = await killed.submit(`/v2/${route}`, { inputs, params });
   await killed.ended;
 
   await using service = await startService({ folder: home });
@@ -42,21 +43,29 @@ describe('A service that is killed while a publication is', () => {
 
   for (const phase of INPUT_PHASES.filter((each) => each !== 'packaged')) {
     test(`${phase} delivers it whole after the next start, and leaves nothing staged`, async () => {
-      const output = await deliverAfterKill('fragmented', phase, publication, params);
+      const output = await deliverAfterKill('c2pa/fragmented', phase, publication, params);
       await assertSignedPublication(filesAt(publication), patterns, output);
     });
   }
 });
 
-describe('A service that is killed while a folder that is to be signed is', () => {
+describe('A service that is killed while a folder of media is', () => {
   const source = join(folder, 'media');
   mkdirSync(source);
   copyFileSync(film, join(source, 'film.mp4'));
 
-  for (const phase of ['packaged', 'copied', 'delivered'] as const) {
-    test(`${phase} packages and signs it after the next start, and leaves nothing staged`, async () => {
+  for (const phase of ['staged', 'packaged', 'delivered'] as const) {
+    test(`${phase} packages it after the next start, and leaves nothing staged`, async () => {
       const output = await deliverAfterKill('package', phase, source, {});
-      const renditions = await renditionsOf(output, { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.m4s' });
+      assert.equal((await renditionsOf(output, PACKAGED)).length, 2);
+    });
+  }
+
+  // Segments are signed from "staged" on.
+  for (const phase of INPUT_PHASES) {
+    test(`${phase} packages and signs it after the next start, and leaves nothing staged`, async () => {
+      const output = await deliverAfterKill('c2pa/package', phase, source, {});
+      const renditions = await renditionsOf(output, PACKAGED);
       assert.equal(renditions.length, 2);
       await assertFragmentsValid(output, renditions);
     });
