@@ -15,6 +15,7 @@ const HEALTH_INTERVAL_MS = 5;
 const OURS = 'service, one batch, read-back off';
 const SDK = 'SDK alone: a loop of `Builder.sign` and sync';
 const OURS_CHECKED = 'service, one batch, read-back on';
+const SDK_WHOLE = 'the same, each output whole or not there: renamed, folder synced';
 const SDK_CHECKED = 'SDK alone: a loop of sign, sync, read back';
 
 /** Many small files in one batch, beside a loop over the SDK; and how the HTTP thread fares meanwhile. */
@@ -31,6 +32,7 @@ export async function audioPart(context: BenchContext): Promise<string> {
   const contenders: Contender[] = [
     { name: OURS, measure: () => timeService(plain, 'audio', files) },
     { name: SDK, measure: () => timeSdk(context, 'audio/wav', files, { readBack: false }) },
+    { name: SDK_WHOLE, measure: () => timeSdk(context, 'audio/wav', files, { readBack: false, whole: true }) },
     { name: OURS_CHECKED, measure: () => timeService(checked, 'audio', files) },
     { name: SDK_CHECKED, measure: () => timeSdk(context, 'audio/wav', files, { readBack: true }) },
   ];

@@ -78,17 +78,24 @@ function outputsOf(job: JobResultResponse): string[] {
   });
 }
 
+/** What the SDK alone is to do. */
+export interface SdkOptions {
+  readonly readBack: boolean;
+  /** Each output appears whole or not at all, and its name is on the disk. */
+  readonly whole?: boolean;
+}
+
 /** What the SDK alone is given on its command line. */
 export function sdkParameters(
   { folder, identity }: BenchContext,
   mediaType: string,
   files: readonly string[],
-  { readBack }: { readonly readBack: boolean },
+  { readBack, whole = false }: SdkOptions,
 ): string[] {
   const outFolder = join(folder, 'sdk');
   rmSync(outFolder, { recursive: true, force: true });
   mkdirSync(outFolder);
-  const flags = readBack ? ['--read-back'] : [];
+  const flags = [...(readBack ? ['--read-back'] : []), ...(whole ? ['--whole'] : [])];
   return [identity.certificatePath, identity.keyPath, mediaType, outFolder, ...flags, ...files];
 }
 
@@ -97,7 +104,7 @@ export async function timeSdk(
   context: BenchContext,
   mediaType: string,
   files: readonly string[],
-  options: { readonly readBack: boolean },
+  options: SdkOptions,
 ): Promise<number> {
   const milliseconds = await measureProgram('./sdk-program.ts', sdkParameters(context, mediaType, files, options));
   rmSync(join(context.folder, 'sdk'), { recursive: true });
