@@ -35,6 +35,8 @@ export interface ChaosOptions extends PlaceOptions {
   /** The first round; those before it are left out. */
   readonly from?: number;
   readonly onRound?: (round: number) => void;
+  /** When it is aborted, the round that is under way is the last. */
+  readonly enough?: AbortSignal;
 }
 
 /**
@@ -53,7 +55,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosCounts> {
     const operations = await makeChaosOperations(media, server.base);
     const place = await openPlace(folder, options, (step) => tearDown.push(step));
     const points = await learnPoints(place, operations);
-    for (let round = options.from ?? 0; round < options.rounds; round += 1) {
+    for (let round = options.from ?? 0; round < options.rounds && !options.enough?.aborted; round += 1) {
       options.onRound?.(round);
       await runRound(place, planRound(round, options, { operations, points, place })).catch((cause) => {
         throw new Error(`round ${round} of seed ${options.seed} went wrong; its service was in ${folder}`, { cause });

@@ -35,7 +35,11 @@ const onRound = (round: number) => {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[Kround ${round}`);
   else if (round % 10 === 0) process.stderr.write(`round ${round}\n`);
 };
-const counts = await runChaos({ rounds, from, seed, engine, withS3, withPowerCuts, onRound });
+// Ctrl+C ends with the round that is under way, and with what was counted; a second one at once.
+const enough = new AbortController();
+process.once('SIGINT', () => enough.abort());
+const { signal } = enough;
+const counts = await runChaos({ rounds, from, seed, engine, withS3, withPowerCuts, onRound, enough: signal });
 console.log(`${counts}`);
 console.log(
   `Nothing was lost, half done or left behind in ${((performance.now() - startedAtMs) / 1000).toFixed(0)} s.`,
