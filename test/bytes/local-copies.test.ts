@@ -16,7 +16,10 @@ let scratch: ScratchSpace;
 
 beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), 'attestream-local-copies-'));
-  scratch = new ScratchSpace({ dir: join(dir, 'scratch'), dataDir: '/data' }, { jobId: 'j', inputIndex: 0, attempt: 1 });
+  scratch = new ScratchSpace(
+    { dir: join(dir, 'scratch'), dataDir: '/data' },
+    { jobId: 'j', inputIndex: 0, attempt: 1 },
+  );
 });
 afterEach(() => rm(dir, { recursive: true, force: true }));
 
