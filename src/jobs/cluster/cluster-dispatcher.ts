@@ -14,11 +14,12 @@ import type { InputEnd } from '../store/end-input.ts';
 import type { JobStore } from '../store/job-store.ts';
 import type { PostgresRunner } from '../store/postgres/postgres-runner.ts';
 import { type JobPlaces, placesOfAlone } from '../store/unfinished-jobs.ts';
+import type { Announcer } from './announcer.ts';
 import type { Deliveries } from './deliveries.ts';
+import { exchangeDeliveries, type TakenDelivery } from './exchange-deliveries.ts';
 import { type HeldInput, HeldInputs } from './held-inputs.ts';
 import { type EndedInput, type EndedRun, type Exchanged, InputExchange } from './input-exchange.ts';
-import { recordResults, recordUnfinished } from './record-end.ts';
-import { type TakenDelivery, takeDeliveries } from './take-deliveries.ts';
+import { recordUnfinished } from './record-unfinished.ts';
 
 /** So often this node says that it lives, and looks whether what it runs is still its own. */
 const PULSE_INTERVAL_MS = 2_000;
@@ -28,6 +29,7 @@ export interface ClusterDispatcherOptions extends DispatcherOptions {
   readonly store: JobStore;
   readonly runner: PostgresRunner;
   readonly deliveries: Deliveries;
+  readonly announcer: Announcer;
 }
 
 /**
@@ -67,7 +69,6 @@ export class ClusterDispatcher implements InputDispatcher {
     });
     this.#pulse = setInterval(() => void this.#beat(), PULSE_INTERVAL_MS).unref();
     this.#exchange = new InputExchange({
-      persistence: this.#persistence,
       room: (asked) => this.#roomBeside(asked),
       exchange: (ended, count) => this.#takeAndRecord(ended, count),
       begin: (taken) => this.#begin(taken),
@@ -156,15 +157,12 @@ export class ClusterDispatcher implements InputDispatcher {
     return asked === 0 ? Math.min(free, 1) : 0;
   }
 
-  /** The end of inputs and the claims of the next ones share a commit. */
   #takeAndRecord(ended: readonly EndedInput[], count: number): Promise<Exchanged> {
     const { runner, deliveries, limits } = this.#options;
-    return runner.transaction(async (db) => {
+    const parties = { persistence: this.#persistence, runner, deliveries, clock: this.#held.clock };
+    return exchangeDeliveries(parties, ended, count, () => {
       const full = [...this.#held.running].filter(([, inputs]) => inputs >= limits.maxInputsPerJob);
-      const exceptJobs = full.map(([jobId]) => jobId);
-      const taken =
-        count === 0 ? [] : await takeDeliveries(db, runner, deliveries, this.#held.clock, count, exceptJobs);
-      return { taken, recorded: ended.length === 0 ? [] : await recordResults(db, runner, deliveries, ended) };
+      return full.map(([jobId]) => jobId);
     });
   }
 
@@ -197,11 +195,18 @@ export class ClusterDispatcher implements InputDispatcher {
   async #record(input: HeldInput, end: RunEnd): Promise<InputEnd | undefined> {
     const { runner, deliveries } = this.#options;
     if (end.type === 'ended' && end.entry.status === 'failed') await this.#ledgers.release(input.claim);
-    if (isResult(input.claim, end)) return this.#exchange.record(input, end);
+    if (isResult(input.claim, end)) return this.#recordResult(input, end);
     const recorded = await this.#persistence.write(() =>
       runner.transaction((db) => recordUnfinished(db, runner, deliveries, input, end)),
     );
     this.wake();
+    return recorded;
+  }
+
+  /** Other nodes are told of a job that has ended. */
+  async #recordResult(input: HeldInput, end: EndedRun): Promise<InputEnd | undefined> {
+    const recorded = await this.#exchange.record(input, end);
+    if (recorded?.jobEnded) this.#options.announcer.announce({ type: 'ended', jobId: input.claim.jobId });
     return recorded;
   }
 

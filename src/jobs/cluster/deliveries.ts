@@ -1,5 +1,12 @@
+import assert from 'node:assert/strict';
 import type { PgBoss } from 'pg-boss';
 import type { Log } from '../log.ts';
+import {
+  type DeliverySource,
+  exchangeInputs,
+  type FinishedInput,
+  type InputExchange,
+} from '../store/exchange-inputs.ts';
 import type { SafePool } from '../store/postgres/postgres-pool.ts';
 import { runPrepared } from '../store/prepared.ts';
 import type { Database } from '../store/tables.ts';
@@ -68,10 +75,13 @@ interface Payload {
  */
 export class Deliveries {
   readonly #boss: PgBoss;
+  /** Where pg-boss keeps them. */
+  readonly #table: string;
   #fetches = 0;
 
-  private constructor(boss: PgBoss) {
+  private constructor(boss: PgBoss, table: string) {
     this.#boss = boss;
+    this.#table = table;
   }
 
   /** Opens the queue, and makes or updates its tables. */
@@ -97,7 +107,9 @@ export class Deliveries {
       await stop(boss);
       throw error;
     }
-    return new Deliveries(boss);
+    const queue = await boss.getQueue(QUEUE);
+    assert(queue !== null, 'the queue was made');
+    return new Deliveries(boss, `${SCHEMA}.${queue.table}`);
   }
 
   /** Delivers the inputs of new jobs. */
@@ -108,27 +120,41 @@ export class Deliveries {
     if (all.length > 0) await this.#boss.insert(QUEUE, all, { db: within(db) });
   }
 
-  /** Takes up to so many deliveries for this node, none of these jobs. */
-  async fetch(db: Database, count: number, exceptJobs: readonly string[]): Promise<readonly Delivery[]> {
-    this.#fetches += 1;
-    const turn = this.#fetches / LAST_FIRST_EVERY;
-    const maxPriority = Number.isInteger(turn) ? LAST_PRIORITIES[turn % LAST_PRIORITIES.length] : undefined;
-    const options = { batchSize: count, ignoreGroups: [...exceptJobs], db: within(db) };
-    const last = maxPriority === undefined ? [] : await this.#boss.fetch<Payload>(QUEUE, { ...options, maxPriority });
-    const jobs = last.length > 0 ? last : await this.#boss.fetch<Payload>(QUEUE, options);
-    return jobs.map(({ id, retryCount, data }) => ({ id, retryCount, ...data }));
+  /**
+   * Records ends of inputs, ends their deliveries, and takes up to so many others, none of these jobs: all by one statement.
+   * `more`: whether there may be more to take.
+   */
+  async exchange(
+    db: Database,
+    finished: readonly FinishedInput[],
+    count: number,
+    exceptJobs: readonly string[],
+  ): Promise<InputExchange & { readonly more: boolean }> {
+    if (count === 0) return { ...(await exchangeInputs(db, finished, this.#source(null))), more: false };
+    const maxPriority = this.#nextLastPriority();
+    let done: InputExchange | undefined;
+    const exchanging = {
+      executeSql: async (text: string, values: unknown[] = []) => {
+        done = await exchangeInputs(db, finished, this.#source({ text, values }));
+        return { rows: [] };
+      },
+    };
+    const options = { batchSize: count, ignoreGroups: [...exceptJobs], db: exchanging };
+    await this.#boss.fetch(QUEUE, { ...options, ...(maxPriority !== undefined && { maxPriority }) });
+    assert(done !== undefined, 'pg-boss takes deliveries by one statement');
+    return { ...done, more: maxPriority !== undefined || done.taken.length === count };
   }
 
-  /** The inputs are done. Resolves with how many: a delivery that lapsed meanwhile is or will be another one. */
-  async end(db: Database, all: readonly Delivery[]): Promise<number> {
-    const ended = await this.#boss.deleteJob(QUEUE, all.map(attemptOf), { db: within(db) });
-    return (ended as { affected: number }).affected;
+  /** The input is done. False where the delivery lapsed meanwhile, and is or will be another one. */
+  async end(db: Database, delivery: Delivery): Promise<boolean> {
+    const ended = await this.#boss.deleteJob(QUEUE, attemptOf(delivery), { db: within(db) });
+    return (ended as { affected: number }).affected > 0;
   }
 
   /** The input is to be delivered again, after a while. */
   async delay(db: Database, delivery: Delivery, pauseMs: number): Promise<void> {
     // Never two deliveries of one input.
-    if ((await this.end(db, [delivery])) === 0) return;
+    if (!(await this.end(db, delivery))) return;
     const again = { ...jobOf(delivery), ...(pauseMs > 0 && { startAfter: Math.ceil(pauseMs / 1000) }) };
     await this.#boss.insert(QUEUE, [again], { db: within(db) });
   }
@@ -144,6 +170,16 @@ export class Deliveries {
   /** To be called while the database's connections are open. */
   async close(): Promise<void> {
     await stop(this.#boss);
+  }
+
+  #source(taking: DeliverySource['taking']): DeliverySource {
+    return { table: this.#table, queue: QUEUE, taking };
+  }
+
+  #nextLastPriority(): number | undefined {
+    this.#fetches += 1;
+    const turn = this.#fetches / LAST_FIRST_EVERY;
+    return Number.isInteger(turn) ? LAST_PRIORITIES[turn % LAST_PRIORITIES.length] : undefined;
   }
 
   async #touched(deliveries: readonly Delivery[]): Promise<number> {

@@ -2,8 +2,8 @@ import type { InputRun } from '../input-runs.ts';
 import type { ByteProgress, Claim } from '../job.ts';
 import type { ClaimedInput, JobRequest } from '../store/claim-inputs.ts';
 import { type Deliveries, type Delivery, HEARTBEAT_SECONDS } from './deliveries.ts';
+import type { TakenDelivery } from './exchange-deliveries.ts';
 import { Lease, leaseClock } from './lease.ts';
-import type { TakenDelivery } from './take-deliveries.ts';
 
 /** What a node counts on is shorter than what others grant it, by more than any pause between a look and a deed. */
 const LEASE_MS = HEARTBEAT_SECONDS * 1000 - 2_000;
@@ -17,6 +17,8 @@ export interface HeldInput {
   readonly claim: ClaimedInput;
   /** Where its job has no other input. */
   readonly requestOfAlone: JobRequest | null;
+  /** Whether something is to be erased from the record of its job when that ends. */
+  readonly hasUrlSecrets: boolean;
   readonly run: InputRun;
   readonly lease: Lease;
   lost: boolean;
@@ -66,18 +68,11 @@ export class HeldInputs {
     return [...this.#inputs].find(({ claim, requestOfAlone }) => claim.jobId === jobId && requestOfAlone !== null);
   }
 
-  add({ delivery, requestOfAlone, askedAtMs }: TakenDelivery, claim: ClaimedInput, run: InputRun): HeldInput {
+  add(taken: TakenDelivery, claim: ClaimedInput, run: InputRun): HeldInput {
+    const { delivery, requestOfAlone, hasUrlSecrets, askedAtMs } = taken;
     const lease = new Lease(this.clock, askedAtMs, LEASE_MS);
-    const input: HeldInput = {
-      delivery,
-      claim,
-      requestOfAlone,
-      run,
-      lease,
-      lost: false,
-      over: false,
-      told: run.progress,
-    };
+    const now = { lease, lost: false, over: false, told: run.progress };
+    const input: HeldInput = { delivery, claim, requestOfAlone, hasUrlSecrets, run, ...now };
     this.#inputs.add(input);
     return input;
   }

@@ -1,8 +1,7 @@
 import type { RunEnd } from '../input-runs.ts';
-import type { Persistence } from '../persistence.ts';
 import type { InputEnd } from '../store/end-input.ts';
+import type { TakenDelivery } from './exchange-deliveries.ts';
 import type { HeldInput } from './held-inputs.ts';
-import type { TakenDelivery } from './take-deliveries.ts';
 
 /** Ends that share a transaction. */
 const MAX_TOGETHER = 64;
@@ -20,17 +19,19 @@ export interface EndedInput {
   readonly end: EndedRun;
 }
 
-/** What an exchange came to; the records are in the order of the ends. */
+/** What an exchange came to. */
 export interface Exchanged {
   readonly taken: readonly TakenDelivery[];
-  readonly recorded: readonly InputEnd[];
+  /** In the order of the ends; undefined where one could not be recorded. */
+  readonly recorded: readonly (InputEnd | undefined)[];
+  /** Whether there may be more to take. */
+  readonly more: boolean;
 }
 
 export interface InputExchangeOptions {
-  readonly persistence: Persistence;
   /** How many inputs could be begun now, while so many are asked for already. */
   room(asked: number): number;
-  /** Takes up to so many inputs and records these ends, in one transaction. */
+  /** Takes up to so many inputs and records these ends, together. Never rejects. */
   exchange(ended: readonly EndedInput[], count: number): Promise<Exchanged>;
   begin(taken: TakenDelivery): void;
 }
@@ -92,26 +93,10 @@ export class InputExchange {
   async #exchange(ended: readonly Waiting[], room: number): Promise<void> {
     this.#asked += room;
     if (room > 0) this.#mayWait = false;
-    const { taken, recorded } = await this.#write(ended, room);
+    const { taken, recorded, more } = await this.#options.exchange(ended, room);
     this.#asked -= room;
-    // Where as many came as were asked for, there may be more.
-    if (room > 0 && taken.length === room) this.#mayWait = true;
+    if (more) this.#mayWait = true;
     for (const [index, waiting] of ended.entries()) waiting.recorded.resolve(recorded[index]);
     for (const delivery of taken) this.#options.begin(delivery);
-  }
-
-  /** What cannot be written for one of several is written for each alone. */
-  async #write(
-    ended: readonly Waiting[],
-    room: number,
-  ): Promise<{ taken: Exchanged['taken']; recorded: (InputEnd | undefined)[] }> {
-    const { persistence, exchange } = this.#options;
-    const done = await persistence.write(() => exchange(ended, room));
-    if (done !== undefined) return { taken: done.taken, recorded: [...done.recorded] };
-    const recorded: (InputEnd | undefined)[] = [];
-    if (ended.length > 1) {
-      for (const one of ended) recorded.push((await persistence.write(() => exchange([one], 0)))?.recorded[0]);
-    }
-    return { taken: [], recorded };
   }
 }

@@ -28,7 +28,7 @@ export async function openCluster(url: string, dataDir: string, log: Log): Promi
     return {
       store,
       begin: async (options) => {
-        const dispatcher = new ClusterDispatcher({ ...options, store, runner, deliveries });
+        const dispatcher = new ClusterDispatcher({ ...options, store, runner, deliveries, announcer });
         const hear = (notice: Notice) => {
           if (notice.type === 'queued') dispatcher.wake();
           else if (notice.type === 'cancelled') dispatcher.cancel(notice.jobId, false);
@@ -80,8 +80,8 @@ function accompanimentOf(deliveries: Deliveries): Accompaniment {
 
 /** What all nodes are told of the actions of the store. */
 function aftermathOf(announcer: Announcer): Aftermath {
-  const tellEnd = (jobId: string, end: { readonly jobEnded: boolean } | undefined) => {
-    if (end?.jobEnded) announcer.announce({ type: 'ended', jobId });
+  const tellEnd = (jobId: string, { jobEnded }: { readonly jobEnded: boolean }) => {
+    if (jobEnded) announcer.announce({ type: 'ended', jobId });
   };
   return {
     submitJobs: (_, known) => {
@@ -90,19 +90,13 @@ function aftermathOf(announcer: Announcer): Aftermath {
     cancelJob: ([jobId], cancel) => {
       if (cancel?.changed) announcer.announce({ type: cancel.jobEnded ? 'ended' : 'cancelled', jobId });
     },
-    finishInputs: ([finished], ends) => {
-      for (const [index, { claim }] of finished.entries()) tellEnd(claim.jobId, ends[index]);
-    },
     requeueInput: ([{ jobId }], end) => {
       if (end.input === 'queued') announcer.announce({ type: 'queued' });
       tellEnd(jobId, end);
     },
     recordProcessEnd: ([{ jobId }], end) => tellEnd(jobId, end),
-    takeAllDelivered: ([all], taken) => {
-      for (const [index, { jobId }] of all.entries()) {
-        const one = taken[index];
-        if (one?.claim === null) tellEnd(jobId, one);
-      }
+    takeDelivered: ([{ jobId }], taken) => {
+      if (taken.claim === null) tellEnd(jobId, taken);
     },
   };
 }

@@ -2,7 +2,7 @@ import { claimCallbacks, delayCallback, endCallback } from './callbacks.ts';
 import { cancelJob, cancelledAmong } from './cancel-job.ts';
 import { claimDestination, releaseDestinations } from './claim-destination.ts';
 import { claimInputs, requestOfJob, startReservedInput } from './claim-inputs.ts';
-import { finishInput, finishInputs, recordProcessEnd, recordTransientFailure, requeueInput } from './end-input.ts';
+import { finishInput, recordProcessEnd, recordTransientFailure, requeueInput } from './end-input.ts';
 import { endedInputs, entriesOf } from './ended-inputs.ts';
 import { endedAmong, findJob } from './find-job.ts';
 import { listJobs } from './list-jobs.ts';
@@ -14,7 +14,7 @@ import { recallJob } from './recall-job.ts';
 import { recover } from './recover.ts';
 import { reportOfJob } from './report-of-job.ts';
 import { submitJob, submitJobs } from './submit-job.ts';
-import { currentAmong, forgiveProcessEnd, takeAllDelivered, takeDelivered } from './take-delivered.ts';
+import { currentAmong, forgiveProcessEnd, takeDelivered } from './take-delivered.ts';
 import { placesOfJob, waitingJobs } from './unfinished-jobs.ts';
 
 /**
@@ -51,7 +51,6 @@ export const writes = {
   delayCallback,
   endCallback,
   finishInput,
-  finishInputs,
   forgiveProcessEnd,
   noteProgress,
   pruneSomeJobs,
@@ -63,7 +62,6 @@ export const writes = {
   startReservedInput,
   submitJob,
   submitJobs,
-  takeAllDelivered,
   takeDelivered,
 };
 

@@ -9,9 +9,7 @@ import {
   type ResultEntry,
 } from '../job.ts';
 import { isCancelled } from './cancel-job.ts';
-import { isPostgres } from './dialect.ts';
 import { endJobWhereDone } from './end-job.ts';
-import { type FinishedInput, finishTogether } from './finish-together.ts';
 import type { Database, Tables } from './tables.ts';
 
 /** What recording the end of an input brought about. */
@@ -33,25 +31,6 @@ export async function finishInput(
   progress: ByteProgress,
   digest: string | null = null,
 ): Promise<InputEnd> {
-  const [end = LATE] = await finishInputs(db, [{ claim, entry, progress, digest }]);
-  return end;
-}
-
-/** Records what became of several inputs, as `finishInput` does of each; the answers are in their order. */
-export async function finishInputs(db: Database, finished: readonly FinishedInput[]): Promise<readonly InputEnd[]> {
-  if (isPostgres(db)) {
-    const recorded = await finishTogether(db, finished);
-    return finished.map(({ claim }) => {
-      const end = recorded.find((one) => one.jobId === claim.jobId && one.inputIndex === claim.inputIndex);
-      return end === undefined ? LATE : { input: 'ended', jobEnded: end.jobEnded };
-    });
-  }
-  const ends: InputEnd[] = [];
-  for (const one of finished) ends.push(await finishOne(db, one));
-  return ends;
-}
-
-async function finishOne(db: Database, { claim, entry, progress, digest }: FinishedInput): Promise<InputEnd> {
   const { numUpdatedRows } = await db
     .updateTable('inputs')
     .set({ status: entry.status, result: JSON.stringify(entry), delivered_digest: digest })

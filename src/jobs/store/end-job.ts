@@ -12,14 +12,7 @@ export async function endJobWhereDone(db: Database, job: JobRow): Promise<boolea
     .set({ status: succeeded ? 'succeeded' : 'failed', finished_at: endedAt })
     .where('job_id', '=', job.job_id)
     .execute();
-  await attendToEnd(db, job, endedAt);
-  return true;
-}
-
-type EndedJob = Pick<JobRow, 'job_id' | 'has_url_secrets' | 'has_callback'>;
-
-/** What is to be done when a job ends, in the same transaction. */
-export async function attendToEnd(db: Database, job: EndedJob, endedAt: string): Promise<void> {
   if (job.has_url_secrets === 1) await eraseUrlSecrets(db, job.job_id);
   if (job.has_callback === 1) await makeCallbackDue(db, job.job_id, endedAt);
+  return true;
 }

@@ -37,7 +37,6 @@ export class JobStore {
   readonly entriesOf = this.#action('entriesOf');
   readonly findJob = this.#action('findJob');
   readonly finishInput = this.#action('finishInput');
-  readonly finishInputs = this.#action('finishInputs');
   readonly forgiveProcessEnd = this.#action('forgiveProcessEnd');
   readonly listJobs = this.#action('listJobs');
   readonly noteProgress = this.#action('noteProgress');
@@ -55,7 +54,6 @@ export class JobStore {
   readonly requeueInput = this.#action('requeueInput');
   readonly startReservedInput = this.#action('startReservedInput');
   readonly submitJob = this.#action('submitJob');
-  readonly takeAllDelivered = this.#action('takeAllDelivered');
   readonly takeDelivered = this.#action('takeDelivered');
   readonly waitingJobs = this.#action('waitingJobs');
 

@@ -1,8 +1,6 @@
 import { type Claim, cancelledEntry, NO_PROGRESS } from '../job.ts';
 import { isCancelled } from './cancel-job.ts';
 import { type ClaimedInput, type JobRequest, requestOfJob, startJob } from './claim-inputs.ts';
-import { claimTogether } from './claim-together.ts';
-import { isPostgres } from './dialect.ts';
 import { finishInput, type InputEnd, recordProcessEnd, requeueInput } from './end-input.ts';
 import type { Database, InputStatus } from './tables.ts';
 
@@ -21,38 +19,21 @@ export type TakenInput =
     }
   | { readonly claim: null; readonly jobEnded: boolean };
 
-const NOTHING_TO_DO: TakenInput = { claim: null, jobEnded: false };
-
 /**
  * Claims an input that was delivered. Where a node had it that was lost, that counts as the end of a process: after the
  * third the input fails.
  */
 export async function takeDelivered(db: Database, delivered: DeliveredInput): Promise<TakenInput> {
-  const [taken = NOTHING_TO_DO] = await takeAllDelivered(db, [delivered]);
-  return taken;
-}
-
-/** Claims several inputs that were delivered, as `takeDelivered` does each; the answers are in their order. */
-export async function takeAllDelivered(db: Database, all: readonly DeliveredInput[]): Promise<readonly TakenInput[]> {
-  if (all.length === 0) return [];
-  const queued = await claimQueued(db, all);
-  const taken: TakenInput[] = [];
-  for (const delivered of all) {
-    taken.push(queued.find(({ claim }) => isOf(claim, delivered)) ?? (await takeFromOther(db, delivered)));
-  }
-  return taken;
-}
-
-async function takeFromOther(db: Database, delivered: DeliveredInput): Promise<TakenInput> {
+  const queued = await claimQueued(db, delivered);
+  if (queued !== null) return queued;
   if (await isCancelled(db, delivered.jobId)) return { claim: null, jobEnded: await endCancelled(db, delivered) };
   const lost = await endOfLost(db, delivered);
   if (lost?.input === 'ended') return { claim: null, jobEnded: lost.jobEnded };
   // Also where nothing was lost: who had it may have queued it again meanwhile, and this is its only delivery.
-  const [claimed] = await claimQueued(db, [delivered]);
-  if (claimed !== undefined) return claimed;
-  return (await isCancelled(db, delivered.jobId))
-    ? { claim: null, jobEnded: await endCancelled(db, delivered) }
-    : NOTHING_TO_DO;
+  const claimed = await claimQueued(db, delivered);
+  if (claimed !== null) return claimed;
+  const cancelled = await isCancelled(db, delivered.jobId);
+  return { claim: null, jobEnded: cancelled && (await endCancelled(db, delivered)) };
 }
 
 /**
@@ -80,17 +61,10 @@ export async function currentAmong(db: Database, claims: readonly Claim[]): Prom
   return current;
 }
 
-type Claimed = Exclude<TakenInput, { claim: null }>;
+type Claimed = { readonly claim: ClaimedInput; readonly requestOfAlone: JobRequest | null };
 
-/** Claims those inputs that are queued, unless their jobs are cancelled. */
-async function claimQueued(db: Database, all: readonly DeliveredInput[]): Promise<readonly Claimed[]> {
-  if (isPostgres(db)) return claimTogether(db, all);
-  const claimed: Claimed[] = [];
-  for (const one of all) claimed.push(...(await claimOne(db, one)));
-  return claimed;
-}
-
-async function claimOne(db: Database, { jobId, inputIndex }: DeliveredInput): Promise<readonly Claimed[]> {
+/** Claims an input that is queued, unless its job is cancelled. */
+async function claimQueued(db: Database, { jobId, inputIndex }: DeliveredInput): Promise<Claimed | null> {
   const claim = await db
     .updateTable('inputs')
     .set(({ eb }) => ({ status: 'running', attempt: eb('attempt', '+', 1), bytes_done: 0, bytes_total: 0 }))
@@ -102,15 +76,11 @@ async function claimOne(db: Database, { jobId, inputIndex }: DeliveredInput): Pr
     )
     .returning(['attempt', 'transient_failures as transientFailures', 'input as inputJson'])
     .executeTakeFirst();
-  if (claim === undefined) return [];
+  if (claim === undefined) return null;
   await startJob(db, jobId);
   const job = await db.selectFrom('jobs').select('inputs_total').where('job_id', '=', jobId).executeTakeFirst();
   const requestOfAlone = job?.inputs_total === 1 ? await requestOfJob(db, jobId) : null;
-  return [{ claim: { jobId, inputIndex, ...claim }, requestOfAlone }];
-}
-
-function isOf(claim: Claim, { jobId, inputIndex }: DeliveredInput): boolean {
-  return claim.jobId === jobId && claim.inputIndex === inputIndex;
+  return { claim: { jobId, inputIndex, ...claim }, requestOfAlone };
 }
 
 async function endOfLost(db: Database, delivered: DeliveredInput): Promise<InputEnd | null> {

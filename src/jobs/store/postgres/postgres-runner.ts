@@ -81,10 +81,19 @@ export class PostgresRunner implements ActionRunner {
   }
 
   /** Does something in one transaction. It may be run several times: only its last run is committed. */
-  async transaction<T>(work: (db: Database) => Promise<T>): Promise<T> {
+  transaction<T>(work: (db: Database) => Promise<T>): Promise<T> {
+    return this.#untilNotInTheWay(() => this.#transactOnce(work));
+  }
+
+  /** Does something by one statement, which is a transaction of its own: as `transaction`, in one round trip. */
+  statement<T>(work: (db: Database) => Promise<T>): Promise<T> {
+    return this.#untilNotInTheWay(() => work(this.#db));
+  }
+
+  async #untilNotInTheWay<T>(transact: () => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries += 1) {
       try {
-        return await this.#transactOnce(work);
+        return await transact();
       } catch (error) {
         if (tries >= MAX_TRIES || !isInTheWay(error)) throw databaseError(this.#place, error);
         await sleep(RETRY_PAUSE_MS * tries);

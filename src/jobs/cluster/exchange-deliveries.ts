@@ -1,0 +1,105 @@
+import type { Persistence } from '../persistence.ts';
+import type { ClaimedInput, JobRequest } from '../store/claim-inputs.ts';
+import type { InputEnd } from '../store/end-input.ts';
+import type { ExchangedDelivery, InputExchange } from '../store/exchange-inputs.ts';
+import type { PostgresRunner } from '../store/postgres/postgres-runner.ts';
+import type { Deliveries, Delivery } from './deliveries.ts';
+import type { EndedInput, Exchanged } from './input-exchange.ts';
+import type { LeaseClock } from './lease.ts';
+
+/** A delivery that this node took. */
+export interface TakenDelivery {
+  readonly delivery: Delivery;
+  /** Null where there is nothing left to do. */
+  readonly claim: ClaimedInput | null;
+  /** Where the job of the claim has no other input. */
+  readonly requestOfAlone: JobRequest | null;
+  /** Whether something is to be erased from the record of its job when that ends. */
+  readonly hasUrlSecrets: boolean;
+  readonly jobEnded: boolean;
+  /** The clock's time before the database was asked. */
+  readonly askedAtMs: number;
+}
+
+export interface ExchangeParties {
+  readonly persistence: Persistence;
+  readonly runner: PostgresRunner;
+  readonly deliveries: Deliveries;
+  readonly clock: LeaseClock;
+}
+
+/**
+ * Records how inputs ended and takes up to so many others, none of these jobs. What cannot be recorded for one of several
+ * is recorded for each alone. Never rejects.
+ */
+export async function exchangeDeliveries(
+  parties: ExchangeParties,
+  ended: readonly EndedInput[],
+  count: number,
+  exceptJobs: () => readonly string[],
+): Promise<Exchanged> {
+  const { persistence, clock } = parties;
+  const done = await persistence.write(async () => {
+    const askedAtMs = clock();
+    return { askedAtMs, ...(await exchange(parties, ended, count, exceptJobs())) };
+  });
+  if (done === undefined) {
+    const alone: (InputEnd | undefined)[] = [];
+    for (const one of ended.length > 1 ? ended : []) {
+      alone.push((await exchangeDeliveries(parties, [one], 0, exceptJobs)).recorded[0]);
+    }
+    return { taken: [], recorded: alone, more: false };
+  }
+  const recorded = ended.map(({ input: { claim } }): InputEnd => {
+    const end = done.recorded.find((one) => one.jobId === claim.jobId && one.inputIndex === claim.inputIndex);
+    return end === undefined ? { input: 'late', jobEnded: false } : { input: 'ended', jobEnded: end.jobEnded };
+  });
+  await forgiveLost(parties, ended, recorded);
+  const taken: TakenDelivery[] = [];
+  for (const one of done.taken) taken.push(...(await takeUp(parties, one, done.askedAtMs)));
+  return { taken, recorded, more: done.more };
+}
+
+function exchange(
+  { runner, deliveries }: ExchangeParties,
+  ended: readonly EndedInput[],
+  count: number,
+  exceptJobs: readonly string[],
+): Promise<InputExchange & { readonly more: boolean }> {
+  const finished = ended.map(({ input: { claim, delivery }, end }) => ({ claim, deliveryId: delivery.id, ...end }));
+  const work = (db: Parameters<Deliveries['exchange']>[0]) => deliveries.exchange(db, finished, count, exceptJobs);
+  return ended.some(({ input }) => input.hasUrlSecrets) ? runner.transaction(work) : runner.statement(work);
+}
+
+/** Their deliveries lapsed while the workers lived, for the database was out of reach: they are other nodes' now. */
+async function forgiveLost(
+  { persistence, runner }: ExchangeParties,
+  ended: readonly EndedInput[],
+  recorded: readonly InputEnd[],
+): Promise<void> {
+  for (const [index, { input }] of ended.entries()) {
+    if (!input.lost || recorded[index]?.input !== 'late') continue;
+    await persistence.write(() => runner.run('forgiveProcessEnd', [input.claim]));
+  }
+}
+
+/** An input that was not queued was lost by another node, is cancelled, or has ended. */
+async function takeUp(
+  { persistence, runner, deliveries }: ExchangeParties,
+  { id, retryCount, data, claim, requestOfAlone, hasUrlSecrets }: ExchangedDelivery,
+  askedAtMs: number,
+): Promise<readonly TakenDelivery[]> {
+  const delivery: Delivery = { id, retryCount, ...data };
+  if (claim !== null) return [{ delivery, claim, requestOfAlone, hasUrlSecrets, jobEnded: false, askedAtMs }];
+  const taken = await persistence.write(() =>
+    runner.transaction(async (db) => {
+      const { jobId, inputIndex } = delivery;
+      const input = await runner.within(db, 'takeDelivered', [{ jobId, inputIndex }]);
+      if (input.claim === null) await deliveries.end(db, delivery);
+      return input;
+    }),
+  );
+  return taken === undefined
+    ? []
+    : [{ delivery, requestOfAlone: null, hasUrlSecrets: true, jobEnded: false, ...taken, askedAtMs }];
+}
