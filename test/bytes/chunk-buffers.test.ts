@@ -23,8 +23,13 @@ describe('buffers of chunks', () => {
     const buffers = new ChunkBuffers(4 * MIB);
     const taken = await Promise.all([1, 1, 1].map((count) => buffers.take(count * MIB, never)));
     const order: string[] = [];
-    const large = buffers.take(2 * MIB, never).then((buffer) => order.push('large') && buffer);
-    const small = buffers.take(MIB, never).then((buffer) => order.push('small') && buffer);
+    const takeInTurn = async (name: string, sizeBytes: number): Promise<Buffer> => {
+      const buffer = await buffers.take(sizeBytes, never);
+      order.push(name);
+      return buffer;
+    };
+    const large = takeInTurn('large', 2 * MIB);
+    const small = takeInTurn('small', MIB);
     await nextTurn();
     assert.deepEqual(order, []);
     for (const buffer of taken) buffers.giveBack(buffer);
