@@ -43,7 +43,7 @@ before(async () => {
   const turned = join(folder, 'turned');
   mkdirSync(turned);
   turnFilm(makeFilm(turned));
-  await run('/v2/sync/package', { inputs: [{ type: 'local_folder_path', path: turned }] });
+  await run('/v2/sync/c2pa/package', { inputs: [{ type: 'local_folder_path', path: turned }], params: {} });
   media = await serveMedia(outputs);
   browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
 });
