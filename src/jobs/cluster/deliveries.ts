@@ -145,6 +145,12 @@ export class Deliveries {
     return { ...done, more: maxPriority !== undefined || done.taken.length === count };
   }
 
+  /** Whether the input is this node's still; then it stays so until the transaction ends. */
+  async holds(db: Database, delivery: Delivery): Promise<boolean> {
+    const held = await this.#boss.touch(QUEUE, attemptOf(delivery), { db: within(db) });
+    return (held as { affected: number }).affected > 0;
+  }
+
   /** The input is done. False where the delivery lapsed meanwhile, and is or will be another one. */
   async end(db: Database, delivery: Delivery): Promise<boolean> {
     const ended = await this.#boss.deleteJob(QUEUE, attemptOf(delivery), { db: within(db) });

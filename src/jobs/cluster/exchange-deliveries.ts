@@ -93,13 +93,15 @@ async function takeUp(
   if (claim !== null) return [{ delivery, claim, requestOfAlone, hasUrlSecrets, jobEnded: false, askedAtMs }];
   const taken = await persistence.write(() =>
     runner.transaction(async (db) => {
+      // A node that was held up since it took the delivery may have lost it to another one.
+      if (!(await deliveries.holds(db, delivery))) return null;
       const { jobId, inputIndex } = delivery;
       const input = await runner.within(db, 'takeDelivered', [{ jobId, inputIndex }]);
       if (input.claim === null) await deliveries.end(db, delivery);
       return input;
     }),
   );
-  return taken === undefined
+  return taken === undefined || taken === null
     ? []
     : [{ delivery, requestOfAlone: null, hasUrlSecrets: true, jobEnded: false, ...taken, askedAtMs }];
 }

@@ -131,7 +131,8 @@ locked as materialized (
 ),
 started as (
   update jobs set status = 'running', started_at = $${first + 1}
-  where job_id in (select job_id from claimed) and status = 'queued' and (select count(*) from locked) > 0
+  from (select distinct job_id from claimed) as begun
+  where jobs.job_id = begun.job_id and jobs.status = 'queued' and (select count(*) from locked) > 0
 ),
 counted as (
   update jobs set

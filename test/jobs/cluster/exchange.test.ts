@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, describe, type TestContext, test } from 'node:test';
 import { Deliveries } from '#jobs/cluster/deliveries.ts';
+import { exchangeDeliveries } from '#jobs/cluster/exchange-deliveries.ts';
 import { NO_PROGRESS, type Submission, succeededEntry } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-id.ts';
+import { Persistence } from '#jobs/persistence.ts';
 import type { ExchangedDelivery, FinishedInput } from '#jobs/store/exchange-inputs.ts';
 import { JobStore } from '#jobs/store/job-store.ts';
 import { openPostgres } from '#jobs/store/postgres/open-postgres.ts';
@@ -41,7 +43,10 @@ async function openNode(t: TestContext) {
     const [left] = await server.query(url, 'select count(*)::integer as count from attestream_deliveries.job_common');
     return left?.['count'];
   };
-  return { runner, deliveries, store, submit, deliveriesLeft };
+  /** As when nothing is heard of who has a delivery. */
+  const lapse = () =>
+    server.query(url, "update attestream_deliveries.job_common set state = 'retry', retry_count = retry_count + 1");
+  return { runner, deliveries, store, submit, deliveriesLeft, lapse };
 }
 
 describe('exchanging ends of inputs for new ones', () => {
@@ -76,6 +81,31 @@ describe('exchanging ends of inputs for new ones', () => {
     assert.deepEqual(recorded, []);
     assert.equal((await store.findJob(jobId))?.status, 'running');
     assert.equal(await deliveriesLeft(), 1);
+  });
+
+  test('leaves an input to whom it was handed while this node was held up', async (t) => {
+    const { runner, deliveries, store, submit, lapse } = await openNode(t);
+    const jobId = await submit(scripts(['a']));
+    const take = () => runner.statement((db) => deliveries.exchange(db, [], 1, []));
+    await take();
+    await lapse();
+    let writes = 0;
+    class HeldUp extends Persistence {
+      override async write<T>(write: () => Promise<T>): Promise<T | undefined> {
+        writes += 1;
+        if (writes === 2) {
+          await lapse();
+          assert.equal((await take()).taken.length, 1);
+        }
+        return await super.write(write);
+      }
+    }
+    const persistence = new HeldUp(NO_LOG, new AbortController().signal);
+    const parties = { persistence, runner, deliveries, clock: () => performance.now() };
+    const { taken } = await exchangeDeliveries(parties, [], 1, () => []);
+    assert.deepEqual([taken, writes], [[], 2]);
+    const { claim } = await store.takeDelivered({ jobId, inputIndex: 0 });
+    assert.equal(claim?.attempt, 2);
   });
 
   test('erases the secrets of a job, and has its callback sent, with its last input', async (t) => {
