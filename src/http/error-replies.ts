@@ -24,13 +24,9 @@ const STATUS_OF_CODE: Readonly<Record<ApiErrorCode, number>> = {
 /** After so long a full queue has usually moved, and a service or database that was stopped has been started again. */
 const RETRY_AFTER_SECONDS = 5;
 
-/**
- * The HTTP status of an error; one that nobody foresaw is the service's fault. Where the service is at fault but not for
- * good, as while its disk is full or its database out of reach, the request may be sent again.
- */
+/** The HTTP status of an error; one that nobody foresaw is the service's fault. */
 export function statusOf(error: AppError | null): number {
-  const code = error?.code ?? 'INTERNAL_ERROR';
-  return code === 'INTERNAL_ERROR' && error?.transient ? 503 : STATUS_OF_CODE[code];
+  return STATUS_OF_CODE[error?.code ?? 'INTERNAL_ERROR'];
 }
 
 /** Answers every error of the app with the error body, and logs what nobody foresaw. */
@@ -49,12 +45,13 @@ function sendError(error: AppError | null, origin: Error, request: FastifyReques
   const code = error?.code ?? 'INTERNAL_ERROR';
   const status = statusOf(error);
   if (request.socket.destroyed) request.log.info('the client hung up before it was answered');
-  else if (code === 'INTERNAL_ERROR' || status === 500)
-    request.log.error({ err: origin, reason: error?.reason }, 'request failed');
+  else if (status === 500) request.log.error({ err: origin, reason: error?.reason }, 'request failed');
   else request.log.info({ reason: error?.reason, ...error?.location }, 'request refused');
 
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer');
-  if (status === 503) reply.header('Retry-After', String(RETRY_AFTER_SECONDS));
+  // The service is not at fault for good while its disk is full or its database is out of reach.
+  const passes = status === 503 || (code === 'INTERNAL_ERROR' && error?.transient);
+  if (passes) reply.header('Retry-After', String(RETRY_AFTER_SECONDS));
   // A connection closed on a client that still sends loses it the answer. What it sends is read and thrown away, for as
   // long as a request may take to arrive.
   if (status === 413) reply.removeHeader('connection');

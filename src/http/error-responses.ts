@@ -66,13 +66,13 @@ const ERROR_RESPONSES = {
   500: {
     name: 'InternalError',
     description:
-      '`INTERNAL_ERROR` or `PROCESSING_FAILED`: something went wrong in the service, or in what it works with.',
+      '`INTERNAL_ERROR` or `PROCESSING_FAILED`: something went wrong in the service, or in what it works with. What was accepted is kept.',
+    header: { name: 'Retry-After', description: 'Seconds after which to try again, where the cause may pass.' },
     example: { code: 'INTERNAL_ERROR', message: 'Something went wrong in the service.' },
   },
   503: {
     name: 'Overloaded',
-    description:
-      '`SERVICE_OVERLOADED`: the queue is full, or the service is stopping. `INTERNAL_ERROR`: the job store cannot be written or reached for now, as on a full disk; what was accepted is kept.',
+    description: '`SERVICE_OVERLOADED`: the queue is full, or the service is stopping.',
     header: { name: 'Retry-After', description: 'Seconds after which to try again.' },
     example: { code: 'SERVICE_OVERLOADED', message: 'The queue is full.' },
   },
