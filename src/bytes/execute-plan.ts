@@ -152,14 +152,15 @@ class PlanWalk {
   }
 
   async #fill(chunk: PlanChunk, bytes: Buffer, lane: Lane): Promise<void> {
-    for (const { bytes: inserted, at } of chunk.inserts) bytes.set(inserted, at);
     for (const read of readsOf(chunk.copies, this.#chunkSizeBytes)) await this.#read(read, bytes, lane);
+    for (const { bytes: inserted, at } of chunk.inserts) bytes.set(inserted, at);
   }
 
   async #read(read: ChunkRead, bytes: Buffer, lane: Lane): Promise<void> {
-    const [first] = read.copies;
-    if (read.copies.length === 1 && first !== undefined) {
-      await this.#source.read(bytes.subarray(first.at, first.at + first.length), first.offset, this.#signal);
+    const place = placeOfMost(read);
+    if (place !== null) {
+      await this.#source.read(bytes.subarray(place, place + read.length), read.offset, this.#signal);
+      putRestInPlace(read, bytes, place);
       return;
     }
     lane.window ??= Buffer.allocUnsafeSlow(Math.min(this.#chunkSizeBytes, this.#source.sizeBytes));
@@ -176,4 +177,28 @@ class PlanWalk {
     this.#bytesDone += chunk.length;
     this.#options.onProgress?.(this.#bytesDone);
   }
+}
+
+/**
+ * Where in its chunk a read may land so that one copy that is most of it lies in its place at once: for a fragment, whose
+ * Merkle box comes after its first bytes, a second buffer of its size is spared. Null where there is no such copy, or the
+ * read would reach beyond what its copies span.
+ */
+function placeOfMost({ offset, length, copies }: ChunkRead): number | null {
+  const most = copies.find((copy) => copy.length * 2 > length);
+  const [first, last] = [copies[0], copies.at(-1)];
+  if (most === undefined || first === undefined || last === undefined) return null;
+  const place = most.at - (most.offset - offset);
+  return place >= first.at && place + length <= last.at + last.length ? place : null;
+}
+
+/** Moves what of a read does not lie in its place yet. All of it is taken out first, for places overlap. */
+function putRestInPlace({ offset, copies }: ChunkRead, bytes: Buffer, place: number): void {
+  const rest = copies
+    .filter((copy) => copy.at !== place + copy.offset - offset)
+    .map((copy) => {
+      const start = place + copy.offset - offset;
+      return { at: copy.at, taken: Uint8Array.from(bytes.subarray(start, start + copy.length)) };
+    });
+  for (const { at, taken } of rest) bytes.set(taken, at);
 }
