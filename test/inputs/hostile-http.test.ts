@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { type AddressInfo, createServer, type LookupFunction, type Socket } from 'node:net';
+import type { AddressInfo, LookupFunction, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
@@ -16,6 +16,7 @@ import { openHttpFile } from '#inputs/http-file.ts';
 import { openSmallDisk } from '../outputs/small-disk.ts';
 import { type ClientWishes, clientFor, scratchFor } from './http-client-for-tests.ts';
 import { answerFor, sendFile, serve } from './http-server.ts';
+import { speak } from './speaking-server.ts';
 
 /** Long enough for loopback, short enough to be waited for. */
 const IDLE_MS = 300;
@@ -341,23 +342,6 @@ async function openAt(t: TestContext, base: string, wishes: ClientWishes = {}, s
 function resolvingTo(...addresses: string[]): LookupFunction {
   const resolved = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
   return (_hostname, _options, callback) => queueMicrotask(() => callback(null, resolved));
-}
-
-/** A server that speaks no HTTP, or HTTP in its own way. */
-async function speak(t: TestContext, listener: (socket: Socket) => void): Promise<number> {
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => undefined);
-    listener(socket);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
 }
 
 async function serveTls(t: TestContext, listener: RequestListener): Promise<{ base: string }> {

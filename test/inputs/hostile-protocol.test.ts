@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { openHttpFile } from '#inputs/http-file.ts';
 import { type ClientWishes, clientFor, scratchFor } from './http-client-for-tests.ts';
+import { speak } from './speaking-server.ts';
 
 /** Long enough for loopback, short enough to be waited for. */
 const IDLE_MS = 300;
@@ -135,7 +135,8 @@ async function contentFrom(
   answer: (socket: Socket) => void,
   wishes: ClientWishes = {},
 ): Promise<string> {
-  const base = await speak(t, (socket) => socket.on('data', () => answer(socket)));
+  const port = await speak(t, (socket) => socket.on('data', () => answer(socket)));
+  const base = `http://127.0.0.1:${port}`;
   const client = clientFor(t, { maxBytes: 100_000, ...wishes });
   const { scratch } = await scratchFor(t);
   try {
@@ -148,20 +149,4 @@ async function contentFrom(
   } finally {
     await client.close();
   }
-}
-
-async function speak(t: TestContext, listener: (socket: Socket) => void): Promise<string> {
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => undefined);
-    listener(socket);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
