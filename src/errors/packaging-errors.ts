@@ -78,6 +78,20 @@ export const packagingErrors = {
     ({ program, problem }) => `${program} could not be started: ${problem}.`,
     { transient: true },
   ),
+  SUBTITLES_MALFORMED: entry<{ name: string; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ name, problem }) => `The subtitles (TTML) in "${name}" cannot be read: ${problem}. Repair or remove them.`,
+  ),
+  SUBTITLES_TOO_LARGE: entry<{ name: string; limitBytes: number; maxSamples: number }>(
+    'PROCESSING_FAILED',
+    ({ name, limitBytes, maxSamples }) =>
+      `The subtitles in "${name}" have more than ${limitBytes} bytes or ${maxSamples} samples: the file is damaged, or no film. Check it.`,
+  ),
+  SAMPLE_PAST_END: entry<{ name: string; end: number; sizeBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ name, end, sizeBytes }) =>
+      `A sample of the subtitles in "${name}" ends at byte ${end}, and the file at byte ${sizeBytes}: it is cut short or damaged. Submit it whole.`,
+  ),
   PACKAGED_CUT_SHORT: entry<{ file: string; kind: string; seconds: number; expectedSeconds: number }>(
     'PROCESSING_FAILED',
     ({ file, kind, seconds, expectedSeconds }) =>

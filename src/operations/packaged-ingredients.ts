@@ -35,6 +35,7 @@ const MEDIA_TYPES: Readonly<Record<ContainerKind, string>> = {
   ac3: 'audio/ac3',
   vtt: 'text/vtt',
   srt: 'application/x-subrip',
+  ttml: 'application/ttml+xml',
 };
 
 /**

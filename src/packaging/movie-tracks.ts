@@ -2,13 +2,13 @@ import type { ByteSource } from '#bytes/byte-source.ts';
 import type { Box } from '#formats/isobmff/box.ts';
 import { BoxFields } from '#formats/isobmff/box-fields.ts';
 import { walkFile } from '#formats/isobmff/file-boxes.ts';
-import { parseTrack } from '#formats/isobmff/tracks.ts';
+import { parseTrack, type Track } from '#formats/isobmff/tracks.ts';
 import { readWholeBox } from '#formats/isobmff/whole-box.ts';
 import { ReadWindow } from '#formats/read-window.ts';
 import { BrokenMedia } from './broken-media.ts';
 
 /** Bound of the `moov` box in memory, in bytes. A day of video has tens of megabytes. */
-const LARGEST_MOVIE_BYTES = 64 * 1024 * 1024;
+export const LARGEST_MOVIE_BYTES = 64 * 1024 * 1024;
 /** Bound of a segment index in memory, in bytes; it has 65,535 entries at most. */
 const LARGEST_INDEX_BYTES = 1024 * 1024;
 /** One read of headers fetches so many bytes. */
@@ -74,22 +74,41 @@ const NOUNS: Readonly<Record<string, string>> = {
 function tracksOf(moov: Box): OtherTracks {
   const traks = [...moov.descendants('trak')];
   const tracks = traks.map(parseTrack);
-  const chapterTrackIds = new Set(tracks.flatMap((track) => track.chapterTrackIds));
-  const subtitles: { codecId: string; language: string | null }[] = [];
+  const chapterTrackIds = chapterTrackIdsIn(tracks);
   const nouns: string[] = [];
   if (traks.some((trak) => ['encv', 'enca', 'drmi', 'drms'].includes(sampleEntryOf(trak)))) {
     throw new BrokenMedia('is encrypted; package it before it is encrypted');
   }
-  for (const [index, { id, handlerType }] of tracks.entries()) {
+  for (const { id, handlerType } of tracks) {
     if (handlerType === 'vide' || handlerType === 'soun') continue;
-    const trak = traks[index] as Box;
     if (id !== null && chapterTrackIds.has(id)) nouns.push('a track of chapter titles');
-    else if (['text', 'sbtl', 'subt'].includes(handlerType)) {
-      subtitles.push({ codecId: sampleEntryOf(trak), language: languageOf(trak) });
-    } else nouns.push(NOUNS[handlerType] ?? `a track of the kind "${handlerType}"`);
+    else if (!SUBTITLE_HANDLERS.has(handlerType)) {
+      nouns.push(NOUNS[handlerType] ?? `a track of the kind "${handlerType}"`);
+    }
   }
   if (hasCover(moov)) nouns.push('a cover picture');
+  const subtitles = subtitleTraksIn(moov).map((trak) => ({
+    codecId: sampleEntryOf(trak),
+    language: languageOf(trak),
+  }));
   return { subtitles, nouns, statedSeconds: statedSecondsOf(moov) };
+}
+
+const SUBTITLE_HANDLERS = new Set(['text', 'sbtl', 'subt']);
+
+/** The tracks of subtitles, in the order of the file; titles of chapters, which have the same form, are none. */
+export function subtitleTraksIn(moov: Box): Box[] {
+  const traks = [...moov.descendants('trak')];
+  const tracks = traks.map(parseTrack);
+  const chapterTrackIds = chapterTrackIdsIn(tracks);
+  return traks.filter((_, index) => {
+    const { id, handlerType } = tracks[index] as Track;
+    return SUBTITLE_HANDLERS.has(handlerType) && !(id !== null && chapterTrackIds.has(id));
+  });
+}
+
+function chapterTrackIdsIn(tracks: readonly Track[]): ReadonlySet<number> {
+  return new Set(tracks.flatMap((track) => track.chapterTrackIds));
 }
 
 /** The length of the movie with its fragments (ISO/IEC 14496-12 §8.8.2), on the timescale of the movie. */

@@ -65,12 +65,12 @@ export interface PlannedStream {
 /**
  * How a stream reaches the packager: `direct`, it reads the file itself; `feed`, ffmpeg puts the packets into a container
  * that the packager takes, as they are or, of raw samples, as FLAC; `text`, it is written anew as WebVTT, read by ffmpeg or
- * by our own readers of files of subtitles and of Matroska.
+ * by our own readers of files of subtitles, of Matroska and of MP4.
  */
 export type Route =
   | { readonly kind: 'direct' }
   | { readonly kind: 'feed'; readonly into: 'mp4' | 'mpegts'; readonly packets: 'as-they-are' | 'flac' }
-  | { readonly kind: 'text'; readonly reader: 'file' | 'matroska' | 'ffmpeg' };
+  | { readonly kind: 'text'; readonly reader: 'file' | 'matroska' | 'mp4' | 'ffmpeg' };
 
 /** Something that does not reach the output, and why, as the end of a sentence. */
 export interface LeftOut {

@@ -27,6 +27,7 @@ export function planWarnings(
     ...undecodable(streams),
     ...turned(streams),
     ...narrowed(streams),
+    ...unstyled(streams),
     ...scatteredLanguages(streams),
   ];
 }
@@ -73,6 +74,16 @@ function narrowed(streams: readonly PlannedStream[]): string[] {
   return streams
     .filter(({ sourceCodec }) => /^pcm-s32/.test(sourceCodec))
     .map(({ file }) => `The samples of "${file}" have 32 bits, of which FLAC keeps the upper 24.`);
+}
+
+/** Of TTML the words and times are kept. */
+function unstyled(streams: readonly PlannedStream[]): string[] {
+  return streams
+    .filter(({ sourceCodec }) => sourceCodec === 'ttml' || sourceCodec === 'stpp')
+    .map(
+      ({ file, language }) =>
+        `The subtitles (${language}) in "${file}" are TTML and became WebVTT: where they stand and how they look was left out.`,
+    );
 }
 
 /** Each codec has a group of sound of its own, and players stay in one. */

@@ -251,7 +251,7 @@ const TEXT_CODECS: Readonly<Record<string, string>> = {
   tx3g: 'mov_text',
   text: 'mov_text',
   wvtt: 'wvtt',
-  stpp: 'ttml',
+  stpp: 'stpp',
   'S_TEXT/UTF8': 'subrip',
   'S_TEXT/ASCII': 'subrip',
   'S_TEXT/WEBVTT': 'webvtt',

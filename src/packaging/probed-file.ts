@@ -14,7 +14,8 @@ export type ContainerKind =
   | 'flac'
   | 'ac3'
   | 'vtt'
-  | 'srt';
+  | 'srt'
+  | 'ttml';
 
 /** What one file of a folder turned out to hold. */
 export interface ProbedFile {

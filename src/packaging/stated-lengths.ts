@@ -49,7 +49,8 @@ export async function doubtsAboutEnd(
   }
   const ends = streams.map(({ startSeconds, durationSeconds }) => Math.max(startSeconds, 0) + (durationSeconds ?? 0));
   const seconds = Math.max(0, ...ends);
-  if (statedSeconds === null) return [];
+  // Nobody looked at how long subtitles alone are.
+  if (statedSeconds === null || streams.length === 0) return [];
   if (statedSeconds - seconds <= Math.max(LENGTH_TOLERANCE_SECONDS, statedSeconds * LENGTH_TOLERANCE)) return [];
   return [
     `says that it is ${statedSeconds.toFixed(1)} s long, and its fragments end at ${seconds.toFixed(1)} s: it may be cut short`,

@@ -87,9 +87,13 @@ function readsTransportStream({ streams, others }: ProbedFile, isAlone: boolean)
 }
 
 /** What reads subtitles of text, by their codec; those that are pictures have no WebVTT. */
-const TEXT_READERS: Readonly<Record<string, 'file' | 'matroska' | 'ffmpeg'>> = {
+const TEXT_READERS: Readonly<Record<string, 'file' | 'matroska' | 'mp4' | 'ffmpeg'>> = {
   vtt: 'file',
   srt: 'file',
+  ttml: 'file',
+  // Neither the packager nor ffmpeg reads these out of MP4.
+  wvtt: 'mp4',
+  stpp: 'mp4',
   // Only late releases of ffmpeg read WebVTT as others than itself put it into Matroska.
   webvtt: 'matroska',
   subrip: 'matroska',
@@ -153,4 +157,5 @@ export const DEMUXERS: Readonly<Record<ContainerKind, string>> = {
   ac3: 'ac3', // It reads E-AC-3 alike.
   vtt: 'webvtt',
   srt: 'srt',
+  ttml: 'ttml', // We read it ourselves.
 };

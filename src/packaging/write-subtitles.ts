@@ -4,10 +4,12 @@ import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import { readingArguments } from './feed-arguments.ts';
 import { readMatroskaSubtitles } from './matroska-subtitles.ts';
+import { readMp4Subtitles } from './mp4-subtitles.ts';
 import type { PlannedStream } from './packaging-plan.ts';
 import { feedError } from './program-errors.ts';
 import { findProgram } from './program-paths.ts';
 import { runPrograms } from './run-programs.ts';
+import { parseTimedText } from './timed-text.ts';
 import { clipCues, parseSubtitles, type Subtitles, shiftCues, turnedOver, webVttOf } from './web-vtt.ts';
 
 interface SubtitleContext {
@@ -55,9 +57,14 @@ async function readSubtitles(
   const { folder, signal } = context;
   const reader = route.kind === 'text' ? route.reader : 'file';
   if (reader === 'matroska') return await readMatroskaSubtitles(source, indexOfKind, signal);
-  if (reader === 'file') return parseSubtitles(await readRange(source, 0, source.sizeBytes, signal));
+  if (reader === 'mp4') return await readMp4Subtitles(source, indexOfKind, signal);
+  if (reader === 'file') return readFileOf(stream, await readRange(source, 0, source.sizeBytes, signal));
   await extract(stream, link, output, context);
   return parseSubtitles(await readFile(join(folder, output)));
+}
+
+function readFileOf({ container, file }: PlannedStream, bytes: Uint8Array): Subtitles {
+  return container === 'ttml' ? parseTimedText(bytes, file) : parseSubtitles(bytes);
 }
 
 async function extract(

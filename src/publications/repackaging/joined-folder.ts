@@ -38,6 +38,7 @@ export class JoinedFolder implements SourceFolder {
 }
 
 /** The name that a rendition's joined file has: that of its playlist, with an ending that says what it holds. */
-export function joinedName({ name, isText, hasInit }: ExistingRendition): string {
-  return `${name}${isText ? '.vtt' : hasInit ? '.mp4' : '.ts'}`;
+export function joinedName({ name, isText, hasInit, parts }: ExistingRendition): string {
+  if (!isText) return `${name}${hasInit ? '.mp4' : '.ts'}`;
+  return `${name}${/\.(?:ttml|dfxp|xml)$/i.test(parts[0]?.path ?? '') ? '.ttml' : '.vtt'}`;
 }

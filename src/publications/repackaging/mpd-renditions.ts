@@ -17,7 +17,12 @@ export function renditionsOfMpd(playlists: readonly PlaylistDocument[]): Existin
 /** Its segments; subtitles may be one file without any. */
 function partsOf({ addressing, segments, path, lineage: [, , set, element] }: MpdRepresentation): MediaPart[] {
   if (addressing !== 'none') return segments.map(({ part }) => part);
-  return path !== undefined && mimeTypeOf(set, element) === 'text/vtt' ? [{ path, range: null }] : [];
+  return path !== undefined && isTextFile(mimeTypeOf(set, element)) ? [{ path, range: null }] : [];
+}
+
+/** Subtitles that are no fragments. */
+function isTextFile(mimeType: string): boolean {
+  return mimeType.startsWith('text/') || mimeType === 'application/ttml+xml';
 }
 
 function renditionOf(playlist: string, representation: MpdRepresentation, number: number): ExistingRendition {
@@ -31,7 +36,7 @@ function renditionOf(playlist: string, representation: MpdRepresentation, number
     playlist,
     parts: [...(init === null ? [] : [init]), ...parts],
     hasInit: init !== null,
-    isText: mimeTypeOf(set, element).startsWith('text/'),
+    isText: init === null && isTextFile(mimeTypeOf(set, element)),
     durationSeconds: durations.includes(null)
       ? null
       : durations.reduce<number>((sum, seconds) => sum + (seconds ?? 0), 0),

@@ -1,0 +1,149 @@
+import { XMLParser, XMLValidator } from 'fast-xml-parser';
+import { AppError } from '#errors/app-error.ts';
+import { type Cue, decodeText, makeCue, type Subtitles } from './web-vtt.ts';
+
+/** Documents nest `tt`, `body`, `div`, `p` and `span`; the last ones may lie in one another. */
+const MAX_DEPTH = 64;
+/** What a second has of frames and ticks where a document does not say (TTML2 §7.2). */
+const DEFAULT_FRAME_RATE = 30;
+
+const parser = new XMLParser({
+  preserveOrder: true,
+  ignoreAttributes: false,
+  attributeNamePrefix: '',
+  removeNSPrefix: true,
+  parseTagValue: false,
+  parseAttributeValue: false,
+  trimValues: false,
+  // A document defines no entities: those of XML and references to characters are decoded here.
+  processEntities: false,
+  maxNestedTags: MAX_DEPTH,
+});
+
+/** What the parser returns: its content under its name, or text; its attributes under `:@`. */
+type Node = Readonly<Record<string, unknown>> & { readonly ':@'?: Readonly<Record<string, string>> };
+
+/** When something is shown, in seconds. */
+interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** How many frames and ticks a second of a document has. */
+interface Rates {
+  readonly frames: number;
+  readonly ticks: number;
+}
+
+/**
+ * Reads subtitles of TTML (W3C Timed Text Markup Language 2), as IMSC and EBU-TT-D are: their text, lines and times. Where
+ * they stand and how they look is not read. Throws an AppError SUBTITLES_MALFORMED.
+ */
+export function parseTimedText(bytes: Uint8Array, name: string): Subtitles {
+  const root = rootOf(decodeText(bytes), name);
+  const rates = ratesOf(root[':@'] ?? {});
+  const cues: Cue[] = [];
+  for (const body of childrenOf(root).filter((node) => nameOf(node) === 'body')) {
+    addCues(body, { start: 0, end: Number.POSITIVE_INFINITY }, rates, cues);
+  }
+  return { head: [], cues: cues.sort((first, second) => first.startSeconds - second.startSeconds), zeroSeconds: null };
+}
+
+function rootOf(text: string, name: string): Node {
+  const malformed = (problem: string) => new AppError('SUBTITLES_MALFORMED', { name, problem });
+  if (/<!DOCTYPE|<!ENTITY/i.test(text)) throw malformed('it declares a document type, which is not accepted');
+  const verdict = XMLValidator.validate(text.replace(/^\uFEFF/, ''));
+  if (verdict !== true) throw malformed(`it is no well-formed XML (line ${verdict.err.line})`);
+  try {
+    const root = (parser.parse(text) as Node[]).find((node) => nameOf(node) === 'tt');
+    if (root !== undefined) return root;
+  } catch {
+    throw malformed(`it nests more than ${MAX_DEPTH} elements deep`);
+  }
+  throw malformed('its outermost element is not "tt"');
+}
+
+function nameOf(node: Node): string {
+  return Object.keys(node).find((key) => key !== ':@') ?? '';
+}
+
+function childrenOf(node: Node): readonly Node[] {
+  const content = node[nameOf(node)];
+  return Array.isArray(content) ? (content as Node[]) : [];
+}
+
+/** Times of an element count from the start of the one around it (TTML2 §12.2.1), and do not go on past its end. */
+function addCues(node: Node, around: Span, rates: Rates, cues: Cue[]): void {
+  const name = nameOf(node);
+  const attributes = node[':@'] ?? {};
+  const shown = spanOf(attributes, around, rates);
+  const isText = name === 'p' || (name === 'span' && isTimed(node));
+  if (!isText || childrenOf(node).some(isTimed)) {
+    for (const child of childrenOf(node)) if (!nameOf(child).startsWith('#')) addCues(child, shown, rates, cues);
+    return;
+  }
+  if (!Number.isFinite(shown.end)) return;
+  const lines = textOf(node)
+    .split('\n')
+    .map((line) => line.trim());
+  const cue = makeCue({ startSeconds: shown.start, endSeconds: shown.end, settings: '', lines });
+  if (cue !== null) cues.push(cue);
+}
+
+function isTimed(node: Node): boolean {
+  const { begin, end, dur } = node[':@'] ?? {};
+  return begin !== undefined || end !== undefined || dur !== undefined;
+}
+
+function spanOf({ begin, end, dur }: Readonly<Record<string, string>>, around: Span, rates: Rates): Span {
+  const start = around.start + (secondsOf(begin, rates) ?? 0);
+  const ends = [secondsOf(end, rates), secondsOf(dur, rates)];
+  const stated = [around.end, around.start + (ends[0] ?? around.end), start + (ends[1] ?? around.end)];
+  return { start, end: Math.min(...stated) };
+}
+
+const CLOCK = /^(\d{2,}):(\d\d):(\d\d)(?:(\.\d{1,9})|:(\d{2,6})(?:\.\d+)?)?$/;
+const OFFSET = /^(\d{1,15}(?:\.\d{1,9})?)(h|ms|m|s|f|t)$/;
+
+/** A time of a document (TTML2 §12.3.1), in seconds; null where there is none, or one of another kind. */
+function secondsOf(time: string | undefined, { frames, ticks }: Rates): number | null {
+  const clock = CLOCK.exec(time?.trim() ?? '');
+  if (clock !== null) {
+    const [, hours, minutes, seconds, fraction = '0', frame = '0'] = clock;
+    const whole = Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
+    return whole + Number(fraction) + Number(frame) / frames;
+  }
+  const offset = OFFSET.exec(time?.trim() ?? '');
+  if (offset === null) return null;
+  const units: Readonly<Record<string, number>> = { h: 3600, m: 60, s: 1, ms: 0.001, f: 1 / frames, t: 1 / ticks };
+  return Number(offset[1]) * (units[offset[2] ?? ''] ?? 0);
+}
+
+function ratesOf({ frameRate, frameRateMultiplier = '1 1', tickRate }: Readonly<Record<string, string>>): Rates {
+  const [numerator = 1, denominator = 1] = frameRateMultiplier.split(/[ :]/).map(Number);
+  const frames = (Number(frameRate) || DEFAULT_FRAME_RATE) * (numerator / denominator || 1);
+  return { frames, ticks: Number(tickRate) || (frameRate === undefined ? 1 : frames) };
+}
+
+/** What an element shows, with a break for each `br`; what is between tags folds to single spaces, as by default. */
+function textOf(node: Node): string {
+  return childrenOf(node)
+    .map((child) => {
+      const name = nameOf(child);
+      if (name === '#text') return asWebVtt(String(child['#text'])).replace(/\s+/g, ' ');
+      return name === 'br' ? '\n' : name === 'span' ? textOf(child) : '';
+    })
+    .join('');
+}
+
+const NAMED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
+
+/** Text without the entities of XML, and with those of WebVTT. */
+function asWebVtt(text: string): string {
+  const plain = text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|(\w{1,8}));/gi, (whole, decimal, hex, name) => {
+    if (name !== undefined) return NAMED[name] ?? whole;
+    const code = Number.parseInt(decimal ?? hex, decimal === undefined ? 16 : 10);
+    return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
+  });
+  return plain.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
