@@ -10,6 +10,7 @@ import type { PackagingPlan } from '#packaging/packaging-plan.ts';
 import { planPackaging } from '#packaging/plan-packaging.ts';
 import { probeFolder } from '#packaging/probe-folder.ts';
 import { findProgram } from '#packaging/program-paths.ts';
+import { matchingPaths } from '#publications/reading/path-patterns.ts';
 import type { ChoicePatterns } from '#publications/repackaging/choose-renditions.ts';
 import type { ExistingPublication } from '#publications/repackaging/existing-publication.ts';
 import { findPublication } from '#publications/repackaging/find-publication.ts';
@@ -87,7 +88,9 @@ export async function planPublication(
   signal: AbortSignal,
 ): Promise<PublicationTask> {
   const existing = await findPublication(folder, patterns, signal);
-  if (existing === null) return { ...(await planMedia(folder, params, [], signal)), existing, notes: [] };
+  if (existing === null) {
+    return { ...(await planMedia(folder, params, unusedPatterns(folder, patterns), signal)), existing, notes: [] };
+  }
   const finding = describeFinding(existing);
   const { existing: wish = 'auto' } = params;
   if (wish === 'copy' || (wish === 'auto' && existing.segments === 'cmaf')) {
@@ -100,6 +103,16 @@ export async function planPublication(
   const language = params.default_language ?? defaultLanguageOf(existing);
   const wishes = { ...params, tracks, ...(language !== null && { default_language: language }) };
   return { ...(await planMedia(joined, wishes, unnamedFiles(folder, existing, params), signal)), existing, notes };
+}
+
+/** A folder of media has no init segments and no fragments to choose from; a pattern that nothing matches is an error. */
+function unusedPatterns({ files }: SourceFolder, { init, frag }: ChoicePatterns): string[] {
+  const paths = files.map(({ path }) => path);
+  return Object.entries({ init_pattern: init, frag_pattern: frag }).flatMap(([name, pattern]) => {
+    if (pattern === null) return [];
+    matchingPaths(paths, pattern, `params.${name}`);
+    return `params.${name} ("${pattern}") was not used: the folder is no publication, and its media were packaged whole.`;
+  });
 }
 
 async function planMedia(

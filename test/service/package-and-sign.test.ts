@@ -96,6 +96,16 @@ function actionsOf({ actions }: ShownManifest): string[] {
 }
 
 describe('packaging and signing a folder of media', () => {
+  test('tells of patterns that choose nothing there, and refuses one that nothing matches', async () => {
+    const folder = folderOf('patterns', { 'small.mp4': join(home, 'small.mp4') });
+    const entry = await run(folder, { frag_pattern: '*.mp4' });
+    await judged(filesAt(outputOf(entry)));
+    assert.equal(entry.warnings?.length, 1);
+    for (const params of [{ init_pattern: 'init*' }, { init_pattern: '*.mp4', frag_pattern: '*.m4s' }]) {
+      assert.equal((await run(folder, params)).error_details?.['reason'], 'PATTERN_NO_MATCH');
+    }
+  });
+
   test('signs every rendition with one manifest, and keeps the packets', async () => {
     const folder = folderOf('one', { 'film.mp4': film });
     const params = { assertions: [{ label: 'com.example.review', data: { approved: true } }] };
