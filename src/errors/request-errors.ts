@@ -20,6 +20,11 @@ export const requestErrors = {
     ({ limitBytes }) =>
       `The request body is over the limit of ${limitBytes} bytes. Split the request, or raise server.max_upload_bytes.`,
   ),
+  BODIES_TOO_LARGE_TOGETHER: entry<object>(
+    'SERVICE_OVERLOADED',
+    () => 'Other requests with large bodies are being received just now. Send it again later, or split it.',
+    { transient: true },
+  ),
   BODY_TYPE_UNSUPPORTED: entry<object>(
     'UNSUPPORTED_MEDIA_TYPE',
     () => 'The request body must be JSON: send the header "Content-Type: application/json".',

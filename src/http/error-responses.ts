@@ -72,7 +72,8 @@ const ERROR_RESPONSES = {
   },
   503: {
     name: 'Overloaded',
-    description: '`SERVICE_OVERLOADED`: the queue is full, or the service is stopping.',
+    description:
+      '`SERVICE_OVERLOADED`: the queue is full, too many large bodies come at once, or the service is stopping.',
     header: { name: 'Retry-After', description: 'Seconds after which to try again.' },
     example: { code: 'SERVICE_OVERLOADED', message: 'The queue is full.' },
   },

@@ -7,6 +7,7 @@ import type { AdmissionContext } from '#operations/admission-context.ts';
 import type { Operation } from '#operations/registry.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { requireToken } from './authentication.ts';
+import { boundLargeBodies } from './body-room.ts';
 import { answerConnectionError } from './connection-errors.ts';
 import { addDocuments } from './documents.ts';
 import { answerErrors, answerFrameworkError } from './error-replies.ts';
@@ -54,6 +55,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   requireToken(app, config.auth.tokens);
   answerUnknownRoutes(app);
   answerErrors(app, config.server.max_upload_bytes);
+  boundLargeBodies(app, config.server.max_upload_bytes);
   takeJsonBodies(app);
   if (config.server.docs) await collectDocument(app);
   addMetrics(app, telemetry.metrics);
@@ -88,6 +90,8 @@ function makeApp(config: Config, logger: FastifyBaseLogger): FastifyInstance {
     frameworkErrors: answerFrameworkError,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
   });
+  // Without a listener Node would answer 417 by itself, and without the error body.
+  app.server.on('checkExpectation', (request, response) => void app.server.emit('request', request, response));
   app.setValidatorCompiler(validateWithContract);
   // Replies are built from typed values; checking them again would cost a batch of 10,000 results dearly.
   app.setSerializerCompiler(() => (data) => JSON.stringify(data));

@@ -130,6 +130,11 @@ describe('a body that is not a request', () => {
     assert.match(answer, /^HTTP\/1\.1 404 [\s\S]*JOB_NOT_FOUND/);
   });
 
+  test('takes a request that expects what is not known here (RFC 9110, section 10.1.1)', async () => {
+    const answer = await raw(`GET /v2/jobs/none HTTP/1.1\r\nHost: x\r\nExpect: more\r\nConnection: close\r\n\r\n`);
+    assert.match(answer, /^HTTP\/1\.1 404 [\s\S]*JOB_NOT_FOUND/);
+  });
+
   for (const type of [
     'text/plain',
     'application/x-www-form-urlencoded',
