@@ -46,7 +46,7 @@ function sendError(error: AppError | null, origin: Error, request: FastifyReques
   const status = statusOf(error);
   if (request.socket.destroyed) request.log.info('the client hung up before it was answered');
   else if (status === 500) request.log.error({ err: origin, reason: error?.reason }, 'request failed');
-  else request.log.info({ reason: error?.reason, ...error?.location }, 'request refused');
+  else request.log.info({ reason: error?.reason, ...detailsOf(error) }, 'request refused');
 
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer');
   // The service is not at fault for good while its disk is full or its database is out of reach.
@@ -66,12 +66,17 @@ function errorBody(error: AppError | null, code: ApiErrorCode, requestId: string
     const message = `Something went wrong in the service. Its log tells what, under the request id ${requestId}.`;
     return { error: { code, message } };
   }
-  const { field, inputIndex } = error.location;
-  const details = {
+  const details = detailsOf(error);
+  return { error: { code, message: error.message, ...(Object.keys(details).length > 0 && { details }) } };
+}
+
+/** Where an error is, as answers and log lines tell it. */
+function detailsOf(error: AppError | null): { field?: string; input_index?: number } {
+  const { field, inputIndex } = error?.location ?? {};
+  return {
     ...(field !== undefined && { field }),
     ...(inputIndex !== undefined && { input_index: inputIndex }),
   };
-  return { error: { code, message: error.message, ...(Object.keys(details).length > 0 && { details }) } };
 }
 
 /** The operational error behind an error, in our words where Fastify raised it; null where there is none. */

@@ -190,4 +190,10 @@ describe('what is logged of a request', () => {
     assert.match(log, /"path":"\/v2\/c2pa\/video","status":200/);
     assert.match(log, /"path":"\/nowhere","status":404/);
   });
+
+  test('names the place of what was refused as the answer does', async () => {
+    server.logged.length = 0;
+    await server.post('/v2/c2pa/video', { inputs: [...goodBody.inputs, { type: 'local_file_path' }] });
+    assert.match(server.logged.join('\n'), /"field":"inputs\[1\]\.path","input_index":1/);
+  });
 });
