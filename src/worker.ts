@@ -1,6 +1,6 @@
-import { join } from 'node:path';
 import type { Config } from '#config/config.ts';
 import { configFileOf } from '#config/load-config.ts';
+import { ownPlaces, recordsDirOf } from '#config/own-places.ts';
 import { RELEASE } from '#config/release.ts';
 import { folderBounds } from '#inputs/folder-bounds.ts';
 import { createHttpClient } from '#inputs/http-client.ts';
@@ -43,7 +43,7 @@ async function openRooms(config: Config): Promise<OperationRooms> {
 }
 
 function openInputs(config: Config): InputResolver {
-  const policy = localInputPolicy(config, configFileOf({ env: process.env, cwd: process.cwd() }));
+  const policy = localInputPolicy(config, configFile());
   const bounds = folderBounds(config);
   const { s3 } = config.input_resolvers;
   const http = createHttpClient(config);
@@ -69,15 +69,26 @@ function openInputs(config: Config): InputResolver {
   );
 }
 
-function openOutputs({ output_sinks: { local, s3 }, jobs, signing }: Config): RoutedSink {
-  const { data_dir: dataDir } = jobs;
-  const { base_dir: baseDir } = local;
-  // A publication may be replaced by another node than the one that delivered it: nodes share the folder of outputs.
-  const recordsDir = jobs.database_url === undefined ? dataDir : join(baseDir, '.attestream');
+function openOutputs(config: Config): RoutedSink {
+  const {
+    output_sinks: { local, s3 },
+    jobs: { data_dir: dataDir },
+    signing,
+  } = config;
   return new RoutedSink(
-    new LocalSink({ baseDir, dataDir, recordsDir, naming: local.naming }),
+    new LocalSink({
+      baseDir: local.base_dir,
+      dataDir,
+      recordsDir: recordsDirOf(config),
+      ownPlaces: ownPlaces(config, configFile()),
+      naming: local.naming,
+    }),
     s3 === undefined ? null : new S3Sink({ settings: s3, dataDir, readBack: signing.verify_outputs }),
   );
+}
+
+function configFile(): string {
+  return configFileOf({ env: process.env, cwd: process.cwd() });
 }
 
 /** The composition root of an input worker: does inputs with the operations of the registry. */

@@ -21,6 +21,11 @@ export const placementErrors = {
     ({ path }) =>
       `A link on the way to "${path}" leads out of the base folder of outputs. Remove the link or choose another location.`,
   ),
+  OUTPUT_IN_OWN_PLACE: entry<{ path: string }>(
+    'VALIDATION_FAILED',
+    ({ path }) =>
+      `"${path}" is, holds or lies inside a place of the service itself (its data, configuration or keys), and no output is written there. Choose another output.prefix or output.name.`,
+  ),
   OUTPUT_LINK_DANGLING: entry<{ path: string; target: string }>(
     'PROCESSING_FAILED',
     ({ path, target }) =>

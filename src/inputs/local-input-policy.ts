@@ -3,6 +3,7 @@ import { basename, relative, sep } from 'node:path';
 import { isSameOrInside, nearestRealPath } from '#bytes/real-path.ts';
 import { isStagedName } from '#bytes/staged-name.ts';
 import type { Config } from '#config/config.ts';
+import { ownPlaces } from '#config/own-places.ts';
 import { AppError } from '#errors/app-error.ts';
 
 /** Where local inputs may be read from. Paths may be relative to the working directory, and need not exist. */
@@ -16,14 +17,9 @@ export interface LocalInputPolicy {
 /** Where a system keeps what is nobody's media. */
 const SYSTEM_PLACES = ['/etc', '/proc', '/sys', '/dev', '/boot', '/run', '/var/lib', '/var/log'] as const;
 
-/** The policy that a configuration asks for; `configPath` is the configuration file, which is protected too. */
-export function localInputPolicy(config: Config, configPath: string | undefined): LocalInputPolicy {
-  const { jobs, signing, input_resolvers: resolvers } = config;
-  const own = [jobs.data_dir, jobs.scratch_dir, signing.private_key_path, signing.certificate_path, configPath];
-  return {
-    roots: resolvers.local.roots,
-    protectedPaths: own.filter((path) => path !== undefined),
-  };
+/** The policy that a configuration asks for; `configFile` is where it stands, which is protected too. */
+export function localInputPolicy(config: Config, configFile: string): LocalInputPolicy {
+  return { roots: config.input_resolvers.local.roots, protectedPaths: ownPlaces(config, configFile) };
 }
 
 /**

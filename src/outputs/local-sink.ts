@@ -1,6 +1,7 @@
 import { statfsSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { ByteSink } from '#bytes/byte-sink.ts';
+import { isSameOrInside, nearestRealPath } from '#bytes/real-path.ts';
 import { type StagingKey, stagedNameOf } from '#bytes/staged-name.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -28,6 +29,8 @@ export interface LocalPlaces {
   readonly dataDir: string;
   /** Where nodes share it, each knows what the others delivered; `dataDir` unless given. */
   readonly recordsDir?: string;
+  /** What no output may be, hold or lie inside; `dataDir` and `recordsDir` unless given. They need not exist. */
+  readonly ownPlaces?: readonly string[];
   readonly naming?: Naming;
 }
 
@@ -37,16 +40,25 @@ export class LocalSink implements OutputSink {
   readonly #naming: Naming;
   readonly #journal: StagingJournal;
   readonly #records: DeliveryRecords;
+  readonly #ownPlaces: readonly string[];
+  #realOwnPlaces: Promise<string[]> | null = null;
 
   /**
    * `dataDir` holds the notes of what is staged, which `recoverStagings` reads; `recordsDir` the records of delivered
    * folders.
    */
-  constructor({ baseDir, dataDir, recordsDir = dataDir, naming = 'derived' }: LocalPlaces) {
+  constructor({
+    baseDir,
+    dataDir,
+    recordsDir = dataDir,
+    ownPlaces = [dataDir, recordsDir],
+    naming = 'derived',
+  }: LocalPlaces) {
     this.#baseDir = resolve(baseDir);
     this.#naming = naming;
     this.#journal = new StagingJournal(dataDir);
     this.#records = new DeliveryRecords(recordsDir);
+    this.#ownPlaces = ownPlaces;
   }
 
   namingOf(): Naming {
@@ -102,13 +114,23 @@ export class LocalSink implements OutputSink {
   /** Makes room at a destination, and refuses what can be told before anything is written. */
   async #prepare(destination: string, sizeBytes: number, key: StagingKey, refuse: RefuseStanding): Promise<string> {
     return await translated(destination, async () => {
+      await this.#refuseOwnPlaces(destination, destination);
       const folder = await makeOutputFolder(this.#baseDir, dirname(destination));
       const realDestination = join(folder, basename(destination));
+      await this.#refuseOwnPlaces(destination, realDestination);
       await clearEarlierAttempts({ destination, realDestination }, key);
       await refuse(destination, realDestination);
       await checkFreeSpace(destination, folder, sizeBytes);
       return realDestination;
     });
+  }
+
+  /** `path` is the destination as it was asked for or, once the folder is there, with its links resolved. */
+  async #refuseOwnPlaces(destination: string, path: string): Promise<void> {
+    this.#realOwnPlaces ??= Promise.all(this.#ownPlaces.map(nearestRealPath));
+    const places = await this.#realOwnPlaces;
+    if (!places.some((place) => isSameOrInside(path, place) || isSameOrInside(place, path))) return;
+    throw new AppError('OUTPUT_IN_OWN_PLACE', { path: destination });
   }
 }
 

@@ -100,6 +100,23 @@ describe('staging a local output', () => {
     assert.equal(await readFile(join(baseDir, 'real', 'a.mp4'), 'latin1'), 'bytes');
   });
 
+  test('refuses what is, holds or lies inside a place of the service itself, also through a link', async () => {
+    const keys = join(baseDir, 'keys', 'key.pem');
+    sink = new LocalSink({ baseDir, dataDir: join(baseDir, 'data'), recordsDir: join(baseDir, '.notes') });
+    const guarded = new LocalSink({ baseDir, dataDir, ownPlaces: [dataDir, keys] });
+    await mkdir(join(baseDir, 'data'), { recursive: true });
+    await mkdir(dirname(keys));
+    await symlink(join(baseDir, 'data'), join(baseDir, 'link'));
+    for (const place of ['data/identity', '.notes/deliveries/x', '.notes', 'link/x']) {
+      await refuses('OUTPUT_IN_OWN_PLACE', () => stage(join(baseDir, place)));
+      await refuses('OUTPUT_IN_OWN_PLACE', () => sink.stageFolder(join(baseDir, place), 0, key, never));
+    }
+    await refuses('OUTPUT_IN_OWN_PLACE', () => guarded.stageFolder(join(baseDir, 'keys'), 0, key, never));
+    await refuses('OUTPUT_IN_OWN_PLACE', () => guarded.stageFile(keys, 0, key, never));
+    assert.deepEqual((await readdir(baseDir, { recursive: true })).sort(), ['data', 'keys', 'link']);
+    await (await stage(join(baseDir, 'data-too', 'a.mp4'), 'bytes')).commit(never);
+  });
+
   test('takes a base that is a link itself', async () => {
     await mkdir(join(folder, 'mounted'));
     await symlink(join(folder, 'mounted'), baseDir);

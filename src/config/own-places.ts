@@ -1,0 +1,14 @@
+import { join } from 'node:path';
+import type { Config } from './config.ts';
+
+/** Where it is noted which publications were delivered: nodes that share outputs share the notes, and keep them there. */
+export function recordsDirOf({ jobs, output_sinks: { local } }: Config): string {
+  return jobs.database_url === undefined ? jobs.data_dir : join(local.base_dir, '.attestream');
+}
+
+/** The files and folders of the service itself, which no request reads and no output is written to. They need not exist. */
+export function ownPlaces(config: Config, configFile: string): readonly string[] {
+  const { jobs, signing } = config;
+  const keys = [signing.private_key_path, signing.certificate_path].filter((path) => path !== undefined);
+  return [jobs.data_dir, jobs.scratch_dir, recordsDirOf(config), ...keys, configFile];
+}
