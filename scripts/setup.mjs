@@ -25,6 +25,7 @@ const TEST_PROGRAMS = [
   { program: 'lighttpd', debianPackage: 'lighttpd' },
   { program: 'caddy', debianPackage: 'caddy' },
   { program: 'python3', debianPackage: 'python3' },
+  { program: 'pgbouncer', debianPackage: 'pgbouncer' },
 ];
 
 /**

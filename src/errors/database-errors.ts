@@ -35,6 +35,11 @@ export const databaseErrors = {
       `The database ${place} has no room: ${problem}. Make room on its server; nothing that was accepted is lost.`,
     { transient: true },
   ),
+  DATABASE_POOLED: entry<{ place: string }>(
+    'INTERNAL_ERROR',
+    ({ place }) =>
+      `The database ${place} is reached through a pooler that gives its sessions to others between transactions, as PgBouncer does with pool_mode = transaction or statement. Point jobs.database_url to the server itself, or set pool_mode = session for this database.`,
+  ),
   DATABASE_TOO_OLD: entry<{ place: string; version: string }>(
     'INTERNAL_ERROR',
     ({ place, version }) =>

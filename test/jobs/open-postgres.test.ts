@@ -7,6 +7,7 @@ import { JobIds } from '#jobs/job-id.ts';
 import { JobStore } from '#jobs/store/job-store.ts';
 import { migrations } from '#jobs/store/migrations.ts';
 import { openPostgres } from '#jobs/store/postgres/open-postgres.ts';
+import { startPgBouncer } from '../postgres/pgbouncer.ts';
 import { freePort, startPostgres } from '../postgres/postgres-server.ts';
 import { ended, nodeConfig, scripts, startedJobs, temporaryFolder } from './test-jobs.ts';
 
@@ -64,6 +65,37 @@ describe('opening the shared database', () => {
     await Promise.all(opened.map(({ runner }) => runner.close()));
     const [row] = await server.query(url, 'select count(*)::integer as count from schema_versions');
     assert.equal(row?.['count'], migrations.length);
+  });
+});
+
+describe('a pooler in front of the shared database', () => {
+  for (const mode of ['transaction', 'statement'] as const) {
+    test(`is refused where it gives sessions to others after every ${mode}`, async (t) => {
+      const pooler = await startPgBouncer(server.port, mode);
+      t.after(pooler.stop);
+      await refusedFor('DATABASE_POOLED', pooler.through(await server.createDatabase()));
+    });
+  }
+
+  test('is refused also while others are at work there', async (t) => {
+    const pooler = await startPgBouncer(server.port, 'transaction');
+    t.after(pooler.stop);
+    const url = pooler.through(await server.createDatabase());
+    const busy = new AbortController();
+    const others = Array.from({ length: 4 }, async () => {
+      while (!busy.signal.aborted) await server.query(url, 'begin; select pg_sleep(0.002); commit');
+    });
+    await refusedFor('DATABASE_POOLED', url);
+    busy.abort();
+    await Promise.all(others);
+  });
+
+  test('does where it keeps sessions apart', async (t) => {
+    const pooler = await startPgBouncer(server.port, 'session');
+    t.after(pooler.stop);
+    const url = pooler.through(await server.createDatabase());
+    const jobs = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), url) });
+    assert.equal((await ended(jobs, (await jobs.submit(scripts(['progress 1']))).job_id)).status, 'succeeded');
   });
 });
 

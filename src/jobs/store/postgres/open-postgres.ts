@@ -5,6 +5,7 @@ import { type Migration, migrations } from '../migrations.ts';
 import type { Database } from '../tables.ts';
 import { openPool, type SafePool } from './postgres-pool.ts';
 import { PostgresRunner } from './postgres-runner.ts';
+import { refusePooler } from './refuse-pooler.ts';
 
 /** The oldest server that the queue of deliveries runs on. */
 const OLDEST_VERSION = 130_000;
@@ -30,6 +31,7 @@ export async function openPostgres(
   steps: readonly Migration[] = migrations,
 ): Promise<PostgresDatabase> {
   const place = placeOf(url);
+  await refusePooler(url, place);
   const pool = await openPool(url, maxConnections);
   const runner = new PostgresRunner(pool, place);
   try {

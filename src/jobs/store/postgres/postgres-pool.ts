@@ -17,6 +17,9 @@ const NUMERIC = 1700;
  */
 const PLANNING = 'set enable_seqscan = off; set enable_bitmapscan = off; set jit = off';
 
+/** A lost client's transaction must not hold its locks for longer than the client believes in it. */
+const PATIENCE = `set idle_in_transaction_session_timeout = ${STATEMENT_BOUND_MS}`;
+
 /** The driver's settings for every connection of a node. */
 export function clientConfig(url: string): ClientConfig {
   return {
@@ -24,8 +27,6 @@ export function clientConfig(url: string): ClientConfig {
     application_name: 'attestream',
     connectionTimeoutMillis: CONNECT_BOUND_MS,
     query_timeout: STATEMENT_BOUND_MS,
-    // A lost client's transaction must not hold its locks for longer than the client believes in it.
-    idle_in_transaction_session_timeout: STATEMENT_BOUND_MS,
     keepAlive: true,
   };
 }
@@ -38,7 +39,8 @@ export async function openPool(url: string, max: number): Promise<SafePool> {
       // Counts and sizes: all of them are below 2^53.
       id === INT8 || id === NUMERIC ? Number : pg.types.getTypeParser(id, format as 'text'),
   };
-  const onConnect = async (client: ClientBase) => void (await client.query(PLANNING));
+  // Not with the first message of a connection, for poolers refuse settings there that they do not know.
+  const onConnect = async (client: ClientBase) => void (await client.query(`${PLANNING}; ${PATIENCE}`));
   const pool = new pg.Pool({ ...clientConfig(url), types: types as never, max, idleTimeoutMillis: 30_000, onConnect });
   // An idle connection that is lost is made again when it is needed.
   pool.on('error', () => undefined);
