@@ -1,8 +1,11 @@
+import { createHash } from 'node:crypto';
 import Fastify from 'fastify';
 
 /** The page of the interactive reference and its script, as they are sent. */
 export interface ApiReference {
   readonly page: string;
+  /** The page's Content-Security-Policy. */
+  readonly policy: string;
   readonly script: Buffer;
 }
 
@@ -24,7 +27,24 @@ export async function loadApiReference(): Promise<ApiReference> {
   });
   const [page, script] = await Promise.all([inner.inject('/docs/'), inner.inject('/docs/js/scalar.js')]);
   await inner.close();
-  return { page: page.body, script: script.rawPayload };
+  return { page: page.body, policy: policyOf(page.body), script: script.rawPayload };
+}
+
+/** Lets the page run its own scripts, talk to this service, and nothing else; no other page may frame it. */
+function policyOf(page: string): string {
+  const inline = [...page.matchAll(/<script(?![^>]*\bsrc=)[^>]*>([\s\S]*?)<\/script>/g)];
+  const hashes = inline.map(([, text = '']) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`);
+  return [
+    "default-src 'none'",
+    ["script-src 'self'", ...hashes].join(' '),
+    "style-src 'unsafe-inline'",
+    "img-src 'self' data:",
+    "font-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
 }
 
 /** Turns off what would load from, or send to, other servers than this one. */

@@ -8,7 +8,8 @@ export function addDocuments(app: FastifyInstance): void {
   let reference: ReturnType<typeof loadApiReference> | undefined;
   const sendPage = async (_request: FastifyRequest, reply: FastifyReply) => {
     reference ??= loadApiReference();
-    return reply.type('text/html; charset=utf-8').send((await reference).page);
+    const { page, policy } = await reference;
+    return reply.type('text/html; charset=utf-8').header('Content-Security-Policy', policy).send(page);
   };
   app.route({
     method: 'GET',

@@ -57,7 +57,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   answerErrors(app, config.server.max_upload_bytes);
   boundLargeBodies(app, config.server.max_upload_bytes);
   takeJsonBodies(app);
-  if (config.server.docs) await collectDocument(app);
+  if (config.server.docs) await collectDocument(app, config);
   addMetrics(app, telemetry.metrics);
   for (const operation of operations) {
     addOperationRoutes(app, operation, { jobs, config, checkAssertions, telemetry, closing });

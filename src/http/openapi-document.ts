@@ -2,6 +2,7 @@ import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
 import { createJsonSchemaTransform, createJsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
+import type { Config } from '#config/config.ts';
 import { CALLBACK_WEBHOOKS } from './callback-webhook.ts';
 import { errorComponentName, errorComponents } from './error-responses.ts';
 
@@ -27,24 +28,35 @@ interface Document extends JsonObject {
 }
 
 /** Collects the routes that are added afterwards into the OpenAPI 3.1 document, which `app.swagger()` returns. */
-export async function collectDocument(app: FastifyInstance): Promise<void> {
+export async function collectDocument(app: FastifyInstance, config: Config): Promise<void> {
   const zodToJsonConfig = { override: adjustSchema };
   const transformObject = createJsonSchemaTransformObject({ zodToJsonConfig });
   await app.register(swagger, {
-    openapi: DOCUMENT_HEAD,
+    openapi: documentHead(config),
     transform: createJsonSchemaTransform({ zodToJsonConfig }),
     transformObject: (document) =>
       withErrorComponents(withContractNames(transformObject(document) as unknown as Document)) as never,
   });
 }
 
-const DOCUMENT_HEAD: NonNullable<FastifyDynamicSwaggerOptions['openapi']> = {
+const DESCRIPTION =
+  'Signs video files, audio files and streaming publications with C2PA manifests, and packages folders of media into such publications. Work is done as jobs over one or more inputs: asynchronously, to be polled, or synchronously.';
+
+const DEVELOPMENT_IDENTITY =
+  '**This deployment signs with a development identity, which nobody has a reason to trust.**';
+
+/** The document without its routes. Who looks at it is told where outputs are not to be published. */
+function documentHead({ signing }: Config): NonNullable<FastifyDynamicSwaggerOptions['openapi']> {
+  const isDevelopment = signing.certificate_path === undefined;
+  const description = isDevelopment ? `${DESCRIPTION}\n\n${DEVELOPMENT_IDENTITY}` : DESCRIPTION;
+  return { ...DOCUMENT_HEAD, info: { ...DOCUMENT_HEAD.info, description } };
+}
+
+const DOCUMENT_HEAD = {
   openapi: '3.1.0',
   info: {
     title: 'Attestream: Media Provenance Signing and Packaging Service',
     version: INTERFACE_VERSION,
-    description:
-      'Signs video files, audio files and streaming publications with C2PA manifests. Work is done as jobs over one or more inputs: asynchronously, to be polled, or synchronously.',
     license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
   },
   servers: [{ url: '/', description: 'This service' }],
@@ -65,7 +77,7 @@ const DOCUMENT_HEAD: NonNullable<FastifyDynamicSwaggerOptions['openapi']> = {
   },
   security: [{}, { bearer: [] }],
   webhooks: CALLBACK_WEBHOOKS as never,
-};
+} satisfies NonNullable<FastifyDynamicSwaggerOptions['openapi']>;
 
 /**
  * Requests are closed, unknown fields are refused. Responses are open: fields may be added to them. No schema at all is

@@ -10,7 +10,7 @@ interface Operation {
 }
 interface Document {
   readonly openapi: string;
-  readonly info: { readonly version: string };
+  readonly info: { readonly version: string; readonly description: string };
   readonly paths: Record<string, Record<string, Operation>>;
   readonly components: {
     readonly schemas: Record<string, { examples?: unknown[] }>;
@@ -53,6 +53,17 @@ describe('/openapi.json', () => {
       structuredClone(document) as unknown as Record<string, unknown>,
     );
     assert.equal(valid, true, JSON.stringify(errors));
+  });
+
+  test('tells of a development identity, and only where outputs are signed with one', async () => {
+    assert.match(document.info.description, /development identity/);
+    const identity = {
+      SERVICE__SIGNING__CERTIFICATE_PATH: 'chain.pem',
+      SERVICE__SIGNING__PRIVATE_KEY_PATH: 'key.pem',
+    };
+    await using configured = await serve(identity);
+    const { info } = (await (await fetch(`${configured.base}/openapi.json`)).json()) as Document;
+    assert.doesNotMatch(info.description, /development identity/);
   });
 
   test('has every route of the service, and no other', () => {
