@@ -299,7 +299,7 @@ export class Jobs {
       jobEndedElsewhere: tellEnd,
       jobEnded: (jobId) => {
         tellEnd(jobId);
-        if (telemetry !== undefined) void this.#reportEnd(store, jobId, telemetry);
+        void this.#reportEnd(store, jobId);
       },
     });
     const pruning = setInterval(() => void this.#prune(store), PRUNE_INTERVAL_MS).unref();
@@ -312,13 +312,17 @@ export class Jobs {
     return new CallbackCourier({ store, secret: config.callbacks.secret, post, log, sent, bounds });
   }
 
-  /** What is measured and traced is worth a warning, not a job. */
-  async #reportEnd(store: JobStore, jobId: string, telemetry: Telemetry): Promise<void> {
+  /** What is logged, measured and traced is worth a warning, not a job. */
+  async #reportEnd(store: JobStore, jobId: string): Promise<void> {
+    const { log, telemetry } = this.#options;
     try {
       const report = await store.reportOfJob(jobId);
-      if (report !== null) telemetry.jobEnded(report);
+      if (report === null) return;
+      const { operation, status, inputs, queuedAtMs, endedAtMs } = report;
+      log.info({ job_id: jobId, operation, status, inputs, ms: endedAtMs - queuedAtMs }, 'job ended');
+      telemetry?.jobEnded(report);
     } catch (error) {
-      if (!this.#stopping) this.#options.log.warn({ job_id: jobId, err: error }, 'the end of a job was not measured');
+      if (!this.#stopping) log.warn({ job_id: jobId, err: error }, 'a job ended, and how could not be read');
     }
   }
 

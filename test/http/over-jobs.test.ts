@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, test } from 'node:test';
 import { jobResponse, jobResultResponse } from '#contract/job.ts';
+import { until } from '../jobs/test-jobs.ts';
 import { errorOf } from './serve.ts';
 import { serveJobs } from './serve-jobs.ts';
 
@@ -19,6 +20,15 @@ describe('the routes over the real jobs', () => {
       if (job.status === 'succeeded') break;
     }
     assert.ok(seen.has('running'));
+  });
+
+  test('have how a job ended logged', async (t) => {
+    const { logged, submit } = await serveJobs(t);
+    const id = await submit('progress 1', 'fail /x');
+    await until(() => logged.some((line) => line.includes('job ended')));
+    const line = JSON.parse(logged.find((candidate) => candidate.includes('job ended')) ?? '');
+    const { job_id, operation, status, inputs } = line;
+    assert.deepEqual([job_id, operation, status, inputs], [id, 'c2pa-video', 'failed', 2]);
   });
 
   test('wait for a job of which one input fails, and answer 200', async (t) => {

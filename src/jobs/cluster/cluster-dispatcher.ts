@@ -219,9 +219,7 @@ export class ClusterDispatcher implements InputDispatcher {
         'an output was delivered after its claim was lost: another attempt may have delivered to the same place',
       );
     } else if (recorded.input === 'late') log.warn(ids, 'a claim was lost: another node does the input');
-    if (!recorded.jobEnded) return;
-    log.info({ job_id: jobId }, 'job ended');
-    jobEnded(jobId);
+    if (recorded.jobEnded) jobEnded(jobId);
   }
 
   #placesOf(jobId: string): Promise<JobPlaces> {
