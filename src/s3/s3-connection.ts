@@ -1,7 +1,9 @@
+import type { AgentOptions } from 'node:http';
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
 import { measureCalls } from './measure-calls.ts';
+import { receivingBuffer } from './receiving-buffer.ts';
 
 /** The AWS SDK's module, which is loaded where S3 is used and nowhere else: it costs 35 MB and most of a second. */
 export type S3Sdk = typeof import('@aws-sdk/client-s3');
@@ -108,7 +110,7 @@ function spareBodyDigests(client: S3Client): void {
 }
 
 function clientConfig({ profile, region, endpoint_url: endpoint, force_path_style }: S3Settings): S3ClientConfig {
-  const agent = { keepAlive: true, maxSockets: MAX_SOCKETS };
+  const agent: AgentOptions = { keepAlive: true, maxSockets: MAX_SOCKETS, ...receivingBuffer() };
   return {
     ...(profile !== undefined && { profile }),
     ...(region !== undefined && { region }),
