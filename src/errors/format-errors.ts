@@ -5,7 +5,7 @@ export const formatErrors = {
   FORMAT_UNKNOWN: entry<{ name: string }>(
     'INVALID_INPUT_TYPE',
     ({ name }) =>
-      `"${name}" is none of the containers that can carry a manifest here (MP4, MOV, M4V, M4A, 3GP, WAV, MP3, FLAC). Convert it to one of them.`,
+      `"${name}" is none of the containers that can carry a manifest here (MP4, MOV, M4V, M4A, 3GP, WAV, MP3, FLAC, AVI). Convert it to one of them.`,
   ),
 
   RIFF_64_BIT: entry<{ name: string; signature: string }>(
