@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 export const readiness = z
   .object({
-    ready: z.boolean().describe('Whether jobs are taken here.'),
+    ready: z.boolean().describe('Whether the node can do what its role is.'),
     version: z.string().describe('The release of the service.'),
     role: z.enum(['all', 'api', 'worker']).describe('What this node does.'),
     store: z.object({

@@ -19,7 +19,7 @@ export function addHealthRoute(app: FastifyInstance, jobs: JobService): void {
       tags: ['Service'],
       security: [],
       response: {
-        200: z.undefined().describe('The service takes jobs. The body is empty.'),
+        200: z.undefined().describe('The service can do its work. The body is empty.'),
         503: z.undefined().describe('The job store cannot be reached. The body is empty.'),
         ...errorResponses([405]),
       },
