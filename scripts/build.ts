@@ -33,9 +33,9 @@ function carry(name: string): void {
 
 /** The package as it is published: what runs, and what that needs. */
 function publishedPackage(): object {
-  const { name, version, license, type, dependencies, overrides, imports } = JSON.parse(
+  const { name, version, license, type, dependencies, optionalDependencies, overrides, imports } = JSON.parse(
     readFileSync(join(ROOT, 'package.json'), 'utf8'),
   );
   const scripts = { start: 'node src/main.js' };
-  return { name, version, license, type, scripts, imports, dependencies, overrides };
+  return { name, version, license, type, scripts, imports, dependencies, optionalDependencies, overrides };
 }
