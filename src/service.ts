@@ -147,7 +147,10 @@ function stopOnSignals(logger: Logger, stop: () => Promise<void>): void {
       stopping = true;
       logger.info({ signal }, 'stopping: nothing more is accepted, what runs is finished or queued again');
       stop().then(
-        () => process.exit(0),
+        () => {
+          logger.info('stopped in order');
+          process.exit(0);
+        },
         (error: unknown) => {
           logger.fatal({ err: error }, 'the service did not stop in order');
           process.exit(1);
