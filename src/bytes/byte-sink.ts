@@ -30,6 +30,8 @@ export interface ByteSink extends ByteWriter {
   readonly destination: string;
   /** The staged file on this host, where there is one. */
   readonly stagedPath?: string;
+  /** Whether sealing and committing wait for nothing but this host's disk. */
+  readonly isOnDisk?: boolean;
   seal(signal: AbortSignal): Promise<void>;
   commit(signal: AbortSignal): Promise<void>;
   discard(): Promise<void>;

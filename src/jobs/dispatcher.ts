@@ -139,17 +139,27 @@ export class Dispatcher implements InputDispatcher {
     const run = this.#runs.open(jobId);
     const [claim, request] = await Promise.all([this.#claimNextOf(jobId), this.#requestOf(jobId)]);
     this.#room.giveBack(1);
-    const recording = claim === undefined ? undefined : this.#record(claim, await this.#do(run, claim, request));
+    let isFree = false;
+    const free = () => {
+      if (!isFree) this.#free(jobId);
+      isFree = true;
+    };
+    const recording = claim === undefined ? undefined : this.#record(claim, await this.#do(run, claim, request, free));
     // The worker is free, so that the start of the next input shares the commit of this one's end.
-    this.#free(jobId);
+    free();
     const end = await recording;
     this.#runs.close(run);
     if (end?.input === 'queued') this.resume(jobId, sync, 1);
     if (end?.jobEnded) this.#endJob(jobId);
   }
 
-  #do(run: InputRun, claim: ClaimedInput, request: JobRequest | null | undefined): Promise<RunEnd> | RunEnd {
-    return request ? this.#runs.do(run, claim, request) : { type: 'stopped' };
+  #do(
+    run: InputRun,
+    claim: ClaimedInput,
+    request: JobRequest | null | undefined,
+    settling: () => void,
+  ): Promise<RunEnd> | RunEnd {
+    return request ? this.#runs.do(run, claim, request, settling) : { type: 'stopped' };
   }
 
   /** A stashed input starts while its start is still being written: its attempt is on the disk already. */

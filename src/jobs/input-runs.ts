@@ -12,7 +12,7 @@ import {
 import type { Log } from './log.ts';
 import type { ClaimedInput, JobRequest } from './store/claim-inputs.ts';
 import type { WorkerPool } from './worker-pool.ts';
-import type { RunResult } from './worker-process.ts';
+import type { RunResult } from './worker-run.ts';
 
 export interface InputRunsOptions {
   readonly pool: WorkerPool;
@@ -44,6 +44,9 @@ export type RunEnd =
   | { readonly type: 'stopped' };
 
 const CANCELLED = Symbol('cancelled');
+
+/** Runs that may have ended without removing what they staged. */
+const LEFT_STAGINGS: ReadonlySet<RunResult['type']> = new Set(['process-ended', 'displaced', 'aborted']);
 
 /** A place for an input that runs, from before it is claimed until its end is recorded. */
 export class InputRun {
@@ -97,8 +100,11 @@ export class InputRuns {
     for (const ofJob of this.#byJob.values()) for (const { abort } of ofJob) abort.abort(reason);
   }
 
-  /** Has an input done. Never rejects. */
-  async do(run: InputRun, claim: ClaimedInput, request: JobRequest): Promise<RunEnd> {
+  /**
+   * Has an input done. Never rejects. `settling` is called, at most once, when another input may run beside this one,
+   * which only waits for the disk.
+   */
+  async do(run: InputRun, claim: ClaimedInput, request: JobRequest, settling?: () => void): Promise<RunEnd> {
     const { pool, clearStagings, claimDestination, mayDeliver, ended } = this.#options;
     const startedAtMs = Date.now();
     const result = await pool.run(
@@ -110,9 +116,10 @@ export class InputRuns {
         },
         claim: (destination) => claimDestination(destination, claim),
         mayDeliver: async () => mayDeliver?.(claim),
+        ...(settling !== undefined && { settling }),
       },
     );
-    if (result.type === 'process-ended' || result.type === 'aborted') await clearStagings(claim);
+    if (LEFT_STAGINGS.has(result.type)) await clearStagings(claim);
     const end = this.#endOf(run, claim, result);
     ended(reportOf({ claim, request, startedAtMs, end, result, progress: run.progress }));
     return end;
@@ -132,6 +139,12 @@ export class InputRuns {
           transient: false,
           digest: null,
         };
+      case 'displaced':
+        log.warn(
+          { ...ids, attempt: claim.attempt, how: result.how },
+          'the worker of an input ended with another input',
+        );
+        return { type: 'stopped' };
       case 'process-ended':
         log.warn({ ...ids, attempt: claim.attempt, how: result.how }, 'the worker of an input ended');
         return { type: 'process-ended', how: result.how };

@@ -3,10 +3,14 @@ import type { Config } from '#config/config.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { InputContext, InputOutcome, InputPhase, InputWork } from '#operations/operation.ts';
 import { callRecorder } from '#telemetry/call-recorder.ts';
+import type { CallDurations } from '#telemetry/input-report.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerState } from './worker-protocol.ts';
 
 /** Progress is reported at most so often. */
 const PROGRESS_INTERVAL_MS = 100;
+
+/** The memory of the process is looked at no more often. */
+const MEMORY_LOOK_INTERVAL_MS = 50;
 
 /** Does one input. Rejects with an AppError where the input is at fault, with anything else where the service is. */
 export type RunInput = (work: InputWork, context: InputContext) => Promise<InputOutcome>;
@@ -21,7 +25,8 @@ export interface InputRunner {
 }
 
 /**
- * The main loop of an input worker: a process that was forked by the service and does one input after another. It leads
+ * The main loop of an input worker: a process that was forked by the service and does one input after another, the next
+ * while the last one only waits for the disk. It leads
  * a process group, and ends at once when the service does, in whatever way, with all programs that it started. Signals
  * are left to the service, which ends its workers itself.
  */
@@ -37,9 +42,10 @@ class InputWorker {
   readonly #claims = new Map<number, (refusal: AppErrorData | undefined) => void>();
   #run: RunInput | null = null;
   #config: Config | null = null;
-  #abort = new AbortController();
+  readonly #aborts = new Map<number, AbortController>();
   #nextClaim = 1;
   #tainted = false;
+  readonly #memory = new MemoryLook();
 
   constructor(runner: InputRunner) {
     this.#runner = runner;
@@ -50,9 +56,9 @@ class InputWorker {
       case 'start':
         return void this.#start(message.config);
       case 'run':
-        return void this.#do(message.order);
+        return void this.#do(message.run, message.order);
       case 'abort':
-        return this.#abort.abort(new Error('the input was stopped'));
+        return this.#aborts.get(message.run)?.abort(new Error('the input was stopped'));
       case 'claim-answer':
         return this.#claims.get(message.id)?.(message.refusal);
       case 'quit':
@@ -71,42 +77,45 @@ class InputWorker {
     send({ type: 'ready' });
   }
 
-  async #do(order: InputOrder): Promise<void> {
-    this.#abort = new AbortController();
-    const track = new InputTrack();
+  async #do(run: number, order: InputOrder): Promise<void> {
+    const abort = new AbortController();
+    this.#aborts.set(run, abort);
+    const track = new InputTrack(run);
     try {
-      const outcome = await this.#runInScratch(order, track);
-      send({ type: 'succeeded', outcome, state: this.#state(track) });
+      const outcome = await this.#runInScratch(order, track, abort.signal);
+      send({ type: 'succeeded', run, outcome, state: this.#state(track) });
     } catch (error) {
-      send({ type: 'failed', ...failureOf(error), state: this.#state(track) });
+      send({ type: 'failed', run, ...failureOf(error), state: this.#state(track) });
     } finally {
       track.end();
-      this.#claims.clear();
+      this.#aborts.delete(run);
     }
   }
 
-  async #runInScratch(order: InputOrder, track: InputTrack): Promise<InputOutcome> {
+  async #runInScratch(order: InputOrder, track: InputTrack, signal: AbortSignal): Promise<InputOutcome> {
     if (this.#run === null || this.#config === null) throw new Error('an input came before the worker was ready');
     const { data_dir: dataDir, scratch_dir: dir } = this.#config.jobs;
     const scratch = new ScratchSpace({ dir, dataDir }, order, () => track.alive());
     try {
-      return await this.#run(workOf(order), this.#contextFor(order, track, scratch));
+      return await this.#run(workOf(order), this.#contextFor(order, track, scratch, signal));
     } finally {
       // What cannot be removed takes room, but harms no output: the next start of the service removes it.
       await scratch.remove().catch(() => undefined);
     }
   }
 
-  #contextFor(order: InputOrder, track: InputTrack, scratch: ScratchSpace): InputContext {
+  #contextFor(order: InputOrder, track: InputTrack, scratch: ScratchSpace, signal: AbortSignal): InputContext {
+    const { run } = track;
     return {
-      signal: this.#abort.signal,
+      signal,
       scratch,
       progress: (bytesDone, bytesTotal) => track.report(bytesDone, bytesTotal),
       reached: (phase) => track.reached(phase),
-      claimDestination: (destination) => this.#ask((id) => ({ type: 'claim', id, destination })),
+      claimDestination: (destination) => this.#ask((id) => ({ type: 'claim', run, id, destination })),
       mayDeliver: async () => {
-        if (order.leased) await this.#ask((id) => ({ type: 'may-deliver', id }));
+        if (order.leased) await this.#ask((id) => ({ type: 'may-deliver', run, id }));
       },
+      settling: () => this.#settle(track),
     };
   }
 
@@ -120,9 +129,32 @@ class InputWorker {
     if (refusal !== undefined) throw AppError.fromData(refusal);
   }
 
-  #state({ phases, bytesDone, bytesTotal }: InputTrack): WorkerState {
-    const tainted = this.#tainted;
-    return { phases, bytesDone, bytesTotal, calls: callRecorder.take(), rssBytes: process.memoryUsage.rss(), tainted };
+  /** What is called outside the process from here on belongs to the next input. */
+  #settle(track: InputTrack): void {
+    if (track.calls !== null || this.#tainted) return;
+    track.calls = callRecorder.take();
+    send({ type: 'settling', run: track.run, rssBytes: this.#memory.rssBytes() });
+  }
+
+  #state({ phases, bytesDone, bytesTotal, calls }: InputTrack): WorkerState {
+    const rssBytes = this.#memory.rssBytes();
+    return { phases, bytesDone, bytesTotal, calls: calls ?? callRecorder.take(), rssBytes, tainted: this.#tainted };
+  }
+}
+
+/** Looks at the memory of the process now and then: a look takes longer than to open a file. */
+class MemoryLook {
+  #rssBytes = 0;
+  #lookedAtMs = Number.NEGATIVE_INFINITY;
+
+  /** As it was at most `MEMORY_LOOK_INTERVAL_MS` ago. */
+  rssBytes(): number {
+    const nowMs = performance.now();
+    if (nowMs - this.#lookedAtMs >= MEMORY_LOOK_INTERVAL_MS) {
+      this.#rssBytes = process.memoryUsage.rss();
+      this.#lookedAtMs = nowMs;
+    }
+    return this.#rssBytes;
   }
 }
 
@@ -134,8 +166,15 @@ class InputTrack {
   readonly phases: { [Phase in InputPhase]?: number } = {};
   bytesDone = 0;
   bytesTotal = 0;
+  /** What was called outside the process, where the input is settling: the next one's calls are not its own. */
+  calls: CallDurations | null = null;
+  readonly run: number;
   readonly #startedAtMs = performance.now();
   #timer: NodeJS.Timeout | undefined;
+
+  constructor(run: number) {
+    this.run = run;
+  }
 
   reached(phase: InputPhase): void {
     this.phases[phase] = Math.round(performance.now() - this.#startedAtMs);
@@ -159,7 +198,7 @@ class InputTrack {
 
   #send(): void {
     this.#timer = undefined;
-    send({ type: 'progress', bytesDone: this.bytesDone, bytesTotal: this.bytesTotal });
+    send({ type: 'progress', run: this.run, bytesDone: this.bytesDone, bytesTotal: this.bytesTotal });
   }
 }
 

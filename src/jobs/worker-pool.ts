@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
 import type { Log } from './log.ts';
-import { type RunHooks, type RunResult, WORKER_BOUNDS, type WorkerBounds, WorkerProcess } from './worker-process.ts';
+import { WORKER_BOUNDS, type WorkerBounds, WorkerProcess } from './worker-process.ts';
 import type { InputOrder } from './worker-protocol.ts';
+import type { RunHooks, RunResult } from './worker-run.ts';
 
 /** An idle worker that holds more memory than this is replaced: what the SDK once took, its process rarely gives back. */
 const MAX_IDLE_RSS_BYTES = 200 * 1024 * 1024;
@@ -53,7 +54,10 @@ export class WorkerPool {
     if (worker instanceof WorkerProcess) this.#idle.push(worker);
   }
 
-  /** Does an input in a worker. Never rejects. To be called for at most `maxWorkers` inputs at once. */
+  /**
+   * Does an input in a worker. Never rejects. To be called for at most `maxWorkers` inputs at once, beside those whose
+   * `settling` hook was called.
+   */
   async run(order: InputOrder, hooks: RunHooks): Promise<RunResult> {
     const result = await this.#runIn(this.#idle.pop() ?? (await this.#startWhenThereIsRoom()), order, hooks);
     if (result.type === 'process-ended' && !result.wasReady) {
@@ -66,8 +70,17 @@ export class WorkerPool {
     if (worker instanceof Error) {
       return { type: 'process-ended', how: `before it began (${worker.message})`, wasReady: false };
     }
-    const result = await worker.run(order, hooks);
-    this.#keepOrReplace(worker);
+    let isFree = false;
+    const settling = () => {
+      // At most one input of a worker waits for the disk beside the one that it is at.
+      if (worker.settling > 1 || this.#isWornOut(worker)) return;
+      isFree = true;
+      this.#idle.push(worker);
+      hooks.settling?.();
+    };
+    const result = await worker.run(order, { ...hooks, ...(hooks.settling !== undefined && { settling }) });
+    if (!isFree) this.#keepOrReplace(worker);
+    else if (this.#isWornOut(worker) && this.#takeFromIdle(worker)) this.#retire(worker);
     return result;
   }
 
@@ -102,24 +115,30 @@ export class WorkerPool {
     void worker.ended.then(() => {
       this.#all.delete(worker);
       this.#retiring.delete(worker);
-      const index = this.#idle.indexOf(worker);
-      if (index >= 0) {
-        this.#idle.splice(index, 1);
-        this.#options.log.warn({ how: worker.how }, 'an idle input worker ended');
-      }
+      if (this.#takeFromIdle(worker)) this.#options.log.warn({ how: worker.how }, 'an idle input worker ended');
     });
     return worker;
   }
 
+  /** Whether it was idle. */
+  #takeFromIdle(worker: WorkerProcess): boolean {
+    const index = this.#idle.indexOf(worker);
+    if (index >= 0) this.#idle.splice(index, 1);
+    return index >= 0;
+  }
+
   #keepOrReplace(worker: WorkerProcess): void {
     if (worker.how !== null) return;
-    const { rssBytes, tainted } = worker.state;
-    if (!tainted && rssBytes <= this.#maxIdleRssBytes) this.#idle.push(worker);
-    else this.#retire(worker);
+    if (this.#isWornOut(worker)) this.#retire(worker);
+    else this.#idle.push(worker);
+  }
+
+  #isWornOut({ state: { rssBytes, tainted } }: WorkerProcess): boolean {
+    return tainted || rssBytes > this.#maxIdleRssBytes;
   }
 
   #retire(worker: WorkerProcess): void {
     this.#retiring.add(worker);
-    void worker.quit();
+    void worker.retire();
   }
 }

@@ -3,9 +3,8 @@ import { once } from 'node:events';
 import { getCompileCacheDir } from 'node:module';
 import type { Config } from '#config/config.ts';
 import type { AppErrorData } from '#errors/app-error.ts';
-import type { InputOutcome } from '#operations/operation.ts';
-import type { ByteProgress } from './job.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerState } from './worker-protocol.ts';
+import { type RunHooks, type RunResult, WorkerRun } from './worker-run.ts';
 
 /** How long a worker may take for things, in milliseconds. */
 export interface WorkerBounds {
@@ -34,41 +33,10 @@ const YOUNG_GENERATION = '--max-semi-space-size=4';
  */
 const OLD_GENERATION = '--heap-growing-percent=50';
 
-/** What the service does for an input while it runs. */
-export interface RunHooks {
-  /** Aborted when the input is to stop. */
-  readonly signal: AbortSignal;
-  progress(progress: ByteProgress): void;
-  /** Answers a claim of a destination; undefined where it is granted. */
-  claim(destination: string): Promise<AppErrorData | undefined>;
-  /** Whether the worker may deliver now; undefined where it may. */
-  mayDeliver(): Promise<AppErrorData | undefined>;
-}
-
-/** The phases that an input reached, each with the milliseconds since its start. */
-export type Phases = WorkerState['phases'];
-type Calls = WorkerState['calls'];
-
-/** How the run of an input ended. `how` ends the sentence "the process ended …". */
-export type RunResult =
-  | { readonly type: 'succeeded'; readonly outcome: InputOutcome; readonly phases: Phases; readonly calls: Calls }
-  | {
-      readonly type: 'failed';
-      readonly error: AppErrorData | null;
-      readonly bug?: string;
-      readonly phases: Phases;
-      readonly calls: Calls;
-    }
-  | { readonly type: 'process-ended'; readonly how: string; readonly wasReady: boolean }
-  /** It was asked to stop, and has. */
-  | { readonly type: 'aborted' };
-
-interface Run {
-  readonly hooks: RunHooks;
-  end(result: RunResult): void;
-}
-
-/** One worker process: forked at once, given one input at a time, killed where it does not keep to its bounds. */
+/**
+ * One worker process: forked at once, given one input at a time, and the next when that only waits for the disk; killed
+ * where it does not keep to its bounds.
+ */
 export class WorkerProcess {
   readonly #child: ChildProcess;
   readonly #bounds: WorkerBounds;
@@ -77,7 +45,10 @@ export class WorkerProcess {
   #isReady = false;
   #how: string | null = null;
   #killedBecause: string | null = null;
-  #run: Run | null = null;
+  /** The input that the process was killed for; null where it ended otherwise. */
+  #killedFor: WorkerRun | null = null;
+  readonly #runs = new Map<number, WorkerRun>();
+  #nextRun = 1;
   #watchdog: NodeJS.Timeout | undefined;
   #state: WorkerState = { phases: {}, bytesDone: 0, bytesTotal: 0, calls: {}, rssBytes: 0, tainted: false };
 
@@ -118,45 +89,60 @@ export class WorkerProcess {
     return this.#state;
   }
 
+  /** Inputs in it that only wait for the disk. */
+  get settling(): number {
+    return [...this.#runs.values()].filter(({ settling }) => settling).length;
+  }
+
   /** Has the worker do an input, as soon as it is ready. Never rejects. */
   async run(order: InputOrder, hooks: RunHooks): Promise<RunResult> {
+    const run = new WorkerRun(this.#nextRun++, hooks);
     const aborted = Promise.withResolvers<void>();
     const abort = () => {
       aborted.resolve();
-      if (this.#run !== null) this.#abort();
+      if (this.#runs.has(run.id)) this.#abort(run);
     };
     // The signal outlives the input, so what listens to it is taken off again.
     hooks.signal.addEventListener('abort', abort, { once: true });
     try {
       if (!hooks.signal.aborted) await Promise.race([this.ready, aborted.promise]);
-      const result = hooks.signal.aborted ? null : await this.#runNow(order, hooks);
+      const result = hooks.signal.aborted ? null : await this.#runNow(run, order);
       return result === null || (hooks.signal.aborted && result.type !== 'succeeded') ? { type: 'aborted' } : result;
     } finally {
       hooks.signal.removeEventListener('abort', abort);
     }
   }
 
-  async #runNow(order: InputOrder, hooks: RunHooks): Promise<RunResult> {
+  async #runNow(run: WorkerRun, order: InputOrder): Promise<RunResult> {
     if (this.#how !== null) return { type: 'process-ended', how: this.#how, wasReady: this.#isReady };
-    const { promise, resolve } = Promise.withResolvers<RunResult>();
-    this.#run = { hooks, end: resolve };
-    this.#watch(this.#bounds.silenceMs, 'because it gave no sign of progress for too long');
-    this.#send({ type: 'run', order });
-    const result = await promise;
-    clearTimeout(this.#watchdog);
-    return result;
+    this.#runs.set(run.id, run);
+    run.watch(this.#bounds.silenceMs, () => this.#killFor(run, 'because it gave no sign of progress for too long'));
+    this.#send({ type: 'run', run: run.id, order });
+    return await run.result;
   }
 
-  /** Ends an idle worker, by force where it does not end by itself. */
+  /** Ends the worker when what is in it has ended. It must not be given more. */
+  async retire(): Promise<void> {
+    for (const run of this.#runs.values()) await run.result;
+    await this.quit();
+  }
+
+  /** Ends the worker with what is in it, by force where it does not end by itself. */
   async quit(): Promise<void> {
     this.#send({ type: 'quit' });
     this.#watch(this.#bounds.quitMs, 'because it did not end when asked');
     await this.#ended.promise;
   }
 
-  #abort(): void {
-    this.#send({ type: 'abort' });
-    this.#watch(this.#bounds.abortMs, 'because it did not stop when asked');
+  #abort(run: WorkerRun): void {
+    this.#send({ type: 'abort', run: run.id });
+    run.watch(this.#bounds.abortMs, () => this.#killFor(run, 'because it did not stop when asked'));
+  }
+
+  #killFor(run: WorkerRun, because: string): void {
+    this.#killedFor = run;
+    this.#killedBecause = because;
+    this.#killGroup();
   }
 
   /** Kills the process after a while, unless the watch is renewed or ended. */
@@ -182,10 +168,9 @@ export class WorkerProcess {
 
   #take(message: FromWorker): void {
     if (message.type === 'ready') return this.#becomeReady();
-    const run = this.#run;
-    if (run === null) return;
-    // After an abort the bound counts from the abort, whatever the worker still says.
-    if (!run.hooks.signal.aborted) this.#watchdog?.refresh();
+    const run = this.#runs.get(message.run);
+    if (run === undefined) return;
+    run.heard();
     switch (message.type) {
       case 'progress':
         return run.hooks.progress({ bytesDone: message.bytesDone, bytesTotal: message.bytesTotal });
@@ -193,6 +178,10 @@ export class WorkerProcess {
         return void this.#answer(message.id, run.hooks.claim(message.destination));
       case 'may-deliver':
         return void this.#answer(message.id, run.hooks.mayDeliver());
+      case 'settling':
+        run.settling = true;
+        this.#state = { ...this.#state, rssBytes: message.rssBytes };
+        return run.hooks.settling?.();
       case 'succeeded':
       case 'failed':
         return this.#endRun(run, message);
@@ -210,9 +199,9 @@ export class WorkerProcess {
     this.#send({ type: 'claim-answer', id, ...(refusal !== undefined && { refusal }) });
   }
 
-  #endRun(run: Run, { state, ...result }: FromWorker & { type: 'succeeded' | 'failed' }): void {
+  #endRun(run: WorkerRun, { state, ...result }: FromWorker & { type: 'succeeded' | 'failed' }): void {
     this.#state = state;
-    this.#run = null;
+    this.#runs.delete(run.id);
     run.hooks.progress({ bytesDone: state.bytesDone, bytesTotal: state.bytesTotal });
     run.end({ ...result, phases: state.phases, calls: state.calls });
   }
@@ -230,8 +219,16 @@ export class WorkerProcess {
     this.#how = this.#isReady ? how : `before it was ready, ${how}`;
     this.#ready.resolve();
     this.#ended.resolve();
-    this.#run?.end({ type: 'process-ended', how: this.#how, wasReady: this.#isReady });
-    this.#run = null;
+    const runs = [...this.#runs.values()];
+    this.#runs.clear();
+    for (const run of runs) run.end(this.#endOf(run, runs, this.#how));
+  }
+
+  /** An input that only waits for the disk is not to blame where there is another, nor is one beside that which was killed. */
+  #endOf(run: WorkerRun, all: readonly WorkerRun[], how: string): RunResult {
+    const isToBlame =
+      this.#killedFor === null ? !run.settling || all.every(({ settling }) => settling) : run === this.#killedFor;
+    return isToBlame ? { type: 'process-ended', how, wasReady: this.#isReady } : { type: 'displaced', how };
   }
 
   /** A process that is gone cannot be told; its exit says so. */

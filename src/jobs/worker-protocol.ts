@@ -16,13 +16,16 @@ export interface InputOrder {
   readonly leased: boolean;
 }
 
-/** What the service process says to an input worker, in JSON. One input runs in a worker at a time. */
+/**
+ * What the service process says to an input worker, in JSON. `run` counts the runs of a worker. It is at one input at a
+ * time, beside one that only waits for the disk.
+ */
 export type ToWorker =
   /** The first message: the whole configuration, as `loadConfig` returned it. */
   | { readonly type: 'start'; readonly config: Config }
-  | { readonly type: 'run'; readonly order: InputOrder }
+  | { readonly type: 'run'; readonly run: number; readonly order: InputOrder }
   /** The answer is still `succeeded` or `failed`, whichever it came to; a worker that takes too long is killed. */
-  | { readonly type: 'abort' }
+  | { readonly type: 'abort'; readonly run: number }
   /** Answers the `claim` or `may-deliver` of the same id; `refusal` is absent where it was granted. */
   | { readonly type: 'claim-answer'; readonly id: number; readonly refusal?: AppErrorData }
   /** Ends the worker when it is idle. */
@@ -46,13 +49,16 @@ export interface WorkerState {
 /** What an input worker says to the service process, in JSON. */
 export type FromWorker =
   | { readonly type: 'ready' }
-  | { readonly type: 'progress'; readonly bytesDone: number; readonly bytesTotal: number }
-  | { readonly type: 'claim'; readonly id: number; readonly destination: string }
-  | { readonly type: 'may-deliver'; readonly id: number }
-  | { readonly type: 'succeeded'; readonly outcome: InputOutcome; readonly state: WorkerState }
+  | { readonly type: 'progress'; readonly run: number; readonly bytesDone: number; readonly bytesTotal: number }
+  | { readonly type: 'claim'; readonly run: number; readonly id: number; readonly destination: string }
+  | { readonly type: 'may-deliver'; readonly run: number; readonly id: number }
+  /** The input only waits for the disk from here on: the worker may be given the next one. */
+  | { readonly type: 'settling'; readonly run: number; readonly rssBytes: number }
+  | { readonly type: 'succeeded'; readonly run: number; readonly outcome: InputOutcome; readonly state: WorkerState }
   /** `bug` carries the stack of what was no AppError (`error` is null then); it goes to the log and nowhere else. */
   | {
       readonly type: 'failed';
+      readonly run: number;
       readonly error: AppErrorData | null;
       readonly bug?: string;
       readonly state: WorkerState;

@@ -61,6 +61,11 @@ export interface InputContext {
    * deliver: another one may have it by now.
    */
   mayDeliver(): Promise<void>;
+  /**
+   * To be called when nothing is left to do but to wait for this host's disk, at the most: the next input is begun
+   * meanwhile. Nothing that the process could end for may follow.
+   */
+  settling(): void;
 }
 
 /** What operations stand on in a worker; its composition root names the implementations. */

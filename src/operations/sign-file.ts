@@ -76,10 +76,13 @@ async function signIdentified(
     await fillHole(plan, sink, manifest, signal);
     digest = createHash('sha256').update(manifest).digest('hex');
     context.reached('signed');
+    const readBackFrom = rooms.reader === null ? undefined : sink.stagedPath;
+    if (sink.isOnDisk && readBackFrom === undefined) context.settling();
     await sink.seal(signal);
     context.reached('sealed');
-    if (rooms.reader !== null && sink.stagedPath !== undefined) {
-      await readBack(rooms.reader, sink.stagedPath, layout.mediaType, totalBytes, context);
+    if (rooms.reader !== null && readBackFrom !== undefined) {
+      await readBack(rooms.reader, readBackFrom, layout.mediaType, totalBytes, context);
+      if (sink.isOnDisk) context.settling();
     }
     await context.mayDeliver();
     await sink.commit(signal);

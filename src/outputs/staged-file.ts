@@ -21,6 +21,7 @@ export interface Staging {
 export class StagedFile implements ByteSink {
   readonly destination: string;
   readonly stagedPath: string;
+  readonly isOnDisk = true;
   readonly #staging: Staging;
   readonly #file: DurableFile;
 

@@ -24,6 +24,7 @@ const steps: Readonly<Record<string, Step>> = {
     await appendFile(file, `${work.inputIndex} ${work.attempt} ${process.pid}\n`);
   },
   claim: (destination, context) => context.claimDestination(destination),
+  settle: (_none, context) => context.settling(),
   progress: (bytes, context) => context.progress(Number(bytes), Number(bytes)),
   crash: (signal) => {
     process.kill(process.pid, signal as NodeJS.Signals);

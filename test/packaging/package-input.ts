@@ -49,6 +49,7 @@ export async function packageInput(
     reached: options.reached ?? (() => undefined),
     claimDestination: () => Promise.resolve(),
     mayDeliver: () => Promise.resolve(),
+    settling: () => undefined,
   };
   const local = new LocalSink({ baseDir: options.outputFolder ?? join(work, 'output'), dataDir });
   const rooms = roomsWith(options.sink?.(local) ?? local);

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { ended, scripts, startedJobs, temporaryFolder, until } from './test-jobs.ts';
+
+/** The attempt and the process of each line that the `append` steps of a script wrote. */
+async function linesOf(file: string): Promise<{ attempt: number; pid: number }[]> {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  const lines = text.split('\n').filter((line) => line !== '');
+  return lines.map((line) => {
+    const [, attempt = Number.NaN, pid = Number.NaN] = line.split(' ').map(Number);
+    return { attempt, pid };
+  });
+}
+
+describe('an input that only waits for the disk', () => {
+  test('has its worker begin the next one', async (t) => {
+    const folder = await temporaryFolder(t);
+    const at = (name: string): string => join(folder, name);
+    const jobs = await startedJobs(t, { maxRunningInputs: 1 });
+    const inputs = [
+      `append ${at('first')}; settle; wait-for ${at('begun')}`,
+      `append ${at('second')}; write ${at('begun')}`,
+    ];
+    const job = await ended(jobs, (await jobs.submit(scripts(inputs))).job_id);
+    assert.equal(job.status, 'succeeded');
+    const [first, second] = [await linesOf(at('first')), await linesOf(at('second'))];
+    assert.deepEqual(first, second);
+    assert.equal(first.length, 1);
+  });
+
+  test('is done again, and not blamed, where another ends the process', async (t) => {
+    const folder = await temporaryFolder(t);
+    const at = (name: string): string => join(folder, name);
+    const jobs = await startedJobs(t, { maxRunningInputs: 1 });
+    const inputs = [
+      `append ${at('settled')}; settle; wait-for ${at('done')}`,
+      `append ${at('crashing')}; crash SIGKILL`,
+    ];
+    const { job_id: jobId } = await jobs.submit(scripts(inputs));
+    await until(async () => (await jobs.find(jobId))?.progress?.inputs_done === 1);
+    await writeFile(at('done'), '');
+    const job = await ended(jobs, jobId);
+    assert.equal(job.results[0]?.status, 'succeeded');
+    assert.equal(job.results[1]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
+    const attempts = (await linesOf(at('crashing'))).map(({ attempt }) => attempt);
+    assert.deepEqual(attempts, [1, 2, 3]);
+    assert((await linesOf(at('settled'))).length > 1, 'it was in the process that ended');
+  });
+
+  test('is blamed where it is alone in the process', async (t) => {
+    const folder = await temporaryFolder(t);
+    const log = join(folder, 'log');
+    const jobs = await startedJobs(t, { maxRunningInputs: 1 });
+    const job = await ended(jobs, (await jobs.submit(scripts([`append ${log}; settle; exit 3`]))).job_id);
+    assert.equal(job.results[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
+    assert.equal((await linesOf(log)).length, 3);
+  });
+
+  test('is stopped by force without harm to the one beside it', async (t) => {
+    const folder = await temporaryFolder(t);
+    const at = (name: string): string => join(folder, name);
+    const jobs = await startedJobs(t, { maxRunningInputs: 1, workerBounds: { abortMs: 50 } });
+    const stuck = await jobs.submit(scripts(['settle; stubborn 600000']));
+    const other = await jobs.submit(scripts([`append ${at('other')}; wait-for ${at('go')}`]));
+    await until(async () => (await linesOf(at('other'))).length > 0);
+    await jobs.cancel(stuck.job_id);
+    await until(async () => (await linesOf(at('other'))).length > 1);
+    await writeFile(at('go'), '');
+    assert.equal((await ended(jobs, stuck.job_id)).results[0]?.status, 'cancelled');
+    assert.equal((await ended(jobs, other.job_id)).status, 'succeeded');
+    assert.deepEqual(
+      (await linesOf(at('other'))).map(({ attempt }) => attempt),
+      [1, 2],
+    );
+  });
+
+  test('lets a worn worker end before another takes its place', async (t) => {
+    const folder = await temporaryFolder(t);
+    const at = (name: string): string => join(folder, name);
+    const jobs = await startedJobs(t, { maxRunningInputs: 1 });
+    const inputs = [
+      `append ${at('log')}; settle; wait-for ${at('go')}`,
+      `append ${at('log')}; taint`,
+      `append ${at('log')}`,
+    ];
+    const { job_id: jobId } = await jobs.submit(scripts(inputs));
+    await until(async () => (await jobs.find(jobId))?.progress?.inputs_done === 1);
+    await writeFile(at('go'), '');
+    assert.equal((await ended(jobs, jobId)).status, 'succeeded');
+    const [first, second, third, ...again] = await linesOf(at('log'));
+    assert.equal(first?.pid, second?.pid);
+    assert.notEqual(second?.pid, third?.pid);
+    assert.deepEqual(again, [], 'none was done again');
+  });
+});
