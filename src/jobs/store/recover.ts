@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Claim } from '../job.ts';
 import { type InputEnd, recordProcessEnd, requeueInput } from './end-input.ts';
 import type { Database } from './tables.ts';
@@ -16,7 +17,8 @@ export async function recover(db: Database): Promise<readonly RecoveredInput[]> 
   const claimed = await db
     .selectFrom('inputs')
     .select(['job_id as jobId', 'input_index as inputIndex', 'attempt', 'status'])
-    .where('status', 'in', ['reserved', 'running'])
+    // Written into the statement, so that SQLite sees that the index of claimed inputs will do.
+    .where(sql<boolean>`status in ('reserved', 'running')`)
     .execute();
   const recovered: RecoveredInput[] = [];
   for (const { status, ...claim } of claimed) {
