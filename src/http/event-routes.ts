@@ -40,13 +40,13 @@ export function addEventRoute(app: FastifyInstance, { jobs, closing }: EventRout
       if (request.headers['last-event-id'] === LAST_EVENT_ID) return reply.status(204).send();
       if (streams >= MAX_STREAMS) throw new AppError('EVENT_STREAMS_FULL', { limit: MAX_STREAMS });
       const gone = new AbortController();
-      reply.raw.once('close', () => gone.abort());
-      const events = await jobs.events(id, AbortSignal.any([gone.signal, closing]));
-      if (events === null) throw new AppError('JOB_UNKNOWN', { jobId: id });
       streams += 1;
       reply.raw.once('close', () => {
         streams -= 1;
+        gone.abort();
       });
+      const events = await jobs.events(id, AbortSignal.any([gone.signal, closing]));
+      if (events === null) throw new AppError('JOB_UNKNOWN', { jobId: id });
       const text = eventStream(events, STREAM_BOUNDS, () => reply.raw.destroy());
       reply.header('Cache-Control', 'no-store').header('X-Accel-Buffering', 'no').type('text/event-stream');
       return reply.send(Readable.from(text, { objectMode: false, highWaterMark: 1 }));

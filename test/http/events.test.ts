@@ -109,6 +109,34 @@ describe('GET /v2/jobs/{id}/events', () => {
     assert.ok((await events).every(({ type }) => type !== 'done'));
   });
 
+  test('is given to a bounded number at once, also while their jobs are being looked for', async () => {
+    await using server = await serve();
+    let looks = 0;
+    const found = Promise.withResolvers<void>();
+    server.jobs.events = async (_id, signal) => {
+      looks += 1;
+      await found.promise;
+      return untilGone(signal, () => undefined);
+    };
+    const { hostname, port } = new URL(server.base);
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => undefined);
+    socket.write('GET /v2/jobs/any/events HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1001));
+    await until(() => looks + server.logged.filter((line) => line.includes('EVENT_STREAMS_FULL')).length === 1001);
+    assert.equal(looks, 1000);
+    const refused = await fetch(`${server.base}/v2/jobs/any/events`);
+    assert.match(refused.headers.get('retry-after') ?? '', /^\d+$/);
+    assert.equal((await errorOf(refused)).code, 'SERVICE_OVERLOADED');
+    socket.destroy();
+    found.resolve();
+    await until(async () => {
+      const hangUp = new AbortController();
+      const { status } = await fetch(`${server.base}/v2/jobs/any/events`, { signal: hangUp.signal });
+      hangUp.abort();
+      return status === 200;
+    });
+  });
+
   test('forgets a client that hangs up', async () => {
     await using server = await serve();
     const forgotten = Promise.withResolvers<void>();
