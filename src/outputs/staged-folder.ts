@@ -17,6 +17,12 @@ import type { Staging } from './staged-file.ts';
 /** Closed files that become durable at once, and folders: the file system makes one commit of all that wait together. */
 const SYNCS_AT_ONCE = 16;
 
+/**
+ * Closed files that wait to become durable, each of them open. A group of fragments is handed over all at once: without
+ * room for two groups, hashing stood still until the disk had half of it, and 1.5 GB took 2.5 s, not 1.9 s.
+ */
+const SYNCS_WAITING = 64;
+
 /** What a staged folder is made with, beside what a file is. */
 export interface FolderStaging extends Staging {
   readonly records: DeliveryRecords;
@@ -34,7 +40,7 @@ export class StagedFolder implements FolderSink {
   readonly #open = new Set<StagedPart>();
   /** Folders that were made or are being made, relative to the staged one, which is the empty path. */
   readonly #folders = new Map<string, Promise<void>>([['', Promise.resolve()]]);
-  readonly #syncing = new BackgroundWork(SYNCS_AT_ONCE);
+  readonly #syncing = new BackgroundWork({ atOnce: SYNCS_AT_ONCE, waiting: SYNCS_WAITING });
   #failure: { readonly error: unknown } | null = null;
   #sealed = false;
   #delivered = false;
