@@ -9,6 +9,7 @@ import type { Telemetry } from '#telemetry/telemetry.ts';
 import { requireToken } from './authentication.ts';
 import { boundLargeBodies } from './body-room.ts';
 import { answerConnectionError } from './connection-errors.ts';
+import { boundConnections } from './connection-room.ts';
 import { addDocuments } from './documents.ts';
 import { answerErrors, answerFrameworkError } from './error-replies.ts';
 import { addEventRoute } from './event-routes.ts';
@@ -50,6 +51,7 @@ export interface HttpServerParts {
 export async function createHttpServer(parts: HttpServerParts): Promise<FastifyInstance> {
   const { config, jobs, operations, checkAssertions, telemetry, logger } = parts;
   const app = makeApp(config, logger);
+  boundConnections(app);
   logRequests(app);
   const closing = closeSignal(app);
   requireToken(app, config.auth.tokens);
