@@ -23,6 +23,8 @@ export async function timeRclone(
     ...['--s3-chunk-size', '8M', '--s3-upload-concurrency', '4', '--s3-no-check-bucket'],
     ...['--transfers', String(filesAtOnce), '--checkers', String(filesAtOnce)],
     ...(serverCopies ? [] : ['--disable', 'copy']),
+    // What is there already from an earlier round, with the same size and time, is put again and not passed over.
+    '--ignore-times',
   ];
   const env = {
     PATH: process.env['PATH'],
