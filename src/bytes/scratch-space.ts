@@ -46,7 +46,8 @@ interface Closable {
  * when the worker was killed, or at its next start.
  */
 export class ScratchSpace {
-  readonly #folder: string;
+  readonly #place: ScratchPlace;
+  readonly #key: StagingKey;
   readonly #reserved = new Map<string, number>();
   readonly #adopted: Closable[] = [];
   /** Tells the service that something is being done for the input, while nothing of its output is written. */
@@ -56,7 +57,13 @@ export class ScratchSpace {
 
   constructor(place: ScratchPlace, key: StagingKey, signOfLife: () => void = () => undefined) {
     this.signOfLife = signOfLife;
-    this.#folder = join(place.dir, scratchNameOf(place, key));
+    this.#place = place;
+    this.#key = key;
+  }
+
+  /** Most inputs need none: its name is made only then. */
+  get #folder(): string {
+    return join(this.#place.dir, scratchNameOf(this.#place, this.#key));
   }
 
   /**

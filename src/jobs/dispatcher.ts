@@ -17,6 +17,9 @@ import type { JobStore } from './store/job-store.ts';
 /** Inputs claimed ahead of their turn, of all jobs together. */
 const MAX_STASHED = 256;
 
+/** That a stashed input was started is written only when it has run for so long: small files have ended by then. */
+const START_NOTED_AFTER_MS = 50;
+
 /** What the embedded dispatcher needs. */
 export interface EmbeddedOptions extends DispatcherOptions {
   readonly store: JobStore;
@@ -30,6 +33,8 @@ export class Dispatcher implements InputDispatcher {
   readonly #options: EmbeddedOptions;
   readonly #queue: InputQueue;
   readonly #stash = new InputStash(MAX_STASHED);
+  /** What was started and stands in the store as reserved. */
+  readonly #unnoted = new Set<ClaimedInput>();
   readonly #requests: RequestCache;
   readonly #ledgers: DestinationLedgers;
   readonly #runs: InputRuns;
@@ -80,6 +85,8 @@ export class Dispatcher implements InputDispatcher {
   }
 
   hold(jobId: string): () => void {
+    // Cancelled is what the store has as reserved: what was started must stand as running before.
+    for (const claim of this.#unnoted) if (claim.jobId === jobId) this.#noteStart(claim);
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#holds.set(jobId, promise);
     return () => {
@@ -153,23 +160,27 @@ export class Dispatcher implements InputDispatcher {
     if (end?.jobEnded) this.#endJob(jobId);
   }
 
-  #do(
+  async #do(
     run: InputRun,
     claim: ClaimedInput,
     request: JobRequest | null | undefined,
     settling: () => void,
-  ): Promise<RunEnd> | RunEnd {
-    return request ? this.#runs.do(run, claim, request, settling) : { type: 'stopped' };
+  ): Promise<RunEnd> {
+    const takesLong = setTimeout(() => this.#noteStart(claim), START_NOTED_AFTER_MS);
+    const end: RunEnd = request ? await this.#runs.do(run, claim, request, settling) : { type: 'stopped' };
+    clearTimeout(takesLong);
+    this.#unnoted.delete(claim);
+    return end;
   }
 
-  /** A stashed input starts while its start is still being written: its attempt is on the disk already. */
+  /** A stashed input starts before its start is written: its attempt is on the disk already. */
   async #claimNextOf(jobId: string): Promise<ClaimedInput | undefined> {
     for (;;) {
       // While the job is being cancelled, the store may have the input as cancelled already.
       for (let held = this.#holds.get(jobId); held !== undefined; held = this.#holds.get(jobId)) await held;
       const stashed = this.#stash.take(jobId);
       if (stashed !== undefined) {
-        this.#track(this.#persistence.write(() => this.#unhurried.startReservedInput(stashed)));
+        this.#unnoted.add(stashed);
         if (this.#stash.isLow(jobId) && this.#queue.waitingOf(jobId) > 0) this.#track(this.#claim(jobId, 0));
         return stashed;
       }
@@ -190,6 +201,11 @@ export class Dispatcher implements InputDispatcher {
 
   #requestOf(jobId: string): Promise<JobRequest | null | undefined> {
     return this.#persistence.write(() => this.#requests.of(jobId));
+  }
+
+  #noteStart(claim: ClaimedInput): void {
+    if (!this.#unnoted.delete(claim)) return;
+    this.#track(this.#persistence.write(() => this.#unhurried.startReservedInput(claim)));
   }
 
   /** Queues again what was reserved in vain. */

@@ -2,8 +2,9 @@ import { renameSync, rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { ByteSink } from '#bytes/byte-sink.ts';
+import { systemErrorCode } from '#errors/system-problem.ts';
 import { DurableFile } from './durable-file.ts';
-import { refuseFolder, translated } from './output-error.ts';
+import { outputError, refuseFolder, translated } from './output-error.ts';
 import { syncFolder } from './output-folder.ts';
 
 /** What a staged output is made with. */
@@ -34,10 +35,7 @@ export class StagedFile implements ByteSink {
 
   /** Creates the staged file, in place of one that the same attempt left behind. */
   static async create(staging: Staging): Promise<StagedFile> {
-    return await translated(staging.destination, async () => {
-      rmSync(staging.stagedPath, { force: true, recursive: true });
-      return new StagedFile(staging, DurableFile.create(staging.stagedPath));
-    });
+    return await translated(staging.destination, () => new StagedFile(staging, createFile(staging.stagedPath)));
   }
 
   async write(bytes: Uint8Array, position: number, signal: AbortSignal): Promise<void> {
@@ -54,8 +52,12 @@ export class StagedFile implements ByteSink {
   async commit(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { realDestination, stagedPath, forget } = this.#staging;
-    await refuseFolder(this.destination, realDestination);
-    await this.#translated(() => renameSync(stagedPath, realDestination));
+    try {
+      renameSync(stagedPath, realDestination);
+    } catch (error) {
+      await refuseFolder(this.destination, realDestination);
+      throw outputError(this.destination, error);
+    }
     try {
       await this.#translated(() => syncFolder(dirname(realDestination)));
     } catch (error) {
@@ -74,5 +76,15 @@ export class StagedFile implements ByteSink {
 
   async #translated<T>(step: () => Promise<T> | T): Promise<T> {
     return await translated(this.destination, step);
+  }
+}
+
+function createFile(path: string): DurableFile {
+  try {
+    return DurableFile.create(path);
+  } catch (error) {
+    if (systemErrorCode(error) !== 'EEXIST') throw error;
+    rmSync(path, { recursive: true });
+    return DurableFile.create(path);
   }
 }

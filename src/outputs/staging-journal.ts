@@ -39,6 +39,8 @@ export class StagingJournal {
   readonly #folder: string;
   readonly #spareFolder: string;
   readonly #spares: string[] = [];
+  /** Notes that a link may stand beside. */
+  readonly #replacing = new Set<string>();
   #foldersMade = false;
 
   constructor(dataDir: string) {
@@ -61,6 +63,7 @@ export class StagingJournal {
 
   /** Notes that what a note stages is about to take the place of a publication. */
   async noteReplacement(note: string, realDestination: string): Promise<void> {
+    this.#replacing.add(note);
     rmSync(note + REPLACEMENT_ENDING, { force: true });
     symlinkSync(realDestination, note + REPLACEMENT_ENDING);
     // What the note holds as well as its name: without it, a power cut between two renames would leave the old publication hidden.
@@ -71,7 +74,8 @@ export class StagingJournal {
   /** Safe to do again. */
   async erase(note: string): Promise<void> {
     if (this.#spares.length >= MAX_SPARE_NOTES) return await eraseNote(note);
-    rmSync(note + REPLACEMENT_ENDING, { force: true });
+    if (this.#replacing.has(note)) rmSync(note + REPLACEMENT_ENDING, { force: true });
+    this.#replacing.delete(note);
     const spare = join(this.#spareFolder, basename(note));
     try {
       renameSync(note, spare);

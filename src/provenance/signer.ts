@@ -6,7 +6,7 @@ export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
  * Holds a signing key, wherever that is, and the certificates that go with it.
  *
  * Obligations (test/provenance/signer-contract.ts runs them on every implementation):
- * - `sign` never blocks the event loop, may be called concurrently, and settles in bounded time;
+ * - `sign` holds up the event loop for less than a millisecond, may be called concurrently, and settles in bounded time;
  * - signatures are what COSE wants (RFC 9053 §2, RFC 8230 §2): ECDSA as `r ‖ s`, PSS with a salt as long as the hash,
  *   always `signatureSizeBytes` long;
  * - neither the key nor a passphrase appears in an error.

@@ -82,7 +82,18 @@ async function signWithKey(
   }
 }
 
-function signingCallOf({ signer, timeStampAuthority }: Signature): SdkSignature['call'] {
+const signingCalls = new WeakMap<Signature, SdkSignature['call']>();
+
+/** What an identity signs with is the same for every manifest. */
+function signingCallOf(signature: Signature): SdkSignature['call'] {
+  const known = signingCalls.get(signature);
+  if (known !== undefined) return known;
+  const made = makeSigningCall(signature);
+  signingCalls.set(signature, made);
+  return made;
+}
+
+function makeSigningCall({ signer, timeStampAuthority }: Signature): SdkSignature['call'] {
   const timeStampBytes = timeStampAuthority === null ? 0 : MAX_TIME_STAMP_BYTES + TIME_STAMP_OVERHEAD_BYTES;
   return {
     alg: signer.algorithm,

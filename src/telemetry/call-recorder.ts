@@ -31,5 +31,5 @@ export class CallRecorder {
   }
 }
 
-/** The calls of this process. One input runs in a worker at a time, so they all are that input's. */
+/** The calls of this process: all are the input's that it is at, for one that only waits for the disk makes none. */
 export const callRecorder = new CallRecorder();
