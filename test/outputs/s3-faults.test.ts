@@ -8,7 +8,7 @@ import { outputSizeBytes, type SplicePlan } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { openS3File } from '#inputs/s3-file.ts';
-import { type FaultyProxy, startFaultyProxy } from '../s3/faulty-proxy.ts';
+import { type Fault, type FaultyProxy, startFaultyProxy } from '../s3/faulty-proxy.ts';
 import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
 import { key, openS3Place, type S3Place } from './s3-place.ts';
 
@@ -27,6 +27,10 @@ const PLAN: SplicePlan = {
   hashing: { algorithm: 'sha256' },
 };
 const OUTPUT = Buffer.concat([Buffer.alloc(100, 1), MANIFEST, SOURCE.subarray(40)]);
+
+/** What a part may meet the first time that it is sent or copied. */
+const FAULTS_OF_ANSWERS: readonly Fault[] = [{ status: 503, code: 'SlowDown' }, { cutAfterBytes: 0 }];
+const CUT_WITHIN_PART: Fault = { cutAfterSentBytes: MIB };
 
 let s3: TestS3;
 let proxy: FaultyProxy;
@@ -86,20 +90,43 @@ describe('a film that goes from a bucket to a bucket of the same server', () => 
 });
 
 describe('an upload that meets faults', () => {
-  test('is gone on with after the server asked to slow down, and after connections that broke off', async () => {
-    const tried = new Set<string>();
+  test('is gone on with after the server asked to slow down, and after connections that broke off at either end', async () => {
+    for (const apart of [false, true]) {
+      const tried = new Set<string>();
+      proxy.fault = (request) => {
+        const part = /partNumber=\d+/.exec(request.url ?? '')?.[0];
+        if (part === undefined || tried.has(part)) return null;
+        tried.add(part);
+        const faults = isCopy(request) ? FAULTS_OF_ANSWERS : [...FAULTS_OF_ANSWERS, CUT_WITHIN_PART];
+        return faults[tried.size % faults.length] ?? null;
+      };
+      await withPlace(async (place) => {
+        const sink = await stage(place, { apart });
+        await sink.commit(never);
+        assert.ok((await place.objectAt(sink.destination))?.equals(OUTPUT));
+        assert.deepEqual(await place.leftovers(), []);
+      });
+    }
+  });
+
+  test('is completed again where the answer began well and ended in an error', async () => {
+    let tries = 0;
     proxy.fault = (request) => {
-      const part = /partNumber=\d+/.exec(request.url ?? '')?.[0];
-      if (part === undefined || tried.has(part)) return null;
-      tried.add(part);
-      return tried.size % 2 === 0 ? { status: 503, code: 'SlowDown' } : { cutAfterBytes: 0 };
+      if (!isCompletion(request)) return null;
+      tries += 1;
+      return tries === 1 ? { status: 200, code: 'InternalError' } : null;
     };
     await withPlace(async (place) => {
       const sink = await stage(place);
       await sink.commit(never);
       assert.ok((await place.objectAt(sink.destination))?.equals(OUTPUT));
-      assert.deepEqual(await place.leftovers(), []);
     });
+    assert.equal(tries, 2);
+  });
+
+  test('leaves nothing where every answer begins well and ends in an error', async () => {
+    proxy.fault = (request) => (isCompletion(request) ? { status: 200, code: 'InternalError' } : null);
+    await leavesNothing('S3_BUSY');
   });
 
   test('is complete where it is, also when no answer says so', async () => {

@@ -14,12 +14,16 @@ interface Refusal {
 /** What happens to a request on its way to the real server, instead of nothing. */
 export type Fault =
   | Refusal
+  /** The connection is cut after so many bytes of the request's body, which never reach the server whole. */
+  | { readonly cutAfterSentBytes: number }
   /** The connection is cut after so many bytes of the answer's body. */
   | { readonly cutAfterBytes: number }
   /** Nothing more is sent after so many bytes of the answer's body, and the connection stays. */
   | { readonly stallAfterBytes: number }
   /** The answer does not say which range it holds, as if it were the whole object. */
   | { readonly rangeUnsaid: true };
+
+type AnswerFault = Exclude<Fault, Refusal | { readonly cutAfterSentBytes: number }>;
 
 /** A proxy before a real S3 server that passes everything on, but for the requests that a test gives a fault. */
 export interface FaultyProxy {
@@ -36,6 +40,7 @@ export async function startFaultyProxy(target: string): Promise<FaultyProxy> {
     proxy.requests.push(`${incoming.method} ${incoming.url?.split('?')[0]}`);
     const fault = proxy.fault(incoming);
     if (fault !== null && 'status' in fault) return refuse(answer, fault);
+    if (fault !== null && 'cutAfterSentBytes' in fault) return cutWithin(incoming, fault.cutAfterSentBytes);
     passOn(target, incoming, answer, fault);
   });
   server.listen(0, '127.0.0.1');
@@ -59,13 +64,16 @@ function refuse(answer: ServerResponse, { status, code, headers, body }: Refusal
   answer.end(body ?? `<?xml version="1.0"?><Error><Code>${code}</Code><Message>${code}</Message></Error>`);
 }
 
+function cutWithin(incoming: IncomingMessage, limit: number): void {
+  let takenBytes = 0;
+  incoming.on('data', ({ length }: Buffer) => {
+    takenBytes += length;
+    if (takenBytes >= limit) incoming.socket.destroy();
+  });
+}
+
 /** The `Host` header stays as it is: the signature covers it. */
-function passOn(
-  target: string,
-  incoming: IncomingMessage,
-  answer: ServerResponse,
-  fault: Exclude<Fault, Refusal> | null,
-): void {
+function passOn(target: string, incoming: IncomingMessage, answer: ServerResponse, fault: AnswerFault | null): void {
   const { method, headers } = incoming;
   const { hostname, port } = new URL(target);
   const outgoing = request({ hostname, port, path: incoming.url, method, headers }, (answered) => {
@@ -79,7 +87,7 @@ function passOn(
   incoming.pipe(outgoing);
 }
 
-async function passBody(answered: IncomingMessage, answer: ServerResponse, fault: Fault | null): Promise<void> {
+async function passBody(answered: IncomingMessage, answer: ServerResponse, fault: AnswerFault | null): Promise<void> {
   const limit = limitOf(fault);
   let sent = 0;
   try {
@@ -98,7 +106,7 @@ async function passBody(answered: IncomingMessage, answer: ServerResponse, fault
   }
 }
 
-function limitOf(fault: Fault | null): number {
+function limitOf(fault: AnswerFault | null): number {
   if (fault !== null && 'cutAfterBytes' in fault) return fault.cutAfterBytes;
   if (fault !== null && 'stallAfterBytes' in fault) return fault.stallAfterBytes;
   return Number.POSITIVE_INFINITY;
