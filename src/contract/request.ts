@@ -7,7 +7,12 @@ const filenameHint = text
   .describe('A file name to go by where the URL has none; it decides the name of the output.');
 
 export const localFilePath = z
-  .strictObject({ type: z.literal('local_file_path'), path: text.describe('A path on the service host.') })
+  .strictObject({
+    type: z.literal('local_file_path'),
+    path: text.describe(
+      'A path on the host of the service; a relative one starts at the folder that it was started in.',
+    ),
+  })
   .describe('A file on the service host.');
 
 export const remoteFileUrl = z
@@ -19,7 +24,12 @@ export const remoteFileUrl = z
   .describe('A file at an HTTP(S) or S3 address. A presigned URL grants access without credentials in the request.');
 
 const localFolderPath = z
-  .strictObject({ type: z.literal('local_folder_path'), path: text.describe('A path on the service host.') })
+  .strictObject({
+    type: z.literal('local_folder_path'),
+    path: text.describe(
+      'A path on the host of the service; a relative one starts at the folder that it was started in.',
+    ),
+  })
   .describe('A folder on the service host.');
 
 const remoteFolderUrl = z
