@@ -31,6 +31,17 @@ function editMovies(edit: Edit): void {
     Buffer.concat([movie, box('zzzz', Buffer.alloc(300, 1)), box('uuid', Buffer.alloc(64, 0xab))]),
   );
   edit('moov-last.mp4', 'trailing-zeros.mp4', (movie) => Buffer.concat([movie, Buffer.alloc(5)]));
+  edit('moov-last.mp4', 'reference-to-nowhere.mp4', (movie) => {
+    // Flagged as a reference to another file, of which no address is given.
+    const lost = Buffer.from(movie);
+    for (
+      let at = lost.indexOf('url \0\0\0\x01', 0, 'latin1');
+      at !== -1;
+      at = lost.indexOf('url \0\0\0\x01', at, 'latin1')
+    )
+      lost[at + 7] = 0;
+    return lost;
+  });
   edit('quicktime.mov', 'no-ftyp.mov', (movie) => {
     const old = Buffer.from(movie);
     old.write('wide', 4, 'latin1');

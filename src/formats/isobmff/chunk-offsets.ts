@@ -55,10 +55,12 @@ function isExternal(minf: Box): boolean {
   return true;
 }
 
+/** A reference that names no place leads nowhere else, whatever its flag says: players read this file then. */
 function externalReferences(dref: Box): boolean[] {
   return [...dref.children(8)].map((reference) => {
-    const { flags } = new BoxFields(reference).versionAndFlags();
-    return (flags & SELF_CONTAINED) === 0;
+    const fields = new BoxFields(reference);
+    const { flags } = fields.versionAndFlags();
+    return (flags & SELF_CONTAINED) === 0 && reference.bytes.subarray(fields.position).some((byte) => byte !== 0);
   });
 }
 

@@ -147,7 +147,7 @@ describe('chunk offsets', () => {
     assert.deepEqual(find(output, ...STBL, 'co64').bytes, table);
   });
 
-  const alias = fullBox('alis', 0);
+  const alias = fullBox('alis', 0, Buffer.from('other.mov'));
   test('stay as they are in a track whose media is in another file', async () => {
     const tables = [stco(40), co64(40), fullBox('saio', 0, u32(1, 40))];
     const external = trak({ tables, dataReferences: [SELF_CONTAINED, alias], entries: [['mp4a', 2]] });
@@ -155,6 +155,14 @@ describe('chunk offsets', () => {
     const output = await embedded(Buffer.concat([FTYP, box('moov', external, own), box('mdat')]));
     const offsets = findAll(output, ...STBL, 'stco').map(({ bytes }) => chunkOffsetsIn(bytes));
     assert.deepEqual(offsets, [[40], [40 + GROWTH]]);
+  });
+
+  test('move along in a track whose reference to another file names none', async () => {
+    for (const lost of [fullBox('url ', 0), fullBox('alis', 0, Buffer.alloc(4))]) {
+      const own = trak({ tables: [stco(40)], dataReferences: [lost] });
+      const output = await embedded(Buffer.concat([FTYP, box('moov', own), box('mdat')]));
+      assert.deepEqual(chunkOffsetsIn(find(output, ...STBL, 'stco').bytes), [40 + GROWTH]);
+    }
   });
 
   test('are refused in a track whose media is only partly in the file', async () => {
@@ -258,7 +266,10 @@ describe('fragments', () => {
 
 describe('items', () => {
   const meta = (version: number, widths: number, ...items: Buffer[]) => {
-    const dinf = box('dinf', fullBox('dref', 0, u32(2), SELF_CONTAINED, fullBox('url ', 0)));
+    const dinf = box(
+      'dinf',
+      fullBox('dref', 0, u32(2), SELF_CONTAINED, fullBox('url ', 0, Buffer.from('other.mov\0'))),
+    );
     const count = version < 2 ? u16(items.length) : u32(items.length);
     return fullBox(
       'meta',
