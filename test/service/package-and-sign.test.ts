@@ -1,5 +1,14 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { JobResultEntry } from '#contract/job.ts';
@@ -205,6 +214,23 @@ describe('packaging and signing a folder that is a publication', () => {
     assert.deepEqual(rolesOf(manifest), ['dash parentOf']);
     assert.deepEqual(actionsOf(manifest), ['c2pa.opened']);
     assert.equal(entry.warnings?.length, 1);
+  });
+
+  test('signs the film, and carries pictures for the seek bar along', async () => {
+    const folder = join(home, 'pictures');
+    makeFfmpegDash(film, folder);
+    writeFiles(folder, { 'tiles_1.jpg': 'not really a picture' });
+    const pictures =
+      '<AdaptationSet mimeType="image/jpeg"><SegmentTemplate media="tiles_$Number$.jpg" duration="8" startNumber="1"/><Representation id="tiles" bandwidth="1"/></AdaptationSet>';
+    const mpd = readdirSync(folder).find((path) => path.endsWith('.mpd')) ?? assert.fail('there is an MPD');
+    const text = readFileSync(join(folder, mpd), 'utf8');
+    writeFileSync(
+      join(folder, mpd),
+      text.replace('</Period>', () => `${pictures}</Period>`),
+    );
+    const output = filesAt(outputOf(await run(folder)));
+    await assertSignedPublication(filesAt(folder), DASH, output);
+    await judged(output, DASH);
   });
 
   test('signs what the patterns choose of it', async () => {

@@ -38,6 +38,11 @@ export function needsPackaging(path: string): boolean {
   return /\.(ts|m2ts|mts|aac|ac3|ec3|mp3)$/i.test(path);
 }
 
+/** Whether a segment's name says that it is a picture, as for the seek bar, which is carried through unsigned. */
+export function isPicture(path: string): boolean {
+  return /\.(?:jpe?g|png|webp|gif|avif)(?:\?|$)/i.test(path);
+}
+
 /** Whether a segment's name says that it is text, which is carried through unsigned. */
 export function isPlainText(path: string): boolean {
   return /\.(vtt|webvtt|srt|ttml|xml|dfxp)$/i.test(path);

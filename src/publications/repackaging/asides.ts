@@ -1,5 +1,6 @@
 import type { PlaylistDocument } from '../publication.ts';
 import type { MpdRepresentation } from '../reading/mpd-document.ts';
+import { isPicture } from '../reading/path-patterns.ts';
 import { childrenOf, type XmlElement } from '../reading/xml-element.ts';
 
 /** What a publication may have beside the film, as nouns for people. */
@@ -35,5 +36,5 @@ export function mimeTypeOf(set: XmlElement, element: XmlElement): string {
 
 /** Whether segments are pictures, by their names. */
 export function holdsPictures(uris: readonly string[]): boolean {
-  return uris.length > 0 && uris.every((uri) => /\.(?:jpe?g|png|webp|gif|avif)(?:\?|$)/i.test(uri));
+  return uris.length > 0 && uris.every(isPicture);
 }
