@@ -1,14 +1,17 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { loadApiReference } from './api-reference.ts';
+import { type ApiReference, loadApiReference } from './api-reference.ts';
 import { errorResponses } from './error-responses.ts';
 
 /** Adds `/openapi.json` and the interactive reference at `/docs`, script included: it needs no internet. */
 export function addDocuments(app: FastifyInstance): void {
-  let reference: ReturnType<typeof loadApiReference> | undefined;
+  let loaded: ApiReference | undefined;
+  const reference = async (): Promise<ApiReference> => {
+    loaded ??= await loadApiReference();
+    return loaded;
+  };
   const sendPage = async (_request: FastifyRequest, reply: FastifyReply) => {
-    reference ??= loadApiReference();
-    const { page, policy } = await reference;
+    const { page, policy } = await reference();
     return reply.type('text/html; charset=utf-8').header('Content-Security-Policy', policy).send(page);
   };
   app.route({
@@ -44,10 +47,7 @@ export function addDocuments(app: FastifyInstance): void {
     url: '/docs/scalar.js',
     config: { open: true },
     schema: { hide: true },
-    handler: async (_request, reply) => {
-      reference ??= loadApiReference();
-      return reply.type('text/javascript; charset=utf-8').send((await reference).script);
-    },
+    handler: async (_request, reply) => reply.type('text/javascript; charset=utf-8').send((await reference()).script),
   });
 }
 
