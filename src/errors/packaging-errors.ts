@@ -73,6 +73,12 @@ export const packagingErrors = {
     ({ program, limitBytes }) =>
       `${program} took more than ${limitBytes} bytes of memory and was ended. Check whether a file is damaged; else split the folder.`,
   ),
+  PROGRAM_TOLD_TO_END: entry<{ program: string }>(
+    'INTERNAL_ERROR',
+    ({ program }) =>
+      `${program} was told to end before it was done, as when the host shuts down. Submit the folder again.`,
+    { transient: true },
+  ),
   PROGRAM_NOT_STARTED: entry<{ program: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ program, problem }) => `${program} could not be started: ${problem}.`,

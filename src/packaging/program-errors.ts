@@ -16,8 +16,15 @@ const PACKAGER_PROBLEMS: Readonly<Record<string, string>> = {
 /** The packager's exit code for arguments that it does not take: they are ours, so that is a bug. */
 const BAD_ARGUMENTS = 1;
 
+/** Sent by people, init systems and hosts that shut down, to all processes at once; never for what is in a file. */
+const REQUESTS_TO_END: ReadonlySet<NodeJS.Signals | null> = new Set(['SIGTERM', 'SIGINT', 'SIGHUP'] as const);
+
+/** What ffmpeg ends with when it was told to end; and also, but not without saying so, when something is not permitted. */
+const FFMPEG_TOLD_TO_END = 255;
+
 /** `names` gives the files that the packager's inputs stand for. */
 export function packagerError(end: ProgramEnd, names: ReadonlyMap<string, string>): Error {
+  if (REQUESTS_TO_END.has(end.signal)) return new AppError('PROGRAM_TOLD_TO_END', { program: 'The packager' });
   if (end.code === BAD_ARGUMENTS) return new Error(`the packager does not take its arguments: ${end.errorText}`);
   const [, name = ''] = /Packaging Error: \d+ \(([A-Z_]+)\)/.exec(end.errorText) ?? [];
   const [input = ''] = /\b(?:source|feed)-\d+/.exec(end.errorText) ?? [];
@@ -33,6 +40,8 @@ function onlyOne(names: ReadonlyMap<string, string>): string | null {
 
 /** ffmpeg's last line is the plainest it has; names of ours mean nothing to the caller. */
 export function feedError(end: ProgramEnd, file: string): AppError {
+  if (REQUESTS_TO_END.has(end.signal) || (end.code === FFMPEG_TOLD_TO_END && !/not permitted/.test(end.errorText)))
+    return new AppError('PROGRAM_TOLD_TO_END', { program: 'ffmpeg' });
   const last = end.errorText.trimEnd().split('\n').at(-1) ?? '';
   const plain = last.replaceAll(/(?:file:)?(?:source|feed)-\d+/g, 'the file').replace(/^\[[^\]]*\] /, '');
   const problem = plain.replace(/[.:\s]+$/, '');
