@@ -3,6 +3,8 @@ import { nearestRealPath } from '#bytes/real-path.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import type { C2paParams } from '#contract/signing.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import { requestedName } from '#operations/admission-inputs.ts';
+import { stemOf } from '#outputs/placement.ts';
 import { s3PlacesOf } from '#s3/s3-places.ts';
 import { PlaceSet } from './place-set.ts';
 import type { JobPlaces } from './store/unfinished-jobs.ts';
@@ -23,10 +25,13 @@ export class DestinationLedger {
 
   /** Whether the job has one input, so that no other can be in its way. */
   readonly isAlone: boolean;
+  readonly #areApart: boolean;
+  #openFolder: string | undefined;
 
-  private constructor(sources: PlaceSet<string>, isAlone: boolean) {
+  private constructor(sources: PlaceSet<string>, inputs: readonly ApiInputRef[]) {
     this.#sources = sources;
-    this.isAlone = isAlone;
+    this.isAlone = inputs.length === 1;
+    this.#areApart = areApart(inputs);
   }
 
   /** The ledger of a job, with what its inputs have delivered so far. */
@@ -38,7 +43,7 @@ export class DestinationLedger {
     for (const source of given) {
       if ('url' in source) for (const place of s3PlacesOf(source.url)) sources.add(place, source.url);
     }
-    const ledger = new DestinationLedger(sources, inputs.length === 1);
+    const ledger = new DestinationLedger(sources, inputs);
     const delivered = await resolveAll(outputs.map((output) => output.outputPath));
     for (const [index, { inputIndex }] of outputs.entries()) ledger.#note(delivered[index] ?? '', inputIndex);
     return ledger;
@@ -54,7 +59,23 @@ export class DestinationLedger {
       if (owner !== inputIndex) return new AppError('OUTPUT_TAKEN', { path: destination }, { inputIndex }).toData();
     }
     this.#note(real, inputIndex);
+    if (this.#areApart && this.#openFolder === undefined)
+      this.#openFolder = this.#folderWithoutSources(destination, real);
     return undefined;
+  }
+
+  #folderWithoutSources(destination: string, real: string): string | undefined {
+    if (isAddress(destination)) return undefined;
+    const [source] = this.#sources.touching(dirname(real));
+    return source === undefined ? dirname(destination) : undefined;
+  }
+
+  /**
+   * The folder that all inputs of the job may write a file into without claiming it: an output went there, the job reads
+   * nothing there, and the names of its inputs keep its outputs apart. Undefined where there is none yet, or never will be.
+   */
+  get openFolder(): string | undefined {
+    return this.#openFolder;
   }
 
   /** Frees what an input had claimed that delivered nothing. */
@@ -100,6 +121,12 @@ async function resolveAll(paths: readonly string[]): Promise<string[]> {
 export async function resolvedPlace(path: string): Promise<string> {
   if (isAddress(path)) return path;
   return nearestRealPath(path).catch(() => path);
+}
+
+/** Whether the inputs are files whose outputs have different names, whatever is found in them. */
+function areApart(inputs: readonly ApiInputRef[]): boolean {
+  if (inputs.some(({ type }) => type !== 'local_file_path')) return false;
+  return new Set(inputs.map((input, index) => stemOf(requestedName(input, index)))).size === inputs.length;
 }
 
 function isAddress(place: string): boolean {

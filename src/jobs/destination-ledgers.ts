@@ -14,6 +14,7 @@ export class DestinationLedgers {
   readonly #log: Log;
   readonly #shared: SharedDestinations | null;
   readonly #byJob = new Map<string, Promise<DestinationLedger>>();
+  readonly #openFolders = new Map<string, string>();
 
   /** `shared` where other nodes may have inputs of the same jobs. */
   constructor(placesOfJob: (jobId: string) => Promise<JobPlaces>, log: Log, shared: SharedDestinations | null = null) {
@@ -28,6 +29,7 @@ export class DestinationLedgers {
     try {
       const ledger = await this.#of(jobId);
       const refusal = await ledger.claim(destination, inputIndex);
+      if (this.#shared === null && ledger.openFolder !== undefined) this.#openFolders.set(jobId, ledger.openFolder);
       if (refusal !== undefined || this.#shared === null || ledger.isAlone) return refusal;
       if (await this.#shared.claimDestination(claim, await resolvedPlace(destination))) return undefined;
       ledger.release(inputIndex);
@@ -38,6 +40,11 @@ export class DestinationLedgers {
       this.#log.error({ job_id: jobId, input_index: inputIndex, err: error }, 'a destination could not be checked');
       return (error instanceof AppError ? error : new AppError('INPUT_MET_BUG', { jobId, inputIndex })).toData();
     }
+  }
+
+  /** The folder that an input of a job may write a file into without claiming it, as far as one is known. */
+  openFolderOf(jobId: string): string | undefined {
+    return this.#openFolders.get(jobId);
   }
 
   /** Frees for others what an input had claimed that delivered nothing. */
@@ -52,6 +59,7 @@ export class DestinationLedgers {
   /** To be called when a job has ended. */
   forget(jobId: string): void {
     this.#byJob.delete(jobId);
+    this.#openFolders.delete(jobId);
   }
 
   #of(jobId: string): Promise<DestinationLedger> {

@@ -58,7 +58,8 @@ export class Dispatcher implements InputDispatcher {
     this.#ledgers = new DestinationLedgers((jobId) => store.placesOfJob(jobId), log);
     this.#persistence = new Persistence(log, this.#stop.signal);
     const claimDestination = (destination: string, claim: Claim) => this.#ledgers.claim(destination, claim);
-    this.#runs = new InputRuns({ pool, log, clearStagings, claimDestination, ended: inputEnded });
+    const openFolderOf = (jobId: string) => this.#ledgers.openFolderOf(jobId);
+    this.#runs = new InputRuns({ pool, log, clearStagings, claimDestination, openFolderOf, ended: inputEnded });
   }
 
   get storeWorks(): boolean {

@@ -21,6 +21,8 @@ export interface InputRunsOptions {
   readonly clearStagings: (claim: Claim) => Promise<void>;
   /** Reserves a destination for an input of its job; undefined where it is granted. Never rejects. */
   readonly claimDestination: (destination: string, claim: Claim) => Promise<AppErrorData | undefined>;
+  /** The folder that an input of a job may write a file into without claiming it, as far as one is known. */
+  readonly openFolderOf?: (jobId: string) => string | undefined;
   /** Whether a claimed input may be delivered now; undefined where it may. Absent where claims are held for good. */
   readonly mayDeliver?: (claim: ClaimedInput) => Promise<AppErrorData | undefined>;
   /** Told how each run went. */
@@ -105,10 +107,11 @@ export class InputRuns {
    * which only waits for the disk.
    */
   async do(run: InputRun, claim: ClaimedInput, request: JobRequest, settling?: () => void): Promise<RunEnd> {
-    const { pool, clearStagings, claimDestination, mayDeliver, ended } = this.#options;
+    const { pool, clearStagings, claimDestination, openFolderOf, mayDeliver, ended } = this.#options;
     const startedAtMs = Date.now();
+    const openFolder = openFolderOf?.(claim.jobId);
     const result = await pool.run(
-      { ...claim, ...request, leased: mayDeliver !== undefined },
+      { ...claim, ...request, leased: mayDeliver !== undefined, ...(openFolder !== undefined && { openFolder }) },
       {
         signal: run.abort.signal,
         progress: (progress) => {

@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { Config } from '#config/config.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
@@ -111,7 +112,10 @@ class InputWorker {
       scratch,
       progress: (bytesDone, bytesTotal) => track.report(bytesDone, bytesTotal),
       reached: (phase) => track.reached(phase),
-      claimDestination: (destination) => this.#ask((id) => ({ type: 'claim', run, id, destination })),
+      claimDestination: async (destination) => {
+        if (dirname(destination) === order.openFolder) return;
+        await this.#ask((id) => ({ type: 'claim', run, id, destination }));
+      },
       mayDeliver: async () => {
         if (order.leased) await this.#ask((id) => ({ type: 'may-deliver', run, id }));
       },
@@ -202,7 +206,7 @@ class InputTrack {
   }
 }
 
-function workOf({ inputJson, outputJson, paramsJson, leased: _, ...order }: InputOrder): InputWork {
+function workOf({ inputJson, outputJson, paramsJson, leased: _, openFolder: __, ...order }: InputOrder): InputWork {
   return { ...order, input: JSON.parse(inputJson), output: JSON.parse(outputJson), params: JSON.parse(paramsJson) };
 }
 

@@ -14,6 +14,8 @@ export interface InputOrder {
   readonly paramsJson: string;
   /** Whether the worker has to ask before it delivers: the input is its node's only for as long as a lease. */
   readonly leased: boolean;
+  /** A folder that files may be written into without claiming them: messages between processes are dear. */
+  readonly openFolder?: string;
 }
 
 /**

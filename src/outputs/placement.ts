@@ -23,9 +23,8 @@ export function outputLeaf(
   extensions: readonly [string, ...string[]],
   naming: Naming,
 ): { readonly leaf: string; readonly warnings: readonly string[] } {
-  const candidate = extname(name);
-  const given = EXTENSION.test(candidate) ? candidate.slice(1) : '';
-  const stem = given === '' ? name : name.slice(0, -candidate.length);
+  const stem = stemOf(name);
+  const given = name.slice(stem.length + 1);
   const fits = extensions.includes(given.toLowerCase());
   const leaf = `${stem}${naming === 'derived' ? '_c2pa' : ''}.${fits ? given : extensions[0]}`;
   if (fits || given === '') return { leaf, warnings: [] };
@@ -33,6 +32,12 @@ export function outputLeaf(
     leaf,
     warnings: [`"${name}" does not hold what its extension says: the output has the extension .${extensions[0]}.`],
   };
+}
+
+/** A name without its extension. Leaves of names whose stems differ differ too, whatever extensions they are given. */
+export function stemOf(name: string): string {
+  const extension = extname(name);
+  return EXTENSION.test(extension) ? name.slice(0, -extension.length) : name;
 }
 
 /**

@@ -37,6 +37,38 @@ describe('destination ledger', () => {
     assert.equal(await ledger.claim('/out/folder2', 1), undefined);
   });
 
+  test('a folder that an output went to is open to inputs whose names keep their outputs apart', async () => {
+    const ledger = await ledgerOf(['/in/a.wav', '/other/b.wav', '/in/b_c2pa.mp3']);
+    assert.equal(ledger.openFolder, undefined);
+    await ledger.claim('/out/a_c2pa.wav', 0);
+    assert.equal(ledger.openFolder, '/out');
+  });
+
+  test('no folder is open where outputs may meet each other, or what the job reads', async () => {
+    const sameStems = await ledgerOf(['/in/a.wav', '/in/a.mp3']);
+    await sameStems.claim('/out/a_c2pa.wav', 0);
+    assert.equal(sameStems.openFolder, undefined);
+
+    for (const source of ['/out/b.wav', '/out/deeper/b.wav', '/out']) {
+      const besideSource = await ledgerOf(['/in/a.wav', source]);
+      await besideSource.claim('/out/a_c2pa.wav', 0);
+      assert.equal(besideSource.openFolder, undefined, source);
+    }
+    const besideParent = await ledgerOf(['/in/a.wav', '/in/b.wav'], {
+      parent: { type: 'file', source: { type: 'local_file_path', path: '/out/parent.wav' } },
+    });
+    await besideParent.claim('/out/a_c2pa.wav', 0);
+    assert.equal(besideParent.openFolder, undefined);
+
+    const named = await DestinationLedger.of({
+      inputs: [{ type: 'remote_file_url', url: 'https://example.com/a.wav' }],
+      params: null,
+      outputs: [],
+    });
+    await named.claim('/out/a_c2pa.wav', 0);
+    assert.equal(named.openFolder, undefined, 'the server may give it another name');
+  });
+
   test('a destination that is, holds or lies inside an input is refused', async () => {
     const ledger = await ledgerOf(['/media/in/a.mp4', '/media/folder']);
     for (const path of ['/media/in/a.mp4', '/media/in', '/', '/media/folder/x.mp4', '/media/in/../in/./a.mp4']) {
