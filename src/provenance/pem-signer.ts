@@ -63,9 +63,13 @@ function hashOf(algorithm: SigningAlgorithm): string | null {
   return algorithm === 'ed25519' ? null : `sha${algorithm.slice(2)}`;
 }
 
-function keyInput(key: KeyObject, algorithm: SigningAlgorithm): SignKeyObjectInput {
-  if (algorithm.startsWith('es')) return { key, dsaEncoding: 'ieee-p1363' };
-  if (algorithm === 'ed25519') return { key };
+/**
+ * What it is signed with is said on the key itself where it can be: for an object around a key, Node makes and drops two
+ * errors before it finds the key, which took a third of the time of a signature.
+ */
+function keyInput(key: KeyObject, algorithm: SigningAlgorithm): KeyObject | SignKeyObjectInput {
+  if (algorithm.startsWith('es')) return Object.assign(key, { dsaEncoding: 'ieee-p1363' });
+  if (algorithm === 'ed25519') return key;
   return { key, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST };
 }
 
