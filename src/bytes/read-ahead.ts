@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { AppError } from '#errors/app-error.ts';
 import { FetchedRange } from './fetched-range.ts';
+import { freeMemory } from './free-memory.ts';
 
 /**
  * Streams exactly the bytes `[offset, offset + length)` of something far away, in pieces that are valid until the next one
@@ -42,7 +43,7 @@ interface FarSource {
   readonly name: string;
   readonly sizeBytes: number;
   readonly fetch: RangeFetch;
-  /** Its first bytes, where they are known already. */
+  /** Its first bytes, where they are known already: handed over with it. */
   readonly head?: Buffer;
   /** Shared with the sources that are read at the same time; a source alone needs none. */
   readonly memory?: HeldBytes;
@@ -96,7 +97,7 @@ export class ReadAhead {
     if (this.#closed) return;
     this.#closed = true;
     for (const range of [...this.#ranges]) this.#drop(range);
-    this.#spare.length = 0;
+    for (const buffer of this.#spare.splice(0)) freeMemory(buffer);
   }
 
   async #readFrom(range: FetchedRange, target: Uint8Array, position: number, signal: AbortSignal): Promise<void> {
@@ -197,6 +198,7 @@ export class ReadAhead {
     range.fail(new Error('what was fetched is not needed any more'));
     const isSpare = range.buffer.length === LARGEST_FETCH_BYTES && this.#spare.length < MAX_SPARE_BUFFERS;
     if (isSpare) this.#spare.push(range.buffer);
+    else if (range.readers === 0) freeMemory(range.buffer);
   }
 
   #bufferOf(length: number): Buffer {

@@ -1,6 +1,7 @@
 import { addAbortSignal, type Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { GetObjectCommandInput, GetObjectCommandOutput, ListObjectsV2CommandOutput } from '@aws-sdk/client-s3';
+import { freeMemory } from '#bytes/free-memory.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type S3Address, s3UrlOf } from './s3-address.ts';
 import type { S3Connection } from './s3-connection.ts';
@@ -115,7 +116,7 @@ export class S3Reader {
           position += bytes.length;
           if (position > end) throw unusableAnswer(object);
           yield bytes;
-          free(bytes);
+          freeMemory(bytes);
         }
       } catch (error) {
         signal.throwIfAborted();
@@ -160,14 +161,6 @@ export class S3Reader {
       throw s3Error(error, at, 'read');
     }
   }
-}
-
-/**
- * Gives back the memory of bytes that nobody else has a view of. The garbage collector lets go of it late and at great
- * cost: without this, reading took almost twice the processor time, and 25 MB more.
- */
-function free(bytes: Uint8Array): void {
-  if (bytes.buffer instanceof ArrayBuffer && bytes.length === bytes.buffer.byteLength) bytes.buffer.transfer(0);
 }
 
 /** What an answer says of the range that it holds, and the range itself. */
