@@ -23,7 +23,41 @@ export async function checkPublication(
   signal: AbortSignal,
   stillAlive: () => void,
 ): Promise<void> {
-  await rehashPublication(sink, renditions, signal, stillAlive);
+  await bothOrNeither(
+    (stop) => rehashPublication(sink, renditions, stop, stillAlive),
+    (stop) => readBackFragments(sink, renditions, reader, checks, stop, stillAlive),
+    signal,
+  );
+}
+
+/** Does both at once. When one fails, the other is stopped, and has ended before the failure is thrown. */
+async function bothOrNeither(
+  one: (signal: AbortSignal) => Promise<void>,
+  other: (signal: AbortSignal) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const stop = new AbortController();
+  const either = AbortSignal.any([signal, stop.signal]);
+  const guarded = async (work: (signal: AbortSignal) => Promise<void>): Promise<void> => {
+    try {
+      await work(either);
+    } catch (error) {
+      stop.abort(error);
+    }
+  };
+  await Promise.all([guarded(one), guarded(other)]);
+  either.throwIfAborted();
+}
+
+/** The official reader's threads have the fragments while this one hashes. */
+async function readBackFragments(
+  sink: FolderSink,
+  renditions: readonly OutputRendition[],
+  reader: FragmentReader,
+  checks: 'sample' | 'all',
+  signal: AbortSignal,
+  stillAlive: () => void,
+): Promise<void> {
   for (const { init, fragments } of renditions) {
     const initBytes = await readWhole(sink, init, signal);
     const checked =

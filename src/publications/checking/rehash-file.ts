@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { chunkBuffers } from '#bytes/chunk-buffers.ts';
 
 /** What hashing a finished file again found. */
 export interface RehashedFile {
@@ -20,12 +21,24 @@ const C2PA_BOX_MAX_BYTES = 128 * 1024 * 1024;
  * This shares no code with the way the file was made, so that a mistake there does not repeat itself here.
  */
 export async function rehashFile(source: ByteSource, algorithm: string, signal: AbortSignal): Promise<RehashedFile> {
+  const buffer = await chunkBuffers.take(Math.min(READ_SIZE_BYTES, source.sizeBytes), signal);
+  try {
+    const rehashed = await rehashThrough(new SlidingWindow(source, buffer, signal), source.sizeBytes, algorithm);
+    chunkBuffers.giveBack(buffer);
+    return rehashed;
+  } catch (error) {
+    // A read that was given up may yet write into it.
+    chunkBuffers.forgo(buffer);
+    throw error;
+  }
+}
+
+async function rehashThrough(window: SlidingWindow, sizeBytes: number, algorithm: string): Promise<RehashedFile> {
   const hash = createHash(algorithm);
   const c2pa: { purpose: string; content: Buffer }[] = [];
-  const window = new SlidingWindow(source, signal);
   let offset = 0;
-  while (offset < source.sizeBytes) {
-    const left = source.sizeBytes - offset;
+  while (offset < sizeBytes) {
+    const left = sizeBytes - offset;
     const head = await window.read(offset, Math.min(24, left));
     const size = left < 8 ? left : boxSize(head, left);
     const type = left < 8 ? '' : head.toString('latin1', 4, 8);
@@ -63,21 +76,32 @@ function offsetBytes(offset: number): Buffer {
 /** Reads ahead, so that small files and small boxes cost one read. What it returns is valid until the next call. */
 class SlidingWindow {
   readonly #source: ByteSource;
+  readonly #buffer: Buffer;
   readonly #signal: AbortSignal;
   #bytes: Buffer = Buffer.alloc(0);
   #start = 0;
 
-  constructor(source: ByteSource, signal: AbortSignal) {
+  constructor(source: ByteSource, buffer: Buffer, signal: AbortSignal) {
     this.#source = source;
+    this.#buffer = buffer;
     this.#signal = signal;
   }
 
   async read(offset: number, length: number): Promise<Buffer> {
     if (offset < this.#start || offset + length > this.#start + this.#bytes.length) {
-      const ahead = Math.max(length, Math.min(READ_SIZE_BYTES, this.#source.sizeBytes - offset));
-      this.#bytes = await readRange(this.#source, offset, ahead, this.#signal);
+      await this.#fill(offset, Math.max(length, Math.min(READ_SIZE_BYTES, this.#source.sizeBytes - offset)));
       this.#start = offset;
     }
     return this.#bytes.subarray(offset - this.#start, offset - this.#start + length);
+  }
+
+  /** Only a large manifest is larger than the buffer. */
+  async #fill(offset: number, length: number): Promise<void> {
+    if (length > this.#buffer.length) {
+      this.#bytes = await readRange(this.#source, offset, length, this.#signal);
+      return;
+    }
+    this.#bytes = this.#buffer.subarray(0, length);
+    await this.#source.read(this.#bytes, offset, this.#signal);
   }
 }
