@@ -1,6 +1,6 @@
 import { readRange } from '#bytes/byte-source.ts';
 import { sideBySide } from '#bytes/side-by-side.ts';
-import type { FolderSink } from '#outputs/folder-sink.ts';
+import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
 import { type OutputRendition, rehashPublication } from '#publications/checking/rehash-publication.ts';
 
@@ -16,7 +16,7 @@ const READ_BACK_MAX_BYTES = 256 * 1024 * 1024;
  * `stillAlive` is called whenever a file was checked: a large publication takes long, and writes nothing meanwhile.
  */
 export async function checkPublication(
-  sink: FolderSink,
+  output: Pick<SourceFolder, 'open'>,
   renditions: readonly OutputRendition[],
   reader: FragmentReader,
   checks: 'sample' | 'all',
@@ -24,8 +24,8 @@ export async function checkPublication(
   stillAlive: () => void,
 ): Promise<void> {
   await bothOrNeither(
-    (stop) => rehashPublication(sink, renditions, stop, stillAlive),
-    (stop) => readBackFragments(sink, renditions, reader, checks, stop, stillAlive),
+    (stop) => rehashPublication(output, renditions, stop, stillAlive),
+    (stop) => readBackFragments(output, renditions, reader, checks, stop, stillAlive),
     signal,
   );
 }
@@ -51,7 +51,7 @@ async function bothOrNeither(
 
 /** The official reader's threads have the fragments while this one hashes. */
 async function readBackFragments(
-  sink: FolderSink,
+  output: Pick<SourceFolder, 'open'>,
   renditions: readonly OutputRendition[],
   reader: FragmentReader,
   checks: 'sample' | 'all',
@@ -59,11 +59,11 @@ async function readBackFragments(
   stillAlive: () => void,
 ): Promise<void> {
   for (const { init, fragments } of renditions) {
-    const initBytes = await readWhole(sink, init, signal);
+    const initBytes = await readWhole(output, init, signal);
     const checked =
       checks === 'all' ? fragments : fragments.filter((_path, index) => isSampled(index, fragments.length));
     await sideBySide(checked, reader.atOnce, async (path) => {
-      await checkFragment(sink, initBytes, path, reader, signal);
+      await checkFragment(output, initBytes, path, reader, signal);
       stillAlive();
     });
   }
@@ -74,20 +74,24 @@ function isSampled(index: number, count: number): boolean {
 }
 
 async function checkFragment(
-  sink: FolderSink,
+  output: Pick<SourceFolder, 'open'>,
   init: Uint8Array | null,
   path: string,
   reader: FragmentReader,
   signal: AbortSignal,
 ): Promise<void> {
-  const fragment = await readWhole(sink, path, signal);
+  const fragment = await readWhole(output, path, signal);
   if (init === null || fragment === null) return;
   await reader.readBack(init, fragment, path, signal);
 }
 
 /** A staged file as bytes; null where it is too large to be held. */
-async function readWhole(sink: FolderSink, path: string, signal: AbortSignal): Promise<Uint8Array | null> {
-  const source = await sink.open(path, signal);
+async function readWhole(
+  output: Pick<SourceFolder, 'open'>,
+  path: string,
+  signal: AbortSignal,
+): Promise<Uint8Array | null> {
+  const source = await output.open(path, signal);
   try {
     return source.sizeBytes > READ_BACK_MAX_BYTES ? null : await readRange(source, 0, source.sizeBytes, signal);
   } finally {
