@@ -26,7 +26,7 @@ export function chooseStreams(files: readonly ProbedFile[], tracks: readonly Pac
   const chosen: ChosenStream[] = [];
   const leftOut: LeftOut[] = [];
   const isAlone = files.length === 1;
-  const heard = new Set<string>();
+  const there = new Set<string>();
   for (const file of [...files].sort(byHeight)) {
     for (const [index, stream] of file.streams.entries()) {
       const leaveOut = (reason: string) => leftOut.push({ file: file.path, what: nounOf(file, stream), reason });
@@ -35,7 +35,7 @@ export function chooseStreams(files: readonly ProbedFile[], tracks: readonly Pac
       if ('reason' in route) leaveOut(route.reason);
       else if (isSecondVideo(file, stream))
         leaveOut('a file gives one rendition of its video; put the other into a file of its own');
-      else if (isHeardAlready(candidate, heard))
+      else if (isThereAlready(candidate, there))
         leaveOut('a larger rendition has the same; name it in params.tracks to keep both');
       else chosen.push({ ...candidate, route });
     }
@@ -90,14 +90,17 @@ function isSecondVideo({ streams }: ProbedFile, stream: ProbedStream): boolean {
   return stream.kind === 'video' && stream !== streams.find(({ kind }) => kind === 'video');
 }
 
-/** Renditions of a film mostly bring the same sound, each; it is wanted once. Files of sound alone are there on purpose. */
-function isHeardAlready(candidate: Omit<ChosenStream, 'route'>, heard: Set<string>): boolean {
-  const { file, stream, language, role, track } = candidate;
-  if (stream.kind !== 'audio' || !hasVideo(file) || track !== null) return false;
+/**
+ * Renditions of a film mostly bring the same sound and subtitles, each; they are wanted once. Files without pictures are
+ * there on purpose.
+ */
+function isThereAlready(candidate: Omit<ChosenStream, 'route'>, there: Set<string>): boolean {
+  const { file, stream, language, role, isForced, track } = candidate;
+  if (stream.kind === 'video' || !hasVideo(file) || track !== null) return false;
   // Two tracks of one file differ in something, or they would not be there.
-  const key = [stream.codec, language, role, stream.channels, stream.indexOfKind].join('\0');
-  if (heard.has(key)) return true;
-  heard.add(key);
+  const key = [stream.kind, stream.codec, language, role, isForced, stream.channels, stream.indexOfKind].join('\0');
+  if (there.has(key)) return true;
+  there.add(key);
   return false;
 }
 

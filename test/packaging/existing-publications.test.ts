@@ -100,6 +100,7 @@ describe('a folder that is a publication', () => {
   test('by DASH is made anew without what is beside the film, and with subtitles in a file of their own', async () => {
     const folder = publicationOf('asides', '-map 0:v -map 0:a:0 -c copy -f dash -seg_duration 2 manifest.mpd');
     writeFileSync(join(folder, 'fr.vtt'), 'WEBVTT\n\n00:01.000 --> 00:02.000\nbonsoir\n');
+    writeFileSync(join(folder, 'es.xml'), '<tt><body><p begin="1s" end="2s">buenas noches</p></body></tt>');
     writeFileSync(join(folder, 'tiles_1.jpg'), 'not really a picture');
     const mpd = join(folder, 'manifest.mpd');
     const text = readFileSync(mpd, 'utf8');
@@ -107,7 +108,7 @@ describe('a folder that is a publication', () => {
     const property = '<EssentialProperty schemeIdUri="http://dashif.org/guidelines/trickmode" value="0"/>';
     const trickPlay = video.replace('id="0"', 'id="8"').replace(/(<Representation )/, `${property}$1`);
     const pictures = `<AdaptationSet mimeType="image/jpeg"><SegmentTemplate media="tiles_$Number$.jpg" duration="8" startNumber="1"/><Representation id="tiles" bandwidth="1" width="320" height="180"/></AdaptationSet>`;
-    const subtitles = `<AdaptationSet mimeType="text/vtt" lang="fr"><Representation id="fr" bandwidth="1"><BaseURL>fr.vtt</BaseURL></Representation></AdaptationSet>`;
+    const subtitles = `<AdaptationSet mimeType="text/vtt" lang="fr"><Representation id="fr" bandwidth="1"><BaseURL>fr.vtt</BaseURL></Representation></AdaptationSet><AdaptationSet mimeType="application/ttml+xml" lang="es"><Representation id="es" bandwidth="1"><BaseURL>es.xml</BaseURL></Representation></AdaptationSet>`;
     writeFileSync(
       mpd,
       text.replace('</Period>', () => `${trickPlay}${pictures}${subtitles}</Period>`),
@@ -116,6 +117,7 @@ describe('a folder that is a publication', () => {
     assertFilmIn(outputPath, 'audio/en_aac');
     assert.deepEqual(readdirSync(join(outputPath, 'video')), ['h264_180p']);
     assert.match(readFileSync(join(outputPath, 'text/fr/00001.vtt'), 'utf8'), /bonsoir/);
+    assert.match(readFileSync(join(outputPath, 'text/es/00001.vtt'), 'utf8'), /buenas noches/);
     assert.equal(warnings.filter((warning) => /seek bar|trick play/.test(warning)).length, 1, warnings.join());
     assert.ok(!warnings.some((warning) => warning.includes('no playlist names')), warnings.join());
   });

@@ -47,6 +47,17 @@ describe('a plan', () => {
     assert.equal(made.warnings.length, 2);
   });
 
+  test('takes the same subtitles of several renditions once, and those of files without pictures always', () => {
+    const subtitles: Sketch = { kind: 'text', codec: 'wvtt', language: 'eng' };
+    const films = [360, 720].map((height) => fileOf(`${height}.mp4`, 'mp4', [video(height), subtitles]));
+    const made = plan([...films, fileOf('more.mp4', 'mp4', [subtitles])]);
+    assert.deepEqual(folders(made), ['video/h264_720p', 'video/h264_360p', 'text/en', 'text/en_2']);
+    assert.deepEqual(
+      made.leftOut.map(({ file, what }) => [file, what]),
+      [['360.mp4', 'the subtitle track']],
+    );
+  });
+
   test('gives no name twice', () => {
     const made = plan([
       fileOf('a.mp4', 'mp4', [video(720), audio('deu'), audio('deu')]),
