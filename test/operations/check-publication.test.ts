@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { checkPublication } from '#operations/check-publication.ts';
@@ -55,10 +57,22 @@ test('when one check fails, the other has ended before the failure is told', asy
   const [path] = signed.renditions[0]?.fragments ?? [];
   const bytes = Buffer.from(signed.files[path as string] as Buffer);
   bytes[bytes.length - 1] = (bytes.at(-1) as number) ^ 1;
+  let ended = 0;
+  const slow: FragmentReader = {
+    ...createFragmentReader(),
+    atOnce: 1,
+    readBack: async (_init, _fragment, _name, stop) => {
+      if (!stop.aborted) await once(stop, 'abort');
+      await setImmediate();
+      ended += 1;
+      throw stop.reason;
+    },
+  };
   const output = counting(folderOf({ ...signed.files, [path as string]: bytes }));
   await assert.rejects(
-    check(output, createFragmentReader()),
-    (error) => error instanceof AppError && error.reason === 'OUTPUT_PART_INVALID',
+    check(output, slow),
+    (error) => error instanceof AppError && error.reason === 'OUTPUT_PART_INVALID' && error.details.file === path,
   );
+  assert.equal(ended, 1);
   assert.equal(output.closed, output.opened, 'nothing is open any more');
 });
