@@ -30,7 +30,7 @@ export interface ByteSink extends ByteWriter {
   readonly destination: string;
   /** The staged file on this host, where there is one. */
   readonly stagedPath?: string;
-  /** Whether sealing and committing wait for nothing but this host's disk. */
+  /** Whether sealing and committing wait for this host's disk alone; what is written can then be read back at once. */
   readonly isOnDisk?: boolean;
   seal(signal: AbortSignal): Promise<void>;
   commit(signal: AbortSignal): Promise<void>;

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { ByteSink } from '#bytes/byte-sink.ts';
 import { executePlan, fillHole } from '#bytes/execute-plan.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import type { C2paParams } from '#contract/signing.ts';
@@ -76,14 +77,7 @@ async function signIdentified(
     await fillHole(plan, sink, manifest, signal);
     digest = createHash('sha256').update(manifest).digest('hex');
     context.reached('signed');
-    const readBackFrom = rooms.reader === null ? undefined : sink.stagedPath;
-    if (sink.isOnDisk && readBackFrom === undefined) context.settling();
-    await sink.seal(signal);
-    context.reached('sealed');
-    if (rooms.reader !== null && readBackFrom !== undefined) {
-      await readBack(rooms.reader, readBackFrom, layout.mediaType, totalBytes, context);
-      if (sink.isOnDisk) context.settling();
-    }
+    await sealAndReadBack(sink, rooms.reader, layout.mediaType, totalBytes, context);
     await context.mayDeliver();
     await sink.commit(signal);
     context.reached('delivered');
@@ -92,6 +86,35 @@ async function signIdentified(
     throw error;
   }
   return { outputPath: sink.destination, warnings: [...warnings, ...ingredients.warnings, ...draft.warnings], digest };
+}
+
+/** Seals the output and, with a reader, has it read back. The next input may begin when only the disk is waited for. */
+async function sealAndReadBack(
+  sink: ByteSink,
+  reader: OutputReader | null,
+  mediaType: string,
+  sizeBytes: number,
+  context: InputContext,
+): Promise<void> {
+  const { stagedPath, isOnDisk = false } = sink;
+  const seal = async (): Promise<void> => {
+    await sink.seal(context.signal);
+    context.reached('sealed');
+  };
+  if (reader === null || stagedPath === undefined) {
+    if (isOnDisk) context.settling();
+    return await seal();
+  }
+  const check = () => readBack(reader, stagedPath, mediaType, sizeBytes, context);
+  if (!isOnDisk) {
+    await seal();
+    return await check();
+  }
+  // What is read back is what the disk is given: neither has to wait for the other.
+  const steps = await Promise.allSettled([seal(), check()]);
+  const failed = steps.find((step) => step.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+  context.settling();
 }
 
 /**
