@@ -1,13 +1,16 @@
 import { createHash } from 'node:crypto';
-import { closeSync, fdatasyncSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, fdatasync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import type { StagingKey } from '#bytes/staged-name.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
 import type { S3Address } from '#s3/s3-address.ts';
 import type { S3Upload } from '#s3/s3-writer.ts';
 import { translated } from './output-error.ts';
 import { syncFolder } from './output-folder.ts';
+
+const syncData = promisify(fdatasync);
 
 /** What was done, or is about to be done, in a bucket. Times are in milliseconds since 1970. */
 type Entry =
@@ -82,7 +85,8 @@ export class UploadNote {
   /** Notes, durably, that an upload is about to be begun, and which are under way to the same key. */
   async beginning(at: S3Address, others: readonly string[]): Promise<void> {
     await this.#add({ kind: 'beginning', at: plain(at), timeMs: Date.now(), others });
-    await translated(this.#path, () => fdatasyncSync(this.#file as number));
+    // A disk that is busy keeps this waiting for seconds, and what is being read and sent goes on meanwhile.
+    await translated(this.#path, () => syncData(this.#file as number));
   }
 
   async begun(upload: S3Upload): Promise<void> {
