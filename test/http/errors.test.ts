@@ -235,11 +235,29 @@ describe('a failure inside the service', () => {
     const reply = await server.post(VIDEO, goodBody);
     server.jobs.refusal = null;
     const requestId = reply.headers.get('x-request-id') ?? '';
+    assert.match(requestId, /^[0-9a-f-]{36}$/);
     const error = await errorOf(reply);
     assert.deepEqual([error.status, error.code], [500, 'INTERNAL_ERROR']);
     assert.doesNotMatch(error.message, /secret-place/);
     assert.ok(error.message.includes(requestId));
     assert.ok(server.logged.some((line) => line.includes(requestId) && line.includes('secret-place')));
+  });
+
+  test('answers 500 INTERNAL_ERROR with Retry-After where its cause may pass, and without where it will not', async () => {
+    const file = '/data/jobs.sqlite';
+    const refusals = [
+      new AppError('STORE_DISK_FULL', { file }),
+      new AppError('STORE_CORRUPT', { file, problem: 'it is none' }),
+    ];
+    const waits: boolean[] = [];
+    for (const refusal of refusals) {
+      server.jobs.refusal = refusal;
+      const reply = await server.post(VIDEO, goodBody);
+      waits.push(reply.headers.has('retry-after'));
+      assert.equal((await errorOf(reply)).code, 'INTERNAL_ERROR');
+    }
+    server.jobs.refusal = null;
+    assert.deepEqual(waits, [true, false]);
   });
 
   test('answers 503 SERVICE_OVERLOADED with Retry-After where the queue is full', async () => {

@@ -109,6 +109,7 @@ describe('the synchronous form', () => {
     await stopping.app.close();
     const reply = await answer;
     assert.equal(reply.headers.get('location'), `/v2/jobs/${id}`);
+    assert.equal(reply.headers.get('connection'), 'close');
     const error = await errorOf(reply);
     assert.deepEqual([error.status, error.code], [503, 'SERVICE_OVERLOADED']);
     await assert.rejects(fetch(`${stopping.base}/v2/health`));
