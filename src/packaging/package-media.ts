@@ -108,7 +108,8 @@ class PackagingRun {
     const streams = read.map(({ stream }) => stream);
     const empty = this.#plan.streams.filter((stream) => !streams.includes(stream));
     const warnings = empty.map(
-      ({ file, language }) => `The subtitle track (${language}) of "${file}" was left out: it holds no subtitles that are shown during the film.`,
+      ({ file, language }) =>
+        `The subtitle track (${language}) of "${file}" was left out: it holds no subtitles that are shown during the film.`,
     );
     return { plan: { ...this.#plan, streams }, warnings };
   }
