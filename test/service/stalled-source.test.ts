@@ -49,7 +49,7 @@ test('a server that falls silent while a folder is packaged ends the input, whic
     ['c2pa/package', 'whole'],
   ].map(async ([operation, place]) => {
     const inputs = [{ type: 'remote_folder_url', url: `${server.base}/${place}/` }];
-    const { results } = await service.runSync(`/v2/sync/${operation}`, { inputs, params: {} });
+    const { results } = await service.waitFor(await service.submit(`/v2/${operation}`, { inputs, params: {} }));
     assert.equal(results[0]?.error_details?.['reason'], 'HTTP_TIMED_OUT', results[0]?.error ?? 'it was packaged');
   });
   await Promise.all(jobs);
