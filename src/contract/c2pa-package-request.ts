@@ -15,7 +15,7 @@ export const c2paPackageParams = z
   .meta({
     id: 'C2paPackageParams',
     description:
-      'How the publication is made, and what goes into its manifest. Where a folder is a publication already, the patterns choose what of it is packaged and signed; what they leave open is found out.',
+      'How the publication is made, and what goes into its manifest. Where a folder is a publication already, the patterns choose what of it is packaged and signed; what they leave open is found out. Of raw media they choose nothing, which is told in a warning; one that nothing in the folder matches fails the input.',
     examples: [
       {
         segment_duration: 6,
