@@ -143,6 +143,8 @@ describe('GET /v2/jobs/{id}/events', () => {
     server.jobs.events = async (_id, signal) => untilGone(signal, forgotten.resolve);
     const hangUp = new AbortController();
     const reply = await fetch(`${server.base}/v2/jobs/any/events`, { signal: hangUp.signal });
+    // Neither a proxy nor a cache is to keep events back.
+    assert.deepEqual([reply.headers.get('x-accel-buffering'), reply.headers.get('cache-control')], ['no', 'no-store']);
     await readEvents(reply).next();
     hangUp.abort();
     await forgotten.promise;
