@@ -71,8 +71,8 @@ export class DestinationLedger {
   }
 
   /**
-   * The folder that all inputs of the job may write a file into without claiming it: an output went there, the job reads
-   * nothing there, and the names of its inputs keep its outputs apart. Undefined where there is none yet, or never will be.
+   * The folder that all inputs of the job may write a file into without claiming it: an output went there, the job
+   * reads nothing there, and the names of its inputs keep its outputs apart. Undefined where none is known, or ever will.
    */
   get openFolder(): string | undefined {
     return this.#openFolder;

@@ -1,9 +1,9 @@
 import type { ClaimedInput } from './store/claim-inputs.ts';
 
 /** Inputs of one job that are claimed ahead: enough that a group of them shares one write. */
-const AHEAD_PER_JOB = 16;
+const AHEAD_PER_JOB = 48;
 /** More are claimed when so few are left. */
-const LOW_PER_JOB = 6;
+const LOW_PER_JOB = 16;
 
 interface JobStash {
   readonly inputs: ClaimedInput[];

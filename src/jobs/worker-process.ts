@@ -224,7 +224,7 @@ export class WorkerProcess {
     for (const run of runs) run.end(this.#endOf(run, runs, this.#how));
   }
 
-  /** An input that only waits for the disk is not to blame where there is another, nor is one beside that which was killed. */
+  /** Not to blame are one that only waits for the disk while there is another, and one beside that which it was killed for. */
   #endOf(run: WorkerRun, all: readonly WorkerRun[], how: string): RunResult {
     const isToBlame =
       this.#killedFor === null ? !run.settling || all.every(({ settling }) => settling) : run === this.#killedFor;

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { ExpressionBuilder } from 'kysely';
 import {
   type ByteProgress,
@@ -9,7 +10,8 @@ import {
   type ResultEntry,
 } from '../job.ts';
 import { isCancelled } from './cancel-job.ts';
-import { endJobWhereDone } from './end-job.ts';
+import { endJobWhereDone, type JobCount } from './end-job.ts';
+import { runPrepared } from './prepared.ts';
 import type { Database, Tables } from './tables.ts';
 
 /** What recording the end of an input brought about. */
@@ -23,6 +25,18 @@ export interface InputEnd {
 const LATE: InputEnd = { input: 'late', jobEnded: false };
 const QUEUED: InputEnd = { input: 'queued', jobEnded: false };
 
+const END_INPUT = `
+  update inputs set status = $1, result = $2, delivered_digest = $3
+  where job_id = $4 and input_index = $5 and attempt = $6 and status in ('reserved', 'running')
+  returning input_index`;
+
+const COUNT_INPUT = `
+  update jobs
+  set inputs_done = inputs_done + 1, inputs_failed = inputs_failed + $1,
+    bytes_done = bytes_done + $2, bytes_total = bytes_total + $3
+  where job_id = $4
+  returning job_id, inputs_done, inputs_total, inputs_failed, cancelled_at, has_url_secrets, has_callback`;
+
 /** Records what became of an input, and ends its job with the last one. */
 export async function finishInput(
   db: Database,
@@ -31,23 +45,13 @@ export async function finishInput(
   progress: ByteProgress,
   digest: string | null = null,
 ): Promise<InputEnd> {
-  const { numUpdatedRows } = await db
-    .updateTable('inputs')
-    .set({ status: entry.status, result: JSON.stringify(entry), delivered_digest: digest })
-    .where(isCurrent(claim))
-    .executeTakeFirst();
-  if (numUpdatedRows === 0n) return LATE;
-  const job = await db
-    .updateTable('jobs')
-    .set(({ eb }) => ({
-      inputs_done: eb('inputs_done', '+', 1),
-      inputs_failed: eb('inputs_failed', '+', entry.status === 'succeeded' ? 0 : 1),
-      bytes_done: eb('bytes_done', '+', progress.bytesDone),
-      bytes_total: eb('bytes_total', '+', progress.bytesTotal),
-    }))
-    .where('job_id', '=', claim.jobId)
-    .returningAll()
-    .executeTakeFirstOrThrow();
+  const { jobId, inputIndex, attempt } = claim;
+  const result = [entry.status, JSON.stringify(entry), digest];
+  if ((await runPrepared(db, END_INPUT, [...result, jobId, inputIndex, attempt])).length === 0) return LATE;
+  const failed = entry.status === 'succeeded' ? 0 : 1;
+  const counts = [failed, progress.bytesDone, progress.bytesTotal];
+  const [job] = await runPrepared<JobCount>(db, COUNT_INPUT, [...counts, jobId]);
+  assert(job !== undefined, 'an input belongs to a job');
   return { input: 'ended', jobEnded: await endJobWhereDone(db, job) };
 }
 
