@@ -12,9 +12,9 @@ const sqliteTexts = new Map<string, string>();
 
 /**
  * Runs a statement whose text is always the same; values stand in it as `$1` and so on, in their order and each once
- * where SQLite is to run it too. To build one of its parts took as long there as to run it. A PostgreSQL server parses and plans it once for each connection:
- * measured, that took longer than to execute it. It names the columns it answers with, for what stands for all of them may
- * change while nodes run.
+ * where SQLite is to run it too. To build one of parts took as long there as to run it. A PostgreSQL server parses and
+ * plans it once for each connection: measured, that took longer than to execute it. It names the columns it answers with,
+ * for what stands for all of them may change while nodes run.
  */
 export async function runPrepared<Row>(
   db: Database,
