@@ -156,6 +156,14 @@ describe('loadConfig', () => {
     assert.equal((await load(`[signing]\nalgorithm = "ps256"\n${identity}`)).signing.algorithm, 'ps256');
   });
 
+  test('refuses a secret of callbacks that could be guessed, and does not repeat it', async () => {
+    const [problem, ...others] = await problems('', { SERVICE__CALLBACKS__SECRET: 'hush-hush-hush!' });
+    assert.match(problem ?? '', /callbacks\.secret/);
+    assert.doesNotMatch(problem ?? '', /hush/);
+    assert.deepEqual(others, []);
+    assert.equal((await load('', { SERVICE__CALLBACKS__SECRET: 'sixteen-letters!' })).callbacks.secret?.length, 16);
+  });
+
   test('refuses a passphrase without the key that it would open', async () => {
     const [problem, ...others] = await problems('', { SERVICE__SIGNING__PRIVATE_KEY_PASSPHRASE: 'hush' });
     assert.match(problem ?? '', /PRIVATE_KEY_PASSPHRASE|private_key_passphrase/);

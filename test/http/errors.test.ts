@@ -225,6 +225,7 @@ describe('a job that does not exist', () => {
     test(`answers 404 JOB_NOT_FOUND to ${id.slice(0, 20)}`, async () => {
       const error = await errorOf(await fetch(`${server.base}/v2/jobs/${id}`));
       assert.deepEqual([error.status, error.code], [404, 'JOB_NOT_FOUND']);
+      assert.ok(error.message.length < 300, 'an identifier is not repeated in all its length');
     });
   }
 });
