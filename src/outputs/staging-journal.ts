@@ -23,6 +23,12 @@ const REPLACEMENT_ENDING = '.replaces';
 /** Stands behind the path in a note: what follows it is left from a longer one. No path holds it. */
 const NOTE_END = '\0';
 
+/**
+ * A note whose name came to the disk before a power cut and what it holds did not. What it noted is removed by the next
+ * attempt at its input, which looks for it where it writes.
+ */
+const TORN = new RegExp(`^${NOTE_END}*$`);
+
 /** Notes that one process keeps for the next staging at most. */
 const MAX_SPARE_NOTES = 4;
 
@@ -126,7 +132,10 @@ export async function recoverStagings(dataDir: string, key?: StagingKey): Promis
   for (const name of await namesIn(folder)) {
     if (!name.startsWith(prefix) || name.endsWith(REPLACEMENT_ENDING)) continue;
     const note = join(folder, name);
-    const stagedPath = await stagedPathOf(note);
+    const text = await textOf(note);
+    if (text === undefined) continue;
+    if (TORN.test(text)) await eraseNote(note);
+    const stagedPath = stagedPathIn(text);
     if (!isStagedName(basename(stagedPath))) continue;
     const replaced = await targetOf(note + REPLACEMENT_ENDING);
     if (replaced !== undefined && dirname(replaced) === dirname(stagedPath))
@@ -138,10 +147,14 @@ export async function recoverStagings(dataDir: string, key?: StagingKey): Promis
   return removed;
 }
 
-/** What a note says; nothing where it is no note of ours. Links are not followed. */
-async function stagedPathOf(note: string): Promise<string> {
+/** Undefined where it cannot be read. Links are not followed. */
+async function textOf(note: string): Promise<string | undefined> {
   const flag = constants.O_RDONLY | constants.O_NOFOLLOW;
-  const text = await readFile(note, { encoding: 'utf8', flag }).catch(() => '');
+  return await readFile(note, { encoding: 'utf8', flag }).catch(() => undefined);
+}
+
+/** What a note says; nothing where it is no note of ours. */
+function stagedPathIn(text: string): string {
   return text.slice(0, Math.max(0, text.indexOf(NOTE_END)));
 }
 

@@ -231,6 +231,16 @@ describe('recovering from a process that was killed', () => {
   test('finds nothing where nothing was ever staged', async () => {
     assert.deepEqual(await recoverStagings(join(folder, 'new')), []);
   });
+
+  test('removes a note that a power cut left without what it said', async () => {
+    const staging = join(dataDir, 'staging');
+    await mkdir(staging, { recursive: true });
+    await writeFile(join(staging, 'job-0-1-0123abcd'), '');
+    await writeFile(join(staging, 'job-1-1-0123abcd'), Buffer.alloc(100));
+    await writeFile(join(staging, 'theirs'), 'no note');
+    await recoverStagings(dataDir);
+    assert.deepEqual(await readdir(staging), ['theirs']);
+  });
 });
 
 /** Stages and seals; with no bytes, an empty file. */
