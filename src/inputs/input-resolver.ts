@@ -5,9 +5,9 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import type { FolderBounds } from './folder-bounds.ts';
 import { inputName } from './input-name.ts';
-import { nameOfPath, openLocalFile } from './local-file.ts';
-import { openLocalFolder } from './local-folder.ts';
-import type { LocalInputPolicy } from './local-input-policy.ts';
+import { nameOfPath, openLocalFile } from './local/local-file.ts';
+import { openLocalFolder } from './local/local-folder.ts';
+import type { LocalInputPolicy } from './local/local-input-policy.ts';
 
 export type InputType = ApiInputRef['type'];
 

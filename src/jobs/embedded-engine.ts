@@ -1,4 +1,4 @@
-import { Dispatcher } from './dispatcher.ts';
+import { Dispatcher } from './dispatching/dispatcher.ts';
 import type { JobEngine } from './job-engine.ts';
 import { JobStore } from './store/job-store.ts';
 import { openSqlite } from './store/sqlite/open-sqlite.ts';

@@ -1,10 +1,10 @@
 import type { InputReport } from '#telemetry/input-report.ts';
-import type { InputDispatcher } from './input-dispatcher.ts';
-import type { QueueLimits } from './input-queue.ts';
+import type { InputDispatcher } from './dispatching/input-dispatcher.ts';
+import type { QueueLimits } from './dispatching/input-queue.ts';
 import type { Claim } from './job.ts';
 import type { Log } from './log.ts';
 import type { JobStore } from './store/job-store.ts';
-import type { WorkerPool } from './worker-pool.ts';
+import type { WorkerPool } from './workers/worker-pool.ts';
 
 /** What an engine needs to have inputs done. */
 export interface DispatcherOptions {

@@ -7,10 +7,10 @@ import { AppError } from '#errors/app-error.ts';
 import type { CurrentState } from '#telemetry/metrics.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { type CallbackBounds, CallbackCourier, type CallbackOutcome, type Post } from './callbacks/callback-courier.ts';
+import type { InputDispatcher } from './dispatching/input-dispatcher.ts';
 import { openEmbeddedEngine } from './embedded-engine.ts';
 import { EndWaiters } from './end-waiters.ts';
 import type { IdempotencyKey } from './idempotency-key.ts';
-import type { InputDispatcher } from './input-dispatcher.ts';
 import type { Claim, JobSnapshot, Submission, SubmittedJob } from './job.ts';
 import type { JobEngine } from './job-engine.ts';
 import { type JobEvent, JobFeed } from './job-feed.ts';
@@ -20,8 +20,8 @@ import type { JobCancel } from './store/cancel-job.ts';
 import type { JobStore } from './store/job-store.ts';
 import type { JobPage, ListedJobs } from './store/list-jobs.ts';
 import type { RecalledJob } from './store/recall-job.ts';
-import { WorkerPool } from './worker-pool.ts';
-import type { WorkerBounds } from './worker-process.ts';
+import { WorkerPool } from './workers/worker-pool.ts';
+import type { WorkerBounds } from './workers/worker-process.ts';
 
 /** Jobs whose time is over are deleted so often. */
 const PRUNE_INTERVAL_MS = 60 * 60 * 1000;

@@ -1,4 +1,4 @@
-import type { RunEnd } from './input-runs.ts';
+import type { RunEnd } from './dispatching/input-runs.ts';
 import type { ClaimedInput } from './store/claim-inputs.ts';
 
 /** Before each try after a failure that may pass, so long a pause; when there are no more, the failure is the result. */

@@ -1,6 +1,6 @@
 import type { Config } from '#config/config.ts';
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
-import type { AssertionTrial } from '#provenance/assertion-trial.ts';
+import type { AssertionTrial } from '#provenance/authoring/assertion-trial.ts';
 
 /** What the requests of all operations have in common; `params` is the operation's own. */
 export interface OperationRequest {

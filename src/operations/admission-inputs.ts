@@ -3,7 +3,7 @@ import type { Config } from '#config/config.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import { AppError, type ErrorLocation } from '#errors/app-error.ts';
 import { folderNameOfUrl, inputName, nameOfUrl } from '#inputs/input-name.ts';
-import { nameOfPath } from '#inputs/local-file.ts';
+import { nameOfPath } from '#inputs/local/local-file.ts';
 import { admittedS3Address, admittedS3Object, isS3Url } from '#s3/s3-address.ts';
 
 /** Refuses an input by the extension of its name: lower case, without dot, empty where there is none. */

@@ -1,6 +1,6 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { PackagingPlan, PlannedStream } from '#packaging/packaging-plan.ts';
+import type { PackagingPlan, PlannedStream } from '#packaging/planning/packaging-plan.ts';
 import type { HlsMedia } from '#publications/reading/hls-playlist.ts';
 import { readPublication } from '#publications/reading/read-publication.ts';
 

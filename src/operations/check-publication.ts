@@ -1,7 +1,7 @@
 import { readRange } from '#bytes/byte-source.ts';
 import { sideBySide } from '#bytes/side-by-side.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import type { FragmentReader } from '#provenance/fragment-reader.ts';
+import type { FragmentReader } from '#provenance/reading/fragment-reader.ts';
 import { type OutputRendition, rehashPublication } from '#publications/checking/rehash-publication.ts';
 
 /** Of a rendition's fragments, the official reader checks the first, the last, and every so many. */

@@ -4,8 +4,8 @@ import type { ApiParent, C2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
 import { sourceErrors } from '#errors/source-errors.ts';
 import type { InputResolver, OpeningContext } from '#inputs/input-resolver.ts';
-import type { IngredientSource, ManifestRequest } from '#provenance/manifest-author.ts';
-import { namesRemoteManifest } from '#provenance/remote-manifest.ts';
+import type { IngredientSource, ManifestRequest } from '#provenance/authoring/manifest-author.ts';
+import { namesRemoteManifest } from '#provenance/reading/remote-manifest.ts';
 import { type IdentifiedFile, identifyFile } from './identify-file.ts';
 
 /** At most so much of an XMP packet is looked at for the address of a remote manifest. */

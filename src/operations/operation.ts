@@ -2,8 +2,8 @@ import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
 import type { InputResolver } from '#inputs/input-resolver.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
-import type { FragmentReader } from '#provenance/fragment-reader.ts';
-import type { ManifestAuthor, OutputReader } from '#provenance/manifest-author.ts';
+import type { ManifestAuthor, OutputReader } from '#provenance/authoring/manifest-author.ts';
+import type { FragmentReader } from '#provenance/reading/fragment-reader.ts';
 
 /**
  * Everything an operation needs to do one input, as plain data: it crosses to the worker process.

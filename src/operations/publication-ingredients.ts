@@ -1,6 +1,6 @@
 import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import type { IngredientSource } from '#provenance/manifest-author.ts';
+import type { IngredientSource } from '#provenance/authoring/manifest-author.ts';
 import type { MediaPart, Publication } from '#publications/publication.ts';
 import type { InitLayout } from '#publications/signing/init-layout.ts';
 import { assignRoles, givenParent, type Ingredients, type ParentParams, parentIngredient } from './ingredients.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { sideBySide } from '#bytes/side-by-side.ts';
-import type { CustomAssertion, ManifestDraft, RecordedAction } from '#provenance/manifest-author.ts';
+import type { CustomAssertion, ManifestDraft, RecordedAction } from '#provenance/authoring/manifest-author.ts';
 import type { OutputRendition } from '#publications/checking/rehash-publication.ts';
 import { type MediaPart, partKey } from '#publications/publication.ts';
 import { rewritePlaylists } from '#publications/rewriting/rewrite-playlists.ts';

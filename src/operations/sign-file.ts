@@ -6,7 +6,7 @@ import type { C2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { MediaLayout } from '#formats/format-handler.ts';
 import { outputLeaf } from '#outputs/placement.ts';
-import type { OutputReader } from '#provenance/manifest-author.ts';
+import type { OutputReader } from '#provenance/authoring/manifest-author.ts';
 import { type IdentifiedFile, identifyFile, keepSigned } from './identify-file.ts';
 import { ingredientsOf } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';

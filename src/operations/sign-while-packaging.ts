@@ -5,7 +5,7 @@ import type { LocalCopies } from '#bytes/local-copies.ts';
 import { sideBySide } from '#bytes/side-by-side.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { PackagedFolder } from '#packaging/packaged-folder.ts';
-import type { PackagingPlan, PlannedStream } from '#packaging/packaging-plan.ts';
+import type { PackagingPlan, PlannedStream } from '#packaging/planning/packaging-plan.ts';
 import type { MediaPart, Publication, Rendition } from '#publications/publication.ts';
 import { readPublication } from '#publications/reading/read-publication.ts';
 import { GroupBench } from '#publications/signing/group-bench.ts';

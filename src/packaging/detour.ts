@@ -1,7 +1,7 @@
 import { AppError } from '#errors/app-error.ts';
-import type { PackagingPlan, PlannedStream } from './packaging-plan.ts';
-import { findProgram } from './program-paths.ts';
-import { feedRouteOf } from './stream-routes.ts';
+import type { PackagingPlan, PlannedStream } from './planning/packaging-plan.ts';
+import { feedRouteOf } from './planning/stream-routes.ts';
+import { findProgram } from './programs/program-paths.ts';
 
 /** A plan that goes round what the packager did not take, and what the caller should know of it. */
 export interface Detour {

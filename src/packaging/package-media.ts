@@ -8,16 +8,16 @@ import type { LocalSource } from '#bytes/scratch-copy.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';
 import { detourOf, isDeadEnd } from './detour.ts';
-import { type Feed, feedArguments, feedsOf } from './feed-arguments.ts';
-import { OutputWatch } from './output-watch.ts';
-import type { PackagingPlan, PlannedStream } from './packaging-plan.ts';
-import { mediaEnd } from './plan-warnings.ts';
-import { feedError, packagerError } from './program-errors.ts';
-import { findPackager, findProgram } from './program-paths.ts';
-import { type Program, runPrograms } from './run-programs.ts';
-import { type ReadStream, shakaArguments } from './shaka-arguments.ts';
-import { turnPicture } from './turn-picture.ts';
-import { writeSubtitles } from './write-subtitles.ts';
+import type { PackagingPlan, PlannedStream } from './planning/packaging-plan.ts';
+import { mediaEnd } from './planning/plan-warnings.ts';
+import { turnPicture } from './planning/turn-picture.ts';
+import { type Feed, feedArguments, feedsOf } from './programs/feed-arguments.ts';
+import { OutputWatch } from './programs/output-watch.ts';
+import { feedError, packagerError } from './programs/program-errors.ts';
+import { findPackager, findProgram } from './programs/program-paths.ts';
+import { type Program, runPrograms } from './programs/run-programs.ts';
+import { type ReadStream, shakaArguments } from './programs/shaka-arguments.ts';
+import { writeSubtitles } from './subtitles/write-subtitles.ts';
 
 /** What packaging may use, and tells. An operation's context is most of one. */
 export interface PackagingContext {

@@ -57,7 +57,7 @@ describe('the layer rule', () => {
     },
     {
       violation: 'the AWS SDK outside s3, also where it is loaded late',
-      file: 'inputs/s3-file.ts',
+      file: 'inputs/s3/s3-file.ts',
       source: "const sdk = await import('@aws-sdk/client-s3');",
     },
     {

@@ -8,7 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import type { Config } from '#config/config.ts';
 import { jobCallback } from '#contract/job-callback.ts';
-import { DeniedNetworks } from '#inputs/denied-networks.ts';
+import { DeniedNetworks } from '#inputs/http/denied-networks.ts';
 import { guardedPost } from '#jobs/callbacks/post-callback.ts';
 import { Jobs } from '#jobs/jobs.ts';
 import { SCRIPTED_WORKER, scripts, until } from '../jobs/test-jobs.ts';

@@ -6,7 +6,7 @@ import { type ApiErrorResponse, apiErrorResponse } from '#contract/error.ts';
 import { createHttpServer } from '#http/http-server.ts';
 import { createLogger } from '#http/logger.ts';
 import { operations } from '#operations/registry.ts';
-import { createAssertionTrial } from '#provenance/assertion-trial.ts';
+import { createAssertionTrial } from '#provenance/authoring/assertion-trial.ts';
 import { Telemetry } from '#telemetry/telemetry.ts';
 import { MemoryJobs } from './memory-jobs.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { readDirectoryIndex } from '#inputs/directory-index.ts';
+import { readDirectoryIndex } from '#inputs/http/directory-index.ts';
 
 const FOLDER = new URL('http://host/a/talk/');
 

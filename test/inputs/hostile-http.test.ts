@@ -12,7 +12,7 @@ import { readRange } from '#bytes/byte-source.ts';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import { openHttpFile } from '#inputs/http-file.ts';
+import { openHttpFile } from '#inputs/http/http-file.ts';
 import { openSmallDisk } from '../outputs/small-disk.ts';
 import { type ClientWishes, clientFor, scratchFor } from './http-client-for-tests.ts';
 import { answerFor, sendFile, serve } from './http-server.ts';

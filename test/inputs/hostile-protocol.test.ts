@@ -4,7 +4,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import { openHttpFile } from '#inputs/http-file.ts';
+import { openHttpFile } from '#inputs/http/http-file.ts';
 import { type ClientWishes, clientFor, scratchFor } from './http-client-for-tests.ts';
 import { speak } from './speaking-server.ts';
 

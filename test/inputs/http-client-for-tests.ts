@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
-import { DeniedNetworks } from '#inputs/denied-networks.ts';
-import { HttpClient } from '#inputs/http-client.ts';
+import { DeniedNetworks } from '#inputs/http/denied-networks.ts';
+import { HttpClient } from '#inputs/http/http-client.ts';
 
 export interface ClientWishes {
   readonly denied?: readonly string[];

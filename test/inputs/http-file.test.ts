@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { describe, type TestContext, test } from 'node:test';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
-import { type HttpFileRequest, httpFileOpener, openHttpFile } from '#inputs/http-file.ts';
+import { type HttpFileRequest, httpFileOpener, openHttpFile } from '#inputs/http/http-file.ts';
 import { byteSourceContract } from '../bytes/byte-source-contract.ts';
 import { type ClientWishes, clientFor, newClient, newScratch, scratchFor } from './http-client-for-tests.ts';
 import { answerFor, type ServedFile, sendFile, serve, startServer } from './http-server.ts';

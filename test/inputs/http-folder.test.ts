@@ -7,7 +7,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { FolderBounds } from '#inputs/folder-bounds.ts';
-import { httpFolderOpener } from '#inputs/http-folder-opener.ts';
+import { httpFolderOpener } from '#inputs/http/http-folder-opener.ts';
 import { crawlPlaylists } from '#publications/reading/crawl-playlists.ts';
 import { sourceFolderContract } from '../bytes/source-folder-contract.ts';
 import { writeFiles } from '../publications/make-folder.ts';

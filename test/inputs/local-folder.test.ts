@@ -14,8 +14,8 @@ import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import type { FolderBounds } from '#inputs/folder-bounds.ts';
 import { InputResolver, localFolderOpener } from '#inputs/input-resolver.ts';
-import { openLocalFolder } from '#inputs/local-folder.ts';
-import type { LocalInputPolicy } from '#inputs/local-input-policy.ts';
+import { openLocalFolder } from '#inputs/local/local-folder.ts';
+import type { LocalInputPolicy } from '#inputs/local/local-input-policy.ts';
 import { sourceFolderContract } from '../bytes/source-folder-contract.ts';
 import { withoutPrivileges } from '../bytes/without-privileges.ts';
 

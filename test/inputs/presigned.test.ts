@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
-import { httpFileOpener } from '#inputs/http-file.ts';
-import { isExpiryOf } from '#inputs/presigned-expiry.ts';
+import { httpFileOpener } from '#inputs/http/http-file.ts';
+import { isExpiryOf } from '#inputs/http/presigned-expiry.ts';
 import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
 import { clientFor, scratchFor } from './http-client-for-tests.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { InputQueue } from '#jobs/input-queue.ts';
+import { InputQueue } from '#jobs/dispatching/input-queue.ts';
 
 const NO_LIMITS = { maxInputsPerJob: 1000, maxRunningJobs: 1000 };
 

@@ -6,7 +6,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { appendFile, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
-import { runInputWorker } from '#jobs/input-worker.ts';
+import { runInputWorker } from '#jobs/workers/input-worker.ts';
 import type { InputContext, InputWork } from '#operations/operation.ts';
 
 type Step = (argument: string, context: InputContext, work: InputWork) => unknown;

@@ -8,7 +8,7 @@ import { validate } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 import { firstConflict } from '#operations/admission-output.ts';
 import { operations } from '#operations/registry.ts';
-import { createAssertionTrial } from '#provenance/assertion-trial.ts';
+import { createAssertionTrial } from '#provenance/authoring/assertion-trial.ts';
 
 const { checkAssertions } = createAssertionTrial();
 

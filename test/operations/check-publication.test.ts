@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { checkPublication } from '#operations/check-publication.ts';
-import { createFragmentReader, type FragmentReader } from '#provenance/fragment-reader.ts';
+import { createFragmentReader, type FragmentReader } from '#provenance/reading/fragment-reader.ts';
 import { folderAt, folderOf } from '../publications/make-folder.ts';
 import { makeFfmpegDash, makeFilm, temporaryFolder } from '../publications/make-media.ts';
 import { signFolder } from '../publications/sign-folder.ts';

@@ -8,8 +8,8 @@ import { ScratchSpace } from '#bytes/scratch-space.ts';
 import { InputResolver, localFileOpener } from '#inputs/input-resolver.ts';
 import type { InputContext, InputOutcome, InputPhase, OperationRooms } from '#operations/operation.ts';
 import { signAudioFile } from '#operations/sign-audio.ts';
-import { LocalSink } from '#outputs/local-sink.ts';
-import { createOutputReader } from '#provenance/output-reader.ts';
+import { LocalSink } from '#outputs/local/local-sink.ts';
+import { createOutputReader } from '#provenance/reading/output-reader.ts';
 import { smallWav, testAuthor } from '../provenance/sign-wav.ts';
 
 interface Signing {

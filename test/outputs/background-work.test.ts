@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { BackgroundWork } from '#outputs/background-work.ts';
+import { BackgroundWork } from '#outputs/local/background-work.ts';
 
 /** Pieces of work that end when they are told to, and the numbers of those that have begun. */
 function piecesOfWork() {

@@ -5,7 +5,7 @@
  */
 import fs from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
-import { LocalSink } from '#outputs/local-sink.ts';
+import { LocalSink } from '#outputs/local/local-sink.ts';
 import { fill, NEW } from './publication-files.ts';
 
 const [baseDir = '', dataDir = '', calls = '0', from = 'staging'] = process.argv.slice(2);

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rename, rm, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { isAsLookedAt, lookForForeign } from '#outputs/folder-contents.ts';
+import { isAsLookedAt, lookForForeign } from '#outputs/local/folder-contents.ts';
 import { putFiles } from './publication-files.ts';
 
 let place: string;

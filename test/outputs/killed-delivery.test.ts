@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { LocalSink } from '#outputs/local-sink.ts';
-import { recoverStagings } from '#outputs/staging-journal.ts';
+import { LocalSink } from '#outputs/local/local-sink.ts';
+import { recoverStagings } from '#outputs/local/staging-journal.ts';
 import { type Files, filesIn, fill, NEW, OLD, putFiles } from './publication-files.ts';
 
 /** A delivery needs about 25 calls that change the disk; this many tell a test that would never end. */

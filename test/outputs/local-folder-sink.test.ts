@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { isStagedName, type StagingKey, stagedNameOf } from '#bytes/staged-name.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import { LocalSink } from '#outputs/local-sink.ts';
+import { LocalSink } from '#outputs/local/local-sink.ts';
 import { withoutPrivileges } from '../bytes/without-privileges.ts';
 import { folderSinkContract } from './folder-sink-contract.ts';
 import { type Files, filesIn, fill, NEW, OLD, putFiles } from './publication-files.ts';

@@ -9,7 +9,7 @@ import {
   type ObjectPart,
   type PartLayout,
   planParts,
-} from '#outputs/object-parts.ts';
+} from '#outputs/s3/object-parts.ts';
 
 const MIB = 1024 * 1024;
 const GIB = 1024 * MIB;

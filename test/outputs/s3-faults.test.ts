@@ -7,7 +7,7 @@ import { executePlan, fillHole } from '#bytes/execute-plan.ts';
 import { outputSizeBytes, type SplicePlan } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import { openS3File } from '#inputs/s3-file.ts';
+import { openS3File } from '#inputs/s3/s3-file.ts';
 import { type Fault, type FaultyProxy, startFaultyProxy } from '../s3/faulty-proxy.ts';
 import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
 import { key, openS3Place, type S3Place } from './s3-place.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { StagingKey } from '#bytes/staged-name.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
-import { S3Sink } from '#outputs/s3-sink.ts';
+import { S3Sink } from '#outputs/s3/s3-sink.ts';
 import { parseS3Url } from '#s3/s3-address.ts';
 import type { TestS3 } from '../s3/open-test-s3.ts';
 import type { Files } from './publication-files.ts';

@@ -1,5 +1,5 @@
 /** Stages a number of outputs, says where, and waits to be killed. Arguments: base folder, data folder, count. */
-import { LocalSink } from '#outputs/local-sink.ts';
+import { LocalSink } from '#outputs/local/local-sink.ts';
 
 const [baseDir = '', dataDir = '', count = '1'] = process.argv.slice(2);
 const never = new AbortController().signal;

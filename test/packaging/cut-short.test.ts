@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
-import { probeMedia } from '#packaging/probe-media.ts';
+import { probeMedia } from '#packaging/probing/probe-media.ts';
 import { MemorySource } from '../bytes/memory-source.ts';
 import { ffmpeg, makeFilm, SECONDS, temporaryFolder } from './make-media.ts';
 import { packageInput } from './package-input.ts';

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { readMatroskaSubtitles } from '#packaging/matroska-subtitles.ts';
+import { readMatroskaSubtitles } from '#packaging/subtitles/matroska-subtitles.ts';
 import { MemorySource } from '../bytes/memory-source.ts';
 import { ffmpeg, makeFilm, temporaryFolder } from './make-media.ts';
 import { packageInput } from './package-input.ts';

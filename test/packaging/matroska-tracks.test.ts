@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AppError } from '#errors/app-error.ts';
-import { BrokenMedia } from '#packaging/broken-media.ts';
-import { readMatroskaTracks } from '#packaging/matroska-tracks.ts';
+import { BrokenMedia } from '#packaging/probing/broken-media.ts';
+import { readMatroskaTracks } from '#packaging/probing/matroska-tracks.ts';
 import { MemorySource } from '../bytes/memory-source.ts';
 import { ffmpeg, makeFilm, SRT, temporaryFolder } from './make-media.ts';
 

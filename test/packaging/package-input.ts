@@ -6,7 +6,7 @@ import { InputResolver, localFolderOpener } from '#inputs/input-resolver.ts';
 import type { InputContext, InputOutcome, InputPhase, InputWork, OperationRooms } from '#operations/operation.ts';
 import { packageAndSign } from '#operations/package-and-sign.ts';
 import { packageFolder } from '#operations/package-folder.ts';
-import { LocalSink } from '#outputs/local-sink.ts';
+import { LocalSink } from '#outputs/local/local-sink.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
 import { testAuthor } from '../provenance/sign-wav.ts';
 

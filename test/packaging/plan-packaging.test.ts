@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { PackageParams } from '#contract/package-request.ts';
 import { AppError } from '#errors/app-error.ts';
-import { hintsOfName, knownLanguage } from '#packaging/languages.ts';
-import type { PackagingPlan } from '#packaging/packaging-plan.ts';
-import { planPackaging } from '#packaging/plan-packaging.ts';
-import { NO_DETAILS } from '#packaging/probe-media.ts';
-import type { ProbedFile, ProbedStream } from '#packaging/probed-file.ts';
+import { hintsOfName, knownLanguage } from '#packaging/planning/languages.ts';
+import type { PackagingPlan } from '#packaging/planning/packaging-plan.ts';
+import { planPackaging } from '#packaging/planning/plan-packaging.ts';
+import { NO_DETAILS } from '#packaging/probing/probe-media.ts';
+import type { ProbedFile, ProbedStream } from '#packaging/probing/probed-file.ts';
 
 type Sketch = Partial<ProbedStream> & Pick<ProbedStream, 'kind' | 'codec'>;
 

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
-import { feedError, packagerError } from '#packaging/program-errors.ts';
+import { feedError, packagerError } from '#packaging/programs/program-errors.ts';
 
 const reasonOf = (error: Error) => (error instanceof AppError ? error.reason : error.message);
 

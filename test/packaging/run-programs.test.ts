@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
-import { type Program, runPrograms } from '#packaging/run-programs.ts';
+import { type Program, runPrograms } from '#packaging/programs/run-programs.ts';
 import { temporaryFolder } from './make-media.ts';
 
 const folder = temporaryFolder();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AppError } from '#errors/app-error.ts';
-import { parseTimedText } from '#packaging/timed-text.ts';
+import { parseTimedText } from '#packaging/subtitles/timed-text.ts';
 
 const read = (text: string) => parseTimedText(Buffer.from(text), 'text.ttml').cues;
 const document = (body: string, attributes = '') =>

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { unlistedStreams } from '#packaging/transport-streams.ts';
+import { unlistedStreams } from '#packaging/probing/transport-streams.ts';
 import { MemorySource } from '../bytes/memory-source.ts';
 import { ffmpeg, makeFilm, temporaryFolder } from './make-media.ts';
 

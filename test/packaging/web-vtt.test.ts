@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { clipCues, parseSubtitles, webVttOf } from '#packaging/web-vtt.ts';
+import { clipCues, parseSubtitles, webVttOf } from '#packaging/subtitles/web-vtt.ts';
 
 const parse = (text: string) => parseSubtitles(Buffer.from(text));
 const anew = (text: string): string => webVttOf(parse(text));

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AppError } from '#errors/app-error.ts';
-import { requireFitAssertions } from '#provenance/assertion-rules.ts';
-import type { CustomAssertion } from '#provenance/manifest-author.ts';
+import { requireFitAssertions } from '#provenance/authoring/assertion-rules.ts';
+import type { CustomAssertion } from '#provenance/authoring/manifest-author.ts';
 
 /** The reason and the field of the refusal; null where there is none. */
 function refusalOf(assertions: readonly CustomAssertion[]): string | null {

@@ -6,8 +6,8 @@ import { after, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { AppError } from '#errors/app-error.ts';
-import { createAssertionTrial } from '#provenance/assertion-trial.ts';
-import type { CustomAssertion } from '#provenance/manifest-author.ts';
+import { createAssertionTrial } from '#provenance/authoring/assertion-trial.ts';
+import type { CustomAssertion } from '#provenance/authoring/manifest-author.ts';
 
 const DYING_TRIAL = new URL('./dying-trial.ts', import.meta.url);
 const { signal } = new AbortController();

@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { KEY_USAGE, pemOf } from '#provenance/certificate.ts';
-import { readCertificateFields } from '#provenance/certificate-fields.ts';
-import { DER_TAG, derElement, derElements, derInteger, derOid, derTime } from '#provenance/der.ts';
-import { SIGNING_ALGORITHMS } from '#provenance/signer.ts';
+import { KEY_USAGE, pemOf } from '#provenance/identity/certificate.ts';
+import { readCertificateFields } from '#provenance/identity/certificate-fields.ts';
+import { DER_TAG, derElement, derElements, derInteger, derOid, derTime } from '#provenance/identity/der.ts';
+import { SIGNING_ALGORITHMS } from '#provenance/identity/signer.ts';
 import { testIdentity } from './test-identity.ts';
 
 describe('DER', () => {

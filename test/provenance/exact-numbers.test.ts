@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { exactNumbers } from '#provenance/exact-numbers.ts';
-import { isSameData } from '#provenance/read-back-data.ts';
+import { exactNumbers } from '#provenance/authoring/exact-numbers.ts';
+import { isSameData } from '#provenance/reading/read-back-data.ts';
 import { signWav, testAuthor } from './sign-wav.ts';
 
 const author = testAuthor();

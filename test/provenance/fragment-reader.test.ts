@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
-import { createFragmentReader } from '#provenance/fragment-reader.ts';
+import { createFragmentReader } from '#provenance/reading/fragment-reader.ts';
 import { folderAt } from '../publications/make-folder.ts';
 import { makeFfmpegDash, makeFilm, temporaryFolder } from '../publications/make-media.ts';
 import { signFolder } from '../publications/sign-folder.ts';

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
-import { createOutputReader } from '#provenance/output-reader.ts';
-import { createKeySigner } from '#provenance/pem-signer.ts';
+import { createKeySigner } from '#provenance/identity/pem-signer.ts';
+import { createOutputReader } from '#provenance/reading/output-reader.ts';
 import { signWav, smallWav, testAuthor } from './sign-wav.ts';
 import { testIdentity, testKey } from './test-identity.ts';
 

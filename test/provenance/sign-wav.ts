@@ -1,10 +1,10 @@
 import { executePlan, fillHole } from '#bytes/execute-plan.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import { riff } from '#formats/riff/riff.ts';
-import { createManifestAuthor } from '#provenance/create-manifest-author.ts';
-import type { IngredientSource, ManifestAuthor, ManifestRequest } from '#provenance/manifest-author.ts';
-import type { Signer } from '#provenance/signer.ts';
-import type { TimeStampAuthority } from '#provenance/time-stamp-relay.ts';
+import { createManifestAuthor } from '#provenance/authoring/create-manifest-author.ts';
+import type { IngredientSource, ManifestAuthor, ManifestRequest } from '#provenance/authoring/manifest-author.ts';
+import type { Signer } from '#provenance/identity/signer.ts';
+import type { TimeStampAuthority } from '#provenance/identity/time-stamp-relay.ts';
 import { memorySink, memorySource } from '../formats/memory-bytes.ts';
 import { testIdentity } from './test-identity.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { constants, verify, X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
-import type { Signer } from '#provenance/signer.ts';
+import type { Signer } from '#provenance/identity/signer.ts';
 
 /** A signature takes some 0.03 ms, of which nobody is held up. */
 const QUICK: readonly string[] = ['es256', 'ed25519'];

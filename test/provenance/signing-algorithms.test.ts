@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { SIGNING_ALGORITHMS } from '#provenance/signer.ts';
+import { SIGNING_ALGORITHMS } from '#provenance/identity/signer.ts';
 import { assertValid } from '../formats/judges.ts';
 import { signWav, testAuthor } from './sign-wav.ts';
 import { signerContract } from './signer-contract.ts';

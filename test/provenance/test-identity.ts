@@ -8,9 +8,9 @@ import {
   issueCertificate,
   KEY_USAGE,
   pemOf,
-} from '#provenance/certificate.ts';
-import { createKeySigner } from '#provenance/pem-signer.ts';
-import type { Signer, SigningAlgorithm } from '#provenance/signer.ts';
+} from '#provenance/identity/certificate.ts';
+import { createKeySigner } from '#provenance/identity/pem-signer.ts';
+import type { Signer, SigningAlgorithm } from '#provenance/identity/signer.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 

@@ -6,7 +6,7 @@ import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { before, describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { pemOf } from '#provenance/certificate.ts';
+import { pemOf } from '#provenance/identity/certificate.ts';
 import { receivingBuffer } from '#s3/receiving-buffer.ts';
 import { testIdentity } from '../provenance/test-identity.ts';
 

@@ -1,4 +1,4 @@
-import { runInputWorker } from '#jobs/input-worker.ts';
+import { runInputWorker } from '#jobs/workers/input-worker.ts';
 import { inputRunner } from '#worker.ts';
 
 runInputWorker({

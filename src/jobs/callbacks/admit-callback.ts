@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
-import { DeniedNetworks } from '#inputs/denied-networks.ts';
+import { DeniedNetworks } from '#inputs/http/denied-networks.ts';
 
 /**
  * Refuses a callback of which it is certain that it will not be sent: CALLBACKS_OFF, and CALLBACK_DENIED for an address

@@ -1,7 +1,7 @@
 import type { Agent } from 'undici';
-import type { DeniedNetworks } from '#inputs/denied-networks.ts';
-import { createGuardedAgent } from '#inputs/guarded-agent.ts';
-import { exchange } from '#inputs/http-exchange.ts';
+import type { DeniedNetworks } from '#inputs/http/denied-networks.ts';
+import { createGuardedAgent } from '#inputs/http/guarded-agent.ts';
+import { exchange } from '#inputs/http/http-exchange.ts';
 import type { Post } from './callback-courier.ts';
 
 /** A receiver may be silent for so long. */

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { DestinationLedgers } from '../destination-ledgers.ts';
-import type { InputDispatcher } from '../input-dispatcher.ts';
-import { InputRuns, type RunEnd } from '../input-runs.ts';
+import type { InputDispatcher } from '../dispatching/input-dispatcher.ts';
+import { InputRuns, type RunEnd } from '../dispatching/input-runs.ts';
+import { QueueRoom } from '../dispatching/queue-room.ts';
+import { RequestCache } from '../dispatching/request-cache.ts';
 import { type ByteProgress, NO_PROGRESS } from '../job.ts';
 import type { DispatcherOptions } from '../job-engine.ts';
 import { Persistence } from '../persistence.ts';
-import { QueueRoom } from '../queue-room.ts';
-import { RequestCache } from '../request-cache.ts';
 import { retryPauseMs } from '../retry.ts';
 import type { ClaimedInput } from '../store/claim-inputs.ts';
 import type { InputEnd } from '../store/end-input.ts';

@@ -1,4 +1,4 @@
-import type { InputRun } from '../input-runs.ts';
+import type { InputRun } from '../dispatching/input-runs.ts';
 import type { ByteProgress, Claim } from '../job.ts';
 import type { ClaimedInput, JobRequest } from '../store/claim-inputs.ts';
 import { type Deliveries, type Delivery, HEARTBEAT_SECONDS } from './deliveries.ts';

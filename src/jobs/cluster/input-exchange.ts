@@ -1,4 +1,4 @@
-import type { RunEnd } from '../input-runs.ts';
+import type { RunEnd } from '../dispatching/input-runs.ts';
 import type { InputEnd } from '../store/end-input.ts';
 import type { TakenDelivery } from './exchange-deliveries.ts';
 import type { HeldInput } from './held-inputs.ts';

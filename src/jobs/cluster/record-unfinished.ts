@@ -1,4 +1,4 @@
-import type { RunEnd } from '../input-runs.ts';
+import type { RunEnd } from '../dispatching/input-runs.ts';
 import { retryPauseMs } from '../retry.ts';
 import type { InputEnd } from '../store/end-input.ts';
 import type { PostgresRunner } from '../store/postgres/postgres-runner.ts';

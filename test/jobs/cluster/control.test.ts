@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
-import { DeniedNetworks } from '#inputs/denied-networks.ts';
+import { DeniedNetworks } from '#inputs/http/denied-networks.ts';
 import { guardedPost } from '#jobs/callbacks/post-callback.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import { startReceiver } from '../../http/callback-receiver.ts';

@@ -1,0 +1,133 @@
+import { setImmediate as connectionsSettled } from 'node:timers/promises';
+import type { ByteSource } from '#bytes/byte-source.ts';
+import type { ScratchSpace } from '#bytes/scratch-space.ts';
+import { AppError } from '#errors/app-error.ts';
+import { inputName, nameOfUrl } from '../input-name.ts';
+import type { FileOpener } from '../input-resolver.ts';
+import { fileNameOf } from './content-disposition.ts';
+import { shownAddress } from './http-address.ts';
+import type { HttpClient, HttpResponse } from './http-client.ts';
+import { mayPass, requestError } from './http-problem.ts';
+import { checkedRange, fetchRange, invalid, type RangedFile, tooLong } from './http-ranges.ts';
+import { EmptySource, HttpSource } from './http-source.ts';
+import {
+  contentLengthOf,
+  contentRangeOf,
+  type HttpVersion,
+  isPinned,
+  isSameVersion,
+  mediaTypeOf,
+  versionOf,
+} from './http-version.ts';
+import { spool } from './spool.ts';
+
+/** So much of a file comes with the answer that tells what it is; a small file is there whole. */
+const HEAD_BYTES = 2 * 1024 * 1024;
+
+/** The opener of `remote_file_url` with the schemes `https://` and `http://`. */
+export function httpFileOpener(client: HttpClient): FileOpener<'remote_file_url'> {
+  return async ({ url, filename_hint: hint }, inputIndex, { signal, scratch }) => {
+    const nameOf: NameSource = (served) => inputName([hint, served, nameOfUrl(url)], inputIndex);
+    const source = await openHttpFile(client, { url: new URL(url), nameOf, signal, scratch });
+    if (source.sizeBytes > 0) return source;
+    await source.close();
+    throw new AppError('SOURCE_EMPTY', { path: shownAddress(new URL(url)) });
+  };
+}
+
+/** The name of a source by what the server calls the file, if it does. */
+export type NameSource = (servedName: string | undefined) => string;
+
+export interface HttpFileRequest {
+  readonly url: URL;
+  readonly nameOf: NameSource;
+  /** What the file was when its folder was listed; another one is SOURCE_CHANGED. */
+  readonly listed?: HttpVersion;
+  readonly signal: AbortSignal;
+  readonly scratch: ScratchSpace;
+}
+
+/**
+ * Opens a file that a server has. Where the server gives ranges and says which version they are of, the file is read at
+ * random; where not, it is spooled to the scratch space. Closing the source lets go of either.
+ */
+export async function openHttpFile(client: HttpClient, request: HttpFileRequest): Promise<ByteSource> {
+  const { excessCount } = client;
+  const response = await client.get(request.url, { range: `bytes=0-${HEAD_BYTES - 1}` }, request.signal);
+  try {
+    const source = await openAnswered(client, request, response);
+    // What a connection brought beyond the answer shows a turn later.
+    await connectionsSettled();
+    const isAsListed = request.listed === undefined || request.listed.sizeBytes === source.sizeBytes;
+    if (isAsListed && client.excessCount === excessCount) return source;
+    await source.close();
+    throw isAsListed ? tooLong(request.url) : new AppError('SOURCE_CHANGED', { name: source.name });
+  } finally {
+    response.body.cancel();
+  }
+}
+
+async function openAnswered(client: HttpClient, request: HttpFileRequest, response: HttpResponse): Promise<ByteSource> {
+  const { headers, url } = response;
+  const named = {
+    name: request.nameOf(fileNameOf(headers['content-disposition'])),
+    claimedMediaType: mediaTypeOf(headers),
+  };
+  if (response.status === 416) return emptyFile(request, response, named.name);
+  const part = checkedRange(response, 0, HEAD_BYTES);
+  if (part === null) {
+    const sizeBytes = contentLengthOf(headers) ?? request.listed?.sizeBytes ?? 0;
+    checkVersion(request, named.name, versionOf(headers, sizeBytes));
+    return await spool(client, { ...request, ...named, first: response });
+  }
+  const { sizeBytes } = part;
+  const version = versionOf(headers, sizeBytes ?? request.listed?.sizeBytes ?? 0);
+  checkVersion(request, named.name, version);
+  checkSize(client, url, version.sizeBytes);
+  if (sizeBytes === null || !isPinned(version)) return await spool(client, { ...request, ...named });
+  // The address that was asked for, not where it was redirected to: such an address may be good for a minute only.
+  const file = { url: request.url, name: named.name, version };
+  const head = await readHead(client, file, response, part.length, request.signal);
+  return new HttpSource(client, file, head, named.claimedMediaType);
+}
+
+/** Reads the first bytes from the answer that is there, and on from where it breaks off. */
+async function readHead(
+  client: HttpClient,
+  file: RangedFile,
+  { body }: HttpResponse,
+  length: number,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  const head = Buffer.allocUnsafeSlow(length);
+  let filled = 0;
+  const take = (chunk: Buffer): void => {
+    if (filled + chunk.length > length) throw tooLong(file.url);
+    head.set(chunk, filled);
+    filled += chunk.length;
+  };
+  try {
+    for await (const chunk of body) take(chunk);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!mayPass(error, 0, 1)) throw requestError(error, file.url, client.options.idleTimeoutMs);
+  }
+  if (filled < length) for await (const chunk of fetchRange(client, file, filled, length - filled, signal)) take(chunk);
+  return head;
+}
+
+/** No range can be had of an empty file (RFC 9110 §15.5.17). */
+function emptyFile(request: HttpFileRequest, { headers, url }: HttpResponse, name: string): ByteSource {
+  if (contentRangeOf(headers)?.sizeBytes !== 0) throw invalid(url, 'it has no first bytes, and is not empty either');
+  checkVersion(request, name, versionOf(headers, 0));
+  return new EmptySource(name);
+}
+
+function checkVersion({ listed }: HttpFileRequest, name: string, version: HttpVersion): void {
+  if (listed !== undefined && !isSameVersion(listed, version)) throw new AppError('SOURCE_CHANGED', { name });
+}
+
+function checkSize({ options }: HttpClient, url: URL, sizeBytes: number): void {
+  const limitBytes = options.maxBytes;
+  if (sizeBytes > limitBytes) throw new AppError('HTTP_TOO_LARGE', { address: shownAddress(url), limitBytes });
+}

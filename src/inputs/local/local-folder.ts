@@ -1,0 +1,210 @@
+import { type BigIntStats, type Dirent, fstatSync } from 'node:fs';
+import { opendir, realpath, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { ByteSource } from '#bytes/byte-source.ts';
+import { Descriptor } from '#bytes/descriptor.ts';
+import { FileSource } from '#bytes/file-source.ts';
+import { isSameOrInside } from '#bytes/real-path.ts';
+import { sideBySide } from '#bytes/side-by-side.ts';
+import type { FolderFile, SourceFolder } from '#bytes/source-folder.ts';
+import { isStagedName } from '#bytes/staged-name.ts';
+import { AppError } from '#errors/app-error.ts';
+import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
+import type { FolderBounds } from '../folder-bounds.ts';
+import { safeName } from '../input-name.ts';
+import { kindOf, OPEN_FLAGS, openError, pathOfOpened, resolveAllowed, translated } from './local-file.ts';
+import { type LocalInputPolicy, type RealPathCheck, realPathCheck } from './local-input-policy.ts';
+
+/** Folders that are read at once, files of one folder that are asked for at once, and entries per read of a folder. */
+const FOLDERS_AT_ONCE = 4;
+const FILES_AT_ONCE = 16;
+const ENTRIES_AT_ONCE = 256;
+
+/** What Node puts in the place of bytes that are not UTF-8: the file cannot be found again by such a name. */
+const UNDECODABLE = '\ufffd';
+
+/**
+ * Lists a folder of this host, with all folders in it. Regular files are taken; a link is taken for the file that it
+ * leads to, inside the folder; a link that leads elsewhere or to a folder, and everything that is no regular file, is
+ * refused by its name. Stagings of this service are passed over. `name` is what the source will be called.
+ */
+export async function openLocalFolder(
+  path: string,
+  name: string,
+  policy: LocalInputPolicy,
+  bounds: FolderBounds,
+  signal: AbortSignal,
+): Promise<SourceFolder> {
+  signal.throwIfAborted();
+  const check = await realPathCheck(policy);
+  const root = await resolveAllowed(path, check);
+  if (root === '/') throw new AppError('FOLDER_IS_ROOT', {});
+  const stats = await translated(path, () => stat(root));
+  if (!stats.isDirectory()) throw new AppError('SOURCE_NOT_FOLDER', { path });
+  const files = await new FolderListing({ path, root, check, bounds, signal }).run();
+  if (files.length === 0) throw new AppError('FOLDER_EMPTY', { path });
+  return new LocalFolder(name, files);
+}
+
+/** A file as it was when the folder was listed. */
+interface ListedFile extends FolderFile {
+  readonly realPath: string;
+  readonly ino: bigint;
+  readonly dev: bigint;
+  readonly mtimeNs: bigint;
+}
+
+interface ListingRequest {
+  /** As the caller spelled it, for messages. */
+  readonly path: string;
+  readonly root: string;
+  readonly check: RealPathCheck;
+  readonly bounds: FolderBounds;
+  readonly signal: AbortSignal;
+}
+
+/** One walk over a folder, level by level. Its bounds hold while it goes on: a folder may be larger than memory. */
+class FolderListing {
+  readonly #request: ListingRequest;
+  readonly #files: ListedFile[] = [];
+  #fileCount = 0;
+  #folderCount = 0;
+  #sizeBytes = 0;
+
+  constructor(request: ListingRequest) {
+    this.#request = request;
+  }
+
+  /** All files, in the order of their paths' code units. */
+  async run(): Promise<ListedFile[]> {
+    const { maxDepth } = this.#request.bounds;
+    let level = [''];
+    for (let depth = 0; level.length > 0; depth += 1) {
+      if (depth > maxDepth) throw this.#tooLarge('levels of folders', maxDepth);
+      const below = await sideBySide(level, FOLDERS_AT_ONCE, (folder) => this.#readFolder(folder));
+      level = below.flat();
+    }
+    return this.#files.sort((first, second) => (first.path < second.path ? -1 : 1));
+  }
+
+  /** Takes the files of one folder, given relative to the root with a slash at its end, and returns the folders in it. */
+  async #readFolder(folder: string): Promise<string[]> {
+    const { path, root, signal } = this.#request;
+    const folders: string[] = [];
+    const files: Dirent[] = [];
+    await translated(join(path, folder), async () => {
+      for await (const entry of await opendir(join(root, folder), { bufferSize: ENTRIES_AT_ONCE })) {
+        signal.throwIfAborted();
+        if (isStagedName(entry.name)) continue;
+        this.#countEntry(entry);
+        if (entry.isDirectory()) folders.push(this.#enter(`${folder}${entry.name}`));
+        else files.push(entry);
+      }
+    });
+    await sideBySide(files, FILES_AT_ONCE, (entry) => this.#addFile(`${folder}${entry.name}`, entry));
+    return folders;
+  }
+
+  #enter(folder: string): string {
+    const { path, root, check } = this.#request;
+    check(join(path, folder), join(root, folder));
+    return `${folder}/`;
+  }
+
+  async #addFile(path: string, entry: Dirent): Promise<void> {
+    const { root, check, signal, bounds } = this.#request;
+    signal.throwIfAborted();
+    const realPath = entry.isSymbolicLink() ? await this.#followLink(path) : join(root, path);
+    check(join(this.#request.path, path), realPath);
+    const stats = await this.#statOf(path, realPath);
+    if (stats.isDirectory()) throw this.#refusal(path, 'is a link to a folder');
+    if (!stats.isFile()) throw this.#refusal(path, `is ${kindOf(stats)}, and only regular files are read`);
+    const sizeBytes = Number(stats.size);
+    this.#sizeBytes += sizeBytes;
+    if (this.#sizeBytes > bounds.maxBytes) throw this.#tooLarge('bytes', bounds.maxBytes);
+    const { ino, dev, mtimeNs } = stats;
+    this.#files.push({ path, sizeBytes, realPath, ino, dev, mtimeNs });
+  }
+
+  async #followLink(path: string): Promise<string> {
+    const { root } = this.#request;
+    const target = await realpath(join(root, path)).catch((error: unknown) => {
+      if (isSystemError(error)) throw this.#refusal(path, `is a link that leads nowhere: ${problemOf(error)}`);
+      throw error;
+    });
+    if (!isSameOrInside(target, root)) throw this.#refusal(path, 'is a link that leads out of the folder');
+    return target;
+  }
+
+  /** What was an entry a moment ago and is gone is a change of the folder; a name that is not UTF-8 is never found. */
+  async #statOf(path: string, realPath: string): Promise<BigIntStats> {
+    try {
+      return await stat(realPath, { bigint: true });
+    } catch (error) {
+      if (systemErrorCode(error) !== 'ENOENT') throw openError(join(this.#request.path, path), error);
+      if (path.includes(UNDECODABLE)) throw this.#refusal(path, 'has a name that is not UTF-8');
+      throw new AppError('SOURCE_CHANGED', { name: path }, { cause: error });
+    }
+  }
+
+  #countEntry(entry: Dirent): void {
+    const { maxFiles } = this.#request.bounds;
+    if (entry.isDirectory()) this.#folderCount += 1;
+    else this.#fileCount += 1;
+    if (this.#fileCount > maxFiles) throw this.#tooLarge('files', maxFiles);
+    if (this.#folderCount > maxFiles) throw this.#tooLarge('folders', maxFiles);
+  }
+
+  #tooLarge(what: 'files' | 'folders' | 'bytes' | 'levels of folders', limit: number): AppError {
+    return new AppError('FOLDER_TOO_LARGE', { path: this.#request.path, what, limit });
+  }
+
+  #refusal(entry: string, problem: string): AppError {
+    return new AppError('FOLDER_ENTRY_REFUSED', { path: this.#request.path, entry, problem });
+  }
+}
+
+/** A folder of this host as it was listed. Nothing is held open but the files that callers opened. */
+class LocalFolder implements SourceFolder {
+  readonly name: string;
+  readonly files: readonly FolderFile[];
+  readonly #byPath: ReadonlyMap<string, ListedFile>;
+
+  constructor(name: string, files: readonly ListedFile[]) {
+    this.name = name;
+    this.files = files;
+    this.#byPath = new Map(files.map((file) => [file.path, file]));
+  }
+
+  async open(path: string, signal: AbortSignal): Promise<ByteSource> {
+    signal.throwIfAborted();
+    const file = this.#byPath.get(path);
+    if (file === undefined) throw new AppError('SOURCE_NOT_FOUND', { path });
+    const descriptor = await translated(file.realPath, () => Descriptor.open(file.realPath, OPEN_FLAGS));
+    try {
+      const name = safeName(basename(path)) || this.name;
+      return new FileSource(descriptor, name, file.realPath, openedAsListed(descriptor, file));
+    } catch (error) {
+      await descriptor.close();
+      throw error;
+    }
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+/** What a file is now that it is open; SOURCE_CHANGED where that is not what was listed, or no longer lies there. */
+function openedAsListed(descriptor: Descriptor, file: ListedFile): BigIntStats {
+  const opened = fstatSync(descriptor.number, { bigint: true });
+  const openedPath = pathOfOpened(descriptor);
+  const same =
+    opened.ino === file.ino &&
+    opened.dev === file.dev &&
+    opened.mtimeNs === file.mtimeNs &&
+    opened.size === BigInt(file.sizeBytes) &&
+    (openedPath === undefined || openedPath === file.realPath);
+  if (!same) throw new AppError('SOURCE_CHANGED', { name: file.path });
+  return opened;
+}

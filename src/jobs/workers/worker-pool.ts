@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Config } from '#config/config.ts';
+import type { Log } from '../log.ts';
+import { WORKER_BOUNDS, type WorkerBounds, WorkerProcess } from './worker-process.ts';
+import type { InputOrder } from './worker-protocol.ts';
+import type { RunHooks, RunResult } from './worker-run.ts';
+
+/** An idle worker that holds more memory than this is replaced: what the SDK once took, its process rarely gives back. */
+const MAX_IDLE_RSS_BYTES = 200 * 1024 * 1024;
+
+/** After a worker that did not get ready, so long passes before its input may be tried with another one. */
+const FAILED_START_PAUSE_MS = 1000;
+
+export interface WorkerPoolOptions {
+  /** The module that calls `runInputWorker`. */
+  readonly entry: URL;
+  /** Given to every worker. */
+  readonly config: Config;
+  readonly maxWorkers: number;
+  readonly log: Log;
+  readonly bounds?: Partial<WorkerBounds>;
+  readonly maxIdleRssBytes?: number;
+}
+
+/**
+ * The processes that inputs are done in. They are started when they are needed, up to the bound, and stay for the
+ * next input; one that has grown, is tainted or has ended is replaced.
+ */
+export class WorkerPool {
+  readonly #options: WorkerPoolOptions;
+  readonly #bounds: WorkerBounds;
+  readonly #maxIdleRssBytes: number;
+  readonly #all = new Set<WorkerProcess>();
+  /** The last one in is the first one out: its memory is still in the caches. */
+  readonly #idle: WorkerProcess[] = [];
+  /** Asked to end, and not gone yet. */
+  readonly #retiring = new Set<WorkerProcess>();
+
+  constructor(options: WorkerPoolOptions) {
+    this.#options = options;
+    this.#bounds = { ...WORKER_BOUNDS, ...options.bounds };
+    this.#maxIdleRssBytes = options.maxIdleRssBytes ?? MAX_IDLE_RSS_BYTES;
+  }
+
+  /** Processes there are. */
+  get size(): number {
+    return this.#all.size;
+  }
+
+  /** Starts a worker ahead of the first input. */
+  prestart(): void {
+    const worker = this.#start();
+    if (worker instanceof WorkerProcess) this.#idle.push(worker);
+  }
+
+  /**
+   * Does an input in a worker. Never rejects. To be called for at most `maxWorkers` inputs at once, beside those whose
+   * `settling` hook was called.
+   */
+  async run(order: InputOrder, hooks: RunHooks): Promise<RunResult> {
+    const result = await this.#runIn(this.#idle.pop() ?? (await this.#startWhenThereIsRoom()), order, hooks);
+    if (result.type === 'process-ended' && !result.wasReady) {
+      await sleep(FAILED_START_PAUSE_MS, undefined, { signal: hooks.signal }).catch(() => undefined);
+    }
+    return result;
+  }
+
+  async #runIn(worker: WorkerProcess | Error, order: InputOrder, hooks: RunHooks): Promise<RunResult> {
+    if (worker instanceof Error) {
+      return { type: 'process-ended', how: `before it began (${worker.message})`, wasReady: false };
+    }
+    let isFree = false;
+    const settling = () => {
+      // At most one input of a worker waits for the disk beside the one that it is at.
+      if (worker.settling > 1 || this.#isWornOut(worker)) return;
+      isFree = true;
+      this.#idle.push(worker);
+      hooks.settling?.();
+    };
+    const result = await worker.run(order, { ...hooks, ...(hooks.settling !== undefined && { settling }) });
+    if (!isFree) this.#keepOrReplace(worker);
+    else if (this.#isWornOut(worker) && this.#takeFromIdle(worker)) this.#retire(worker);
+    return result;
+  }
+
+  /** Ends all workers. Inputs that still run end with them. */
+  async close(): Promise<void> {
+    this.#idle.length = 0;
+    await Promise.all([...this.#all].map((worker) => worker.quit()));
+  }
+
+  /** One that was asked to end may still hold its memory; it ends within a bound. */
+  async #startWhenThereIsRoom(): Promise<WorkerProcess | Error> {
+    while (this.#all.size >= this.#options.maxWorkers) {
+      assert(this.#retiring.size > 0, 'an input is run only where a worker is free for it');
+      await Promise.race([...this.#retiring].map((worker) => worker.ended));
+    }
+    return this.#start();
+  }
+
+  /** The error where the system gives no process, such as for want of memory. */
+  #start(): WorkerProcess | Error {
+    const { entry, config, log } = this.#options;
+    try {
+      return this.#watch(new WorkerProcess(entry, config, this.#bounds));
+    } catch (error) {
+      log.error({ err: error }, 'an input worker could not be started');
+      return error as Error;
+    }
+  }
+
+  #watch(worker: WorkerProcess): WorkerProcess {
+    this.#all.add(worker);
+    void worker.ended.then(() => {
+      this.#all.delete(worker);
+      this.#retiring.delete(worker);
+      if (this.#takeFromIdle(worker)) this.#options.log.warn({ how: worker.how }, 'an idle input worker ended');
+    });
+    return worker;
+  }
+
+  /** Whether it was idle. */
+  #takeFromIdle(worker: WorkerProcess): boolean {
+    const index = this.#idle.indexOf(worker);
+    if (index >= 0) this.#idle.splice(index, 1);
+    return index >= 0;
+  }
+
+  #keepOrReplace(worker: WorkerProcess): void {
+    if (worker.how !== null) return;
+    if (this.#isWornOut(worker)) this.#retire(worker);
+    else this.#idle.push(worker);
+  }
+
+  #isWornOut({ state: { rssBytes, tainted } }: WorkerProcess): boolean {
+    return tainted || rssBytes > this.#maxIdleRssBytes;
+  }
+
+  #retire(worker: WorkerProcess): void {
+    this.#retiring.add(worker);
+    void worker.retire();
+  }
+}

@@ -1,0 +1,143 @@
+import { statfsSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import type { ByteSink } from '#bytes/byte-sink.ts';
+import { isSameOrInside, nearestRealPath } from '#bytes/real-path.ts';
+import { type StagingKey, stagedNameOf } from '#bytes/staged-name.ts';
+import type { ApiOutputSpec } from '#contract/request.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { FolderSink } from '../folder-sink.ts';
+import { refuseFile, refuseFolder, translated } from '../output-error.ts';
+import type { OutputSink } from '../output-sink.ts';
+import { checkOutputSegments, type Naming } from '../placement.ts';
+import { clearEarlierAttempts } from './clear-earlier-attempts.ts';
+import { DeliveryRecords } from './delivery-records.ts';
+import { makeOutputFolder } from './output-folder.ts';
+import { StagedFile, type Staging } from './staged-file.ts';
+import { StagedFolder } from './staged-folder.ts';
+import { StagingJournal } from './staging-journal.ts';
+
+/** What a file system is left with, in bytes, beside what an output needs: folders and journals grow too. */
+const FREE_SPACE_MARGIN_BYTES = 1024 * 1024;
+
+/** Rejects where what stands at a destination is not to be replaced by the output. */
+type RefuseStanding = (destination: string, realDestination: string) => Promise<void>;
+
+/** Where local outputs go, and what is noted about them. */
+export interface LocalPlaces {
+  readonly baseDir: string;
+  /** This node's own. */
+  readonly dataDir: string;
+  /** Where nodes share it, each knows what the others delivered; `dataDir` unless given. */
+  readonly recordsDir?: string;
+  /** What no output may be, hold or lie inside; `dataDir` and `recordsDir` unless given. They need not exist. */
+  readonly ownPlaces?: readonly string[];
+  readonly naming?: Naming;
+}
+
+/** Outputs as files and folders below one folder of this host: `<base_dir>/<prefix>/<name>/<leaf>`. */
+export class LocalSink implements OutputSink {
+  readonly #baseDir: string;
+  readonly #naming: Naming;
+  readonly #journal: StagingJournal;
+  readonly #records: DeliveryRecords;
+  readonly #ownPlaces: readonly string[];
+  #realOwnPlaces: Promise<string[]> | null = null;
+
+  /**
+   * `dataDir` holds the notes of what is staged, which `recoverStagings` reads; `recordsDir` the records of delivered
+   * folders.
+   */
+  constructor({
+    baseDir,
+    dataDir,
+    recordsDir = dataDir,
+    ownPlaces = [dataDir, recordsDir],
+    naming = 'derived',
+  }: LocalPlaces) {
+    this.#baseDir = resolve(baseDir);
+    this.#naming = naming;
+    this.#journal = new StagingJournal(dataDir);
+    this.#records = new DeliveryRecords(recordsDir);
+    this.#ownPlaces = ownPlaces;
+  }
+
+  namingOf(): Naming {
+    return this.#naming;
+  }
+
+  placeFile(output: ApiOutputSpec | null, leaf: string): string {
+    return join(this.#baseDir, ...checkOutputSegments(output), leaf);
+  }
+
+  placeFolder(output: ApiOutputSpec | null, leaf: string): string {
+    return this.placeFile(output, leaf);
+  }
+
+  async stageFile(destination: string, sizeBytes: number, key: StagingKey, signal: AbortSignal): Promise<ByteSink> {
+    return await this.#stage(destination, sizeBytes, key, signal, refuseFolder, (staging) =>
+      StagedFile.create(staging),
+    );
+  }
+
+  async stageFolder(destination: string, sizeBytes: number, key: StagingKey, signal: AbortSignal): Promise<FolderSink> {
+    return await this.#stage(destination, sizeBytes, key, signal, refuseFile, (staging, note) =>
+      StagedFolder.create({
+        ...staging,
+        records: this.#records,
+        noteReplacement: () => this.#journal.noteReplacement(note, staging.realDestination),
+      }),
+    );
+  }
+
+  /** Notes what is about to be staged and has it created. `refuse` rejects what stands at the destination already. */
+  async #stage<Sink>(
+    destination: string,
+    sizeBytes: number,
+    key: StagingKey,
+    signal: AbortSignal,
+    refuse: RefuseStanding,
+    create: (staging: Staging, note: string) => Promise<Sink>,
+  ): Promise<Sink> {
+    signal.throwIfAborted();
+    const realDestination = await this.#prepare(destination, sizeBytes, key, refuse);
+    const stagedPath = join(dirname(realDestination), stagedNameOf(destination, key));
+    const note = await this.#journal.note(stagedPath, key);
+    const forget = () => this.#journal.erase(note);
+    try {
+      return await create({ destination, realDestination, stagedPath, forget }, note);
+    } catch (error) {
+      await forget();
+      throw error;
+    }
+  }
+
+  /** Makes room at a destination, and refuses what can be told before anything is written. */
+  async #prepare(destination: string, sizeBytes: number, key: StagingKey, refuse: RefuseStanding): Promise<string> {
+    return await translated(destination, async () => {
+      await this.#refuseOwnPlaces(destination, destination);
+      const folder = await makeOutputFolder(this.#baseDir, dirname(destination));
+      const realDestination = join(folder, basename(destination));
+      await this.#refuseOwnPlaces(destination, realDestination);
+      await clearEarlierAttempts({ destination, realDestination }, key);
+      await refuse(destination, realDestination);
+      await checkFreeSpace(destination, folder, sizeBytes);
+      return realDestination;
+    });
+  }
+
+  /** `path` is the destination as it was asked for or, once the folder is there, with its links resolved. */
+  async #refuseOwnPlaces(destination: string, path: string): Promise<void> {
+    this.#realOwnPlaces ??= Promise.all(this.#ownPlaces.map(nearestRealPath));
+    const places = await this.#realOwnPlaces;
+    if (!places.some((place) => isSameOrInside(path, place) || isSameOrInside(place, path))) return;
+    throw new AppError('OUTPUT_IN_OWN_PLACE', { path: destination });
+  }
+}
+
+/** File systems that do not know their size (some network file systems) report no blocks at all, and are not judged. */
+async function checkFreeSpace(destination: string, folder: string, sizeBytes: number): Promise<void> {
+  const { blocks, bavail, bsize } = statfsSync(folder);
+  const freeBytes = bavail * bsize;
+  if (blocks === 0 || sizeBytes + FREE_SPACE_MARGIN_BYTES <= freeBytes) return;
+  throw new AppError('OUTPUT_DISK_FULL', { path: destination, neededBytes: sizeBytes, freeBytes });
+}

@@ -1,0 +1,220 @@
+import { createHash } from 'node:crypto';
+import { closeSync, fdatasync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
+import { readdir, readFile, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import type { StagingKey } from '#bytes/staged-name.ts';
+import { systemErrorCode } from '#errors/system-problem.ts';
+import type { S3Address } from '#s3/s3-address.ts';
+import type { S3Upload } from '#s3/s3-writer.ts';
+import { syncFolder } from '../local/output-folder.ts';
+import { translated } from '../output-error.ts';
+
+const syncData = promisify(fdatasync);
+
+/** What was done, or is about to be done, in a bucket. Times are in milliseconds since 1970. */
+type Entry =
+  /** An upload is about to be begun; until the next entry of its key, S3 may or may not have it. */
+  | {
+      readonly kind: 'beginning';
+      readonly at: S3Address;
+      readonly timeMs: number;
+      /** Uploads to the same key that were under way before. */
+      readonly others: readonly string[];
+    }
+  | { readonly kind: 'begun'; readonly upload: S3Upload }
+  /** The upload became an object. */
+  | { readonly kind: 'completed'; readonly uploadId: string }
+  /** An object is about to be put where there was none, below a folder. */
+  | { readonly kind: 'putting'; readonly folder: S3Address; readonly key: string; readonly timeMs: number }
+  | { readonly kind: 'put'; readonly key: string; readonly etag: string }
+  /** The publication is being delivered: its objects are no longer taken back. */
+  | { readonly kind: 'delivering' };
+
+/** An upload that may have been begun, with the time just before, and uploads to the same key that it is not. */
+export interface MaybeBegun {
+  readonly at: S3Address;
+  readonly timeMs: number;
+  readonly others: readonly string[];
+}
+
+/** What a note says that may still be in S3. */
+export interface NotedUploads {
+  readonly uploads: readonly S3Upload[];
+  readonly maybeBegun: readonly MaybeBegun[];
+  /** Where objects were put, and each with its ETag; null where the answer was never noted. */
+  readonly folder: S3Address | null;
+  readonly puts: ReadonlyMap<string, string | null>;
+  /** When the first object was about to be put. */
+  readonly putsSinceMs: number;
+}
+
+/**
+ * Notes of what is being uploaded, so that nothing stays behind when a process is killed. `<data_dir>/uploads/` holds a
+ * file of JSON lines for each output, whose first line is there before anything is in S3. It is removed with the last.
+ */
+export class UploadJournal {
+  readonly #folder: string;
+
+  constructor(dataDir: string) {
+    this.#folder = journalFolderOf(dataDir);
+  }
+
+  /** The note of one output of one attempt. Nothing is on the disk before its first entry. */
+  noteOf(destination: string, key: StagingKey): UploadNote {
+    const hash = createHash('sha256').update(destination).digest('hex').slice(0, 8);
+    return new UploadNote(join(this.#folder, `${notePrefixOf(key)}${hash}.jsonl`));
+  }
+}
+
+export class UploadNote {
+  readonly #path: string;
+  readonly #entries: Entry[] = [];
+  #file: number | null = null;
+  #made: Promise<void> | null = null;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** What the note says by now. */
+  get noted(): NotedUploads {
+    return notedBy(this.#entries);
+  }
+
+  /** Notes, durably, that an upload is about to be begun, and which are under way to the same key. */
+  async beginning(at: S3Address, others: readonly string[]): Promise<void> {
+    await this.#add({ kind: 'beginning', at: plain(at), timeMs: Date.now(), others });
+    // A disk that is busy keeps this waiting for seconds, and what is being read and sent goes on meanwhile.
+    await translated(this.#path, () => syncData(this.#file as number));
+  }
+
+  async begun(upload: S3Upload): Promise<void> {
+    await this.#add({ kind: 'begun', upload });
+  }
+
+  async completed({ uploadId }: S3Upload): Promise<void> {
+    await this.#add({ kind: 'completed', uploadId });
+  }
+
+  async putting(folder: S3Address, key: string): Promise<void> {
+    await this.#add({ kind: 'putting', folder: plain(folder), key, timeMs: Date.now() });
+  }
+
+  async put(key: string, etag: string): Promise<void> {
+    await this.#add({ kind: 'put', key, etag });
+  }
+
+  async delivering(): Promise<void> {
+    await this.#add({ kind: 'delivering' });
+  }
+
+  /** Removes the note. Safe to call again. */
+  erase(): void {
+    if (this.#file !== null) closeSync(this.#file);
+    this.#file = null;
+    this.#made = null;
+    rmSync(this.#path, { force: true });
+  }
+
+  async #add(entry: Entry): Promise<void> {
+    await translated(this.#path, async () => {
+      this.#made ??= this.#make();
+      await this.#made;
+      this.#entries.push(entry);
+      writeSync(this.#file as number, `${JSON.stringify(entry)}\n`);
+    });
+  }
+
+  /** An earlier note of the same attempt was settled before it began anew. */
+  async #make(): Promise<void> {
+    const folder = dirname(this.#path);
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    this.#file = openSync(this.#path, 'a', 0o600);
+    await syncFolder(folder);
+  }
+}
+
+/** A note that was left behind. */
+export interface LeftNote {
+  readonly path: string;
+  readonly noted: NotedUploads;
+  /** When it was last added to. */
+  readonly endedAtMs: number;
+  erase(): Promise<void>;
+}
+
+/** The notes that a data folder holds: all, or those of one attempt at an input. */
+export async function leftNotes(dataDir: string, key?: StagingKey): Promise<LeftNote[]> {
+  const folder = journalFolderOf(dataDir);
+  const names = await readdir(folder).catch((error: unknown) => {
+    if (systemErrorCode(error) === 'ENOENT') return [];
+    throw error;
+  });
+  const prefix = key === undefined ? '' : notePrefixOf(key);
+  const paths = names
+    .filter((name) => name.startsWith(prefix) && name.endsWith('.jsonl'))
+    .map((name) => join(folder, name));
+  return await Promise.all(
+    paths.map(async (path) => ({
+      path,
+      noted: notedBy(entriesOf(await readFile(path, 'utf8'))),
+      endedAtMs: (await stat(path)).mtimeMs,
+      erase: () => rm(path, { force: true }),
+    })),
+  );
+}
+
+/** A last line that was torn tells of something that was not yet done. */
+function entriesOf(text: string): Entry[] {
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Entry);
+}
+
+function notedBy(entries: readonly Entry[]): NotedUploads {
+  const uploads = new Map<string, S3Upload>();
+  const maybeBegun = new Map<string, MaybeBegun>();
+  let puts = new Map<string, string | null>();
+  let folder: S3Address | null = null;
+  let putsSinceMs = Number.POSITIVE_INFINITY;
+  for (const entry of entries) {
+    switch (entry.kind) {
+      case 'beginning':
+        maybeBegun.set(entry.at.key, entry);
+        break;
+      case 'begun':
+        maybeBegun.delete(entry.upload.key);
+        uploads.set(entry.upload.uploadId, entry.upload);
+        break;
+      case 'completed':
+        uploads.delete(entry.uploadId);
+        break;
+      case 'putting':
+        folder = entry.folder;
+        putsSinceMs = Math.min(putsSinceMs, entry.timeMs);
+        puts.set(entry.key, null);
+        break;
+      case 'put':
+        puts.set(entry.key, entry.etag);
+        break;
+      case 'delivering':
+        puts = new Map();
+        break;
+    }
+  }
+  return { uploads: [...uploads.values()], maybeBegun: [...maybeBegun.values()], folder, puts, putsSinceMs };
+}
+
+function plain({ bucket, key }: S3Address): S3Address {
+  return { bucket, key };
+}
+
+function journalFolderOf(dataDir: string): string {
+  return join(dataDir, 'uploads');
+}
+
+function notePrefixOf({ jobId, inputIndex, attempt }: StagingKey): string {
+  return `${jobId}-${inputIndex}-${attempt}-`;
+}

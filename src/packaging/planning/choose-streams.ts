@@ -1,0 +1,114 @@
+import type { PackageTrack, TrackRole } from '#contract/package-request.ts';
+import type { ProbedFile, ProbedStream } from '../probing/probed-file.ts';
+import { canonicalTag, hintsOfName, knownLanguage, UNKNOWN_LANGUAGE } from './languages.ts';
+import type { LeftOut, Route } from './packaging-plan.ts';
+import { routeOf } from './stream-routes.ts';
+
+/** A stream that becomes a rendition, before it has a name. */
+export interface ChosenStream {
+  readonly file: ProbedFile;
+  readonly stream: ProbedStream;
+  readonly route: Route;
+  readonly language: string;
+  readonly role: TrackRole | null;
+  readonly isForced: boolean;
+  /** What the request says of it, if it does. */
+  readonly track: PackageTrack | null;
+}
+
+export interface Choice {
+  readonly chosen: readonly ChosenStream[];
+  readonly leftOut: readonly LeftOut[];
+}
+
+/** Chooses what of all files is packaged. The tallest video comes first, and what lies with it in a file. */
+export function chooseStreams(files: readonly ProbedFile[], tracks: readonly PackageTrack[]): Choice {
+  const chosen: ChosenStream[] = [];
+  const leftOut: LeftOut[] = [];
+  const isAlone = files.length === 1;
+  const there = new Set<string>();
+  for (const file of [...files].sort(byHeight)) {
+    for (const [index, stream] of file.streams.entries()) {
+      const leaveOut = (reason: string) => leftOut.push({ file: file.path, what: nounOf(file, stream), reason });
+      const candidate = { file, stream, ...describe(file, stream, trackOf(tracks, file.path, index)) };
+      const route = routeOf(file, stream, isAlone);
+      if ('reason' in route) leaveOut(route.reason);
+      else if (isSecondVideo(file, stream))
+        leaveOut('a file gives one rendition of its video; put the other into a file of its own');
+      else if (isThereAlready(candidate, there))
+        leaveOut('a larger rendition has the same; name it in params.tracks to keep both');
+      else chosen.push({ ...candidate, route });
+    }
+    for (const what of file.others)
+      leftOut.push({ file: file.path, what, reason: 'it is no audio, video or subtitles that can be packaged' });
+  }
+  return { chosen: chosen.sort((first, second) => ranked(first) - ranked(second)), leftOut };
+}
+
+const RANKS = { video: 0, audio: 1, text: 2 } as const;
+
+function ranked({ stream }: ChosenStream): number {
+  return RANKS[stream.kind];
+}
+
+function byHeight(first: ProbedFile, second: ProbedFile): number {
+  return heightOf(second) - heightOf(first);
+}
+
+function heightOf({ streams }: ProbedFile): number {
+  const video = streams.find(({ kind }) => kind === 'video');
+  return video === undefined ? -1 : Math.min(video.width ?? 0, video.height ?? 0);
+}
+
+function trackOf(tracks: readonly PackageTrack[], path: string, index: number): PackageTrack | null {
+  const ofFile = tracks.filter(({ file }) => file === path);
+  return ofFile.find(({ stream }) => stream === index) ?? ofFile.find(({ stream }) => stream === undefined) ?? null;
+}
+
+type Description = Pick<ChosenStream, 'language' | 'role' | 'isForced' | 'track'>;
+
+/** What a stream is, by the request, else by the container, else by the file's name. */
+function describe(file: ProbedFile, stream: ProbedStream, track: PackageTrack | null): Description {
+  const hints = hasVideo(file) ? { language: null, mark: null } : hintsOfName(file.path);
+  const isForced = stream.isForced || hints.mark === 'forced';
+  const language = canonicalTag(track?.language ?? '') ?? knownLanguage(stream.language) ?? hints.language;
+  const isCaption = stream.kind === 'text' && (hints.mark === 'caption' || stream.isForHearingImpaired);
+  const role = track?.role ?? (isCaption ? 'caption' : roleOf(stream));
+  return { language: language ?? UNKNOWN_LANGUAGE, role, isForced: stream.kind === 'text' && isForced, track };
+}
+
+function roleOf({ isCommentary, isForVisuallyImpaired }: ProbedStream): TrackRole | null {
+  if (isCommentary) return 'commentary';
+  return isForVisuallyImpaired ? 'description' : null;
+}
+
+function hasVideo({ streams }: ProbedFile): boolean {
+  return streams.some(({ kind }) => kind === 'video');
+}
+
+function isSecondVideo({ streams }: ProbedFile, stream: ProbedStream): boolean {
+  return stream.kind === 'video' && stream !== streams.find(({ kind }) => kind === 'video');
+}
+
+/**
+ * Renditions of a film mostly bring the same sound and subtitles, each; they are wanted once. Files without pictures are
+ * there on purpose.
+ */
+function isThereAlready(candidate: Omit<ChosenStream, 'route'>, there: Set<string>): boolean {
+  const { file, stream, language, role, isForced, track } = candidate;
+  if (stream.kind === 'video' || !hasVideo(file) || track !== null) return false;
+  // Two tracks of one file differ in something, or they would not be there.
+  const key = [stream.kind, stream.codec, language, role, isForced, stream.channels, stream.indexOfKind].join('\0');
+  if (there.has(key)) return true;
+  there.add(key);
+  return false;
+}
+
+const ORDINALS = ['first', 'second', 'third', 'fourth', 'fifth', 'sixth', 'seventh', 'eighth'];
+
+/** What people call a stream: `the second audio track`. */
+function nounOf(file: ProbedFile, { kind, indexOfKind }: ProbedStream): string {
+  const noun = kind === 'text' ? 'subtitle track' : `${kind} track`;
+  const isOnly = file.streams.filter((stream) => stream.kind === kind).length === 1;
+  return isOnly ? `the ${noun}` : `the ${ORDINALS[indexOfKind] ?? `${indexOfKind + 1}th`} ${noun}`;
+}

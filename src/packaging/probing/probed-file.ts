@@ -1,0 +1,74 @@
+import type { StreamKind } from '../planning/packaging-plan.ts';
+
+/** The containers that are told apart. */
+export type ContainerKind =
+  | 'mp4'
+  | 'quicktime'
+  | 'matroska'
+  | 'webm'
+  | 'mpeg-ts'
+  | 'mp3'
+  | 'wave'
+  | 'ogg'
+  | 'adts'
+  | 'flac'
+  | 'ac3'
+  | 'vtt'
+  | 'srt'
+  | 'ttml';
+
+/** What one file of a folder turned out to hold. */
+export interface ProbedFile {
+  readonly path: string;
+  readonly container: ContainerKind;
+  /** In the order of the file; streams of text last. */
+  readonly streams: readonly ProbedStream[];
+  /** What else is in it, such as data tracks, each as a noun for people. */
+  readonly others: readonly string[];
+  /** What is doubtful about it although it can be packaged, each as the end of the sentence `"<path>" …`. */
+  readonly doubts: readonly string[];
+}
+
+export interface ProbedStream {
+  readonly kind: StreamKind;
+  /** What the container calls the stream: of MPEG-TS its PID. */
+  readonly id: number;
+  /** Counts the file's streams of this kind, from zero. */
+  readonly indexOfKind: number;
+  /** Counts the file's streams of audio and video, from zero. */
+  readonly streamIndex: number;
+  /** `avc`, `hevc`, `aac`, `pcm-s16`, `mov_text` and so on; null where it is none that is known. */
+  readonly codec: string | null;
+  /** What the container calls the codec: `mp4v`, `V_MPEG4/ISO/AVC`. */
+  readonly codecId: string | null;
+  /** As the container says it; null where it says nothing. */
+  readonly language: string | null;
+  readonly title: string | null;
+  readonly width: number | null;
+  readonly height: number | null;
+  readonly channels: number | null;
+  /** Samples of sound a second; null of other streams, and where nobody has looked. */
+  readonly sampleRate: number | null;
+  /** Of FLAC; null of everything else. */
+  readonly bitsPerSample: number | null;
+  readonly startSeconds: number;
+  /** How long it plays, without its start; null where the file does not say. */
+  readonly durationSeconds: number | null;
+  /** What comes before the first key frame, in seconds: nobody can decode it, and it is packaged by nobody. */
+  readonly undecodableSeconds: number;
+  /** How players turn the picture before they show it, clockwise and in degrees. */
+  readonly rotation: number;
+  readonly isForced: boolean;
+  readonly isCommentary: boolean;
+  readonly isForHearingImpaired: boolean;
+  readonly isForVisuallyImpaired: boolean;
+}
+
+/** What a file is that cannot be packaged: none that is media at all, or one that is broken. */
+export interface UnusableFile {
+  readonly path: string;
+  /** `not-media`: nothing says that it is media, neither its bytes nor its name; `broken`: something does. */
+  readonly kind: 'not-media' | 'broken';
+  /** Ends the sentence `"<path>" …`. */
+  readonly problem: string;
+}

@@ -1,0 +1,152 @@
+import assert from 'node:assert';
+import type { IngredientSource } from '../authoring/manifest-author.ts';
+import { newInstanceId, type PreparedIngredient } from '../authoring/manifest-definition.ts';
+import { stillMediaTypeOf } from '../authoring/still-media-type.ts';
+import { type Signature, trialSignature } from '../identity/signing-pass.ts';
+import { activeManifestOf, type Findings, ingredientStoreOf, MANIFEST_STORE_TYPE, signIngredient } from '../sdk.ts';
+import { sdkProblem } from '../sdk-problem.ts';
+
+export type IngredientRole = 'parentOf' | 'componentOf';
+
+type SourceOf<Kind extends IngredientSource['kind']> = Extract<IngredientSource, { kind: Kind }>;
+
+/** A parent may bring so much of a manifest store; every output carries it. */
+const MAX_STORE_BYTES = 64 * 1024 * 1024;
+/** A warning names at most so many findings. */
+const MAX_NAMED_FINDINGS = 5;
+
+const TOLERATED = new Set(['signingCredential.untrusted']);
+
+/**
+ * Reads an ingredient. Whatever cannot be read whole is attached as far as it can be, with a warning; only an abort
+ * rejects.
+ */
+export function readIngredient(
+  source: IngredientSource,
+  role: IngredientRole,
+  label: string,
+  signature: Signature,
+  signal: AbortSignal,
+): Promise<PreparedIngredient> | PreparedIngredient {
+  switch (source.kind) {
+    case 'reference':
+      // The title is what readers show of an ingredient, and free text.
+      return { json: { title: source.reference, relationship: role, label }, store: null, warnings: [] };
+    case 'plain':
+      return plain(source, role, label);
+    case 'file':
+      return readSignedFile(source, role, label, signature, signal);
+    case 'manifest-store':
+      return readStore(source, role, label, signal);
+  }
+}
+
+function plain(
+  { title, mediaType }: Pick<SourceOf<'plain'>, 'title' | 'mediaType'>,
+  role: IngredientRole,
+  label: string,
+  warnings: readonly string[] = [],
+): PreparedIngredient {
+  const json = { title, format: mediaType, relationship: role, instance_id: newInstanceId(), label };
+  return { json, store: null, warnings };
+}
+
+/**
+ * The media is read and validated once. The trial manifest tells whether the SDK can carry what it read (it accepts an
+ * unreadable manifest as an ingredient, and fails only when it signs), and holds the manifest store to take along.
+ */
+async function readSignedFile(
+  source: SourceOf<'file'>,
+  role: IngredientRole,
+  label: string,
+  signature: Signature,
+  signal: AbortSignal,
+): Promise<PreparedIngredient> {
+  try {
+    const mediaType = (await stillMediaTypeOf(source.path)) ?? source.mediaType;
+    return await readMedia({ ...source, mediaType }, role, label, signature, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    return plain(source, role, label, [unreadableWarning(source.title, sdkProblem(error))]);
+  }
+}
+
+async function readMedia(
+  source: SourceOf<'file'>,
+  role: IngredientRole,
+  label: string,
+  signature: Signature,
+  signal: AbortSignal,
+): Promise<PreparedIngredient> {
+  const { title, mediaType } = source;
+  const json = { title, format: mediaType, relationship: role, label };
+  const read = await signIngredient(trialDefinition(), json, source, trialSignature(signature), signal);
+  if (read.ingredient.active_manifest === undefined) return plain(source, role, label);
+  const bytes = await ingredientStoreOf(read.store, signal);
+  assert(bytes !== null, 'an ingredient with an active manifest has a manifest store');
+  if (bytes.length > MAX_STORE_BYTES) return plain(source, role, label, [oversizeWarning(title, bytes.length)]);
+  const warnings = findingWarnings(title, read.ingredient.validation_results);
+  return withStore({ ...read.ingredient, ...json }, label, bytes, warnings);
+}
+
+async function readStore(
+  source: SourceOf<'manifest-store'>,
+  role: IngredientRole,
+  label: string,
+  signal: AbortSignal,
+): Promise<PreparedIngredient> {
+  const { title, mediaType, manifestStore, validationResults } = source;
+  try {
+    const activeManifest = await activeManifestOf(manifestStore, signal);
+    if (activeManifest === null) return plain(source, role, label);
+    const json = {
+      title,
+      format: mediaType,
+      relationship: role,
+      active_manifest: activeManifest,
+      ...(validationResults !== null && { validation_results: validationResults }),
+    };
+    return withStore(json, label, manifestStore, findingWarnings(title, validationResults ?? undefined));
+  } catch (error) {
+    signal.throwIfAborted();
+    return plain(source, role, label, [unreadableWarning(title, sdkProblem(error))]);
+  }
+}
+
+function withStore(json: object, label: string, bytes: Uint8Array, warnings: readonly string[]): PreparedIngredient {
+  const identifier = `${label}.c2pa`;
+  return {
+    json: { ...json, label, manifest_data: { format: MANIFEST_STORE_TYPE, identifier } },
+    store: { identifier, bytes },
+    warnings,
+  };
+}
+
+/** The least that the SDK signs: any hard binding will do, the manifest is thrown away. */
+function trialDefinition(): { json: Record<string, unknown>; resources: Map<string, Uint8Array> } {
+  const data = { exclusions: [], name: 'trial', alg: 'sha256', hash: new Array<number>(32).fill(0), pad: [] };
+  const json = {
+    claim_version: 2,
+    claim_generator_info: [{ name: 'trial', version: '0' }],
+    assertions: [{ label: 'c2pa.hash.data', data }],
+  };
+  return { json, resources: new Map() };
+}
+
+function findingWarnings(title: string, results: { readonly activeManifest?: Findings } | undefined): string[] {
+  const codes = (results?.activeManifest?.failure ?? []).map(({ code }) => code).filter((code) => !TOLERATED.has(code));
+  if (codes.length === 0) return [];
+  const named = [...new Set(codes)].slice(0, MAX_NAMED_FINDINGS).join(', ');
+  return [`The manifest of "${title}" does not validate (${named}); it is attached with these findings.`];
+}
+
+function unreadableWarning(title: string, problem: string): string {
+  return `The manifest of "${title}" could not be read (${problem}); "${title}" is attached without its provenance chain.`;
+}
+
+function oversizeWarning(title: string, sizeBytes: number): string {
+  return (
+    `The manifest of "${title}" has ${sizeBytes} bytes, over the limit of ${MAX_STORE_BYTES}; ` +
+    `"${title}" is attached without its provenance chain.`
+  );
+}
