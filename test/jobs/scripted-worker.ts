@@ -2,7 +2,7 @@
  * An input worker whose inputs say what to do, as steps in their path: `sleep 20; append /tmp/log; crash SIGSEGV`.
  */
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { appendFile, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
@@ -41,7 +41,9 @@ const steps: Readonly<Record<string, Step>> = {
   },
   spawn: (pidFile) => {
     const child = spawn('sleep', ['600'], { stdio: 'ignore' });
-    writeFileSync(pidFile, String(child.pid));
+    // Who waits for the file reads it at once, so it appears with what is in it.
+    writeFileSync(`${pidFile}.new`, String(child.pid));
+    renameSync(`${pidFile}.new`, pidFile);
   },
   exit: (code) => process.exit(Number(code)),
   fail: (path) => {
