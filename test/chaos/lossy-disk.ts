@@ -12,6 +12,10 @@ const DISK_BYTES = 8 * 2 ** 30;
  */
 const MOUNT_OPTIONS = 'loop,commit=300,data=writeback,noauto_da_alloc';
 
+/** So often is it tried to unmount, and so long waited in between. */
+const UNMOUNTS_TRIED = 100;
+const UNMOUNT_PAUSE_S = '0.1';
+
 /** EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH: from now on nothing reaches the device, the journal neither. */
 const SHUTDOWN = 'open(my $f, "<", $ARGV[0]) or die $!; my $how = pack("L", 2); ioctl($f, 0x8004587d, $how) or die $!';
 
@@ -31,7 +35,7 @@ export function openLossyDisk(folder: string): LossyDisk {
   run('mkfs.ext4', '-q', image);
   mkdirSync(path);
   const mount = () => run('mount', '-o', MOUNT_OPTIONS, image, path);
-  const unmount = () => run('umount', path);
+  const unmount = () => unmountWhenIdle(path);
   mount();
   const cutPower = () => {
     run('perl', '-e', SHUTDOWN, path);
@@ -43,6 +47,18 @@ export function openLossyDisk(folder: string): LossyDisk {
   cutPower();
   assert.ok(!existsSync(unsynced), 'the disk loses what is not synced');
   return { path, cutPower, close: unmount };
+}
+
+/** A process that was killed lets go of its files only when its last thread has come back from the disk. */
+function unmountWhenIdle(path: string): void {
+  for (let tried = 1; ; tried += 1) {
+    try {
+      return run('umount', path);
+    } catch (error) {
+      if (tried === UNMOUNTS_TRIED) throw error;
+      run('sleep', UNMOUNT_PAUSE_S);
+    }
+  }
 }
 
 function run(program: string, ...args: readonly string[]): void {
