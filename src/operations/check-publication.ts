@@ -10,58 +10,48 @@ const SAMPLE_INTERVAL = 32;
 /** The official reader holds a fragment in memory; what is larger is left to the second pass of our own. */
 const READ_BACK_MAX_BYTES = 256 * 1024 * 1024;
 
+/** What is checked, and how thoroughly. */
+export interface PublicationCheck {
+  /** The sealed output. */
+  readonly output: Pick<SourceFolder, 'open'>;
+  readonly renditions: readonly OutputRendition[];
+  readonly reader: FragmentReader;
+  /** Which fragments the official reader is given. */
+  readonly fragments: 'sample' | 'all';
+  /** Called whenever a file was checked: a large publication takes long, and writes nothing meanwhile. */
+  readonly stillAlive: () => void;
+}
+
 /**
  * Checks a sealed publication before it is delivered: every file is hashed again from the staged bytes by code that
- * shares nothing with the writing, and the official reader validates a sample of each rendition's fragments, or all.
- * `stillAlive` is called whenever a file was checked: a large publication takes long, and writes nothing meanwhile.
+ * shares nothing with the writing, while the official reader validates fragments of each rendition on its own threads.
+ * Where one fails, the other is stopped, and has ended before the failure is thrown.
  */
-export async function checkPublication(
-  output: Pick<SourceFolder, 'open'>,
-  renditions: readonly OutputRendition[],
-  reader: FragmentReader,
-  checks: 'sample' | 'all',
-  signal: AbortSignal,
-  stillAlive: () => void,
-): Promise<void> {
-  await bothOrNeither(
-    (stop) => rehashPublication(output, renditions, stop, stillAlive),
-    (stop) => readBackFragments(output, renditions, reader, checks, stop, stillAlive),
-    signal,
-  );
-}
-
-/** Does both at once. When one fails, the other is stopped, and has ended before the failure is thrown. */
-async function bothOrNeither(
-  one: (signal: AbortSignal) => Promise<void>,
-  other: (signal: AbortSignal) => Promise<void>,
-  signal: AbortSignal,
-): Promise<void> {
+export async function checkPublication(check: PublicationCheck, signal: AbortSignal): Promise<void> {
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
-  const guarded = async (work: (signal: AbortSignal) => Promise<void>): Promise<void> => {
+  const passes = [
+    () => rehashPublication(check.output, check.renditions, either, check.stillAlive),
+    () => readBackFragments(check, either),
+  ];
+  await sideBySide(passes, passes.length, async (pass) => {
     try {
-      await work(either);
+      await pass();
     } catch (error) {
       stop.abort(error);
+      throw error;
     }
-  };
-  await Promise.all([guarded(one), guarded(other)]);
-  either.throwIfAborted();
+  });
 }
 
-/** The official reader's threads have the fragments while this one hashes. */
 async function readBackFragments(
-  output: Pick<SourceFolder, 'open'>,
-  renditions: readonly OutputRendition[],
-  reader: FragmentReader,
-  checks: 'sample' | 'all',
+  { output, renditions, reader, fragments: which, stillAlive }: PublicationCheck,
   signal: AbortSignal,
-  stillAlive: () => void,
 ): Promise<void> {
   for (const { init, fragments } of renditions) {
     const initBytes = await readWhole(output, init, signal);
     const checked =
-      checks === 'all' ? fragments : fragments.filter((_path, index) => isSampled(index, fragments.length));
+      which === 'all' ? fragments : fragments.filter((_path, index) => isSampled(index, fragments.length));
     await sideBySide(checked, reader.atOnce, async (path) => {
       await checkFragment(output, initBytes, path, reader, signal);
       stillAlive();

@@ -64,7 +64,8 @@ export async function signAndDeliver(
     if (rooms.fragmentChecks !== null) {
       const stillAlive = () => context.progress(totalBytes, totalBytes);
       const renditions = outputRenditions(written);
-      await checkPublication(sink, renditions, rooms.fragments, rooms.fragmentChecks, signal, stillAlive);
+      const { fragments: reader, fragmentChecks: fragments } = rooms;
+      await checkPublication({ output: sink, renditions, reader, fragments, stillAlive }, signal);
       context.reached('verified');
     }
     await context.mayDeliver();

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ByteSink } from '#bytes/byte-sink.ts';
 import { executePlan, fillHole } from '#bytes/execute-plan.ts';
+import { sideBySide } from '#bytes/side-by-side.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import type { C2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -111,9 +112,7 @@ async function sealAndReadBack(
     return await check();
   }
   // What is read back is what the disk is given: neither has to wait for the other.
-  const steps = await Promise.allSettled([seal(), check()]);
-  const failed = steps.find((step) => step.status === 'rejected');
-  if (failed !== undefined) throw failed.reason;
+  await sideBySide([seal, check], 2, (step) => step());
   context.settling();
 }
 

@@ -35,7 +35,8 @@ function counting(output: SourceFolder): Pick<SourceFolder, 'open'> & { opened: 
 }
 
 function check(output: Pick<SourceFolder, 'open'>, reader: FragmentReader): Promise<void> {
-  return checkPublication(output, signed.renditions, reader, 'all', signal, () => undefined);
+  const { renditions } = signed;
+  return checkPublication({ output, renditions, reader, fragments: 'all', stillAlive: () => undefined }, signal);
 }
 
 test('a publication that agrees with its manifest passes both checks', async () => {
