@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, type TestContext, test } from 'node:test';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { makeFilm, SRT, temporaryFolder, turnFilm } from '../packaging/make-media.ts';
@@ -17,7 +17,7 @@ const FLAGS = [
   '--autoplay-policy=no-user-gesture-required',
 ];
 const PLAYBACK_TIMEOUT_MS = 60_000;
-/** A player stood still for good once, in some hundred plays, when the sound was changed while the machine was busy. */
+/** Shaka Player once stood still for good when the sound was changed, and played the same media whenever it was tried again. */
 const PLAYS_TRIED = 2;
 
 const folder = temporaryFolder();
@@ -84,15 +84,15 @@ const SHAKA: Player = {
 
 describe('A packaged publication', () => {
   for (const kind of ['plain', 'signed']) {
-    test(`plays ${kind} by HLS in hls.js, in another language and with subtitles`, async () => {
-      await assertPlays(HLS, `${kind}/film/master.m3u8`);
+    test(`plays ${kind} by HLS in hls.js, in another language and with subtitles`, async (t) => {
+      await assertPlays(t, HLS, `${kind}/film/master.m3u8`);
     });
-    test(`plays ${kind} by DASH in Shaka Player, in another language and with subtitles`, async () => {
-      await assertPlays(SHAKA, `${kind}/film/manifest.mpd`);
+    test(`plays ${kind} by DASH in Shaka Player, in another language and with subtitles`, async (t) => {
+      await assertPlays(t, SHAKA, `${kind}/film/manifest.mpd`);
     });
-    test(`plays ${kind} by HLS in Shaka Player, in another language and with subtitles`, async () => {
+    test(`plays ${kind} by HLS in Shaka Player, in another language and with subtitles`, async (t) => {
       // Over HLS it keeps subtitles back until the next segment of video comes: chosen late, there is none left here.
-      await assertPlays(SHAKA, `${kind}/film/master.m3u8&text=fr`);
+      await assertPlays(t, SHAKA, `${kind}/film/master.m3u8&text=fr`);
     });
   }
 });
@@ -115,13 +115,14 @@ describe('A packaged film whose picture is to be turned', () => {
   }
 });
 
-/** A player that stands still is given a fresh page: what is wrong with the media is wrong there as well. */
-async function assertPlays(player: Player, playlist: string): Promise<void> {
+/** A player that stands still is given a fresh page, and that is told: what is wrong with the media is wrong there as well. */
+async function assertPlays(t: TestContext, player: Player, playlist: string): Promise<void> {
   for (let tried = 1; ; tried += 1) {
     try {
       return await playOnce(player, playlist);
     } catch (error) {
       if (!(error instanceof StoodStill) || tried === PLAYS_TRIED) throw error;
+      t.diagnostic(error.message);
     }
   }
 }
