@@ -1,5 +1,5 @@
 // `npm run play -- FOLDER`: serves a publication on this host alone, with a page that plays it, until Ctrl-C.
-import { createReadStream, existsSync, realpathSync, statSync } from 'node:fs';
+import { createReadStream, existsSync, statSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import { extname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,7 +16,7 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   '.vtt': 'text/vtt',
 };
 
-const folder = realpathSync(resolve(process.argv[2] ?? '.'));
+const folder = resolve(process.argv[2] ?? '.');
 const entry = ENTRIES.find((name) => existsSync(join(folder, name)));
 if (entry === undefined) {
   console.error(`There is no ${ENTRIES.join(' or ')} in ${folder}. Usage: npm run play -- FOLDER`);

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
 import { AppError } from '#errors/app-error.ts';
+import { problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import type { Config } from './config.ts';
 import { configSchema } from './config-schema.ts';
 import { type EnvironmentOverride, environmentOverrides } from './environment.ts';
@@ -48,9 +49,9 @@ async function readTable(env: NodeJS.ProcessEnv, cwd: string): Promise<{ file: s
       const [problem = ''] = cause.message.split('\n');
       throw new AppError('CONFIG_FILE_MALFORMED', { file, line: cause.line, column: cause.column, problem });
     }
-    const code = (cause as NodeJS.ErrnoException).code ?? 'unknown error';
-    if (code === 'ENOENT' && named === undefined) return { file, table: {} };
-    throw new AppError('CONFIG_FILE_UNREADABLE', { file, code, named: named !== undefined }, { cause });
+    if (systemErrorCode(cause) === 'ENOENT' && named === undefined) return { file, table: {} };
+    const details = { file, problem: problemOf(cause), named: named !== undefined };
+    throw new AppError('CONFIG_FILE_UNREADABLE', details, { cause });
   }
 }
 

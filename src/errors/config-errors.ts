@@ -11,10 +11,10 @@ export const configErrors = {
     'INTERNAL_ERROR',
     ({ file, line, column, problem }) => `${file}, line ${line}, column ${column}: ${problem}. Correct it there.`,
   ),
-  CONFIG_FILE_UNREADABLE: entry<{ file: string; code: string; named: boolean }>(
+  CONFIG_FILE_UNREADABLE: entry<{ file: string; problem: string; named: boolean }>(
     'INTERNAL_ERROR',
-    ({ file, code, named }) =>
-      `The configuration file ${file}${named ? ', named by SERVICE_CONFIG_PATH,' : ''} cannot be read (${code}). Correct the path or the permissions.`,
+    ({ file, problem, named }) =>
+      `The configuration file ${file}${named ? ', named by SERVICE_CONFIG_PATH,' : ''} cannot be read: ${problem}. Correct the path or the permissions.`,
   ),
   LOG_LEVEL_UNKNOWN: entry<{ levels: readonly string[] }>(
     'INTERNAL_ERROR',
