@@ -3,18 +3,29 @@ import { AppError } from '#errors/app-error.ts';
 
 type Issue = z.core.$ZodIssue;
 
-/** The error that tells a caller what is wrong with a request body, from what the schema found first. */
-export function requestError({ issues }: z.core.$ZodError): AppError {
+/** A value that is the entries of a list from `start` on; `path` is where the list lies in what the caller sent. */
+export interface SliceLocation {
+  readonly path: readonly string[];
+  readonly start: number;
+}
+
+/** The error that tells a caller what is wrong with a value, from what the schema found first. */
+function requestError({ issues }: z.core.$ZodError, value: unknown, location?: SliceLocation): AppError {
   const [issue] = issues;
   if (issue === undefined) throw new Error('a failed validation names no issue');
-  const path = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path;
+  const steps = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path;
+  const path = location === undefined ? steps : stepsFrom(location, steps);
   const inputIndex = inputIndexOf(path);
   const field = path.length === 0 ? null : fieldPath(path);
   return new AppError(
     'REQUEST_INVALID',
-    { field, problem: problemOf(issue) },
+    { field, problem: problemOf(issue, value) },
     { ...(field !== null && { field }), ...(inputIndex !== null && { inputIndex }) },
   );
+}
+
+function stepsFrom({ path, start }: SliceLocation, [index, ...steps]: readonly PropertyKey[]): readonly PropertyKey[] {
+  return [...path, start + Number(index), ...steps];
 }
 
 /** Writes a path as in `params.assertions[0].label`. */
@@ -30,12 +41,12 @@ function inputIndexOf([first, second]: readonly PropertyKey[]): number | null {
 }
 
 /** The rest of a sentence that starts with the field. */
-function problemOf(issue: Issue): string {
+function problemOf(issue: Issue, value: unknown): string {
   switch (issue.code) {
     case 'unrecognized_keys':
       return 'is not known here. Check the spelling, or leave it out';
     case 'invalid_type':
-      return typeProblem(issue);
+      return typeProblem(issue, value);
     case 'invalid_union':
       return `must be one of ${quotedList('options' in issue ? issue.options : [])}`;
     case 'invalid_value':
@@ -59,9 +70,9 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
 };
 
 /** Schemas report a missing field as one of the wrong type; a JSON body holds no `undefined`, so the two differ here. */
-function typeProblem(issue: z.core.$ZodIssueInvalidType): string {
-  if (issue.input === undefined) return 'is missing';
-  return `must be ${TYPE_NAMES[issue.expected] ?? issue.expected}`;
+function typeProblem({ path, expected }: z.core.$ZodIssueInvalidType, value: unknown): string {
+  const given = path.reduce<unknown>((inside, key) => (inside as Record<PropertyKey, unknown>)[key], value);
+  return given === undefined ? 'is missing' : `must be ${TYPE_NAMES[expected] ?? expected}`;
 }
 
 function smallProblem({ origin, minimum }: z.core.$ZodIssueTooSmall): string {
@@ -73,9 +84,13 @@ function quotedList(values: readonly unknown[]): string {
   return values.map((value) => `"${String(value)}"`).join(', ');
 }
 
-/** Parses a value by a schema. Throws what `requestError` makes of its first problem. */
-export function validate<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
-  const result = schema.safeParse(value, { reportInput: true });
-  if (!result.success) throw requestError(result.error);
+/** Parses a value by a schema. Throws REQUEST_INVALID, which tells the first problem and where it lies. */
+export function validate<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  location?: SliceLocation,
+): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (!result.success) throw requestError(result.error, value, location);
   return result.data;
 }

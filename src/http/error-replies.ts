@@ -2,7 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import type { ApiErrorResponse } from '#contract/error.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { ApiErrorCode } from '#errors/entry.ts';
-import { RefusedBody } from './request-validation.ts';
+import { RefusedRequest } from './request-validation.ts';
 
 /** The HTTP status of each code of the error table. */
 const STATUS_OF_CODE: Readonly<Record<ApiErrorCode, number>> = {
@@ -82,7 +82,7 @@ function detailsOf(error: AppError | null): { field?: string; input_index?: numb
 /** The operational error behind an error, in our words where Fastify raised it; null where there is none. */
 function foreseen(error: Error & { code?: string }, maxBodyBytes: number): AppError | null {
   if (error instanceof AppError) return error;
-  if (error instanceof RefusedBody) return error.refusal;
+  if (error instanceof RefusedRequest) return error.refusal;
   switch (error.code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return new AppError('BODY_TOO_LARGE', { limitBytes: maxBodyBytes });

@@ -19,7 +19,7 @@ import { takeJsonBodies } from './json-body.ts';
 import { addMetrics } from './metrics-route.ts';
 import { collectDocument } from './openapi-document.ts';
 import { addOperationRoutes } from './operation-routes.ts';
-import { validateWithContract } from './request-validation.ts';
+import { validateRequests } from './request-validation.ts';
 import { answerUnknownRoutes, pathOf } from './route-table.ts';
 import { addHealthRoute, addReadinessRoute, addWatermarkRoutes } from './service-routes.ts';
 
@@ -58,7 +58,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   answerUnknownRoutes(app);
   answerErrors(app, config.server.max_upload_bytes);
   boundLargeBodies(app, config.server.max_upload_bytes);
-  takeJsonBodies(app);
+  takeJsonBodies(app, config.server.max_upload_bytes);
   if (config.server.docs) await collectDocument(app, config);
   addMetrics(app, telemetry.metrics);
   for (const operation of operations) {
@@ -94,7 +94,7 @@ function makeApp(config: Config, logger: FastifyBaseLogger): FastifyInstance {
   });
   // Without a listener Node would answer 417 by itself, and without the error body.
   app.server.on('checkExpectation', (request, response) => void app.server.emit('request', request, response));
-  app.setValidatorCompiler(validateWithContract);
+  validateRequests(app);
   // Replies are built from typed values; checking them again would cost a batch of 10,000 results dearly.
   app.setSerializerCompiler(() => (data) => JSON.stringify(data));
   return app;

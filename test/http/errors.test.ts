@@ -70,6 +70,15 @@ describe('a body that is not a request', () => {
     assert.equal((await server.post(VIDEO, nested(1000))).status, 400);
   });
 
+  test('refuses a body of more values than one of its size is allowed, before it is parsed', async () => {
+    const data = (count: number): string => Array.from({ length: count }, () => 0).join();
+    const body = JSON.stringify({ ...goodBody, params: { assertions: [{ label: 'com.example.a', data: 0 }] } });
+    const statuses = [200, 300].map(async (count) => {
+      return (await server.post(VIDEO, body.replace(':0}', `:[${data(count)}]}`))).status;
+    });
+    assert.deepEqual(await Promise.all(statuses), [200, 400]);
+  });
+
   for (const [number, status] of [
     ['9007199254740991', 200],
     ['9007199254740993', 400],

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { unfitJson } from '#http/unfit-json.ts';
+
+const LARGE = { maxNesting: 1000, maxValues: 1_000_000 };
+
+/** Any value whose numbers are small. */
+const anything = fc.jsonValue().map((value) => {
+  return JSON.parse(JSON.stringify(value, (_key, inside) => (typeof inside === 'number' ? 1 : inside)));
+});
+
+/** The values in a parsed body, itself included. */
+function countValues(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  return Object.values(value).reduce<number>((count, inside) => count + countValues(inside), 1);
+}
+
+function depthOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  return 1 + Math.max(0, ...Object.values(value).map(depthOf));
+}
+
+describe('a text that is looked at before it is parsed', () => {
+  test('is refused where it holds more values than it may, and never where it holds fewer', () => {
+    fc.assert(
+      fc.property(anything, fc.nat(20), (value, maxValues) => {
+        const problem = unfitJson(JSON.stringify(value), { ...LARGE, maxValues });
+        const count = countValues(value);
+        if (count > maxValues) assert.notEqual(problem, null);
+        // An empty list counts as if something were in it.
+        if (count * 2 <= maxValues) assert.equal(problem, null);
+      }),
+    );
+  });
+
+  test('is refused where it is nested deeper than it may be, and nowhere else', () => {
+    fc.assert(
+      fc.property(anything, fc.nat(5), (value, maxNesting) => {
+        const problem = unfitJson(JSON.stringify(value, null, 1), { ...LARGE, maxNesting });
+        assert.equal(problem !== null, depthOf(value) > maxNesting);
+      }),
+    );
+  });
+
+  test('is refused where a whole number in it would become another one, and nowhere else', () => {
+    const number = fc.oneof(
+      fc.bigInt(-(2n ** 70n), 2n ** 70n).map(String),
+      fc.maxSafeInteger().map(String),
+      fc.double({ noNaN: true, noDefaultInfinity: true }).map(String),
+    );
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.string(), number), { minLength: 1 }), (entries) => {
+        const text = `[${entries.map(([string, digits]) => `${JSON.stringify(`${string}${digits}`)},${digits}`).join()}]`;
+        const kept = entries.every(
+          ([, digits]) => !/^-?\d+$/.test(digits) || BigInt(digits) === BigInt(Number(digits)),
+        );
+        assert.equal(unfitJson(text, LARGE) === null, kept);
+      }),
+    );
+  });
+
+  for (const text of ['1e400', '[-1.5E+400]', '{"a":9e999}']) {
+    test(`is refused where a number has no end: ${text}`, () => assert.notEqual(unfitJson(text, LARGE), null));
+  }
+
+  test('is left to the parser where it is no JSON, whatever it is', () => {
+    for (const text of ['', '1-2', '--', '"', '"\\', ']]]', '{]', '1.2.3', `${'0'.repeat(1000)}1`]) {
+      assert.equal(unfitJson(text, LARGE), null, text);
+    }
+    fc.assert(fc.property(fc.string(), (text) => void unfitJson(text, LARGE)));
+  });
+});
