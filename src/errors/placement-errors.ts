@@ -43,7 +43,7 @@ export const placementErrors = {
   OUTPUT_DISK_FULL: entry<{ path: string; neededBytes: number; freeBytes: number }>(
     'PROCESSING_FAILED',
     ({ path, neededBytes, freeBytes }) =>
-      `"${path}" needs ${neededBytes} bytes, and its file system has ${freeBytes} free. Make room and submit the input again.`,
+      `"${path}" needs ${neededBytes} bytes and 1 MiB to spare, and its file system has ${freeBytes} free. Make room and submit the input again.`,
   ),
   OUTPUT_FAILED: entry<{ path: string; problem: string }>(
     'PROCESSING_FAILED',

@@ -163,7 +163,7 @@ export const sourceErrors = {
   SCRATCH_FULL: entry<{ path: string; neededBytes: number; freeBytes: number }>(
     'PROCESSING_FAILED',
     ({ path, neededBytes, freeBytes }) =>
-      `The input has to lie on the host of the service while it is worked on, which takes ${neededBytes} bytes, and there are ${freeBytes} free at "${path}". Make room, or let the operator move jobs.scratch_dir.`,
+      `The input has to lie on the host of the service while it is worked on, which takes ${neededBytes} bytes and 1 MiB to spare, and there are ${freeBytes} free at "${path}". Make room, or let the operator move jobs.scratch_dir.`,
     { transient: true },
   ),
   SCRATCH_UNUSABLE: entry<{ path: string; problem: string }>(
