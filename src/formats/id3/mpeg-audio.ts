@@ -1,4 +1,5 @@
 import type { AudioStream } from './audio-stream.ts';
+import { startsFreeFormat } from './free-format.ts';
 
 /** Size of an MPEG audio frame's header in bytes. */
 const HEADER_SIZE_BYTES = 4;
@@ -50,7 +51,7 @@ export const mpegAudio: AudioStream = {
   extensions: ['mp3', 'mp2', 'mpga'],
   allowsSeveralTags: true,
   allowsFooter: true,
-  matches: (head) => findFirstFrame(head) !== null,
+  matches: (head) => startsFreeFormat(head) || findFirstFrame(head) !== null,
   check: () => undefined,
 };
 
@@ -83,7 +84,7 @@ function countFrames(bytes: Uint8Array, start: number, wanted: number): boolean 
   return true;
 }
 
-/** Parses the header of a frame, or null where it is none. Free-format streams, which state no bit rate, are not known. */
+/** Parses the header of a frame, or null where it is none, or states no bit rate and so no size (free format). */
 export function parseMpegFrame(bytes: Uint8Array, offset: number): MpegFrame | null {
   const [b0 = 0, b1 = 0, b2 = 0] = bytes.subarray(offset, offset + HEADER_SIZE_BYTES - 1);
   const version = (b1 >> 3) & 3; // 0: MPEG-2.5, 1: reserved, 2: MPEG-2, 3: MPEG-1

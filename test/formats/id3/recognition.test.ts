@@ -50,6 +50,18 @@ describe('MPEG audio is recognised', () => {
     assert.equal(layout.mediaType, 'audio/mpeg');
   });
 
+  test('of free format by frames of one size, and not by two headers alone', () => {
+    const frameOf = (sizeBytes: number, padding: 0 | 2 = 0): Buffer => {
+      const bytes = Buffer.alloc(sizeBytes + padding / 2, 1);
+      bytes.set([0xff, 0xfb, padding]);
+      return bytes;
+    };
+    assert.ok(isClaimed(Buffer.concat([frameOf(500), frameOf(500, 2), frameOf(500)])));
+    assert.ok(isClaimed(Buffer.concat([frameOf(5_760), frameOf(5_760), frameOf(5_760)])));
+    assert.ok(!isClaimed(Buffer.concat([frameOf(500), frameOf(500)])));
+    assert.ok(!isClaimed(Buffer.concat([frameOf(500), frameOf(501), frameOf(500)])));
+  });
+
   test('not in random bytes', () => {
     const random = fc.uint8Array({ minLength: 4000, maxLength: 8000 });
     fc.assert(

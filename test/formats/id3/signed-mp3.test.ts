@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { before, describe, test } from 'node:test';
 import { formatOf } from '#formats/formats.ts';
@@ -65,6 +65,27 @@ test('signed MP3 files with much in front of their first frame are valid and sou
     assert.equal(decodedMd5(folder, output, 'mp3'), decodedMd5(folder, input, 'mp3'));
   }
 });
+
+describe('signed MP3 files that state no bit rate (free format) are valid and sound the same', () => {
+  for (const kbits of ['128', '201', '640']) {
+    test(`${kbits} kbit/s`, async () => {
+      run(folder, 'lame', '--quiet', '--freeformat', '-b', kbits, 'tone.wav', 'free.mp3');
+      for (const input of [file('free.mp3'), Buffer.concat([tag(3, frame(3, 'TIT2', text('x'))), file('free.mp3')])]) {
+        assert.equal(formatOf(input.subarray(0, 65_536)), id3);
+        const output = await signBytes(id3, input);
+        await assertValid(output, 'audio/mpeg');
+        assert.deepEqual(decodedByLame(output), decodedByLame(input));
+      }
+    });
+  }
+});
+
+/** ffmpeg does not play free format. */
+function decodedByLame(bytes: Buffer): Buffer {
+  writeFileSync(path.join(folder, 'decoded.mp3'), bytes);
+  run(folder, 'lame', '--quiet', '--decode', 'decoded.mp3', 'decoded.wav');
+  return file('decoded.wav');
+}
 
 describe('signed MP3 files with peculiar tags are valid and sound the same', () => {
   const long = text('a'.repeat(300));
