@@ -4,6 +4,7 @@ import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
 import { measureCalls } from './measure-calls.ts';
 import { receivingBuffer } from './receiving-buffer.ts';
+import { type S3RetryBounds, s3Retry } from './s3-retry.ts';
 
 /** The AWS SDK's module, which is loaded where S3 is used and nowhere else: it costs 35 MB and most of a second. */
 export type S3Sdk = typeof import('@aws-sdk/client-s3');
@@ -14,6 +15,13 @@ export interface S3Settings {
   readonly region?: string;
   readonly endpoint_url?: string;
   readonly force_path_style: boolean;
+  /** Smaller ones in tests. */
+  readonly bounds?: Partial<S3Bounds>;
+}
+
+/** How long is waited for a server: without a byte in either direction, and before a request is repeated. */
+export interface S3Bounds extends S3RetryBounds {
+  readonly idleTimeoutMs: number;
 }
 
 /** A client and the module whose commands it sends. One and the same for equal settings. */
@@ -26,12 +34,6 @@ export interface S3Connection {
 const CONNECT_TIMEOUT_MS = 10_000;
 const IDLE_TIMEOUT_MS = 30_000;
 
-/**
- * How often a request is made at most. The SDK waits longer and longer in between, at random up to 20 s, and as long as
- * the server asks for; it repeats what 5xx, throttling and broken connections ended, and nothing else.
- */
-const MAX_ATTEMPTS = 5;
-
 /** Connections of one client at most. */
 const MAX_SOCKETS = 64;
 
@@ -42,8 +44,8 @@ const connections = new Map<string, Promise<S3Connection>>();
 
 /** The connection that settings describe, made when it is first asked for. Nothing is sent before a command is. */
 export function connectS3(settings: S3Settings): Promise<S3Connection> {
-  const { profile, region, endpoint_url: endpoint, force_path_style: pathStyle } = settings;
-  const key = JSON.stringify([profile, region, endpoint, pathStyle]);
+  const { profile, region, endpoint_url: endpoint, force_path_style: pathStyle, bounds } = settings;
+  const key = JSON.stringify([profile, region, endpoint, pathStyle, bounds]);
   const known = connections.get(key);
   if (known !== undefined) return known;
   const connection = connect(settings);
@@ -85,15 +87,15 @@ async function clientFor(sdk: S3Sdk, settings: S3Settings): Promise<S3Client> {
   }
 }
 
-function clientConfig({ profile, region, endpoint_url: endpoint, force_path_style }: S3Settings): S3ClientConfig {
+function clientConfig(settings: S3Settings): S3ClientConfig {
+  const { profile, region, endpoint_url: endpoint, force_path_style, bounds = {} } = settings;
   const agent: AgentOptions = { keepAlive: true, maxSockets: MAX_SOCKETS, ...receivingBuffer() };
   return {
     ...(profile !== undefined && { profile }),
     ...(region !== undefined && { region }),
     ...(endpoint !== undefined && { endpoint }),
     forcePathStyle: force_path_style,
-    retryMode: 'standard',
-    maxAttempts: MAX_ATTEMPTS,
+    retryStrategy: s3Retry(bounds),
     // The signature holds the SHA-256 of a body, which every server checks. A CRC-32 beside it tells nothing more, and took
     // Ceph's gateway, which computes it byte by byte, as long as everything else about a part.
     requestChecksumCalculation: 'WHEN_REQUIRED',
@@ -103,7 +105,7 @@ function clientConfig({ profile, region, endpoint_url: endpoint, force_path_styl
     expectContinueHeader: false,
     requestHandler: {
       connectionTimeout: CONNECT_TIMEOUT_MS,
-      socketTimeout: IDLE_TIMEOUT_MS,
+      socketTimeout: bounds.idleTimeoutMs ?? IDLE_TIMEOUT_MS,
       httpAgent: agent,
       httpsAgent: agent,
     },

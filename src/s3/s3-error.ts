@@ -2,6 +2,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { S3Action } from '#errors/s3-errors.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import { type S3Address, s3UrlOf } from './s3-address.ts';
+import { CONFLICT_CODE } from './s3-retry.ts';
 
 /** What an error of the AWS SDK has: S3's own code as its name, and what the answer's head said. */
 interface ServiceError extends Error {
@@ -63,7 +64,8 @@ function answeredError(cause: ServiceError, address: S3Address, action: S3Action
   }
   if (status === 404) return new AppError('S3_OBJECT_MISSING', { address: place }, { cause });
   if (status === 403 || status === 401) return new AppError('S3_ACCESS_DENIED', { address: place, action }, { cause });
-  const reason = status >= 500 || status === 429 ? 'S3_BUSY' : 'S3_REQUEST_REFUSED';
+  const isBusy = status >= 500 || status === 429 || code === CONFLICT_CODE;
+  const reason = isBusy ? 'S3_BUSY' : 'S3_REQUEST_REFUSED';
   return new AppError(reason, { address: place, status, code }, { cause });
 }
 

@@ -9,6 +9,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { openS3File, type S3InputSettings } from '#inputs/s3/s3-file.ts';
 import { pemOf } from '#provenance/identity/certificate.ts';
+import type { S3Bounds, S3Settings } from '#s3/s3-connection.ts';
 import { byteSourceContract } from '../bytes/byte-source-contract.ts';
 import { testIdentity } from '../provenance/test-identity.ts';
 import { type FaultyProxy, startFaultyProxy } from '../s3/faulty-proxy.ts';
@@ -206,6 +207,19 @@ describe('an S3 endpoint that is at fault', () => {
     );
   });
 
+  test('is gone on with where its answer stalls, and where none comes', async () => {
+    const content = randomBytes(3 * MIB);
+    const key = await put(content);
+    for (const stall of [{ stallAfterBytes: 700_000 }, { silent: true }] as const) {
+      let stalls = 0;
+      await withFault(
+        () => (++stalls === 2 ? stall : null),
+        async () => assert.ok((await contentOf(key, proxied({ idleTimeoutMs: 1_000 }))).equals(content)),
+      );
+      assert.ok(stalls > 2);
+    }
+  });
+
   test('is left in bounded time when the signal is aborted while it says nothing', async () => {
     const key = await put(randomBytes(3 * MIB));
     const source = await open(key, proxied());
@@ -319,8 +333,9 @@ function s3Url(key: string): string {
   return `s3://${bucket}/${key}`;
 }
 
-function proxied(): S3InputSettings {
-  return { ...s3.settings, endpoint_url: proxy.endpoint };
+/** Settings that lead past the proxy, with waits shorter than where the service runs. */
+function proxied(bounds: Partial<S3Bounds> = {}): S3InputSettings & S3Settings {
+  return { ...s3.settings, endpoint_url: proxy.endpoint, bounds: { firstPauseMs: 10, ...bounds } };
 }
 
 async function withFault(fault: FaultyProxy['fault'], use: () => Promise<void>): Promise<void> {

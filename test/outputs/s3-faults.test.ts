@@ -8,6 +8,7 @@ import { outputSizeBytes, type SplicePlan } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { openS3File } from '#inputs/s3/s3-file.ts';
+import type { S3Bounds } from '#s3/s3-connection.ts';
 import { type Fault, type FaultyProxy, startFaultyProxy } from '../s3/faulty-proxy.ts';
 import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
 import { key, openS3Place, type S3Place } from './s3-place.ts';
@@ -31,6 +32,10 @@ const OUTPUT = Buffer.concat([Buffer.alloc(100, 1), MANIFEST, SOURCE.subarray(40
 /** What a part may meet the first time that it is sent or copied. */
 const FAULTS_OF_ANSWERS: readonly Fault[] = [{ status: 503, code: 'SlowDown' }, { cutAfterBytes: 0 }];
 const CUT_WITHIN_PART: Fault = { cutAfterSentBytes: MIB };
+
+/** What a test that meets the bounds waits for: far shorter than where the service runs. */
+const IMPATIENT: Partial<S3Bounds> = { firstPauseMs: 10 };
+const IMPATIENT_IN_SILENCE: Partial<S3Bounds> = { ...IMPATIENT, idleTimeoutMs: 1_000 };
 
 let s3: TestS3;
 let proxy: FaultyProxy;
@@ -147,11 +152,7 @@ describe('an upload that meets faults', () => {
   });
 
   test('leaves nothing where the right to write is refused, at any step', async () => {
-    const steps = [
-      (request: IncomingMessage) => /\?uploads/.test(request.url ?? '') && request.method === 'POST',
-      (request: IncomingMessage) => /partNumber=2/.test(request.url ?? ''),
-      isCompletion,
-    ];
+    const steps = [isCreation, (request: IncomingMessage) => /partNumber=2/.test(request.url ?? ''), isCompletion];
     for (const isRefused of steps) {
       proxy.fault = (request) => (isRefused(request) ? { status: 403, code: 'AccessDenied' } : null);
       await leavesNothing('S3_ACCESS_DENIED', { apart: true });
@@ -161,6 +162,74 @@ describe('an upload that meets faults', () => {
   test('leaves nothing where the server fails forever', async () => {
     proxy.fault = (request) => (isCompletion(request) ? { status: 500, code: 'InternalError' } : null);
     await leavesNothing('S3_BUSY');
+  });
+
+  test('outlasts a storm of refusals that meets every request', async () => {
+    const refusals = new Map<string, number>();
+    proxy.fault = (request) => {
+      const name = `${request.method} ${request.url}`;
+      const made = refusals.get(name) ?? 0;
+      refusals.set(name, made + 1);
+      return made < 6 ? { status: 503, code: 'SlowDown' } : null;
+    };
+    await withPlace(async (place) => {
+      const sink = await stage(place, { apart: true });
+      await sink.commit(never);
+      assert.ok((await place.objectAt(sink.destination))?.equals(OUTPUT));
+      assert.deepEqual(await place.leftovers(), []);
+    });
+    assert.ok(refusals.size > 8, `${refusals.size} requests`);
+  });
+
+  test('leaves nothing where the storm never ends', async () => {
+    proxy.fault = (request) => (request.method === 'PUT' ? { status: 503, code: 'SlowDown' } : null);
+    await leavesNothing('S3_BUSY', { apart: true });
+  });
+
+  test('is begun and completed again where another request changes the same thing just then', async () => {
+    for (const isRefused of [isCreation, isCompletion]) {
+      let refusals = 0;
+      proxy.fault = (request) => {
+        if (!isRefused(request) || refusals === 3) return null;
+        refusals += 1;
+        return { status: 409, code: 'OperationAborted' };
+      };
+      await withPlace(async (place) => {
+        const sink = await stage(place, { apart: true });
+        await sink.commit(never);
+        assert.ok((await place.objectAt(sink.destination))?.equals(OUTPUT));
+      });
+      assert.equal(refusals, 3);
+      proxy.fault = (request) => (isRefused(request) ? { status: 409, code: 'OperationAborted' } : null);
+      await leavesNothing('S3_BUSY', { apart: true });
+    }
+  });
+
+  test('is gone on with where the server takes a request and never answers it', async () => {
+    const silent = new Set<string>();
+    proxy.fault = (request) => {
+      const step = /partNumber=2|\?uploads|\?uploadId/.exec(request.url ?? '')?.[0];
+      if (step === undefined || silent.has(step)) return null;
+      silent.add(step);
+      return { silent: true };
+    };
+    await withPlace(async (place) => {
+      const sink = await stage(place, { apart: true });
+      await sink.commit(never);
+      assert.ok((await place.objectAt(sink.destination))?.equals(OUTPUT));
+    }, IMPATIENT_IN_SILENCE);
+    assert.equal(silent.size, 3);
+  });
+
+  test('leaves nothing where the server never answers', async () => {
+    let tries = 0;
+    proxy.fault = (request) => {
+      if (!/partNumber=2/.test(request.url ?? '')) return null;
+      tries += 1;
+      return { silent: true };
+    };
+    await leavesNothing('S3_UNREACHABLE', { apart: true, bounds: IMPATIENT_IN_SILENCE });
+    assert.ok(tries > 1 && tries < 10, `${tries} tries`);
   });
 
   test('stays noted where it cannot be ended', async () => {
@@ -179,12 +248,16 @@ function isCopy(request: IncomingMessage): boolean {
   return request.headers['x-amz-copy-source'] !== undefined;
 }
 
+function isCreation(request: IncomingMessage): boolean {
+  return request.method === 'POST' && /\?uploads/.test(request.url ?? '');
+}
+
 function isCompletion(request: IncomingMessage): boolean {
   return request.method === 'POST' && /\?uploadId=/.test(request.url ?? '');
 }
 
-async function withPlace(use: (place: S3Place) => Promise<void>): Promise<void> {
-  const place = await openS3Place(s3, bucket, { readBack: false, endpoint: proxy.endpoint });
+async function withPlace(use: (place: S3Place) => Promise<void>, bounds = IMPATIENT): Promise<void> {
+  const place = await openS3Place(s3, bucket, { readBack: false, endpoint_url: proxy.endpoint, bounds });
   try {
     await use(place);
   } finally {
@@ -194,7 +267,7 @@ async function withPlace(use: (place: S3Place) => Promise<void>): Promise<void> 
 
 /** Writes the film to a place and seals it. With `apart` it is read past the proxy, and so not copied by the server. */
 async function stage(place: S3Place, { apart = false } = {}): Promise<ByteSink> {
-  const settings = { ...s3.settings, ...(!apart && { endpoint_url: proxy.endpoint }) };
+  const settings = { ...s3.settings, ...(!apart && { endpoint_url: proxy.endpoint, bounds: IMPATIENT }) };
   const source = await openS3File(`s3://${bucket}/source`, 'source', settings, never);
   const destination = place.sink.placeFile(place.output, 'film.mp4');
   const sink = await place.sink.stageFile(destination, outputSizeBytes(PLAN), key, never, place.scratch);
@@ -211,12 +284,15 @@ async function stage(place: S3Place, { apart = false } = {}): Promise<ByteSink> 
   }
 }
 
-async function leavesNothing(reason: Reason, options: { apart?: boolean } = {}): Promise<void> {
+async function leavesNothing(
+  reason: Reason,
+  { apart = false, bounds = IMPATIENT }: { apart?: boolean; bounds?: Partial<S3Bounds> } = {},
+): Promise<void> {
   await withPlace(async (place) => {
     const destination = place.sink.placeFile(place.output, 'film.mp4');
     await assert.rejects(
       async () => {
-        const sink = await stage(place, options);
+        const sink = await stage(place, { apart });
         await sink.commit(never).finally(() => sink.discard());
       },
       (error) => {
@@ -227,5 +303,5 @@ async function leavesNothing(reason: Reason, options: { apart?: boolean } = {}):
     );
     assert.equal(await place.objectAt(destination), null);
     assert.deepEqual(await place.leftovers(), []);
-  });
+  }, bounds);
 }

@@ -7,6 +7,7 @@ import type { StagingKey } from '#bytes/staged-name.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
 import { S3Sink } from '#outputs/s3/s3-sink.ts';
 import { parseS3Url } from '#s3/s3-address.ts';
+import type { S3Settings } from '#s3/s3-connection.ts';
 import type { TestS3 } from '../s3/open-test-s3.ts';
 import type { Files } from './publication-files.ts';
 
@@ -31,7 +32,7 @@ export interface S3Place {
 export async function openS3Place(
   s3: TestS3,
   bucket: string,
-  { readBack, endpoint = s3.place.endpoint }: { readBack: boolean; endpoint?: string },
+  { readBack, ...given }: { readBack: boolean } & Partial<S3Settings>,
 ): Promise<S3Place> {
   const folder = await mkdtemp(join(tmpdir(), 'attestream-s3-sink-'));
   const prefix = randomUUID();
@@ -39,7 +40,7 @@ export async function openS3Place(
   const scratchDir = join(folder, 'scratch');
   const settings = {
     ...s3.settings,
-    endpoint_url: endpoint,
+    ...given,
     buckets: [bucket],
     base_prefix: 'base',
     naming: 'derived',

@@ -111,7 +111,7 @@ describe('recovering from a process that was killed', () => {
     withPlace(async (place) => {
       const at = { bucket, key: 'unreachable.mp4' };
       await new UploadJournal(place.dataDir).noteOf(at.key, key).beginning(at, []);
-      const away = { ...settings, endpoint_url: 'http://127.0.0.1:1' };
+      const away = { ...settings, endpoint_url: 'http://127.0.0.1:1', bounds: { firstPauseMs: 10 } };
       await assert.rejects(recoverUploads(away, place.dataDir), ({ reason }: AppError) => reason === 'S3_UNREACHABLE');
       assert.equal((await readdir(join(place.dataDir, 'uploads'))).length, 1);
     }));

@@ -14,6 +14,8 @@ interface Refusal {
 /** What happens to a request on its way to the real server, instead of nothing. */
 export type Fault =
   | Refusal
+  /** The request is taken, and never answered. */
+  | { readonly silent: true }
   /** The connection is cut after so many bytes of the request's body, which never reach the server whole. */
   | { readonly cutAfterSentBytes: number }
   /** The connection is cut after so many bytes of the answer's body. */
@@ -23,7 +25,7 @@ export type Fault =
   /** The answer does not say which range it holds, as if it were the whole object. */
   | { readonly rangeUnsaid: true };
 
-type AnswerFault = Exclude<Fault, Refusal | { readonly cutAfterSentBytes: number }>;
+type AnswerFault = Exclude<Fault, Refusal | { readonly silent: true } | { readonly cutAfterSentBytes: number }>;
 
 /** A proxy before a real S3 server that passes everything on, but for the requests that a test gives a fault. */
 export interface FaultyProxy {
@@ -40,6 +42,7 @@ export async function startFaultyProxy(target: string): Promise<FaultyProxy> {
     proxy.requests.push(`${incoming.method} ${incoming.url?.split('?')[0]}`);
     const fault = proxy.fault(incoming);
     if (fault !== null && 'status' in fault) return refuse(answer, fault);
+    if (fault !== null && 'silent' in fault) return void incoming.resume();
     if (fault !== null && 'cutAfterSentBytes' in fault) return cutWithin(incoming, fault.cutAfterSentBytes);
     passOn(target, incoming, answer, fault);
   });

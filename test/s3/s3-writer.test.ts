@@ -14,11 +14,32 @@ before(async () => {
   s3 = await openTestS3();
   bucket = await s3.createBucket();
   proxy = await startFaultyProxy(s3.place.endpoint);
-  writer = new S3Writer(await connectS3({ ...s3.settings, endpoint_url: proxy.endpoint }));
+  writer = new S3Writer(
+    await connectS3({ ...s3.settings, endpoint_url: proxy.endpoint, bounds: { firstPauseMs: 10 } }),
+  );
 });
 after(async () => {
   await proxy.close();
   await s3.close();
+});
+
+describe('putting many objects at once', () => {
+  test('outlasts a storm of refusals that meets them all', async () => {
+    const refusals = new Map<string, number>();
+    proxy.fault = ({ method, url = '' }) => {
+      const made = refusals.get(url) ?? 0;
+      refusals.set(url, made + 1);
+      return method === 'PUT' && made < 6 ? { status: 503, code: 'SlowDown' } : null;
+    };
+    const names = Array.from({ length: 60 }, (_, index) => `storm/${index}`);
+    await Promise.all(names.map((name) => put(name, name)));
+    proxy.fault = () => null;
+    assert.deepEqual(await keys(), names.toSorted());
+    await writer.deleteObjects(
+      bucket,
+      names.map((key) => ({ key })),
+    );
+  });
 });
 
 describe('deleting objects', () => {
