@@ -123,6 +123,27 @@ describe('kill -9', () => {
     assert.equal(job.results[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
     assert.equal(job.results[1]?.status, 'succeeded');
   });
+
+  test('by an input the moment that it starts, every time, ends with the failure of that input', async (t) => {
+    const data = join(await temporaryFolder(t), 'data');
+    const inputs = ['progress 1', 'kill-service'];
+    let jobId = '';
+    // Each start ends an input or counts against one, and none is counted against more than three times.
+    for (let starts = 1; starts <= 1 + 3 * inputs.length; starts += 1) {
+      const service = await startTestService(t, data);
+      if (starts === 1) jobId = await service.submit(scripts(inputs));
+      const job = await service.ended(jobId).catch(() => null);
+      if (job === null) {
+        await service.gone;
+        continue;
+      }
+      assert.equal(job.results[1]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
+      for (const entry of job.results) assertTrueEnd(entry);
+      t.diagnostic(`${starts} starts`);
+      return;
+    }
+    assert.fail('it ended the service again and again');
+  });
 });
 
 /** What ran during three of the kills has failed by rule; everything else has succeeded. */

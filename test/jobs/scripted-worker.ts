@@ -36,6 +36,10 @@ const steps: Readonly<Record<string, Step>> = {
     process.kill(process.ppid, 'SIGKILL');
     return sleep(60_000);
   },
+  'kill-service': () => {
+    process.kill(process.ppid, 'SIGKILL');
+    return sleep(60_000);
+  },
   'wait-for': async (file) => {
     while (!existsSync(file)) await sleep(5);
   },
