@@ -16,9 +16,11 @@ import type { JobEngine } from './job-engine.ts';
 import { type JobEvent, JobFeed } from './job-feed.ts';
 import { JobIds } from './job-id.ts';
 import type { Log } from './log.ts';
+import { SparingLook } from './sparing-look.ts';
 import type { JobCancel } from './store/cancel-job.ts';
 import type { JobStore } from './store/job-store.ts';
 import type { JobPage, ListedJobs } from './store/list-jobs.ts';
+import type { QueueState } from './store/queue-state.ts';
 import type { RecalledJob } from './store/recall-job.ts';
 import { WorkerPool } from './workers/worker-pool.ts';
 import type { WorkerBounds } from './workers/worker-process.ts';
@@ -58,6 +60,7 @@ interface Engine {
   readonly waiters: EndWaiters;
   readonly feed: JobFeed;
   readonly courier: CallbackCourier;
+  readonly queueState: SparingLook<QueueState>;
   readonly pruning: NodeJS.Timeout;
   closeStore(): Promise<void>;
 }
@@ -232,10 +235,10 @@ export class Jobs {
     };
   }
 
-  /** What there is to do, and what is done here. Rejects where the store cannot be reached. */
+  /** What there is to do, counted a while ago where that took long, and what is done here. Rejects where the store cannot be reached. */
   async state(): Promise<CurrentState> {
-    const { store, dispatcher, pool } = this.#running();
-    const { queued, reserved, running, oldestQueuedAt, callbacks } = await store.queueState();
+    const { queueState, dispatcher, pool } = this.#running();
+    const { queued, reserved, running, oldestQueuedAt, callbacks } = await queueState.value();
     return {
       inputs: { queued, reserved, running },
       oldestWaitSeconds: oldestQueuedAt === null ? 0 : Math.max(0, (Date.now() - Date.parse(oldestQueuedAt)) / 1000),
@@ -303,7 +306,8 @@ export class Jobs {
       },
     });
     const pruning = setInterval(() => void this.#prune(store), PRUNE_INTERVAL_MS).unref();
-    return { store, pool, dispatcher, waiters, feed, courier, pruning, closeStore: close };
+    const queueState = new SparingLook(() => store.queueState());
+    return { store, pool, dispatcher, waiters, feed, courier, queueState, pruning, closeStore: close };
   }
 
   #courierFor(store: JobStore): CallbackCourier {

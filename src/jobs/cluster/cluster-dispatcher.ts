@@ -9,6 +9,7 @@ import { type ByteProgress, NO_PROGRESS } from '../job.ts';
 import type { DispatcherOptions } from '../job-engine.ts';
 import { Persistence } from '../persistence.ts';
 import { retryPauseMs } from '../retry.ts';
+import { SparingLook } from '../sparing-look.ts';
 import type { ClaimedInput } from '../store/claim-inputs.ts';
 import type { InputEnd } from '../store/end-input.ts';
 import type { JobStore } from '../store/job-store.ts';
@@ -48,6 +49,8 @@ export class ClusterDispatcher implements InputDispatcher {
   readonly #work = new Set<Promise<unknown>>();
   readonly #pulse: NodeJS.Timeout;
   readonly #exchange: InputExchange;
+  /** Inputs that wait, of all nodes. */
+  readonly #waiting: SparingLook<number>;
   #open = true;
   #pulsing = false;
 
@@ -55,6 +58,7 @@ export class ClusterDispatcher implements InputDispatcher {
     const { store, deliveries, pool, log, clearStagings, inputEnded } = options;
     this.#options = options;
     this.#room = new QueueRoom(options.capacity);
+    this.#waiting = new SparingLook(() => store.countQueued());
     this.#held = new HeldInputs(deliveries);
     this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
     this.#ledgers = new DestinationLedgers((jobId) => this.#placesOf(jobId), log, store);
@@ -248,7 +252,8 @@ export class ClusterDispatcher implements InputDispatcher {
       for (const jobId of await store.cancelledAmong(this.#held.jobs)) this.#runs.cancel(jobId);
       const moved = this.#held.takeMoved();
       if (moved.length > 0) await store.noteProgress(moved);
-      this.#room.correct(await store.countQueued());
+      const waiting = await this.#waiting.newValue();
+      if (waiting !== undefined) this.#room.correct(waiting);
     } catch (error) {
       log.warn({ err: error }, 'the database could not be told that this node lives');
     } finally {
