@@ -1,5 +1,4 @@
 import { extname } from 'node:path';
-import { isSameOrInside, nearestRealPath } from '#bytes/real-path.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { s3UrlOf } from '#s3/s3-address.ts';
@@ -84,22 +83,5 @@ function problemOfSegment(segment: string): string | undefined {
   if (segment === '..') return 'it leads to a parent folder (..)';
   if (Buffer.byteLength(segment) > LONGEST_SEGMENT_BYTES)
     return `a part of it is longer than ${LONGEST_SEGMENT_BYTES} bytes`;
-  return undefined;
-}
-
-/** Whether one of two places is the other or holds it, links resolved; neither needs to exist. */
-export async function sameOrInside(a: string, b: string): Promise<boolean> {
-  const [realA, realB] = [await nearestRealPath(a), await nearestRealPath(b)];
-  return isSameOrInside(realA, realB) || isSameOrInside(realB, realA);
-}
-
-/** The first of the sources that a destination is, holds or lies inside; undefined where it touches none. */
-export async function conflictsWithSources(
-  destination: string,
-  sourcePaths: Iterable<string>,
-): Promise<string | undefined> {
-  for (const source of sourcePaths) {
-    if (await sameOrInside(destination, source)) return source;
-  }
   return undefined;
 }

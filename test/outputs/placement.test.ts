@@ -1,18 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AppError } from '#errors/app-error.ts';
-import {
-  checkOutputSegments,
-  conflictsWithSources,
-  outputLeaf,
-  type S3OutputSpec,
-  s3Destination,
-  sameOrInside,
-} from '#outputs/placement.ts';
+import { checkOutputSegments, outputLeaf, type S3OutputSpec, s3Destination } from '#outputs/placement.ts';
 
 describe('the place of an output in S3', () => {
   const place = (output: Partial<S3OutputSpec>, base = '') =>
@@ -117,26 +107,5 @@ describe('the prefix and name of an output', () => {
         }
       }),
     );
-  });
-});
-
-describe('a destination and the sources', () => {
-  test('conflict where one is, holds or lies inside the other, links resolved', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'attestream-placement-'));
-    try {
-      const media = join(folder, 'media');
-      await mkdir(media);
-      await writeFile(join(media, 'a.mp4'), 'a');
-      await symlink(media, join(folder, 'link'));
-      assert.equal(await sameOrInside(media, join(folder, 'link')), true);
-      assert.equal(await sameOrInside(join(folder, 'link', 'new', 'b.mp4'), media), true);
-      assert.equal(await sameOrInside(media, `${media}-beside`), false);
-      const sources = [join(folder, 'other.mp4'), join(media, 'a.mp4')];
-      assert.equal(await conflictsWithSources(join(folder, 'link', 'a.mp4'), sources), sources[1]);
-      assert.equal(await conflictsWithSources(join(folder, 'link'), sources), sources[1]);
-      assert.equal(await conflictsWithSources(join(folder, 'link', 'a_c2pa.mp4'), sources), undefined);
-    } finally {
-      await rm(folder, { recursive: true });
-    }
   });
 });
