@@ -21,8 +21,8 @@ import { planFragment } from '#publications/signing/plan-fragment.ts';
 import { planInit } from '#publications/signing/plan-init.ts';
 import type { SignedPart } from '#publications/signing/signed-part.ts';
 import { type PartReader, readerOf } from '#publications/signing/top-boxes.ts';
+import { makeManifest } from '../formats/make-manifest.ts';
 import { memorySink } from '../formats/memory-bytes.ts';
-import { makeManifest } from './judges.ts';
 
 const { signal } = new AbortController();
 
