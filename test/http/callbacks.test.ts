@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
-import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
@@ -11,6 +9,7 @@ import { jobCallback } from '#contract/job-callback.ts';
 import { DeniedNetworks } from '#inputs/http/denied-networks.ts';
 import { guardedPost } from '#jobs/callbacks/post-callback.ts';
 import { Jobs } from '#jobs/jobs.ts';
+import { freePort } from '../../scripts/free-port.ts';
 import { SCRIPTED_WORKER, scripts, until } from '../jobs/test-jobs.ts';
 import { startReceiver } from './callback-receiver.ts';
 import { errorOf, serve } from './serve.ts';
@@ -221,14 +220,3 @@ describe('a callback_url', () => {
     });
   }
 });
-
-/** A port that nothing listens on. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  assert(address !== null && typeof address === 'object');
-  return address.port;
-}

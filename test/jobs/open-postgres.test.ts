@@ -7,8 +7,9 @@ import { JobIds } from '#jobs/job-id.ts';
 import { JobStore } from '#jobs/store/job-store.ts';
 import { migrations } from '#jobs/store/migrations.ts';
 import { openPostgres } from '#jobs/store/postgres/open-postgres.ts';
+import { freePort } from '../../scripts/free-port.ts';
 import { startPgBouncer } from '../postgres/pgbouncer.ts';
-import { freePort, startPostgres } from '../postgres/postgres-server.ts';
+import { startPostgres } from '../postgres/postgres-server.ts';
 import { ended, nodeConfig, scripts, startedJobs, temporaryFolder } from './test-jobs.ts';
 
 const server = await startPostgres({ after });

@@ -3,11 +3,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chown, mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { createServer } from 'node:net';
 import { arch, platform, tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { freePort } from '../../scripts/free-port.ts';
 
 /** PostgreSQL refuses to run as root; this is the user "nobody". */
 const NOBODY = 65_534;
@@ -144,14 +144,4 @@ async function untilAnswers(url: string, server: ChildProcess): Promise<void> {
     assert(Date.now() < deadline, 'the PostgreSQL server does not start');
     await sleep(20);
   }
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  assert(typeof address === 'object' && address !== null);
-  return address.port;
 }
