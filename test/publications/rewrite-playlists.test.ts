@@ -50,6 +50,24 @@ describe('a publication of separate files', () => {
     }
   });
 
+  test('keeps a bandwidth that files are named by', async () => {
+    const made = filesAt(join(folder, 'dash'));
+    const mpd = textOf(made['manifest.mpd']);
+    const [, number = ''] = /<Representation [^>]*bandwidth="(\d+)"/.exec(mpd) ?? [];
+    const renamed = Object.entries(made)
+      .filter(([path]) => !path.endsWith('.m3u8'))
+      .map(([path, bytes]) => [path.replace(/-stream0/, `-stream0-${number}`), bytes]);
+    const changed = mpd
+      .replaceAll(/bandwidth="\d+"/g, `bandwidth="${number}"`)
+      .replaceAll('-stream$RepresentationID$', '-stream$RepresentationID$-$Bandwidth$')
+      .replaceAll(/<AdaptationSet id="[^0]".*?<\/AdaptationSet>/gs, '');
+    assert.match(changed, /\$Bandwidth\$/);
+    const source = { ...Object.fromEntries(renamed), 'manifest.mpd': changed };
+    const { rewritten, output } = await signFolder(folderOf(source), patterns);
+    assert.equal(rewritten.get('manifest.mpd') ?? changed, changed);
+    assert.ok(Object.keys(output).some((path) => path.includes(number)));
+  });
+
   test('keeps carriage returns, comments, unknown tags and variables', async () => {
     const made = filesAt(join(folder, 'dash'));
     const master = textOf(made['master.m3u8'])

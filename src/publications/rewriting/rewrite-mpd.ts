@@ -23,7 +23,7 @@ const SUBSEGMENT_ATTRIBUTES = {
 } as const;
 
 /**
- * Rewrites an MPD: @bandwidth rises by what signing added, and representations that were byte ranges of one file become
+ * Rewrites an MPD: @bandwidth rises by what signing added, unless files are named by it, and representations that were byte ranges of one file become
  * separate segments. Every other character stays.
  */
 export function rewriteMpd(document: MpdDocument, index: FolderIndex, parts: SignedParts): string {
@@ -53,7 +53,16 @@ function raiseBandwidth(
   }));
   const { peak } = addedRates(grown);
   if (peak === 0 || bandwidth === undefined || !/^\d{1,15}$/.test(bandwidth)) return [];
+  if (namesFilesByBandwidth(lineage)) return [];
   return editAttributes(text, lineage[3], { bandwidth: String(Number(bandwidth) + peak) });
+}
+
+/** Whether `$Bandwidth$` stands in a template that may apply: files of another number are not there. */
+function namesFilesByBandwidth(lineage: MpdRepresentation['lineage']): boolean {
+  return lineage.some((element) => {
+    const { attributes } = childOf(element, 'SegmentTemplate') ?? {};
+    return [...(attributes?.values() ?? [])].some((value) => value.includes('$Bandwidth'));
+  });
 }
 
 /** Null where the representation's parts stay where they are. */
