@@ -17,7 +17,7 @@ import { operations } from '#operations/registry.ts';
 import { recoverStagings } from '#outputs/local/staging-journal.ts';
 import { probeBuckets, recoverUploads } from '#outputs/s3/s3-errands.ts';
 import { createAssertionTrial } from '#provenance/authoring/assertion-trial.ts';
-import { loadSigningIdentity } from '#provenance/identity/signing-identity.ts';
+import { loadSigningIdentity } from '#provenance/identity/load-signing-identity.ts';
 import { requireS3Sdk } from '#s3/s3-connection.ts';
 import { Telemetry } from '#telemetry/telemetry.ts';
 import type { Tracing } from '#telemetry/tracing.ts';

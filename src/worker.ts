@@ -17,7 +17,7 @@ import { LocalSink } from '#outputs/local/local-sink.ts';
 import { RoutedSink } from '#outputs/routed-sink.ts';
 import { S3Sink } from '#outputs/s3/s3-sink.ts';
 import { createManifestAuthor } from '#provenance/authoring/create-manifest-author.ts';
-import { loadSigningIdentity } from '#provenance/identity/signing-identity.ts';
+import { loadSigningIdentity } from '#provenance/identity/load-signing-identity.ts';
 import { timeStampAuthorityOf } from '#provenance/identity/time-stamp-relay.ts';
 import { hasLingeringNativeCall } from '#provenance/native-calls.ts';
 import { createFragmentReader } from '#provenance/reading/fragment-reader.ts';

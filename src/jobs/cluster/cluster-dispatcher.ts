@@ -17,10 +17,11 @@ import type { PostgresRunner } from '../store/postgres/postgres-runner.ts';
 import { type JobPlaces, placesOfAlone } from '../store/unfinished-jobs.ts';
 import type { Announcer } from './announcer.ts';
 import type { Deliveries } from './deliveries.ts';
-import { exchangeDeliveries, type TakenDelivery } from './exchange-deliveries.ts';
+import { exchangeDeliveries } from './exchange-deliveries.ts';
 import { type HeldInput, HeldInputs } from './held-inputs.ts';
 import { type EndedInput, type EndedRun, type Exchanged, InputExchange } from './input-exchange.ts';
 import { recordUnfinished } from './record-unfinished.ts';
+import type { TakenDelivery } from './taken-delivery.ts';
 
 /** So often this node says that it lives, and looks whether what it runs is still its own. */
 const PULSE_INTERVAL_MS = 2_000;

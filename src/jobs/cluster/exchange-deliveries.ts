@@ -1,25 +1,11 @@
 import type { Persistence } from '../persistence.ts';
-import type { ClaimedInput, JobRequest } from '../store/claim-inputs.ts';
 import type { InputEnd } from '../store/end-input.ts';
 import type { ExchangedDelivery, InputExchange } from '../store/exchange-inputs.ts';
 import type { PostgresRunner } from '../store/postgres/postgres-runner.ts';
 import type { Deliveries, Delivery } from './deliveries.ts';
 import type { EndedInput, Exchanged } from './input-exchange.ts';
 import type { LeaseClock } from './lease.ts';
-
-/** A delivery that this node took. */
-export interface TakenDelivery {
-  readonly delivery: Delivery;
-  /** Null where there is nothing left to do. */
-  readonly claim: ClaimedInput | null;
-  /** Where the job of the claim has no other input. */
-  readonly requestOfAlone: JobRequest | null;
-  /** Whether something is to be erased from the record of its job when that ends. */
-  readonly hasUrlSecrets: boolean;
-  readonly jobEnded: boolean;
-  /** The clock's time before the database was asked. */
-  readonly askedAtMs: number;
-}
+import type { TakenDelivery } from './taken-delivery.ts';
 
 export interface ExchangeParties {
   readonly persistence: Persistence;

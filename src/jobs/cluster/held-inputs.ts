@@ -2,8 +2,8 @@ import type { InputRun } from '../dispatching/input-runs.ts';
 import type { ByteProgress, Claim } from '../job.ts';
 import type { ClaimedInput, JobRequest } from '../store/claim-inputs.ts';
 import { type Deliveries, type Delivery, HEARTBEAT_SECONDS } from './deliveries.ts';
-import type { TakenDelivery } from './exchange-deliveries.ts';
 import { Lease, leaseClock } from './lease.ts';
+import type { TakenDelivery } from './taken-delivery.ts';
 
 /** What a node counts on is shorter than what others grant it, by more than any pause between a look and a deed. */
 const LEASE_MS = HEARTBEAT_SECONDS * 1000 - 2_000;

@@ -1,7 +1,7 @@
 import type { RunEnd } from '../dispatching/input-runs.ts';
 import type { InputEnd } from '../store/end-input.ts';
-import type { TakenDelivery } from './exchange-deliveries.ts';
 import type { HeldInput } from './held-inputs.ts';
+import type { TakenDelivery } from './taken-delivery.ts';
 
 /** Ends that share a transaction. */
 const MAX_TOGETHER = 64;

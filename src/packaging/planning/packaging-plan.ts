@@ -1,4 +1,4 @@
-import type { ContainerKind } from '../probing/probed-file.ts';
+import type { ContainerKind, StreamKind } from '../probing/probed-file.ts';
 
 /**
  * What becomes of a folder of media, decided before anything is written. Plans are pure data: `planPackaging` makes
@@ -23,7 +23,6 @@ export interface PublicationShape {
 }
 
 export type PublicationFormat = 'hls' | 'dash';
-export type StreamKind = 'video' | 'audio' | 'text';
 
 /** One stream of a file, and the rendition that it becomes. */
 export interface PlannedStream {

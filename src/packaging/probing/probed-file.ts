@@ -1,5 +1,3 @@
-import type { StreamKind } from '../planning/packaging-plan.ts';
-
 /** The containers that are told apart. */
 export type ContainerKind =
   | 'mp4'
@@ -16,6 +14,8 @@ export type ContainerKind =
   | 'vtt'
   | 'srt'
   | 'ttml';
+
+export type StreamKind = 'video' | 'audio' | 'text';
 
 /** What one file of a folder turned out to hold. */
 export interface ProbedFile {

@@ -1,7 +1,7 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { ByteRange } from '../publication.ts';
 import { readFragmentLayout } from '../signing/fragment-layout.ts';
-import { outputPositions } from '../signing/plan-fragment.ts';
+import { outputPositions } from '../signing/output-positions.ts';
 import type { SignedPart, SignedParts } from '../signing/signed-part.ts';
 import { readerOf } from '../signing/top-boxes.ts';
 import type { MovedRange, MoveRange } from './rewrite-hls-media.ts';

@@ -1,5 +1,5 @@
 import { AppError } from '#errors/app-error.ts';
-import type { OutputPositions } from './plan-fragment.ts';
+import type { OutputPositions } from './output-positions.ts';
 import type { TopBox } from './top-boxes.ts';
 
 /** `referenced_size` is 31 bits (ISO/IEC 14496-12 §8.16.3). */

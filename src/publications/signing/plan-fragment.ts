@@ -5,6 +5,7 @@ import type { FragmentLayout } from './fragment-layout.ts';
 import { hashedBox } from './hashed-box.ts';
 import { moveBaseDataOffsets } from './move-base-data-offsets.ts';
 import { moveSegmentIndex } from './move-segment-index.ts';
+import { type OutputPositions, outputPositions } from './output-positions.ts';
 import type { TopBox } from './top-boxes.ts';
 
 /** A fragment's output: what to write, and where the Merkle box goes once its proof is known. */
@@ -33,36 +34,6 @@ export function planFragment(layout: FragmentLayout, merkleBoxSizeBytes: number)
   }
   assert(merkleBoxOffset >= 0, 'the layout has a moof');
   return { plan: { splices, hashing: { algorithm: FRAGMENT_ALGORITHM } }, merkleBoxOffset };
-}
-
-/** Where things of the source fragment are in the output. */
-export interface OutputPositions {
-  ofBox(box: TopBox): number;
-  /** Of any boundary in the source file. What begins at the moof begins at the Merkle box before it. */
-  ofBoundary(offset: number): number;
-}
-
-/** Where the boxes of a fragment come to lie behind a Merkle box of that size before its moof. */
-export function outputPositions({ boxes, moof }: FragmentLayout, merkleBoxSizeBytes: number): OutputPositions {
-  const starts = new Map<TopBox, number>();
-  let end = 0;
-  for (const box of boxes) {
-    if (box === moof) end += merkleBoxSizeBytes;
-    starts.set(box, end);
-    end += box.sizeBytes;
-  }
-  const last = boxes.at(-1) as TopBox;
-  const shiftAtEnd = end - (last.offset + last.sizeBytes);
-  return {
-    ofBox: (box) => starts.get(box) as number,
-    ofBoundary: (offset) => {
-      const box = boxes.find((candidate) => offset < candidate.offset + candidate.sizeBytes);
-      if (box === undefined) return offset + shiftAtEnd;
-      const start = starts.get(box) as number;
-      if (offset <= box.offset) return box === moof ? start - merkleBoxSizeBytes : start;
-      return start + (offset - box.offset);
-    },
-  };
 }
 
 /** The bytes of a box that has to change, or null where it is copied. */
