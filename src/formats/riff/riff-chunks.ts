@@ -48,7 +48,7 @@ export async function readChunks(
   signal: AbortSignal,
 ): Promise<RiffChunks> {
   const window = new ReadWindow(source, signal);
-  const statedEnd = riffSizeBytes === null ? source.sizeBytes : CHUNK_HEADER_SIZE_BYTES + riffSizeBytes;
+  let statedEnd = riffSizeBytes === null ? source.sizeBytes : CHUNK_HEADER_SIZE_BYTES + riffSizeBytes;
   const chunks: RiffChunk[] = [];
   let position = RIFF_HEADER_SIZE_BYTES;
   while (position + CHUNK_HEADER_SIZE_BYTES <= Math.min(statedEnd, source.sizeBytes)) {
@@ -58,6 +58,8 @@ export async function readChunks(
     const chunk = parseChunkHeader(source, await window.read(position, CHUNK_HEADER_SIZE_BYTES), position);
     const openEnded = soundToTheEnd(source, chunk, riffSizeBytes === null ? null : statedEnd);
     if (openEnded !== null) return { ...closeChunks(source, [...chunks, openEnded], source.sizeBytes), openEnded };
+    // A chunk that ends with the file is whole, whatever the RIFF header says: some writers leave chunks out of its sum.
+    if (endOf(chunk) > statedEnd && endsWithFile(source, chunk)) statedEnd = source.sizeBytes;
     requireInside(source, chunk, statedEnd);
     chunks.push(chunk);
     position = paddedEndOf(chunk);
@@ -88,6 +90,10 @@ export function endOf(chunk: RiffChunk): number {
 /** End of a chunk with the byte that fills it up to an even size. */
 export function paddedEndOf(chunk: RiffChunk): number {
   return endOf(chunk) + (chunk.sizeBytes % 2);
+}
+
+function endsWithFile({ sizeBytes }: ByteSource, chunk: RiffChunk): boolean {
+  return endOf(chunk) === sizeBytes || paddedEndOf(chunk) === sizeBytes;
 }
 
 function parseChunkHeader(source: ByteSource, header: Buffer, offset: number): RiffChunk {

@@ -70,6 +70,17 @@ describe('the plan of a WAV file', () => {
     assert.deepEqual(takeApart(output).chunks, [FORMAT, DATA, { id: 'C2PA', payload: manifest }]);
   });
 
+  test('corrects a RIFF size that leaves out part of the last chunk, where that ends with the file', async () => {
+    for (const [riffSizeBytes, missing] of [
+      [36, 0],
+      [37, 1],
+    ] as const) {
+      const whole = wav([FORMAT, DATA], { riffSizeBytes });
+      const { output } = await embed(riff, whole.subarray(0, whole.length - missing), manifest);
+      assert.deepEqual(takeApart(output), { chunks: [FORMAT, DATA, { id: 'C2PA', payload: manifest }], after: '' });
+    }
+  });
+
   test('says where the XMP packet stands', async () => {
     const input = wav([FORMAT, DATA, { id: '_PMX', payload: Buffer.from('<x/>') }]);
     const { layout } = await embed(riff, input, manifest);
@@ -146,8 +157,8 @@ describe('a WAV file is refused', () => {
       Buffer.concat([wav([FORMAT], { riffSizeBytes: 1036 }), chunk('data', Buffer.alloc(50), { sizeBytes: 1000 })]),
       'RIFF_CHUNK_EXCEEDS_PARENT',
     ],
-    'when a chunk is longer than the RIFF chunk': [
-      Buffer.concat([wav([FORMAT], { riffSizeBytes: 40 }), chunk('data', Buffer.alloc(50))]),
+    'when a chunk is longer than the RIFF chunk, and something else follows': [
+      Buffer.concat([wav([FORMAT], { riffSizeBytes: 40 }), chunk('data', Buffer.alloc(50)), Buffer.alloc(4)]),
       'RIFF_CHUNK_EXCEEDS_PARENT',
     ],
     'when a chunk id is no text': [
