@@ -29,8 +29,7 @@ export async function ingredientsOf(
   context: OpeningContext,
 ): Promise<Ingredients> {
   const source = await fileCandidate(file, context);
-  const given = givenParent(params, inputIndex);
-  return assignRoles(source, given === null ? null : await parentIngredient(given, inputIndex, inputs, context));
+  return assignRoles(source, await givenIngredient(params, inputIndex, inputs, context));
 }
 
 /** An ingredient before its role is known, with what there is to warn about. */
@@ -59,14 +58,25 @@ export function carriesManifest(ingredient: IngredientSource): boolean {
   return ingredient.kind === 'manifest-store' || ingredient.kind === 'file';
 }
 
+/** The parent that the request gives this input, opened; null where it gives none. */
+export async function givenIngredient(
+  params: ParentParams | undefined,
+  inputIndex: number,
+  inputs: InputResolver,
+  context: OpeningContext,
+): Promise<Candidate | null> {
+  const given = givenParent(params, inputIndex);
+  return given === null ? null : await parentIngredient(given, inputIndex, inputs, context);
+}
+
 /** A parent, and where in the request it stands. */
-export interface GivenParent {
+interface GivenParent {
   readonly parent: ApiParent;
   readonly field: string;
 }
 
 /** The parent that the request gives this input: its override where it has one (null disables), else the common one. */
-export function givenParent(params: ParentParams | undefined, inputIndex: number): GivenParent | null {
+function givenParent(params: ParentParams | undefined, inputIndex: number): GivenParent | null {
   const overrides = params?.parent_overrides ?? [];
   const index = overrides.findIndex((candidate) => candidate.input_index === inputIndex);
   const parent = index < 0 ? params?.parent : overrides[index]?.parent;
@@ -89,7 +99,7 @@ export async function fileCandidate(file: IdentifiedFile, context: OpeningContex
 }
 
 /** Opens what a given parent names. It stays open as long as the scratch space: the SDK reads it later, by its path. */
-export async function parentIngredient(
+async function parentIngredient(
   { parent, field }: GivenParent,
   inputIndex: number,
   inputs: InputResolver,

@@ -9,10 +9,11 @@ import { readClaimedPublication } from '#publications/reading/read-publication.t
 import type { ChoicePatterns } from '#publications/repackaging/choose-renditions.ts';
 import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
 import { describeFinding, unsignedFragments } from './existing-tracks.ts';
+import { givenIngredient } from './ingredients.ts';
 import { type PackagingTask, planPublication, sizeOfSources } from './make-publication.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 import { packagedIngredients, packagingActions } from './packaged-ingredients.ts';
-import { publicationIngredients } from './publication-ingredients.ts';
+import { existingIngredients, publicationIngredients } from './publication-ingredients.ts';
 import { signAndDeliver } from './sign-and-deliver.ts';
 import { packagingTaskOf } from './sign-while-packaging.ts';
 import { taskOf } from './signing-task.ts';
@@ -93,7 +94,8 @@ async function signExisting(
 ): Promise<InputOutcome> {
   const read = await withInits(folder, await readClaimedPublication(folder, paths, context.signal), context);
   const destination = await claimDestination(folder, work, context, rooms);
-  const ingredients = await publicationIngredients(read, params, work.inputIndex, rooms, context);
+  const given = await givenIngredient(params, work.inputIndex, rooms.inputs, context);
+  const ingredients = await publicationIngredients(read, given, rooms.fragments, context.signal);
   const statement = { assertions: params.assertions ?? [], ingredients, actions: [] };
   const { warnings, ...outcome } = await signAndDeliver(taskOf(read), statement, destination, work, context, rooms);
   return { ...outcome, warnings: [...notes, ...warnings] };
@@ -111,7 +113,11 @@ async function packageThenSign(
   const sources = new LocalCopies(task.folder, context.scratch);
   const scratch = await context.scratch.reserveFolder('packaged', sizeOfSources(task));
   try {
-    const ingredients = await packagedIngredients(folder, task, sources, params, work.inputIndex, rooms, context);
+    const given = await givenIngredient(params, work.inputIndex, rooms.inputs, context);
+    const ingredients =
+      task.existing === null
+        ? await packagedIngredients(task, sources, given, context)
+        : await existingIngredients(folder, task.existing, given, rooms.fragments, context.signal);
     const statement = { assertions: params.assertions ?? [], ingredients, actions: packagingActions(task) };
     const target = new PackagedFolder(task.folder.name, scratch.path);
     const [packaging, signing] = halvesOf(context);

@@ -4,21 +4,10 @@ import { AppError } from '#errors/app-error.ts';
 import { sourceErrors } from '#errors/source-errors.ts';
 import type { ContainerKind } from '#packaging/probing/probed-file.ts';
 import type { RecordedAction } from '#provenance/authoring/manifest-author.ts';
-import type { ExistingPublication } from '#publications/repackaging/existing-publication.ts';
-import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
 import { identifyFile } from './identify-file.ts';
-import {
-  type Candidate,
-  carriesManifest,
-  fileCandidate,
-  givenParent,
-  type Ingredients,
-  type ParentParams,
-  parentIngredient,
-} from './ingredients.ts';
+import { type Candidate, carriesManifest, fileCandidate, type Ingredients } from './ingredients.ts';
 import type { PackagingTask } from './make-publication.ts';
-import type { InputContext, OperationRooms } from './operation.ts';
-import { publicationIngredients } from './publication-ingredients.ts';
+import type { InputContext } from './operation.ts';
 
 /** Media types of containers that carry no manifest (IANA, or what is commonly said). */
 const MEDIA_TYPES: Readonly<Record<ContainerKind, string>> = {
@@ -40,26 +29,18 @@ const MEDIA_TYPES: Readonly<Record<ContainerKind, string>> = {
 
 /**
  * Decides the ingredients of a publication that was packaged. Of media files, the one with the tallest video is the
- * parent (else the first), and the others are components, each with its own manifest chain. A publication whose segments
- * were made anew is one ingredient, as if it had been signed as it was. `sources` are the files that are packaged: what
- * the SDK reads of them is not fetched a second time.
+ * parent (else the first), and the others are components, each with its own manifest chain. `sources` are the files that
+ * are packaged: what the SDK reads of them is not fetched a second time.
  */
 export async function packagedIngredients(
-  folder: SourceFolder,
   task: PackagingTask,
   sources: LocalCopies,
-  params: ParentParams,
-  inputIndex: number,
-  rooms: OperationRooms,
+  given: Candidate | null,
   context: InputContext,
 ): Promise<Ingredients> {
-  if (task.existing !== null) {
-    return await existingIngredients(folder, task.existing, params, inputIndex, rooms, context);
-  }
   const [main, ...others] = await sourceCandidates(task, sources, context);
   if (main === undefined) throw new Error('a plan has at least one stream');
-  const given = givenParent(params, inputIndex);
-  const parent = given === null ? main : await parentIngredient(given, inputIndex, rooms.inputs, context);
+  const parent = given ?? main;
   const components = given === null || !carriesManifest(main.ingredient) ? others : [main, ...others];
   return {
     roles: {
@@ -117,25 +98,4 @@ async function sourceCandidate(
   } finally {
     await source.close();
   }
-}
-
-async function existingIngredients(
-  folder: SourceFolder,
-  { renditions: existing }: ExistingPublication,
-  params: ParentParams,
-  inputIndex: number,
-  rooms: OperationRooms,
-  context: InputContext,
-): Promise<Ingredients> {
-  const renditions = existing.flatMap(({ hasInit, parts: [init, ...fragments] }) =>
-    hasInit && init !== undefined ? [{ init, fragments }] : [],
-  );
-  const inits = await readInitLayouts(folder, renditions, context.signal);
-  return await publicationIngredients(
-    { folder, publication: { renditions }, inits },
-    params,
-    inputIndex,
-    rooms,
-    context,
-  );
 }

@@ -1,23 +1,23 @@
 import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { IngredientSource } from '#provenance/authoring/manifest-author.ts';
+import type { FragmentReader } from '#provenance/reading/fragment-reader.ts';
 import type { MediaPart, Publication } from '#publications/publication.ts';
+import type { ExistingPublication } from '#publications/repackaging/existing-publication.ts';
 import type { InitLayout } from '#publications/signing/init-layout.ts';
-import { assignRoles, givenParent, type Ingredients, type ParentParams, parentIngredient } from './ingredients.ts';
-import type { InputContext, OperationRooms } from './operation.ts';
+import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
+import { assignRoles, type Candidate, type Ingredients } from './ingredients.ts';
 
-/** A publication as it was read, before it is signed. */
-export interface ReadPublication {
-  readonly folder: SourceFolder;
-  readonly publication: Publication;
-  readonly inits: readonly InitLayout[];
-}
-
-/** What its ingredients are read from: its renditions, and the layouts of their init segments in the same order. */
-export interface PublicationSource {
+/** What the ingredients of a publication are read from: its renditions, and the layouts of their init segments in order. */
+interface PublicationSource {
   readonly folder: SourceFolder;
   readonly publication: Pick<Publication, 'renditions'>;
   readonly inits: readonly InitLayout[];
+}
+
+/** A publication as it was read, before it is signed. */
+export interface ReadPublication extends PublicationSource {
+  readonly publication: Publication;
 }
 
 /** An earlier manifest may take so many bytes in an init segment. */
@@ -31,25 +31,37 @@ const PART_MAX_BYTES = 64 * 1024 * 1024;
  */
 export async function publicationIngredients(
   read: PublicationSource,
-  params: ParentParams,
-  inputIndex: number,
-  rooms: OperationRooms,
-  context: InputContext,
+  given: Candidate | null,
+  reader: FragmentReader,
+  signal: AbortSignal,
 ): Promise<Ingredients> {
-  const source = { ingredient: await sourceIngredient(read, rooms, context.signal), warnings: [] };
-  const given = givenParent(params, inputIndex);
-  return assignRoles(source, given === null ? null : await parentIngredient(given, inputIndex, rooms.inputs, context));
+  return assignRoles({ ingredient: await sourceIngredient(read, reader, signal), warnings: [] }, given);
+}
+
+/** As if a publication whose segments are made anew had been signed as it was. */
+export async function existingIngredients(
+  folder: SourceFolder,
+  { renditions: existing }: ExistingPublication,
+  given: Candidate | null,
+  reader: FragmentReader,
+  signal: AbortSignal,
+): Promise<Ingredients> {
+  const renditions = existing.flatMap(({ hasInit, parts: [init, ...fragments] }) =>
+    hasInit && init !== undefined ? [{ init, fragments }] : [],
+  );
+  const inits = await readInitLayouts(folder, renditions, signal);
+  return await publicationIngredients({ folder, publication: { renditions }, inits }, given, reader, signal);
 }
 
 async function sourceIngredient(
   read: PublicationSource,
-  rooms: OperationRooms,
+  reader: FragmentReader,
   signal: AbortSignal,
 ): Promise<IngredientSource> {
   const common = { title: read.folder.name, mediaType: 'video/mp4' };
   const manifestStore = await earlierManifest(read, signal);
   if (manifestStore === null) return { ...common, kind: 'plain' };
-  const validationResults = await earlierFindings(read, rooms, signal);
+  const validationResults = await earlierFindings(read, reader, signal);
   return { ...common, kind: 'manifest-store', manifestStore, validationResults };
 }
 
@@ -70,7 +82,7 @@ async function earlierManifest({ folder, inits }: PublicationSource, signal: Abo
 /** What the reader finds of the earlier signing, by the first fragment of the first rendition that carries a manifest. */
 async function earlierFindings(
   { folder, publication, inits }: PublicationSource,
-  { fragments }: OperationRooms,
+  reader: FragmentReader,
   signal: AbortSignal,
 ): Promise<object | null> {
   const index = inits.findIndex(({ manifest }) => manifest !== null);
@@ -79,7 +91,7 @@ async function earlierFindings(
   if (rendition === undefined || first === undefined) return null;
   const init = await readPart(folder, rendition.init, signal);
   const fragment = await readPart(folder, first, signal);
-  return init === null || fragment === null ? null : await fragments.validationResults(init, fragment, signal);
+  return init === null || fragment === null ? null : await reader.validationResults(init, fragment, signal);
 }
 
 /** A part as bytes; null where it is larger than a part is read for this. */

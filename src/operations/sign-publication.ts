@@ -2,6 +2,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { C2paFragmentedParams } from '#contract/c2pa-fragmented-request.ts';
 import { readPublication } from '#publications/reading/read-publication.ts';
 import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
+import { givenIngredient } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 import { publicationIngredients } from './publication-ingredients.ts';
 import { signAndDeliver } from './sign-and-deliver.ts';
@@ -41,7 +42,8 @@ async function signFolder(
   context.reached('resolved');
 
   const read = { folder, publication, inits };
-  const ingredients = await publicationIngredients(read, params, work.inputIndex, rooms, context);
+  const given = await givenIngredient(params, work.inputIndex, rooms.inputs, context);
+  const ingredients = await publicationIngredients(read, given, rooms.fragments, context.signal);
   const statement = { assertions: params.assertions ?? [], ingredients, actions: [] };
   return await signAndDeliver(taskOf(read), statement, destination, work, context, rooms);
 }

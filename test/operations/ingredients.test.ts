@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import { InputResolver, localFileOpener } from '#inputs/input-resolver.ts';
-import { givenParent, parentIngredient } from '#operations/ingredients.ts';
+import { givenIngredient } from '#operations/ingredients.ts';
 
 test('a parent that is not there is told from an input that is not: by where it stands in the request', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'attestream-parents-'));
@@ -20,9 +20,8 @@ test('a parent that is not there is told from an input that is not: by where it 
       'params.parent_overrides[1].parent.source',
     ],
   ] as const) {
-    const given = givenParent({ ...params, parent_overrides: [...(params.parent_overrides ?? [])] }, 1);
-    assert.ok(given !== null);
-    const opening = parentIngredient(given, 1, inputs, { signal: new AbortController().signal, scratch });
+    const overridden = { ...params, parent_overrides: [...(params.parent_overrides ?? [])] };
+    const opening = givenIngredient(overridden, 1, inputs, { signal: new AbortController().signal, scratch });
     await assert.rejects(opening, (error: { reason: string; location: { field?: string } }) => {
       assert.deepEqual([error.reason, error.location.field], ['SOURCE_NOT_FOUND', field]);
       return true;
