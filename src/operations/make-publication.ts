@@ -93,7 +93,7 @@ export async function planPublication(
   }
   const finding = describeFinding(existing);
   const { existing: wish = 'auto' } = params;
-  if (wish === 'copy' || (wish === 'auto' && existing.segments === 'cmaf')) {
+  if (wish === 'copy' || (wish === 'auto' && staysAsItIs(existing, folder))) {
     return { kind: 'carry', folder, existing, notes: [`${finding} It was carried through as it is.`] };
   }
   refuseUnjoinable(existing, folder);
@@ -103,6 +103,21 @@ export async function planPublication(
   const language = params.default_language ?? defaultLanguageOf(existing);
   const wishes = { ...params, tracks, ...(language !== null && { default_language: language }) };
   return { ...(await planMedia(joined, wishes, unnamedFiles(folder, existing, params), signal)), existing, notes };
+}
+
+/**
+ * What is as it would be packaged here stays; and byte ranges of what cannot be made anew, as of several periods or of
+ * encrypted media: they can be signed, too.
+ */
+function staysAsItIs(existing: ExistingPublication, folder: SourceFolder): boolean {
+  if (existing.segments !== 'byte-ranges') return existing.segments === 'cmaf';
+  try {
+    refuseUnjoinable(existing, folder);
+    return false;
+  } catch (error) {
+    if (error instanceof AppError && error.reason === 'PUBLICATION_NOT_REPACKAGED') return true;
+    throw error;
+  }
 }
 
 /** A folder of media has no init segments and no fragments to choose from; a pattern that nothing matches is an error. */

@@ -154,6 +154,27 @@ describe('a folder that is a publication', () => {
     );
   });
 
+  test('of byte ranges that break off, which cannot be made anew, is carried through', async () => {
+    const folder = publicationOf(
+      'broken-off-ranges',
+      '-map 0:v -c copy -f hls -hls_time 2 -hls_playlist_type vod -hls_segment_type fmp4 -hls_flags single_file index.m3u8',
+    );
+    const path = join(folder, 'index.m3u8');
+    const playlist = readFileSync(path, 'utf8');
+    writeFileSync(
+      path,
+      playlist.replace(/(\n)(#EXTINF[^\n]*\n[^\n]*\n[^\n]*\n#EXT-X-ENDLIST)/, '$1#EXT-X-DISCONTINUITY\n$2'),
+    );
+    assert.match(readFileSync(path, 'utf8'), /DISCONTINUITY/);
+    const { outputPath, warnings } = await packageInput(folder);
+    assert.deepEqual(filesIn(outputPath), filesIn(folder));
+    assert.match(warnings.join(), /byte ranges/);
+    await assert.rejects(
+      packageInput(folder, { existing: 'repackage' }),
+      (error: unknown) => error instanceof AppError && error.reason === 'PUBLICATION_NOT_REPACKAGED',
+    );
+  });
+
   test('by DASH alone is made anew', async () => {
     const folder = publicationOf('dash', '-map 0:v -map 0:a:0 -c copy -f dash -seg_duration 2 manifest.mpd');
     assertFilmIn((await packageInput(folder, { existing: 'repackage' })).outputPath, 'audio/en_aac');
