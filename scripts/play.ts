@@ -1,20 +1,14 @@
 // `npm run play -- FOLDER`: serves a publication on this host alone, with a page that plays it, until Ctrl-C.
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
-import { extname, join, resolve, sep } from 'node:path';
+import { join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { contentTypeOf } from '#outputs/content-type.ts';
 
 /** Playlists that a publication may be entered by, the first that is there. */
 const ENTRIES = ['manifest.mpd', 'master.m3u8'];
 const PLAYER = fileURLToPath(import.meta.resolve('shaka-player/dist/shaka-player.ui.js'));
 const STYLE = fileURLToPath(import.meta.resolve('shaka-player/dist/controls.css'));
-const MEDIA_TYPES: Readonly<Record<string, string>> = {
-  '.m3u8': 'application/vnd.apple.mpegurl',
-  '.mpd': 'application/dash+xml',
-  '.mp4': 'video/mp4',
-  '.m4s': 'video/iso.segment',
-  '.vtt': 'text/vtt',
-};
 
 const folder = resolve(process.argv[2] ?? '.');
 const entry = ENTRIES.find((name) => existsSync(join(folder, name)));
@@ -50,7 +44,7 @@ server.listen(0, '127.0.0.1', () => {
 });
 
 function sendMedia(path: string, response: ServerResponse): void {
-  if (path.startsWith(folder + sep)) send(path, MEDIA_TYPES[extname(path)] ?? 'application/octet-stream', response);
+  if (path.startsWith(folder + sep)) send(path, contentTypeOf(path), response);
   else response.writeHead(404).end();
 }
 

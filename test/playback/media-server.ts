@@ -2,22 +2,15 @@ import { once } from 'node:events';
 import { createReadStream, readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { extname, join, normalize } from 'node:path';
+import { join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { contentTypeOf } from '#outputs/content-type.ts';
 
 /** A web server on this host that serves a folder of media, and a page for each player. */
 export interface MediaServer {
   readonly base: string;
   close(): Promise<void>;
 }
-
-const MEDIA_TYPES: Readonly<Record<string, string>> = {
-  '.m3u8': 'application/vnd.apple.mpegurl',
-  '.mpd': 'application/dash+xml',
-  '.mp4': 'video/mp4',
-  '.m4s': 'video/iso.segment',
-  '.vtt': 'text/vtt',
-};
 
 const SCRIPTS: Readonly<Record<string, string>> = {
   '/hls.js': fileURLToPath(import.meta.resolve('hls.js/dist/hls.min.js')),
@@ -104,7 +97,7 @@ async function sendFile(path: string, { headers }: IncomingMessage, response: Se
   const start = Number(first ?? 0);
   const end = last === undefined || last === '' ? file.size - 1 : Math.min(Number(last), file.size - 1);
   response.writeHead(first === undefined ? 200 : 206, {
-    'content-type': MEDIA_TYPES[extname(path)] ?? 'application/octet-stream',
+    'content-type': contentTypeOf(path),
     'content-length': end - start + 1,
     ...(first !== undefined && { 'content-range': `bytes ${start}-${end}/${file.size}` }),
   });
