@@ -30,10 +30,8 @@ export function statusOf(error: AppError | null): number {
 }
 
 /** Answers every error of the app with the error body, and logs what nobody foresaw. */
-export function answerErrors(app: FastifyInstance, maxBodyBytes: number): void {
-  app.setErrorHandler((error: Error, request, reply) =>
-    sendError(foreseen(error, maxBodyBytes), error, request, reply),
-  );
+export function answerErrors(app: FastifyInstance): void {
+  app.setErrorHandler((error: Error, request, reply) => sendError(foreseen(error), error, request, reply));
 }
 
 /** Answers an error that arose before the app's own handlers, such as a path that cannot be decoded. */
@@ -80,17 +78,8 @@ function detailsOf(error: AppError | null): { field?: string; input_index?: numb
 }
 
 /** The operational error behind an error, in our words where Fastify raised it; null where there is none. */
-function foreseen(error: Error & { code?: string }, maxBodyBytes: number): AppError | null {
+function foreseen(error: Error & { code?: string }): AppError | null {
   if (error instanceof AppError) return error;
   if (error instanceof RefusedRequest) return error.refusal;
-  switch (error.code) {
-    case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new AppError('BODY_TOO_LARGE', { limitBytes: maxBodyBytes });
-    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new AppError('BODY_TYPE_UNSUPPORTED', {});
-    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return new AppError('REQUEST_MALFORMED', { problem: 'has a body of another length than its Content-Length' });
-    default:
-      return null;
-  }
+  return error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? new AppError('BODY_TYPE_UNSUPPORTED', {}) : null;
 }

@@ -56,7 +56,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   const closing = closeSignal(app);
   requireToken(app, config.auth.tokens);
   answerUnknownRoutes(app);
-  answerErrors(app, config.server.max_upload_bytes);
+  answerErrors(app);
   boundLargeBodies(app, config.server.max_upload_bytes);
   takeJsonBodies(app, config.server.max_upload_bytes);
   if (config.server.docs) await collectDocument(app, config);
@@ -82,7 +82,6 @@ function makeApp(config: Config, logger: FastifyBaseLogger): FastifyInstance {
     http: { requireHostHeader: false },
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     genReqId: () => randomUUID(),
-    bodyLimit: config.server.max_upload_bytes,
     requestTimeout: RECEIVE_TIMEOUT_MS,
     connectionTimeout: config.server.sync_timeout_ms + IDLE_MARGIN_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,

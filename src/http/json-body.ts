@@ -1,5 +1,7 @@
+import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '#errors/app-error.ts';
+import { receiveBody } from './receive-body.ts';
 import { unfitJson } from './unfit-json.ts';
 
 /** Deeper bodies are refused before they are parsed. Assertions may be 100 deep, and lie a few levels down. */
@@ -12,14 +14,16 @@ const MAX_NESTING = 256;
 const MIN_BYTES_PER_VALUE = 16;
 
 /**
- * Takes JSON bodies and nothing else, of at most `maxBodyBytes`. JSON is UTF-8 (RFC 8259 §8.1); bytes that are not would become other characters
- * in a path or an assertion, so they are refused instead of replaced.
+ * Takes JSON bodies and nothing else, of at most `maxBodyBytes`. JSON is UTF-8 (RFC 8259 §8.1); bytes that are not would
+ * become other characters in a path or an assertion, so they are refused instead of replaced.
  */
 export function takeJsonBodies(app: FastifyInstance, maxBodyBytes: number): void {
   const maxValues = Math.ceil(maxBodyBytes / MIN_BYTES_PER_VALUE);
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
-    refuseEncoding(request.headers['content-encoding']);
+  app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Readable) => {
+    const { 'content-encoding': coding, 'content-length': length = '0' } = request.headers;
+    const body = await receiveBody(payload, Number(length), maxBodyBytes);
+    refuseEncoding(coding);
     return parseJson(decodeUtf8(body), maxValues);
   });
 }

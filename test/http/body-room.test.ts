@@ -57,6 +57,30 @@ describe('large bodies that are received at once', () => {
     }
   });
 
+  test('take their room until their jobs are recorded, and not for as long as these run', async () => {
+    const { promise: recorded, resolve: record } = Promise.withResolvers<void>();
+    server.jobs.recording = recorded;
+    const before = server.jobs.submissions;
+    const waits = new AbortController();
+    const posts = Array.from({ length: BODIES_AT_ONCE }, () =>
+      fetch(`${server.base}/v2/sync/c2pa/video`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: new Blob([JSON.stringify(goodBody)]).stream(),
+        duplex: 'half',
+        signal: waits.signal,
+      } as RequestInit).catch(() => null),
+    );
+    await until(async () => server.jobs.submissions === before + BODIES_AT_ONCE);
+    assert.equal((await server.post(VIDEO, large())).status, 503);
+    record();
+    await until(async () => server.jobs.waiting === BODIES_AT_ONCE);
+    assert.equal((await server.post(VIDEO, large())).status, 200);
+    waits.abort();
+    await Promise.all(posts);
+    await server.jobs.nobodyWaits();
+  });
+
   test('over the cap are refused for that', async () => {
     const sockets = await Promise.all(
       Array.from({ length: BODIES_AT_ONCE }, () => beginBody(`Content-Length: ${CAP_BYTES}`)),

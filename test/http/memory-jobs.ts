@@ -10,6 +10,9 @@ export class MemoryJobs implements JobService {
   isHealthy = true;
   /** Thrown by the next submission. */
   refusal: Error | null = null;
+  /** What submissions wait for before they are recorded, and how many have come. */
+  recording: Promise<void> = Promise.resolve();
+  submissions = 0;
   waiting = 0;
   /** The jobs that somebody stopped waiting for, because the wait was aborted. */
   readonly abandoned: string[] = [];
@@ -18,6 +21,8 @@ export class MemoryJobs implements JobService {
 
   async submit(submission: Parameters<JobService['submit']>[0]): ReturnType<JobService['submit']> {
     if (this.refusal !== null) throw this.refusal;
+    this.submissions += 1;
+    await this.recording;
     this.submitted.push(submission);
     const job_id = randomUUID();
     const timing = { queued_at: new Date().toISOString() };
