@@ -62,8 +62,8 @@ export interface InputContext {
    */
   mayDeliver(): Promise<void>;
   /**
-   * To be called when nothing is left to do but to wait for this host's disk, at the most: the next input is begun
-   * meanwhile. Nothing that the process could end for may follow.
+   * To be called when what is left takes little memory and is mostly waiting: for the key, for a time-stamp, for this
+   * host's disk. The next input is begun meanwhile.
    */
   settling(): void;
 }

@@ -12,6 +12,9 @@ import { type IdentifiedFile, identifyFile, keepSigned } from './identify-file.t
 import { ingredientsOf } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 
+/** An output of at most so many bytes is read back while the next input is begun: it takes the reader little memory. */
+const READ_BESIDE_NEXT_BYTES = 4 * 1024 * 1024;
+
 /** Refuses a file that the operation does not sign, by what its bytes say. */
 export type FileAdmission = (name: string, layout: MediaLayout) => void;
 
@@ -74,11 +77,14 @@ async function signIdentified(
       onProgress: (bytesDone) => context.progress(bytesDone, totalBytes),
     });
     context.reached('copied');
+    const isBrief = sink.isOnDisk === true && (rooms.reader === null || totalBytes <= READ_BESIDE_NEXT_BYTES);
+    if (isBrief) context.settling();
     const manifest = await draft.sign(binding(digests), signal);
     await fillHole(plan, sink, manifest, signal);
     digest = createHash('sha256').update(manifest).digest('hex');
     context.reached('signed');
     await sealAndReadBack(sink, rooms.reader, layout.mediaType, totalBytes, context);
+    if (sink.isOnDisk && !isBrief) context.settling();
     await context.mayDeliver();
     await sink.commit(signal);
     context.reached('delivered');
@@ -89,7 +95,7 @@ async function signIdentified(
   return { outputPath: sink.destination, warnings: [...warnings, ...ingredients.warnings, ...draft.warnings], digest };
 }
 
-/** Seals the output and, with a reader, has it read back. The next input may begin when only the disk is waited for. */
+/** Seals the output and, with a reader, has it read back. */
 async function sealAndReadBack(
   sink: ByteSink,
   reader: OutputReader | null,
@@ -102,10 +108,7 @@ async function sealAndReadBack(
     await sink.seal(context.signal);
     context.reached('sealed');
   };
-  if (reader === null || stagedPath === undefined) {
-    if (isOnDisk) context.settling();
-    return await seal();
-  }
+  if (reader === null || stagedPath === undefined) return await seal();
   const check = () => readBack(reader, stagedPath, mediaType, sizeBytes, context);
   if (!isOnDisk) {
     await seal();
@@ -113,7 +116,6 @@ async function sealAndReadBack(
   }
   // What is read back is what the disk is given: neither has to wait for the other.
   await sideBySide([seal, check], 2, (step) => step());
-  context.settling();
 }
 
 /**

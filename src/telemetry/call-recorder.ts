@@ -31,5 +31,5 @@ export class CallRecorder {
   }
 }
 
-/** The calls of this process: all are the input's that it is at, for one that only waits for the disk makes none. */
+/** The calls of this process, whichever of its inputs they are for. */
 export const callRecorder = new CallRecorder();

@@ -14,7 +14,7 @@ async function linesOf(file: string): Promise<{ attempt: number; pid: number }[]
   });
 }
 
-describe('an input that only waits for the disk', () => {
+describe('an input that mostly waits', () => {
   test('has its worker begin the next one', async (t) => {
     const folder = await temporaryFolder(t);
     const at = (name: string): string => join(folder, name);
@@ -30,7 +30,7 @@ describe('an input that only waits for the disk', () => {
     assert.equal(first.length, 1);
   });
 
-  test('is done again, and not blamed, where another ends the process', async (t) => {
+  test('is done again, and neither is blamed, where the process ends with another in it', async (t) => {
     const folder = await temporaryFolder(t);
     const at = (name: string): string => join(folder, name);
     const jobs = await startedJobs(t, { maxRunningInputs: 1 });
@@ -39,14 +39,32 @@ describe('an input that only waits for the disk', () => {
       `append ${at('crashing')}; crash SIGKILL`,
     ];
     const { job_id: jobId } = await jobs.submit(scripts(inputs));
-    await until(async () => (await jobs.find(jobId))?.progress?.inputs_done === 1);
+    await until(async () => (await linesOf(at('crashing'))).length > 0);
     await writeFile(at('done'), '');
     const job = await ended(jobs, jobId);
     assert.equal(job.results[0]?.status, 'succeeded');
     assert.equal(job.results[1]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
-    const attempts = (await linesOf(at('crashing'))).map(({ attempt }) => attempt);
-    assert.deepEqual(attempts, [1, 2, 3]);
-    assert((await linesOf(at('settled'))).length > 1, 'it was in the process that ended');
+    const attempts = async (name: string) => (await linesOf(at(name))).map(({ attempt }) => attempt);
+    assert.deepEqual(await attempts('settled'), [1, 2]);
+    assert.deepEqual(await attempts('crashing'), [1, 2, 3, 4], 'once beside the other, and three times alone');
+  });
+
+  test('is done again alone, so that what ends the process is found out', async (t) => {
+    const folder = await temporaryFolder(t);
+    const at = (name: string): string => join(folder, name);
+    const jobs = await startedJobs(t, { maxRunningInputs: 1 });
+    const inputs = [
+      `append ${at('crashing')}; settle; wait-for ${at('beside')}; crash SIGKILL`,
+      `append ${at('innocent')}; write ${at('beside')}; wait-for ${at('done')}`,
+    ];
+    const { job_id: jobId } = await jobs.submit(scripts(inputs));
+    await until(async () => (await linesOf(at('innocent'))).length > 1);
+    await writeFile(at('done'), '');
+    const job = await ended(jobs, jobId);
+    assert.equal(job.results[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
+    assert.equal(job.results[1]?.status, 'succeeded');
+    assert.equal((await linesOf(at('crashing'))).length, 4);
+    assert.equal((await linesOf(at('innocent'))).length, 2);
   });
 
   test('is blamed where it is alone in the process', async (t) => {

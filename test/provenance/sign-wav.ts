@@ -22,8 +22,7 @@ export function testAuthor({
 }
 
 /** A second of silence in 8-bit mono. */
-export function smallWav(): Buffer {
-  const dataBytes = 8000;
+export function smallWav(dataBytes = 8000): Buffer {
   const wav = Buffer.alloc(44 + dataBytes, 0x80);
   wav.write('RIFF', 0, 'latin1');
   wav.writeUInt32LE(wav.length - 8, 4);

@@ -104,7 +104,7 @@ export class InputRuns {
 
   /**
    * Has an input done. Never rejects. `settling` is called, at most once, when another input may run beside this one,
-   * which only waits for the disk.
+   * which mostly waits.
    */
   async do(run: InputRun, claim: ClaimedInput, request: JobRequest, settling?: () => void): Promise<RunEnd> {
     const { pool, clearStagings, claimDestination, openFolderOf, mayDeliver, ended } = this.#options;
@@ -145,7 +145,7 @@ export class InputRuns {
       case 'displaced':
         log.warn(
           { ...ids, attempt: claim.attempt, how: result.how },
-          'the worker of an input ended with another input',
+          'the worker of an input ended with other inputs in it: each is done again alone',
         );
         return { type: 'stopped' };
       case 'process-ended':

@@ -4,7 +4,6 @@ import type { Config } from '#config/config.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { InputContext, InputOutcome, InputPhase, InputWork } from '#operations/operation.ts';
 import { callRecorder } from '#telemetry/call-recorder.ts';
-import type { CallDurations } from '#telemetry/input-report.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerState } from './worker-protocol.ts';
 
 /** Progress is reported at most so often. */
@@ -27,9 +26,8 @@ export interface InputRunner {
 
 /**
  * The main loop of an input worker: a process that was forked by the service and does one input after another, the next
- * while the last one only waits for the disk. It leads
- * a process group, and ends at once when the service does, in whatever way, with all programs that it started. Signals
- * are left to the service, which ends its workers itself.
+ * while the last ones mostly wait. It leads a process group, and ends at once when the service does, in whatever way, with
+ * all programs that it started. Signals are left to the service, which ends its workers itself.
  */
 export function runInputWorker(runner: InputRunner): void {
   process.on('disconnect', () => process.kill(-process.pid, 'SIGKILL'));
@@ -133,16 +131,13 @@ class InputWorker {
     if (refusal !== undefined) throw AppError.fromData(refusal);
   }
 
-  /** What is called outside the process from here on belongs to the next input. */
-  #settle(track: InputTrack): void {
-    if (track.calls !== null || this.#tainted) return;
-    track.calls = callRecorder.take();
-    send({ type: 'settling', run: track.run, rssBytes: this.#memory.rssBytes() });
+  #settle({ run }: InputTrack): void {
+    if (!this.#tainted) send({ type: 'settling', run, rssBytes: this.#memory.rssBytes() });
   }
 
-  #state({ phases, bytesDone, bytesTotal, calls }: InputTrack): WorkerState {
+  #state({ phases, bytesDone, bytesTotal }: InputTrack): WorkerState {
     const rssBytes = this.#memory.rssBytes();
-    return { phases, bytesDone, bytesTotal, calls: calls ?? callRecorder.take(), rssBytes, tainted: this.#tainted };
+    return { phases, bytesDone, bytesTotal, calls: callRecorder.take(), rssBytes, tainted: this.#tainted };
   }
 }
 
@@ -170,8 +165,6 @@ class InputTrack {
   readonly phases: { [Phase in InputPhase]?: number } = {};
   bytesDone = 0;
   bytesTotal = 0;
-  /** What was called outside the process, where the input is settling: the next one's calls are not its own. */
-  calls: CallDurations | null = null;
   readonly run: number;
   readonly #startedAtMs = performance.now();
   #timer: NodeJS.Timeout | undefined;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
 import type { Log } from '../log.ts';
-import { WORKER_BOUNDS, type WorkerBounds, WorkerProcess } from './worker-process.ts';
+import { isDoneAlone, WORKER_BOUNDS, type WorkerBounds, WorkerProcess } from './worker-process.ts';
 import type { InputOrder } from './worker-protocol.ts';
 import type { RunHooks, RunResult } from './worker-run.ts';
 
@@ -11,6 +11,9 @@ const MAX_IDLE_RSS_BYTES = 200 * 1024 * 1024;
 
 /** After a worker that did not get ready, so long passes before its input may be tried with another one. */
 const FAILED_START_PAUSE_MS = 1000;
+
+/** Inputs of one worker that mostly wait, beside the one that it is at. Their syncs overlap, and share those of folders. */
+const MAX_SETTLING = 4;
 
 export interface WorkerPoolOptions {
   /** The module that calls `runInputWorker`. */
@@ -70,15 +73,16 @@ export class WorkerPool {
     if (worker instanceof Error) {
       return { type: 'process-ended', how: `before it began (${worker.message})`, wasReady: false };
     }
+    const { settling: mayStartNext, ...others } = hooks;
     let isFree = false;
     const settling = () => {
-      // At most one input of a worker waits for the disk beside the one that it is at.
-      if (worker.settling > 1 || this.#isWornOut(worker)) return;
+      if (worker.settling > MAX_SETTLING || this.#isWornOut(worker)) return;
       isFree = true;
       this.#idle.push(worker);
-      hooks.settling?.();
+      mayStartNext?.();
     };
-    const result = await worker.run(order, { ...hooks, ...(hooks.settling !== undefined && { settling }) });
+    const isShared = mayStartNext !== undefined && !isDoneAlone(order);
+    const result = await worker.run(order, isShared ? { ...others, settling } : others);
     if (!isFree) this.#keepOrReplace(worker);
     else if (this.#isWornOut(worker) && this.#takeFromIdle(worker)) this.#retire(worker);
     return result;

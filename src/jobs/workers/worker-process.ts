@@ -34,8 +34,8 @@ const YOUNG_GENERATION = '--max-semi-space-size=4';
 const OLD_GENERATION = '--heap-growing-percent=50';
 
 /**
- * One worker process: forked at once, given one input at a time, and the next when that only waits for the disk; killed
- * where it does not keep to its bounds.
+ * One worker process: forked at once, given one input at a time, and the next when that mostly waits; killed where it does
+ * not keep to its bounds.
  */
 export class WorkerProcess {
   readonly #child: ChildProcess;
@@ -89,12 +89,14 @@ export class WorkerProcess {
     return this.#state;
   }
 
-  /** Inputs in it that only wait for the disk. */
+  /** Inputs in it that mostly wait. */
   get settling(): number {
     return [...this.#runs.values()].filter(({ settling }) => settling).length;
   }
 
-  /** Has the worker do an input, as soon as it is ready. Never rejects. */
+  /**
+   * Has the worker do an input, as soon as it is ready and, where the input is one to be done alone, empty. Never rejects.
+   */
   async run(order: InputOrder, hooks: RunHooks): Promise<RunResult> {
     const run = new WorkerRun(this.#nextRun++, hooks);
     const aborted = Promise.withResolvers<void>();
@@ -105,7 +107,8 @@ export class WorkerProcess {
     // The signal outlives the input, so what listens to it is taken off again.
     hooks.signal.addEventListener('abort', abort, { once: true });
     try {
-      if (!hooks.signal.aborted) await Promise.race([this.ready, aborted.promise]);
+      const free = isDoneAlone(order) ? this.#emptied() : this.ready;
+      if (!hooks.signal.aborted) await Promise.race([free, aborted.promise]);
       const result = hooks.signal.aborted ? null : await this.#runNow(run, order);
       return result === null || (hooks.signal.aborted && result.type !== 'succeeded') ? { type: 'aborted' } : result;
     } finally {
@@ -114,7 +117,7 @@ export class WorkerProcess {
   }
 
   async #runNow(run: WorkerRun, order: InputOrder): Promise<RunResult> {
-    if (this.#how !== null) return { type: 'process-ended', how: this.#how, wasReady: this.#isReady };
+    if (this.#how !== null) return this.#endOf(run, [], this.#how);
     this.#runs.set(run.id, run);
     run.watch(this.#bounds.silenceMs, () => this.#killFor(run, 'because it gave no sign of progress for too long'));
     this.#send({ type: 'run', run: run.id, order });
@@ -123,8 +126,14 @@ export class WorkerProcess {
 
   /** Ends the worker when what is in it has ended. It must not be given more. */
   async retire(): Promise<void> {
-    for (const run of this.#runs.values()) await run.result;
+    await this.#emptied();
     await this.quit();
+  }
+
+  /** Settles when the worker is ready, or has ended, and all inputs in it have. */
+  async #emptied(): Promise<void> {
+    await this.ready;
+    for (const run of this.#runs.values()) await run.result;
   }
 
   /** Ends the worker with what is in it, by force where it does not end by itself. */
@@ -224,10 +233,12 @@ export class WorkerProcess {
     for (const run of runs) run.end(this.#endOf(run, runs, this.#how));
   }
 
-  /** Not to blame are one that only waits for the disk while there is another, and one beside that which it was killed for. */
+  /**
+   * To blame are one that was in the process alone, and that which it was killed for. Where there were several, nobody can
+   * tell which: each is done again alone.
+   */
   #endOf(run: WorkerRun, all: readonly WorkerRun[], how: string): RunResult {
-    const isToBlame =
-      this.#killedFor === null ? !run.settling || all.every(({ settling }) => settling) : run === this.#killedFor;
+    const isToBlame = this.#killedFor === null ? all.length === 1 || !this.#isReady : run === this.#killedFor;
     return isToBlame ? { type: 'process-ended', how, wasReady: this.#isReady } : { type: 'displaced', how };
   }
 
@@ -235,6 +246,11 @@ export class WorkerProcess {
   #send(message: ToWorker): void {
     if (this.#child.connected) this.#child.send(message, () => undefined);
   }
+}
+
+/** One that is tried again may have ended a process with others in it. */
+export function isDoneAlone({ attempt }: InputOrder): boolean {
+  return attempt > 1;
 }
 
 /**

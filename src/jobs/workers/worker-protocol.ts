@@ -20,7 +20,7 @@ export interface InputOrder {
 
 /**
  * What the service process says to an input worker, in JSON. `run` counts the runs of a worker. It is at one input at a
- * time, beside one that only waits for the disk.
+ * time, beside some that mostly wait.
  */
 export type ToWorker =
   /** The first message: the whole configuration, as `loadConfig` returned it. */
@@ -40,7 +40,7 @@ export interface WorkerState {
   /** Output bytes that were written, and that there are. */
   readonly bytesDone: number;
   readonly bytesTotal: number;
-  /** What was called outside the process for the input. */
+  /** What was called outside the process since the last input ended. */
   readonly calls: CallDurations;
   /** Memory held by the process, in bytes. */
   readonly rssBytes: number;
@@ -54,7 +54,7 @@ export type FromWorker =
   | { readonly type: 'progress'; readonly run: number; readonly bytesDone: number; readonly bytesTotal: number }
   | { readonly type: 'claim'; readonly run: number; readonly id: number; readonly destination: string }
   | { readonly type: 'may-deliver'; readonly run: number; readonly id: number }
-  /** The input only waits for the disk from here on: the worker may be given the next one. */
+  /** The input mostly waits from here on: the worker may be given the next one. */
   | { readonly type: 'settling'; readonly run: number; readonly rssBytes: number }
   | { readonly type: 'succeeded'; readonly run: number; readonly outcome: InputOutcome; readonly state: WorkerState }
   /** `bug` carries the stack of what was no AppError (`error` is null then); it goes to the log and nowhere else. */

@@ -12,7 +12,7 @@ export interface RunHooks {
   claim(destination: string): Promise<AppErrorData | undefined>;
   /** Whether the worker may deliver now; undefined where it may. */
   mayDeliver(): Promise<AppErrorData | undefined>;
-  /** Told when the input only waits for the disk, at most once: its worker is free for the next one. */
+  /** Told when the input mostly waits from here on, at most once: its worker is free for the next one. */
   settling?(): void;
 }
 
@@ -31,7 +31,7 @@ export type RunResult =
       readonly calls: Calls;
     }
   | { readonly type: 'process-ended'; readonly how: string; readonly wasReady: boolean }
-  /** The process ended for the fault of another input that was in it. */
+  /** The process ended, and another input that was in it may be the reason. */
   | { readonly type: 'displaced'; readonly how: string }
   /** It was asked to stop, and has. */
   | { readonly type: 'aborted' };
@@ -42,7 +42,7 @@ export class WorkerRun {
   readonly hooks: RunHooks;
   /** Settles when the run has ended. */
   readonly result: Promise<RunResult>;
-  /** Whether it only waits for the disk, and can be no reason for the process to end. */
+  /** Whether it mostly waits from here on. */
   settling = false;
   readonly #end: (result: RunResult) => void;
   #watchdog: NodeJS.Timeout | undefined;

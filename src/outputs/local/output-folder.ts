@@ -26,8 +26,30 @@ export async function makeOutputFolder(baseDir: string, folder: string): Promise
   return real;
 }
 
-/** Makes a folder's entries durable: the names of files that were created, renamed or removed in it. */
-export async function syncFolder(folder: string): Promise<void> {
+/** Syncs of folders that are under way, and those that begin when they end. */
+const syncing = new Map<string, Promise<void>>();
+const following = new Map<string, Promise<void>>();
+
+/**
+ * Makes a folder's entries durable: the names of files that were created, renamed or removed in it. Whoever asks while a
+ * folder is being synced shares the next sync: the one under way may have begun before the name was there.
+ */
+export function syncFolder(folder: string): Promise<void> {
+  const current = syncing.get(folder);
+  if (current === undefined) return startSync(folder);
+  const next = following.get(folder) ?? current.catch(() => undefined).then(() => startSync(folder));
+  following.set(folder, next);
+  return next;
+}
+
+function startSync(folder: string): Promise<void> {
+  following.delete(folder);
+  const sync = syncNow(folder).finally(() => syncing.delete(folder));
+  syncing.set(folder, sync);
+  return sync;
+}
+
+async function syncNow(folder: string): Promise<void> {
   const opened = Descriptor.open(folder, 'r');
   try {
     await opened.use(syncBehind);
@@ -45,6 +67,12 @@ async function makeBase(baseDir: string): Promise<string> {
 }
 
 async function makeFolder(folder: string): Promise<string> {
+  // Asked first, because an error for each file of a batch would cost more than all else that is done here.
+  if (!existsSync(folder)) await makeMissingFolder(folder);
+  return realpathSync.native(folder);
+}
+
+async function makeMissingFolder(folder: string): Promise<void> {
   try {
     mkdirSync(folder);
     await syncFolder(dirname(folder));
@@ -52,7 +80,6 @@ async function makeFolder(folder: string): Promise<string> {
     if (systemErrorCode(error) !== 'EEXIST') throw error;
     refuseDangling(folder);
   }
-  return realpathSync.native(folder);
 }
 
 /** The first folder that had to be made, if any. */
