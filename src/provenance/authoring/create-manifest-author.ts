@@ -34,11 +34,13 @@ async function readIngredients(
   signature: Signature,
   signal: AbortSignal,
 ): Promise<PreparedIngredients> {
-  const parent = await readIngredient(request.parent, 'parentOf', 'parent', signature, signal);
+  const place = { relationship: 'parentOf', label: 'parent' } as const;
+  const parent = await readIngredient(request.parent, place, signature, signal);
   const components: PreparedIngredient[] = [];
   // One after the other: the SDK may need much memory to read the media of one.
   for (const [index, component] of request.components.entries()) {
-    components.push(await readIngredient(component, 'componentOf', `component-${index}`, signature, signal));
+    const place = { relationship: 'componentOf', label: `component-${index}` } as const;
+    components.push(await readIngredient(component, place, signature, signal));
   }
   return { parent, components };
 }

@@ -6,7 +6,11 @@ import { type Signature, trialSignature } from '../identity/signing-pass.ts';
 import { activeManifestOf, type Findings, ingredientStoreOf, MANIFEST_STORE_TYPE, signIngredient } from '../sdk.ts';
 import { sdkProblem } from '../sdk-problem.ts';
 
-export type IngredientRole = 'parentOf' | 'componentOf';
+/** What an ingredient is to the output, and the label that actions name it by. */
+interface IngredientPlace {
+  readonly relationship: 'parentOf' | 'componentOf';
+  readonly label: string;
+}
 
 type SourceOf<Kind extends IngredientSource['kind']> = Extract<IngredientSource, { kind: Kind }>;
 
@@ -23,31 +27,29 @@ const TOLERATED = new Set(['signingCredential.untrusted']);
  */
 export function readIngredient(
   source: IngredientSource,
-  role: IngredientRole,
-  label: string,
+  place: IngredientPlace,
   signature: Signature,
   signal: AbortSignal,
 ): Promise<PreparedIngredient> | PreparedIngredient {
   switch (source.kind) {
     case 'reference':
       // The title is what readers show of an ingredient, and free text.
-      return { json: { title: source.reference, relationship: role, label }, store: null, warnings: [] };
+      return { json: { title: source.reference, ...place }, store: null, warnings: [] };
     case 'plain':
-      return plain(source, role, label);
+      return plain(source, place);
     case 'file':
-      return readSignedFile(source, role, label, signature, signal);
+      return readSignedFile(source, place, signature, signal);
     case 'manifest-store':
-      return readStore(source, role, label, signal);
+      return readStore(source, place, signal);
   }
 }
 
 function plain(
   { title, mediaType }: Pick<SourceOf<'plain'>, 'title' | 'mediaType'>,
-  role: IngredientRole,
-  label: string,
+  place: IngredientPlace,
   warnings: readonly string[] = [],
 ): PreparedIngredient {
-  const json = { title, format: mediaType, relationship: role, instance_id: newInstanceId(), label };
+  const json = { title, format: mediaType, instance_id: newInstanceId(), ...place };
   return { json, store: null, warnings };
 }
 
@@ -57,66 +59,67 @@ function plain(
  */
 async function readSignedFile(
   source: SourceOf<'file'>,
-  role: IngredientRole,
-  label: string,
+  place: IngredientPlace,
   signature: Signature,
   signal: AbortSignal,
 ): Promise<PreparedIngredient> {
   try {
     const mediaType = (await stillMediaTypeOf(source.path)) ?? source.mediaType;
-    return await readMedia({ ...source, mediaType }, role, label, signature, signal);
+    return await readMedia({ ...source, mediaType }, place, signature, signal);
   } catch (error) {
     signal.throwIfAborted();
-    return plain(source, role, label, [unreadableWarning(source.title, sdkProblem(error))]);
+    return plain(source, place, [unreadableWarning(source.title, sdkProblem(error))]);
   }
 }
 
 async function readMedia(
   source: SourceOf<'file'>,
-  role: IngredientRole,
-  label: string,
+  place: IngredientPlace,
   signature: Signature,
   signal: AbortSignal,
 ): Promise<PreparedIngredient> {
   const { title, mediaType } = source;
-  const json = { title, format: mediaType, relationship: role, label };
+  const json = { title, format: mediaType, ...place };
   const read = await signIngredient(trialDefinition(), json, source, trialSignature(signature), signal);
-  if (read.ingredient.active_manifest === undefined) return plain(source, role, label);
+  if (read.ingredient.active_manifest === undefined) return plain(source, place);
   const bytes = await ingredientStoreOf(read.store, signal);
   assert(bytes !== null, 'an ingredient with an active manifest has a manifest store');
-  if (bytes.length > MAX_STORE_BYTES) return plain(source, role, label, [oversizeWarning(title, bytes.length)]);
+  if (bytes.length > MAX_STORE_BYTES) return plain(source, place, [oversizeWarning(title, bytes.length)]);
   const warnings = findingWarnings(title, read.ingredient.validation_results);
-  return withStore({ ...read.ingredient, ...json }, label, bytes, warnings);
+  return withStore({ ...read.ingredient, ...json }, place, bytes, warnings);
 }
 
 async function readStore(
   source: SourceOf<'manifest-store'>,
-  role: IngredientRole,
-  label: string,
+  place: IngredientPlace,
   signal: AbortSignal,
 ): Promise<PreparedIngredient> {
   const { title, mediaType, manifestStore, validationResults } = source;
   try {
     const activeManifest = await activeManifestOf(manifestStore, signal);
-    if (activeManifest === null) return plain(source, role, label);
+    if (activeManifest === null) return plain(source, place);
     const json = {
       title,
       format: mediaType,
-      relationship: role,
       active_manifest: activeManifest,
       ...(validationResults !== null && { validation_results: validationResults }),
     };
-    return withStore(json, label, manifestStore, findingWarnings(title, validationResults ?? undefined));
+    return withStore(json, place, manifestStore, findingWarnings(title, validationResults ?? undefined));
   } catch (error) {
     signal.throwIfAborted();
-    return plain(source, role, label, [unreadableWarning(title, sdkProblem(error))]);
+    return plain(source, place, [unreadableWarning(title, sdkProblem(error))]);
   }
 }
 
-function withStore(json: object, label: string, bytes: Uint8Array, warnings: readonly string[]): PreparedIngredient {
-  const identifier = `${label}.c2pa`;
+function withStore(
+  json: object,
+  place: IngredientPlace,
+  bytes: Uint8Array,
+  warnings: readonly string[],
+): PreparedIngredient {
+  const identifier = `${place.label}.c2pa`;
   return {
-    json: { ...json, label, manifest_data: { format: MANIFEST_STORE_TYPE, identifier } },
+    json: { ...json, ...place, manifest_data: { format: MANIFEST_STORE_TYPE, identifier } },
     store: { identifier, bytes },
     warnings,
   };
