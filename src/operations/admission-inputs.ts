@@ -5,31 +5,15 @@ import { AppError, type ErrorLocation } from '#errors/app-error.ts';
 import { folderNameOfUrl, inputName, nameOfUrl } from '#inputs/input-name.ts';
 import { nameOfPath } from '#inputs/local/local-file.ts';
 import { admittedS3Address, admittedS3Object, isS3Url } from '#s3/s3-address.ts';
+import {
+  AUDIO_EXTENSIONS,
+  AUDIO_ONLY_EXTENSIONS,
+  UNSIGNABLE_EXTENSIONS,
+  VIDEO_EXTENSIONS,
+} from './media-extensions.ts';
 
 /** Refuses an input by the extension of its name: lower case, without dot, empty where there is none. */
 export type ExtensionRule = (name: string, extension: string, inputIndex: number) => void;
-
-/** What the audio endpoint signs. */
-const AUDIO_EXTENSIONS = new Set(['mp3', 'wav', 'flac', 'm4a', 'mp4', 'm4v']);
-
-/** Signable, and never video. */
-const AUDIO_ONLY_EXTENSIONS = new Set(['mp3', 'wav', 'flac']);
-
-/** Media that only the video endpoint takes. */
-const VIDEO_EXTENSIONS = new Set(['mov', 'qt', '3gp', '3g2', 'f4v', 'mj2', 'avi', 'dv']);
-
-/** Media whose container cannot carry a manifest. */
-const UNSIGNABLE_EXTENSIONS = new Set(
-  [
-    'webm mkv mka ts mts m2ts m2t mpg mpeg mpe m1v m2v mp2 mpa vob ogg oga ogv ogm opus spx flv wmv wma asf rm rmvb ra',
-    'mxf aac ac3 eac3 ec3 dts thd aif aiff aifc au snd amr awb ape wv tta tak mpc caf dsf dff w64 rf64 bw64 mid midi',
-  ].flatMap((line) => line.split(' ')),
-);
-
-/** Whether a file with this extension can be signed, if it is what its name says. */
-export function isSignableExtension(extension: string): boolean {
-  return AUDIO_EXTENSIONS.has(extension) || VIDEO_EXTENSIONS.has(extension);
-}
 
 /** Admits the inputs of an operation on files: their number, their types, and what their names say. */
 export function admitFileInputs(inputs: readonly ApiInputRef[], config: Config, admitExtension: ExtensionRule): void {

@@ -6,7 +6,8 @@ import { AppError } from '#errors/app-error.ts';
 import { checkOutputSegments, type Naming, outputLeaf, type S3OutputSpec, s3Destination } from '#outputs/placement.ts';
 import { s3PlacesOf } from '#s3/s3-places.ts';
 import type { AdmissionContext, OperationRequest } from './admission-context.ts';
-import { extensionOf, isSignableExtension, requestedName } from './admission-inputs.ts';
+import { extensionOf, requestedName } from './admission-inputs.ts';
+import { isSignableExtension } from './media-extensions.ts';
 
 /** So many paths are resolved at once: enough to keep the disk busy, few enough to leave the service's threads free. */
 const RESOLVED_AT_ONCE = 16;

@@ -1,5 +1,6 @@
 import { AppError } from '#errors/app-error.ts';
 import type { MediaLayout } from '#formats/format-handler.ts';
+import { AUDIO_EXTENSIONS } from './media-extensions.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 import { signFile } from './sign-file.ts';
 
@@ -7,9 +8,6 @@ import { signFile } from './sign-file.ts';
 export function signAudioFile(work: InputWork, context: InputContext, rooms: OperationRooms): Promise<InputOutcome> {
   return signFile(work, context, rooms, refuseVideo);
 }
-
-/** The containers that the contract gives to the audio operation, by the extensions their bytes would have. */
-const AUDIO_EXTENSIONS = new Set(['mp3', 'wav', 'flac', 'm4a', 'mp4', 'm4v']);
 
 function refuseVideo(name: string, layout: MediaLayout): void {
   if (layout.hasVideo) throw new AppError('AUDIO_HAS_VIDEO', { name });

@@ -1,5 +1,6 @@
 import { AppError } from '#errors/app-error.ts';
 import type { MediaLayout } from '#formats/format-handler.ts';
+import { AUDIO_ONLY_EXTENSIONS } from './media-extensions.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 import { signFile } from './sign-file.ts';
 
@@ -8,11 +9,8 @@ export function signVideoFile(work: InputWork, context: InputContext, rooms: Ope
   return signFile(work, context, rooms, refuseAudioContainer);
 }
 
-/** Containers that never hold video. */
-const AUDIO_MEDIA_TYPES = new Set(['audio/mpeg', 'audio/wav', 'audio/flac']);
-
 function refuseAudioContainer(name: string, layout: MediaLayout): void {
-  if (AUDIO_MEDIA_TYPES.has(layout.mediaType)) {
+  if (layout.extensions.some((extension) => AUDIO_ONLY_EXTENSIONS.has(extension))) {
     throw new AppError('VIDEO_IS_AUDIO_FILE', { name, mediaType: layout.mediaType });
   }
 }
