@@ -27,14 +27,17 @@ export async function audioPart(context: BenchContext): Promise<string> {
   const loopDelayFile = join(context.folder, 'loop-delay.jsonl');
   await using plain = await startBenchService(context, 'plain-audio', { readBack: false });
   await using checked = await startBenchService(context, 'checked-audio', { readBack: true });
-  for (const service of [plain, checked]) await timeService(service, 'audio', files.slice(0, 20));
+  for (const service of [plain, checked]) await timeService(service, 'audio', files.slice(0, 20), 'kept');
 
   const contenders: Contender[] = [
-    { name: OURS, measure: () => timeService(plain, 'audio', files) },
-    { name: SDK, measure: () => timeSdk(context, 'audio/wav', files, { readBack: false }) },
-    { name: SDK_WHOLE, measure: () => timeSdk(context, 'audio/wav', files, { readBack: false, whole: true }) },
-    { name: OURS_CHECKED, measure: () => timeService(checked, 'audio', files) },
-    { name: SDK_CHECKED, measure: () => timeSdk(context, 'audio/wav', files, { readBack: true }) },
+    { name: OURS, measure: () => timeService(plain, 'audio', files, 'kept') },
+    { name: SDK, measure: () => timeSdk(context, 'audio/wav', files, { readBack: false }, 'kept') },
+    {
+      name: SDK_WHOLE,
+      measure: () => timeSdk(context, 'audio/wav', files, { readBack: false, whole: true }, 'kept'),
+    },
+    { name: OURS_CHECKED, measure: () => timeService(checked, 'audio', files, 'kept') },
+    { name: SDK_CHECKED, measure: () => timeSdk(context, 'audio/wav', files, { readBack: true }, 'kept') },
   ];
   const series = await measureRounds(contenders, context.rounds);
   const thread = await measureHttpThread(context, files, loopDelayFile);
@@ -76,11 +79,11 @@ async function measureHttpThread(
 ): Promise<HttpThread> {
   progress('measuring the HTTP thread');
   await using service = await startBenchService(context, 'probed-audio', { readBack: true, loopDelayFile });
-  await timeService(service, 'audio', files.slice(0, 20));
+  await timeService(service, 'audio', files.slice(0, 20), 'kept');
   process.kill(service.pid, 'SIGUSR2');
   const batch = new AbortController();
   const probing = probeHealth(service, batch.signal);
-  await timeService(service, 'audio', files);
+  await timeService(service, 'audio', files, 'kept');
   batch.abort();
   const latencies = (await probing).sort((one, other) => one - other);
   process.kill(service.pid, 'SIGUSR2');

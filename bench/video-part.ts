@@ -119,8 +119,11 @@ async function measureMemory(
   };
   const alone = async (name: string, readBack: boolean): Promise<MemoryRow> => {
     progress(`memory: ${name}`);
-    const parameters = sdkParameters(context, 'video/mp4', [one], { readBack });
-    return [name, await peakMemoryOfProgram('./sdk-program.ts', parameters)];
+    const outFolder = join(context.folder, 'sdk-memory');
+    const parameters = sdkParameters(context, 'video/mp4', [one], outFolder, { readBack });
+    const peak = await peakMemoryOfProgram('./sdk-program.ts', parameters);
+    rmSync(outFolder, { recursive: true });
+    return [name, peak];
   };
   return [
     await during(OURS, plain, one),
