@@ -7,6 +7,7 @@ import type {
   SegmentKind,
 } from '#publications/repackaging/existing-publication.ts';
 import { joinedName } from '#publications/repackaging/joined-folder.ts';
+import { whyLive } from '#publications/repackaging/refuse-unjoinable.ts';
 
 /** Files that are named one by one in a warning; beyond, they are counted. */
 const MAX_NAMED = 10;
@@ -17,6 +18,7 @@ const SEGMENT_NOUNS: Readonly<Record<SegmentKind, string>> = {
   chunked: 'segments of several chunks',
   'transport-stream': 'MPEG transport streams',
   'packed-audio': 'packed audio',
+  'self-initialising': 'MP4 segments that hold their init segments themselves',
 };
 
 /** What a folder was found to be, as a sentence. */
@@ -24,6 +26,15 @@ export function describeFinding({ renditions, playlists, segments }: ExistingPub
   const names = playlists.slice(0, 3).map(({ path }) => `"${path}"`);
   const more = playlists.length > names.length ? ', …' : '';
   return `The folder is a publication already: ${names.join(', ')}${more} ${playlists.length === 1 ? 'names' : 'name'} ${renditions.length === 1 ? 'a rendition' : `${renditions.length} renditions`} of ${SEGMENT_NOUNS[segments]}.`;
+}
+
+/** That a publication which stays as it is may still grow, as a sentence, where one of its playlists shows it. */
+export function growthOf({ playlists }: ExistingPublication): string[] {
+  for (const playlist of playlists) {
+    const why = whyLive(playlist);
+    if (why !== null) return [`"${playlist.path}" ${why}: what is added to the folder later is no part of this.`];
+  }
+  return [];
 }
 
 /**

@@ -17,7 +17,7 @@ import { findPublication } from '#publications/repackaging/find-publication.ts';
 import { JoinedFolder } from '#publications/repackaging/joined-folder.ts';
 import { refuseUnjoinable } from '#publications/repackaging/refuse-unjoinable.ts';
 import { checkPackaged } from './check-packaged.ts';
-import { defaultLanguageOf, describeFinding, tracksOfRenditions, unnamedFiles } from './existing-tracks.ts';
+import { defaultLanguageOf, describeFinding, growthOf, tracksOfRenditions, unnamedFiles } from './existing-tracks.ts';
 
 /*
  * Making a publication out of a folder, as /v2/package and package-and-sign both do it:
@@ -94,7 +94,8 @@ export async function planPublication(
   const finding = describeFinding(existing);
   const { existing: wish = 'auto' } = params;
   if (wish === 'copy' || (wish === 'auto' && staysAsItIs(existing, folder))) {
-    return { kind: 'carry', folder, existing, notes: [`${finding} It was carried through as it is.`] };
+    const notes = [`${finding} It was carried through as it is.`, ...growthOf(existing)];
+    return { kind: 'carry', folder, existing, notes };
   }
   refuseUnjoinable(existing, folder);
   const joined = new JoinedFolder(folder, existing);

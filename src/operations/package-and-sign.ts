@@ -8,7 +8,7 @@ import { type ClaimedPaths, matchingPaths } from '#publications/reading/path-pat
 import { readClaimedPublication } from '#publications/reading/read-publication.ts';
 import type { ChoicePatterns } from '#publications/repackaging/choose-renditions.ts';
 import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
-import { describeFinding, unsignedFragments } from './existing-tracks.ts';
+import { describeFinding, growthOf, unsignedFragments } from './existing-tracks.ts';
 import { givenIngredient } from './ingredients.ts';
 import { type PackagingTask, planPublication, sizeOfSources } from './make-publication.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
@@ -58,7 +58,7 @@ async function signOpened(signing: Signing): Promise<InputOutcome> {
   const found = claimed(folder, params, claimStated(folder, task.existing.playlists));
   const isChosen = typeof params.frag_pattern === 'string';
   const unsigned = isChosen ? [] : unsignedFragments(folder, new Set([...found.fragments, ...found.inits]));
-  const notes = [`${describeFinding(task.existing)} It was signed as it is.`, ...unsigned];
+  const notes = [`${describeFinding(task.existing)} It was signed as it is.`, ...growthOf(task.existing), ...unsigned];
   return await signExisting(found, notes, signing);
 }
 

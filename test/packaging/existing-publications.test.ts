@@ -175,6 +175,29 @@ describe('a folder that is a publication', () => {
     );
   });
 
+  test('of CMAF that may still grow is carried through, and that is told', async () => {
+    const folder = join(place, 'live-mpd');
+    cpSync(cmaf, folder, { recursive: true });
+    const mpd = join(folder, 'manifest.mpd');
+    writeFileSync(mpd, readFileSync(mpd, 'utf8').replace('type="static"', 'type="dynamic"'));
+    const { outputPath, warnings } = await packageInput(folder);
+    assert.deepEqual(filesIn(outputPath), filesIn(folder));
+    assert.match(warnings.join(), /dynamic/);
+    // Its playlists of HLS have an end, so it can be made anew, too.
+    const anew = await packageInput(folder, { existing: 'repackage' }, { work: join(place, 'live-anew') });
+    assertFilmIn(anew.outputPath, 'audio/en_aac');
+  });
+
+  test('of segments that hold their init segments themselves is made anew', async () => {
+    const folder = publicationOf(
+      'self-initialising',
+      '-map 0:v -map 0:a:0 -c copy -f segment -segment_time 2 -segment_list index.m3u8 -segment_format mp4 -segment_format_options movflags=frag_keyframe+empty_moov+default_base_moof s%d.mp4',
+    );
+    const { outputPath, warnings } = await packageInput(folder);
+    assert.match(warnings.join(), /init segments themselves/);
+    assertFilmIn(outputPath, 'audio/en_aac');
+  });
+
   test('by DASH alone is made anew', async () => {
     const folder = publicationOf('dash', '-map 0:v -map 0:a:0 -c copy -f dash -seg_duration 2 manifest.mpd');
     assertFilmIn((await packageInput(folder, { existing: 'repackage' })).outputPath, 'audio/en_aac');
@@ -214,11 +237,11 @@ describe('a publication is refused', () => {
     });
   }
 
-  test('that is a live MPD', async () => {
-    const folder = join(place, 'live-mpd');
-    cpSync(cmaf, folder, { recursive: true });
-    const mpd = join(folder, 'manifest.mpd');
-    writeFileSync(mpd, readFileSync(mpd, 'utf8').replace('type="static"', 'type="dynamic"'));
+  test('of whole MP4 files that are named as segments', async () => {
+    const folder = publicationOf(
+      'whole-files',
+      '-map 0:v -c copy -f segment -segment_time 2 -segment_list index.m3u8 -segment_format mp4 s%d.mp4',
+    );
     await assert.rejects(
       packageInput(folder),
       (error: unknown) => error instanceof AppError && error.reason === 'PUBLICATION_NOT_REPACKAGED',

@@ -13,7 +13,14 @@ export interface ExistingPublication {
   readonly segments: SegmentKind;
 }
 
-export type SegmentKind = 'cmaf' | 'byte-ranges' | 'chunked' | 'transport-stream' | 'packed-audio';
+export type SegmentKind =
+  | 'cmaf'
+  | 'byte-ranges'
+  | 'chunked'
+  | 'transport-stream'
+  | 'packed-audio'
+  /** Fragmented MP4 of which every segment has the init segment in it. */
+  | 'self-initialising';
 
 /** One rendition of it, by one playlist. */
 export interface ExistingRendition {

@@ -1,5 +1,6 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
+import { BOX_HEADER_SIZE_BYTES } from '#formats/isobmff/box.ts';
 import { type MediaPart, type PlaylistDocument, partKey } from '../publication.ts';
 import { FolderIndex } from '../reading/folder-index.ts';
 import { matchingPaths, NAMES_SHOWN } from '../reading/path-patterns.ts';
@@ -16,7 +17,7 @@ import { refusal } from './repackaging-refusal.ts';
 /**
  * Finds out whether a folder is a publication: whether a playlist in it names segments. `patterns` choose its
  * files; without one for playlists every .m3u8 and .mpd is looked at. Null where there is none: lists of songs have the same names.
- * Playlists that do not parse, or that name what is not there, are errors, as is one without an end.
+ * Playlists that do not parse, or that name what is not there, are errors.
  */
 export async function findPublication(
   folder: SourceFolder,
@@ -27,10 +28,7 @@ export async function findPublication(
   const entries = await playlistsIn(folder, index, patterns.playlist, signal);
   if (entries.length === 0) return null;
   const playlists = await readPlaylists(folder, index, entries, signal);
-  for (const playlist of playlists) {
-    refuseLive(playlist);
-    refuseEncrypted(playlist);
-  }
+  for (const playlist of playlists) refuseEncrypted(playlist);
   const hls = renditionsOfHls(playlists, index);
   const found = hls.length > 0 ? hls : renditionsOfMpd(playlists);
   if (!found.some(isMedia)) return null;
@@ -68,20 +66,6 @@ async function playlistsIn(
   return found;
 }
 
-/** A playlist that may still grow is no film yet. */
-function refuseLive(playlist: PlaylistDocument): void {
-  if (playlist.kind === 'mpd' && playlist.root.attributes.get('type') === 'dynamic') {
-    throw refusal(playlist.path, 1, 'It is live (type="dynamic"), and what is still growing cannot be packaged');
-  }
-  if (playlist.kind !== 'hls-media' || /^#EXT-X-ENDLIST\s*$/m.test(playlist.text)) return;
-  const line = playlist.text.trimEnd().split('\n').length;
-  throw refusal(
-    playlist.path,
-    line,
-    'It has no end (#EXT-X-ENDLIST), as live playlists, and what is still growing cannot be packaged',
-  );
-}
-
 /** What is encrypted as a whole, nobody can look at. */
 function refuseEncrypted(playlist: PlaylistDocument): void {
   if (playlist.kind !== 'hls-media') return;
@@ -113,17 +97,25 @@ async function segmentKindOf(
   return 'cmaf';
 }
 
+/** What segments without an init segment are, by the first of them. */
 async function bareKindOf(
   folder: SourceFolder,
-  { parts }: ExistingRendition,
+  { playlist, parts }: ExistingRendition,
   signal: AbortSignal,
 ): Promise<SegmentKind> {
   const [first] = parts as [MediaPart];
   const source = await folder.open(first.path, signal);
   try {
-    const head = Buffer.alloc(1);
-    if (source.sizeBytes > 0) await source.read(head, first.range?.offset ?? 0, signal);
-    return head[0] === 0x47 ? 'transport-stream' : 'packed-audio';
+    const head = Buffer.alloc(Math.min(BOX_HEADER_SIZE_BYTES, source.sizeBytes - (first.range?.offset ?? 0)));
+    await source.read(head, first.range?.offset ?? 0, signal);
+    if (head[0] === 0x47) return 'transport-stream';
+    if (!/^(?:ftyp|styp|moov)$/.test(head.toString('latin1', 4))) return 'packed-audio';
+    const boxes = await listTopBoxes(await readerOf(source, first, signal));
+    if (parts.length > 1 && !boxes.some(({ type }) => type === 'moof')) {
+      const problem = 'Its segments are whole MP4 files, and not fragments; package them as folders of their own';
+      throw refusal(playlist, 1, problem);
+    }
+    return 'self-initialising';
   } finally {
     await source.close();
   }
