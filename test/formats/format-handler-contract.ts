@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import * as cborg from 'cborg';
 import fc from 'fast-check';
 import type { ByteSource } from '#bytes/byte-source.ts';
@@ -24,6 +25,8 @@ const never = new AbortController().signal;
 const MOST_HEADER_BYTES = 600 * 1024;
 /** Reads of a small hostile file: a window for each of its structures, at most. */
 const MOST_READS = 2000;
+/** A file is changed at so many places, one after the other. */
+const CHANGED_PLACES = 32;
 const TILE_SIZE_BYTES = 64 * 1024;
 const MOST_BYTES_OF_ENDLESS = 4 * 1024 * 1024;
 
@@ -98,6 +101,23 @@ function describeFile<Layout extends MediaLayout>(
     );
   });
 
+  test('is bound to its media: another medium has another binding', async () => {
+    const input = make();
+    const media = await mediaOf(input);
+    const { binding } = await embed(format, input, manifestOf(100));
+    let compared = 0;
+    for (let place = 0; place < CHANGED_PLACES; place += 1) {
+      const changed = Buffer.from(input);
+      const at = Math.floor(((place + 0.5) * input.length) / CHANGED_PLACES);
+      changed.writeUInt8(changed.readUInt8(at) ^ 1, at);
+      const embedded = await embed(format, changed, manifestOf(100)).catch(requireAppError);
+      if (embedded === undefined || isDeepStrictEqual(await mediaIn(changed, mediaOf), media)) continue;
+      assert.notDeepEqual(embedded.binding.data, binding.data, `the byte at ${at} is bound`);
+      compared += 1;
+    }
+    assert.ok(compared > 0, 'bytes of the media were changed');
+  });
+
   test('has its manifest replaced: nothing tells that there was another', async () => {
     const input = make();
     const media = await mediaOf(input);
@@ -128,6 +148,15 @@ function describeFile<Layout extends MediaLayout>(
       assert.ok(encodedSizeOf(placeholder.data) >= encodedSizeOf(binding.data));
     }
   });
+}
+
+/** The media of a file that may be damaged; undefined where there is none to be found. */
+async function mediaIn(bytes: Buffer, mediaOf: (bytes: Buffer) => unknown): Promise<unknown> {
+  try {
+    return await mediaOf(bytes);
+  } catch {
+    return undefined;
+  }
 }
 
 /** As the SDK writes it: arrays of numbers are byte strings. */
