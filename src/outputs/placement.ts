@@ -7,6 +7,9 @@ import { s3UrlOf } from '#s3/s3-address.ts';
 const LONGEST_SEGMENTS_BYTES = 2048;
 const LONGEST_SEGMENT_BYTES = 255;
 
+/** Folders that a `prefix` or `name` may lie deep: each that has to be made waits for the disk. */
+const MAX_SEGMENTS = 32;
+
 /** What follows the last dot of a name is taken for its extension when it looks like one: `.mp4`, `.php`, not `.5 final`. */
 const EXTENSION = /^\.(?=.*[A-Za-z])[A-Za-z0-9]{1,8}$/;
 
@@ -64,7 +67,10 @@ export function s3Destination(output: S3OutputSpec, leaf: string, basePrefix: st
 function segmentsOf(value: string, field: string): string[] {
   if (value === '/' || value === '') return [];
   const segments = value.split('/').filter((segment) => segment !== '' && segment !== '.');
-  const problem = problemOfValue(value) ?? segments.map(problemOfSegment).find((found) => found !== undefined);
+  const problem =
+    problemOfValue(value) ??
+    problemOfDepth(segments) ??
+    segments.map(problemOfSegment).find((found) => found !== undefined);
   if (problem !== undefined) throw new AppError('OUTPUT_SEGMENT_INVALID', { field, problem }, { field });
   return segments;
 }
@@ -77,6 +83,10 @@ function problemOfValue(value: string): string | undefined {
   if (!value.isWellFormed()) return 'it is not well-formed Unicode';
   if (Buffer.byteLength(value) > LONGEST_SEGMENTS_BYTES) return `it is longer than ${LONGEST_SEGMENTS_BYTES} bytes`;
   return undefined;
+}
+
+function problemOfDepth({ length: depth }: readonly string[]): string | undefined {
+  return depth > MAX_SEGMENTS ? `it has more than ${MAX_SEGMENTS} parts between its slashes` : undefined;
 }
 
 function problemOfSegment(segment: string): string | undefined {

@@ -63,6 +63,14 @@ describe('the prefix and name of an output', () => {
     ]);
   });
 
+  test('are refused where they lie so deep that making them would keep the disk busy', () => {
+    assert.equal(checkOutputSegments({ type: 'local', prefix: 'a/'.repeat(32) }).length, 32);
+    assert.throws(
+      () => checkOutputSegments({ type: 'local', prefix: 'a/'.repeat(33) }),
+      (error) => error instanceof AppError && error.reason === 'OUTPUT_SEGMENT_INVALID',
+    );
+  });
+
   test('are refused where they could lead anywhere else, with the field that is at fault', () => {
     for (const bad of [
       '..',
