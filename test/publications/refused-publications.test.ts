@@ -67,6 +67,20 @@ describe('refused, naming file and line', () => {
       4,
     ],
     [
+      'segments of DASH that are encrypted whole',
+      'PLAYLIST_UNSUPPORTED',
+      {
+        ...good,
+        'm.mpd': mpd(
+          period(
+            '<ContentProtection schemeIdUri="urn:mpeg:dash:sea:2012"><sea:SegmentEncryption schemeIdUri="urn:mpeg:dash:sea:aes128-cbc:2013"/></ContentProtection><SegmentTemplate initialization="init.mp4" media="$Number$.m4s" duration="1"/>',
+          ),
+        ),
+      },
+      {},
+      3,
+    ],
+    [
       'partial segments',
       'PLAYLIST_UNSUPPORTED',
       { ...good, 'p.m3u8': hls('#EXT-X-PART:DURATION=1,URI="1.m4s"', ...segments('1.m4s')) },

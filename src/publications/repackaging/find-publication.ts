@@ -68,10 +68,10 @@ async function playlistsIn(
 
 /** What is encrypted as a whole, nobody can look at. */
 function refuseEncrypted(playlist: PlaylistDocument): void {
-  if (playlist.kind !== 'hls-media') return;
+  if (playlist.kind === 'hls-multivariant') return;
   const at = playlist.text.split('\n').findIndex((line) => wholeEncryptionIn(line) !== null);
   if (at === -1) return;
-  const problem = 'Its segments are encrypted as a whole (#EXT-X-KEY); package the media before they are encrypted';
+  const problem = 'Its segments are encrypted as a whole; package the media before they are encrypted';
   throw refusal(playlist.path, at + 1, problem);
 }
 
