@@ -31,6 +31,7 @@ export const ENDPOINTS: Readonly<Record<string, { readonly endpoint: string; rea
   m4v: { endpoint: 'video', mediaType: 'video/mp4' },
   mov: { endpoint: 'video', mediaType: 'video/quicktime' },
   qt: { endpoint: 'video', mediaType: 'video/quicktime' },
+  avi: { endpoint: 'video', mediaType: 'video/x-msvideo' },
   '3gp': { endpoint: 'video', mediaType: 'video/mp4' },
   '3g2': { endpoint: 'video', mediaType: 'video/mp4' },
 };
