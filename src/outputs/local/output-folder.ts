@@ -35,9 +35,14 @@ const following = new Map<string, Promise<void>>();
  * folder is being synced shares the next sync: the one under way may have begun before the name was there.
  */
 export function syncFolder(folder: string): Promise<void> {
+  const next = following.get(folder);
+  if (next !== undefined) return next;
   const current = syncing.get(folder);
-  if (current === undefined) return startSync(folder);
-  const next = following.get(folder) ?? current.catch(() => undefined).then(() => startSync(folder));
+  return current === undefined ? startSync(folder) : followSync(folder, current);
+}
+
+function followSync(folder: string, current: Promise<void>): Promise<void> {
+  const next = current.catch(() => undefined).then(() => startSync(folder));
   following.set(folder, next);
   return next;
 }
