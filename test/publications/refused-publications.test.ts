@@ -73,7 +73,7 @@ describe('refused, naming file and line', () => {
         ...good,
         'm.mpd': mpd(
           period(
-            '<ContentProtection schemeIdUri="urn:mpeg:dash:sea:2012"><sea:SegmentEncryption schemeIdUri="urn:mpeg:dash:sea:aes128-cbc:2013"/></ContentProtection><SegmentTemplate initialization="init.mp4" media="$Number$.m4s" duration="1"/>',
+            '<ContentProtection schemeIdUri="urn:mpeg:dash:sea:2012"><sea:SegmentEncryption schemeIdUri="urn:mpeg:dash:sea:aes128-cbc:2013"/></ContentProtection><SegmentTemplate initialization="init.mp4" media="1.m4s"/>',
           ),
         ),
       },
