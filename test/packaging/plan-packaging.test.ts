@@ -5,8 +5,7 @@ import { AppError } from '#errors/app-error.ts';
 import { hintsOfName, knownLanguage } from '#packaging/planning/languages.ts';
 import type { PackagingPlan } from '#packaging/planning/packaging-plan.ts';
 import { planPackaging } from '#packaging/planning/plan-packaging.ts';
-import { NO_DETAILS } from '#packaging/probing/probe-media.ts';
-import type { ProbedFile, ProbedStream } from '#packaging/probing/probed-file.ts';
+import { NO_DETAILS, type ProbedFile, type ProbedStream } from '#packaging/probing/probed-file.ts';
 
 type Sketch = Partial<ProbedStream> & Pick<ProbedStream, 'kind' | 'codec'>;
 

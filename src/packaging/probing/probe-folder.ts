@@ -6,8 +6,8 @@ import type { ProbedFolder } from '../planning/plan-packaging.ts';
 import { parseTimedText } from '../subtitles/timed-text.ts';
 import { type Cue, LARGEST_SUBTITLES_BYTES, parseSubtitles } from '../subtitles/web-vtt.ts';
 import { BrokenMedia } from './broken-media.ts';
-import { NO_DETAILS, probeMedia } from './probe-media.ts';
-import type { ProbedFile, UnusableFile } from './probed-file.ts';
+import { probeMedia } from './probe-media.ts';
+import { NO_DETAILS, type ProbedFile, type UnusableFile } from './probed-file.ts';
 import { sniffForeign } from './sniff-container.ts';
 
 /** Files that are probed at once. */

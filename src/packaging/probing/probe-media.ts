@@ -3,10 +3,11 @@ import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import { riff } from '#formats/riff/riff.ts';
 import { BrokenMedia } from './broken-media.ts';
+import { describeTrack, fromKeyFrame } from './describe-track.ts';
 import { readMatroskaTracks } from './matroska-tracks.ts';
 import { type OtherTracks, readOtherTracks } from './movie-tracks.ts';
 import { readMp3Start } from './mp3-start.ts';
-import type { ContainerKind, ProbedFile, ProbedStream } from './probed-file.ts';
+import { type ContainerKind, NO_DETAILS, type ProbedFile, type ProbedStream } from './probed-file.ts';
 import { SNIFFED_BYTES, sniffContainers } from './sniff-container.ts';
 import { doubtsAboutEnd, endOf, walkElementary } from './stated-lengths.ts';
 import { unlistedStreams } from './transport-streams.ts';
@@ -151,100 +152,11 @@ async function describe(
   return { path, container, streams: [...streams, ...texts], others: [...others.nouns, ...unlisted], doubts };
 }
 
-/** A stream of video as it is from its first key frame on. */
-async function fromKeyFrame(stream: ProbedStream, track: Mediabunny.InputVideoTrack): Promise<ProbedStream> {
-  const { EncodedPacketSink } = await import('mediabunny');
-  const packets = new EncodedPacketSink(track);
-  const first = await packets.getFirstPacket();
-  if (first === null || first.type === 'key') return stream;
-  const key = await packets.getFirstKeyPacket();
-  const undecodableSeconds = (key?.timestamp ?? 0) - stream.startSeconds;
-  if (key === null || undecodableSeconds <= 0) return stream;
-  const { durationSeconds } = stream;
-  return {
-    ...stream,
-    undecodableSeconds,
-    startSeconds: key.timestamp,
-    durationSeconds: durationSeconds === null ? null : Math.max(durationSeconds - undecodableSeconds, 0),
-  };
-}
-
-async function describeTrack(
-  track: Mediabunny.InputTrack,
-  streamIndex: number,
-  endSeconds: number | null,
-): Promise<ProbedStream> {
-  const codecId = await track.getInternalCodecId();
-  const disposition = await track.getDisposition();
-  const startSeconds = await track.getFirstTimestamp();
-  const codec = (await track.getCodec()) ?? UNLISTED_CODECS[String(codecId)] ?? null;
-  const shape = track.isVideoTrack()
-    ? { width: await track.getDisplayWidth(), height: await track.getDisplayHeight(), channels: null }
-    : { width: null, height: null, channels: track.isAudioTrack() ? await track.getNumberOfChannels() : null };
-  return {
-    kind: track.isVideoTrack() ? 'video' : 'audio',
-    id: track.id,
-    indexOfKind: track.number - 1,
-    streamIndex,
-    codec,
-    codecId: typeof codecId === 'string' ? codecId : null,
-    language: await track.getLanguageCode(),
-    title: await track.getName(),
-    ...shape,
-    sampleRate: track.isAudioTrack() ? await track.getSampleRate() : null,
-    bitsPerSample: codec === 'flac' && track.isAudioTrack() ? await bitsOfFlac(track) : null,
-    startSeconds,
-    durationSeconds: endSeconds === null ? null : Math.max(endSeconds - Math.max(startSeconds, 0), 0),
-    undecodableSeconds: 0,
-    rotation: track.isVideoTrack() ? await track.getRotation() : 0,
-    isForced: disposition.forced,
-    isCommentary: disposition.commentary,
-    isForHearingImpaired: disposition.hearingImpaired,
-    isForVisuallyImpaired: disposition.visuallyImpaired,
-  };
-}
-
-/** How wide samples are, by the STREAMINFO block of a stream of FLAC (RFC 9639 §8.2); null where it is cut off. */
-async function bitsOfFlac(track: Mediabunny.InputAudioTrack): Promise<number | null> {
-  const { description } = (await track.getDecoderConfig()) ?? {};
-  if (description === undefined) return null;
-  const bytes = ArrayBuffer.isView(description)
-    ? Buffer.from(description.buffer, description.byteOffset, description.byteLength)
-    : Buffer.from(description);
-  const info = bytes.indexOf('fLaC', 0, 'latin1') + 8;
-  return info < 8 || bytes.length < info + 14 ? null : ((bytes.readUInt16BE(info + 12) >> 4) & 31) + 1;
-}
-
 /** An elementary stream of AC-3 or E-AC-3, of which nothing more is read here. */
 function ac3File(path: string): ProbedFile {
   const stream = { ...NO_DETAILS, kind: 'audio' as const, indexOfKind: 0, codec: 'ac3' };
   return { path, container: 'ac3', streams: [stream], others: [], doubts: [] };
 }
-
-/** Codecs that are packaged although the demuxer does not know them, by what containers call them. */
-const UNLISTED_CODECS: Readonly<Record<string, string>> = { alac: 'alac', A_ALAC: 'alac' };
-
-/** What is not known of a stream whose packets nobody has looked at. */
-export const NO_DETAILS = {
-  id: 0,
-  streamIndex: 0,
-  codecId: null,
-  language: null,
-  title: null,
-  width: null,
-  height: null,
-  channels: null,
-  sampleRate: null,
-  bitsPerSample: null,
-  startSeconds: 0,
-  durationSeconds: null,
-  undecodableSeconds: 0,
-  rotation: 0,
-  isForced: false,
-  isCommentary: false,
-  isForHearingImpaired: false,
-  isForVisuallyImpaired: false,
-};
 
 /** Subtitles by what containers call them, as ffmpeg names their codecs. */
 const TEXT_CODECS: Readonly<Record<string, string>> = {

@@ -64,6 +64,28 @@ export interface ProbedStream {
   readonly isForVisuallyImpaired: boolean;
 }
 
+/** What is not known of a stream whose packets nobody has looked at. */
+export const NO_DETAILS = {
+  id: 0,
+  streamIndex: 0,
+  codecId: null,
+  language: null,
+  title: null,
+  width: null,
+  height: null,
+  channels: null,
+  sampleRate: null,
+  bitsPerSample: null,
+  startSeconds: 0,
+  durationSeconds: null,
+  undecodableSeconds: 0,
+  rotation: 0,
+  isForced: false,
+  isCommentary: false,
+  isForHearingImpaired: false,
+  isForVisuallyImpaired: false,
+};
+
 /** What a file is that cannot be packaged: none that is media at all, or one that is broken. */
 export interface UnusableFile {
   readonly path: string;
