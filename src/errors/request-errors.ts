@@ -25,6 +25,11 @@ export const requestErrors = {
     () => 'Other requests with large bodies are being received just now. Send it again later, or split it.',
     { transient: true },
   ),
+  ANSWERS_TOO_LARGE_TOGETHER: entry<object>(
+    'SERVICE_OVERLOADED',
+    () => 'Other clients are being sent large answers just now. Send the request again later.',
+    { transient: true },
+  ),
   BODY_TYPE_UNSUPPORTED: entry<object>(
     'UNSUPPORTED_MEDIA_TYPE',
     () => 'The request body must be JSON: send the header "Content-Type: application/json".',

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { AppError } from '#errors/app-error.ts';
+import type { AnswerRoom } from './answer-room.ts';
 import { errorResponses } from './error-responses.ts';
 import { eventStream, LAST_EVENT_ID, STREAM_BOUNDS } from './event-stream.ts';
 import { type JobRoute, jobParams, knownJobId } from './job-routes.ts';
@@ -14,10 +15,11 @@ export interface EventRouteParts {
   readonly jobs: JobService;
   /** Aborted when the service stops; it ends every stream. */
   readonly closing: AbortSignal;
+  readonly answerRoom: AnswerRoom;
 }
 
 /** Adds the stream of what happens to a job. */
-export function addEventRoute(app: FastifyInstance, { jobs, closing }: EventRouteParts): void {
+export function addEventRoute(app: FastifyInstance, { jobs, closing, answerRoom }: EventRouteParts): void {
   let streams = 0;
   app.route<JobRoute>({
     method: 'GET',
@@ -47,7 +49,10 @@ export function addEventRoute(app: FastifyInstance, { jobs, closing }: EventRout
       });
       const events = await jobs.events(id, AbortSignal.any([gone.signal, closing]));
       if (events === null) throw new AppError('JOB_UNKNOWN', { jobId: id });
-      const text = eventStream(events, STREAM_BOUNDS, () => reply.raw.destroy());
+      const text = eventStream(events, STREAM_BOUNDS, {
+        drop: () => reply.raw.destroy(),
+        mayEnd: (sizeBytes) => answerRoom.hold(reply.raw, sizeBytes),
+      });
       reply.header('Cache-Control', 'no-store').header('X-Accel-Buffering', 'no').type('text/event-stream');
       return reply.send(Readable.from(text, { objectMode: false, highWaterMark: 1 }));
     },

@@ -20,19 +20,28 @@ export interface StreamBounds {
 
 export const STREAM_BOUNDS: StreamBounds = { commentIntervalMs: COMMENT_INTERVAL_MS, stallBoundMs: STALL_BOUND_MS };
 
+/** The client that events are sent to. */
+export interface EventClient {
+  /** Ends its connection: it connects again after a while. */
+  drop(): void;
+  /** Whether there is room for the last event, which has all results. */
+  mayEnd(sizeBytes: number): boolean;
+}
+
 /**
  * The events of a job as text of the type `text/event-stream` (HTML, "Server-sent events"). The next piece is made when
- * the one before was taken; `drop` is called where it is not taken in time.
+ * the one before was taken; a client that does not take it in time is dropped.
  */
 export async function* eventStream(
   events: AsyncIterator<JobEvent>,
   { commentIntervalMs, stallBoundMs }: StreamBounds,
-  drop: () => void,
+  client: EventClient,
 ): AsyncGenerator<string, void, void> {
   try {
     yield `retry: ${RECONNECT_MS}\n\n`;
-    for await (const piece of withComments(events, commentIntervalMs)) {
-      const stalled = setTimeout(drop, stallBoundMs);
+    for await (const { text: piece, isLast } of withComments(events, commentIntervalMs)) {
+      if (isLast && !client.mayEnd(Buffer.byteLength(piece))) return client.drop();
+      const stalled = setTimeout(() => client.drop(), stallBoundMs);
       try {
         yield piece;
       } finally {
@@ -44,18 +53,23 @@ export async function* eventStream(
   }
 }
 
-async function* withComments(events: AsyncIterator<JobEvent>, intervalMs: number): AsyncGenerator<string, void, void> {
+interface Piece {
+  readonly text: string;
+  readonly isLast: boolean;
+}
+
+async function* withComments(events: AsyncIterator<JobEvent>, intervalMs: number): AsyncGenerator<Piece, void, void> {
   let next = events.next();
   for (;;) {
     const quiet = new AbortController();
     const comment = sleep(intervalMs, null, { signal: quiet.signal }).catch(() => null);
     const event = await Promise.race([next, comment]).finally(() => quiet.abort());
     if (event === null) {
-      yield ': the job goes on\n\n';
+      yield { text: ': the job goes on\n\n', isLast: false };
       continue;
     }
     if (event.done === true) return;
-    yield textOf(event.value);
+    yield { text: textOf(event.value), isLast: event.value.type === 'done' };
     next = events.next();
   }
 }

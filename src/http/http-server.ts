@@ -6,6 +6,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { AdmissionContext } from '#operations/admission-context.ts';
 import type { Operation } from '#operations/registry.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
+import { AnswerRoom, boundLargeAnswers } from './answer-room.ts';
 import { requireToken } from './authentication.ts';
 import { boundLargeBodies } from './body-room.ts';
 import { answerConnectionError } from './connection-errors.ts';
@@ -57,6 +58,8 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   requireToken(app, config.auth.tokens);
   answerUnknownRoutes(app);
   answerErrors(app);
+  const answerRoom = new AnswerRoom();
+  boundLargeAnswers(app, answerRoom);
   boundLargeBodies(app, config.server.max_upload_bytes);
   takeJsonBodies(app, config.server.max_upload_bytes);
   if (config.server.docs) await collectDocument(app, config);
@@ -65,7 +68,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
     addOperationRoutes(app, operation, { jobs, config, checkAssertions, telemetry, closing });
   }
   addJobRoutes(app, jobs);
-  addEventRoute(app, { jobs, closing });
+  addEventRoute(app, { jobs, closing, answerRoom });
   addHealthRoute(app, jobs);
   addReadinessRoute(app, jobs);
   addWatermarkRoutes(app);

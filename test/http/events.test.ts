@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { eventStream } from '#http/event-stream.ts';
+import { type EventClient, eventStream } from '#http/event-stream.ts';
 import { type JobEvent, JobFeed } from '#jobs/job-feed.ts';
 import { ended, scripts, startedJobs, temporaryFolder, until } from '../jobs/test-jobs.ts';
 import { errorOf, serve } from './serve.ts';
@@ -171,6 +171,9 @@ describe('GET /v2/jobs/{id}/events', () => {
   });
 });
 
+/** A client that may be sent everything, and is not to be dropped. */
+const UNBOUNDED: EventClient = { drop: assert.fail, mayEnd: () => true };
+
 describe('the text of events', () => {
   /** Events that come when they are asked for. */
   async function* eventsOf(...events: JobEvent[]): AsyncGenerator<JobEvent, void, void> {
@@ -186,7 +189,14 @@ describe('the text of events', () => {
       }
     }
     const dropped = Promise.withResolvers<void>();
-    const text = eventStream(endless(), { commentIntervalMs: 60_000, stallBoundMs: 20 }, dropped.resolve);
+    const text = eventStream(
+      endless(),
+      { commentIntervalMs: 60_000, stallBoundMs: 20 },
+      {
+        ...UNBOUNDED,
+        drop: dropped.resolve,
+      },
+    );
     await text.next();
     await text.next();
     await dropped.promise;
@@ -200,7 +210,7 @@ describe('the text of events', () => {
       await quiet.promise;
       yield DONE;
     }
-    const text = eventStream(late(), { commentIntervalMs: 5, stallBoundMs: 60_000 }, assert.fail);
+    const text = eventStream(late(), { commentIntervalMs: 5, stallBoundMs: 60_000 }, UNBOUNDED);
     await text.next();
     for (let comment = 0; comment < 3; comment += 1) assert.match((await text.next()).value ?? '', /^: .*\n\n$/);
     quiet.resolve();
@@ -210,12 +220,21 @@ describe('the text of events', () => {
     assert.equal((await text.next()).done, true);
   });
 
+  test('drop a client for whose last event there is no room: it connects again', async () => {
+    const dropped = Promise.withResolvers<void>();
+    const client = { drop: dropped.resolve, mayEnd: () => false };
+    const text = eventStream(eventsOf(DONE), { commentIntervalMs: 60_000, stallBoundMs: 60_000 }, client);
+    await text.next();
+    assert.equal((await text.next()).done, true);
+    await dropped.promise;
+  });
+
   test('ends with the events', async () => {
     const pieces: string[] = [];
     for await (const piece of eventStream(
       eventsOf(DONE),
       { commentIntervalMs: 60_000, stallBoundMs: 60_000 },
-      assert.fail,
+      UNBOUNDED,
     )) {
       pieces.push(piece);
     }
