@@ -1,4 +1,4 @@
-// Sets up what is missing, so that every command of CONTRIBUTING.md works in a fresh clone. Plain JavaScript: it runs on
+// Sets up what is missing, so that the commands of CONTRIBUTING.md work in a fresh clone. Plain JavaScript: it runs on
 // whatever Node the system has (20 or newer), before anything is installed. Run it alone with `npm run setup`;
 // `--tests` also sets up the programs that the tests need.
 import { spawnSync } from 'node:child_process';
