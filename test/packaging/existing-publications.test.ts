@@ -264,6 +264,17 @@ describe('a publication is refused', () => {
     );
   });
 
+  test('that names bytes of transport streams which are not there', async () => {
+    const folder = join(place, 'past-end-of-streams');
+    cpSync(transport, folder, { recursive: true });
+    const path = join(folder, 'index.m3u8');
+    writeFileSync(path, readFileSync(path, 'utf8').replace('index0.ts', '#EXT-X-BYTERANGE:100@99999999\nindex0.ts'));
+    await assert.rejects(
+      packageInput(folder),
+      (error: unknown) => error instanceof AppError && error.reason === 'BYTE_RANGE_PAST_END',
+    );
+  });
+
   test('that names a segment which is not there', async () => {
     const folder = join(place, 'gap');
     cpSync(transport, folder, { recursive: true });

@@ -1,3 +1,4 @@
+import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { BOX_HEADER_SIZE_BYTES } from '#formats/isobmff/box.ts';
@@ -7,7 +8,7 @@ import { matchingPaths, NAMES_SHOWN } from '../reading/path-patterns.ts';
 import { isXml, readPlaylistText } from '../reading/playlist-text.ts';
 import { readPlaylists } from '../reading/read-playlists.ts';
 import { namesParts, wholeEncryptionIn } from '../reading/refuse-unsignable.ts';
-import { listTopBoxes, readerOf } from '../signing/top-boxes.ts';
+import { listTopBoxes, rangeOf, readerOf } from '../signing/top-boxes.ts';
 import { type ChoicePatterns, chooseRenditions } from './choose-renditions.ts';
 import type { ExistingPublication, ExistingRendition, SegmentKind } from './existing-publication.ts';
 import { renditionsOfHls } from './hls-renditions.ts';
@@ -106,8 +107,10 @@ async function bareKindOf(
   const [first] = parts as [MediaPart];
   const source = await folder.open(first.path, signal);
   try {
-    const head = Buffer.alloc(Math.min(BOX_HEADER_SIZE_BYTES, source.sizeBytes - (first.range?.offset ?? 0)));
-    await source.read(head, first.range?.offset ?? 0, signal);
+    const { offset, length } = rangeOf(first, source);
+    // Bytes that are not there are refused where they would be joined.
+    if (offset + length > source.sizeBytes) return 'packed-audio';
+    const head = await readRange(source, offset, Math.min(BOX_HEADER_SIZE_BYTES, length), signal);
     if (head[0] === 0x47) return 'transport-stream';
     if (!/^(?:ftyp|styp|moov)$/.test(head.toString('latin1', 4))) return 'packed-audio';
     const boxes = await listTopBoxes(await readerOf(source, first, signal));
