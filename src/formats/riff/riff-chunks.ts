@@ -23,6 +23,8 @@ export interface RiffChunk {
   readonly offset: number;
   /** Of the payload alone, as its header says. */
   readonly sizeBytes: number;
+  /** True where the size is odd, and the next chunk follows without a byte that fills it up. */
+  readonly isUnpadded: boolean;
 }
 
 /** Where the chunks of a RIFF file stand. */
@@ -38,13 +40,22 @@ export interface RiffChunks {
   readonly openEnded: RiffChunk | null;
 }
 
+/** What is known of a RIFF file before its chunks are walked. */
+interface RiffTraits {
+  /** As its header says; null where that was never known. */
+  readonly riffSizeBytes: number | null;
+  /** Whether nothing in the file says where in it a chunk stands. */
+  readonly mayMove: boolean;
+}
+
 /**
  * Walks the chunks of a RIFF file, given what its RIFF header says (Multimedia Programming Interface 1.0, ch. 2), or null
- * where that was never known. Sound whose size was never known goes on to the end, as players take it.
+ * where that was never known. Sound whose size was never known goes on to the end, as players take it. Where chunks may
+ * move, those that lack their pad byte may get it.
  */
 export async function readChunks(
   source: ByteSource,
-  riffSizeBytes: number | null,
+  { riffSizeBytes, mayMove }: RiffTraits,
   signal: AbortSignal,
 ): Promise<RiffChunks> {
   const window = new ReadWindow(source, signal);
@@ -61,8 +72,10 @@ export async function readChunks(
     // A chunk that ends with the file is whole, whatever the RIFF header says: some writers leave chunks out of its sum.
     if (endOf(chunk) > statedEnd && endsWithFile(source, chunk)) statedEnd = source.sizeBytes;
     requireInside(source, chunk, statedEnd);
-    chunks.push(chunk);
-    position = paddedEndOf(chunk);
+    const isUnpadded = mayMove && (await lacksPadBefore(window, chunk, Math.min(statedEnd, source.sizeBytes)));
+    const placed = { ...chunk, isUnpadded };
+    chunks.push(placed);
+    position = paddedEndOf(placed);
   }
   return { ...closeChunks(source, chunks, statedEnd), openEnded: null };
 }
@@ -82,6 +95,22 @@ function isUnknownSize(sizeBytes: number): boolean {
   return sizeBytes === 0 || sizeBytes === SIZE_UNKNOWN_TO_SOX || sizeBytes >= SMALLEST_SIZE_OF_PIPE;
 }
 
+/** Whether the next chunk stands right behind an odd payload, and none where it should: some writers forget the pad byte. */
+async function lacksPadBefore(window: ReadWindow, chunk: RiffChunk, limit: number): Promise<boolean> {
+  if (chunk.sizeBytes % 2 === 0) return false;
+  const isChunkAt = async (position: number): Promise<boolean> => {
+    if (position + CHUNK_HEADER_SIZE_BYTES > limit) return false;
+    const header = await window.read(position, CHUNK_HEADER_SIZE_BYTES);
+    return isChunkId(header) && position + CHUNK_HEADER_SIZE_BYTES + header.readUInt32LE(4) <= limit;
+  };
+  return !(await isChunkAt(paddedEndOf(chunk))) && (await isChunkAt(endOf(chunk)));
+}
+
+/** Anything but printable ASCII is no chunk id. */
+function isChunkId(header: Buffer): boolean {
+  return /^[\x20-\x7e]{4}$/.test(header.toString('latin1', 0, 4));
+}
+
 /** End of a chunk's payload. */
 export function endOf(chunk: RiffChunk): number {
   return chunk.offset + CHUNK_HEADER_SIZE_BYTES + chunk.sizeBytes;
@@ -89,7 +118,7 @@ export function endOf(chunk: RiffChunk): number {
 
 /** End of a chunk with the byte that fills it up to an even size. */
 export function paddedEndOf(chunk: RiffChunk): number {
-  return endOf(chunk) + (chunk.sizeBytes % 2);
+  return endOf(chunk) + (chunk.isUnpadded ? 0 : chunk.sizeBytes % 2);
 }
 
 function endsWithFile({ sizeBytes }: ByteSource, chunk: RiffChunk): boolean {
@@ -98,11 +127,11 @@ function endsWithFile({ sizeBytes }: ByteSource, chunk: RiffChunk): boolean {
 
 function parseChunkHeader(source: ByteSource, header: Buffer, offset: number): RiffChunk {
   const id = header.toString('latin1', 0, 4);
-  // Anything but printable ASCII is no chunk id: the walk has lost its way, usually after an odd chunk without pad byte.
-  if (!/^[\x20-\x7e]{4}$/.test(id)) {
+  // The walk has lost its way: the chunk before has a wrong size.
+  if (!isChunkId(header)) {
     throw new AppError('RIFF_CHUNK_ID_INVALID', { name: source.name, id: header.toString('hex', 0, 4), offset });
   }
-  return { id, offset, sizeBytes: header.readUInt32LE(4) };
+  return { id, offset, sizeBytes: header.readUInt32LE(4), isUnpadded: false };
 }
 
 function requireInside(source: ByteSource, chunk: RiffChunk, statedEnd: number): void {

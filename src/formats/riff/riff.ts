@@ -5,6 +5,7 @@ import { placeholderDataHash, planDataHash } from '../data-hash.ts';
 import type { EmbeddingPlan, FormatHandler, MediaLayout } from '../format-handler.ts';
 import {
   CHUNK_HEADER_SIZE_BYTES,
+  endOf,
   paddedEndOf,
   RIFF_HEADER_SIZE_BYTES,
   type RiffChunk,
@@ -45,7 +46,7 @@ export const riff: FormatHandler<RiffLayout> = {
 
   async readLayout(source, signal) {
     const { form, riffSizeBytes } = await readRiffHeader(source, signal);
-    const riffChunks = await readChunks(source, riffSizeBytes, signal);
+    const riffChunks = await readChunks(source, { riffSizeBytes, mayMove: form === WAVE }, signal);
     for (const chunkId of form.requiredChunkIds) {
       if (!riffChunks.chunks.some(({ id }) => id === chunkId)) {
         throw new AppError('RIFF_CHUNK_MISSING', { name: source.name, chunkId });
@@ -122,13 +123,14 @@ function planEmbedding(layout: RiffLayout, manifestSizeBytes: number): Embedding
   return planDataHash(splices, CHUNK_HEADER_SIZE_BYTES);
 }
 
-/** Every chunk but manifests, in runs as long as can be. */
+/** Every chunk but manifests, in runs as long as can be, with the pad bytes that they lack. */
 function copiesOfChunks({ chunks, chunksEnd, openEnded }: RiffLayout): Splice[] {
   const copies: Splice[] = [];
   let runStart = RIFF_HEADER_SIZE_BYTES;
   for (const chunk of chunks) {
-    if (chunk.id !== MANIFEST_CHUNK_ID) continue;
-    copies.push(...copyOf(runStart, chunk.offset));
+    const isManifest = chunk.id === MANIFEST_CHUNK_ID;
+    if (!isManifest && !chunk.isUnpadded) continue;
+    copies.push(...(isManifest ? copyOf(runStart, chunk.offset) : [...copyOf(runStart, endOf(chunk)), insert(PAD)]));
     runStart = Math.min(paddedEndOf(chunk), chunksEnd);
   }
   if (openEnded === null) return [...copies, ...copyOf(runStart, chunksEnd)];

@@ -56,6 +56,15 @@ describe('the plan of a WAV file', () => {
     }
   });
 
+  test('adds the pad bytes that other chunks lack, and replaces a manifest that lacks it', async () => {
+    const old = chunk('C2PA', Buffer.from('old'), { padded: false });
+    const last: Chunk = { id: 'LIST', payload: Buffer.from('INFO') };
+    const body = Buffer.concat([chunk('data', DATA.payload, { padded: false }), old, chunk(last.id, last.payload)]);
+    const input = Buffer.concat([wav([FORMAT], { riffSizeBytes: 28 + body.length }), body]);
+    const { output } = await embed(riff, input, manifest);
+    assert.deepEqual(takeApart(output), { chunks: [FORMAT, DATA, last, { id: 'C2PA', payload: manifest }], after: '' });
+  });
+
   test('does not pad twice where the manifest that goes away lacked the pad byte', async () => {
     const body = Buffer.concat([
       wav([FORMAT, DATA], { riffSizeBytes: 51 }),
