@@ -45,6 +45,11 @@ export class AppError<R extends Reason = Reason> extends Error {
     return catalogue[this.reason].transient;
   }
 
+  /** True where whoever runs the service has to do something. */
+  get operational(): boolean {
+    return catalogue[this.reason].operational;
+  }
+
   /** The error as data that survives a process boundary; `AppError.fromData` is the way back. */
   toData(): AppErrorData {
     return { reason: this.reason, details: this.details as object, location: this.location };

@@ -19,6 +19,8 @@ export interface CatalogueEntry<Details extends object> {
   readonly code: ApiErrorCode;
   /** True where the same input may succeed later without anybody changing it (network, a full queue). */
   readonly transient: boolean;
+  /** True where the host, its programs or its rights are the cause, not the request: whoever runs the service is warned. */
+  readonly operational: boolean;
   /** What was wrong, where, and what to do, as one or two sentences for a person. Never holds a secret. */
   readonly message: (details: Details) => string;
 }
@@ -30,7 +32,10 @@ export interface CatalogueEntry<Details extends object> {
 export function entry<Details extends object>(
   code: ApiErrorCode,
   message: (details: Details) => string,
-  { transient = false }: { transient?: boolean } = {},
+  {
+    transient = false,
+    operational = code === 'INTERNAL_ERROR',
+  }: Partial<Pick<CatalogueEntry<Details>, 'transient' | 'operational'>> = {},
 ): CatalogueEntry<Details> {
-  return { code, transient, message };
+  return { code, transient, operational, message };
 }

@@ -66,6 +66,7 @@ export const jobErrors = {
     'PROCESSING_FAILED',
     ({ times, how }) =>
       `The processing of this input ended the process that worked on it ${times} times, the last time ${how}. It is not tried again; check whether the file is damaged.`,
+    { operational: true },
   ),
   INPUT_MET_BUG: entry<{ jobId: string; inputIndex: number }>(
     'INTERNAL_ERROR',

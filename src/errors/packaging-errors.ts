@@ -42,6 +42,7 @@ export const packagingErrors = {
     'PROCESSING_FAILED',
     ({ files }) =>
       `${files.map((file) => `"${file}"`).join(', ')}: the packager does not read this container or codec, and ffmpeg, which would bring it to one that it reads, is not installed on the service host. Install ffmpeg there, or submit MP4 with H.264, HEVC or AV1 and AAC.`,
+    { operational: true },
   ),
   PACKAGING_WARNED: entry<{ warnings: readonly string[] }>(
     'PROCESSING_FAILED',

@@ -30,6 +30,7 @@ export const placementErrors = {
     'PROCESSING_FAILED',
     ({ path, target }) =>
       `Outputs cannot be written: "${path}" is a link to "${target}", which does not exist. Make that folder, mount it, or correct the link.`,
+    { operational: true },
   ),
   OUTPUT_IS_FOLDER: entry<{ path: string }>(
     'PROCESSING_FAILED',
@@ -44,9 +45,11 @@ export const placementErrors = {
     'PROCESSING_FAILED',
     ({ path, neededBytes, freeBytes }) =>
       `"${path}" needs ${neededBytes} bytes and 1 MiB to spare, and its file system has ${freeBytes} free. Make room and submit the input again.`,
+    { operational: true },
   ),
   OUTPUT_FAILED: entry<{ path: string; problem: string }>(
     'PROCESSING_FAILED',
     ({ path, problem }) => `"${path}" could not be written: ${problem}.`,
+    { operational: true },
   ),
 };

@@ -20,6 +20,7 @@ export const provenanceErrors = {
     'PROCESSING_FAILED',
     ({ codes }) =>
       `The signed output was read back and is not valid (${codes.join(', ')}), so it was not delivered. Report this with the input if it happens again.`,
+    { operational: true },
   ),
   IDENTITY_FILE_UNREADABLE: entry<{ file: string; problem: string }>(
     'INTERNAL_ERROR',

@@ -51,11 +51,13 @@ export const s3Errors = {
     'PROCESSING_FAILED',
     ({ address, action }) =>
       `S3 refuses the service the right to ${action} "${address}"${action === 'read' ? ' (or there is no such object)' : ''}. Check the address; the operator checks the policies of the bucket and of the service's credentials.`,
+    { operational: true },
   ),
   S3_CREDENTIALS_REFUSED: entry<{ problem: string }>(
     'PROCESSING_FAILED',
     ({ problem }) =>
       `S3 did not accept the service's credentials: ${problem}. The operator checks the AWS credentials of the service, and its clock.`,
+    { operational: true },
   ),
   S3_OBJECT_ARCHIVED: entry<{ address: string; storageClass: string | null }>(
     'PROCESSING_FAILED',

@@ -164,7 +164,7 @@ export const sourceErrors = {
     'PROCESSING_FAILED',
     ({ path, neededBytes, freeBytes }) =>
       `The input has to lie on the host of the service while it is worked on, which takes ${neededBytes} bytes and 1 MiB to spare, and there are ${freeBytes} free at "${path}". Make room, or let the operator move jobs.scratch_dir.`,
-    { transient: true },
+    { transient: true, operational: true },
   ),
   SCRATCH_UNUSABLE: entry<{ path: string; problem: string }>(
     'INTERNAL_ERROR',

@@ -57,6 +57,16 @@ describe('jobs', () => {
     assert.match(JSON.stringify(line?.fields), /TypeError: the inner workings/);
   });
 
+  test('the log warns of what the operator has to mend, and not of what the request got wrong', async (t) => {
+    const log = keptLog();
+    const jobs = await startedJobs(t, { log });
+    const job = await ended(jobs, (await jobs.submit(scripts(['find-disk-full /out', 'fail /nowhere']))).job_id);
+    assert.equal(job.status, 'failed');
+    const failures = log.lines.filter(({ message }) => message === 'input failed');
+    const levels = failures.map(({ level, fields }) => [(fields as { reason: string }).reason, level]);
+    assert.deepEqual(Object.fromEntries(levels), { OUTPUT_DISK_FULL: 'warn', SOURCE_NOT_FOUND: 'info' });
+  });
+
   test('progress counts the bytes of running inputs', async (t) => {
     const jobs = await startedJobs(t);
     const { job_id: jobId } = await jobs.submit(scripts(['progress 70', 'progress 30; sleep 60000']));

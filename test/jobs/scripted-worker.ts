@@ -53,6 +53,9 @@ const steps: Readonly<Record<string, Step>> = {
   fail: (path) => {
     throw new AppError('SOURCE_NOT_FOUND', { path });
   },
+  'find-disk-full': (path) => {
+    throw new AppError('OUTPUT_DISK_FULL', { path, neededBytes: 2, freeBytes: 1 });
+  },
   'fail-times': async (argument) => {
     const [times, file = ''] = argument.split(' ');
     await appendFile(file, 'x');

@@ -157,9 +157,10 @@ export class InputRuns {
           log.error({ ...ids, stack: result.bug }, 'an input met a bug');
         const entry = entryOf(claim, result);
         const { status, warnings, error_details: details } = entry;
-        log.info({ ...ids, reason: details?.reason, warnings, phases_ms: result.phases }, `input ${status}`);
-        const transient =
-          result.type === 'failed' && result.error !== null && AppError.fromData(result.error).transient;
+        const error = result.type === 'failed' && result.error !== null ? AppError.fromData(result.error) : null;
+        const tell = error?.operational ? log.warn.bind(log) : log.info.bind(log);
+        tell({ ...ids, reason: details?.reason, warnings, phases_ms: result.phases }, `input ${status}`);
+        const transient = error?.transient ?? false;
         const digest = (result.type === 'succeeded' && result.outcome.digest) || null;
         return { type: 'ended', entry, progress: run.progress, transient, digest };
       }
