@@ -3,9 +3,9 @@ import type { PgBoss } from 'pg-boss';
 import type { Log } from '../log.ts';
 import {
   type DeliverySource,
+  type ExchangedInputs,
   exchangeInputs,
   type FinishedInput,
-  type InputExchange,
 } from '../store/exchange-inputs.ts';
 import type { SafePool } from '../store/postgres/postgres-pool.ts';
 import { runPrepared } from '../store/prepared.ts';
@@ -129,10 +129,10 @@ export class Deliveries {
     finished: readonly FinishedInput[],
     count: number,
     exceptJobs: readonly string[],
-  ): Promise<InputExchange & { readonly more: boolean }> {
+  ): Promise<ExchangedInputs & { readonly more: boolean }> {
     if (count === 0) return { ...(await exchangeInputs(db, finished, this.#source(null))), more: false };
     const maxPriority = this.#nextLastPriority();
-    let done: InputExchange | undefined;
+    let done: ExchangedInputs | undefined;
     const exchanging = {
       executeSql: async (text: string, values: unknown[] = []) => {
         done = await exchangeInputs(db, finished, this.#source({ text, values }));

@@ -1,6 +1,6 @@
 import type { Persistence } from '../persistence.ts';
 import type { InputEnd } from '../store/end-input.ts';
-import type { ExchangedDelivery, InputExchange } from '../store/exchange-inputs.ts';
+import type { ExchangedDelivery, ExchangedInputs } from '../store/exchange-inputs.ts';
 import type { PostgresRunner } from '../store/postgres/postgres-runner.ts';
 import type { Deliveries, Delivery } from './deliveries.ts';
 import type { EndedInput, Exchanged } from './input-exchange.ts';
@@ -51,7 +51,7 @@ function exchange(
   ended: readonly EndedInput[],
   count: number,
   exceptJobs: readonly string[],
-): Promise<InputExchange & { readonly more: boolean }> {
+): Promise<ExchangedInputs & { readonly more: boolean }> {
   const finished = ended.map(({ input: { claim, delivery }, end }) => ({ claim, deliveryId: delivery.id, ...end }));
   const work = (db: Parameters<Deliveries['exchange']>[0]) => deliveries.exchange(db, finished, count, exceptJobs);
   return ended.some(({ input }) => input.hasUrlSecrets) ? runner.transaction(work) : runner.statement(work);

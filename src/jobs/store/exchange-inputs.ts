@@ -35,7 +35,7 @@ export interface ExchangedDelivery {
 }
 
 /** What an exchange brought about; an input that is not among those recorded was late. */
-export interface InputExchange {
+export interface ExchangedInputs {
   readonly taken: readonly ExchangedDelivery[];
   readonly recorded: readonly RecordedInput[];
 }
@@ -56,11 +56,11 @@ export async function exchangeInputs(
   db: Database,
   finished: readonly FinishedInput[],
   source: DeliverySource,
-): Promise<InputExchange> {
+): Promise<ExchangedInputs> {
   const values = source.taking?.values ?? [];
   const given = [JSON.stringify(finished.map(rowOf)), new Date().toISOString()];
   const text = exchangeText(source, values.length + 1);
-  const [row] = await runPrepared<{ exchange: InputExchange }>(db, text, [...values, ...given]);
+  const [row] = await runPrepared<{ exchange: ExchangedInputs }>(db, text, [...values, ...given]);
   const { taken, recorded } = row?.exchange ?? { taken: [], recorded: [] };
   const endedJobs = new Map(recorded.filter(({ jobEnded }) => jobEnded).map((one) => [one.jobId, one]));
   for (const { jobId, hasUrlSecrets } of endedJobs.values()) if (hasUrlSecrets) await eraseUrlSecrets(db, jobId);
@@ -81,6 +81,29 @@ function rowOf({ claim, entry, progress, digest, deliveryId }: FinishedInput) {
     delivery_id: deliveryId,
   };
 }
+
+/** What the parts of the statement found, as `ExchangedInputs`. */
+const EXCHANGED = `select json_build_object(
+  'taken', coalesce((
+    select json_agg(json_build_object(
+      'id', delivered.id, 'retryCount', delivered."retryCount", 'data', delivered.data,
+      'claim', case when claimed.id is not null then json_build_object('jobId', claimed.job_id,
+        'inputIndex', claimed.input_index, 'attempt', claimed.attempt,
+        'transientFailures', claimed.transient_failures, 'inputJson', claimed.input) end,
+      'requestOfAlone', (
+        select json_build_object('operation', operation, 'outputJson', output, 'paramsJson', params,
+          'traceParent', trace_parent)
+        from job_requests where job_requests.job_id = claimed.job_id and jobs.inputs_total = 1
+      ),
+      'hasUrlSecrets', coalesce(jobs.has_url_secrets = 1, false)))
+    from delivered left join claimed on claimed.id = delivered.id left join jobs on jobs.job_id = claimed.job_id
+  ), '[]'::json),
+  'recorded', coalesce((
+    select json_agg(json_build_object('jobId', finished.job_id, 'inputIndex', finished.input_index,
+      'jobEnded', counted.finished_at is not null, 'hasUrlSecrets', coalesce(counted.has_url_secrets = 1, false)))
+    from finished left join counted on counted.job_id = finished.job_id
+  ), '[]'::json)
+) as exchange`;
 
 const NO_DELIVERIES = `select null::uuid as id, 0 as "retryCount", null::jsonb as data where false`;
 
@@ -154,25 +177,5 @@ due as (
   from counted
   where callbacks.job_id = counted.job_id and counted.has_callback = 1 and counted.finished_at is not null
 )
-select json_build_object(
-  'taken', coalesce((
-    select json_agg(json_build_object(
-      'id', delivered.id, 'retryCount', delivered."retryCount", 'data', delivered.data,
-      'claim', case when claimed.id is not null then json_build_object('jobId', claimed.job_id,
-        'inputIndex', claimed.input_index, 'attempt', claimed.attempt,
-        'transientFailures', claimed.transient_failures, 'inputJson', claimed.input) end,
-      'requestOfAlone', (
-        select json_build_object('operation', operation, 'outputJson', output, 'paramsJson', params,
-          'traceParent', trace_parent)
-        from job_requests where job_requests.job_id = claimed.job_id and jobs.inputs_total = 1
-      ),
-      'hasUrlSecrets', coalesce(jobs.has_url_secrets = 1, false)))
-    from delivered left join claimed on claimed.id = delivered.id left join jobs on jobs.job_id = claimed.job_id
-  ), '[]'::json),
-  'recorded', coalesce((
-    select json_agg(json_build_object('jobId', finished.job_id, 'inputIndex', finished.input_index,
-      'jobEnded', counted.finished_at is not null, 'hasUrlSecrets', coalesce(counted.has_url_secrets = 1, false)))
-    from finished left join counted on counted.job_id = finished.job_id
-  ), '[]'::json)
-) as exchange`;
+${EXCHANGED}`;
 }
