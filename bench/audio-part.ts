@@ -27,7 +27,8 @@ export async function audioPart(context: BenchContext): Promise<string> {
   const loopDelayFile = join(context.folder, 'loop-delay.jsonl');
   await using plain = await startBenchService(context, 'plain-audio', { readBack: false });
   await using checked = await startBenchService(context, 'checked-audio', { readBack: true });
-  for (const service of [plain, checked]) await timeService(service, 'audio', files.slice(0, 20), 'kept');
+  // A service stays up: the first batch, which compiles what is called often, does not count.
+  for (const service of [plain, checked]) await timeService(service, 'audio', files, 'kept');
 
   const contenders: Contender[] = [
     { name: OURS, measure: () => timeService(plain, 'audio', files, 'kept') },
@@ -44,7 +45,7 @@ export async function audioPart(context: BenchContext): Promise<string> {
   rmSync(folder, { recursive: true });
   const of = (name: string): Series => series.get(name) ?? [];
   return [
-    `### ${FILES} WAV files of 64 kB each in one batch (${context.rounds} rounds)`,
+    `### ${FILES} WAV files of 64 kB each in one batch (${context.rounds} rounds, after a batch that does not count)`,
     timesTable(contenders, series),
     `During a batch with read-back on, ${thread.answers} health probes were answered, 99 of 100 within ${thread.healthP99Ms.toFixed(1)} ms.`,
     '#### Targets',
