@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { rmSync, statSync } from 'node:fs';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
@@ -38,6 +39,17 @@ export async function measureProgram(script: string, parameters: readonly string
   const path = new URL(script, import.meta.url).pathname;
   const { stdout } = await run(process.execPath, [path, ...parameters], { maxBuffer: 1024 * 1024 });
   return Number(stdout.trim());
+}
+
+/** Copies a file with `cp`, syncs the copy, and removes it again, which is not measured. */
+export async function timeCp(from: string, to: string): Promise<number> {
+  const startedAt = performance.now();
+  await run('cp', [from, to]);
+  await run('sync', [to]);
+  const milliseconds = performance.now() - startedAt;
+  if (statSync(to).size !== statSync(from).size) throw new Error('cp made a file of another size');
+  rmSync(to);
+  return milliseconds;
 }
 
 export function median(values: Series): number {

@@ -1,15 +1,11 @@
-import { execFile } from 'node:child_process';
-import { rmSync, statSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import type { RunningService } from '../scripts/running-service.ts';
 import { type BenchContext, sdkParameters, startBenchService, timeSdk, timeService } from './bench-context.ts';
-import { type Contender, measureProgram, measureRounds, progress, type Series } from './measuring.ts';
+import { type Contender, measureProgram, measureRounds, progress, type Series, timeCp } from './measuring.ts';
 import { addSecondMediaBox, writeVideo } from './media.ts';
 import { type PeakMemory, peakMemoryDuring, peakMemoryOfProgram } from './process-memory.ts';
 import { megabytes, ratioTarget, type Target, targetsTable, timesTable } from './report.ts';
-
-const run = promisify(execFile);
 
 const VIDEO_BYTES = 1_200_000_000;
 const SMALL_VIDEO_BYTES = 10_000_000;
@@ -67,8 +63,8 @@ function contendersOf(
   const copy = join(context.folder, 'copy.mp4');
   const sdk = (readBack: boolean) => () => timeSdk(context, 'video/mp4', [one], { readBack });
   return [
-    { name: FLOOR, measure: () => removing(copy, () => measureProgram('./floor.ts', [one, copy])) },
-    { name: CP, measure: () => removing(copy, () => timeCp(one, copy)) },
+    { name: FLOOR, measure: () => timeFloor(one, copy) },
+    { name: CP, measure: () => timeCp(one, copy) },
     { name: OURS, measure: () => timeService(plain, 'video', [one]) },
     { name: SDK, measure: sdk(false) },
     { name: OURS_CHECKED, measure: () => timeService(checked, 'video', [one]) },
@@ -78,18 +74,10 @@ function contendersOf(
   ];
 }
 
-async function removing(path: string, measure: () => Promise<number>): Promise<number> {
-  const milliseconds = await measure();
-  rmSync(path);
+async function timeFloor(from: string, to: string): Promise<number> {
+  const milliseconds = await measureProgram('./floor.ts', [from, to]);
+  rmSync(to);
   return milliseconds;
-}
-
-async function timeCp(from: string, to: string): Promise<number> {
-  const startedAt = performance.now();
-  await run('cp', [from, to]);
-  await run('sync', [to]);
-  if (statSync(to).size !== statSync(from).size) throw new Error('cp made a file of another size');
-  return performance.now() - startedAt;
 }
 
 function timeTargets(series: ReadonlyMap<string, Series>): Target[] {
