@@ -13,7 +13,7 @@ import { ingredientsOf } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 
 /** An output of at most so many bytes is read back while the next input is begun: it takes the reader little memory. */
-const READ_BESIDE_NEXT_BYTES = 4 * 1024 * 1024;
+const READ_BESIDE_NEXT_BYTES = 1024 * 1024;
 
 /** Refuses a file that the operation does not sign, by what its bytes say. */
 export type FileAdmission = (name: string, layout: MediaLayout) => void;

@@ -82,7 +82,7 @@ test('the next input may begin when the output is copied, for a large one when i
   assert.equal(checked.told.at(checked.told.indexOf('copied') + 1), 'settling');
   assert(checked.told.includes('verified') && checked.told.includes('sealed'));
 
-  const large = await signing(t, { readBack: true, dataBytes: 5_000_000 });
+  const large = await signing(t, { readBack: true, dataBytes: 2_000_000 });
   await large.outcome;
   assert.deepEqual(large.told.slice(-2), ['settling', 'delivered']);
 });

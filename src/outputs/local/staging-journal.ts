@@ -29,8 +29,8 @@ const NOTE_END = '\0';
  */
 const TORN = new RegExp(`^${NOTE_END}*$`);
 
-/** Notes that one process keeps for the next staging at most. */
-const MAX_SPARE_NOTES = 4;
+/** Notes that one process keeps for the next stagings at most: more than there ever are at once. */
+const MAX_SPARE_NOTES = 32;
 
 /**
  * Notes of what is being staged, so that nothing stays behind when a process is killed. A note is a file in
