@@ -82,6 +82,7 @@ function openOutputs(config: Config): RoutedSink {
       recordsDir: recordsDirOf(config),
       ownPlaces: ownPlaces(config, configFile()),
       naming: local.naming,
+      readBack: signing.verify_outputs,
     }),
     s3 === undefined ? null : new S3Sink({ settings: s3, dataDir, readBack: signing.verify_outputs }),
   );

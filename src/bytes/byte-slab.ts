@@ -1,3 +1,5 @@
+import { allocatePages, PAGE_SIZE_BYTES } from './page-memory.ts';
+
 /** Memory comes in blocks of so many bytes, or of what is asked for where that is more. */
 const BLOCK_SIZE_BYTES = 1024 * 1024;
 
@@ -11,11 +13,11 @@ export class ByteSlab {
   #block = 0;
   #usedBytes = 0;
 
-  /** A buffer of that size, of whatever content. Valid until `reset`. */
+  /** A buffer of that size that begins on a page of memory, of whatever content. Valid until `reset`. */
   take(sizeBytes: number): Buffer {
     while ((this.#blocks[this.#block]?.length ?? 0) - this.#usedBytes < sizeBytes) this.#nextBlock(sizeBytes);
     const start = this.#usedBytes;
-    this.#usedBytes += sizeBytes;
+    this.#usedBytes += Math.ceil(sizeBytes / PAGE_SIZE_BYTES) * PAGE_SIZE_BYTES;
     return (this.#blocks[this.#block] as Buffer).subarray(start, start + sizeBytes);
   }
 
@@ -29,7 +31,7 @@ export class ByteSlab {
     if (this.#block < this.#blocks.length) this.#block += 1;
     this.#usedBytes = 0;
     if (this.#block === this.#blocks.length) {
-      this.#blocks.push(Buffer.allocUnsafeSlow(Math.max(sizeBytes, BLOCK_SIZE_BYTES)));
+      this.#blocks.push(allocatePages(Math.max(sizeBytes, BLOCK_SIZE_BYTES)));
     }
   }
 }

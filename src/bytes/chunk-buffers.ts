@@ -1,3 +1,5 @@
+import { allocatePages } from './page-memory.ts';
+
 /**
  * Bytes of all walks of a process that are in flight, together: enough to read ahead and write behind on two cores. The
  * fragments that are signed side by side share them, however large they are.
@@ -94,7 +96,7 @@ export class ChunkBuffers {
       if (oldest === undefined) break;
       this.#spareBytes -= oldest.length;
     }
-    return Buffer.allocUnsafeSlow(sizeBytes);
+    return allocatePages(sizeBytes);
   }
 }
 

@@ -3,21 +3,19 @@ import type { ByteWriter } from './byte-sink.ts';
 import type { ByteSource } from './byte-source.ts';
 import { chunkBuffers } from './chunk-buffers.ts';
 import { copyRunsOf } from './copy-runs.ts';
+import { offsetInPage } from './page-memory.ts';
 import { type ChunkRead, chunksOf, type PlanChunk, readsOf } from './plan-chunks.ts';
 import { PlanHasher } from './plan-hasher.ts';
 import { holePosition, type PlanDigests, type SplicePlan } from './splice-plan.ts';
 
-/** Size of a chunk in bytes: one read, one write, and where there are leaves, one or more whole leaves. */
-const CHUNK_SIZE_BYTES = 1024 * 1024;
+/** Size of a chunk in bytes: one read and one write. Written directly, 1.2 GB took 1.32 s with 1 MiB, 1.18 with 2, 1.39 with 4. */
+const CHUNK_SIZE_BYTES = 2 * 1024 * 1024;
 
 /**
  * Chunks of one walk in flight at once: enough to read ahead and write behind while one is hashed. How many bytes those
  * of all walks hold is bounded by `chunkBuffers`.
  */
 const LANE_COUNT = 8;
-
-/** The largest leaf that is accepted, in bytes. */
-const LARGEST_LEAF_BYTES = 8 * 1024 * 1024;
 
 export interface WalkOptions {
   readonly signal: AbortSignal;
@@ -76,7 +74,6 @@ class PlanWalk {
   readonly #sink: ByteWriter | null;
   readonly #options: WalkOptions;
   readonly #hasher: PlanHasher;
-  readonly #chunkSizeBytes: number;
   readonly #stop = new AbortController();
   /** Aborted by the caller or by the first failure: what else is in flight gives up early. */
   readonly #signal: AbortSignal;
@@ -84,14 +81,11 @@ class PlanWalk {
   #bytesDone = 0;
 
   constructor(plan: SplicePlan, source: ByteSource, sink: ByteWriter | null, options: WalkOptions) {
-    const leafSizeBytes = plan.hashing.leafSizeBytes ?? 0;
-    assert(leafSizeBytes <= LARGEST_LEAF_BYTES, `a leaf has at most ${LARGEST_LEAF_BYTES} bytes`);
     this.#plan = plan;
     this.#source = source;
     this.#sink = sink;
     this.#options = options;
     this.#hasher = new PlanHasher(plan.hashing.algorithm);
-    this.#chunkSizeBytes = Math.max(CHUNK_SIZE_BYTES, leafSizeBytes);
     this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
   }
 
@@ -100,10 +94,10 @@ class PlanWalk {
     const lanes = Array.from({ length: LANE_COUNT }, (): Lane => ({ idle: Promise.resolve() }));
     let turn = Promise.resolve();
     let next = 0;
-    for (const chunk of chunksOf(this.#plan, this.#chunkSizeBytes)) {
+    for (const chunk of chunksOf(this.#plan, CHUNK_SIZE_BYTES)) {
       const lane = lanes[next++ % LANE_COUNT] as Lane;
       await lane.idle;
-      const buffer = await this.#takeBuffer(chunk.length);
+      const buffer = await this.#takeBuffer(offsetInPage(chunk.position) + chunk.length);
       if (buffer === null) break;
       turn = this.#start(chunk, lane, buffer, turn);
     }
@@ -122,15 +116,16 @@ class PlanWalk {
     return buffer;
   }
 
-  /** Sends a chunk through a lane. The promise returned resolves when the flat hash may go on to the next chunk. */
+  /** Sends a chunk through a lane. The promise returned resolves when hashing may go on to the next chunk. */
   #start(chunk: PlanChunk, lane: Lane, buffer: Buffer, turn: Promise<void>): Promise<void> {
-    const bytes = buffer.subarray(0, chunk.length);
+    // Where the bytes lie on their page of memory as they will on their page of the file, they can be written directly.
+    const start = offsetInPage(chunk.position);
+    const bytes = buffer.subarray(start, start + chunk.length);
     const filled = this.#guard(() => this.#fill(chunk, bytes, lane));
     const written = filled.then(() => this.#guard(() => this.#write(chunk, bytes)));
-    const leavesHashed = filled.then(() => this.#guard(() => this.#hasher.addLeaves(chunk, bytes)));
-    const flatHashed = Promise.all([filled, turn]).then(() => this.#guard(() => this.#hasher.addFlat(chunk, bytes)));
-    lane.idle = Promise.all([written, leavesHashed, flatHashed]).then(() => this.#release(buffer));
-    return flatHashed;
+    const hashed = Promise.all([filled, turn]).then(() => this.#guard(() => this.#hasher.add(chunk, bytes)));
+    lane.idle = Promise.all([written, hashed]).then(() => this.#release(buffer));
+    return hashed;
   }
 
   /** A read that was given up may yet write into its buffer. */
@@ -152,7 +147,7 @@ class PlanWalk {
   }
 
   async #fill(chunk: PlanChunk, bytes: Buffer, lane: Lane): Promise<void> {
-    for (const read of readsOf(chunk.copies, this.#chunkSizeBytes)) await this.#read(read, bytes, lane);
+    for (const read of readsOf(chunk.copies, CHUNK_SIZE_BYTES)) await this.#read(read, bytes, lane);
     for (const { bytes: inserted, at } of chunk.inserts) bytes.set(inserted, at);
   }
 
@@ -163,7 +158,7 @@ class PlanWalk {
       putRestInPlace(read, bytes, place);
       return;
     }
-    lane.window ??= Buffer.allocUnsafeSlow(Math.min(this.#chunkSizeBytes, this.#source.sizeBytes));
+    lane.window ??= Buffer.allocUnsafeSlow(Math.min(CHUNK_SIZE_BYTES, this.#source.sizeBytes));
     const window = lane.window.subarray(0, read.length);
     await this.#source.read(window, read.offset, this.#signal);
     for (const { offset, length, at } of read.copies) {

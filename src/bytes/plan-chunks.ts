@@ -14,9 +14,8 @@ export interface PlanChunk {
   length: number;
   readonly copies: ChunkCopy[];
   readonly inserts: { readonly bytes: Uint8Array; readonly at: number }[];
-  /** What goes into the flat hash, in order: ranges of the chunk's buffer, or bytes that are not written. */
-  readonly flat: FlatStep[];
-  readonly leaves: { readonly index: number; readonly start: number; readonly end: number }[];
+  /** What is hashed, in order: ranges of the chunk's buffer, or bytes that are not written. */
+  readonly hashed: HashStep[];
 }
 
 /** `length` bytes of the source from `offset` on, to be put into the chunk's buffer at `at`. */
@@ -26,9 +25,11 @@ export interface ChunkCopy {
   readonly at: number;
 }
 
-export type FlatStep =
-  | { readonly kind: 'range'; readonly start: number; end: number }
-  | { readonly kind: 'mark'; readonly bytes: Uint8Array };
+export type HashStep =
+  | { readonly kind: 'flat'; readonly start: number; end: number }
+  | { readonly kind: 'mark'; readonly bytes: Uint8Array }
+  /** A leaf or a piece of one; `isLast` where the leaf ends with it. */
+  | { readonly kind: 'leaf'; readonly start: number; readonly end: number; readonly isLast: boolean };
 
 /** One read of the source that serves one or more copies of a chunk. */
 export interface ChunkRead {
@@ -39,24 +40,18 @@ export interface ChunkRead {
 
 /**
  * Cuts a plan into chunks of at most `chunkSizeBytes`, in output order. Chunks end on multiples of `chunkSizeBytes` in
- * the output, so that no two writes share a page; around leaves they are cut so that every leaf lies in one chunk.
+ * the output, and at the hole, so that no two writes share a page but there. A leaf may lie in several.
  */
 export function* chunksOf(plan: SplicePlan, chunkSizeBytes: number): Generator<PlanChunk> {
   let chunk = emptyChunk(0);
   for (const splice of plan.splices) {
     if (splice.kind === 'mark') {
-      chunk.flat.push({ kind: 'mark', bytes: splice.bytes });
+      chunk.hashed.push({ kind: 'mark', bytes: splice.bytes });
     } else if (splice.kind === 'hole') {
       if (!isEmpty(chunk)) yield chunk;
       chunk = emptyChunk(chunk.position + chunk.length + splice.length);
-    } else if (splice.into === 'leaves') {
-      assert(splice.kind === 'copy', 'only a copy can be hashed into leaves');
-      if (!isEmpty(chunk)) yield chunk;
-      const position = chunk.position + chunk.length;
-      yield* leafChunks(splice, position, leafSizeOf(plan), chunkSizeBytes);
-      chunk = emptyChunk(position + splice.length);
     } else {
-      chunk = yield* addSplice(chunk, splice, chunkSizeBytes);
+      chunk = yield* addSplice(chunk, splice, plan, chunkSizeBytes);
     }
   }
   if (!isEmpty(chunk)) yield chunk;
@@ -83,6 +78,7 @@ export function readsOf(copies: readonly ChunkCopy[], longestReadBytes: number):
 function* addSplice(
   start: PlanChunk,
   splice: Extract<Splice, { kind: 'copy' | 'insert' }>,
+  plan: SplicePlan,
   chunkSizeBytes: number,
 ): Generator<PlanChunk, PlanChunk> {
   let chunk = start;
@@ -91,6 +87,9 @@ function* addSplice(
     const room = chunkSizeBytes - (chunk.position % chunkSizeBytes) - chunk.length;
     const length = Math.min(total - taken, room);
     addPiece(chunk, splice, taken, length);
+    if (splice.into === 'flat') addFlat(chunk, length);
+    if (splice.into === 'leaves') addLeaves(chunk, { taken, length, total, leafSizeBytes: leafSizeOf(plan) });
+    chunk.length += length;
     taken += length;
     if (length === room) {
       yield chunk;
@@ -109,8 +108,6 @@ function addPiece(
   const at = chunk.length;
   if (splice.kind === 'insert') chunk.inserts.push({ bytes: splice.bytes.subarray(taken, taken + length), at });
   else addCopy(chunk, { offset: splice.offset + taken, length, at });
-  if (splice.into === 'flat') addFlatRange(chunk, at, at + length);
-  chunk.length += length;
 }
 
 function addCopy(chunk: PlanChunk, copy: ChunkCopy): void {
@@ -121,30 +118,29 @@ function addCopy(chunk: PlanChunk, copy: ChunkCopy): void {
   else chunk.copies.push(copy);
 }
 
-function addFlatRange(chunk: PlanChunk, start: number, end: number): void {
-  const last = chunk.flat.at(-1);
-  if (last?.kind === 'range' && last.end === start) last.end = end;
-  else chunk.flat.push({ kind: 'range', start, end });
+/** The next `length` bytes of the chunk go into the flat hash. */
+function addFlat(chunk: PlanChunk, length: number): void {
+  const start = chunk.length;
+  const last = chunk.hashed.at(-1);
+  if (last?.kind === 'flat' && last.end === start) last.end += length;
+  else chunk.hashed.push({ kind: 'flat', start, end: start + length });
 }
 
-function* leafChunks(
-  copy: Extract<Splice, { kind: 'copy' }>,
-  position: number,
-  leafSizeBytes: number,
-  chunkSizeBytes: number,
-): Generator<PlanChunk> {
-  assert(leafSizeBytes <= chunkSizeBytes, 'a leaf fits into one chunk');
-  const wholeLeavesBytes = chunkSizeBytes - (chunkSizeBytes % leafSizeBytes);
-  for (let taken = 0; taken < copy.length; taken += wholeLeavesBytes) {
-    const length = Math.min(wholeLeavesBytes, copy.length - taken);
-    const chunk = emptyChunk(position + taken);
-    chunk.length = length;
-    chunk.copies.push({ offset: copy.offset + taken, length, at: 0 });
-    for (let start = 0; start < length; start += leafSizeBytes) {
-      const index = (taken + start) / leafSizeBytes;
-      chunk.leaves.push({ index, start, end: Math.min(start + leafSizeBytes, length) });
-    }
-    yield chunk;
+interface LeavesPiece {
+  readonly taken: number;
+  readonly length: number;
+  readonly total: number;
+  readonly leafSizeBytes: number;
+}
+
+/** The next `length` bytes of the chunk are those from `taken` on of the `total` that are hashed into leaves. */
+function addLeaves(chunk: PlanChunk, { taken, length, total, leafSizeBytes }: LeavesPiece): void {
+  for (let at = taken; at < taken + length; ) {
+    const leafEnd = Math.min(at - (at % leafSizeBytes) + leafSizeBytes, total);
+    const end = Math.min(leafEnd, taken + length);
+    const start = chunk.length + at - taken;
+    chunk.hashed.push({ kind: 'leaf', start, end: start + end - at, isLast: end === leafEnd });
+    at = end;
   }
 }
 
@@ -155,9 +151,9 @@ function leafSizeOf(plan: SplicePlan): number {
 }
 
 function emptyChunk(position: number): PlanChunk {
-  return { position, length: 0, copies: [], inserts: [], flat: [], leaves: [] };
+  return { position, length: 0, copies: [], inserts: [], hashed: [] };
 }
 
 function isEmpty(chunk: PlanChunk): boolean {
-  return chunk.length === 0 && chunk.flat.length === 0;
+  return chunk.length === 0 && chunk.hashed.length === 0;
 }

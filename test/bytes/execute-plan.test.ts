@@ -86,7 +86,7 @@ describe('executing a plan', () => {
       reports.toSorted((a, b) => a - b),
     );
     assert.equal(reports.at(-1), content.length);
-    assert.ok(reports.length > 3);
+    assert.ok(reports.length > 1);
   });
 
   test('fails with the error of the source or the sink, when nothing of it runs any more', async () => {

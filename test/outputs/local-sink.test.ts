@@ -5,6 +5,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile 
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
+import { allocatePages } from '#bytes/page-memory.ts';
 import { isStagedName, type StagingKey } from '#bytes/staged-name.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -13,6 +14,7 @@ import { LocalSink } from '#outputs/local/local-sink.ts';
 import { recoverStagings } from '#outputs/local/staging-journal.ts';
 import { byteSinkContract } from '../bytes/byte-sink-contract.ts';
 import { withoutPrivileges } from '../bytes/without-privileges.ts';
+import { cachedBytes, makeDirectFolder } from './page-cache.ts';
 import { openSmallDisk } from './small-disk.ts';
 
 const MIB = 1024 * 1024;
@@ -46,6 +48,38 @@ byteSinkContract('a staged local file', async () => {
     },
     cleanUp: () => rm(place, { recursive: true }),
   };
+});
+
+describe('a local output', () => {
+  const cachedOf = async (sizeBytes: number, readBack: boolean): Promise<number> => {
+    const place = await makeDirectFolder();
+    const local = new LocalSink({ baseDir: join(place, 'out'), dataDir, readBack });
+    try {
+      const file = await local.stageFile(join(place, 'out/a.mp4'), sizeBytes, key, never);
+      await file.write(allocatePages(MIB), 0, never);
+      await file.seal(never);
+      return cachedBytes(file.stagedPath ?? '');
+    } finally {
+      await rm(place, { recursive: true });
+    }
+  };
+
+  test('of many bytes goes around the page cache, a small one through it', async () => {
+    assert.equal(await cachedOf(16 * MIB, false), 0);
+    assert.equal(await cachedOf(16 * MIB - 1, false), MIB);
+  });
+
+  test('that is read back goes through it, unless it would take most of the memory', async () => {
+    assert.equal(await cachedOf(16 * MIB, true), MIB);
+    // In place of an output of many gigabytes: little memory that is to be had.
+    const { availableMemory } = process;
+    process.availableMemory = () => 30 * MIB;
+    try {
+      assert.equal(await cachedOf(16 * MIB, true), 0);
+    } finally {
+      process.availableMemory = availableMemory;
+    }
+  });
 });
 
 describe('placing a local output', () => {

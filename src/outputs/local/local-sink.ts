@@ -19,6 +19,15 @@ import { StagingJournal } from './staging-journal.ts';
 /** What a file system is left with, in bytes, beside what an output needs: folders and journals grow too. */
 const FREE_SPACE_MARGIN_BYTES = 1024 * 1024;
 
+/**
+ * Less goes through the page cache: nobody waits for the disk then before the next file is begun, and it is likely to be
+ * read while it is still there.
+ */
+const SMALLEST_DIRECT_OUTPUT_BYTES = 16 * 1024 * 1024;
+
+/** What is read back goes through the page cache where it takes no more of the memory that is to be had. */
+const LARGEST_CACHED_SHARE = 0.5;
+
 /** Rejects where what stands at a destination is not to be replaced by the output. */
 type RefuseStanding = (destination: string, realDestination: string) => Promise<void>;
 
@@ -32,12 +41,15 @@ export interface LocalPlaces {
   /** What no output may be, hold or lie inside; `dataDir` and `recordsDir` unless given. They need not exist. */
   readonly ownPlaces?: readonly string[];
   readonly naming?: Naming;
+  /** Whether outputs are read back once they are written; not, unless given. */
+  readonly readBack?: boolean;
 }
 
 /** Outputs as files and folders below one folder of this host: `<base_dir>/<prefix>/<name>/<leaf>`. */
 export class LocalSink implements OutputSink {
   readonly #baseDir: string;
   readonly #naming: Naming;
+  readonly #readBack: boolean;
   readonly #journal: StagingJournal;
   readonly #records: DeliveryRecords;
   readonly #ownPlaces: readonly string[];
@@ -53,9 +65,11 @@ export class LocalSink implements OutputSink {
     recordsDir = dataDir,
     ownPlaces = [dataDir, recordsDir],
     naming = 'derived',
+    readBack = false,
   }: LocalPlaces) {
     this.#baseDir = resolve(baseDir);
     this.#naming = naming;
+    this.#readBack = readBack;
     this.#journal = new StagingJournal(dataDir);
     this.#records = new DeliveryRecords(recordsDir);
     this.#ownPlaces = ownPlaces;
@@ -104,11 +118,19 @@ export class LocalSink implements OutputSink {
     const note = await this.#journal.note(stagedPath, key);
     const forget = () => this.#journal.erase(note);
     try {
-      return await create({ destination, realDestination, stagedPath, forget }, note);
+      return await create(
+        { destination, realDestination, stagedPath, isCached: this.#isCached(sizeBytes), forget },
+        note,
+      );
     } catch (error) {
       await forget();
       throw error;
     }
+  }
+
+  #isCached(sizeBytes: number): boolean {
+    if (sizeBytes < SMALLEST_DIRECT_OUTPUT_BYTES) return true;
+    return this.#readBack && sizeBytes <= process.availableMemory() * LARGEST_CACHED_SHARE;
   }
 
   /** Makes room at a destination, and refuses what can be told before anything is written. */

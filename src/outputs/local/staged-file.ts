@@ -14,6 +14,8 @@ export interface Staging {
   /** The same place with the links of its folder resolved: where the output is renamed to. */
   readonly realDestination: string;
   readonly stagedPath: string;
+  /** Whether all of it goes through the page cache. */
+  readonly isCached: boolean;
   /** Called when nothing is staged any more, neither here nor on the disk. */
   readonly forget: () => Promise<void>;
 }
@@ -35,7 +37,7 @@ export class StagedFile implements ByteSink {
 
   /** Creates the staged file, in place of one that the same attempt left behind. */
   static async create(staging: Staging): Promise<StagedFile> {
-    return await translated(staging.destination, () => new StagedFile(staging, createFile(staging.stagedPath)));
+    return await translated(staging.destination, () => new StagedFile(staging, createFile(staging)));
   }
 
   async write(bytes: Uint8Array, position: number, signal: AbortSignal): Promise<void> {
@@ -79,12 +81,12 @@ export class StagedFile implements ByteSink {
   }
 }
 
-function createFile(path: string): DurableFile {
+function createFile({ stagedPath, isCached }: Staging): DurableFile {
   try {
-    return DurableFile.create(path);
+    return DurableFile.create(stagedPath, { isCached });
   } catch (error) {
     if (systemErrorCode(error) !== 'EEXIST') throw error;
-    rmSync(path, { recursive: true });
-    return DurableFile.create(path);
+    rmSync(stagedPath, { recursive: true });
+    return DurableFile.create(stagedPath, { isCached });
   }
 }

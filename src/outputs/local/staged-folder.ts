@@ -69,7 +69,7 @@ export class StagedFolder implements FolderSink {
     const folder = segments.slice(0, -1).join('/');
     return await this.#translated(async () => {
       await this.#makeFolder(folder);
-      const file = DurableFile.create(join(this.stagedPath, path));
+      const file = DurableFile.create(join(this.stagedPath, path), this.#staging);
       this.#files.set(path, 0);
       const part = new StagedPart(this.destination, file, async () => {
         this.#open.delete(part);
