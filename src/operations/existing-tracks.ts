@@ -61,6 +61,13 @@ export function defaultLanguageOf({ renditions }: ExistingPublication): string |
   return renditions.find(({ isDefault }) => isDefault)?.language ?? null;
 }
 
+/** The joined files that have one time: all but subtitles of DASH that are no fragments, which count from the start. */
+export function oneTimeOf({ renditions, playlists }: ExistingPublication): ReadonlySet<string> {
+  const ofHls = new Set(playlists.filter(({ kind }) => kind === 'hls-media').map(({ path }) => path));
+  const shared = renditions.filter(({ isText, hasInit, playlist }) => !isText || hasInit || ofHls.has(playlist));
+  return new Set(shared.map(joinedName));
+}
+
 function statedTrack({ language, label, role }: ExistingRendition): Omit<PackageTrack, 'file'> {
   return {
     ...(language !== null && { language }),

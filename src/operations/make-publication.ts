@@ -17,7 +17,14 @@ import { findPublication } from '#publications/repackaging/find-publication.ts';
 import { JoinedFolder } from '#publications/repackaging/joined-folder.ts';
 import { refuseUnjoinable } from '#publications/repackaging/refuse-unjoinable.ts';
 import { checkPackaged } from './check-packaged.ts';
-import { defaultLanguageOf, describeFinding, growthOf, tracksOfRenditions, unnamedFiles } from './existing-tracks.ts';
+import {
+  defaultLanguageOf,
+  describeFinding,
+  growthOf,
+  oneTimeOf,
+  tracksOfRenditions,
+  unnamedFiles,
+} from './existing-tracks.ts';
 
 /*
  * Making a publication out of a folder, as /v2/package and package-and-sign both do it:
@@ -103,7 +110,8 @@ export async function planPublication(
   const notes = [`${finding} Its segments were made anew, with the same packets.`];
   const language = params.default_language ?? defaultLanguageOf(existing);
   const wishes = { ...params, tracks, ...(language !== null && { default_language: language }) };
-  return { ...(await planMedia(joined, wishes, unnamedFiles(folder, existing, params), signal)), existing, notes };
+  const unnamed = unnamedFiles(folder, existing, params);
+  return { ...(await planMedia(joined, wishes, unnamed, signal, oneTimeOf(existing))), existing, notes };
 }
 
 /**
@@ -136,8 +144,10 @@ async function planMedia(
   params: PackageParams,
   unnamed: readonly string[],
   signal: AbortSignal,
+  oneTime: ReadonlySet<string> = new Set(),
 ): Promise<Omit<PackagingTask, 'existing' | 'notes'>> {
-  const planned = planPackaging(await probeFolder(folder, signal), params, findProgram('ffmpeg') !== null);
+  const probed = { ...(await probeFolder(folder, signal)), oneTime };
+  const planned = planPackaging(probed, params, findProgram('ffmpeg') !== null);
   const plan = { ...planned, warnings: [...planned.warnings, ...unnamed] };
   refuseWarnings(plan.warnings, params);
   return { kind: 'package', folder, plan, params };

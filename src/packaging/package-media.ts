@@ -156,7 +156,6 @@ class PackagingRun {
       const input = { source: this.#sources.get(stream.file) as LocalSource, link: linkOf(stream.file) };
       const isThere = await writeSubtitles(stream, input, path, {
         endSeconds,
-        originSeconds: originOf(this.#plan.streams),
         folder: work,
         signal: this.#context.signal,
       });
@@ -226,14 +225,6 @@ class PackagingRun {
     if (blocks === 0 || bavail * bsize > FULL_DISK_BYTES) return null;
     return this.#context.diskFull(bavail * bsize);
   }
-}
-
-/** ffmpeg moves transport streams to zero; their own time is that of subtitles that were cut to go with them. */
-function originOf(streams: readonly PlannedStream[]): number | null {
-  const starts = streams.flatMap(({ kind, container, startSeconds }) =>
-    kind !== 'text' && container === 'mpeg-ts' ? [startSeconds] : [],
-  );
-  return starts.length === 0 ? null : Math.min(...starts);
 }
 
 /** A stream by its kind where that says which, else by its number. */

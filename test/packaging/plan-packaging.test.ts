@@ -25,7 +25,7 @@ const video = (height: number): Sketch => ({ kind: 'video', codec: 'avc', width:
 const audio = (language: string | null, codec = 'aac'): Sketch => ({ kind: 'audio', codec, language, channels: 2 });
 
 function plan(files: readonly ProbedFile[], params: PackageParams = {}, hasFfmpeg = true): PackagingPlan {
-  return planPackaging({ name: 'film', files, unusable: [] }, params, hasFfmpeg);
+  return planPackaging({ name: 'film', files, unusable: [], oneTime: new Set() }, params, hasFfmpeg);
 }
 
 const folders = ({ streams }: PackagingPlan): string[] => streams.map(({ folder }) => folder);
@@ -150,6 +150,35 @@ describe('a plan', () => {
   test('leaves out subtitles that start when the film is over', () => {
     const late = fileOf('film.srt', 'srt', [{ kind: 'text', codec: 'srt', startSeconds: 70, durationSeconds: 5 }]);
     assert.deepEqual(folders(plan([fileOf('a.mp4', 'mp4', [video(720)]), late])), ['video/h264_720p']);
+  });
+
+  test('tells of subtitles of a late publication that do not say which time theirs is, unless only one of two fits', () => {
+    const film = { ...fileOf('v.mp4', 'mp4', [{ ...video(720), startSeconds: 10 }]) };
+    const shiftOf = (startSeconds: number, durationSeconds: number) => {
+      const text = fileOf('t.vtt', 'vtt', [{ kind: 'text', codec: 'vtt', startSeconds, durationSeconds }]);
+      const folder = { name: 'film', files: [film, text], unusable: [], oneTime: new Set(['v.mp4', 't.vtt']) };
+      const { streams, warnings } = planPackaging(folder, {}, true);
+      return [streams.at(-1)?.shiftSeconds, warnings.length];
+    };
+    assert.deepEqual(shiftOf(2, 40), [0, 0]);
+    assert.deepEqual(shiftOf(12, 56), [-10, 0]);
+    assert.deepEqual(shiftOf(12, 40), [-10, 1]);
+  });
+
+  test('brings late media to zero where subtitles or other media have to fit, and has the packager read all others', () => {
+    const late = fileOf('a.mp4', 'mp4', [{ ...video(720), startSeconds: 10 }]);
+    const times = (...files: ProbedFile[]) =>
+      plan(files).streams.map(({ route, shiftSeconds }) => [route.kind, shiftSeconds]);
+    assert.deepEqual(times(late), [['direct', 0]]);
+    assert.deepEqual(times(late, fileOf('a.wav', 'wave', [audio(null, 'pcm-s16')])), [
+      ['feed', -10],
+      ['feed', 0],
+    ]);
+    // What starts at zero is the start of all.
+    assert.deepEqual(times(late, fileOf('b.m4a', 'mp4', [audio('eng')])), [
+      ['direct', 0],
+      ['direct', 0],
+    ]);
   });
 
   test('is refused where ffmpeg is needed and missing, and where there is too much', () => {

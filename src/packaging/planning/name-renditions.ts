@@ -1,4 +1,4 @@
-import type { ChosenStream } from './choose-streams.ts';
+import type { AlignedStream } from './align-times.ts';
 import { languageName } from './languages.ts';
 import type { PlannedStream } from './packaging-plan.ts';
 import { codecNameOf, FolderNames, videoName } from './rendition-names.ts';
@@ -14,14 +14,14 @@ const ROLE_WORDS: Readonly<Record<string, string>> = {
 };
 
 /** Gives every stream its folder and its label, each once. What the request names comes first to its name. */
-export function nameRenditions(chosen: readonly ChosenStream[], defaultLanguage: string | null): PlannedStream[] {
+export function nameRenditions(chosen: readonly AlignedStream[], defaultLanguage: string | null): PlannedStream[] {
   const folders = new FolderNames();
   const named = chosen.map(({ stream, track }) =>
     track?.name === undefined ? null : folders.take(stream.kind, track.name),
   );
   const labels = new Set<string>();
   const streams = chosen.map((candidate, index): PlannedStream => {
-    const { file, stream, route, language, role, isForced } = candidate;
+    const { file, stream, route, language, role, isForced, shiftSeconds, fileStartSeconds } = candidate;
     const codec = codecNameOf(stream);
     return {
       file: file.path,
@@ -41,6 +41,8 @@ export function nameRenditions(chosen: readonly ChosenStream[], defaultLanguage:
       folder: named[index] ?? folders.take(stream.kind, nameOf(candidate, codec)),
       route,
       startSeconds: stream.startSeconds,
+      shiftSeconds,
+      fileStartSeconds,
       undecodableSeconds: stream.undecodableSeconds,
       rotation: stream.rotation,
       durationSeconds: stream.durationSeconds,
@@ -49,12 +51,12 @@ export function nameRenditions(chosen: readonly ChosenStream[], defaultLanguage:
   return inPlayersOrder(streams, defaultLanguage);
 }
 
-function nameOf({ stream, language }: ChosenStream, codec: string): string {
+function nameOf({ stream, language }: AlignedStream, codec: string): string {
   if (stream.kind === 'video') return videoName(codec, stream.width, stream.height);
   return stream.kind === 'audio' ? `${language}_${codec}` : language;
 }
 
-function labelOf({ stream, language, role, isForced, track }: ChosenStream): string {
+function labelOf({ stream, language, role, isForced, track }: AlignedStream): string {
   const given = track?.label ?? stream.title ?? '';
   // Quotation marks and commas have a meaning in playlists, and in the packager's arguments.
   const title = given.replaceAll(/[\p{Cc}",]+/gu, ' ');

@@ -53,6 +53,10 @@ export interface PlannedStream {
   readonly route: Route;
   /** Where its first packet stands in the file's time; below zero where an edit list hides packets. */
   readonly startSeconds: number;
+  /** What is added to its times, so that the publication starts at zero. */
+  readonly shiftSeconds: number;
+  /** Where what its file starts with comes to stand in the publication, in seconds. */
+  readonly fileStartSeconds: number;
   /** What comes before the first key frame, and is left out, in seconds. */
   readonly undecodableSeconds: number;
   /** How the file wants the picture turned, clockwise and in degrees. */

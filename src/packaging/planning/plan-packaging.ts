@@ -1,11 +1,12 @@
 import type { PackageParams } from '#contract/package-request.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { ProbedFile, UnusableFile } from '../probing/probed-file.ts';
-import { type Choice, type ChosenStream, chooseStreams } from './choose-streams.ts';
+import { type AlignedStream, alignTimes } from './align-times.ts';
+import { chooseStreams } from './choose-streams.ts';
 import { canonicalTag } from './languages.ts';
 import { nameRenditions } from './name-renditions.ts';
 import type { LeftOut, PackagingPlan, PlannedStream, PublicationShape } from './packaging-plan.ts';
-import { mediaEnd, planWarnings } from './plan-warnings.ts';
+import { assumedTimes, mediaEnd, planWarnings, timesOf } from './plan-warnings.ts';
 
 /** What probing a folder found. */
 export interface ProbedFolder {
@@ -13,6 +14,8 @@ export interface ProbedFolder {
   readonly name: string;
   readonly files: readonly ProbedFile[];
   readonly unusable: readonly UnusableFile[];
+  /** Files that are known to have one time, by path. */
+  readonly oneTime: ReadonlySet<string>;
 }
 
 /** The packager takes so many streams at once; each costs it threads and memory. */
@@ -29,7 +32,9 @@ const MAX_PROBLEMS = 10;
 export function planPackaging(folder: ProbedFolder, params: PackageParams, hasFfmpeg: boolean): PackagingPlan {
   refuseBroken(folder);
   refuseUnknownTracks(folder.files, params);
-  const { chosen, leftOut } = withoutLateSubtitles(chooseStreams(folder.files, params.tracks ?? []));
+  const choice = chooseStreams(folder.files, params.tracks ?? []);
+  const { chosen, late } = withoutLateSubtitles(alignTimes(choice.chosen, folder.oneTime));
+  const leftOut = [...choice.leftOut, ...late];
   if (!chosen.some(({ stream }) => stream.kind !== 'text')) throw nothingToPackage(folder, leftOut);
   if (chosen.length > MAX_STREAMS) {
     throw new AppError('PACKAGING_TOO_LARGE', { folder: folder.name, count: chosen.length, limit: MAX_STREAMS });
@@ -42,7 +47,11 @@ export function planPackaging(folder: ProbedFolder, params: PackageParams, hasFf
     defaultLanguage: shape.defaultLanguage ?? firstLanguage(streams),
     streams,
     leftOut,
-    warnings: [...doubtsOf(folder.files, streams), ...planWarnings(streams, leftOut, folder.unusable)],
+    warnings: [
+      ...doubtsOf(folder.files, streams),
+      ...planWarnings(streams, leftOut, folder.unusable),
+      ...assumedTimes(chosen),
+    ],
   };
 }
 
@@ -55,15 +64,16 @@ function doubtsOf(files: readonly ProbedFile[], streams: readonly PlannedStream[
 }
 
 /** The packager refuses subtitles that the film has no place for. */
-function withoutLateSubtitles({ chosen, leftOut }: Choice): Choice {
-  const endSeconds = mediaEnd(chosen.map(({ stream }) => stream)) ?? Number.POSITIVE_INFINITY;
-  const isLate = ({ stream }: ChosenStream): boolean => stream.kind === 'text' && stream.startSeconds >= endSeconds;
+function withoutLateSubtitles(chosen: readonly AlignedStream[]): { chosen: AlignedStream[]; late: LeftOut[] } {
+  const endSeconds = mediaEnd(chosen.map(timesOf)) ?? Number.POSITIVE_INFINITY;
+  const isLate = ({ stream, shiftSeconds }: AlignedStream): boolean =>
+    stream.kind === 'text' && stream.startSeconds + shiftSeconds >= endSeconds;
   const late = chosen.filter(isLate).map(({ file }) => ({
     file: file.path,
     what: 'the subtitle track',
     reason: 'it starts when the film is over',
   }));
-  return { chosen: chosen.filter((candidate) => !isLate(candidate)), leftOut: [...leftOut, ...late] };
+  return { chosen: chosen.filter((candidate) => !isLate(candidate)), late };
 }
 
 function shapeOf(params: PackageParams): PublicationShape {

@@ -1,4 +1,5 @@
 import type { UnusableFile } from '../probing/probed-file.ts';
+import type { AlignedStream } from './align-times.ts';
 import type { LeftOut, PlannedStream } from './packaging-plan.ts';
 
 /** Files of a kind that are named one by one; beyond, they are counted. */
@@ -105,8 +106,8 @@ function scatteredLanguages(streams: readonly PlannedStream[]): string[] {
 function clippedSubtitles(streams: readonly PlannedStream[]): string[] {
   const endSeconds = mediaEnd(streams);
   if (endSeconds === null) return [];
-  return streams.flatMap(({ kind, file, startSeconds, durationSeconds }) => {
-    const end = startSeconds + (durationSeconds ?? 0);
+  return streams.flatMap(({ kind, file, startSeconds, shiftSeconds, durationSeconds }) => {
+    const end = startSeconds + shiftSeconds + (durationSeconds ?? 0);
     if (kind !== 'text' || end <= endSeconds + LENGTH_TOLERANCE_SECONDS) return [];
     return [
       `The subtitles in "${file}" go on until ${end.toFixed(1)} s, and the film ends at ${endSeconds.toFixed(1)} s: what comes later was left out.`,
@@ -114,10 +115,29 @@ function clippedSubtitles(streams: readonly PlannedStream[]): string[] {
   });
 }
 
+/** Subtitles that would be shown during the film, too, if they counted from its start. */
+export function assumedTimes(chosen: readonly AlignedStream[]): string[] {
+  const endSeconds = mediaEnd(chosen.map(timesOf)) ?? 0;
+  const isDoubtful = ({ stream, isAssumed }: AlignedStream): boolean =>
+    isAssumed && stream.startSeconds + (stream.durationSeconds ?? 0) <= endSeconds + LENGTH_TOLERANCE_SECONDS;
+  return chosen
+    .filter(isDoubtful)
+    .map(
+      ({ file, shiftSeconds }) =>
+        `The subtitles in "${file.path}" do not say which time theirs is (X-TIMESTAMP-MAP); they were taken to count like the media, which start at ${(-shiftSeconds).toFixed(1)} s. Look at the result.`,
+    );
+}
+
+type StreamTimes = Pick<PlannedStream, 'kind' | 'startSeconds' | 'shiftSeconds' | 'durationSeconds'>;
+
+export function timesOf({ stream, shiftSeconds }: AlignedStream): StreamTimes {
+  return { ...stream, shiftSeconds };
+}
+
 /** Where the last frame or sample ends, in seconds from the start of the publication; null where no file says. */
-export function mediaEnd(streams: readonly Pick<PlannedStream, 'kind' | 'durationSeconds'>[]): number | null {
-  const ends = streams.flatMap(({ kind, durationSeconds }) =>
-    kind === 'text' || durationSeconds === null ? [] : [durationSeconds],
+export function mediaEnd(streams: readonly StreamTimes[]): number | null {
+  const ends = streams.flatMap(({ kind, startSeconds, shiftSeconds, durationSeconds }) =>
+    kind === 'text' || durationSeconds === null ? [] : [Math.max(startSeconds + shiftSeconds, 0) + durationSeconds],
   );
   return ends.length === 0 ? null : Math.max(...ends);
 }

@@ -36,6 +36,7 @@ export async function describeTrack(
     durationSeconds: endSeconds === null ? null : Math.max(endSeconds - Math.max(startSeconds, 0), 0),
     undecodableSeconds: 0,
     rotation: track.isVideoTrack() ? await track.getRotation() : 0,
+    zeroSeconds: null,
     isForced: disposition.forced,
     isCommentary: disposition.commentary,
     isForHearingImpaired: disposition.hearingImpaired,

@@ -4,7 +4,7 @@ import type { FolderFile, SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { ProbedFolder } from '../planning/plan-packaging.ts';
 import { parseTimedText } from '../subtitles/timed-text.ts';
-import { type Cue, LARGEST_SUBTITLES_BYTES, parseSubtitles } from '../subtitles/web-vtt.ts';
+import { LARGEST_SUBTITLES_BYTES, parseSubtitles, type Subtitles } from '../subtitles/web-vtt.ts';
 import { BrokenMedia } from './broken-media.ts';
 import { probeMedia } from './probe-media.ts';
 import { NO_DETAILS, type ProbedFile, type UnusableFile } from './probed-file.ts';
@@ -18,7 +18,7 @@ const MEDIA_EXTENSION =
   /\.(?:mp4|m4v|m4a|mov|qt|mkv|mka|webm|ts|mts|m2ts|mp3|wav|flac|aac|ac3|eac3|ogg|oga|opus|avi|mpg|mpeg|wmv|flv|3gp|3g2|f4v|cmfv|cmfa|cmft|vtt|srt|ttml|dfxp)$/i;
 
 /** Looks at every file of a folder. */
-export async function probeFolder(folder: SourceFolder, signal: AbortSignal): Promise<ProbedFolder> {
+export async function probeFolder(folder: SourceFolder, signal: AbortSignal): Promise<Omit<ProbedFolder, 'oneTime'>> {
   const found = await sideBySide(folder.files, PROBES_AT_ONCE, (file) => probeFile(folder, file, signal));
   const isProbed = (file: ProbedFile | UnusableFile): file is ProbedFile => 'streams' in file;
   return {
@@ -88,7 +88,7 @@ async function probeText(
   if (source.sizeBytes > LARGEST_SUBTITLES_BYTES) {
     throw new BrokenMedia(`has ${source.sizeBytes} bytes, and subtitles at most ${LARGEST_SUBTITLES_BYTES}`);
   }
-  const cues = cuesOf(container, await readRange(source, 0, source.sizeBytes, signal), path);
+  const { cues, zeroSeconds } = subtitlesOf(container, await readRange(source, 0, source.sizeBytes, signal), path);
   const startSeconds = cues[0]?.startSeconds ?? 0;
   const durationSeconds = cues.reduce((end, { endSeconds }) => Math.max(end, endSeconds), 0) - startSeconds;
   if (cues.length === 0)
@@ -100,6 +100,7 @@ async function probeText(
     codec: container,
     startSeconds,
     durationSeconds,
+    zeroSeconds,
   };
   return { path, container, streams: [stream], others: [], doubts: [] };
 }
@@ -116,10 +117,10 @@ function textKindOf(head: string, path: string): TextKind | null {
   return /\.(?:srt|vtt)$/i.test(path) ? 'srt' : null;
 }
 
-function cuesOf(kind: TextKind, bytes: Uint8Array, path: string): readonly Cue[] {
-  if (kind !== 'ttml') return parseSubtitles(bytes).cues;
+function subtitlesOf(kind: TextKind, bytes: Uint8Array, path: string): Subtitles {
+  if (kind !== 'ttml') return parseSubtitles(bytes);
   try {
-    return parseTimedText(bytes, path).cues;
+    return parseTimedText(bytes, path);
   } catch (cause) {
     if (!(cause instanceof AppError)) throw cause;
     const { problem } = cause.details as { problem: string };

@@ -58,6 +58,8 @@ export interface ProbedStream {
   readonly undecodableSeconds: number;
   /** How players turn the picture before they show it, clockwise and in degrees. */
   readonly rotation: number;
+  /** Where the time zero of subtitles in a file of their own stands in the time of the media; null where nothing says so. */
+  readonly zeroSeconds: number | null;
   readonly isForced: boolean;
   readonly isCommentary: boolean;
   readonly isForHearingImpaired: boolean;
@@ -80,6 +82,7 @@ export const NO_DETAILS = {
   durationSeconds: null,
   undecodableSeconds: 0,
   rotation: 0,
+  zeroSeconds: null,
   isForced: false,
   isCommentary: false,
   isForHearingImpaired: false,

@@ -8,6 +8,8 @@ export interface Feed {
   readonly streams: readonly PlannedStream[];
   /** Whether an edit list hides the first packets of the file: they are shown then, for the packager fails on them. */
   readonly showsPreroll: boolean;
+  /** Where its first packet comes to stand, in seconds. */
+  readonly startSeconds: number;
 }
 
 /** The feeds of a plan: one for each file and container. */
@@ -17,7 +19,13 @@ export function feedsOf(streams: readonly PlannedStream[]): Feed[] {
   return [...groups.values()].map((group) => {
     const [first] = group as [PlannedStream];
     const showsPreroll = group.some(({ kind, startSeconds }) => kind === 'video' && startSeconds < 0);
-    return { file: first.file, into: intoOf(first), streams: group, showsPreroll };
+    return {
+      file: first.file,
+      into: intoOf(first),
+      streams: group,
+      showsPreroll,
+      startSeconds: first.fileStartSeconds,
+    };
   });
 }
 
@@ -40,12 +48,18 @@ export function readingArguments({ container }: Pick<PlannedStream, 'container'>
 }
 
 /** ffmpeg's arguments for one feed. Packets stay as they are; raw samples become FLAC. */
-export function feedArguments({ into, streams, showsPreroll }: Feed, input: string, output: string): string[] {
+export function feedArguments(
+  { into, streams, showsPreroll, startSeconds }: Feed,
+  input: string,
+  output: string,
+): string[] {
   const [first] = streams as [PlannedStream];
   return [
     ...readingArguments(first, input),
     ...streams.flatMap((stream) => ['-map', `0:${specifierOf(stream)}`]),
     ...streams.flatMap((stream, index) => codecOptions(stream, index)),
+    // ffmpeg moves what a file starts with to zero.
+    ...(startSeconds > 0 ? ['-output_ts_offset', startSeconds.toFixed(6)] : []),
     ...['-map_metadata', '-1', '-map_chapters', '-1'],
     ...(into === 'mp4' ? mp4Options(streams, showsPreroll) : ['-muxdelay', '0', '-muxpreload', '0', '-f', 'mpegts']),
     `file:${output}`,

@@ -10,13 +10,11 @@ import { runPrograms } from '../programs/run-programs.ts';
 import { readMatroskaSubtitles } from './matroska-subtitles.ts';
 import { readMp4Subtitles } from './mp4-subtitles.ts';
 import { parseTimedText } from './timed-text.ts';
-import { clipCues, parseSubtitles, type Subtitles, shiftCues, turnedOver, webVttOf } from './web-vtt.ts';
+import { clipCues, parseSubtitles, type Subtitles, shiftCues, webVttOf } from './web-vtt.ts';
 
 interface SubtitleContext {
   /** Where the film ends, in seconds; cues do not go on past it. Null where nobody knows. */
   readonly endSeconds: number | null;
-  /** The time of transport streams at which the film starts, in seconds; null where it is in none. */
-  readonly originSeconds: number | null;
   /** Where input and output lie, and programs run. */
   readonly folder: string;
   readonly signal: AbortSignal;
@@ -38,10 +36,8 @@ export async function writeSubtitles(
   output: string,
   context: SubtitleContext,
 ): Promise<boolean> {
-  const { endSeconds, originSeconds, folder } = context;
-  const read = await readSubtitles(stream, input, output, context);
-  const isMapped = read.zeroSeconds !== null && originSeconds !== null;
-  const subtitles = isMapped ? shiftCues(read, turnedOver(read.zeroSeconds - originSeconds)) : read;
+  const { endSeconds, folder } = context;
+  const subtitles = shiftCues(await readSubtitles(stream, input, output, context), stream.shiftSeconds);
   const { head, cues } = endSeconds === null ? subtitles : clipCues(subtitles, endSeconds);
   await writeFile(join(folder, output), webVttOf({ head, cues }));
   return cues.length > 0;
