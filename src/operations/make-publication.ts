@@ -110,7 +110,7 @@ export async function planPublication(
   const notes = [`${finding} Its segments were made anew, with the same packets.`];
   const language = params.default_language ?? defaultLanguageOf(existing);
   const wishes = { ...params, tracks, ...(language !== null && { default_language: language }) };
-  const unnamed = unnamedFiles(folder, existing, params);
+  const unnamed = [...existing.warnings, ...unnamedFiles(folder, existing, params)];
   return { ...(await planMedia(joined, wishes, unnamed, signal, oneTimeOf(existing))), existing, notes };
 }
 

@@ -87,6 +87,20 @@ describe('a folder that is a publication', () => {
     assertFilmIn((await packageInput(folder)).outputPath, 'audio/en_aac');
   });
 
+  test('of byte ranges the last of which counts one byte too many is made anew, and that is told', async () => {
+    const folder = publicationOf(
+      'one-too-many',
+      '-map 0:v -map 0:a:0 -c copy -f hls -hls_time 2 -hls_playlist_type vod -hls_segment_type fmp4 -hls_flags single_file index.m3u8',
+    );
+    const path = join(folder, 'index.m3u8');
+    const longer = (_: string, tag: string, length: string, rest: string) => `${tag}${Number(length) + 1}${rest}`;
+    const playlist = readFileSync(path, 'utf8');
+    writeFileSync(path, playlist.replace(/(#EXT-X-BYTERANGE:)(\d+)(@\d+\n.*\n#EXT-X-END)/, longer));
+    const { outputPath, warnings } = await packageInput(folder);
+    assert.match(warnings.join(), /one byte more/);
+    assertFilmIn(outputPath, 'audio/en_aac');
+  });
+
   test('of segments of several chunks is made anew', async () => {
     const folder = publicationOf(
       'chunked',

@@ -73,10 +73,36 @@ describe('HLS', () => {
     assert.deepEqual(found, ['v.mp4 (bytes 0-9): v.mp4 (bytes 10-29) v.mp4 (bytes 30-59)']);
     await assertRefused(
       'BYTE_RANGE_PAST_END',
-      { 'p.m3u8': text, 'v.mp4': new Uint8Array(59) },
+      { 'p.m3u8': text, 'v.mp4': new Uint8Array(58) },
       { init: '*.mp4', frag: '*.mp4' },
       10,
     );
+  });
+
+  test('takes a byte range that ends one byte behind its file to end with it, as servers do, and says so', async () => {
+    const ofHls = hls(
+      '#EXT-X-MAP:URI="v.mp4",BYTERANGE="10@0"',
+      '#EXTINF:4,',
+      '#EXT-X-BYTERANGE:20@10',
+      'v.mp4',
+      '#EXTINF:4,',
+      '#EXT-X-BYTERANGE:30',
+      'v.mp4',
+    );
+    const ofDash = mpd(
+      period(
+        '<SegmentList duration="4"><Initialization sourceURL="v.mp4" range="0-9"/><SegmentURL media="v.mp4" mediaRange="10-29"/><SegmentURL media="v.mp4" mediaRange="30-59"/></SegmentList>',
+      ),
+    );
+    const media = { 'v.mp4': new Uint8Array(59) };
+    for (const playlists of [{ 'p.m3u8': ofHls }, { 'm.mpd': ofDash }, { 'p.m3u8': ofHls, 'm.mpd': ofDash }]) {
+      const patterns = { init: '*.mp4', frag: '*.mp4' };
+      assert.deepEqual(await renditionsOf({ ...playlists, ...media }, patterns), [
+        'v.mp4 (bytes 0-9): v.mp4 (bytes 10-29) v.mp4 (bytes 30-58)',
+      ]);
+      const { warnings } = await read({ ...playlists, ...media }, patterns);
+      assert.equal(warnings.length, 1, warnings.join());
+    }
   });
 
   test('finds names with spaces, per cent signs, question marks and accents, encoded or not', async () => {

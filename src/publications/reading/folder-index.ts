@@ -26,6 +26,8 @@ export class FolderIndex {
   #folders: ReadonlySet<string> | undefined;
   readonly #root: URL;
   readonly #note: UnlistedFolder['note'] | undefined;
+  /** Files that a byte range passes by one byte. */
+  readonly #passed = new Set<string>();
 
   /** What references name in an unlisted folder is noted there, and taken to be in it. */
   constructor(folder: SourceFolder | UnlistedFolder) {
@@ -119,8 +121,27 @@ export class FolderIndex {
   }
 
   /** A part as it is known by: a byte range that covers its whole file is that file. */
-  partAt(path: string, range: ByteRange | null): MediaPart {
+  partAt(path: string, stated: ByteRange | null): MediaPart {
+    const range = stated === null ? null : this.rangeIn(path, stated);
     return { path, range: range?.offset === 0 && range.length === this.#sizes.get(path) ? null : range };
+  }
+
+  /**
+   * A byte range as it lies in its file. Some writers count its last byte one too far: servers end it with the file
+   * (RFC 9110 §14.1.2), and of the boxes in it none can be missing. What goes further is left for `checkRanges` to refuse.
+   */
+  rangeIn(path: string, range: ByteRange): ByteRange {
+    if (range.offset + range.length - 1 !== this.#sizes.get(path) || range.length === 1) return range;
+    this.#passed.add(path);
+    return { ...range, length: range.length - 1 };
+  }
+
+  /** A warning for every file that ends one byte before a range of it. */
+  get warnings(): string[] {
+    return [...this.#passed].map(
+      (path) =>
+        `A playlist names one byte more of "${path}" than there is; its last byte range was taken to end with the file, as servers do.`,
+    );
   }
 
   #find(path: string): string | undefined {

@@ -32,5 +32,6 @@ function readSegments(task: AddressingTask, elements: AddressingElements): MpdSe
 function readPart(task: AddressingTask, element: XmlElement, reference: string, range: string): MediaPart {
   const place = task.values.placeOf(element);
   const path = task.index.locate(task.base, element.attributes.get(reference) ?? task.base.href, place);
-  return { path, range: task.values.byteRange(element, range) };
+  const stated = task.values.byteRange(element, range);
+  return { path, range: stated === null ? null : task.index.rangeIn(path, stated) };
 }

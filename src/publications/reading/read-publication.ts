@@ -59,7 +59,7 @@ export async function readClaimedPublication(
       others,
       bystanders.playlists.map(({ path }) => path),
     ),
-    warnings: [...warnings, ...bystanders.warnings],
+    warnings: [...warnings, ...index.warnings, ...bystanders.warnings],
   };
 }
 

@@ -11,6 +11,8 @@ export interface ExistingPublication {
    * packaged here. Else what its segments are, so that they have to be made anew.
    */
   readonly segments: SegmentKind;
+  /** What is doubtful about its playlists, as sentences. */
+  readonly warnings: readonly string[];
 }
 
 export type SegmentKind =

@@ -37,7 +37,7 @@ export async function findPublication(
   if (!chosen.some(isMedia)) throw noneChosen(patterns, found);
   const isInParts = playlists.some(({ kind, text }) => kind === 'hls-media' && text.split('\n').some(namesParts));
   const segments = isInParts ? 'chunked' : await segmentKindOf(folder, chosen, signal);
-  return { playlists, renditions: chosen, unchosen, segments };
+  return { playlists, renditions: chosen, unchosen, segments, warnings: index.warnings };
 }
 
 function isMedia({ isText }: ExistingRendition): boolean {

@@ -39,7 +39,7 @@ export async function rewriteHlsMedia(
     if (segment.range === null) continue;
     const path = pathOf(segment);
     const whole = parts.get(partKey(index.partAt(path, segment.range)));
-    const moved = whole ?? (await moveRange(path, segment.range));
+    const moved = whole ?? (await moveRange(path, index.rangeIn(path, segment.range)));
     if (moved === undefined) continue;
     if (moved.path !== path)
       editor.edit(segment.line, (line) => keepIndent(line, relativeReference(playlist.path, moved.path)));
