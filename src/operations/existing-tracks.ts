@@ -98,7 +98,9 @@ export function unnamedFiles(
     ),
     ...[...renditions, ...unchosen].flatMap(({ parts }) => parts.map(({ path }) => path)),
   ]);
-  const asides = asidesIn(playlists).filter((noun) => noun !== TRICK_PLAY || !makesKeyFrames);
+  const chosen = new Set(renditions.map(({ playlist }) => playlist));
+  const others = playlists.filter(({ kind, path }) => kind === 'mpd' || !chosen.has(path));
+  const asides = asidesIn(others).filter((noun) => noun !== TRICK_PLAY || !makesKeyFrames);
   const isAside = (path: string): boolean => asides.includes(PICTURES) && holdsPictures([path]);
   const unnamed = files.map(({ path }) => path).filter((path) => !named.has(path) && !isAside(path));
   return [

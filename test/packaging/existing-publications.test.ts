@@ -212,6 +212,21 @@ describe('a folder that is a publication', () => {
     assertFilmIn(outputPath, 'audio/en_aac');
   });
 
+  test('of key frames alone is carried through where they are whole fragments', async () => {
+    const folder = join(place, 'key-frames');
+    cpSync(cmaf, folder, { recursive: true, filter: (path) => !/\.mpd$|audio|text/.test(path) });
+    const path = join(folder, 'video/h264_180p/index.m3u8');
+    writeFileSync(path, readFileSync(path, 'utf8').replace('#EXTINF', '#EXT-X-I-FRAMES-ONLY\n#EXTINF'));
+    const address = 'URI="video/h264_180p/index.m3u8"';
+    writeFileSync(
+      join(folder, 'master.m3u8'),
+      `#EXTM3U\n#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=900000,CODECS="avc1.42c00d",${address}\n`,
+    );
+    const { outputPath, warnings } = await packageInput(folder);
+    assert.deepEqual(filesIn(outputPath), filesIn(folder));
+    assert.equal(warnings.length, 1, warnings.join());
+  });
+
   test('by DASH alone is made anew', async () => {
     const folder = publicationOf('dash', '-map 0:v -map 0:a:0 -c copy -f dash -seg_duration 2 manifest.mpd');
     assertFilmIn((await packageInput(folder, { existing: 'repackage' })).outputPath, 'audio/en_aac');
@@ -250,6 +265,18 @@ describe('a publication is refused', () => {
       );
     });
   }
+
+  test('of key frames in fragments that no playlist names', async () => {
+    const folder = join(place, 'parts-of-fragments');
+    cpSync(cmaf, folder, { recursive: true, filter: (path) => !/master|\.mpd$|audio|text/.test(path) });
+    const path = join(folder, 'video/h264_180p/index.m3u8');
+    const text = readFileSync(path, 'utf8');
+    writeFileSync(path, text.replaceAll('#EXTINF', '#EXT-X-I-FRAMES-ONLY\n#EXT-X-BYTERANGE:2000@84\n#EXTINF'));
+    await assert.rejects(
+      packageInput(folder),
+      (error: unknown) => error instanceof AppError && error.reason === 'PUBLICATION_NOT_REPACKAGED',
+    );
+  });
 
   test('of whole MP4 files that are named as segments', async () => {
     const folder = publicationOf(

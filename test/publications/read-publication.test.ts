@@ -59,6 +59,19 @@ describe('HLS', () => {
     assert.deepEqual(found, ['init_a.mp4: 1.m4s 3.m4s', 'init_b.mp4: 2.m4s']);
   });
 
+  test('of key frames alone is a rendition where they are whole fragments, and else leaves the order to names', async () => {
+    const keyFrames = (...ranges: string[]) =>
+      hls(
+        '#EXT-X-I-FRAMES-ONLY',
+        '#EXT-X-MAP:URI="init.mp4"',
+        ...ranges.flatMap((range, at) => ['#EXTINF:4,', ...(range === '' ? [] : [range]), `${2 - at}.m4s`]),
+      );
+    const media = { 'init.mp4': '', '1.m4s': new Uint8Array(30), '2.m4s': new Uint8Array(30) };
+    assert.deepEqual(await renditionsOf({ 'i.m3u8': keyFrames('', ''), ...media }), ['init.mp4: 2.m4s 1.m4s']);
+    const inParts = keyFrames('#EXT-X-BYTERANGE:10@5', '#EXT-X-BYTERANGE:10@5');
+    assert.deepEqual(await renditionsOf({ 'i.m3u8': inParts, ...media }), ['init.mp4: 1.m4s 2.m4s']);
+  });
+
   test('reads byte ranges, with and without a start', async () => {
     const text = hls(
       '#EXT-X-MAP:URI="v.mp4",BYTERANGE="10@0"',

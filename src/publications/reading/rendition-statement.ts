@@ -1,6 +1,7 @@
 import { type MediaPart, type PlaylistDocument, partKey } from '../publication.ts';
 import type { FolderIndex } from './folder-index.ts';
 import type { HlsMedia } from './hls-playlist.ts';
+import { areWholeFragments } from './key-frame-playlists.ts';
 import type { MpdDocument } from './mpd-document.ts';
 
 /** What one playlist says about one init segment: which fragments belong to it, in playback order. */
@@ -18,8 +19,8 @@ export interface StatedPart {
 }
 
 /**
- * What all playlists say, one statement per playlist and init segment. I-frame playlists come last: what they name are
- * mostly parts of other playlists' fragments.
+ * What all playlists say, one statement per playlist and init segment. I-frame playlists come last, and say nothing where
+ * they name parts of fragments, as they mostly do.
  */
 export function statementsOf(playlists: readonly PlaylistDocument[], index: FolderIndex): RenditionStatement[] {
   const statements = playlists.flatMap((playlist) => {
@@ -30,7 +31,13 @@ export function statementsOf(playlists: readonly PlaylistDocument[], index: Fold
     playlist.kind === 'hls-media' && playlist.iFramesOnly ? joinByInit(statementsOfHls(playlist, index)) : [],
   );
   const named = new Set(statements.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)));
-  return [...statements, ...iFrames.filter(({ fragments }) => !fragments.some(({ part }) => named.has(part.path)))];
+  const isOfItsOwn = ({ fragments }: RenditionStatement): boolean =>
+    !fragments.some(({ part }) => named.has(part.path)) &&
+    areWholeFragments(
+      fragments.map(({ part }) => part),
+      index,
+    );
+  return [...statements, ...iFrames.filter(isOfItsOwn)];
 }
 
 /** A statement per EXT-X-MAP tag, which may change midway. */

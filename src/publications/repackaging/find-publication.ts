@@ -11,7 +11,7 @@ import { namesParts, wholeEncryptionIn } from '../reading/refuse-unsignable.ts';
 import { listTopBoxes, rangeOf, readerOf } from '../signing/top-boxes.ts';
 import { type ChoicePatterns, chooseRenditions } from './choose-renditions.ts';
 import type { ExistingPublication, ExistingRendition, SegmentKind } from './existing-publication.ts';
-import { renditionsOfHls } from './hls-renditions.ts';
+import { refuseKeyFramesAlone, renditionsOfHls } from './hls-renditions.ts';
 import { renditionsOfMpd } from './mpd-renditions.ts';
 import { refusal } from './repackaging-refusal.ts';
 
@@ -32,7 +32,10 @@ export async function findPublication(
   for (const playlist of playlists) refuseEncrypted(playlist);
   const hls = renditionsOfHls(playlists, index);
   const found = hls.length > 0 ? hls : renditionsOfMpd(playlists);
-  if (!found.some(isMedia)) return null;
+  if (!found.some(isMedia)) {
+    refuseKeyFramesAlone(playlists, index);
+    return null;
+  }
   const { chosen, unchosen } = chooseRenditions(found, [...index.paths], patterns);
   if (!chosen.some(isMedia)) throw noneChosen(patterns, found);
   const isInParts = playlists.some(({ kind, text }) => kind === 'hls-media' && text.split('\n').some(namesParts));

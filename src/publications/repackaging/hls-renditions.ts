@@ -1,22 +1,50 @@
-import type { PlaylistDocument } from '../publication.ts';
+import type { MediaPart, PlaylistDocument } from '../publication.ts';
 import type { FolderIndex } from '../reading/folder-index.ts';
 import { hlsAttribute } from '../reading/hls-attributes.ts';
 import type { HlsMedia } from '../reading/hls-playlist.ts';
+import { areWholeFragments } from '../reading/key-frame-playlists.ts';
 import { holdsPictures } from './asides.ts';
 import type { ExistingRendition } from './existing-publication.ts';
+import { refusal } from './repackaging-refusal.ts';
 
 type Statement = Pick<ExistingRendition, 'language' | 'label' | 'role' | 'isDefault'>;
 
 const NOTHING_STATED: Statement = { language: null, label: null, role: null, isDefault: false };
 
-/** A rendition for every media playlist of segments, once, whichever playlists name it. */
+/**
+ * A rendition for every media playlist of segments, once, whichever playlists name it. Playlists of key frames are renditions
+ * where there are no others.
+ */
 export function renditionsOfHls(playlists: readonly PlaylistDocument[], index: FolderIndex): ExistingRendition[] {
   const stated = statementsIn(playlists, index);
-  return playlists.flatMap((playlist) => {
-    if (playlist.kind !== 'hls-media' || playlist.iFramesOnly || playlist.segments.length === 0) return [];
+  const found = playlists.flatMap((playlist) => {
+    if (playlist.kind !== 'hls-media' || playlist.segments.length === 0) return [];
     if (holdsPictures(playlist.segments.map(({ uri }) => uri))) return [];
-    return [renditionOf(playlist, index, stated.get(playlist.path) ?? NOTHING_STATED)];
+    const rendition = renditionOf(playlist, index, stated.get(playlist.path) ?? NOTHING_STATED);
+    return [{ rendition, isOfKeyFrames: playlist.iFramesOnly }];
   });
+  const films = found.filter(({ isOfKeyFrames }) => !isOfKeyFrames);
+  if (films.length > 0) return films.map(({ rendition }) => rendition);
+  return found.map(({ rendition }) => rendition).filter((rendition) => areWholeFragments(segmentsOf(rendition), index));
+}
+
+/** Refuses key frames in fragments that nothing names: alone they cannot be read. */
+export function refuseKeyFramesAlone(playlists: readonly PlaylistDocument[], index: FolderIndex): void {
+  for (const playlist of playlists) {
+    if (playlist.kind !== 'hls-media' || !playlist.iFramesOnly || playlist.segments.length === 0) continue;
+    const rendition = renditionOf(playlist, index, NOTHING_STATED);
+    const inits = new Set(rendition.parts.slice(0, rendition.hasInit ? 1 : 0).map(({ path }) => path));
+    // Those of one file lie in a film, which is packaged from that file.
+    if (segmentsOf(rendition).some(({ path }) => inits.has(path))) continue;
+    const line = playlist.text.split('\n').findIndex((text) => text.startsWith('#EXT-X-I-FRAMES-ONLY')) + 1;
+    const problem =
+      'It names key frames alone (#EXT-X-I-FRAMES-ONLY), and no playlist the fragments that they are in; add it';
+    throw refusal(playlist.path, line, problem);
+  }
+}
+
+function segmentsOf({ parts, hasInit }: ExistingRendition): readonly MediaPart[] {
+  return parts.slice(hasInit ? 1 : 0);
 }
 
 function renditionOf(playlist: HlsMedia, index: FolderIndex, stated: Statement): ExistingRendition {
