@@ -104,6 +104,25 @@ describe('a publication of separate files', () => {
   });
 });
 
+test('a range of a whole file in a list of DASH is that file, and is not named any more', async () => {
+  const made = filesAt(
+    makeFfmpegDash(film, join(folder, 'dash-list'), '-seg_duration 1 -use_template 0 -hls_playlist 1'),
+  );
+  const rangeOf = (path: string): string => `0-${(made[path] as Uint8Array).length - 1}`;
+  const mpd = textOf(made['manifest.mpd'])
+    .replace(/<SegmentURL media="([^"]*)"/g, (whole, path: string) => `${whole} mediaRange="${rangeOf(path)}"`)
+    .replace(/<Initialization sourceURL="([^"]*)"/g, (whole, path: string) => `${whole} range="${rangeOf(path)}"`);
+  assert.match(mpd, / range="[\s\S]* mediaRange="/);
+  const { rewritten, files, publication } = await signFolder(folderOf({ ...made, 'manifest.mpd': mpd }), patterns);
+  assert.equal(publication.renditions.length, 2);
+  assert.deepEqual(
+    Object.keys(files).filter((path) => made[path] === undefined),
+    [],
+  );
+  const masked = (text: string): string => text.replace(/(bandwidth=")\d+/g, '$1');
+  assert.equal(masked(rewritten.get('manifest.mpd') as string), masked(textOf(made['manifest.mpd'])));
+});
+
 test('a byte range of a whole file is that file', async () => {
   const made = filesAt(join(folder, 'shaka'));
   const whole = (path: string): string => `BYTERANGE:${(made[`video/${path}`] as Uint8Array).length}@0`;

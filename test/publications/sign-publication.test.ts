@@ -65,6 +65,19 @@ const publications: [string, PublicationPatterns, number, () => string | Promise
       return made;
     },
   ],
+  [
+    'shaka-packager DASH whose ranges of init segments go one byte into the index',
+    singleFiles,
+    2,
+    () => {
+      const made = makeShakaByteRanges(film, join(folder, 'shaka-into-index'));
+      for (const name of ['master.m3u8', 'video.m3u8', 'audio.m3u8']) rmSync(join(made, name));
+      const mpd = join(made, 'manifest.mpd');
+      const longer = (_: string, start: string, last: string) => `${start}${Number(last) + 1}`;
+      writeFileSync(mpd, readFileSync(mpd, 'utf8').replaceAll(/([Rr]ange="\d+-)(\d+)/g, longer));
+      return made;
+    },
+  ],
   ['mediabunny HLS in one file', singleFiles, 1, () => makeMediabunny(film, join(folder, 'mediabunny-ranges'), true)],
 ];
 

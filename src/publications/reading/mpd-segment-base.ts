@@ -1,4 +1,5 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { BOX_HEADER_SIZE_BYTES } from '#formats/isobmff/box.ts';
 import type { ByteRange, MediaPart } from '../publication.ts';
 import type { AddressedSegments, AddressingElements, AddressingTask } from './addressing-task.ts';
 import { readInitialization } from './mpd-segment-list.ts';
@@ -25,7 +26,7 @@ export async function addressByIndex(
     const init = readInitialization(task, elements) ?? headOf(path, found);
     return {
       addressing: 'base',
-      init: init.path === path ? await withFileType(init, source, signal) : init,
+      init: init.path === path ? await withFileType(upTo(found, init), source, signal) : init,
       segments: index.subsegments.map(({ offset, length, durationTicks }) => ({
         part: { path, range: { offset, length } },
         durationSeconds: durationTicks / index.timescale,
@@ -47,6 +48,14 @@ function isMp4({ lineage }: AddressingTask): boolean {
 function statedIndexRange({ values }: AddressingTask, elements: AddressingElements): ByteRange | null {
   const element = elements.findLast((candidate) => candidate.attributes.has('indexRange'));
   return element === undefined ? null : values.byteRange(element, 'indexRange');
+}
+
+/** Some writers count the last byte one too far: what is less than a box of the index belongs to it alone. */
+function upTo(index: ByteRange, init: MediaPart): MediaPart {
+  const { offset, length } = init.range ?? { offset: 0, length: 0 };
+  const passedBytes = offset + length - index.offset;
+  if (passedBytes <= 0 || passedBytes >= BOX_HEADER_SIZE_BYTES) return init;
+  return { path: init.path, range: { offset, length: length - passedBytes } };
 }
 
 /** Some packagers begin the init segment behind the file's `ftyp` box, which is part of it (ISO/IEC 14496-12 §8.16.2). */

@@ -32,6 +32,5 @@ function readSegments(task: AddressingTask, elements: AddressingElements): MpdSe
 function readPart(task: AddressingTask, element: XmlElement, reference: string, range: string): MediaPart {
   const place = task.values.placeOf(element);
   const path = task.index.locate(task.base, element.attributes.get(reference) ?? task.base.href, place);
-  const stated = task.values.byteRange(element, range);
-  return { path, range: stated === null ? null : task.index.rangeIn(path, stated) };
+  return task.index.partAt(path, task.values.byteRange(element, range));
 }

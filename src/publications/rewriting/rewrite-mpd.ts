@@ -73,7 +73,7 @@ function rewriteOf(
   parts: SignedParts,
 ): RepresentationRewrite | null {
   const { init, segments, lineage } = representation;
-  if (init === null || ![init, ...segments.map(({ part }) => part)].some(({ range }) => range !== null)) return null;
+  if (init === null || !statesRanges(representation)) return null;
   const signedInit = parts.get(partKey(init));
   const fragments = segments.map(({ part }) => parts.get(partKey(part))).filter((part) => part !== undefined);
   if (signedInit === undefined || fragments.length !== segments.length) return null;
@@ -85,6 +85,17 @@ function rewriteOf(
     fragments,
     referenceTo: (path) => relativeReference(base, path),
   };
+}
+
+/** Whether byte ranges stand in what addresses a representation, be it that they cover whole files. */
+function statesRanges({ addressing, init, segments, lineage }: MpdRepresentation): boolean {
+  if ([init, ...segments.map(({ part }) => part)].some((part) => part?.range != null)) return true;
+  const lists = addressing === 'list' ? lineage.flatMap((element) => childOf(element, 'SegmentList') ?? []) : [];
+  return lists.some(
+    (list) =>
+      childOf(list, 'Initialization')?.attributes.has('range') === true ||
+      childrenOf(list, 'SegmentURL').some(({ attributes }) => attributes.has('mediaRange')),
+  );
 }
 
 /** The folder path that references are relative to once the representation has no BaseURL of its own. */
