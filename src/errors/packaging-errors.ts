@@ -102,7 +102,7 @@ export const packagingErrors = {
   PACKAGED_CUT_SHORT: entry<{ file: string; kind: string; seconds: number; expectedSeconds: number }>(
     'PROCESSING_FAILED',
     ({ file, kind, seconds, expectedSeconds }) =>
-      `Of the ${kind} of "${file}" only ${seconds.toFixed(1)} of ${expectedSeconds.toFixed(1)} s could be packaged: the file is cut short or damaged. Submit it whole.`,
+      `Of the ${kind} of "${file}" only ${seconds.toFixed(1)} of ${expectedSeconds.toFixed(1)} s could be packaged: the file is cut short or damaged, or there are gaps in its time. Submit it whole.`,
   ),
   PACKAGED_OUTPUT_INVALID: entry<{ file: string; problem: string }>(
     'PROCESSING_FAILED',
