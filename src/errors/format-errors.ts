@@ -8,10 +8,10 @@ export const formatErrors = {
       `"${name}" is none of the containers that can carry a manifest here (MP4, MOV, M4V, M4A, 3GP, WAV, MP3, FLAC, AVI). Convert it to one of them.`,
   ),
 
-  RIFF_64_BIT: entry<{ name: string; signature: string }>(
+  RIFF_64_BIT: entry<{ name: string; signature: string; sizeBytes: number }>(
     'PROCESSING_FAILED',
-    ({ name, signature }) =>
-      `"${name}" is a 64-bit WAVE file (${signature}), in which readers of C2PA do not find a manifest. Convert it to plain WAV below 4 GiB or to FLAC.`,
+    ({ name, signature, sizeBytes }) =>
+      `"${name}" is a 64-bit WAVE file (${signature}) of ${sizeBytes} bytes. Readers of C2PA find a manifest in RIFF alone, which ends at 4 GiB: convert it to FLAC, or to MOV with the same samples, which is signed as video: ffmpeg -i in.wav -c copy out.mov.`,
   ),
   RIFF_SIZE_UNKNOWN: entry<{ name: string; chunkId: string; offset: number; sizeBytes: number }>(
     'PROCESSING_FAILED',
@@ -42,7 +42,7 @@ export const formatErrors = {
   AVI_MEDIA_WOULD_MOVE: entry<{ name: string; offset: number }>(
     'PROCESSING_FAILED',
     ({ name, offset }) =>
-      `"${name}" has media at byte ${offset} that a manifest would move, and that its indexes would not find any more. Convert it to MP4, for example with: ffmpeg -i in.avi -c copy out.mp4.`,
+      `"${name}" has media at byte ${offset} that a manifest would move, and that its indexes would not find any more. Convert it to MOV or MP4, for example with: ffmpeg -i in.avi -c copy out.mov.`,
   ),
   RIFF_TOO_MANY_CHUNKS: entry<{ name: string; maxChunks: number; offset: number }>(
     'PROCESSING_FAILED',
@@ -52,7 +52,7 @@ export const formatErrors = {
   RIFF_TOO_LARGE: entry<{ name: string; sizeBytes: number; maxSizeBytes: number }>(
     'PROCESSING_FAILED',
     ({ name, sizeBytes, maxSizeBytes }) =>
-      `With its manifest "${name}" would have a RIFF chunk of ${sizeBytes} bytes; RIFF ends at ${maxSizeBytes}. Convert it (WAV to FLAC, AVI to MP4), or split it.`,
+      `With its manifest "${name}" would have a RIFF chunk of ${sizeBytes} bytes; RIFF ends at ${maxSizeBytes}. Convert it (WAV to FLAC, AVI to MOV or MP4), or split it.`,
   ),
   ID3_HEADER_INVALID: entry<{ name: string; offset: number; problem: string }>(
     'PROCESSING_FAILED',

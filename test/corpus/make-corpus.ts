@@ -65,6 +65,7 @@ const FROM_TONE: Readonly<Record<string, string>> = {
   'list-info.wav': '-metadata title=Song -metadata artist=Somebody',
   'broadcast.wav': '-write_bext 1 -metadata description=Interview -metadata originator=Desk',
   'odd-data.wav': '-ac 1 -c:a pcm_u8 -af atrim=end_sample=4801',
+  '64-bit.wav': '-rf64 always -write_bext 1 -metadata description=Interview',
   '24-bit.wav': '-c:a pcm_s24le',
   'float.wav': '-c:a pcm_f32le',
   'six-channels.wav': '-ac 6',

@@ -6,8 +6,12 @@ import { ReadWindow } from '../read-window.ts';
 export const CHUNK_HEADER_SIZE_BYTES = 8;
 /** `RIFF`, its size, and the form type. */
 export const RIFF_HEADER_SIZE_BYTES = 12;
-/** What a writer that cannot seek back leaves in a size field; also the marker of RF64. */
+/** What a writer that cannot seek back leaves in a size field; also what stands there where it has no room (RF64). */
 export const SIZE_UNKNOWN = 0xffff_ffff;
+/** RIFF sizes are 32 bits wide, and the largest value means that the size is not known. */
+export const LARGEST_RIFF_SIZE_BYTES = SIZE_UNKNOWN - 1;
+/** In a 64-bit WAVE file, the chunk with its sizes. */
+export const WIDE_SIZES_CHUNK_ID = 'ds64';
 /** What SoX writes as the size of `data` to a pipe. */
 const SIZE_UNKNOWN_TO_SOX = 0x7fff_f000;
 /** From here on it is the largest size less some headers: what others write to a pipe. */
@@ -21,8 +25,10 @@ export interface RiffChunk {
   readonly id: string;
   /** Of the chunk's header, from the start of the file. */
   readonly offset: number;
-  /** Of the payload alone, as its header says. */
+  /** Of the payload alone. */
   readonly sizeBytes: number;
+  /** True where its header does not say so, or has a meaning only in RF64, and must be written anew. */
+  readonly isRestated: boolean;
   /** True where the size is odd, and the next chunk follows without a byte that fills it up. */
   readonly isUnpadded: boolean;
 }
@@ -36,14 +42,14 @@ export interface RiffChunks {
   readonly lacksPad: boolean;
   /** Where the RIFF chunk ends: at least `chunksEnd`, and at most the file's size. */
   readonly riffEnd: number;
-  /** The last chunk, where its header does not know its size: it is what there is. */
-  readonly openEnded: RiffChunk | null;
 }
 
 /** What is known of a RIFF file before its chunks are walked. */
 interface RiffTraits {
   /** As its header says; null where that was never known. */
   readonly riffSizeBytes: number | null;
+  /** Of the sound, where its own header has no room for it; null in anything but a 64-bit WAVE file. */
+  readonly wideDataSizeBytes: number | null;
   /** Whether nothing in the file says where in it a chunk stands. */
   readonly mayMove: boolean;
 }
@@ -55,7 +61,7 @@ interface RiffTraits {
  */
 export async function readChunks(
   source: ByteSource,
-  { riffSizeBytes, mayMove }: RiffTraits,
+  { riffSizeBytes, wideDataSizeBytes, mayMove }: RiffTraits,
   signal: AbortSignal,
 ): Promise<RiffChunks> {
   const window = new ReadWindow(source, signal);
@@ -66,9 +72,10 @@ export async function readChunks(
     if (chunks.length === MAX_CHUNKS) {
       throw new AppError('RIFF_TOO_MANY_CHUNKS', { name: source.name, maxChunks: MAX_CHUNKS, offset: position });
     }
-    const chunk = parseChunkHeader(source, await window.read(position, CHUNK_HEADER_SIZE_BYTES), position);
+    const stated = parseChunkHeader(source, await window.read(position, CHUNK_HEADER_SIZE_BYTES), position);
+    const chunk = wideDataSizeBytes === null ? stated : asInRiff(stated, wideDataSizeBytes);
     const openEnded = soundToTheEnd(source, chunk, riffSizeBytes === null ? null : statedEnd);
-    if (openEnded !== null) return { ...closeChunks(source, [...chunks, openEnded], source.sizeBytes), openEnded };
+    if (openEnded !== null) return closeChunks(source, [...chunks, openEnded], source.sizeBytes);
     // A chunk that ends with the file is whole, whatever the RIFF header says: some writers leave chunks out of its sum.
     if (endOf(chunk) > statedEnd && endsWithFile(source, chunk)) statedEnd = source.sizeBytes;
     requireInside(source, chunk, statedEnd);
@@ -77,7 +84,14 @@ export async function readChunks(
     chunks.push(placed);
     position = paddedEndOf(placed);
   }
-  return { ...closeChunks(source, chunks, statedEnd), openEnded: null };
+  return closeChunks(source, chunks, statedEnd);
+}
+
+/** A chunk of a 64-bit WAVE file: its chunk of sizes is what a writer reserves for it in RIFF (ITU-R BS.2088, §2.5). */
+function asInRiff(chunk: RiffChunk, wideDataSizeBytes: number): RiffChunk {
+  if (chunk.id === WIDE_SIZES_CHUNK_ID) return { ...chunk, id: 'JUNK', isRestated: true };
+  const isWide = chunk.id === 'data' && chunk.sizeBytes === SIZE_UNKNOWN && wideDataSizeBytes > 0;
+  return isWide ? { ...chunk, sizeBytes: wideDataSizeBytes, isRestated: true } : chunk;
 }
 
 /** A `data` chunk without a size as one up to the file's end, unless the RIFF chunk says that it has no such size. */
@@ -87,8 +101,8 @@ function soundToTheEnd(source: ByteSource, chunk: RiffChunk, statedEnd: number |
   const isStated = statedEnd !== null && statedEnd > start && statedEnd <= source.sizeBytes;
   const sizeBytes = source.sizeBytes - start;
   if (isStated || sizeBytes <= 0) return null;
-  if (sizeBytes < SIZE_UNKNOWN) return { ...chunk, sizeBytes };
-  throw new AppError('RIFF_TOO_LARGE', { name: source.name, sizeBytes, maxSizeBytes: SIZE_UNKNOWN - 1 });
+  if (sizeBytes < SIZE_UNKNOWN) return { ...chunk, sizeBytes, isRestated: true };
+  throw new AppError('RIFF_TOO_LARGE', { name: source.name, sizeBytes, maxSizeBytes: LARGEST_RIFF_SIZE_BYTES });
 }
 
 function isUnknownSize(sizeBytes: number): boolean {
@@ -131,7 +145,7 @@ function parseChunkHeader(source: ByteSource, header: Buffer, offset: number): R
   if (!isChunkId(header)) {
     throw new AppError('RIFF_CHUNK_ID_INVALID', { name: source.name, id: header.toString('hex', 0, 4), offset });
   }
-  return { id, offset, sizeBytes: header.readUInt32LE(4), isUnpadded: false };
+  return { id, offset, sizeBytes: header.readUInt32LE(4), isRestated: false, isUnpadded: false };
 }
 
 function requireInside(source: ByteSource, chunk: RiffChunk, statedEnd: number): void {
@@ -150,7 +164,7 @@ function requireInside(source: ByteSource, chunk: RiffChunk, statedEnd: number):
  * Some writers leave out the pad byte of the last chunk, or state a RIFF size that is some bytes too large. As every
  * chunk lies whole inside the file, neither is a reason to refuse it.
  */
-function closeChunks(source: ByteSource, chunks: RiffChunk[], statedEnd: number): Omit<RiffChunks, 'openEnded'> {
+function closeChunks(source: ByteSource, chunks: RiffChunk[], statedEnd: number): RiffChunks {
   const riffEnd = Math.min(statedEnd, source.sizeBytes);
   const last = chunks.at(-1);
   const position = last === undefined ? RIFF_HEADER_SIZE_BYTES : paddedEndOf(last);

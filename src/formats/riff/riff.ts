@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { outputLengthOf, type Splice } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -6,6 +7,7 @@ import type { EmbeddingPlan, FormatHandler, MediaLayout } from '../format-handle
 import {
   CHUNK_HEADER_SIZE_BYTES,
   endOf,
+  LARGEST_RIFF_SIZE_BYTES,
   paddedEndOf,
   RIFF_HEADER_SIZE_BYTES,
   type RiffChunk,
@@ -14,9 +16,8 @@ import {
   SIZE_UNKNOWN,
 } from './riff-chunks.ts';
 import { AVI, type RiffForm, riffFormOf, WAVE } from './riff-forms.ts';
+import { isWave64, readWideSizes } from './wave-64.ts';
 
-/** RIFF sizes are 32 bits wide, and the largest value means that the size is not known. */
-const MAX_RIFF_SIZE_BYTES = SIZE_UNKNOWN - 1;
 const MANIFEST_CHUNK_ID = 'C2PA';
 /** Adobe writes `_PMX`; readers of C2PA look into `XMP ` as WebP has it. */
 const XMP_CHUNK_IDS = ['_PMX', 'XMP '];
@@ -30,23 +31,23 @@ export interface RiffLayout extends MediaLayout, RiffChunks {
 }
 
 /**
- * WAVE audio and AVI video in a RIFF container. The manifest is a chunk `C2PA`, the last one inside the RIFF chunk (C2PA 2.2,
- * annex A.3), so that nothing in front of it moves; bytes after the RIFF chunk stay there.
+ * WAVE audio and AVI video in a RIFF container; 64-bit WAVE (RF64, BW64) becomes plain WAVE. The manifest is a chunk `C2PA`,
+ * the last one inside the RIFF chunk (C2PA 2.2, annex A.3), so that nothing in front of it moves; bytes after the RIFF chunk
+ * stay there.
  */
 export const riff: FormatHandler<RiffLayout> = {
   name: 'riff',
 
-  /** Claims RF64 and BW64 too, so that `readLayout` can say why they are refused. */
   matches(head) {
     if (head.length < RIFF_HEADER_SIZE_BYTES) return false;
     const text = Buffer.from(head.buffer, head.byteOffset, RIFF_HEADER_SIZE_BYTES).toString('latin1');
-    const is64Bit = ['RF64', 'BW64'].includes(text.slice(0, 4)) && text.slice(8) === 'WAVE';
-    return is64Bit || (text.startsWith('RIFF') && riffFormOf(text.slice(8)) !== undefined);
+    const form = riffFormOf(text.slice(8));
+    return isWave64(text.slice(0, 4)) ? form === WAVE : text.startsWith('RIFF') && form !== undefined;
   },
 
   async readLayout(source, signal) {
-    const { form, riffSizeBytes } = await readRiffHeader(source, signal);
-    const riffChunks = await readChunks(source, { riffSizeBytes, mayMove: form === WAVE }, signal);
+    const { form, ...sizes } = await readRiffHeader(source, signal);
+    const riffChunks = await readChunks(source, { ...sizes, mayMove: form === WAVE }, signal);
     for (const chunkId of form.requiredChunkIds) {
       if (!riffChunks.chunks.some(({ id }) => id === chunkId)) {
         throw new AppError('RIFF_CHUNK_MISSING', { name: source.name, chunkId });
@@ -70,20 +71,24 @@ export const riff: FormatHandler<RiffLayout> = {
   planEmbedding,
 };
 
-async function readRiffHeader(
-  source: ByteSource,
-  signal: AbortSignal,
-): Promise<{ form: RiffForm; riffSizeBytes: number | null }> {
+/** What a file says of itself before its chunks. */
+interface RiffHeader {
+  readonly form: RiffForm;
+  readonly riffSizeBytes: number | null;
+  readonly wideDataSizeBytes: number | null;
+}
+
+async function readRiffHeader(source: ByteSource, signal: AbortSignal): Promise<RiffHeader> {
   const header = await readRange(source, 0, RIFF_HEADER_SIZE_BYTES, signal);
   const signature = header.toString('latin1', 0, 4);
   const form = riffFormOf(header.toString('latin1', 8));
-  if (signature !== 'RIFF' || form === undefined) throw new AppError('RIFF_64_BIT', { name: source.name, signature });
+  assert(form !== undefined, 'the header was recognised');
+  const wide = isWave64(signature) ? await readWideSizes(source, signature, signal) : null;
+  const wideDataSizeBytes = wide?.dataSizeBytes ?? null;
   const sizeBytes = header.readUInt32LE(4);
-  if (sizeBytes === 0 || sizeBytes === SIZE_UNKNOWN) {
-    if (form === WAVE) return { form, riffSizeBytes: null };
-    throw new AppError('RIFF_SIZE_UNKNOWN', { name: source.name, chunkId: 'RIFF', offset: 0, sizeBytes });
-  }
-  return { form, riffSizeBytes: sizeBytes };
+  if (sizeBytes !== 0 && sizeBytes !== SIZE_UNKNOWN) return { form, riffSizeBytes: sizeBytes, wideDataSizeBytes };
+  if (form === WAVE) return { form, riffSizeBytes: wide?.riffSizeBytes || null, wideDataSizeBytes };
+  throw new AppError('RIFF_SIZE_UNKNOWN', { name: source.name, chunkId: 'RIFF', offset: 0, sizeBytes });
 }
 
 /**
@@ -123,20 +128,27 @@ function planEmbedding(layout: RiffLayout, manifestSizeBytes: number): Embedding
   return planDataHash(splices, CHUNK_HEADER_SIZE_BYTES);
 }
 
-/** Every chunk but manifests, in runs as long as can be, with the pad bytes that they lack. */
-function copiesOfChunks({ chunks, chunksEnd, openEnded }: RiffLayout): Splice[] {
+/** Every chunk but manifests, in runs as long as can be, with the pad bytes and the headers that they lack. */
+function copiesOfChunks({ chunks, chunksEnd }: RiffLayout): Splice[] {
   const copies: Splice[] = [];
   let runStart = RIFF_HEADER_SIZE_BYTES;
   for (const chunk of chunks) {
     const isManifest = chunk.id === MANIFEST_CHUNK_ID;
-    if (!isManifest && !chunk.isUnpadded) continue;
-    copies.push(...(isManifest ? copyOf(runStart, chunk.offset) : [...copyOf(runStart, endOf(chunk)), insert(PAD)]));
-    runStart = Math.min(paddedEndOf(chunk), chunksEnd);
+    if (isManifest || chunk.isRestated) copies.push(...copyOf(runStart, chunk.offset));
+    if (isManifest) {
+      runStart = Math.min(paddedEndOf(chunk), chunksEnd);
+      continue;
+    }
+    if (chunk.isRestated) {
+      copies.push(insert(chunkHeader(chunk.id, chunk.sizeBytes)));
+      runStart = chunk.offset + CHUNK_HEADER_SIZE_BYTES;
+    }
+    if (chunk.isUnpadded) {
+      copies.push(...copyOf(runStart, endOf(chunk)), insert(PAD));
+      runStart = endOf(chunk);
+    }
   }
-  if (openEnded === null) return [...copies, ...copyOf(runStart, chunksEnd)];
-  const { offset, sizeBytes } = openEnded;
-  const header = insert(chunkHeader(openEnded.id, sizeBytes));
-  return [...copies, ...copyOf(runStart, offset), header, ...copyOf(offset + CHUNK_HEADER_SIZE_BYTES, chunksEnd)];
+  return [...copies, ...copyOf(runStart, chunksEnd)];
 }
 
 function lastKeptLacksPad({ chunks, lacksPad }: RiffLayout): boolean {
@@ -146,8 +158,8 @@ function lastKeptLacksPad({ chunks, lacksPad }: RiffLayout): boolean {
 function riffHeader({ name, form }: RiffLayout, body: readonly Splice[]): Buffer {
   let sizeBytes = 4; // the form type
   for (const splice of body) sizeBytes += outputLengthOf(splice);
-  if (sizeBytes > MAX_RIFF_SIZE_BYTES) {
-    throw new AppError('RIFF_TOO_LARGE', { name, sizeBytes, maxSizeBytes: MAX_RIFF_SIZE_BYTES });
+  if (sizeBytes > LARGEST_RIFF_SIZE_BYTES) {
+    throw new AppError('RIFF_TOO_LARGE', { name, sizeBytes, maxSizeBytes: LARGEST_RIFF_SIZE_BYTES });
   }
   return Buffer.concat([chunkHeader('RIFF', sizeBytes), Buffer.from(form.type, 'latin1')]);
 }
