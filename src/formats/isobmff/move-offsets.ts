@@ -1,7 +1,14 @@
 import { BOX_HEADER_SIZE_BYTES, type BoxHeader } from './box.ts';
 import type { IsobmffLayout } from './layout.ts';
 import { type Edit, OffsetShift } from './offset-shift.ts';
-import { type OffsetTable, type Replacement, shiftField, shiftTable, writeOffset } from './stored-offsets.ts';
+import {
+  type LooseEnd,
+  type OffsetTable,
+  type Replacement,
+  shiftField,
+  shiftTable,
+  writeOffset,
+} from './stored-offsets.ts';
 
 const LARGEST_32_BIT_OFFSET = 0xffff_ffff;
 /** A table that grows moves others, which may have to grow then too. After so many rounds all of them do. */
@@ -13,20 +20,40 @@ type GrowableTable = OffsetTable & { readonly growable: NonNullable<OffsetTable[
 
 /**
  * What has to stand in the place of a file's stored offsets once it has been edited, in ascending order. Where chunk
- * offsets pass 4 GiB, their `stco` box becomes a larger `co64` box, and the boxes around it say so.
+ * offsets pass 4 GiB, their `stco` box becomes a larger `co64` box. What is no box at the end of one gets into a `free`
+ * box. The boxes around both say so.
  */
 export function moveOffsets({ offsets, sizeBytes }: IsobmffLayout, edits: readonly Edit[]): Replacement[] {
-  const grown = tablesToGrow(offsets.tables.filter(isGrowable), edits, sizeBytes);
-  const shift = shiftWith(grown, edits, sizeBytes);
+  const { looseEnds } = offsets;
+  const allEdits = [...edits, ...looseEnds.map(({ offset }) => insertionAt(offset, BOX_HEADER_SIZE_BYTES))];
+  const grown = tablesToGrow(offsets.tables.filter(isGrowable), allEdits, sizeBytes);
+  const shift = shiftWith(grown, allEdits, sizeBytes);
   const kept = offsets.tables.filter((table) => !grown.has(table as GrowableTable));
+  const growths = [
+    ...[...grown].map((table) => ({ around: table.growable.ancestors, sizeBytes: growthOf(table) })),
+    ...looseEnds.map(({ around }) => ({ around, sizeBytes: BOX_HEADER_SIZE_BYTES })),
+  ];
   return [
     ...kept.map((table) => shiftTable(table, shift)),
     ...offsets.fields.map((field) => shiftField(field, shift)),
     ...[...grown].map((table) => grownTable(table, shift)),
-    ...sizesAround(grown),
+    ...looseEnds.map(headerBefore),
+    ...sizesAround(growths),
   ]
     .filter((replacement) => replacement !== null)
     .sort((a, b) => a.offset - b.offset);
+}
+
+function insertionAt(offset: number, sizeBytes: number): Edit {
+  return { offset, removedBytes: 0, insertedBytes: sizeBytes };
+}
+
+/** The header of a `free` box around what follows. */
+function headerBefore({ offset, sizeBytes }: LooseEnd): Replacement {
+  const bytes = Buffer.alloc(BOX_HEADER_SIZE_BYTES);
+  bytes.writeUInt32BE(BOX_HEADER_SIZE_BYTES + sizeBytes, 0);
+  bytes.write('free', 4, 'latin1');
+  return { offset, length: 0, bytes };
 }
 
 function isGrowable(table: OffsetTable): table is GrowableTable {
@@ -52,7 +79,7 @@ function tablesToGrow(
 function shiftWith(grown: ReadonlySet<GrowableTable>, edits: readonly Edit[], sizeBytes: number): OffsetShift {
   const growths = [...grown].map((table) => {
     const { box } = table.growable;
-    return { offset: box.offset + box.sizeBytes, removedBytes: 0, insertedBytes: growthOf(table) };
+    return insertionAt(box.offset + box.sizeBytes, growthOf(table));
   });
   return new OffsetShift([...edits, ...growths], sizeBytes);
 }
@@ -83,12 +110,18 @@ function grownTable({ bytes, growable }: GrowableTable, shift: OffsetShift): Rep
   return { offset, length: sizeBytes, bytes: co64 };
 }
 
-/** The new size fields of all boxes around tables that grew. */
-function sizesAround(grown: ReadonlySet<GrowableTable>): Replacement[] {
+/** Something that has become larger, and the boxes around it. */
+interface Growth {
+  readonly around: readonly BoxHeader[];
+  readonly sizeBytes: number;
+}
+
+/** The new size fields of all boxes around what has grown. */
+function sizesAround(grown: readonly Growth[]): Replacement[] {
   const growths = new Map<number, { box: BoxHeader; growth: number }>();
-  for (const table of grown) {
-    for (const box of table.growable.ancestors) {
-      const growth = (growths.get(box.offset)?.growth ?? 0) + growthOf(table);
+  for (const { around, sizeBytes } of grown) {
+    for (const box of around) {
+      const growth = (growths.get(box.offset)?.growth ?? 0) + sizeBytes;
       growths.set(box.offset, { box, growth });
     }
   }

@@ -6,7 +6,7 @@ import type { FileBox } from './file-boxes.ts';
 import { addRandomAccessOffsets } from './fragment-offsets.ts';
 import { addItemOffsets } from './item-offsets.ts';
 import type { OffsetCollector } from './offset-collector.ts';
-import { requireNesting } from './require-nesting.ts';
+import { readNesting } from './read-nesting.ts';
 import { parseTrack, type Track, type TrackKinds, trackKindsOf } from './tracks.ts';
 import { readWholeBox } from './whole-box.ts';
 
@@ -27,10 +27,15 @@ export async function readTables(
     const box = await readWholeBox(name, window, header, leftBytes);
     leftBytes -= header.sizeBytes;
     if (box.type === 'mfra') addRandomAccessOffsets(box, offsets);
-    else if (box.type === 'meta') addItemOffsets(box, offsets);
+    else if (box.type === 'meta') readMetadata(box, offsets);
     else readMovie(box, offsets, tracks);
   }
   return trackKindsOf(tracks);
+}
+
+function readMetadata(meta: Box, offsets: OffsetCollector): void {
+  readNesting(meta, offsets);
+  addItemOffsets(meta, offsets);
 }
 
 function readMovie(moov: Box, offsets: OffsetCollector, tracks: Track[]): void {
@@ -38,7 +43,7 @@ function readMovie(moov: Box, offsets: OffsetCollector, tracks: Track[]): void {
   if (moov.descendant('cmov') !== undefined) {
     throw new AppError('BMFF_MOVIE_COMPRESSED', { name, offset: header.offset });
   }
-  requireNesting(moov);
+  readNesting(moov, offsets);
   for (const meta of moov.descendants('meta')) addItemOffsets(meta, offsets);
   for (const trak of moov.descendants('trak')) {
     tracks.push(parseTrack(trak));

@@ -33,10 +33,19 @@ export interface OffsetField {
   readonly targets: readonly number[];
 }
 
-/** All absolute offsets that a file stores. */
+/** What stands at the end of a box and is no box, though readers of C2PA take it for one. */
+export interface LooseEnd {
+  readonly offset: number;
+  readonly sizeBytes: number;
+  /** The boxes around it, the innermost first. */
+  readonly around: readonly BoxHeader[];
+}
+
+/** All absolute offsets that a file stores, and what else must change with them. */
 export interface StoredOffsets {
   readonly tables: readonly OffsetTable[];
   readonly fields: readonly OffsetField[];
+  readonly looseEnds: readonly LooseEnd[];
 }
 
 /** Bytes that stand in the place of as many, or fewer, of the source. */
