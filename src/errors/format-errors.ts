@@ -2,10 +2,10 @@ import { entry } from './entry.ts';
 
 /** What can be wrong with the bytes of a media file. Offsets and sizes are in bytes, offsets from the file's start. */
 export const formatErrors = {
-  FORMAT_UNKNOWN: entry<{ name: string }>(
+  FORMAT_UNKNOWN: entry<{ name: string; startsLike: string | null }>(
     'INVALID_INPUT_TYPE',
-    ({ name }) =>
-      `"${name}" is none of the containers that can carry a manifest here (MP4, MOV, M4V, M4A, 3GP, WAV, MP3, FLAC, AVI). Convert it to one of them.`,
+    ({ name, startsLike }) =>
+      `"${name}" ${startsLike === null ? 'is' : `starts like ${startsLike}, and is`} none of the containers that can carry a manifest here (MP4, MOV, M4V, M4A, 3GP, WAV, MP3, FLAC, AVI). Convert it to one of them.`,
   ),
 
   RIFF_64_BIT: entry<{ name: string; signature: string; sizeBytes: number }>(
@@ -48,6 +48,11 @@ export const formatErrors = {
     'PROCESSING_FAILED',
     ({ name, maxChunks, offset }) =>
       `"${name}" holds more than ${maxChunks} chunks (reached at byte ${offset}). Rewrite it without the ones that are not needed.`,
+  ),
+  RIFF_FILE_TOO_LARGE: entry<{ name: string; sizeBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ name, sizeBytes }) =>
+      `"${name}" has ${sizeBytes} bytes, more than the sizes in a WAV file can say, so that they must be wrong. Convert it without regard to them, for example to MOV with the same samples, which is signed as video: ffmpeg -ignore_length 1 -i in.wav -c copy out.mov.`,
   ),
   RIFF_TOO_LARGE: entry<{ name: string; sizeBytes: number; maxSizeBytes: number }>(
     'PROCESSING_FAILED',

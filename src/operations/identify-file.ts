@@ -1,8 +1,9 @@
-import type { ByteSource } from '#bytes/byte-source.ts';
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { localCopyOf } from '#bytes/scratch-copy.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { FormatHandler, MediaLayout } from '#formats/format-handler.ts';
+import { startsLike } from '#formats/foreign-containers.ts';
+import { type FormatHandler, HEAD_SIZE_BYTES, type MediaLayout } from '#formats/format-handler.ts';
 import { recogniseFormat } from '#formats/formats.ts';
 
 /** A source whose format is known from its bytes, with its layout. */
@@ -15,7 +16,10 @@ export interface IdentifiedFile {
 /** Finds the format of a source from its first bytes and reads its layout. Names and claimed media types play no part. */
 export async function identifyFile(source: ByteSource, signal: AbortSignal): Promise<IdentifiedFile> {
   const format = await recogniseFormat(source, signal);
-  if (format === undefined) throw new AppError('FORMAT_UNKNOWN', { name: source.name });
+  if (format === undefined) {
+    const head = await readRange(source, 0, Math.min(source.sizeBytes, HEAD_SIZE_BYTES), signal);
+    throw new AppError('FORMAT_UNKNOWN', { name: source.name, startsLike: startsLike(head) });
+  }
   return { source, format, layout: await format.readLayout(source, signal) };
 }
 

@@ -1,3 +1,4 @@
+import { isForeignContainer } from '../foreign-containers.ts';
 import type { AudioStream } from './audio-stream.ts';
 import { startsFreeFormat } from './free-format.ts';
 
@@ -26,8 +27,7 @@ const BIT_RATES = {
 /** Sample rates in Hz of MPEG-1; MPEG-2 halves and MPEG-2.5 quarters them. */
 const SAMPLE_RATES = [44_100, 48_000, 32_000] as const;
 
-/** How RIFF, AIFF, Ogg, Flash Video, Matroska, ASF and RealMedia start, and the boxes that ISO BMFF may start with. */
-const CONTAINER_MAGICS = ['RIFF', 'RIFX', 'FORM', 'OggS', 'FLV\x01', '\x1a\x45\xdf\xa3', '\x30\x26\xb2\x75', '.RMF'];
+/** The boxes that ISO BMFF may start with. */
 const BOX_TYPES = ['ftyp', 'styp', 'moov', 'mdat', 'wide', 'free', 'skip', 'pnot'];
 
 /** A frame of an elementary stream of sound. */
@@ -125,5 +125,5 @@ function frameSizeBytes(
 /** Other containers may hold runs of MPEG frames near their start; they are not MP3 files. */
 function startsLikeContainer(bytes: Uint8Array): boolean {
   const start = Buffer.from(bytes.subarray(0, 8)).toString('latin1');
-  return CONTAINER_MAGICS.includes(start.slice(0, 4)) || BOX_TYPES.includes(start.slice(4));
+  return start.startsWith('RIFF') || BOX_TYPES.includes(start.slice(4)) || isForeignContainer(bytes);
 }

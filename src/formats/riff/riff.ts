@@ -83,12 +83,20 @@ async function readRiffHeader(source: ByteSource, signal: AbortSignal): Promise<
   const signature = header.toString('latin1', 0, 4);
   const form = riffFormOf(header.toString('latin1', 8));
   assert(form !== undefined, 'the header was recognised');
+  if (form === WAVE) requireRoomForSizes(source, signature);
   const wide = isWave64(signature) ? await readWideSizes(source, signature, signal) : null;
   const wideDataSizeBytes = wide?.dataSizeBytes ?? null;
   const sizeBytes = header.readUInt32LE(4);
   if (sizeBytes !== 0 && sizeBytes !== SIZE_UNKNOWN) return { form, riffSizeBytes: sizeBytes, wideDataSizeBytes };
   if (form === WAVE) return { form, riffSizeBytes: wide?.riffSizeBytes || null, wideDataSizeBytes };
   throw new AppError('RIFF_SIZE_UNKNOWN', { name: source.name, chunkId: 'RIFF', offset: 0, sizeBytes });
+}
+
+/** In a file larger than its sizes can say they have started again from 0: what they end may be in the middle of its sound. */
+function requireRoomForSizes({ name, sizeBytes }: ByteSource, signature: string): void {
+  if (sizeBytes - CHUNK_HEADER_SIZE_BYTES <= LARGEST_RIFF_SIZE_BYTES) return;
+  if (isWave64(signature)) throw new AppError('RIFF_64_BIT', { name, signature, sizeBytes });
+  throw new AppError('RIFF_FILE_TOO_LARGE', { name, sizeBytes });
 }
 
 /**

@@ -83,6 +83,8 @@ describe('MPEG audio is recognised', () => {
       'a.flv': ['-c:a', 'libmp3lame'],
       'a.ts': ['-c:a', 'libmp3lame'],
       'a.asf': ['-c:a', 'libmp3lame'],
+      'a.caf': ['-c:a', 'libmp3lame'],
+      'a.w64': ['-c:a', 'libmp3lame'],
       'a.mov': ['-c:a', 'libmp3lame'],
       'a.wav': ['-c:a', 'libmp3lame'],
       'a.aac': ['-c:a', 'aac', '-f', 'adts'],

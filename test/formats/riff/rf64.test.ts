@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { riff } from '#formats/riff/riff.ts';
+import { sparseSource } from '../isobmff/sparse-source.ts';
 import { assertValid, decodedMd5, mediaFolder, run, signBytes } from '../judges.ts';
 import { embed, refusalOf } from '../memory-bytes.ts';
 import { type Chunk, chunk, FORMAT, takeApart, wav } from './wav-bytes.ts';
@@ -119,6 +120,11 @@ describe('a 64-bit WAVE file is refused', () => {
     ],
     'when it ends in its 64-bit sizes': [wave64().subarray(0, 30), 'RIFF_CHUNK_MISSING'],
   };
+  test('when its sizes are from before it grew too large for RIFF', async () => {
+    const source = sparseSource([wave64(), 2 ** 32]);
+    await assert.rejects(riff.readLayout(source, new AbortController().signal), { reason: 'RIFF_64_BIT' });
+  });
+
   for (const [when, [input, reason]] of Object.entries(refusals)) {
     test(when, async () => assert.equal(await refusalOf(riff, input), reason));
   }

@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { AppError } from '#errors/app-error.ts';
 import { riff } from '#formats/riff/riff.ts';
+import { sparseSource } from '../isobmff/sparse-source.ts';
 import { embed, memorySource, refusalOf } from '../memory-bytes.ts';
 import { type Chunk, chunk, FORMAT, takeApart, wav } from './wav-bytes.ts';
 
@@ -188,6 +189,14 @@ describe('a WAV file is refused', () => {
     const large = { ...layout, chunksEnd: 0xffff_ff00, riffEnd: 0xffff_ff00, sizeBytes: 0xffff_ff00 };
     assert.throws(() => riff.planEmbedding(large, 1000), { reason: 'RIFF_TOO_LARGE' });
     riff.planEmbedding(large, 100);
+  });
+
+  test('when it is larger than its sizes can say, and they have started again from 0', async () => {
+    const sound = 2 ** 32 + 100_000;
+    const header = wav([FORMAT], { riffSizeBytes: 36 + 100_000 });
+    const dataHeader = chunk('data', Buffer.alloc(0), { sizeBytes: 100_000 });
+    const source = sparseSource([header, dataHeader, sound]);
+    await assert.rejects(riff.readLayout(source, new AbortController().signal), { reason: 'RIFF_FILE_TOO_LARGE' });
   });
 
   test('with a reason, or not at all, whatever its bytes say', async () => {
