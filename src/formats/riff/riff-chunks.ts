@@ -84,7 +84,9 @@ export async function readChunks(
     chunks.push(placed);
     position = paddedEndOf(placed);
   }
-  return closeChunks(source, chunks, statedEnd);
+  // Some leave only the pad byte of the last chunk out of that sum.
+  const isPadNext = position > statedEnd && statedEnd < source.sizeBytes && (await window.read(statedEnd, 1))[0] === 0;
+  return closeChunks(source, chunks, isPadNext ? position : statedEnd);
 }
 
 /** A chunk of a 64-bit WAVE file: its chunk of sizes is what a writer reserves for it in RIFF (ITU-R BS.2088, §2.5). */

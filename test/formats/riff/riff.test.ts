@@ -57,6 +57,13 @@ describe('the plan of a WAV file', () => {
     }
   });
 
+  test('finds the pad byte of the last chunk where the RIFF size leaves it out, and something follows', async () => {
+    const { output } = await embed(riff, wav([FORMAT, DATA], { riffSizeBytes: 39, after: 'chna' }), manifest);
+    assert.deepEqual(takeApart(output), { chunks: [FORMAT, DATA, { id: 'C2PA', payload: manifest }], after: 'chna' });
+    const unpadded = Buffer.concat([wav([FORMAT, DATA], { riffSizeBytes: 39 }).subarray(0, -1), Buffer.from('after')]);
+    assert.equal(takeApart((await embed(riff, unpadded, manifest)).output).after, 'after');
+  });
+
   test('adds the pad bytes that other chunks lack, and replaces a manifest that lacks it', async () => {
     const old = chunk('C2PA', Buffer.from('old'), { padded: false });
     const last: Chunk = { id: 'LIST', payload: Buffer.from('INFO') };
