@@ -37,7 +37,8 @@ export const formatErrors = {
   ),
   RIFF_CHUNK_MISSING: entry<{ name: string; chunkId: string }>(
     'PROCESSING_FAILED',
-    ({ name, chunkId }) => `"${name}" has no "${chunkId}" chunk, so it holds nothing that a player would find.`,
+    ({ name, chunkId }) =>
+      `"${name}" has no "${chunkId}" chunk where one has to be, so that players find nothing in it. Write the file anew from its source.`,
   ),
   AVI_MEDIA_WOULD_MOVE: entry<{ name: string; offset: number }>(
     'PROCESSING_FAILED',
@@ -165,7 +166,7 @@ export const formatErrors = {
   BMFF_MEDIA_MISSING: entry<{ name: string }>(
     'PROCESSING_FAILED',
     ({ name }) =>
-      `"${name}" describes a movie but holds no media (no "mdat" and no "moof" box). If it is an init segment, sign the folder that it belongs to as a fragmented publication; else it is cut short.`,
+      `"${name}" describes a movie but holds no media (no "mdat" and no "moof" box). If it is an init segment, sign the folder that it belongs to as a fragmented publication; if its media is in other files (a reference movie), make it self-contained; else it is cut short.`,
   ),
   BMFF_OFFSET_OVERFLOW: entry<{ name: string; boxType: string; offset: number }>(
     'PROCESSING_FAILED',
