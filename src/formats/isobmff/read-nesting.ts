@@ -2,7 +2,7 @@ import { BOX_HEADER_SIZE_BYTES, Box, type BoxHeader, parseBoxHeader, requireFit 
 import type { OffsetCollector } from './offset-collector.ts';
 
 /** The boxes that readers of C2PA go into, whatever a player makes of them. */
-const ENTERED = new Set('trak mdia minf stbl edts udta dinf tref mvex meta schi'.split(' '));
+const ENTERED = new Set('moov trak mdia minf stbl edts udta dinf tref mvex meta schi moof traf mfra'.split(' '));
 /** Boxes are looked at no deeper; those that are entered lie in each other six deep. */
 const MAX_DEPTH = 16;
 /** Bound of what is looked at in one box. */
