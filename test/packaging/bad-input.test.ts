@@ -138,6 +138,20 @@ describe('a folder that cannot be packaged', () => {
     });
   }
 
+  test('holds WAVE with 64-bit sizes that is not read (BW64), which is not passed over, whatever its name', async () => {
+    const wave64 = (path: string): void => {
+      ffmpeg(place, ['-i', film], `-map 0:a:0 -rf64 always -f wav ${path}`);
+      const bytes = readFileSync(path);
+      bytes.write('BW64', 'latin1');
+      writeFileSync(path, bytes);
+    };
+    const { details } = await refuses('PACKAGING_FILES_BROKEN', folderOf({ 'film.mp4': theFilm, sound: wave64 }));
+    assert.deepEqual(
+      (details as { problems: { file: string }[] }).problems.map(({ file }) => file),
+      ['sound'],
+    );
+  });
+
   for (const [file, options, reason] of [
     ['film.mkv', '-map 0 -c copy', 'PACKAGING_FILES_BROKEN'],
     ['film.webm', '-map 0:a:0 -c libopus', 'PACKAGING_FILES_BROKEN'],

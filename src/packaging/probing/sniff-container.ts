@@ -31,6 +31,7 @@ const FOREIGN_CONTAINERS: readonly (readonly [string, RegExp])[] = [
   ['Windows Media (ASF)', /^3026b2758e66cf11/],
   ['Flash Video', /^464c5601/],
   ['AIFF', /^464f524d.{8}4149464[36]/],
+  ['BW64', /^42573634.{8}57415645/], // ITU-R BS.2088
   ['an MPEG program stream', /^000001ba/],
 ];
 
