@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type JobSnapshot, jobJson } from '#jobs/job.ts';
 import type { JobEvent } from '#jobs/job-feed.ts';
 
 /** A comment is sent so often, so that nothing between here and the client takes the connection for dead. */
@@ -36,14 +37,14 @@ export async function* eventStream(
   events: AsyncIterator<JobEvent>,
   { commentIntervalMs, stallBoundMs }: StreamBounds,
   client: EventClient,
-): AsyncGenerator<string, void, void> {
+): AsyncGenerator<Buffer, void, void> {
   try {
-    yield `retry: ${RECONNECT_MS}\n\n`;
-    for await (const { text: piece, isLast } of withComments(events, commentIntervalMs)) {
-      if (isLast && !client.mayEnd(Buffer.byteLength(piece))) return client.drop();
+    yield Buffer.from(`retry: ${RECONNECT_MS}\n\n`);
+    for await (const { bytes, isLast } of withComments(events, commentIntervalMs)) {
+      if (isLast && !client.mayEnd(bytes.length)) return client.drop();
       const stalled = setTimeout(() => client.drop(), stallBoundMs);
       try {
-        yield piece;
+        yield bytes;
       } finally {
         clearTimeout(stalled);
       }
@@ -54,7 +55,7 @@ export async function* eventStream(
 }
 
 interface Piece {
-  readonly text: string;
+  readonly bytes: Buffer;
   readonly isLast: boolean;
 }
 
@@ -65,17 +66,28 @@ async function* withComments(events: AsyncIterator<JobEvent>, intervalMs: number
     const comment = sleep(intervalMs, null, { signal: quiet.signal }).catch(() => null);
     const event = await Promise.race([next, comment]).finally(() => quiet.abort());
     if (event === null) {
-      yield { text: ': the job goes on\n\n', isLast: false };
+      yield { bytes: COMMENT, isLast: false };
       continue;
     }
     if (event.done === true) return;
-    yield { text: textOf(event.value), isLast: event.value.type === 'done' };
+    yield { bytes: bytesOf(event.value), isLast: event.value.type === 'done' };
     next = events.next();
   }
 }
 
-/** JSON holds no line breaks, so an event is one line of data. */
-function textOf({ type, job }: JobEvent): string {
-  const id = type === 'done' ? `id: ${LAST_EVENT_ID}\n` : '';
-  return `event: ${type}\n${id}data: ${JSON.stringify(job)}\n\n`;
+const COMMENT = Buffer.from(': the job goes on\n\n');
+
+/** Many may follow a job: how it ended, which may be megabytes, is written once for them all. */
+const lastEvents = new WeakMap<JobSnapshot, Buffer>();
+
+function bytesOf({ type, job }: JobEvent): Buffer {
+  if (type !== 'done') return Buffer.from(textOf(type, job));
+  const bytes = lastEvents.get(job) ?? Buffer.from(`id: ${LAST_EVENT_ID}\n${textOf(type, job)}`);
+  lastEvents.set(job, bytes);
+  return bytes;
+}
+
+/** JSON as it is kept and written here holds no line breaks, so an event is one line of data. */
+function textOf(type: JobEvent['type'], job: JobSnapshot): string {
+  return `event: ${type}\ndata: ${jobJson(job)}\n\n`;
 }

@@ -6,6 +6,7 @@ import { AppError } from '#errors/app-error.ts';
 import { errorResponses } from './error-responses.ts';
 import type { JobService } from './job-service.ts';
 import { ok } from './ok-response.ts';
+import { sendJob } from './send-job.ts';
 
 /** Every identifier that this service gives out looks like this; anything else need not be looked up. */
 const JOB_ID = /^[A-Za-z0-9_-]{1,64}$/;
@@ -42,11 +43,11 @@ function addLookUp(app: FastifyInstance, jobs: JobService): void {
       params: jobParams,
       response: { 200: ok(jobResultResponse, 'The job as it is now.'), ...errorResponses([401, 404, 405, 500, 503]) },
     },
-    handler: async (request) => {
+    handler: async (request, reply) => {
       const id = knownJobId(request.params.id);
       const job = await jobs.find(id);
       if (job === null) throw new AppError('JOB_UNKNOWN', { jobId: id });
-      return job;
+      return sendJob(reply, job);
     },
   });
 }
@@ -57,10 +58,7 @@ function addCancel(app: FastifyInstance, jobs: JobService): void {
     const cancelled = await jobs.cancel(id);
     if (cancelled === null) throw new AppError('JOB_UNKNOWN', { jobId: id });
     if (cancelled.changed) request.log.info({ job_id: id }, 'job cancelled');
-    return await reply
-      .status(cancelled.changed ? 202 : 200)
-      .type('application/json; charset=utf-8')
-      .send(cancelled.job);
+    return await sendJob(reply.status(cancelled.changed ? 202 : 200), cancelled.job);
   };
   app.route<JobRoute>({
     method: 'DELETE',

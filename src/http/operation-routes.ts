@@ -11,6 +11,7 @@ import { errorResponses } from './error-responses.ts';
 import { idempotencyHeaders, idempotencyOf } from './idempotency.ts';
 import type { JobService } from './job-service.ts';
 import { ok } from './ok-response.ts';
+import { sendJob } from './send-job.ts';
 
 /** What the submissions of every operation need. */
 export interface Submissions {
@@ -79,7 +80,7 @@ function addSyncRoute(app: FastifyInstance, operation: Operation, submissions: S
       reply.header('Location', `/v2/jobs/${jobId}`);
       const signal = AbortSignal.any([gone, closing]);
       const ended = await jobs.whenEnded(jobId, waitedMs, signal).catch(unlessAborted(signal));
-      if (ended !== null) return ended;
+      if (ended !== null) return sendJob(reply, ended);
       if (closing.aborted) throw new AppError('SERVICE_STOPPING', { jobId });
       throw new AppError('SYNC_WAIT_ELAPSED', { jobId, waitedMs });
     },

@@ -1,10 +1,10 @@
-import type { JobSnapshot, ResultEntry } from './job.ts';
+import type { JobSnapshot } from './job.ts';
 
 /** What happens to a job. */
 export interface JobEvent {
   /**
-   * `progress`: it has moved; `input`: inputs have ended, `results` has their entries and no others; `done`: it has
-   * ended, `results` has all entries.
+   * `progress`: it has moved; `input`: inputs have ended, the results are their entries and no others; `done`: it has
+   * ended, the results are all entries.
    */
   readonly type: 'progress' | 'input' | 'done';
   readonly job: JobSnapshot;
@@ -15,8 +15,8 @@ export interface FeedSource {
   find(jobId: string): Promise<JobSnapshot | null>;
   /** The indexes of a job's inputs that have ended. */
   endedInputs(jobId: string): Promise<readonly number[]>;
-  /** The result entries of inputs that have ended. */
-  entriesOf(jobId: string, inputIndexes: readonly number[]): Promise<readonly ResultEntry[]>;
+  /** JSON of the result entries of inputs that have ended. */
+  entriesOf(jobId: string, inputIndexes: readonly number[]): Promise<string>;
 }
 
 /** A job that is followed is looked at so often, once for all who follow it. Its end is told at once. */
@@ -69,10 +69,8 @@ export class JobFeed {
       while (told < watch.ended.length) {
         const indexes = watch.ended.slice(told, told + MAX_ENTRIES);
         told += indexes.length;
-        yield {
-          type: 'input',
-          job: { ...watch.job, results: [...(await this.#source.entriesOf(watch.jobId, indexes))] },
-        };
+        const resultsJson = await this.#source.entriesOf(watch.jobId, indexes);
+        yield { type: 'input', job: { ...watch.job, resultsJson } };
       }
       if (hasEnded(watch.job)) return yield { type: 'done', job: watch.job };
       const progress = JSON.stringify([watch.job.status, watch.job.progress]);

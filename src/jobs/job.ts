@@ -1,11 +1,25 @@
-import type { JobResponse, JobResultEntry, JobResultResponse } from '#contract/job.ts';
+import type { JobResponse, JobResultEntry } from '#contract/job.ts';
+import type { ListedJob } from '#contract/job-list.ts';
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { InputOutcome, OperationName } from '#operations/operation.ts';
 import type { IdempotencyKey } from './idempotency-key.ts';
 
-/** A job as callers see it. */
-export type JobSnapshot = JobResultResponse;
+/**
+ * A job as callers see it. Its results are passed on as the text that they are kept as: to parse those of 10,000 inputs, only
+ * to write them again, would hold up everybody else.
+ */
+export interface JobSnapshot extends ListedJob {
+  /** JSON of a list of result entries; an empty one until the job has ended. */
+  readonly resultsJson: string;
+}
+
+/** JSON of a job in the contract's shape, with more fields where they are given. */
+export function jobJson({ job_id, status, resultsJson, ...rest }: JobSnapshot, more: object = {}): string {
+  const before = JSON.stringify({ job_id, status });
+  const after = JSON.stringify({ ...rest, ...more });
+  return `${before.slice(0, -1)},"results":${resultsJson},${after.slice(1)}`;
+}
 
 /** What became of one input, as callers see it and as the store keeps it. */
 export type ResultEntry = JobResultEntry;

@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type EventClient, eventStream } from '#http/event-stream.ts';
+import { cancelledEntry } from '#jobs/job.ts';
 import { type JobEvent, JobFeed } from '#jobs/job-feed.ts';
-import { ended, scripts, startedJobs, temporaryFolder, until } from '../jobs/test-jobs.ts';
+import { ended, resultsOf, scripts, startedJobs, temporaryFolder, until } from '../jobs/test-jobs.ts';
 import { errorOf, serve } from './serve.ts';
 import { serveJobs } from './serve-jobs.ts';
 import { allEvents, readEvents } from './sse-reader.ts';
@@ -16,7 +17,7 @@ const NEVER = new AbortController().signal;
 
 const DONE: JobEvent = {
   type: 'done',
-  job: { job_id: 'a', status: 'succeeded', results: [], timing: { queued_at: '2026-11-21T10:00:00.000Z' } },
+  job: { job_id: 'a', status: 'succeeded', resultsJson: '[]', timing: { queued_at: '2026-11-21T10:00:00.000Z' } },
 };
 
 const EVENT_BYTES = 64 * 1024;
@@ -212,11 +213,11 @@ describe('the text of events', () => {
     }
     const text = eventStream(late(), { commentIntervalMs: 5, stallBoundMs: 60_000 }, UNBOUNDED);
     await text.next();
-    for (let comment = 0; comment < 3; comment += 1) assert.match((await text.next()).value ?? '', /^: .*\n\n$/);
+    for (let comment = 0; comment < 3; comment += 1) assert.match(String((await text.next()).value), /^: .*\n\n$/);
     quiet.resolve();
     let piece = await text.next();
-    while (!piece.done && piece.value.startsWith(':')) piece = await text.next();
-    assert.match(piece.value ?? '', /^event: done\nid: done\ndata: \{.*\}\n\n$/);
+    while (!piece.done && String(piece.value).startsWith(':')) piece = await text.next();
+    assert.match(String(piece.value), /^id: done\nevent: done\ndata: \{.*\}\n\n$/);
     assert.equal((await text.next()).done, true);
   });
 
@@ -229,8 +230,20 @@ describe('the text of events', () => {
     await dropped.promise;
   });
 
+  test('tells all who follow a job of its end by the same bytes: they may be megabytes', async () => {
+    const last = async (): Promise<Buffer | undefined> => {
+      let bytes: Buffer | undefined;
+      const bounds = { commentIntervalMs: 60_000, stallBoundMs: 60_000 };
+      for await (const piece of eventStream(eventsOf({ ...DONE }), bounds, UNBOUNDED)) bytes = piece;
+      return bytes;
+    };
+    const told = await last();
+    assert.ok(told instanceof Buffer);
+    assert.equal(await last(), told);
+  });
+
   test('ends with the events', async () => {
-    const pieces: string[] = [];
+    const pieces: Buffer[] = [];
     for await (const piece of eventStream(
       eventsOf(DONE),
       { commentIntervalMs: 60_000, stallBoundMs: 60_000 },
@@ -253,7 +266,7 @@ describe('a feed', () => {
     const told = async (events: typeof early): Promise<number[]> => {
       const indexes: number[] = [];
       for await (const { type, job } of events ?? []) {
-        if (type === 'input') indexes.push(...job.results.map((entry) => entry.input_index));
+        if (type === 'input') indexes.push(...resultsOf(job).map((entry) => entry.input_index));
         if (indexes.length === 2) await writeFile(go, '');
       }
       return indexes;
@@ -274,19 +287,19 @@ describe('a feed', () => {
         find: async (id) => {
           done = Math.min(total, done + 130);
           const progress = { inputs_done: done, inputs_total: total, bytes_done: 0, bytes_total: 0 };
-          if (done < total) return { job_id: id, status: 'running', results: [], timing, progress };
+          if (done < total) return { job_id: id, status: 'running', resultsJson: '[]', timing, progress };
           const finished_at = timing.queued_at;
-          return { job_id: id, status: 'succeeded', results: [], timing: { ...timing, finished_at } };
+          return { job_id: id, status: 'succeeded', resultsJson: '[]', timing: { ...timing, finished_at } };
         },
         endedInputs: async () => Array.from({ length: done }, (_, index) => index),
-        entriesOf: async (_id, indexes) => indexes.map((index) => ({ input_index: index, status: 'cancelled' })),
+        entriesOf: async (_id, indexes) => JSON.stringify(indexes.map((index) => cancelledEntry(index))),
       },
       2,
     );
     const told: number[] = [];
     for await (const { type, job } of feed.follow('a', NEVER)) {
-      assert.ok(job.results.length <= 500);
-      if (type === 'input') told.push(...job.results.map((entry) => entry.input_index));
+      assert.ok(resultsOf(job).length <= 500);
+      if (type === 'input') told.push(...resultsOf(job).map((entry) => entry.input_index));
       await sleep(7);
     }
     assert.deepEqual(
@@ -303,16 +316,16 @@ describe('a feed', () => {
         find: async () => {
           looks += 1;
           if (looks === 2) throw new Error('the store is gone');
-          if (looks < 4) return { job_id: 'a', status: 'running', results: [], timing };
+          if (looks < 4) return { job_id: 'a', status: 'running', resultsJson: '[]', timing };
           return {
             job_id: 'a',
             status: 'succeeded',
-            results: [],
+            resultsJson: '[]',
             timing: { ...timing, finished_at: timing.queued_at },
           };
         },
         endedInputs: async () => [],
-        entriesOf: async () => [],
+        entriesOf: async () => '[]',
       },
       1,
     );

@@ -72,6 +72,21 @@ describe('the synchronous form', () => {
     });
   }
 
+  test('passes results on as they are kept, as the look-up and the cancelling do: to read thousands would hold up others', async () => {
+    const waitedFor = server.jobs.nextWaitedFor();
+    const answer = server.post('/v2/sync/c2pa/video', goodBody);
+    const id = await waitedFor;
+    const kept = '[ {"input_index":0,"status":"cancelled"} ]';
+    server.jobs.end(id, [], kept);
+    const found = `${server.base}/v2/jobs/${id}`;
+    for (const reply of [await answer, await fetch(found), await fetch(found, { method: 'DELETE' })]) {
+      assert.match(reply.headers.get('content-type') ?? '', /^application\/json/);
+      const text = await reply.text();
+      assert.ok(text.includes(`"results":${kept},`), text);
+      assert.equal(jobResultResponse.parse(JSON.parse(text)).job_id, id);
+    }
+  });
+
   test('answers 408 with the place of the job, which runs on', async () => {
     await using impatient = await serve({ SERVICE__SERVER__SYNC_TIMEOUT_MS: '20' });
     const reply = await impatient.post('/v2/sync/c2pa/video', goodBody);

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { RELEASE } from '#config/release.ts';
-import type { JobResultResponse } from '#contract/job.ts';
 import type { JobService } from '#http/job-service.ts';
+import type { JobSnapshot, ResultEntry } from '#jobs/job.ts';
 
 /** Jobs in memory that end when the test says so. */
 export class MemoryJobs implements JobService {
@@ -16,7 +16,7 @@ export class MemoryJobs implements JobService {
   waiting = 0;
   /** The jobs that somebody stopped waiting for, because the wait was aborted. */
   readonly abandoned: string[] = [];
-  readonly #jobs = new Map<string, JobResultResponse>();
+  readonly #jobs = new Map<string, JobSnapshot>();
   readonly #ends = new EventEmitter();
 
   async submit(submission: Parameters<JobService['submit']>[0]): ReturnType<JobService['submit']> {
@@ -26,7 +26,7 @@ export class MemoryJobs implements JobService {
     this.submitted.push(submission);
     const job_id = randomUUID();
     const timing = { queued_at: new Date().toISOString() };
-    this.#jobs.set(job_id, { job_id, status: 'queued', results: [], timing });
+    this.#jobs.set(job_id, { job_id, status: 'queued', resultsJson: '[]', timing });
     this.#ends.emit('submitted', job_id);
     return { job_id, status: 'queued', replayed: false };
   }
@@ -44,7 +44,7 @@ export class MemoryJobs implements JobService {
   }
 
   async list({ limit }: Parameters<JobService['list']>[0]): ReturnType<JobService['list']> {
-    const jobs = [...this.#jobs.values()].reverse().map(({ results: _, ...job }) => job);
+    const jobs = [...this.#jobs.values()].reverse().map(({ resultsJson: _, ...job }) => job);
     return { jobs: jobs.slice(0, limit), more: jobs.length > limit };
   }
 
@@ -62,11 +62,11 @@ export class MemoryJobs implements JobService {
     };
   }
 
-  async find(id: string): Promise<JobResultResponse | null> {
+  async find(id: string): Promise<JobSnapshot | null> {
     return this.#jobs.get(id) ?? null;
   }
 
-  async whenEnded(id: string, timeoutMs: number, signal: AbortSignal): Promise<JobResultResponse | null> {
+  async whenEnded(id: string, timeoutMs: number, signal: AbortSignal): Promise<JobSnapshot | null> {
     this.waiting += 1;
     this.#ends.emit('waiting');
     try {
@@ -86,12 +86,17 @@ export class MemoryJobs implements JobService {
     return this.isHealthy;
   }
 
-  /** Ends a job, and with it whoever waits for it. */
-  end(id: string, results: JobResultResponse['results']): void {
+  /** Ends a job, and with it whoever waits for it. `resultsJson`: how its results are written down. */
+  end(id: string, results: readonly ResultEntry[], resultsJson = JSON.stringify(results)): void {
     const job = this.#jobs.get(id);
     if (job === undefined) throw new Error(`there is no job ${id}`);
     const status = results.every((result) => result.status === 'succeeded') ? 'succeeded' : 'failed';
-    this.#jobs.set(id, { ...job, status, results, timing: { ...job.timing, finished_at: new Date().toISOString() } });
+    this.#jobs.set(id, {
+      ...job,
+      status,
+      resultsJson,
+      timing: { ...job.timing, finished_at: new Date().toISOString() },
+    });
     this.#ends.emit(id);
   }
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { cancelledEntry, NO_PROGRESS, type Submission, succeededEntry } from '#jobs/job.ts';
+import { cancelledEntry, NO_PROGRESS, type ResultEntry, type Submission, succeededEntry } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-id.ts';
 import type { ActionRunner } from '#jobs/store/actions.ts';
 import type { ClaimedInput } from '#jobs/store/claim-inputs.ts';
 import { JobStore } from '#jobs/store/job-store.ts';
-import { scripts } from './test-jobs.ts';
+import { resultsOf, scripts } from './test-jobs.ts';
 
 const ids = new JobIds();
 const LEASE_MS = 60_000;
@@ -51,7 +51,7 @@ export function describeJobControl(
       assert.deepEqual(await store.cancelJob(jobId), { changed: true, jobEnded: true });
       const job = await store.findJob(jobId);
       assert.equal(job?.status, 'failed');
-      assert.deepEqual(job?.results, [cancelledEntry(0), cancelledEntry(1)]);
+      assert.deepEqual(resultsOf(job), [cancelledEntry(0), cancelledEntry(1)]);
       assert.deepEqual(await store.claimInputs(jobId, { start: 1, reserve: 0 }), []);
       assert.deepEqual(await store.cancelJob(jobId), { changed: false, jobEnded: false });
     });
@@ -67,7 +67,7 @@ export function describeJobControl(
       assert.deepEqual(await succeed(store, second), { input: 'ended', jobEnded: true });
       const job = await store.findJob(jobId);
       assert.deepEqual(
-        [job?.status, ...(job?.results.map((entry) => entry.status) ?? [])],
+        [job?.status, ...resultsOf(job).map((entry) => entry.status)],
         ['failed', 'cancelled', 'succeeded', 'cancelled'],
       );
     });
@@ -87,7 +87,7 @@ export function describeJobControl(
       const claim = await started(store, jobId);
       await store.cancelJob(jobId);
       assert.deepEqual(await store.recordProcessEnd(claim, 'in a test'), { input: 'ended', jobEnded: true });
-      assert.deepEqual((await store.findJob(jobId))?.results, [cancelledEntry(0)]);
+      assert.deepEqual(resultsOf(await store.findJob(jobId)), [cancelledEntry(0)]);
     });
 
     test('knows nothing of a job that is not there', async (t) => {
@@ -104,7 +104,7 @@ export function describeJobControl(
       await store.cancelJob(jobId);
       assert.deepEqual(await store.endedInputs(jobId), [0, 1, 2]);
       assert.deepEqual(
-        (await store.entriesOf(jobId, [2, 0])).map((entry) => [entry.input_index, entry.status]),
+        JSON.parse(await store.entriesOf(jobId, [2, 0])).map((entry: ResultEntry) => [entry.input_index, entry.status]),
         [
           [0, 'succeeded'],
           [2, 'cancelled'],
@@ -289,7 +289,7 @@ export function describeJobControl(
       const { inputs } = await store.placesOfJob(jobId);
       assert.equal(inputs.length, 1100);
       assert.ok(!JSON.stringify(inputs).includes('hush'));
-      assert.equal((await store.findJob(jobId))?.results.length, 1100);
+      assert.equal(resultsOf(await store.findJob(jobId)).length, 1100);
     });
   });
 }

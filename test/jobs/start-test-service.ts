@@ -3,8 +3,9 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { TestContext } from 'node:test';
 import type { Config } from '#config/config.ts';
+import type { JobResultResponse } from '#contract/job.ts';
 import type { JobSnapshot, Submission } from '#jobs/job.ts';
-import { configFor, HANG_MS } from './test-jobs.ts';
+import { asCallersSee, configFor, HANG_MS } from './test-jobs.ts';
 import type { ToTestService } from './test-service.ts';
 
 const ENTRY = new URL('./test-service.ts', import.meta.url);
@@ -14,7 +15,7 @@ export interface TestService {
   readonly pid: number;
   submit(submission: Submission): Promise<string>;
   find(jobId: string): Promise<JobSnapshot | null>;
-  ended(jobId: string): Promise<JobSnapshot>;
+  ended(jobId: string): Promise<JobResultResponse>;
   stop(graceMs: number): Promise<void>;
   /** Settles when the process is gone. */
   readonly gone: Promise<unknown>;
@@ -65,7 +66,7 @@ export async function startTestService(t: TestContext, setUp: string | Config): 
     ended: async (jobId) => {
       const job = (await ask({ type: 'when-ended', jobId, timeoutMs: HANG_MS })) as JobSnapshot | null;
       if (job === null) throw new Error(`job ${jobId} does not end`);
-      return job;
+      return asCallersSee(job);
     },
     stop: async (graceMs) => void (await ask({ type: 'stop', graceMs })),
     kill,

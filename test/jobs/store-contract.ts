@@ -5,7 +5,7 @@ import { JobIds } from '#jobs/job-id.ts';
 import type { ActionRunner } from '#jobs/store/actions.ts';
 import type { ClaimedInput } from '#jobs/store/claim-inputs.ts';
 import { JobStore } from '#jobs/store/job-store.ts';
-import { scripts } from './test-jobs.ts';
+import { resultsOf, scripts } from './test-jobs.ts';
 
 const ids = new JobIds();
 const DONE = { bytesDone: 70, bytesTotal: 70 };
@@ -54,7 +54,7 @@ export function describeJobStore(
       const jobId = await submitted(store, ['a', 'b']);
       const job = await store.findJob(jobId);
       assert.equal(job?.status, 'queued');
-      assert.deepEqual(job?.results, []);
+      assert.deepEqual(resultsOf(job), []);
       assert.deepEqual(Object.keys(job?.timing ?? {}), ['queued_at']);
       assert.deepEqual(job?.progress, { inputs_done: 0, inputs_total: 2, bytes_done: 0, bytes_total: 0 });
     });
@@ -117,12 +117,12 @@ export function describeJobStore(
         location: { inputIndex: 1 },
       });
       assert.deepEqual(await store.finishInput(second, refused, NO_PROGRESS), { input: 'ended', jobEnded: false });
-      assert.deepEqual((await store.findJob(jobId))?.results, []);
+      assert.deepEqual(resultsOf(await store.findJob(jobId)), []);
       assert.deepEqual(await succeed(store, first), { input: 'ended', jobEnded: true });
       const job = await store.findJob(jobId);
       assert.equal(job?.status, 'failed');
       assert.deepEqual(
-        job?.results.map((entry) => [entry.input_index, entry.status]),
+        resultsOf(job).map((entry) => [entry.input_index, entry.status]),
         [
           [0, 'succeeded'],
           [1, 'failed'],
@@ -171,7 +171,7 @@ export function describeJobStore(
       }
       const last = await store.recordProcessEnd(await started(store, jobId), 'by the signal SIGSEGV');
       assert.deepEqual(last, { input: 'ended', jobEnded: true });
-      assert.equal((await store.findJob(jobId))?.results[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
+      assert.equal(resultsOf(await store.findJob(jobId))[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
     });
 
     test('being queued again is no process end, however often it happens', async (t) => {
@@ -275,7 +275,7 @@ export function describeJobStore(
       );
       assert.equal((await succeed(store, claims[1] as ClaimedInput)).input, 'late');
       assert.deepEqual(await store.takeDelivered({ jobId, inputIndex: 0 }), { claim: null, jobEnded: true });
-      assert.equal((await store.findJob(jobId))?.results[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
+      assert.equal(resultsOf(await store.findJob(jobId))[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
     });
 
     test('a process end that was none is taken back', async (t) => {

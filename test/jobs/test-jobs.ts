@@ -5,7 +5,8 @@ import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
 import { configSchema } from '#config/config-schema.ts';
-import type { JobSnapshot, Submission } from '#jobs/job.ts';
+import type { JobResultResponse } from '#contract/job.ts';
+import { type JobSnapshot, jobJson, type ResultEntry, type Submission } from '#jobs/job.ts';
 import { Jobs, type JobsOptions } from '#jobs/jobs.ts';
 import type { Log } from '#jobs/log.ts';
 
@@ -61,10 +62,19 @@ export async function startedJobs(t: TestContext, options: Partial<JobsOptions> 
 }
 
 /** The job when it has ended. */
-export async function ended(jobs: Jobs, jobId: string): Promise<JobSnapshot> {
+export async function ended(jobs: Jobs, jobId: string): Promise<JobResultResponse> {
   const job = await jobs.whenEnded(jobId, HANG_MS, new AbortController().signal);
   if (job === null) throw new Error(`job ${jobId} does not end`);
-  return job;
+  return asCallersSee(job);
+}
+
+export function asCallersSee(job: JobSnapshot): JobResultResponse {
+  return JSON.parse(jobJson(job));
+}
+
+export function resultsOf(job: JobSnapshot | null): readonly ResultEntry[] {
+  if (job === null) throw new Error('there is no such job');
+  return JSON.parse(job.resultsJson);
 }
 
 /** Looks every few milliseconds until a condition holds. */

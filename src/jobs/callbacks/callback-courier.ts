@@ -1,7 +1,7 @@
 import { type JobCallback, SIGNATURE_HEADER } from '#contract/job-callback.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import type { JobSnapshot } from '../job.ts';
+import { type JobSnapshot, jobJson } from '../job.ts';
 import type { Log } from '../log.ts';
 import type { DueCallback } from '../store/callbacks.ts';
 import type { JobStore } from '../store/job-store.ts';
@@ -205,7 +205,7 @@ function problemOf(error: unknown, signal: AbortSignal): string {
 }
 
 function bodyOf(job: JobSnapshot): string {
-  const whole = JSON.stringify(job);
+  const whole = jobJson(job);
   if (Buffer.byteLength(whole) <= MAX_BODY_BYTES) return whole;
-  return JSON.stringify({ ...job, results: [], results_omitted: true } satisfies JobCallback);
+  return jobJson({ ...job, resultsJson: '[]' }, { results_omitted: true } satisfies Partial<JobCallback>);
 }

@@ -1,22 +1,21 @@
 import type { ListedJob } from '#contract/job-list.ts';
-import { cancelledEntry, type JobSnapshot, type ResultEntry } from '../job.ts';
+import type { JobSnapshot } from '../job.ts';
 import { isPostgres } from './dialect.ts';
-import { type FoundJob, findTogether } from './find-together.ts';
+import { entriesOfJob } from './ended-inputs.ts';
+import { type Found, type FoundJob, findTogether } from './find-together.ts';
 import type { Database } from './tables.ts';
 
 /** A job as it was last recorded, in the contract's shape; null where there is none. */
 export async function findJob(db: Database, jobId: string): Promise<JobSnapshot | null> {
   const found = await (isPostgres(db) ? findTogether(db, jobId) : findInSteps(db, jobId));
-  if (found === null) return null;
-  const { job_id, status, ...rest } = listedJob(found.job);
-  return { job_id, status, results: found.results, ...rest };
+  return found === null ? null : { ...listedJob(found.job), resultsJson: found.resultsJson ?? '[]' };
 }
 
 /** In an embedded store, what of a job runs is known only to its process. */
-async function findInSteps(db: Database, jobId: string): Promise<{ job: FoundJob; results: ResultEntry[] } | null> {
+async function findInSteps(db: Database, jobId: string): Promise<Found | null> {
   const job = await db.selectFrom('jobs').selectAll().where('job_id', '=', jobId).executeTakeFirst();
   if (job === undefined) return null;
-  return { job, results: job.finished_at === null ? [] : await resultsOf(db, jobId) };
+  return { job, resultsJson: job.finished_at === null ? null : await entriesOfJob(db, jobId) };
 }
 
 /** A job without its results, in the contract's shape. */
@@ -47,21 +46,6 @@ export async function endedAmong(db: Database, jobIds: readonly string[]): Promi
     ended.push(...asked.filter((jobId) => !open.has(jobId)));
   }
   return ended;
-}
-
-async function resultsOf(db: Database, jobId: string): Promise<ResultEntry[]> {
-  const inputs = await db
-    .selectFrom('inputs')
-    .select(['input_index', 'result'])
-    .where('job_id', '=', jobId)
-    .orderBy('input_index')
-    .execute();
-  return inputs.map(entryOfRow);
-}
-
-/** The result entry of an input that has ended. One that was cancelled while it waited has none written down. */
-export function entryOfRow({ input_index, result }: { input_index: number; result: string | null }): ResultEntry {
-  return result === null ? cancelledEntry(input_index) : (JSON.parse(result) as ResultEntry);
 }
 
 function timingOf({ queued_at, started_at, finished_at }: FoundJob): JobSnapshot['timing'] {

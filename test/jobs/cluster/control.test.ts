@@ -7,7 +7,7 @@ import { guardedPost } from '#jobs/callbacks/post-callback.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import { startReceiver } from '../../http/callback-receiver.ts';
 import { startPostgres } from '../../postgres/postgres-server.ts';
-import { ended, nodeConfig, scripts, startedJobs, temporaryFolder } from '../test-jobs.ts';
+import { ended, nodeConfig, resultsOf, scripts, startedJobs, temporaryFolder } from '../test-jobs.ts';
 
 const server = await startPostgres({ after });
 
@@ -40,7 +40,7 @@ describe('nodes that share a database', () => {
     const told: number[] = [];
     let last = '';
     for await (const { type, job } of (await taking.events(jobId, new AbortController().signal)) ?? []) {
-      if (type === 'input') told.push(...job.results.map((entry) => entry.input_index));
+      if (type === 'input') told.push(...resultsOf(job).map((entry) => entry.input_index));
       last = type;
     }
     assert.equal(last, 'done');
