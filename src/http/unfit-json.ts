@@ -1,15 +1,23 @@
+import { setImmediate } from 'node:timers/promises';
+
 export interface JsonBounds {
   /** How deep lists and objects may lie in each other. */
   readonly maxNesting: number;
   /** How many values there may be: strings, numbers, lists, objects and the like. */
   readonly maxValues: number;
+  /** How many different names the members of objects may have. */
+  readonly maxNames: number;
 }
+
+/** So much of a text is looked at in one go; it takes milliseconds. */
+const CHARACTERS_AT_ONCE = 256 * 1024;
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const MINUS = 0x2d;
 const DIGIT_ZERO = 0x30;
 const DIGIT_NINE = 0x39;
+const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
@@ -23,15 +31,30 @@ const NUMBER = /[-+.\deE]+/y;
 const SHORTEST_LOST_NUMBER = 5;
 
 /**
- * Why a text should not be parsed, if it is JSON at all: it is nested too deep, holds too many values, or a number that
- * would not be kept. Null where none of it is so. It looks at every character once, and keeps nothing.
+ * Why a text should not be parsed, if it is JSON at all: it is nested too deep, holds too many values or names, or a number
+ * that would not be kept. Null where none of it is so. It looks at every character once, in slices between which other work
+ * goes on, and keeps nothing but names.
  */
-export function unfitJson(text: string, { maxNesting, maxValues }: JsonBounds): string | null {
+export async function unfitJson(text: string, { maxNesting, maxValues, maxNames }: JsonBounds): Promise<string | null> {
+  const names = new Set<string>();
   let depth = 0;
   let values = 1;
+  let pauseAt = CHARACTERS_AT_ONCE;
+  let isInString = false;
+  let stringStart = 0;
+  let stringEnd = 0;
   for (let index = 0; index < text.length; index += 1) {
+    if (index >= pauseAt) {
+      pauseAt = index + CHARACTERS_AT_ONCE;
+      await setImmediate();
+    }
     const code = text.charCodeAt(index);
-    if (code === QUOTE) index = endOfString(text, index);
+    if (isInString) {
+      // Brackets and digits in it do not count.
+      if (code === BACKSLASH) index += 1;
+      else if (code === QUOTE) [isInString, stringEnd] = [false, index];
+    } else if (code === QUOTE) [isInString, stringStart] = [true, index + 1];
+    else if (code === COLON) names.add(text.slice(stringStart, stringEnd));
     else if (code === COMMA) values += 1;
     else if (code === OPEN_BRACKET || code === OPEN_BRACE) {
       depth += 1;
@@ -44,18 +67,9 @@ export function unfitJson(text: string, { maxNesting, maxValues }: JsonBounds): 
     }
     if (depth > maxNesting) return `it is nested deeper than ${maxNesting}`;
     if (values > maxValues) return `it holds more than ${maxValues} values. Split the request`;
+    if (names.size > maxNames) return `it uses more than ${maxNames} different names. Send them as the values of lists`;
   }
   return null;
-}
-
-/** Where the string ends that begins at an index; brackets and digits in it do not count. */
-function endOfString(text: string, start: number): number {
-  for (let index = start + 1; index < text.length; index += 1) {
-    const code = text.charCodeAt(index);
-    if (code === QUOTE) return index;
-    if (code === BACKSLASH) index += 1;
-  }
-  return text.length;
 }
 
 function numberAt(text: string, index: number): string {

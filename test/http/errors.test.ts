@@ -79,6 +79,17 @@ describe('a body that is not a request', () => {
     assert.deepEqual(await Promise.all(statuses), [200, 400]);
   });
 
+  test('refuses a body of more different names than a parser takes in a moment', async () => {
+    await using large = await serve();
+    const data = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, index) => [`name-${index}`, 0]));
+    const statuses = [19_000, 20_001].map(async (count) => {
+      const params = { assertions: [{ label: 'com.example.a', data: data(count) }] };
+      return (await large.post(VIDEO, { ...goodBody, params })).status;
+    });
+    assert.deepEqual(await Promise.all(statuses), [200, 400]);
+  });
+
   for (const [number, status] of [
     ['9007199254740991', 200],
     ['9007199254740993', 400],
