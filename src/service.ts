@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { realpathSync } from 'node:fs';
+import { isSameOrInside } from '#bytes/real-path.ts';
 import { clearScratchSpaces } from '#bytes/scratch-space.ts';
 import { problemOfFolder } from '#bytes/usable-folder.ts';
 import { parseBindAddress } from '#config/bind-address.ts';
@@ -87,6 +89,8 @@ function requireFolders({ jobs, output_sinks: { local, s3 } }: Config, logger: L
   requireFolder('jobs.scratch_dir', jobs.scratch_dir, 0o700);
   try {
     requireFolder('output_sinks.local.base_dir', local.base_dir, 0o777);
+    requireApart('jobs.data_dir', jobs.data_dir, local.base_dir);
+    requireApart('jobs.scratch_dir', jobs.scratch_dir, local.base_dir);
   } catch (error) {
     if (s3 === undefined || !(error instanceof AppError)) throw error;
     logger.warn({ reason: error.reason }, error.message);
@@ -96,6 +100,13 @@ function requireFolders({ jobs, output_sinks: { local, s3 } }: Config, logger: L
 function requireFolder(key: string, folder: string, mode: number): void {
   const problem = problemOfFolder(folder, mode);
   if (problem !== null) throw new AppError('FOLDER_UNUSABLE', { key, folder, problem });
+}
+
+/** No output is written to a place of the service itself: where all would be, none ever could. Both folders are there. */
+function requireApart(ownKey: string, ownFolder: string, folder: string): void {
+  if (!isSameOrInside(realpathSync(folder), realpathSync(ownFolder))) return;
+  const problem = `it is, or lies in, ${ownKey}, where no output is written`;
+  throw new AppError('FOLDER_UNUSABLE', { key: 'output_sinks.local.base_dir', folder, problem });
 }
 
 /** Callbacks go to addresses that callers name: the rules of inputs over HTTP hold for them. */

@@ -5,6 +5,12 @@ import { problemOf, systemErrorCode } from '#errors/system-problem.ts';
 /** A full disk may have room again: the folder is as it should be. */
 const PASSING = new Set(['ENOSPC', 'EDQUOT']);
 
+/** What these codes mean where a folder is made. */
+const PROBLEMS: Readonly<Record<string, string>> = {
+  EEXIST: 'what is there is no folder',
+  ENOENT: 'a link on the way leads nowhere, or no folder can be made there',
+};
+
 /**
  * Makes a folder where it is missing, durably and with those above it, and tries whether something can be made in it. Returns why
  * not, as the end of a sentence; null where all is well.
@@ -18,7 +24,7 @@ export function problemOfFolder(folder: string, mode: number): string | null {
     const code = systemErrorCode(error);
     if (code === undefined) throw error;
     if (PASSING.has(code)) return null;
-    return code === 'ENOENT' ? 'a link on the way leads nowhere, or no folder can be made there' : problemOf(error);
+    return PROBLEMS[code] ?? problemOf(error);
   }
 }
 

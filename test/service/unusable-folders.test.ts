@@ -48,20 +48,44 @@ describe('a folder that the service is to write to', () => {
   });
 });
 
+/** Starts the service with some keys set, and resolves with its last line. */
+function refusedStart(cwd: string, keys: Record<string, string>): { reason: string; msg: string } {
+  const env = { ...process.env, SERVICE__SERVER__BIND_ADDR: '127.0.0.1:0' };
+  const variables = Object.entries(keys).map(([key, value]) => [
+    `SERVICE__${key.toUpperCase().replaceAll('.', '__')}`,
+    value,
+  ]);
+  const options = { cwd, env: { ...env, ...Object.fromEntries(variables) }, timeout: HANG_MS };
+  const { status, stdout } = spawnSync(process.execPath, [MAIN], options);
+  assert.equal(status, 1);
+  return JSON.parse(String(stdout).trim().split('\n').at(-1) ?? '');
+}
+
 describe('a service whose folder cannot be written', () => {
   for (const key of ['jobs.data_dir', 'jobs.scratch_dir', 'output_sinks.local.base_dir']) {
     test(`does not start, and names ${key}`, async (t) => {
-      const variable = `SERVICE__${key.toUpperCase().replaceAll('.', '__')}`;
-      const env = { ...process.env, SERVICE__SERVER__BIND_ADDR: '127.0.0.1:0', [variable]: '/proc/none' };
-      const { status, stdout } = spawnSync(process.execPath, [MAIN], {
-        cwd: await temporaryFolder(t),
-        env,
-        timeout: HANG_MS,
+      const { reason, msg } = refusedStart(await temporaryFolder(t), { [key]: '/proc/none' });
+      assert.equal(reason, 'FOLDER_UNUSABLE');
+      assert.ok(msg.includes(key), msg);
+    });
+  }
+});
+
+describe('a service whose outputs would lie in a place of its own', () => {
+  for (const [what, place] of [
+    ['the same folder', 'own'],
+    ['inside it', 'own/outputs'],
+    ['inside it by a link', 'link/outputs'],
+  ] as const) {
+    test(`does not start: ${what}`, async (t) => {
+      const folder = await temporaryFolder(t);
+      symlinkSync(join(folder, 'own'), join(folder, 'link'));
+      const { reason, msg } = refusedStart(folder, {
+        'jobs.data_dir': join(folder, 'own'),
+        'output_sinks.local.base_dir': join(folder, place),
       });
-      assert.equal(status, 1);
-      const line = JSON.parse(String(stdout).trim().split('\n').at(-1) ?? '') as { reason: string; msg: string };
-      assert.equal(line.reason, 'FOLDER_UNUSABLE');
-      assert.ok(line.msg.includes(key), line.msg);
+      assert.equal(reason, 'FOLDER_UNUSABLE');
+      assert.ok(msg.includes('output_sinks.local.base_dir') && msg.includes('jobs.data_dir'), msg);
     });
   }
 });
