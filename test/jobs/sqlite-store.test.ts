@@ -1,8 +1,36 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { JobIds } from '#jobs/job-id.ts';
+import { JobStore } from '#jobs/store/job-store.ts';
 import { openSqlite } from '#jobs/store/sqlite/open-sqlite.ts';
 import { describeJobStore } from './store-contract.ts';
-import { temporaryFolder } from './test-jobs.ts';
+import { resultsOf, scripts, temporaryFolder } from './test-jobs.ts';
 
 describeJobStore('SQLite', async (t) => {
   const folder = await temporaryFolder(t);
   return () => openSqlite(folder);
+});
+
+const INPUTS = 10_000;
+const LOOK_UPS = 60;
+
+test('a submission does not wait for all look-ups of large jobs that were asked for before it', async (t) => {
+  const store = new JobStore(await openSqlite(await temporaryFolder(t)));
+  t.after(() => store.close());
+  const ids = new JobIds();
+  const submit = async (inputs: readonly string[]): Promise<string> => {
+    const jobId = ids.next();
+    await store.submitJob({ ...scripts(inputs), jobId, queuedAt: new Date() });
+    return jobId;
+  };
+  const large = await submit(Array.from({ length: INPUTS }, () => 'x'));
+  await store.cancelJob(large);
+  let found = 0;
+  const looks = Array.from({ length: LOOK_UPS }, async () => {
+    assert.equal(resultsOf(await store.findJob(large)).length, INPUTS);
+    found += 1;
+  });
+  await submit(['x']);
+  assert.ok(found < LOOK_UPS / 2, `${found} look-ups came first`);
+  await Promise.all(looks);
 });

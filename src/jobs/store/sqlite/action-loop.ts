@@ -11,6 +11,12 @@ type Action = (db: Database, ...given: readonly unknown[]) => Promise<unknown>;
 /** At most so many writes share a commit. */
 const MAX_GROUP = 64;
 
+/**
+ * Changes wait for so much reading at most, and for what is being read then; and no more is told in one message. To look up
+ * a job of 10,000 inputs takes longer, and is megabytes.
+ */
+const LOOKING_MS = 10;
+
 /** What was erased, such as the query of a presigned URL, stays in the write-ahead log for so long at most. */
 const LOG_CUT_AFTER_MS = 5_000;
 
@@ -67,10 +73,10 @@ export class ActionLoop {
     }
   }
 
-  /** Everything that only reads, and one commit: what comes to be read meanwhile waits for no other. */
+  /** What only reads, for a while, and one commit: what comes to be read meanwhile waits for no other. */
   async #runSome(): Promise<void> {
-    const looks = this.#looks.splice(0);
-    if (looks.length > 0) this.#answer(await Promise.all(looks.map((order) => this.#look(order))));
+    const looks = await this.#lookAWhile();
+    if (looks.length > 0) this.#answer(looks);
     const changes = this.#changes.splice(0, MAX_GROUP);
     if (changes.length > 0) this.#answer(await this.#commit(changes));
     if (changes.length > 0) this.#cutLogSoon();
@@ -92,6 +98,17 @@ export class ActionLoop {
     } catch {
       // The disk is full or failing, which the next change will tell, and have the log cut later.
     }
+  }
+
+  async #lookAWhile(): Promise<ActionAnswer[]> {
+    const answers: ActionAnswer[] = [];
+    const untilMs = performance.now() + LOOKING_MS;
+    while (performance.now() < untilMs) {
+      const order = this.#looks.shift();
+      if (order === undefined) break;
+      answers.push(await this.#look(order));
+    }
+    return answers;
   }
 
   async #look(order: ActionOrder): Promise<ActionAnswer> {
