@@ -5,6 +5,7 @@ import { AppError, type ErrorLocation } from '#errors/app-error.ts';
 import { folderNameOfUrl, inputName, nameOfUrl } from '#inputs/input-name.ts';
 import { nameOfPath } from '#inputs/local/local-file.ts';
 import { admittedS3Address, admittedS3Object, isS3Url } from '#s3/s3-address.ts';
+import { inTurns } from './in-turns.ts';
 import {
   AUDIO_EXTENSIONS,
   AUDIO_ONLY_EXTENSIONS,
@@ -16,9 +17,13 @@ import {
 export type ExtensionRule = (name: string, extension: string, inputIndex: number) => void;
 
 /** Admits the inputs of an operation on files: their number, their types, and what their names say. */
-export function admitFileInputs(inputs: readonly ApiInputRef[], config: Config, admitExtension: ExtensionRule): void {
+export async function admitFileInputs(
+  inputs: readonly ApiInputRef[],
+  config: Config,
+  admitExtension: ExtensionRule,
+): Promise<void> {
   admitCount(inputs, config);
-  for (const [inputIndex, input] of inputs.entries()) {
+  for await (const [inputIndex, input] of inTurns(inputs)) {
     refuseFolder(input, inputIndex);
     const name = requestedName(input, inputIndex);
     admitExtension(name, extensionOf(name), inputIndex);
@@ -27,9 +32,9 @@ export function admitFileInputs(inputs: readonly ApiInputRef[], config: Config, 
 }
 
 /** Admits the inputs of an operation on folders. */
-export function admitFolderInputs(inputs: readonly ApiInputRef[], config: Config): void {
+export async function admitFolderInputs(inputs: readonly ApiInputRef[], config: Config): Promise<void> {
   admitCount(inputs, config);
-  for (const [inputIndex, input] of inputs.entries()) {
+  for await (const [inputIndex, input] of inTurns(inputs)) {
     if (input.type !== 'local_folder_path' && input.type !== 'remote_folder_url') {
       throw new AppError(
         'INPUT_IS_FILE',

@@ -7,6 +7,7 @@ import { checkOutputSegments, type Naming, outputLeaf, type S3OutputSpec, s3Dest
 import { s3PlacesOf } from '#s3/s3-places.ts';
 import type { AdmissionContext, OperationRequest } from './admission-context.ts';
 import { extensionOf, requestedName } from './admission-inputs.ts';
+import { inTurns } from './in-turns.ts';
 import { isSignableExtension } from './media-extensions.ts';
 
 /** So many paths are resolved at once: enough to keep the disk busy, few enough to leave the service's threads free. */
@@ -45,8 +46,8 @@ export async function admitOutputs(
   const sources = [...inputs, ...otherSources];
   const conflict =
     output?.type === 's3'
-      ? conflictInS3(distinctLeaves(inputs, leafOf, s3PlaceOf(output, config)), sources)
-      : await conflictOnHost(distinctLeaves(inputs, leafOf, localPlaceOf(output, config)), sources, signal);
+      ? await conflictInS3(await distinctLeaves(inputs, leafOf, s3PlaceOf(output, config)), sources)
+      : await conflictOnHost(await distinctLeaves(inputs, leafOf, localPlaceOf(output, config)), sources, signal);
   if (conflict === null) return;
   const { inputIndex, path, source } = conflict;
   throw new AppError('OUTPUT_TOUCHES_SOURCE', { path, source }, { field: `inputs[${inputIndex}]`, inputIndex });
@@ -73,10 +74,14 @@ function s3PlaceOf(output: S3OutputSpec, { output_sinks: { s3 } }: Config): Outp
 }
 
 /** Every destination that can be told by now, each once. */
-function distinctLeaves(inputs: readonly ApiInputRef[], leafOf: LeafRule, place: OutputPlace): Destination[] {
+async function distinctLeaves(
+  inputs: readonly ApiInputRef[],
+  leafOf: LeafRule,
+  place: OutputPlace,
+): Promise<Destination[]> {
   const taken = new Set<string>();
   const destinations: Destination[] = [];
-  for (const [inputIndex, input] of inputs.entries()) {
+  for await (const [inputIndex, input] of inTurns(inputs)) {
     const leaf = leafOf(requestedName(input, inputIndex), place.naming);
     if (leaf === null) continue;
     const path = place.destinationOf(leaf);
@@ -98,15 +103,22 @@ async function conflictOnHost(
   const [first] = destinations;
   if (first === undefined) return null;
   const folder = await nearestRealPath(dirname(first.path));
-  const real = destinations.map(({ inputIndex, path }) => ({ inputIndex, path: join(folder, basename(path)) }));
+  const real: Destination[] = [];
+  for await (const [, { inputIndex, path }] of inTurns(destinations)) {
+    real.push({ inputIndex, path: join(folder, basename(path)) });
+  }
   return firstConflict(real, await realPathsOf(sources, signal));
 }
 
-function conflictInS3(destinations: readonly Destination[], sources: readonly ApiInputRef[]): Conflict | null {
-  const places = sources.flatMap((source) =>
-    'url' in source ? s3PlacesOf(source.url).map((place) => [place, source.url] as const) : [],
-  );
-  return firstConflict(destinations, new Map(places));
+async function conflictInS3(
+  destinations: readonly Destination[],
+  sources: readonly ApiInputRef[],
+): Promise<Conflict | null> {
+  const places = new Map<string, string>();
+  for await (const [, source] of inTurns(sources)) {
+    if ('url' in source) for (const place of s3PlacesOf(source.url)) places.set(place, source.url);
+  }
+  return firstConflict(destinations, places);
 }
 
 /** The real path of every local source, as far as it exists, with the path that the request gives. */
@@ -128,18 +140,18 @@ async function realPathsOf(sources: readonly ApiInputRef[], signal: AbortSignal)
  * The first destination that is, holds or lies inside a source. Every folder is looked at once, however many paths lie
  * in it: 10,000 inputs are legitimate.
  */
-export function firstConflict(
+export async function firstConflict(
   destinations: readonly Destination[],
   sources: ReadonlyMap<string, string>,
-): Conflict | null {
+): Promise<Conflict | null> {
   const sourceInside = new Map<string, string>();
-  for (const [real, source] of sources) {
+  for await (const [, [real, source]] of inTurns(sources)) {
     for (let folder = dirname(real); !sourceInside.has(folder); folder = dirname(folder)) {
       sourceInside.set(folder, source);
     }
   }
   const clear = new Set<string>();
-  for (const destination of destinations) {
+  for await (const [, destination] of inTurns(destinations)) {
     const { path } = destination;
     const source = sources.get(path) ?? sourceInside.get(path) ?? sourceAround(path, sources, clear);
     if (source !== undefined) return { ...destination, source };

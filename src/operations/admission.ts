@@ -6,31 +6,31 @@ import { admitSigningParams, parentSources } from './admission-signing.ts';
 
 /** Admits a request to sign video files. */
 export async function admitVideo(request: OperationRequest, context: AdmissionContext): Promise<void> {
-  admitFileInputs(request.inputs, context.config, videoExtensions);
+  await admitFileInputs(request.inputs, context.config, videoExtensions);
   await admitSigning(request, fileLeaf, context);
 }
 
 /** Admits a request to sign audio files. */
 export async function admitAudio(request: OperationRequest, context: AdmissionContext): Promise<void> {
-  admitFileInputs(request.inputs, context.config, audioExtensions);
+  await admitFileInputs(request.inputs, context.config, audioExtensions);
   await admitSigning(request, fileLeaf, context);
 }
 
 /** Admits a request to sign fragmented publications. Which files they consist of is settled when they are read. */
 export async function admitFragmented(request: OperationRequest, context: AdmissionContext): Promise<void> {
-  admitFolderInputs(request.inputs, context.config);
+  await admitFolderInputs(request.inputs, context.config);
   await admitSigning(request, folderLeaf, context);
 }
 
 /** Admits a request to package folders of media. What they hold is settled when they are read. */
 export async function admitPackage(request: OperationRequest, context: AdmissionContext): Promise<void> {
-  admitFolderInputs(request.inputs, context.config);
+  await admitFolderInputs(request.inputs, context.config);
   await admitOutputs(request, folderLeaf, [], context);
 }
 
 /** Admits a request to package folders of media and sign them. */
 export async function admitPackageAndSign(request: OperationRequest, context: AdmissionContext): Promise<void> {
-  admitFolderInputs(request.inputs, context.config);
+  await admitFolderInputs(request.inputs, context.config);
   await admitSigning(request, folderLeaf, context);
 }
 

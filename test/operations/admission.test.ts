@@ -315,6 +315,29 @@ describe('where outputs go', () => {
   });
 });
 
+describe('a request with thousands of inputs', () => {
+  const COUNT = 5000;
+
+  for (const [path, type] of [
+    ['/c2pa/video', 'remote_file_url'],
+    ['/package', 'remote_folder_url'],
+  ] as const) {
+    test(`is looked at in turns with other work: ${type}`, async () => {
+      const inputs = Array.from({ length: COUNT }, (_, index) => ({ type, url: `https://example.com/${index}.mp4` }));
+      let turns = 0;
+      let isAdmitted = false;
+      const takeTurn = () => {
+        turns += 1;
+        if (!isAdmitted) setImmediate(takeTurn);
+      };
+      setImmediate(takeTurn);
+      await admit(path, { inputs });
+      isAdmitted = true;
+      assert.ok(turns > COUNT / 200, `${turns} turns`);
+    });
+  }
+});
+
 describe('firstConflict', () => {
   const at = (path: string) => [{ inputIndex: 0, path }];
 
@@ -328,8 +351,8 @@ describe('firstConflict', () => {
     ['/out/ab', '/out/a', false],
     ['/out/a', '/out/b', false],
   ] as const) {
-    test(`${destination} and the source ${source} ${conflict ? 'touch' : 'do not touch'}`, () => {
-      const found = firstConflict(
+    test(`${destination} and the source ${source} ${conflict ? 'touch' : 'do not touch'}`, async () => {
+      const found = await firstConflict(
         at(destination),
         new Map([
           ['/elsewhere/x', 'x'],
