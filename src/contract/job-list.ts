@@ -4,10 +4,15 @@ import { exampleId, jobResultResponse, jobStatus } from './job.ts';
 const MAX_JOBS_PER_PAGE = 200;
 const JOBS_PER_PAGE = 50;
 
-/** What of the jobs is listed. In a query everything is text, so numbers are read from it. */
+/** In a query everything is text, so numbers are read from it; `0x10` and `1e2` are none. */
+const wholeNumber = (text: unknown): unknown => (/^\d{1,9}$/.test(String(text)) ? Number(text) : text);
+
+/** What of the jobs is listed. */
 export const jobListQuery = z.strictObject({
   status: jobStatus.optional().describe('Only jobs of this status.'),
-  limit: z.coerce.number().int().min(1).max(MAX_JOBS_PER_PAGE).default(JOBS_PER_PAGE).describe('Jobs of one page.'),
+  limit: z
+    .preprocess(wholeNumber, z.int().min(1).max(MAX_JOBS_PER_PAGE).default(JOBS_PER_PAGE))
+    .describe('Jobs of one page.'),
   cursor: z.string().max(256).optional().describe('The `next_cursor` of the page before.'),
 });
 export type JobListQuery = z.infer<typeof jobListQuery>;
