@@ -110,6 +110,7 @@ export function describeJobControl(
           [2, 'cancelled'],
         ],
       );
+      assert.equal(await store.entriesOf(ids.next(), [0]), '[]');
     });
 
     test('counts what waits and runs, and tells since when', async (t) => {

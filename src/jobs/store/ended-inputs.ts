@@ -5,8 +5,8 @@ import type { Database } from './tables.ts';
  * JSON of the result entries of the inputs that a statement chooses, all of which have ended. One that was cancelled while it
  * waited has none written down.
  */
-export const ENTRIES_JSON = `'[' || string_agg(
-  coalesce(result, '{"input_index":' || input_index || ',"status":"cancelled"}'), ',' order by input_index) || ']'`;
+export const ENTRIES_JSON = `'[' || coalesce(string_agg(
+  coalesce(result, '{"input_index":' || input_index || ',"status":"cancelled"}'), ',' order by input_index), '') || ']'`;
 
 /** The indexes of a job's inputs that have ended. */
 export async function endedInputs(db: Database, jobId: string): Promise<readonly number[]> {
