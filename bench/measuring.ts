@@ -12,8 +12,6 @@ export interface Contender {
   readonly name: string;
   /** The most rounds that it takes part in, where it takes long; else all of them. */
   readonly maxRounds?: number;
-  /** What has to be done right before each measurement, and is not measured. */
-  prepare?(): Promise<void>;
   /** Does the work and returns what it took, in milliseconds. */
   measure(): Promise<number>;
 }
@@ -25,11 +23,10 @@ export interface Contender {
 export async function measureRounds(contenders: readonly Contender[], rounds: number): Promise<Map<string, Series>> {
   const series = new Map<string, number[]>(contenders.map(({ name }) => [name, []]));
   for (let round = 1; round <= rounds; round += 1) {
-    for (const { name, prepare, measure, maxRounds = rounds } of contenders) {
+    for (const { name, measure, maxRounds = rounds } of contenders) {
       if (round > maxRounds) continue;
       progress(`round ${round} of ${rounds}: ${name}`);
       await run('sync');
-      await prepare?.();
       series.get(name)?.push(await measure());
     }
   }
@@ -53,14 +50,6 @@ export async function timeCp(from: string, to: string): Promise<number> {
   if (statSync(to).size !== statSync(from).size) throw new Error('cp made a file of another size');
   rmSync(to);
   return milliseconds;
-}
-
-/**
- * Uses so much memory and lets go of it again. A virtual machine may have given free memory back to its host, and gets it
- * at 0.4 GB/s when it is written to: a file that goes through the page cache then measures that.
- */
-export async function touchMemory(bytes: number): Promise<void> {
-  await run(process.execPath, [new URL('./touch-memory.ts', import.meta.url).pathname, String(bytes)]);
 }
 
 export function median(values: Series): number {

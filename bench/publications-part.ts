@@ -4,15 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { RunningService } from '../scripts/running-service.ts';
 import { type BenchContext, startBenchService } from './bench-context.ts';
-import {
-  type Contender,
-  measureProgram,
-  measureRounds,
-  median,
-  progress,
-  type Series,
-  touchMemory,
-} from './measuring.ts';
+import { type Contender, measureProgram, measureRounds, median, progress, type Series } from './measuring.ts';
 import { type PeakMemory, peakMemoryDuring } from './process-memory.ts';
 import { type PublicationShape, writePublication } from './publication-media.ts';
 import { megabytes, ratioTarget, type Target, targetsTable, timesTable } from './report.ts';
@@ -54,7 +46,7 @@ export async function publicationsPart(context: BenchContext): Promise<string> {
   const large = await measureShape(context, services, LARGE, [CP, OURS, HALF, SAMPLED, ALL]);
   const small = await measureShape(context, services, SMALL, [CP, LOOP, OURS, HALF, SAMPLED]);
   return [
-    `### A publication of 2,000 fragments in 3 renditions, 1.5 GB (${roundsOf(context)} rounds, one where everything is read back, in memory that was in use a moment ago)`,
+    `### A publication of 2,000 fragments in 3 renditions, 1.5 GB (${roundsOf(context)} rounds, one where everything is read back)`,
     large.table,
     `### A publication of 20,000 fragments of 4 kB in 3 renditions (${roundsOf(context)} rounds, one where a sample is read back)`,
     small.table,
@@ -87,10 +79,7 @@ async function measureShape(
   await writePublication(half, { ...shape, fragments: halfOf(shape) });
   // A service that has been running for a while is what is measured: its first input starts its worker.
   for (const service of [services.plain, services.sampling]) await timePublication(service, half);
-  const prepare = () => touchMemory(shape.fragments * shape.fragmentBytes);
-  const contenders = contendersOf(services, whole, half, copy)
-    .filter(({ name }) => names.includes(name))
-    .map((contender) => ({ ...contender, prepare }));
+  const contenders = contendersOf(services, whole, half, copy).filter(({ name }) => names.includes(name));
   const series = await measureRounds(contenders, roundsOf(context));
   progress('memory');
   const memory = await peakMemoryDuring(services.plain.pid, () => timePublication(services.plain, whole));

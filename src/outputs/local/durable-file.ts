@@ -9,6 +9,13 @@ import { DirectWriter } from './direct-writer.ts';
  */
 const FLUSH_EVERY_BYTES = 16 * 1024 * 1024;
 
+/**
+ * What goes through the page cache is written in pieces of so many bytes at most. The kernel makes a page of the cache as
+ * large as a write lets it, and for pages of 2 MiB it turns to memory that a virtual machine has given back to its host:
+ * 1.2 GB, read back, took 4.2 to 5.0 s with writes of 2 MiB, and 2.5 s with these.
+ */
+const LONGEST_CACHED_WRITE_BYTES = 512 * 1024;
+
 /** A write of at most so many bytes is made at once: a trip through the pool of threads would cost more. */
 const WRITE_AT_ONCE_BYTES = 256 * 1024;
 
@@ -62,7 +69,7 @@ export class DurableFile {
   }
 
   async #writeSome(bytes: Uint8Array, written: number, position: number): Promise<number> {
-    const length = bytes.length - written;
+    const length = Math.min(bytes.length - written, LONGEST_CACHED_WRITE_BYTES);
     if (length <= WRITE_AT_ONCE_BYTES) return writeSync(this.#file.number, bytes, written, length, position + written);
     const writing = this.#file.use((file) => writeBehind(file, bytes, written, length, position + written));
     return (await writing).bytesWritten;
