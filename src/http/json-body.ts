@@ -13,8 +13,8 @@ const MAX_NESTING = 256;
  */
 const MIN_BYTES_PER_VALUE = 16;
 
-/** The parser keeps every name in a table of its own; half a million of them held the thread for up to a second. */
-const MAX_NAMES = 20_000;
+/** The parser keeps every name in a table of its own; half a million of them held the thread for up to a second, these for 0.1 s. */
+const MAX_NAMES = 100_000;
 
 /**
  * Takes JSON bodies and nothing else, of at most `maxBodyBytes`. JSON is UTF-8 (RFC 8259 §8.1); bytes that are not would
