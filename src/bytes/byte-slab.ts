@@ -15,10 +15,11 @@ export class ByteSlab {
 
   /** A buffer of that size that begins on a page of memory, of whatever content. Valid until `reset`. */
   take(sizeBytes: number): Buffer {
-    while ((this.#blocks[this.#block]?.length ?? 0) - this.#usedBytes < sizeBytes) this.#nextBlock(sizeBytes);
+    let block = this.#blocks[this.#block];
+    while (block === undefined || block.length - this.#usedBytes < sizeBytes) block = this.#nextBlock(sizeBytes);
     const start = this.#usedBytes;
     this.#usedBytes += Math.ceil(sizeBytes / PAGE_SIZE_BYTES) * PAGE_SIZE_BYTES;
-    return (this.#blocks[this.#block] as Buffer).subarray(start, start + sizeBytes);
+    return block.subarray(start, start + sizeBytes);
   }
 
   /** Takes all buffers back. */
@@ -27,11 +28,11 @@ export class ByteSlab {
     this.#usedBytes = 0;
   }
 
-  #nextBlock(sizeBytes: number): void {
+  #nextBlock(sizeBytes: number): Buffer {
     if (this.#block < this.#blocks.length) this.#block += 1;
     this.#usedBytes = 0;
-    if (this.#block === this.#blocks.length) {
-      this.#blocks.push(allocatePages(Math.max(sizeBytes, BLOCK_SIZE_BYTES)));
-    }
+    const block = this.#blocks[this.#block] ?? allocatePages(Math.max(sizeBytes, BLOCK_SIZE_BYTES));
+    this.#blocks[this.#block] = block;
+    return block;
   }
 }

@@ -28,3 +28,7 @@ test('a buffer larger than a block gets one of its own', () => {
   assert.equal(slab.take(5_000_000).length, 5_000_000);
   assert.equal(slab.take(10).length, 10);
 });
+
+test('a buffer of no bytes may be the first', () => {
+  assert.equal(new ByteSlab().take(0).length, 0);
+});

@@ -33,7 +33,7 @@ describe('nodes that share a database', () => {
       job.results.map(({ status }) => status),
       ['succeeded', 'failed', 'succeeded'],
     );
-    assert.deepEqual(await first.find(jobId), job);
+    assert.deepEqual(await ended(first, jobId), job);
   });
 
   test('spread a batch over all of them', async (t) => {
