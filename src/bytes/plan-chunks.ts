@@ -81,6 +81,7 @@ function* addSplice(
   plan: SplicePlan,
   chunkSizeBytes: number,
 ): Generator<PlanChunk, PlanChunk> {
+  assert(splice.kind === 'copy' || splice.into !== 'leaves', 'only a copy can be hashed into leaves');
   let chunk = start;
   const total = outputLengthOf(splice);
   for (let taken = 0; taken < total; ) {

@@ -89,6 +89,15 @@ describe('executing a plan', () => {
     assert.ok(reports.length > 1);
   });
 
+  test('refuses leaves of anything but one run of the source: their blocks would start anew', async () => {
+    const plan: SplicePlan = {
+      splices: [{ kind: 'insert', bytes: Buffer.alloc(10), into: 'leaves' }],
+      hashing: { algorithm: 'sha256', leafSizeBytes: 4 },
+    };
+    const walk = executePlan(plan, new MemorySource(content), new MemorySink(10), { signal: never });
+    await assert.rejects(walk, /only a copy can be hashed into leaves/);
+  });
+
   test('fails with the error of the source or the sink, when nothing of it runs any more', async () => {
     const plan = copyAll();
     const broken = new Error('broken on purpose');
