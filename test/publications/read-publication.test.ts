@@ -2,6 +2,19 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { assertRefused, empty, hls, mpd, period, read, renditionsOf, segments } from './make-playlists.ts';
 
+/** A playlist of one file: its init segment, a range with a start and one without, 60 bytes together. */
+function hlsOfRanges(): string {
+  return hls(
+    '#EXT-X-MAP:URI="v.mp4",BYTERANGE="10@0"',
+    '#EXTINF:4,',
+    '#EXT-X-BYTERANGE:20@10',
+    'v.mp4',
+    '#EXTINF:4,',
+    '#EXT-X-BYTERANGE:30',
+    'v.mp4',
+  );
+}
+
 describe('HLS', () => {
   test('decides the order by the playlist, whatever the names say', async () => {
     const files = { 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('c.m4s', 'a.m4s', 'b.m4s')) };
@@ -73,15 +86,7 @@ describe('HLS', () => {
   });
 
   test('reads byte ranges, with and without a start', async () => {
-    const text = hls(
-      '#EXT-X-MAP:URI="v.mp4",BYTERANGE="10@0"',
-      '#EXTINF:4,',
-      '#EXT-X-BYTERANGE:20@10',
-      'v.mp4',
-      '#EXTINF:4,',
-      '#EXT-X-BYTERANGE:30',
-      'v.mp4',
-    );
+    const text = hlsOfRanges();
     const found = await renditionsOf({ 'p.m3u8': text, 'v.mp4': new Uint8Array(60) }, { init: '*.mp4', frag: '*.mp4' });
     assert.deepEqual(found, ['v.mp4 (bytes 0-9): v.mp4 (bytes 10-29) v.mp4 (bytes 30-59)']);
     await assertRefused(
@@ -93,15 +98,7 @@ describe('HLS', () => {
   });
 
   test('takes a byte range that ends one byte behind its file to end with it, as servers do, and says so', async () => {
-    const ofHls = hls(
-      '#EXT-X-MAP:URI="v.mp4",BYTERANGE="10@0"',
-      '#EXTINF:4,',
-      '#EXT-X-BYTERANGE:20@10',
-      'v.mp4',
-      '#EXTINF:4,',
-      '#EXT-X-BYTERANGE:30',
-      'v.mp4',
-    );
+    const ofHls = hlsOfRanges();
     const ofDash = mpd(
       period(
         '<SegmentList duration="4"><Initialization sourceURL="v.mp4" range="0-9"/><SegmentURL media="v.mp4" mediaRange="10-29"/><SegmentURL media="v.mp4" mediaRange="30-59"/></SegmentList>',
