@@ -31,13 +31,15 @@ export interface BenchServiceOptions {
   /** Read back every fragment of a publication, not a sample. */
   readonly allFragments?: boolean;
   readonly loopDelayFile?: string;
+  /** The program of another checkout, to be measured instead of this one. */
+  readonly program?: string;
 }
 
 /** Starts the service with the benchmark's identity. */
 export function startBenchService(
   { folder, identity }: BenchContext,
   name: string,
-  { readBack, allFragments = false, loopDelayFile }: BenchServiceOptions,
+  { readBack, allFragments = false, loopDelayFile, program }: BenchServiceOptions,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<RunningService> {
   const probe = new URL('./loop-delay-probe.ts', import.meta.url).href;
@@ -53,6 +55,7 @@ export function startBenchService(
       ...(loopDelayFile !== undefined && { BENCH_LOOP_DELAY_FILE: loopDelayFile }),
       ...settings,
     },
+    ...(program !== undefined && { program }),
     nodeArguments: loopDelayFile === undefined ? [] : ['--import', probe],
   });
 }

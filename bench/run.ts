@@ -1,11 +1,13 @@
 // `npm run bench`: measures speed and memory against the floor and against the SDK alone, side by side in one run, and
 // prints a Markdown report; it also lies in .artifacts/bench-report.md. `npm run bench -- video publications` chooses
-// parts, `--rounds 7` how often each is measured, `--readme` puts the report into README.md. BENCH_DIR names the folder
-// (and so the disk) that is worked in: it needs 20 GB. Whatever else the machine does meanwhile is in the numbers.
+// parts, `--rounds 7` how often each is measured, `--readme` puts the report into README.md. `--against DIR` compares this
+// version with the checkout in a folder instead. BENCH_DIR names the folder (and so the disk) that is worked in: it needs
+// 20 GB. Whatever else the machine does meanwhile is in the numbers.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { compareWith } from './against.ts';
 import { audioPart } from './audio-part.ts';
 import { type BenchPart, openContext } from './bench-context.ts';
 import { jobsPart } from './jobs-part.ts';
@@ -34,7 +36,7 @@ const MARKED = /(<!-- measurements -->\n)[\s\S]*(\n<!-- \/measurements -->)/;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { rounds: { type: 'string' }, readme: { type: 'boolean' } },
+  options: { rounds: { type: 'string' }, readme: { type: 'boolean' }, against: { type: 'string' } },
 });
 const names = positionals.length === 0 ? Object.keys(PARTS) : positionals;
 const rounds = Number(values.rounds ?? DEFAULT_ROUNDS);
@@ -47,11 +49,9 @@ if (unknown.length > 0 || !Number.isInteger(rounds) || rounds < 1) {
 const folder = join(process.env['BENCH_DIR'] ?? ARTIFACTS, 'bench');
 const sections = [`Measured on ${machine()}. Medians; random bytes; every output synced to the disk.`];
 try {
-  for (const name of names) {
-    progress(`part ${name}`);
-    const section = await PARTS[name]?.(openContext(folder, rounds));
-    if (section !== undefined) sections.push(section);
-  }
+  const { against } = values;
+  if (against !== undefined) sections.push(await compareWith(resolve(against), openContext(folder, rounds)));
+  else await measureParts();
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
@@ -61,6 +61,14 @@ writeFileSync(join(ARTIFACTS, 'bench-report.md'), report);
 progress('');
 console.log(report);
 if (values.readme === true) putIntoReadme(report);
+
+async function measureParts(): Promise<void> {
+  for (const name of names) {
+    progress(`part ${name}`);
+    const section = await PARTS[name]?.(openContext(folder, rounds));
+    if (section !== undefined) sections.push(section);
+  }
+}
 
 function putIntoReadme(text: string): void {
   const readme = join(ROOT, 'README.md');
