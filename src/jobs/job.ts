@@ -62,8 +62,14 @@ export interface ByteProgress {
 
 export const NO_PROGRESS: ByteProgress = { bytesDone: 0, bytesTotal: 0 };
 
-/** An input that ends the process working on it is tried so many times. */
+/** An input that ends the process working on it is tried this often. */
 export const MAX_PROCESS_ENDS = 3;
+
+/**
+ * An input that runs when its whole service or node ends is tried this often. Higher, because the end of a service is
+ * rarely an input's doing; bounded, because an input could bring down its host each time.
+ */
+export const MAX_SERVICE_ENDS = 10;
 
 export function succeededEntry(inputIndex: number, { outputPath, warnings }: InputOutcome): ResultEntry {
   return {
@@ -110,6 +116,6 @@ function plainJson<T>(value: T): T {
 }
 
 /** The entry of an input that has ended its process for the last time; `how` ends the sentence "the last time …". */
-export function processEndedEntry(inputIndex: number, how: string): ResultEntry {
-  return failedEntry(inputIndex, new AppError('INPUT_ENDED_PROCESS', { times: MAX_PROCESS_ENDS, how }).toData());
+export function processEndedEntry(inputIndex: number, times: number, how: string): ResultEntry {
+  return failedEntry(inputIndex, new AppError('INPUT_ENDED_PROCESS', { times, how }).toData());
 }

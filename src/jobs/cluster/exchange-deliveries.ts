@@ -65,7 +65,7 @@ async function forgiveLost(
 ): Promise<void> {
   for (const [index, { input }] of ended.entries()) {
     if (!input.lost || recorded[index]?.input !== 'late') continue;
-    await persistence.write(() => runner.run('forgiveProcessEnd', [input.claim]));
+    await persistence.write(() => runner.run('forgiveServiceEnd', [input.claim]));
   }
 }
 

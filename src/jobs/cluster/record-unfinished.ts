@@ -19,7 +19,7 @@ export async function recordUnfinished(
 ): Promise<InputEnd> {
   const recorded = await requeue(db, runner, input, end);
   // The delivery lapsed while the worker lived, for the database was out of reach: it is, or will be, another node's.
-  if (input.lost && recorded.input === 'late') await runner.within(db, 'forgiveProcessEnd', [input.claim]);
+  if (input.lost && recorded.input === 'late') await runner.within(db, 'forgiveServiceEnd', [input.claim]);
   if (input.lost) return recorded;
   if (recorded.input === 'queued') await deliveries.delay(db, input.delivery, retryPauseMs(input.claim, end) ?? 0);
   else await deliveries.end(db, input.delivery);

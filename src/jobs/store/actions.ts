@@ -14,7 +14,7 @@ import { recallJob } from './recall-job.ts';
 import { recover } from './recover.ts';
 import { reportOfJob } from './report-of-job.ts';
 import { submitJob, submitJobs } from './submit-job.ts';
-import { currentAmong, forgiveProcessEnd, takeDelivered } from './take-delivered.ts';
+import { currentAmong, forgiveServiceEnd, takeDelivered } from './take-delivered.ts';
 import { placesOfJob, waitingJobs } from './unfinished-jobs.ts';
 
 /**
@@ -51,7 +51,7 @@ export const writes = {
   delayCallback,
   endCallback,
   finishInput,
-  forgiveProcessEnd,
+  forgiveServiceEnd,
   noteProgress,
   pruneSomeJobs,
   recordProcessEnd,

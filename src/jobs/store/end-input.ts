@@ -5,6 +5,7 @@ import {
   type Claim,
   cancelledEntry,
   MAX_PROCESS_ENDS,
+  MAX_SERVICE_ENDS,
   NO_PROGRESS,
   processEndedEntry,
   type ResultEntry,
@@ -89,7 +90,20 @@ export async function recordProcessEnd(db: Database, claim: Claim, how: string):
   const processEnds = input.process_ends + 1;
   await db.updateTable('inputs').set({ process_ends: processEnds }).where(isCurrent(claim)).execute();
   if (processEnds < MAX_PROCESS_ENDS) return requeueInput(db, claim);
-  return finishInput(db, claim, processEndedEntry(claim.inputIndex, how), NO_PROGRESS);
+  return finishInput(db, claim, processEndedEntry(claim.inputIndex, processEnds, how), NO_PROGRESS);
+}
+
+/**
+ * Records that the whole service or node ended while an input ran on it: the input is queued again, or fails after
+ * `MAX_SERVICE_ENDS` times. It is counted apart from the ends of its own process, of which the input may be the cause.
+ */
+export async function recordServiceEnd(db: Database, claim: Claim, how: string): Promise<InputEnd> {
+  const input = await db.selectFrom('inputs').select('service_ends').where(isCurrent(claim)).executeTakeFirst();
+  if (input === undefined) return LATE;
+  const serviceEnds = input.service_ends + 1;
+  await db.updateTable('inputs').set({ service_ends: serviceEnds }).where(isCurrent(claim)).execute();
+  if (serviceEnds < MAX_SERVICE_ENDS) return requeueInput(db, claim);
+  return finishInput(db, claim, processEndedEntry(claim.inputIndex, serviceEnds, how), NO_PROGRESS);
 }
 
 /** The fence: only the attempt that claimed an input last may write, and only until the input has ended. */

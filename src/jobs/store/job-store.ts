@@ -37,7 +37,7 @@ export class JobStore {
   readonly entriesOf = this.#action('entriesOf');
   readonly findJob = this.#action('findJob');
   readonly finishInput = this.#action('finishInput');
-  readonly forgiveProcessEnd = this.#action('forgiveProcessEnd');
+  readonly forgiveServiceEnd = this.#action('forgiveServiceEnd');
   readonly listJobs = this.#action('listJobs');
   readonly noteProgress = this.#action('noteProgress');
   readonly placesOfJob = this.#action('placesOfJob');

@@ -6,7 +6,7 @@ import { addSharing } from './add-sharing.ts';
 export type Migration = (db: Kysely<unknown>) => Promise<void>;
 
 /** The version of a database is the number of migrations that it has had. */
-export const migrations: readonly Migration[] = [createJobsAndInputs, addJobControl, addSharing];
+export const migrations: readonly Migration[] = [createJobsAndInputs, addJobControl, addSharing, addServiceEnds];
 
 async function createJobsAndInputs(db: Kysely<unknown>): Promise<void> {
   await db.schema
@@ -58,4 +58,12 @@ async function createJobsAndInputs(db: Kysely<unknown>): Promise<void> {
     .where(sql.ref('status'), 'in', sql`('reserved', 'running')`)
     .execute();
   await db.schema.createIndex('jobs_finished').on('jobs').column('finished_at').execute();
+}
+
+/** Ends of the whole service are counted apart from those of an input's own process. */
+async function addServiceEnds(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .alterTable('inputs')
+    .addColumn('service_ends', 'integer', (column) => column.notNull().defaultTo(0))
+    .execute();
 }

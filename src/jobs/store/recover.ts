@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Claim } from '../job.ts';
-import { type InputEnd, recordProcessEnd, requeueInput } from './end-input.ts';
+import { type InputEnd, recordServiceEnd, requeueInput } from './end-input.ts';
 import type { Database } from './tables.ts';
 
 /** An input that was claimed when the service ended, and what became of it. */
@@ -9,8 +9,8 @@ export interface RecoveredInput extends Claim {
 }
 
 /**
- * Takes up what was claimed when the service last ended. An input that ran is queued again with one more process end
- * to its name, or fails after the third; one that was only reserved is queued again. To be called before anything is
+ * Takes up what was claimed when the service last ended. An input that ran is queued again, or fails where it ran at
+ * `MAX_SERVICE_ENDS` ends of the service; one that was only reserved is queued again. To be called before anything is
  * claimed.
  */
 export async function recover(db: Database): Promise<readonly RecoveredInput[]> {
@@ -24,7 +24,7 @@ export async function recover(db: Database): Promise<readonly RecoveredInput[]> 
   for (const { status, ...claim } of claimed) {
     const end =
       status === 'running'
-        ? await recordProcessEnd(db, claim, 'when the whole service ended')
+        ? await recordServiceEnd(db, claim, 'when the whole service ended')
         : await requeueInput(db, claim);
     recovered.push({ ...claim, end });
   }

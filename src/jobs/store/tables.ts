@@ -62,6 +62,8 @@ interface InputsTable {
   attempt: Generated<number>;
   /** How often the process that worked on it ended while it did. */
   process_ends: Generated<number>;
+  /** How often the whole service, or the node that had it, ended while it ran. */
+  service_ends: Generated<number>;
   /** How often it failed for a reason that may pass. */
   transient_failures: Generated<number>;
   /** How far it was when a node that runs it last told; only where several nodes share the store. */

@@ -1,7 +1,7 @@
 import { type Claim, cancelledEntry, NO_PROGRESS } from '../job.ts';
 import { isCancelled } from './cancel-job.ts';
 import { type ClaimedInput, type JobRequest, requestOfJob, startJob } from './claim-inputs.ts';
-import { finishInput, type InputEnd, recordProcessEnd, requeueInput } from './end-input.ts';
+import { finishInput, type InputEnd, recordServiceEnd, requeueInput } from './end-input.ts';
 import type { Database, InputStatus } from './tables.ts';
 
 /** An input that was delivered to this node to be done: how its job names it. */
@@ -20,8 +20,8 @@ export type TakenInput =
   | { readonly claim: null; readonly jobEnded: boolean };
 
 /**
- * Claims an input that was delivered. Where a node had it that was lost, that counts as the end of a process: after the
- * third the input fails.
+ * Claims an input that was delivered. Where a node had it that was lost, that is counted: after `MAX_SERVICE_ENDS`
+ * times the input fails.
  */
 export async function takeDelivered(db: Database, delivered: DeliveredInput): Promise<TakenInput> {
   const queued = await claimQueued(db, delivered);
@@ -37,17 +37,17 @@ export async function takeDelivered(db: Database, delivered: DeliveredInput): Pr
 }
 
 /**
- * Takes back the process end that was counted where a node found its claim lost while its worker lives: the connection
+ * Takes back the end of a node that was counted where a node found its claim lost while its worker lives: the connection
  * was lost, not the process.
  */
-export async function forgiveProcessEnd(db: Database, { jobId, inputIndex, attempt }: Claim): Promise<void> {
+export async function forgiveServiceEnd(db: Database, { jobId, inputIndex, attempt }: Claim): Promise<void> {
   await db
     .updateTable('inputs')
-    .set(({ eb }) => ({ process_ends: eb('process_ends', '-', 1) }))
+    .set(({ eb }) => ({ service_ends: eb('service_ends', '-', 1) }))
     .where('job_id', '=', jobId)
     .where('input_index', '=', inputIndex)
     .where('attempt', '=', attempt + 1)
-    .where('process_ends', '>', 0)
+    .where('service_ends', '>', 0)
     .execute();
 }
 
@@ -86,7 +86,7 @@ async function claimQueued(db: Database, { jobId, inputIndex }: DeliveredInput):
 async function endOfLost(db: Database, delivered: DeliveredInput): Promise<InputEnd | null> {
   const held = await heldClaim(db, delivered);
   if (held === null) return null;
-  return held.status === 'running' ? recordProcessEnd(db, held, 'with its whole node') : requeueInput(db, held);
+  return held.status === 'running' ? recordServiceEnd(db, held, 'with its whole node') : requeueInput(db, held);
 }
 
 /** A job that was cancelled while this input changed hands. */

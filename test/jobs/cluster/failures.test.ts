@@ -140,7 +140,7 @@ describe('a database that is lost', () => {
       [['0', '2']],
     );
     // The process did not end, only its connection: that is not held against the input.
-    const [row] = await server.query(url, 'select process_ends from inputs');
-    assert.equal(row?.['process_ends'], 0);
+    const [row] = await server.query(url, 'select service_ends from inputs');
+    assert.equal(row?.['service_ends'], 0);
   });
 });
