@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { domainToASCII } from 'node:url';
 import { z } from 'zod';
 import { parseBindAddress } from './bind-address.ts';
 import { isBucketName } from './bucket-name.ts';
@@ -40,6 +41,14 @@ const url = z
     'must be a URL with the scheme https or http',
   );
 
+/** A host name as people write it; `guardHosts` compares it in ASCII. */
+const hostName = z
+  .string()
+  .refine(
+    (value) => /^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?$/.test(domainToASCII(value)),
+    'must be a host name such as media.example.com, without scheme, port and path',
+  );
+
 const server = z.strictObject({
   bind_addr: bindAddress.default('0.0.0.0:8080'),
   sync_timeout_ms: timeoutMs.default(120_000),
@@ -50,6 +59,7 @@ const server = z.strictObject({
     .max(1024 * MIB_BYTES)
     .default(8 * MIB_BYTES),
   docs: z.boolean().default(true),
+  allowed_hosts: z.array(hostName).default([]),
 });
 
 const auth = z.strictObject({ tokens: z.array(token).default([]) });

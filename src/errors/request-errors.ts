@@ -51,6 +51,16 @@ export const requestErrors = {
     'UNAUTHORIZED',
     () => 'This service asks for a token: send the header "Authorization: Bearer <token>" with one that it knows.',
   ),
+  HOST_FORBIDDEN: entry<object>(
+    'FORBIDDEN_HOST',
+    () =>
+      'This service has no tokens set, and then answers only under an IP address, a name without a dot (such as localhost), or a name listed in server.allowed_hosts: a web page could use it under any other. Address it by one of these, let the operator add the name to server.allowed_hosts, or set auth.tokens.',
+  ),
+  ORIGIN_FORBIDDEN: entry<object>(
+    'FORBIDDEN_HOST',
+    () =>
+      'The request comes from a web page of another origin (its header "Origin" differs from "Host"), and a service without tokens serves none. Send it from a page of this address or without a browser, or let the operator set auth.tokens.',
+  ),
   JOB_UNKNOWN: entry<{ jobId: string }>(
     'JOB_NOT_FOUND',
     ({ jobId }) => `There is no job "${jobId}". Finished jobs are kept for the hours set in jobs.retention_hours.`,

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { ApiErrorResponse } from '#contract/error.ts';
 import { AppError } from '#errors/app-error.ts';
-import { statusOf } from './error-replies.ts';
+import { COMMON_HEADERS, statusOf } from './error-replies.ts';
 
 /** Answers what Node could not read as a request, and closes the connection: nothing sensible can follow on it. */
 export function answerConnectionError(error: Error & { code?: string }, socket: Socket): void {
@@ -18,6 +18,7 @@ export function answerConnectionError(error: Error & { code?: string }, socket: 
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',
+    ...Object.entries(COMMON_HEADERS).map(([name, value]) => `${name}: ${value}`),
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }

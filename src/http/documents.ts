@@ -23,7 +23,7 @@ export function addDocuments(app: FastifyInstance): void {
       summary: 'This document',
       tags: ['Service'],
       security: [],
-      response: { 200: jsonDocument, ...errorResponses([405]) },
+      response: { 200: jsonDocument, ...errorResponses([403, 405]) },
     },
     handler: async () => app.swagger(),
   });
@@ -36,7 +36,7 @@ export function addDocuments(app: FastifyInstance): void {
       summary: 'The interactive reference',
       tags: ['Service'],
       security: [],
-      response: { 200: htmlPage, ...errorResponses([405]) },
+      response: { 200: htmlPage, ...errorResponses([403, 405]) },
     },
     handler: sendPage,
   });

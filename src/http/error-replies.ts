@@ -9,6 +9,7 @@ const STATUS_OF_CODE: Readonly<Record<ApiErrorCode, number>> = {
   VALIDATION_FAILED: 400,
   INVALID_INPUT_TYPE: 400,
   UNAUTHORIZED: 401,
+  FORBIDDEN_HOST: 403,
   NOT_FOUND: 404,
   JOB_NOT_FOUND: 404,
   METHOD_NOT_ALLOWED: 405,
@@ -20,6 +21,9 @@ const STATUS_OF_CODE: Readonly<Record<ApiErrorCode, number>> = {
   INTERNAL_ERROR: 500,
   SERVICE_OVERLOADED: 503,
 };
+
+/** Headers of every answer: browsers neither guess what it is, nor keep what it says of jobs. */
+export const COMMON_HEADERS = { 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'no-store' } as const;
 
 /** After so long a full queue has usually moved, and a service or database that was stopped has been started again. */
 const RETRY_AFTER_SECONDS = 5;
@@ -36,6 +40,7 @@ export function answerErrors(app: FastifyInstance): void {
 
 /** Answers an error that arose before the app's own handlers, such as a path that cannot be decoded. */
 export function answerFrameworkError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  reply.headers(COMMON_HEADERS);
   sendError(new AppError('REQUEST_MALFORMED', { problem: 'has a path that cannot be decoded' }), error, request, reply);
 }
 

@@ -25,6 +25,12 @@ const ERROR_RESPONSES = {
     header: { name: 'WWW-Authenticate', description: 'Always `Bearer`.' },
     example: { code: 'UNAUTHORIZED', message: 'This service asks for a token.' },
   },
+  403: {
+    name: 'ForbiddenHost',
+    description:
+      '`FORBIDDEN_HOST`: where `auth.tokens` is not set, the `Host` is a dotted name that `server.allowed_hosts` does not list, or the `Origin` differs from it.',
+    example: { code: 'FORBIDDEN_HOST', message: 'This service does not answer under this host name.' },
+  },
   404: {
     name: 'JobNotFound',
     description: '`JOB_NOT_FOUND`: there is no such job, or it ended longer ago than jobs are kept.',

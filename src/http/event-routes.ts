@@ -34,7 +34,7 @@ export function addEventRoute(app: FastifyInstance, { jobs, closing, answerRoom 
       response: {
         200: { description: 'The events.', content: { 'text/event-stream': { schema: eventStreamText } } },
         204: z.undefined().describe('The client has seen `done` (`Last-Event-ID: done`): it need not connect again.'),
-        ...errorResponses([401, 404, 405, 500, 503]),
+        ...errorResponses([401, 403, 404, 405, 500, 503]),
       },
     },
     handler: async (request, reply) => {
@@ -53,7 +53,7 @@ export function addEventRoute(app: FastifyInstance, { jobs, closing, answerRoom 
         drop: () => reply.raw.destroy(),
         mayEnd: (sizeBytes) => answerRoom.hold(reply.raw, sizeBytes),
       });
-      reply.header('Cache-Control', 'no-store').header('X-Accel-Buffering', 'no').type('text/event-stream');
+      reply.header('X-Accel-Buffering', 'no').type('text/event-stream');
       return reply.send(Readable.from(text, { objectMode: false, highWaterMark: 1 }));
     },
   });

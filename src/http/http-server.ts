@@ -12,8 +12,9 @@ import { boundLargeBodies } from './body-room.ts';
 import { answerConnectionError } from './connection-errors.ts';
 import { boundConnections } from './connection-room.ts';
 import { addDocuments } from './documents.ts';
-import { answerErrors, answerFrameworkError } from './error-replies.ts';
+import { answerErrors, answerFrameworkError, COMMON_HEADERS } from './error-replies.ts';
 import { addEventRoute } from './event-routes.ts';
+import { guardHosts } from './host-guard.ts';
 import { addJobRoutes } from './job-routes.ts';
 import type { JobService } from './job-service.ts';
 import { takeJsonBodies } from './json-body.ts';
@@ -54,6 +55,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   const app = makeApp(config, logger);
   boundConnections(app);
   logRequests(app);
+  if (config.auth.tokens.length === 0) guardHosts(app, config.server.allowed_hosts);
   const closing = closeSignal(app);
   requireToken(app, config.auth.tokens);
   answerUnknownRoutes(app);
@@ -81,7 +83,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
 function makeApp(config: Config, logger: FastifyBaseLogger): FastifyInstance {
   const app = Fastify({
     loggerInstance: logger,
-    // The host is looked at nowhere; without one Node would answer by itself, and without the error body.
+    // Without a host Node would answer by itself, and without the error body.
     http: { requireHostHeader: false },
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     genReqId: () => randomUUID(),
@@ -123,7 +125,7 @@ function closeSignal(app: FastifyInstance): AbortSignal {
 /** One line for each request: no query, no body, no headers. */
 function logRequests(app: FastifyInstance): void {
   app.addHook('onRequest', async (request, reply) => {
-    reply.header('X-Request-Id', request.id);
+    reply.headers({ ...COMMON_HEADERS, 'X-Request-Id': request.id });
   });
   app.addHook('onResponse', async (request, reply) => {
     const { method, routeOptions } = request;

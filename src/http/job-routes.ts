@@ -41,7 +41,10 @@ function addLookUp(app: FastifyInstance, jobs: JobService): void {
       description: 'The job as it is now, whether it was submitted to an asynchronous or a synchronous route.',
       tags: ['Jobs'],
       params: jobParams,
-      response: { 200: ok(jobResultResponse, 'The job as it is now.'), ...errorResponses([401, 404, 405, 500, 503]) },
+      response: {
+        200: ok(jobResultResponse, 'The job as it is now.'),
+        ...errorResponses([401, 403, 404, 405, 500, 503]),
+      },
     },
     handler: async (request, reply) => {
       const id = knownJobId(request.params.id);
@@ -73,7 +76,7 @@ function addCancel(app: FastifyInstance, jobs: JobService): void {
       response: {
         200: ok(jobResultResponse, 'The job was cancelled before, or had ended: nothing was changed.'),
         202: ok(jobResultResponse, 'The job is cancelled; inputs may still be stopping.'),
-        ...errorResponses([401, 404, 405, 500, 503]),
+        ...errorResponses([401, 403, 404, 405, 500, 503]),
       },
     },
     // Answered before a body is read: clients that set a content type with every request may send an empty one.
@@ -92,7 +95,7 @@ function addList(app: FastifyInstance, jobs: JobService): void {
       description: 'Newest first, a page at a time. Jobs that are submitted meanwhile move nothing to another page.',
       tags: ['Jobs'],
       querystring: jobListQuery,
-      response: { 200: ok(jobListResponse, 'A page of jobs.'), ...errorResponses([400, 401, 405, 500, 503]) },
+      response: { 200: ok(jobListResponse, 'A page of jobs.'), ...errorResponses([400, 401, 403, 405, 500, 503]) },
     },
     handler: async ({ query: { status, limit, cursor } }) => {
       const before = cursor === undefined ? undefined : jobIdOf(cursor);

@@ -21,7 +21,7 @@ export function addMetrics(app: FastifyInstance, metrics: Metrics): void {
       tags: ['Service'],
       response: {
         200: { description: 'The metrics.', content: { 'text/plain': { schema: z.string() } } },
-        ...errorResponses([401, 405, 503]),
+        ...errorResponses([401, 403, 405, 503]),
       },
     },
     handler: async (_request, reply) => reply.type(metrics.contentType).send(await metrics.render()),

@@ -87,7 +87,7 @@ function addSyncRoute(app: FastifyInstance, operation: Operation, submissions: S
   });
 }
 
-const SUBMISSION_ERRORS = [400, 401, 405, 409, 413, 415, 500, 503] as const;
+const SUBMISSION_ERRORS = [400, 401, 403, 405, 409, 413, 415, 500, 503] as const;
 
 /** The job of a submission: a new one, or the one that its idempotency key stands for already. */
 async function acceptJob(

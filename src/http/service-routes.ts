@@ -10,7 +10,7 @@ export function addHealthRoute(app: FastifyInstance, jobs: JobService): void {
   app.route({
     method: 'GET',
     url: '/v2/health',
-    config: { open: true },
+    config: { open: true, anyHost: true },
     logLevel: 'warn',
     schema: {
       operationId: 'health',
@@ -33,7 +33,7 @@ export function addReadinessRoute(app: FastifyInstance, jobs: JobService): void 
   app.route({
     method: 'GET',
     url: '/v2/health/ready',
-    config: { open: true },
+    config: { open: true, anyHost: true },
     logLevel: 'warn',
     schema: {
       operationId: 'readiness',
@@ -59,7 +59,7 @@ const comingSoon = {
     description: 'Reserved: there is no watermarking yet.',
     content: { 'text/plain': { schema: z.literal('Coming soon') } },
   },
-  ...errorResponses([401, 405]),
+  ...errorResponses([401, 403, 405]),
 };
 
 /** Adds the two routes that are reserved for watermarking. */

@@ -145,9 +145,9 @@ describe('a body that is not a request', () => {
     socket.destroy();
   });
 
-  test('takes a request that names no host', async () => {
+  test('answers a request that names no host with the error body', async () => {
     const answer = await raw(`GET /v2/jobs/none HTTP/1.1\r\nConnection: close\r\n\r\n`);
-    assert.match(answer, /^HTTP\/1\.1 404 [\s\S]*JOB_NOT_FOUND/);
+    assert.match(answer, /^HTTP\/1\.1 403 [\s\S]*FORBIDDEN_HOST/);
   });
 
   test('takes a request that expects what is not known here (RFC 9110, section 10.1.1)', async () => {

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { goodBody, serve, type TestServer } from './serve.ts';
+
+const EVIL = 'evil.example';
+
+let browser: Browser;
+let server: TestServer;
+
+before(async () => {
+  server = await serve();
+  browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-gpu', `--host-resolver-rules=MAP ${EVIL} 127.0.0.1`],
+  });
+});
+
+after(async () => {
+  await browser.close();
+  await server.app.close();
+});
+
+/** A page of another name that leads to the service: what the health check answers is its (empty) document. */
+async function reboundPage(): Promise<Page> {
+  const page = await browser.newPage();
+  const { port } = new URL(server.base);
+  await page.goto(`http://${EVIL}:${port}/v2/health`);
+  return page;
+}
+
+type Sent = readonly [method: string, path: string];
+
+/** Sends requests as the page's own; resolves with their statuses. */
+const send = (page: Page, requests: readonly Sent[]): Promise<number[]> =>
+  page.evaluate(
+    async ({ requests, body }) => {
+      const replies = requests.map(([method, path]) =>
+        fetch(path, method === 'POST' ? { method, body, headers: { 'content-type': 'application/json' } } : { method }),
+      );
+      return (await Promise.all(replies)).map((reply) => reply.status);
+    },
+    { requests, body: JSON.stringify(goodBody) },
+  );
+
+describe('a page in a browser', { timeout: 120_000 }, () => {
+  test('whose name was rebound to an open service can neither submit, list, follow nor delete jobs', async () => {
+    const page = await reboundPage();
+    const requests: Sent[] = [
+      ['POST', '/v2/c2pa/video'],
+      ['GET', '/v2/jobs'],
+      ['GET', '/v2/jobs/some-job/events'],
+      ['DELETE', '/v2/jobs/some-job'],
+      ['GET', '/metrics'],
+    ];
+    assert.deepEqual(await send(page, requests), [403, 403, 403, 403, 403]);
+    assert.deepEqual(server.jobs.submitted, []);
+  });
+
+  test('of the service itself can use it', async () => {
+    const page = await browser.newPage();
+    await page.goto(`${server.base}/docs`, { waitUntil: 'commit' });
+    assert.deepEqual(await send(page, [['POST', '/v2/c2pa/video']]), [200]);
+  });
+});
