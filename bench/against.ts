@@ -51,9 +51,9 @@ export async function compareWith(otherRoot: string, context: BenchContext): Pro
     );
   }
   return [
-    '### Beside another version, in alternating pairs',
+    '## Beside another version, in alternating pairs',
     ['| | before | after | ratio, pair by pair | range |', '|---|---|---|---|---|', ...rows].join('\n'),
-    '#### Targets',
+    '### Targets',
     targetsTable(targets),
   ].join('\n\n');
 }

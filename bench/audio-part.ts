@@ -45,10 +45,10 @@ export async function audioPart(context: BenchContext): Promise<string> {
   rmSync(folder, { recursive: true });
   const of = (name: string): Series => series.get(name) ?? [];
   return [
-    `### ${FILES} WAV files of 64 kB each in one batch (${context.rounds} rounds, after a batch that does not count)`,
+    `## ${FILES} WAV files of 64 kB each in one batch (${context.rounds} rounds, after a batch that does not count)`,
     timesTable(contenders, series),
     `During a batch with read-back on, ${thread.answers} health probes were answered, 99 of 100 within ${thread.healthP99Ms.toFixed(1)} ms.`,
-    '#### Targets',
+    '### Targets',
     targetsTable([
       ratioTarget('read-back off: faster than the SDK loop', [of(SDK), of(OURS)], { atLeast: 1 }),
       ratioTarget('read-back on: faster than the SDK loop', [of(SDK_CHECKED), of(OURS_CHECKED)], { atLeast: 1 }),

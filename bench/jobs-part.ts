@@ -67,9 +67,9 @@ export async function jobsPart(context: BenchContext): Promise<string> {
   const rates = (series: ReadonlyMap<string, Series>, name: string): Series =>
     (series.get(name) ?? []).map((milliseconds) => (JOBS / milliseconds) * 1000);
   return [
-    `### ${JOBS} jobs of one input that takes ${WORK_MS} ms, ${WORKERS} at once (${context.rounds} rounds)`,
+    `## ${JOBS} jobs of one input that takes ${WORK_MS} ms, ${WORKERS} at once (${context.rounds} rounds)`,
     ratesTable(engines.map(({ name }) => ({ name, submitted: rates(submissions, name), ended: rates(ends, name) }))),
-    '#### Targets',
+    '### Targets',
     targetsTable([
       ratioTarget(
         `jobs on PostgreSQL: at least ${MIN_OF_BARE} times as many a second as pg-boss alone`,

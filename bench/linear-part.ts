@@ -31,13 +31,13 @@ export async function linearPart(context: BenchContext): Promise<string> {
     ),
   );
   return [
-    `### 0.1, 1 and 8 GB, read-back off (${context.rounds} rounds, after one that does not count)`,
+    `## 0.1, 1 and 8 GB, read-back off (${context.rounds} rounds, after one that does not count)`,
     [
       '| size | service | per GB | `cp` and sync | peak memory of the service (PSS) |',
       '|---|---|---|---|---|',
       ...lines.map((line) => `| ${line} |`),
     ].join('\n'),
-    '#### Targets',
+    '### Targets',
     targetsTable(targetsOf(rows)),
   ].join('\n\n');
 }

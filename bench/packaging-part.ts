@@ -52,10 +52,10 @@ export async function packagingPart(context: BenchContext): Promise<string> {
   const size = filesIn(film).reduce((sum, path) => sum + statSync(path).size, 0);
   for (const source of [film, seven]) rmSync(source, { recursive: true });
   return [
-    `### A folder with a film of ${(size / 1e9).toFixed(2)} GB, H.264 and AAC, to HLS and DASH (${rounds} rounds)`,
+    `## A folder with a film of ${(size / 1e9).toFixed(2)} GB, H.264 and AAC, to HLS and DASH (${rounds} rounds)`,
     timesTable(contenders, series),
     `Peak memory of the service and all its children: ${megabytes(plain.pssBytes)} PSS, ${megabytes(plain.rssBytes)} RSS; signing what was packaged, ${megabytes(signed.pssBytes)} PSS, ${megabytes(signed.rssBytes)} RSS.`,
-    '#### Targets',
+    '### Targets',
     targetsTable([
       ...timeTargets(series),
       memoryTarget('packaging', plain),

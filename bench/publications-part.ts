@@ -46,11 +46,11 @@ export async function publicationsPart(context: BenchContext): Promise<string> {
   const large = await measureShape(context, services, LARGE, [CP, OURS, HALF, SAMPLED, ALL]);
   const small = await measureShape(context, services, SMALL, [CP, LOOP, OURS, HALF, SAMPLED]);
   return [
-    `### A publication of 2,000 fragments in 3 renditions, 1.5 GB (${roundsOf(context)} rounds, one where everything is read back)`,
+    `## A publication of 2,000 fragments in 3 renditions, 1.5 GB (${roundsOf(context)} rounds, one where everything is read back)`,
     large.table,
-    `### A publication of 20,000 fragments of 4 kB in 3 renditions (${roundsOf(context)} rounds, one where a sample is read back)`,
+    `## A publication of 20,000 fragments of 4 kB in 3 renditions (${roundsOf(context)} rounds, one where a sample is read back)`,
     small.table,
-    '#### Targets',
+    '### Targets',
     targetsTable([...largeTargets(large), ...smallTargets(small), ...memoryTargets(large, small)]),
   ].join('\n\n');
 }

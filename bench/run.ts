@@ -1,6 +1,6 @@
 // `npm run bench`: measures speed and memory against the floor and against the SDK alone, side by side in one run, and
 // prints a Markdown report; it also lies in .artifacts/bench-report.md. `npm run bench -- video publications` chooses
-// parts, `--rounds 7` how often each is measured, `--readme` puts the report into README.md. `--against DIR` compares this
+// parts, `--rounds 7` how often each is measured, `--docs` puts the report into docs/benchmarks.md. `--against DIR` compares this
 // version with the checkout in a folder instead. BENCH_DIR names the folder (and so the disk) that is worked in: it needs
 // 20 GB. Whatever else the machine does meanwhile is in the numbers.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -31,12 +31,12 @@ const PARTS: Readonly<Record<string, BenchPart>> = {
 const DEFAULT_ROUNDS = 5;
 const ROOT = join(fileURLToPath(import.meta.url), '../..');
 const ARTIFACTS = join(ROOT, '.artifacts');
-/** Where the report stands in README.md. */
+/** The page that `--docs` puts the report into, and where in it. */
 const MARKED = /(<!-- measurements -->\n)[\s\S]*(\n<!-- \/measurements -->)/;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { rounds: { type: 'string' }, readme: { type: 'boolean' }, against: { type: 'string' } },
+  options: { rounds: { type: 'string' }, docs: { type: 'boolean' }, against: { type: 'string' } },
 });
 const names = positionals.length === 0 ? Object.keys(PARTS) : positionals;
 const rounds = Number(values.rounds ?? DEFAULT_ROUNDS);
@@ -60,7 +60,7 @@ mkdirSync(ARTIFACTS, { recursive: true });
 writeFileSync(join(ARTIFACTS, 'bench-report.md'), report);
 progress('');
 console.log(report);
-if (values.readme === true) putIntoReadme(report);
+if (values.docs === true) putIntoPage(report);
 
 async function measureParts(): Promise<void> {
   for (const name of names) {
@@ -70,11 +70,11 @@ async function measureParts(): Promise<void> {
   }
 }
 
-function putIntoReadme(text: string): void {
-  const readme = join(ROOT, 'README.md');
-  const old = readFileSync(readme, 'utf8');
+function putIntoPage(text: string): void {
+  const page = join(ROOT, 'docs/benchmarks.md');
+  const old = readFileSync(page, 'utf8');
   writeFileSync(
-    readme,
+    page,
     old.replace(MARKED, (_, before: string, after: string) => `${before}\n${text}${after}`),
   );
 }

@@ -116,9 +116,9 @@ async function measureFilm(
     written.push(await writtenBytesDuring(service.pid, () => timeFilm(service)));
   }
   return [
-    `### 1.2 GB MP4 from S3 to S3 on loopback, read-back off (${context.rounds} rounds)`,
+    `## 1.2 GB MP4 from S3 to S3 on loopback, read-back off (${context.rounds} rounds)`,
     timesTable(contenders, series),
-    '#### Targets',
+    '### Targets',
     targetsTable(filmTargets(series, memories, written)),
   ].join('\n\n');
 }
@@ -180,9 +180,9 @@ async function measurePublication(context: BenchContext, server: S3Server, servi
   const written = await writtenBytesDuring(service.pid, () => timePublication(service, 'disk'));
   const of = (name: string): Series => series.get(name) ?? [];
   return [
-    `### A publication of 2,000 fragments, 400 MB, from S3 to S3 on loopback, read-back off (${context.rounds} rounds)`,
+    `## A publication of 2,000 fragments, 400 MB, from S3 to S3 on loopback, read-back off (${context.rounds} rounds)`,
     timesTable(contenders, series),
-    '#### Targets',
+    '### Targets',
     targetsTable([
       ratioTarget(
         `at least ${MIN_OF_SDK_SPEED} times as fast as the SDK alone, ${OBJECTS_AT_ONCE} objects at once each`,

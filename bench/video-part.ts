@@ -35,11 +35,11 @@ export async function videoPart(context: BenchContext): Promise<string> {
   const memory = await measureMemory(context, one, several, plain, checked);
   for (const file of [one, several, small]) rmSync(file);
   return [
-    `### A video of 1.2 GB, random bytes (${rounds} rounds)`,
+    `## A video of 1.2 GB, random bytes (${rounds} rounds)`,
     timesTable(contenders, series),
-    '#### Peak memory of all processes together',
+    '### Peak memory of all processes together',
     memoryTable(memory),
-    '#### Targets',
+    '### Targets',
     targetsTable([...timeTargets(series), ...memoryTargets(memory)]),
   ].join('\n\n');
 }

@@ -8,7 +8,16 @@ import { fileURLToPath } from 'node:url';
 const ROOT = join(fileURLToPath(import.meta.url), '../..');
 const SOURCE = join(ROOT, 'src');
 const DIST = join(ROOT, 'dist');
-const CARRIED = ['README.md', 'ARCHITECTURE.md', 'LICENSE', 'CHANGELOG.md', 'config/service.toml'];
+const CARRIED = [
+  'README.md',
+  'SECURITY.md',
+  'ARCHITECTURE.md',
+  'LICENSE',
+  'CHANGELOG.md',
+  'config/service.toml',
+  'docs',
+  'deploy',
+];
 
 /** A path of the source in quotes: relative, or from the source folder. */
 const SPECIFIER = /(['"])((?:#|\.{1,2}\/)[^'"\n]+)\.ts\1/g;
@@ -28,7 +37,7 @@ function writeModule(name: string): void {
 }
 
 function carry(name: string): void {
-  cpSync(join(ROOT, name), join(DIST, name));
+  cpSync(join(ROOT, name), join(DIST, name), { recursive: true });
 }
 
 /** The package as it is published: what runs, and what that needs. */
