@@ -9,6 +9,7 @@ const MIB_BYTES = 1024 ** 2;
 const TIB_BYTES = 1024 ** 4;
 const MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000;
 const MAX_COUNT = 10_000_000;
+const MAX_BUDGET_SECONDS = 366 * 24 * 60 * 60;
 const MAX_PARALLEL = 1024;
 const MAX_RETENTION_HOURS = 10 * 366 * 24;
 
@@ -84,6 +85,26 @@ const jobs = z
     path: ['role'],
   });
 
+/** What one input may use; `src/jobs/workers/input-budgets.ts` says how the limits grow with its size. */
+const budgets = z.strictObject({
+  cpu_seconds_base: z.int().min(1).max(MAX_BUDGET_SECONDS).default(30),
+  cpu_seconds_per_gib: z.int().min(0).max(MAX_BUDGET_SECONDS).default(1024),
+  phase_seconds_base: z.int().min(1).max(MAX_BUDGET_SECONDS).default(900),
+  phase_seconds_per_gib: z.int().min(0).max(MAX_BUDGET_SECONDS).default(2048),
+  memory_bytes: z
+    .int()
+    .min(256 * MIB_BYTES)
+    .max(TIB_BYTES)
+    .default(2048 * MIB_BYTES),
+  output_bytes_base: z
+    .int()
+    .min(MIB_BYTES)
+    .max(Number.MAX_SAFE_INTEGER)
+    .default(1024 * MIB_BYTES),
+  output_factor: z.int().min(1).max(1000).default(8),
+  open_files: z.int().min(256).max(1_048_576).default(4096),
+});
+
 const worker = z.strictObject({
   queue_capacity: count.default(100_000),
   max_inputs_per_job: count.default(10_000),
@@ -93,6 +114,7 @@ const worker = z.strictObject({
     .min(1)
     .max(MAX_PARALLEL)
     .default(() => availableParallelism()),
+  budgets: budgets.prefault({}),
 });
 
 const signing = z

@@ -1,5 +1,24 @@
 import { entry } from './entry.ts';
 
+/** What an input may use up. */
+type BudgetName = 'cpu_time' | 'wall_time' | 'memory' | 'open_files' | 'output_size';
+
+const BUDGET_NAMES: Readonly<Record<BudgetName, string>> = {
+  cpu_time: 'processor time',
+  wall_time: 'time for one phase',
+  memory: 'memory',
+  open_files: 'open files',
+  output_size: 'bytes written',
+};
+
+const BUDGET_KEYS: Readonly<Record<BudgetName, string>> = {
+  cpu_time: 'worker.budgets.cpu_seconds_base or worker.budgets.cpu_seconds_per_gib',
+  wall_time: 'worker.budgets.phase_seconds_base or worker.budgets.phase_seconds_per_gib',
+  memory: 'worker.budgets.memory_bytes',
+  open_files: 'worker.budgets.open_files',
+  output_size: 'worker.budgets.output_bytes_base or worker.budgets.output_factor',
+};
+
 /** What can be wrong with a job's queue, its store, or the processes that work on its inputs. */
 export const jobErrors = {
   QUEUE_FULL: entry<{ waiting: number; asked: number; limit: number }>(
@@ -66,6 +85,18 @@ export const jobErrors = {
     'PROCESSING_FAILED',
     ({ times, how }) =>
       `The processing of this input ended the process that worked on it ${times} times, the last time ${how}. It is not tried again; check whether the file is damaged.`,
+    { operational: true },
+  ),
+  INPUT_OVER_BUDGET: entry<{
+    budget: BudgetName;
+    unit: 'seconds' | 'bytes' | 'files';
+    limit: number;
+    used: number;
+    phase: string;
+  }>(
+    'PROCESSING_FAILED',
+    ({ budget, unit, limit, used, phase }) =>
+      `This input exceeded its budget of ${BUDGET_NAMES[budget]}: it used ${used} ${unit} of at most ${limit}, and had reached the phase "${phase}". It is not tried again; check whether the file is damaged. If it is sound, raise ${BUDGET_KEYS[budget]}.`,
     { operational: true },
   ),
   INPUT_MET_BUG: entry<{ jobId: string; inputIndex: number }>(

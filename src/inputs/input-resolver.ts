@@ -11,10 +11,19 @@ import type { LocalInputPolicy } from './local/local-input-policy.ts';
 
 export type InputType = ApiInputRef['type'];
 
+/** What was opened for an input. */
+export interface InputSize {
+  readonly bytes: number;
+  /** Files of a folder; 0 for a single file. */
+  readonly files: number;
+}
+
 /** What an input that is being opened may use. An operation's `InputContext` is one. */
 export interface OpeningContext {
   readonly signal: AbortSignal;
   readonly scratch: ScratchSpace;
+  /** Told the size of what was opened. */
+  opened?(size: InputSize): void;
 }
 
 /** What a folder's opener is told beside: where a folder cannot be listed, its playlists are found by their pattern. */
@@ -50,14 +59,19 @@ export class InputResolver {
   async openFile(input: ApiInputRef, inputIndex: number, context: OpeningContext): Promise<ByteSource> {
     const opener = this.#files[input.type] as FileOpener | undefined;
     assert(opener !== undefined, `requests with inputs of type ${input.type} are refused at admission`);
-    return await opener(input, inputIndex, context);
+    const source = await opener(input, inputIndex, context);
+    context.opened?.({ bytes: source.sizeBytes, files: 0 });
+    return source;
   }
 
   /** Opens a folder with everything in it. The caller closes it. */
   async openFolder(input: ApiInputRef, inputIndex: number, context: FolderOpeningContext): Promise<SourceFolder> {
     const opener = this.#folders[input.type] as FolderOpener | undefined;
     assert(opener !== undefined, `requests with inputs of type ${input.type} are refused at admission`);
-    return await opener(input, inputIndex, context);
+    const folder = await opener(input, inputIndex, context);
+    const { files } = folder;
+    context.opened?.({ bytes: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0), files: files.length });
+    return folder;
   }
 }
 

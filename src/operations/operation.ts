@@ -1,9 +1,11 @@
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
-import type { InputResolver } from '#inputs/input-resolver.ts';
+import type { InputResolver, InputSize } from '#inputs/input-resolver.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
 import type { ManifestAuthor, OutputReader } from '#provenance/authoring/manifest-author.ts';
 import type { FragmentReader } from '#provenance/reading/fragment-reader.ts';
+
+export type { InputSize } from '#inputs/input-resolver.ts';
 
 /**
  * Everything an operation needs to do one input, as plain data: it crosses to the worker process.
@@ -49,6 +51,8 @@ export interface InputContext {
   readonly signal: AbortSignal;
   /** Where this attempt may put files on this host. What is in it is removed when the input ends. */
   readonly scratch: ScratchSpace;
+  /** Told the size of every file and folder that is opened for the input: its budgets depend on it. */
+  opened(size: InputSize): void;
   progress(bytesDone: number, bytesTotal: number): void;
   reached(phase: InputPhase): void;
   /**

@@ -8,6 +8,8 @@ export interface InputReport {
   readonly end: 'succeeded' | 'failed' | 'cancelled' | 'stopped';
   /** The catalogue's name of what went wrong. */
   readonly reason?: string;
+  /** The budget that it exceeded, where it did. */
+  readonly budget?: string;
   /** Milliseconds since 1970. */
   readonly startedAtMs: number;
   readonly endedAtMs: number;

@@ -40,6 +40,11 @@ export class Metrics {
   readonly #submitted = this.#counter('jobs_submitted_total', 'Jobs that were accepted.', ['operation', 'form']);
   readonly #jobs = this.#counter('jobs_ended_total', 'Jobs that have ended.', ['operation', 'status']);
   readonly #inputs = this.#counter('input_runs_total', 'Runs of inputs that have ended.', ['operation', 'end']);
+  readonly #overBudget = this.#counter(
+    'inputs_over_budget_total',
+    'Inputs that failed because they exceeded a budget.',
+    ['operation', 'budget'],
+  );
   readonly #bytes = this.#counter('output_bytes_total', 'Bytes written to outputs.', ['operation']);
   readonly #runs = this.#histogram('input_run_duration_seconds', 'How long inputs ran.', {
     labelNames: ['operation'],
@@ -82,8 +87,9 @@ export class Metrics {
     this.#jobs.inc({ operation, status });
   }
 
-  inputEnded({ operation, end, bytesDone, startedAtMs, endedAtMs, phases, calls }: InputReport): void {
+  inputEnded({ operation, end, budget, bytesDone, startedAtMs, endedAtMs, phases, calls }: InputReport): void {
     this.#inputs.inc({ operation, end });
+    if (budget !== undefined) this.#overBudget.inc({ operation, budget });
     this.#bytes.inc({ operation }, bytesDone);
     this.#runs.observe({ operation }, (endedAtMs - startedAtMs) / 1000);
     for (const { phase, ms } of phaseDurations(phases)) this.#phases.observe({ operation, phase }, ms / 1000);

@@ -1,13 +1,14 @@
 /**
  * An input worker whose inputs say what to do, as steps in their path: `sleep 20; append /tmp/log; crash SIGSEGV`.
  */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { appendFile, writeFile } from 'node:fs/promises';
+import { appendFile, type FileHandle, open, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
 import { runInputWorker } from '#jobs/workers/input-worker.ts';
-import type { InputContext, InputWork } from '#operations/operation.ts';
+import type { InputContext, InputPhase, InputWork } from '#operations/operation.ts';
 
 type Step = (argument: string, context: InputContext, work: InputWork) => unknown;
 
@@ -24,6 +25,30 @@ const steps: Readonly<Record<string, Step>> = {
     await appendFile(file, `${work.inputIndex} ${work.attempt} ${process.pid}\n`);
   },
   claim: (destination, context) => context.claimDestination(destination),
+  opened: (bytes, { opened }) => opened({ bytes: Number(bytes), files: 0 }),
+  reached: (phase, { reached }) => reached(phase as InputPhase),
+  loop: () => {
+    for (;;);
+  },
+  'loop-in-program': async () => {
+    const child = spawn('sh', ['-c', 'while :; do :; done'], { stdio: 'ignore' });
+    await once(child, 'exit');
+  },
+  grow: async () => {
+    for (const kept: Buffer[] = []; ; await sleep(20)) kept.push(Buffer.alloc(16 * 1024 * 1024, 1));
+  },
+  pour: async (file) => {
+    for (const part = Buffer.alloc(1024 * 1024); ; await sleep(20)) await appendFile(file, part);
+  },
+  'open-too-many': async (limit) => {
+    execFileSync('prlimit', ['--pid', String(process.pid), `--nofile=${limit}`]);
+    const opened: FileHandle[] = [];
+    try {
+      for (;;) opened.push(await open('/dev/null'));
+    } finally {
+      for (const file of opened) await file.close();
+    }
+  },
   settle: (_none, context) => context.settling(),
   progress: (bytes, context) => context.progress(Number(bytes), Number(bytes)),
   crash: (signal) => {

@@ -39,6 +39,7 @@ async function signing(
     signal: new AbortController().signal,
     scratch: new ScratchSpace({ dir: folder, dataDir }, key),
     progress: () => undefined,
+    opened: () => undefined,
     reached: (phase) => {
       told.push(phase);
       reached?.(phase, output);

@@ -46,6 +46,7 @@ export async function packageInput(
     signal,
     scratch,
     progress: options.progress ?? (() => undefined),
+    opened: () => undefined,
     reached: options.reached ?? (() => undefined),
     claimDestination: () => Promise.resolve(),
     mayDeliver: () => Promise.resolve(),

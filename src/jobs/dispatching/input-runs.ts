@@ -48,7 +48,7 @@ export type RunEnd =
 const CANCELLED = Symbol('cancelled');
 
 /** Runs that may have ended without removing what they staged. */
-const LEFT_STAGINGS: ReadonlySet<RunResult['type']> = new Set(['process-ended', 'displaced', 'aborted']);
+const LEFT_STAGINGS: ReadonlySet<RunResult['type']> = new Set(['process-ended', 'over-budget', 'displaced', 'aborted']);
 
 /** A place for an input that runs, from before it is claimed until its end is recorded. */
 export class InputRun {
@@ -152,14 +152,19 @@ export class InputRuns {
         log.warn({ ...ids, attempt: claim.attempt, how: result.how }, 'the worker of an input ended');
         return { type: 'process-ended', how: result.how };
       case 'succeeded':
+      case 'over-budget':
       case 'failed': {
         if (result.type === 'failed' && result.error === null)
           log.error({ ...ids, stack: result.bug }, 'an input met a bug');
         const entry = entryOf(claim, result);
         const { status, warnings, error_details: details } = entry;
-        const error = result.type === 'failed' && result.error !== null ? AppError.fromData(result.error) : null;
+        const error = 'error' in result && result.error !== null ? AppError.fromData(result.error) : null;
         const tell = error?.operational ? log.warn.bind(log) : log.info.bind(log);
-        tell({ ...ids, reason: details?.reason, warnings, phases_ms: result.phases }, `input ${status}`);
+        const phases = 'phases' in result ? result.phases : {};
+        tell(
+          { ...ids, reason: details?.reason, budget: details?.['budget'], warnings, phases_ms: phases },
+          `input ${status}`,
+        );
         const transient = error?.transient ?? false;
         const digest = (result.type === 'succeeded' && result.outcome.digest) || null;
         return { type: 'ended', entry, progress: run.progress, transient, digest };
@@ -178,14 +183,16 @@ interface EndedRun {
 }
 
 function reportOf({ claim, request, startedAtMs, end, result, progress }: EndedRun): InputReport {
-  const reason = end.type === 'ended' ? end.entry.error_details?.reason : undefined;
+  const details = end.type === 'ended' ? end.entry.error_details : undefined;
+  const budget = details?.reason === 'INPUT_OVER_BUDGET' ? details['budget'] : undefined;
   return {
     jobId: claim.jobId,
     inputIndex: claim.inputIndex,
     attempt: claim.attempt,
     operation: request.operation,
     end: end.type === 'ended' ? end.entry.status : 'stopped',
-    ...(reason !== undefined && { reason }),
+    ...(details !== undefined && { reason: details.reason }),
+    ...(typeof budget === 'string' && { budget }),
     startedAtMs,
     endedAtMs: Date.now(),
     phases: 'phases' in result ? result.phases : {},
@@ -195,7 +202,7 @@ function reportOf({ claim, request, startedAtMs, end, result, progress }: EndedR
   };
 }
 
-function entryOf(claim: Claim, result: RunResult & { type: 'succeeded' | 'failed' }): ResultEntry {
+function entryOf(claim: Claim, result: RunResult & { type: 'succeeded' | 'failed' | 'over-budget' }): ResultEntry {
   const { jobId, inputIndex } = claim;
   if (result.type === 'succeeded') return succeededEntry(inputIndex, result.outcome);
   return failedEntry(inputIndex, result.error ?? new AppError('INPUT_MET_BUG', { jobId, inputIndex }).toData());

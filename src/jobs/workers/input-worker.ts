@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { Config } from '#config/config.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
-import type { InputContext, InputOutcome, InputPhase, InputWork } from '#operations/operation.ts';
+import { systemErrorCode } from '#errors/system-problem.ts';
+import type { InputContext, InputOutcome, InputPhase, InputSize, InputWork } from '#operations/operation.ts';
 import { callRecorder } from '#telemetry/call-recorder.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerState } from './worker-protocol.ts';
 
@@ -45,6 +47,8 @@ class InputWorker {
   #nextClaim = 1;
   #tainted = false;
   readonly #memory = new MemoryLook();
+  /** Read ahead: once it is reached, nothing can be opened to read it from. */
+  readonly #openFilesLimit = readOpenFilesLimit();
 
   constructor(runner: InputRunner) {
     this.#runner = runner;
@@ -84,7 +88,7 @@ class InputWorker {
       const outcome = await this.#runInScratch(order, track, abort.signal);
       send({ type: 'succeeded', run, outcome, state: this.#state(track) });
     } catch (error) {
-      send({ type: 'failed', run, ...failureOf(error), state: this.#state(track) });
+      send({ type: 'failed', run, ...failureOf(error, track.phase, this.#openFilesLimit), state: this.#state(track) });
     } finally {
       track.end();
       this.#aborts.delete(run);
@@ -108,6 +112,7 @@ class InputWorker {
     return {
       signal,
       scratch,
+      opened: (size) => track.opened(size),
       progress: (bytesDone, bytesTotal) => track.report(bytesDone, bytesTotal),
       reached: (phase) => track.reached(phase),
       claimDestination: async (destination) => {
@@ -165,6 +170,8 @@ class InputTrack {
   readonly phases: { [Phase in InputPhase]?: number } = {};
   bytesDone = 0;
   bytesTotal = 0;
+  #size: InputSize = { bytes: 0, files: 0 };
+  #phase: InputPhase | 'started' = 'started';
   readonly run: number;
   readonly #startedAtMs = performance.now();
   #timer: NodeJS.Timeout | undefined;
@@ -175,12 +182,25 @@ class InputTrack {
 
   reached(phase: InputPhase): void {
     this.phases[phase] = Math.round(performance.now() - this.#startedAtMs);
+    this.#phase = phase;
+    this.#tell();
+  }
+
+  /** Adds what was opened to the size of the input, which its budgets depend on. */
+  opened({ bytes, files }: InputSize): void {
+    this.#size = { bytes: this.#size.bytes + bytes, files: this.#size.files + files };
+    this.#tell();
   }
 
   report(bytesDone: number, bytesTotal: number): void {
     this.bytesDone = bytesDone;
     this.bytesTotal = bytesTotal;
-    this.#timer ??= setTimeout(() => this.#send(), PROGRESS_INTERVAL_MS);
+    this.#tellSoon();
+  }
+
+  /** The phase that was reached last; `started` before the first. */
+  get phase(): InputPhase | 'started' {
+    return this.#phase;
   }
 
   /** Says that the input is being worked on, though no more of its output is there. */
@@ -193,9 +213,21 @@ class InputTrack {
     clearTimeout(this.#timer);
   }
 
+  /** At once where the input already takes long: what follows may hold up this thread. */
+  #tell(): void {
+    if (performance.now() - this.#startedAtMs < PROGRESS_INTERVAL_MS) return this.#tellSoon();
+    clearTimeout(this.#timer);
+    this.#send();
+  }
+
+  #tellSoon(): void {
+    this.#timer ??= setTimeout(() => this.#send(), PROGRESS_INTERVAL_MS);
+  }
+
   #send(): void {
     this.#timer = undefined;
-    send({ type: 'progress', run: this.run, bytesDone: this.bytesDone, bytesTotal: this.bytesTotal });
+    const { run, bytesDone, bytesTotal } = this;
+    send({ type: 'progress', run, bytesDone, bytesTotal, phase: this.#phase, size: this.#size });
   }
 }
 
@@ -203,9 +235,40 @@ function workOf({ inputJson, outputJson, paramsJson, leased: _, openFolder: __, 
   return { ...order, input: JSON.parse(inputJson), output: JSON.parse(outputJson), params: JSON.parse(paramsJson) };
 }
 
-function failureOf(error: unknown): { error: AppErrorData | null; bug?: string } {
+function failureOf(
+  error: unknown,
+  phase: string,
+  openFilesLimit: number,
+): { error: AppErrorData | null; bug?: string } {
+  if (isForOpenFiles(error)) {
+    const details = {
+      budget: 'open_files',
+      unit: 'files',
+      limit: openFilesLimit,
+      used: openFilesLimit,
+      phase,
+    } as const;
+    return { error: new AppError('INPUT_OVER_BUDGET', details).toData() };
+  }
   if (error instanceof AppError) return { error: error.toData() };
   return { error: null, bug: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+}
+
+/** Whether an error, or what caused it, is that the process may open no more files. */
+function isForOpenFiles(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (systemErrorCode(cause) === 'EMFILE') return true;
+  }
+  return false;
+}
+
+/** The files that this process may have open; 0 where the system does not tell. */
+function readOpenFilesLimit(): number {
+  try {
+    return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1] ?? 0);
+  } catch {
+    return 0; // This is not Linux.
+  }
 }
 
 /** A service that is gone cannot be told; `disconnect` ends the worker. */

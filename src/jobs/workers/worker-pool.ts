@@ -140,8 +140,8 @@ export class WorkerPool {
     else this.#idle.push(worker);
   }
 
-  #isWornOut({ state: { rssBytes, tainted } }: WorkerProcess): boolean {
-    return tainted || rssBytes > this.#maxIdleRssBytes;
+  #isWornOut({ isSlowed, state: { rssBytes, tainted } }: WorkerProcess): boolean {
+    return isSlowed || tainted || rssBytes > this.#maxIdleRssBytes;
   }
 
   #retire(worker: WorkerProcess): void {

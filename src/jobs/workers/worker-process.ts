@@ -1,8 +1,11 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { getCompileCacheDir } from 'node:module';
 import type { Config } from '#config/config.ts';
-import type { AppErrorData } from '#errors/app-error.ts';
+import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import { BudgetWatch } from './budget-watch.ts';
+import type { Excess } from './input-budgets.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerState } from './worker-protocol.ts';
 import { type RunHooks, type RunResult, WorkerRun } from './worker-run.ts';
 
@@ -47,6 +50,11 @@ export class WorkerProcess {
   #killedBecause: string | null = null;
   /** The input that the process was killed for; null where it ended otherwise. */
   #killedFor: WorkerRun | null = null;
+  /** The budget that this input exceeded; null where the process was killed for something else. */
+  #excess: Excess | null = null;
+  /** Whether the process was killed for what several inputs in it used together. */
+  #isNobodyToBlame = false;
+  readonly #budgetWatch: BudgetWatch | null;
   readonly #runs = new Map<number, WorkerRun>();
   #nextRun = 1;
   #watchdog: NodeJS.Timeout | undefined;
@@ -65,6 +73,7 @@ export class WorkerProcess {
     this.#child.on('message', (message) => this.#take(message as FromWorker));
     this.#child.on('error', ({ message }) => this.#endedBy(`because of an error (${message})`));
     this.#child.on('exit', (code, signal) => void this.#exited(code, signal));
+    this.#budgetWatch = this.#watchBudgets(config);
     this.#send({ type: 'start', config });
     this.#watch(bounds.startMs, 'because it did not get ready in time');
   }
@@ -87,6 +96,11 @@ export class WorkerProcess {
   /** How the worker was after its last input. */
   get state(): WorkerState {
     return this.#state;
+  }
+
+  /** Whether it works at a lower priority than others, because an input has used much processor time. */
+  get isSlowed(): boolean {
+    return this.#budgetWatch?.isLowered ?? false;
   }
 
   /** Inputs in it that mostly wait. */
@@ -119,7 +133,11 @@ export class WorkerProcess {
   async #runNow(run: WorkerRun, order: InputOrder): Promise<RunResult> {
     if (this.#how !== null) return this.#endOf(run, [], this.#how);
     this.#runs.set(run.id, run);
-    run.watch(this.#bounds.silenceMs, () => this.#killFor(run, 'because it gave no sign of progress for too long'));
+    if (this.#runs.size > 1) for (const one of this.#runs.values()) one.isShared = true;
+    run.watch(this.#bounds.silenceMs, () =>
+      this.#killUnlessShared(run, 'because it gave no sign of progress for too long'),
+    );
+    this.#budgetWatch?.start();
     this.#send({ type: 'run', run: run.id, order });
     return await run.result;
   }
@@ -146,6 +164,27 @@ export class WorkerProcess {
   #abort(run: WorkerRun): void {
     this.#send({ type: 'abort', run: run.id });
     run.watch(this.#bounds.abortMs, () => this.#killFor(run, 'because it did not stop when asked'));
+  }
+
+  #watchBudgets(config: Config): BudgetWatch | null {
+    const { pid } = this.#child;
+    if (pid === undefined) return null;
+    preferForOutOfMemory(pid);
+    return new BudgetWatch({
+      pid,
+      budgets: config.worker.budgets,
+      runs: () => [...this.#runs.values()],
+      exceeded: (run, excess) => {
+        if (!run.isShared) this.#excess = excess;
+        this.#killUnlessShared(run, `because it was over its budget (${excess.budget})`);
+      },
+    });
+  }
+
+  /** Kills the process for an input; where others were in it, nobody is blamed, and each is done again alone. */
+  #killUnlessShared(run: WorkerRun, because: string): void {
+    this.#isNobodyToBlame = run.isShared;
+    this.#killFor(run, because);
   }
 
   #killFor(run: WorkerRun, because: string): void {
@@ -182,11 +221,11 @@ export class WorkerProcess {
     run.heard();
     switch (message.type) {
       case 'progress':
-        return run.hooks.progress({ bytesDone: message.bytesDone, bytesTotal: message.bytesTotal });
+        return run.progressed(message);
       case 'claim':
-        return void this.#answer(message.id, run.hooks.claim(message.destination));
+        return void this.#answer(message.id, run.ask(run.hooks.claim(message.destination)));
       case 'may-deliver':
-        return void this.#answer(message.id, run.hooks.mayDeliver());
+        return void this.#answer(message.id, run.ask(run.hooks.mayDeliver()));
       case 'settling':
         run.settling = true;
         this.#state = { ...this.#state, rssBytes: message.rssBytes };
@@ -211,7 +250,9 @@ export class WorkerProcess {
   #endRun(run: WorkerRun, { state, ...result }: FromWorker & { type: 'succeeded' | 'failed' }): void {
     this.#state = state;
     this.#runs.delete(run.id);
+    if (this.#runs.size === 0) this.#budgetWatch?.stop();
     run.hooks.progress({ bytesDone: state.bytesDone, bytesTotal: state.bytesTotal });
+    if (isOverBudget(result) && run.isShared) return run.end({ type: 'displaced', how: 'with no file left to open' });
     run.end({ ...result, phases: state.phases, calls: state.calls });
   }
 
@@ -219,12 +260,23 @@ export class WorkerProcess {
   async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
     this.#killGroup();
     if (this.#child.connected) await once(this.#child, 'disconnect');
+    if (this.#killedBecause === null && OUT_OF_MEMORY_SIGNALS.has(signal)) this.#blameForMemory();
     this.#endedBy(this.#killedBecause ?? (signal !== null ? `by the signal ${signal}` : `with the exit code ${code}`));
+  }
+
+  /** The kernel, or the language runtime, may end a process for its memory between two samples. */
+  #blameForMemory(): void {
+    const [run, ...others] = this.#runs.values();
+    const excess = this.#budgetWatch?.presumedMemoryExcess ?? null;
+    if (run === undefined || others.length > 0 || run.isShared || excess === null) return;
+    this.#killedFor = run;
+    this.#excess = { ...excess, phase: run.usage.phase };
   }
 
   #endedBy(how: string): void {
     if (this.#how !== null) return;
     clearTimeout(this.#watchdog);
+    this.#budgetWatch?.stop();
     this.#how = this.#isReady ? how : `before it was ready, ${how}`;
     this.#ready.resolve();
     this.#ended.resolve();
@@ -238,6 +290,10 @@ export class WorkerProcess {
    * tell which: each is done again alone.
    */
   #endOf(run: WorkerRun, all: readonly WorkerRun[], how: string): RunResult {
+    if (this.#isNobodyToBlame) return { type: 'displaced', how };
+    if (run === this.#killedFor && this.#excess !== null) {
+      return { type: 'over-budget', error: new AppError('INPUT_OVER_BUDGET', this.#excess).toData() };
+    }
     const isToBlame = this.#killedFor === null ? all.length === 1 || !this.#isReady : run === this.#killedFor;
     return isToBlame ? { type: 'process-ended', how, wasReady: this.#isReady } : { type: 'displaced', how };
   }
@@ -283,4 +339,22 @@ function workerEnvironment(): NodeJS.ProcessEnv {
     ...process.env,
     ...compiled,
   };
+}
+
+/** The kernel kills a process where memory ran out; V8 and native code abort where none is granted. */
+const OUT_OF_MEMORY_SIGNALS: ReadonlySet<NodeJS.Signals | null> = new Set(['SIGKILL', 'SIGABRT', 'SIGTRAP'] as const);
+
+/** Of all processes of the service, the kernel ends workers first when memory runs out (0 to 1000). */
+const OUT_OF_MEMORY_SCORE = '500';
+
+function preferForOutOfMemory(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/oom_score_adj`, OUT_OF_MEMORY_SCORE);
+  } catch {
+    // The process is gone, or this is not Linux: the kernel chooses by size then.
+  }
+}
+
+function isOverBudget(result: { readonly type: string; readonly error?: AppErrorData | null }): boolean {
+  return result.error?.reason === 'INPUT_OVER_BUDGET';
 }

@@ -1,6 +1,6 @@
 import type { Config } from '#config/config.ts';
 import type { AppErrorData } from '#errors/app-error.ts';
-import type { InputOutcome, InputPhase, OperationName } from '#operations/operation.ts';
+import type { InputOutcome, InputPhase, InputSize, OperationName } from '#operations/operation.ts';
 import type { CallDurations } from '#telemetry/input-report.ts';
 
 /** What an input worker is given to do. The JSON is parsed there: it may be megabytes, and the service serves others. */
@@ -48,10 +48,22 @@ export interface WorkerState {
   readonly tainted: boolean;
 }
 
+/** How far an input is, told while it takes long. */
+export interface ProgressMessage {
+  readonly type: 'progress';
+  readonly run: number;
+  readonly bytesDone: number;
+  readonly bytesTotal: number;
+  /** The phase that was reached last; `started` before the first. */
+  readonly phase: InputPhase | 'started';
+  /** What was opened for the input so far. */
+  readonly size: InputSize;
+}
+
 /** What an input worker says to the service process, in JSON. */
 export type FromWorker =
   | { readonly type: 'ready' }
-  | { readonly type: 'progress'; readonly run: number; readonly bytesDone: number; readonly bytesTotal: number }
+  | ProgressMessage
   | { readonly type: 'claim'; readonly run: number; readonly id: number; readonly destination: string }
   | { readonly type: 'may-deliver'; readonly run: number; readonly id: number }
   /** The input mostly waits from here on: the worker may be given the next one. */

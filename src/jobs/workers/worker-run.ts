@@ -1,7 +1,8 @@
 import type { AppErrorData } from '#errors/app-error.ts';
 import type { InputOutcome } from '#operations/operation.ts';
 import type { ByteProgress } from '../job.ts';
-import type { WorkerState } from './worker-protocol.ts';
+import type { InputUsage } from './input-budgets.ts';
+import type { ProgressMessage, WorkerState } from './worker-protocol.ts';
 
 /** What the service does for an input while it runs. */
 export interface RunHooks {
@@ -31,6 +32,8 @@ export type RunResult =
       readonly calls: Calls;
     }
   | { readonly type: 'process-ended'; readonly how: string; readonly wasReady: boolean }
+  /** It used more than its budget, alone in its process, which was killed for it. */
+  | { readonly type: 'over-budget'; readonly error: AppErrorData }
   /** The process ended, and another input that was in it may be the reason. */
   | { readonly type: 'displaced'; readonly how: string }
   /** It was asked to stop, and has. */
@@ -44,6 +47,11 @@ export class WorkerRun {
   readonly result: Promise<RunResult>;
   /** Whether it mostly waits from here on. */
   settling = false;
+  /** Whether another input was in the process at any time: what the process used cannot be told apart then. */
+  isShared = false;
+  #usage: InputUsage = { size: { bytes: 0, files: 0 }, cpuMs: 0, writtenBytes: 0, phase: 'started', phaseMs: 0 };
+  /** Questions of the worker that the service has not answered. */
+  #openQuestions = 0;
   readonly #end: (result: RunResult) => void;
   #watchdog: NodeJS.Timeout | undefined;
 
@@ -59,6 +67,41 @@ export class WorkerRun {
   watch(boundMs: number, late: () => void): void {
     clearTimeout(this.#watchdog);
     this.#watchdog = setTimeout(late, boundMs);
+  }
+
+  /** What the input has used so far. */
+  get usage(): InputUsage {
+    return this.#usage;
+  }
+
+  /** Charges what the process used while it was at this input. */
+  used(cpuMs: number, writtenBytes: number): void {
+    const { cpuMs: cpuBefore, writtenBytes: writtenBefore } = this.#usage;
+    this.#usage = { ...this.#usage, cpuMs: cpuBefore + cpuMs, writtenBytes: writtenBefore + writtenBytes };
+  }
+
+  /** Charges wall time, unless the worker waits for an answer of the service. */
+  waitedMs(elapsedMs: number): void {
+    if (this.#openQuestions > 0) return;
+    this.#usage = { ...this.#usage, phaseMs: this.#usage.phaseMs + elapsedMs };
+  }
+
+  /** Takes note of what the worker said of the input. */
+  progressed({ phase, size, bytesDone, bytesTotal }: ProgressMessage): void {
+    const phaseMs = phase === this.#usage.phase ? this.#usage.phaseMs : 0;
+    this.#usage = { ...this.#usage, phase, phaseMs, size };
+    this.hooks.progress({ bytesDone, bytesTotal });
+  }
+
+  /** Has the service answer a question of the worker. The input is not charged for the time that this takes. */
+  async ask<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    this.#openQuestions += 1;
+    try {
+      return await answer;
+    } finally {
+      this.#openQuestions -= 1;
+      this.heard();
+    }
   }
 
   /** The worker said something of the input. After an abort the bound counts from the abort, whatever it still says. */

@@ -1,0 +1,67 @@
+import type { Config } from '#config/config.ts';
+import type { InputSize } from '#operations/operation.ts';
+import type { TreeUsage } from './process-tree.ts';
+
+/** The configured budgets (`worker.budgets`). */
+export type Budgets = Config['worker']['budgets'];
+
+const GIB_BYTES = 1024 ** 3;
+
+/**
+ * Processor time of each file of a folder, in seconds. A fragment that the official reader checks takes 10 ms, and one
+ * that is validated before it is signed again takes as much once more.
+ */
+const CPU_SECONDS_PER_FILE = 0.05;
+
+/** A budget that was exceeded, as the details of INPUT_OVER_BUDGET. */
+export interface Excess {
+  readonly budget: 'cpu_time' | 'wall_time' | 'memory' | 'output_size';
+  readonly unit: 'seconds' | 'bytes';
+  readonly limit: number;
+  readonly used: number;
+  /** The phase that the input reached last; `started` before the first. */
+  readonly phase: string;
+}
+
+/** What an input has used so far, by itself as far as that can be told. */
+export interface InputUsage {
+  /** What was opened for the input; nothing while that is not known. */
+  readonly size: InputSize;
+  readonly cpuMs: number;
+  readonly writtenBytes: number;
+  readonly phase: string;
+  /** Since the phase was reached. */
+  readonly phaseMs: number;
+}
+
+/**
+ * Returns the first budget that an input exceeds; null where it keeps to all of them. Every limit is a function of the
+ * size of what the input opened, except that of memory: media is streamed.
+ *
+ * - processor time of the worker and its programs: base + GiB x factor + files x 0.05 s
+ * - wall time of one phase: base + GiB x factor
+ * - memory of the worker and its programs together
+ * - bytes written by the worker and its programs, to scratch, outputs and uploads: base + bytes x factor
+ */
+export function excessOf(budgets: Budgets, usage: InputUsage, tree: TreeUsage | null): Excess | null {
+  const { size, phase } = usage;
+  const gib = size.bytes / GIB_BYTES;
+  const cpuSeconds = budgets.cpu_seconds_base + gib * budgets.cpu_seconds_per_gib + size.files * CPU_SECONDS_PER_FILE;
+  const phaseSeconds = budgets.phase_seconds_base + gib * budgets.phase_seconds_per_gib;
+  const outputBytes = budgets.output_bytes_base + size.bytes * budgets.output_factor;
+  const checks: readonly Omit<Excess, 'phase'>[] = [
+    { budget: 'memory', unit: 'bytes', limit: budgets.memory_bytes, used: tree?.memoryBytes ?? 0 },
+    { budget: 'cpu_time', unit: 'seconds', limit: cpuSeconds, used: usage.cpuMs / 1000 },
+    { budget: 'output_size', unit: 'bytes', limit: outputBytes, used: usage.writtenBytes },
+    { budget: 'wall_time', unit: 'seconds', limit: phaseSeconds, used: usage.phaseMs / 1000 },
+  ];
+  const exceeded = checks.find(({ limit, used }) => used > limit);
+  return exceeded === undefined
+    ? null
+    : { ...exceeded, limit: rounded(exceeded.limit), used: rounded(exceeded.used), phase };
+}
+
+/** To tenths: more of a sampled value would claim a precision that it does not have. */
+function rounded(value: number): number {
+  return Math.round(value * 10) / 10;
+}
