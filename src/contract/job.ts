@@ -36,7 +36,16 @@ export const jobResultEntry = z
       .looseObject({ reason: z.string().describe('A stable name of what went wrong.') })
       .exactOptional()
       .describe('What went wrong, for programs.'),
-    warnings: z.array(z.string()).exactOptional().describe('What to know about an output that was made all the same.'),
+    warnings: z
+      .array(z.string())
+      .exactOptional()
+      .describe('What to know about an output that was made all the same, for people.'),
+    warning_details: z
+      .array(z.looseObject({ reason: z.string().describe('A stable name of the warning.') }))
+      .exactOptional()
+      .describe(
+        'The same for programs: an entry for each of `warnings`, in the same order, with what its sentence is made from. Results that an older release recorded have none.',
+      ),
   })
   .meta({ id: 'JobResultEntry', description: 'What became of one input.' });
 export type JobResultEntry = z.infer<typeof jobResultEntry>;

@@ -96,7 +96,12 @@ export const packagingParamsFields = {
     .describe(
       'What happens to a folder that is a publication already: `copy` carries it through as it is, `repackage` makes its segments anew without encoding, `auto` (the default) carries it through where its segments are CMAF.',
     ),
-  strict: z.boolean().optional().describe('Fails where there would be a warning.'),
+  strict: z
+    .boolean()
+    .optional()
+    .describe(
+      'Fails an input, before anything of it is published, where there would be a warning of packaging or of signing. That the folder was found to be a publication already (`PUBLICATION_FOUND`) is no loss: it fails nothing, and is not told then.',
+    ),
 };
 
 export const packageParams = z.strictObject(packagingParamsFields).meta({

@@ -40,3 +40,13 @@ export function entry<Details extends object>(
 ): CatalogueEntry<Details> {
   return { code, transient, operational, message };
 }
+
+/** One row of the catalogue of warnings: the sentence that tells what happened, where, and what can be done. */
+export interface WarningEntry<Details extends object> {
+  readonly message: (details: Details) => string;
+}
+
+/** Declares a row of the catalogue of warnings: `warningEntry<{ file: string }>(({ file }) => …)`. */
+export function warningEntry<Details extends object>(message: (details: Details) => string): WarningEntry<Details> {
+  return { message };
+}

@@ -44,7 +44,7 @@ export const packagingErrors = {
       `${files.map((file) => `"${file}"`).join(', ')}: the packager does not read this container or codec, and ffmpeg, which would bring it to one that it reads, is not installed on the service host. Install ffmpeg there, or submit MP4 with H.264, HEVC or AV1 and AAC.`,
     { operational: true },
   ),
-  PACKAGING_WARNED: entry<{ warnings: readonly string[] }>(
+  PACKAGING_WARNED: entry<{ warnings: readonly string[]; reasons: readonly string[] }>(
     'PROCESSING_FAILED',
     ({ warnings }) => `params.strict does not allow what would be a warning: ${warnings.join(' ')}`,
   ),

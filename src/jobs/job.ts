@@ -76,7 +76,10 @@ export function succeededEntry(inputIndex: number, { outputPath, warnings }: Inp
     input_index: inputIndex,
     status: 'succeeded',
     output_path: outputPath,
-    ...(warnings.length > 0 && { warnings: [...warnings] }),
+    ...(warnings.length > 0 && {
+      warnings: warnings.map(({ message }) => message),
+      warning_details: warnings.map(({ reason, details }) => ({ ...snakeCased(plainJson(details)), reason })),
+    }),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
+import { type Warning, warning } from '#errors/warning.ts';
 import type { PackagingPlan, PlannedStream } from '#packaging/planning/packaging-plan.ts';
 import type { HlsMedia } from '#publications/reading/hls-playlist.ts';
 import { readPublication } from '#publications/reading/read-publication.ts';
@@ -17,7 +18,11 @@ const PATTERNS = { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.m4s' };
  * Holds a packaged publication against its plan: every playlist parses and names only files that are there, every rendition
  * is as long as its source. Throws an AppError where it is not; returns as warnings where renditions do not align.
  */
-export async function checkPackaged(plan: PackagingPlan, folder: SourceFolder, signal: AbortSignal): Promise<string[]> {
+export async function checkPackaged(
+  plan: PackagingPlan,
+  folder: SourceFolder,
+  signal: AbortSignal,
+): Promise<Warning[]> {
   for (const stream of plan.streams) checkPresent(stream, folder);
   const { playlists } = await readPublication(folder, PATTERNS, signal);
   const starts = plan.streams.map((stream) => {
@@ -30,9 +35,8 @@ export async function checkPackaged(plan: PackagingPlan, folder: SourceFolder, s
   const [first, ...others] = video;
   if (first === undefined) return [];
   const uneven = others.filter((other) => !isAligned(first.starts, other.starts));
-  return uneven.map(
-    ({ stream }) =>
-      `The key frames of "${stream.file}" do not stand where those of "${first.stream.file}" do, so the segments of the renditions begin at different times: players may stutter when they switch. Encode both with key frames at the same times.`,
+  return uneven.map(({ stream }) =>
+    warning('KEY_FRAMES_NOT_ALIGNED', { file: stream.file, otherFile: first.stream.file }),
   );
 }
 

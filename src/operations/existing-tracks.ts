@@ -1,5 +1,8 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { type PackageParams, type PackageTrack, TRACK_ROLES, type TrackRole } from '#contract/package-request.ts';
+import { sampleOfNames } from '#errors/named-files.ts';
+import type { PublicationTreatment } from '#errors/publication-warnings.ts';
+import { type Warning, warning } from '#errors/warning.ts';
 import { asidesIn, holdsPictures, PICTURES, TRICK_PLAY } from '#publications/repackaging/asides.ts';
 import type {
   ExistingPublication,
@@ -8,9 +11,10 @@ import type {
 } from '#publications/repackaging/existing-publication.ts';
 import { joinedName } from '#publications/repackaging/joined-folder.ts';
 import { whyLive } from '#publications/repackaging/refuse-unjoinable.ts';
+import type { StrictParams } from './strict.ts';
 
-/** Files that are named one by one in a warning; beyond, they are counted. */
-const MAX_NAMED = 10;
+/** Playlists that a finding names. */
+const MAX_NAMED_PLAYLISTS = 3;
 
 const SEGMENT_NOUNS: Readonly<Record<SegmentKind, string>> = {
   cmaf: 'CMAF segments',
@@ -21,18 +25,32 @@ const SEGMENT_NOUNS: Readonly<Record<SegmentKind, string>> = {
   'self-initialising': 'MP4 segments that hold their init segments themselves',
 };
 
-/** What a folder was found to be, as a sentence. */
-export function describeFinding({ renditions, playlists, segments }: ExistingPublication): string {
-  const names = playlists.slice(0, 3).map(({ path }) => `"${path}"`);
-  const more = playlists.length > names.length ? ', …' : '';
-  return `The folder is a publication already: ${names.join(', ')}${more} ${playlists.length === 1 ? 'names' : 'name'} ${renditions.length === 1 ? 'a rendition' : `${renditions.length} renditions`} of ${SEGMENT_NOUNS[segments]}.`;
+/**
+ * Tells what a folder was found to be and what is done with it. A request that allows no warning is not told: nothing is
+ * lost.
+ */
+export function describeFinding(
+  { renditions, playlists, segments }: ExistingPublication,
+  treatment: PublicationTreatment,
+  { strict }: StrictParams,
+): Warning[] {
+  if (strict === true) return [];
+  return [
+    warning('PUBLICATION_FOUND', {
+      playlists: playlists.slice(0, MAX_NAMED_PLAYLISTS).map(({ path }) => path),
+      playlistCount: playlists.length,
+      renditionCount: renditions.length,
+      segments: SEGMENT_NOUNS[segments],
+      treatment,
+    }),
+  ];
 }
 
-/** That a publication which stays as it is may still grow, as a sentence, where one of its playlists shows it. */
-export function growthOf({ playlists }: ExistingPublication): string[] {
+/** Warns that a publication which stays as it is may still grow, where one of its playlists shows it. */
+export function growthOf({ playlists }: ExistingPublication): Warning[] {
   for (const playlist of playlists) {
-    const why = whyLive(playlist);
-    if (why !== null) return [`"${playlist.path}" ${why}: what is added to the folder later is no part of this.`];
+    const problem = whyLive(playlist);
+    if (problem !== null) return [warning('PUBLICATION_MAY_GROW', { playlist: playlist.path, problem })];
   }
   return [];
 }
@@ -85,7 +103,7 @@ export function unnamedFiles(
   { files }: SourceFolder,
   { playlists, renditions, unchosen }: ExistingPublication,
   { iframe_playlists: makesKeyFrames = false }: PackageParams,
-): string[] {
+): Warning[] {
   const named = new Set([
     ...playlists.map(({ path }) => path),
     ...playlists.flatMap((playlist) =>
@@ -104,29 +122,17 @@ export function unnamedFiles(
   const isAside = (path: string): boolean => asides.includes(PICTURES) && holdsPictures([path]);
   const unnamed = files.map(({ path }) => path).filter((path) => !named.has(path) && !isAside(path));
   return [
-    ...(unnamed.length === 0 ? [] : [`Left out, because no playlist names them: ${listed(unnamed)}.`]),
+    ...(unnamed.length === 0 ? [] : [warning('FILES_NOT_IN_PLAYLISTS', sampleOfNames(unnamed))]),
     ...(unchosen.length === 0
       ? []
-      : [`Left out, because the patterns do not choose them: ${listed(unchosen.map(({ name }) => name))}.`]),
-    ...(asides.length === 0
-      ? []
-      : [
-          `Left out: ${asides.join(' and ')}, which publications that are made anew do not have; params.iframe_playlists makes playlists of key frames.`,
-        ]),
+      : [warning('RENDITIONS_NOT_CHOSEN', sampleOfNames(unchosen.map(({ name }) => name)))]),
+    ...(asides.length === 0 ? [] : [warning('AUXILIARY_RENDITIONS_LEFT_OUT', { kinds: asides })]),
   ];
 }
 
-/** A warning about fragments that no playlist names: they stay unsigned beside an init segment that is signed. */
-export function unsignedFragments({ files }: SourceFolder, fragments: ReadonlySet<string>): string[] {
+/** Warns about fragments that no playlist names: they stay unsigned beside an init segment that is signed. */
+export function unsignedFragments({ files }: SourceFolder, fragments: ReadonlySet<string>): Warning[] {
   const paths = files.map(({ path }) => path);
   const unsigned = paths.filter((path) => /\.(?:m4s|cmf[vat])$/i.test(path) && !fragments.has(path));
-  return unsigned.length === 0
-    ? []
-    : [`Carried through unsigned, because no playlist names them: ${listed(unsigned)}.`];
-}
-
-function listed(paths: readonly string[]): string {
-  const shown = paths.slice(0, MAX_NAMED).map((path) => `"${path}"`);
-  const more = paths.length > MAX_NAMED ? ` and ${paths.length - MAX_NAMED} more` : '';
-  return `${shown.join(', ')}${more}`;
+  return unsigned.length === 0 ? [] : [warning('FRAGMENTS_UNSIGNED', sampleOfNames(unsigned))];
 }

@@ -3,6 +3,7 @@ import { localCopyOf } from '#bytes/scratch-copy.ts';
 import type { ApiParent, C2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
 import { sourceErrors } from '#errors/source-errors.ts';
+import { type Warning, warning } from '#errors/warning.ts';
 import type { InputResolver, OpeningContext } from '#inputs/input-resolver.ts';
 import type { IngredientSource, ManifestRequest } from '#provenance/authoring/manifest-author.ts';
 import { namesRemoteManifest } from '#provenance/reading/remote-manifest.ts';
@@ -14,7 +15,7 @@ const XMP_READ_BYTES = 1024 * 1024;
 /** Who is the parent and who a component of one signed output, with what there is to warn about. */
 export interface Ingredients {
   readonly roles: Pick<ManifestRequest, 'parent' | 'components' | 'allActionsIncluded'>;
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
 }
 
 /** The part of a signing operation's `params` that says what an output was made from. */
@@ -35,7 +36,7 @@ export async function ingredientsOf(
 /** An ingredient before its role is known, with what there is to warn about. */
 export interface Candidate {
   readonly ingredient: IngredientSource;
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
 }
 
 /**
@@ -140,16 +141,14 @@ async function unidentifiedParent(
     warnings:
       error.reason === 'FORMAT_UNKNOWN'
         ? []
-        : [`The parent "${source.name}" could not be read whole: ${error.message}`],
+        : [warning('PARENT_NOT_READ', { title: source.name, cause: error.reason, problem: error.message })],
   };
 }
 
 /** Remote manifests are never fetched: an address inside an input must not make this service send requests. */
-async function remoteManifestWarnings({ source, layout }: IdentifiedFile, signal: AbortSignal): Promise<string[]> {
+async function remoteManifestWarnings({ source, layout }: IdentifiedFile, signal: AbortSignal): Promise<Warning[]> {
   if (layout.xmp === null) return [];
   const packet = await readRange(source, layout.xmp.offset, Math.min(layout.xmp.length, XMP_READ_BYTES), signal);
   if (!namesRemoteManifest(packet.toString('utf8'))) return [];
-  return [
-    `"${source.name}" names a manifest at a remote address; it was not fetched, so its provenance is not part of the chain.`,
-  ];
+  return [warning('REMOTE_MANIFEST_NOT_FETCHED', { title: source.name })];
 }

@@ -4,6 +4,7 @@ import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { PackageParams } from '#contract/package-request.ts';
 import { AppError } from '#errors/app-error.ts';
+import { type Warning, warning } from '#errors/warning.ts';
 import { packageMedia } from '#packaging/package-media.ts';
 import type { PackagedFolder } from '#packaging/packaged-folder.ts';
 import type { PackagingPlan } from '#packaging/planning/packaging-plan.ts';
@@ -25,6 +26,7 @@ import {
   tracksOfRenditions,
   unnamedFiles,
 } from './existing-tracks.ts';
+import { refuseWarnings } from './strict.ts';
 
 /*
  * Making a publication out of a folder, as /v2/package and package-and-sign both do it:
@@ -36,7 +38,7 @@ import {
  *   const warnings = await makePublication(task, sources, target, context);      // `target` holds the publication then
  *   task.plan.streams               what became of which stream of which source file, and by which route
  *   task.folder                     where those source files are opened: the folder, or its segments joined to files
- *   task.notes, warnings            for the result
+ *   task.notes, task.warnings, warnings      for the result
  *
  * A codec changes only where `route.packets` is `flac` (raw samples, losslessly), and where subtitles become WebVTT; all
  * else keeps its packets bit for bit.
@@ -50,8 +52,9 @@ export interface CarryTask {
   readonly kind: 'carry';
   readonly folder: SourceFolder;
   readonly existing: ExistingPublication;
-  /** What was found out, as sentences: neither a loss nor a doubt. */
-  readonly notes: readonly string[];
+  /** What the folder was found to be. */
+  readonly notes: readonly Warning[];
+  readonly warnings: readonly Warning[];
 }
 
 /** The folder's media, or what its segments were cut from, are packaged. */
@@ -62,7 +65,7 @@ export interface PackagingTask {
   readonly params: PackageParams;
   /** The publication that the folder is already, where its segments are made anew. */
   readonly existing: ExistingPublication | null;
-  readonly notes: readonly string[];
+  readonly notes: readonly Warning[];
 }
 
 /** What making a publication may use; an operation's context is most of one. */
@@ -98,16 +101,16 @@ export async function planPublication(
   if (existing === null) {
     return { ...(await planMedia(folder, params, unusedPatterns(folder, patterns), signal)), existing, notes: [] };
   }
-  const finding = describeFinding(existing);
   const { existing: wish = 'auto' } = params;
   if (wish === 'copy' || (wish === 'auto' && staysAsItIs(existing, folder))) {
-    const notes = [`${finding} It was carried through as it is.`, ...growthOf(existing)];
-    return { kind: 'carry', folder, existing, notes };
+    const warnings = growthOf(existing);
+    refuseWarnings(warnings, params);
+    return { kind: 'carry', folder, existing, notes: describeFinding(existing, 'copied', params), warnings };
   }
   refuseUnjoinable(existing, folder);
   const joined = new JoinedFolder(folder, existing);
   const tracks = tracksOfRenditions(existing, params.tracks ?? []);
-  const notes = [`${finding} Its segments were made anew, with the same packets.`];
+  const notes = describeFinding(existing, 'repackaged', params);
   const language = params.default_language ?? defaultLanguageOf(existing);
   const wishes = { ...params, tracks, ...(language !== null && { default_language: language }) };
   const unnamed = [...existing.warnings, ...unnamedFiles(folder, existing, params)];
@@ -130,19 +133,20 @@ function staysAsItIs(existing: ExistingPublication, folder: SourceFolder): boole
 }
 
 /** A folder of media has no init segments and no fragments to choose from; a pattern that nothing matches is an error. */
-function unusedPatterns({ files }: SourceFolder, { init, frag }: ChoicePatterns): string[] {
+function unusedPatterns({ files }: SourceFolder, { init, frag }: ChoicePatterns): Warning[] {
   const paths = files.map(({ path }) => path);
   return Object.entries({ init_pattern: init, frag_pattern: frag }).flatMap(([name, pattern]) => {
     if (pattern === null) return [];
-    matchingPaths(paths, pattern, `params.${name}`);
-    return `params.${name} ("${pattern}") was not used: the folder is no publication, and its media were packaged whole.`;
+    const field = `params.${name}`;
+    matchingPaths(paths, pattern, field);
+    return [warning('PATTERN_NOT_USED', { field, pattern })];
   });
 }
 
 async function planMedia(
   folder: SourceFolder,
   params: PackageParams,
-  unnamed: readonly string[],
+  unnamed: readonly Warning[],
   signal: AbortSignal,
   oneTime: ReadonlySet<string> = new Set(),
 ): Promise<Omit<PackagingTask, 'existing' | 'notes'>> {
@@ -164,7 +168,7 @@ export async function makePublication(
   target: PackagedFolder,
   context: MakingContext,
   wrote: (path: string) => void = () => undefined,
-): Promise<readonly string[]> {
+): Promise<readonly Warning[]> {
   const { signal } = context;
   const told = new Set<string>();
   const tell = (path: string): void => {
@@ -190,8 +194,4 @@ export function sizeOfSources(task: PublicationTask): number {
     (sum, { path, sizeBytes }) => sum + (used === null || used.has(path) ? sizeBytes : 0),
     0,
   );
-}
-
-function refuseWarnings(warnings: readonly string[], { strict }: PackageParams): void {
-  if (strict === true && warnings.length > 0) throw new AppError('PACKAGING_WARNED', { warnings });
 }

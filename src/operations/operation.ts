@@ -1,5 +1,6 @@
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
+import type { Warning } from '#errors/warning.ts';
 import type { InputResolver, InputSize } from '#inputs/input-resolver.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
 import type { ManifestAuthor, OutputReader } from '#provenance/authoring/manifest-author.ts';
@@ -27,7 +28,7 @@ export type OperationName = 'c2pa-video' | 'c2pa-audio' | 'c2pa-fragmented' | 'c
 /** What an input became. */
 export interface InputOutcome {
   readonly outputPath: string;
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
   /** What tells this output from those of other attempts: the SHA-256 of its manifest, in hexadecimal. */
   readonly digest?: string;
 }

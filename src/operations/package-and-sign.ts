@@ -10,13 +10,14 @@ import type { ChoicePatterns } from '#publications/repackaging/choose-renditions
 import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
 import { describeFinding, growthOf, unsignedFragments } from './existing-tracks.ts';
 import { givenIngredient } from './ingredients.ts';
-import { type PackagingTask, planPublication, sizeOfSources } from './make-publication.ts';
+import { type CarryTask, type PackagingTask, planPublication, sizeOfSources } from './make-publication.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 import { packagedIngredients, packagingActions } from './packaged-ingredients.ts';
 import { existingIngredients, publicationIngredients } from './publication-ingredients.ts';
 import { signAndDeliver } from './sign-and-deliver.ts';
 import { packagingTaskOf } from './sign-while-packaging.ts';
 import { taskOf } from './signing-task.ts';
+import { refuseWarnings } from './strict.ts';
 
 /** What one input is done with. */
 interface Signing {
@@ -52,14 +53,14 @@ export async function packageAndSign(
 async function signOpened(signing: Signing): Promise<InputOutcome> {
   const { folder, params, context } = signing;
   const chosen = chosenPaths(folder, params);
-  if (chosen !== null) return await signExisting(chosen, [], signing);
+  if (chosen !== null) return await signExisting(chosen, { notes: [], warnings: [] }, signing);
   const task = await planPublication(folder, params, patternsOf(params), context.signal);
   if (task.kind === 'package') return await packageThenSign(task, signing);
   const found = claimed(folder, params, claimStated(folder, task.existing.playlists));
   const isChosen = typeof params.frag_pattern === 'string';
   const unsigned = isChosen ? [] : unsignedFragments(folder, new Set([...found.fragments, ...found.inits]));
-  const notes = [`${describeFinding(task.existing)} It was signed as it is.`, ...growthOf(task.existing), ...unsigned];
-  return await signExisting(found, notes, signing);
+  const notes = describeFinding(task.existing, 'signed', params);
+  return await signExisting(found, { notes, warnings: [...growthOf(task.existing), ...unsigned] }, signing);
 }
 
 function patternsOf(params: C2paPackageParams): ChoicePatterns {
@@ -89,16 +90,17 @@ function claimed(folder: SourceFolder, params: C2paPackageParams, found: Claimed
 /** Signs a folder that is a publication already. */
 async function signExisting(
   paths: ClaimedPaths,
-  notes: readonly string[],
+  { notes, warnings: found }: Pick<CarryTask, 'notes' | 'warnings'>,
   { folder, params, work, context, rooms }: Signing,
 ): Promise<InputOutcome> {
+  refuseWarnings(found, params);
   const read = await withInits(folder, await readClaimedPublication(folder, paths, context.signal), context);
   const destination = await claimDestination(folder, work, context, rooms);
   const given = await givenIngredient(params, work.inputIndex, rooms.inputs, context);
   const ingredients = await publicationIngredients(read, given, rooms.fragments, context.signal);
   const statement = { assertions: params.assertions ?? [], ingredients, actions: [] };
   const { warnings, ...outcome } = await signAndDeliver(taskOf(read), statement, destination, work, context, rooms);
-  return { ...outcome, warnings: [...notes, ...warnings] };
+  return { ...outcome, warnings: [...notes, ...found, ...warnings] };
 }
 
 /**

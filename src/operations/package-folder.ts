@@ -3,6 +3,7 @@ import { sideBySide } from '#bytes/side-by-side.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { PackageParams } from '#contract/package-request.ts';
 import { AppError } from '#errors/app-error.ts';
+import type { Warning } from '#errors/warning.ts';
 import type { FolderSink } from '#outputs/folder-sink.ts';
 import { PackagedFolder } from '#packaging/packaged-folder.ts';
 import { NO_PATTERNS } from '#publications/repackaging/choose-renditions.ts';
@@ -66,8 +67,12 @@ async function packageOpened(
   }
 }
 
-/** Copies a publication as it is, with everything that lies beside it. */
-async function carry(task: CarryTask, sink: FolderSink, { signal, progress }: InputContext): Promise<string[]> {
+/** Copies a publication as it is, with everything that lies beside it. Returns what there is to warn about. */
+async function carry(
+  task: CarryTask,
+  sink: FolderSink,
+  { signal, progress }: InputContext,
+): Promise<readonly Warning[]> {
   const { files } = task.folder;
   const totalBytes = sizeOfSources(task);
   let doneBytes = 0;
@@ -77,11 +82,11 @@ async function carry(task: CarryTask, sink: FolderSink, { signal, progress }: In
       progress(doneBytes, totalBytes);
     }),
   );
-  return [];
+  return task.warnings;
 }
 
 /** Packages into the staged folder itself where that lies on this host, else by way of scratch. */
-async function make(task: PackagingTask, sink: FolderSink, context: InputContext): Promise<readonly string[]> {
+async function make(task: PackagingTask, sink: FolderSink, context: InputContext): Promise<readonly Warning[]> {
   if (sink.stagedPath !== undefined) return await makeInPlace(task, sink, sink.stagedPath, context);
   const target = await context.scratch.reserveFolder('packaged', sizeOfSources(task));
   try {
@@ -103,7 +108,7 @@ async function makeInPlace(
   sink: FolderSink,
   stagedPath: string,
   context: InputContext,
-): Promise<readonly string[]> {
+): Promise<readonly Warning[]> {
   const stop = new AbortController();
   const signal = AbortSignal.any([context.signal, stop.signal]);
   let adopting = Promise.resolve();

@@ -2,6 +2,7 @@ import type { LocalCopies } from '#bytes/local-copies.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { sourceErrors } from '#errors/source-errors.ts';
+import { warning } from '#errors/warning.ts';
 import type { ContainerKind } from '#packaging/probing/probed-file.ts';
 import type { RecordedAction } from '#provenance/authoring/manifest-author.ts';
 import { identifyFile } from './identify-file.ts';
@@ -90,10 +91,12 @@ async function sourceCandidate(
     return await fileCandidate(isSigned ? { ...file, source: await sources.of(path, context.signal) } : file, context);
   } catch (error) {
     if (!(error instanceof AppError) || Object.hasOwn(sourceErrors, error.reason)) throw error;
-    const warning = `The source "${path}" was packaged, but could not be searched for a manifest: ${error.message}`;
     return {
       ingredient: { kind: 'plain', title: source.name, mediaType },
-      warnings: error.reason === 'FORMAT_UNKNOWN' ? [] : [warning],
+      warnings:
+        error.reason === 'FORMAT_UNKNOWN'
+          ? []
+          : [warning('SOURCE_NOT_SEARCHED', { file: path, cause: error.reason, problem: error.message })],
     };
   } finally {
     await source.close();

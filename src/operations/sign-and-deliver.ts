@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { sideBySide } from '#bytes/side-by-side.ts';
+import type { Warning } from '#errors/warning.ts';
 import type { CustomAssertion, ManifestDraft, RecordedAction } from '#provenance/authoring/manifest-author.ts';
 import type { OutputRendition } from '#publications/checking/rehash-publication.ts';
 import { type MediaPart, partKey } from '#publications/publication.ts';
@@ -19,6 +20,7 @@ import { checkPublication } from './check-publication.ts';
 import type { Ingredients } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 import type { FragmentsOutput, SigningTask, WrittenPublication } from './signing-task.ts';
+import { refuseWarnings, type StrictParams } from './strict.ts';
 
 /** Files that are copied at once. */
 const COPIES_AT_ONCE = 8;
@@ -49,14 +51,18 @@ export async function signAndDeliver(
     { title, mediaType: 'video/mp4', assertions, ...ingredients.roles, actions },
     signal,
   );
+  const params = work.params as StrictParams | undefined;
+  refuseWarnings([...ingredients.warnings, ...draft.warnings], params);
   const maps = await chooseMaps(draft, task.renditions, signal);
   const sink = await rooms.outputs.stageFolder(destination, totalBytes, work, signal, context.scratch);
-  let written: WrittenPublication;
+  let warnings: readonly Warning[];
   let digest: string;
   try {
     context.reached('staged');
     const output = { writer: sink, signal, wrote: progressOf(context, totalBytes) };
-    written = await task.writeFragments(maps, output);
+    const written = await task.writeFragments(maps, output);
+    warnings = [...written.warnings, ...written.read.publication.warnings, ...ingredients.warnings, ...draft.warnings];
+    refuseWarnings(warnings, params);
     const manifest = await signWritten(written, draft, output, context);
     digest = createHash('sha256').update(manifest).digest('hex');
     await sink.seal(signal);
@@ -75,11 +81,7 @@ export async function signAndDeliver(
     await sink.discard();
     throw error;
   }
-  return {
-    outputPath: sink.destination,
-    warnings: [...written.warnings, ...written.read.publication.warnings, ...ingredients.warnings, ...draft.warnings],
-    digest,
-  };
+  return { outputPath: sink.destination, warnings, digest };
 }
 
 /** Chooses the rows that the manifest holds, so that it stays small. */

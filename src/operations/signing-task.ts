@@ -1,3 +1,4 @@
+import type { Warning } from '#errors/warning.ts';
 import { GroupBench } from '#publications/signing/group-bench.ts';
 import type { InitLayout } from '#publications/signing/init-layout.ts';
 import type { MapPlan, RenditionSize } from '#publications/signing/merkle-maps.ts';
@@ -27,8 +28,8 @@ export interface WrittenPublication {
   readonly paths: OutputPaths;
   readonly maps: readonly MapPlan[];
   readonly fragments: readonly SignedFragments[];
-  /** Sentences about how it was made. */
-  readonly warnings: readonly string[];
+  /** About how it was made. */
+  readonly warnings: readonly Warning[];
 }
 
 /** A publication that was read: its renditions are written one after the other. */

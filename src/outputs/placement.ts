@@ -1,6 +1,7 @@
 import { extname } from 'node:path';
 import type { ApiOutputSpec } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
+import { type Warning, warning } from '#errors/warning.ts';
 import { s3UrlOf } from '#s3/s3-address.ts';
 
 /** Longest `prefix` or `name` and longest part between slashes, in bytes of UTF-8: the limits of Linux paths. */
@@ -24,16 +25,13 @@ export function outputLeaf(
   name: string,
   extensions: readonly [string, ...string[]],
   naming: Naming,
-): { readonly leaf: string; readonly warnings: readonly string[] } {
+): { readonly leaf: string; readonly warnings: readonly Warning[] } {
   const stem = stemOf(name);
   const given = name.slice(stem.length + 1);
   const fits = extensions.includes(given.toLowerCase());
   const leaf = `${stem}${naming === 'derived' ? '_c2pa' : ''}.${fits ? given : extensions[0]}`;
   if (fits || given === '') return { leaf, warnings: [] };
-  return {
-    leaf,
-    warnings: [`"${name}" does not hold what its extension says: the output has the extension .${extensions[0]}.`],
-  };
+  return { leaf, warnings: [warning('EXTENSION_REPLACED', { name, extension: extensions[0] })] };
 }
 
 /** A name without its extension. Leaves of names whose stems differ differ too, whatever extensions they are given. */

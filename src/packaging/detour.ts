@@ -1,4 +1,5 @@
 import { AppError } from '#errors/app-error.ts';
+import { type Warning, warning } from '#errors/warning.ts';
 import type { PackagingPlan, PlannedStream } from './planning/packaging-plan.ts';
 import { feedRouteOf } from './planning/stream-routes.ts';
 import { findProgram } from './programs/program-paths.ts';
@@ -6,7 +7,7 @@ import { findProgram } from './programs/program-paths.ts';
 /** A plan that goes round what the packager did not take, and what the caller should know of it. */
 export interface Detour {
   readonly plan: PackagingPlan;
-  readonly warning: string;
+  readonly warning: Warning;
 }
 
 /**
@@ -23,11 +24,7 @@ export function detourOf(plan: PackagingPlan, error: unknown): Detour | null {
   const streams = plan.streams.map((stream) =>
     isTurned(stream) ? { ...stream, route: feedRouteOf(stream.codec) } : stream,
   );
-  const names = turned.map((name) => `"${name}"`).join(', ');
-  return {
-    plan: { ...plan, streams },
-    warning: `The packager did not take ${names} directly (${problem}); ffmpeg read it and handed the same packets on. Look at the result.`,
-  };
+  return { plan: { ...plan, streams }, warning: warning('PACKAGER_BYPASSED', { files: turned, problem }) };
 }
 
 /** Whether the way round failed as well: then the first failure says more of the file. */

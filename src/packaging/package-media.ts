@@ -7,6 +7,7 @@ import type { LocalCopies } from '#bytes/local-copies.ts';
 import type { LocalSource } from '#bytes/scratch-copy.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';
+import { type Warning, warning } from '#errors/warning.ts';
 import { detourOf, isDeadEnd } from './detour.ts';
 import type { PackagingPlan, PlannedStream } from './planning/packaging-plan.ts';
 import { mediaEnd } from './planning/plan-warnings.ts';
@@ -35,7 +36,7 @@ export interface PackagingContext {
 export interface PackagedMedia {
   /** The plan as it was carried out: without subtitles that turned out to hold none. */
   readonly plan: PackagingPlan;
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
 }
 
 /**
@@ -107,10 +108,7 @@ class PackagingRun {
   #made(read: readonly ReadStream[]): PackagedMedia {
     const streams = read.map(({ stream }) => stream);
     const empty = this.#plan.streams.filter((stream) => !streams.includes(stream));
-    const warnings = empty.map(
-      ({ file, language }) =>
-        `The subtitle track (${language}) of "${file}" was left out: it holds no subtitles that are shown during the film.`,
-    );
+    const warnings = empty.map(({ file, language }) => warning('SUBTITLES_EMPTY', { file, language }));
     return { plan: { ...this.#plan, streams }, warnings };
   }
 

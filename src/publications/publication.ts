@@ -1,3 +1,4 @@
+import type { Warning } from '#errors/warning.ts';
 import type { HlsPlaylist } from './reading/hls-playlist.ts';
 import type { MpdDocument } from './reading/mpd-document.ts';
 
@@ -29,8 +30,8 @@ export interface Publication {
   readonly playlists: readonly PlaylistDocument[];
   /** Files that are neither media of a rendition nor playlists: copied unchanged. */
   readonly otherPaths: readonly string[];
-  /** Sentences for the result entry's `warnings`. */
-  readonly warnings: readonly string[];
+  /** For the result entry's `warnings`. */
+  readonly warnings: readonly Warning[];
 }
 
 /** Where the request says the parts of a publication are found: globs on paths relative to the folder. */

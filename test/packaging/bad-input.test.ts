@@ -181,7 +181,7 @@ describe('a folder that cannot be packaged', () => {
         `#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n${target}\n#EXT-X-ENDLIST\n`;
       for (const name of ['film.mp4', 'film.mov', 'film.mkv', 'film.ts', 'talk.mp3', 'talk.aac', 'film.srt']) {
         const folder = folderOf({ 'good.mp4': theFilm, [name]: playlist(`http://127.0.0.1:${port}/x.ts`) });
-        if (name === 'film.srt') assert.equal((await packageInput(folder)).warnings.length, 1);
+        if (name === 'film.srt') assert.equal((await packageInput(folder)).reasons.length, 1);
         else await refuses('PACKAGING_FILES_BROKEN', folder);
       }
       await refuses('PLAYLIST_LEAVES_FOLDER', folderOf({ 'index.m3u8': playlist('file:///etc/hostname') }));
@@ -259,8 +259,8 @@ describe('a folder that can be packaged', () => {
 
   test('holds 5,000 files that are none, and says so in one sentence', async () => {
     const files = Object.fromEntries(Array.from({ length: 5000 }, (_, index) => [`note-${index}.txt`, 'text']));
-    const { warnings } = await packageInput(folderOf({ ...files, 'film.mp4': theFilm }));
-    assert.equal(warnings.length, 1);
+    const { reasons } = await packageInput(folderOf({ ...files, 'film.mp4': theFilm }));
+    assert.deepEqual(reasons, ['FILES_NOT_MEDIA']);
   });
 
   test('holds what is left out, and every piece of it is told of', async () => {
@@ -277,9 +277,9 @@ describe('a folder that can be packaged', () => {
       `-map 0:v -map 1:v -map 0:a:0 -map 2:a:1 -c:v:0 copy -c:v:1 libx264 -c:a:0 copy -c:a:1 vorbis -strict -2 -ac 2 ${join(folder, 'film.mkv')}`,
     );
     const { warnings } = await packageInput(folder);
-    assert.equal(warnings.filter((warning) => warning.includes('second video track')).length, 1);
-    assert.equal(warnings.filter((warning) => warning.includes('Vorbis')).length, 1);
-    assert.equal(warnings.filter((warning) => warning.includes('cover.jpg')).length, 1);
-    assert.equal(warnings.filter((warning) => warning.includes('talk.oga')).length, 1, 'FLAC in Ogg');
+    assert.equal(warnings.filter(({ message }) => message.includes('second video track')).length, 1);
+    assert.equal(warnings.filter(({ message }) => message.includes('Vorbis')).length, 1);
+    assert.equal(warnings.filter(({ message }) => message.includes('cover.jpg')).length, 1);
+    assert.equal(warnings.filter(({ message }) => message.includes('talk.oga')).length, 1, 'FLAC in Ogg');
   });
 });

@@ -49,14 +49,16 @@ function assertFilmIn(outputPath: string, audio: string): void {
 describe('a folder that is a publication', () => {
   test('of CMAF is carried through as it is, and that is told', async () => {
     for (const existing of ['auto', 'copy'] as const) {
-      const { outputPath, warnings } = await packageInput(
+      const { outputPath, reasons } = await packageInput(
         cmaf,
-        { existing, strict: true },
+        { existing },
         { work: join(place, `carry-${existing}`) },
       );
       assert.deepEqual(filesIn(outputPath), filesIn(cmaf));
-      assert.equal(warnings.length, 1);
+      assert.deepEqual(reasons, ['PUBLICATION_FOUND']);
     }
+    const { reasons } = await packageInput(cmaf, { strict: true }, { work: join(place, 'carry-strict') });
+    assert.deepEqual(reasons, [], 'nothing is lost, so strict requests succeed, and a strict success has no warnings');
   });
 
   test('of CMAF is made anew when that is asked for, with its languages, its default and its subtitles', async () => {
@@ -96,8 +98,8 @@ describe('a folder that is a publication', () => {
     const longer = (_: string, tag: string, length: string, rest: string) => `${tag}${Number(length) + 1}${rest}`;
     const playlist = readFileSync(path, 'utf8');
     writeFileSync(path, playlist.replace(/(#EXT-X-BYTERANGE:)(\d+)(@\d+\n.*\n#EXT-X-END)/, longer));
-    const { outputPath, warnings } = await packageInput(folder);
-    assert.match(warnings.join(), /one byte more/);
+    const { outputPath, reasons } = await packageInput(folder);
+    assert.ok(reasons.includes('BYTE_RANGE_SHORTENED'), reasons.join());
     assertFilmIn(outputPath, 'audio/en_aac');
   });
 
@@ -107,7 +109,7 @@ describe('a folder that is a publication', () => {
       '-map 0:v -map 0:a:0 -c copy -f dash -seg_duration 2 -streaming 1 -frag_type duration -frag_duration 0.5 manifest.mpd',
     );
     const { outputPath, warnings } = await packageInput(folder);
-    assert.match(warnings.join(), /several chunks/);
+    assert.partialDeepStrictEqual(warnings, [{ details: { segments: 'segments of several chunks' } }]);
     assertFilmIn(outputPath, 'audio/en_aac');
   });
 
@@ -127,13 +129,13 @@ describe('a folder that is a publication', () => {
       mpd,
       text.replace('</Period>', () => `${trickPlay}${pictures}${subtitles}</Period>`),
     );
-    const { outputPath, warnings } = await packageInput(folder, { existing: 'repackage' });
+    const { outputPath, reasons } = await packageInput(folder, { existing: 'repackage' });
     assertFilmIn(outputPath, 'audio/en_aac');
     assert.deepEqual(readdirSync(join(outputPath, 'video')), ['h264_180p']);
     assert.match(readFileSync(join(outputPath, 'text/fr/00001.vtt'), 'utf8'), /bonsoir/);
     assert.match(readFileSync(join(outputPath, 'text/es/00001.vtt'), 'utf8'), /buenas noches/);
-    assert.equal(warnings.filter((warning) => /seek bar|trick play/.test(warning)).length, 1, warnings.join());
-    assert.ok(!warnings.some((warning) => warning.includes('no playlist names')), warnings.join());
+    assert.equal(reasons.filter((reason) => reason === 'AUXILIARY_RENDITIONS_LEFT_OUT').length, 1, reasons.join());
+    assert.ok(!reasons.includes('FILES_NOT_IN_PLAYLISTS'), reasons.join());
   });
 
   test('of segments that are named in parts, too, is made anew', async () => {
@@ -146,7 +148,7 @@ describe('a folder that is a publication', () => {
       text.replaceAll('#EXTINF', '#EXT-X-PART:DURATION=1,URI="00001.m4s",BYTERANGE="100@0"\n#EXTINF'),
     );
     const { outputPath, warnings } = await packageInput(folder);
-    assert.match(warnings.join(), /several chunks/);
+    assert.partialDeepStrictEqual(warnings, [{ details: { segments: 'segments of several chunks' } }]);
     assertFilmIn(outputPath, 'audio/en_aac');
     assert.doesNotMatch(readFileSync(join(outputPath, 'video/h264_180p/index.m3u8'), 'utf8'), /EXT-X-PART/);
   });
@@ -182,7 +184,7 @@ describe('a folder that is a publication', () => {
     assert.match(readFileSync(path, 'utf8'), /DISCONTINUITY/);
     const { outputPath, warnings } = await packageInput(folder);
     assert.deepEqual(filesIn(outputPath), filesIn(folder));
-    assert.match(warnings.join(), /byte ranges/);
+    assert.partialDeepStrictEqual(warnings, [{ details: { segments: 'byte ranges of whole files' } }]);
     await assert.rejects(
       packageInput(folder, { existing: 'repackage' }),
       (error: unknown) => error instanceof AppError && error.reason === 'PUBLICATION_NOT_REPACKAGED',
@@ -194,9 +196,12 @@ describe('a folder that is a publication', () => {
     cpSync(cmaf, folder, { recursive: true });
     const mpd = join(folder, 'manifest.mpd');
     writeFileSync(mpd, readFileSync(mpd, 'utf8').replace('type="static"', 'type="dynamic"'));
-    const { outputPath, warnings } = await packageInput(folder);
+    const { outputPath, reasons } = await packageInput(folder);
     assert.deepEqual(filesIn(outputPath), filesIn(folder));
-    assert.match(warnings.join(), /dynamic/);
+    assert.deepEqual(reasons, ['PUBLICATION_FOUND', 'PUBLICATION_MAY_GROW']);
+    await assert.rejects(packageInput(folder, { strict: true }, { work: join(place, 'live-strict') }), {
+      reason: 'PACKAGING_WARNED',
+    });
     // Its playlists of HLS have an end, so it can be made anew, too.
     const anew = await packageInput(folder, { existing: 'repackage' }, { work: join(place, 'live-anew') });
     assertFilmIn(anew.outputPath, 'audio/en_aac');
@@ -207,8 +212,8 @@ describe('a folder that is a publication', () => {
       'self-initialising',
       '-map 0:v -map 0:a:0 -c copy -f segment -segment_time 2 -segment_list index.m3u8 -segment_format mp4 -segment_format_options movflags=frag_keyframe+empty_moov+default_base_moof s%d.mp4',
     );
-    const { outputPath, warnings } = await packageInput(folder);
-    assert.match(warnings.join(), /init segments themselves/);
+    const { outputPath, reasons } = await packageInput(folder);
+    assert.deepEqual(reasons, ['PUBLICATION_FOUND']);
     assertFilmIn(outputPath, 'audio/en_aac');
   });
 
@@ -222,9 +227,9 @@ describe('a folder that is a publication', () => {
       join(folder, 'master.m3u8'),
       `#EXTM3U\n#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=900000,CODECS="avc1.42c00d",${address}\n`,
     );
-    const { outputPath, warnings } = await packageInput(folder);
+    const { outputPath, reasons } = await packageInput(folder);
     assert.deepEqual(filesIn(outputPath), filesIn(folder));
-    assert.equal(warnings.length, 1, warnings.join());
+    assert.deepEqual(reasons, ['PUBLICATION_FOUND']);
   });
 
   test('by DASH alone is made anew', async () => {

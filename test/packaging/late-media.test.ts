@@ -71,7 +71,7 @@ const AT_THEIR_TIMES = ['00:00:01.000 --> 00:00:03.000', '00:00:06.500 --> 00:00
 
 describe('a publication whose media start late is made anew from zero', () => {
   test('with the subtitles of its HLS at their times, and sound and picture as far apart as they were', async () => {
-    const { outputPath, warnings } = await packageInput(late, REPACKAGED);
+    const { outputPath, reasons } = await packageInput(late, REPACKAGED);
     // The sound starts by the length of its first frame before the picture, which is where the film starts now.
     assert.deepEqual(
       cueTimes(outputPath).map((times) => times.replaceAll('.021', '.000').replaceAll('.521', '.500')),
@@ -79,7 +79,7 @@ describe('a publication whose media start late is made anew from zero', () => {
     );
     assert.deepEqual([startOf(outputPath, 'video/h264_180p'), startOf(outputPath, 'audio/en_aac')], [21, 0]);
     assert.deepEqual(packetHashes(joinRendition(join(outputPath, 'audio/en_aac'))), packetHashes(film, 'a:0'));
-    assert.equal(warnings.length, 1, warnings.join());
+    assert.equal(reasons.length, 1, reasons.join());
   });
 
   test('with the subtitles of its DASH', async () => {

@@ -111,16 +111,12 @@ describe('subtitles in Matroska', () => {
       join(folder, 'film.de.mks'),
       subtitlesFile('S_TEXT/WEBVTT', [block(2, 2000, 1000, 'Guten Abend', 'line:20%\n')]),
     );
-    const { warnings } = await packageInput(folder, { segment_duration: 10 });
+    const { reasons } = await packageInput(folder, { segment_duration: 10 });
     const textOf = (language: string) =>
       readFileSync(join(`${folder}-work`, 'output/both/text', language, '00001.vtt'), 'utf8');
     assert.match(textOf('fr'), /00:00:01\.000 --> 00:00:03\.000 .*line:10%.*\nbonsoir/);
     assert.match(textOf('de_2'), /00:00:02\.000 --> 00:00:03\.000 .*line:20%.*\nGuten Abend/);
-    assert.equal(
-      warnings.filter((warning) => /holds no subtitles/.test(warning)).length,
-      1,
-      'the first track is empty',
-    );
+    assert.equal(reasons.filter((reason) => reason === 'SUBTITLES_EMPTY').length, 1, 'the first track is empty');
     assert.ok(!existsSync(join(`${folder}-work`, 'output/both/text/de')));
   });
 });

@@ -165,15 +165,14 @@ describe('subtitles in MP4', () => {
     copyFileSync(join(place, 'film.mp4'), join(folder, 'film.mp4'));
     copyFileSync(packagedText('w2.mp4', 'vtt+mp4'), join(folder, 'words.mp4'));
     copyFileSync(packagedText('t2.mp4', 'ttml+mp4'), join(folder, 'more.cmft'));
-    const { outputPath, warnings } = await packageInput(folder);
+    const { outputPath, reasons } = await packageInput(folder);
     for (const rendition of ['text/de', 'text/de_2']) {
       const made = readdirSync(join(outputPath, rendition)).filter((name) => name.endsWith('.vtt'));
       const text = made.map((name) => readFileSync(join(outputPath, rendition, name), 'utf8')).join('\n');
       assert.match(text, /00:00:00\.500 --> 00:00:02\.000.*\nHello.*\nsecond line/, rendition);
       assert.match(text, /Fish &amp;/);
     }
-    assert.equal(warnings.length, 1, warnings.join());
-    assert.match(warnings[0] ?? '', /more\.cmft.*TTML/);
+    assert.deepEqual(reasons, ['SUBTITLE_STYLES_LOST']);
   });
 
   test('are kept where the segments of a publication are made anew', async () => {
@@ -188,8 +187,8 @@ describe('subtitles in MP4', () => {
       'in=text.vtt,stream=text,format=ttml+mp4,lang=de,init_segment=chunked/t.mp4,segment_template=chunked/t$Number$.m4s',
     ];
     execFileSync(findPackager(), args, { cwd: place, stdio: 'pipe' });
-    const { outputPath, warnings } = await packageInput(folder, { existing: 'repackage' });
+    const { outputPath, reasons } = await packageInput(folder, { existing: 'repackage' });
     assert.match(readFileSync(join(outputPath, 'text/de/00001.vtt'), 'utf8'), /Hello/);
-    assert.equal(warnings.filter((warning) => warning.includes('TTML')).length, 1, warnings.join());
+    assert.equal(reasons.filter((reason) => reason === 'SUBTITLE_STYLES_LOST').length, 1, reasons.join());
   });
 });

@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { PackageParams } from '#contract/package-request.ts';
+import type { WarningReason } from '#errors/catalogue.ts';
 import { InputResolver, localFolderOpener } from '#inputs/input-resolver.ts';
 import type { InputContext, InputOutcome, InputPhase, InputWork, OperationRooms } from '#operations/operation.ts';
 import { packageAndSign } from '#operations/package-and-sign.ts';
@@ -25,12 +26,17 @@ interface PackageOptions {
   readonly sign?: boolean;
 }
 
+/** What an input became, and the reasons of its warnings. */
+interface Packaged extends InputOutcome {
+  readonly reasons: readonly WarningReason[];
+}
+
 /** Packages a folder as a worker does, and returns what the input became. */
 export async function packageInput(
   folder: string,
   params: PackageParams = {},
   { signal = new AbortController().signal, work = `${folder}-work`, ...options }: PackageOptions = {},
-): Promise<InputOutcome> {
+): Promise<Packaged> {
   const dataDir = join(work, 'data');
   mkdirSync(dataDir, { recursive: true });
   const key = { jobId: 'job', inputIndex: 0, attempt: 1 };
@@ -55,8 +61,11 @@ export async function packageInput(
   const local = new LocalSink({ baseDir: options.outputFolder ?? join(work, 'output'), dataDir });
   const rooms = roomsWith(options.sink?.(local) ?? local);
   try {
-    if (options.sign !== true) return await packageFolder(input, context, rooms);
-    return await packageAndSign(input, context, { ...rooms, author: testAuthor() });
+    const outcome =
+      options.sign === true
+        ? await packageAndSign(input, context, { ...rooms, author: testAuthor() })
+        : await packageFolder(input, context, rooms);
+    return { ...outcome, reasons: outcome.warnings.map(({ reason }) => reason) };
   } finally {
     await scratch.remove();
   }

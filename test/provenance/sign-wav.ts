@@ -1,5 +1,6 @@
 import { executePlan, fillHole } from '#bytes/execute-plan.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
+import type { Warning } from '#errors/warning.ts';
 import { riff } from '#formats/riff/riff.ts';
 import { createManifestAuthor } from '#provenance/authoring/create-manifest-author.ts';
 import type { IngredientSource, ManifestAuthor, ManifestRequest } from '#provenance/authoring/manifest-author.ts';
@@ -65,7 +66,7 @@ export async function signWav(
   wishes: Partial<ManifestRequest> = {},
   wav: Buffer = smallWav(),
   signal: AbortSignal = new AbortController().signal,
-): Promise<{ bytes: Buffer; warnings: readonly string[]; measuredBytes: number; manifest: Uint8Array }> {
+): Promise<{ bytes: Buffer; warnings: readonly Warning[]; measuredBytes: number; manifest: Uint8Array }> {
   const draft = await author.draft(requestWith(wishes), signal);
   const source = memorySource(wav, 'source.wav');
   const layout = await riff.readLayout(source, signal);

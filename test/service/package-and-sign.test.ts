@@ -100,6 +100,10 @@ function rolesOf({ ingredients }: ShownManifest): string[] {
   );
 }
 
+function reasonsOf({ warning_details = [] }: JobResultEntry): string[] {
+  return warning_details.map(({ reason }) => reason);
+}
+
 function actionsOf({ actions }: ShownManifest): string[] {
   return actions.map(({ action }) => action);
 }
@@ -109,7 +113,7 @@ describe('packaging and signing a folder of media', () => {
     const folder = folderOf('patterns', { 'small.mp4': join(home, 'small.mp4') });
     const entry = await run(folder, { frag_pattern: '*.mp4' });
     await judged(filesAt(outputOf(entry)));
-    assert.equal(entry.warnings?.length, 1);
+    assert.deepEqual(reasonsOf(entry), ['PATTERN_NOT_USED']);
     for (const params of [{ init_pattern: 'init*' }, { init_pattern: '*.mp4', frag_pattern: '*.m4s' }]) {
       assert.equal((await run(folder, params)).error_details?.['reason'], 'PATTERN_NO_MATCH');
     }
@@ -157,7 +161,9 @@ describe('packaging and signing a folder of media', () => {
       small.map(({ code }) => code).filter((code) => code !== 'signingCredential.untrusted'),
       [],
     );
-    assert.ok(entry.warnings?.some((warning) => warning.includes('"text/fr/index.m3u8" cannot carry a manifest')));
+    const unsigned = { playlist: 'text/fr/index.m3u8', reason: 'TEXT_SEGMENTS_UNSIGNED' };
+    assert.deepEqual(entry.warning_details?.at(-1), unsigned);
+    assert.equal(entry.warnings?.length, entry.warning_details?.length);
   });
 
   test('makes a given parent the parent, and loses no chain and no part', async () => {
@@ -213,7 +219,7 @@ describe('packaging and signing a folder that is a publication', () => {
     const manifest = await judged(output, DASH);
     assert.deepEqual(rolesOf(manifest), ['dash parentOf']);
     assert.deepEqual(actionsOf(manifest), ['c2pa.opened']);
-    assert.equal(entry.warnings?.length, 1);
+    assert.deepEqual(reasonsOf(entry), ['PUBLICATION_FOUND']);
   });
 
   test('signs the film, and carries pictures for the seek bar along', async () => {
@@ -265,7 +271,7 @@ describe('packaging and signing a folder that is a publication', () => {
     assert.deepEqual(rolesOf(manifest), ['transport parentOf']);
     assert.deepEqual(actionsOf(manifest), ['c2pa.opened', 'c2pa.repackaged']);
     assert.deepEqual(packetHashes(joinRendition(join(output, 'video/h264_180p'))), packetHashes(film, 'v:0'));
-    assert.match(entry.warnings?.join() ?? '', /is a publication already/);
+    assert.deepEqual(reasonsOf(entry), ['PUBLICATION_FOUND']);
   });
 
   test('of transport streams is packaged anew as far as the patterns choose it', async () => {
@@ -274,11 +280,11 @@ describe('packaging and signing a folder that is a publication', () => {
     const hls = '-c copy -f hls -hls_time 2 -hls_playlist_type vod -hls_segment_filename';
     ffmpeg(folder, ['-i', film], `-map 0:v ${hls} video-%d.ts video.m3u8`);
     ffmpeg(folder, ['-i', film], `-map 0:a:0 ${hls} sound-%d.ts sound.m3u8`);
-    const { warnings = [], ...entry } = await run(folder, { frag_pattern: 'video-*' });
+    const entry = await run(folder, { frag_pattern: 'video-*' });
     const output = filesAt(outputOf(entry));
     assert.ok('video/h264_180p/init.mp4' in output);
     assert.ok(!Object.keys(output).some((path) => path.startsWith('audio/')));
-    assert.ok(warnings.some((warning) => warning.endsWith('the patterns do not choose them: "sound.m3u8".')));
+    assert.ok(reasonsOf(entry).includes('RENDITIONS_NOT_CHOSEN'), reasonsOf(entry).join());
     const refused = await run(folder, { frag_pattern: '*.m4s' });
     assert.equal(refused.error_details?.['reason'], 'PATTERN_NO_MATCH');
   });
@@ -286,8 +292,7 @@ describe('packaging and signing a folder that is a publication', () => {
   test('tells of a fragment that no playlist names, and leaves it unsigned', async () => {
     const first = outputOf(await run(folderOf('leftover', { 'film.mp4': film })));
     copyFileSync(join(first, 'video/h264_180p/00001.m4s'), join(first, 'video/h264_180p/99999.m4s'));
-    const { warnings = [] } = await run(first);
-    assert.equal(warnings.filter((warning) => warning.includes('99999.m4s')).length, 1, warnings.join());
+    assert.deepEqual(reasonsOf(await run(first)), ['PUBLICATION_FOUND', 'FRAGMENTS_UNSIGNED']);
   });
 
   test('of signed segments has their manifest for a parent, signed as it is or made anew', async () => {
@@ -316,12 +321,32 @@ describe('a folder that cannot be packaged and signed', () => {
       params: { playlist_pattern: '*.m3u8' },
       make: (at) => copyFileSync(film, join(at, 'film.mp4')),
     },
-    'one with warnings, where none are allowed': {
+    'one with warnings of packaging, where none are allowed': {
       reason: 'PACKAGING_WARNED',
       params: { strict: true },
       make(at) {
         copyFileSync(film, join(at, 'film.mp4'));
         writeFileSync(join(at, 'film.fr.srt'), SRT);
+      },
+    },
+    'one whose film has a manifest that does not validate, where no warnings are allowed': {
+      reason: 'PACKAGING_WARNED',
+      params: { strict: true },
+      make(at) {
+        const bytes = readFileSync(signedFilm);
+        bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
+        writeFileSync(join(at, 'film.mp4'), bytes);
+      },
+    },
+    'a publication with text that stays unsigned, where no warnings are allowed': {
+      reason: 'PACKAGING_WARNED',
+      params: { strict: true },
+      make(at) {
+        makeFfmpegDash(film, at);
+        writeFiles(at, {
+          'text.m3u8': '#EXTM3U\n#EXT-X-TARGETDURATION:8\n#EXTINF:8,\ntext.vtt\n#EXT-X-ENDLIST\n',
+          'text.vtt': 'WEBVTT\n',
+        });
       },
     },
   };

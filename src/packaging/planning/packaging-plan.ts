@@ -1,3 +1,4 @@
+import type { Warning } from '#errors/warning.ts';
 import type { ContainerKind, StreamKind } from '../probing/probed-file.ts';
 
 /**
@@ -9,7 +10,7 @@ export interface PackagingPlan extends PublicationShape {
   readonly streams: readonly PlannedStream[];
   readonly leftOut: readonly LeftOut[];
   /** What the caller should know of an output that is made all the same: everything that is lost or doubtful. */
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
 }
 
 /** What the request says of the publication as a whole, with its defaults. */

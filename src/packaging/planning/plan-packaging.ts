@@ -1,5 +1,6 @@
 import type { PackageParams } from '#contract/package-request.ts';
 import { AppError } from '#errors/app-error.ts';
+import type { Warning } from '#errors/warning.ts';
 import type { ProbedFile, UnusableFile } from '../probing/probed-file.ts';
 import { type AlignedStream, alignTimes } from './align-times.ts';
 import { chooseStreams } from './choose-streams.ts';
@@ -48,19 +49,17 @@ export function planPackaging(folder: ProbedFolder, params: PackageParams, hasFf
     streams,
     leftOut,
     warnings: [
-      ...doubtsOf(folder.files, streams),
+      ...warningsOfSources(folder.files, streams),
       ...planWarnings(streams, leftOut, folder.unusable),
       ...assumedTimes(chosen),
     ],
   };
 }
 
-/** What is doubtful about files of which something is packaged. */
-function doubtsOf(files: readonly ProbedFile[], streams: readonly PlannedStream[]): string[] {
+/** Returns what is doubtful about files of which something is packaged. */
+function warningsOfSources(files: readonly ProbedFile[], streams: readonly PlannedStream[]): Warning[] {
   const used = new Set(streams.map(({ file }) => file));
-  return files
-    .filter(({ path }) => used.has(path))
-    .flatMap(({ path, doubts }) => doubts.map((doubt) => `"${path}" ${doubt}.`));
+  return files.filter(({ path }) => used.has(path)).flatMap(({ warnings }) => warnings);
 }
 
 /** The packager refuses subtitles that the film has no place for. */

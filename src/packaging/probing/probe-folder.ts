@@ -102,7 +102,7 @@ async function probeText(
     durationSeconds,
     zeroSeconds,
   };
-  return { path, container, streams: [stream], others: [], doubts: [] };
+  return { path, container, streams: [stream], others: [], warnings: [] };
 }
 
 /** The outermost element, behind what may stand before one in XML. */

@@ -9,7 +9,7 @@ import { type OtherTracks, readOtherTracks } from './movie-tracks.ts';
 import { readMp3Start } from './mp3-start.ts';
 import { type ContainerKind, NO_DETAILS, type ProbedFile, type ProbedStream } from './probed-file.ts';
 import { SNIFFED_BYTES, sniffContainers } from './sniff-container.ts';
-import { doubtsAboutEnd, endOf, walkElementary } from './stated-lengths.ts';
+import { endOf, walkElementary, warningsOfEnd } from './stated-lengths.ts';
 import { unlistedStreams } from './transport-streams.ts';
 
 /** Streams of one file that are looked at. */
@@ -148,14 +148,14 @@ async function describe(
   const pids = tracks.map(({ id }) => id);
   const unlisted = container === 'mpeg-ts' ? await unlistedStreams(source, pids, signal) : [];
   const stated = { statedSeconds: others.statedSeconds, walked };
-  const doubts = await doubtsAboutEnd(container, streams, stated, source, signal);
-  return { path, container, streams: [...streams, ...texts], others: [...others.nouns, ...unlisted], doubts };
+  const warnings = await warningsOfEnd(path, container, streams, stated, source, signal);
+  return { path, container, streams: [...streams, ...texts], others: [...others.nouns, ...unlisted], warnings };
 }
 
 /** An elementary stream of AC-3 or E-AC-3, of which nothing more is read here. */
 function ac3File(path: string): ProbedFile {
   const stream = { ...NO_DETAILS, kind: 'audio' as const, indexOfKind: 0, codec: 'ac3' };
-  return { path, container: 'ac3', streams: [stream], others: [], doubts: [] };
+  return { path, container: 'ac3', streams: [stream], others: [], warnings: [] };
 }
 
 /** Subtitles by what containers call them, as ffmpeg names their codecs. */

@@ -1,3 +1,5 @@
+import type { Warning } from '#errors/warning.ts';
+
 /** The containers that are told apart. */
 export type ContainerKind =
   | 'mp4'
@@ -25,8 +27,8 @@ export interface ProbedFile {
   readonly streams: readonly ProbedStream[];
   /** What else is in it, such as data tracks, each as a noun for people. */
   readonly others: readonly string[];
-  /** What is doubtful about it although it can be packaged, each as the end of the sentence `"<path>" …`. */
-  readonly doubts: readonly string[];
+  /** What is doubtful about it although it can be packaged. */
+  readonly warnings: readonly Warning[];
 }
 
 export interface ProbedStream {

@@ -1,5 +1,6 @@
 import type * as Mediabunny from 'mediabunny';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { type Warning, warning } from '#errors/warning.ts';
 import { type FrameWalk, walkFrames } from './frame-walk.ts';
 import { leadingTagBytes, readMp3Start } from './mp3-start.ts';
 import type { ContainerKind, ProbedStream } from './probed-file.ts';
@@ -33,28 +34,27 @@ export async function endOf(
     : await track.computeDuration();
 }
 
-/** What shows that the end of a file may be missing, although nothing keeps it from being packaged. */
-export async function doubtsAboutEnd(
+/** Warns where the end of a file may be missing, although nothing keeps it from being packaged. */
+export async function warningsOfEnd(
+  file: string,
   container: ContainerKind,
   streams: readonly ProbedStream[],
   { statedSeconds, walked }: { statedSeconds: number | null; walked: FrameWalk | null },
   source: ByteSource,
   signal: AbortSignal,
-): Promise<string[]> {
+): Promise<Warning[]> {
   if (walked !== null && walked.missingBytes > 0) {
-    return [`ends in the middle of a frame, of which ${walked.missingBytes} bytes are missing: it may be cut short`];
+    return [warning('FRAME_CUT_SHORT', { file, missingBytes: walked.missingBytes })];
   }
   if (container === 'mpeg-ts' && (await endsWithinPacket(source, signal))) {
-    return ['ends in the middle of a packet: it may be cut short'];
+    return [warning('PACKET_CUT_SHORT', { file })];
   }
   const ends = streams.map(({ startSeconds, durationSeconds }) => Math.max(startSeconds, 0) + (durationSeconds ?? 0));
   const seconds = Math.max(0, ...ends);
   // Nobody looked at how long subtitles alone are.
   if (statedSeconds === null || streams.length === 0) return [];
   if (statedSeconds - seconds <= Math.max(LENGTH_TOLERANCE_SECONDS, statedSeconds * LENGTH_TOLERANCE)) return [];
-  return [
-    `says that it is ${statedSeconds.toFixed(1)} s long, and its fragments end at ${seconds.toFixed(1)} s: it may be cut short`,
-  ];
+  return [warning('FRAGMENTS_END_EARLY', { file, statedSeconds, seconds })];
 }
 
 /** Packets have 188 bytes, and four more where a recorder puts its time before them. */

@@ -1,3 +1,4 @@
+import type { Warning } from '#errors/warning.ts';
 import type { HardBinding } from '#formats/format-handler.ts';
 
 /** A custom assertion as the caller gave it: any JSON value under a label. */
@@ -52,8 +53,8 @@ export interface ManifestAuthor {
 
 /** A manifest that lacks only its hard binding. */
 export interface ManifestDraft {
-  /** Sentences for the result entry's `warnings`. */
-  readonly warnings: readonly string[];
+  /** For the result entry's `warnings`. */
+  readonly warnings: readonly Warning[];
   /** An upper bound of the signed manifest's size in bytes, given a binding no smaller than the final one. */
   measure(placeholder: HardBinding, signal: AbortSignal): Promise<number>;
   /** The signed manifest store (JUMBF). */

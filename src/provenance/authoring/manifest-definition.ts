@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Warning } from '#errors/warning.ts';
 import type { HardBinding } from '#formats/format-handler.ts';
 import type { ManifestDefinition } from '../sdk.ts';
 import { exactNumbers } from './exact-numbers.ts';
@@ -18,7 +19,7 @@ export interface PreparedIngredient {
   readonly json: Readonly<Record<string, unknown>> & { readonly label: string };
   /** The manifest store it brings along. */
   readonly store: { readonly identifier: string; readonly bytes: Uint8Array } | null;
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
 }
 
 /** The ingredients of a manifest, read. */

@@ -1,4 +1,5 @@
 import assert from 'node:assert';
+import { type Warning, warning } from '#errors/warning.ts';
 import type { IngredientSource } from '../authoring/manifest-author.ts';
 import { newInstanceId, type PreparedIngredient } from '../authoring/manifest-definition.ts';
 import { stillMediaTypeOf } from '../authoring/still-media-type.ts';
@@ -47,7 +48,7 @@ export function readIngredient(
 function plain(
   { title, mediaType }: Pick<SourceOf<'plain'>, 'title' | 'mediaType'>,
   place: IngredientPlace,
-  warnings: readonly string[] = [],
+  warnings: readonly Warning[] = [],
 ): PreparedIngredient {
   const json = { title, format: mediaType, instance_id: newInstanceId(), ...place };
   return { json, store: null, warnings };
@@ -68,7 +69,9 @@ async function readSignedFile(
     return await readMedia({ ...source, mediaType }, place, signature, signal);
   } catch (error) {
     signal.throwIfAborted();
-    return plain(source, place, [unreadableWarning(source.title, sdkProblem(error))]);
+    return plain(source, place, [
+      warning('INGREDIENT_UNREADABLE', { title: source.title, problem: sdkProblem(error) }),
+    ]);
   }
 }
 
@@ -84,7 +87,10 @@ async function readMedia(
   if (read.ingredient.active_manifest === undefined) return plain(source, place);
   const bytes = await ingredientStoreOf(read.store, signal);
   assert(bytes !== null, 'an ingredient with an active manifest has a manifest store');
-  if (bytes.length > MAX_STORE_BYTES) return plain(source, place, [oversizeWarning(title, bytes.length)]);
+  if (bytes.length > MAX_STORE_BYTES) {
+    const details = { title, sizeBytes: bytes.length, limitBytes: MAX_STORE_BYTES };
+    return plain(source, place, [warning('INGREDIENT_TOO_LARGE', details)]);
+  }
   const warnings = findingWarnings(title, read.ingredient.validation_results);
   return withStore({ ...read.ingredient, ...json }, place, bytes, warnings);
 }
@@ -107,7 +113,7 @@ async function readStore(
     return withStore(json, place, manifestStore, findingWarnings(title, validationResults ?? undefined));
   } catch (error) {
     signal.throwIfAborted();
-    return plain(source, place, [unreadableWarning(title, sdkProblem(error))]);
+    return plain(source, place, [warning('INGREDIENT_UNREADABLE', { title, problem: sdkProblem(error) })]);
   }
 }
 
@@ -115,7 +121,7 @@ function withStore(
   json: object,
   place: IngredientPlace,
   bytes: Uint8Array,
-  warnings: readonly string[],
+  warnings: readonly Warning[],
 ): PreparedIngredient {
   const identifier = `${place.label}.c2pa`;
   return {
@@ -136,20 +142,10 @@ function trialDefinition(): { json: Record<string, unknown>; resources: Map<stri
   return { json, resources: new Map() };
 }
 
-function findingWarnings(title: string, results: { readonly activeManifest?: Findings } | undefined): string[] {
-  const codes = (results?.activeManifest?.failure ?? []).map(({ code }) => code).filter((code) => !TOLERATED.has(code));
+function findingWarnings(title: string, results: { readonly activeManifest?: Findings } | undefined): Warning[] {
+  const found = (results?.activeManifest?.failure ?? []).map(({ code }) => code).filter((code) => !TOLERATED.has(code));
+  const codes = [...new Set(found)];
   if (codes.length === 0) return [];
-  const named = [...new Set(codes)].slice(0, MAX_NAMED_FINDINGS).join(', ');
-  return [`The manifest of "${title}" does not validate (${named}); it is attached with these findings.`];
-}
-
-function unreadableWarning(title: string, problem: string): string {
-  return `The manifest of "${title}" could not be read (${problem}); "${title}" is attached without its provenance chain.`;
-}
-
-function oversizeWarning(title: string, sizeBytes: number): string {
-  return (
-    `The manifest of "${title}" has ${sizeBytes} bytes, over the limit of ${MAX_STORE_BYTES}; ` +
-    `"${title}" is attached without its provenance chain.`
-  );
+  const details = { title, codes: codes.slice(0, MAX_NAMED_FINDINGS), codeCount: codes.length };
+  return [warning('INGREDIENT_INVALID', details)];
 }

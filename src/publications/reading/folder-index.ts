@@ -1,6 +1,7 @@
 import type { SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { PlaylistPlace } from '#errors/publication-errors.ts';
+import { type Warning, warning } from '#errors/warning.ts';
 import type { ByteRange, MediaPart } from '../publication.ts';
 
 /**
@@ -137,11 +138,8 @@ export class FolderIndex {
   }
 
   /** A warning for every file that ends one byte before a range of it. */
-  get warnings(): string[] {
-    return [...this.#passed].map(
-      (path) =>
-        `A playlist names one byte more of "${path}" than there is; its last byte range was taken to end with the file, as servers do.`,
-    );
+  get warnings(): Warning[] {
+    return [...this.#passed].map((file) => warning('BYTE_RANGE_SHORTENED', { file }));
   }
 
   #find(path: string): string | undefined {

@@ -1,5 +1,6 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
+import { type Warning, warning } from '#errors/warning.ts';
 import { type MediaPart, type PlaylistDocument, partKey } from '../publication.ts';
 import type { FolderIndex } from './folder-index.ts';
 import { readPlaylists } from './read-playlists.ts';
@@ -9,8 +10,8 @@ import { type RenditionStatement, statementsOf } from './rendition-statement.ts'
 /** Playlists that no pattern claims and no claimed playlist names, but which name signed media all the same. */
 export interface Bystanders {
   readonly playlists: readonly PlaylistDocument[];
-  /** Sentences about those that cannot be kept true. */
-  readonly warnings: readonly string[];
+  /** About those that cannot be kept true. */
+  readonly warnings: readonly Warning[];
 }
 
 /**
@@ -29,7 +30,7 @@ export async function readBystanders(
   const rangedPaths = new Set(signed.filter(({ range }) => range !== null).map(({ path }) => path));
   const unclaimed = new Set(paths);
   const playlists = new Map<string, PlaylistDocument>();
-  const warnings: string[] = [];
+  const warnings: Warning[] = [];
   for (const path of paths.filter((candidate) => /\.(m3u8?|mpd)$/i.test(candidate))) {
     const read = await tryRead(folder, index, path, signal);
     const parts = read.statements.flatMap(partsOf);
@@ -37,9 +38,7 @@ export async function readBystanders(
     for (const document of read.documents) if (unclaimed.has(document.path)) playlists.set(document.path, document);
     const stale = parts.find((part) => rangedPaths.has(part.path) && !signedKeys.has(partKey(part)));
     if (stale === undefined) continue;
-    warnings.push(
-      `"${path}" names byte ranges of "${stale.path}" that became files of their own; it does not play any more.`,
-    );
+    warnings.push(warning('PLAYLIST_BROKEN_BY_SIGNING', { playlist: path, file: stale.path }));
   }
   return { playlists: [...playlists.values()], warnings };
 }

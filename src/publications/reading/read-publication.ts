@@ -1,5 +1,6 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
+import { distinctWarnings, type Warning, warning } from '#errors/warning.ts';
 import { describePart, type MediaPart, type Publication, type PublicationPatterns } from '../publication.ts';
 import { FolderIndex } from './folder-index.ts';
 import { type MergedRendition, mergeStatements } from './merge-statements.ts';
@@ -70,13 +71,13 @@ function without(paths: Iterable<string>, excluded: readonly string[]): string[]
 
 interface SignedStatements {
   readonly signed: readonly (RenditionStatement & { init: StatedPart })[];
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
 }
 
 /** The statements about renditions that a pattern claims; whichever of them cannot be signed is an error. */
 function signedStatements(stated: readonly RenditionStatement[], claimed: ClaimedPaths): SignedStatements {
   const signed: (RenditionStatement & { init: StatedPart })[] = [];
-  const warnings = new Set<string>();
+  const warnings: Warning[] = [];
   for (const statement of stated) {
     const { init, fragments } = statement;
     const isClaimed =
@@ -84,18 +85,18 @@ function signedStatements(stated: readonly RenditionStatement[], claimed: Claime
       fragments.some(({ part }) => claimed.fragments.has(part.path));
     if (!isClaimed) continue;
     if (init !== null) signed.push({ ...statement, init });
-    else warnings.add(describeUnsigned(statement));
+    else warnings.push(warningOfUnsigned(statement));
   }
-  return { signed, warnings: [...warnings] };
+  return { signed, warnings: distinctWarnings(warnings) };
 }
 
 /** Fragments without an init segment: plain text is carried through with a warning, anything else is refused. */
-function describeUnsigned({ playlist, fragments }: RenditionStatement): string {
+function warningOfUnsigned({ playlist, fragments }: RenditionStatement): Warning {
   for (const { part } of fragments) {
     if (needsPackaging(part.path)) throw new AppError('SEGMENTS_NEED_PACKAGING', { segment: part.path });
     if (!isPlainText(part.path)) throw new AppError('FRAGMENT_WITHOUT_INIT', { fragment: part.path, candidates: [] });
   }
-  return `The text segments of "${playlist}" cannot carry a manifest; they were carried through unsigned.`;
+  return warning('TEXT_SEGMENTS_UNSIGNED', { playlist });
 }
 
 function pathsOf({ init, fragments }: RenditionStatement): string[] {

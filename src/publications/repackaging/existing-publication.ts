@@ -1,3 +1,4 @@
+import type { Warning } from '#errors/warning.ts';
 import type { MediaPart, PlaylistDocument } from '../publication.ts';
 
 /** A folder that turned out to be a publication already. */
@@ -11,8 +12,8 @@ export interface ExistingPublication {
    * packaged here. Else what its segments are, so that they have to be made anew.
    */
   readonly segments: SegmentKind;
-  /** What is doubtful about its playlists, as sentences. */
-  readonly warnings: readonly string[];
+  /** What is doubtful about its playlists. */
+  readonly warnings: readonly Warning[];
 }
 
 export type SegmentKind =
