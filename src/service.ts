@@ -49,7 +49,11 @@ async function serve(config: Config, workerEntry: URL, logger: Logger): Promise<
   const { s3 } = config.output_sinks;
   if (s3 !== undefined && config.jobs.role !== 'api') await probeBuckets(s3);
   const tracing = await startTracing(config, logger);
-  const telemetry: Telemetry = new Telemetry(() => jobs.state(), tracing);
+  const telemetry: Telemetry = new Telemetry(
+    () => jobs.state(),
+    tracing,
+    config.auth.tokens.map(({ caller }) => caller),
+  );
   const jobs = new Jobs({
     config,
     workerEntry,

@@ -3,6 +3,7 @@ import { domainToASCII } from 'node:url';
 import { z } from 'zod';
 import { parseBindAddress } from './bind-address.ts';
 import { isBucketName } from './bucket-name.ts';
+import { callerTokens } from './caller-token.ts';
 import { isNetwork, LINK_LOCAL_AND_METADATA } from './network.ts';
 
 const MIB_BYTES = 1024 ** 2;
@@ -12,8 +13,6 @@ const MAX_COUNT = 10_000_000;
 const MAX_BUDGET_SECONDS = 366 * 24 * 60 * 60;
 const MAX_PARALLEL = 1024;
 const MAX_RETENTION_HOURS = 10 * 366 * 24;
-
-const SHA256_TOKEN = /^sha256:[0-9a-fA-F]{64}$/;
 
 /** A path as it stands in the file; `loadConfig` makes it absolute. */
 const path = z
@@ -26,14 +25,6 @@ const count = z.int().min(1).max(MAX_COUNT);
 const bindAddress = z
   .string()
   .refine((value) => parseBindAddress(value) !== null, 'must be an address and a port, such as 127.0.0.1:8080');
-
-const token = z
-  .string()
-  .refine((value) => /^[\x21-\x7e]{1,4096}$/.test(value), 'must be printable ASCII without spaces')
-  .refine(
-    (value) => !value.startsWith('sha256:') || SHA256_TOKEN.test(value),
-    'must have 64 hexadecimal digits after "sha256:"',
-  );
 
 const url = z
   .string()
@@ -63,7 +54,7 @@ const server = z.strictObject({
   allowed_hosts: z.array(hostName).default([]),
 });
 
-const auth = z.strictObject({ tokens: z.array(token).default([]) });
+const auth = z.strictObject({ tokens: callerTokens.default([]) });
 
 const databaseUrl = z
   .string()

@@ -73,6 +73,10 @@ export const jobResultResponse = z
   .object({
     job_id: z.string(),
     status: jobStatus,
+    caller: z
+      .string()
+      .exactOptional()
+      .describe('Who submitted it: the name of its token in `auth.tokens`. Absent where no tokens were set.'),
     results: z.array(jobResultEntry).describe('One entry for each input; empty until the job has ended.'),
     timing: jobTiming,
     progress: jobProgress.exactOptional(),

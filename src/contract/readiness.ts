@@ -2,12 +2,16 @@ import { z } from 'zod';
 
 export const readiness = z
   .object({
-    ready: z.boolean().describe('Whether the node can do what its role is.'),
+    ready: z
+      .boolean()
+      .describe(
+        'Whether the node can take jobs, or do them, as its role is: its store can be written, its queue is not full.',
+      ),
     version: z.string().describe('The release of the service.'),
     role: z.enum(['all', 'api', 'worker']).describe('What this node does.'),
     store: z.object({
       engine: z.enum(['sqlite', 'postgresql']),
-      reachable: z.boolean().describe('Whether it answers, and what was written last could be written.'),
+      reachable: z.boolean().describe('Whether it can be written.'),
     }),
     queue: z.object({
       waiting: z.int().min(0).describe('Inputs that wait here.'),

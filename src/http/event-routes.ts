@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { AppError } from '#errors/app-error.ts';
+import { scopeOf } from '#jobs/caller.ts';
 import type { AnswerRoom } from './answer-room.ts';
 import { errorResponses } from './error-responses.ts';
 import { eventStream, LAST_EVENT_ID, STREAM_BOUNDS } from './event-stream.ts';
@@ -47,7 +48,7 @@ export function addEventRoute(app: FastifyInstance, { jobs, closing, answerRoom 
         streams -= 1;
         gone.abort();
       });
-      const events = await jobs.events(id, AbortSignal.any([gone.signal, closing]));
+      const events = await jobs.events(id, AbortSignal.any([gone.signal, closing]), scopeOf(request.caller));
       if (events === null) throw new AppError('JOB_UNKNOWN', { jobId: id });
       const text = eventStream(events, STREAM_BOUNDS, {
         drop: () => reply.raw.destroy(),

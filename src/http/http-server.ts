@@ -7,7 +7,7 @@ import type { AdmissionContext } from '#operations/admission-context.ts';
 import type { Operation } from '#operations/registry.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { AnswerRoom, boundLargeAnswers } from './answer-room.ts';
-import { requireToken } from './authentication.ts';
+import { identifyCallers } from './authentication.ts';
 import { boundLargeBodies } from './body-room.ts';
 import { answerConnectionError } from './connection-errors.ts';
 import { boundConnections } from './connection-room.ts';
@@ -57,7 +57,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   logRequests(app);
   if (config.auth.tokens.length === 0) guardHosts(app, config.server.allowed_hosts);
   const closing = closeSignal(app);
-  requireToken(app, config.auth.tokens);
+  identifyCallers(app, config.auth.tokens);
   answerUnknownRoutes(app);
   answerErrors(app);
   const answerRoom = new AnswerRoom();
@@ -128,8 +128,14 @@ function logRequests(app: FastifyInstance): void {
     reply.headers({ ...COMMON_HEADERS, 'X-Request-Id': request.id });
   });
   app.addHook('onResponse', async (request, reply) => {
-    const { method, routeOptions } = request;
-    const line = { method, path: pathOf(request.url), status: reply.statusCode, ms: Math.round(reply.elapsedTime) };
+    const { method, routeOptions, caller } = request;
+    const line = {
+      method,
+      path: pathOf(request.url),
+      ...(caller?.name != null && { caller: caller.name }),
+      status: reply.statusCode,
+      ms: Math.round(reply.elapsedTime),
+    };
     if (routeOptions.logLevel === 'warn') request.log.debug(line, 'request');
     else request.log.info(line, 'request');
   });

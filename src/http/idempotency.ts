@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
 import { AppError } from '#errors/app-error.ts';
+import type { Caller } from '#jobs/caller.ts';
 import type { IdempotencyKey } from '#jobs/idempotency-key.ts';
 import type { OperationName } from '#operations/operation.ts';
 
@@ -22,12 +23,13 @@ export const idempotencyHeaders = z.looseObject({
 
 /**
  * The idempotency key of a submission with a digest of what was asked for; null where it has none. The synchronous
- * and the asynchronous form of an operation ask for the same.
+ * and the asynchronous form of an operation ask for the same. Every caller has keys of its own.
  */
 export function idempotencyOf(
   headers: IncomingHttpHeaders,
   operation: OperationName,
   body: object,
+  caller: Caller,
 ): IdempotencyKey | null {
   const key = headers['idempotency-key'];
   if (key === undefined) return null;
@@ -35,7 +37,8 @@ export function idempotencyOf(
     throw new AppError('IDEMPOTENCY_KEY_MALFORMED', { limit: MAX_KEY_LENGTH });
   }
   return {
-    key,
+    // A key holds no space, so no two callers can mean the same by theirs.
+    key: caller.name === null ? key : `${caller.name} ${key}`,
     digest: createHash('sha256')
       .update(`${operation} ${JSON.stringify(body)}`)
       .digest('hex'),

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { jobResultResponse } from '#contract/job.ts';
 import { type JobListQuery, jobListQuery, jobListResponse } from '#contract/job-list.ts';
 import { AppError } from '#errors/app-error.ts';
+import { scopeOf } from '#jobs/caller.ts';
 import { errorResponses } from './error-responses.ts';
 import type { JobService } from './job-service.ts';
 import { ok } from './ok-response.ts';
@@ -48,7 +49,7 @@ function addLookUp(app: FastifyInstance, jobs: JobService): void {
     },
     handler: async (request, reply) => {
       const id = knownJobId(request.params.id);
-      const job = await jobs.find(id);
+      const job = await jobs.find(id, scopeOf(request.caller));
       if (job === null) throw new AppError('JOB_UNKNOWN', { jobId: id });
       return sendJob(reply, job);
     },
@@ -58,9 +59,9 @@ function addLookUp(app: FastifyInstance, jobs: JobService): void {
 function addCancel(app: FastifyInstance, jobs: JobService): void {
   const cancel = async (request: FastifyRequest<JobRoute>, reply: FastifyReply): Promise<FastifyReply> => {
     const id = knownJobId(request.params.id);
-    const cancelled = await jobs.cancel(id);
+    const cancelled = await jobs.cancel(id, scopeOf(request.caller));
     if (cancelled === null) throw new AppError('JOB_UNKNOWN', { jobId: id });
-    if (cancelled.changed) request.log.info({ job_id: id }, 'job cancelled');
+    if (cancelled.changed) request.log.info({ job_id: id, caller: request.caller.name ?? undefined }, 'job cancelled');
     return await sendJob(reply.status(cancelled.changed ? 202 : 200), cancelled.job);
   };
   app.route<JobRoute>({
@@ -92,14 +93,16 @@ function addList(app: FastifyInstance, jobs: JobService): void {
     schema: {
       operationId: 'list-jobs',
       summary: 'List jobs',
-      description: 'Newest first, a page at a time. Jobs that are submitted meanwhile move nothing to another page.',
+      description:
+        'Newest first, a page at a time: those of the caller, or those of all callers for an admin. Jobs that are submitted meanwhile move nothing to another page.',
       tags: ['Jobs'],
       querystring: jobListQuery,
       response: { 200: ok(jobListResponse, 'A page of jobs.'), ...errorResponses([400, 401, 403, 405, 500, 503]) },
     },
-    handler: async ({ query: { status, limit, cursor } }) => {
+    handler: async ({ caller, query: { status, limit, cursor } }) => {
       const before = cursor === undefined ? undefined : jobIdOf(cursor);
-      const page = await jobs.list({ limit, ...(status !== undefined && { status }), ...(before && { before }) });
+      const asked = { limit, ...(status !== undefined && { status }), ...(before && { before }) };
+      const page = await jobs.list({ ...asked, ...scopeOf(caller) });
       const last = page.jobs.at(-1);
       return { jobs: page.jobs, next_cursor: page.more && last !== undefined ? cursorAfter(last.job_id) : null };
     },

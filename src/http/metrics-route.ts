@@ -17,13 +17,14 @@ export function addMetrics(app: FastifyInstance, metrics: Metrics): void {
       operationId: 'metrics',
       summary: 'Metrics',
       description:
-        'In the text format of Prometheus: what waits and runs and for how long, durations of requests, of inputs and of their phases, calls of signers and object stores, and the process itself. What is said of nodes is of this one.',
+        'In the text format of Prometheus: what waits and runs and for how long, durations of requests, of inputs and of their phases, calls of signers and object stores, and the process itself. What is said of nodes is of this one. What is counted of single callers is told to admins only.',
       tags: ['Service'],
       response: {
         200: { description: 'The metrics.', content: { 'text/plain': { schema: z.string() } } },
         ...errorResponses([401, 403, 405, 503]),
       },
     },
-    handler: async (_request, reply) => reply.type(metrics.contentType).send(await metrics.render()),
+    handler: async ({ caller }, reply) =>
+      reply.type(metrics.contentType).send(await metrics.render({ ofCallers: caller.isAdmin })),
   });
 }

@@ -97,8 +97,9 @@ async function acceptJob(
 ): Promise<JobResponse> {
   const { jobs, config, checkAssertions, telemetry } = submissions;
   const body = request.body as OperationRequest;
+  const { name: caller } = request.caller;
   const traceParent = traceSubmission(request, reply, telemetry);
-  const idempotency = idempotencyOf(request.headers, operation.name, body);
+  const idempotency = idempotencyOf(request.headers, operation.name, body, request.caller);
   // Looked up first: what was accepted once is not refused later because the queue or a disk is full.
   const known = idempotency === null ? null : await jobs.recall(idempotency);
   if (known !== null) return replayed(reply, known);
@@ -111,10 +112,12 @@ async function acceptJob(
     callbackUrl: body.callback_url,
     idempotency,
     traceParent,
+    caller,
   });
   if (job.replayed) return replayed(reply, job);
-  telemetry.metrics.jobSubmitted(operation.name, sync ? 'sync' : 'async');
-  request.log.info({ job_id: job.job_id, operation: operation.name, inputs: body.inputs.length }, 'job accepted');
+  telemetry.metrics.jobSubmitted(operation.name, sync ? 'sync' : 'async', caller);
+  const line = { job_id: job.job_id, operation: operation.name, inputs: body.inputs.length };
+  request.log.info(caller === null ? line : { ...line, caller }, 'job accepted');
   return { job_id: job.job_id, status: job.status };
 }
 

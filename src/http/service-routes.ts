@@ -15,12 +15,16 @@ export function addHealthRoute(app: FastifyInstance, jobs: JobService): void {
     schema: {
       operationId: 'health',
       summary: 'Liveness and readiness',
-      description: 'Needs no token.',
+      description: 'Needs no token. A full queue is none of its business: see `/v2/health/ready`.',
       tags: ['Service'],
       security: [],
       response: {
-        200: z.undefined().describe('The service can do its work. The body is empty.'),
-        503: z.undefined().describe('The job store cannot be reached. The body is empty.'),
+        200: z
+          .undefined()
+          .describe('The job store can be written: jobs are taken and their results recorded. The body is empty.'),
+        503: z
+          .undefined()
+          .describe('The job store cannot be reached or written, as on a full disk. The body is empty.'),
         ...errorResponses([405]),
       },
     },
@@ -43,7 +47,10 @@ export function addReadinessRoute(app: FastifyInstance, jobs: JobService): void 
       security: [],
       response: {
         200: ok(readiness, 'The node is ready.'),
-        503: ok(readiness, 'The node is not ready: the job store cannot be reached, or the service is stopping.'),
+        503: ok(
+          readiness,
+          'The node is not ready: the job store cannot be written, the queue is full, or the service is stopping.',
+        ),
         ...errorResponses([405]),
       },
     },

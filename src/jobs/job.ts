@@ -37,6 +37,8 @@ export interface Submission {
   /** Where its result is sent. */
   readonly callbackUrl?: string | null | undefined;
   readonly idempotency?: IdempotencyKey | null;
+  /** The name of who submits it; null where no tokens are set. */
+  readonly caller?: string | null;
   /** The W3C `traceparent` of the submission; null where it is not traced. */
   readonly traceParent?: string | null;
 }

@@ -7,6 +7,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { CurrentState } from '#telemetry/metrics.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { type CallbackBounds, CallbackCourier, type CallbackOutcome, type Post } from './callbacks/callback-courier.ts';
+import type { JobScope } from './caller.ts';
 import type { InputDispatcher } from './dispatching/input-dispatcher.ts';
 import { openEmbeddedEngine } from './embedded-engine.ts';
 import { EndWaiters } from './end-waiters.ts';
@@ -22,14 +23,12 @@ import type { JobStore } from './store/job-store.ts';
 import type { JobPage, ListedJobs } from './store/list-jobs.ts';
 import type { QueueState } from './store/queue-state.ts';
 import type { RecalledJob } from './store/recall-job.ts';
+import { StoreProbe } from './store-probe.ts';
 import { WorkerPool } from './workers/worker-pool.ts';
 import type { WorkerBounds } from './workers/worker-process.ts';
 
 /** Jobs whose time is over are deleted so often. */
 const PRUNE_INTERVAL_MS = 60 * 60 * 1000;
-
-/** The store counts as out of reach when it does not answer in this time. */
-const HEALTH_BOUND_MS = 5_000;
 
 const HOUR_MS = 60 * 60 * 1000;
 
@@ -61,6 +60,7 @@ interface Engine {
   readonly feed: JobFeed;
   readonly courier: CallbackCourier;
   readonly queueState: SparingLook<QueueState>;
+  readonly probe: StoreProbe;
   readonly pruning: NodeJS.Timeout;
   closeStore(): Promise<void>;
 }
@@ -138,14 +138,16 @@ export class Jobs {
 
   /**
    * Cancels a job: what waits ends at once, what runs within the bound of an abort. `changed` is false where it was
-   * cancelled or had ended before. Null where there is no such job.
+   * cancelled or had ended before. Null where there is no such job in the scope.
    */
-  async cancel(jobId: string): Promise<{ job: JobSnapshot; changed: boolean } | null> {
+  async cancel(jobId: string, scope: JobScope = {}): Promise<{ job: JobSnapshot; changed: boolean } | null> {
     const { store, dispatcher } = this.#running();
+    // Nothing of a job is held up for somebody who may not know of it.
+    if (scope.caller !== undefined && (await store.findJob(jobId, scope)) === null) return null;
     const letGo = dispatcher.hold(jobId);
     let cancel: JobCancel | null;
     try {
-      cancel = await store.cancelJob(jobId);
+      cancel = await store.cancelJob(jobId, scope);
       if (cancel?.changed) dispatcher.cancel(jobId, cancel.jobEnded);
     } finally {
       letGo();
@@ -159,16 +161,20 @@ export class Jobs {
     return this.#running().store.listJobs(jobs);
   }
 
-  /** What happens to a job from now on, until it has ended or the signal is aborted; null where there is none. */
-  async events(jobId: string, signal: AbortSignal): Promise<AsyncGenerator<JobEvent, void, void> | null> {
+  /** What happens to a job from now on, until it has ended or the signal is aborted; null where there is none in the scope. */
+  async events(
+    jobId: string,
+    signal: AbortSignal,
+    scope: JobScope = {},
+  ): Promise<AsyncGenerator<JobEvent, void, void> | null> {
     const { feed } = this.#running();
-    return (await this.find(jobId)) === null ? null : feed.follow(jobId, signal);
+    return (await this.find(jobId, scope)) === null ? null : feed.follow(jobId, signal);
   }
 
-  /** A job as it is now; null where there is none. */
-  async find(jobId: string): Promise<JobSnapshot | null> {
+  /** A job as it is now; null where there is none in the scope. */
+  async find(jobId: string, scope: JobScope = {}): Promise<JobSnapshot | null> {
     const { store, dispatcher } = this.#running();
-    const job = await store.findJob(jobId);
+    const job = await store.findJob(jobId, scope);
     if (job?.progress === undefined) return job;
     const { bytesDone, bytesTotal } = dispatcher.progressOf(jobId);
     const { progress } = job;
@@ -200,33 +206,25 @@ export class Jobs {
     return (await waiting) ? store.findJob(jobId) : null;
   }
 
-  /** Whether jobs can be taken: the store answers, and what was written last could be written. */
+  /** Resolves with whether the store can be written, so that jobs can be taken and their results recorded. */
   async healthy(): Promise<boolean> {
     if (this.#engine === null || this.#stopping) return false;
-    const { store, dispatcher } = this.#engine;
-    const answered = store.ping().then(
-      () => true,
-      () => false,
-    );
-    const { promise: late, resolve } = Promise.withResolvers<boolean>();
-    const timer = setTimeout(() => resolve(false), HEALTH_BOUND_MS);
-    try {
-      return dispatcher.storeWorks && (await Promise.race([answered, late]));
-    } finally {
-      clearTimeout(timer);
-    }
+    const { probe, dispatcher } = this.#engine;
+    return dispatcher.storeWorks && (await probe.works());
   }
 
-  /** How this node is, in detail. */
+  /** Tells in detail how this node is. It is not ready while its store cannot be written, or its queue is full. */
   async readiness(): Promise<Readiness> {
     const { jobs, worker } = this.#options.config;
-    const ready = await this.healthy();
+    const healthy = await this.healthy();
+    const waiting = this.#engine?.dispatcher.waiting ?? 0;
+    const isFull = jobs.role !== 'worker' && waiting >= worker.queue_capacity;
     return {
-      ready,
+      ready: healthy && !isFull,
       version: RELEASE.version,
       role: jobs.role,
-      store: { engine: jobs.database_url === undefined ? 'sqlite' : 'postgresql', reachable: ready },
-      queue: { waiting: this.#engine?.dispatcher.waiting ?? 0, capacity: worker.queue_capacity },
+      store: { engine: jobs.database_url === undefined ? 'sqlite' : 'postgresql', reachable: healthy },
+      queue: { waiting, capacity: worker.queue_capacity },
       workers: {
         running: this.#engine?.dispatcher.running ?? 0,
         limit: this.#maxRunningInputs,
@@ -307,7 +305,8 @@ export class Jobs {
     });
     const pruning = setInterval(() => void this.#prune(store), PRUNE_INTERVAL_MS).unref();
     const queueState = new SparingLook(() => store.queueState());
-    return { store, pool, dispatcher, waiters, feed, courier, queueState, pruning, closeStore: close };
+    const probe = new StoreProbe(() => store.probeWrite(), log);
+    return { store, pool, dispatcher, waiters, feed, courier, queueState, probe, pruning, closeStore: close };
   }
 
   #courierFor(store: JobStore): CallbackCourier {
@@ -322,8 +321,9 @@ export class Jobs {
     try {
       const report = await store.reportOfJob(jobId);
       if (report === null) return;
-      const { operation, status, inputs, queuedAtMs, endedAtMs } = report;
-      log.info({ job_id: jobId, operation, status, inputs, ms: endedAtMs - queuedAtMs }, 'job ended');
+      const { operation, caller, status, inputs, queuedAtMs, endedAtMs } = report;
+      const whose = caller === null ? {} : { caller };
+      log.info({ job_id: jobId, ...whose, operation, status, inputs, ms: endedAtMs - queuedAtMs }, 'job ended');
       telemetry?.jobEnded(report);
     } catch (error) {
       if (!this.#stopping) log.warn({ job_id: jobId, err: error }, 'a job ended, and how could not be read');

@@ -30,6 +30,8 @@ export type CallDurations = Readonly<Record<string, readonly number[]>>;
 export interface JobReport {
   readonly jobId: string;
   readonly operation: string;
+  /** The name of who submitted it; null where no tokens were set. */
+  readonly caller: string | null;
   readonly status: 'succeeded' | 'failed';
   readonly inputs: number;
   /** Milliseconds since 1970. */

@@ -58,6 +58,13 @@ export class Metrics {
     labelNames: ['call'],
     buckets: CALL_SECONDS,
   });
+  /** Apart from the others, for not everybody who may read those may know who else uses the service. */
+  readonly #ofCallers = new Registry();
+  readonly #submittedBy = this.#callerCounter('caller_jobs_submitted_total', 'Jobs that were accepted of a caller.', [
+    'operation',
+  ]);
+  readonly #jobsOf = this.#callerCounter('caller_jobs_ended_total', 'Jobs of a caller that have ended.', ['status']);
+  readonly #callers: ReadonlySet<string>;
   readonly #callbacks = this.#counter('callback_attempts_total', 'Callbacks that were sent.', ['outcome']);
 
   readonly #unfinished = this.#gauge('inputs', 'Inputs that have not ended, of all nodes.', ['state']);
@@ -68,9 +75,13 @@ export class Metrics {
   readonly #reachable = this.#gauge('store_reachable', 'Whether the job store answered just now: 1 or 0.');
   readonly #stateNow: () => Promise<CurrentState>;
 
-  /** `stateNow` may reject: what it tells is not a number while the store cannot be reached. */
-  constructor(stateNow: () => Promise<CurrentState>) {
+  /**
+   * `stateNow` may reject: what it tells is not a number while the store cannot be reached. `callers` are the names that
+   * are known; jobs of others are counted together.
+   */
+  constructor(stateNow: () => Promise<CurrentState>, callers: readonly string[] = []) {
     this.#stateNow = stateNow;
+    this.#callers = new Set(callers);
     collectDefaultMetrics({ register: this.#registry });
   }
 
@@ -79,12 +90,15 @@ export class Metrics {
     this.#requests.observe({ method, route, status: String(status) }, ms / 1000);
   }
 
-  jobSubmitted(operation: string, form: 'async' | 'sync'): void {
+  /** `caller` is null where no tokens are set. */
+  jobSubmitted(operation: string, form: 'async' | 'sync', caller: string | null = null): void {
     this.#submitted.inc({ operation, form });
+    if (caller !== null) this.#submittedBy.inc({ caller: this.#callerLabel(caller), operation });
   }
 
-  jobEnded({ operation, status }: JobReport): void {
+  jobEnded({ operation, status, caller }: JobReport): void {
     this.#jobs.inc({ operation, status });
+    if (caller !== null) this.#jobsOf.inc({ caller: this.#callerLabel(caller), status });
   }
 
   inputEnded({ operation, end, budget, bytesDone, startedAtMs, endedAtMs, phases, calls }: InputReport): void {
@@ -107,10 +121,16 @@ export class Metrics {
     return this.#registry.contentType;
   }
 
-  /** Everything in the text format of Prometheus. */
-  async render(): Promise<string> {
+  /** Renders everything in the text format of Prometheus; what is counted of single callers only where that is asked for. */
+  async render({ ofCallers = true } = {}): Promise<string> {
     this.#showState(await this.#stateNow().catch(() => null));
-    return this.#registry.metrics();
+    const metrics = await this.#registry.metrics();
+    return ofCallers ? `${metrics}\n${await this.#ofCallers.metrics()}` : metrics;
+  }
+
+  /** Names that are no longer configured share a label, so that labels stay few. */
+  #callerLabel(caller: string): string {
+    return this.#callers.has(caller) ? caller : 'other';
   }
 
   #showState(state: CurrentState | null): void {
@@ -125,6 +145,15 @@ export class Metrics {
 
   #counter<Label extends string>(name: string, help: string, labelNames: Label[]): Counter<Label> {
     return new Counter({ name: PREFIX + name, help, labelNames, registers: [this.#registry] });
+  }
+
+  #callerCounter<Label extends string>(name: string, help: string, labelNames: Label[]): Counter<Label | 'caller'> {
+    return new Counter({
+      name: PREFIX + name,
+      help,
+      labelNames: ['caller', ...labelNames],
+      registers: [this.#ofCallers],
+    });
   }
 
   #gauge<Label extends string>(name: string, help: string, labelNames: Label[] = []): Gauge<Label> {

@@ -7,8 +7,9 @@ export class Telemetry {
   readonly metrics: Metrics;
   readonly tracing: Tracing | null;
 
-  constructor(stateNow: () => Promise<CurrentState>, tracing: Tracing | null) {
-    this.metrics = new Metrics(stateNow);
+  /** `callers` are the names of those who may use the service. */
+  constructor(stateNow: () => Promise<CurrentState>, tracing: Tracing | null, callers: readonly string[] = []) {
+    this.metrics = new Metrics(stateNow, callers);
     this.tracing = tracing;
   }
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -126,6 +127,41 @@ describe('loadConfig', () => {
     assert.doesNotMatch(listed.join('\n'), /hush/);
     assert.equal(listed.length, 6);
   });
+
+  test('takes tokens as they are, as digests and as tables, and keeps none of them', async () => {
+    const digestOf = (token: string) => createHash('sha256').update(token).digest('hex');
+    const digest = digestOf('hush');
+    const tables = `{ name = "a", token = "hush-a" }, { name = "b", sha256 = "${digestOf('hush-b').toUpperCase()}", admin = true }`;
+    const { tokens } = (await load(`[auth]\ntokens = ["hush", ${tables}]`)).auth;
+    assert.deepEqual(tokens.map(({ caller, admin }) => [caller, admin]).slice(1), [
+      ['a', false],
+      ['b', true],
+    ]);
+    assert.match(tokens[0]?.caller ?? '', /^token-[0-9a-f]{8}$/);
+    assert.equal(tokens[0]?.digest, digest);
+    assert.doesNotMatch(JSON.stringify(tokens), /hush/);
+    const [variable] = (await load('', { SERVICE__AUTH__TOKENS: ` hush , sha256:${digest.toUpperCase()}` })).auth
+      .tokens;
+    assert.deepEqual(variable, tokens[0]);
+  });
+
+  for (const [what, entry] of [
+    ['names nobody', '{ token = "hush" }'],
+    ['has no token', '{ name = "a" }'],
+    ['has a token and a digest', `{ name = "a", token = "hush", sha256 = "${'0'.repeat(64)}" }`],
+    ['has half a digest', '{ name = "a", sha256 = "00ff" }'],
+    ['has a name that is none', '{ name = "a b", token = "hush" }'],
+    ['has a key that is none', '{ name = "a", token = "hush", role = "admin" }'],
+    ['is the token of another caller', '"hush", { name = "a", token = "hush" }'],
+    ['is a number', '5'],
+  ] as const) {
+    test(`refuses an entry of auth.tokens that ${what}`, async () => {
+      const listed = await problems(`[auth]\ntokens = [${entry}]`, {});
+      assert.equal(listed.length, 1, listed.join('\n'));
+      assert.match(listed[0] ?? '', /: auth\.tokens\.[01]/);
+      assert.doesNotMatch(listed.join('\n'), /hush/);
+    });
+  }
 
   test('switches S3 on by any of its keys, in a file or by a variable', async () => {
     assert.equal((await load('')).input_resolvers.s3, undefined);

@@ -95,6 +95,31 @@ export function describeJobControl(
     });
   });
 
+  describe(`callers on ${engineName}`, () => {
+    test('find, list and cancel the jobs that are recorded under their name', async (t) => {
+      const store = await openStore(t);
+      const own = await submitted(store, ['a'], { caller: 'newsroom' });
+      const others = await submitted(store, ['a'], { caller: 'archive' });
+      const nobodys = await submitted(store, ['a']);
+      const scope = { caller: 'newsroom' };
+      assert.equal((await store.findJob(own, scope))?.caller, 'newsroom');
+      for (const jobId of [others, nobodys]) {
+        assert.equal(await store.findJob(jobId, scope), null);
+        assert.equal(await store.cancelJob(jobId, scope), null);
+        assert.equal((await store.findJob(jobId))?.status, 'queued');
+      }
+      const idsOf = async (asked: Partial<Parameters<JobStore['listJobs']>[0]>) =>
+        (await store.listJobs({ limit: 10, ...asked })).jobs.map((job) => job.job_id);
+      assert.deepEqual(await idsOf(scope), [own]);
+      assert.deepEqual(await idsOf({ ...scope, status: 'succeeded' }), []);
+      assert.deepEqual(await idsOf({ caller: '' }), []);
+      assert.deepEqual(await idsOf({}), [nobodys, others, own]);
+      assert.equal((await store.cancelJob(own, scope))?.changed, true);
+      assert.equal((await store.reportOfJob(own))?.caller, 'newsroom');
+      assert.equal((await store.findJob(nobodys))?.caller, undefined);
+    });
+  });
+
   describe(`following on ${engineName}`, () => {
     test('tells which inputs have ended, and their entries', async (t) => {
       const store = await openStore(t);

@@ -115,6 +115,9 @@ describe('jobs', () => {
     assert.equal(refusal.reason, 'QUEUE_FULL');
     assert.equal(refusal.code, 'SERVICE_OVERLOADED');
     assert(refusal.transient);
+    assert.equal(await jobs.healthy(), true);
+    const { ready, queue } = await jobs.readiness();
+    assert.deepEqual([ready, queue.waiting], [false, 3]);
   });
 
   test('a job larger than the queue is refused for good, for waiting would not help', async (t) => {

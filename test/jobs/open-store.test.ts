@@ -212,7 +212,7 @@ describe('a disk that fills up', () => {
     const filler = await fillDisk(disk.path);
     const refusal = await submitUntilRefused(store, accepted);
     assert.equal(refusal.reason, 'STORE_DISK_FULL');
-    await store.ping();
+    await store.countQueued();
 
     await truncate(filler, 0);
     accepted.push(await submit(store, ['last']));
@@ -243,7 +243,19 @@ describe('a disk that fills up', () => {
     assert.equal((await jobs.find(jobId))?.status, 'running');
     await truncate(filler, 0);
     assert.equal((await ended(jobs, jobId)).status, 'succeeded');
+    await until(() => jobs.healthy());
+  });
+
+  test('shows in the health of a service that has nothing to write, and no more when there is room', async (t) => {
+    const disk = await openSmallDisk(2 * 1024 * 1024);
+    t.after(() => disk.cleanUp());
+    const jobs = await startedJobs(t, { config: configFor(join(disk.path, 'data')) });
     assert.equal(await jobs.healthy(), true);
+    const filler = await fillDisk(disk.path);
+    await until(async () => !(await jobs.healthy()));
+    assert.equal((await jobs.readiness()).ready, false);
+    await truncate(filler, 0);
+    await until(() => jobs.healthy());
   });
 });
 

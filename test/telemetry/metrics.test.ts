@@ -57,6 +57,15 @@ describe('metrics', () => {
     assert.equal(samples.get('attestream_jobs_submitted_total{operation="c2pa-video",form="sync"}'), 1);
   });
 
+  test('count the jobs of callers that are known, and those of others together, where that is asked for', async () => {
+    const metrics = new Metrics(async () => STATE, ['newsroom']);
+    for (const caller of ['newsroom', 'gone', 'long-gone', null]) metrics.jobEnded(jobReport({ caller }));
+    const samples = samplesOf(await metrics.render());
+    assert.equal(samples.get('attestream_caller_jobs_ended_total{caller="newsroom",status="succeeded"}'), 1);
+    assert.equal(samples.get('attestream_caller_jobs_ended_total{caller="other",status="succeeded"}'), 2);
+    assert.doesNotMatch(await metrics.render({ ofCallers: false }), /caller/);
+  });
+
   test('hold those of the process: memory, open files, the delay of the event loop', async () => {
     const samples = samplesOf(await new Metrics(async () => STATE).render());
     for (const name of ['process_resident_memory_bytes', 'process_open_fds', 'nodejs_eventloop_lag_p99_seconds']) {

@@ -24,6 +24,7 @@ export function jobReport(differences: Partial<JobReport> = {}): JobReport {
   return {
     jobId: JOB_ID,
     operation: 'c2pa-video',
+    caller: null,
     status: 'succeeded',
     inputs: 1,
     queuedAtMs: 1_700_000_000_000,

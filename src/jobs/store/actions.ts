@@ -7,7 +7,7 @@ import { endedInputs, entriesOf } from './ended-inputs.ts';
 import { endedAmong, findJob } from './find-job.ts';
 import { listJobs } from './list-jobs.ts';
 import { countQueued, noteProgress } from './note-progress.ts';
-import { ping } from './ping.ts';
+import { probeWrite } from './probe-write.ts';
 import { pruneSomeJobs } from './prune-jobs.ts';
 import { queueState } from './queue-state.ts';
 import { recallJob } from './recall-job.ts';
@@ -33,7 +33,6 @@ export const reads = {
   entriesOf,
   findJob,
   listJobs,
-  ping,
   placesOfJob,
   queueState,
   recallJob,
@@ -53,6 +52,7 @@ export const writes = {
   finishInput,
   forgiveServiceEnd,
   noteProgress,
+  probeWrite,
   pruneSomeJobs,
   recordProcessEnd,
   recordTransientFailure,

@@ -1,3 +1,4 @@
+import type { JobScope } from '../caller.ts';
 import { endJobWhereDone } from './end-job.ts';
 import type { Database } from './tables.ts';
 
@@ -13,13 +14,14 @@ const UNCHANGED: JobCancel = { changed: false, jobEnded: false };
 
 /**
  * Cancels a job: its inputs that are queued or reserved end at once; those that run are left to whoever runs them.
- * Null where there is no such job.
+ * Null where there is no such job in the scope.
  */
-export async function cancelJob(db: Database, jobId: string): Promise<JobCancel | null> {
+export async function cancelJob(db: Database, jobId: string, { caller }: JobScope = {}): Promise<JobCancel | null> {
   const job = await db
     .selectFrom('jobs')
     .select(['finished_at', 'cancelled_at'])
     .where('job_id', '=', jobId)
+    .$if(caller !== undefined, (jobs) => jobs.where('caller', '=', caller ?? null))
     .executeTakeFirst();
   if (job === undefined) return null;
   if (job.finished_at !== null || job.cancelled_at !== null) return UNCHANGED;

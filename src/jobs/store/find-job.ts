@@ -1,19 +1,25 @@
 import type { ListedJob } from '#contract/job-list.ts';
+import type { JobScope } from '../caller.ts';
 import type { JobSnapshot } from '../job.ts';
 import { isPostgres } from './dialect.ts';
 import { entriesOfJob } from './ended-inputs.ts';
 import { type Found, type FoundJob, findTogether } from './find-together.ts';
 import type { Database } from './tables.ts';
 
-/** A job as it was last recorded, in the contract's shape; null where there is none. */
-export async function findJob(db: Database, jobId: string): Promise<JobSnapshot | null> {
-  const found = await (isPostgres(db) ? findTogether(db, jobId) : findInSteps(db, jobId));
+/** A job as it was last recorded, in the contract's shape; null where there is none in the scope. */
+export async function findJob(db: Database, jobId: string, scope: JobScope = {}): Promise<JobSnapshot | null> {
+  const found = await (isPostgres(db) ? findTogether(db, jobId, scope) : findInSteps(db, jobId, scope));
   return found === null ? null : { ...listedJob(found.job), resultsJson: found.resultsJson ?? '[]' };
 }
 
 /** In an embedded store, what of a job runs is known only to its process. */
-async function findInSteps(db: Database, jobId: string): Promise<Found | null> {
-  const job = await db.selectFrom('jobs').selectAll().where('job_id', '=', jobId).executeTakeFirst();
+async function findInSteps(db: Database, jobId: string, { caller }: JobScope): Promise<Found | null> {
+  const job = await db
+    .selectFrom('jobs')
+    .selectAll()
+    .where('job_id', '=', jobId)
+    .$if(caller !== undefined, (jobs) => jobs.where('caller', '=', caller ?? null))
+    .executeTakeFirst();
   if (job === undefined) return null;
   return { job, resultsJson: job.finished_at === null ? null : await entriesOfJob(db, jobId) };
 }
@@ -23,6 +29,7 @@ export function listedJob(job: FoundJob): ListedJob {
   return {
     job_id: job.job_id,
     status: job.status,
+    ...(job.caller !== null && { caller: job.caller }),
     timing: timingOf(job),
     ...(job.finished_at === null && { progress: progressOf(job) }),
   };

@@ -1,3 +1,4 @@
+import type { JobScope } from '../caller.ts';
 import { ENTRIES_JSON } from './ended-inputs.ts';
 import { runPrepared } from './prepared.ts';
 import type { Database, JobRow } from './tables.ts';
@@ -7,6 +8,7 @@ export type FoundJob = Pick<
   JobRow,
   | 'job_id'
   | 'status'
+  | 'caller'
   | 'queued_at'
   | 'started_at'
   | 'finished_at'
@@ -30,8 +32,8 @@ interface FoundRow extends FoundJob {
 }
 
 /** Reads a job with all that is told of it, by one statement of PostgreSQL's own: every other costs a round trip. */
-export async function findTogether(db: Database, jobId: string): Promise<Found | null> {
-  const [row] = await runPrepared<FoundRow>(db, FIND, [jobId]);
+export async function findTogether(db: Database, jobId: string, { caller }: JobScope): Promise<Found | null> {
+  const [row] = await runPrepared<FoundRow>(db, FIND, [jobId, caller ?? null]);
   if (row === undefined) return null;
   const { running_bytes_done, running_bytes_total, results_json: resultsJson, ...job } = row;
   return {
@@ -45,7 +47,7 @@ export async function findTogether(db: Database, jobId: string): Promise<Found |
 }
 
 const FIND = `
-select job_id, status, queued_at, started_at, finished_at, inputs_total, inputs_done, bytes_done, bytes_total,
+select job_id, status, caller, queued_at, started_at, finished_at, inputs_total, inputs_done, bytes_done, bytes_total,
   running.running_bytes_done, running.running_bytes_total,
   case when finished_at is not null then (
     select ${ENTRIES_JSON} from inputs where inputs.job_id = jobs.job_id
@@ -54,4 +56,4 @@ from jobs left join lateral (
   select sum(inputs.bytes_done) as running_bytes_done, sum(inputs.bytes_total) as running_bytes_total
   from inputs where jobs.status = 'running' and inputs.job_id = jobs.job_id and inputs.status = 'running'
 ) as running on true
-where job_id = $1`;
+where job_id = $1 and ($2::text is null or caller = $2)`;

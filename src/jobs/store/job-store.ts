@@ -41,8 +41,8 @@ export class JobStore {
   readonly listJobs = this.#action('listJobs');
   readonly noteProgress = this.#action('noteProgress');
   readonly placesOfJob = this.#action('placesOfJob');
-  /** Rejects where the store cannot be reached. */
-  readonly ping = this.#action('ping');
+  /** Rejects where the store cannot be written. */
+  readonly probeWrite = this.#action('probeWrite');
   readonly queueState = this.#action('queueState');
   readonly recallJob = this.#action('recallJob');
   readonly recordProcessEnd = this.#action('recordProcessEnd');

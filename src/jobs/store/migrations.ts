@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { addCallers } from './add-callers.ts';
 import { addJobControl } from './add-job-control.ts';
 import { addSharing } from './add-sharing.ts';
 
@@ -6,7 +7,13 @@ import { addSharing } from './add-sharing.ts';
 export type Migration = (db: Kysely<unknown>) => Promise<void>;
 
 /** The version of a database is the number of migrations that it has had. */
-export const migrations: readonly Migration[] = [createJobsAndInputs, addJobControl, addSharing, addServiceEnds];
+export const migrations: readonly Migration[] = [
+  createJobsAndInputs,
+  addJobControl,
+  addSharing,
+  addServiceEnds,
+  addCallers,
+];
 
 async function createJobsAndInputs(db: Kysely<unknown>): Promise<void> {
   await db.schema

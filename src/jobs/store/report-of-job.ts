@@ -6,13 +6,14 @@ export async function reportOfJob(db: Database, jobId: string): Promise<JobRepor
   const job = await db
     .selectFrom('jobs')
     .innerJoin('job_requests', 'job_requests.job_id', 'jobs.job_id')
-    .select(['operation', 'status', 'inputs_total', 'queued_at', 'finished_at', 'trace_parent'])
+    .select(['operation', 'caller', 'status', 'inputs_total', 'queued_at', 'finished_at', 'trace_parent'])
     .where('jobs.job_id', '=', jobId)
     .executeTakeFirst();
   if (job === undefined || job.finished_at === null) return null;
   return {
     jobId,
     operation: job.operation,
+    caller: job.caller,
     status: job.status === 'succeeded' ? 'succeeded' : 'failed',
     inputs: job.inputs_total,
     queuedAtMs: Date.parse(job.queued_at),

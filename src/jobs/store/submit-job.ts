@@ -55,7 +55,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : Number(a > b);
 }
 
-function jobRow({ jobId, sync, queuedAt, request, idempotency, callbackUrl }: NewJob) {
+function jobRow({ jobId, sync, queuedAt, request, idempotency, callbackUrl, caller }: NewJob) {
   return {
     job_id: jobId,
     sync: sync ? 1 : 0,
@@ -66,6 +66,7 @@ function jobRow({ jobId, sync, queuedAt, request, idempotency, callbackUrl }: Ne
     inputs_failed: 0,
     bytes_done: 0,
     bytes_total: 0,
+    caller: caller ?? null,
     idempotency_key: idempotency?.key ?? null,
     request_digest: idempotency?.digest ?? null,
     has_callback: callbackUrl == null ? 0 : 1,

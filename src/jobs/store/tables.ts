@@ -13,6 +13,7 @@ export interface Tables {
   readonly callbacks: CallbacksTable;
   readonly destinations: DestinationsTable;
   readonly schema_versions: SchemaVersionsTable;
+  readonly write_probe: WriteProbeTable;
 }
 
 /** A job: the unit that callers see. Small, because every input that ends updates it. */
@@ -32,7 +33,9 @@ interface JobsTable {
   bytes_total: number;
   /** When somebody asked for it to be cancelled. */
   cancelled_at: string | null;
-  /** As the client sent it; no two jobs have the same. */
+  /** The name of who submitted it; null where no tokens were set, and of jobs older than callers. */
+  readonly caller: string | null;
+  /** With the caller's name before it; no two jobs have the same. */
   readonly idempotency_key: string | null;
   /** SHA-256 of what was asked for with the key, in hexadecimal. */
   readonly request_digest: string | null;
@@ -105,6 +108,13 @@ interface DestinationsTable {
 interface SchemaVersionsTable {
   readonly version: number;
   readonly applied_at: string;
+}
+
+/** One row, which is written to see whether the database can be. */
+interface WriteProbeTable {
+  readonly id: number;
+  written_at: string;
+  padding: string;
 }
 
 export type JobRow = Selectable<JobsTable>;
