@@ -3,8 +3,9 @@ import { EXTENDED_KEY_USAGE, issueCertificate, KEY_USAGE } from '../identity/cer
 import { createKeySigner } from '../identity/pem-signer.ts';
 import type { Signer } from '../identity/signer.ts';
 import { trialSignature } from '../identity/signing-pass.ts';
+import { judgeManifest } from '../reading/judge-manifest.ts';
 import { isSameData } from '../reading/read-back-data.ts';
-import { MANIFEST_STORE_TYPE, type ManifestDefinition, readReport, signManifest } from '../sdk.ts';
+import { type ManifestDefinition, signManifest } from '../sdk.ts';
 import { sdkProblem } from '../sdk-problem.ts';
 import type { TrialAnswer, TrialMessage } from './assertion-trial-messages.ts';
 import type { CustomAssertion } from './manifest-author.ts';
@@ -15,9 +16,6 @@ import { bindManifest, defineManifest, newInstanceId } from './manifest-definiti
 
 const SIGNER_LIFETIME_MS = 3650 * 24 * 60 * 60 * 1000;
 const GENERATOR = { name: 'trial', version: '0' };
-
-/** The trial manifest stands alone: nobody trusts its key, and there is no asset that its hash could match. */
-const EXPECTED_FINDINGS = new Set(['signingCredential.untrusted', 'assertion.dataHash.mismatch']);
 
 const HARD_BINDING = {
   label: 'c2pa.hash.data',
@@ -75,10 +73,9 @@ async function firstRefused(
 async function problemOf(assertions: readonly CustomAssertion[]): Promise<string | null> {
   try {
     const store = await signManifest(trialDefinition(assertions), signature, signal);
-    const report = await readReport({ bytes: store, mediaType: MANIFEST_STORE_TYPE }, signal);
-    const findings = report?.validation_results?.activeManifest?.failure ?? [];
-    const unexpected = findings.find(({ code }) => !EXPECTED_FINDINGS.has(code));
-    if (unexpected !== undefined) return `it makes the manifest invalid (${unexpected.code})`;
+    const { problems, report } = await judgeManifest(store, signal);
+    const [first] = problems;
+    if (first !== undefined) return `it makes the manifest invalid (${first.problem})`;
     const manifest = report?.manifests[report.active_manifest ?? ''];
     const read = new Map(manifest?.assertions?.map((assertion) => [assertion.label, assertion.data]));
     const isCarried = ({ label, data }: CustomAssertion): boolean =>

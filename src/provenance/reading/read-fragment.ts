@@ -1,6 +1,6 @@
 import type { ManifestReport } from '../sdk.ts';
 import { sdkProblem } from '../sdk-problem.ts';
-import { blobOf, wasmReader } from './wasm-reader.ts';
+import { blobOf, SETTINGS, wasmReader } from './wasm-reader.ts';
 
 /** What the reader says of a fragment: validation results, or why it cannot read it at all. */
 export type FragmentFindings =
@@ -8,8 +8,6 @@ export type FragmentFindings =
   | { readonly problem: string };
 
 const MEDIA_TYPE = 'video/mp4';
-/** Nothing is ever fetched because a file names an address. */
-const SETTINGS = JSON.stringify({ verify: { remote_manifest_fetch: false, ocsp_fetch: false } });
 
 /**
  * Has the WASM build of the official reader look at a fragment under its init segment. It is loaded by the first call. A

@@ -2,6 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { WasmReader } from '@contentauth/c2pa-wasm';
 
+/** What every call of it states: nothing is ever fetched because a file names an address. */
+export const SETTINGS = JSON.stringify({ verify: { remote_manifest_fetch: false, ocsp_fetch: false } });
+
 let loading: Promise<typeof WasmReader> | undefined;
 
 /** The official reader in its build for browsers, the only one that reads a fragment alone. Loaded by the first call. */
