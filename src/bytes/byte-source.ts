@@ -25,12 +25,19 @@ export interface ByteSource {
   readonly claimedMediaType?: string;
   /** A path on this host that holds exactly these bytes, where there is one: the SDK reads files only. */
   readonly localPath?: string;
+  /** Leads this process, and no other, to the open file itself, whatever lies at `localPath` by now. */
+  readonly openedPath?: string;
   /** The object that holds exactly these bytes, where an object store has them. */
   readonly storedAt?: StoredObject;
   /** Fills the whole of `target` from `offset` on. Reading past the end is an error, never a short read. */
   read(target: Uint8Array, offset: number, signal: AbortSignal): Promise<void>;
   /** Rejects where the source is no longer what was opened. Absent where it cannot change. */
   checkUnchanged?(signal: AbortSignal): Promise<void>;
+  /**
+   * Makes `checkUnchanged` see every change from now on, by whatever means it is made. Resolves to false where the file
+   * system cannot promise that. Absent where the source cannot change.
+   */
+  pin?(signal: AbortSignal): Promise<boolean>;
   /** Releases what is held open. Safe to call again. */
   close(): Promise<void>;
 }

@@ -1,4 +1,5 @@
-import { type BigIntStats, constants, fstatSync, read, readSync, statSync } from 'node:fs';
+import { type BigIntStats, constants, fdatasync, fstatSync, read, readSync, statfsSync, statSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf } from '#errors/system-problem.ts';
@@ -11,7 +12,24 @@ import { Descriptor } from './descriptor.ts';
  */
 const READ_AT_ONCE_BYTES = 256 * 1024;
 
+/**
+ * File systems whose time of change (ctime) nobody can set, and which write it at every change: ext2 to ext4, XFS, btrfs,
+ * F2FS, ZFS, bcachefs and overlays (statfs(2)). Not among them: network file systems and FUSE, where another host keeps
+ * the time, and tmpfs, which does not write it for changes through a memory map.
+ */
+const FILE_SYSTEMS_WITH_CHANGE_TIME = new Set([
+  0xef53, 0x58465342, 0x9123683e, 0xf2f52010, 0x2fc12fc1, 0xca451a4e, 0x794c7630,
+]);
+
+/** Two changes within one tick of the kernel's clock (10 ms at most) have the same time. */
+const CHANGE_TIME_STEP_MS = 20;
+/** As above where a file system keeps whole seconds, such as ext4 with inodes of 128 bytes. */
+const COARSE_CHANGE_TIME_STEP_MS = 1100;
+const NS_PER_MS = 1_000_000n;
+const NS_PER_S = 1_000_000_000n;
+
 const readBehind = promisify(read);
+const syncBehind = promisify(fdatasync);
 
 /** A regular file that is held open, so that it is the same file from the first read to the last. */
 export class FileSource implements ByteSource {
@@ -20,6 +38,7 @@ export class FileSource implements ByteSource {
   readonly localPath: string;
   readonly #file: Descriptor;
   readonly #opened: BigIntStats;
+  #pinning: Promise<boolean> | null = null;
 
   constructor(file: Descriptor, name: string, localPath: string, opened: BigIntStats) {
     if (opened.size > BigInt(Number.MAX_SAFE_INTEGER)) {
@@ -42,15 +61,44 @@ export class FileSource implements ByteSource {
     }
   }
 
-  /** Compares size, time of change and, where the path still leads to a file, which file it is. */
+  get openedPath(): string {
+    return process.platform === 'linux' ? `/proc/self/fd/${this.#file.number}` : this.localPath;
+  }
+
+  /**
+   * Compares size, the times of modification and of change and, where the path still leads to a file, which file it is.
+   * Anybody who may write a file may set its time of modification; the time of change is the kernel's own, which it also
+   * writes when a file is renamed, linked, or given other rights.
+   */
   async checkUnchanged(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const now = fstatSync(this.#file.number, { bigint: true });
+    const opened = this.#opened;
     const atPath = statsAt(this.localPath);
     const replaced = atPath !== null && (atPath.ino !== now.ino || atPath.dev !== now.dev);
-    if (replaced || now.size !== this.#opened.size || now.mtimeNs !== this.#opened.mtimeNs) {
-      throw new AppError('SOURCE_CHANGED', { name: this.name });
+    // Removing a file changes its time, too. Only of a pinned one something is said that has to be proven.
+    const isOnlyRemoved = now.nlink === 0n && this.#pinning === null;
+    const isTouched = now.mtimeNs !== opened.mtimeNs || (now.ctimeNs !== opened.ctimeNs && !isOnlyRemoved);
+    if (replaced || isTouched || now.size !== opened.size) throw new AppError('SOURCE_CHANGED', { name: this.name });
+  }
+
+  pin(signal: AbortSignal): Promise<boolean> {
+    this.#pinning ??= this.#pin(signal);
+    return this.#pinning;
+  }
+
+  async #pin(signal: AbortSignal): Promise<boolean> {
+    try {
+      if (!FILE_SYSTEMS_WITH_CHANGE_TIME.has(statfsSync(this.openedPath).type)) return false;
+      // A page that is dirty already takes further changes through a memory map without a trace until it is written.
+      await this.#file.use((file) => syncBehind(file));
+    } catch (error) {
+      if (isSystemError(error)) return false;
+      throw error;
     }
+    await sleep(unclearForMs(this.#opened), undefined, { signal });
+    await this.checkUnchanged(signal);
+    return true;
   }
 
   close(): Promise<void> {
@@ -72,6 +120,13 @@ export class FileSource implements ByteSource {
       );
     }
   }
+}
+
+/** How long another change of a file might yet get the time of change that it has. */
+function unclearForMs({ ctimeNs }: BigIntStats): number {
+  const stepMs = ctimeNs % NS_PER_S === 0n ? COARSE_CHANGE_TIME_STEP_MS : CHANGE_TIME_STEP_MS;
+  const leftMs = Number(ctimeNs / NS_PER_MS) + stepMs - Date.now();
+  return leftMs > stepMs ? 0 : Math.max(leftMs, 0);
 }
 
 /** A file that was moved away or removed while it was open is still read whole, so this is no change. */

@@ -20,7 +20,23 @@ export async function localCopyOf(
   scratch: ScratchSpace,
   signal: AbortSignal,
 ): Promise<LocalSource> {
-  if (isLocal(source)) return source;
+  return isLocal(source) ? source : await scratchCopyOf(source, scratch, signal);
+}
+
+/**
+ * As `localCopyOf`, for what is read more than once and has to be the same every time, such as by the SDK, which validates
+ * it, and by us, who copy it: what lies on this host is copied as well where its changes would not be seen.
+ */
+export async function pinnedCopyOf(
+  source: ByteSource,
+  scratch: ScratchSpace,
+  signal: AbortSignal,
+): Promise<LocalSource> {
+  const isPinned = source.pin === undefined || (await source.pin(signal));
+  return isPinned && isLocal(source) ? source : await scratchCopyOf(source, scratch, signal);
+}
+
+async function scratchCopyOf(source: ByteSource, scratch: ScratchSpace, signal: AbortSignal): Promise<LocalSource> {
   const { name, sizeBytes, claimedMediaType } = source;
   const file = await scratch.reserve('copy', sizeBytes);
   try {

@@ -1,5 +1,5 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
-import { localCopyOf } from '#bytes/scratch-copy.ts';
+import { pinnedCopyOf } from '#bytes/scratch-copy.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';
 import { startsLike } from '#formats/foreign-containers.ts';
@@ -24,13 +24,25 @@ export async function identifyFile(source: ByteSource, signal: AbortSignal): Pro
 }
 
 /**
- * The same file, on this host where it carries a manifest, since the SDK has to read it then: what was copied once is not
- * fetched again when it is signed.
+ * Returns the file ready to be validated by the SDK, which reads files of this host only, and then copied as it was
+ * validated: pinned or copied, and with the layout of those very bytes. A file without a manifest is returned as it is.
  */
 export async function keepSigned(
   file: IdentifiedFile,
   { scratch, signal }: { readonly scratch: ScratchSpace; readonly signal: AbortSignal },
 ): Promise<IdentifiedFile> {
   if (file.layout.manifest === null) return file;
-  return { ...file, source: await localCopyOf(file.source, scratch, signal) };
+  const source = await pinnedCopyOf(file.source, scratch, signal);
+  const kept = await identifyFile(source, signal);
+  // The operation, its destination and its media type were decided by the first layout.
+  if (!isAlike(kept.layout, file.layout)) throw new AppError('SOURCE_CHANGED', { name: source.name });
+  return kept;
+}
+
+function isAlike(first: MediaLayout, second: MediaLayout): boolean {
+  return (
+    first.mediaType === second.mediaType &&
+    first.hasVideo === second.hasVideo &&
+    (first.manifest === null) === (second.manifest === null)
+  );
 }

@@ -1,5 +1,5 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
-import { localCopyOf } from '#bytes/scratch-copy.ts';
+import { type LocalSource, pinnedCopyOf } from '#bytes/scratch-copy.ts';
 import type { ApiParent, C2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
 import { sourceErrors } from '#errors/source-errors.ts';
@@ -95,8 +95,19 @@ export async function fileCandidate(file: IdentifiedFile, context: OpeningContex
       warnings: await remoteManifestWarnings(file, context.signal),
     };
   }
-  const { localPath: path } = await localCopyOf(source, context.scratch, context.signal);
-  return { ingredient: { kind: 'file', path, ...described }, warnings: [] };
+  const ingredient = fileIngredient(await pinnedCopyOf(source, context.scratch, context.signal));
+  return { ingredient: { ...ingredient, ...described }, warnings: [] };
+}
+
+/** The SDK opens files by their paths: it has to be led to the file that is open, and to find it as it was opened. */
+function fileIngredient(
+  source: LocalSource,
+): Pick<IngredientSource & { kind: 'file' }, 'kind' | 'path' | 'checkUnchanged'> {
+  return {
+    kind: 'file',
+    path: source.openedPath ?? source.localPath,
+    checkUnchanged: async (signal) => source.checkUnchanged?.(signal),
+  };
 }
 
 /** Opens what a given parent names. It stays open as long as the scratch space: the SDK reads it later, by its path. */
@@ -135,9 +146,9 @@ async function unidentifiedParent(
   { scratch, signal }: OpeningContext,
 ): Promise<Candidate> {
   const mediaType = source.claimedMediaType ?? 'application/octet-stream';
-  const { localPath: path } = await localCopyOf(source, scratch, signal);
+  const ingredient = fileIngredient(await pinnedCopyOf(source, scratch, signal));
   return {
-    ingredient: { kind: 'file', path, title: source.name, mediaType },
+    ingredient: { ...ingredient, title: source.name, mediaType },
     warnings:
       error.reason === 'FORMAT_UNKNOWN'
         ? []

@@ -85,6 +85,8 @@ async function signIdentified(
     context.reached('signed');
     await sealAndReadBack(sink, rooms.reader, layout.mediaType, totalBytes, context);
     if (sink.isOnDisk && !isBrief) context.settling();
+    // What the manifest says of a signed source must hold until it is said.
+    if (file.layout.manifest !== null) await file.source.checkUnchanged?.(signal);
     await context.mayDeliver();
     await sink.commit(signal);
     context.reached('delivered');

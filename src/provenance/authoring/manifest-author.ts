@@ -14,7 +14,14 @@ export type IngredientSource =
   /** A file without a manifest of its own: its bytes are not looked at. */
   | { readonly kind: 'plain'; readonly title: string; readonly mediaType: string }
   /** A file on this host that carries a manifest, or may: the SDK reads it. */
-  | { readonly kind: 'file'; readonly path: string; readonly title: string; readonly mediaType: string }
+  | {
+      readonly kind: 'file';
+      readonly path: string;
+      readonly title: string;
+      readonly mediaType: string;
+      /** Rejects where the file is no longer what was opened: asked for when the SDK has read it. */
+      readonly checkUnchanged?: (signal: AbortSignal) => Promise<void>;
+    }
   /** A manifest store on its own, with the validation results of whoever read it in its place (publications). */
   | {
       readonly kind: 'manifest-store';

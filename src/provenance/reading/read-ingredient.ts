@@ -39,7 +39,7 @@ export function readIngredient(
     case 'plain':
       return plain(source, place);
     case 'file':
-      return readSignedFile(source, place, signature, signal);
+      return readUnchangedFile(source, place, signature, signal);
     case 'manifest-store':
       return readStore(source, place, signal);
   }
@@ -52,6 +52,18 @@ function plain(
 ): PreparedIngredient {
   const json = { title, format: mediaType, instance_id: newInstanceId(), ...place };
   return { json, store: null, warnings };
+}
+
+/** What is said of a file must be true of the file that was opened: a change meanwhile rejects. */
+async function readUnchangedFile(
+  source: SourceOf<'file'>,
+  place: IngredientPlace,
+  signature: Signature,
+  signal: AbortSignal,
+): Promise<PreparedIngredient> {
+  const prepared = await readSignedFile(source, place, signature, signal);
+  await source.checkUnchanged?.(signal);
+  return prepared;
 }
 
 /**
