@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { DestinationLedgers } from '../destination-ledgers.ts';
+import { ExtraSlots, MAX_EXTRA_SLOTS } from '../dispatching/extra-slots.ts';
 import type { InputDispatcher } from '../dispatching/input-dispatcher.ts';
 import { InputRuns, type RunEnd } from '../dispatching/input-runs.ts';
 import { QueueRoom } from '../dispatching/queue-room.ts';
@@ -50,6 +51,9 @@ export class ClusterDispatcher implements InputDispatcher {
   readonly #work = new Set<Promise<unknown>>();
   readonly #pulse: NodeJS.Timeout;
   readonly #exchange: InputExchange;
+  readonly #extraSlots = new ExtraSlots(() => this.#takeExtra());
+  /** Whether one more input may be taken than there are workers. */
+  #mayTakeExtra = false;
   /** Inputs that wait, of all nodes. */
   readonly #waiting: SparingLook<number>;
   #open = true;
@@ -127,6 +131,7 @@ export class ClusterDispatcher implements InputDispatcher {
 
   async stop(graceMs: number): Promise<void> {
     this.#open = false;
+    this.#extraSlots.stop();
     const grace = new AbortController();
     await Promise.race([this.#idle(), sleep(graceMs, undefined, { signal: grace.signal }).catch(() => undefined)]);
     grace.abort();
@@ -158,15 +163,32 @@ export class ClusterDispatcher implements InputDispatcher {
     const { running } = this.#held;
     if (!this.#open || running.size + asked >= limits.maxRunningJobs) return 0;
     const free = maxRunningInputs - sumOf(running.values()) - asked;
+    if (free <= 0) return this.#mayTakeExtra && asked === 0 && free > -MAX_EXTRA_SLOTS ? 1 : 0;
     if (limits.maxInputsPerJob >= maxRunningInputs) return Math.min(free, limits.maxRunningJobs - running.size - asked);
     return asked === 0 ? Math.min(free, 1) : 0;
   }
 
+  /** Whether anything waits is not known here: it is looked for as long as all workers are busy. */
+  #takeExtra(): void {
+    if (!this.#isFull) return;
+    this.#mayTakeExtra = true;
+    this.wake();
+    this.#mayTakeExtra = false;
+    this.#extraSlots.await();
+  }
+
+  get #isFull(): boolean {
+    const { maxRunningInputs } = this.#options;
+    return this.#open && maxRunningInputs > 0 && sumOf(this.#held.running.values()) >= maxRunningInputs;
+  }
+
+  /** Where every worker is busy, none of the jobs that have an input running. */
   #takeAndRecord(ended: readonly EndedInput[], count: number): Promise<Exchanged> {
     const { runner, deliveries, limits } = this.#options;
+    const maxInputs = this.#isFull ? 1 : limits.maxInputsPerJob;
     const parties = { persistence: this.#persistence, runner, deliveries, clock: this.#held.clock };
     return exchangeDeliveries(parties, ended, count, () => {
-      const full = [...this.#held.running].filter(([, inputs]) => inputs >= limits.maxInputsPerJob);
+      const full = [...this.#held.running].filter(([, inputs]) => inputs >= maxInputs);
       return full.map(([jobId]) => jobId);
     });
   }
@@ -180,6 +202,7 @@ export class ClusterDispatcher implements InputDispatcher {
     if (this.#stop.signal.aborted) run.abort.abort(this.#stop.signal.reason);
     const input = this.#held.add(taken, claim, run);
     this.#room.giveBack(1);
+    if (this.#isFull) this.#extraSlots.await();
     this.#track(this.#seeThrough(input));
   }
 
@@ -188,6 +211,7 @@ export class ClusterDispatcher implements InputDispatcher {
     const request = requestOfAlone ?? (await this.#persistence.write(() => this.#requests.of(claim.jobId)));
     const end: RunEnd = request ? await this.#runs.do(run, claim, request) : { type: 'stopped' };
     input.over = true;
+    this.#extraSlots.freed();
     const recorded = await this.#record(input, end);
     if (recorded !== undefined) this.#tell(claim, end, recorded);
     this.#held.remove(input);

@@ -7,6 +7,7 @@ import { retryPauseMs } from '../retry.ts';
 import type { ClaimedInput, JobRequest } from '../store/claim-inputs.ts';
 import type { InputEnd } from '../store/end-input.ts';
 import type { JobStore } from '../store/job-store.ts';
+import { ExtraSlots, MAX_EXTRA_SLOTS } from './extra-slots.ts';
 import type { InputDispatcher } from './input-dispatcher.ts';
 import { InputQueue, type StartedInput } from './input-queue.ts';
 import { type InputRun, InputRuns, type RunEnd } from './input-runs.ts';
@@ -32,6 +33,7 @@ export interface EmbeddedOptions extends DispatcherOptions {
 export class Dispatcher implements InputDispatcher {
   readonly #options: EmbeddedOptions;
   readonly #queue: InputQueue;
+  readonly #extraSlots = new ExtraSlots(() => this.#startExtra());
   readonly #stash = new InputStash(MAX_STASHED);
   /** What was started and stands in the store as reserved. */
   readonly #unnoted = new Set<ClaimedInput>();
@@ -117,6 +119,7 @@ export class Dispatcher implements InputDispatcher {
 
   async stop(graceMs: number): Promise<void> {
     this.#open = false;
+    this.#extraSlots.stop();
     this.#pauses.abort();
     const grace = new AbortController();
     const elapsed = sleep(graceMs, undefined, { signal: grace.signal }).catch(() => undefined);
@@ -137,9 +140,26 @@ export class Dispatcher implements InputDispatcher {
     while (this.#open && this.#taken < this.#options.maxRunningInputs) {
       const job = this.#queue.start();
       if (job === undefined) return;
-      this.#taken += 1;
-      this.#track(this.#runNextOf(job));
+      this.#run(job);
     }
+    this.#awaitExtraSlot();
+  }
+
+  #startExtra(): void {
+    const { maxRunningInputs } = this.#options;
+    if (!this.#open || this.#taken < maxRunningInputs) return;
+    const job = this.#taken < maxRunningInputs + MAX_EXTRA_SLOTS ? this.#queue.startOfIdleJob() : undefined;
+    if (job !== undefined) this.#run(job);
+    this.#awaitExtraSlot();
+  }
+
+  #awaitExtraSlot(): void {
+    if (this.#open && this.#options.maxRunningInputs > 0 && this.#queue.hasWaiting) this.#extraSlots.await();
+  }
+
+  #run(job: StartedInput): void {
+    this.#taken += 1;
+    this.#track(this.#runNextOf(job));
   }
 
   async #runNextOf({ jobId, sync }: StartedInput): Promise<void> {
@@ -252,6 +272,7 @@ export class Dispatcher implements InputDispatcher {
 
   #free(jobId: string): void {
     this.#taken -= 1;
+    this.#extraSlots.freed();
     this.#queue.end(jobId);
     this.#startWhatMay();
     if (!this.#queue.runs(jobId)) this.#requests.forget(jobId);

@@ -52,7 +52,23 @@ export class InputQueue {
 
   /** The job whose next input starts now; it counts as running from here on. Undefined where none may. */
   start(): StartedInput | undefined {
-    const job = this.#runningJobs.size < this.#limits.maxRunningJobs ? this.#nextInLine() : this.#nextOfRunning();
+    const mayStart = (job: QueuedJob) => this.#mayStart(job);
+    const hasRoom = this.#runningJobs.size < this.#limits.maxRunningJobs;
+    return this.#begin(hasRoom ? this.#nextInLine(mayStart) : this.#nextOfRunning());
+  }
+
+  /** As `start`, but only of a job that has nothing running. */
+  startOfIdleJob(): StartedInput | undefined {
+    if (this.#runningJobs.size >= this.#limits.maxRunningJobs) return undefined;
+    return this.#begin(this.#nextInLine(({ waiting, running }) => waiting > 0 && running === 0));
+  }
+
+  /** Whether any input waits. */
+  get hasWaiting(): boolean {
+    return this.#syncLine.size + this.#asyncLine.size > 0;
+  }
+
+  #begin(job: QueuedJob | undefined): StartedInput | undefined {
     if (job === undefined) return undefined;
     job.waiting -= 1;
     job.running += 1;
@@ -99,11 +115,11 @@ export class InputQueue {
     (job.sync ? this.#syncLine : this.#asyncLine).push(job);
   }
 
-  #nextInLine(): QueuedJob | undefined {
+  #nextInLine(mayStart: (job: QueuedJob) => boolean): QueuedJob | undefined {
     const asyncTurn = this.#syncStarts >= ASYNC_TURN_EVERY - 1;
     const lines = asyncTurn ? [this.#asyncLine, this.#syncLine] : [this.#syncLine, this.#asyncLine];
     for (const line of lines) {
-      const job = this.#takeFrom(line);
+      const job = this.#takeFrom(line, mayStart);
       if (job === undefined) continue;
       this.#syncStarts = job.sync && this.#asyncLine.size > 0 ? this.#syncStarts + 1 : 0;
       return job;
@@ -111,13 +127,13 @@ export class InputQueue {
     return undefined;
   }
 
-  /** At most as many jobs are passed over as are running, because only those can be at their limit. */
-  #takeFrom(line: TurnQueue<QueuedJob>): QueuedJob | undefined {
+  /** At most as many jobs are passed over as are running, because only those may not start. */
+  #takeFrom(line: TurnQueue<QueuedJob>, mayStart: (job: QueuedJob) => boolean): QueuedJob | undefined {
     for (let left = line.size; left > 0; left -= 1) {
       const job = line.shift();
       if (job === undefined) return undefined;
       job.inLine = false;
-      if (this.#mayStart(job)) return job;
+      if (mayStart(job)) return job;
       this.#lineUp(job);
     }
     return undefined;

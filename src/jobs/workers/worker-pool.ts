@@ -40,6 +40,8 @@ export class WorkerPool {
   readonly #all = new Set<WorkerProcess>();
   /** The last one in is the first one out: its memory is still in the caches. */
   readonly #idle: WorkerProcess[] = [];
+  /** Runs whose worker is not free for another one. */
+  #active = 0;
   /** Asked to end, and not gone yet. */
   readonly #retiring = new Set<WorkerProcess>();
 
@@ -61,10 +63,11 @@ export class WorkerPool {
   }
 
   /**
-   * Does an input in a worker. Never rejects. To be called for at most `maxWorkers` inputs at once, beside those whose
-   * `settling` hook was called.
+   * Does an input in a worker. Never rejects. Where more than `maxWorkers` inputs run at once, beside those whose
+   * `settling` hook was called, an extra worker is started for each; it ends with the first input that ends then.
    */
   async run(order: InputOrder, hooks: RunHooks): Promise<RunResult> {
+    this.#active += 1;
     const result = await this.#runIn(this.#idle.pop() ?? (await this.#startWhenThereIsRoom()), order, hooks);
     if (result.type === 'process-ended' && !result.wasReady) {
       await sleep(FAILED_START_PAUSE_MS, undefined, { signal: hooks.signal }).catch(() => undefined);
@@ -74,6 +77,7 @@ export class WorkerPool {
 
   async #runIn(worker: WorkerProcess | Error, order: InputOrder, hooks: RunHooks): Promise<RunResult> {
     if (worker instanceof Error) {
+      this.#active -= 1;
       return { type: 'process-ended', how: `before it began (${worker.message})`, wasReady: false };
     }
     const { settling: mayStartNext, ...others } = hooks;
@@ -81,13 +85,16 @@ export class WorkerPool {
     const settling = () => {
       if (worker.settling > MAX_SETTLING || this.#isWornOut(worker)) return;
       isFree = true;
+      this.#active -= 1;
       this.#idle.push(worker);
       mayStartNext?.();
     };
     const isShared = mayStartNext !== undefined && !isDoneAlone(order);
     const result = await worker.run(order, isShared ? { ...others, settling } : others);
-    if (!isFree) this.#keepOrReplace(worker);
-    else if (this.#isWornOut(worker) && this.#takeFromIdle(worker)) this.#retire(worker);
+    if (!isFree) {
+      this.#active -= 1;
+      this.#keepOrReplace(worker);
+    } else if (this.#isWornOut(worker) && this.#takeFromIdle(worker)) this.#retire(worker);
     return result;
   }
 
@@ -99,7 +106,7 @@ export class WorkerPool {
 
   /** One that was asked to end may still hold its memory; it ends within a bound. */
   async #startWhenThereIsRoom(): Promise<WorkerProcess | Error> {
-    while (this.#all.size >= this.#options.maxWorkers) {
+    while (this.#all.size >= this.#limit) {
       assert(this.#retiring.size > 0, 'an input is run only where a worker is free for it');
       await Promise.race([...this.#retiring].map((worker) => worker.ended));
     }
@@ -136,8 +143,14 @@ export class WorkerPool {
 
   #keepOrReplace(worker: WorkerProcess): void {
     if (worker.how !== null) return;
-    if (this.#isWornOut(worker)) this.#retire(worker);
+    const isExtra = this.#all.size - this.#retiring.size > this.#limit;
+    if (isExtra || this.#isWornOut(worker)) this.#retire(worker);
     else this.#idle.push(worker);
+  }
+
+  /** Workers that there may be now, beside those that were asked to end. */
+  get #limit(): number {
+    return Math.max(this.#options.maxWorkers, this.#active);
   }
 
   #isWornOut({ isSlowed, state: { rssBytes, tainted } }: WorkerProcess): boolean {
