@@ -26,6 +26,11 @@ export const placementErrors = {
     ({ path }) =>
       `"${path}" is, holds or lies inside a place of the service itself (its data, configuration or keys), and no output is written there. Choose another output.prefix or output.name.`,
   ),
+  OUTPUT_NAME_RESERVED: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) =>
+      `The output cannot hold "${path}": names that start with ".attestream" belong to the service. Rename the file or folder.`,
+  ),
   OUTPUT_LINK_DANGLING: entry<{ path: string; target: string }>(
     'PROCESSING_FAILED',
     ({ path, target }) =>

@@ -1,4 +1,5 @@
 import { extname } from 'node:path';
+import { isReservedName } from '#bytes/staged-name.ts';
 import { isS3Url } from '#s3/s3-address.ts';
 
 /** The longest name in bytes of UTF-8: room is left for an added `_c2pa` and extension (most file systems allow 255). */
@@ -56,7 +57,14 @@ export function safeName(candidate: string): string {
   const cleaned = candidate.toWellFormed().normalize('NFC').replace(UNSAFE_CHARACTERS, '');
   const segments = cleaned.split(/[/\\]/).map((segment) => segment.trim());
   const last = segments.findLast((segment) => segment !== '') ?? '';
-  return last === '.' || last === '..' ? '' : shortened(last);
+  if (last === '.' || last === '..') return '';
+  return shortened(isReservedName(last) ? withoutDot(last) : last);
+}
+
+/** Takes from a name that belongs to the service what makes it one. */
+function withoutDot(name: string): string {
+  const rest = Array.from(name).slice(1).join('').trim();
+  return isReservedName(rest) ? withoutDot(rest) : rest;
 }
 
 /** Cuts the stem, between characters, so that the whole fits and the extension is kept. */

@@ -1,4 +1,5 @@
 import { extname } from 'node:path';
+import { isReservedName } from '#bytes/staged-name.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type Warning, warning } from '#errors/warning.ts';
@@ -91,5 +92,6 @@ function problemOfSegment(segment: string): string | undefined {
   if (segment === '..') return 'it leads to a parent folder (..)';
   if (Buffer.byteLength(segment) > LONGEST_SEGMENT_BYTES)
     return `a part of it is longer than ${LONGEST_SEGMENT_BYTES} bytes`;
+  if (isReservedName(segment)) return 'a part of it starts with ".attestream", a name that belongs to the service';
   return undefined;
 }

@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process';
-import { statfsSync } from 'node:fs';
+import { constants, statfsSync } from 'node:fs';
 import { mkdir, readdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { Descriptor } from '#bytes/descriptor.ts';
 import type { LocalCopies } from '#bytes/local-copies.ts';
 import type { LocalSource } from '#bytes/scratch-copy.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
@@ -31,6 +32,12 @@ export interface PackagingContext {
   /** What is thrown where there is no room for the output. */
   diskFull(freeBytes: number): AppError;
 }
+
+/**
+ * The path to the output folder for programs. On Linux they inherit it open, as the number 3, so that they write to the
+ * folder that was checked, whatever stands at its path meanwhile. Null elsewhere: there they go by the path.
+ */
+const INHERITED_OUTPUT = process.platform === 'linux' ? '/proc/self/fd/3' : null;
 
 /** What was packaged. */
 export interface PackagedMedia {
@@ -93,14 +100,16 @@ class PackagingRun {
   async run(): Promise<PackagedMedia> {
     const { signal, scratch } = this.#context;
     const work = await scratch.reserveFolder('packaging', 0);
+    const output = Descriptor.open(this.#target, constants.O_RDONLY | constants.O_DIRECTORY);
     try {
       const links = await this.#linkSources(work.path);
       const { streams, programs } = await this.#prepare(work.path, links);
-      await this.#runPackager(streams, programs, work.path);
+      await this.#runPackager(streams, programs, work.path, output);
       for (const source of this.#sources.values()) await source.checkUnchanged?.(signal);
       for (const { stream } of streams) await this.#turn(stream);
       return this.#made(streams);
     } finally {
+      await output.close();
       work.release();
     }
   }
@@ -119,7 +128,7 @@ class PackagingRun {
   async #linkSources(work: string): Promise<Map<string, string>> {
     const { signal } = this.#context;
     const links = new Map<string, string>();
-    await symlink(this.#target, join(work, OUTPUT_LINK));
+    await symlink(INHERITED_OUTPUT ?? this.#target, join(work, OUTPUT_LINK));
     for (const { file } of this.#plan.streams) {
       if (links.has(file)) continue;
       const source = await this.#copies.of(file, signal);
@@ -191,7 +200,12 @@ class PackagingRun {
     };
   }
 
-  async #runPackager(streams: readonly ReadStream[], feeds: readonly Program[], work: string): Promise<void> {
+  async #runPackager(
+    streams: readonly ReadStream[],
+    feeds: readonly Program[],
+    work: string,
+    output: Descriptor,
+  ): Promise<void> {
     const { signal, progress } = this.#context;
     const totalBytes = [...this.#sources.values()].reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     const watch = new OutputWatch(this.#plan, this.#target, this.#context.wrote);
@@ -205,6 +219,7 @@ class PackagingRun {
     await runPrograms([packager, ...feeds], {
       folder: work,
       signal,
+      inherited: INHERITED_OUTPUT === null ? [] : [output.number],
       look: () => {
         const bytes = watch.look();
         progress(Math.min(bytes, totalBytes), totalBytes);

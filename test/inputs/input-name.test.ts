@@ -37,6 +37,12 @@ describe('the name of an input', () => {
     assert.equal(safeName('\ud800.mp4'), '\ufffd.mp4');
   });
 
+  test('is never one that the service stages under', () => {
+    assert.equal(safeName(`.attestream-${'0'.repeat(32)}.part`), `attestream-${'0'.repeat(32)}.part`);
+    assert.equal(safeName('\u200b.AtteStream'), 'AtteStream');
+    assert.equal(safeName('attestream.mp4'), 'attestream.mp4');
+  });
+
   test('is cut between characters, the extension kept', () => {
     const family = '👨‍👩‍👧';
     const name = safeName(`${family.repeat(40)}.mp4`);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import {
   appendFile,
@@ -162,9 +163,16 @@ describe('where local files may be read from', () => {
     await refuses('SOURCE_PROTECTED', join(data, 'jobs.sqlite'), policy);
     await refuses('SOURCE_PROTECTED', join(folder, 'key.pem'), policy);
 
-    const staged = join(folder, stagedNameOf('/out/a.mp4', { jobId: 'job', inputIndex: 0, attempt: 1 }));
+    const staged = join(
+      folder,
+      stagedNameOf('/out/a.mp4', { jobId: 'job', inputIndex: 0, attempt: 1 }, randomBytes(32)),
+    );
     await writeFile(staged, 'half');
     await refuses('SOURCE_PROTECTED', staged, policy);
+    await rm(staged);
+    await mkdir(join(staged, 'v'), { recursive: true });
+    await writeFile(join(staged, 'v', '1.m4s'), 'half');
+    await refuses('SOURCE_PROTECTED', join(staged, 'v', '1.m4s'), policy);
   });
 });
 

@@ -25,6 +25,8 @@ function count<Args extends unknown[], Result>(call: (...args: Args) => Promise<
 fs.mkdir = count(fs.mkdir as (...args: unknown[]) => Promise<unknown>) as typeof fs.mkdir;
 fs.rename = count(fs.rename);
 fs.rm = count(fs.rm);
+fs.rmdir = count(fs.rmdir) as typeof fs.rmdir;
+fs.unlink = count(fs.unlink);
 fs.symlink = count(fs.symlink);
 syncBuiltinESMExports();
 

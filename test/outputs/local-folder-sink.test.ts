@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, readdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -7,6 +8,7 @@ import { isStagedName, type StagingKey, stagedNameOf } from '#bytes/staged-name.
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { LocalSink } from '#outputs/local/local-sink.ts';
+import { stagingSecretIn } from '#outputs/local/staging-secret.ts';
 import { withoutPrivileges } from '../bytes/without-privileges.ts';
 import { folderSinkContract } from './folder-sink-contract.ts';
 import { type Files, filesIn, fill, NEW, OLD, putFiles } from './publication-files.ts';
@@ -66,6 +68,16 @@ describe('staging a local folder', () => {
     }
     assert.deepEqual(await readdir(join(place, 'elsewhere')), []);
     await nothingStaged();
+  });
+
+  test('stages under a name that another service does not know, and puts nothing under such a name', async () => {
+    const other = new LocalSink({ baseDir, dataDir: join(place, 'data of another service') });
+    for (const each of [sink, other]) await each.stageFolder(destination, 100, key, never);
+    const names = await readdir(baseDir);
+    assert.equal(names.length, 2);
+    assert.ok(names.every(isStagedName));
+    const staged = await sink.stageFolder(destination, 100, key, never);
+    await refuses('OUTPUT_NAME_RESERVED', () => staged.create(`v/${names[0]}/1.m4s`, never));
   });
 
   test('refuses a link that leads out of the base', async () => {
@@ -129,7 +141,7 @@ describe('a folder that this service delivered to', () => {
   });
 
   test('keeps an empty folder, a link and a staging of somebody else', async () => {
-    const staged = stagedNameOf(join(destination, 'b.mp4'), { ...key, inputIndex: 5 });
+    const staged = stagedNameOf(join(destination, 'b.mp4'), { ...key, inputIndex: 5 }, randomBytes(32));
     for (const make of [
       () => mkdir(join(destination, 'theirs')),
       () => symlink('/etc', join(destination, 'theirs')),
@@ -294,8 +306,13 @@ async function refuses(reason: Reason, run: () => Promise<unknown>): Promise<voi
 }
 
 describe('a node that is lost for good', () => {
-  const sinkOfOther = () => new LocalSink({ baseDir, dataDir: join(place, 'data of another node') });
+  const sinkOfOther = () => new LocalSink({ baseDir, dataDir: join(place, 'data of another node'), recordsDir });
   const later: StagingKey = { ...key, attempt: 5 };
+  let recordsDir: string;
+  beforeEach(() => {
+    recordsDir = join(place, 'shared records');
+    sink = new LocalSink({ baseDir, dataDir, recordsDir });
+  });
 
   test('leaves nothing beside an output that another node delivers', async () => {
     await fill(await sink.stageFolder(destination, 100, key, never), OLD);
@@ -312,7 +329,7 @@ describe('a node that is lost for good', () => {
 
   test('between two renames gives the old publication back before anything else is tried', async () => {
     await putFiles(destination, OLD);
-    const stagedName = stagedNameOf(destination, key);
+    const stagedName = stagedNameOf(destination, key, stagingSecretIn(recordsDir));
     await rename(destination, join(baseDir, stagedName.replace(/part$/, 'old')));
     await putFiles(join(baseDir, stagedName), NEW);
     const staged = await sinkOfOther().stageFolder(destination, 100, later, never);

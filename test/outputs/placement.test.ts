@@ -89,6 +89,11 @@ describe('the prefix and name of an output', () => {
       '\ud800',
       'x'.repeat(256),
       'x/'.repeat(2000),
+      '.attestream',
+      `a/.attestream-${'0'.repeat(32)}.part/b`,
+      '.ATTESTREAM-x',
+      '.atte\u200dstream-x',
+      '\uff0eatte\u017ftream-x',
     ]) {
       for (const part of ['prefix', 'name'] as const) {
         assert.throws(
@@ -108,7 +113,7 @@ describe('the prefix and name of an output', () => {
       fc.property(fc.string({ unit: 'binary' }), (prefix) => {
         try {
           for (const segment of checkOutputSegments({ type: 'local', prefix })) {
-            assert.doesNotMatch(segment, /^\.{0,2}$|[/\\\p{Cc}]/u);
+            assert.doesNotMatch(segment, /^\.{0,2}$|^\.attestream|[/\\\p{Cc}]/u);
           }
         } catch (error) {
           assert.ok(error instanceof AppError);

@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
-import { basename, relative, sep } from 'node:path';
+import { relative, sep } from 'node:path';
 import { isSameOrInside, nearestRealPath } from '#bytes/real-path.ts';
-import { isStagedName } from '#bytes/staged-name.ts';
+import { isInStaging } from '#bytes/staged-name.ts';
 import type { Config } from '#config/config.ts';
 import { ownPlaces } from '#config/own-places.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -50,7 +50,7 @@ async function resolveCheck(policy: LocalInputPolicy): Promise<RealPathCheck> {
   const own = await Promise.all(policy.protectedPaths.map(nearestRealPath));
   return (path, realPath) => {
     if (roots !== undefined && !liesInAny(realPath, roots)) throw new AppError('SOURCE_OUTSIDE_ROOTS', { path });
-    if (isStagedName(basename(realPath)) || liesInAny(realPath, own)) throw new AppError('SOURCE_PROTECTED', { path });
+    if (isInStaging(realPath) || liesInAny(realPath, own)) throw new AppError('SOURCE_PROTECTED', { path });
     const place = roots === undefined ? systemPlaceOf(realPath) : undefined;
     if (place !== undefined) throw new AppError('SOURCE_IN_SYSTEM_PLACE', { path, place });
   };

@@ -1,12 +1,14 @@
-import { rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { rename } from 'node:fs/promises';
+import { replacedNameOf } from '#bytes/staged-name.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
 import { refuseFile, standingAt } from '../output-error.ts';
 import type { DeliveryRecords } from './delivery-records.ts';
 import { type FolderLook, isAsLookedAt } from './folder-contents.ts';
+import type { FolderHandle } from './folder-handle.ts';
+import type { FolderTree } from './folder-tree.ts';
 import { mergeFolder } from './merge-folder.ts';
-import { syncFolder } from './output-folder.ts';
-import { replacedPathOf, settleReplacement } from './settle-replacement.ts';
+import { removeEntry } from './remove-entry.ts';
+import { settleReplacement } from './settle-replacement.ts';
 
 /** Somebody else may write to the same place at the same moment; so often what is there is looked at anew. */
 const MAX_TRIES = 5;
@@ -14,9 +16,12 @@ const MAX_TRIES = 5;
 export interface Delivery {
   /** The place as the caller is told of it. */
   readonly destination: string;
-  readonly realDestination: string;
-  /** A sealed folder beside the destination, on the same file system. */
-  readonly stagedPath: string;
+  /** The folder that the destination lies in, and its name there. */
+  readonly folder: FolderHandle;
+  readonly name: string;
+  /** A sealed folder beside the destination, on the same file system: its name, and what is in it. */
+  readonly stagedName: string;
+  readonly staged: FolderTree;
   /** Every file of the staged folder, relative to it. */
   readonly paths: readonly string[];
   readonly records: DeliveryRecords;
@@ -49,11 +54,11 @@ const RACED = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST', 'ENOTDIR']);
 
 /** Puts the folder in the place of nothing, or of a publication that is to go as a whole. */
 async function landWhole(delivery: Delivery): Promise<Landing> {
-  const { destination, realDestination, records } = delivery;
-  await refuseFile(destination, realDestination);
+  const { destination, folder, name, records } = delivery;
+  await refuseFile(destination, folder.entry(name));
   try {
-    if (standingAt(realDestination) === null) return await appear(delivery);
-    const own = await records.lookAtOwn(realDestination);
+    if (standingAt(folder.entry(name)) === null) return await appear(delivery);
+    const own = await records.lookAtOwn(folder, name);
     return own === null ? 'foreign' : await replace(delivery, own);
   } catch (error) {
     if (RACED.has(systemErrorCode(error) ?? '')) return 'changed';
@@ -61,34 +66,34 @@ async function landWhole(delivery: Delivery): Promise<Landing> {
   }
 }
 
-async function appear({ stagedPath, realDestination }: Delivery): Promise<Landing> {
-  await rename(stagedPath, realDestination);
+async function appear({ folder, stagedName, name }: Delivery): Promise<Landing> {
+  await rename(folder.entry(stagedName), folder.entry(name));
   try {
-    await syncFolder(dirname(realDestination));
+    await folder.sync();
   } catch (error) {
-    await rename(realDestination, stagedPath);
+    await rename(folder.entry(name), folder.entry(stagedName));
     throw error;
   }
   return 'landed';
 }
 
 /** Two renames, noted before the first, so that recovery can tell what a process that was killed had begun. */
-async function replace({ stagedPath, realDestination, noteReplacement }: Delivery, own: FolderLook): Promise<Landing> {
+async function replace({ folder, stagedName, name, noteReplacement }: Delivery, own: FolderLook): Promise<Landing> {
   await noteReplacement();
-  const replacedPath = replacedPathOf(stagedPath);
+  const replacedName = replacedNameOf(stagedName);
   try {
-    await rename(realDestination, replacedPath);
-    if (!(await isAsLookedAt(replacedPath, own))) {
-      await settleReplacement(stagedPath, realDestination);
+    await rename(folder.entry(name), folder.entry(replacedName));
+    if (!(await isAsLookedAt(folder.entry(replacedName), own))) {
+      await settleReplacement(folder, stagedName, name);
       return 'changed';
     }
-    await rename(stagedPath, realDestination);
-    await syncFolder(dirname(realDestination));
+    await rename(folder.entry(stagedName), folder.entry(name));
+    await folder.sync();
   } catch (error) {
-    await settleReplacement(stagedPath, realDestination);
+    await settleReplacement(folder, stagedName, name);
     throw error;
   }
   // The new publication is delivered: an old one that cannot be removed now is removed at the next start.
-  await rm(replacedPath, { force: true, recursive: true }).catch(() => undefined);
+  await removeEntry(folder, replacedName).catch(() => undefined);
   return 'landed';
 }

@@ -3,6 +3,7 @@ import { mkdir, open, readdir, readFile, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { systemErrorCode } from '#errors/system-problem.ts';
 import { type FileSizes, type FolderLook, lookForForeign } from './folder-contents.ts';
+import type { FolderHandle } from './folder-handle.ts';
 import { syncFolder } from './output-folder.ts';
 
 /**
@@ -41,9 +42,9 @@ export class DeliveryRecords {
   }
 
   /** A look at the folder at a place that holds nothing but what this service delivered there; null for any other. */
-  async lookAtOwn(realDestination: string): Promise<FolderLook | null> {
-    for (const files of [NO_FILES, ...(await this.#recordsOf(realDestination))]) {
-      const look = await lookForForeign(realDestination, files);
+  async lookAtOwn(folder: FolderHandle, name: string): Promise<FolderLook | null> {
+    for (const files of [NO_FILES, ...(await this.#recordsOf(join(folder.path, name)))]) {
+      const look = await lookForForeign(folder.entry(name), files);
       if (look !== null) return look;
     }
     return null;

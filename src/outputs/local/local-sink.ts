@@ -11,10 +11,12 @@ import type { OutputSink } from '../output-sink.ts';
 import { checkOutputSegments, type Naming } from '../placement.ts';
 import { clearEarlierAttempts } from './clear-earlier-attempts.ts';
 import { DeliveryRecords } from './delivery-records.ts';
-import { makeOutputFolder } from './output-folder.ts';
+import type { FolderHandle } from './folder-handle.ts';
+import { openOutputFolder } from './output-folder.ts';
 import { StagedFile, type Staging } from './staged-file.ts';
 import { StagedFolder } from './staged-folder.ts';
 import { StagingJournal } from './staging-journal.ts';
+import { stagingSecretIn } from './staging-secret.ts';
 
 /** What a file system is left with, in bytes, beside what an output needs: folders and journals grow too. */
 const FREE_SPACE_MARGIN_BYTES = 1024 * 1024;
@@ -29,7 +31,7 @@ const SMALLEST_DIRECT_OUTPUT_BYTES = 16 * 1024 * 1024;
 const LARGEST_CACHED_SHARE = 0.5;
 
 /** Rejects where what stands at a destination is not to be replaced by the output. */
-type RefuseStanding = (destination: string, realDestination: string) => Promise<void>;
+type RefuseStanding = (destination: string, path: string) => Promise<void>;
 
 /** Where local outputs go, and what is noted about them. */
 export interface LocalPlaces {
@@ -52,12 +54,14 @@ export class LocalSink implements OutputSink {
   readonly #readBack: boolean;
   readonly #journal: StagingJournal;
   readonly #records: DeliveryRecords;
+  readonly #recordsDir: string;
+  #secret: Buffer | undefined;
   readonly #ownPlaces: readonly string[];
   #realOwnPlaces: Promise<string[]> | null = null;
 
   /**
    * `dataDir` holds the notes of what is staged, which `recoverStagings` reads; `recordsDir` the records of delivered
-   * folders.
+   * folders, and the secret that the names of stagings are made with.
    */
   constructor({
     baseDir,
@@ -72,6 +76,7 @@ export class LocalSink implements OutputSink {
     this.#readBack = readBack;
     this.#journal = new StagingJournal(dataDir);
     this.#records = new DeliveryRecords(recordsDir);
+    this.#recordsDir = recordsDir;
     this.#ownPlaces = ownPlaces;
   }
 
@@ -98,7 +103,7 @@ export class LocalSink implements OutputSink {
       StagedFolder.create({
         ...staging,
         records: this.#records,
-        noteReplacement: () => this.#journal.noteReplacement(note, staging.realDestination),
+        noteReplacement: () => this.#journal.noteReplacement(note, join(staging.folder.path, staging.name)),
       }),
     );
   }
@@ -113,19 +118,28 @@ export class LocalSink implements OutputSink {
     create: (staging: Staging, note: string) => Promise<Sink>,
   ): Promise<Sink> {
     signal.throwIfAborted();
-    const realDestination = await this.#prepare(destination, sizeBytes, key, refuse);
-    const stagedPath = join(dirname(realDestination), stagedNameOf(destination, key));
-    const note = await this.#journal.note(stagedPath, key);
-    const forget = () => this.#journal.erase(note);
+    const name = basename(destination);
+    const folder = await this.#prepare(destination, sizeBytes, key, refuse);
     try {
-      return await create(
-        { destination, realDestination, stagedPath, isCached: this.#isCached(sizeBytes), forget },
-        note,
-      );
+      const stagedName = stagedNameOf(destination, key, this.#stagingSecret);
+      const note = await this.#journal.note(join(folder.path, stagedName), key);
+      const forget = () => this.#journal.erase(note);
+      const isCached = this.#isCached(sizeBytes);
+      try {
+        return await create({ destination, folder, name, stagedName, isCached, forget }, note);
+      } catch (error) {
+        await forget();
+        throw error;
+      }
     } catch (error) {
-      await forget();
+      await folder.close();
       throw error;
     }
+  }
+
+  get #stagingSecret(): Buffer {
+    this.#secret ??= stagingSecretIn(this.#recordsDir);
+    return this.#secret;
   }
 
   #isCached(sizeBytes: number): boolean {
@@ -133,17 +147,27 @@ export class LocalSink implements OutputSink {
     return this.#readBack && sizeBytes <= process.availableMemory() * LARGEST_CACHED_SHARE;
   }
 
-  /** Makes room at a destination, and refuses what can be told before anything is written. */
-  async #prepare(destination: string, sizeBytes: number, key: StagingKey, refuse: RefuseStanding): Promise<string> {
+  /** Opens the folder of a destination, and refuses what can be told before anything is written. */
+  async #prepare(
+    destination: string,
+    sizeBytes: number,
+    key: StagingKey,
+    refuse: RefuseStanding,
+  ): Promise<FolderHandle> {
     return await translated(destination, async () => {
       await this.#refuseOwnPlaces(destination, destination);
-      const folder = await makeOutputFolder(this.#baseDir, dirname(destination));
-      const realDestination = join(folder, basename(destination));
-      await this.#refuseOwnPlaces(destination, realDestination);
-      await clearEarlierAttempts({ destination, realDestination }, key);
-      await refuse(destination, realDestination);
-      await checkFreeSpace(destination, folder, sizeBytes);
-      return realDestination;
+      const name = basename(destination);
+      const folder = await openOutputFolder(this.#baseDir, dirname(destination));
+      try {
+        await this.#refuseOwnPlaces(destination, join(folder.path, name));
+        await clearEarlierAttempts({ destination, folder, name, secret: this.#stagingSecret }, key);
+        await refuse(destination, folder.entry(name));
+        await checkFreeSpace(destination, folder.self, sizeBytes);
+        return folder;
+      } catch (error) {
+        await folder.close();
+        throw error;
+      }
     });
   }
 

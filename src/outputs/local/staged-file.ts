@@ -1,22 +1,23 @@
-import { renameSync, rmSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { renameSync } from 'node:fs';
 import type { ByteSink } from '#bytes/byte-sink.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
 import { outputError, refuseFolder, translated } from '../output-error.ts';
 import { DurableFile } from './durable-file.ts';
-import { syncFolder } from './output-folder.ts';
+import type { FolderHandle } from './folder-handle.ts';
+import { removeEntry } from './remove-entry.ts';
 
 /** What a staged output is made with. */
 export interface Staging {
   /** The path that the caller is told, as `placeFile` or `placeFolder` composed it. */
   readonly destination: string;
-  /** The same place with the links of its folder resolved: where the output is renamed to. */
-  readonly realDestination: string;
-  readonly stagedPath: string;
+  /** The folder that it lies in, with links resolved; closed once nothing is staged any more. */
+  readonly folder: FolderHandle;
+  /** The names in it: of the output, and of what is staged. */
+  readonly name: string;
+  readonly stagedName: string;
   /** Whether all of it goes through the page cache. */
   readonly isCached: boolean;
-  /** Called when nothing is staged any more, neither here nor on the disk. */
+  /** Removes the note of what is staged; called when it is neither here nor on the disk any more. */
   readonly forget: () => Promise<void>;
 }
 
@@ -27,17 +28,18 @@ export class StagedFile implements ByteSink {
   readonly isOnDisk = true;
   readonly #staging: Staging;
   readonly #file: DurableFile;
+  #finished = false;
 
   private constructor(staging: Staging, file: DurableFile) {
     this.destination = staging.destination;
-    this.stagedPath = staging.stagedPath;
+    this.stagedPath = staging.folder.entry(staging.stagedName);
     this.#staging = staging;
     this.#file = file;
   }
 
   /** Creates the staged file, in place of one that the same attempt left behind. */
   static async create(staging: Staging): Promise<StagedFile> {
-    return await translated(staging.destination, () => new StagedFile(staging, createFile(staging)));
+    return await translated(staging.destination, async () => new StagedFile(staging, await createFile(staging)));
   }
 
   async write(bytes: Uint8Array, position: number, signal: AbortSignal): Promise<void> {
@@ -53,27 +55,36 @@ export class StagedFile implements ByteSink {
   /** Once the file has its name, the signal is not looked at any more: the folder is synced or the file removed. */
   async commit(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    const { realDestination, stagedPath, forget } = this.#staging;
+    const { folder, name, forget } = this.#staging;
     try {
-      renameSync(stagedPath, realDestination);
+      renameSync(this.stagedPath, folder.entry(name));
     } catch (error) {
-      await refuseFolder(this.destination, realDestination);
+      await refuseFolder(this.destination, folder.entry(name));
       throw outputError(this.destination, error);
     }
     try {
-      await this.#translated(() => syncFolder(dirname(realDestination)));
+      await this.#translated(() => folder.sync());
     } catch (error) {
-      await rm(realDestination, { force: true });
+      await removeEntry(folder, name);
       throw error;
     }
+    this.#finished = true;
     // The output is delivered: a note that cannot be removed now is removed at the next start.
     await forget().catch(() => undefined);
+    await folder.close();
   }
 
   async discard(): Promise<void> {
+    if (this.#finished) return;
+    this.#finished = true;
+    const { folder, stagedName, forget } = this.#staging;
     await this.#file.close();
-    await rm(this.stagedPath, { force: true });
-    await this.#staging.forget();
+    try {
+      await removeEntry(folder, stagedName);
+      await forget();
+    } finally {
+      await folder.close();
+    }
   }
 
   async #translated<T>(step: () => Promise<T> | T): Promise<T> {
@@ -81,12 +92,13 @@ export class StagedFile implements ByteSink {
   }
 }
 
-function createFile({ stagedPath, isCached }: Staging): DurableFile {
+async function createFile({ folder, stagedName, isCached }: Staging): Promise<DurableFile> {
+  const path = folder.entry(stagedName);
   try {
-    return DurableFile.create(stagedPath, { isCached });
+    return DurableFile.create(path, { isCached });
   } catch (error) {
     if (systemErrorCode(error) !== 'EEXIST') throw error;
-    rmSync(stagedPath, { recursive: true });
-    return DurableFile.create(stagedPath, { isCached });
+    await removeEntry(folder, stagedName);
+    return DurableFile.create(path, { isCached });
   }
 }

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { openOwnFile } from '#bytes/file-source.ts';
 import { sideBySide } from '#bytes/side-by-side.ts';
+import { isReservedName } from '#bytes/staged-name.ts';
+import { AppError } from '#errors/app-error.ts';
 import type { FolderPart, FolderSink } from '../folder-sink.ts';
 import { outputError, translated } from '../output-error.ts';
 import { AdoptedFile } from './adopted-file.ts';
@@ -11,7 +13,8 @@ import { BackgroundWork } from './background-work.ts';
 import { deliverFolder } from './deliver-folder.ts';
 import type { DeliveryRecords } from './delivery-records.ts';
 import { DurableFile } from './durable-file.ts';
-import { syncFolder } from './output-folder.ts';
+import { FolderTree } from './folder-tree.ts';
+import { removeEntry } from './remove-entry.ts';
 import type { Staging } from './staged-file.ts';
 
 /** Closed files that become durable at once, and folders: the file system makes one commit of all that wait together. */
@@ -35,6 +38,7 @@ export class StagedFolder implements FolderSink {
   readonly destination: string;
   readonly stagedPath: string;
   readonly #staging: FolderStaging;
+  readonly #tree: FolderTree;
   /** Every file by its path, with its size in bytes once it is closed. */
   readonly #files = new Map<string, number>();
   readonly #open = new Set<StagedPart>();
@@ -43,20 +47,22 @@ export class StagedFolder implements FolderSink {
   readonly #syncing = new BackgroundWork({ atOnce: SYNCS_AT_ONCE, waiting: SYNCS_WAITING });
   #failure: { readonly error: unknown } | null = null;
   #sealed = false;
-  #delivered = false;
+  #closed = false;
 
-  private constructor(staging: FolderStaging) {
+  private constructor(staging: FolderStaging, tree: FolderTree) {
     this.destination = staging.destination;
-    this.stagedPath = staging.stagedPath;
+    this.stagedPath = staging.folder.entry(staging.stagedName);
     this.#staging = staging;
+    this.#tree = tree;
   }
 
   /** Creates the staged folder, in place of one that the same attempt left behind. */
   static async create(staging: FolderStaging): Promise<StagedFolder> {
     return await translated(staging.destination, async () => {
-      await rm(staging.stagedPath, { force: true, recursive: true });
-      await mkdir(staging.stagedPath);
-      return new StagedFolder(staging);
+      const { folder, stagedName } = staging;
+      await removeEntry(folder, stagedName);
+      await mkdir(folder.entry(stagedName));
+      return new StagedFolder(staging, new FolderTree(folder.enter(stagedName)));
     });
   }
 
@@ -66,10 +72,11 @@ export class StagedFolder implements FolderSink {
     const segments = path.split('/');
     assert(!segments.some((segment) => /^\.{0,2}$/.test(segment)), `${path} is relative to the folder and inside it`);
     assert(!this.#sealed && !this.#files.has(path), `${path} is created once, before the folder is sealed`);
+    if (segments.some(isReservedName)) throw new AppError('OUTPUT_NAME_RESERVED', { path });
     const folder = segments.slice(0, -1).join('/');
     return await this.#translated(async () => {
       await this.#makeFolder(folder);
-      const file = DurableFile.create(join(this.stagedPath, path), this.#staging);
+      const file = await this.#tree.at(path, (entry) => DurableFile.create(entry, this.#staging));
       this.#files.set(path, 0);
       const part = new StagedPart(this.destination, file, async () => {
         this.#open.delete(part);
@@ -90,7 +97,7 @@ export class StagedFolder implements FolderSink {
         const folder = path.slice(0, at);
         if (!this.#folders.has(folder)) this.#folders.set(folder, Promise.resolve());
       }
-      const file = await AdoptedFile.open(join(this.stagedPath, path));
+      const file = await this.#tree.at(path, (entry) => AdoptedFile.open(entry));
       this.#files.set(path, file.sizeBytes);
       await this.#syncBehind(file);
     });
@@ -108,7 +115,7 @@ export class StagedFolder implements FolderSink {
     await this.#syncing.ended();
     this.#throwFailure();
     await this.#translated(() =>
-      sideBySide([...this.#folders.keys()], SYNCS_AT_ONCE, (folder) => syncFolder(join(this.stagedPath, folder))),
+      sideBySide([...this.#folders.keys()], SYNCS_AT_ONCE, (folder) => this.#tree.in(folder, (each) => each.sync())),
     );
     this.#sealed = true;
   }
@@ -117,35 +124,45 @@ export class StagedFolder implements FolderSink {
   async commit(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     assert(this.#sealed, 'a folder is sealed before it is committed');
-    const { records, realDestination, forget } = this.#staging;
+    const { records, folder, name, forget } = this.#staging;
     await this.#translated(async () => {
-      const record = await records.add(realDestination, this.#files);
+      const record = await records.add(join(folder.path, name), this.#files);
       try {
-        await deliverFolder({ ...this.#staging, paths: [...this.#files.keys()] });
+        await deliverFolder({ ...this.#staging, staged: this.#tree, paths: [...this.#files.keys()] });
       } catch (error) {
         await records.remove(record);
         throw error;
       }
-      this.#delivered = true;
       await records.keepOnly(record).catch(() => undefined); // One too many costs nothing but a look at it.
     });
     // The output is delivered: a note that cannot be removed now is removed at the next start.
     await forget().catch(() => undefined);
+    await this.#close();
   }
 
   async discard(): Promise<void> {
-    if (this.#delivered) return;
+    if (this.#closed) return;
     await this.#syncing.ended();
     for (const part of this.#open) await part.abandon();
-    await rm(this.stagedPath, { force: true, recursive: true });
-    await this.#staging.forget();
+    try {
+      await removeEntry(this.#staging.folder, this.#staging.stagedName);
+      await this.#staging.forget();
+    } finally {
+      await this.#close();
+    }
+  }
+
+  async #close(): Promise<void> {
+    this.#closed = true;
+    await this.#tree.close();
+    await this.#staging.folder.close();
   }
 
   #makeFolder(folder: string): Promise<void> {
     const made = this.#folders.get(folder);
     if (made !== undefined) return made;
     const above = folder.slice(0, Math.max(folder.lastIndexOf('/'), 0));
-    const making = this.#makeFolder(above).then(() => mkdir(join(this.stagedPath, folder)));
+    const making = this.#makeFolder(above).then(() => this.#tree.at(folder, (entry) => mkdir(entry)));
     this.#folders.set(folder, making);
     return making;
   }

@@ -14,7 +14,9 @@ import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isStagedName, type StagingKey } from '#bytes/staged-name.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
+import { FolderHandle } from './folder-handle.ts';
 import { syncFolder } from './output-folder.ts';
+import { removeEntry } from './remove-entry.ts';
 import { settleReplacement } from './settle-replacement.ts';
 
 /** Follows the name of a note that says which destination what it stages is about to replace. */
@@ -60,7 +62,12 @@ export class StagingJournal {
       for (const folder of [this.#folder, this.#spareFolder]) mkdirSync(folder, { recursive: true, mode: 0o700 });
     }
     this.#foldersMade = true;
-    const note = join(this.#folder, `${notePrefixOf(key)}${basename(stagedPath).slice(1, 9)}`);
+    const note = join(
+      this.#folder,
+      `${notePrefixOf(key)}${basename(stagedPath)
+        .replace(/^\.attestream-/, '')
+        .slice(0, 8)}`,
+    );
     const spare = this.#spares.pop() ?? join(this.#spareFolder, randomUUID());
     writeNote(spare, stagedPath);
     renameSync(spare, note);
@@ -137,14 +144,40 @@ export async function recoverStagings(dataDir: string, key?: StagingKey): Promis
     if (TORN.test(text)) await eraseNote(note);
     const stagedPath = stagedPathIn(text);
     if (!isStagedName(basename(stagedPath))) continue;
-    const replaced = await targetOf(note + REPLACEMENT_ENDING);
-    if (replaced !== undefined && dirname(replaced) === dirname(stagedPath))
-      await settleReplacement(stagedPath, replaced);
-    await rm(stagedPath, { force: true, recursive: true });
+    if (!(await removeStaged(stagedPath, await targetOf(note + REPLACEMENT_ENDING)))) continue;
     await eraseNote(note);
     removed.push(stagedPath);
   }
   return removed;
+}
+
+/**
+ * Removes what was staged, and settles what it was about to replace. Returns false, with nothing done, where a link now
+ * stands in its path: what was staged may come back to it.
+ */
+async function removeStaged(stagedPath: string, replaced: string | undefined): Promise<boolean> {
+  const folder = openFolder(dirname(stagedPath));
+  if (folder === null) return true;
+  try {
+    if (folder.path !== dirname(stagedPath)) return false;
+    const stagedName = basename(stagedPath);
+    if (replaced !== undefined && dirname(replaced) === folder.path)
+      await settleReplacement(folder, stagedName, basename(replaced));
+    await removeEntry(folder, stagedName);
+    return true;
+  } finally {
+    await folder.close();
+  }
+}
+
+/** Null where it is gone, with what was staged in it. */
+function openFolder(path: string): FolderHandle | null {
+  try {
+    return FolderHandle.follow(path);
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes(systemErrorCode(error) ?? '')) return null;
+    throw error;
+  }
 }
 
 /** Undefined where it cannot be read. Links are not followed. */

@@ -46,6 +46,8 @@ export interface RunOptions {
   /** Called every 100 ms; returns a number that changes as long as there is progress. */
   readonly look: () => number;
   readonly bounds?: ProgramBounds;
+  /** Open files of this process that the programs get, from the number 3 on. */
+  readonly inherited?: readonly number[];
 }
 
 /**
@@ -94,16 +96,16 @@ class ProgramGroup {
     if (this.#failure !== null) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const [path, ...args] = [...this.#leash, program.path, ...program.args] as [string, ...string[]];
-    const { folder } = this.#options;
+    const { folder, inherited = [] } = this.#options;
     const child = spawn(path, args, {
       cwd: folder,
       env: environment(folder),
       detached: true,
-      stdio: ['ignore', 'ignore', 'pipe'],
+      stdio: ['ignore', 'ignore', 'pipe', ...inherited],
     });
     this.#running.set(child, program);
     let errorText = '';
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       errorText = (errorText + text).slice(-KEPT_ERROR_LENGTH);
     });
     child.on('error', (cause) => {

@@ -1,0 +1,81 @@
+import { constants, existsSync, fstatSync, fsync, readlinkSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Descriptor } from '#bytes/descriptor.ts';
+import { shareSync } from './shared-sync.ts';
+
+const syncBehind = promisify(fsync);
+
+/**
+ * Tells whether paths are resolved relative to open folders. Node has no `openat`; Linux resolves `/proc/self/fd/<n>/name`
+ * in the same way. On other systems, and without /proc, the folder's path is resolved again for each call: somebody who
+ * may write to the base folder of outputs can then have an output redirected by replacing a folder at the right moment.
+ */
+export const RESOLVES_BY_HANDLE = process.platform === 'linux' && existsSync('/proc/self/fd');
+
+const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
+
+/**
+ * An open folder that outputs are written to. What is done with its entries is done in the folder that was opened, and
+ * checked, whatever stands at its path meanwhile. Throws the system's errors as they are.
+ */
+export class FolderHandle {
+  /** Where it lay when it was opened, with links resolved. */
+  readonly path: string;
+  readonly #file: Descriptor;
+
+  private constructor(file: Descriptor, path: string) {
+    this.#file = file;
+    this.path = path;
+  }
+
+  /** Opens a folder wherever links lead; `path` tells where that was. */
+  static follow(path: string): FolderHandle {
+    return FolderHandle.#open(path, O_RDONLY | O_DIRECTORY);
+  }
+
+  static #open(path: string, flags: number): FolderHandle {
+    const file = Descriptor.open(path, flags);
+    try {
+      return new FolderHandle(file, RESOLVES_BY_HANDLE ? readlinkSync(pathOf(file)) : realpathSync.native(path));
+    } catch (error) {
+      void file.close();
+      throw error;
+    }
+  }
+
+  /** A path to the folder itself, for calls of this process. */
+  get self(): string {
+    return RESOLVES_BY_HANDLE ? pathOf(this.#file) : this.path;
+  }
+
+  /** A path to an entry, for calls of this process while the folder is open. */
+  entry(name: string): string {
+    return join(this.self, name);
+  }
+
+  /** Opens a folder in this one, wherever links lead. */
+  follow(name: string): FolderHandle {
+    return FolderHandle.follow(this.entry(name));
+  }
+
+  /** Opens a folder in this one; an error (ELOOP or ENOTDIR) where a link stands there. */
+  enter(name: string): FolderHandle {
+    return FolderHandle.#open(this.entry(name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  }
+
+  /** Makes the names of what was created, renamed or removed in the folder durable. */
+  sync(): Promise<void> {
+    const { dev, ino } = fstatSync(this.#file.number, { bigint: true });
+    return shareSync(`${dev}:${ino}`, () => this.#file.use(syncBehind));
+  }
+
+  /** Safe to call again. */
+  async close(): Promise<void> {
+    await this.#file.close();
+  }
+}
+
+function pathOf(file: Descriptor): string {
+  return `/proc/self/fd/${file.number}`;
+}

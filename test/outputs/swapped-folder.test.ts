@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { AppError } from '#errors/app-error.ts';
+import { LocalSink } from '#outputs/local/local-sink.ts';
+import { recoverStagings } from '#outputs/local/staging-journal.ts';
+import { filesIn, fill, NEW, putFiles } from './publication-files.ts';
+
+/** Outputs of each test. Without directory handles, one in about a hundred lands elsewhere. */
+const OUTPUT_COUNT = 600;
+const PUBLICATION_COUNT = 150;
+
+const never = new AbortController().signal;
+
+let place: string;
+let baseDir: string;
+let dataDir: string;
+let elsewhere: string;
+let sink: LocalSink;
+
+beforeEach(async () => {
+  place = await mkdtemp(join(tmpdir(), 'attestream-swapped-'));
+  baseDir = join(place, 'out');
+  dataDir = join(place, 'data');
+  elsewhere = join(place, 'elsewhere');
+  sink = new LocalSink({ baseDir, dataDir });
+  await mkdir(elsewhere);
+});
+afterEach(() => rm(place, { recursive: true }));
+
+/** Each of these folders is replaced by a link to a folder outside while outputs are written below it. */
+describe('a folder that is replaced by a link while outputs are written', () => {
+  test('never lets a file land where the link leads', async () => {
+    const prefix = { type: 'local', prefix: 'a/b' } as const;
+    await mkdir(join(baseDir, 'a/b'), { recursive: true });
+    const delivered = await whileSwapping('a', () =>
+      attempts(OUTPUT_COUNT, async (inputIndex) => {
+        const destination = sink.placeFile(prefix, `${inputIndex}.mp4`);
+        const staged = await sink.stageFile(destination, 4, { jobId: 'job', inputIndex, attempt: 1 }, never);
+        try {
+          await staged.write(Buffer.from('file'), 0, never);
+          await staged.seal(never);
+          await staged.commit(never);
+        } catch (error) {
+          await staged.discard();
+          throw error;
+        }
+      }),
+    );
+    assert.ok(delivered > 0, 'some outputs were delivered');
+    assert.deepEqual(await readdir(elsewhere), []);
+  });
+
+  for (const [title, swapped] of [
+    ['above the destination', 'a'],
+    ['that is the destination', 'a/talk'],
+    ['inside the destination', 'a/talk/v'],
+  ] as const) {
+    test(`never lets a publication land where the link leads: a folder ${title}`, async () => {
+      await putFiles(join(baseDir, 'a/talk'), { 'notes.txt': 'theirs', 'v/notes.txt': 'theirs' });
+      await putFiles(elsewhere, { 'talk/v/theirs.txt': 'theirs', 'v/theirs.txt': 'theirs' });
+      const before = await filesIn(elsewhere);
+      await whileSwapping(swapped, () =>
+        attempts(PUBLICATION_COUNT, async (inputIndex) => {
+          const destination = sink.placeFolder({ type: 'local', prefix: 'a' }, 'talk');
+          const staged = await sink.stageFolder(destination, 100, { jobId: 'job', inputIndex, attempt: 1 }, never);
+          try {
+            await (await fill(staged, NEW)).commit(never);
+          } catch (error) {
+            await staged.discard();
+            throw error;
+          }
+        }),
+      );
+      assert.deepEqual(await filesIn(elsewhere), before);
+    });
+  }
+
+  test('never has recovery remove anything where the link leads', async () => {
+    await mkdir(join(baseDir, 'a'), { recursive: true });
+    const destination = sink.placeFolder({ type: 'local', prefix: 'a' }, 'talk');
+    await sink.stageFolder(destination, 100, { jobId: 'job', inputIndex: 0, attempt: 1 }, never);
+    const [stagedName = ''] = await readdir(join(baseDir, 'a'));
+    await putFiles(join(elsewhere, stagedName), { 'precious.mp4': 'precious' });
+    await whileSwapping('a', async () => {
+      for (let round = 0; round < OUTPUT_COUNT; round += 1) await recoverStagings(dataDir);
+    });
+    await recoverStagings(dataDir);
+    assert.deepEqual(await filesIn(elsewhere), { [`${stagedName}/precious.mp4`]: 'precious' });
+    assert.deepEqual(await readdir(join(baseDir, 'a')), []);
+  });
+});
+
+/** Runs while another process swaps the folder for a link to `elsewhere`. */
+async function whileSwapping<Result>(folder: string, run: () => Promise<Result>): Promise<Result> {
+  const script = join(import.meta.dirname, 'swap-folder.ts');
+  const child = spawn(process.execPath, [script, join(baseDir, folder), elsewhere], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const exit = once(child, 'exit');
+  await once(child.stdout, 'readable');
+  try {
+    return await run();
+  } finally {
+    child.stdin.end();
+    const [said, [code]] = await Promise.all([text(child.stdout), exit]);
+    assert.equal(code, 0);
+    assert.ok(Number(said.trim().split('\n').at(-1)) > 0, 'the folder was replaced');
+  }
+}
+
+/** Does it so many times, and counts how often it succeeded. Outputs may fail here, with an error that says so. */
+async function attempts(count: number, attempt: (index: number) => Promise<void>): Promise<number> {
+  let succeeded = 0;
+  for (let index = 0; index < count; index += 1) {
+    try {
+      await attempt(index);
+      succeeded += 1;
+    } catch (error) {
+      assert.ok(error instanceof AppError, String(error));
+    }
+  }
+  return succeeded;
+}
