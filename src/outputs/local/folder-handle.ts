@@ -1,4 +1,14 @@
-import { constants, existsSync, fstatSync, fsync, readlinkSync, realpathSync } from 'node:fs';
+import assert from 'node:assert/strict';
+import {
+  type BigIntStats,
+  constants,
+  existsSync,
+  fstatSync,
+  fsync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Descriptor } from '#bytes/descriptor.ts';
@@ -23,6 +33,8 @@ export class FolderHandle {
   /** Where it lay when it was opened, with links resolved. */
   readonly path: string;
   readonly #file: Descriptor;
+  #users = 1;
+  #identity: string | undefined;
 
   private constructor(file: Descriptor, path: string) {
     this.#file = file;
@@ -31,27 +43,13 @@ export class FolderHandle {
 
   /** Opens a folder wherever links lead; `path` tells where that was. */
   static follow(path: string): FolderHandle {
-    return FolderHandle.#open(path, O_RDONLY | O_DIRECTORY);
-  }
-
-  static #open(path: string, flags: number): FolderHandle {
-    const file = Descriptor.open(path, flags);
+    const file = Descriptor.open(path, O_RDONLY | O_DIRECTORY);
     try {
       return new FolderHandle(file, RESOLVES_BY_HANDLE ? readlinkSync(pathOf(file)) : realpathSync.native(path));
     } catch (error) {
       void file.close();
       throw error;
     }
-  }
-
-  /** A path to the folder itself, for calls of this process. */
-  get self(): string {
-    return RESOLVES_BY_HANDLE ? pathOf(this.#file) : this.path;
-  }
-
-  /** A path to an entry, for calls of this process while the folder is open. */
-  entry(name: string): string {
-    return join(this.self, name);
   }
 
   /** Opens a folder in this one, wherever links lead. */
@@ -61,19 +59,53 @@ export class FolderHandle {
 
   /** Opens a folder in this one; an error (ELOOP or ENOTDIR) where a link stands there. */
   enter(name: string): FolderHandle {
-    return FolderHandle.#open(this.entry(name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    const file = Descriptor.open(this.entry(name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    return new FolderHandle(file, join(this.path, name));
+  }
+
+  /** Tells whether `path` leads to this folder, and the folder still lies where it was opened. */
+  isAt(path: string): boolean {
+    const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+    if (stats === undefined || identityOf(stats) !== this.#ownIdentity) return false;
+    return !RESOLVES_BY_HANDLE || readlinkSync(this.self) === this.path;
+  }
+
+  /** A path to the folder itself, for calls of this process. */
+  get self(): string {
+    return RESOLVES_BY_HANDLE ? pathOf(this.#file) : this.path;
+  }
+
+  /** A path to an entry, for calls of this process while the folder is open. */
+  entry(name: string): string {
+    return `${this.self}/${name}`;
   }
 
   /** Makes the names of what was created, renamed or removed in the folder durable. */
   sync(): Promise<void> {
-    const { dev, ino } = fstatSync(this.#file.number, { bigint: true });
-    return shareSync(`${dev}:${ino}`, () => this.#file.use(syncBehind));
+    return shareSync(this.#ownIdentity, () => this.#file.use(syncBehind));
   }
 
-  /** Safe to call again. */
-  async close(): Promise<void> {
-    await this.#file.close();
+  /** Gives the handle to one more user, who closes it too. */
+  share(): FolderHandle {
+    this.#users += 1;
+    return this;
   }
+
+  /** To be called once by each user; the last one closes the folder. */
+  async close(): Promise<void> {
+    this.#users -= 1;
+    assert(this.#users >= 0, 'each user closes a folder once');
+    if (this.#users === 0) await this.#file.close();
+  }
+
+  get #ownIdentity(): string {
+    this.#identity ??= identityOf(fstatSync(this.#file.number, { bigint: true }));
+    return this.#identity;
+  }
+}
+
+function identityOf({ dev, ino }: BigIntStats): string {
+  return `${dev}:${ino}`;
 }
 
 function pathOf(file: Descriptor): string {

@@ -4,7 +4,7 @@ import { systemErrorCode } from '#errors/system-problem.ts';
 import type { FolderHandle } from './folder-handle.ts';
 
 /** Folders of one tree that are kept open; those that are used beyond that are opened again. */
-const MAX_OPEN_FOLDERS = 16;
+const MAX_OPEN_FOLDERS = 32;
 
 interface OpenFolder {
   readonly handle: FolderHandle;
@@ -28,8 +28,8 @@ export class FolderTree {
 
   /** Does something in the folder of a file, which is open meanwhile. `entry` is a path to the file. */
   async at<Result>(path: string, use: (entry: string, folder: FolderHandle) => Promise<Result> | Result) {
-    const folder = dirname(path) === '.' ? '' : dirname(path);
-    return await this.in(folder, (handle) => use(handle.entry(basename(path)), handle));
+    const end = path.lastIndexOf('/');
+    return await this.in(path.slice(0, Math.max(end, 0)), (handle) => use(handle.entry(path.slice(end + 1)), handle));
   }
 
   /** Does something in a folder, which is open meanwhile. */

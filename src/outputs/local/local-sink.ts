@@ -12,7 +12,7 @@ import { checkOutputSegments, type Naming } from '../placement.ts';
 import { clearEarlierAttempts } from './clear-earlier-attempts.ts';
 import { DeliveryRecords } from './delivery-records.ts';
 import type { FolderHandle } from './folder-handle.ts';
-import { openOutputFolder } from './output-folder.ts';
+import { OutputFolders } from './output-folders.ts';
 import { StagedFile, type Staging } from './staged-file.ts';
 import { StagedFolder } from './staged-folder.ts';
 import { StagingJournal } from './staging-journal.ts';
@@ -50,6 +50,7 @@ export interface LocalPlaces {
 /** Outputs as files and folders below one folder of this host: `<base_dir>/<prefix>/<name>/<leaf>`. */
 export class LocalSink implements OutputSink {
   readonly #baseDir: string;
+  readonly #folders: OutputFolders;
   readonly #naming: Naming;
   readonly #readBack: boolean;
   readonly #journal: StagingJournal;
@@ -72,6 +73,7 @@ export class LocalSink implements OutputSink {
     readBack = false,
   }: LocalPlaces) {
     this.#baseDir = resolve(baseDir);
+    this.#folders = new OutputFolders(this.#baseDir);
     this.#naming = naming;
     this.#readBack = readBack;
     this.#journal = new StagingJournal(dataDir);
@@ -157,7 +159,7 @@ export class LocalSink implements OutputSink {
     return await translated(destination, async () => {
       await this.#refuseOwnPlaces(destination, destination);
       const name = basename(destination);
-      const folder = await openOutputFolder(this.#baseDir, dirname(destination));
+      const folder = await this.#folders.open(dirname(destination));
       try {
         await this.#refuseOwnPlaces(destination, join(folder.path, name));
         await clearEarlierAttempts({ destination, folder, name, secret: this.#stagingSecret }, key);
