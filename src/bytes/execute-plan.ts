@@ -21,6 +21,8 @@ export interface WalkOptions {
   readonly signal: AbortSignal;
   /** Called with the count of output bytes written so far, the hole left out; once per chunk, never decreasing. */
   readonly onProgress?: (bytesDone: number) => void;
+  /** Adds `PlanDigests.source`, by which the bytes can be told to be those that were validated before. */
+  readonly digestSource?: boolean;
 }
 
 /**
@@ -85,7 +87,7 @@ class PlanWalk {
     this.#source = source;
     this.#sink = sink;
     this.#options = options;
-    this.#hasher = new PlanHasher(plan.hashing.algorithm);
+    this.#hasher = new PlanHasher(plan.hashing.algorithm, options.digestSource ?? false);
     this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
   }
 

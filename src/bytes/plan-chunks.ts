@@ -13,7 +13,7 @@ export interface PlanChunk {
   readonly position: number;
   length: number;
   readonly copies: ChunkCopy[];
-  readonly inserts: { readonly bytes: Uint8Array; readonly at: number }[];
+  readonly inserts: ChunkInsert[];
   /** What is hashed, in order: ranges of the chunk's buffer, or bytes that are not written. */
   readonly hashed: HashStep[];
 }
@@ -23,6 +23,13 @@ export interface ChunkCopy {
   readonly offset: number;
   length: number;
   readonly at: number;
+}
+
+/** Bytes of the plan at `at`, and the source bytes that they stand in for, where there are any. */
+export interface ChunkInsert {
+  readonly bytes: Uint8Array;
+  readonly at: number;
+  readonly original?: Uint8Array;
 }
 
 export type HashStep =
@@ -107,8 +114,10 @@ function addPiece(
   length: number,
 ): void {
   const at = chunk.length;
-  if (splice.kind === 'insert') chunk.inserts.push({ bytes: splice.bytes.subarray(taken, taken + length), at });
-  else addCopy(chunk, { offset: splice.offset + taken, length, at });
+  if (splice.kind === 'copy') return addCopy(chunk, { offset: splice.offset + taken, length, at });
+  const original = splice.original?.subarray(taken, taken + length);
+  const bytes = splice.bytes.subarray(taken, taken + length);
+  chunk.inserts.push({ bytes, at, ...(original !== undefined && { original }) });
 }
 
 function addCopy(chunk: PlanChunk, copy: ChunkCopy): void {

@@ -12,10 +12,13 @@ export class PlanHasher {
   readonly #leaves: Uint8Array[] = [];
   /** The leaf that has begun. */
   #leaf: Hash | null = null;
+  readonly #source: Hash | null;
 
-  constructor(algorithm: HashAlgorithm) {
+  /** `digestsSource`: hash what is taken from the source, too. */
+  constructor(algorithm: HashAlgorithm, digestsSource: boolean) {
     this.#algorithm = algorithm;
     this.#flat = createHash(algorithm);
+    this.#source = digestsSource ? createHash('sha256') : null;
   }
 
   /** Adds a chunk; chunks come in plan order. */
@@ -25,6 +28,7 @@ export class PlanHasher {
       else if (step.kind === 'flat') this.#flat.update(bytes.subarray(step.start, step.end));
       else this.#addToLeaf(bytes.subarray(step.start, step.end), step.isLast);
     }
+    if (this.#source !== null) addSourceOf(chunk, bytes, this.#source);
   }
 
   #addToLeaf(piece: Uint8Array, isLast: boolean): void {
@@ -37,6 +41,17 @@ export class PlanHasher {
 
   /** The digests of everything that was added. To be called once, at the end. */
   digests(): PlanDigests {
-    return { flat: this.#flat.digest(), leaves: this.#leaves };
+    return {
+      flat: this.#flat.digest(),
+      leaves: this.#leaves,
+      ...(this.#source !== null && { source: this.#source.digest() }),
+    };
   }
+}
+
+/** Hashes the source bytes that a chunk was made of, in output order. */
+function addSourceOf({ copies, inserts }: PlanChunk, bytes: Uint8Array, hash: Hash): void {
+  const copied = copies.map(({ at, length }) => ({ at, piece: bytes.subarray(at, at + length) }));
+  const replaced = inserts.flatMap(({ at, original }) => (original === undefined ? [] : [{ at, piece: original }]));
+  for (const { piece } of [...copied, ...replaced].sort((first, second) => first.at - second.at)) hash.update(piece);
 }

@@ -19,8 +19,13 @@ export type HashedInto = 'flat' | 'leaves' | 'none';
 export type Splice =
   /** Output bytes taken unchanged from the source's `[offset, offset + length)`. */
   | { readonly kind: 'copy'; readonly offset: number; readonly length: number; readonly into: HashedInto }
-  /** Output bytes that the plan brings itself. */
-  | { readonly kind: 'insert'; readonly bytes: Uint8Array; readonly into: HashedInto }
+  /** Output bytes that the plan brings itself; `original` are the source bytes, as many, that they stand in for. */
+  | {
+      readonly kind: 'insert';
+      readonly bytes: Uint8Array;
+      readonly into: HashedInto;
+      readonly original?: Uint8Array;
+    }
   /** Bytes that are hashed but not written, as the offset markers of `c2pa.hash.bmff.v3` are. */
   | { readonly kind: 'mark'; readonly bytes: Uint8Array }
   /** Output bytes of known length that are filled when all else is written; never hashed. At most one in a plan. */
@@ -41,6 +46,8 @@ export interface PlanDigests {
   readonly flat: Uint8Array;
   /** Digests of the leaves in order; empty where the plan has none. */
   readonly leaves: readonly Uint8Array[];
+  /** SHA-256 of the source bytes that went into the output, in output order; where `WalkOptions` ask for it. */
+  readonly source?: Uint8Array;
 }
 
 /** Length of the output that a plan describes, in bytes. */

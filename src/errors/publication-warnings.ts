@@ -9,6 +9,18 @@ const TREATMENTS = {
 } as const;
 export type PublicationTreatment = keyof typeof TREATMENTS;
 
+/** One kind of finding about a rendition of a signed publication, or about renditions that are not there. */
+interface FoundInPublication {
+  readonly title: string;
+  readonly finding: string;
+  readonly init: string | null;
+  /** The first fragments that it is about, by path, and the places of the first that are missing. */
+  readonly parts: readonly string[];
+  readonly locations: readonly number[];
+  readonly count: number;
+  readonly problem: string;
+}
+
 /** What to know of a publication that was read: what it is, and what of it is not signed or does not play. */
 export const publicationWarnings = {
   PUBLICATION_FOUND: warningEntry<{
@@ -26,6 +38,23 @@ export const publicationWarnings = {
   }),
   PUBLICATION_MAY_GROW: warningEntry<{ playlist: string; problem: string }>(
     ({ playlist, problem }) => `"${playlist}" ${problem}: what is added to the folder later is no part of this.`,
+  ),
+  PUBLICATION_ALTERED: warningEntry<FoundInPublication>(
+    ({ title, init, problem }) =>
+      init === null
+        ? `The signed publication "${title}" is not complete: ${problem}.`
+        : `The signed publication "${title}" is not as it was signed, in the rendition of "${init}": ${problem}.`,
+  ),
+  PUBLICATION_NOT_VERIFIED: warningEntry<FoundInPublication>(
+    ({ title, init, problem }) =>
+      `The signed publication "${title}" could not be verified completely, in the rendition of "${init}": ${problem}. That no fragment is missing or elsewhere is not known.`,
+  ),
+  PUBLICATION_FINDINGS_OMITTED: warningEntry<{ title: string; count: number }>(
+    ({ title, count }) => `There are ${count} more findings about the signed publication "${title}".`,
+  ),
+  PUBLICATION_MANIFESTS_DIFFER: warningEntry<{ title: string; manifestCount: number; inits: readonly string[] }>(
+    ({ title, manifestCount, inits }) =>
+      `The init segments of "${title}" carry ${manifestCount} different manifests; those of ${inits.map((path) => `"${path}"`).join(', ')}${manifestCount > inits.length + 1 ? ' and others' : ''} are attached as components.`,
   ),
   FRAGMENTS_UNSIGNED: warningEntry<NameSample>(
     (files) => `Carried through unsigned, because no playlist names them: ${listNames(files)}.`,

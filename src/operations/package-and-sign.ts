@@ -8,12 +8,13 @@ import { type ClaimedPaths, matchingPaths } from '#publications/reading/path-pat
 import { readClaimedPublication } from '#publications/reading/read-publication.ts';
 import type { ChoicePatterns } from '#publications/repackaging/choose-renditions.ts';
 import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
+import { existingOrigin } from './existing-origin.ts';
 import { describeFinding, growthOf, unsignedFragments } from './existing-tracks.ts';
 import { givenIngredient } from './ingredients.ts';
 import { type CarryTask, type PackagingTask, planPublication, sizeOfSources } from './make-publication.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 import { packagedIngredients, packagingActions } from './packaged-ingredients.ts';
-import { existingIngredients, publicationIngredients } from './publication-ingredients.ts';
+import { publicationOrigin, validationContext } from './publication-ingredients.ts';
 import { signAndDeliver } from './sign-and-deliver.ts';
 import { packagingTaskOf } from './sign-while-packaging.ts';
 import { taskOf } from './signing-task.ts';
@@ -97,9 +98,16 @@ async function signExisting(
   const read = await withInits(folder, await readClaimedPublication(folder, paths, context.signal), context);
   const destination = await claimDestination(folder, work, context, rooms);
   const given = await givenIngredient(params, work.inputIndex, rooms.inputs, context);
-  const ingredients = await publicationIngredients(read, given, rooms.fragments, context.signal);
+  const { ingredients, contents } = await publicationOrigin(read, given, validationContext(context, rooms));
   const statement = { assertions: params.assertions ?? [], ingredients, actions: [] };
-  const { warnings, ...outcome } = await signAndDeliver(taskOf(read), statement, destination, work, context, rooms);
+  const { warnings, ...outcome } = await signAndDeliver(
+    taskOf(read, contents),
+    statement,
+    destination,
+    work,
+    context,
+    rooms,
+  );
   return { ...outcome, warnings: [...notes, ...found, ...warnings] };
 }
 
@@ -119,7 +127,7 @@ async function packageThenSign(
     const ingredients =
       task.existing === null
         ? await packagedIngredients(task, sources, given, context)
-        : await existingIngredients(folder, task.existing, given, rooms.fragments, context.signal);
+        : await existingOrigin(folder, task.existing, task, sources, given, validationContext(context, rooms));
     const statement = { assertions: params.assertions ?? [], ingredients, actions: packagingActions(task) };
     const target = new PackagedFolder(task.folder.name, scratch.path);
     const [packaging, signing] = halvesOf(context);

@@ -1,15 +1,19 @@
-import { readRange } from '#bytes/byte-source.ts';
+import { localCopyOf } from '#bytes/scratch-copy.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { IngredientSource } from '#provenance/authoring/manifest-author.ts';
 import type { FragmentReader } from '#provenance/reading/fragment-reader.ts';
-import type { MediaPart, Publication } from '#publications/publication.ts';
-import type { ExistingPublication } from '#publications/repackaging/existing-publication.ts';
+import { PartContents } from '#publications/checking/part-contents.ts';
+import type { PublicationVerdict } from '#publications/checking/publication-verdict.ts';
+import { verifyPublication } from '#publications/checking/verify-publication.ts';
+import { describePart, type MediaPart, type Publication, type Rendition } from '#publications/publication.ts';
 import type { InitLayout } from '#publications/signing/init-layout.ts';
-import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
+import { earlierResults } from './earlier-results.ts';
 import { assignRoles, type Candidate, type Ingredients } from './ingredients.ts';
+import type { InputContext, OperationRooms } from './operation.ts';
+import { verdictWarnings } from './verdict-warnings.ts';
 
 /** What the ingredients of a publication are read from: its renditions, and the layouts of their init segments in order. */
-interface PublicationSource {
+export interface PublicationSource {
   readonly folder: SourceFolder;
   readonly publication: Pick<Publication, 'renditions'>;
   readonly inits: readonly InitLayout[];
@@ -20,87 +24,101 @@ export interface ReadPublication extends PublicationSource {
   readonly publication: Publication;
 }
 
-/** An earlier manifest may take so many bytes in an init segment. */
-const STORE_MAX_BYTES = 64 * 1024 * 1024;
-/** The reader holds an init segment and a fragment in memory; larger ones are not validated. */
-const PART_MAX_BYTES = 64 * 1024 * 1024;
+/** What a publication is validated with. */
+export interface ValidationContext extends Pick<InputContext, 'signal' | 'scratch' | 'progress'> {
+  readonly reader: FragmentReader;
+}
+
+/** What validation takes of an operation's context. */
+export function validationContext(
+  context: InputContext,
+  { fragments: reader }: Pick<OperationRooms, 'fragments'>,
+): ValidationContext {
+  return { ...context, reader };
+}
+
+/** The ingredients of a publication, and what its parts held when they were validated; null where it was never signed. */
+export interface PublicationOrigin {
+  readonly ingredients: Ingredients;
+  readonly contents: PartContents | null;
+}
+
+const MEDIA_TYPE = 'video/mp4';
 
 /**
- * Decides the ingredients of a signed publication, as for files: without a given parent it is an edit of its own source,
- * and what an earlier signing left in its init segments is that source's manifest.
+ * Decides the ingredients of a publication, as for files: without a given parent it is an edit of its own source. What an
+ * earlier signing left in its init segments is that source's manifest, and is validated completely: every init segment and
+ * every fragment. Where init segments carry different manifests, the first is the source's and the others are components.
  */
-export async function publicationIngredients(
+export async function publicationOrigin(
   read: PublicationSource,
   given: Candidate | null,
-  reader: FragmentReader,
-  signal: AbortSignal,
-): Promise<Ingredients> {
-  return assignRoles({ ingredient: await sourceIngredient(read, reader, signal), warnings: [] }, given);
+  context: ValidationContext,
+): Promise<PublicationOrigin> {
+  const { folder, publication, inits } = read;
+  const title = folder.name;
+  if (inits.every(({ manifest }) => manifest === null)) {
+    const plain = { ingredient: { kind: 'plain', title, mediaType: MEDIA_TYPE }, warnings: [] } as const;
+    return { ingredients: assignRoles(plain, given), contents: null };
+  }
+  const contents = new PartContents();
+  const totalBytes = folder.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  // A large publication takes long, and writes nothing meanwhile: each part is a sign of life.
+  const options = { contents, verified: () => context.progress(0, totalBytes) };
+  const verdict = await verifyPublication(folder, publication.renditions, context.signal, options);
+  const [main, ...others] = await manifestIngredients(read, verdict, context);
+  const ingredient = main ?? { kind: 'plain', title, mediaType: MEDIA_TYPE };
+  const warnings = verdictWarnings(title, verdict, publication.renditions);
+  const { roles, ...rest } = assignRoles({ ingredient, warnings }, given);
+  const allActionsIncluded = roles.allActionsIncluded && warnings.length === 0;
+  const ingredients = {
+    ...rest,
+    roles: { ...roles, components: [...roles.components, ...others], allActionsIncluded },
+  };
+  return { ingredients, contents };
 }
 
-/** As if a publication whose segments are made anew had been signed as it was. */
-export async function existingIngredients(
-  folder: SourceFolder,
-  { renditions: existing }: ExistingPublication,
-  given: Candidate | null,
-  reader: FragmentReader,
-  signal: AbortSignal,
-): Promise<Ingredients> {
-  const renditions = existing.flatMap(({ hasInit, parts: [init, ...fragments] }) =>
-    hasInit && init !== undefined ? [{ init, fragments }] : [],
-  );
-  const inits = await readInitLayouts(folder, renditions, signal);
-  return await publicationIngredients({ folder, publication: { renditions }, inits }, given, reader, signal);
-}
-
-async function sourceIngredient(
-  read: PublicationSource,
-  reader: FragmentReader,
-  signal: AbortSignal,
-): Promise<IngredientSource> {
-  const common = { title: read.folder.name, mediaType: 'video/mp4' };
-  const manifestStore = await earlierManifest(read, signal);
-  if (manifestStore === null) return { ...common, kind: 'plain' };
-  const validationResults = await earlierFindings(read, reader, signal);
-  return { ...common, kind: 'manifest-store', manifestStore, validationResults };
-}
-
-/** The manifest store of the first init segment that has one; all of a set carry the same (C2PA 2.2, §A.5). */
-async function earlierManifest({ folder, inits }: PublicationSource, signal: AbortSignal): Promise<Uint8Array | null> {
-  for (const { path, manifest } of inits) {
-    if (manifest === null || manifest.length > STORE_MAX_BYTES) continue;
-    const source = await folder.open(path, signal);
-    try {
-      return await readRange(source, manifest.offset, manifest.length, signal);
-    } finally {
-      await source.close();
+async function manifestIngredients(
+  { folder, publication: { renditions } }: PublicationSource,
+  { manifests, findings }: PublicationVerdict,
+  context: ValidationContext,
+): Promise<IngredientSource[]> {
+  const ingredients: IngredientSource[] = [];
+  for (const [index, manifest] of manifests.entries()) {
+    const carriers = manifest.renditions.map((number) => renditions[number] as Rendition);
+    const [first] = carriers;
+    const title = index === 0 || first === undefined ? folder.name : `${folder.name}: ${describePart(first.init)}`;
+    const file = manifest.binding === null ? singleFileOf(carriers) : null;
+    if (file !== null) {
+      ingredients.push(await fileIngredient(folder, file, title, context));
+      continue;
     }
+    const own = findings.filter((finding) => finding.manifest === index);
+    const parts = { folder, renditions, reader: context.reader };
+    const validationResults = await earlierResults(manifest, own, parts, context.signal);
+    const { store: manifestStore } = manifest;
+    ingredients.push({ kind: 'manifest-store', title, mediaType: MEDIA_TYPE, manifestStore, validationResults });
   }
-  return null;
+  return ingredients;
 }
 
-/** What the reader finds of the earlier signing, by the first fragment of the first rendition that carries a manifest. */
-async function earlierFindings(
-  { folder, publication, inits }: PublicationSource,
-  reader: FragmentReader,
-  signal: AbortSignal,
-): Promise<object | null> {
-  const index = inits.findIndex(({ manifest }) => manifest !== null);
-  const rendition = publication.renditions[index];
-  const [first] = rendition?.fragments ?? [];
-  if (rendition === undefined || first === undefined) return null;
-  const init = await readPart(folder, rendition.init, signal);
-  const fragment = await readPart(folder, first, signal);
-  return init === null || fragment === null ? null : await reader.validationResults(init, fragment, signal);
+/** The file that all parts are byte ranges of, where there is one: its manifest may bind it as a whole. */
+function singleFileOf(renditions: readonly Rendition[]): string | null {
+  const parts: MediaPart[] = renditions.flatMap(({ init, fragments }) => [init, ...fragments]);
+  const [first] = parts;
+  const isOne = parts.every(({ path, range }) => range !== null && path === first?.path);
+  return isOne && first !== undefined ? first.path : null;
 }
 
-/** A part as bytes; null where it is larger than a part is read for this. */
-async function readPart(folder: SourceFolder, part: MediaPart, signal: AbortSignal): Promise<Uint8Array | null> {
-  const source = await folder.open(part.path, signal);
-  try {
-    const { offset, length } = part.range ?? { offset: 0, length: source.sizeBytes };
-    return length > PART_MAX_BYTES ? null : await readRange(source, offset, length, signal);
-  } finally {
-    await source.close();
-  }
+/** The SDK reads the file later, by its path: it stays open as long as the scratch space. */
+async function fileIngredient(
+  folder: SourceFolder,
+  file: string,
+  title: string,
+  { scratch, signal }: ValidationContext,
+): Promise<IngredientSource> {
+  const source = await folder.open(file, signal);
+  scratch.adopt(source);
+  const { localPath: path } = await localCopyOf(source, scratch, signal);
+  return { kind: 'file', path, title, mediaType: MEDIA_TYPE };
 }

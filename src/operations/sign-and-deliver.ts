@@ -97,14 +97,14 @@ async function chooseMaps(
 
 /** Writes what comes after the fragments, which the manifest binds: init segments, and playlists last. Returns the manifest. */
 async function signWritten(
-  { read, paths, maps, fragments }: WrittenPublication,
+  { read, validated, paths, maps, fragments }: WrittenPublication,
   draft: ManifestDraft,
   output: FragmentsOutput,
   context: InputContext,
 ): Promise<Uint8Array> {
   const { folder, publication, inits } = read;
   const { writer, signal, wrote } = output;
-  const signing = { folder, paths, ...output };
+  const signing = { folder, paths, ...output, ...(validated !== undefined && { validated }) };
   const manifestSizeBytes = await draft.measure(placeholderBinding(maps), signal);
   const planned: PlannedInit[] = [];
   for (const [index, { init }] of publication.renditions.entries()) {

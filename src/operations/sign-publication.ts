@@ -4,7 +4,7 @@ import { readPublication } from '#publications/reading/read-publication.ts';
 import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
 import { givenIngredient } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
-import { publicationIngredients } from './publication-ingredients.ts';
+import { publicationOrigin, validationContext } from './publication-ingredients.ts';
 import { signAndDeliver } from './sign-and-deliver.ts';
 import { taskOf } from './signing-task.ts';
 
@@ -43,9 +43,9 @@ async function signFolder(
 
   const read = { folder, publication, inits };
   const given = await givenIngredient(params, work.inputIndex, rooms.inputs, context);
-  const ingredients = await publicationIngredients(read, given, rooms.fragments, context.signal);
+  const { ingredients, contents } = await publicationOrigin(read, given, validationContext(context, rooms));
   const statement = { assertions: params.assertions ?? [], ingredients, actions: [] };
-  return await signAndDeliver(taskOf(read), statement, destination, work, context, rooms);
+  return await signAndDeliver(taskOf(read, contents), statement, destination, work, context, rooms);
 }
 
 function patternsOf(params: C2paFragmentedParams) {

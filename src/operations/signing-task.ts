@@ -1,4 +1,5 @@
 import type { Warning } from '#errors/warning.ts';
+import type { PartContents } from '#publications/checking/part-contents.ts';
 import { GroupBench } from '#publications/signing/group-bench.ts';
 import type { InitLayout } from '#publications/signing/init-layout.ts';
 import type { MapPlan, RenditionSize } from '#publications/signing/merkle-maps.ts';
@@ -25,6 +26,8 @@ export type FragmentsOutput = Pick<SigningContext, 'writer' | 'signal' | 'wrote'
 /** A publication whose fragments are written; `maps` and `fragments` are in the order of its renditions. */
 export interface WrittenPublication {
   readonly read: ReadPublication;
+  /** What its parts held when they were validated; absent where they carried no manifest. */
+  readonly validated?: PartContents;
   readonly paths: OutputPaths;
   readonly maps: readonly MapPlan[];
   readonly fragments: readonly SignedFragments[];
@@ -32,8 +35,11 @@ export interface WrittenPublication {
   readonly warnings: readonly Warning[];
 }
 
-/** A publication that was read: its renditions are written one after the other. */
-export function taskOf(read: ReadPublication): SigningTask {
+/**
+ * A publication that was read: its renditions are written one after the other. `contents` are what its parts held when they
+ * were validated; null where they carried no manifest.
+ */
+export function taskOf(read: ReadPublication, contents: PartContents | null): SigningTask {
   const { folder, publication, inits } = read;
   refuseSwappedInits(folder, publication, inits);
   const sizes = new Map(folder.files.map(({ path, sizeBytes }) => [path, sizeBytes]));
@@ -48,12 +54,13 @@ export function taskOf(read: ReadPublication): SigningTask {
     async writeFragments(maps, output) {
       const paths = outputPathsOf(publication);
       const sizeOf = (path: string) => sizes.get(path) ?? 0;
-      const signing = { ...output, folder, paths, sizeOf, bench: new GroupBench() };
+      const validated = contents === null ? {} : { validated: contents };
+      const signing = { ...output, ...validated, folder, paths, sizeOf, bench: new GroupBench() };
       const fragments: SignedFragments[] = [];
       for (const [index, rendition] of publication.renditions.entries()) {
         fragments.push(await signFragments(rendition.fragments, initOf(index), maps[index] as MapPlan, signing));
       }
-      return { read, paths, maps, fragments, warnings: [] };
+      return { read, ...validated, paths, maps, fragments, warnings: [] };
     },
   };
 }

@@ -38,6 +38,10 @@ export interface ManifestDefinition {
 /** One entry of a validation report. */
 export interface Finding {
   readonly code: string;
+  /** What of the manifest store it is about. */
+  readonly url?: string;
+  /** The reader's own words. */
+  readonly explanation?: string;
 }
 
 /** The findings about one manifest, by weight. */
@@ -45,6 +49,11 @@ export interface Findings {
   readonly success: readonly Finding[];
   readonly informational: readonly Finding[];
   readonly failure: readonly Finding[];
+}
+
+/** What the reader found of an asset and its manifest. */
+export interface ValidationResults {
+  readonly activeManifest?: Findings;
 }
 
 /** A manifest as the SDK's reader shows it, as far as it is used here. */
@@ -57,13 +66,13 @@ export interface ReportedManifest {
 export interface ManifestReport {
   readonly active_manifest?: string;
   readonly manifests: Readonly<Record<string, ReportedManifest>>;
-  readonly validation_results?: { readonly activeManifest?: Findings };
+  readonly validation_results?: ValidationResults;
 }
 
 /** An ingredient as the SDK read it. */
 export type IngredientJson = Readonly<Record<string, unknown>> & {
   readonly active_manifest?: string;
-  readonly validation_results?: { readonly activeManifest?: Findings };
+  readonly validation_results?: ValidationResults;
 };
 
 /** A file, or bytes, with a media type. */

@@ -1,5 +1,6 @@
 import type { Warning } from '#errors/warning.ts';
 import type { HardBinding } from '#formats/format-handler.ts';
+import type { ValidationResults } from '../sdk.ts';
 
 /** A custom assertion as the caller gave it: any JSON value under a label. */
 export interface CustomAssertion {
@@ -28,7 +29,7 @@ export type IngredientSource =
       readonly title: string;
       readonly mediaType: string;
       readonly manifestStore: Uint8Array;
-      readonly validationResults: object | null;
+      readonly validationResults: ValidationResults | null;
     };
 
 /** What happened to the parent, beside being opened. `c2pa.opened` and `c2pa.placed` are always added by the author. */
@@ -45,7 +46,10 @@ export interface ManifestRequest {
   /** `componentOf` ingredients, each with a `c2pa.placed` action. */
   readonly components: readonly IngredientSource[];
   readonly actions: readonly RecordedAction[];
-  /** True only where the source is the parent and nothing but our own actions lies between (decisions.md). */
+  /**
+   * True only where the source is the parent and nothing but our own actions lies between (decisions.md). The manifest says
+   * so only where nothing is amiss with its ingredients either.
+   */
   readonly allActionsIncluded: boolean;
 }
 

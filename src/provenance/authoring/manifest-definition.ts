@@ -105,6 +105,8 @@ function actionsOf({ request, ingredients, generator }: ManifestContents, now: D
       ...components.map((component) => recorded('c2pa.placed', component)),
       ...request.actions.map((action) => recorded(action, parent)),
     ],
-    allActionsIncluded: request.allActionsIncluded,
+    // What was altered after it was signed, or cannot be read, has a past that nobody knows.
+    allActionsIncluded:
+      request.allActionsIncluded && [parent, ...components].every(({ warnings }) => warnings.length === 0),
   };
 }

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { AppError } from '#errors/app-error.ts';
+import type { ValidationResults } from '../sdk.ts';
 import { untilAborted } from '../until-aborted.ts';
 import { namedProblems, problemsOf } from './output-reader.ts';
 import type { FragmentFindings } from './read-fragment.ts';
@@ -17,7 +18,7 @@ export interface FragmentReader {
    */
   readBack(init: Uint8Array, fragment: Uint8Array, name: string, signal: AbortSignal): Promise<void>;
   /** The validation results that an ingredient carries; null where the reader cannot read the two at all. */
-  validationResults(init: Uint8Array, fragment: Uint8Array, signal: AbortSignal): Promise<object | null>;
+  validationResults(init: Uint8Array, fragment: Uint8Array, signal: AbortSignal): Promise<ValidationResults | null>;
 }
 
 /** Threads that read fragments: as many as there are cores, up to these. Each takes some 40 MB. */

@@ -1,11 +1,9 @@
-import type { ManifestReport } from '../sdk.ts';
+import type { ManifestReport, ValidationResults } from '../sdk.ts';
 import { sdkProblem } from '../sdk-problem.ts';
 import { blobOf, SETTINGS, wasmReader } from './wasm-reader.ts';
 
 /** What the reader says of a fragment: validation results, or why it cannot read it at all. */
-export type FragmentFindings =
-  | { readonly results: NonNullable<ManifestReport['validation_results']> | null }
-  | { readonly problem: string };
+export type FragmentFindings = { readonly results: ValidationResults | null } | { readonly problem: string };
 
 const MEDIA_TYPE = 'video/mp4';
 

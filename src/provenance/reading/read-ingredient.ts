@@ -4,7 +4,13 @@ import type { IngredientSource } from '../authoring/manifest-author.ts';
 import { newInstanceId, type PreparedIngredient } from '../authoring/manifest-definition.ts';
 import { stillMediaTypeOf } from '../authoring/still-media-type.ts';
 import { type Signature, trialSignature } from '../identity/signing-pass.ts';
-import { activeManifestOf, type Findings, ingredientStoreOf, MANIFEST_STORE_TYPE, signIngredient } from '../sdk.ts';
+import {
+  activeManifestOf,
+  ingredientStoreOf,
+  MANIFEST_STORE_TYPE,
+  signIngredient,
+  type ValidationResults,
+} from '../sdk.ts';
 import { sdkProblem } from '../sdk-problem.ts';
 
 /** What an ingredient is to the output, and the label that actions name it by. */
@@ -154,7 +160,7 @@ function trialDefinition(): { json: Record<string, unknown>; resources: Map<stri
   return { json, resources: new Map() };
 }
 
-function findingWarnings(title: string, results: { readonly activeManifest?: Findings } | undefined): Warning[] {
+function findingWarnings(title: string, results: ValidationResults | undefined): Warning[] {
   const found = (results?.activeManifest?.failure ?? []).map(({ code }) => code).filter((code) => !TOLERATED.has(code));
   const codes = [...new Set(found)];
   if (codes.length === 0) return [];

@@ -2,8 +2,16 @@
 export interface JumbfBox {
   readonly label: string;
   readonly children: readonly JumbfBox[];
-  /** The bytes of its content boxes that are no superboxes, by type, such as `cbor`. */
-  readonly contents: ReadonlyMap<string, Uint8Array>;
+  /** Its content boxes that are no superboxes, such as `cbor`, in order. */
+  readonly contents: readonly JumbfContent[];
+  /** Everything in it behind its header: what a claim's hash of an assertion is made of (C2PA 2.2, §8.4.2.3). */
+  readonly bytes: Uint8Array;
+}
+
+/** A content box. */
+interface JumbfContent {
+  readonly type: string;
+  readonly bytes: Uint8Array;
 }
 
 /** A manifest store needs about six levels; ingredients' manifests stand beside, not inside one another. */
@@ -11,23 +19,42 @@ const JUMBF_MAX_DEPTH = 16;
 /** Description box: 16 bytes of type, a byte of toggles, then the label. */
 const LABEL_OFFSET = 17;
 
-/** Parses the superbox at the start of `bytes`, or returns undefined where there is no whole one. */
+/**
+ * Parses the superbox at the start of `bytes`; what follows it is not looked at. Returns undefined where there is none, or
+ * where anything in it can be read in more than one way: readers that see different things must not be played off
+ * against each other.
+ */
 export function parseJumbf(bytes: Buffer, depth = 0): JumbfBox | undefined {
   const [superbox] = jumbfBoxes(bytes);
   if (superbox?.type !== 'jumb' || depth > JUMBF_MAX_DEPTH) return undefined;
+  const [description, ...boxes] = jumbfBoxes(superbox.content);
+  const sizeBytes = [description, ...boxes].reduce((sum, box) => sum + (box?.whole.length ?? 0), 0);
+  if (description?.type !== 'jumd' || sizeBytes !== superbox.content.length) return undefined;
   const children: JumbfBox[] = [];
-  const contents = new Map<string, Uint8Array>();
-  let label = '';
-  for (const box of jumbfBoxes(superbox.content)) {
-    if (box.type === 'jumd') label = readLabel(box.content);
-    else if (box.type !== 'jumb') contents.set(box.type, box.content);
-    else {
-      const child = parseJumbf(box.whole, depth + 1);
-      if (child === undefined) return undefined;
-      children.push(child);
+  const contents: JumbfContent[] = [];
+  for (const box of boxes) {
+    if (box.type === 'jumd') return undefined;
+    if (box.type !== 'jumb') {
+      contents.push({ type: box.type, bytes: box.content });
+      continue;
     }
+    const child = parseJumbf(box.whole, depth + 1);
+    if (child === undefined) return undefined;
+    children.push(child);
   }
-  return { label, children, contents };
+  return { label: readLabel(description.content), children, contents, bytes: superbox.content };
+}
+
+/** The one superbox of a label that is directly in another; undefined where there is none, or more than one. */
+export function onlyChild(box: JumbfBox | undefined, label: string): JumbfBox | undefined {
+  const [child, ...others] = box?.children.filter((each) => each.label === label) ?? [];
+  return others.length === 0 ? child : undefined;
+}
+
+/** What a superbox of nothing but one CBOR box holds; undefined where it is no such superbox. */
+export function onlyCbor(box: JumbfBox | undefined): Uint8Array | undefined {
+  const [content, ...others] = box?.contents ?? [];
+  return content?.type === 'cbor' && others.length === 0 && box?.children.length === 0 ? content.bytes : undefined;
 }
 
 interface RawBox {

@@ -1,77 +1,69 @@
 import { createHash } from 'node:crypto';
-import * as cborg from 'cborg';
 import { z } from 'zod';
-import { type JumbfBox, parseJumbf } from './jumbf.ts';
+import { rowLengths } from '#bytes/merkle-tree.ts';
+import type { HashAlgorithm } from '#bytes/splice-plan.ts';
+import { decodeCbor } from './decode-cbor.ts';
 
-const bytes = z.instanceof(Uint8Array);
-const integer = z.int().nonnegative();
-
-const storedMap = z.object({
-  uniqueId: integer,
-  localId: integer,
-  count: integer,
-  alg: z.string(),
-  initHash: bytes,
-  hashes: z.array(bytes),
-});
-const storedBinding = z.object({ merkle: z.array(storedMap) });
 const storedLocation = z.object({
-  uniqueId: integer,
-  localId: integer,
-  location: integer,
-  hashes: z.array(bytes).nullable(),
+  uniqueId: z.int().nonnegative(),
+  localId: z.int().nonnegative(),
+  location: z.int().nonnegative(),
+  hashes: z.array(z.instanceof(Uint8Array)).nullish(),
 });
 
 /** A Merkle map as a manifest holds it. */
-export type StoredMap = z.infer<typeof storedMap>;
+export interface StoredMap {
+  readonly uniqueId: number;
+  readonly localId: number;
+  /** How many fragments it binds. */
+  readonly count: number;
+  readonly initHash: Uint8Array;
+  /** A row of the tree over the fragments: as long as one of `rowLengths(count)`. */
+  readonly hashes: readonly Uint8Array[];
+}
 
 /** A Merkle box as a fragment holds it. */
 export type StoredLocation = z.infer<typeof storedLocation>;
 
-/** The Merkle maps of a store's active manifest, its last one; undefined where it has no such hard binding. */
-export function readStoredMaps(store: Buffer): readonly StoredMap[] | undefined {
-  const manifest = parseJumbf(store)?.children.at(-1);
-  const assertions = manifest?.children.find(({ label }) => label === 'c2pa.assertions');
-  const binding = assertions?.children.find(({ label }) => label === 'c2pa.hash.bmff.v3');
-  return storedBinding.safeParse(decodeCbor(cborOf(binding))).data?.merkle;
-}
+/** Fragments that one map may bind; more than a folder may hold files. */
+const MAP_MAX_COUNT = 2 ** 24;
 
 /** What a fragment's Merkle box says; undefined where it is malformed. */
 export function readStoredLocation(cbor: Uint8Array): StoredLocation | undefined {
   return storedLocation.safeParse(decodeCbor(cbor)).data;
 }
 
-/** Whether a leaf is where its Merkle box says, by the row that the map holds (C2PA 2.2, §18.7.2). */
-export function isBound(leaf: Uint8Array, { location, hashes }: StoredLocation, map: StoredMap): boolean {
+/** Whether a map holds a row of a tree over so many leaves as it counts. */
+export function holdsRow({ count, hashes }: Pick<StoredMap, 'count' | 'hashes'>): boolean {
+  return count >= 1 && count <= MAP_MAX_COUNT && rowLengths(count).includes(hashes.length);
+}
+
+/**
+ * Whether a leaf is where its Merkle box says, by the row that the map holds (C2PA 2.2, §18.7.2). Digests that a proof has
+ * beyond that row are not looked at, as the official reader does it.
+ */
+export function isBound(
+  leaf: Uint8Array,
+  { location, hashes }: StoredLocation,
+  map: Pick<StoredMap, 'count' | 'hashes'>,
+  algorithm: HashAlgorithm,
+): boolean {
   if (location >= map.count) return false;
   let digest = leaf;
   let position = location;
-  let length = map.count;
-  const proof = [...(hashes ?? [])];
-  while (length > map.hashes.length) {
+  let used = 0;
+  for (const length of rowLengths(map.count)) {
+    if (length === map.hashes.length) break;
     const isRight = position % 2 === 1;
     if (isRight || position + 1 < length) {
-      const sibling = proof.shift();
+      const sibling = hashes?.[used];
       if (sibling === undefined) return false;
-      const pair = isRight ? [sibling, digest] : [digest, sibling];
-      digest = createHash(map.alg).update(Buffer.concat(pair)).digest();
+      used += 1;
+      const [left, right] = isRight ? [sibling, digest] : [digest, sibling];
+      digest = createHash(algorithm).update(left).update(right).digest();
     }
     position = Math.floor(position / 2);
-    length = Math.ceil(length / 2);
   }
   const expected = map.hashes[position];
-  return proof.length === 0 && expected !== undefined && Buffer.compare(digest, expected) === 0;
-}
-
-function cborOf(box: JumbfBox | undefined): Uint8Array {
-  return box?.contents.get('cbor') ?? new Uint8Array();
-}
-
-function decodeCbor(encoded: Uint8Array): unknown {
-  try {
-    return cborg.decode(encoded);
-  } catch {
-    // Whoever asks says which file holds no readable CBOR.
-    return undefined;
-  }
+  return expected !== undefined && Buffer.compare(digest, expected) === 0;
 }

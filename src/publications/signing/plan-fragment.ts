@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Splice, SplicePlan } from '#bytes/splice-plan.ts';
 import { FRAGMENT_ALGORITHM } from './fragment-algorithm.ts';
 import type { FragmentLayout } from './fragment-layout.ts';
-import { hashedBox } from './hashed-box.ts';
+import { type ChangedBox, hashedBox } from './hashed-box.ts';
 import { moveBaseDataOffsets } from './move-base-data-offsets.ts';
 import { moveSegmentIndex } from './move-segment-index.ts';
 import { type OutputPositions, outputPositions } from './output-positions.ts';
@@ -36,10 +36,15 @@ export function planFragment(layout: FragmentLayout, merkleBoxSizeBytes: number)
   return { plan: { splices, hashing: { algorithm: FRAGMENT_ALGORITHM } }, merkleBoxOffset };
 }
 
-/** The bytes of a box that has to change, or null where it is copied. */
-function rewritten(layout: FragmentLayout, box: TopBox, positions: OutputPositions): Uint8Array | null {
-  if (box === layout.moof) return moveBaseDataOffsets(layout, positions.ofBox(box));
+/** A box that has to change, or null where it is copied. */
+function rewritten(layout: FragmentLayout, box: TopBox, positions: OutputPositions): ChangedBox | null {
+  if (box === layout.moof) {
+    const bytes = moveBaseDataOffsets(layout, positions.ofBox(box));
+    return bytes === null || layout.moofWithPositions === null
+      ? null
+      : { bytes, original: layout.moofWithPositions.bytes };
+  }
   const index = layout.indexes.get(box.offset);
   if (index === undefined) return null;
-  return moveSegmentIndex(index, box, positions, layout.path);
+  return { bytes: moveSegmentIndex(index, box, positions, layout.path), original: index };
 }

@@ -94,12 +94,13 @@ export async function planSignedInit(
 export async function writeSignedInit(
   { plan, part }: PlannedInit,
   manifest: Uint8Array,
-  { folder, writer, signal, wrote }: SigningContext,
+  { folder, writer, signal, wrote, validated }: SigningContext,
 ): Promise<void> {
   await withSource(folder, part.source, signal, async (source) => {
     const output = await writer.create(part.path, signal);
     try {
-      await executePlan(plan, source, output, { signal });
+      const digests = await executePlan(plan, source, output, { signal, digestSource: validated !== undefined });
+      validated?.requireSame(part.source, digests.source);
       await fillHole(plan, output, manifest, signal);
     } finally {
       await output.close();

@@ -1,5 +1,6 @@
 import type { ByteSource } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
+import type { PartContents } from '../checking/part-contents.ts';
 import type { MediaPart } from '../publication.ts';
 import type { GroupBench } from './group-bench.ts';
 import type { OutputPaths } from './output-paths.ts';
@@ -23,6 +24,8 @@ export interface SigningContext {
   readonly signal: AbortSignal;
   /** Called with output bytes as they are written. */
   readonly wrote: (bytes: number) => void;
+  /** What the parts were when they were validated; absent where they carried no manifest. */
+  readonly validated?: PartContents;
 }
 
 /** What the fragments of a rendition are signed with. */

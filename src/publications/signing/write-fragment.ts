@@ -4,6 +4,7 @@ import { compose } from '#bytes/compose.ts';
 import { executePlan } from '#bytes/execute-plan.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
+import { contentOf } from '../checking/part-contents.ts';
 import type { MediaPart } from '../publication.ts';
 import { type FragmentLayout, readFragmentLayout } from './fragment-layout.ts';
 import { type FragmentOutput, heldOutput, streamedOutput } from './fragment-output.ts';
@@ -51,9 +52,10 @@ export async function writeFragment(
     const plan = planFragment(layout, boxSizeBytes);
     const sizeBytes = outputSizeBytes(plan.plan);
     const signed = signedPart(part, context.paths, sizeBytes, source, boxSizeBytes);
+    if (held !== null) context.validated?.requireSame(part, contentOf(layout.boxes, held, reader.start));
     const { output, leaf } =
       held === null
-        ? await streamFragment(plan, source, signed.path, open, context)
+        ? await streamFragment(plan, { part, source }, signed.path, open, context)
         : composeFragment(plan, held, reader.start, slab.take(sizeBytes), signed.path, context);
     context.wrote(sizeBytes);
     return { output, leaf, part: signed };
@@ -91,14 +93,16 @@ function composeFragment(
 /** Writes a fragment as it is read. */
 async function streamFragment(
   { plan, merkleBoxOffset }: FragmentPlan,
-  source: ByteSource,
+  { part, source }: { readonly part: MediaPart; readonly source: ByteSource },
   path: string,
   open: Set<FragmentOutput>,
-  { writer, signal }: SigningContext,
+  { writer, signal, validated }: SigningContext,
 ): Promise<Pick<WrittenFragment, 'output' | 'leaf'>> {
   const output = await streamedOutput(path, merkleBoxOffset, writer, signal);
   open.add(output);
-  const { flat: leaf } = await executePlan(plan, source, output, { signal });
+  const digests = await executePlan(plan, source, output, { signal, digestSource: validated !== undefined });
+  validated?.requireSame(part, digests.source);
+  const { flat: leaf } = digests;
   return { output, leaf };
 }
 

@@ -1,0 +1,19 @@
+import * as cborg from 'cborg';
+
+/** Tags that say nothing about how a value is read: times and addresses as text (RFC 8949, §3.4). */
+const TAGS = { 0: untagged, 32: untagged };
+
+/** Decodes CBOR strictly: undefined where it is malformed, or says the same key twice. */
+export function decodeCbor(encoded: Uint8Array | undefined): unknown {
+  if (encoded === undefined) return undefined;
+  try {
+    return cborg.decode(encoded, { rejectDuplicateMapKeys: true, tags: TAGS });
+  } catch {
+    // Whoever asks says which file holds no readable CBOR.
+    return undefined;
+  }
+}
+
+function untagged(decode: () => unknown): unknown {
+  return decode();
+}

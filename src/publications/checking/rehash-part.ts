@@ -1,0 +1,200 @@
+import { createHash, type Hash } from 'node:crypto';
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { chunkBuffers } from '#bytes/chunk-buffers.ts';
+import type { ByteRange } from '../publication.ts';
+import { isExcluded } from './box-exclusion.ts';
+import type { StoredBinding } from './stored-binding.ts';
+
+/** How the bytes of a part are hashed. */
+export interface PartHashing extends Pick<StoredBinding, 'algorithm' | 'hashesOffsets' | 'exclusions'> {
+  /** What is read of a C2PA box, in bytes; a longer one is cut. */
+  readonly c2paBoxMaxBytes: number;
+  /** Types of boxes that `content` leaves out; absent where `content` is not asked for. */
+  readonly uncopied?: readonly string[];
+}
+
+/** What hashing an init segment or a fragment found. */
+export interface RehashedPart {
+  /** The digest that a BMFF hash binds. */
+  readonly digest: Buffer;
+  /** SHA-256 of all top-level boxes but those of C2PA and those of `PartHashing.uncopied`; empty where not asked for. */
+  readonly content: Buffer;
+  /** The contents of its C2PA boxes by purpose, in order, as far as `C2PA_BOXES_MAX_COUNT`. */
+  readonly c2pa: readonly C2paContent[];
+}
+
+interface C2paContent {
+  readonly purpose: string;
+  readonly content: Buffer;
+}
+
+/** Size of one read in bytes. */
+const READ_SIZE_BYTES = 1024 * 1024;
+const C2PA_UUID = 'd8fec3d61b0e483c92975828877ec481';
+/** Extended type, version and flags. */
+const C2PA_HEAD_BYTES = 20;
+/** C2PA boxes of one part whose contents are kept; a part has one. */
+const C2PA_BOXES_MAX_COUNT = 4;
+/** Boxes of one part that are told apart; as many as can be signed. What follows counts as one. */
+const TOP_BOXES_MAX_COUNT = 4096;
+
+/**
+ * Hashes a part of a publication from its bytes alone, in constant memory: every top-level box that is not excluded, each
+ * behind its offset. This shares no code with the way parts are signed, so that a mistake there does not repeat itself here.
+ */
+export async function rehashPart(
+  source: ByteSource,
+  range: ByteRange | null,
+  hashing: PartHashing,
+  signal: AbortSignal,
+): Promise<RehashedPart> {
+  const { offset, length } = range ?? { offset: 0, length: source.sizeBytes };
+  const buffer = await chunkBuffers.take(Math.max(Math.min(READ_SIZE_BYTES, length), 1), signal);
+  try {
+    const window = new SlidingWindow(source, { offset, length }, buffer, signal);
+    const rehashed = await new PartRehash(window, length, hashing).run();
+    chunkBuffers.giveBack(buffer);
+    return rehashed;
+  } catch (error) {
+    // A read that was given up may yet write into it.
+    chunkBuffers.forgo(buffer);
+    throw error;
+  }
+}
+
+/** A box by its header; up to seven bytes at the end make one of type '' without header. */
+interface FoundBox {
+  readonly type: string;
+  readonly offset: number;
+  readonly sizeBytes: number;
+  readonly headerSizeBytes: number;
+}
+
+class PartRehash {
+  readonly #window: SlidingWindow;
+  readonly #sizeBytes: number;
+  readonly #hashing: PartHashing;
+  readonly #bound: Hash;
+  readonly #content: Hash | null;
+  readonly #c2pa: C2paContent[] = [];
+  /** How far into a box the exclusions look. */
+  readonly #lookedAtBytes: number;
+
+  constructor(window: SlidingWindow, sizeBytes: number, hashing: PartHashing) {
+    this.#window = window;
+    this.#sizeBytes = sizeBytes;
+    this.#hashing = hashing;
+    const ends = hashing.exclusions.flatMap(({ data }) => data.map(({ offset, value }) => offset + value.length));
+    this.#lookedAtBytes = Math.max(0, ...ends);
+    this.#bound = createHash(hashing.algorithm);
+    this.#content = hashing.uncopied === undefined ? null : createHash('sha256');
+  }
+
+  async run(): Promise<RehashedPart> {
+    let count = 0;
+    for (let offset = 0; offset < this.#sizeBytes; ) {
+      const box = await this.#boxAt(offset, ++count === TOP_BOXES_MAX_COUNT);
+      await this.#add(box);
+      offset += box.sizeBytes;
+    }
+    const content = this.#content?.digest() ?? Buffer.alloc(0);
+    return { digest: this.#bound.digest(), content, c2pa: this.#c2pa };
+  }
+
+  /** A box that does not fit takes what is left: its hash will tell. */
+  async #boxAt(offset: number, isLast: boolean): Promise<FoundBox> {
+    const left = this.#sizeBytes - offset;
+    if (left < 8) return { type: '', offset, sizeBytes: left, headerSizeBytes: 0 };
+    const head = await this.#window.read(offset, Math.min(16, left));
+    const isWide = head.readUInt32BE(0) === 1 && head.length === 16;
+    const stated = isWide ? Number(head.readBigUInt64BE(8)) : head.readUInt32BE(0);
+    const headerSizeBytes = isWide ? 16 : 8;
+    const sizeBytes = isLast || stated < headerSizeBytes || stated > left ? left : stated;
+    return { type: head.toString('latin1', 4, 8), offset, sizeBytes, headerSizeBytes };
+  }
+
+  async #add(box: FoundBox): Promise<void> {
+    const { type, offset, sizeBytes } = box;
+    const isC2pa = await this.#takeC2pa(box);
+    const head = await this.#window.read(offset, Math.min(this.#lookedAtBytes, this.#sizeBytes - offset));
+    const isBound = !isExcluded(type, sizeBytes, head, this.#hashing.exclusions);
+    const content = isC2pa || this.#hashing.uncopied?.includes(type) ? null : this.#content;
+    if (!isBound && content === null) return;
+    if (isBound && type !== '' && this.#hashing.hashesOffsets) this.#bound.update(offsetBytes(offset));
+    for (let at = offset; at < offset + sizeBytes; ) {
+      const piece = await this.#window.readSome(at, offset + sizeBytes - at);
+      if (isBound) this.#bound.update(piece);
+      content?.update(piece);
+      at += piece.length;
+    }
+  }
+
+  /** Keeps what a box holds where it is one of C2PA's, of whatever purpose. */
+  async #takeC2pa({ type, offset, sizeBytes, headerSizeBytes }: FoundBox): Promise<boolean> {
+    if (type !== 'uuid' || sizeBytes < headerSizeBytes + C2PA_HEAD_BYTES) return false;
+    const head = await this.#window.read(offset + headerSizeBytes, C2PA_HEAD_BYTES);
+    if (head.toString('hex', 0, 16) !== C2PA_UUID) return false;
+    if (this.#c2pa.length === C2PA_BOXES_MAX_COUNT) return true;
+    const start = headerSizeBytes + C2PA_HEAD_BYTES;
+    const length = Math.min(sizeBytes - start, this.#hashing.c2paBoxMaxBytes);
+    this.#c2pa.push(readPurpose(await this.#window.read(offset + start, length)));
+    return true;
+  }
+}
+
+function readPurpose(bytes: Buffer): C2paContent {
+  const end = bytes.indexOf(0);
+  return { purpose: bytes.toString('latin1', 0, Math.max(end, 0)), content: Buffer.from(bytes.subarray(end + 1)) };
+}
+
+function offsetBytes(offset: number): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(BigInt(offset));
+  return bytes;
+}
+
+/**
+ * Reads a range of a file ahead, so that small files and small boxes cost one read. Offsets count from the start of the
+ * range. What it returns is valid until the next call.
+ */
+class SlidingWindow {
+  readonly #source: ByteSource;
+  readonly #range: ByteRange;
+  readonly #buffer: Buffer;
+  readonly #signal: AbortSignal;
+  #bytes: Buffer = Buffer.alloc(0);
+  #start = 0;
+
+  constructor(source: ByteSource, range: ByteRange, buffer: Buffer, signal: AbortSignal) {
+    this.#source = source;
+    this.#range = range;
+    this.#buffer = buffer;
+    this.#signal = signal;
+  }
+
+  async read(offset: number, length: number): Promise<Buffer> {
+    if (offset < this.#start || offset + length > this.#start + this.#bytes.length) {
+      await this.#fill(offset, Math.max(length, Math.min(READ_SIZE_BYTES, this.#range.length - offset)));
+      this.#start = offset;
+    }
+    return this.#bytes.subarray(offset - this.#start, offset - this.#start + length);
+  }
+
+  /** At least one byte and at most `maxLength`: what was read ahead already, else as much as is read at once. */
+  async readSome(offset: number, maxLength: number): Promise<Buffer> {
+    const end = this.#start + this.#bytes.length;
+    const isAhead = offset >= this.#start && offset < end;
+    return await this.read(offset, Math.min(maxLength, isAhead ? end - offset : READ_SIZE_BYTES));
+  }
+
+  /** Only a large manifest is larger than the buffer. */
+  async #fill(offset: number, length: number): Promise<void> {
+    const start = this.#range.offset + offset;
+    if (length > this.#buffer.length) {
+      this.#bytes = await readRange(this.#source, start, length, this.#signal);
+      return;
+    }
+    this.#bytes = this.#buffer.subarray(0, length);
+    await this.#source.read(this.#bytes, start, this.#signal);
+  }
+}

@@ -1,0 +1,136 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import type { HashAlgorithm } from '#bytes/splice-plan.ts';
+import { type BoxExclusion, readBoxExclusion } from './box-exclusion.ts';
+import { decodeCbor } from './decode-cbor.ts';
+import { type JumbfBox, onlyCbor, onlyChild, parseJumbf } from './jumbf.ts';
+import { holdsRow, type StoredMap } from './stored-maps.ts';
+
+/** How the active manifest of a publication binds its init segments and fragments. */
+export interface StoredBinding {
+  /** The label of the manifest, and that of the assertion in it. */
+  readonly manifest: string;
+  readonly assertion: string;
+  readonly algorithm: HashAlgorithm;
+  /** Whether the place of a box is hashed before the box (since `c2pa.hash.bmff.v2`). */
+  readonly hashesOffsets: boolean;
+  readonly exclusions: readonly BoxExclusion[];
+  readonly maps: readonly StoredMap[];
+}
+
+/** A binding, or why there is none that can be judged here; the official reader may know more. */
+export type BindingReading = StoredBinding | { readonly problem: string };
+
+const bytes = z.instanceof(Uint8Array);
+const integer = z.int().nonnegative();
+
+/** Maps of one manifest, one for each rendition. */
+const MAPS_MAX_COUNT = 1000;
+
+const storedBinding = z.object({
+  alg: z.string().nullish(),
+  hash: z.null().optional(),
+  exclusions: z.array(z.unknown()).min(1).max(64),
+  merkle: z
+    .array(
+      z.object({
+        uniqueId: integer,
+        localId: integer,
+        count: integer,
+        alg: z.string().nullish(),
+        initHash: bytes,
+        hashes: z.array(bytes),
+        fixedBlockSize: z.null().optional(),
+        variableBlockSizes: z.null().optional(),
+      }),
+    )
+    .min(1)
+    .max(MAPS_MAX_COUNT),
+});
+const reference = z.object({ url: z.string(), hash: bytes, alg: z.string().nullish() });
+const storedClaim = z.object({
+  alg: z.string().nullish(),
+  assertions: z.array(reference).optional(),
+  created_assertions: z.array(reference).optional(),
+  gathered_assertions: z.array(reference).optional(),
+});
+
+const ASSERTION_STORE = 'c2pa.assertions';
+const CLAIM_LABELS = ['c2pa.claim', 'c2pa.claim.v2'];
+/** Hard bindings of ISO base media files by their version. The first one leaves the places of boxes out. */
+const BINDING_LABEL = /^c2pa\.hash\.bmff(?:\.v([23]))?$/;
+const DIGEST_SIZES_BYTES: Readonly<Record<HashAlgorithm, number>> = { sha256: 32, sha384: 48, sha512: 64 };
+
+/**
+ * Reads the Merkle maps of a store's active manifest, its last one. They count only where the claim, which is signed,
+ * has the hash of the bytes that they are read from; whether it is signed by whom it says is the official reader's to find.
+ */
+export function readStoredBinding(store: Buffer): BindingReading {
+  const manifests = parseJumbf(store)?.children ?? [];
+  const manifest = manifests.at(-1);
+  if (manifest === undefined || manifests.some((other) => other !== manifest && other.label === manifest.label)) {
+    return { problem: 'its manifest store cannot be read' };
+  }
+  const assertions = onlyChild(manifest, ASSERTION_STORE);
+  const [assertion, ...others] = assertions?.children.filter(({ label }) => label.startsWith('c2pa.hash.')) ?? [];
+  const version = BINDING_LABEL.exec(assertion?.label ?? '');
+  if (assertion === undefined || version === null || others.length > 0) {
+    return { problem: 'its manifest has not exactly one binding of fragments' };
+  }
+  const claim = readClaim(manifest);
+  if (claim === undefined || !isClaimed(assertion, claim)) {
+    return { problem: 'its claim does not hold the hash of its binding' };
+  }
+  return readBinding(assertion, claim.alg ?? undefined, {
+    manifest: manifest.label,
+    assertion: assertion.label,
+    hashesOffsets: version[1] !== undefined,
+  });
+}
+
+type Claim = z.infer<typeof storedClaim>;
+
+function readClaim(manifest: JumbfBox): Claim | undefined {
+  const [claim, ...others] = manifest.children.filter(({ label }) => CLAIM_LABELS.includes(label));
+  return others.length > 0 ? undefined : storedClaim.safeParse(decodeCbor(onlyCbor(claim))).data;
+}
+
+/** Whether a claim states an assertion by the hash that it has. */
+function isClaimed({ label, bytes: content }: JumbfBox, claim: Claim): boolean {
+  const stated = [
+    ...(claim.assertions ?? []),
+    ...(claim.created_assertions ?? []),
+    ...(claim.gathered_assertions ?? []),
+  ].filter(({ url }) => url.endsWith(`${ASSERTION_STORE}/${label}`));
+  const [only, ...others] = stated;
+  if (only === undefined || others.length > 0) return false;
+  const algorithm = knownAlgorithm(only.alg ?? claim.alg ?? 'sha256');
+  if (algorithm === undefined) return false;
+  return Buffer.compare(createHash(algorithm).update(content).digest(), only.hash) === 0;
+}
+
+function readBinding(
+  assertion: JumbfBox,
+  claimed: string | undefined,
+  common: Pick<StoredBinding, 'manifest' | 'assertion' | 'hashesOffsets'>,
+): BindingReading {
+  const { data } = storedBinding.safeParse(decodeCbor(onlyCbor(assertion)));
+  if (data === undefined) return { problem: 'its manifest binds no fragments, or in a way that is not known' };
+  const named = new Set(data.merkle.map(({ alg }) => alg ?? data.alg ?? claimed ?? 'sha256'));
+  const [algorithm, ...others] = [...named].map(knownAlgorithm);
+  if (algorithm === undefined || others.length > 0) return { problem: 'its hash algorithm is not known' };
+  const exclusions = data.exclusions.map(readBoxExclusion);
+  if (!exclusions.every((exclusion) => exclusion !== undefined)) {
+    return { problem: 'its binding leaves out parts of boxes' };
+  }
+  const isWhole = data.merkle.every(
+    (map) => holdsRow(map) && map.hashes.every(({ length }) => length === DIGEST_SIZES_BYTES[algorithm]),
+  );
+  const ids = new Set(data.merkle.map(({ uniqueId, localId }) => `${uniqueId} ${localId}`));
+  if (!isWhole || ids.size < data.merkle.length) return { problem: 'its Merkle maps cannot be read' };
+  return { ...common, algorithm, exclusions, maps: data.merkle };
+}
+
+function knownAlgorithm(name: string): HashAlgorithm | undefined {
+  return name === 'sha256' || name === 'sha384' || name === 'sha512' ? name : undefined;
+}

@@ -1,0 +1,212 @@
+import type { ByteSource } from '#bytes/byte-source.ts';
+import { sideBySide } from '#bytes/side-by-side.ts';
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import type { MediaPart, Rendition } from '../publication.ts';
+import { type FoundFragment, type FragmentsFinding, judgeFragments } from './judge-fragments.ts';
+import type { PartContents } from './part-contents.ts';
+import type { PartFinding, PublicationVerdict, VerifiedManifest } from './publication-verdict.ts';
+import { type PartHashing, type RehashedPart, rehashPart } from './rehash-part.ts';
+import { readStoredBinding, type StoredBinding } from './stored-binding.ts';
+import { isBound, readStoredLocation, type StoredMap } from './stored-maps.ts';
+
+/** Fragments that are read and hashed at once. */
+const FRAGMENTS_AT_ONCE = 8;
+/** Manifest stores that differ, of one publication, in bytes together and by number; others are not looked at. */
+const STORES_MAX_BYTES = 64 * 1024 * 1024;
+const STORES_MAX_COUNT = 16;
+/** A Merkle box with a proof for more fragments than can be takes 4 kB. */
+const MERKLE_BOX_MAX_BYTES = 64 * 1024;
+/** Between `manifest\0` and the store stands where the first auxiliary box is. */
+const STORE_OFFSET = 8;
+/** How parts are hashed that no manifest says anything about: only their contents count. */
+const UNBOUND = { algorithm: 'sha256', hashesOffsets: false, exclusions: [] } as const;
+const TOO_MANY_STORES = 'the publication carries too many different manifests';
+
+export interface VerificationOptions {
+  /** Takes down what the parts hold, for copies to be held against it. */
+  readonly contents?: PartContents;
+  /** Called after each part. */
+  readonly verified?: () => void;
+}
+
+/**
+ * Verifies a publication against the manifests in its init segments: every init segment and every fragment, and that no
+ * fragment is missing, added or moved. Reads fragments once, in constant memory. The signatures of the manifests, and what
+ * else is in them, are the official reader's to validate.
+ */
+export async function verifyPublication(
+  folder: Pick<SourceFolder, 'open'>,
+  renditions: readonly Rendition[],
+  signal: AbortSignal,
+  options: VerificationOptions = {},
+): Promise<PublicationVerdict> {
+  const verification = new Verification(folder, signal, options);
+  for (const [index, rendition] of renditions.entries()) await verification.add(rendition, index);
+  return verification.verdict();
+}
+
+/** A manifest store, and which of its maps renditions were found for. */
+interface KnownManifest extends VerifiedManifest {
+  readonly renditions: number[];
+  readonly used: Set<StoredMap>;
+  readonly problem?: string;
+}
+
+/** An init segment: its manifest, where it has one that is looked at, and what it hashes to. */
+interface ReadInit {
+  readonly hasStore: boolean;
+  readonly manifest: KnownManifest | null;
+  readonly digest: Buffer;
+}
+
+class Verification {
+  readonly #folder: Pick<SourceFolder, 'open'>;
+  readonly #signal: AbortSignal;
+  readonly #options: VerificationOptions;
+  readonly #manifests: KnownManifest[] = [];
+  readonly #findings: PartFinding[] = [];
+
+  constructor(folder: Pick<SourceFolder, 'open'>, signal: AbortSignal, options: VerificationOptions) {
+    this.#folder = folder;
+    this.#signal = signal;
+    this.#options = options;
+  }
+
+  async add(rendition: Rendition, index: number): Promise<void> {
+    const { init, fragments } = rendition;
+    const { hasStore, manifest, digest } = await this.#readInit(init);
+    manifest?.renditions.push(index);
+    if (manifest === null || manifest.binding === null) {
+      await this.#eachFragment(fragments, UNBOUND);
+      const kind = hasStore ? 'unjudged' : 'unsigned';
+      const why = manifest === null ? TOO_MANY_STORES : manifest.problem;
+      const said = kind === 'unjudged' && why !== undefined ? { problem: why } : {};
+      this.#find(init, manifest, { kind, count: 1, parts: [init], locations: [], ...said });
+      return;
+    }
+    const { binding } = manifest;
+    const found = await this.#eachFragment(fragments, binding);
+    for (const finding of judgeRendition(rendition, digest, found, manifest, binding.maps)) {
+      this.#find(init, manifest, finding);
+    }
+  }
+
+  verdict(): PublicationVerdict {
+    const missing = this.#manifests.flatMap((manifest, index): PartFinding[] => {
+      const unused = (manifest.binding?.maps ?? []).filter((map) => !manifest.used.has(map));
+      if (unused.length === 0) return [];
+      const count = unused.length;
+      return [{ kind: 'rendition-missing', manifest: index, init: null, count, parts: [], locations: [] }];
+    });
+    // A publication that was never signed is none that an unsigned rendition was added to.
+    const findings = this.#manifests.length === 0 ? [] : [...this.#findings, ...missing];
+    return { manifests: this.#manifests, findings };
+  }
+
+  #find(init: MediaPart, manifest: KnownManifest | null, finding: FragmentsFinding): void {
+    this.#findings.push({ ...finding, init, manifest: manifest === null ? null : this.#manifests.indexOf(manifest) });
+  }
+
+  /** Reads an init segment twice: for its manifest, and hashed as that says. It is small. */
+  #readInit(init: MediaPart): Promise<ReadInit> {
+    return this.#open(init, async (source) => {
+      // An index of the file that it was a range of is not copied.
+      const uncopied = init.range === null ? [] : ['sidx'];
+      const hashing = { ...UNBOUND, c2paBoxMaxBytes: STORES_MAX_BYTES, ...this.#contentLess(uncopied) };
+      const { c2pa, content, digest } = await rehashPart(source, init.range, hashing, this.#signal);
+      this.#note(init, content);
+      const box = c2pa.find(({ purpose }) => purpose === 'manifest');
+      if (box === undefined) return { hasStore: false, manifest: null, digest };
+      const problem = c2pa.length > 1 ? 'its init segment has several C2PA boxes' : undefined;
+      const manifest = this.#manifestOf(wholeBoxOf(box.content.subarray(STORE_OFFSET)), problem);
+      if (manifest === null || manifest.binding === null) return { hasStore: true, manifest, digest };
+      const bound = await rehashPart(source, init.range, { ...manifest.binding, c2paBoxMaxBytes: 0 }, this.#signal);
+      return { hasStore: true, manifest, digest: bound.digest };
+    });
+  }
+
+  /** The manifest of a store, which may be known; null where there are too many. */
+  #manifestOf(store: Buffer, ambiguity: string | undefined): KnownManifest | null {
+    const known = this.#manifests.find((manifest) => manifest.store.equals(store));
+    if (known !== undefined && ambiguity === undefined) return known;
+    const knownBytes = this.#manifests.reduce((sum, manifest) => sum + manifest.store.length, 0);
+    if (this.#manifests.length === STORES_MAX_COUNT || knownBytes + store.length > STORES_MAX_BYTES) return null;
+    const binding = ambiguity === undefined ? readStoredBinding(store) : { problem: ambiguity };
+    const manifest = {
+      store,
+      renditions: [],
+      used: new Set<StoredMap>(),
+      ...('problem' in binding ? { binding: null, problem: binding.problem } : { binding }),
+    };
+    this.#manifests.push(manifest);
+    return manifest;
+  }
+
+  /** Reads the fragments of a rendition, and finds out where they are bound. */
+  #eachFragment(
+    fragments: readonly MediaPart[],
+    binding: Pick<StoredBinding, 'algorithm' | 'hashesOffsets' | 'exclusions'> & Partial<StoredBinding>,
+  ): Promise<FoundFragment[]> {
+    const hashing = { ...binding, c2paBoxMaxBytes: MERKLE_BOX_MAX_BYTES, ...this.#contentLess([]) };
+    const { maps = [], algorithm } = binding;
+    return sideBySide(fragments, FRAGMENTS_AT_ONCE, async (part) => {
+      const rehashed = await this.#open(part, (source) => rehashPart(source, part.range, hashing, this.#signal));
+      this.#note(part, rehashed.content);
+      return findFragment(rehashed, maps, algorithm);
+    });
+  }
+
+  #contentLess(uncopied: readonly string[]): Pick<PartHashing, 'uncopied'> {
+    return this.#options.contents === undefined ? {} : { uncopied };
+  }
+
+  #note(part: MediaPart, content: Buffer): void {
+    this.#options.contents?.record(part, content);
+    this.#options.verified?.();
+  }
+
+  async #open<Result>({ path }: MediaPart, use: (source: ByteSource) => Promise<Result>): Promise<Result> {
+    const source = await this.#folder.open(path, this.#signal);
+    try {
+      return await use(source);
+    } finally {
+      await source.close();
+    }
+  }
+}
+
+/** A store without the zeros that fill its box up. */
+function wholeBoxOf(bytes: Buffer): Buffer {
+  const sizeBytes = bytes.length < 8 ? 0 : bytes.readUInt32BE(0);
+  return sizeBytes < 8 || sizeBytes > bytes.length ? bytes : bytes.subarray(0, sizeBytes);
+}
+
+/** A fragment has one Merkle box, and nothing else of C2PA: what readers make of more is not known. */
+function findFragment(
+  { digest, c2pa }: RehashedPart,
+  maps: readonly StoredMap[],
+  algorithm: StoredBinding['algorithm'],
+): FoundFragment {
+  const [box] = c2pa;
+  const stated = c2pa.length === 1 && box?.purpose === 'merkle' ? readStoredLocation(box.content) : undefined;
+  const map = maps.find(({ uniqueId, localId }) => uniqueId === stated?.uniqueId && localId === stated.localId);
+  if (stated === undefined || map === undefined) return { map: null, location: 0, isBound: false };
+  return { map, location: stated.location, isBound: isBound(digest, stated, map, algorithm) };
+}
+
+/** Judges one rendition, and notes in `manifest` which maps it uses up. */
+function judgeRendition(
+  { init, fragments }: Rendition,
+  initDigest: Buffer,
+  found: readonly FoundFragment[],
+  { used }: KnownManifest,
+  maps: readonly StoredMap[],
+): FragmentsFinding[] {
+  const bound = maps.filter(({ initHash }) => initDigest.equals(initHash));
+  const first = found.find(({ map, isBound: isIntact }) => map !== null && isIntact)?.map;
+  const own = new Set((bound.length > 0 ? bound : [first ?? null]).filter((map) => map !== null && !used.has(map)));
+  const findings = judgeFragments(fragments, found, own as ReadonlySet<StoredMap>);
+  for (const { map } of found) if (map !== null && own.has(map)) used.add(map);
+  if (bound.length > 0) return findings;
+  return [{ kind: 'init-altered', count: 1, parts: [init], locations: [] }, ...findings];
+}

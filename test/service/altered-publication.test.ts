@@ -1,0 +1,337 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import type { JobResultResponse } from '#contract/job.ts';
+import { readFragmentStore } from '../../scripts/fragment-report.ts';
+import { type RunningService, startService } from '../../scripts/running-service.ts';
+import { startServer } from '../inputs/http-server.ts';
+import type { ShownIngredient } from '../provenance/read-manifest.ts';
+import { filesAt, writeFiles } from '../publications/make-folder.ts';
+import { ffmpeg, makeFfmpegHls, makeFilm, temporaryFolder } from '../publications/make-media.ts';
+import { bytesOf, type Files, renditionsOf, topBoxesOf } from './signed-publication.ts';
+
+const folder = temporaryFolder();
+const film = makeFilm(folder);
+const patterns = { playlist: '*.m3u8', init: 'init*', frag: '*.m4s' };
+const patternParams = { playlist_pattern: '*.m3u8', init_pattern: 'init*', frag_pattern: '*.m4s' };
+const MISMATCH = 'assertion.bmffHash.mismatch';
+
+let service: RunningService;
+/** Two variants, muxed, of six fragments each: unsigned, and signed by the service. */
+let unsigned: Files;
+let signed: Files;
+before(async () => {
+  const home = join(folder, 'service');
+  service = await startService({ folder: home, settings: { LOG_LEVEL: 'warn' } });
+  const made = makeFfmpegHls(film, join(folder, 'evening'));
+  unsigned = filesAt(made);
+  signed = filesAt(outputOf(await sign(made)));
+});
+after(() => service?.stop());
+
+let outputs = 0;
+
+function sign(path: string, params: object = patternParams, route = 'fragmented'): Promise<JobResultResponse> {
+  return service.runSync(`/v2/sync/c2pa/${route}`, {
+    inputs: [path.startsWith('http') ? { type: 'remote_folder_url', url: path } : { type: 'local_folder_path', path }],
+    output: { type: 'local', name: `output-${outputs++}` },
+    params,
+  });
+}
+
+function outputOf({ status, results: [result] }: JobResultResponse): string {
+  assert.equal(status, 'succeeded', result?.error);
+  return result?.output_path as string;
+}
+
+/** What the manifest of an output says of where it came from. */
+interface Told {
+  readonly ingredients: readonly ShownIngredient[];
+  readonly allActionsIncluded: boolean;
+  /** The codes that the parent was found with, successes and failures. */
+  readonly codes: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+async function told(job: JobResultResponse, outputPatterns = patterns): Promise<Told> {
+  const files = filesAt(outputOf(job));
+  const [rendition] = await renditionsOf(files, outputPatterns);
+  const [fragment] = rendition?.fragments ?? [];
+  assert.ok(rendition !== undefined && fragment !== undefined);
+  const store = await readFragmentStore(bytesOf(files, rendition.init), bytesOf(files, fragment));
+  assert.deepEqual(store.validation_status?.filter(({ code }) => code !== 'signingCredential.untrusted') ?? [], []);
+  const active = store.manifests[store.active_manifest];
+  const ingredients = (active?.ingredients ?? []) as unknown as ShownIngredient[];
+  const actions = active?.assertions?.find(({ label }) => label.startsWith('c2pa.actions'))?.data;
+  const results = ingredients.find(({ relationship }) => relationship === 'parentOf')?.validation_results;
+  const { success = [], failure = [] } = (results?.activeManifest ?? {}) as Record<string, { code: string }[]>;
+  return {
+    ingredients,
+    allActionsIncluded: (actions as { allActionsIncluded: boolean }).allActionsIncluded,
+    codes: [...success, ...failure].map(({ code }) => code),
+    warnings: job.results[0]?.warnings ?? [],
+  };
+}
+
+/** A copy of the signed publication with some files replaced, added, or (undefined) taken away. */
+function altered(name: string, changes: Readonly<Record<string, Uint8Array | string | undefined>>): string {
+  const files = Object.entries({ ...signed, ...changes }).filter(([, bytes]) => bytes !== undefined);
+  return writeFiles(join(folder, name), Object.fromEntries(files) as Files);
+}
+
+function flipped(bytes: Uint8Array | undefined): Buffer {
+  const changed = Buffer.from(bytes as Uint8Array);
+  changed.writeUInt8((changed.at(-1) as number) ^ 1, changed.length - 1);
+  return changed;
+}
+
+/** A playlist with its entry of a fragment edited. */
+function playlist(path: string, edit: (text: string) => string): string {
+  const text = Buffer.from(signed[path] as Uint8Array).toString('utf8');
+  const edited = edit(text);
+  assert.notEqual(edited, text);
+  return edited;
+}
+
+const entryOf = (name: string): RegExp => new RegExp(`#EXTINF:[^\\n]*\\n${name}\\n`);
+
+interface Alteration {
+  readonly name: string;
+  readonly changes: () => Readonly<Record<string, Uint8Array | string | undefined>>;
+  /** What the warnings name. */
+  readonly named: readonly RegExp[];
+}
+
+const ALTERATIONS: readonly Alteration[] = [
+  {
+    name: 'a byte of a fragment in the middle of its second rendition',
+    changes: () => ({ 'seg_lo_3.m4s': flipped(signed['seg_lo_3.m4s']) }),
+    named: [/seg_lo_3\.m4s/, /init_lo\.mp4/],
+  },
+  {
+    name: 'a byte of its second init segment',
+    changes: () => ({ 'init_lo.mp4': flipped(signed['init_lo.mp4']) }),
+    named: [/init_lo\.mp4/],
+  },
+  {
+    name: 'two fragments swapped',
+    changes: () => ({ 'seg_lo_2.m4s': signed['seg_lo_3.m4s'], 'seg_lo_3.m4s': signed['seg_lo_2.m4s'] }),
+    named: [/seg_lo_2\.m4s/, /seg_lo_3\.m4s/],
+  },
+  {
+    name: 'the last fragment dropped',
+    changes: () => ({
+      'seg_lo_5.m4s': undefined,
+      'index_lo.m3u8': playlist('index_lo.m3u8', (text) => text.replace(entryOf('seg_lo_5.m4s'), '')),
+    }),
+    named: [/init_lo\.mp4/],
+  },
+  {
+    name: 'a fragment dropped from the middle',
+    changes: () => ({
+      'seg_hi_2.m4s': undefined,
+      'index_hi.m3u8': playlist('index_hi.m3u8', (text) => text.replace(entryOf('seg_hi_2.m4s'), '')),
+    }),
+    named: [/init_hi\.mp4/],
+  },
+  {
+    name: 'an unsigned fragment added',
+    changes: () => ({
+      'seg_lo_9.m4s': unsigned['seg_lo_0.m4s'],
+      'index_lo.m3u8': playlist('index_lo.m3u8', (text) =>
+        text.replace('#EXT-X-ENDLIST', '#EXTINF:1.0,\nseg_lo_9.m4s\n#EXT-X-ENDLIST'),
+      ),
+    }),
+    named: [/seg_lo_9\.m4s/],
+  },
+  {
+    name: 'a fragment of another rendition in place of one of its own',
+    changes: () => ({ 'seg_lo_3.m4s': signed['seg_hi_3.m4s'] }),
+    named: [/seg_lo_3\.m4s/],
+  },
+];
+
+for (const [route, params] of [
+  ['fragmented', patternParams],
+  ['package', {}],
+] as const) {
+  describe(`A signed publication that is signed again (${route})`, () => {
+    for (const { name, changes, named } of ALTERATIONS) {
+      test(`is not vouched for with ${name}`, async () => {
+        const path = altered(`${route}-${name.replaceAll(' ', '-')}`, changes());
+        const { codes, allActionsIncluded, warnings } = await told(await sign(path, params, route));
+        assert.ok(codes.includes(MISMATCH) && !codes.includes('assertion.bmffHash.match'), codes.join());
+        assert.equal(allActionsIncluded, false);
+        for (const pattern of named)
+          assert.ok(
+            warnings.some((warning) => pattern.test(warning)),
+            warnings.join('\n'),
+          );
+      });
+    }
+
+    test('is a clean chain where nothing was altered', async () => {
+      const { codes, allActionsIncluded, warnings } = await told(
+        await sign(altered(`${route}-intact`, {}), params, route),
+      );
+      assert.ok(codes.includes('assertion.bmffHash.match') && !codes.includes(MISMATCH), codes.join());
+      assert.equal(allActionsIncluded, true);
+      assert.deepEqual(
+        warnings.filter((warning) => /manifest|signed publication/.test(warning)),
+        [],
+      );
+    });
+
+    test('tells of a rendition that was added without a manifest', async () => {
+      const path = altered(`${route}-added-rendition`, {
+        'init_lo.mp4': unsigned['init_lo.mp4'],
+        ...Object.fromEntries(Object.entries(unsigned).filter(([file]) => file.startsWith('seg_lo'))),
+      });
+      const { allActionsIncluded, warnings } = await told(await sign(path, params, route));
+      assert.equal(allActionsIncluded, false);
+      assert.ok(
+        warnings.some((warning) => /init_lo\.mp4/.test(warning)),
+        warnings.join('\n'),
+      );
+    });
+
+    test('keeps the manifests of both where one init segment carries another manifest', async () => {
+      const other = filesAt(outputOf(await sign(writeFiles(join(folder, `${route}-other`), unsigned))));
+      const path = altered(`${route}-other-manifest`, {
+        ...Object.fromEntries(Object.entries(other).filter(([file]) => /_lo[._]/.test(file))),
+      });
+      const { allActionsIncluded, warnings, ingredients } = await told(await sign(path, params, route));
+      assert.equal(allActionsIncluded, false);
+      assert.equal(ingredients.filter(({ active_manifest: manifest }) => manifest !== undefined).length, 2);
+      assert.ok(
+        warnings.some((warning) => /init_lo\.mp4/.test(warning)),
+        warnings.join('\n'),
+      );
+    });
+  });
+}
+
+test('a signed publication whose segments are made anew is not vouched for where one was altered', async () => {
+  const path = altered('anew', { 'seg_lo_3.m4s': flipped(signed['seg_lo_3.m4s']) });
+  const job = await sign(path, { existing: 'repackage' }, 'package');
+  const { codes, allActionsIncluded, warnings } = await told(job, {
+    playlist: '*.{m3u8,mpd}',
+    init: 'init.mp4',
+    frag: '*.m4s',
+  });
+  assert.ok(codes.includes(MISMATCH), codes.join());
+  assert.equal(allActionsIncluded, false);
+  assert.ok(
+    warnings.some((warning) => /seg_lo_3\.m4s/.test(warning)),
+    warnings.join('\n'),
+  );
+});
+
+test('an altered fragment of more than 64 MiB is found', async () => {
+  const large = join(folder, 'large');
+  // What is in a box that players skip is bound like all else; only the fragment's size matters here.
+  const files = Object.fromEntries(
+    Object.entries(unsigned).map(([file, bytes]) => [file, file === 'seg_lo_3.m4s' ? padded(bytes) : bytes]),
+  );
+  const source = filesAt(outputOf(await sign(writeFiles(large, files))));
+  const altered = { ...source, 'seg_lo_3.m4s': flippedAt(source['seg_lo_3.m4s'] as Uint8Array, 66 * 1024 * 1024) };
+  const { codes, allActionsIncluded, warnings } = await told(await sign(writeFiles(join(folder, 'large-2'), altered)));
+  assert.ok(codes.includes(MISMATCH) && !codes.includes('assertion.bmffHash.match'), codes.join());
+  assert.equal(allActionsIncluded, false);
+  assert.ok(
+    warnings.some((warning) => /seg_lo_3\.m4s/.test(warning)),
+    warnings.join('\n'),
+  );
+});
+
+/** A fragment with 70 MiB more in its mdat. */
+function padded(bytes: Uint8Array): Buffer {
+  const filling = Buffer.alloc(70 * 1024 * 1024);
+  const boxes = topBoxesOf(bytes).map(({ type, bytes: box }) => {
+    if (type !== 'mdat') return box;
+    const grown = Buffer.concat([box, filling]);
+    grown.writeUInt32BE(grown.length);
+    return grown;
+  });
+  return Buffer.concat(boxes);
+}
+
+function flippedAt(bytes: Uint8Array, position: number): Buffer {
+  const changed = Buffer.from(bytes);
+  changed.writeUInt8((changed[position] as number) ^ 1, position);
+  return changed;
+}
+
+describe('A signed publication that changes between its validation and the copy', () => {
+  for (const [what, file] of [
+    ['a fragment', 'seg_lo_3.m4s'],
+    ['an init segment', 'init_lo.mp4'],
+  ] as const) {
+    test(`fails with ${what} that a server sends otherwise the last time, and nothing is published`, async (t) => {
+      const bytes = signed[file] as Uint8Array;
+      let asked = 0;
+      const count = { total: Number.POSITIVE_INFINITY };
+      const server = await startServer((request, response) => {
+        const path = decodeURIComponent((request.url ?? '').slice('/p/'.length));
+        const content = signed[path];
+        if (content === undefined) return void response.writeHead(404).end();
+        const isChanged = path === file && request.method === 'GET' && ++asked >= count.total;
+        response.writeHead(200, { 'content-length': content.length });
+        response.end(request.method === 'HEAD' ? undefined : isChanged ? flipped(bytes) : content);
+      });
+      t.after(() => server.close());
+      const first = await sign(`${server.base}/p/master.m3u8`);
+      outputOf(first);
+      [count.total, asked] = [asked, 0];
+      const { status, results } = await sign(`${server.base}/p/master.m3u8`);
+      assert.equal(status, 'failed');
+      assert.equal((results[0]?.error_details as { reason?: string } | undefined)?.reason, 'SOURCE_CHANGED');
+      const output = join(folder, 'service', 'output', `output-${outputs - 1}`);
+      assert.deepEqual(existsSync(output) ? Object.keys(filesAt(output)) : [], []);
+    });
+  }
+});
+
+test('byte ranges of a file that is bound as a whole are validated as a whole', async () => {
+  ffmpeg(folder, ['-i', film], '-map 0:v -c copy -movflags +frag_keyframe+empty_moov+default_base_moof whole.mp4');
+  const job = await service.runSync('/v2/sync/c2pa/video', {
+    inputs: [{ type: 'local_file_path', path: join(folder, 'whole.mp4') }],
+    output: { type: 'local', name: `output-${outputs++}` },
+  });
+  const bytes = readFileSync(outputOf(job));
+  const whole = rangesOf(bytes);
+  const intact = await told(await sign(writeFiles(join(folder, 'whole-1'), whole)), {
+    playlist: '*.m3u8',
+    init: 'init.mp4',
+    frag: '*.m4s',
+  });
+  assert.ok(!intact.codes.includes(MISMATCH), intact.codes.join());
+  const broken = flippedAt(bytes, bytes.length >> 1);
+  const bad = await told(await sign(writeFiles(join(folder, 'whole-2'), rangesOf(broken))), {
+    playlist: '*.m3u8',
+    init: 'init.mp4',
+    frag: '*.m4s',
+  });
+  assert.ok(bad.codes.includes(MISMATCH), bad.codes.join());
+  assert.equal(bad.allActionsIncluded, false);
+});
+
+/** A playlist of byte ranges over a fragmented file. */
+function rangesOf(file: Buffer): Record<string, string | Uint8Array> {
+  let at = 0;
+  const placed = topBoxesOf(file).map(({ type, bytes }) => {
+    const box = { type, offset: at, sizeBytes: bytes.length };
+    at += bytes.length;
+    return box;
+  });
+  const first = placed.find(({ type }) => type === 'moof')?.offset as number;
+  const moofs = placed.filter(({ type }) => type === 'moof');
+  const entries = moofs.map(({ offset }) => {
+    const mdat = placed.find(({ type, offset: other }) => type === 'mdat' && other > offset);
+    const length = (mdat?.offset as number) + (mdat?.sizeBytes as number) - offset;
+    return `#EXTINF:1.0,\n#EXT-X-BYTERANGE:${length}@${offset}\ninit_media.m4s\n`;
+  });
+  const lines = `#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:2\n#EXT-X-MAP:URI="init_media.m4s",BYTERANGE="${first}@0"\n`;
+  return { 'index.m3u8': `${lines}${entries.join('')}#EXT-X-ENDLIST\n`, 'init_media.m4s': file };
+}
