@@ -14,6 +14,9 @@ export const provenanceWarnings = {
     ({ title, problem }) =>
       `The manifest of "${title}" could not be read (${problem}); "${title}" is attached without its provenance chain.`,
   ),
+  INGREDIENT_NOT_VALIDATED: warningEntry<{ title: string }>(
+    ({ title }) => `The manifest of "${title}" could not be validated; it is attached without validation results.`,
+  ),
   INGREDIENT_TOO_LARGE: warningEntry<{ title: string; sizeBytes: number; limitBytes: number }>(
     ({ title, sizeBytes, limitBytes }) =>
       `The manifest of "${title}" has ${sizeBytes} bytes, over the limit of ${limitBytes}; "${title}" is attached without its provenance chain.`,

@@ -39,11 +39,10 @@ export const publicationWarnings = {
   PUBLICATION_MAY_GROW: warningEntry<{ playlist: string; problem: string }>(
     ({ playlist, problem }) => `"${playlist}" ${problem}: what is added to the folder later is no part of this.`,
   ),
-  PUBLICATION_ALTERED: warningEntry<FoundInPublication>(
-    ({ title, init, problem }) =>
-      init === null
-        ? `The signed publication "${title}" is not complete: ${problem}.`
-        : `The signed publication "${title}" is not as it was signed, in the rendition of "${init}": ${problem}.`,
+  PUBLICATION_ALTERED: warningEntry<FoundInPublication>(({ title, init, problem }) =>
+    init === null
+      ? `The signed publication "${title}" is not complete: ${problem}.`
+      : `The signed publication "${title}" is not as it was signed, in the rendition of "${init}": ${problem}.`,
   ),
   PUBLICATION_NOT_VERIFIED: warningEntry<FoundInPublication>(
     ({ title, init, problem }) =>

@@ -128,7 +128,11 @@ async function readStore(
       active_manifest: activeManifest,
       ...(validationResults !== null && { validation_results: validationResults }),
     };
-    return withStore(json, place, manifestStore, findingWarnings(title, validationResults ?? undefined));
+    const warnings =
+      validationResults === null
+        ? [warning('INGREDIENT_NOT_VALIDATED', { title })]
+        : findingWarnings(title, validationResults);
+    return withStore(json, place, manifestStore, warnings);
   } catch (error) {
     signal.throwIfAborted();
     return plain(source, place, [warning('INGREDIENT_UNREADABLE', { title, problem: sdkProblem(error) })]);
