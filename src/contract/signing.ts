@@ -5,7 +5,7 @@ import { text } from './text.ts';
 export const apiAssertionDef = z
   .strictObject({
     label: text.describe(
-      'A reverse-domain label, such as `com.example.review`, avoids clashes with standard assertions.',
+      'A label of your own domain in reverse, such as `com.example.review`. Of the standard labels a request may state `c2pa.asset-ref`, `c2pa.metadata`, `c2pa.soft-binding`, `c2pa.training-mining`, `cawg.metadata` and `cawg.training-mining`.',
     ),
     data: z.unknown().describe('Any JSON value.'),
   })

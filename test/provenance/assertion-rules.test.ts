@@ -26,48 +26,28 @@ function nested(depth: number): unknown {
 describe('assertion labels', () => {
   const fit = [
     'com.example.review',
-    'a',
     'A-1_b.c',
-    'c2pa.training-mining',
-    'c2pa.hashes',
+    'c2pa-x.hash',
+    '1.2',
     'x.v',
-    'v1',
     'a.v1.b',
-    'x'.repeat(255),
+    'stds.exif',
+    `${'x'.repeat(253)}.y`,
   ];
   for (const label of fit) {
     test(`may be ${label.slice(0, 30)}`, () => assert.equal(refusalOf([{ label, data: null }]), null));
   }
 
   const unfit = [
-    ...[
-      'c2pa.hash.data',
-      'c2pa.hash.bmff.v3',
-      'c2pa.hash.x',
-      'c2pa.hash',
-      'c2pa.actions',
-      'c2pa.actions.v2',
-      'c2pa.actions-x',
-    ],
-    ...['C2PA.hash.data', 'c2pa.Actions', 'C2pa.Ingredient', 'C2PA.CLAIM', 'c2pa.Signature', 'C2PA.time-stamp'],
-    ...['c2pa.ingredient', 'c2pa.ingredient.v3', 'c2pa.claim', 'c2pa.claim.v2', 'c2pa.signature', 'c2pa.time-stamp'],
-    ...[
-      '',
-      'a b',
-      'a/b',
-      'a=b',
-      'a\0b',
-      'ä',
-      'a\nb',
-      'a:b',
-      'x.v1',
-      'x.v2',
-      'x.v001',
-      'x__1',
-      'x__1.y',
-      '__',
-      'x'.repeat(256),
-    ],
+    ...['a', 'x', 'c2pa', '.x', 'x.', 'com..x', '-a.b', 'a.-b', '_a.b', 'a._b', 'com.example.'],
+    ...['', 'a b.c', 'a/b.c', 'a.b=c', 'a\0b.c', 'ä.b', 'a.b\n', 'a:b.c', `x.${'y'.repeat(254)}`],
+    ...['x.v1', 'x.v2', 'x.v001', 'x.y__1', 'x.y__1.z', 'c2pa.metadata.v2', 'c2pa.metadata__1'],
+    // What the service itself says, or what takes a key.
+    ...['c2pa.hash.data', 'c2pa.hash.x', 'c2pa.actions', 'c2pa.ingredient', 'c2pa.claim', 'c2pa.signature'],
+    ...['c2pa.time-stamp', 'c2pa.thumbnail.claim', 'c2pa.assertion.metadata', 'c2pa.certificate-status'],
+    ...['cawg.identity', 'c2pa.session-keys', 'c2pa.cloud-data', 'c2pa.external-reference', 'c2pa.embedded-data'],
+    ...['c2pa.unknown', 'cawg.unknown', 'c2pa.metadata.more'],
+    ...['C2PA.hash.data', 'c2pa.Metadata', 'C2pa.metadata', 'CAWG.identity', 'Cawg.Metadata'],
   ];
   for (const label of unfit) {
     test(`may not be ${JSON.stringify(label.slice(0, 30))}`, () => {
@@ -92,6 +72,40 @@ describe('assertion labels', () => {
       ({ message }: Error) => message.length < 500,
     );
   });
+});
+
+describe('the content of a standard assertion', () => {
+  const context = { '@context': { exif: 'http://ns.adobe.com/exif/1.0/' } };
+  const entries = { 'cawg.ai_training': { use: 'constrained', constraint_info: 'https://example.com/terms' } };
+  const block = { scope: { timespan: { start: 0, end: 5 } }, value: [1, 2, 255] };
+  const sound: readonly CustomAssertion[] = [
+    { label: 'c2pa.metadata', data: context },
+    { label: 'cawg.metadata', data: context },
+    { label: 'c2pa.training-mining', data: { entries: { 'c2pa.ai_training': { use: 'notAllowed' } } } },
+    { label: 'cawg.training-mining', data: { entries } },
+    { label: 'c2pa.soft-binding', data: { alg: 'com.example.watermark.1', blocks: [block] } },
+    { label: 'c2pa.asset-ref', data: { references: [{ reference: { uri: 'https://example.com/film.mp4' } }] } },
+  ];
+  for (const assertion of sound) {
+    test(`may be ${JSON.stringify(assertion)}`, () => assert.equal(refusalOf([assertion]), null));
+  }
+
+  const malformed: readonly CustomAssertion[] = [
+    ...sound.flatMap(({ label }) => [null, 5, 'text', [], {}].map((data) => ({ label, data }))),
+    { label: 'c2pa.training-mining', data: { entries: {} } },
+    { label: 'cawg.training-mining', data: { entries: { 'cawg.ai_training': { use: 'maybe' } } } },
+    { label: 'cawg.training-mining', data: { entries: { 'cawg.ai_training': 'notAllowed' } } },
+    { label: 'c2pa.soft-binding', data: { alg: 7, blocks: [block] } },
+    { label: 'c2pa.soft-binding', data: { alg: 'com.example.watermark.1', blocks: [] } },
+    { label: 'c2pa.soft-binding', data: { alg: 'com.example.watermark.1', blocks: [{ scope: 3, value: 'x' }] } },
+    { label: 'c2pa.soft-binding', data: { alg: 'com.example.watermark.1', blocks: [{ scope: {}, value: [256] }] } },
+    { label: 'c2pa.asset-ref', data: { references: [{ reference: { uri: 'not a uri' } }] } },
+  ];
+  for (const assertion of malformed) {
+    test(`may not be ${JSON.stringify(assertion)}`, () => {
+      assert.equal(refusalOf([assertion]), 'ASSERTION_DATA_REFUSED at params.assertions[0].data');
+    });
+  }
 });
 
 describe('assertion data', () => {

@@ -30,6 +30,13 @@ describe('the trial of assertions', () => {
       { label: 'c2pa.metadata', data: context },
       { label: 'org.example.metadata', data: context },
       { label: 'c2pa.training-mining', data: { entries: { 'c2pa.ai_training': { use: 'notAllowed' } } } },
+      { label: 'cawg.training-mining', data: { entries: { 'cawg.ai_training': { use: 'allowed' } } } },
+      { label: 'cawg.metadata', data: context },
+      {
+        label: 'c2pa.soft-binding',
+        data: { alg: 'com.example.watermark', blocks: [{ scope: {}, value: [1, 2, 255] }] },
+      },
+      { label: 'c2pa.asset-ref', data: { references: [{ reference: { uri: 'https://example.com/film.mp4' } }] } },
     ];
     await trial.checkAssertions(carried, signal);
     await trial.checkAssertions([], signal);
@@ -39,8 +46,10 @@ describe('the trial of assertions', () => {
     { label: 'org.example.metadata', data: { without: 'context' } },
     { label: 'c2pa.metadata', data: 5 },
     { label: 'c2pa.metadata', data: { ...context, 'exif:Model': 'no property of c2pa.metadata' } },
-    { label: 'cawg.identity', data: { a: 1 } },
-    { label: 'c2pa.thumbnail.claim', data: { a: 1 } },
+    {
+      label: 'c2pa.soft-binding',
+      data: { alg: 'com.x', blocks: [{ scope: { timespan: { start: 'now' } }, value: [1] }] },
+    },
     { label: 'stds.schema-org.CreativeWork', data: { a: 1 } },
     { label: 'com.example.text', data: '\ud800' },
   ];

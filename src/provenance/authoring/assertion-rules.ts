@@ -1,5 +1,6 @@
 import { AppError } from '#errors/app-error.ts';
 import type { CustomAssertion } from './manifest-author.ts';
+import { NAMESPACED_LABEL, standardContentProblem, standardLabelProblem } from './standard-assertions.ts';
 
 const MAX_LABEL_CHARACTERS = 255;
 /** Of arrays and objects inside each other. The SDK takes 126, of which the manifest around the data needs some. */
@@ -10,20 +11,6 @@ const MAX_ASSERTIONS = 2000;
 const MAX_VALUES = 100_000;
 const MAX_SHOWN_CHARACTERS = 80;
 
-/**
- * Labels that the manifest itself needs; a second one would break it or pass for something that we say. In whatever
- * case: the specification writes labels in ABNF, whose literals have none, and no person would tell them apart.
- */
-const RESERVED_LABELS: readonly RegExp[] = [
-  /^c2pa\.hash(\.|$)/i,
-  /^c2pa\.actions/i,
-  /^c2pa\.ingredient/i,
-  /^c2pa\.claim/i,
-  /^c2pa\.signature$/i,
-  /^c2pa\.time-stamp$/i,
-];
-
-const LABEL_CHARACTERS = /^[A-Za-z0-9._-]+$/;
 const VERSION_ENDING = /\.v\d+$/;
 
 /**
@@ -46,7 +33,10 @@ export function requireFitAssertions(assertions: readonly CustomAssertion[]): vo
     }
     const shape = shapeOf(data);
     valueCount += shape.valueCount;
-    const unfitData = shapeProblem({ depth: shape.depth, valueCount }) ?? brokenTextProblem(data);
+    const unfitData =
+      shapeProblem({ depth: shape.depth, valueCount }) ??
+      brokenTextProblem(data) ??
+      standardContentProblem(label, data);
     if (unfitData !== null) {
       throw new AppError('ASSERTION_DATA_REFUSED', { label, problem: unfitData }, { field: `${field}.data` });
     }
@@ -57,12 +47,12 @@ export function requireFitAssertions(assertions: readonly CustomAssertion[]): vo
 function labelProblem(label: string): string | null {
   if (label.length > MAX_LABEL_CHARACTERS)
     return `it has ${label.length} characters; ${MAX_LABEL_CHARACTERS} are allowed`;
-  if (!LABEL_CHARACTERS.test(label)) return 'it may hold only the characters A-Z, a-z, 0-9, ".", "_" and "-"';
-  if (RESERVED_LABELS.some((reserved) => reserved.test(label)))
-    return 'it is reserved for what the service itself asserts';
+  if (!NAMESPACED_LABEL.test(label)) {
+    return 'it must be two or more parts with dots between them, each of letters, digits, "_" and "-" and beginning with a letter or a digit';
+  }
   if (VERSION_ENDING.test(label)) return 'an ending such as ".v2" does not survive: readers take it for a version';
   if (label.includes('__')) return '"__" does not survive: readers take what follows for a running number';
-  return null;
+  return standardLabelProblem(label);
 }
 
 /** How deep arrays and objects stand inside each other, and how many values there are in all. */
