@@ -13,7 +13,7 @@ const ROWS = [
   ['inputs', 'outputs', 'provenance', 'publications', 'packaging'],
   ['formats', 's3'],
   ['bytes'],
-  ['contract', 'config', 'telemetry'],
+  ['contract', 'config', 'telemetry', 'processes'],
   ['errors'],
 ] as const;
 

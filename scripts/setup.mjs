@@ -26,6 +26,7 @@ const TEST_PROGRAMS = [
   { program: 'caddy', debianPackage: 'caddy' },
   { program: 'python3', debianPackage: 'python3' },
   { program: 'pgbouncer', debianPackage: 'pgbouncer' },
+  { program: 'bwrap', debianPackage: 'bubblewrap' },
 ];
 
 /**

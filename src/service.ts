@@ -5,7 +5,7 @@ import { clearScratchSpaces } from '#bytes/scratch-space.ts';
 import { problemOfFolder } from '#bytes/usable-folder.ts';
 import { parseBindAddress } from '#config/bind-address.ts';
 import type { Config } from '#config/config.ts';
-import { loadConfig } from '#config/load-config.ts';
+import { configFileOf, loadConfig } from '#config/load-config.ts';
 import { RELEASE } from '#config/release.ts';
 import { AppError } from '#errors/app-error.ts';
 import { problemOf } from '#errors/system-problem.ts';
@@ -18,6 +18,8 @@ import { Jobs } from '#jobs/jobs.ts';
 import { operations } from '#operations/registry.ts';
 import { recoverStagings } from '#outputs/local/staging-journal.ts';
 import { probeBuckets, recoverUploads } from '#outputs/s3/s3-errands.ts';
+import { disableCoreDumps, Launcher } from '#processes/launcher.ts';
+import { probeProtections, ptraceScope } from '#processes/protections.ts';
 import { createAssertionTrial } from '#provenance/authoring/assertion-trial.ts';
 import { loadSigningIdentity } from '#provenance/identity/load-signing-identity.ts';
 import { requireS3Sdk } from '#s3/s3-connection.ts';
@@ -29,12 +31,19 @@ const SHUTDOWN_GRACE_MS = 20_000;
 
 type Logger = ReturnType<typeof createLogger>;
 
-/** Runs the service until it is told to stop. `workerEntry` is the module that input workers run. */
-export async function runService(workerEntry = new URL(import.meta.resolve('./worker.ts'))): Promise<void> {
+/**
+ * Runs the service until it is told to stop. `workerEntry` is the module that input workers run; `variables` names what
+ * of the environment they get beside the allow-list.
+ */
+export async function runService(
+  workerEntry = new URL(import.meta.resolve('./worker.ts')),
+  variables: readonly string[] = [],
+): Promise<void> {
   const logger = createLogger(process.env);
   try {
     requireLogLevel(process.env);
-    await serve(await loadConfig({ env: process.env, cwd: process.cwd() }), workerEntry, logger);
+    const config = await loadConfig({ env: process.env, cwd: process.cwd() });
+    await serve({ config, workerEntry, launcher: await prepareLauncher(config, variables, logger), logger });
   } catch (error) {
     if (error instanceof AppError) logger.fatal({ reason: error.reason }, error.message);
     else logger.fatal({ err: error }, 'the service could not start');
@@ -42,12 +51,19 @@ export async function runService(workerEntry = new URL(import.meta.resolve('./wo
   }
 }
 
-async function serve(config: Config, workerEntry: URL, logger: Logger): Promise<void> {
+interface ServiceParts {
+  readonly config: Config;
+  readonly workerEntry: URL;
+  readonly launcher: Launcher;
+  readonly logger: Logger;
+}
+
+async function serve({ config, workerEntry, launcher, logger }: ServiceParts): Promise<void> {
   requireS3Sdk(config);
   requireFolders(config, logger);
   await announceIdentity(config, logger);
   const { s3 } = config.output_sinks;
-  if (s3 !== undefined && config.jobs.role !== 'api') await probeBuckets(s3);
+  if (s3 !== undefined && config.jobs.role !== 'api') await probeBuckets(s3, launcher);
   const tracing = await startTracing(config, logger);
   const telemetry: Telemetry = new Telemetry(
     () => jobs.state(),
@@ -57,6 +73,7 @@ async function serve(config: Config, workerEntry: URL, logger: Logger): Promise<
   const jobs = new Jobs({
     config,
     workerEntry,
+    launcher,
     log: logger,
     telemetry,
     ...(config.callbacks.secret !== undefined && { post: callbackPost(config) }),
@@ -64,12 +81,12 @@ async function serve(config: Config, workerEntry: URL, logger: Logger): Promise<
       await recoverStagings(config.jobs.data_dir, key);
       await clearScratchSpaces({ dir: config.jobs.scratch_dir, dataDir: config.jobs.data_dir }, key);
       if (s3 === undefined) return;
-      const addresses = await recoverUploads(s3, config.jobs.data_dir, key);
+      const addresses = await recoverUploads(s3, config.jobs.data_dir, key, launcher);
       if (addresses.length > 0) logger.info({ addresses }, 'what a lost process had uploaded was taken back');
     },
   });
   await jobs.start();
-  const { checkAssertions, close: closeTrial } = createAssertionTrial();
+  const { checkAssertions, close: closeTrial } = createAssertionTrial({ launcher });
   try {
     const server = await createHttpServer({ config, jobs, operations, checkAssertions, telemetry, logger });
     stopOnSignals(logger, async () => {
@@ -84,6 +101,24 @@ async function serve(config: Config, workerEntry: URL, logger: Logger): Promise<
     await jobs.stop(0);
     throw error;
   }
+}
+
+/** Finds out how child processes can be confined, and says so in one line. */
+async function prepareLauncher(config: Config, variables: readonly string[], logger: Logger): Promise<Launcher> {
+  const { sandbox } = config.worker;
+  const [protections] = await Promise.all([probeProtections(sandbox), disableCoreDumps()]);
+  const { missing } = protections;
+  const [lacking] = missing.filter(({ protection }) => protection === 'sandbox');
+  if (sandbox === 'require' && lacking !== undefined) throw new AppError('SANDBOX_UNAVAILABLE', lacking);
+  const active = (['sandbox', 'privileges', 'limits'] as const).filter((name) =>
+    missing.every(({ protection }) => protection !== name),
+  );
+  const fields = { active, missing, ptrace_scope: ptraceScope() };
+  if (missing.length === 0) logger.info(fields, 'all protections of child processes are active');
+  else logger.warn(fields, 'some protections of child processes are missing: a worker that is taken over can do more');
+  const configFile = configFileOf({ env: process.env, cwd: process.cwd() });
+  const readable = config.input_resolvers.local.roots ?? [];
+  return new Launcher({ protections, hidden: [configFile], readable, variables });
 }
 
 /** Outputs may all go to S3: then the folder of local ones is only missed when one is asked for. */

@@ -106,6 +106,7 @@ const worker = z.strictObject({
     .max(MAX_PARALLEL)
     .default(() => availableParallelism()),
   budgets: budgets.prefault({}),
+  sandbox: z.enum(['auto', 'off', 'require']).default('auto'),
 });
 
 const signing = z

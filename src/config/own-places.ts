@@ -6,6 +6,11 @@ export function recordsDirOf({ jobs, output_sinks: { local } }: Config): string 
   return jobs.database_url === undefined ? jobs.data_dir : join(local.base_dir, '.attestream');
 }
 
+/** The folders that input workers write: outputs, the journal, and what is put aside for an input. */
+export function writableFolders({ jobs, output_sinks: { local } }: Config): readonly string[] {
+  return [local.base_dir, jobs.data_dir, jobs.scratch_dir];
+}
+
 /** The files and folders of the service itself, which no request reads and no output is written to. They need not exist. */
 export function ownPlaces(config: Config, configFile: string): readonly string[] {
   const { jobs, signing } = config;

@@ -25,6 +25,11 @@ export const configErrors = {
     ({ key, folder, problem }) =>
       `The folder ${folder} cannot be written: ${problem}. Let the user of the service own it, or set ${key} to another.`,
   ),
+  SANDBOX_UNAVAILABLE: entry<{ problem: string; remedy: string }>(
+    'INTERNAL_ERROR',
+    ({ problem, remedy }) =>
+      `worker.sandbox is "require", and this system gives workers no sandbox: ${problem}. ${remedy} Or set worker.sandbox to "auto".`,
+  ),
   BIND_FAILED: entry<{ address: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ address, problem }) =>

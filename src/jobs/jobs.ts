@@ -4,6 +4,7 @@ import type { Config } from '#config/config.ts';
 import { RELEASE } from '#config/release.ts';
 import type { Readiness } from '#contract/readiness.ts';
 import { AppError } from '#errors/app-error.ts';
+import type { Launcher } from '#processes/launcher.ts';
 import type { CurrentState } from '#telemetry/metrics.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { type CallbackBounds, CallbackCourier, type CallbackOutcome, type Post } from './callbacks/callback-courier.ts';
@@ -40,6 +41,7 @@ export interface JobsOptions {
   /** Inputs that run at once, of all jobs together; the number of cores unless given. */
   readonly maxRunningInputs?: number;
   readonly workerBounds?: Partial<WorkerBounds>;
+  readonly launcher?: Launcher;
   /**
    * Removes what claims left behind whose worker is gone: one claim's, or all there is when the service starts and
    * holds the data folder.
@@ -269,9 +271,10 @@ export class Jobs {
   }
 
   async #assemble({ store, begin, close }: JobEngine): Promise<Engine> {
-    const { config, workerEntry: entry, log, workerBounds: bounds, telemetry } = this.#options;
+    const { config, workerEntry: entry, log, workerBounds: bounds, launcher, telemetry } = this.#options;
     const maxRunningInputs = this.#maxRunningInputs;
-    const pool = new WorkerPool({ entry, config, maxWorkers: maxRunningInputs, log, ...(bounds && { bounds }) });
+    const starting = { ...(bounds && { bounds }), ...(launcher && { launcher }) };
+    const pool = new WorkerPool({ entry, config, maxWorkers: maxRunningInputs, log, ...starting });
     if (maxRunningInputs > 0) pool.prestart();
     const waiters = new EndWaiters((jobIds) => store.endedAmong(jobIds), config.server.sync_poll_interval_ms);
     const feed = new JobFeed({

@@ -10,7 +10,7 @@ import type { PackagedFolder } from '#packaging/packaged-folder.ts';
 import type { PackagingPlan } from '#packaging/planning/packaging-plan.ts';
 import { planPackaging } from '#packaging/planning/plan-packaging.ts';
 import { probeFolder } from '#packaging/probing/probe-folder.ts';
-import { findProgram } from '#packaging/programs/program-paths.ts';
+import { findProgram } from '#processes/find-program.ts';
 import { matchingPaths } from '#publications/reading/path-patterns.ts';
 import type { ChoicePatterns } from '#publications/repackaging/choose-renditions.ts';
 import type { ExistingPublication } from '#publications/repackaging/existing-publication.ts';

@@ -1,8 +1,8 @@
 import { AppError } from '#errors/app-error.ts';
 import { type Warning, warning } from '#errors/warning.ts';
+import { findProgram } from '#processes/find-program.ts';
 import type { PackagingPlan, PlannedStream } from './planning/packaging-plan.ts';
 import { feedRouteOf } from './planning/stream-routes.ts';
-import { findProgram } from './programs/program-paths.ts';
 
 /** A plan that goes round what the packager did not take, and what the caller should know of it. */
 export interface Detour {

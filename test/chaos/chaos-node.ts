@@ -2,12 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import { KILL_POINT_VARIABLE, type KillPoint } from './kill-point.ts';
+import { KILL_POINT_VARIABLE, type KillPoint, NODE_VARIABLE } from './kill-point.ts';
 import { processesWith } from './process-tree.ts';
 
 const SERVICE = fileURLToPath(new URL('./chaos-service.ts', import.meta.url));
 /** Every process of a node has the node's identifier in its environment. */
-const NODE_VARIABLE = 'CHAOS_NODE';
 
 /** What a node does: takes jobs (`api`), does them (`worker`), or both. */
 export type NodeRole = 'all' | 'api' | 'worker';

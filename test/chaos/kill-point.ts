@@ -14,3 +14,6 @@ export interface KillPoint {
 
 /** How a service is told of its kill point; without it, it is the service as it is. */
 export const KILL_POINT_VARIABLE = 'CHAOS_KILL_POINT';
+
+/** How the processes of a node are told from those of others. */
+export const NODE_VARIABLE = 'CHAOS_NODE';

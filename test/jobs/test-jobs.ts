@@ -9,6 +9,7 @@ import type { JobResultResponse } from '#contract/job.ts';
 import { type JobSnapshot, jobJson, type ResultEntry, type Submission } from '#jobs/job.ts';
 import { Jobs, type JobsOptions } from '#jobs/jobs.ts';
 import type { Log } from '#jobs/log.ts';
+import { Launcher } from '#processes/launcher.ts';
 
 export const SCRIPTED_WORKER = new URL('./scripted-worker.ts', import.meta.url);
 
@@ -54,8 +55,16 @@ export function scripts(inputs: readonly string[], { sync = false } = {}): Submi
 
 /** Started jobs in a folder of their own, stopped when the test ends. */
 export async function startedJobs(t: TestContext, options: Partial<JobsOptions> = {}): Promise<Jobs> {
+  const launcher = new Launcher({ variables: ['SCRIPTED_START'] });
   const config = options.config ?? configFor(await temporaryFolder(t));
-  const jobs = new Jobs({ workerEntry: SCRIPTED_WORKER, log: NO_LOG, maxRunningInputs: 2, ...options, config });
+  const jobs = new Jobs({
+    workerEntry: SCRIPTED_WORKER,
+    log: NO_LOG,
+    maxRunningInputs: 2,
+    launcher,
+    ...options,
+    config,
+  });
   await jobs.start();
   t.after(() => jobs.stop(0));
   return jobs;

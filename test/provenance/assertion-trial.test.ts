@@ -6,6 +6,7 @@ import { after, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { AppError } from '#errors/app-error.ts';
+import { Launcher } from '#processes/launcher.ts';
 import { createAssertionTrial } from '#provenance/authoring/assertion-trial.ts';
 import type { CustomAssertion } from '#provenance/authoring/manifest-author.ts';
 
@@ -120,7 +121,8 @@ describe('the trial of assertions', () => {
   test('blames no assertion where its process does not start', async (context) => {
     process.env['TRIAL_DIES_AT_START'] = 'yes';
     context.after(() => delete process.env['TRIAL_DIES_AT_START']);
-    const other = createAssertionTrial({ entry: DYING_TRIAL });
+    const launcher = new Launcher({ variables: ['TRIAL_DIES_AT_START'] });
+    const other = createAssertionTrial({ entry: DYING_TRIAL, launcher });
     const failure = await other.checkAssertions([{ label: 'a.b', data: 1 }], signal).catch((error) => error);
     assert.ok(failure instanceof Error && !(failure instanceof AppError));
     await other.close();

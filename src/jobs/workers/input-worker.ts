@@ -1,7 +1,8 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { Config } from '#config/config.ts';
+import { writableFolders } from '#config/own-places.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
 import type { InputContext, InputOutcome, InputPhase, InputSize, InputWork } from '#operations/operation.ts';
@@ -32,10 +33,19 @@ export interface InputRunner {
  * all programs that it started. Signals are left to the service, which ends its workers itself.
  */
 export function runInputWorker(runner: InputRunner): void {
-  process.on('disconnect', () => process.kill(-process.pid, 'SIGKILL'));
+  process.on('disconnect', endProcessGroup);
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
   const worker = new InputWorker(runner);
   process.on('message', (message: ToWorker) => worker.take(message));
+}
+
+/** In a sandbox the group is led from outside; there, everything ends with this process. */
+function endProcessGroup(): void {
+  try {
+    process.kill(-process.pid, 'SIGKILL');
+  } catch {
+    process.kill(process.pid, 'SIGKILL');
+  }
 }
 
 class InputWorker {
@@ -43,6 +53,7 @@ class InputWorker {
   readonly #claims = new Map<number, (refusal: AppErrorData | undefined) => void>();
   #run: RunInput | null = null;
   #config: Config | null = null;
+  #folders = new MountedFolders([]);
   readonly #aborts = new Map<number, AbortController>();
   #nextClaim = 1;
   #tainted = false;
@@ -57,7 +68,7 @@ class InputWorker {
   take(message: ToWorker): void {
     switch (message.type) {
       case 'start':
-        return void this.#start(message.config);
+        return void this.#start(message);
       case 'run':
         return void this.#do(message.run, message.order);
       case 'abort':
@@ -70,8 +81,9 @@ class InputWorker {
   }
 
   /** A rejection ends the process: Node writes it to standard error, and the service learns the exit code. */
-  async #start(config: Config): Promise<void> {
+  async #start({ config, isSandboxed }: ToWorker & { type: 'start' }): Promise<void> {
     this.#config = config;
+    this.#folders = new MountedFolders(isSandboxed ? writableFolders(config) : []);
     this.#run = await this.#runner.start(config, {
       taint: () => {
         this.#tainted = true;
@@ -85,6 +97,7 @@ class InputWorker {
     this.#aborts.set(run, abort);
     const track = new InputTrack(run);
     try {
+      if (this.#folders.haveChanged()) return this.#displace(track);
       const outcome = await this.#runInScratch(order, track, abort.signal);
       send({ type: 'succeeded', run, outcome, state: this.#state(track) });
     } catch (error) {
@@ -93,6 +106,12 @@ class InputWorker {
       track.end();
       this.#aborts.delete(run);
     }
+  }
+
+  /** The next worker is given the folders that there are now. */
+  #displace(track: InputTrack): void {
+    this.#tainted = true;
+    send({ type: 'displaced', run: track.run, state: this.#state(track) });
   }
 
   async #runInScratch(order: InputOrder, track: InputTrack, signal: AbortSignal): Promise<InputOutcome> {
@@ -144,6 +163,25 @@ class InputWorker {
     const rssBytes = this.#memory.rssBytes();
     return { phases, bytesDone, bytesTotal, calls: callRecorder.take(), rssBytes, tainted: this.#tainted };
   }
+}
+
+/** A sandbox holds on to the folders it was made with: one that was removed and made again outside is read-only in it. */
+class MountedFolders {
+  readonly #known: ReadonlyMap<string, string>;
+
+  constructor(folders: readonly string[]) {
+    this.#known = new Map(folders.map((folder) => [folder, identityOf(folder)]));
+  }
+
+  haveChanged(): boolean {
+    return [...this.#known].some(([folder, identity]) => identityOf(folder) !== identity);
+  }
+}
+
+/** Tells a folder from another one at the same path; empty where there is none. */
+function identityOf(folder: string): string {
+  const found = statSync(folder, { throwIfNoEntry: false });
+  return found === undefined ? '' : `${found.dev}:${found.ino}`;
 }
 
 /** Looks at the memory of the process now and then: a look takes longer than to open a file. */

@@ -1,9 +1,11 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { getCompileCacheDir } from 'node:module';
 import type { Config } from '#config/config.ts';
+import { writableFolders } from '#config/own-places.ts';
+import { withoutSecrets } from '#config/without-secrets.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import { endOf, type Launcher } from '#processes/launcher.ts';
 import { BudgetWatch } from './budget-watch.ts';
 import type { Excess } from './input-budgets.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerState } from './worker-protocol.ts';
@@ -60,21 +62,22 @@ export class WorkerProcess {
   #watchdog: NodeJS.Timeout | undefined;
   #state: WorkerState = { phases: {}, bytesDone: 0, bytesTotal: 0, calls: {}, rssBytes: 0, tainted: false };
 
-  constructor(entry: URL, config: Config, bounds: WorkerBounds) {
+  constructor(entry: URL, config: Config, bounds: WorkerBounds, launcher: Launcher) {
     this.#bounds = bounds;
     // Messages go as JSON, Node's default: small ones cost half of what the structured clone costs on each side.
-    this.#child = fork(entry, [], {
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    this.#child = launcher.launch(entry, {
       execArgv: [YOUNG_GENERATION, OLD_GENERATION],
       // Its own process group, so that what it starts can be ended with it.
       detached: true,
-      env: workerEnvironment(),
+      environment: WORKER_ENVIRONMENT,
+      s3: config.input_resolvers.s3 !== undefined || config.output_sinks.s3 !== undefined,
+      writable: writableFolders(config),
     });
     this.#child.on('message', (message) => this.#take(message as FromWorker));
     this.#child.on('error', ({ message }) => this.#endedBy(`because of an error (${message})`));
     this.#child.on('exit', (code, signal) => void this.#exited(code, signal));
     this.#budgetWatch = this.#watchBudgets(config);
-    this.#send({ type: 'start', config });
+    this.#send({ type: 'start', config: withoutSecrets(config), isSandboxed: launcher.hasSandbox });
     this.#watch(bounds.startMs, 'because it did not get ready in time');
   }
 
@@ -230,6 +233,10 @@ export class WorkerProcess {
         run.settling = true;
         this.#state = { ...this.#state, rssBytes: message.rssBytes };
         return run.hooks.settling?.();
+      case 'displaced':
+        this.#state = message.state;
+        this.#runs.delete(run.id);
+        return run.end({ type: 'displaced', how: 'because its folders were replaced' });
       case 'succeeded':
       case 'failed':
         return this.#endRun(run, message);
@@ -260,8 +267,10 @@ export class WorkerProcess {
   async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
     this.#killGroup();
     if (this.#child.connected) await once(this.#child, 'disconnect');
-    if (this.#killedBecause === null && OUT_OF_MEMORY_SIGNALS.has(signal)) this.#blameForMemory();
-    this.#endedBy(this.#killedBecause ?? (signal !== null ? `by the signal ${signal}` : `with the exit code ${code}`));
+    const end = endOf(code, signal);
+    if (this.#killedBecause === null && OUT_OF_MEMORY_SIGNALS.has(end.signal)) this.#blameForMemory();
+    const how = end.signal !== null ? `by the signal ${end.signal}` : `with the exit code ${end.code}`;
+    this.#endedBy(this.#killedBecause ?? how);
   }
 
   /** The kernel, or the language runtime, may end a process for its memory between two samples. */
@@ -328,18 +337,11 @@ const MAPPED_FROM_BYTES = String(512 * 1024);
  */
 const POOL_THREADS = '24';
 
-/** Workers start from the compiled code that the service keeps, if it does. */
-function workerEnvironment(): NodeJS.ProcessEnv {
-  const folder = getCompileCacheDir();
-  const compiled = folder === undefined ? {} : { NODE_COMPILE_CACHE: folder };
-  return {
-    MALLOC_ARENA_MAX: ALLOCATION_ARENAS,
-    MALLOC_MMAP_THRESHOLD_: MAPPED_FROM_BYTES,
-    UV_THREADPOOL_SIZE: POOL_THREADS,
-    ...process.env,
-    ...compiled,
-  };
-}
+const WORKER_ENVIRONMENT = {
+  MALLOC_ARENA_MAX: ALLOCATION_ARENAS,
+  MALLOC_MMAP_THRESHOLD_: MAPPED_FROM_BYTES,
+  UV_THREADPOOL_SIZE: POOL_THREADS,
+};
 
 /** The kernel kills a process where memory ran out; V8 and native code abort where none is granted. */
 const OUT_OF_MEMORY_SIGNALS: ReadonlySet<NodeJS.Signals | null> = new Set(['SIGKILL', 'SIGABRT', 'SIGTRAP'] as const);

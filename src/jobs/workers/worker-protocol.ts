@@ -23,8 +23,8 @@ export interface InputOrder {
  * time, beside some that mostly wait.
  */
 export type ToWorker =
-  /** The first message: the whole configuration, as `loadConfig` returned it. */
-  | { readonly type: 'start'; readonly config: Config }
+  /** The first message: the configuration without its secrets. A sandbox shows folders as they were when it was made. */
+  | { readonly type: 'start'; readonly config: Config; readonly isSandboxed: boolean }
   | { readonly type: 'run'; readonly run: number; readonly order: InputOrder }
   /** The answer is still `succeeded` or `failed`, whichever it came to; a worker that takes too long is killed. */
   | { readonly type: 'abort'; readonly run: number }
@@ -68,6 +68,8 @@ export type FromWorker =
   | { readonly type: 'may-deliver'; readonly run: number; readonly id: number }
   /** The input mostly waits from here on: the worker may be given the next one. */
   | { readonly type: 'settling'; readonly run: number; readonly rssBytes: number }
+  /** The input was not begun, and is to be given to another worker. */
+  | { readonly type: 'displaced'; readonly run: number; readonly state: WorkerState }
   | { readonly type: 'succeeded'; readonly run: number; readonly outcome: InputOutcome; readonly state: WorkerState }
   /** `bug` carries the stack of what was no AppError (`error` is null then); it goes to the log and nowhere else. */
   | {

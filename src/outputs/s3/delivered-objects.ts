@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemErrorCode } from '#errors/system-problem.ts';
@@ -35,7 +35,7 @@ export class DeliveredObjects {
   async record(destination: string, objects: ObjectTags): Promise<void> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const path = this.#pathOf(destination);
-    const unfinished = `${path}.${process.pid}`;
+    const unfinished = `${path}.${randomUUID()}`;
     const handle = await open(unfinished, 'w', 0o600);
     try {
       await handle.writeFile(JSON.stringify({ place: destination, objects: [...objects] }));

@@ -1,10 +1,9 @@
-import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { extname } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { sideBySide } from '#bytes/side-by-side.ts';
 import type { StagingKey } from '#bytes/staged-name.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import { Launcher } from '#processes/launcher.ts';
 import { connectS3 } from '#s3/s3-connection.ts';
 import { S3Writer } from '#s3/s3-writer.ts';
 import type { S3OutputSettings } from './s3-sink.ts';
@@ -28,8 +27,8 @@ export type S3Errand =
 export type S3ErrandAnswer = { readonly addresses: readonly string[] } | { readonly error: AppErrorData };
 
 /** Rejects where an object cannot be put into one of the buckets and deleted again. */
-export async function probeBuckets(settings: S3OutputSettings): Promise<void> {
-  await inProcess({ settings, errand: { kind: 'probe' } });
+export async function probeBuckets(settings: S3OutputSettings, launcher = new Launcher()): Promise<void> {
+  await inProcess({ settings, errand: { kind: 'probe' } }, launcher);
 }
 
 /**
@@ -40,9 +39,10 @@ export async function recoverUploads(
   settings: S3OutputSettings,
   dataDir: string,
   key?: StagingKey,
+  launcher = new Launcher(),
 ): Promise<readonly string[]> {
   const notes = await leftNotes(dataDir, key);
-  return notes.length === 0 ? [] : await inProcess({ settings, errand: { kind: 'settle', dataDir, key } });
+  return notes.length === 0 ? [] : await inProcess({ settings, errand: { kind: 'settle', dataDir, key } }, launcher);
 }
 
 /** What the process of an errand is told. */
@@ -52,9 +52,10 @@ export interface S3ErrandOrder {
 }
 
 /** The SDK takes memory that the service needs at no other time: it is loaded in a process that ends with the errand. */
-async function inProcess(order: S3ErrandOrder): Promise<readonly string[]> {
+async function inProcess(order: S3ErrandOrder, launcher: Launcher): Promise<readonly string[]> {
   const { promise, resolve, reject } = Promise.withResolvers<S3ErrandAnswer>();
-  const child = fork(fileURLToPath(PROCESS_URL), { execArgv: [] });
+  const writable = order.errand.kind === 'settle' ? [order.errand.dataDir] : [];
+  const child = launcher.launch(PROCESS_URL, { execArgv: [], s3: true, writable });
   child.once('error', reject);
   child.once('message', (answer: S3ErrandAnswer) => resolve(answer));
   child.once('exit', (code, signal) => reject(new Error(`an errand in S3 ended early (${signal ?? code})`)));

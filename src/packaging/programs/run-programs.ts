@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf } from '#errors/system-problem.ts';
-import { deathLeash } from './program-paths.ts';
+import { programWords } from '#processes/program-words.ts';
 
 /** So often it is looked whether programs get on, and what memory they hold. */
 const WATCH_INTERVAL_MS = 100;
@@ -56,25 +56,25 @@ export interface RunOptions {
  */
 export async function runPrograms(programs: readonly Program[], options: RunOptions): Promise<void> {
   options.signal.throwIfAborted();
-  await new ProgramGroup(programs, options, await deathLeash()).run();
+  await new ProgramGroup(programs, options, await programWords()).run();
 }
 
 class ProgramGroup {
   readonly #programs: readonly Program[];
   readonly #options: RunOptions;
   readonly #bounds: ProgramBounds;
-  readonly #leash: readonly string[];
+  readonly #words: readonly string[];
   readonly #running = new Map<ChildProcess, Program>();
   readonly #startedAtMs = performance.now();
   #progressedAtMs = performance.now();
   #progress = 0;
   #failure: { readonly error: unknown } | null = null;
 
-  constructor(programs: readonly Program[], options: RunOptions, leash: readonly string[]) {
+  constructor(programs: readonly Program[], options: RunOptions, words: readonly string[]) {
     this.#programs = programs;
     this.#options = options;
     this.#bounds = options.bounds ?? PROGRAM_BOUNDS;
-    this.#leash = leash;
+    this.#words = words;
   }
 
   async run(): Promise<void> {
@@ -95,7 +95,7 @@ class ProgramGroup {
   async #start(program: Program): Promise<void> {
     if (this.#failure !== null) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    const [path, ...args] = [...this.#leash, program.path, ...program.args] as [string, ...string[]];
+    const [path, ...args] = [...this.#words, program.path, ...program.args] as [string, ...string[]];
     const { folder, inherited = [] } = this.#options;
     const child = spawn(path, args, {
       cwd: folder,

@@ -1,6 +1,7 @@
 import assert from 'node:assert';
 import { extname } from 'node:path';
 import { AppError } from '#errors/app-error.ts';
+import { Launcher } from '#processes/launcher.ts';
 import { untilAborted } from '../until-aborted.ts';
 import { requireFitAssertions } from './assertion-rules.ts';
 import type { TrialAnswer } from './assertion-trial-messages.ts';
@@ -34,6 +35,7 @@ export interface AssertionTrialOptions {
   /** The module of the process; another one in tests. */
   readonly entry?: URL;
   readonly idleMs?: number;
+  readonly launcher?: Launcher;
 }
 
 /**
@@ -43,6 +45,7 @@ export interface AssertionTrialOptions {
 export function createAssertionTrial({
   entry = PROCESS_URL,
   idleMs = IDLE_MS,
+  launcher = new Launcher(),
 }: AssertionTrialOptions = {}): AssertionTrial {
   let child: TrialProcess | null = null;
   let previous: Promise<unknown> = Promise.resolve();
@@ -60,7 +63,7 @@ export function createAssertionTrial({
     await ending?.end();
   };
   const runTrial = async (assertions: readonly CustomAssertion[]): Promise<TrialAnswer> => {
-    if (child === null || child.hasEnded) child = new TrialProcess(entry);
+    if (child === null || child.hasEnded) child = new TrialProcess(entry, launcher);
     return await child.run(assertions);
   };
   const queueTrial = (assertions: readonly CustomAssertion[], signal: AbortSignal): Promise<TrialAnswer> => {

@@ -1,5 +1,6 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import type { Launcher } from '#processes/launcher.ts';
 import type { TrialAnswer, TrialMessage } from './assertion-trial-messages.ts';
 import type { CustomAssertion } from './manifest-author.ts';
 
@@ -16,12 +17,9 @@ export class TrialProcess {
   #trial: PromiseWithResolvers<TrialAnswer> | null = null;
   #hasEnded = false;
 
-  constructor(entry: URL) {
-    this.#child = fork(entry, [], {
-      serialization: 'advanced',
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-      execArgv: [YOUNG_GENERATION],
-    });
+  constructor(entry: URL, launcher: Launcher) {
+    const options = { serialization: 'advanced', execArgv: [YOUNG_GENERATION], writable: [] } as const;
+    this.#child = launcher.launch(entry, options);
     this.#child.on('message', (message) => this.#take(message as TrialMessage));
     this.#child.on('error', (error) => this.#endedWith(error.message));
     this.#child.on('exit', (code, signal) =>
