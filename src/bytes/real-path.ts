@@ -1,5 +1,5 @@
 import { realpath } from 'node:fs/promises';
-import { basename, dirname, join, resolve, sep } from 'node:path';
+import { join, resolve, sep } from 'node:path';
 import { isSystemError } from '#errors/system-problem.ts';
 
 /** Whether `path` is `place` or lies inside it. Both absolute, normalised and with links resolved. */
@@ -12,13 +12,28 @@ export function isSameOrInside(path: string, place: string): boolean {
  * destination can be compared with a source before anything is written.
  */
 export async function nearestRealPath(path: string): Promise<string> {
-  const missing: string[] = [];
-  for (let existing = resolve(path); ; existing = dirname(existing)) {
-    try {
-      return join(await realpath(existing), ...missing);
-    } catch (error) {
-      if (!isSystemError(error) || existing === dirname(existing)) throw error;
-      missing.unshift(basename(existing));
-    }
+  const absolute = resolve(path);
+  const whole = await realPathOf(absolute);
+  if (whole !== null) return whole;
+  const names = absolute.split(sep).slice(1);
+  // Halved each time, for a path of a request may be thousands of names deep: what lies in what is missing is missing too.
+  let real: string = sep;
+  let [present, missing] = [0, names.length];
+  while (missing - present > 1) {
+    const middle = Math.floor((present + missing) / 2);
+    const found = await realPathOf(sep + names.slice(0, middle).join(sep));
+    if (found === null) missing = middle;
+    else [present, real] = [middle, found];
+  }
+  return join(real, ...names.slice(present));
+}
+
+/** Returns null where a path does not exist or cannot be entered. */
+async function realPathOf(path: string): Promise<string | null> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    if (!isSystemError(error)) throw error;
+    return null;
   }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { commonRequestFields } from './request.ts';
-import { text } from './text.ts';
+import { path } from './text.ts';
 
 /** The longest name that a request can give a playlist, a rendition or a label, in UTF-16 code units. */
 const MAX_NAME_LENGTH = 100;
@@ -36,7 +36,7 @@ export type TrackRole = (typeof TRACK_ROLES)[number];
 
 const packageTrack = z
   .strictObject({
-    file: text.describe(
+    file: path.describe(
       'The path of a file, relative to the input folder; in a folder that is a publication already, the path of a media playlist.',
     ),
     stream: z

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { callbackUrl, sourceUrl } from './source-url.ts';
-import { text } from './text.ts';
+import { path, text } from './text.ts';
 
 const filenameHint = text
   .nullish()
@@ -9,7 +9,7 @@ const filenameHint = text
 export const localFilePath = z
   .strictObject({
     type: z.literal('local_file_path'),
-    path: text.describe(
+    path: path.describe(
       'A path on the host of the service; a relative one starts at the folder that it was started in.',
     ),
   })
@@ -26,7 +26,7 @@ export const remoteFileUrl = z
 const localFolderPath = z
   .strictObject({
     type: z.literal('local_folder_path'),
-    path: text.describe(
+    path: path.describe(
       'A path on the host of the service; a relative one starts at the folder that it was started in.',
     ),
   })
@@ -54,8 +54,12 @@ export const apiInputRef = z
   });
 export type ApiInputRef = z.infer<typeof apiInputRef>;
 
-const prefix = z.string().nullish().describe('A namespace under the root of the sink; `/` or nothing means none.');
-const name = z.string().nullish().describe('A folder for the outputs of this request.');
+/** The longest `prefix` and `name` of an output, in UTF-16 code units; the sinks bound their parts. */
+const MAX_OUTPUT_FOLDER_LENGTH = 2048;
+
+const outputFolder = z.string().max(MAX_OUTPUT_FOLDER_LENGTH).nullish();
+const prefix = outputFolder.describe('A namespace under the root of the sink; `/` or nothing means none.');
+const name = outputFolder.describe('A folder for the outputs of this request.');
 
 export const apiOutputSpec = z
   .discriminatedUnion('type', [

@@ -12,3 +12,16 @@ export const text = z
   .min(1)
   .max(MAX_TEXT_LENGTH)
   .refine((value) => !value.includes('\0') && value.isWellFormed(), 'holds a NUL or a broken character');
+
+/** The longest path that Linux opens (PATH_MAX without its NUL), and the longest name in it, in bytes of UTF-8. */
+const MAX_PATH_BYTES = 4095;
+const MAX_NAME_BYTES = 255;
+
+/** A path that the file system can take. Longer ones would cost something to look for, and are never there. */
+export const path = text.superRefine((value, context) => {
+  if (Buffer.byteLength(value) > MAX_PATH_BYTES) {
+    context.addIssue({ code: 'custom', message: `is longer than ${MAX_PATH_BYTES} bytes` });
+  } else if (value.split('/').some((name) => Buffer.byteLength(name) > MAX_NAME_BYTES)) {
+    context.addIssue({ code: 'custom', message: `holds a name of more than ${MAX_NAME_BYTES} bytes` });
+  }
+});

@@ -8,7 +8,6 @@ import type { Operation } from '#operations/registry.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { AnswerRoom, boundLargeAnswers } from './answer-room.ts';
 import { identifyCallers } from './authentication.ts';
-import { boundLargeBodies } from './body-room.ts';
 import { answerConnectionError } from './connection-errors.ts';
 import { boundConnections } from './connection-room.ts';
 import { addDocuments } from './documents.ts';
@@ -21,12 +20,15 @@ import { takeJsonBodies } from './json-body.ts';
 import { addMetrics } from './metrics-route.ts';
 import { collectDocument } from './openapi-document.ts';
 import { addOperationRoutes } from './operation-routes.ts';
+import { limitBodies, RequestBodyLimit } from './request-body-limit.ts';
 import { validateRequests } from './request-validation.ts';
 import { answerUnknownRoutes, pathOf } from './route-table.ts';
 import { addHealthRoute, addReadinessRoute, addWatermarkRoutes } from './service-routes.ts';
 
 /** A request must have arrived whole within this time; a slow sender holds a connection no longer. */
 const RECEIVE_TIMEOUT_MS = 60_000;
+/** Slow senders are looked for so often. */
+const RECEIVE_CHECK_INTERVAL_MS = 5_000;
 /** A connection on which nothing moves is closed after the longest sync wait and this time. */
 const IDLE_MARGIN_MS = 30_000;
 /** How long a connection is kept for the client's next request. */
@@ -62,7 +64,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   answerErrors(app);
   const answerRoom = new AnswerRoom();
   boundLargeAnswers(app, answerRoom);
-  boundLargeBodies(app, config.server.max_upload_bytes);
+  limitBodies(app, new RequestBodyLimit(config.server.max_upload_bytes));
   takeJsonBodies(app, config.server.max_upload_bytes);
   if (config.server.docs) await collectDocument(app, config);
   addMetrics(app, telemetry.metrics);
@@ -84,7 +86,7 @@ function makeApp(config: Config, logger: FastifyBaseLogger): FastifyInstance {
   const app = Fastify({
     loggerInstance: logger,
     // Without a host Node would answer by itself, and without the error body.
-    http: { requireHostHeader: false },
+    http: { requireHostHeader: false, connectionsCheckingInterval: RECEIVE_CHECK_INTERVAL_MS },
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     genReqId: () => randomUUID(),
     requestTimeout: RECEIVE_TIMEOUT_MS,

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '#errors/app-error.ts';
 import { receiveBody } from './receive-body.ts';
+import { leaseOf } from './request-body-limit.ts';
 import { unfitJson } from './unfit-json.ts';
 
 /** Deeper bodies are refused before they are parsed. Assertions may be 100 deep, and lie a few levels down. */
@@ -25,7 +26,8 @@ export function takeJsonBodies(app: FastifyInstance, maxBodyBytes: number): void
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Readable) => {
     const { 'content-encoding': coding, 'content-length': length = '0' } = request.headers;
-    const body = await receiveBody(payload, Number(length), maxBodyBytes);
+    const bounds = { announcedBytes: Number(length), maxBytes: maxBodyBytes, lease: leaseOf(request) };
+    const body = await receiveBody(payload, bounds);
     refuseEncoding(coding);
     return await parseJson(decodeUtf8(body), maxValues);
   });

@@ -6,11 +6,11 @@ import { admitCallback } from '#jobs/callbacks/admit-callback.ts';
 import type { AdmissionContext, OperationRequest } from '#operations/admission-context.ts';
 import type { Operation } from '#operations/registry.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
-import { letGoOfBody } from './body-room.ts';
 import { errorResponses } from './error-responses.ts';
 import { idempotencyHeaders, idempotencyOf } from './idempotency.ts';
 import type { JobService } from './job-service.ts';
 import { ok } from './ok-response.ts';
+import { releaseBody } from './request-body-limit.ts';
 import { sendJob } from './send-job.ts';
 
 /** What the submissions of every operation need. */
@@ -76,7 +76,7 @@ function addSyncRoute(app: FastifyInstance, operation: Operation, submissions: S
       const gone = clientGone(reply);
       const { job_id: jobId } = await acceptJob(operation, submissions, { request, reply, sync: true, gone });
       // From here on the job is there, whatever becomes of this request.
-      letGoOfBody(request);
+      releaseBody(request);
       reply.header('Location', `/v2/jobs/${jobId}`);
       const signal = AbortSignal.any([gone, closing]);
       const ended = await jobs.whenEnded(jobId, waitedMs, signal).catch(unlessAborted(signal));

@@ -65,11 +65,11 @@ export function s3Destination(output: S3OutputSpec, leaf: string, basePrefix: st
 
 function segmentsOf(value: string, field: string): string[] {
   if (value === '/' || value === '') return [];
-  const segments = value.split('/').filter((segment) => segment !== '' && segment !== '.');
+  const problemOfWhole = problemOfValue(value);
+  // A value that is too long is not taken apart.
+  const segments = problemOfWhole === undefined ? value.split('/').filter((part) => part !== '' && part !== '.') : [];
   const problem =
-    problemOfValue(value) ??
-    problemOfDepth(segments) ??
-    segments.map(problemOfSegment).find((found) => found !== undefined);
+    problemOfWhole ?? problemOfDepth(segments) ?? segments.map(problemOfSegment).find((found) => found !== undefined);
   if (problem !== undefined) throw new AppError('OUTPUT_SEGMENT_INVALID', { field, problem }, { field });
   return segments;
 }

@@ -58,6 +58,27 @@ describe('a body that is not a request', () => {
     assert.deepEqual([error.status, error.code], [400, 'VALIDATION_FAILED']);
   });
 
+  test('refuses paths that no file system takes, before they are looked for', async () => {
+    const deep = `/${'a/'.repeat(2048)}`;
+    const local = (path: string) => ({ inputs: [{ type: 'local_file_path', path }] });
+    for (const [field, body] of [
+      ['inputs[0].path', local(deep)],
+      ['inputs[0].path', local(`/media/${'ä'.repeat(128)}`)],
+      ['output.prefix', { ...goodBody, output: { type: 'local', prefix: deep.slice(1) } }],
+      ['output.name', { ...goodBody, output: { type: 'local', name: 'n'.repeat(256) } }],
+      [
+        'params.parent.source.path',
+        { ...goodBody, params: { parent: { type: 'file', source: { type: 'local_file_path', path: deep } } } },
+      ],
+    ] as const) {
+      const text = JSON.stringify(body);
+      await using roomy = await serve();
+      const error = await errorOf(await roomy.post(VIDEO, text));
+      assert.deepEqual([error.status, error.details?.field], [400, field]);
+    }
+    assert.equal((await server.post(VIDEO, local(`/media/${'ä'.repeat(120)}.mp4`))).status, 200);
+  });
+
   test('takes a byte order mark and brackets inside strings', async () => {
     const body = { ...goodBody, params: { parent: { type: 'reference', reference: `\\"${'['.repeat(1000)}` } } };
     assert.equal((await server.post(VIDEO, `\ufeff${JSON.stringify(body)}`)).status, 200);

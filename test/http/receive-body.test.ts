@@ -5,8 +5,22 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AppError } from '#errors/app-error.ts';
 import { receiveBody } from '#http/receive-body.ts';
+import { RequestBodyLimit } from '#http/request-body-limit.ts';
 
 const MAX_BYTES = 100_000;
+
+const limit = new RequestBodyLimit(MAX_BYTES);
+
+/** Receives a body, and returns its memory when it is no longer needed. */
+async function received(payload: Readable, announcedBytes = 0): Promise<Buffer> {
+  const lease = limit.open();
+  try {
+    return await receiveBody(payload, { announcedBytes, maxBytes: MAX_BYTES, lease });
+  } finally {
+    lease.release();
+    assert.equal(limit.totalBytes, 0);
+  }
+}
 
 function isTooLarge(error: unknown): boolean {
   return error instanceof AppError && error.reason === 'BODY_TOO_LARGE';
@@ -17,7 +31,7 @@ describe('a body that is received', () => {
     const piece = fc.uint8Array({ minLength: 1, maxLength: 9_000 }).map((bytes) => Buffer.from(bytes));
     await fc.assert(
       fc.asyncProperty(fc.array(piece, { maxLength: 10 }), async (pieces) => {
-        const body = await receiveBody(Readable.from(pieces, { objectMode: false }), 0, MAX_BYTES);
+        const body = await received(Readable.from(pieces, { objectMode: false }));
         assert.deepEqual(body, Buffer.concat(pieces));
       }),
     );
@@ -26,7 +40,7 @@ describe('a body that is received', () => {
   test('takes no more than twice its size where it comes byte by byte', async () => {
     const count = 50_000;
     const bytes = Readable.from(Array(count).fill(Buffer.from(' ')), { objectMode: false });
-    const body = await receiveBody(bytes, 0, MAX_BYTES);
+    const body = await received(bytes);
     assert.equal(body.length, count);
     assert.ok(body.buffer.byteLength <= 2 * count, `${body.buffer.byteLength} bytes`);
   });
@@ -35,7 +49,7 @@ describe('a body that is received', () => {
     for (const announcedBytes of [0, MAX_BYTES + 1]) {
       const sending = new PassThrough();
       for (let sent = 0; sent <= MAX_BYTES; sent += 10_000) sending.write(Buffer.alloc(10_000));
-      await assert.rejects(receiveBody(sending, announcedBytes, MAX_BYTES), isTooLarge);
+      await assert.rejects(received(sending, announcedBytes), isTooLarge);
       sending.end();
       await once(sending, 'end');
     }
@@ -44,8 +58,8 @@ describe('a body that is received', () => {
   test('is no body where the client hangs up', async () => {
     const sending = new PassThrough();
     sending.write('half');
-    const received = receiveBody(sending, 0, MAX_BYTES);
+    const receiving = received(sending);
     sending.destroy(new Error('aborted'));
-    await assert.rejects(received, { message: 'aborted' });
+    await assert.rejects(receiving, { message: 'aborted' });
   });
 });
