@@ -76,14 +76,49 @@ function isNamed(item: unknown): item is ListedItem {
 
 function readHtml(text: string, folder: URL): IndexEntry[] {
   const entries = new Map<string, IndexEntry>();
-  const links = [...text.matchAll(/<a\s[^<>]*?href\s*=\s*(?:"([^"]*)"|'([^']*)')[^<>]*>/gi)];
-  for (const [index, link] of links.entries()) {
-    const behind = text.slice(link.index + link[0].length, links[index + 1]?.index ?? link.index + 2048);
-    const entry = readLink(decodeEntities(link[1] ?? link[2] ?? ''), behind, folder);
+  const links = [...linksIn(text)];
+  for (const [index, { reference, end }] of links.entries()) {
+    const behind = text.slice(end, links[index + 1]?.start ?? end + 2048);
+    const entry = readLink(decodeEntities(reference), behind, folder);
     // An icon may be a link of its own before the name that the size stands behind.
     if (entry !== null && (entries.get(entry.url.href)?.sizeBytes ?? null) === null) entries.set(entry.url.href, entry);
   }
   return [...entries.values()];
+}
+
+/** An `a` element with an address; its tag is `[start, end)` of the page's characters. */
+interface PlacedLink {
+  readonly reference: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** An attribute of a tag, behind whatever separates it from the one before. */
+const ATTRIBUTE = /[\s/"'=]*([^\s/"'=<>]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'))?/y;
+const TAG_END = /[\s/"'=]*>/y;
+
+/**
+ * Finds the tags of links and their first address, from the left to the right and every character once: a regular
+ * expression for whole tags starts again at every address of a tag that does not end.
+ */
+function* linksIn(text: string): Generator<PlacedLink> {
+  const opening = /<a(?=\s)/gi;
+  for (let tag = opening.exec(text); tag !== null; tag = opening.exec(text)) {
+    let at = tag.index + tag[0].length;
+    let reference: string | undefined;
+    for (;;) {
+      ATTRIBUTE.lastIndex = at;
+      const attribute = ATTRIBUTE.exec(text);
+      if (attribute === null) break;
+      at += attribute[0].length;
+      if (attribute[1]?.toLowerCase() === 'href') reference ??= attribute[2] ?? attribute[3];
+    }
+    TAG_END.lastIndex = at;
+    if (TAG_END.test(text)) at = TAG_END.lastIndex;
+    else reference = undefined;
+    if (reference !== undefined) yield { reference, start: tag.index, end: at };
+    opening.lastIndex = at;
+  }
 }
 
 /** A link to something right inside the folder; the one to the folder above and those that sort are not. */

@@ -6,6 +6,7 @@ import { parseTrack, type Track } from '#formats/isobmff/tracks.ts';
 import { readWholeBox } from '#formats/isobmff/whole-box.ts';
 import { ReadWindow } from '#formats/read-window.ts';
 import { BrokenMedia } from './broken-media.ts';
+import { SampleCounts } from './sample-counts.ts';
 
 /** Bound of the `moov` box in memory, in bytes. A day of video has tens of megabytes. */
 export const LARGEST_MOVIE_BYTES = 64 * 1024 * 1024;
@@ -45,7 +46,9 @@ export async function readOtherTracks(source: ByteSource, signal: AbortSignal): 
   }
   const index = boxes.find(({ type }) => type === 'sidx');
   if (index !== undefined) refuseCutShort(await readWholeBox(source.name, window, index, LARGEST_INDEX_BYTES), source);
-  return tracksOf(await readWholeBox(source.name, window, header, LARGEST_MOVIE_BYTES));
+  const moov = await readWholeBox(source.name, window, header, LARGEST_MOVIE_BYTES);
+  new SampleCounts(source.sizeBytes).check(moov.bytes, moov.header.offset);
+  return tracksOf(moov);
 }
 
 /** A segment index says how far the file goes on (ISO/IEC 14496-12 §8.16.3), also where it was cut between two boxes. */

@@ -4,6 +4,7 @@ import { AppError } from '#errors/app-error.ts';
 import { riff } from '#formats/riff/riff.ts';
 import { BrokenMedia } from './broken-media.ts';
 import { describeTrack, fromKeyFrame } from './describe-track.ts';
+import { guardedSource } from './guarded-source.ts';
 import { readMatroskaTracks } from './matroska-tracks.ts';
 import { type OtherTracks, readOtherTracks } from './movie-tracks.ts';
 import { readMp3Start } from './mp3-start.ts';
@@ -14,9 +15,6 @@ import { unlistedStreams } from './transport-streams.ts';
 
 /** Streams of one file that are looked at. */
 const MAX_STREAMS_PER_FILE = 64;
-
-/** What a demuxer may keep of a file in memory while it is probed, in bytes. */
-const PROBE_CACHE_BYTES = 4 * 1024 * 1024;
 
 /**
  * Finds out what streams a file holds, in this process: no native parser sees bytes from outside before something is known
@@ -35,7 +33,10 @@ export async function probeMedia(source: ByteSource, path: string, signal: Abort
   const library = await import('mediabunny');
   library.Logging.level = library.LogLevel.Silent;
   const formats = candidates.map((kind) => formatOf(library, kind)).filter((format) => format !== null);
-  const input = new library.Input({ formats, source: sourceOf(library, source, behindGarbage?.offset ?? 0, signal) });
+  const input = new library.Input({
+    formats,
+    source: guardedSource(library, source, behindGarbage?.offset ?? 0, signal),
+  });
   try {
     // A sync word alone is a guess; signatures are none.
     if (isGuessed(candidates) && !(await input.canRead().catch(() => false))) return null;
@@ -99,23 +100,6 @@ function formatOf(library: typeof Mediabunny, kind: ContainerKind): Mediabunny.I
     adts: library.ADTS,
   };
   return formats[kind] ?? null;
-}
-
-/** A source as the demuxers read it, from an offset on. */
-function sourceOf(
-  library: typeof Mediabunny,
-  source: ByteSource,
-  offset: number,
-  signal: AbortSignal,
-): Mediabunny.CustomSource {
-  return new library.CustomSource({
-    getSize: () => source.sizeBytes - offset,
-    read: (start, end) => readRange(source, offset + start, end - start, signal),
-    maxCacheSize: PROBE_CACHE_BYTES,
-    prefetchProfile: 'fileSystem',
-    // A read ahead that fails is made again when its bytes are needed.
-    handleUnhandledError: () => undefined,
-  });
 }
 
 async function describe(

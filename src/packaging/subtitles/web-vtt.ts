@@ -113,8 +113,9 @@ function cueOf(times: string, lines: readonly string[]): Cue | null {
 
 /** A cue without what means nothing to WebVTT; null where it is never shown, or shows nothing. */
 export function makeCue({ startSeconds, endSeconds, settings, lines }: Cue): Cue | null {
-  // A line without anything on it would end the cue, as would an arrow. SubRip has fonts and positions in the text.
-  const plain = lines.map((line) => line.replace(/<\/?font[^>]*>|\{\\[^}]*\}|\0/gi, '').replaceAll('-->', '->'));
+  // A line without anything on it would end the cue, as would an arrow. SubRip has fonts and positions in the text: what
+  // starts like one ends before the next one starts, so that a line of unfinished ones is read once, not once for each.
+  const plain = lines.map((line) => line.replace(/<\/?font[^<>]*>|\{\\[^{}]*\}|\0/gi, '').replaceAll('-->', '->'));
   const shown = plain.filter((line) => line.trim() !== '');
   if (endSeconds <= startSeconds || shown.length === 0) return null;
   // SubRip puts coordinates behind the times (X1:…).

@@ -11,12 +11,17 @@ export interface BoxExclusion {
 
 /** Bytes from the start of a box that an exclusion may look at. */
 const EXCLUSION_DATA_MAX_BYTES = 4096;
+/** Places that an exclusion may look at; it does so in every top-level box. */
+const EXCLUSION_DATA_MAX_COUNT = 64;
 
 const integer = z.int().nonnegative();
 const storedExclusion = z.strictObject({
   xpath: z.string().regex(/^\/[^/[\]]{4}$/),
   length: integer.nullish(),
-  data: z.array(z.object({ offset: integer, value: z.instanceof(Uint8Array) })).nullish(),
+  data: z
+    .array(z.object({ offset: integer, value: z.instanceof(Uint8Array) }))
+    .max(EXCLUSION_DATA_MAX_COUNT)
+    .nullish(),
   subset: z.null().optional(),
   version: z.null().optional(),
   flags: z.null().optional(),

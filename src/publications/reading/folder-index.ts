@@ -3,6 +3,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { PlaylistPlace } from '#errors/publication-errors.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import type { ByteRange, MediaPart } from '../publication.ts';
+import { ADDRESS_MAX_LENGTH } from './publication-limits.ts';
 
 /**
  * The address that a folder gets while references are resolved, where it has none of its own. References are resolved
@@ -12,6 +13,8 @@ const FOLDER_URL = 'http://folder.invalid/folder/';
 
 /** A path below its base of letters that mean themselves in every address, as most references of large playlists are. */
 const PLAIN_REFERENCE = /^[\w-][\w.-]*(?:\/[\w-][\w.-]*)*$/;
+/** The same of a directory, empty or with a slash at its end. */
+const PLAIN_DIRECTORY = /^(?:[\w.-]+\/)*$/;
 
 /** The files of a folder, found by the references that playlists make to them (RFC 3986 §5, relative to a base). */
 export class FolderIndex {
@@ -75,14 +78,19 @@ export class FolderIndex {
 
   /** As `locate`, but undefined where there is no such file. */
   tryLocate(base: URL, reference: string, place: PlaylistPlace): string | undefined {
-    return this.#findPlain(base, reference) ?? this.#findResolved(base, reference, place);
+    const found = this.#findPlain(base, reference);
+    return found === undefined ? this.#findResolved(base, reference, place) : (found ?? undefined);
   }
 
-  /** What resolving would find too, for the references of which there are most: it makes two URLs for each. */
-  #findPlain(base: URL, reference: string): string | undefined {
+  /**
+   * What resolving would find too, for the references of which there are most: it makes several URLs for each. Null where
+   * it would find nothing, as for the segments that timelines name past their end; undefined where only it can tell.
+   */
+  #findPlain(base: URL, reference: string): string | null | undefined {
     const directory = this.#note === undefined ? this.#directoryOf(base) : null;
     if (directory === null || !PLAIN_REFERENCE.test(reference)) return undefined;
-    return this.#sizes.has(directory + reference) ? directory + reference : undefined;
+    if (this.#sizes.has(directory + reference)) return directory + reference;
+    return this.#normalized.size === 0 && PLAIN_DIRECTORY.test(directory) ? null : undefined;
   }
 
   #directoryOf(base: URL): string | null {
@@ -155,6 +163,12 @@ export class FolderIndex {
   }
 
   #resolve(base: URL, reference: string, place: PlaylistPlace): URL {
+    if (reference.length + base.href.length > ADDRESS_MAX_LENGTH) {
+      throw new AppError('PLAYLIST_MALFORMED', {
+        ...place,
+        problem: `an address has more than ${ADDRESS_MAX_LENGTH} characters, with what it is relative to`,
+      });
+    }
     const url = URL.parse(reference, base.href);
     if (url === null) throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: 'an address is not well-formed' });
     return this.#fromRoot(reference) ?? url;

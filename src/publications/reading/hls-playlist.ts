@@ -1,4 +1,3 @@
-import * as HLS from 'hls-parser';
 import { AppError } from '#errors/app-error.ts';
 import type { ByteRange } from '../publication.ts';
 import { hlsAttribute } from './hls-attributes.ts';
@@ -41,11 +40,8 @@ export interface HlsMap extends HlsReference {
   readonly range: ByteRange | null;
 }
 
-type ParsedPlaylist = ReturnType<typeof HLS.parse>;
-type ParsedSegment = HLS.types.MediaPlaylist['segments'][number];
-
-// Lenient, as players are: real playlists declare too low a version or round EXTINF past the target duration.
-HLS.setOptions({ strictMode: false, silent: true });
+/** Tags by which a playlist shows what it is; the first of them decides. */
+const DECIDING_TAG = /^#(?:EXTINF|EXT-X-(?:TARGETDURATION|MEDIA|SESSION-DATA|SESSION-KEY|[A-Z-]*STREAM-INF)):/;
 
 /** Tags of a multivariant playlist whose URI attribute names a media playlist. */
 const REFERRING_TAG = /^#EXT-X-(?:MEDIA|I-FRAME-STREAM-INF|IMAGE-STREAM-INF):/;
@@ -58,62 +54,20 @@ export function hlsLines(path: string, text: string): readonly string[] {
   );
 }
 
-/** Parses an HLS playlist; an AppError that names the line where it is malformed. */
+/**
+ * Parses an HLS playlist, in one pass over its lines; an AppError that names the line where it is malformed. Lenient, as
+ * players are: tags that signing does not need are not checked.
+ */
 export function parseHlsPlaylist(path: string, text: string): HlsPlaylist {
   const lines = hlsLines(path, text);
-  const parsed = parseLenient(path, withoutApostrophes(text));
-  if (parsed.isMasterPlaylist) {
-    return { kind: 'hls-multivariant', path, text, references: referencesIn(lines) };
-  }
-  const { isIFrame, segments } = parsed as HLS.types.MediaPlaylist;
-  return {
-    kind: 'hls-media',
-    path,
-    text,
-    iFramesOnly: isIFrame === true,
-    // Tags behind the last address, as EXT-X-DATERANGE, are a segment without one to the parser.
-    segments: readSegments(path, lines, segments.filter(hasAddress)),
-  };
+  if (isMultivariant(lines)) return { kind: 'hls-multivariant', path, text, references: referencesIn(lines) };
+  const iFramesOnly = lines.some((line) => /^#EXT-X-I-FRAMES-ONLY\b/.test(line));
+  return { kind: 'hls-media', path, text, iFramesOnly, segments: readSegments(path, lines) };
 }
 
-function hasAddress({ uri }: ParsedSegment): boolean {
-  return (uri as string | undefined) !== undefined && uri !== '';
-}
-
-/** The parser takes apostrophes for quotation marks. Addresses and attributes are read from the lines themselves. */
-function withoutApostrophes(text: string): string {
-  return text.replaceAll("'", '_');
-}
-
-function parseLenient(path: string, text: string): ParsedPlaylist {
-  try {
-    return HLS.parse(text);
-  } catch (cause) {
-    const line = firstFailingLine(text);
-    throw new AppError(
-      'PLAYLIST_MALFORMED',
-      { playlist: path, line, problem: 'no HLS tag or attribute list' },
-      { cause },
-    );
-  }
-}
-
-/** The parser does not say where it failed: the shortest beginning of the playlist that fails ends with the culprit. */
-function firstFailingLine(text: string): number {
-  const lines = text.split('\n');
-  let passing = 0;
-  let failing = lines.length;
-  while (failing - passing > 1) {
-    const middle = Math.floor((passing + failing) / 2);
-    try {
-      HLS.parse(lines.slice(0, middle).join('\n'));
-      passing = middle;
-    } catch {
-      // Failing is what is being looked for.
-      failing = middle;
-    }
-  }
-  return failing;
+function isMultivariant(lines: readonly string[]): boolean {
+  const first = lines.find((line) => DECIDING_TAG.test(line)) ?? '#EXTINF:';
+  return !/^#(?:EXTINF|EXT-X-TARGETDURATION):/.test(first);
 }
 
 function referencesIn(lines: readonly string[]): HlsReference[] {
@@ -125,67 +79,88 @@ function referencesIn(lines: readonly string[]): HlsReference[] {
   return references;
 }
 
+/** For every line the position of the next address below it; the number of lines where there is none. */
+export function addressesBelow(lines: readonly string[]): readonly number[] {
+  const below = new Array<number>(lines.length);
+  let next = lines.length;
+  for (let at = lines.length - 1; at >= 0; at -= 1) {
+    below[at] = next;
+    if (isAddress(lines[at] as string)) next = at;
+  }
+  return below;
+}
+
 function isAddress(line: string): boolean {
   return line !== '' && !line.startsWith('#');
 }
 
-function readSegments(path: string, lines: readonly string[], parsed: readonly ParsedSegment[]): HlsSegment[] {
-  const addressLines = lines.flatMap((line, index) => (isAddress(line) ? [index + 1] : []));
-  if (addressLines.length !== parsed.length) {
-    const line = addressLines[parsed.length] ?? lines.length;
-    throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line, problem: 'an address without #EXTINF' });
-  }
+/** What the tags above an address say of it. */
+interface SegmentTags {
+  durationSeconds: number | null;
+  range: string | null;
+  isGap: boolean;
+}
+
+function readSegments(path: string, lines: readonly string[]): HlsSegment[] {
   const segments: HlsSegment[] = [];
   let map: HlsMap | null = null;
-  let from = 0;
-  for (const [index, { byterange, duration, gap }] of parsed.entries()) {
-    const line = addressLines[index] as number;
-    map = lastMap(path, lines, from, line) ?? map;
-    from = line;
-    if (gap === true) continue;
-    const place = { playlist: path, line };
-    const durationSeconds = readDuration(path, line, duration);
-    segments.push({
-      uri: lines[line - 1] as string,
-      line,
-      durationSeconds,
-      range: checkedRange(byterange, place),
-      map,
-    });
+  let tags: SegmentTags = { durationSeconds: null, range: null, isGap: false };
+  let before: HlsSegment | undefined;
+  for (const [index, text] of lines.entries()) {
+    const line = index + 1;
+    if (text.startsWith('#EXT-X-MAP:')) map = readMap(path, text, line);
+    else if (text.startsWith('#')) readTag(text, tags);
+    else if (text !== '') {
+      const segment = readSegment(path, { uri: text, line, map }, tags, before);
+      if (!tags.isGap) segments.push(segment);
+      before = segment;
+      tags = { durationSeconds: null, range: null, isGap: false };
+    }
   }
   return segments;
 }
 
-/** The last EXT-X-MAP in the lines behind `from` and before `to`, both counted from one. */
-function lastMap(path: string, lines: readonly string[], from: number, to: number): HlsMap | undefined {
-  for (let line = to - 1; line > from; line -= 1) {
-    const text = lines[line - 1] as string;
-    if (!text.startsWith('#EXT-X-MAP:')) continue;
-    const place = { playlist: path, line };
-    const uri = hlsAttribute(text, 'URI');
-    if (uri === undefined) throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: '#EXT-X-MAP without a URI' });
-    return { uri, line, range: readMapRange(hlsAttribute(text, 'BYTERANGE'), place) };
+function readTag(text: string, tags: SegmentTags): void {
+  if (text.startsWith('#EXTINF:')) tags.durationSeconds = Number.parseFloat(text.slice('#EXTINF:'.length)) || 0;
+  else if (text.startsWith('#EXT-X-BYTERANGE:')) tags.range = text.slice('#EXT-X-BYTERANGE:'.length).trim();
+  else if (/^#EXT-X-GAP\b/.test(text)) tags.isGap = true;
+}
+
+function readSegment(
+  path: string,
+  address: Pick<HlsSegment, 'uri' | 'line' | 'map'>,
+  { durationSeconds, range, isGap }: SegmentTags,
+  before: HlsSegment | undefined,
+): HlsSegment {
+  const place = { playlist: path, line: address.line };
+  // A range without a start goes on where that of the segment before ends (RFC 8216bis §4.4.4.2).
+  const follows =
+    before?.uri === address.uri && before.range !== null ? before.range.offset + before.range.length : null;
+  const segment = { ...address, range: readRange(range, follows, place), durationSeconds: durationSeconds ?? 0 };
+  if (isGap) return segment;
+  if (durationSeconds === null) {
+    throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: 'an address without #EXTINF' });
   }
-  return undefined;
+  if (Number.isFinite(durationSeconds) && durationSeconds >= 0) return segment;
+  throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: '#EXTINF without a duration' });
 }
 
-/** A byte range `length[@offset]`; of a map it starts at the file's beginning where it does not say. */
-function readMapRange(value: string | undefined, place: { playlist: string; line: number }): ByteRange | null {
-  if (value === undefined) return null;
-  const [, length, offset] = /^(\d{1,15})(?:@(\d{1,15}))?$/.exec(value) ?? [];
-  return checkedRange({ length: Number(length), offset: Number(offset ?? 0) }, place);
+function readMap(playlist: string, text: string, line: number): HlsMap {
+  const place = { playlist, line };
+  const uri = hlsAttribute(text, 'URI');
+  if (uri === undefined) throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: '#EXT-X-MAP without a URI' });
+  return { uri, line, range: readRange(hlsAttribute(text, 'BYTERANGE') ?? null, 0, place) };
 }
 
-function checkedRange(range: ByteRange | undefined, place: { playlist: string; line: number }): ByteRange | null {
-  if (range === undefined) return null;
-  const { offset, length } = range;
-  if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(length) || offset < 0 || length <= 0) {
-    throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: 'a byte range without a length or a start' });
-  }
-  return { offset, length };
-}
-
-function readDuration(path: string, line: number, duration: unknown): number {
-  if (typeof duration === 'number' && Number.isFinite(duration) && duration >= 0) return duration;
-  throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line, problem: '#EXTINF without a duration' });
+/** A byte range `length[@offset]`. `follows` is where one starts that does not say it; null where that is an error. */
+function readRange(
+  value: string | null,
+  follows: number | null,
+  place: { playlist: string; line: number },
+): ByteRange | null {
+  if (value === null) return null;
+  const [, length, start] = /^(\d{1,15})(?:@(\d{1,15}))?$/.exec(value) ?? [];
+  const offset = start === undefined ? follows : Number(start);
+  if (Number(length) > 0 && offset !== null) return { offset, length: Number(length) };
+  throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: 'a byte range without a length or a start' });
 }

@@ -3,51 +3,75 @@ import { AppError } from '#errors/app-error.ts';
 /** Words that say "init segment" and nothing about which rendition it is of. */
 const GENERIC_WORDS = new Set(['init', 'initialization', 'header', 'head', 'ini']);
 
+/** An init segment by its path, with the words of its name that tell renditions apart. */
+interface NamedInit {
+  readonly path: string;
+  readonly words: readonly string[];
+}
+
 /**
- * Finds the init segment of a fragment that no playlist speaks of: among the init segments of the nearest folder (its
+ * Finds the init segments of fragments that no playlist speaks of: among the init segments of the nearest folder (its
  * own, else the next one up that has any, else all), the one whose name shares the most with the fragment's.
  */
-export function initByName(fragment: string, inits: readonly string[]): string {
-  const candidates = nearest(fragment, inits);
-  const [only] = candidates;
-  if (candidates.length === 1 && only !== undefined) return only;
-  const words = wordsOf(fragment);
-  // The last number counts the fragments; it says nothing about the rendition.
-  const lastNumber = words.findLastIndex((word) => /^\d+$/.test(word));
-  if (lastNumber !== -1) words.splice(lastNumber, 1);
+export class InitsByName {
+  readonly #all: readonly NamedInit[];
+  readonly #byFolder: ReadonlyMap<string, readonly NamedInit[]>;
+  /** What was found for fragments of the same folder and words: those of one rendition differ in their number only. */
+  readonly #found = new Map<string, string>();
 
-  const scored = candidates
-    .map((init) => ({ init, score: sharedWords(init, words) }))
-    .filter(({ score }) => score >= 0);
-  const best = Math.max(...scored.map(({ score }) => score));
-  const winners = scored.filter(({ score }) => score === best).map(({ init }) => init);
-  const [winner] = winners;
-  if (winners.length !== 1 || winner === undefined) {
-    throw new AppError('FRAGMENT_WITHOUT_INIT', { fragment, candidates: candidates.slice(0, 10) });
+  constructor(paths: readonly string[]) {
+    this.#all = paths.map((path) => ({ path, words: wordsOf(path).filter((word) => !GENERIC_WORDS.has(word)) }));
+    this.#byFolder = Map.groupBy(this.#all, ({ path }) => folderOf(path));
   }
-  return winner;
+
+  initOf(fragment: string): string {
+    const words = wordsOf(fragment);
+    // The last number counts the fragments; it says nothing about the rendition.
+    const lastNumber = words.findLastIndex((word) => /^\d+$/.test(word));
+    if (lastNumber !== -1) words.splice(lastNumber, 1);
+    const key = [folderOf(fragment), ...words].join('\0');
+    const init = this.#found.get(key) ?? this.#best(fragment, words);
+    this.#found.set(key, init);
+    return init;
+  }
+
+  #best(fragment: string, words: readonly string[]): string {
+    const candidates = this.#nearest(fragment);
+    const [only] = candidates;
+    if (candidates.length === 1 && only !== undefined) return only.path;
+    const scored = candidates
+      .map((init) => ({ init, score: sharedWords(init.words, words) }))
+      .filter(({ score }) => score >= 0);
+    const best = scored.reduce((highest, { score }) => Math.max(highest, score), -1);
+    const winners = scored.filter(({ score }) => score === best).map(({ init }) => init);
+    const [winner] = winners;
+    if (winners.length !== 1 || winner === undefined) {
+      throw new AppError('FRAGMENT_WITHOUT_INIT', {
+        fragment,
+        candidates: candidates.slice(0, 10).map(({ path }) => path),
+      });
+    }
+    return winner.path;
+  }
+
+  #nearest(fragment: string): readonly NamedInit[] {
+    for (let folder = folderOf(fragment); ; folder = folderOf(folder)) {
+      const here = this.#byFolder.get(folder);
+      if (here !== undefined) return here;
+      if (folder === '') return this.#all;
+    }
+  }
 }
 
-function nearest(fragment: string, inits: readonly string[]): readonly string[] {
-  for (let folder = folderOf(fragment); ; folder = folderOf(folder)) {
-    const here = inits.filter((init) => folderOf(init) === folder);
-    if (here.length > 0) return here;
-    if (folder === '') return inits;
-  }
-}
-
-/** How many words of the init segment's name the fragment has too, in order; -1 where it lacks one of them. */
-function sharedWords(init: string, words: readonly string[]): number {
+/** How many words of an init segment the fragment has too, in order; -1 where it lacks one of them. */
+function sharedWords(ofInit: readonly string[], ofFragment: readonly string[]): number {
   let from = 0;
-  let shared = 0;
-  for (const word of wordsOf(init)) {
-    if (GENERIC_WORDS.has(word)) continue;
-    const at = words.indexOf(word, from);
+  for (const word of ofInit) {
+    const at = ofFragment.indexOf(word, from);
     if (at === -1) return -1;
     from = at + 1;
-    shared += 1;
   }
-  return shared;
+  return ofInit.length;
 }
 
 /** Runs of letters and runs of digits of a file name without its extension, in lower case. */

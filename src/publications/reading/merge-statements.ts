@@ -8,6 +8,8 @@ export interface MergedRendition {
   readonly init: MediaPart;
   /** Playback order. */
   fragments: MediaPart[];
+  /** Their positions by `partKey`, kept while they do not change: a thousand playlists may name one fragment each. */
+  positions?: ReadonlyMap<string, number>;
   /** The playlist that spoke first, for errors; null where none did. */
   readonly playlist: string | null;
 }
@@ -28,7 +30,7 @@ export function mergeStatements(statements: readonly (RenditionStatement & { ini
     renditions.set(partKey(part), rendition);
     refuseBeyond('init segments', renditions.size, RENDITIONS_MAX_COUNT);
     refuseStrangers(statement, rendition, owners);
-    rendition.fragments = mergeOrders(rendition, statement);
+    mergeOrders(rendition, statement);
   }
   refuseInitsAmongFragments(statements, renditions);
   return [...renditions.values()];
@@ -60,8 +62,10 @@ function refuseStrangers(
  * new ones go in directly behind their predecessor, or before their successor. A fragment that is played twice counts
  * where it comes first.
  */
-function mergeOrders({ fragments, playlist }: MergedRendition, statement: RenditionStatement): MediaPart[] {
-  const known = new Map(fragments.map((part, position) => [partKey(part), position]));
+function mergeOrders(rendition: MergedRendition, statement: RenditionStatement): void {
+  const { fragments, playlist } = rendition;
+  const known = rendition.positions ?? new Map(fragments.map((part, position) => [partKey(part), position]));
+  rendition.positions = known;
   const first = statement.fragments
     .map(({ part }) => known.get(partKey(part)))
     .find((position) => position !== undefined);
@@ -88,8 +92,9 @@ function mergeOrders({ fragments, playlist }: MergedRendition, statement: Rendit
       });
     }
   }
-  if (insertions.size === 0) return fragments;
-  return [
+  if (insertions.size === 0) return;
+  delete rendition.positions;
+  rendition.fragments = [
     ...(insertions.get(-1) ?? []),
     ...fragments.flatMap((part, position) => [part, ...(insertions.get(position) ?? [])]),
   ];

@@ -16,6 +16,9 @@ import type { XmlElement } from './xml-element.ts';
 /** A number that no publication reaches, put in a template to see where the number goes. */
 const PROBE_NUMBER = 98765432109876543210n;
 
+/** Comparing so many paths with a template takes as long as looking for one address. */
+const PATHS_PER_ADDRESS = 16;
+
 /** The segments of a representation that a SegmentTemplate addresses (ISO/IEC 23009-1, §5.3.9.4). */
 export function addressByTemplate(task: AddressingTask, elements: AddressingElements): AddressedSegments {
   const media = attributeOf(elements, 'media');
@@ -94,6 +97,7 @@ function locateAll(
   if (times.length > 1 && !isEnumerating(media)) {
     throw task.values.malformed(elements.at(-1) as XmlElement, '@media names the same file for every segment');
   }
+  task.values.countAddresses(times.length);
   const first = startNumber(task, elements);
   const place = task.values.placeOf(task.lineage[3]);
   const segments: MpdSegment[] = [];
@@ -108,6 +112,7 @@ function locateAll(
 
 /** Every file of the folder that the template could name, in the order of its number or time. */
 function matchingFiles(task: AddressingTask, media: string, durationSeconds: number): MpdSegment[] {
+  task.values.countAddresses(Math.ceil(task.index.fileCount / PATHS_PER_ADDRESS));
   const place = task.values.placeOf(task.lineage[3]);
   const probe = fill(task, media, { Number: PROBE_NUMBER, Time: PROBE_NUMBER });
   const [before, after] = task.index.pathOf(task.base, probe, place).split(String(PROBE_NUMBER));

@@ -1,12 +1,14 @@
 import { AppError } from '#errors/app-error.ts';
 import type { ByteRange } from '../publication.ts';
 import { LineIndex } from './playlist-text.ts';
+import { ADDRESSES_MAX_COUNT, refuseBeyond } from './publication-limits.ts';
 import type { XmlElement } from './xml-element.ts';
 
 /** Reads typed attribute values of one MPD; every refusal names the element's line. */
 export class MpdValues {
   readonly path: string;
   readonly #lines: LineIndex;
+  #addressCount = 0;
 
   constructor(path: string, text: string) {
     this.path = path;
@@ -19,6 +21,12 @@ export class MpdValues {
 
   malformed(element: XmlElement, problem: string): AppError {
     return new AppError('PLAYLIST_MALFORMED', { ...this.placeOf(element), problem });
+  }
+
+  /** Counts addresses that the MPD makes up, before they are looked for; too many are refused. */
+  countAddresses(count: number): void {
+    this.#addressCount += count;
+    refuseBeyond('addresses made up by one MPD', this.#addressCount, ADDRESSES_MAX_COUNT);
   }
 
   /** An unsigned integer of up to 64 bits; times of live streams do not fit a double. */

@@ -1,4 +1,4 @@
-import { runInNewContext } from 'node:vm';
+import { createContext, runInContext } from 'node:vm';
 import picomatch from 'picomatch';
 import { AppError } from '#errors/app-error.ts';
 import type { PublicationPatterns } from '../publication.ts';
@@ -65,6 +65,9 @@ function noMatch(paths: readonly string[], pattern: string, field: string): AppE
   return new AppError('PATTERN_NO_MATCH', { pattern, names, fileCount: paths.length }, { field });
 }
 
+/** Where patterns are matched; making a context takes longer than matching most patterns. */
+const matching: { paths?: () => string[] } = createContext({});
+
 /** A pattern without `/` matches in every subfolder. */
 function select(
   paths: readonly string[],
@@ -84,12 +87,15 @@ function select(
   const claims = (path: string) => matches(everywhere ? path.slice(path.lastIndexOf('/') + 1) : path);
   try {
     // A glob becomes a regular expression, and there are some that take years: only a bound on a script interrupts them.
-    return new Set(runInNewContext('paths()', { paths: () => paths.filter(claims) }, { timeout: boundMs }));
+    matching.paths = () => paths.filter(claims);
+    return new Set(runInContext('paths()', matching, { timeout: boundMs }));
   } catch (cause) {
     // Made in the context of the script, it is no Error of this one.
     if ((cause as { code?: unknown }).code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw cause;
     const problem = 'matching it against the names does not come to an end. Use fewer wildcards';
     throw new AppError('PATTERN_INVALID', { pattern, problem }, { field, cause });
+  } finally {
+    delete matching.paths;
   }
 }
 

@@ -20,9 +20,18 @@ export const REPRESENTATIONS_MAX_COUNT = 20_000;
 export const RENDITIONS_MAX_COUNT = 500;
 /** Fragments that all playlists together may name; the same fragment named twice counts twice. */
 export const STATED_FRAGMENTS_MAX_COUNT = 400_000;
-/** Bytes of a sidx box that are read, and how deep sidx boxes may refer to further ones. */
-export const SIDX_MAX_BYTES = 2 * 1024 * 1024;
+/** Bytes of all sidx boxes of one file together, each read once: as much as 400,000 references take, and some. */
+export const SIDX_MAX_BYTES = 8 * 1024 * 1024;
+/** How deep sidx boxes may refer to further ones. */
 export const SIDX_MAX_DEPTH = 4;
+/** Sidx boxes of one file. */
+export const SIDX_MAX_COUNT = 10_000;
+/** Addresses that one MPD may make up, also of files that are not there: live timelines repeat up to the number of files. */
+export const ADDRESSES_MAX_COUNT = 1_000_000;
+/** Characters of one address in a playlist or MPD, what it is relative to included; paths of files have at most 4,096 bytes. */
+export const ADDRESS_MAX_LENGTH = 16_384;
+/** Playlists that are read because no pattern claims them, each time that one names it. */
+export const UNCLAIMED_READS_MAX_COUNT = 10_000;
 
 /** Refuses a publication that passes one of its bounds. */
 export function refuseBeyond(what: string, count: number, limit: number): void {

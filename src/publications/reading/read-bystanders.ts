@@ -3,6 +3,7 @@ import { AppError } from '#errors/app-error.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import { type MediaPart, type PlaylistDocument, partKey } from '../publication.ts';
 import type { FolderIndex } from './folder-index.ts';
+import { refuseBeyond, UNCLAIMED_READS_MAX_COUNT } from './publication-limits.ts';
 import { readPlaylists } from './read-playlists.ts';
 import { refuseUnsignable } from './refuse-unsignable.ts';
 import { type RenditionStatement, statementsOf } from './rendition-statement.ts';
@@ -31,8 +32,12 @@ export async function readBystanders(
   const unclaimed = new Set(paths);
   const playlists = new Map<string, PlaylistDocument>();
   const warnings: Warning[] = [];
+  const known = new Map<string, Promise<PlaylistDocument>>();
+  let reads = 0;
   for (const path of paths.filter((candidate) => /\.(m3u8?|mpd)$/i.test(candidate))) {
-    const read = await tryRead(folder, index, path, signal);
+    const read = await tryRead(folder, index, path, known, signal);
+    reads += read.documents.length;
+    refuseBeyond('playlists that no pattern claims', reads, UNCLAIMED_READS_MAX_COUNT);
     const parts = read.statements.flatMap(partsOf);
     if (!parts.some((part) => signedPaths.has(part.path))) continue;
     for (const document of read.documents) if (unclaimed.has(document.path)) playlists.set(document.path, document);
@@ -52,10 +57,11 @@ async function tryRead(
   folder: SourceFolder,
   index: FolderIndex,
   path: string,
+  known: Map<string, Promise<PlaylistDocument>>,
   signal: AbortSignal,
 ): Promise<ReadBystander> {
   try {
-    const documents = await readPlaylists(folder, index, [path], signal);
+    const documents = await readPlaylists(folder, index, [path], signal, known);
     refuseUnsignable(documents);
     return { documents, statements: statementsOf(documents, index) };
   } catch (error) {

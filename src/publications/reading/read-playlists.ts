@@ -9,13 +9,14 @@ import { readMpd } from './read-mpd.ts';
 
 /**
  * Reads the playlists at `entryPaths` and every media playlist that they name. Each is read once, so playlists that
- * name one another in a circle end.
+ * name one another in a circle end. `known` keeps what was read, and what went wrong, for further calls.
  */
 export async function readPlaylists(
   folder: SourceFolder,
   index: FolderIndex,
   entryPaths: Iterable<string>,
   signal: AbortSignal,
+  known = new Map<string, Promise<PlaylistDocument>>(),
 ): Promise<PlaylistDocument[]> {
   const found = new Set(entryPaths);
   const documents: PlaylistDocument[] = [];
@@ -25,7 +26,9 @@ export async function readPlaylists(
       throw new AppError('PUBLICATION_TOO_LARGE', { what: 'playlists', count: found.size, limit: PLAYLISTS_MAX_COUNT });
     }
     signal.throwIfAborted();
-    const document = await readPlaylist(folder, index, path, signal);
+    const reading = known.get(path) ?? readPlaylist(folder, index, path, signal);
+    known.set(path, reading);
+    const document = await reading;
     documents.push(document);
     if (document.kind !== 'hls-multivariant') continue;
     for (const { uri, line } of document.references) {

@@ -6,7 +6,6 @@ import { FolderIndex } from './folder-index.ts';
 import { type MergedRendition, mergeStatements } from './merge-statements.ts';
 import { checkRanges } from './part-ranges.ts';
 import { type ClaimedPaths, claimPaths, isPlainText, needsPackaging } from './path-patterns.ts';
-import { RENDITIONS_MAX_COUNT, refuseBeyond } from './publication-limits.ts';
 import { readBystanders } from './read-bystanders.ts';
 import { readPlaylists } from './read-playlists.ts';
 import { refuseUnsignable } from './refuse-unsignable.ts';
@@ -46,7 +45,6 @@ export async function readClaimedPublication(
 
   const listed = mergeStatements(signed);
   const renditions = await addUnlistedFiles(listed, folder, claimed, named, signal);
-  refuseBeyond('init segments', renditions.length, RENDITIONS_MAX_COUNT);
   for (const { init, fragments } of renditions) {
     if (fragments.length === 0) throw new AppError('INIT_WITHOUT_FRAGMENTS', { init: describePart(init) });
   }

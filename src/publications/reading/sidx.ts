@@ -2,7 +2,7 @@ import type { ByteSource } from '#bytes/byte-source.ts';
 import { readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { ByteRange } from '../publication.ts';
-import { SIDX_MAX_BYTES, SIDX_MAX_DEPTH, STATED_FRAGMENTS_MAX_COUNT } from './publication-limits.ts';
+import { SIDX_MAX_BYTES, SIDX_MAX_COUNT, SIDX_MAX_DEPTH, STATED_FRAGMENTS_MAX_COUNT } from './publication-limits.ts';
 
 /** What a segment index says: consecutive subsegments on one timescale. */
 export interface SegmentIndex {
@@ -22,40 +22,75 @@ export interface Subsegment {
 /** `reference_type` and `referenced_size` share 32 bits, size in the lower 31; every reference takes 12 bytes. */
 const REFERENCE_SIZE_BYTES = 12;
 
+/** Size and type of a box, 32 bits each. */
+const HEADER_SIZE_BYTES = 8;
+/** The first read of an index, in bytes: most have no more. */
+const FIRST_READ_BYTES = 16 * 1024;
+
 /**
  * Reads the segment index (`sidx`, ISO/IEC 14496-12 §8.16.3) at `[offset, offset + length)` and every index it refers
- * to, and returns the subsegments in order.
+ * to, and returns the subsegments in order. Every box is read once: one that is referred to again is refused.
  */
 export async function readSegmentIndex(
   source: ByteSource,
   range: ByteRange,
   signal: AbortSignal,
-  depth = 0,
 ): Promise<SegmentIndex> {
-  const { offset, length } = range;
-  const refuse = (problem: string): never => {
-    throw new AppError('SEGMENT_INDEX_MALFORMED', { file: source.name, offset, problem });
-  };
-  if (depth > SIDX_MAX_DEPTH) refuse(`it nests more than ${SIDX_MAX_DEPTH} deep`);
-  if (length > SIDX_MAX_BYTES || length < 8 || offset + length > source.sizeBytes) refuse('its size cannot be right');
-  const sidx = parseSidx(await readRange(source, offset, length, signal)) ?? refuse('it is cut short or no sidx box');
-  const subsegments: Subsegment[] = [];
-  let start = offset + sidx.sizeBytes + sidx.firstOffset;
-  for (const { isIndex, sizeBytes, durationTicks } of sidx.references) {
-    const end = start + sizeBytes;
-    if (end > source.sizeBytes) refuse(`it refers to byte ${end} of a file of ${source.sizeBytes} bytes`);
-    if (isIndex) {
-      const inner = await readSegmentIndex(source, { offset: start, length: sizeBytes }, signal, depth + 1);
-      if (inner.timescale !== sidx.timescale) refuse('it refers to an index of another timescale');
-      for (const subsegment of inner.subsegments) subsegments.push(subsegment);
-    } else {
-      subsegments.push({ offset: start, length: sizeBytes, durationTicks });
-    }
-    if (subsegments.length > STATED_FRAGMENTS_MAX_COUNT)
-      refuse(`it has more than ${STATED_FRAGMENTS_MAX_COUNT} references`);
-    start = end;
+  return await new IndexReader(source, signal).read(range);
+}
+
+class IndexReader {
+  readonly #source: ByteSource;
+  readonly #signal: AbortSignal;
+  readonly #subsegments: Subsegment[] = [];
+  readonly #visited = new Set<number>();
+  #bytesRead = 0;
+
+  constructor(source: ByteSource, signal: AbortSignal) {
+    this.#source = source;
+    this.#signal = signal;
   }
-  return { timescale: sidx.timescale, startTicks: sidx.startTicks, subsegments };
+
+  async read(range: ByteRange): Promise<SegmentIndex> {
+    const { timescale, startTicks } = await this.#walk(range, 0, undefined);
+    return { timescale, startTicks, subsegments: this.#subsegments };
+  }
+
+  async #walk({ offset, length }: ByteRange, depth: number, timescale: number | undefined): Promise<ParsedSidx> {
+    const refuse = (problem: string): never => {
+      throw new AppError('SEGMENT_INDEX_MALFORMED', { file: this.#source.name, offset, problem });
+    };
+    if (depth > SIDX_MAX_DEPTH) refuse(`it nests more than ${SIDX_MAX_DEPTH} deep`);
+    if (this.#visited.has(offset)) refuse('it is referred to more than once');
+    this.#visited.add(offset);
+    if (this.#visited.size > SIDX_MAX_COUNT) refuse(`it is one of more than ${SIDX_MAX_COUNT}`);
+    const sidx = (await this.#readBox(offset, length, refuse)) ?? refuse('it is cut short or no sidx box');
+    if (timescale !== undefined && sidx.timescale !== timescale)
+      refuse('it has another timescale than what refers to it');
+    let start = offset + sidx.sizeBytes + sidx.firstOffset;
+    for (const { isIndex, sizeBytes, durationTicks } of sidx.references) {
+      const end = start + sizeBytes;
+      if (end > this.#source.sizeBytes) refuse(`it refers to byte ${end} of a file of ${this.#source.sizeBytes} bytes`);
+      if (isIndex) await this.#walk({ offset: start, length: sizeBytes }, depth + 1, sidx.timescale);
+      else this.#subsegments.push({ offset: start, length: sizeBytes, durationTicks });
+      if (this.#subsegments.length > STATED_FRAGMENTS_MAX_COUNT)
+        refuse(`it has more than ${STATED_FRAGMENTS_MAX_COUNT} references`);
+      start = end;
+    }
+    return sidx;
+  }
+
+  /** Reads the box alone: what refers to it may count the media behind it too. */
+  async #readBox(offset: number, length: number, refuse: (problem: string) => never): Promise<ParsedSidx | undefined> {
+    if (length < HEADER_SIZE_BYTES || offset + length > this.#source.sizeBytes) refuse('its size cannot be right');
+    const head = await readRange(this.#source, offset, Math.min(length, FIRST_READ_BYTES), this.#signal);
+    const sizeBytes = head.readUInt32BE(0);
+    if (sizeBytes > length) return undefined;
+    this.#bytesRead += sizeBytes;
+    if (this.#bytesRead > SIDX_MAX_BYTES) refuse(`it and those before it have more than ${SIDX_MAX_BYTES} bytes`);
+    if (sizeBytes <= head.length) return parseSidx(head.subarray(0, sizeBytes));
+    return parseSidx(await readRange(this.#source, offset, sizeBytes, this.#signal));
+  }
 }
 
 /** Top-level boxes that are passed while looking for a segment index; it stands before the first fragment. */
@@ -88,10 +123,10 @@ interface ParsedSidx {
   }[];
 }
 
-/** Undefined where the bytes hold no whole sidx box. */
+/** Undefined where the box is no whole sidx box. */
 function parseSidx(bytes: Buffer): ParsedSidx | undefined {
-  const sizeBytes = bytes.readUInt32BE(0);
-  if (bytes.toString('latin1', 4, 8) !== 'sidx' || sizeBytes > bytes.length || sizeBytes < 32) return undefined;
+  const sizeBytes = bytes.length;
+  if (bytes.toString('latin1', 4, 8) !== 'sidx' || sizeBytes < 32) return undefined;
   const isWide = bytes[8] !== 0;
   const timescale = bytes.readUInt32BE(16);
   const countAt = isWide ? 38 : 30;

@@ -2,7 +2,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { type MediaPart, type PlaylistDocument, partKey } from '../publication.ts';
 import { FolderIndex } from './folder-index.ts';
 import { hlsAttribute } from './hls-attributes.ts';
-import { type HlsMultivariant, hlsLines } from './hls-playlist.ts';
+import { addressesBelow, type HlsMultivariant, hlsLines } from './hls-playlist.ts';
 import { statementsOf } from './rendition-statement.ts';
 
 /** What a playlist says that an init segment is of, and on which line. */
@@ -53,11 +53,12 @@ function kindOfMpd(attribute: (name: string) => string | undefined): StatedKind[
 function* kindsOfVariants({ path, text }: HlsMultivariant, index: FolderIndex): Generator<[string, StatedKind]> {
   const base = index.baseOf(path);
   const lines = hlsLines(path, text);
+  const addresses = addressesBelow(lines);
   for (const [at, line] of lines.entries()) {
     const isMedia = line.startsWith('#EXT-X-MEDIA:');
     if (!isMedia && !line.startsWith('#EXT-X-STREAM-INF:')) continue;
     const kind = isMedia ? kindOfMedia(line) : kindOfVariant(line);
-    const uriAt = isMedia ? at : lines.findIndex((next, position) => position > at && next !== '' && next[0] !== '#');
+    const uriAt = isMedia ? at : (addresses[at] as number);
     const uri = isMedia ? hlsAttribute(line, 'URI') : lines[uriAt];
     if (kind === null || uri === undefined) continue;
     const place = { playlist: path, line: uriAt + 1 };

@@ -1,10 +1,11 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type MediaPart, partKey } from '../publication.ts';
-import { initByName } from './init-by-name.ts';
+import { InitsByName } from './init-by-name.ts';
 import type { MergedRendition } from './merge-statements.ts';
 import { compareNaturally } from './natural-order.ts';
 import { type ClaimedPaths, isPlainText, needsPackaging } from './path-patterns.ts';
+import { RENDITIONS_MAX_COUNT, refuseBeyond } from './publication-limits.ts';
 import { startsWithInit } from './segment-kind.ts';
 
 /**
@@ -22,8 +23,9 @@ export async function addUnlistedFiles(
   const renditions = [...listed, ...inits.map(unlistedRendition)];
   // A fragment that is a file of its own cannot belong to an init segment that is part of a larger file.
   const byInit = new Map(renditions.filter(({ init }) => init.range === null).map((each) => [each.init.path, each]));
-  const initPaths = [...byInit.keys()];
-  for (const [initPath, paths] of Map.groupBy(fragments, (fragment) => initByName(fragment, initPaths))) {
+  refuseBeyond('init segments', renditions.length, RENDITIONS_MAX_COUNT);
+  const names = new InitsByName([...byInit.keys()]);
+  for (const [initPath, paths] of Map.groupBy(fragments, (fragment) => names.initOf(fragment))) {
     const rendition = byInit.get(initPath) as MergedRendition;
     rendition.fragments = withUnlisted(rendition.fragments, paths);
   }

@@ -8,6 +8,8 @@ export interface XmlElement {
   readonly name: string;
   readonly attributes: ReadonlyMap<string, string>;
   readonly children: readonly XmlElement[];
+  /** The same by their names: representations ask their set again and again, and either may number thousands. */
+  readonly childrenByName: ReadonlyMap<string, readonly XmlElement[]>;
   /** The text directly inside the element, trimmed. */
   readonly text: string;
   /** The element is `[start, end)` of the document's characters, tags included. */
@@ -81,11 +83,13 @@ function toElement(node: ParsedNode): XmlElement | null {
   const name = Object.keys(node).find((key) => key !== ':@');
   if (name === undefined || name.startsWith('#')) return null;
   const content = node[name] as ParsedNode[];
+  const children = content.map(toElement).filter((child) => child !== null);
   const { startIndex, endIndex } = node[POSITION] as { startIndex: number; endIndex: number };
   return {
     name,
     attributes: new Map(Object.entries(node[':@'] ?? {}).map(([key, value]) => [key, decodeEntities(value)])),
-    children: content.map(toElement).filter((child) => child !== null),
+    children,
+    childrenByName: Map.groupBy(children, (child) => child.name),
     text: decodeEntities(content.map((child) => child['#text'] ?? '').join('')).trim(),
     start: startIndex,
     end: endIndex,
@@ -108,10 +112,10 @@ function malformed(playlist: string, line: number, problem: string): AppError {
 }
 
 /** The children of that name, in document order. */
-export function childrenOf(element: XmlElement, name: string): XmlElement[] {
-  return element.children.filter((child) => child.name === name);
+export function childrenOf(element: XmlElement, name: string): readonly XmlElement[] {
+  return element.childrenByName.get(name) ?? [];
 }
 
 export function childOf(element: XmlElement, name: string): XmlElement | undefined {
-  return element.children.find((child) => child.name === name);
+  return element.childrenByName.get(name)?.[0];
 }

@@ -1,6 +1,6 @@
 import type { FolderIndex } from '../reading/folder-index.ts';
 import { hlsAttribute, replaceHlsAttribute } from '../reading/hls-attributes.ts';
-import { type HlsMultivariant, hlsLines } from '../reading/hls-playlist.ts';
+import { addressesBelow, type HlsMultivariant, hlsLines } from '../reading/hls-playlist.ts';
 import { type AddedRates, NOTHING_ADDED } from './added-rates.ts';
 
 /** Attributes by which a variant names the groups that are played along with it. */
@@ -16,6 +16,7 @@ export function rewriteHlsMultivariant(
   ratesOf: (path: string) => AddedRates,
 ): string {
   const lines = hlsLines(playlist.path, playlist.text);
+  const addresses = addressesBelow(lines);
   const base = index.baseOf(playlist.path);
   const ratesOfReference = (uri: string | undefined, line: number): AddedRates =>
     uri === undefined ? NOTHING_ADDED : ratesOf(index.locate(base, uri, { playlist: playlist.path, line }));
@@ -31,20 +32,13 @@ export function rewriteHlsMultivariant(
     if (line.startsWith('#EXT-X-I-FRAME-STREAM-INF:'))
       return raise(original, ratesOfReference(hlsAttribute(line, 'URI'), at + 1));
     if (!line.startsWith('#EXT-X-STREAM-INF:')) return original;
-    const addressAt = nextAddress(lines, at);
+    const addressAt = addresses[at] as number;
     const alongside = GROUP_ATTRIBUTES.map(
       (name) => groups.get(`${name} ${hlsAttribute(line, name)}`) ?? NOTHING_ADDED,
     );
     return raise(original, sum([ratesOfReference(lines[addressAt], addressAt + 1), ...alongside]));
   });
   return rewritten.join('\n');
-}
-
-/** Position of the next line that is neither blank nor a tag. */
-function nextAddress(lines: readonly string[], after: number): number {
-  let at = after + 1;
-  while (at < lines.length && /^\s*(?:#|$)/.test(lines[at] as string)) at += 1;
-  return at;
 }
 
 function raise(line: string, { peak, average }: AddedRates): string {
