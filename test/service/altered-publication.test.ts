@@ -1,21 +1,19 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { JobResultResponse } from '#contract/job.ts';
-import { readFragmentStore } from '../../scripts/fragment-report.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { startServer } from '../inputs/http-server.ts';
-import type { ShownIngredient } from '../provenance/read-manifest.ts';
 import { filesAt, writeFiles } from '../publications/make-folder.ts';
-import { ffmpeg, makeFfmpegHls, makeFilm, temporaryFolder } from '../publications/make-media.ts';
-import { bytesOf, type Files, renditionsOf, topBoxesOf } from './signed-publication.ts';
+import { makeFfmpegHls, makeFilm, temporaryFolder } from '../publications/make-media.ts';
+import { type Files, topBoxesOf } from './signed-publication.ts';
+import { flipped, flippedAt, MISMATCH, outputOf, told } from './told-origin.ts';
 
 const folder = temporaryFolder();
 const film = makeFilm(folder);
 const patterns = { playlist: '*.m3u8', init: 'init*', frag: '*.m4s' };
 const patternParams = { playlist_pattern: '*.m3u8', init_pattern: 'init*', frag_pattern: '*.m4s' };
-const MISMATCH = 'assertion.bmffHash.mismatch';
 
 let service: RunningService;
 /** Two variants, muxed, of six fragments each: unsigned, and signed by the service. */
@@ -40,50 +38,10 @@ function sign(path: string, params: object = patternParams, route = 'fragmented'
   });
 }
 
-function outputOf({ status, results: [result] }: JobResultResponse): string {
-  assert.equal(status, 'succeeded', result?.error);
-  return result?.output_path as string;
-}
-
-/** What the manifest of an output says of where it came from. */
-interface Told {
-  readonly ingredients: readonly ShownIngredient[];
-  readonly allActionsIncluded: boolean;
-  /** The codes that the parent was found with, successes and failures. */
-  readonly codes: readonly string[];
-  readonly warnings: readonly string[];
-}
-
-async function told(job: JobResultResponse, outputPatterns = patterns): Promise<Told> {
-  const files = filesAt(outputOf(job));
-  const [rendition] = await renditionsOf(files, outputPatterns);
-  const [fragment] = rendition?.fragments ?? [];
-  assert.ok(rendition !== undefined && fragment !== undefined);
-  const store = await readFragmentStore(bytesOf(files, rendition.init), bytesOf(files, fragment));
-  assert.deepEqual(store.validation_status?.filter(({ code }) => code !== 'signingCredential.untrusted') ?? [], []);
-  const active = store.manifests[store.active_manifest];
-  const ingredients = (active?.ingredients ?? []) as unknown as ShownIngredient[];
-  const actions = active?.assertions?.find(({ label }) => label.startsWith('c2pa.actions'))?.data;
-  const results = ingredients.find(({ relationship }) => relationship === 'parentOf')?.validation_results;
-  const { success = [], failure = [] } = (results?.activeManifest ?? {}) as Record<string, { code: string }[]>;
-  return {
-    ingredients,
-    allActionsIncluded: (actions as { allActionsIncluded: boolean }).allActionsIncluded,
-    codes: [...success, ...failure].map(({ code }) => code),
-    warnings: job.results[0]?.warnings ?? [],
-  };
-}
-
 /** A copy of the signed publication with some files replaced, added, or (undefined) taken away. */
 function altered(name: string, changes: Readonly<Record<string, Uint8Array | string | undefined>>): string {
   const files = Object.entries({ ...signed, ...changes }).filter(([, bytes]) => bytes !== undefined);
   return writeFiles(join(folder, name), Object.fromEntries(files) as Files);
-}
-
-function flipped(bytes: Uint8Array | undefined): Buffer {
-  const changed = Buffer.from(bytes as Uint8Array);
-  changed.writeUInt8((changed.at(-1) as number) ^ 1, changed.length - 1);
-  return changed;
 }
 
 /** A playlist with its entry of a fragment edited. */
@@ -160,7 +118,7 @@ for (const [route, params] of [
     for (const { name, changes, named } of ALTERATIONS) {
       test(`is not vouched for with ${name}`, async () => {
         const path = altered(`${route}-${name.replaceAll(' ', '-')}`, changes());
-        const { codes, allActionsIncluded, warnings } = await told(await sign(path, params, route));
+        const { codes, allActionsIncluded, warnings } = await told(await sign(path, params, route), patterns);
         assert.ok(codes.includes(MISMATCH) && !codes.includes('assertion.bmffHash.match'), codes.join());
         assert.equal(allActionsIncluded, false);
         for (const pattern of named)
@@ -174,6 +132,7 @@ for (const [route, params] of [
     test('is a clean chain where nothing was altered', async () => {
       const { codes, allActionsIncluded, warnings } = await told(
         await sign(altered(`${route}-intact`, {}), params, route),
+        patterns,
       );
       assert.ok(codes.includes('assertion.bmffHash.match') && !codes.includes(MISMATCH), codes.join());
       assert.equal(allActionsIncluded, true);
@@ -188,7 +147,7 @@ for (const [route, params] of [
         'init_lo.mp4': unsigned['init_lo.mp4'],
         ...Object.fromEntries(Object.entries(unsigned).filter(([file]) => file.startsWith('seg_lo'))),
       });
-      const { allActionsIncluded, warnings } = await told(await sign(path, params, route));
+      const { allActionsIncluded, warnings } = await told(await sign(path, params, route), patterns);
       assert.equal(allActionsIncluded, false);
       assert.ok(
         warnings.some((warning) => /init_lo\.mp4/.test(warning)),
@@ -201,7 +160,7 @@ for (const [route, params] of [
       const path = altered(`${route}-other-manifest`, {
         ...Object.fromEntries(Object.entries(other).filter(([file]) => /_lo[._]/.test(file))),
       });
-      const { allActionsIncluded, warnings, ingredients } = await told(await sign(path, params, route));
+      const { allActionsIncluded, warnings, ingredients } = await told(await sign(path, params, route), patterns);
       assert.equal(allActionsIncluded, false);
       assert.equal(ingredients.filter(({ active_manifest: manifest }) => manifest !== undefined).length, 2);
       assert.ok(
@@ -236,7 +195,10 @@ test('an altered fragment of more than 64 MiB is found', async () => {
   );
   const source = filesAt(outputOf(await sign(writeFiles(large, files))));
   const altered = { ...source, 'seg_lo_3.m4s': flippedAt(source['seg_lo_3.m4s'] as Uint8Array, 66 * 1024 * 1024) };
-  const { codes, allActionsIncluded, warnings } = await told(await sign(writeFiles(join(folder, 'large-2'), altered)));
+  const { codes, allActionsIncluded, warnings } = await told(
+    await sign(writeFiles(join(folder, 'large-2'), altered)),
+    patterns,
+  );
   assert.ok(codes.includes(MISMATCH) && !codes.includes('assertion.bmffHash.match'), codes.join());
   assert.equal(allActionsIncluded, false);
   assert.ok(
@@ -255,12 +217,6 @@ function padded(bytes: Uint8Array): Buffer {
     return grown;
   });
   return Buffer.concat(boxes);
-}
-
-function flippedAt(bytes: Uint8Array, position: number): Buffer {
-  const changed = Buffer.from(bytes);
-  changed.writeUInt8((changed[position] as number) ^ 1, position);
-  return changed;
 }
 
 describe('A signed publication that changes between its validation and the copy', () => {
@@ -292,46 +248,3 @@ describe('A signed publication that changes between its validation and the copy'
     });
   }
 });
-
-test('byte ranges of a file that is bound as a whole are validated as a whole', async () => {
-  ffmpeg(folder, ['-i', film], '-map 0:v -c copy -movflags +frag_keyframe+empty_moov+default_base_moof whole.mp4');
-  const job = await service.runSync('/v2/sync/c2pa/video', {
-    inputs: [{ type: 'local_file_path', path: join(folder, 'whole.mp4') }],
-    output: { type: 'local', name: `output-${outputs++}` },
-  });
-  const bytes = readFileSync(outputOf(job));
-  const whole = rangesOf(bytes);
-  const intact = await told(await sign(writeFiles(join(folder, 'whole-1'), whole)), {
-    playlist: '*.m3u8',
-    init: 'init.mp4',
-    frag: '*.m4s',
-  });
-  assert.ok(!intact.codes.includes(MISMATCH), intact.codes.join());
-  const broken = flippedAt(bytes, bytes.length >> 1);
-  const bad = await told(await sign(writeFiles(join(folder, 'whole-2'), rangesOf(broken))), {
-    playlist: '*.m3u8',
-    init: 'init.mp4',
-    frag: '*.m4s',
-  });
-  assert.ok(bad.codes.includes(MISMATCH), bad.codes.join());
-  assert.equal(bad.allActionsIncluded, false);
-});
-
-/** A playlist of byte ranges over a fragmented file. */
-function rangesOf(file: Buffer): Record<string, string | Uint8Array> {
-  let at = 0;
-  const placed = topBoxesOf(file).map(({ type, bytes }) => {
-    const box = { type, offset: at, sizeBytes: bytes.length };
-    at += bytes.length;
-    return box;
-  });
-  const first = placed.find(({ type }) => type === 'moof')?.offset as number;
-  const moofs = placed.filter(({ type }) => type === 'moof');
-  const entries = moofs.map(({ offset }) => {
-    const mdat = placed.find(({ type, offset: other }) => type === 'mdat' && other > offset);
-    const length = (mdat?.offset as number) + (mdat?.sizeBytes as number) - offset;
-    return `#EXTINF:1.0,\n#EXT-X-BYTERANGE:${length}@${offset}\ninit_media.m4s\n`;
-  });
-  const lines = `#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:2\n#EXT-X-MAP:URI="init_media.m4s",BYTERANGE="${first}@0"\n`;
-  return { 'index.m3u8': `${lines}${entries.join('')}#EXT-X-ENDLIST\n`, 'init_media.m4s': file };
-}
