@@ -50,6 +50,16 @@ export class AppError<R extends Reason = Reason> extends Error {
     return catalogue[this.reason].operational;
   }
 
+  /** What a caller may read. */
+  get callerMessage(): string {
+    return catalogue[this.reason].callersSee ?? this.message;
+  }
+
+  /** True where the message and details are for the log only. */
+  get isConfidential(): boolean {
+    return catalogue[this.reason].callersSee !== undefined;
+  }
+
   /** The error as data that survives a process boundary; `AppError.fromData` is the way back. */
   toData(): AppErrorData {
     return { reason: this.reason, details: this.details as object, location: this.location };

@@ -15,6 +15,10 @@ export type ApiErrorCode =
   | 'PROCESSING_FAILED'
   | 'INTERNAL_ERROR';
 
+/** Told to callers of every failure of the job store. */
+export const STORE_UNUSABLE =
+  'The job store cannot be used just now. Nothing that was accepted is lost: try again later. The log of the service says more.';
+
 /** One row of the catalogue: what a reason means to the caller, and whether trying again can help. */
 export interface CatalogueEntry<Details extends object> {
   readonly code: ApiErrorCode;
@@ -24,6 +28,11 @@ export interface CatalogueEntry<Details extends object> {
   readonly operational: boolean;
   /** What was wrong, where, and what to do, as one or two sentences for a person. Never holds a secret. */
   readonly message: (details: Details) => string;
+  /**
+   * Told to callers instead, where the message and its details name what is inside the deployment: hosts, folders,
+   * processes. These stand in the log only. Undefined where callers may read the message.
+   */
+  readonly callersSee: string | undefined;
 }
 
 /**
@@ -36,9 +45,10 @@ export function entry<Details extends object>(
   {
     transient = false,
     operational = code === 'INTERNAL_ERROR',
-  }: Partial<Pick<CatalogueEntry<Details>, 'transient' | 'operational'>> = {},
+    callersSee,
+  }: Partial<Pick<CatalogueEntry<Details>, 'transient' | 'operational' | 'callersSee'>> = {},
 ): CatalogueEntry<Details> {
-  return { code, transient, operational, message };
+  return { code, transient, operational, message, callersSee };
 }
 
 /** One row of the catalogue of warnings: the sentence that tells what happened, where, and what can be done. */

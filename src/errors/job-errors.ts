@@ -1,4 +1,4 @@
-import { entry } from './entry.ts';
+import { entry, STORE_UNUSABLE } from './entry.ts';
 
 /** What an input may use up. */
 type BudgetName = 'cpu_time' | 'wall_time' | 'memory' | 'open_files' | 'output_size';
@@ -37,48 +37,54 @@ export const jobErrors = {
     'INTERNAL_ERROR',
     ({ folder, pid }) =>
       `The data folder ${folder} is in use by another process${pid === null ? '' : `, probably the one with the id ${pid}`}. Stop it, or give this one a folder of its own with jobs.data_dir.`,
+    { callersSee: STORE_UNUSABLE },
   ),
   STORE_FOLDER_UNUSABLE: entry<{ folder: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ folder, problem }) =>
       `The data folder ${folder} cannot be used: ${problem}. Correct its permissions, or choose another with jobs.data_dir.`,
+    { callersSee: STORE_UNUSABLE },
   ),
   STORE_UNREADABLE: entry<{ file: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ file, problem }) =>
       `The job database ${file} cannot be opened: ${problem}. Let the user of the service own the file and its folder.`,
+    { callersSee: STORE_UNUSABLE },
   ),
   STORE_READ_ONLY: entry<{ file: string }>(
     'INTERNAL_ERROR',
     ({ file }) =>
       `The job database ${file} cannot be written. Let the user of the service own the file and its folder, on a file system that is mounted for writing.`,
+    { callersSee: STORE_UNUSABLE },
   ),
   STORE_DISK_FULL: entry<{ file: string }>(
     'INTERNAL_ERROR',
     ({ file }) =>
       `The job database ${file} cannot grow: the disk is full. Make room; nothing that was accepted is lost.`,
-    { transient: true },
+    { transient: true, callersSee: STORE_UNUSABLE },
   ),
   STORE_IO_FAILED: entry<{ file: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ file, problem }) => `Reading or writing the job database ${file} failed: ${problem}. Check the disk.`,
-    { transient: true },
+    { transient: true, callersSee: STORE_UNUSABLE },
   ),
   STORE_CORRUPT: entry<{ file: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ file, problem }) =>
       `The job database ${file} is damaged or no database of this service: ${problem}. Put back a copy of it, or move it away to start with an empty one.`,
+    { callersSee: STORE_UNUSABLE },
   ),
   STORE_NEWER: entry<{ file: string; version: number; known: number }>(
     'INTERNAL_ERROR',
     ({ file, version, known }) =>
       `The job database ${file} has version ${version}, made by a newer release; this one knows versions up to ${known}. Start the newer release, or choose another folder with jobs.data_dir.`,
+    { callersSee: STORE_UNUSABLE },
   ),
   STORE_LOST: entry<{ file: string }>(
     'INTERNAL_ERROR',
     ({ file }) =>
       `The connection to the job database ${file} is lost. Start the service again; nothing that was accepted is lost.`,
-    { transient: true },
+    { transient: true, callersSee: STORE_UNUSABLE },
   ),
 
   INPUT_ENDED_PROCESS: entry<{ times: number; how: string }>(

@@ -52,6 +52,7 @@ export const packagingErrors = {
     'INTERNAL_ERROR',
     ({ path, platform }) =>
       `The packager is not installed for ${platform}: there is no program at ${path}. Run "npm ci" on the service host; shaka-packager comes for Linux and macOS (x64, arm64) and Windows (x64).`,
+    { callersSee: 'The packager is not installed on the host of the service. The operator installs it.' },
   ),
   PACKAGER_FAILED: entry<{ file: string | null; problem: string }>('PROCESSING_FAILED', ({ file, problem }) =>
     file === null ? `Packaging failed: ${problem}.` : `"${file}" could not be packaged: ${problem}.`,
@@ -83,7 +84,11 @@ export const packagingErrors = {
   PROGRAM_NOT_STARTED: entry<{ program: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ program, problem }) => `${program} could not be started: ${problem}.`,
-    { transient: true },
+    {
+      transient: true,
+      callersSee:
+        'A program that packages media could not be started. Try again later; the log of the service says why.',
+    },
   ),
   SUBTITLES_MALFORMED: entry<{ name: string; problem: string }>(
     'PROCESSING_FAILED',

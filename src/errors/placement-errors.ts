@@ -35,7 +35,11 @@ export const placementErrors = {
     'PROCESSING_FAILED',
     ({ path, target }) =>
       `Outputs cannot be written: "${path}" is a link to "${target}", which does not exist. Make that folder, mount it, or correct the link.`,
-    { operational: true },
+    {
+      operational: true,
+      callersSee:
+        'Outputs cannot be written: a link on the way to them leads nowhere. The operator corrects it; the log of the service names it.',
+    },
   ),
   OUTPUT_IS_FOLDER: entry<{ path: string }>(
     'PROCESSING_FAILED',

@@ -1,6 +1,8 @@
 import { entry } from './entry.ts';
 
 /** What can go wrong between a plan and a signed, verified manifest. */
+const IDENTITY_UNUSABLE = 'The signing identity cannot be used. The log of the service says why.';
+
 export const provenanceErrors = {
   MANIFEST_REFUSED: entry<{ problem: string }>(
     'PROCESSING_FAILED',
@@ -9,12 +11,18 @@ export const provenanceErrors = {
   SIGNATURE_FAILED: entry<{ problem: string }>(
     'INTERNAL_ERROR',
     ({ problem }) => `The signing key could not be used: ${problem}. The log of the service says more.`,
-    { transient: true },
+    {
+      transient: true,
+      callersSee: 'The signing key could not be used. Try again later; the log of the service says more.',
+    },
   ),
   TIME_STAMP_UNAVAILABLE: entry<{ host: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ host, problem }) => `The time-stamp authority (${host}, set in signing.tsa_url) ${problem}. Try again later.`,
-    { transient: true },
+    {
+      transient: true,
+      callersSee: 'The time-stamp authority gave no time-stamp. Try again later; the log of the service says more.',
+    },
   ),
   READ_BACK_FAILED: entry<{ codes: readonly string[] }>(
     'PROCESSING_FAILED',
@@ -26,16 +34,19 @@ export const provenanceErrors = {
     'INTERNAL_ERROR',
     ({ file, problem }) =>
       `The signing identity cannot be read from "${file}": ${problem}. Correct the path or the permissions.`,
+    { callersSee: IDENTITY_UNUSABLE },
   ),
   IDENTITY_FOLDER_UNUSABLE: entry<{ folder: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ folder, problem }) =>
       `The development identity cannot be kept in "${folder}": ${problem}. Correct jobs.data_dir, or configure an identity under [signing].`,
+    { callersSee: IDENTITY_UNUSABLE },
   ),
   IDENTITY_INVALID: entry<{ file: string; problems: readonly string[] }>(
     'INTERNAL_ERROR',
     ({ file, problems }) =>
       `The signing identity in "${file}" cannot be used:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`,
+    { callersSee: IDENTITY_UNUSABLE },
   ),
   IDENTITY_EXPIRED: entry<{ notAfter: string }>(
     'INTERNAL_ERROR',

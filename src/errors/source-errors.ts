@@ -164,12 +164,18 @@ export const sourceErrors = {
     'PROCESSING_FAILED',
     ({ path, neededBytes, freeBytes }) =>
       `The input has to lie on the host of the service while it is worked on, which takes ${neededBytes} bytes and 1 MiB to spare, and there are ${freeBytes} free at "${path}". Make room, or let the operator move jobs.scratch_dir.`,
-    { transient: true, operational: true },
+    {
+      transient: true,
+      operational: true,
+      callersSee:
+        'The input has to lie on the host of the service while it is worked on, and there is no room for it just now. Submit it again later; the operator makes room.',
+    },
   ),
   SCRATCH_UNUSABLE: entry<{ path: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ path, problem }) =>
       `The scratch folder "${path}" could not be made: ${problem}. The operator sets its place as jobs.scratch_dir.`,
+    { callersSee: 'The service cannot put files where it needs them while it works on the input. Its log says why.' },
   ),
   SOURCE_CHANGED: entry<{ name: string }>(
     'PROCESSING_FAILED',

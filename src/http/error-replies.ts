@@ -70,7 +70,8 @@ function errorBody(error: AppError | null, code: ApiErrorCode, requestId: string
     return { error: { code, message } };
   }
   const details = detailsOf(error);
-  return { error: { code, message: error.message, ...(Object.keys(details).length > 0 && { details }) } };
+  const message = error.isConfidential ? `${error.callerMessage} The request id is ${requestId}.` : error.message;
+  return { error: { code, message, ...(Object.keys(details).length > 0 && { details }) } };
 }
 
 /** Where an error is, as answers and log lines tell it. */

@@ -91,10 +91,10 @@ export function failedEntry(inputIndex: number, data: AppErrorData): ResultEntry
   return {
     input_index: inputIndex,
     status: 'failed',
-    error: error.message,
+    error: error.callerMessage,
     error_code: error.code,
     error_details: {
-      ...snakeCased(plainJson(error.details)),
+      ...(error.isConfidential ? {} : snakeCased(plainJson(error.details))),
       ...(field !== undefined && { field }),
       reason: error.reason,
     },

@@ -285,6 +285,25 @@ describe('a failure inside the service', () => {
     assert.ok(server.logged.some((line) => line.includes(requestId) && line.includes('secret-place')));
   });
 
+  test('names no host, folder or process of the deployment while its store is out of reach; the log does', async () => {
+    const inside = 'db-7.internal:5432/jobs';
+    for (const refusal of [
+      new AppError('DATABASE_UNREACHABLE', { place: inside, problem: 'connect ECONNREFUSED 10.0.0.7:5432' }),
+      new AppError('DATABASE_REFUSES_LOGIN', { place: inside, problem: 'no password for user "attestream"' }),
+      new AppError('STORE_IO_FAILED', { file: '/srv/secret-place/jobs.sqlite', problem: 'disk I/O error' }),
+    ]) {
+      server.logged.length = 0;
+      server.jobs.refusal = refusal;
+      const reply = await server.post(VIDEO, goodBody);
+      server.jobs.refusal = null;
+      const requestId = reply.headers.get('x-request-id') ?? '';
+      const { message } = await errorOf(reply);
+      assert.ok(message.includes(requestId));
+      assert.doesNotMatch(message, /internal|10\.0\.0\.7|5432|attestream|secret-place|sqlite/);
+      assert.ok(server.logged.some((line) => line.includes(requestId) && /internal|secret-place/.test(line)));
+    }
+  });
+
   test('answers 500 INTERNAL_ERROR with Retry-After where its cause may pass, and without where it will not', async () => {
     const file = '/data/jobs.sqlite';
     const refusals = [

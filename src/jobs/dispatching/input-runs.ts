@@ -161,8 +161,9 @@ export class InputRuns {
         const error = 'error' in result && result.error !== null ? AppError.fromData(result.error) : null;
         const tell = error?.operational ? log.warn.bind(log) : log.info.bind(log);
         const phases = 'phases' in result ? result.phases : {};
+        const problem = error?.isConfidential ? error.message : undefined;
         tell(
-          { ...ids, reason: details?.reason, budget: details?.['budget'], warnings, phases_ms: phases },
+          { ...ids, reason: details?.reason, budget: details?.['budget'], warnings, phases_ms: phases, problem },
           `input ${status}`,
         );
         const transient = error?.transient ?? false;

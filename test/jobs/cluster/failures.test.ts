@@ -72,6 +72,25 @@ describe('a database that is lost', () => {
     assert.equal((await ended(jobs, (await jobs.submit(scripts(['progress 1']))).job_id)).status, 'succeeded');
   });
 
+  test('to writing only is told of, and jobs are taken again when it can be written', async (t) => {
+    const url = await server.createDatabase();
+    const jobs = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), url) });
+    assert.equal(await jobs.healthy(), true);
+    const setReadOnly = async (value: 'on' | 'off') => {
+      await server.query(url, `alter system set default_transaction_read_only = ${value}`);
+      await server.query(url, 'select pg_reload_conf()');
+    };
+    await setReadOnly('on');
+    try {
+      await until(async () => !(await jobs.healthy()));
+      assert.equal((await jobs.readiness()).ready, false);
+    } finally {
+      await setReadOnly('off');
+    }
+    await until(() => jobs.healthy());
+    assert.equal((await ended(jobs, (await jobs.submit(scripts(['progress 1']))).job_id)).status, 'succeeded');
+  });
+
   test('by cut connections costs nothing', async (t) => {
     const url = await server.createDatabase();
     const proxy = await startProxy(t, server.port);
