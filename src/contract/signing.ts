@@ -2,6 +2,9 @@ import { z } from 'zod';
 import { localFilePath, remoteFileUrl } from './request.ts';
 import { text } from './text.ts';
 
+/** Assertions of one request. Real ones have a few; readers need seconds for the manifests of 2,000. */
+export const MAX_ASSERTIONS = 2_000;
+
 export const apiAssertionDef = z
   .strictObject({
     label: text.describe(
@@ -53,7 +56,13 @@ export type ApiParentOverride = z.infer<typeof apiParentOverride>;
 
 /** The fields of `params` that all signing operations share. */
 export const signingParamsFields = {
-  assertions: z.array(apiAssertionDef).optional().describe('Embedded in the signed manifest.'),
+  assertions: z
+    .array(apiAssertionDef)
+    .max(MAX_ASSERTIONS)
+    .optional()
+    .describe(
+      'Embedded in the signed manifest. Their data may have 8 MiB of JSON and 100,000 values in all, nested 100 levels deep. They are checked at submission, in at most 15 s and 1 GiB of memory.',
+    ),
   parent: apiParent.nullish().describe('The parent of every input that has no override.'),
   parent_overrides: z.array(apiParentOverride).optional().describe('Parents for single inputs, each at most once.'),
 };

@@ -54,7 +54,7 @@ function problemOf(issue: Issue, value: unknown): string {
     case 'too_small':
       return smallProblem(issue);
     case 'too_big':
-      return issue.origin === 'string' ? `is longer than ${issue.maximum} characters` : `is above ${issue.maximum}`;
+      return largeProblem(issue);
     default:
       return issue.message;
   }
@@ -78,6 +78,11 @@ function typeProblem({ path, expected }: z.core.$ZodIssueInvalidType, value: unk
 function smallProblem({ origin, minimum }: z.core.$ZodIssueTooSmall): string {
   if (origin === 'array') return `must hold at least ${minimum} ${minimum === 1 ? 'entry' : 'entries'}`;
   return origin === 'string' ? 'is empty' : `must be at least ${minimum}`;
+}
+
+function largeProblem({ origin, maximum }: z.core.$ZodIssueTooBig): string {
+  if (origin === 'array') return `holds more than ${maximum} entries`;
+  return origin === 'string' ? `is longer than ${maximum} characters` : `is above ${maximum}`;
 }
 
 function quotedList(values: readonly unknown[]): string {

@@ -66,6 +66,11 @@ export const provenanceErrors = {
     'VALIDATION_FAILED',
     ({ problem }) => `A manifest cannot carry these assertions together: ${problem}.`,
   ),
+  ASSERTIONS_TOO_COSTLY: entry<{ budget: 'time' | 'memory'; limit: number; unit: 'ms' | 'bytes' }>(
+    'VALIDATION_FAILED',
+    ({ budget, limit, unit }) =>
+      `Checking these assertions took more than their ${budget} budget of ${unit === 'ms' ? `${limit / 1000} s` : `${limit / 1024 ** 2} MiB`}, and was stopped. State fewer or smaller assertions.`,
+  ),
   ASSERTION_CHECKS_BUSY: entry<object>(
     'SERVICE_OVERLOADED',
     () => 'Too many requests with assertions are being checked. Try again in a moment.',

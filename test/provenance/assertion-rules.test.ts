@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { c2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
 import { requireFitAssertions } from '#provenance/authoring/assertion-rules.ts';
 import type { CustomAssertion } from '#provenance/authoring/manifest-author.ts';
@@ -128,6 +129,15 @@ describe('assertion data', () => {
     const many = Array.from({ length: 2001 }, (_, index) => ({ label: `a.b${index}`, data: 1 }));
     assert.equal(refusalOf(many.slice(1)), null);
     assert.equal(refusalOf(many), 'ASSERTIONS_REFUSED at params.assertions');
+    assert.equal(c2paParams.safeParse({ assertions: many.slice(1) }).success, true);
+    assert.equal(c2paParams.safeParse({ assertions: many }).success, false);
+  });
+
+  test('may have 8 MiB of JSON in all, and no more', () => {
+    const half = { label: 'a.b', data: 'é'.repeat(2 * 1024 * 1024 - 1) };
+    assert.equal(refusalOf([half, { ...half, label: 'a.c' }]), null);
+    const refusal = 'ASSERTIONS_REFUSED at params.assertions';
+    assert.equal(refusalOf([half, { ...half, label: 'a.c' }, { label: 'a.d', data: 1 }]), refusal);
   });
 
   test('may hold no half of a surrogate pair, in a text or in a key; the refusal says where', () => {

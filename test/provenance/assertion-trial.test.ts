@@ -10,7 +10,7 @@ import { Launcher } from '#processes/launcher.ts';
 import { createAssertionTrial } from '#provenance/authoring/assertion-trial.ts';
 import type { CustomAssertion } from '#provenance/authoring/manifest-author.ts';
 
-const DYING_TRIAL = new URL('./dying-trial.ts', import.meta.url);
+const MISBEHAVING_TRIAL = new URL('./misbehaving-trial.ts', import.meta.url);
 const { signal } = new AbortController();
 const context = { '@context': { exif: 'http://ns.adobe.com/exif/1.0/' }, 'exif:GPSLatitude': '39,21.102N' };
 
@@ -111,10 +111,51 @@ describe('the trial of assertions', () => {
   });
 
   test('refuses what its process does not survive, and starts another one for the next', async () => {
-    const other = createAssertionTrial({ entry: DYING_TRIAL });
-    const check = () => other.checkAssertions([{ label: 'a.b', data: 1 }], signal);
-    await assert.rejects(check(), { code: 'VALIDATION_FAILED', reason: 'ASSERTIONS_REFUSED' });
-    await assert.rejects(check(), { code: 'VALIDATION_FAILED', reason: 'ASSERTIONS_REFUSED' });
+    const other = createAssertionTrial({ entry: MISBEHAVING_TRIAL });
+    const deadly = { label: 'x.die', data: 1 };
+    await assert.rejects(other.checkAssertions([deadly], signal), { reason: 'ASSERTION_DATA_REFUSED' });
+    const [first, second] = await Promise.allSettled([
+      other.checkAssertions([deadly, { label: 'a.b', data: 1 }], signal),
+      other.checkAssertions([{ label: 'a.c', data: 1 }], signal),
+    ]);
+    assert.equal(first.status === 'rejected' && first.reason.reason, 'ASSERTIONS_REFUSED');
+    assert.equal(second.status, 'fulfilled', 'a crash costs only its own request');
+    await other.close();
+  });
+
+  test('stops what passes its budget, and names the budget', async () => {
+    const budgets = { timeMs: 2_000, memoryBytes: 400 * 1024 ** 2 };
+    const other = createAssertionTrial({ entry: MISBEHAVING_TRIAL, budgets });
+    for (const [label, budget] of [
+      ['x.hang', 'time'],
+      ['x.grow', 'memory'],
+    ] as const) {
+      await assert.rejects(other.checkAssertions([{ label, data: 1 }], signal), {
+        code: 'VALIDATION_FAILED',
+        reason: 'ASSERTIONS_TOO_COSTLY',
+        details: budget === 'time' ? { budget, limit: 2_000, unit: 'ms' } : { budget, limit: 419430400, unit: 'bytes' },
+        location: { field: 'params.assertions[0].data' },
+      });
+    }
+    await other.checkAssertions([{ label: 'a.b', data: 1 }], signal);
+    await other.close();
+  });
+
+  test('passes small requests while a large one keeps a process busy, and leaves them their part of the queue', async () => {
+    const budgets = { timeMs: 10_000, memoryBytes: 1024 ** 3 };
+    const other = createAssertionTrial({ entry: MISBEHAVING_TRIAL, budgets });
+    const gone = new AbortController();
+    const large = (label: string) => ({ label, data: 'x'.repeat(100_000) });
+    const ends: string[] = [];
+    const hanging = Array.from({ length: 128 }, (_, index) =>
+      other.checkAssertions([large('x.hang')], gone.signal).catch(() => ends.push(`large ${index}`)),
+    );
+    await assert.rejects(other.checkAssertions([large('a.b')], signal), { reason: 'ASSERTION_CHECKS_BUSY' });
+    const small = Array.from({ length: 3 }, () => other.checkAssertions([{ label: 'a.b', data: 1 }], signal));
+    await Promise.all(small);
+    assert.deepEqual(ends, [], 'no large one has ended');
+    gone.abort();
+    await Promise.all(hanging);
     await other.close();
   });
 
@@ -122,7 +163,7 @@ describe('the trial of assertions', () => {
     process.env['TRIAL_DIES_AT_START'] = 'yes';
     context.after(() => delete process.env['TRIAL_DIES_AT_START']);
     const launcher = new Launcher({ variables: ['TRIAL_DIES_AT_START'] });
-    const other = createAssertionTrial({ entry: DYING_TRIAL, launcher });
+    const other = createAssertionTrial({ entry: MISBEHAVING_TRIAL, launcher });
     const failure = await other.checkAssertions([{ label: 'a.b', data: 1 }], signal).catch((error) => error);
     assert.ok(failure instanceof Error && !(failure instanceof AppError));
     await other.close();

@@ -1,5 +1,5 @@
+import { lowerPriority, type TreeUsage, usageOfTree } from '#processes/process-tree.ts';
 import { type Budgets, type Excess, excessOf } from './input-budgets.ts';
-import { lowerPriority, type TreeUsage, usageOfTree } from './process-tree.ts';
 import type { WorkerRun } from './worker-run.ts';
 
 /** The process tree of a worker that has an input is sampled this often. */

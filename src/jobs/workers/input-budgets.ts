@@ -1,6 +1,6 @@
 import type { Config } from '#config/config.ts';
 import type { InputSize } from '#operations/operation.ts';
-import type { TreeUsage } from './process-tree.ts';
+import type { TreeUsage } from '#processes/process-tree.ts';
 
 /** The configured budgets (`worker.budgets`). */
 export type Budgets = Config['worker']['budgets'];

@@ -1,3 +1,4 @@
+import { MAX_ASSERTIONS } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { CustomAssertion } from './manifest-author.ts';
 import { NAMESPACED_LABEL, standardContentProblem, standardLabelProblem } from './standard-assertions.ts';
@@ -5,19 +6,25 @@ import { NAMESPACED_LABEL, standardContentProblem, standardLabelProblem } from '
 const MAX_LABEL_CHARACTERS = 255;
 /** Of arrays and objects inside each other. The SDK takes 126, of which the manifest around the data needs some. */
 const MAX_DEPTH = 100;
-/** The time that the SDK needs grows with the square of their number: 2,000 take a second. */
-const MAX_ASSERTIONS = 2000;
+/** Of the data of all assertions together, as JSON. Every output carries it, and every init segment of a publication. */
+const MAX_DATA_BYTES = 8 * 1024 * 1024;
 /** Of all assertions together. The SDK needs about a kilobyte of memory for each. */
 const MAX_VALUES = 100_000;
 const MAX_SHOWN_CHARACTERS = 80;
 
 const VERSION_ENDING = /\.v\d+$/;
 
+/** What was found out about assertions that may be tried. */
+export interface FitAssertions {
+  /** The size of the data of each as JSON, in bytes. */
+  readonly sizesBytes: readonly number[];
+}
+
 /**
  * Refuses what can be told to be wrong from the assertions themselves: the first AppError names the field, below
  * `params.assertions`.
  */
-export function requireFitAssertions(assertions: readonly CustomAssertion[]): void {
+export function requireFitAssertions(assertions: readonly CustomAssertion[]): FitAssertions {
   if (assertions.length > MAX_ASSERTIONS) {
     const problem = `there are ${assertions.length}, and ${MAX_ASSERTIONS} are allowed`;
     throw new AppError('ASSERTIONS_REFUSED', { problem }, { field: 'params.assertions' });
@@ -42,6 +49,16 @@ export function requireFitAssertions(assertions: readonly CustomAssertion[]): vo
     }
     labels.add(label);
   }
+  return { sizesBytes: requireFitSize(assertions) };
+}
+
+function requireFitSize(assertions: readonly CustomAssertion[]): number[] {
+  // Depth is bounded by now, and `null` stands for data that JSON does not have.
+  const sizesBytes = assertions.map(({ data }) => Buffer.byteLength(JSON.stringify(data) ?? 'null'));
+  const totalBytes = sizesBytes.reduce((sum, sizeBytes) => sum + sizeBytes, 0);
+  if (totalBytes <= MAX_DATA_BYTES) return sizesBytes;
+  const problem = `their data has ${totalBytes} bytes as JSON, and ${MAX_DATA_BYTES} are allowed`;
+  throw new AppError('ASSERTIONS_REFUSED', { problem }, { field: 'params.assertions' });
 }
 
 function labelProblem(label: string): string | null {

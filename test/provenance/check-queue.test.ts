@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { batchAssertions } from '#provenance/authoring/assertion-batches.ts';
+import { CheckQueue } from '#provenance/authoring/check-queue.ts';
+
+interface NamedCheck {
+  readonly name: string;
+  readonly isSmall: boolean;
+  remainingCount: number;
+}
+
+const large = (name: string): NamedCheck => ({ name, isSmall: false, remainingCount: 20 });
+const small = (name: string): NamedCheck => ({ name, isSmall: true, remainingCount: 1 });
+
+/** Does batches until nothing waits, and returns the checks in the order in which they ended. */
+function endsOf(queue: CheckQueue<NamedCheck>): string[] {
+  const ends: string[] = [];
+  for (let check = queue.next(); check !== undefined; check = queue.next()) {
+    check.remainingCount -= 1;
+    if (check.remainingCount === 0) ends.push(check.name);
+    else queue.add(check);
+  }
+  return ends;
+}
+
+describe('the queue of checks', () => {
+  test('lets small checks overtake large ones', () => {
+    const queue = new CheckQueue<NamedCheck>();
+    for (let index = 0; index < 30; index += 1) queue.add(large(`large ${index}`));
+    queue.add(small('small'));
+    assert.equal(endsOf(queue)[0], 'small');
+  });
+
+  test('gets the oldest large check on, however many small ones come', () => {
+    const queue = new CheckQueue<NamedCheck>();
+    const first = large('first');
+    queue.add(first);
+    queue.add(large('second'));
+    for (let index = 0; index < 40; index += 1) {
+      queue.add(small(`small ${index}`));
+      const check = queue.next();
+      if (check === undefined || check.isSmall) continue;
+      check.remainingCount -= 1;
+      if (check.remainingCount > 0) queue.add(check);
+    }
+    assert.equal(first.remainingCount, 0);
+  });
+
+  test('hands out small checks alone where only those are asked for, and none that was taken out', () => {
+    const queue = new CheckQueue<NamedCheck>();
+    const [one, two] = [small('one'), small('two')];
+    for (const check of [large('large'), one, two]) queue.add(check);
+    queue.remove(one);
+    assert.equal(queue.nextSmall(), two);
+    assert.equal(queue.nextSmall(), undefined);
+    assert.equal(queue.next()?.name, 'large');
+    assert.equal(queue.next(), undefined);
+  });
+});
+
+describe('assertions of a request', () => {
+  const numbered = (count: number) => Array.from({ length: count }, (_, index) => ({ label: `a.b${index}`, data: 1 }));
+
+  test('are divided by number', () => {
+    const { batches, isSmall } = batchAssertions(numbered(250), new Array(250).fill(1));
+    assert.deepEqual(
+      batches.map(({ start, assertions }) => [start, assertions.length]),
+      [
+        [0, 100],
+        [100, 100],
+        [200, 50],
+      ],
+    );
+    assert.equal(isSmall, false);
+    assert.equal(batchAssertions(numbered(100), new Array(100).fill(1)).isSmall, true);
+  });
+
+  test('are divided by size, and one that is large stands alone', () => {
+    const { batches } = batchAssertions(numbered(5), [10, 5_000_000, 10, 600_000, 600_000]);
+    assert.deepEqual(
+      batches.map(({ start, assertions }) => [start, assertions.length]),
+      [
+        [0, 1],
+        [1, 1],
+        [2, 2],
+        [4, 1],
+      ],
+    );
+    assert.equal(batchAssertions(numbered(1), [100_000]).isSmall, false);
+  });
+});
