@@ -13,7 +13,7 @@ export async function openEmbeddedEngine(dataDir: string): Promise<JobEngine> {
       const waiting = await store.waitingJobs();
       options.log.info({ recovered_inputs: recovered.length, waiting_jobs: waiting.length }, 'job store opened');
       const dispatcher = new Dispatcher({ ...options, store });
-      for (const job of waiting) dispatcher.resume(job.jobId, job.sync, job.waiting);
+      for (const job of waiting) dispatcher.resume(job.jobId, job.sync, job.waiting, job.caller);
       return dispatcher;
     },
     close: () => store.close(),

@@ -128,7 +128,7 @@ export class Jobs {
       dispatcher.unreserve(count);
       return replayOf(known, submission.idempotency?.digest);
     }
-    dispatcher.enqueue(jobId, submission.sync, count);
+    dispatcher.enqueue(jobId, submission.sync, count, submission.caller ?? null);
     return { job_id: jobId, status: 'queued', replayed: false };
   }
 

@@ -28,6 +28,21 @@ function extraWorkerContract(engine: string, configOf: (t: TestContext) => Promi
       assert.equal((await ended(jobs, busy.job_id)).status, 'succeeded');
     });
 
+    test('is not for other jobs of a caller that has an input running', async (t) => {
+      const folder = await temporaryFolder(t);
+      const [gate, again] = [join(folder, 'gate'), join(folder, 'again')];
+      const jobs = await startedJobs(t, { config: severalOfOneJob(await configOf(t)) });
+      const submit = (inputs: readonly string[], caller: string) => jobs.submit({ ...scripts(inputs), caller });
+      const busy = await submit([`wait-for ${gate}`, `wait-for ${gate}`], 'busy');
+      await until(async () => (await jobs.readiness()).workers.running === 2);
+      const other = await submit([`append ${again}`], 'busy');
+      const small = await submit(['progress 1'], 'other');
+      assert.equal((await ended(jobs, small.job_id)).status, 'succeeded');
+      assert(!existsSync(again));
+      await writeFile(gate, '');
+      for (const { job_id: jobId } of [busy, other]) await ended(jobs, jobId);
+    });
+
     test('is not for jobs that have an input running, and there are at most two', async (t) => {
       const folder = await temporaryFolder(t);
       const [gate, third] = [join(folder, 'gate'), join(folder, 'third')];

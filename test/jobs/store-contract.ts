@@ -104,7 +104,7 @@ export function describeJobStore(
       const { inputs } = await store.placesOfJob(jobId);
       assert.equal(inputs.length, 10_000);
       assert.deepEqual(inputs[9_999], { type: 'local_file_path', path: 'input 9999' });
-      assert.deepEqual(await store.waitingJobs(), [{ jobId, sync: false, waiting: 10_000 }]);
+      assert.deepEqual(await store.waitingJobs(), [{ jobId, sync: false, caller: null, waiting: 10_000 }]);
     });
 
     test('the last input ends the job, which has one result for each in their order', async (t) => {
@@ -188,7 +188,7 @@ export function describeJobStore(
       const before = await store.findJob(jobId);
       const again = await reopen();
       assert.deepEqual(await again.findJob(jobId), before);
-      assert.deepEqual(await again.waitingJobs(), [{ jobId, sync: false, waiting: 1 }]);
+      assert.deepEqual(await again.waitingJobs(), [{ jobId, sync: false, caller: null, waiting: 1 }]);
     });
 
     test('recovery queues what ran and what was reserved, and counts no process end', async (t) => {
@@ -205,13 +205,17 @@ export function describeJobStore(
           [1, 'queued'],
         ],
       );
-      assert.deepEqual(await again.waitingJobs(), [{ jobId, sync: false, waiting: 3 }]);
+      assert.deepEqual(await again.waitingJobs(), [{ jobId, sync: false, caller: null, waiting: 3 }]);
       assert.equal((await succeed(again, running)).input, 'late');
       for (let time = 1; time < MAX_PROCESS_ENDS; time += 1) {
         const claims = [await started(again, jobId), await started(again, jobId)];
         for (const claim of claims) await again.recordProcessEnd(claim, 'by a signal');
       }
-      assert.deepEqual(await again.waitingJobs(), [{ jobId, sync: false, waiting: 3 }], 'none has failed');
+      assert.deepEqual(
+        await again.waitingJobs(),
+        [{ jobId, sync: false, caller: null, waiting: 3 }],
+        'none has failed',
+      );
     });
 
     test('recovery fails what ran at too many ends of the service, and with it the job', async (t) => {

@@ -182,14 +182,15 @@ export class ClusterDispatcher implements InputDispatcher {
     return this.#open && maxRunningInputs > 0 && sumOf(this.#held.running.values()) >= maxRunningInputs;
   }
 
-  /** Where every worker is busy, none of the jobs that have an input running. */
+  /** Where every worker is busy, none of the jobs that have an input running, nor of their callers. */
   #takeAndRecord(ended: readonly EndedInput[], count: number): Promise<Exchanged> {
-    const { runner, deliveries, limits } = this.#options;
-    const maxInputs = this.#isFull ? 1 : limits.maxInputsPerJob;
+    const { store, runner, deliveries, limits } = this.#options;
+    const isExtra = count > 0 && this.#isFull;
     const parties = { persistence: this.#persistence, runner, deliveries, clock: this.#held.clock };
-    return exchangeDeliveries(parties, ended, count, () => {
-      const full = [...this.#held.running].filter(([, inputs]) => inputs >= maxInputs);
-      return full.map(([jobId]) => jobId);
+    return exchangeDeliveries(parties, ended, count, async () => {
+      const { running } = this.#held;
+      if (isExtra) return store.jobsOfSameCallers([...running.keys()]);
+      return [...running].filter(([, inputs]) => inputs >= limits.maxInputsPerJob).map(([jobId]) => jobId);
     });
   }
 

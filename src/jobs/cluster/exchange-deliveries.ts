@@ -22,12 +22,12 @@ export async function exchangeDeliveries(
   parties: ExchangeParties,
   ended: readonly EndedInput[],
   count: number,
-  exceptJobs: () => readonly string[],
+  exceptJobs: () => Promise<readonly string[]>,
 ): Promise<Exchanged> {
   const { persistence, clock } = parties;
   const done = await persistence.write(async () => {
     const askedAtMs = clock();
-    return { askedAtMs, ...(await exchange(parties, ended, count, exceptJobs())) };
+    return { askedAtMs, ...(await exchange(parties, ended, count, await exceptJobs())) };
   });
   if (done === undefined) {
     const alone: (InputEnd | undefined)[] = [];

@@ -76,15 +76,15 @@ export class Dispatcher implements InputDispatcher {
     this.#room.giveBack(count);
   }
 
-  enqueue(jobId: string, sync: boolean, count: number): void {
-    this.#queue.add(jobId, sync, count);
+  enqueue(jobId: string, sync: boolean, count: number, caller: string | null): void {
+    this.#queue.add(jobId, sync, count, caller);
     this.#startWhatMay();
   }
 
   /** Queues what the store holds from before, whatever room there is: it was accepted. */
-  resume(jobId: string, sync: boolean, count: number): void {
+  resume(jobId: string, sync: boolean, count: number, caller: string | null): void {
     this.#room.add(count);
-    this.enqueue(jobId, sync, count);
+    this.enqueue(jobId, sync, count, caller);
   }
 
   hold(jobId: string): () => void {
@@ -162,7 +162,7 @@ export class Dispatcher implements InputDispatcher {
     this.#track(this.#runNextOf(job));
   }
 
-  async #runNextOf({ jobId, sync }: StartedInput): Promise<void> {
+  async #runNextOf({ jobId, sync, caller }: StartedInput): Promise<void> {
     // Opened before the claim, so that a job that is cancelled meanwhile is seen to be.
     const run = this.#runs.open(jobId);
     const [claim, request] = await Promise.all([this.#claimNextOf(jobId), this.#requestOf(jobId)]);
@@ -177,7 +177,7 @@ export class Dispatcher implements InputDispatcher {
     free();
     const end = await recording;
     this.#runs.close(run);
-    if (end?.input === 'queued') this.resume(jobId, sync, 1);
+    if (end?.input === 'queued') this.resume(jobId, sync, 1, caller);
     if (end?.jobEnded) this.#endJob(jobId);
   }
 

@@ -19,7 +19,7 @@ export interface InputDispatcher {
   /** Gives back room that was reserved for inputs which could not be recorded. */
   unreserve(count: number): void;
   /** Queues inputs that are recorded and have room. */
-  enqueue(jobId: string, sync: boolean, count: number): void;
+  enqueue(jobId: string, sync: boolean, count: number, caller: string | null): void;
   /** Starts nothing more of a job, which is about to be cancelled or not, until the function that it returns is called. */
   hold(jobId: string): () => void;
   /**

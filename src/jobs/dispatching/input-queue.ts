@@ -14,12 +14,15 @@ export interface QueueLimits {
 export interface StartedInput {
   readonly jobId: string;
   readonly sync: boolean;
+  readonly caller: string | null;
 }
 
 /** A job in the queue: numbers only, so that a hundred thousand inputs take no room. The store knows which come next. */
 interface QueuedJob {
   readonly jobId: string;
   readonly sync: boolean;
+  /** The name of who submitted it; null where no tokens are set. */
+  readonly caller: string | null;
   waiting: number;
   running: number;
   /** Whether it stands in one of the two lines. */
@@ -36,6 +39,8 @@ export class InputQueue {
   readonly #syncLine = new TurnQueue<QueuedJob>();
   readonly #asyncLine = new TurnQueue<QueuedJob>();
   readonly #runningJobs = new Set<QueuedJob>();
+  /** Running inputs of each named caller that has any. */
+  readonly #runningOfCallers = new Map<string, number>();
   #syncStarts = 0;
 
   constructor(limits: QueueLimits) {
@@ -43,8 +48,8 @@ export class InputQueue {
   }
 
   /** Adds inputs that wait: of a new job, or of one that is here already. */
-  add(jobId: string, sync: boolean, count: number): void {
-    const job = this.#jobs.get(jobId) ?? { jobId, sync, waiting: 0, running: 0, inLine: false };
+  add(jobId: string, sync: boolean, count: number, caller: string | null = null): void {
+    const job = this.#jobs.get(jobId) ?? { jobId, sync, caller, waiting: 0, running: 0, inLine: false };
     this.#jobs.set(jobId, job);
     job.waiting += count;
     this.#lineUp(job);
@@ -57,10 +62,12 @@ export class InputQueue {
     return this.#begin(hasRoom ? this.#nextInLine(mayStart) : this.#nextOfRunning());
   }
 
-  /** As `start`, but only of a job that has nothing running. */
+  /** As `start`, but only of a job that has nothing running, and whose caller has nothing running, where it has a name. */
   startOfIdleJob(): StartedInput | undefined {
     if (this.#runningJobs.size >= this.#limits.maxRunningJobs) return undefined;
-    return this.#begin(this.#nextInLine(({ waiting, running }) => waiting > 0 && running === 0));
+    const isIdle = ({ waiting, running, caller }: QueuedJob): boolean =>
+      waiting > 0 && running === 0 && (caller === null || !this.#runningOfCallers.has(caller));
+    return this.#begin(this.#nextInLine(isIdle));
   }
 
   /** Whether any input waits. */
@@ -72,10 +79,18 @@ export class InputQueue {
     if (job === undefined) return undefined;
     job.waiting -= 1;
     job.running += 1;
+    this.#countRunning(job, 1);
     this.#runningJobs.delete(job);
     this.#runningJobs.add(job);
     this.#lineUp(job);
-    return { jobId: job.jobId, sync: job.sync };
+    return { jobId: job.jobId, sync: job.sync, caller: job.caller };
+  }
+
+  #countRunning({ caller }: QueuedJob, change: 1 | -1): void {
+    if (caller === null) return;
+    const running = (this.#runningOfCallers.get(caller) ?? 0) + change;
+    if (running === 0) this.#runningOfCallers.delete(caller);
+    else this.#runningOfCallers.set(caller, running);
   }
 
   /** How many inputs of a job wait. */
@@ -103,6 +118,7 @@ export class InputQueue {
     const job = this.#jobs.get(jobId);
     if (job === undefined) return;
     job.running -= 1;
+    this.#countRunning(job, -1);
     if (job.running === 0) this.#runningJobs.delete(job);
     if (job.running === 0 && job.waiting === 0) this.#jobs.delete(jobId);
     else this.#lineUp(job);
@@ -127,7 +143,7 @@ export class InputQueue {
     return undefined;
   }
 
-  /** At most as many jobs are passed over as are running, because only those may not start. */
+  /** Those that may not start are passed over: jobs at their limit, as a rule, of which there are few. */
   #takeFrom(line: TurnQueue<QueuedJob>, mayStart: (job: QueuedJob) => boolean): QueuedJob | undefined {
     for (let left = line.size; left > 0; left -= 1) {
       const job = line.shift();

@@ -15,7 +15,7 @@ import { recover } from './recover.ts';
 import { reportOfJob } from './report-of-job.ts';
 import { submitJob, submitJobs } from './submit-job.ts';
 import { currentAmong, forgiveServiceEnd, takeDelivered } from './take-delivered.ts';
-import { placesOfJob, waitingJobs } from './unfinished-jobs.ts';
+import { jobsOfSameCallers, placesOfJob, waitingJobs } from './unfinished-jobs.ts';
 
 /**
  * Everything that is done to the store, a function each: `(db, …given) => answer`. An action runs where the database
@@ -32,6 +32,7 @@ export const reads = {
   endedInputs,
   entriesOf,
   findJob,
+  jobsOfSameCallers,
   listJobs,
   placesOfJob,
   queueState,

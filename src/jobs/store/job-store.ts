@@ -36,6 +36,7 @@ export class JobStore {
   readonly endedInputs = this.#action('endedInputs');
   readonly entriesOf = this.#action('entriesOf');
   readonly findJob = this.#action('findJob');
+  readonly jobsOfSameCallers = this.#action('jobsOfSameCallers');
   readonly finishInput = this.#action('finishInput');
   readonly forgiveServiceEnd = this.#action('forgiveServiceEnd');
   readonly listJobs = this.#action('listJobs');

@@ -3,10 +3,15 @@ import type { ResultEntry } from '../job.ts';
 import type { ClaimedInput, JobRequest } from './claim-inputs.ts';
 import type { Database } from './tables.ts';
 
+/** More jobs of one caller are not passed over: they stand in a statement. */
+const MAX_JOBS_OF_CALLERS = 10_000;
+
 /** A job with inputs that wait to be started. */
 export interface WaitingJob {
   readonly jobId: string;
   readonly sync: boolean;
+  /** The name of who submitted it; null where no tokens were set. */
+  readonly caller: string | null;
   /** Inputs that are queued. */
   readonly waiting: number;
 }
@@ -16,12 +21,37 @@ export async function waitingJobs(db: Database): Promise<readonly WaitingJob[]> 
   const jobs = await db
     .selectFrom('inputs')
     .innerJoin('jobs', 'jobs.job_id', 'inputs.job_id')
-    .select(({ fn }) => ['jobs.job_id', 'jobs.sync', fn.countAll<number>().as('waiting')])
+    .select(({ fn }) => ['jobs.job_id', 'jobs.sync', 'jobs.caller', fn.countAll<number>().as('waiting')])
     .where('inputs.status', '=', 'queued')
-    .groupBy(['jobs.job_id', 'jobs.sync'])
+    .groupBy(['jobs.job_id', 'jobs.sync', 'jobs.caller'])
     .orderBy('jobs.job_id')
     .execute();
-  return jobs.map((job) => ({ jobId: job.job_id, sync: job.sync === 1, waiting: Number(job.waiting) }));
+  return jobs.map(({ job_id: jobId, sync, caller, waiting }) => ({
+    jobId,
+    sync: sync === 1,
+    caller,
+    waiting: Number(waiting),
+  }));
+}
+
+/**
+ * The unfinished jobs of the named callers of these jobs, up to a limit, with these jobs themselves: what is to be passed
+ * over where only other callers are served.
+ */
+export async function jobsOfSameCallers(db: Database, jobIds: readonly string[]): Promise<readonly string[]> {
+  if (jobIds.length === 0) return [];
+  const jobs = await db
+    .selectFrom('jobs')
+    .select('job_id')
+    .where('status', 'in', ['queued', 'running'])
+    .where('caller', 'in', ({ selectFrom }) =>
+      selectFrom('jobs as given')
+        .select('given.caller')
+        .where('given.job_id', 'in', [...jobIds]),
+    )
+    .limit(MAX_JOBS_OF_CALLERS)
+    .execute();
+  return [...new Set([...jobIds, ...jobs.map(({ job_id: jobId }) => jobId)])];
 }
 
 /** What a job reads and what it has written so far. */

@@ -102,7 +102,7 @@ describe('exchanging ends of inputs for new ones', () => {
     }
     const persistence = new HeldUp(NO_LOG, new AbortController().signal);
     const parties = { persistence, runner, deliveries, clock: () => performance.now() };
-    const { taken } = await exchangeDeliveries(parties, [], 1, () => []);
+    const { taken } = await exchangeDeliveries(parties, [], 1, async () => []);
     assert.deepEqual([taken, writes], [[], 2]);
     const { claim } = await store.takeDelivered({ jobId, inputIndex: 0 });
     assert.equal(claim?.attempt, 2);
