@@ -5,6 +5,8 @@ export interface FolderFile {
   /** Relative to the folder, segments separated by `/`, never absolute and never with `.` or `..` segments. */
   readonly path: string;
   readonly sizeBytes: number;
+  /** Whether it is a link to another file of the folder. */
+  readonly isLink?: boolean;
 }
 
 /**

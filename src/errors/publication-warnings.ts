@@ -58,6 +58,10 @@ export const publicationWarnings = {
   FRAGMENTS_UNSIGNED: warningEntry<NameSample>(
     (files) => `Carried through unsigned, because no playlist names them: ${listNames(files)}.`,
   ),
+  FILES_NOT_CARRIED: warningEntry<NameSample>(
+    (files) =>
+      `Left out of the output: ${listNames(files)}. Carried through are files in the folders of the publication's playlists and segments, and files that a playlist names; hidden files and links are not.`,
+  ),
   TEXT_SEGMENTS_UNSIGNED: warningEntry<{ playlist: string }>(
     ({ playlist }) => `The text segments of "${playlist}" cannot carry a manifest; they were carried through unsigned.`,
   ),

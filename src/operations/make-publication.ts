@@ -189,9 +189,6 @@ export async function makePublication(
 
 /** What the files that go into the output hold together, in bytes: the publication is about as large. */
 export function sizeOfSources(task: PublicationTask): number {
-  const used = task.kind === 'carry' ? null : new Set(task.plan.streams.map(({ file }) => file));
-  return task.folder.files.reduce(
-    (sum, { path, sizeBytes }) => sum + (used === null || used.has(path) ? sizeBytes : 0),
-    0,
-  );
+  const used = task.kind === 'carry' ? task.existing.copied.paths : new Set(task.plan.streams.map(({ file }) => file));
+  return task.folder.files.reduce((sum, { path, sizeBytes }) => sum + (used.has(path) ? sizeBytes : 0), 0);
 }

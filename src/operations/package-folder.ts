@@ -17,6 +17,7 @@ import {
   sizeOfSources,
 } from './make-publication.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
+import { refuseWarnings } from './strict.ts';
 
 /** Files that are copied at once. */
 const COPIES_AT_ONCE = 8;
@@ -45,7 +46,9 @@ async function packageOpened(
   rooms: OperationRooms,
 ): Promise<InputOutcome> {
   const { signal } = context;
-  const task = await planPublication(folder, (work.params ?? {}) as PackageParams, NO_PATTERNS, signal);
+  const params = (work.params ?? {}) as PackageParams;
+  const task = await planPublication(folder, params, NO_PATTERNS, signal);
+  if (task.kind === 'carry') refuseWarnings(task.existing.copied.warnings, params);
   const destination = rooms.outputs.placeFolder(work.output, folder.name);
   await context.claimDestination(destination);
   context.reached('resolved');
@@ -67,22 +70,22 @@ async function packageOpened(
   }
 }
 
-/** Copies a publication as it is, with everything that lies beside it. Returns what there is to warn about. */
+/** Copies a publication as it is, with what belongs to it. Returns what there is to warn about. */
 async function carry(
   task: CarryTask,
   sink: FolderSink,
   { signal, progress }: InputContext,
 ): Promise<readonly Warning[]> {
-  const { files } = task.folder;
+  const { paths, warnings } = task.existing.copied;
   const totalBytes = sizeOfSources(task);
   let doneBytes = 0;
-  await sideBySide(files, COPIES_AT_ONCE, ({ path }) =>
+  await sideBySide([...paths], COPIES_AT_ONCE, (path) =>
     copyFile(task.folder, path, sink, signal, (bytes) => {
       doneBytes += bytes;
       progress(doneBytes, totalBytes);
     }),
   );
-  return task.warnings;
+  return [...task.warnings, ...warnings];
 }
 
 /** Packages into the staged folder itself where that lies on this host, else by way of scratch. */

@@ -1,5 +1,6 @@
 import type { Warning } from '#errors/warning.ts';
 import type { PartContents } from '#publications/checking/part-contents.ts';
+import type { Publication } from '#publications/publication.ts';
 import { GroupBench } from '#publications/signing/group-bench.ts';
 import type { InitLayout } from '#publications/signing/init-layout.ts';
 import type { MapPlan, RenditionSize } from '#publications/signing/merkle-maps.ts';
@@ -46,7 +47,7 @@ export function taskOf(read: ReadPublication, contents: PartContents | null): Si
   const initOf = (index: number): InitLayout => inits[index] as InitLayout;
   return {
     title: folder.name,
-    sizeBytes: folder.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+    sizeBytes: filesOf(publication).reduce((sum, path) => sum + (sizes.get(path) ?? 0), 0),
     renditions: publication.renditions.map(({ fragments }, index) => ({
       firstTrackId: initOf(index).firstTrackId,
       fragmentCount: fragments.length,
@@ -63,4 +64,10 @@ export function taskOf(read: ReadPublication, contents: PartContents | null): Si
       return { read, ...validated, paths, maps, fragments, warnings: [] };
     },
   };
+}
+
+/** Every file that the output is made from, each once. */
+function filesOf({ renditions, playlists, otherPaths }: Publication): string[] {
+  const parts = renditions.flatMap(({ init, fragments }) => [init, ...fragments]);
+  return [...new Set([...parts, ...playlists].map(({ path }) => path)), ...otherPaths];
 }

@@ -123,7 +123,7 @@ class FolderListing {
     this.#sizeBytes += sizeBytes;
     if (this.#sizeBytes > bounds.maxBytes) throw this.#tooLarge('bytes', bounds.maxBytes);
     const { ino, dev, mtimeNs } = stats;
-    this.#files.push({ path, sizeBytes, realPath, ino, dev, mtimeNs });
+    this.#files.push({ path, sizeBytes, isLink: entry.isSymbolicLink(), realPath, ino, dev, mtimeNs });
   }
 
   async #followLink(path: string): Promise<string> {

@@ -1,7 +1,14 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { distinctWarnings, type Warning, warning } from '#errors/warning.ts';
-import { describePart, type MediaPart, type Publication, type PublicationPatterns } from '../publication.ts';
+import {
+  describePart,
+  type MediaPart,
+  type PlaylistDocument,
+  type Publication,
+  type PublicationPatterns,
+} from '../publication.ts';
+import { chooseCarried, isHidden } from './carried-files.ts';
 import { FolderIndex } from './folder-index.ts';
 import { type MergedRendition, mergeStatements } from './merge-statements.ts';
 import { checkRanges } from './part-ranges.ts';
@@ -41,25 +48,32 @@ export async function readClaimedPublication(
   const stated = statementsOf(playlists, index);
   checkRanges(stated, index);
   const { signed, warnings } = signedStatements(stated, claimed);
-  const named = new Set([...playlists.map(({ path }) => path), ...stated.flatMap(pathsOf)]);
+  const named = new Set([...pathsOfPlaylists(playlists), ...stated.flatMap(pathsOf)]);
 
   const listed = mergeStatements(signed);
   const renditions = await addUnlistedFiles(listed, folder, claimed, named, signal);
   for (const { init, fragments } of renditions) {
     if (fragments.length === 0) throw new AppError('INIT_WITHOUT_FRAGMENTS', { init: describePart(init) });
   }
-  const others = without(index.paths, [...playlists.map(({ path }) => path), ...renditions.flatMap(pathsOfRendition)]);
+  const others = without(index.paths, [...pathsOfPlaylists(playlists), ...renditions.flatMap(pathsOfRendition)]);
   const signedParts = renditions.flatMap(({ init, fragments }) => [init, ...fragments]);
-  const bystanders = await readBystanders(folder, index, others, signedParts, signal);
+  const shown = others.filter((path) => !isHidden(path));
+  const bystanders = await readBystanders(folder, index, shown, signedParts, signal);
+  const carried = chooseCarried(folder.files, index, {
+    candidates: without(others, pathsOfPlaylists(bystanders.playlists)),
+    members: new Set([...named, ...signedParts.map(({ path }) => path)]),
+    playlists: [...playlists, ...bystanders.playlists],
+  });
   return {
     renditions: renditions.map(({ init, fragments }) => ({ init, fragments })),
     playlists: [...playlists, ...bystanders.playlists],
-    otherPaths: without(
-      others,
-      bystanders.playlists.map(({ path }) => path),
-    ),
-    warnings: [...warnings, ...index.warnings, ...bystanders.warnings],
+    otherPaths: carried.paths,
+    warnings: [...warnings, ...index.warnings, ...bystanders.warnings, ...carried.warnings],
   };
+}
+
+function pathsOfPlaylists(playlists: readonly PlaylistDocument[]): string[] {
+  return playlists.map(({ path }) => path);
 }
 
 function without(paths: Iterable<string>, excluded: readonly string[]): string[] {

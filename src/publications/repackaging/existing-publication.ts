@@ -12,6 +12,8 @@ export interface ExistingPublication {
    * packaged here. Else what its segments are, so that they have to be made anew.
    */
   readonly segments: SegmentKind;
+  /** Its files and what goes with them, where it stays as it is; and warnings of what does not. */
+  readonly copied: { readonly paths: ReadonlySet<string>; readonly warnings: readonly Warning[] };
   /** What is doubtful about its playlists. */
   readonly warnings: readonly Warning[];
 }

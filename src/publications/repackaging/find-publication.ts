@@ -3,6 +3,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { BOX_HEADER_SIZE_BYTES } from '#formats/isobmff/box.ts';
 import { type MediaPart, type PlaylistDocument, partKey } from '../publication.ts';
+import { chooseCarried, isHidden } from '../reading/carried-files.ts';
 import { FolderIndex } from '../reading/folder-index.ts';
 import { matchingPaths, NAMES_SHOWN } from '../reading/path-patterns.ts';
 import { isXml, readPlaylistText } from '../reading/playlist-text.ts';
@@ -40,7 +41,15 @@ export async function findPublication(
   if (!chosen.some(isMedia)) throw noneChosen(patterns, found);
   const isInParts = playlists.some(({ kind, text }) => kind === 'hls-media' && text.split('\n').some(namesParts));
   const segments = isInParts ? 'chunked' : await segmentKindOf(folder, chosen, signal);
-  return { playlists, renditions: chosen, unchosen, segments, warnings: index.warnings };
+  const members = new Set([...playlists.map(({ path }) => path), ...found.flatMap(pathsOf)]);
+  const candidates = [...index.paths].filter((path) => !members.has(path));
+  const carried = chooseCarried(folder.files, index, { candidates, members, playlists });
+  const copied = { paths: new Set([...members, ...carried.paths]), warnings: carried.warnings };
+  return { playlists, renditions: chosen, unchosen, segments, copied, warnings: index.warnings };
+}
+
+function pathsOf({ parts }: ExistingRendition): string[] {
+  return parts.map(({ path }) => path);
 }
 
 function isMedia({ isText }: ExistingRendition): boolean {
@@ -60,12 +69,12 @@ async function playlistsIn(
   signal: AbortSignal,
 ): Promise<string[]> {
   if (pattern !== null) return [...matchingPaths([...index.paths], pattern, 'params.playlist_pattern')];
-  const named = [...index.paths].filter((path) => /\.(?:m3u8|mpd)$/i.test(path));
+  const named = [...index.paths].filter((path) => /\.(?:m3u8|mpd)$/i.test(path) && !isHidden(path));
   const found: string[] = [];
   for (const path of named) {
     const text = await readPlaylistText(folder, path, signal);
     // Every media playlist has a target duration (RFC 8216 §4.3.3.1); a list of songs has none.
-    if (isXml(text) || /^#EXT-X-(?:TARGETDURATION|STREAM-INF|MEDIA):/m.test(text)) found.push(path);
+    if (isXml(text) || /^#EXT-X-(?:TARGETDURATION|(?:I-FRAME-)?STREAM-INF|MEDIA):/m.test(text)) found.push(path);
   }
   return found;
 }
