@@ -1,5 +1,13 @@
 import { warningEntry } from './entry.ts';
 
+/** The limits of `CHAIN_LIMITS`, in words. */
+const COSTS: Readonly<Record<string, string>> = {
+  depth: 'a count of manifests in a row',
+  validations: 'a count of manifests to validate, shared ones each time,',
+  validatedBytes: 'a count of bytes of manifests to validate',
+  assertionPairs: 'a count of pairs of assertions to compare',
+};
+
 /** What to know of an output's ingredients, and of its name. */
 export const provenanceWarnings = {
   EXTENSION_REPLACED: warningEntry<{ name: string; extension: string }>(
@@ -20,6 +28,10 @@ export const provenanceWarnings = {
   INGREDIENT_TOO_LARGE: warningEntry<{ title: string; sizeBytes: number; limitBytes: number }>(
     ({ title, sizeBytes, limitBytes }) =>
       `The manifest of "${title}" has ${sizeBytes} bytes, over the limit of ${limitBytes}; "${title}" is attached without its provenance chain.`,
+  ),
+  INGREDIENT_TOO_COMPLEX: warningEntry<{ title: string; measure: string; value: number; limit: number }>(
+    ({ title, measure, value, limit }) =>
+      `With the manifests of "${title}" the output would have ${COSTS[measure] ?? measure} (${value}) over the limit of ${limit}; "${title}" is attached without its provenance chain.`,
   ),
   REMOTE_MANIFEST_NOT_FETCHED: warningEntry<{ title: string }>(
     ({ title }) =>

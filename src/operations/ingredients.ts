@@ -95,8 +95,13 @@ export async function fileCandidate(file: IdentifiedFile, context: OpeningContex
       warnings: await remoteManifestWarnings(file, context.signal),
     };
   }
-  const ingredient = fileIngredient(await pinnedCopyOf(source, context.scratch, context.signal));
-  return { ingredient: { ...ingredient, ...described }, warnings: [] };
+  const pinned = await pinnedCopyOf(source, context.scratch, context.signal);
+  const { offset, length } = layout.manifest;
+  const manifest = {
+    sizeBytes: length,
+    read: (signal: AbortSignal) => readRange(pinned, offset, length, signal),
+  };
+  return { ingredient: { ...fileIngredient(pinned), ...described, manifest }, warnings: [] };
 }
 
 /** The SDK opens files by their paths: it has to be led to the file that is open, and to find it as it was opened. */

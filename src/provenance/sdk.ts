@@ -90,17 +90,18 @@ export async function signManifest(
 }
 
 /**
- * Has the SDK read an asset as an ingredient, with validation, and signs a manifest around it to see whether it can be
+ * Has the SDK read an asset as an ingredient, validated or not, and signs a manifest around it to see whether it can be
  * carried. Returns the ingredient as it was read, and that manifest store.
  */
 export async function signIngredient(
   definition: ManifestDefinition,
   ingredient: Readonly<Record<string, unknown>>,
   asset: SdkAsset,
+  isValidated: boolean,
   signature: SdkSignature,
   signal: AbortSignal,
 ): Promise<{ ingredient: IngredientJson; store: Buffer }> {
-  const builder = await builderOf(definition, signal);
+  const builder = await builderOf(definition, signal, isValidated ? VALIDATING : NOT_VALIDATING);
   await awaitNativeCall(() => builder.addIngredient(JSON.stringify(ingredient), sdkAsset(asset)), signal);
   const read = builder.getManifestDefinition().ingredients?.[0] as IngredientJson;
   return { ingredient: read, store: await signBuilder(builder, signature, signal) };
@@ -128,8 +129,12 @@ export async function activeManifestOf(store: Uint8Array, signal: AbortSignal): 
   return (reader?.json() as ManifestReport | undefined)?.active_manifest ?? null;
 }
 
-async function builderOf({ json, resources }: ManifestDefinition, signal: AbortSignal): Promise<Builder> {
-  const builder = Builder.withJson(json as never, VALIDATING);
+async function builderOf(
+  { json, resources }: ManifestDefinition,
+  signal: AbortSignal,
+  settings: typeof VALIDATING | typeof NOT_VALIDATING = VALIDATING,
+): Promise<Builder> {
+  const builder = Builder.withJson(json as never, settings);
   builder.setNoEmbed(true);
   for (const [identifier, bytes] of resources) {
     await awaitNativeCall(() => builder.addResource(identifier, storeAsset(bytes)), signal);

@@ -100,7 +100,7 @@ describe('the author of manifests', () => {
     );
   });
 
-  test('keeps three generations, and the same file as parent and component', async () => {
+  test('keeps three generations, and the same file as parent and component once', async () => {
     const second = await signWav(author, { parent: fileWith('g1.wav', signed) });
     const parent = fileWith('g2.wav', second.bytes);
     const { bytes, warnings } = await signWav(author, { parent, components: [parent, fileWith('g1.wav', signed)] });
@@ -110,7 +110,7 @@ describe('the author of manifests', () => {
     assert.equal(manifest.manifestCount, 3);
     assert.deepEqual(
       manifest.ingredients.map(({ relationship }) => relationship),
-      ['parentOf', 'componentOf', 'componentOf'],
+      ['parentOf', 'componentOf'],
     );
   });
 

@@ -1,5 +1,7 @@
 import assert from 'node:assert';
+import { isDeepStrictEqual } from 'node:util';
 import { type Signature, signForReal } from '../identity/signing-pass.ts';
+import { ChainAllowance } from '../reading/chain-limits.ts';
 import { readIngredient } from '../reading/read-ingredient.ts';
 import type { ManifestAuthor, ManifestDraft, ManifestRequest } from './manifest-author.ts';
 import {
@@ -30,19 +32,29 @@ export function createManifestAuthor({ generator, ...signature }: ManifestAuthor
 }
 
 async function readIngredients(
-  request: ManifestRequest,
+  { parent: from, components: others }: ManifestRequest,
   signature: Signature,
   signal: AbortSignal,
 ): Promise<PreparedIngredients> {
-  const place = { relationship: 'parentOf', label: 'parent' } as const;
-  const parent = await readIngredient(request.parent, place, signature, signal);
+  const context = { signature, allowance: new ChainAllowance(), signal };
+  const parent = await readIngredient(from, { relationship: 'parentOf', label: 'parent' }, context);
   const components: PreparedIngredient[] = [];
   // One after the other: the SDK may need much memory to read the media of one.
-  for (const [index, component] of request.components.entries()) {
+  for (const [index, component] of others.entries()) {
     const place = { relationship: 'componentOf', label: `component-${index}` } as const;
-    components.push(await readIngredient(component, place, signature, signal));
+    const read = await readIngredient(component, place, context);
+    if (!saysTheSame(read, parent)) components.push(read);
   }
   return { parent, components };
+}
+
+/**
+ * Whether two ingredients carry the same active manifest, and were found to be the same by it: as parent and component both,
+ * each version of a file would lead to the one before twice, and readers would take twice as long with every version.
+ */
+function saysTheSame(first: PreparedIngredient, second: PreparedIngredient): boolean {
+  if (first.store === null || first.store.activeDigest !== second.store?.activeDigest) return false;
+  return isDeepStrictEqual(new Set(first.failures), new Set(second.failures));
 }
 
 function draftOf(contents: ManifestContents, signature: Signature, meter: ManifestMeter): ManifestDraft {

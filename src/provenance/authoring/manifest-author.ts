@@ -20,6 +20,8 @@ export type IngredientSource =
       readonly path: string;
       readonly title: string;
       readonly mediaType: string;
+      /** Its manifest store, where it is known where that stands: what reading it costs is told from it. */
+      readonly manifest?: { readonly sizeBytes: number; read(signal: AbortSignal): Promise<Uint8Array> };
       /** Rejects where the file is no longer what was opened: asked for when the SDK has read it. */
       readonly checkUnchanged?: (signal: AbortSignal) => Promise<void>;
     }

@@ -17,8 +17,10 @@ export interface ClaimGenerator {
 export interface PreparedIngredient {
   /** `label` is its name inside the definition: actions refer to it, readers never see it. */
   readonly json: Readonly<Record<string, unknown>> & { readonly label: string };
-  /** The manifest store it brings along. */
-  readonly store: { readonly identifier: string; readonly bytes: Uint8Array } | null;
+  /** The manifest store it brings along, with the SHA-256 of its active manifest. */
+  readonly store: { readonly identifier: string; readonly bytes: Uint8Array; readonly activeDigest: string } | null;
+  /** What the reader found wrong with its active manifest, as status codes of C2PA; a trust list is not asked for. */
+  readonly failures: readonly string[];
   readonly warnings: readonly Warning[];
 }
 

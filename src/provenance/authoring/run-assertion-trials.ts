@@ -87,7 +87,12 @@ async function problemOf(assertions: readonly CustomAssertion[]): Promise<string
 }
 
 function trialDefinition(assertions: readonly CustomAssertion[]): ManifestDefinition {
-  const parent = { json: { title: 'trial', relationship: 'parentOf', label: 'parent' }, store: null, warnings: [] };
+  const parent = {
+    json: { title: 'trial', relationship: 'parentOf', label: 'parent' },
+    store: null,
+    failures: [],
+    warnings: [],
+  };
   const request = {
     title: 'trial',
     mediaType: 'application/octet-stream',

@@ -1,0 +1,61 @@
+import * as cborg from 'cborg';
+import { trialSignature } from '#provenance/identity/signing-pass.ts';
+import { activeManifestOf, signManifest } from '#provenance/sdk.ts';
+import { testIdentity } from './test-identity.ts';
+
+const never = new AbortController().signal;
+const signature = trialSignature({ signer: testIdentity().signer, timeStampAuthority: null });
+
+export type Relationship = 'parentOf' | 'componentOf';
+
+/** A manifest store signed by the SDK, whose ingredients are all the same store; nothing is validated for it. */
+export async function storeOver(store: Uint8Array | null, ...relationships: readonly Relationship[]): Promise<Buffer> {
+  const active = store === null ? null : await activeManifestOf(store, never);
+  const ingredients = relationships.map((relationship) => ({
+    title: 'earlier.wav',
+    format: 'audio/wav',
+    relationship,
+    active_manifest: active,
+    validation_results: { activeManifest: { success: [], informational: [], failure: [] } },
+    manifest_data: { format: 'application/c2pa', identifier: 'earlier.c2pa' },
+  }));
+  const data = { exclusions: [], name: 'none', alg: 'sha256', hash: new Array<number>(32).fill(0), pad: [] };
+  const json = {
+    claim_version: 2,
+    claim_generator_info: [{ name: 'test', version: '0' }],
+    ingredients,
+    assertions: [{ label: 'c2pa.hash.data', data }],
+  };
+  const resources = new Map(store === null ? [] : [['earlier.c2pa', store] as const]);
+  return await signManifest({ json, resources }, signature, never);
+}
+
+/** A manifest store by hand: what each manifest leads to, by label. The last one is active. */
+export function storeByHand(manifests: Readonly<Record<string, readonly string[]>>, assertionCount = 0): Buffer {
+  return superbox(
+    'c2pa',
+    ...Object.entries(manifests).map(([label, leadsTo]) => manifest(label, leadsTo, assertionCount)),
+  );
+}
+
+function manifest(label: string, leadsTo: readonly string[], assertionCount: number): Buffer {
+  const ingredients = leadsTo.map((ingredient, index) => {
+    const url = `self#jumbf=/c2pa/${ingredient}`;
+    return superbox(`c2pa.ingredient.v3__${index}`, box('cbor', cborg.encode({ activeManifest: { url } })));
+  });
+  const others = Array.from({ length: assertionCount }, (_, index) => superbox(`com.example.a${index}`));
+  return superbox(label, superbox('c2pa.assertions', ...ingredients, ...others));
+}
+
+export function superbox(label: string, ...contents: readonly Uint8Array[]): Buffer {
+  const description = box('jumd', Buffer.alloc(16), Buffer.from([3]), Buffer.from(`${label}\0`));
+  return box('jumb', description, ...contents);
+}
+
+export function box(type: string, ...contents: readonly Uint8Array[]): Buffer {
+  const content = Buffer.concat(contents);
+  const header = Buffer.alloc(8);
+  header.writeUInt32BE(content.length + 8);
+  header.write(type, 4, 'latin1');
+  return Buffer.concat([header, content]);
+}
