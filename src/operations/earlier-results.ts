@@ -81,7 +81,7 @@ class Reading {
 
   /** Of the first altered part that the reader finds fault with, too. */
   async ofAltered(alterations: readonly PartFinding[]): Promise<ValidationResults | null> {
-    for (const { init, kind, parts } of alterations) {
+    for (const { init, kind, parts } of alterations.slice(0, SAMPLED_RENDITIONS_MAX_COUNT)) {
       const rendition = this.#renditions.find((each) => each.init === init);
       const [part] = kind === 'init-altered' ? (rendition?.fragments ?? []) : parts;
       if (init === null || part === undefined) continue;

@@ -10,7 +10,8 @@ const PHRASES: Readonly<Record<FindingKind, (finding: PartFinding) => string>> =
   missing: (finding) => `${fragments(finding)} missing, at ${named(finding)} counted from zero`,
   added: (finding) => `${fragments(finding)} not part of what was signed: ${named(finding)}`,
   moved: (finding) => `${fragments(finding)} not where signed in playback order: ${named(finding)}`,
-  'rendition-missing': ({ count }) => `${count} signed ${count === 1 ? 'rendition is' : 'renditions are'} missing`,
+  'rendition-missing': ({ count }) =>
+    `${count} signed ${count === 1 ? 'rendition is' : 'renditions are'} missing, or not chosen`,
   unsigned: () => 'the init segment has no manifest',
   unjudged: ({ problem = 'it is not known how its manifest binds it' }) => problem,
 };

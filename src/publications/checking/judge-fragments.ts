@@ -2,15 +2,16 @@ import type { MediaPart } from '../publication.ts';
 import { EXAMPLES_MAX_COUNT, type FindingKind, type PartFinding } from './publication-verdict.ts';
 import type { StoredMap } from './stored-maps.ts';
 
-/** A fragment as its Merkle box and its hash show it. */
-export interface FoundFragment {
-  /** The map that its Merkle box names; null where it has no such box, or there is no such map. */
-  readonly map: StoredMap | null;
-  /** Where the Merkle box says it is. */
+/** Where one Merkle box of a fragment says that the fragment is. */
+export interface FoundPlace {
+  readonly map: StoredMap;
   readonly location: number;
-  /** Whether its hash is bound there. */
+  /** Whether the fragment's hash is bound there. */
   readonly isBound: boolean;
 }
+
+/** A fragment by its Merkle boxes, as a rule one; none where one of them cannot be read, or names no map. */
+export type FoundFragment = readonly FoundPlace[];
 
 /** A finding without what is known of the rendition. */
 export type FragmentsFinding = Omit<PartFinding, 'manifest' | 'init'>;
@@ -26,22 +27,23 @@ export function judgeFragments(
 ): FragmentsFinding[] {
   const positions: Record<'altered' | 'added' | 'moved', number[]> = { altered: [], added: [], moved: [] };
   const places = new Map<StoredMap, Map<number, number>>();
-  for (const [position, { map, location, isBound }] of found.entries()) {
-    const isOwn = map !== null && own.has(map);
-    const taken = isOwn ? (places.get(map) ?? new Map<number, number>()) : null;
-    if (taken === null || map === null || location >= map.count || taken.has(location)) {
+  for (const [position, fragment] of found.entries()) {
+    const isOwn = fragment.every(
+      ({ map, location }) => own.has(map) && location < map.count && places.get(map)?.has(location) !== true,
+    );
+    const mapCount = new Set(fragment.map(({ map }) => map)).size;
+    if (mapCount === 0 || mapCount < fragment.length || !isOwn) {
       positions.added.push(position);
       continue;
     }
-    taken.set(location, position);
-    places.set(map, taken);
-    if (!isBound) positions.altered.push(position);
+    for (const { map, location } of fragment) {
+      places.set(map, (places.get(map) ?? new Map<number, number>()).set(location, position));
+    }
+    if (!fragment.every(({ isBound }) => isBound)) positions.altered.push(position);
   }
-  const missing: FragmentsFinding[] = [];
-  for (const [map, taken] of places) {
-    positions.moved.push(...movedPositions(taken));
-    missing.push(...missingFrom(map, taken));
-  }
+  const taken = [...places];
+  positions.moved = taken.flatMap(([, positionOf]) => movedPositions(positionOf));
+  const missing = taken.flatMap(([map, positionOf]) => missingFrom(map, positionOf));
   const present = Object.entries(positions) as [FindingKind, number[]][];
   return [...present.flatMap(([kind, at]) => findingAt(kind, at, parts)), ...missing];
 }

@@ -16,6 +16,8 @@ interface JumbfContent {
 
 /** A manifest store needs about six levels; ingredients' manifests stand beside, not inside one another. */
 const JUMBF_MAX_DEPTH = 16;
+/** Boxes of one store; a chain of a thousand versions has some 20,000. */
+const JUMBF_MAX_BOXES = 100_000;
 /** Description box: 16 bytes of type, a byte of toggles, then the label. */
 const LABEL_OFFSET = 17;
 
@@ -24,10 +26,16 @@ const LABEL_OFFSET = 17;
  * where anything in it can be read in more than one way: readers that see different things must not be played off
  * against each other.
  */
-export function parseJumbf(bytes: Buffer, depth = 0): JumbfBox | undefined {
-  const [superbox] = jumbfBoxes(bytes);
+export function parseJumbf(bytes: Buffer): JumbfBox | undefined {
+  return parseSuperbox(bytes, 0, { boxes: JUMBF_MAX_BOXES });
+}
+
+/** `left` is what may yet be found in the whole store. */
+function parseSuperbox(bytes: Buffer, depth: number, left: { boxes: number }): JumbfBox | undefined {
+  const { value: superbox } = jumbfBoxes(bytes, 1).next();
   if (superbox?.type !== 'jumb' || depth > JUMBF_MAX_DEPTH) return undefined;
-  const [description, ...boxes] = jumbfBoxes(superbox.content);
+  const [description, ...boxes] = jumbfBoxes(superbox.content, left.boxes);
+  left.boxes -= boxes.length + 1;
   const sizeBytes = [description, ...boxes].reduce((sum, box) => sum + (box?.whole.length ?? 0), 0);
   if (description?.type !== 'jumd' || sizeBytes !== superbox.content.length) return undefined;
   const children: JumbfBox[] = [];
@@ -38,7 +46,7 @@ export function parseJumbf(bytes: Buffer, depth = 0): JumbfBox | undefined {
       contents.push({ type: box.type, bytes: box.content });
       continue;
     }
-    const child = parseJumbf(box.whole, depth + 1);
+    const child = parseSuperbox(box.whole, depth + 1, left);
     if (child === undefined) return undefined;
     children.push(child);
   }
@@ -63,10 +71,10 @@ interface RawBox {
   readonly content: Buffer;
 }
 
-/** The boxes in `bytes` as far as they are whole. */
-function* jumbfBoxes(bytes: Buffer): Generator<RawBox> {
+/** The boxes in `bytes` as far as they are whole, at most `maxCount`. */
+function* jumbfBoxes(bytes: Buffer, maxCount: number): Generator<RawBox, undefined> {
   let at = 0;
-  while (at + 8 <= bytes.length) {
+  for (let count = 0; count < maxCount && at + 8 <= bytes.length; count += 1) {
     const compact = bytes.readUInt32BE(at);
     const isWide = compact === 1 && at + 16 <= bytes.length;
     const size = isWide ? Number(bytes.readBigUInt64BE(at + 8)) : compact === 0 ? bytes.length - at : compact;

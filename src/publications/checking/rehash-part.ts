@@ -19,7 +19,7 @@ export interface RehashedPart {
   readonly digest: Buffer;
   /** SHA-256 of all top-level boxes but those of C2PA and those of `PartHashing.uncopied`; empty where not asked for. */
   readonly content: Buffer;
-  /** The contents of its C2PA boxes by purpose, in order, as far as `C2PA_BOXES_MAX_COUNT`. */
+  /** The contents of its C2PA boxes by purpose, in order; the last of no purpose where there are too many. */
   readonly c2pa: readonly C2paContent[];
 }
 
@@ -134,7 +134,10 @@ class PartRehash {
     if (type !== 'uuid' || sizeBytes < headerSizeBytes + C2PA_HEAD_BYTES) return false;
     const head = await this.#window.read(offset + headerSizeBytes, C2PA_HEAD_BYTES);
     if (head.toString('hex', 0, 16) !== C2PA_UUID) return false;
-    if (this.#c2pa.length === C2PA_BOXES_MAX_COUNT) return true;
+    if (this.#c2pa.length === C2PA_BOXES_MAX_COUNT) {
+      this.#c2pa[C2PA_BOXES_MAX_COUNT - 1] = { purpose: '', content: Buffer.alloc(0) };
+      return true;
+    }
     const start = headerSizeBytes + C2PA_HEAD_BYTES;
     const length = Math.min(sizeBytes - start, this.#hashing.c2paBoxMaxBytes);
     this.#c2pa.push(readPurpose(await this.#window.read(offset + start, length)));

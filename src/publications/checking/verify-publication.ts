@@ -181,17 +181,19 @@ function wholeBoxOf(bytes: Buffer): Buffer {
   return sizeBytes < 8 || sizeBytes > bytes.length ? bytes : bytes.subarray(0, sizeBytes);
 }
 
-/** A fragment has one Merkle box, and nothing else of C2PA: what readers make of more is not known. */
+/** Finds where a fragment is bound. All its C2PA boxes have to be Merkle boxes, and all that they say has to be true. */
 function findFragment(
   { digest, c2pa }: RehashedPart,
   maps: readonly StoredMap[],
   algorithm: StoredBinding['algorithm'],
 ): FoundFragment {
-  const [box] = c2pa;
-  const stated = c2pa.length === 1 && box?.purpose === 'merkle' ? readStoredLocation(box.content) : undefined;
-  const map = maps.find(({ uniqueId, localId }) => uniqueId === stated?.uniqueId && localId === stated.localId);
-  if (stated === undefined || map === undefined) return { map: null, location: 0, isBound: false };
-  return { map, location: stated.location, isBound: isBound(digest, stated, map, algorithm) };
+  const places = c2pa.flatMap(({ purpose, content }) => {
+    const stated = purpose === 'merkle' ? readStoredLocation(content) : undefined;
+    const map = maps.find(({ uniqueId, localId }) => uniqueId === stated?.uniqueId && localId === stated.localId);
+    if (stated === undefined || map === undefined) return [];
+    return [{ map, location: stated.location, isBound: isBound(digest, stated, map, algorithm) }];
+  });
+  return places.length === c2pa.length ? places : [];
 }
 
 /** Judges one rendition, and notes in `manifest` which maps it uses up. */
@@ -203,10 +205,11 @@ function judgeRendition(
   maps: readonly StoredMap[],
 ): FragmentsFinding[] {
   const bound = maps.filter(({ initHash }) => initDigest.equals(initHash));
-  const first = found.find(({ map, isBound: isIntact }) => map !== null && isIntact)?.map;
-  const own = new Set((bound.length > 0 ? bound : [first ?? null]).filter((map) => map !== null && !used.has(map)));
-  const findings = judgeFragments(fragments, found, own as ReadonlySet<StoredMap>);
-  for (const { map } of found) if (map !== null && own.has(map)) used.add(map);
+  const intact = found.find((places) => places.some(({ isBound: isIntact }) => isIntact)) ?? [];
+  const candidates = bound.length > 0 ? bound : intact.map(({ map }) => map);
+  const own = new Set(candidates.filter((map) => !used.has(map)));
+  const findings = judgeFragments(fragments, found, own);
+  for (const { map } of found.flat()) if (own.has(map)) used.add(map);
   if (bound.length > 0) return findings;
   return [{ kind: 'init-altered', count: 1, parts: [init], locations: [] }, ...findings];
 }
