@@ -1,4 +1,4 @@
-import { text } from './text.ts';
+import { depthProblem, text } from './text.ts';
 
 /** The address of a remote input. Credentials belong into the server's configuration or a presigned query, never here. */
 export const sourceUrl = text.superRefine((value, context) => {
@@ -37,5 +37,5 @@ function urlProblem(value: string, { schemes, example, credentials }: UrlRules):
   }
   if (url.hostname === '') return 'names no host or bucket';
   if (url.username !== '' || url.password !== '') return `holds credentials. ${credentials}`;
-  return null;
+  return url.protocol === 's3:' ? depthProblem(value) : null;
 }

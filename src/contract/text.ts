@@ -17,11 +17,20 @@ export const text = z
 const MAX_PATH_BYTES = 4095;
 const MAX_NAME_BYTES = 255;
 
+/** Parts between slashes. Every folder above every input is compared with every output, so depth costs memory and time. */
+const MAX_PATH_PARTS = 128;
+
 /** A path that the file system can take. Longer ones would cost something to look for, and are never there. */
 export const path = text.superRefine((value, context) => {
-  if (Buffer.byteLength(value) > MAX_PATH_BYTES) {
-    context.addIssue({ code: 'custom', message: `is longer than ${MAX_PATH_BYTES} bytes` });
-  } else if (value.split('/').some((name) => Buffer.byteLength(name) > MAX_NAME_BYTES)) {
+  const problem =
+    Buffer.byteLength(value) > MAX_PATH_BYTES ? `is longer than ${MAX_PATH_BYTES} bytes` : depthProblem(value);
+  if (problem !== null) context.addIssue({ code: 'custom', message: problem });
+  else if (value.split('/').some((name) => Buffer.byteLength(name) > MAX_NAME_BYTES)) {
     context.addIssue({ code: 'custom', message: `holds a name of more than ${MAX_NAME_BYTES} bytes` });
   }
 });
+
+/** Returns what is wrong with a path or key that has too many parts; null where it has not. */
+export function depthProblem(value: string): string | null {
+  return value.split('/').length > MAX_PATH_PARTS ? `has more than ${MAX_PATH_PARTS} parts between its slashes` : null;
+}

@@ -4,6 +4,7 @@ import type { ApiInputRef } from '#contract/request.ts';
 import type { C2paParams } from '#contract/signing.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { requestedName } from '#operations/admission-inputs.ts';
+import { inTurns } from '#operations/in-turns.ts';
 import { stemOf } from '#outputs/placement.ts';
 import { s3PlacesOf } from '#s3/s3-places.ts';
 import { PlaceSet } from './place-set.ts';
@@ -39,8 +40,8 @@ export class DestinationLedger {
     const sources = new PlaceSet<string>();
     const given = [...sourcesOf(inputs, params)];
     const local = given.flatMap((source) => ('path' in source ? [source.path] : []));
-    for (const [index, real] of (await resolveAll(local)).entries()) sources.add(real, local[index] ?? real);
-    for (const source of given) {
+    for await (const [index, real] of inTurns(await resolveAll(local))) sources.add(real, local[index] ?? real);
+    for await (const [, source] of inTurns(given)) {
       if ('url' in source) for (const place of s3PlacesOf(source.url)) sources.add(place, source.url);
     }
     const ledger = new DestinationLedger(sources, inputs);

@@ -64,6 +64,8 @@ describe('a body that is not a request', () => {
     for (const [field, body] of [
       ['inputs[0].path', local(deep)],
       ['inputs[0].path', local(`/media/${'ä'.repeat(128)}`)],
+      ['inputs[0].path', local(`/${'a/'.repeat(128)}clip.mp4`)],
+      ['inputs[0].url', { inputs: [{ type: 'remote_file_url', url: `s3://bucket/${'a/'.repeat(128)}clip.mp4` }] }],
       ['output.prefix', { ...goodBody, output: { type: 'local', prefix: deep.slice(1) } }],
       ['output.name', { ...goodBody, output: { type: 'local', name: 'n'.repeat(256) } }],
       [
