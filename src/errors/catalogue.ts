@@ -3,6 +3,7 @@ import { controlErrors } from './control-errors.ts';
 import { databaseErrors } from './database-errors.ts';
 import type { CatalogueEntry, WarningEntry } from './entry.ts';
 import { formatErrors } from './format-errors.ts';
+import { formatWarnings } from './format-warnings.ts';
 import { jobErrors } from './job-errors.ts';
 import { operationErrors } from './operation-errors.ts';
 import { packagingErrors } from './packaging-errors.ts';
@@ -41,6 +42,7 @@ export type DetailsOf<R extends Reason> = (typeof catalogue)[R] extends Catalogu
 
 /** Everything to know about an output that was made all the same. No name stands among the errors, too. */
 export const warningCatalogue = {
+  ...formatWarnings,
   ...packagingWarnings,
   ...publicationWarnings,
   ...provenanceWarnings,

@@ -1,5 +1,6 @@
 import type { ByteSource } from '#bytes/byte-source.ts';
 import type { PlanDigests, SplicePlan } from '#bytes/splice-plan.ts';
+import type { Warning } from '#errors/warning.ts';
 
 /**
  * One container format: how it is recognised, laid out, and given a manifest. Adding a format is one folder with a
@@ -43,6 +44,8 @@ export interface MediaLayout {
   readonly manifest: { readonly offset: number; readonly length: number } | null;
   /** XMP packet of the source as a byte range, if the format says where it is: it may name a remote manifest. */
   readonly xmp: { readonly offset: number; readonly length: number } | null;
+  /** What whoever signs the file should know of it. */
+  readonly warnings?: readonly Warning[];
 }
 
 /** The signed output of one file: what to write, and the binding that fits it once it has been hashed. */

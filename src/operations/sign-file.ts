@@ -44,14 +44,18 @@ async function signIdentified(
   context: InputContext,
   rooms: OperationRooms,
 ): Promise<InputOutcome> {
-  const { format, layout } = opened;
   const { signal } = context;
-  const { leaf, warnings } = outputLeaf(opened.source.name, layout.extensions, rooms.outputs.namingOf(work.output));
+  const { leaf, warnings } = outputLeaf(
+    opened.source.name,
+    opened.layout.extensions,
+    rooms.outputs.namingOf(work.output),
+  );
   const destination = rooms.outputs.placeFile(work.output, leaf);
   await context.claimDestination(destination);
   context.reached('resolved');
 
   const file = await keepSigned(opened, context);
+  const { format, layout } = file;
   const params = work.params as C2paParams | undefined;
   const ingredients = await ingredientsOf(file, params, work.inputIndex, rooms.inputs, context);
   const draft = await rooms.author.draft(
@@ -94,7 +98,11 @@ async function signIdentified(
     await sink.discard();
     throw error;
   }
-  return { outputPath: sink.destination, warnings: [...warnings, ...ingredients.warnings, ...draft.warnings], digest };
+  return {
+    outputPath: sink.destination,
+    warnings: [...warnings, ...(layout.warnings ?? []), ...ingredients.warnings, ...draft.warnings],
+    digest,
+  };
 }
 
 /** Seals the output and, with a reader, has it read back. */

@@ -10,15 +10,18 @@ const RESERVED_SIZE_BYTES = 6;
 
 /**
  * Adds the absolute offsets of a track's sample table: chunk offsets (`stco`, `co64`; ISO/IEC 14496-12 §8.7.5) and those
- * of auxiliary information (`saio`, §8.7.9). A track whose media is in other files has none that concern this one.
+ * of auxiliary information (`saio`, §8.7.9). A track whose media is in other files has none that concern this one: false is
+ * returned for it.
  */
-export function addTrackOffsets(trak: Box, offsets: OffsetCollector): void {
+export function addTrackOffsets(trak: Box, offsets: OffsetCollector): boolean {
   const minf = trak.descendant('mdia', 'minf');
-  if (minf === undefined || isExternal(minf)) return;
+  if (minf === undefined) return true;
+  if (isExternal(minf)) return false;
   for (const box of minf.descendants('stbl', 'stco'))
     addChunkOffsets(box, offsets, { widthBytes: 4, isGrowable: true });
   for (const box of minf.descendants('stbl', 'co64')) addChunkOffsets(box, offsets, { widthBytes: 8 });
   for (const box of minf.descendants('stbl', 'saio')) addAuxiliaryOffsets(box, offsets);
+  return true;
 }
 
 function addChunkOffsets(box: Box, offsets: OffsetCollector, shape: { widthBytes: 4 | 8; isGrowable?: boolean }): void {

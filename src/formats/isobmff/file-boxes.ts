@@ -16,6 +16,12 @@ const MAX_FILE_BOXES = 500_000;
 /** Bytes behind the last box that are taken for something appended to the file, rather than for a damaged one. */
 const LARGEST_TAIL_BYTES = 1024 * 1024;
 
+/**
+ * So many bytes the last `mdat` box may claim beyond the end of the file: some programs count its header, or what fills it up,
+ * twice. Where more is missing, the file is taken to be cut short.
+ */
+const MAX_MISSING_MEDIA_BYTES = 64;
+
 /** Types that stand directly in files and matter. One of these that does not fit is cut short, not something else. */
 const KNOWN_TYPES = new Set(
   'ftyp styp moov mdat moof mfra uuid meta meco sidx ssix emsg prft pdin pnot PICT'.split(' '),
@@ -25,6 +31,8 @@ const KNOWN_TYPES = new Set(
 export interface FileBox extends BoxHeader {
   /** The extended type of a `uuid` box, in hexadecimal. */
   readonly boxId: string | null;
+  /** The size that its header says, where that is more than the file holds: `sizeBytes` is what there is. */
+  readonly overstatedBytes?: number;
 }
 
 const C2PA_BOX_ID_TEXT = C2PA_BOX_ID.toString('hex');
@@ -55,7 +63,7 @@ export async function walkFile(
   while (offset + BOX_HEADER_SIZE_BYTES <= source.sizeBytes) {
     const headSizeBytes = Math.min(LONGEST_BOX_HEADER_BYTES + BOX_ID_SIZE_BYTES, source.sizeBytes - offset);
     const head = window.held(offset, headSizeBytes) ?? (await window.read(offset, headSizeBytes));
-    const box = parseFileBox(head, offset, source.sizeBytes);
+    const box = withinFile(parseFileBox(head, offset, source.sizeBytes), source, seen);
     if (!fitsInto(box, source.sizeBytes) && isTail(box, source, seen)) break;
     requireFit(box, file);
     if (boxes.length === MAX_FILE_BOXES) {
@@ -75,6 +83,14 @@ function parseFileBox(head: Buffer, offset: number, fileSizeBytes: number): File
   const idEnd = header.headerSizeBytes + BOX_ID_SIZE_BYTES;
   const hasId = header.type === 'uuid' && header.sizeBytes >= idEnd;
   return { ...header, boxId: hasId ? head.toString('hex', header.headerSizeBytes, idEnd) : null };
+}
+
+/** Players read a movie whose last media box claims a few bytes too many up to its end. */
+function withinFile(box: FileBox, { sizeBytes }: ByteSource, seen: ReadonlySet<string>): FileBox {
+  const missingBytes = box.offset + box.sizeBytes - sizeBytes;
+  const isTolerated = box.type === 'mdat' && seen.has('moov') && missingBytes <= MAX_MISSING_MEDIA_BYTES;
+  if (missingBytes <= 0 || !isTolerated) return box;
+  return { ...box, sizeBytes: box.sizeBytes - missingBytes, overstatedBytes: box.sizeBytes };
 }
 
 /** Players ignore what some programs leave behind a complete movie: an ID3v1 tag, free space that was cut off. */

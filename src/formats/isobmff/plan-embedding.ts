@@ -8,6 +8,7 @@ import { merkleBoundBox } from './merkle-binding.ts';
 import { moveOffsets } from './move-offsets.ts';
 import type { Edit } from './offset-shift.ts';
 import { SpliceWriter } from './splice-writer.ts';
+import type { Replacement } from './stored-offsets.ts';
 
 /**
  * Puts a manifest box directly after the `ftyp` box (C2PA 2.2, §A.5.1), takes away any that the file has, and adjusts
@@ -16,7 +17,8 @@ import { SpliceWriter } from './splice-writer.ts';
 export function planEmbedding(layout: IsobmffLayout, manifestSizeBytes: number): EmbeddingPlan {
   const front = Buffer.concat([layout.fileType.bytes, c2paUuidBoxHead('manifest', manifestSizeBytes)]);
   const edits = editsOf(layout, front.length + manifestSizeBytes);
-  const writer = new SpliceWriter(moveOffsets(layout, edits));
+  // The overstated box is the last one.
+  const writer = new SpliceWriter([...moveOffsets(layout, edits), ...correctedSizes(layout.boxes)]);
   writer.add({ kind: 'insert', bytes: front, into: 'none' }, { kind: 'hole', length: manifestSizeBytes });
   const merkleBox = merkleBoundBox(layout.boxes);
   for (const box of layout.boxes) {
@@ -31,6 +33,17 @@ export function planEmbedding(layout: IsobmffLayout, manifestSizeBytes: number):
     plan: { splices: writer.splices, hashing: { algorithm: BMFF_HASH_ALGORITHM, ...leafSize } },
     binding: bmffHash,
   };
+}
+
+/** The sizes of boxes whose headers claim more than there is. */
+function correctedSizes(boxes: readonly FileBox[]): Replacement[] {
+  return boxes.flatMap(({ offset, sizeBytes, sizeForm, overstatedBytes }) => {
+    if (overstatedBytes === undefined) return [];
+    const bytes = Buffer.alloc(sizeForm === 'large' ? 8 : 4);
+    if (sizeForm === 'large') bytes.writeBigUInt64BE(BigInt(sizeBytes));
+    else bytes.writeUInt32BE(sizeBytes);
+    return [{ offset: offset + (sizeForm === 'large' ? BOX_HEADER_SIZE_BYTES : 0), length: bytes.length, bytes }];
+  });
 }
 
 /** `frontSizeBytes` is the size of the `ftyp` box and the new manifest box together. */

@@ -1,5 +1,6 @@
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
+import { type Warning, warning } from '#errors/warning.ts';
 import { ReadWindow } from '../read-window.ts';
 import { findManifest, findXmp } from './embedded-stores.ts';
 import { type FileBox, isC2paBox, walkFile } from './file-boxes.ts';
@@ -39,7 +40,15 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
     hasVideo: trackKinds.hasVideo,
     manifest: await findManifest(window, boxes.filter(isC2paBox)),
     xmp: findXmp(boxes),
+    warnings: warningsOf(name, boxes, trackKinds.externalTrackCount),
   };
+}
+
+function warningsOf(name: string, boxes: readonly FileBox[], trackCount: number): Warning[] {
+  const corrected = boxes.flatMap(({ offset, sizeBytes, overstatedBytes: statedBytes }) =>
+    statedBytes === undefined ? [] : [warning('MEDIA_SIZE_CORRECTED', { name, offset, statedBytes, sizeBytes })],
+  );
+  return trackCount === 0 ? corrected : [...corrected, warning('MEDIA_IN_OTHER_FILES', { name, trackCount })];
 }
 
 async function readFragment(

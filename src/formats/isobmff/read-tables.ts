@@ -14,23 +14,24 @@ import { readWholeBox } from './whole-box.ts';
 const LARGEST_TABLES_BYTES = 256 * 1024 * 1024;
 const TYPES_WITH_TABLES = ['moov', 'mfra', 'meta'];
 
-/** Reads the boxes that hold tables one by one, adds their absolute offsets, and says what tracks there are. */
+/** Reads the boxes that hold tables one by one, adds their absolute offsets, and says what tracks there are, and how many have their media in other files. */
 export async function readTables(
   name: string,
   window: ReadWindow,
   boxes: readonly FileBox[],
   offsets: OffsetCollector,
-): Promise<TrackKinds> {
+): Promise<TrackKinds & { readonly externalTrackCount: number }> {
   const tracks: Track[] = [];
+  const externalTracks: Box[] = [];
   let leftBytes = LARGEST_TABLES_BYTES;
   for (const header of boxes.filter(({ type }) => TYPES_WITH_TABLES.includes(type))) {
     const box = await readWholeBox(name, window, header, leftBytes);
     leftBytes -= header.sizeBytes;
     if (box.type === 'mfra') addRandomAccessOffsets(box, offsets);
     else if (box.type === 'meta') readMetadata(box, offsets);
-    else readMovie(box, offsets, tracks);
+    else readMovie(box, offsets, tracks, externalTracks);
   }
-  return trackKindsOf(tracks);
+  return { ...trackKindsOf(tracks), externalTrackCount: externalTracks.length };
 }
 
 function readMetadata(meta: Box, offsets: OffsetCollector): void {
@@ -38,7 +39,7 @@ function readMetadata(meta: Box, offsets: OffsetCollector): void {
   addItemOffsets(meta, offsets);
 }
 
-function readMovie(moov: Box, offsets: OffsetCollector, tracks: Track[]): void {
+function readMovie(moov: Box, offsets: OffsetCollector, tracks: Track[], externalTracks: Box[]): void {
   const { fileName: name, header } = moov;
   if (moov.descendant('cmov') !== undefined) {
     throw new AppError('BMFF_MOVIE_COMPRESSED', { name, offset: header.offset });
@@ -47,7 +48,7 @@ function readMovie(moov: Box, offsets: OffsetCollector, tracks: Track[]): void {
   for (const meta of moov.descendants('meta')) addItemOffsets(meta, offsets);
   for (const trak of moov.descendants('trak')) {
     tracks.push(parseTrack(trak));
-    addTrackOffsets(trak, offsets);
+    if (!addTrackOffsets(trak, offsets)) externalTracks.push(trak);
     for (const meta of trak.descendants('meta')) addItemOffsets(meta, offsets);
   }
 }

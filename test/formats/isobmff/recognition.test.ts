@@ -103,7 +103,10 @@ describe('a file is refused', () => {
   const moovOf = (...tables: Buffer[]) => Buffer.concat([FTYP, moovWith(...tables), MDAT]);
   const movieWith = (userData: Buffer) => Buffer.concat([FTYP, box('moov', trak(), userData), MDAT]);
   const refusals: Record<string, [Buffer, string]> = {
-    'when it ends in its media': [Buffer.concat([FTYP, moovWith(), MDAT]).subarray(0, -1), 'BMFF_BOX_EXCEEDS_PARENT'],
+    'when it ends in its media': [
+      Buffer.concat([FTYP, moovWith(), sized(MDAT.length + 65, MDAT)]),
+      'BMFF_BOX_EXCEEDS_PARENT',
+    ],
     'when it ends in a header': [
       Buffer.concat([FTYP, MDAT, moovWith()]).subarray(0, FTYP.length + MDAT.length + 7),
       'BMFF_MOVIE_MISSING',
