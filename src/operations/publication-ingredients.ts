@@ -1,6 +1,7 @@
 import { localCopyOf } from '#bytes/scratch-copy.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { IngredientSource } from '#provenance/authoring/manifest-author.ts';
+import { exceedsChainLimits } from '#provenance/reading/chain-limits.ts';
 import type { FragmentReader } from '#provenance/reading/fragment-reader.ts';
 import { PartContents } from '#publications/checking/part-contents.ts';
 import type { PublicationVerdict } from '#publications/checking/publication-verdict.ts';
@@ -95,8 +96,9 @@ async function manifestIngredients(
     }
     const own = findings.filter((finding) => finding.manifest === index);
     const parts = { folder, renditions, reader: context.reader };
-    const validationResults = await earlierResults(manifest, own, parts, context.signal);
     const { store: manifestStore } = manifest;
+    const isUnfit = exceedsChainLimits(manifestStore);
+    const validationResults = isUnfit ? null : await earlierResults(manifest, own, parts, context.signal);
     ingredients.push({ kind: 'manifest-store', title, mediaType: MEDIA_TYPE, manifestStore, validationResults });
   }
   return ingredients;

@@ -8,7 +8,7 @@ import { executePlan, fillHole } from '#bytes/execute-plan.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import { riff } from '#formats/riff/riff.ts';
 import type { IngredientSource } from '#provenance/authoring/manifest-author.ts';
-import { CHAIN_LIMITS, ChainAllowance } from '#provenance/reading/chain-limits.ts';
+import { CHAIN_LIMITS, ChainAllowance, exceedsChainLimits } from '#provenance/reading/chain-limits.ts';
 import { createOutputReader } from '#provenance/reading/output-reader.ts';
 import { memorySink, memorySource } from '../formats/memory-bytes.ts';
 import { box, storeByHand, storeOver, superbox } from './manifest-store-bytes.ts';
@@ -94,7 +94,11 @@ test('a store whose ingredients cannot be told is refused', () => {
     storeByHand(chain(3)).subarray(0, 200),
     Buffer.alloc(0),
   ];
-  for (const store of refused) assert.throws(() => admit(store), Error);
+  for (const store of refused) {
+    assert.throws(() => admit(store), Error);
+    assert(exceedsChainLimits(store));
+  }
+  assert(!exceedsChainLimits(storeByHand(chain(3))));
 });
 
 test('whatever the bytes of a store, it is admitted or refused at once', () => {

@@ -69,6 +69,16 @@ export class ChainAllowance {
   }
 }
 
+/** Whether a manifest store is one that must not be validated: its ingredients exceed a limit, or cannot be told. */
+export function exceedsChainLimits(store: Uint8Array): boolean {
+  try {
+    return new ChainAllowance().admit(store).exceeded !== null;
+  } catch {
+    // Whoever attaches it says why it cannot be read.
+    return true;
+  }
+}
+
 /**
  * What validating a manifest with everything that it leads to costs. The recursion is bounded by the manifests' count.
  * Throws where a manifest leads back to itself: `known` holds null for those that are being counted.
