@@ -24,6 +24,36 @@ export const HOSTILE_INPUTS: readonly HostileInput[] = [
     input: (folder) => Buffer.concat([seedFiles(folder, 'matroska', /^live/)[0] as Buffer, Buffer.alloc(100)]),
   },
   {
+    name: '20,000 entries of a SeekHead that each lead to another SeekHead',
+    target: 'probe-matroska',
+    input: () =>
+      matroska(element('114d9b74', ...Array.from({ length: 20_000 }, (_, number) => seekHeadAt(number * 37)))),
+  },
+  {
+    name: '400,000 cue points of one time',
+    target: 'probe-matroska',
+    input: () => {
+      const positions = element('b7', element('f7', Buffer.from([1])), element('f1', Buffer.from([0x40])));
+      return matroska(
+        element('1c53bb6b', repeated(element('bb', element('b3', Buffer.from([0])), positions), 400_000)),
+      );
+    },
+  },
+  {
+    name: 'a cluster of 30,000 blocks with 256 frames each',
+    target: 'probe-matroska',
+    input: () => matroska(cluster(repeated(element('a3', Buffer.from('81000084ff', 'hex')), 30_000))),
+  },
+  {
+    name: 'a table of 500,000 fragments of one time',
+    target: 'probe-movie',
+    input: (folder) => {
+      const bytes = fragmented(folder);
+      const entry = Buffer.concat([u32(0, bytes.indexOf('moof', 0, 'latin1') - 4), Buffer.from([1, 1, 1])]);
+      return Buffer.concat([bytes, randomAccess(fullBox('tfra', 0, u32(1, 0, 500_000), repeated(entry, 500_000)))]);
+    },
+  },
+  {
     name: 'a fragment that claims four billion samples of one size and duration',
     target: 'probe-movie',
     input: (folder) => withCount(fragmented(folder), 'trun', 4, Buffer.from('00000001ffffffff', 'hex')),
@@ -80,6 +110,24 @@ export const HOSTILE_INPUTS: readonly HostileInput[] = [
       mpd(
         '<SegmentTemplate media="$Time$.m4s" initialization="init-stream0.m4s"><SegmentTimeline><S d="1" r="399998"/></SegmentTimeline></SegmentTemplate>',
         5_000,
+      ),
+  },
+  {
+    name: 'timelines of files that are not there, with names that have to be resolved',
+    target: 'mpd',
+    input: () =>
+      mpd(
+        '<SegmentTemplate media="$Time$x%20é.m4s" initialization="init-stream0.m4s"><SegmentTimeline><S d="1" r="399998"/></SegmentTimeline></SegmentTemplate>',
+        5,
+      ),
+  },
+  {
+    name: 'a list of one segment with a timeline of 400,000, in 2,000 representations',
+    target: 'mpd',
+    input: () =>
+      mpd(
+        '<SegmentList><Initialization sourceURL="init-stream0.m4s"/><SegmentTimeline><S d="1" r="199998"/></SegmentTimeline><SegmentURL media="chunk-stream0-00001.m4s"/></SegmentList>',
+        2_000,
       ),
   },
   {
@@ -151,8 +199,46 @@ function hiddenFragment(bytes: Buffer): Buffer {
   );
   const hidden = bytes.length + 8;
   const tfra = fullBox('tfra', 0x1000000, u32(1), u32(0), u32(1), u64(0), u64(hidden), Buffer.from([1, 1, 1]));
-  const mfra = box('mfra', tfra, fullBox('mfro', 0, u32(8 + tfra.length + 16)));
-  return Buffer.concat([bytes, box('mdat', moof), mfra]);
+  return Buffer.concat([bytes, box('mdat', moof), randomAccess(tfra)]);
+}
+
+function randomAccess(tfra: Buffer): Buffer {
+  return box('mfra', tfra, fullBox('mfro', 0, u32(8 + tfra.length + 16)));
+}
+
+function repeated(bytes: Buffer, count: number): Buffer {
+  return Buffer.concat(new Array<Buffer>(count).fill(bytes));
+}
+
+/** An element of Matroska, its size in eight bytes. */
+function element(id: string, ...contents: readonly Buffer[]): Buffer {
+  const content = Buffer.concat(contents);
+  const size = Buffer.alloc(8);
+  size.writeBigUInt64BE(BigInt(content.length) | (1n << 56n));
+  return Buffer.concat([Buffer.from(id, 'hex'), size, content]);
+}
+
+/** A file with a track of sound, and a segment that holds more. */
+function matroska(inSegment: Buffer): Buffer {
+  const sound = element('e1', element('9f', Buffer.from([1])));
+  const fields = [
+    element('d7', Buffer.from([1])),
+    element('83', Buffer.from([2])),
+    element('86', Buffer.from('A_OPUS')),
+  ];
+  const tracks = element('1654ae6b', element('ae', ...fields, sound));
+  return Buffer.concat([
+    element('1a45dfa3', element('4282', Buffer.from('matroska'))),
+    element('18538067', tracks, inSegment, cluster(element('a3', Buffer.from('8100008000', 'hex')))),
+  ]);
+}
+
+function cluster(blocks: Buffer): Buffer {
+  return element('1f43b675', element('e7', Buffer.from([0])), blocks);
+}
+
+function seekHeadAt(position: number): Buffer {
+  return element('4dbb', element('53ab', Buffer.from('114d9b74', 'hex')), element('53ac', u32(position)));
 }
 
 /** Five levels of indexes, each of which refers to all of the next level. */

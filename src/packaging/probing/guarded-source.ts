@@ -2,6 +2,7 @@ import assert from 'node:assert';
 import type * as Mediabunny from 'mediabunny';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { BrokenMedia } from './broken-media.ts';
+import { MatroskaCounts } from './matroska-counts.ts';
 import { SampleCounts } from './sample-counts.ts';
 
 /** What a demuxer may keep of a file in memory while it is probed, in bytes. */
@@ -28,13 +29,13 @@ type ReadResult = { readonly bytes: Uint8Array; readonly offset: number } | null
 
 /**
  * A source as the demuxers read it, from `offset` on, which throws where a demuxer goes round in circles: they ask for
- * the same bytes again and again then, most of the time without anything in between that could be interrupted. The
- * fragments of a movie are checked before they are parsed, wherever in the file they are found.
+ * the same bytes again and again then, most of the time without anything in between that could be interrupted. Tables,
+ * fragments and clusters are checked before they are parsed, wherever in the file they are found.
  */
 export function guardedSource(
   library: typeof Mediabunny,
   source: ByteSource,
-  offset: number,
+  { offset, isMatroska }: { readonly offset: number; readonly isMatroska: boolean },
   signal: AbortSignal,
 ): Mediabunny.CustomSource {
   const unguarded = new library.CustomSource({
@@ -49,13 +50,10 @@ export function guardedSource(
   assert(typeof reads._read === 'function', 'requests of demuxers come by this method of their sources');
   const read = reads._read.bind(reads);
   const guard = new RequestGuard(source.sizeBytes);
-  const counts = new SampleCounts(source.sizeBytes);
-  const checked = new Set<number>();
+  const counts = isMatroska ? new MatroskaCounts() : new MovieCounts(source.sizeBytes);
   const check = (start: number, end: number, result: ReadResult): ReadResult => {
-    if (result === null || end - start <= LONGEST_BOX_HEADER_BYTES || checked.has(start)) return result;
+    if (result === null) return null;
     const bytes = Buffer.from(result.bytes.buffer, result.bytes.byteOffset + start - result.offset, end - start);
-    if (bytes.toString('latin1', 4, 8) !== 'moof') return result;
-    checked.add(start);
     counts.check(bytes, offset + start);
     return result;
   };
@@ -65,6 +63,24 @@ export function guardedSource(
     return result instanceof Promise ? result.then((bytes) => check(start, end, bytes)) : check(start, end, result);
   };
   return unguarded;
+}
+
+/** Checks the boxes of a movie that are asked for as a whole, once each. */
+class MovieCounts {
+  readonly #counts: SampleCounts;
+  readonly #checked = new Set<number>();
+
+  constructor(sizeBytes: number) {
+    this.#counts = new SampleCounts(sizeBytes);
+  }
+
+  check(bytes: Buffer, offset: number): void {
+    if (bytes.length <= LONGEST_BOX_HEADER_BYTES || this.#checked.has(offset)) return;
+    const type = bytes.toString('latin1', 4, 8);
+    if (type !== 'moof' && type !== 'tfra') return;
+    this.#checked.add(offset);
+    this.#counts.check(bytes, offset);
+  }
 }
 
 /** Counts what a demuxer asks for. Throws BrokenMedia past the bounds. */

@@ -35,7 +35,12 @@ export async function probeMedia(source: ByteSource, path: string, signal: Abort
   const formats = candidates.map((kind) => formatOf(library, kind)).filter((format) => format !== null);
   const input = new library.Input({
     formats,
-    source: guardedSource(library, source, behindGarbage?.offset ?? 0, signal),
+    source: guardedSource(
+      library,
+      source,
+      { offset: behindGarbage?.offset ?? 0, isMatroska: candidates.includes('matroska') },
+      signal,
+    ),
   });
   try {
     // A sync word alone is a guess; signatures are none.

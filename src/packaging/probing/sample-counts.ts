@@ -7,6 +7,8 @@ const MIN_CLAIMED_SAMPLES = 100_000;
 const MAX_REORDERED_SAMPLES = 8_000_000;
 /** Samples of one fragment: 40 seconds of uncompressed sound, each of whose samples is one here. */
 const MAX_FRAGMENT_SAMPLES = 2_000_000;
+/** Entries of one table of fragments that have the time of another one. */
+const MAX_SAME_TIMES = 10_000;
 /** Boxes that hold others are gone into so deep; the deepest that matters lies six deep. */
 const MAX_DEPTH = 16;
 
@@ -47,12 +49,13 @@ export class SampleCounts {
     this.#sizeBytes = sizeBytes;
   }
 
-  /** Checks a `moov` or `moof` box with everything in it. `offset` is where it stands in the file. Throws BrokenMedia. */
+  /** Checks boxes of a movie (`moov`, `moof`, `mfra`) with everything in them. They stand at `offset`. Throws BrokenMedia. */
   check(bytes: Buffer, offset: number): void {
     let inFragment = 0;
     for (const box of boxesIn(bytes, 0, bytes.length)) {
       if (box.type === 'stbl') this.#checkSampleTable(bytes, box, offset);
       if (box.type === 'trun') inFragment += this.#checkRun(bytes, box, offset);
+      if (box.type === 'tfra') refuseSameTimes(bytes, box, offset);
       if (box.type === 'stz2') this.#checkCompactSizes(bytes, box, offset);
       checkTable(bytes, box, offset);
     }
@@ -100,6 +103,21 @@ export class SampleCounts {
     const limit = MIN_CLAIMED_SAMPLES + this.#sizeBytes;
     if (this.#claimed > limit) throw tooMany(this.#claimed, box, offset, limit);
   }
+}
+
+/** A demuxer takes fragments of the same time out of its table one by one, moving all behind each of them. */
+function refuseSameTimes(bytes: Buffer, box: PlacedBox, offset: number): void {
+  if (box.start + 16 > box.end) return;
+  const timeBytes = bytes.readUInt8(box.start) === 1 ? 8 : 4;
+  const word = bytes.readUInt32BE(box.start + 8);
+  const entryBytes = 2 * timeBytes + ((word >> 4) & 3) + ((word >> 2) & 3) + (word & 3) + 3;
+  const times = new Set<string>();
+  let count = 0;
+  for (let at = box.start + 16; at + entryBytes <= box.end; at += entryBytes) {
+    times.add(bytes.toString('latin1', at, at + timeBytes));
+    count += 1;
+  }
+  if (count - times.size > MAX_SAME_TIMES) throw beyondBox(count, box, offset);
 }
 
 function checkTable(bytes: Buffer, box: PlacedBox, offset: number): void {

@@ -8,7 +8,7 @@ import {
 import type { MpdSegment } from './mpd-document.ts';
 import { readInitialization } from './mpd-segment-list.ts';
 import { compareNaturally } from './natural-order.ts';
-import { STATED_FRAGMENTS_MAX_COUNT } from './publication-limits.ts';
+import { MISSING_IN_A_ROW_MAX_COUNT, STATED_FRAGMENTS_MAX_COUNT } from './publication-limits.ts';
 import { fillTemplate, isEnumerating, type TemplateValues } from './segment-template.ts';
 import { expandTimeline, type SegmentTime, timelineOf, timescaleOf } from './segment-timing.ts';
 import type { XmlElement } from './xml-element.ts';
@@ -16,8 +16,8 @@ import type { XmlElement } from './xml-element.ts';
 /** A number that no publication reaches, put in a template to see where the number goes. */
 const PROBE_NUMBER = 98765432109876543210n;
 
-/** Comparing so many paths with a template takes as long as looking for one address. */
-const PATHS_PER_ADDRESS = 16;
+/** Comparing so many paths with a template takes as long as looking for one file in vain. */
+const PATHS_PER_ADDRESS = 100;
 
 /** The segments of a representation that a SegmentTemplate addresses (ISO/IEC 23009-1, §5.3.9.4). */
 export function addressByTemplate(task: AddressingTask, elements: AddressingElements): AddressedSegments {
@@ -54,6 +54,7 @@ function readSegments(task: AddressingTask, elements: AddressingElements, media:
   const durationSeconds = Number(duration) / Number(timescaleOf(task, elements));
   const count = countByDuration(task, elements, durationSeconds);
   if (count === undefined) return matchingFiles(task, media, durationSeconds);
+  task.values.countAddresses(count);
   const times = Array.from({ length: count }, (_, index) => ({
     time: BigInt(index) * duration,
     durationSeconds,
@@ -97,22 +98,25 @@ function locateAll(
   if (times.length > 1 && !isEnumerating(media)) {
     throw task.values.malformed(elements.at(-1) as XmlElement, '@media names the same file for every segment');
   }
-  task.values.countAddresses(times.length);
   const first = startNumber(task, elements);
   const place = task.values.placeOf(task.lineage[3]);
   const segments: MpdSegment[] = [];
+  let missing = 0;
   for (const [index, { time, durationSeconds, mayBeMissing }] of times.entries()) {
     const reference = fill(task, media, { Number: first + BigInt(index), Time: time });
     const path = task.index.tryLocate(task.base, reference, place);
+    missing = path === undefined ? missing + 1 : 0;
     if (path !== undefined) segments.push({ part: { path, range: null }, durationSeconds });
     else if (!mayBeMissing) throw new AppError('PLAYLIST_FILE_MISSING', { ...place, reference });
+    else task.values.countMissing(1);
+    if (missing === MISSING_IN_A_ROW_MAX_COUNT) break;
   }
   return segments;
 }
 
 /** Every file of the folder that the template could name, in the order of its number or time. */
 function matchingFiles(task: AddressingTask, media: string, durationSeconds: number): MpdSegment[] {
-  task.values.countAddresses(Math.ceil(task.index.fileCount / PATHS_PER_ADDRESS));
+  task.values.countMissing(Math.ceil(task.index.fileCount / PATHS_PER_ADDRESS));
   const place = task.values.placeOf(task.lineage[3]);
   const probe = fill(task, media, { Number: PROBE_NUMBER, Time: PROBE_NUMBER });
   const [before, after] = task.index.pathOf(task.base, probe, place).split(String(PROBE_NUMBER));

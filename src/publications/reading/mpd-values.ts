@@ -1,7 +1,7 @@
 import { AppError } from '#errors/app-error.ts';
 import type { ByteRange } from '../publication.ts';
 import { LineIndex } from './playlist-text.ts';
-import { ADDRESSES_MAX_COUNT, refuseBeyond } from './publication-limits.ts';
+import { ADDRESSES_MAX_COUNT, MISSING_ADDRESSES_MAX_COUNT, refuseBeyond } from './publication-limits.ts';
 import type { XmlElement } from './xml-element.ts';
 
 /** Reads typed attribute values of one MPD; every refusal names the element's line. */
@@ -9,6 +9,7 @@ export class MpdValues {
   readonly path: string;
   readonly #lines: LineIndex;
   #addressCount = 0;
+  #missingCount = 0;
 
   constructor(path: string, text: string) {
     this.path = path;
@@ -23,10 +24,16 @@ export class MpdValues {
     return new AppError('PLAYLIST_MALFORMED', { ...this.placeOf(element), problem });
   }
 
-  /** Counts addresses that the MPD makes up, before they are looked for; too many are refused. */
+  /** Counts segments that the MPD stands for, before they are made; too many are refused. */
   countAddresses(count: number): void {
     this.#addressCount += count;
-    refuseBeyond('addresses made up by one MPD', this.#addressCount, ADDRESSES_MAX_COUNT);
+    refuseBeyond('segments that one MPD stands for', this.#addressCount, ADDRESSES_MAX_COUNT);
+  }
+
+  /** Counts files that were looked for in vain; too many are refused. */
+  countMissing(count: number): void {
+    this.#missingCount += count;
+    refuseBeyond('files that one MPD names and that are missing', this.#missingCount, MISSING_ADDRESSES_MAX_COUNT);
   }
 
   /** An unsigned integer of up to 64 bits; times of live streams do not fit a double. */

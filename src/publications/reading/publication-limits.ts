@@ -26,8 +26,12 @@ export const SIDX_MAX_BYTES = 8 * 1024 * 1024;
 export const SIDX_MAX_DEPTH = 4;
 /** Sidx boxes of one file. */
 export const SIDX_MAX_COUNT = 10_000;
-/** Addresses that one MPD may make up, also of files that are not there: live timelines repeat up to the number of files. */
-export const ADDRESSES_MAX_COUNT = 1_000_000;
+/** Segments that the timelines and durations of one MPD may stand for, whether there are such files or not. */
+export const ADDRESSES_MAX_COUNT = 4_000_000;
+/** Files that one MPD may name without there being any: live timelines repeat as often as there are files. */
+export const MISSING_ADDRESSES_MAX_COUNT = 100_000;
+/** Where so many segments in a row are missing that may be, a timeline has come to its end. */
+export const MISSING_IN_A_ROW_MAX_COUNT = 100;
 /** Characters of one address in a playlist or MPD, what it is relative to included; paths of files have at most 4,096 bytes. */
 export const ADDRESS_MAX_LENGTH = 16_384;
 /** Playlists that are read because no pattern claims them, each time that one names it. */

@@ -43,6 +43,7 @@ export function expandTimeline(
     if (BigInt(times.length) + count > STATED_FRAGMENTS_MAX_COUNT) {
       throw values.malformed(entry, `the timeline has more than ${STATED_FRAGMENTS_MAX_COUNT} segments`);
     }
+    values.countAddresses(Number(count));
     const durationSeconds = Number(duration) / Number(timescale);
     for (let repeated = 0n; repeated < count; repeated += 1n) {
       const mayBeMissing = repeated >= certain || (end !== undefined && clock >= end);
