@@ -37,6 +37,25 @@ describe('executing a plan', () => {
     );
   });
 
+  test('digests what it takes of the source, with what was rewritten as it was read', async () => {
+    const [start, end] = [MIB - 5, 3 * MIB + 7];
+    const original = content.subarray(start, end);
+    const plan: SplicePlan = {
+      splices: [
+        { kind: 'copy', offset: 0, length: start, into: 'none' },
+        { kind: 'insert', bytes: Buffer.from('of the plan alone'), into: 'flat' },
+        { kind: 'insert', bytes: Buffer.alloc(original.length, 1), into: 'flat', original },
+        { kind: 'hole', length: 100 },
+        { kind: 'copy', offset: end, length: content.length - end, into: 'flat' },
+      ],
+      hashing: { algorithm: 'sha512' },
+    };
+    const walk = { signal: never, digestSource: true };
+    const sink = new MemorySink(outputSizeBytes(plan));
+    const { source } = await executePlan(plan, new MemorySource(content), sink, walk);
+    assert.deepEqual(source, createHash('sha256').update(content).digest());
+  });
+
   test('reads and writes 20,000 small splices in few requests', async () => {
     const splices = Array.from({ length: 20_000 }, (_, index): Splice[] => [
       { kind: 'mark', bytes: Buffer.alloc(8, index) },

@@ -23,7 +23,10 @@ before(async () => {
   const home = join(folder, 'service');
   service = await startService({ folder: home, settings: { LOG_LEVEL: 'warn' } });
   const made = makeFfmpegHls(film, join(folder, 'evening'));
-  unsigned = filesAt(made);
+  const files = filesAt(made);
+  // Fragments of up to 256 KiB are copied in another way than larger ones.
+  unsigned = { ...files, 'seg_lo_4.m4s': padded(files['seg_lo_4.m4s'] as Uint8Array, 1024 * 1024) };
+  writeFiles(made, unsigned);
   signed = filesAt(outputOf(await sign(made)));
 });
 after(() => service?.stop());
@@ -191,7 +194,10 @@ test('an altered fragment of more than 64 MiB is found', async () => {
   const large = join(folder, 'large');
   // What is in a box that players skip is bound like all else; only the fragment's size matters here.
   const files = Object.fromEntries(
-    Object.entries(unsigned).map(([file, bytes]) => [file, file === 'seg_lo_3.m4s' ? padded(bytes) : bytes]),
+    Object.entries(unsigned).map(([file, bytes]) => [
+      file,
+      file === 'seg_lo_3.m4s' ? padded(bytes, 70 * 1024 * 1024) : bytes,
+    ]),
   );
   const source = filesAt(outputOf(await sign(writeFiles(large, files))));
   const altered = { ...source, 'seg_lo_3.m4s': flippedAt(source['seg_lo_3.m4s'] as Uint8Array, 66 * 1024 * 1024) };
@@ -207,9 +213,9 @@ test('an altered fragment of more than 64 MiB is found', async () => {
   );
 });
 
-/** A fragment with 70 MiB more in its mdat. */
-function padded(bytes: Uint8Array): Buffer {
-  const filling = Buffer.alloc(70 * 1024 * 1024);
+/** A fragment with more in its mdat than players look at. */
+function padded(bytes: Uint8Array, addedBytes: number): Buffer {
+  const filling = Buffer.alloc(addedBytes);
   const boxes = topBoxesOf(bytes).map(({ type, bytes: box }) => {
     if (type !== 'mdat') return box;
     const grown = Buffer.concat([box, filling]);
@@ -222,6 +228,7 @@ function padded(bytes: Uint8Array): Buffer {
 describe('A signed publication that changes between its validation and the copy', () => {
   for (const [what, file] of [
     ['a fragment', 'seg_lo_3.m4s'],
+    ['a large fragment', 'seg_lo_4.m4s'],
     ['an init segment', 'init_lo.mp4'],
   ] as const) {
     test(`fails with ${what} that a server sends otherwise the last time, and nothing is published`, async (t) => {
