@@ -134,8 +134,8 @@ export class BodyLease {
 /** Opens a lease for every request that has a body, until its answer was sent, its client hung up, or `releaseBody`. */
 export function limitBodies(app: FastifyInstance, limit: RequestBodyLimit): void {
   app.addHook('preParsing', (request, reply, _payload, done) => {
-    const { 'content-length': length, 'transfer-encoding': coding } = request.headers;
-    if (length === undefined && coding === undefined) return done();
+    const { 'content-length': length, 'transfer-encoding': coding, 'content-type': type } = request.headers;
+    if (length === undefined && coding === undefined && type === undefined) return done();
     leases.set(request.raw, limit.open());
     // Emitted when the answer was sent, and when the client hangs up before.
     reply.raw.once('close', () => releaseBody(request));

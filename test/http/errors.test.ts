@@ -42,6 +42,13 @@ describe('a body that is not a request', () => {
     });
   }
 
+  test('answers 400 VALIDATION_FAILED to a type without a body', async () => {
+    const answer = await raw(
+      `POST ${VIDEO} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n`,
+    );
+    assert.match(answer, /^HTTP\/1\.1 400 [\s\S]*VALIDATION_FAILED/);
+  });
+
   test('answers 400 VALIDATION_FAILED to no body at all', async () => {
     const error = await errorOf(await fetch(server.base + VIDEO, { method: 'POST' }));
     assert.deepEqual([error.status, error.code], [400, 'VALIDATION_FAILED']);
