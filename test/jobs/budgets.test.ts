@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import type { Config } from '#config/config.ts';
 import type { Jobs } from '#jobs/jobs.ts';
+import { Launcher } from '#processes/launcher.ts';
+import { probeProtections } from '#processes/protections.ts';
 import { isRunning } from './processes.ts';
 import { configFor, ended, keptLog, scripts, startedJobs, temporaryFolder, until } from './test-jobs.ts';
 
@@ -74,13 +76,23 @@ describe('an input that exceeds its budget', () => {
     assert.deepEqual(await endsOf(jobs, [`pour ${file}`]), ['INPUT_OVER_BUDGET output_size after started']);
   });
 
-  test('of open files fails with the limit', async (t) => {
-    const jobs = await jobsWith(t, {});
-    const { results } = await ended(jobs, (await jobs.submit(scripts(['open-too-many 200']))).job_id);
+  test('of open files fails with the limit, which the kernel enforces', async (t) => {
+    const launcher = new Launcher({ protections: await probeProtections('off') });
+    const jobs = await jobsWith(t, { open_files: 300 }, { launcher });
+    const { results } = await ended(jobs, (await jobs.submit(scripts(['open-too-many', 'progress 1']))).job_id);
+    const details = results[0]?.error_details;
     assert.deepEqual(
-      [results[0]?.error_details?.reason, results[0]?.error_details?.['budget']],
-      ['INPUT_OVER_BUDGET', 'open_files'],
+      [details?.reason, details?.['budget'], details?.['limit']],
+      ['INPUT_OVER_BUDGET', 'open_files', 300],
     );
+    assert.equal(results[1]?.status, 'succeeded');
+  });
+
+  test('of memory in one step, before it is sampled, is stopped by the kernel', async (t) => {
+    const launcher = new Launcher({ protections: await probeProtections('off') });
+    const jobs = await jobsWith(t, { memory_bytes: 256 * MIB_BYTES }, { launcher });
+    const ends = await endsOf(jobs, ['grow-at-once', 'progress 1']);
+    assert.deepEqual(ends, ['INPUT_OVER_BUDGET memory after started', 'succeeded']);
   });
 
   test('is found out among several in one worker: the others succeed, it fails once alone', async (t) => {

@@ -1,7 +1,7 @@
 /**
  * An input worker whose inputs say what to do, as steps in their path: `sleep 20; append /tmp/log; crash SIGSEGV`.
  */
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { appendFile, type FileHandle, open, writeFile } from 'node:fs/promises';
@@ -40,8 +40,8 @@ const steps: Readonly<Record<string, Step>> = {
   pour: async (file) => {
     for (const part = Buffer.alloc(1024 * 1024); ; await sleep(20)) await appendFile(file, part);
   },
-  'open-too-many': async (limit) => {
-    execFileSync('prlimit', ['--pid', String(process.pid), `--nofile=${limit}`]);
+  'grow-at-once': () => Buffer.alloc(3 * 1024 ** 3),
+  'open-too-many': async () => {
     const opened: FileHandle[] = [];
     try {
       for (;;) opened.push(await open('/dev/null'));

@@ -1,6 +1,7 @@
 import type { Config } from '#config/config.ts';
 import type { InputSize } from '#operations/operation.ts';
 import type { TreeUsage } from '#processes/process-tree.ts';
+import type { ProcessLimits } from '#processes/protections.ts';
 
 /** The configured budgets (`worker.budgets`). */
 export type Budgets = Config['worker']['budgets'];
@@ -8,10 +9,22 @@ export type Budgets = Config['worker']['budgets'];
 const GIB_BYTES = 1024 ** 3;
 
 /**
+ * What the kernel grants a process that grows faster than it is sampled: more than its budget of memory, since it counts
+ * what is reserved, such as the stacks of threads.
+ */
+const MEMORY_BACKSTOP_FACTOR = 1.5;
+const MEMORY_BACKSTOP_BASE_BYTES = GIB_BYTES;
+
+/**
  * Processor time of each file of a folder, in seconds. A fragment that the official reader checks takes 10 ms, and one
  * that is validated before it is signed again takes as much once more.
  */
 const CPU_SECONDS_PER_FILE = 0.05;
+
+/** Returns the limits that the kernel holds a worker, and each of its programs, to. */
+export function kernelLimitsOf({ open_files: openFiles, memory_bytes: memoryBytes }: Budgets): ProcessLimits {
+  return { openFiles, dataBytes: Math.ceil(memoryBytes * MEMORY_BACKSTOP_FACTOR) + MEMORY_BACKSTOP_BASE_BYTES };
+}
 
 /** A budget that was exceeded, as the details of INPUT_OVER_BUDGET. */
 export interface Excess {

@@ -1,12 +1,12 @@
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { Config } from '#config/config.ts';
 import { writableFolders } from '#config/own-places.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
-import { systemErrorCode } from '#errors/system-problem.ts';
 import type { InputContext, InputOutcome, InputPhase, InputSize, InputWork } from '#operations/operation.ts';
 import { callRecorder } from '#telemetry/call-recorder.ts';
+import { exhaustedBudget, type KernelLimits, readKernelLimits } from './exhausted-limits.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerState } from './worker-protocol.ts';
 
 /** Progress is reported at most so often. */
@@ -58,8 +58,7 @@ class InputWorker {
   #nextClaim = 1;
   #tainted = false;
   readonly #memory = new MemoryLook();
-  /** Read ahead: once it is reached, nothing can be opened to read it from. */
-  readonly #openFilesLimit = readOpenFilesLimit();
+  readonly #limits = readKernelLimits();
 
   constructor(runner: InputRunner) {
     this.#runner = runner;
@@ -101,7 +100,7 @@ class InputWorker {
       const outcome = await this.#runInScratch(order, track, abort.signal);
       send({ type: 'succeeded', run, outcome, state: this.#state(track) });
     } catch (error) {
-      send({ type: 'failed', run, ...failureOf(error, track.phase, this.#openFilesLimit), state: this.#state(track) });
+      send({ type: 'failed', run, ...failureOf(error, track.phase, this.#limits), state: this.#state(track) });
     } finally {
       track.end();
       this.#aborts.delete(run);
@@ -273,40 +272,11 @@ function workOf({ inputJson, outputJson, paramsJson, leased: _, openFolder: __, 
   return { ...order, input: JSON.parse(inputJson), output: JSON.parse(outputJson), params: JSON.parse(paramsJson) };
 }
 
-function failureOf(
-  error: unknown,
-  phase: string,
-  openFilesLimit: number,
-): { error: AppErrorData | null; bug?: string } {
-  if (isForOpenFiles(error)) {
-    const details = {
-      budget: 'open_files',
-      unit: 'files',
-      limit: openFilesLimit,
-      used: openFilesLimit,
-      phase,
-    } as const;
-    return { error: new AppError('INPUT_OVER_BUDGET', details).toData() };
-  }
+function failureOf(error: unknown, phase: string, limits: KernelLimits): { error: AppErrorData | null; bug?: string } {
+  const exhausted = exhaustedBudget(error, limits, phase);
+  if (exhausted !== null) return { error: new AppError('INPUT_OVER_BUDGET', exhausted).toData() };
   if (error instanceof AppError) return { error: error.toData() };
   return { error: null, bug: error instanceof Error ? (error.stack ?? error.message) : String(error) };
-}
-
-/** Whether an error, or what caused it, is that the process may open no more files. */
-function isForOpenFiles(error: unknown): boolean {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if (systemErrorCode(cause) === 'EMFILE') return true;
-  }
-  return false;
-}
-
-/** The files that this process may have open; 0 where the system does not tell. */
-function readOpenFilesLimit(): number {
-  try {
-    return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1] ?? 0);
-  } catch {
-    return 0; // This is not Linux.
-  }
 }
 
 /** A service that is gone cannot be told; `disconnect` ends the worker. */

@@ -7,7 +7,7 @@ import { withoutSecrets } from '#config/without-secrets.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { endOf, type Launcher } from '#processes/launcher.ts';
 import { BudgetWatch } from './budget-watch.ts';
-import type { Excess } from './input-budgets.ts';
+import { type Excess, kernelLimitsOf } from './input-budgets.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerState } from './worker-protocol.ts';
 import { type RunHooks, type RunResult, WorkerRun } from './worker-run.ts';
 
@@ -72,6 +72,7 @@ export class WorkerProcess {
       environment: WORKER_ENVIRONMENT,
       s3: config.input_resolvers.s3 !== undefined || config.output_sinks.s3 !== undefined,
       writable: writableFolders(config),
+      limits: kernelLimitsOf(config.worker.budgets),
     });
     this.#child.on('message', (message) => this.#take(message as FromWorker));
     this.#child.on('error', ({ message }) => this.#endedBy(`because of an error (${message})`));
@@ -259,7 +260,8 @@ export class WorkerProcess {
     this.#runs.delete(run.id);
     if (this.#runs.size === 0) this.#budgetWatch?.stop();
     run.hooks.progress({ bytesDone: state.bytesDone, bytesTotal: state.bytesTotal });
-    if (isOverBudget(result) && run.isShared) return run.end({ type: 'displaced', how: 'with no file left to open' });
+    if (isOverBudget(result) && run.isShared)
+      return run.end({ type: 'displaced', how: 'with no memory left, or no file left to open' });
     run.end({ ...result, phases: state.phases, calls: state.calls });
   }
 
