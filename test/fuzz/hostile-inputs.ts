@@ -79,6 +79,11 @@ export const HOSTILE_INPUTS: readonly HostileInput[] = [
     input: (folder) => withCount(seedFiles(folder, 'movie', /^pcm/)[0] as Buffer, 'stsc', 24, u32(0xfffffff0), 1),
   },
   {
+    name: 'a movie with four billion samples in a chunk',
+    target: 'probe-movie',
+    input: (folder) => withCount(movie(folder), 'stsc', 16, u32(0xff000001)),
+  },
+  {
     name: 'indexes of segments that refer to the same indexes',
     target: 'fragments',
     input: () => crossedIndexes(60),

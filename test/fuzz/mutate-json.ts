@@ -16,6 +16,9 @@ const NAMES = [
   'data',
   'é\0',
 ];
+/** Characters of a value that is repeated in a list. */
+const MAX_REPEATED_LENGTH = 500;
+
 const inText = textMutation([
   '{}',
   '[]',
@@ -41,7 +44,11 @@ function reshape(value: unknown, random: SeededRandom): unknown {
   if (Array.isArray(value)) {
     const entries = value.map((entry) => reshape(entry, random));
     if (random.chance(0.08)) return [...entries, ...entries];
-    return random.chance(0.01) ? new Array<unknown>(random.between(100, 20_000)).fill(entries[0] ?? 0) : entries;
+    if (!random.chance(0.01)) return entries;
+    // Lists of long lists would not fit into any text.
+    const [first = 0] = entries;
+    const filling = JSON.stringify(first).length < MAX_REPEATED_LENGTH ? first : 0;
+    return new Array<unknown>(random.between(100, 20_000)).fill(filling);
   }
   if (typeof value !== 'object' || value === null) return value;
   const members = Object.entries(value).map(([name, member]) => [name, reshape(member, random)] as [string, unknown]);

@@ -68,7 +68,7 @@ export class SampleCounts {
   #checkSampleTable(bytes: Buffer, { start, end }: PlacedBox, offset: number): void {
     const tables = [...childrenIn(bytes, start, end)];
     const offsets = tables.filter(({ type }) => type === 'ctts');
-    refuseChunksPastEnd(bytes, tables, offset);
+    this.#checkChunks(bytes, tables, offset);
     if (offsets.length === 0) return;
     for (const table of [...offsets, ...tables.filter(({ type }) => type === 'stts')]) {
       checkTable(bytes, table, offset);
@@ -76,6 +76,23 @@ export class SampleCounts {
       for (const entry of entriesOf(bytes, table, 8)) samples += bytes.readUInt32BE(entry);
       this.#claim(samples, table, offset);
       if (samples > MAX_REORDERED_SAMPLES) throw tooMany(samples, table, offset, MAX_REORDERED_SAMPLES);
+    }
+  }
+
+  /**
+   * Runs of chunks (`stsc`) start at chunks that there are: a demuxer may go through all those before. To find a sample, it
+   * goes through those before it in its chunk.
+   */
+  #checkChunks(bytes: Buffer, tables: readonly PlacedBox[], offset: number): void {
+    const places = tables.filter(({ type }) => type === 'stco' || type === 'co64');
+    const chunks = places.reduce((sum, { start, end }) => sum + Math.max(end - start, 0) / 4, 0);
+    const maxSamples = MIN_CLAIMED_SAMPLES + this.#sizeBytes;
+    for (const box of tables.filter(({ type }) => type === 'stsc')) {
+      for (const entry of entriesOf(bytes, box, 12)) {
+        const [first, samples] = [bytes.readUInt32BE(entry), bytes.readUInt32BE(entry + 4)];
+        if (first > chunks) throw beyondBox(first, box, offset);
+        if (samples > maxSamples) throw tooMany(samples, box, offset, maxSamples);
+      }
     }
   }
 
@@ -133,18 +150,6 @@ function* entriesOf(bytes: Buffer, { start, end }: PlacedBox, entryBytes: number
   for (let at = start + 8; left > 0 && at + entryBytes <= end; at += entryBytes) {
     yield at;
     left -= 1;
-  }
-}
-
-/** Runs of chunks (`stsc`) start at chunks that there are: a demuxer may go through all those before. */
-function refuseChunksPastEnd(bytes: Buffer, tables: readonly PlacedBox[], offset: number): void {
-  const places = tables.filter(({ type }) => type === 'stco' || type === 'co64');
-  const chunks = places.reduce((sum, { start, end }) => sum + Math.max(end - start, 0) / 4, 0);
-  for (const box of tables.filter(({ type }) => type === 'stsc')) {
-    for (const entry of entriesOf(bytes, box, 12)) {
-      const first = bytes.readUInt32BE(entry);
-      if (first > chunks) throw beyondBox(first, box, offset);
-    }
   }
 }
 
