@@ -6,6 +6,7 @@ import { problemOfFolder } from '#bytes/usable-folder.ts';
 import { parseBindAddress } from '#config/bind-address.ts';
 import type { Config } from '#config/config.ts';
 import { configFileOf, loadConfig } from '#config/load-config.ts';
+import { secretPlaces } from '#config/own-places.ts';
 import { RELEASE } from '#config/release.ts';
 import { AppError } from '#errors/app-error.ts';
 import { problemOf } from '#errors/system-problem.ts';
@@ -21,7 +22,9 @@ import { probeBuckets, recoverUploads } from '#outputs/s3/s3-errands.ts';
 import { disableCoreDumps, Launcher } from '#processes/launcher.ts';
 import { probeProtections, ptraceScope } from '#processes/protections.ts';
 import { createAssertionTrial } from '#provenance/authoring/assertion-trial.ts';
-import { loadSigningIdentity } from '#provenance/identity/load-signing-identity.ts';
+import { checkIdentity } from '#provenance/authoring/check-identity.ts';
+import { SignerProcess } from '#provenance/identity/signer-process.ts';
+import type { IdentityDescription } from '#provenance/identity/signing-identity.ts';
 import { requireS3Sdk } from '#s3/s3-connection.ts';
 import { Telemetry } from '#telemetry/telemetry.ts';
 import type { Tracing } from '#telemetry/tracing.ts';
@@ -58,10 +61,23 @@ interface ServiceParts {
   readonly logger: Logger;
 }
 
-async function serve({ config, workerEntry, launcher, logger }: ServiceParts): Promise<void> {
+async function serve(parts: ServiceParts): Promise<void> {
+  const { config, launcher, logger } = parts;
   requireS3Sdk(config);
   requireFolders(config, logger);
-  await announceIdentity(config, logger);
+  const signer = config.jobs.role === 'api' ? null : await startSigner(config, launcher, logger);
+  try {
+    await serveJobs(parts, signer);
+  } catch (error) {
+    signer?.close();
+    throw error;
+  }
+}
+
+async function serveJobs(
+  { config, workerEntry, launcher, logger }: ServiceParts,
+  signer: SignerProcess | null,
+): Promise<void> {
   const { s3 } = config.output_sinks;
   if (s3 !== undefined && config.jobs.role !== 'api') await probeBuckets(s3, launcher);
   const tracing = await startTracing(config, logger);
@@ -74,6 +90,7 @@ async function serve({ config, workerEntry, launcher, logger }: ServiceParts): P
     config,
     workerEntry,
     launcher,
+    ...(signer !== null && { signer }),
     log: logger,
     telemetry,
     ...(config.callbacks.secret !== undefined && { post: callbackPost(config) }),
@@ -118,7 +135,7 @@ async function prepareLauncher(config: Config, variables: readonly string[], log
   else logger.warn(fields, 'some protections of child processes are missing: a worker that is taken over can do more');
   const configFile = configFileOf({ env: process.env, cwd: process.cwd() });
   const readable = config.input_resolvers.local.roots ?? [];
-  return new Launcher({ protections, hidden: [configFile], readable, variables });
+  return new Launcher({ protections, hidden: secretPlaces(config, configFile), readable, variables });
 }
 
 /** Outputs may all go to S3: then the folder of local ones is only missed when one is asked for. */
@@ -166,9 +183,25 @@ async function startTracing(config: Config, logger: Logger): Promise<Tracing | n
   });
 }
 
-async function announceIdentity(config: Config, logger: Logger): Promise<void> {
-  const { kind, subject, notAfter, file } = await loadSigningIdentity(config.signing, config.jobs.data_dir);
-  const identity = { subject, not_after: notAfter.toISOString(), file };
+/** Starts the process that holds the key, and has both official readers judge what it signs. */
+async function startSigner(config: Config, launcher: Launcher, logger: Logger): Promise<SignerProcess> {
+  const signer = await SignerProcess.start({ config, launcher, log: logger });
+  try {
+    await checkIdentity(signer, launcher);
+    announceIdentity(signer.identity, logger);
+    return signer;
+  } catch (error) {
+    signer.close();
+    throw error;
+  }
+}
+
+function announceIdentity({ kind, subject, notAfter, file, exposedKey }: IdentityDescription, logger: Logger): void {
+  if (exposedKey !== null) {
+    const remedy = `chmod 600 "${exposedKey.file}"`;
+    logger.warn({ ...exposedKey, remedy }, 'others can read or change the file of the signing key');
+  }
+  const identity = { subject, not_after: notAfter, file };
   if (kind === 'configured') return logger.info(identity, 'signing identity loaded');
   logger.warn(
     identity,

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { Config } from '#config/config.ts';
 import { configFileOf } from '#config/load-config.ts';
 import { ownPlaces, recordsDirOf } from '#config/own-places.ts';
@@ -17,7 +18,7 @@ import { LocalSink } from '#outputs/local/local-sink.ts';
 import { RoutedSink } from '#outputs/routed-sink.ts';
 import { S3Sink } from '#outputs/s3/s3-sink.ts';
 import { createManifestAuthor } from '#provenance/authoring/create-manifest-author.ts';
-import { loadSigningIdentity } from '#provenance/identity/load-signing-identity.ts';
+import type { Signer } from '#provenance/identity/signer.ts';
 import { timeStampAuthorityOf } from '#provenance/identity/time-stamp-relay.ts';
 import { hasLingeringNativeCall } from '#provenance/native-calls.ts';
 import { createFragmentReader } from '#provenance/reading/fragment-reader.ts';
@@ -25,9 +26,8 @@ import { createOutputReader } from '#provenance/reading/output-reader.ts';
 import { crawlPlaylists } from '#publications/reading/crawl-playlists.ts';
 
 /** Opens the rooms that operations stand on, by the configuration. */
-async function openRooms(config: Config): Promise<OperationRooms> {
+function openRooms(config: Config, signer: Signer): OperationRooms {
   const { verify_outputs: verify } = config.signing;
-  const { signer } = await loadSigningIdentity(config.signing, config.jobs.data_dir);
   return {
     inputs: openInputs(config),
     outputs: openOutputs(config),
@@ -95,7 +95,8 @@ function configFile(): string {
 /** The composition root of an input worker: does inputs with the operations of the registry. */
 export const inputRunner: InputRunner = {
   async start(config, worker) {
-    const rooms = await openRooms(config);
+    assert(worker.signer !== null, 'workers that sign are started with a signer');
+    const rooms = openRooms(config, worker.signer);
     return async (work, context) => {
       try {
         return await operationNamed(work.operation).run(work, context, rooms);

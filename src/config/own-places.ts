@@ -11,6 +11,12 @@ export function writableFolders({ jobs, output_sinks: { local } }: Config): read
   return [local.base_dir, jobs.data_dir, jobs.scratch_dir];
 }
 
+/** What no worker has to see: the key and its certificates, which the signer reads, and the configuration. */
+export function secretPlaces({ jobs, signing }: Config, configFile: string): readonly string[] {
+  const files = [signing.private_key_path, signing.certificate_path].filter((path) => path !== undefined);
+  return [...files, join(jobs.data_dir, 'identity'), configFile];
+}
+
 /** The files and folders of the service itself, which no request reads and no output is written to. They need not exist. */
 export function ownPlaces(config: Config, configFile: string): readonly string[] {
   const { jobs, signing } = config;

@@ -48,6 +48,11 @@ export const provenanceErrors = {
       `The signing identity in "${file}" cannot be used:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`,
     { callersSee: IDENTITY_UNUSABLE },
   ),
+  IDENTITY_REPLACED: entry<{ file: string }>(
+    'INTERNAL_ERROR',
+    ({ file }) =>
+      `The signing identity in "${file}" was replaced while the service runs, which signs with the one it started with. Restart the service.`,
+  ),
   IDENTITY_EXPIRED: entry<{ notAfter: string }>(
     'INTERNAL_ERROR',
     ({ notAfter }) =>

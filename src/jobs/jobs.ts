@@ -5,6 +5,7 @@ import { RELEASE } from '#config/release.ts';
 import type { Readiness } from '#contract/readiness.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Launcher } from '#processes/launcher.ts';
+import type { SignerProcess } from '#provenance/identity/signer-process.ts';
 import type { CurrentState } from '#telemetry/metrics.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { type CallbackBounds, CallbackCourier, type CallbackOutcome, type Post } from './callbacks/callback-courier.ts';
@@ -42,6 +43,7 @@ export interface JobsOptions {
   readonly maxRunningInputs?: number;
   readonly workerBounds?: Partial<WorkerBounds>;
   readonly launcher?: Launcher;
+  readonly signer?: SignerProcess;
   /**
    * Removes what claims left behind whose worker is gone: one claim's, or all there is when the service starts and
    * holds the data folder.
@@ -271,9 +273,9 @@ export class Jobs {
   }
 
   async #assemble({ store, begin, close }: JobEngine): Promise<Engine> {
-    const { config, workerEntry: entry, log, workerBounds: bounds, launcher, telemetry } = this.#options;
+    const { config, workerEntry: entry, log, workerBounds: bounds, launcher, signer, telemetry } = this.#options;
     const maxRunningInputs = this.#maxRunningInputs;
-    const starting = { ...(bounds && { bounds }), ...(launcher && { launcher }) };
+    const starting = { ...(bounds && { bounds }), ...(launcher && { launcher }), ...(signer && { signer }) };
     const pool = new WorkerPool({ entry, config, maxWorkers: maxRunningInputs, log, ...starting });
     if (maxRunningInputs > 0) pool.prestart();
     const waiters = new EndWaiters((jobIds) => store.endedAmong(jobIds), config.server.sync_poll_interval_ms);

@@ -22,7 +22,8 @@ describe('a service without the AWS SDK', () => {
         env: { ...process.env, SERVICE__SERVER__BIND_ADDR: '127.0.0.1:0', [setting]: 'somewhere' },
       });
       assert.equal(status, 1, stdout);
-      const last = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '') as { reason: string; msg: string };
+      const fatal = stdout.split('\n').find((line) => line.includes('"level":"fatal"'));
+      const last = JSON.parse(fatal ?? '') as { reason: string; msg: string };
       assert.equal(last.reason, 'S3_SDK_MISSING');
       assert.ok(last.msg.includes('npm install @aws-sdk/client-s3'));
     });

@@ -1,10 +1,14 @@
 import { statSync } from 'node:fs';
+import { Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { Config } from '#config/config.ts';
 import { writableFolders } from '#config/own-places.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { InputContext, InputOutcome, InputPhase, InputSize, InputWork } from '#operations/operation.ts';
+import { RemoteSigner } from '#provenance/identity/remote-signer.ts';
+import type { Signer } from '#provenance/identity/signer.ts';
+import { FIRST_CHANNEL } from '#provenance/identity/signer-messages.ts';
 import { callRecorder } from '#telemetry/call-recorder.ts';
 import { exhaustedBudget, type KernelLimits, readKernelLimits } from './exhausted-limits.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerState } from './worker-protocol.ts';
@@ -18,13 +22,20 @@ const MEMORY_LOOK_INTERVAL_MS = 50;
 /** Does one input. Rejects with an AppError where the input is at fault, with anything else where the service is. */
 export type RunInput = (work: InputWork, context: InputContext) => Promise<InputOutcome>;
 
+/** What an input runner gets of its worker. */
+export interface WorkerParts {
+  taint(): void;
+  /** Signs with the key of the signer process; null where the worker was started without one. */
+  readonly signer: Signer | null;
+}
+
 /** What a worker process does; the composition root gives it. */
 export interface InputRunner {
   /**
    * Sets up whatever inputs need, once. `taint` may be called later, from within an input: the worker is then
    * replaced after that input.
    */
-  start(config: Config, worker: { taint(): void }): Promise<RunInput>;
+  start(config: Config, worker: WorkerParts): Promise<RunInput>;
 }
 
 /**
@@ -36,7 +47,7 @@ export function runInputWorker(runner: InputRunner): void {
   process.on('disconnect', endProcessGroup);
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
   const worker = new InputWorker(runner);
-  process.on('message', (message: ToWorker) => worker.take(message));
+  process.on('message', (message: ToWorker, channel?: Socket) => worker.take(message, channel));
 }
 
 /** In a sandbox the group is led from outside; there, everything ends with this process. */
@@ -53,6 +64,7 @@ class InputWorker {
   readonly #claims = new Map<number, (refusal: AppErrorData | undefined) => void>();
   #run: RunInput | null = null;
   #config: Config | null = null;
+  #signer: RemoteSigner | null = null;
   #folders = new MountedFolders([]);
   readonly #aborts = new Map<number, AbortController>();
   #nextClaim = 1;
@@ -64,10 +76,12 @@ class InputWorker {
     this.#runner = runner;
   }
 
-  take(message: ToWorker): void {
+  take(message: ToWorker, channel?: Socket): void {
     switch (message.type) {
       case 'start':
         return void this.#start(message);
+      case 'signer':
+        return void (channel && this.#signer?.connect(channel));
       case 'run':
         return void this.#do(message.run, message.order);
       case 'abort':
@@ -80,10 +94,15 @@ class InputWorker {
   }
 
   /** A rejection ends the process: Node writes it to standard error, and the service learns the exit code. */
-  async #start({ config, isSandboxed }: ToWorker & { type: 'start' }): Promise<void> {
+  async #start({ config, isSandboxed, identity }: ToWorker & { type: 'start' }): Promise<void> {
     this.#config = config;
     this.#folders = new MountedFolders(isSandboxed ? writableFolders(config) : []);
+    if (identity !== undefined) {
+      this.#signer = new RemoteSigner(identity);
+      this.#signer.connect(new Socket({ fd: FIRST_CHANNEL }));
+    }
     this.#run = await this.#runner.start(config, {
+      signer: this.#signer,
       taint: () => {
         this.#tainted = true;
       },

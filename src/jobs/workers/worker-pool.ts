@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
 import { Launcher } from '#processes/launcher.ts';
+import type { SignerProcess } from '#provenance/identity/signer-process.ts';
 import type { Log } from '../log.ts';
 import { isDoneAlone, WORKER_BOUNDS, type WorkerBounds, WorkerProcess } from './worker-process.ts';
 import type { InputOrder } from './worker-protocol.ts';
@@ -28,6 +29,8 @@ export interface WorkerPoolOptions {
   readonly log: Log;
   /** How workers are started; without any protection unless given. */
   readonly launcher?: Launcher;
+  /** Signs for workers; without it they cannot sign. */
+  readonly signer?: SignerProcess;
   readonly bounds?: Partial<WorkerBounds>;
   readonly maxIdleRssBytes?: number;
 }
@@ -118,9 +121,9 @@ export class WorkerPool {
 
   /** The error where the system gives no process, such as for want of memory. */
   #start(): WorkerProcess | Error {
-    const { entry, config, log, launcher = new Launcher() } = this.#options;
+    const { entry, config, log, launcher = new Launcher(), signer } = this.#options;
     try {
-      return this.#watch(new WorkerProcess(entry, config, this.#bounds, launcher));
+      return this.#watch(new WorkerProcess(entry, config, this.#bounds, launcher, signer));
     } catch (error) {
       log.error({ err: error }, 'an input worker could not be started');
       return error as Error;

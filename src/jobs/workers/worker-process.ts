@@ -1,11 +1,14 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import type { Config } from '#config/config.ts';
 import { writableFolders } from '#config/own-places.ts';
 import { withoutSecrets } from '#config/without-secrets.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { endOf, type Launcher } from '#processes/launcher.ts';
+import { FIRST_CHANNEL } from '#provenance/identity/signer-messages.ts';
+import type { SignerProcess } from '#provenance/identity/signer-process.ts';
 import { BudgetWatch } from './budget-watch.ts';
 import { type Excess, kernelLimitsOf } from './input-budgets.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerState } from './worker-protocol.ts';
@@ -62,7 +65,7 @@ export class WorkerProcess {
   #watchdog: NodeJS.Timeout | undefined;
   #state: WorkerState = { phases: {}, bytesDone: 0, bytesTotal: 0, calls: {}, rssBytes: 0, tainted: false };
 
-  constructor(entry: URL, config: Config, bounds: WorkerBounds, launcher: Launcher) {
+  constructor(entry: URL, config: Config, bounds: WorkerBounds, launcher: Launcher, signer?: SignerProcess) {
     this.#bounds = bounds;
     // Messages go as JSON, Node's default: small ones cost half of what the structured clone costs on each side.
     this.#child = launcher.launch(entry, {
@@ -73,13 +76,22 @@ export class WorkerProcess {
       s3: config.input_resolvers.s3 !== undefined || config.output_sinks.s3 !== undefined,
       writable: writableFolders(config),
       limits: kernelLimitsOf(config.worker.budgets),
+      pipeCount: signer === undefined ? 0 : 1,
     });
     this.#child.on('message', (message) => this.#take(message as FromWorker));
     this.#child.on('error', ({ message }) => this.#endedBy(`because of an error (${message})`));
     this.#child.on('exit', (code, signal) => void this.#exited(code, signal));
     this.#budgetWatch = this.#watchBudgets(config);
-    this.#send({ type: 'start', config: withoutSecrets(config), isSandboxed: launcher.hasSandbox });
+    const identity = signer === undefined ? {} : { identity: signer.identity };
+    this.#send({ type: 'start', config: withoutSecrets(config), isSandboxed: launcher.hasSandbox, ...identity });
+    const channel = this.#child.stdio[FIRST_CHANNEL];
+    if (channel != null) signer?.attach(this, channel as Socket);
     this.#watch(bounds.startMs, 'because it did not get ready in time');
+  }
+
+  /** Gives the worker the channel to a new signer. */
+  giveChannel(channel: Socket): void {
+    this.#child.send({ type: 'signer' } satisfies ToWorker, channel, undefined, () => channel.destroy());
   }
 
   /** Settles when the worker is ready for inputs, or has ended before. */

@@ -1,6 +1,7 @@
 import type { Config } from '#config/config.ts';
 import type { AppErrorData } from '#errors/app-error.ts';
 import type { InputOutcome, InputPhase, InputSize, OperationName } from '#operations/operation.ts';
+import type { IdentityDescription } from '#provenance/identity/signing-identity.ts';
 import type { CallDurations } from '#telemetry/input-report.ts';
 
 /** What an input worker is given to do. The JSON is parsed there: it may be megabytes, and the service serves others. */
@@ -24,7 +25,14 @@ export interface InputOrder {
  */
 export type ToWorker =
   /** The first message: the configuration without its secrets. A sandbox shows folders as they were when it was made. */
-  | { readonly type: 'start'; readonly config: Config; readonly isSandboxed: boolean }
+  | {
+      readonly type: 'start';
+      readonly config: Config;
+      readonly isSandboxed: boolean;
+      readonly identity?: IdentityDescription;
+    }
+  /** Comes with the channel to a signer that took the place of another one. */
+  | { readonly type: 'signer' }
   | { readonly type: 'run'; readonly run: number; readonly order: InputOrder }
   /** The answer is still `succeeded` or `failed`, whichever it came to; a worker that takes too long is killed. */
   | { readonly type: 'abort'; readonly run: number }

@@ -5,23 +5,16 @@ import type { Signer } from '../identity/signer.ts';
 import { trialSignature } from '../identity/signing-pass.ts';
 import { judgeManifest } from '../reading/judge-manifest.ts';
 import { isSameData } from '../reading/read-back-data.ts';
-import { type ManifestDefinition, signManifest } from '../sdk.ts';
+import { signManifest } from '../sdk.ts';
 import { sdkProblem } from '../sdk-problem.ts';
 import type { TrialAnswer, TrialMessage } from './assertion-trial-messages.ts';
+import { dryRunManifest } from './dry-run-manifest.ts';
 import type { CustomAssertion } from './manifest-author.ts';
-import { bindManifest, defineManifest, newInstanceId } from './manifest-definition.ts';
 
 // The process behind `createAssertionTrial`. It ends with the service, in whatever way that ends; signals to the process
 // group are left to the service, which ends it itself.
 
 const SIGNER_LIFETIME_MS = 3650 * 24 * 60 * 60 * 1000;
-const GENERATOR = { name: 'trial', version: '0' };
-
-const HARD_BINDING = {
-  label: 'c2pa.hash.data',
-  data: { exclusions: [], name: 'trial', alg: 'sha256', hash: new Array<number>(32).fill(0), pad: [] },
-} as const;
-
 const signer = throwAwaySigner();
 const signature = {
   ...trialSignature({ signer, timeStampAuthority: null }),
@@ -72,7 +65,7 @@ async function firstRefused(
 /** Builds, signs and reads a manifest with the assertions; null where it carries them as they are. */
 async function problemOf(assertions: readonly CustomAssertion[]): Promise<string | null> {
   try {
-    const store = await signManifest(trialDefinition(assertions), signature, signal);
+    const store = await signManifest(dryRunManifest(assertions), signature, signal);
     const { problems, report } = await judgeManifest(store, signal);
     const [first] = problems;
     if (first !== undefined) return `it makes the manifest invalid (${first.problem})`;
@@ -84,26 +77,6 @@ async function problemOf(assertions: readonly CustomAssertion[]): Promise<string
   } catch (error) {
     return sdkProblem(error);
   }
-}
-
-function trialDefinition(assertions: readonly CustomAssertion[]): ManifestDefinition {
-  const parent = {
-    json: { title: 'trial', relationship: 'parentOf', label: 'parent' },
-    store: null,
-    failures: [],
-    warnings: [],
-  };
-  const request = {
-    title: 'trial',
-    mediaType: 'application/octet-stream',
-    assertions,
-    parent: { kind: 'reference', reference: 'trial' },
-    components: [],
-    actions: [],
-    allActionsIncluded: true,
-  } as const;
-  const contents = { request, ingredients: { parent, components: [] }, generator: GENERATOR };
-  return bindManifest(defineManifest(contents, { now: new Date(), instanceId: newInstanceId() }), HARD_BINDING);
 }
 
 function throwAwaySigner(): Signer {

@@ -68,8 +68,7 @@ function leafProblems(leaf: X509Certificate): string[] {
 
 function extendedUsageProblems(usages: readonly string[]): string[] {
   const { any, timeStamping, ocspSigning } = EXTENDED_KEY_USAGE;
-  if (usages.length === 0)
-    return ['the leaf has no extended key usage. Have it issued with emailProtection or the C2PA claim-signing usage'];
+  if (usages.length === 0) return ['the leaf has no extended key usage. Have it issued with emailProtection'];
   if (usages.includes(any))
     return ['the extended key usage of the leaf includes anyExtendedKeyUsage, which readers refuse'];
   if (usages.includes(timeStamping) || usages.includes(ocspSigning)) {
@@ -79,7 +78,7 @@ function extendedUsageProblems(usages: readonly string[]): string[] {
   }
   if (usages.some((usage) => CLAIM_SIGNING_USAGES.includes(usage))) return [];
   return [
-    `the extended key usage of the leaf (${usages.join(', ')}) does not allow to sign claims. Request emailProtection, documentSigning or the C2PA claim-signing usage`,
+    `the extended key usage of the leaf (${usages.join(', ')}) does not allow to sign claims. Request emailProtection, which the C2PA claim-signing usage may stand beside`,
   ];
 }
 

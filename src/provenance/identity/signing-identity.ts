@@ -1,4 +1,5 @@
-import type { Signer } from './signer.ts';
+import { stat } from 'node:fs/promises';
+import type { Signer, SigningAlgorithm } from './signer.ts';
 
 /** Who signs: a key with its certificates, checked against the certificate profile of C2PA. */
 export interface SigningIdentity {
@@ -10,4 +11,38 @@ export interface SigningIdentity {
   readonly notAfter: Date;
   /** Where the certificates were read from. */
   readonly file: string;
+}
+
+/** What other processes know of an identity: all but the key. JSON. */
+export interface IdentityDescription extends Pick<SigningIdentity, 'kind' | 'subject' | 'file'> {
+  readonly algorithm: SigningAlgorithm;
+  /** DER in base64, in the order of the signer's chain. */
+  readonly certificateChain: readonly string[];
+  readonly signatureSizeBytes: number;
+  /** As in ISO 8601. */
+  readonly notAfter: string;
+  /** The permissions of the key's file, where others than its owner and group can read or others than its owner write it. */
+  readonly exposedKey: { readonly file: string; readonly mode: string } | null;
+}
+
+/** Others may read the key's file, or others than its owner may replace what is in it. */
+const EXPOSING_MODE = 0o026;
+
+/** Describes an identity for processes that do not hold its key. */
+export async function describeIdentity(
+  { signer, kind, subject, notAfter, file }: SigningIdentity,
+  keyFile = file,
+): Promise<IdentityDescription> {
+  const { algorithm, certificateChain, signatureSizeBytes } = signer;
+  const mode = (await stat(keyFile)).mode & 0o777;
+  return {
+    kind,
+    subject,
+    file,
+    algorithm,
+    certificateChain: certificateChain.map((der) => der.toString('base64')),
+    signatureSizeBytes,
+    notAfter: notAfter.toISOString(),
+    exposedKey: (mode & EXPOSING_MODE) === 0 ? null : { file: keyFile, mode: mode.toString(8).padStart(4, '0') },
+  };
 }

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { chmodSync, copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate.ts';
+import { startService } from '../../scripts/running-service.ts';
+import { childrenOf, commandOf } from '../chaos/process-tree.ts';
+import { assertValid } from '../formats/judges.ts';
+import { FORMAT, wav } from '../formats/riff/wav-bytes.ts';
+import { type TestIdentityWishes, testIdentity, writeIdentity } from '../provenance/test-identity.ts';
+
+const PASSPHRASE = 'a passphrase that only the signer needs';
+const INPUT_COUNT = 40;
+
+function place(t: TestContext, wishes: TestIdentityWishes = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'signer-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const paths = writeIdentity(folder, testIdentity(wishes), { passphrase: PASSPHRASE });
+  chmodSync(paths.privateKeyPath, 0o644);
+  const source = join(folder, 'sound.wav');
+  writeFileSync(source, wav([FORMAT, { id: 'data', payload: Buffer.alloc(80_000, 7) }]));
+  const settings = {
+    SERVICE__SIGNING__CERTIFICATE_PATH: paths.certificatePath,
+    SERVICE__SIGNING__PRIVATE_KEY_PATH: paths.privateKeyPath,
+    SERVICE__SIGNING__PRIVATE_KEY_PASSPHRASE: PASSPHRASE,
+    SERVICE__WORKER__SANDBOX: 'require',
+  };
+  return { folder, source, settings };
+}
+
+function descendantsOf(pid: number): number[] {
+  return childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)]);
+}
+
+describe('a service whose key is in a process of its own', () => {
+  test('loses no input when that process is killed while they are signed', async (t) => {
+    const { folder, source, settings } = place(t);
+    await using service = await startService({ folder, settings });
+    const inputs = Array.from({ length: INPUT_COUNT }, (_, index) => {
+      const path = join(folder, `sound-${index}.wav`);
+      copyFileSync(source, path);
+      return { type: 'local_file_path', path };
+    });
+    const signer = () => childrenOf(service.pid).find((pid) => commandOf(pid).includes('run-signer'));
+    const jobId = await service.submit('/v2/c2pa/audio', { inputs });
+    let kills = 0;
+    const job = await service.waitFor(jobId, {
+      onLook: () => {
+        const pid = signer();
+        if (pid === undefined || kills === 3) return;
+        kills += 1;
+        process.kill(pid, 'SIGKILL');
+      },
+    });
+    assert.equal(kills, 3);
+    assert.equal(job.status, 'succeeded', JSON.stringify(job.results.find(({ status }) => status === 'failed')));
+    await assertValid(readFileSync(job.results[INPUT_COUNT - 1]?.output_path ?? ''), 'audio/wav');
+  });
+
+  test('gives no other process a secret of its environment, and warns of a key that everybody can read', async (t) => {
+    const { folder, source, settings } = place(t);
+    await using service = await startService({ folder, settings });
+    await service.runSync('/v2/sync/c2pa/audio', { inputs: [{ type: 'local_file_path', path: source }] });
+    const processes = descendantsOf(service.pid);
+    assert(processes.some((pid) => commandOf(pid).includes('worker')));
+    for (const pid of processes)
+      assert(!readFileSync(`/proc/${pid}/environ`, 'utf8').includes('SERVICE__'), commandOf(pid));
+    const lines = readFileSync(service.logPath, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    assert(lines.some(({ mode, file }) => mode === '0644' && file === settings.SERVICE__SIGNING__PRIVATE_KEY_PATH));
+    assert(lines.some(({ active }) => active?.includes('sandbox')));
+  });
+
+  test('does not start with a certificate that one of the official readers calls invalid', async (t) => {
+    const { folder, settings } = place(t, {
+      leaf: { extendedKeyUsages: [EXTENDED_KEY_USAGE.c2paClaimSigning] },
+    });
+    await assert.rejects(startService({ folder, settings }));
+    assert.match(readFileSync(join(folder, 'service.log'), 'utf8'), /"reason":"IDENTITY_INVALID"/);
+  });
+});
