@@ -48,7 +48,7 @@ describe('a folder that the service is to write to', () => {
   });
 });
 
-/** Starts the service with some keys set, and resolves with its last line. */
+/** Starts the service with some keys set, and returns the line that says why it does not. */
 function refusedStart(cwd: string, keys: Record<string, string>): { reason: string; msg: string } {
   const env = { ...process.env, SERVICE__SERVER__BIND_ADDR: '127.0.0.1:0' };
   const variables = Object.entries(keys).map(([key, value]) => [
@@ -58,7 +58,9 @@ function refusedStart(cwd: string, keys: Record<string, string>): { reason: stri
   const options = { cwd, env: { ...env, ...Object.fromEntries(variables) }, timeout: HANG_MS };
   const { status, stdout } = spawnSync(process.execPath, [MAIN], options);
   assert.equal(status, 1);
-  return JSON.parse(String(stdout).trim().split('\n').at(-1) ?? '');
+  const lines = String(stdout).trim().split('\n');
+  // A fatal line may overtake one that was written just before it.
+  return JSON.parse(lines.find((line) => line.includes('"level":"fatal"')) ?? '');
 }
 
 describe('a service whose folder cannot be written', () => {
