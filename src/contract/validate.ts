@@ -16,7 +16,7 @@ function requestError({ issues }: z.core.$ZodError, value: unknown, location?: S
   const steps = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path;
   const path = location === undefined ? steps : stepsFrom(location, steps);
   const inputIndex = inputIndexOf(path);
-  const field = path.length === 0 ? null : fieldPath(path);
+  const field = path.length === 0 ? null : shortened(fieldPath(path));
   return new AppError(
     'REQUEST_INVALID',
     { field, problem: problemOf(issue, value) },
@@ -26,6 +26,13 @@ function requestError({ issues }: z.core.$ZodError, value: unknown, location?: S
 
 function stepsFrom({ path, start }: SliceLocation, [index, ...steps]: readonly PropertyKey[]): readonly PropertyKey[] {
   return [...path, start + Number(index), ...steps];
+}
+
+/** A caller may make up names of any length; errors repeat the start of one. */
+const FIELD_MAX_LENGTH = 500;
+
+function shortened(field: string): string {
+  return field.length <= FIELD_MAX_LENGTH ? field : `${field.slice(0, FIELD_MAX_LENGTH)}…`;
 }
 
 /** Writes a path as in `params.assertions[0].label`. */

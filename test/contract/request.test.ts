@@ -178,4 +178,9 @@ describe('a request', () => {
       );
     }
   });
+
+  test('is refused with the start of a name that is half a megabyte long', () => {
+    const { field = '' } = refusedAt({ inputs: [file], ['x'.repeat(524_288)]: 1 });
+    assert.ok(field.startsWith('xxx') && field.length < 1_000);
+  });
 });
