@@ -11,6 +11,7 @@ import { promisify } from 'node:util';
 import { parse } from 'smol-toml';
 import { configSchema } from '#config/config-schema.ts';
 import { configurationPage } from '../../scripts/configuration-page.ts';
+import { errorsPage } from '../../scripts/errors-page.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 
 const run = promisify(execFile);
@@ -74,6 +75,10 @@ describe('the documentation', () => {
 
   test('shows the configuration as the schema and config/service.toml have it', () => {
     assert.equal(readFileSync(join(ROOT, 'docs/configuration.md'), 'utf8'), configurationPage());
+  });
+
+  test('shows the errors as the catalogue has them', () => {
+    assert.equal(readFileSync(join(ROOT, 'docs/errors.md'), 'utf8'), errorsPage());
   });
 
   test('shows requests that the service carries out', async () => {

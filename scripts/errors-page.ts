@@ -1,0 +1,87 @@
+// `npm run docs`: writes docs/errors.md from the catalogue. A test fails where the page is not what this writes.
+import { writeFileSync } from 'node:fs';
+import { catalogue } from '#errors/catalogue.ts';
+import type { CatalogueEntry } from '#errors/entry.ts';
+
+const PAGE = new URL('../docs/errors.md', import.meta.url);
+
+const INTRODUCTION = `# Errors
+
+<!-- Written by "npm run docs" from the catalogue in src/errors: change that. -->
+
+Every error has a reason, which is stable and stands in \`error_details.reason\` of a result entry and in \`reason\` of a log
+line, and one of the codes of the API, which stands in \`error_code\` or \`error.code\`. The message says what is wrong, where,
+and what to do; words in ‹brackets› stand for what it names.
+
+Errors marked with "↻" may pass without anybody changing anything: the service tries the input again by itself, and a
+request can be sent again.
+`;
+
+/** Stand-ins for one detail of a message, tried in this order: most are texts, some are lists, numbers, or absent. */
+const STAND_INS: readonly ((name: string) => unknown)[] = [
+  (name) => `‹${name}›`,
+  (name) => [`‹${name}›`],
+  () => [{ file: '‹file›', problem: '‹problem›' }],
+  () => 2,
+  () => null,
+];
+/** Messages have few details; more combinations than this are not tried. */
+const MAX_COMBINATIONS = 5 ** 6;
+/** Details of a closed set of values, and those of nested objects, which a message does not ask for by name. */
+const KNOWN_DETAILS = { what: 'files', playlist: '‹playlist›', line: '‹line›' };
+
+/** Returns the text of docs/errors.md. */
+export function errorsPage(): string {
+  const byCode = Map.groupBy(Object.entries(catalogue), ([, { code }]) => code);
+  const sections = [...byCode.entries()].map(([code, entries]) => {
+    const rows = entries.map(([reason, entry]) => rowOf(reason, entry as CatalogueEntry<object>));
+    return `## \`${code}\`\n\n| reason | message |\n|---|---|\n${rows.join('\n')}\n`;
+  });
+  return [INTRODUCTION, ...sections].join('\n');
+}
+
+function rowOf(reason: string, entry: CatalogueEntry<object>): string {
+  const message = messageOf(entry)
+    .replaceAll('|', '\\|')
+    .replaceAll(/\s*\n\s*/g, ' ');
+  return `| \`${reason}\`${entry.transient ? ' ↻' : ''} | ${message} |`;
+}
+
+/** Returns a message with names of details in place of their values: with the first stand-ins that make a whole text. */
+function messageOf({ message }: CatalogueEntry<object>): string {
+  const names = detailNamesOf(message);
+  const combinations = Math.min(STAND_INS.length ** names.length, MAX_COMBINATIONS);
+  for (let number = 0; number < combinations; number += 1) {
+    const text = tryMessage(message, standInsFor(names, number));
+    if (text !== null) return text;
+  }
+  throw new Error(`no stand-ins make a message of: ${message}`);
+}
+
+function standInsFor(names: readonly string[], number: number): object {
+  const entries = names.map((name, index) => {
+    const choice = Math.floor(number / STAND_INS.length ** index) % STAND_INS.length;
+    return [name, STAND_INS[choice]?.(name)];
+  });
+  return { ...KNOWN_DETAILS, ...Object.fromEntries(entries) };
+}
+
+function tryMessage(message: (details: object) => string, details: object): string | null {
+  try {
+    const text = message(details);
+    return /undefined|NaN|\[object/.test(text) ? null : text;
+  } catch {
+    // These stand-ins are of the wrong kind.
+    return null;
+  }
+}
+
+/** Returns the names of the details that a message is made from, in the order in which it takes them. */
+function detailNamesOf(message: (details: object) => string): string[] {
+  const names = new Set<string>();
+  const recorder = new Proxy({}, { get: (_, name) => void names.add(String(name)) });
+  tryMessage(message, recorder);
+  return [...names].filter((name) => !Object.hasOwn(KNOWN_DETAILS, name));
+}
+
+if (import.meta.main) writeFileSync(PAGE, errorsPage());
