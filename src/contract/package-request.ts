@@ -100,7 +100,7 @@ export const packagingParamsFields = {
     .boolean()
     .optional()
     .describe(
-      'Fails an input, before anything of it is published, where there would be a warning of packaging or of signing. That the folder was found to be a publication already (`PUBLICATION_FOUND`) is no loss: it fails nothing, and is not told then.',
+      'Fails an input, before anything of it is published, where there would be a warning of packaging or of signing. A folder that is a publication already is such a warning, unless `existing` says what is to be done with it.',
     ),
 };
 

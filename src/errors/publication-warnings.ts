@@ -34,7 +34,7 @@ export const publicationWarnings = {
     const more = playlistCount > playlists.length ? ', …' : '';
     const renditions = renditionCount === 1 ? 'a rendition' : `${renditionCount} renditions`;
     const verb = playlistCount === 1 ? 'names' : 'name';
-    return `The folder is a publication already: ${names}${more} ${verb} ${renditions} of ${segments}. ${TREATMENTS[treatment]}.`;
+    return `The folder is a publication already: ${names}${more} ${verb} ${renditions} of ${segments}. ${TREATMENTS[treatment]}. Set params.existing to have this without a warning.`;
   }),
   PUBLICATION_MAY_GROW: warningEntry<{ playlist: string; problem: string }>(
     ({ playlist, problem }) => `"${playlist}" ${problem}: what is added to the folder later is no part of this.`,

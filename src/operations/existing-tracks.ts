@@ -11,7 +11,6 @@ import type {
 } from '#publications/repackaging/existing-publication.ts';
 import { joinedName } from '#publications/repackaging/joined-folder.ts';
 import { whyLive } from '#publications/repackaging/refuse-unjoinable.ts';
-import type { StrictParams } from './strict.ts';
 
 /** Playlists that a finding names. */
 const MAX_NAMED_PLAYLISTS = 3;
@@ -26,15 +25,15 @@ const SEGMENT_NOUNS: Readonly<Record<SegmentKind, string>> = {
 };
 
 /**
- * Tells what a folder was found to be and what is done with it. A request that allows no warning is not told: nothing is
- * lost.
+ * Warns that a folder was found to be a publication, and tells what is done with it, unless the request says what is to
+ * be done (`params.existing`).
  */
 export function describeFinding(
   { renditions, playlists, segments }: ExistingPublication,
   treatment: PublicationTreatment,
-  { strict }: StrictParams,
+  { existing: wish = 'auto' }: Pick<PackageParams, 'existing'>,
 ): Warning[] {
-  if (strict === true) return [];
+  if (wish !== 'auto') return [];
   return [
     warning('PUBLICATION_FOUND', {
       playlists: playlists.slice(0, MAX_NAMED_PLAYLISTS).map(({ path }) => path),

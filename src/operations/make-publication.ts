@@ -18,14 +18,7 @@ import { findPublication } from '#publications/repackaging/find-publication.ts';
 import { JoinedFolder } from '#publications/repackaging/joined-folder.ts';
 import { refuseUnjoinable } from '#publications/repackaging/refuse-unjoinable.ts';
 import { checkPackaged } from './check-packaged.ts';
-import {
-  defaultLanguageOf,
-  describeFinding,
-  growthOf,
-  oneTimeOf,
-  tracksOfRenditions,
-  unnamedFiles,
-} from './existing-tracks.ts';
+import { defaultLanguageOf, describeFinding, oneTimeOf, tracksOfRenditions, unnamedFiles } from './existing-tracks.ts';
 import { refuseWarnings } from './strict.ts';
 
 /*
@@ -38,7 +31,7 @@ import { refuseWarnings } from './strict.ts';
  *   const warnings = await makePublication(task, sources, target, context);      // `target` holds the publication then
  *   task.plan.streams               what became of which stream of which source file, and by which route
  *   task.folder                     where those source files are opened: the folder, or its segments joined to files
- *   task.notes, task.warnings, warnings      for the result
+ *   task.plan.warnings, warnings    for the result
  *
  * A codec changes only where `route.packets` is `flac` (raw samples, losslessly), and where subtitles become WebVTT; all
  * else keeps its packets bit for bit.
@@ -52,9 +45,6 @@ export interface CarryTask {
   readonly kind: 'carry';
   readonly folder: SourceFolder;
   readonly existing: ExistingPublication;
-  /** What the folder was found to be. */
-  readonly notes: readonly Warning[];
-  readonly warnings: readonly Warning[];
 }
 
 /** The folder's media, or what its segments were cut from, are packaged. */
@@ -65,7 +55,6 @@ export interface PackagingTask {
   readonly params: PackageParams;
   /** The publication that the folder is already, where its segments are made anew. */
   readonly existing: ExistingPublication | null;
-  readonly notes: readonly Warning[];
 }
 
 /** What making a publication may use; an operation's context is most of one. */
@@ -99,22 +88,20 @@ export async function planPublication(
 ): Promise<PublicationTask> {
   const existing = await findPublication(folder, patterns, signal);
   if (existing === null) {
-    return { ...(await planMedia(folder, params, unusedPatterns(folder, patterns), signal)), existing, notes: [] };
+    return { ...(await planMedia(folder, params, unusedPatterns(folder, patterns), signal)), existing };
   }
   const { existing: wish = 'auto' } = params;
   if (wish === 'copy' || (wish === 'auto' && staysAsItIs(existing, folder))) {
-    const warnings = growthOf(existing);
-    refuseWarnings(warnings, params);
-    return { kind: 'carry', folder, existing, notes: describeFinding(existing, 'copied', params), warnings };
+    return { kind: 'carry', folder, existing };
   }
   refuseUnjoinable(existing, folder);
   const joined = new JoinedFolder(folder, existing);
   const tracks = tracksOfRenditions(existing, params.tracks ?? []);
-  const notes = describeFinding(existing, 'repackaged', params);
   const language = params.default_language ?? defaultLanguageOf(existing);
   const wishes = { ...params, tracks, ...(language !== null && { default_language: language }) };
-  const unnamed = [...existing.warnings, ...unnamedFiles(folder, existing, params)];
-  return { ...(await planMedia(joined, wishes, unnamed, signal, oneTimeOf(existing))), existing, notes };
+  const found = describeFinding(existing, 'repackaged', params);
+  const warnings = [...found, ...existing.warnings, ...unnamedFiles(folder, existing, params)];
+  return { ...(await planMedia(joined, wishes, warnings, signal, oneTimeOf(existing))), existing };
 }
 
 /**
@@ -146,13 +133,13 @@ function unusedPatterns({ files }: SourceFolder, { init, frag }: ChoicePatterns)
 async function planMedia(
   folder: SourceFolder,
   params: PackageParams,
-  unnamed: readonly Warning[],
+  found: readonly Warning[],
   signal: AbortSignal,
   oneTime: ReadonlySet<string> = new Set(),
-): Promise<Omit<PackagingTask, 'existing' | 'notes'>> {
+): Promise<Omit<PackagingTask, 'existing'>> {
   const probed = { ...(await probeFolder(folder, signal)), oneTime };
   const planned = planPackaging(probed, params, findProgram('ffmpeg') !== null);
-  const plan = { ...planned, warnings: [...planned.warnings, ...unnamed] };
+  const plan = { ...planned, warnings: [...found, ...planned.warnings] };
   refuseWarnings(plan.warnings, params);
   return { kind: 'package', folder, plan, params };
 }

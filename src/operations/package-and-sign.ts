@@ -1,6 +1,7 @@
 import { LocalCopies } from '#bytes/local-copies.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { C2paPackageParams } from '#contract/c2pa-package-request.ts';
+import type { Warning } from '#errors/warning.ts';
 import { PackagedFolder } from '#packaging/packaged-folder.ts';
 import type { Publication } from '#publications/publication.ts';
 import { claimStated } from '#publications/reading/claim-stated.ts';
@@ -11,7 +12,7 @@ import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
 import { existingOrigin } from './existing-origin.ts';
 import { describeFinding, growthOf, unsignedFragments } from './existing-tracks.ts';
 import { givenIngredient } from './ingredients.ts';
-import { type CarryTask, type PackagingTask, planPublication, sizeOfSources } from './make-publication.ts';
+import { type PackagingTask, planPublication, sizeOfSources } from './make-publication.ts';
 import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
 import { packagedIngredients, packagingActions } from './packaged-ingredients.ts';
 import { publicationOrigin, validationContext } from './publication-ingredients.ts';
@@ -54,14 +55,14 @@ export async function packageAndSign(
 async function signOpened(signing: Signing): Promise<InputOutcome> {
   const { folder, params, context } = signing;
   const chosen = chosenPaths(folder, params);
-  if (chosen !== null) return await signExisting(chosen, { notes: [], warnings: [] }, signing);
+  if (chosen !== null) return await signExisting(chosen, [], signing);
   const task = await planPublication(folder, params, patternsOf(params), context.signal);
   if (task.kind === 'package') return await packageThenSign(task, signing);
   const found = claimed(folder, params, claimStated(folder, task.existing.playlists));
   const isChosen = typeof params.frag_pattern === 'string';
   const unsigned = isChosen ? [] : unsignedFragments(folder, new Set([...found.fragments, ...found.inits]));
-  const notes = describeFinding(task.existing, 'signed', params);
-  return await signExisting(found, { notes, warnings: [...growthOf(task.existing), ...unsigned] }, signing);
+  const warnings = [...describeFinding(task.existing, 'signed', params), ...growthOf(task.existing), ...unsigned];
+  return await signExisting(found, warnings, signing);
 }
 
 function patternsOf(params: C2paPackageParams): ChoicePatterns {
@@ -91,7 +92,7 @@ function claimed(folder: SourceFolder, params: C2paPackageParams, found: Claimed
 /** Signs a folder that is a publication already. */
 async function signExisting(
   paths: ClaimedPaths,
-  { notes, warnings: found }: Pick<CarryTask, 'notes' | 'warnings'>,
+  found: readonly Warning[],
   { folder, params, work, context, rooms }: Signing,
 ): Promise<InputOutcome> {
   refuseWarnings(found, params);
@@ -108,7 +109,7 @@ async function signExisting(
     context,
     rooms,
   );
-  return { ...outcome, warnings: [...notes, ...found, ...warnings] };
+  return { ...outcome, warnings: [...found, ...warnings] };
 }
 
 /**
@@ -132,8 +133,8 @@ async function packageThenSign(
     const target = new PackagedFolder(task.folder.name, scratch.path);
     const [packaging, signing] = halvesOf(context);
     const signingTask = packagingTaskOf({ task, sources, target, context: packaging });
-    const { warnings, ...outcome } = await signAndDeliver(signingTask, statement, destination, work, signing, rooms);
-    return { ...outcome, warnings: [...task.notes, ...warnings] };
+    const outcome = await signAndDeliver(signingTask, statement, destination, work, signing, rooms);
+    return outcome;
   } finally {
     await sources.release();
     scratch.release();

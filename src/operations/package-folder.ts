@@ -8,6 +8,7 @@ import type { FolderSink } from '#outputs/folder-sink.ts';
 import { PackagedFolder } from '#packaging/packaged-folder.ts';
 import { NO_PATTERNS } from '#publications/repackaging/choose-renditions.ts';
 import { copyFile } from '#publications/signing/carry-through.ts';
+import { describeFinding, growthOf } from './existing-tracks.ts';
 import {
   type CarryTask,
   contextInScratch,
@@ -48,7 +49,8 @@ async function packageOpened(
   const { signal } = context;
   const params = (work.params ?? {}) as PackageParams;
   const task = await planPublication(folder, params, NO_PATTERNS, signal);
-  if (task.kind === 'carry') refuseWarnings(task.existing.copied.warnings, params);
+  const found = task.kind === 'carry' ? warningsOfCopying(task, params) : [];
+  refuseWarnings(found, params);
   const destination = rooms.outputs.placeFolder(work.output, folder.name);
   await context.claimDestination(destination);
   context.reached('resolved');
@@ -56,27 +58,28 @@ async function packageOpened(
   const sink = await rooms.outputs.stageFolder(destination, sizeOfSources(task), work, signal, context.scratch);
   try {
     context.reached('staged');
-    const warnings = task.kind === 'carry' ? await carry(task, sink, context) : await make(task, sink, context);
+    if (task.kind === 'carry') await carry(task, sink, context);
+    const warnings = task.kind === 'carry' ? found : await make(task, sink, context);
     context.reached('packaged');
     await sink.seal(signal);
     context.reached('sealed');
     await context.mayDeliver();
     await sink.commit(signal);
     context.reached('delivered');
-    return { outputPath: sink.destination, warnings: [...task.notes, ...warnings] };
+    return { outputPath: sink.destination, warnings };
   } catch (error) {
     await sink.discard();
     throw error;
   }
 }
 
-/** Copies a publication as it is, with what belongs to it. Returns what there is to warn about. */
-async function carry(
-  task: CarryTask,
-  sink: FolderSink,
-  { signal, progress }: InputContext,
-): Promise<readonly Warning[]> {
-  const { paths, warnings } = task.existing.copied;
+function warningsOfCopying({ existing }: CarryTask, params: PackageParams): Warning[] {
+  return [...describeFinding(existing, 'copied', params), ...growthOf(existing), ...existing.copied.warnings];
+}
+
+/** Copies a publication as it is, with what belongs to it. */
+async function carry(task: CarryTask, sink: FolderSink, { signal, progress }: InputContext): Promise<void> {
+  const { paths } = task.existing.copied;
   const totalBytes = sizeOfSources(task);
   let doneBytes = 0;
   await sideBySide([...paths], COPIES_AT_ONCE, (path) =>
@@ -85,7 +88,6 @@ async function carry(
       progress(doneBytes, totalBytes);
     }),
   );
-  return [...task.warnings, ...warnings];
 }
 
 /** Packages into the staged folder itself where that lies on this host, else by way of scratch. */

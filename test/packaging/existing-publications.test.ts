@@ -48,17 +48,19 @@ function assertFilmIn(outputPath: string, audio: string): void {
 
 describe('a folder that is a publication', () => {
   test('of CMAF is carried through as it is, and that is told', async () => {
-    for (const existing of ['auto', 'copy'] as const) {
-      const { outputPath, reasons } = await packageInput(
-        cmaf,
-        { existing },
-        { work: join(place, `carry-${existing}`) },
-      );
-      assert.deepEqual(filesIn(outputPath), filesIn(cmaf));
-      assert.deepEqual(reasons, ['PUBLICATION_FOUND']);
-    }
-    const { reasons } = await packageInput(cmaf, { strict: true }, { work: join(place, 'carry-strict') });
-    assert.deepEqual(reasons, [], 'nothing is lost, so strict requests succeed, and a strict success has no warnings');
+    const { outputPath, reasons } = await packageInput(cmaf, {}, { work: join(place, 'carry-auto') });
+    assert.deepEqual(filesIn(outputPath), filesIn(cmaf));
+    assert.deepEqual(reasons, ['PUBLICATION_FOUND']);
+    await assert.rejects(packageInput(cmaf, { strict: true }, { work: join(place, 'carry-strict') }), {
+      reason: 'PACKAGING_WARNED',
+    });
+  });
+
+  test('of CMAF is carried through without a warning where the request asks for that', async () => {
+    const asked = { existing: 'copy', strict: true } as const;
+    const { outputPath, reasons } = await packageInput(cmaf, asked, { work: join(place, 'carry-asked') });
+    assert.deepEqual(filesIn(outputPath), filesIn(cmaf));
+    assert.deepEqual(reasons, []);
   });
 
   test('of CMAF is made anew when that is asked for, with its languages, its default and its subtitles', async () => {
