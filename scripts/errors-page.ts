@@ -1,11 +1,10 @@
 // `npm run docs`: writes docs/errors.md from the catalogue. A test fails where the page is not what this writes.
 import { writeFileSync } from 'node:fs';
-import { catalogue } from '#errors/catalogue.ts';
-import type { CatalogueEntry } from '#errors/entry.ts';
+import { catalogue, warningCatalogue } from '#errors/catalogue.ts';
 
 const PAGE = new URL('../docs/errors.md', import.meta.url);
 
-const INTRODUCTION = `# Errors
+const INTRODUCTION = `# Errors and warnings
 
 <!-- Written by "npm run docs" from the catalogue in src/errors: change that. -->
 
@@ -15,6 +14,9 @@ and what to do; words in ‹brackets› stand for what it names.
 
 Errors marked with "↻" may pass without anybody changing anything: the service tries the input again by itself, and a
 request can be sent again.
+
+[Warnings](#warnings) have reasons of their own, in \`warning_details[].reason\` of a result entry. They stand beside an output
+that was made all the same; with \`params.strict\`, packaging fails instead.
 `;
 
 /** Stand-ins for one detail of a message, tried in this order: most are texts, some are lists, numbers, or absent. */
@@ -28,19 +30,37 @@ const STAND_INS: readonly ((name: string) => unknown)[] = [
 /** Messages have few details; more combinations than this are not tried. */
 const MAX_COMBINATIONS = 5 ** 6;
 /** Details of a closed set of values, and those of nested objects, which a message does not ask for by name. */
-const KNOWN_DETAILS = { what: 'files', playlist: '‹playlist›', line: '‹line›' };
+const KNOWN_DETAILS = {
+  budget: 'cpu_time',
+  treatment: 'copied',
+  what: 'files',
+  playlist: '‹playlist›',
+  line: '‹line›',
+};
+
+/** What is shown of an error or a warning. */
+interface Row {
+  readonly transient?: boolean;
+  readonly message: (details: object) => string;
+}
 
 /** Returns the text of docs/errors.md. */
 export function errorsPage(): string {
   const byCode = Map.groupBy(Object.entries(catalogue), ([, { code }]) => code);
   const sections = [...byCode.entries()].map(([code, entries]) => {
-    const rows = entries.map(([reason, entry]) => rowOf(reason, entry as CatalogueEntry<object>));
-    return `## \`${code}\`\n\n| reason | message |\n|---|---|\n${rows.join('\n')}\n`;
+    return tableOf(`\`${code}\``, entries as [string, Row][]);
   });
-  return [INTRODUCTION, ...sections].join('\n');
+  return [INTRODUCTION, ...sections, tableOf('Warnings', Object.entries(warningCatalogue) as [string, Row][])].join(
+    '\n',
+  );
 }
 
-function rowOf(reason: string, entry: CatalogueEntry<object>): string {
+function tableOf(title: string, entries: readonly [string, Row][]): string {
+  const rows = entries.map(([reason, row]) => rowOf(reason, row));
+  return `## ${title}\n\n| reason | message |\n|---|---|\n${rows.join('\n')}\n`;
+}
+
+function rowOf(reason: string, entry: Row): string {
   const message = messageOf(entry)
     .replaceAll('|', '\\|')
     .replaceAll(/\s*\n\s*/g, ' ');
@@ -48,7 +68,7 @@ function rowOf(reason: string, entry: CatalogueEntry<object>): string {
 }
 
 /** Returns a message with names of details in place of their values: with the first stand-ins that make a whole text. */
-function messageOf({ message }: CatalogueEntry<object>): string {
+function messageOf({ message }: Row): string {
   const names = detailNamesOf(message);
   const combinations = Math.min(STAND_INS.length ** names.length, MAX_COMBINATIONS);
   for (let number = 0; number < combinations; number += 1) {

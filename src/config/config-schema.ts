@@ -79,7 +79,7 @@ const jobs = z
 /** What one input may use; `src/jobs/workers/input-budgets.ts` says how the limits grow with its size. */
 const budgets = z.strictObject({
   cpu_seconds_base: z.int().min(1).max(MAX_BUDGET_SECONDS).default(30),
-  cpu_seconds_per_gib: z.int().min(0).max(MAX_BUDGET_SECONDS).default(1024),
+  cpu_seconds_per_gib: z.int().min(0).max(MAX_BUDGET_SECONDS).default(128),
   phase_seconds_base: z.int().min(1).max(MAX_BUDGET_SECONDS).default(900),
   phase_seconds_per_gib: z.int().min(0).max(MAX_BUDGET_SECONDS).default(2048),
   memory_bytes: z

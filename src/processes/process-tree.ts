@@ -9,6 +9,8 @@ export interface TreeUsage {
   readonly memoryBytes: number;
   /** Bytes given to `write` and its like so far, to files and sockets alike. */
   readonly writtenBytes: number;
+  /** Bytes returned by `read` and its like so far, of files and sockets alike. */
+  readonly readBytes: number;
 }
 
 /** Linux shows processor time to programs in ticks of 10 ms, whatever its own clock is (USER_HZ). */
@@ -26,7 +28,7 @@ const LOWERED_NICENESS = 10;
  */
 export function usageOfTree(pid: number): TreeUsage | null {
   const pids = pidsOfTree(pid);
-  let [cpuMs, memoryBytes, writtenBytes] = [0, 0, 0];
+  let [cpuMs, memoryBytes, writtenBytes, readBytes] = [0, 0, 0, 0];
   let isThere = false;
   for (const one of pids) {
     const ticks = ticksOf(one);
@@ -34,9 +36,11 @@ export function usageOfTree(pid: number): TreeUsage | null {
     isThere = true;
     cpuMs += ticks * TICK_MS;
     memoryBytes += memoryOf(one);
-    writtenBytes += writtenBy(one);
+    const io = read(`/proc/${one}/io`) ?? '';
+    writtenBytes += countIn(io, 'wchar');
+    readBytes += countIn(io, 'rchar');
   }
-  return isThere ? { cpuMs, memoryBytes, writtenBytes } : null;
+  return isThere ? { cpuMs, memoryBytes, writtenBytes, readBytes } : null;
 }
 
 /** Lowers the priority of all threads of a process and its descendants, for good: raising it takes privileges. */
@@ -97,8 +101,8 @@ function kilobytesIn(status: string, field: string): number {
 }
 
 /** 0 where the system does not say, as of processes of another user. */
-function writtenBy(pid: number): number {
-  return Number(/^wchar: (\d+)/m.exec(read(`/proc/${pid}/io`) ?? '')?.[1] ?? 0);
+function countIn(io: string, field: 'rchar' | 'wchar'): number {
+  return Number(new RegExp(`^${field}: (\\d+)`, 'm').exec(io)?.[1] ?? 0);
 }
 
 function read(file: string): string | null {

@@ -45,6 +45,13 @@ describe('an input that exceeds its budget', () => {
     assert.deepEqual(await attemptsIn(log), [1]);
   });
 
+  test('of processor time does not get more of it for a size that is only claimed', async (t) => {
+    const jobs = await jobsWith(t, { cpu_seconds_base: 1 });
+    assert.deepEqual(await endsOf(jobs, [`opened ${1024 ** 4}; sleep 300; loop`]), [
+      'INPUT_OVER_BUDGET cpu_time after started',
+    ]);
+  });
+
   test('of processor time is charged for the programs that it started', async (t) => {
     const jobs = await jobsWith(t, { cpu_seconds_base: 1 });
     assert.deepEqual(await endsOf(jobs, ['loop-in-program']), ['INPUT_OVER_BUDGET cpu_time after started']);

@@ -92,10 +92,11 @@ export class BudgetWatch {
       run.waitedMs(elapsedMs);
       if (!charged.includes(run)) continue;
       // A descendant that is orphaned takes what it used out of the sum.
-      run.used(
-        Math.max(this.#last.cpuMs - before.cpuMs, 0),
-        Math.max(this.#last.writtenBytes - before.writtenBytes, 0),
-      );
+      run.used({
+        cpuMs: Math.max(this.#last.cpuMs - before.cpuMs, 0),
+        readBytes: Math.max(this.#last.readBytes - before.readBytes, 0),
+        writtenBytes: Math.max(this.#last.writtenBytes - before.writtenBytes, 0),
+      });
     }
   }
 

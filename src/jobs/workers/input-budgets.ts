@@ -41,6 +41,8 @@ export interface InputUsage {
   /** What was opened for the input; nothing while that is not known. */
   readonly size: InputSize;
   readonly cpuMs: number;
+  /** Of files and sockets; 0 where the system does not tell. */
+  readonly readBytes: number;
   readonly writtenBytes: number;
   readonly phase: string;
   /** Since the phase was reached. */
@@ -51,7 +53,8 @@ export interface InputUsage {
  * Returns the first budget that an input exceeds; null where it keeps to all of them. Every limit is a function of the
  * size of what the input opened, except that of memory: media is streamed.
  *
- * - processor time of the worker and its programs: base + GiB x factor + files x 0.05 s
+ * - processor time of the worker and its programs: base + GiB x factor + files x 0.05 s, where bytes of the input count as
+ *   far as something was read: a server may claim any size
  * - wall time of one phase: base + GiB x factor
  * - memory of the worker and its programs together
  * - bytes written by the worker and its programs, to scratch, outputs and uploads: base + bytes x factor
@@ -59,7 +62,9 @@ export interface InputUsage {
 export function excessOf(budgets: Budgets, usage: InputUsage, tree: TreeUsage | null): Excess | null {
   const { size, phase } = usage;
   const gib = size.bytes / GIB_BYTES;
-  const cpuSeconds = budgets.cpu_seconds_base + gib * budgets.cpu_seconds_per_gib + size.files * CPU_SECONDS_PER_FILE;
+  const gibRead = Math.min(size.bytes, usage.readBytes) / GIB_BYTES;
+  const cpuSeconds =
+    budgets.cpu_seconds_base + gibRead * budgets.cpu_seconds_per_gib + size.files * CPU_SECONDS_PER_FILE;
   const phaseSeconds = budgets.phase_seconds_base + gib * budgets.phase_seconds_per_gib;
   const outputBytes = budgets.output_bytes_base + size.bytes * budgets.output_factor;
   const checks: readonly Omit<Excess, 'phase'>[] = [

@@ -49,7 +49,14 @@ export class WorkerRun {
   settling = false;
   /** Whether another input was in the process at any time: what the process used cannot be told apart then. */
   isShared = false;
-  #usage: InputUsage = { size: { bytes: 0, files: 0 }, cpuMs: 0, writtenBytes: 0, phase: 'started', phaseMs: 0 };
+  #usage: InputUsage = {
+    size: { bytes: 0, files: 0 },
+    cpuMs: 0,
+    readBytes: 0,
+    writtenBytes: 0,
+    phase: 'started',
+    phaseMs: 0,
+  };
   /** Questions of the worker that the service has not answered. */
   #openQuestions = 0;
   readonly #end: (result: RunResult) => void;
@@ -75,9 +82,13 @@ export class WorkerRun {
   }
 
   /** Charges what the process used while it was at this input. */
-  used(cpuMs: number, writtenBytes: number): void {
-    const { cpuMs: cpuBefore, writtenBytes: writtenBefore } = this.#usage;
-    this.#usage = { ...this.#usage, cpuMs: cpuBefore + cpuMs, writtenBytes: writtenBefore + writtenBytes };
+  used({ cpuMs, readBytes, writtenBytes }: Pick<InputUsage, 'cpuMs' | 'readBytes' | 'writtenBytes'>): void {
+    this.#usage = {
+      ...this.#usage,
+      cpuMs: this.#usage.cpuMs + cpuMs,
+      readBytes: this.#usage.readBytes + readBytes,
+      writtenBytes: this.#usage.writtenBytes + writtenBytes,
+    };
   }
 
   /** Charges wall time, unless the worker waits for an answer of the service. */
