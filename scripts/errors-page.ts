@@ -36,6 +36,8 @@ const KNOWN_DETAILS = {
   what: 'files',
   playlist: '‹playlist›',
   line: '‹line›',
+  names: ['‹name›'],
+  codecs: [{ codec: '‹codec›', languages: ['‹language›'] }],
 };
 
 /** What is shown of an error or a warning. */
@@ -83,7 +85,7 @@ function standInsFor(names: readonly string[], number: number): object {
     const choice = Math.floor(number / STAND_INS.length ** index) % STAND_INS.length;
     return [name, STAND_INS[choice]?.(name)];
   });
-  return { ...KNOWN_DETAILS, ...Object.fromEntries(entries) };
+  return { count: '‹count›', ...KNOWN_DETAILS, ...Object.fromEntries(entries) };
 }
 
 function tryMessage(message: (details: object) => string, details: object): string | null {

@@ -59,8 +59,10 @@ describe('a body that is checked in slices', () => {
   test('is refused at the first mistake, wherever in a list it is', async () => {
     const inputs = [...many(file), { type: 'local_file_path' }];
     assert.equal(await refusedAt(c2paVideoRequest, { inputs }), `inputs[${MANY}].path`);
-    const params = { assertions: [...many({ label: 'a', data: 1 }), { label: 'a', data: 1, kind: 1 }] };
-    assert.equal(await refusedAt(c2paVideoRequest, { inputs: [file], params }), `params.assertions[${MANY}].kind`);
+    const overrides = many({ input_index: 0, parent: null });
+    const params = { parent_overrides: [...overrides, { input_index: 0, parent: null, kind: 1 }] };
+    const field = `params.parent_overrides[${MANY}].kind`;
+    assert.equal(await refusedAt(c2paVideoRequest, { inputs: [file], params }), field);
   });
 
   test('is refused by the bounds of a list as well', async () => {
