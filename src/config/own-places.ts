@@ -11,10 +11,20 @@ export function writableFolders({ jobs, output_sinks: { local } }: Config): read
   return [local.base_dir, jobs.data_dir, jobs.scratch_dir];
 }
 
-/** What no worker has to see: the key and its certificates, which the signer reads, and the configuration. */
+/** Returns the file of the embedded job store. SQLite keeps two more beside it while it is open. */
+export function databaseFileOf(dataDir: string): string {
+  return join(dataDir, 'jobs.sqlite');
+}
+
+/**
+ * What no worker has to see: the key and its certificates, which the signer reads, the configuration, and the job store,
+ * which holds what other callers asked for.
+ */
 export function secretPlaces({ jobs, signing }: Config, configFile: string): readonly string[] {
   const files = [signing.private_key_path, signing.certificate_path].filter((path) => path !== undefined);
-  return [...files, join(jobs.data_dir, 'identity'), configFile];
+  const database = databaseFileOf(jobs.data_dir);
+  const store = ['', '-wal', '-shm'].map((suffix) => database + suffix);
+  return [...files, join(jobs.data_dir, 'identity'), configFile, ...store];
 }
 
 /** The files and folders of the service itself, which no request reads and no output is written to. They need not exist. */

@@ -5,6 +5,9 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import type { Config } from '#config/config.ts';
+import { configSchema } from '#config/config-schema.ts';
+import { databaseFileOf, secretPlaces } from '#config/own-places.ts';
 import { endOf, Launcher, type LaunchOptions } from '#processes/launcher.ts';
 import { probeProtections } from '#processes/protections.ts';
 import type { Intrusion } from './intruder.ts';
@@ -82,6 +85,24 @@ describe('a process that was taken over, in the sandbox', () => {
     writeFileSync(`${keyAlone}.new`, 'another key');
     renameSync(`${keyAlone}.new`, keyAlone);
     assert.equal(await attempt({ kind: 'read', path: keyAlone }), 'ENOENT');
+  });
+
+  test('neither reads nor changes the job store, in a data folder that it writes', async (t) => {
+    const { output } = places(t);
+    const config = configSchema.parse({ jobs: { data_dir: output } });
+    const store = databaseFileOf(output);
+    for (const file of [store, `${store}-wal`]) writeFileSync(file, 'contents');
+    const jobs = { ...config.jobs, scratch_dir: join(output, 'scratch') };
+    const hidden = secretPlaces({ ...config, jobs } as Config, '/etc/attestream/none.toml');
+    const launcher = new Launcher({ protections: await probeProtections('require'), hidden });
+    const { attempt } = await intruder(t, launcher, { writable: [output] });
+    for (const path of [store, `${store}-wal`]) {
+      assert.notEqual(await attempt({ kind: 'read', path }), null);
+      assert.notEqual(await attempt({ kind: 'write', path }), null);
+      assert.notEqual(await attempt({ kind: 'rename', path, to: join(output, 'moved') }), null);
+      assert.equal(readFileSync(path, 'utf8'), 'contents');
+    }
+    assert.equal(await attempt({ kind: 'write', path: join(output, 'note') }), null);
   });
 
   test('ends with all that it started when its process group is killed, and says by which signal', async (t) => {

@@ -1,10 +1,10 @@
 import { chmod, mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
+import { databaseFileOf } from '#config/own-places.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
 
-/** The names in the data folder that belong to the store. */
-const DATABASE_NAME = 'jobs.sqlite';
+/** The name of the file in the data folder that tells who has the store open. */
 const OWNER_NAME = 'service.pid';
 
 /**
@@ -12,11 +12,11 @@ const OWNER_NAME = 'service.pid';
  * file. A folder that was there before and holds other things keeps its permissions; the file is private in any case.
  */
 export async function prepareDataFolder(folder: string): Promise<string> {
-  const file = join(folder, DATABASE_NAME);
+  const file = databaseFileOf(folder);
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const names = await readdir(folder);
-    if (names.length === 0 || names.includes(DATABASE_NAME)) await chmod(folder, 0o700);
+    if (names.length === 0 || names.includes(basename(file))) await chmod(folder, 0o700);
     await createPrivate(file);
     return file;
   } catch (error) {
