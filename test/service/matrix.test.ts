@@ -131,16 +131,19 @@ for (const { name, path, summary } of operations) {
 describe('What the SDK has to read as a file', () => {
   for (const [source, inputOf] of Object.entries(SOURCES)) {
     test(`a source and a parent that carry manifests are read from ${source}`, async () => {
-      const signed = Object.values(await run('/c2pa/video', inputOf('films/a film/film.mp4'), { type: 'local' }))[0];
-      await putMedia('signed.mp4', signed as Uint8Array);
+      // Signed twice: one manifest that both carried would be attached once.
+      for (const name of ['signed.mp4', 'parent.mp4']) {
+        const signed = Object.values(await run('/c2pa/video', inputOf('films/a film/film.mp4'), { type: 'local' }))[0];
+        await putMedia(name, signed as Uint8Array);
+      }
       const input = inputOf('signed.mp4');
-      const params = { parent: { type: 'file', source: input } };
+      const params = { parent: { type: 'file', source: inputOf('parent.mp4') } };
       const output = await run('/c2pa/video', input, { ...outputTo('s3'), prefix: `chains/from ${source}` }, params);
       const { ingredients, manifestCount } = await readManifest(onlyFile(output, 'signed_c2pa.mp4')[0], 'video/mp4');
       const roles = ingredients.map(({ relationship }) => relationship);
       assert.deepEqual(roles.sort(), ['componentOf', 'parentOf']);
       assert.ok(ingredients.every(({ active_manifest: manifest }) => manifest !== undefined));
-      assert.equal(manifestCount, 2);
+      assert.equal(manifestCount, 3);
       assert.deepEqual(filesAt(join(home, 'service/data/scratch')), {});
     });
   }
