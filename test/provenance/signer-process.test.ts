@@ -119,6 +119,19 @@ describe('a signer in a process of its own', () => {
     assert.equal((await client.sign(DATA)).length, signer.identity.signatureSizeBytes);
   });
 
+  test('serves others while a client asks for more than it takes', async (t) => {
+    const signer = await startedSigner(t, configOf(newFolder(t), { algorithm: 'ps512' }));
+    // Behind all that the other one asks for it would wait longer than this.
+    const client = await clientOf(t, signer, 1000);
+    const [greedy, others] = await socketPair(t);
+    greedy.on('error', () => undefined);
+    t.after(() => greedy.destroy());
+    signer.attach({ ended: new Promise(() => undefined), giveChannel: () => undefined }, others);
+    greedy.write(Buffer.alloc(8 * 50_000));
+    await sleep(100);
+    for (let count = 0; count < 20; count += 1) await client.sign(DATA);
+  });
+
   test('does not start with a key that it cannot use, and says why as the service did', async (t) => {
     const config = configOf(newFolder(t));
     const expired = configOf(newFolder(t), { leaf: { notAfter: new Date(Date.now() - 1000) } });

@@ -9,8 +9,8 @@ import { describeIdentity } from './signing-identity.ts';
 // The process that holds the signing key. It reads the identity's files, signs what its clients send, and does nothing
 // else: nothing of what it gets is parsed. It ends with the service, in whatever way that ends.
 
-/** Signatures of one client that are under way, or not taken yet, before no more is read from it. */
-const MAX_OUTSTANDING = 64;
+/** Signatures of one client that are under way at once: one that asks for many must not keep others waiting. */
+const MAX_OUTSTANDING = 4;
 
 let signer: Signer | null = null;
 const waitingClients: Socket[] = [];
@@ -48,18 +48,18 @@ function welcome(client: Socket): void {
 }
 
 function serve(client: Socket, { sign }: Signer): void {
-  let outstanding = 0;
-  const answered = (): void => {
-    outstanding -= 1;
-    if (outstanding < MAX_OUTSTANDING && client.isPaused()) client.resume();
-  };
+  const outstanding = new Set<Promise<void>>();
   receiveFrames(client, MAX_SIGNED_BYTES, (id, data) => {
-    outstanding += 1;
-    if (outstanding >= MAX_OUTSTANDING) client.pause();
-    sign(data).then(
-      (signature) => sendFrame(client, id, Buffer.concat([Buffer.of(ANSWER.signature), signature]), answered),
-      (error: unknown) => sendFrame(client, id, failure(error), answered),
-    );
+    const answer: Promise<void> = sign(data)
+      .then(
+        (signature) => Buffer.concat([Buffer.of(ANSWER.signature), signature]),
+        (error: unknown) => failure(error),
+      )
+      // A client that does not take its answers gets no more of them.
+      .then((body) => new Promise<void>((resolve) => sendFrame(client, id, body, () => resolve())))
+      .finally(() => outstanding.delete(answer));
+    outstanding.add(answer);
+    return outstanding.size < MAX_OUTSTANDING ? undefined : Promise.race(outstanding);
   });
 }
 
