@@ -13,6 +13,8 @@ export interface ReadParts {
   readonly folder: Pick<SourceFolder, 'open'>;
   readonly renditions: readonly Rendition[];
   readonly reader: FragmentReader;
+  /** Whether there is a rendition without a manifest: where one of this manifest is missing, it lost its own. */
+  readonly hasUnsigned: boolean;
 }
 
 /** The reader holds an init segment and a fragment in memory; larger ones are judged by our own pass alone. */
@@ -26,7 +28,10 @@ const MATCH = 'assertion.bmffHash.match';
 const MISMATCH = 'assertion.bmffHash.mismatch';
 /** Stands in for a fragment that is too large: an empty box, which no manifest binds. */
 const STAND_IN = Buffer.from('0000000866726565', 'hex');
-/** What makes a publication another one than was signed. A rendition may be left out by the request's own patterns. */
+/**
+ * What makes a publication another one than was signed. A rendition may be left out by the request's own patterns, unless
+ * one stands there without a manifest.
+ */
 const ALTERATIONS: ReadonlySet<FindingKind> = new Set<FindingKind>([
   'init-altered',
   'altered',
@@ -46,7 +51,9 @@ export async function earlierResults(
   parts: ReadParts,
   signal: AbortSignal,
 ): Promise<ValidationResults | null> {
-  const alterations = findings.filter(({ kind }) => ALTERATIONS.has(kind));
+  const alterations = findings.filter(
+    ({ kind }) => ALTERATIONS.has(kind) || (kind === 'rendition-missing' && parts.hasUnsigned),
+  );
   const reading = new Reading(manifest, parts, signal);
   const ofAltered = await reading.ofAltered(alterations);
   const results = ofAltered ?? (await reading.ofSample()) ?? (await reading.ofStandIn());

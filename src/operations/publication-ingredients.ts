@@ -85,6 +85,7 @@ async function manifestIngredients(
   context: ValidationContext,
 ): Promise<IngredientSource[]> {
   const ingredients: IngredientSource[] = [];
+  const hasUnsigned = findings.some(({ kind }) => kind === 'unsigned');
   for (const [index, manifest] of manifests.entries()) {
     const carriers = manifest.renditions.map((number) => renditions[number] as Rendition);
     const [first] = carriers;
@@ -95,7 +96,7 @@ async function manifestIngredients(
       continue;
     }
     const own = findings.filter((finding) => finding.manifest === index);
-    const parts = { folder, renditions, reader: context.reader };
+    const parts = { folder, renditions, reader: context.reader, hasUnsigned };
     const { store: manifestStore } = manifest;
     const isUnfit = exceedsChainLimits(manifestStore);
     const validationResults = isUnfit ? null : await earlierResults(manifest, own, parts, context.signal);

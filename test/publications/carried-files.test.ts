@@ -51,6 +51,17 @@ describe('the files that go with a signed publication', () => {
     assert.deepEqual(left, ['.env', '.git/config', 'v/.1.m4s.swp', 'v/link.txt']);
   });
 
+  test('do not lie beside a text segment elsewhere that one of its playlists names', async () => {
+    const files = {
+      ...MEDIA,
+      'pub/v/text.m3u8': hls(...segments('../../conf/a.vtt')),
+      ...empty('conf/a.vtt', 'conf/db.toml'),
+    };
+    const { carried, left } = await carriedOf(files, 'pub/v/*.m3u8');
+    assert.deepEqual(carried, ['conf/a.vtt']);
+    assert.deepEqual(left, ['conf/db.toml']);
+  });
+
   test('are also those that a playlist names, wherever in the folder they lie', async () => {
     const files = {
       ...MEDIA,

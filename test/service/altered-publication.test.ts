@@ -76,6 +76,11 @@ const ALTERATIONS: readonly Alteration[] = [
     named: [/init_lo\.mp4/],
   },
   {
+    name: 'the manifest taken out of its second init segment, and a byte of its fragments altered',
+    changes: () => ({ 'init_lo.mp4': unsigned['init_lo.mp4'], 'seg_lo_3.m4s': flipped(signed['seg_lo_3.m4s']) }),
+    named: [/init_lo\.mp4/],
+  },
+  {
     name: 'two fragments swapped',
     changes: () => ({ 'seg_lo_2.m4s': signed['seg_lo_3.m4s'], 'seg_lo_3.m4s': signed['seg_lo_2.m4s'] }),
     named: [/seg_lo_2\.m4s/, /seg_lo_3\.m4s/],

@@ -61,7 +61,7 @@ export async function readClaimedPublication(
   const bystanders = await readBystanders(folder, index, shown, signedParts, signal);
   const carried = chooseCarried(folder.files, index, {
     candidates: without(others, pathsOfPlaylists(bystanders.playlists)),
-    members: new Set([...named, ...signedParts.map(({ path }) => path)]),
+    members: new Set([...pathsOfPlaylists(playlists), ...signedParts.map(({ path }) => path)]),
     playlists: [...playlists, ...bystanders.playlists],
   });
   return {
