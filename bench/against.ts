@@ -31,13 +31,14 @@ interface Measures {
 }
 
 /**
- * Compares this version with another checkout: both services run at once, and are given the same request in turn. Returns
- * a Markdown table of medians, and of the medians of the ratios pair by pair.
+ * Compares this version with another checkout, in the parts that are named (`audio`, `video`): both services run at once,
+ * and are given the same request in turn. Returns a Markdown table of medians, and of the medians of the ratios pair by pair.
  */
-export async function compareWith(otherRoot: string, context: BenchContext): Promise<string> {
+export async function compareWith(otherRoot: string, names: readonly string[], context: BenchContext): Promise<string> {
   const rows: string[] = [];
   const targets: Target[] = [];
-  for (const one of await makeCases(context.folder)) {
+  const cases = (await makeCases(context.folder)).filter(({ operation }) => names.includes(operation));
+  for (const one of cases) {
     const [before, after] = await measureCase(one, otherRoot, context);
     const wall = ratiosOf(after.wall, before.wall);
     const cpu = ratiosOf(after.cpu, before.cpu);

@@ -50,7 +50,7 @@ const folder = join(process.env['BENCH_DIR'] ?? ARTIFACTS, 'bench');
 const sections = [`Measured on ${machine()}. Medians; random bytes; every output synced to the disk.`];
 try {
   const { against } = values;
-  if (against !== undefined) sections.push(await compareWith(resolve(against), openContext(folder, rounds)));
+  if (against !== undefined) sections.push(await compareWith(resolve(against), names, openContext(folder, rounds)));
   else await measureParts();
 } finally {
   rmSync(folder, { recursive: true, force: true });

@@ -23,11 +23,7 @@ const FRAMES_PER_TURN = 16;
  * than `MAX_BUFFERED_BYTES` and one frame are kept meanwhile, and other work of the process is let in between. A peer whose
  * frame is larger than the limit breaks the protocol, and is disconnected.
  */
-export function receiveFrames(
-  socket: Socket,
-  maxBodyBytes: number,
-  take: (id: number, body: Buffer) => Promise<unknown> | void,
-): void {
+export function receiveFrames(socket: Socket, maxBodyBytes: number, take: (id: number, body: Buffer) => unknown): void {
   const frames = new FrameReader(maxBodyBytes);
   const chunks: Buffer[] = [];
   let bufferedBytes = 0;
@@ -37,7 +33,7 @@ export function receiveFrames(
     for (let taken = 0, chunk = chunks.shift(); chunk !== undefined; chunk = chunks.shift()) {
       for (const { id, body } of frames.read(chunk)) {
         const under = take(id, body);
-        if (under !== undefined) await under;
+        if (under instanceof Promise) await under;
         taken += 1;
         if (taken % FRAMES_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
       }
