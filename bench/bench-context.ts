@@ -8,7 +8,7 @@ import { measureProgram } from './measuring.ts';
 /** The longest that a synchronous request of the benchmark may wait. */
 const SYNC_TIMEOUT_MS = 600_000;
 
-/** What every part of the benchmark works with. */
+/** The folder, identity and number of rounds of a part of the benchmark. */
 export interface BenchContext {
   /** A folder of its own, which is removed at the end. */
   readonly folder: string;
@@ -25,7 +25,7 @@ export function openContext(folder: string, rounds: number): BenchContext {
   return { folder, identity: makeIdentity(join(folder, 'identity')), rounds };
 }
 
-/** What a service of the benchmark does. */
+/** Options of a service of the benchmark. */
 export interface BenchServiceOptions {
   readonly readBack: boolean;
   /** Read back every fragment of a publication, not a sample. */
@@ -47,6 +47,8 @@ export function startBenchService(
     folder: join(folder, name),
     settings: {
       LOG_LEVEL: 'warn',
+      // As deploy/attestream.service sets it.
+      MALLOC_MMAP_THRESHOLD_: '524288',
       SERVICE__SERVER__SYNC_TIMEOUT_MS: String(SYNC_TIMEOUT_MS),
       SERVICE__SIGNING__CERTIFICATE_PATH: identity.certificatePath,
       SERVICE__SIGNING__PRIVATE_KEY_PATH: identity.keyPath,
@@ -61,7 +63,7 @@ export function startBenchService(
 }
 
 /**
- * What becomes of outputs when they are measured. Those of many small files stay until the end: on ext4, files that are
+ * Says if measured outputs are removed. Those of many small files stay until the end: on ext4, files that are
  * created within a minute after others were deleted cost twice the processor time.
  */
 export type Afterwards = 'removed' | 'kept';
@@ -73,17 +75,21 @@ function freshFolder(): string {
   return `outputs-${nextFolder++}`;
 }
 
+/** The parameters of a request for sidecars without copies of the files. */
+export const SIDECAR_ALONE = { manifest: 'sidecar', copy_source: false } as const;
+
 /** Signs files in one request and returns the milliseconds from the request to the answer. */
 export async function timeService(
   service: RunningService,
   operation: 'video' | 'audio',
   files: readonly string[],
   afterwards: Afterwards = 'removed',
+  params: object = {},
 ): Promise<number> {
   const inputs = files.map((path) => ({ type: 'local_file_path', path }));
   const output = afterwards === 'kept' ? { type: 'local', prefix: freshFolder() } : undefined;
   const startedAt = performance.now();
-  const job = await service.runSync(`/v2/sync/c2pa/${operation}`, { inputs, output });
+  const job = await service.runSync(`/v2/sync/c2pa/${operation}`, { inputs, output, params });
   const milliseconds = performance.now() - startedAt;
   const paths = outputsOf(job);
   if (afterwards === 'removed') for (const path of paths) rmSync(path);
@@ -97,14 +103,14 @@ function outputsOf(job: JobResultResponse): string[] {
   });
 }
 
-/** What the SDK alone is to do. */
+/** Options of a run of the SDK alone. */
 export interface SdkOptions {
   readonly readBack: boolean;
   /** Each output appears whole or not at all, and its name is on the disk. */
   readonly whole?: boolean;
 }
 
-/** What the SDK alone is given on its command line; it writes into `outFolder`. */
+/** Returns the command line of the SDK alone, which writes into `outFolder`. */
 export function sdkParameters(
   { identity }: BenchContext,
   mediaType: string,

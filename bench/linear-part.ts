@@ -63,7 +63,7 @@ async function measureSize(context: BenchContext, sizeGb: number): Promise<SizeR
   return { sizeGb, serviceMs: medianOf(ours), cpMs: medianOf(cp), memory };
 }
 
-/** How many times as much a further byte costs after the second size as before it. A fixed cost bends no line. */
+/** Returns the cost of a further byte after the second size, as a ratio to its cost before it. A fixed cost bends no line. */
 function bendOf(rows: readonly SizeRow[], millisecondsOf: (row: SizeRow) => number): number {
   const slopes = rows.slice(1).map((row, index) => {
     const before = rows[index] as SizeRow;

@@ -52,6 +52,13 @@ export async function timeCp(from: string, to: string): Promise<number> {
   return milliseconds;
 }
 
+/** Has `sha256sum` hash a file. */
+export async function timeSha256sum(path: string): Promise<number> {
+  const startedAt = performance.now();
+  await run('sha256sum', [path]);
+  return performance.now() - startedAt;
+}
+
 export function median(values: Series): number {
   const sorted = values.toSorted((one, other) => one - other);
   const middle = Math.floor(sorted.length / 2);

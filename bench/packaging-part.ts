@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { findPackager } from '#packaging/programs/program-paths.ts';
+import { findPackager } from '#packaging/programs/shaka-packager.ts';
 import type { RunningService } from '../scripts/running-service.ts';
 import { type BenchContext, startBenchService } from './bench-context.ts';
 import { type Contender, measureRounds, median, progress, type Series } from './measuring.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { BufferTarget, EncodedPacket, EncodedVideoPacketSource, Mp4OutputFormat, Output } from 'mediabunny';
 import { AVCC } from './media.ts';
 
-/** What a publication of the benchmark is made of. */
+/** The size of a publication of the benchmark. */
 export interface PublicationShape {
   readonly renditions: number;
   /** Of all renditions together; a multiple of their number. */

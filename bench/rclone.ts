@@ -4,7 +4,7 @@ import type { S3Place } from '../scripts/s3-server.ts';
 
 const run = promisify(execFile);
 
-/** Whether rclone is on this host. Debian has it in a package of that name. */
+/** Returns true where rclone is installed. Debian has it in a package of that name. */
 export function isRcloneInstalled(): boolean {
   return spawnSync('rclone', ['version'], { stdio: 'ignore' }).status === 0;
 }
@@ -23,7 +23,7 @@ export async function timeRclone(
     ...['--s3-chunk-size', '8M', '--s3-upload-concurrency', '4', '--s3-no-check-bucket'],
     ...['--transfers', String(filesAtOnce), '--checkers', String(filesAtOnce)],
     ...(serverCopies ? [] : ['--disable', 'copy']),
-    // What is there already from an earlier round, with the same size and time, is put again and not passed over.
+    // Uploads again files of an earlier round that have the same size and time.
     '--ignore-times',
   ];
   const env = {

@@ -21,7 +21,7 @@ const PUBLICATION = { renditions: 2, fragments: 2_000, fragmentBytes: 200_000 };
 const OBJECTS_AT_ONCE = 8;
 
 const MAX_MEMORY_BYTES = 350e6;
-/** What the job's own record takes on the disk, and the notes of its upload. */
+/** Limit for the job's record and the journal of its upload on the disk. */
 const MAX_DISK_BYTES = 4e6;
 const MAX_OF_SLOWER = 1.3;
 const MAX_OF_DOWNLOAD = 1.2;

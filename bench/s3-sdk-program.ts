@@ -1,4 +1,4 @@
-// What a program without this service does: the AWS SDK alone. `node bench/s3-sdk-program.ts WORK ENDPOINT REGION BUCKET …`
+// Does what a program without this service would do: the AWS SDK alone. `node bench/s3-sdk-program.ts WORK ENDPOINT REGION BUCKET …`
 // prints the milliseconds of its work; credentials come from the environment.
 //   download KEY         one request, whose bytes are counted and thrown away
 //   upload KEY BYTES     a multipart upload of random bytes, parts of 8 MiB, four at once

@@ -1,4 +1,4 @@
-// What a program without this service does: the SDK's own `Builder.sign` from file to file, then a sync, then, with
+// Does what a program without this service would do: the SDK's own `Builder.sign` from file to file, then a sync, then, with
 // `--read-back`, the SDK's reader over the output. `node bench/sdk-program.ts CERT KEY MEDIA_TYPE OUT_FOLDER [--read-back]
 // [--whole] FILE…` signs one file after the other and prints the milliseconds of all of them together. With `--whole` each
 // appears whole or not at all, as the service's outputs do: under a hidden name first, then renamed, with its folder synced.

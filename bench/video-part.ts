@@ -1,8 +1,23 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RunningService } from '../scripts/running-service.ts';
-import { type BenchContext, sdkParameters, startBenchService, timeSdk, timeService } from './bench-context.ts';
-import { type Contender, measureProgram, measureRounds, progress, type Series, timeCp } from './measuring.ts';
+import {
+  type BenchContext,
+  SIDECAR_ALONE,
+  sdkParameters,
+  startBenchService,
+  timeSdk,
+  timeService,
+} from './bench-context.ts';
+import {
+  type Contender,
+  measureProgram,
+  measureRounds,
+  progress,
+  type Series,
+  timeCp,
+  timeSha256sum,
+} from './measuring.ts';
 import { addSecondMediaBox, writeVideo } from './media.ts';
 import { type PeakMemory, peakMemoryDuring, peakMemoryOfProgram } from './process-memory.ts';
 import { megabytes, ratioTarget, type Target, targetsTable, timesTable } from './report.ts';
@@ -52,6 +67,8 @@ const OURS_CHECKED = 'service, read-back on';
 const SDK_CHECKED = 'SDK alone: sign, sync, read back';
 const FLAT = 'service, read-back off, several `mdat` (flat hash)';
 const FLAT_CHECKED = 'service, read-back on, several `mdat` (flat hash)';
+const SHA256SUM = '`sha256sum`';
+const SIDECAR = 'service, sidecar without a copy, read-back off';
 
 function contendersOf(
   context: BenchContext,
@@ -71,6 +88,8 @@ function contendersOf(
     { name: SDK_CHECKED, measure: sdk(true) },
     { name: FLAT, measure: () => timeService(plain, 'video', [several]) },
     { name: FLAT_CHECKED, measure: () => timeService(checked, 'video', [several]) },
+    { name: SHA256SUM, measure: () => timeSha256sum(one) },
+    { name: SIDECAR, measure: () => timeService(plain, 'video', [one], 'removed', SIDECAR_ALONE) },
   ];
 }
 
@@ -85,6 +104,7 @@ function timeTargets(series: ReadonlyMap<string, Series>): Target[] {
   return [
     ratioTarget('read-back off: at most 1.5 times the floor', [of(OURS), of(FLOOR)], { atMost: 1.5 }),
     ratioTarget('read-back off: at least 3 times faster than the SDK', [of(SDK), of(OURS)], { atLeast: 3 }),
+    ratioTarget('sidecar without a copy: at most 1.2 times `sha256sum`', [of(SIDECAR), of(SHA256SUM)], { atMost: 1.2 }),
     ratioTarget('read-back on: at least 2 times faster than the SDK', [of(SDK_CHECKED), of(OURS_CHECKED)], {
       atLeast: 2,
     }),

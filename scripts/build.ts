@@ -15,6 +15,7 @@ const CARRIED = [
   'LICENSE',
   'CHANGELOG.md',
   'config/service.toml',
+  'console',
   'docs',
   'deploy',
 ];

@@ -23,13 +23,13 @@ const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
 /** Nothing of this is needed to run the programs. */
 const NOT_UNPACKED = ['doc', 'man', 'locale', 'i18n'].map((folder) => `--exclude=./usr/share/${folder}`);
 
-/** Where the programs are: changing what is installed changes the name. */
+/** The folder of the programs. Its name depends on the packages, so another list is installed anew. */
 export const CEPH_ROOT = join(
   process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'),
   `attestream/ceph-${DEBIAN_RELEASE}-1`,
 );
 
-/** Where the libraries are that the programs load. */
+/** The folder of the libraries that the programs load. */
 export const CEPH_LIBRARIES = join(CEPH_ROOT, 'usr/lib/x86_64-linux-gnu');
 
 if (import.meta.main) installCeph();

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { CEPH_LIBRARIES } from './ceph-programs.ts';
 
-/** What a cluster of one monitor, one object store in memory and one S3 gateway is started with. */
+/** Settings of a cluster of one monitor, one object store in memory and one S3 gateway. */
 export interface CephPlace {
   /** A short absolute path: sockets are made in it, whose paths the system bounds to 107 bytes. */
   readonly folder: string;

@@ -30,6 +30,7 @@ interface KeySchema {
   readonly maximum?: number;
   readonly properties?: Readonly<Record<string, KeySchema>>;
   readonly items?: KeySchema;
+  readonly anyOf?: readonly KeySchema[];
 }
 
 /** Returns the text of docs/configuration.md. */
@@ -70,6 +71,7 @@ function keyEntry(
 
 function boundsOf(schema: KeySchema | undefined): string {
   if (schema?.enum !== undefined) return schema.enum.map((value) => `\`${value}\``).join(' or ');
+  if (schema?.anyOf !== undefined) return schema.anyOf.map(boundsOf).join(' or ');
   if (schema?.type === 'array') return 'list';
   if (schema?.type !== 'integer' && schema?.type !== 'number') return schema?.type ?? '';
   return `${schema.type} from ${schema.minimum} to ${schema.maximum}`;

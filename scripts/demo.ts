@@ -1,6 +1,7 @@
 // `npm run demo`: starts the service on its embedded defaults, signs a sample video, a sample audio file and a sample
 // publication through HTTP, packages and signs a folder, and tells what the official C2PA reader says of the results.
-// Everything it makes is under .artifacts/demo.
+// Everything it makes is under .artifacts/demo. On a terminal the service runs on until Ctrl-C, to be looked at in the console.
+import { once } from 'node:events';
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,8 +17,13 @@ const FOLDER = join(ROOT, '.artifacts/demo');
 /** One thing the demo shows. A further operation is a further entry in `SHOWINGS`. */
 interface Showing {
   readonly title: string;
-  /** Has the service do it, prints what became of it, and returns whether the official reader finds it valid. */
-  run(service: RunningService): Promise<boolean>;
+  /** Has the service do it, prints what became of it, and returns the job with the verdict of the official reader. */
+  run(service: RunningService): Promise<Shown>;
+}
+
+interface Shown {
+  readonly isValid: boolean;
+  readonly jobId: string;
 }
 
 const SHOWINGS: readonly Showing[] = [
@@ -30,7 +36,7 @@ const SHOWINGS: readonly Showing[] = [
       };
       say(`  POST /v2/sync/c2pa/video, with the assertion com.example.review`);
       const job = await service.runSync('/v2/sync/c2pa/video', body);
-      return await reportFile(outputOf(job), 'video/mp4');
+      return { isValid: await reportFile(outputOf(job), 'video/mp4'), jobId: job.job_id };
     },
   },
   {
@@ -45,7 +51,7 @@ const SHOWINGS: readonly Showing[] = [
       const seen = new Set<string>();
       const job = await service.waitFor(jobId, { intervalMs: 5, onLook: ({ status }) => seen.add(status) });
       say(`  GET /v2/jobs/${jobId} → ${[...seen].join(' → ')}`);
-      return await reportFile(outputOf(job), 'audio/mpeg');
+      return { isValid: await reportFile(outputOf(job), 'audio/mpeg'), jobId };
     },
   },
   {
@@ -57,7 +63,8 @@ const SHOWINGS: readonly Showing[] = [
       };
       say('  POST /v2/sync/c2pa/fragmented, with patterns for playlists, init segments and fragments');
       const job = await service.runSync('/v2/sync/c2pa/fragmented', body);
-      return await reportFragments(outputOf(job), (init) => `fragment-${/\d+/.exec(init)?.[0]}-`);
+      const prefixOf = (init: string) => `fragment-${/\d+/.exec(init)?.[0]}-`;
+      return { isValid: await reportFragments(outputOf(job), prefixOf), jobId: job.job_id };
     },
   },
   {
@@ -77,7 +84,7 @@ const SHOWINGS: readonly Showing[] = [
       const isValid = await reportFragments(folder, () => '0');
       for (const warning of job.results[0]?.warnings ?? []) line('Note', warning);
       line('Play it', styleText('bold', `npm run play -- ${relative(process.cwd(), folder)}`));
-      return isValid;
+      return { isValid, jobId: job.job_id };
     },
   },
 ];
@@ -94,13 +101,24 @@ async function demonstrate(): Promise<boolean> {
     `The service runs on ${service.base} (${Math.round(performance.now() - startedAt)} ms to start), on its defaults`,
   );
   say('and with a development signing identity made for this demo.');
-  const verdicts: boolean[] = [];
+  const shown: Shown[] = [];
   for (const showing of SHOWINGS) {
     say(`\n${heading(showing.title)}`);
-    verdicts.push(await showing.run(service));
+    shown.push(await showing.run(service));
   }
   sayWhatNext();
-  return verdicts.every((valid) => valid);
+  if (process.stdout.isTTY) await keepRunning(service, shown.at(-1));
+  return shown.every(({ isValid }) => isValid);
+}
+
+/** Lets people look at the last result in the console, until Ctrl-C. */
+async function keepRunning({ base, ended }: RunningService, last: Shown | undefined): Promise<void> {
+  if (last === undefined) return;
+  say(`\n${heading('Watch it being verified while it plays')}`);
+  line('Player', styleText('bold', `${base}/#/play?job=${last.jobId}&index=0`));
+  line('Jobs', `${base}/`);
+  say('\nThe service runs until Ctrl-C.');
+  await Promise.race([once(process, 'SIGINT'), ended]);
 }
 
 /** Prints what the official reader says of a signed file. */
@@ -166,7 +184,7 @@ function sayWhatNext(): void {
   say(
     `  The signed media are in ${relative(process.cwd(), join(FOLDER, 'output'))}. Any C2PA reader can look at them.`,
   );
-  say('  Start the service for good:   npm start        (http://localhost:8080, API reference under /docs)');
+  say('  Start the service for good:   npm start        (console: http://localhost:8080/, API reference under /docs)');
   say('  Its settings, all optional:   config/service.toml');
 }
 

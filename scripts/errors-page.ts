@@ -40,7 +40,7 @@ const KNOWN_DETAILS = {
   codecs: [{ codec: '‹codec›', languages: ['‹language›'] }],
 };
 
-/** What is shown of an error or a warning. */
+/** The columns of an error or a warning. */
 interface Row {
   readonly transient?: boolean;
   readonly message: (details: object) => string;

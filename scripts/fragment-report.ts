@@ -4,7 +4,7 @@ import { type ManifestStore, type ProvenanceReport, reportOf } from './provenanc
 /** Nothing is ever fetched because a file names an address. */
 const SETTINGS = JSON.stringify({ verify: { remote_manifest_fetch: false, ocsp_fetch: false } });
 
-/** What the official reader, in the build that browsers use, says of one fragment under its init segment. */
+/** Returns the report of the official reader, in the build for browsers, on one fragment with its init segment. */
 export async function readFragmentProvenance(init: Uint8Array, fragment: Uint8Array): Promise<ProvenanceReport> {
   return reportOf(await readFragmentStore(init, fragment));
 }

@@ -1,59 +1,31 @@
-// `npm run play -- FOLDER`: serves a publication on this host alone, with a page that plays it, until Ctrl-C.
-import { createReadStream, existsSync, statSync } from 'node:fs';
-import { createServer, type ServerResponse } from 'node:http';
-import { join, resolve, sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
+// `npm run play -- FOLDER`: serves a publication or a media file on this host alone, and the console's player, which verifies
+// every fragment while it plays, until Ctrl-C.
+import { existsSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import files from '@fastify/static';
+import Fastify from 'fastify';
+import { addConsole } from '#http/routes/console-routes.ts';
 import { contentTypeOf } from '#outputs/content-type.ts';
 
 /** Playlists that a publication may be entered by, the first that is there. */
-const ENTRIES = ['manifest.mpd', 'master.m3u8'];
-const PLAYER = fileURLToPath(import.meta.resolve('shaka-player/dist/shaka-player.ui.js'));
-const STYLE = fileURLToPath(import.meta.resolve('shaka-player/dist/controls.css'));
+const ENTRIES = ['master.m3u8', 'main.m3u8', 'index.m3u8', 'manifest.m3u8', 'playlist.m3u8'];
 
-const folder = resolve(process.argv[2] ?? '.');
-const entry = ENTRIES.find((name) => existsSync(join(folder, name)));
+const given = resolve(process.argv[2] ?? '.');
+const entry = statSync(given, { throwIfNoEntry: false })?.isFile()
+  ? given
+  : ENTRIES.map((name) => join(given, name)).find((path) => existsSync(path));
 if (entry === undefined) {
-  console.error(`There is no ${ENTRIES.join(' or ')} in ${folder}. Usage: npm run play -- FOLDER`);
+  console.error(`There is no ${ENTRIES.join(', ')} in ${given}. Usage: npm run play -- FOLDER, or a file`);
   process.exit(2);
 }
 
-const PAGE = `<!doctype html>
-<title>${entry}</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="/controls.css">
-<body style="margin: 0; background: #111">
-<div id="container" style="max-width: 1280px; margin: auto"><video style="width: 100%"></video></div>
-<script src="/player.js"></script>
-<script>
-  const video = document.querySelector('video');
-  const player = new shaka.Player();
-  new shaka.ui.Overlay(player, document.getElementById('container'), video);
-  player.attach(video).then(() => player.load('/media/${entry}')).catch((error) => alert(error));
-</script>`;
-
-const server = createServer(({ url = '/' }, response) => {
-  const path = decodeURIComponent(new URL(url, 'http://localhost').pathname);
-  if (path === '/') response.writeHead(200, { 'content-type': 'text/html' }).end(PAGE);
-  else if (path === '/player.js') send(PLAYER, 'text/javascript', response);
-  else if (path === '/controls.css') send(STYLE, 'text/css', response);
-  else sendMedia(resolve(folder, `.${path.replace(/^\/media/, '')}`), response);
+const app = Fastify();
+await addConsole(app);
+await app.register(files, {
+  root: dirname(entry),
+  prefix: '/media/',
+  decorateReply: false,
+  setHeaders: (reply, path) => reply.header('content-type', contentTypeOf(path)),
 });
-server.listen(0, '127.0.0.1', () => {
-  const address = server.address();
-  if (address !== null && typeof address !== 'string') console.log(`Open http://localhost:${address.port}/`);
-});
-
-function sendMedia(path: string, response: ServerResponse): void {
-  if (path.startsWith(folder + sep)) send(path, contentTypeOf(path), response);
-  else response.writeHead(404).end();
-}
-
-function send(path: string, mediaType: string, response: ServerResponse): void {
-  const file = statSync(path, { throwIfNoEntry: false });
-  if (file?.isFile() !== true) {
-    response.writeHead(404).end();
-    return;
-  }
-  response.writeHead(200, { 'content-type': mediaType, 'content-length': file.size });
-  createReadStream(path).pipe(response);
-}
+const base = await app.listen({ host: '127.0.0.1', port: 0 });
+console.log(`Open ${base}/#/play?src=${encodeURIComponent(`media/${basename(entry)}`)}`);

@@ -1,6 +1,6 @@
 import { Reader } from '@contentauth/c2pa-node';
 
-/** What the official reader says of a file. */
+/** The official reader's report on a file. */
 export interface ProvenanceReport {
   /** `Valid`: signed and unchanged. `Trusted`: and its certificate is on a trust list. `Invalid`: anything else. */
   readonly state: string;

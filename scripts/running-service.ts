@@ -14,7 +14,7 @@ const STOP_TIMEOUT_MS = 30_000;
 const HEALTH_INTERVAL_MS = 20;
 
 export interface ServiceOptions {
-  /** Where the service keeps everything: its data, its outputs and its log. Made where it is missing. */
+  /** The folder for the service's data, its outputs and its log. Made where it is missing. */
   readonly folder: string;
   /** Configuration beside the embedded defaults, as `SERVICE__SECTION__KEY` variables. */
   readonly settings?: Readonly<Record<string, string>>;

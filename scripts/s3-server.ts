@@ -28,7 +28,7 @@ const POLL_INTERVAL_MS = 25;
 /** A port that was free may be taken before the server has it; then everything is started again. */
 const START_ATTEMPTS = 3;
 
-/** Where an S3 server is, and how to be let in. */
+/** The address and the credentials of an S3 server. */
 export interface S3Place {
   readonly endpoint: string;
   readonly region: string;

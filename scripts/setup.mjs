@@ -85,7 +85,7 @@ function installS3Server() {
     run([join(modules, '.bin/node'), join(root, 'scripts/ceph-programs.ts')]);
 }
 
-/** What to put before a command so that it runs as root; null where that would need a password. */
+/** Returns the words to put before a command so that it runs as root; null where that would need a password. */
 function rootPrefix() {
   if (process.getuid?.() === 0) return [];
   return spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status === 0 ? ['sudo', '-n'] : null;

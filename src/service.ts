@@ -1,38 +1,39 @@
 import assert from 'node:assert/strict';
 import { realpathSync } from 'node:fs';
-import { isSameOrInside } from '#bytes/real-path.ts';
+import { isSameOrInside } from '#bytes/path-overlap.ts';
 import { clearScratchSpaces } from '#bytes/scratch-space.ts';
-import { problemOfFolder } from '#bytes/usable-folder.ts';
-import { parseBindAddress } from '#config/bind-address.ts';
+import { parseBindAddress } from '#config/addresses.ts';
 import type { Config } from '#config/config.ts';
 import { configFileOf, loadConfig } from '#config/load-config.ts';
-import { secretPlaces } from '#config/own-places.ts';
+import { secretPaths } from '#config/protected-paths.ts';
 import { RELEASE } from '#config/release.ts';
+import { problemOfFolder } from '#config/usable-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { problemOf } from '#errors/system-problem.ts';
 import { createHttpServer } from '#http/http-server.ts';
-import { createLogger, requireLogLevel } from '#http/logger.ts';
-import { DeniedNetworks } from '#inputs/http/denied-networks.ts';
-import type { Post } from '#jobs/callbacks/callback-courier.ts';
-import { guardedPost } from '#jobs/callbacks/post-callback.ts';
+import { DeniedNetworks } from '#inputs/denied-networks.ts';
+import type { Post } from '#jobs/callback-receiver.ts';
+import { guardedPost } from '#jobs/callback-receiver.ts';
 import { Jobs } from '#jobs/jobs.ts';
 import { operations } from '#operations/registry.ts';
-import { recoverStagings } from '#outputs/local/staging-journal.ts';
-import { probeBuckets, recoverUploads } from '#outputs/s3/s3-errands.ts';
+import { probeBuckets, recoverUploads } from '#outputs/s3-tasks.ts';
+import { recoverStagings } from '#outputs/staging-journal.ts';
 import { disableCoreDumps, Launcher } from '#processes/launcher.ts';
 import { probeProtections, ptraceScope } from '#processes/protections.ts';
-import { createAssertionTrial } from '#provenance/authoring/assertion-trial.ts';
-import { checkIdentity } from '#provenance/authoring/check-identity.ts';
-import { SignerProcess } from '#provenance/identity/signer-process.ts';
-import type { IdentityDescription } from '#provenance/identity/signing-identity.ts';
+import { createAssertionChecker } from '#provenance/assertion-checker.ts';
+import { checkIdentity } from '#provenance/check-identity.ts';
+import { SignerProcess } from '#provenance/signer-process.ts';
+import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import { requireS3Sdk } from '#s3/s3-connection.ts';
+import { openLogger, requireLogLevel } from '#telemetry/logger.ts';
+import type { Tracing } from '#telemetry/telemetry.ts';
 import { Telemetry } from '#telemetry/telemetry.ts';
-import type { Tracing } from '#telemetry/tracing.ts';
+import { welcome } from './welcome.ts';
 
-/** On shutdown, inputs that run may take so long to end; what has not ended then goes on at the next start. */
-const SHUTDOWN_GRACE_MS = 20_000;
+/** The time that running inputs get on shutdown. Inputs that have not finished by then are run again at the next start. */
+const SHUTDOWN_TIMEOUT_MS = 20_000;
 
-type Logger = ReturnType<typeof createLogger>;
+type Logger = Awaited<ReturnType<typeof openLogger>>;
 
 /**
  * Runs the service until it is told to stop. `workerEntry` is the module that input workers run; `variables` names what
@@ -42,7 +43,7 @@ export async function runService(
   workerEntry = new URL(import.meta.resolve('./worker.ts')),
   variables: readonly string[] = [],
 ): Promise<void> {
-  const logger = createLogger(process.env);
+  const logger = await openLogger(process.env, process.stdout);
   try {
     requireLogLevel(process.env);
     const config = await loadConfig({ env: process.env, cwd: process.cwd() });
@@ -103,24 +104,26 @@ async function serveJobs(
     },
   });
   await jobs.start();
-  const { checkAssertions, close: closeTrial } = createAssertionTrial({ launcher });
+  const { checkAssertions, close: closeAssertionChecker } = createAssertionChecker({ launcher });
   try {
     const server = await createHttpServer({ config, jobs, operations, checkAssertions, telemetry, logger });
     stopOnSignals(logger, async () => {
       await server.close();
-      await closeTrial();
-      await jobs.stop(SHUTDOWN_GRACE_MS);
+      await closeAssertionChecker();
+      await jobs.stop(SHUTDOWN_TIMEOUT_MS);
       await tracing?.close();
     });
     await listen(server, config);
-    logger.info({ version: RELEASE.version, address: server.addresses()[0] }, `${RELEASE.product} is ready`);
+    const [address] = server.addresses();
+    logger.info({ version: RELEASE.version, address }, `${RELEASE.product} is ready`);
+    if (process.stdout.isTTY && typeof address === 'object') process.stdout.write(welcome(config, address));
   } catch (error) {
     await jobs.stop(0);
     throw error;
   }
 }
 
-/** Finds out how child processes can be confined, and says so in one line. */
+/** Probes the protections of child processes, and logs them in one line. */
 async function prepareLauncher(config: Config, variables: readonly string[], logger: Logger): Promise<Launcher> {
   const { sandbox } = config.worker;
   const [protections] = await Promise.all([probeProtections(sandbox), disableCoreDumps()]);
@@ -135,10 +138,10 @@ async function prepareLauncher(config: Config, variables: readonly string[], log
   else logger.warn(fields, 'some protections of child processes are missing: a worker that is taken over can do more');
   const configFile = configFileOf({ env: process.env, cwd: process.cwd() });
   const readable = config.input_resolvers.local.roots ?? [];
-  return new Launcher({ protections, hidden: secretPlaces(config, configFile), readable, variables });
+  return new Launcher({ protections, hidden: secretPaths(config, configFile), readable, variables });
 }
 
-/** Outputs may all go to S3: then the folder of local ones is only missed when one is asked for. */
+/** Throws `FOLDER_UNUSABLE`. Where S3 is configured, an unusable folder of local outputs is only logged. */
 function requireFolders({ jobs, output_sinks: { local, s3 } }: Config, logger: Logger): void {
   requireFolder('jobs.data_dir', jobs.data_dir, 0o700);
   if (jobs.role === 'api') return;
@@ -158,19 +161,19 @@ function requireFolder(key: string, folder: string, mode: number): void {
   if (problem !== null) throw new AppError('FOLDER_UNUSABLE', { key, folder, problem });
 }
 
-/** No output is written to a place of the service itself: where all would be, none ever could. Both folders are there. */
+/** Throws `FOLDER_UNUSABLE` when outputs would lie in a folder of the service itself. Both folders exist. */
 function requireApart(ownKey: string, ownFolder: string, folder: string): void {
   if (!isSameOrInside(realpathSync(folder), realpathSync(ownFolder))) return;
   const problem = `it is, or lies in, ${ownKey}, where no output is written`;
   throw new AppError('FOLDER_UNUSABLE', { key: 'output_sinks.local.base_dir', folder, problem });
 }
 
-/** Callbacks go to addresses that callers name: the rules of inputs over HTTP hold for them. */
+/** Returns the sender of callbacks, under the address rules of HTTP inputs. */
 function callbackPost({ input_resolvers: { http } }: Config): Post {
   return guardedPost(new DeniedNetworks(http.deny_networks));
 }
 
-/** OpenTelemetry takes memory, so it is loaded only where a collector is configured. */
+/** Starts tracing. OpenTelemetry takes memory, so it is loaded only when a collector is configured. */
 async function startTracing(config: Config, logger: Logger): Promise<Tracing | null> {
   const { otlp_endpoint: endpoint } = config.telemetry;
   if (endpoint === undefined) return null;
@@ -221,7 +224,7 @@ async function listen(server: HttpServer, config: Config): Promise<void> {
   }
 }
 
-/** The first signal stops the service in order, a second one at once. */
+/** Stops the service in order on the first signal, and exits on the second. */
 function stopOnSignals(logger: Logger, stop: () => Promise<void>): void {
   let stopping = false;
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {

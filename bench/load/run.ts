@@ -87,7 +87,7 @@ async function load(service: RunningService, sources: readonly string[]): Promis
   if (lost > 0 || refused > 0) process.exitCode = 1;
 }
 
-/** How many jobs were accepted and did not succeed, or were not accepted and not refused with 503. */
+/** Counts the jobs that were accepted and did not succeed, or were refused with another status than 503. */
 async function countLost(service: RunningService, answers: readonly Answer[]): Promise<number> {
   let lost = 0;
   for (const { status, body } of answers) {

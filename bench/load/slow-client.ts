@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const PIECES = 20;
 const PAUSE_MS = 50;
 
-/** What a request came to. */
+/** The outcome of a request. */
 export interface Answer {
   readonly status: number;
   readonly body: string;

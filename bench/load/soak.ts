@@ -6,7 +6,7 @@ const CLIENTS = 20;
 /** Rows of the table that is printed. */
 const ROWS = 20;
 
-/** What a service is like at one moment. */
+/** One sample of a service's memory and handles. */
 interface Moment {
   readonly minute: number;
   readonly jobs: number;

@@ -2,13 +2,15 @@ import assert from 'node:assert/strict';
 import { closeSync, openSync } from 'node:fs';
 
 /**
- * An open file of this process. Files are opened and closed at once, on the thread that asks: they are read and written
- * in workers, where nobody else waits for the thread, and for 20,000 fragments the trips through the pool of threads and
- * the collecting of file handles took as long as the rest of the work.
+ * Open file of this process. Opens and closes synchronously: files are read and written in workers, where nothing else
+ * waits for the thread. For 20,000 fragments, asynchronous opening and the garbage collection of file handles took as
+ * long as all other work.
  */
 export class Descriptor {
   readonly #number: number;
-  /** Calls that the pool of threads is at. Until they end, the number must not become another file's. */
+  /**
+   * Number of calls running on the thread pool. Until they finish, the descriptor must not be reused for another file.
+   */
   #running = 0;
   #closing: PromiseWithResolvers<void> | null = null;
   #closed = false;
@@ -17,18 +19,18 @@ export class Descriptor {
     this.#number = number;
   }
 
-  /** Throws the system's errors as they are. */
+  /** Opens a file. Throws system errors unchanged. */
   static open(path: string, flags: string | number): Descriptor {
     return new Descriptor(openSync(path, flags));
   }
 
-  /** For a call that is made at once. */
+  /** The descriptor, for a synchronous call. */
   get number(): number {
     assert(this.#closing === null, 'a file is not used after it was closed');
     return this.#number;
   }
 
-  /** Makes a call that goes on behind. */
+  /** Runs an asynchronous call, until which the file stays open. */
   async use<Result>(call: (descriptor: number) => Promise<Result>): Promise<Result> {
     const { number } = this;
     this.#running += 1;
@@ -40,7 +42,7 @@ export class Descriptor {
     }
   }
 
-  /** Closes the file when the calls that run have ended. Safe to call again. */
+  /** Closes the file when the running calls have finished. Safe to call again. */
   close(): Promise<void> {
     this.#closing ??= Promise.withResolvers();
     this.#closeWhenIdle();

@@ -1,54 +1,91 @@
 import assert from 'node:assert/strict';
+import { createHash, type Hash } from 'node:crypto';
+import { itemAt } from '#errors/assert.ts';
+import { bufferPool, offsetInPage } from './buffers.ts';
 import type { ByteWriter } from './byte-sink.ts';
 import type { ByteSource } from './byte-source.ts';
-import { chunkBuffers } from './chunk-buffers.ts';
-import { copyRunsOf } from './copy-runs.ts';
-import { offsetInPage } from './page-memory.ts';
-import { type ChunkRead, chunksOf, type PlanChunk, readsOf } from './plan-chunks.ts';
-import { PlanHasher } from './plan-hasher.ts';
-import { holePosition, type PlanDigests, type SplicePlan } from './splice-plan.ts';
+import { type ChunkRead, chunksOf, type PlanChunk, readsOf } from './execution/plan-chunks.ts';
+import { copyRunsOf, type HashAlgorithm, holePosition, type PlanDigests, type SplicePlan } from './splice-plan.ts';
 
-/** Size of a chunk in bytes: one read and one write. Written directly, 1.2 GB took 1.32 s with 1 MiB, 1.18 with 2, 1.39 with 4. */
+/**
+ * Size of a chunk: one read and one write. With direct I/O, 1.2 GB took 1.32 s with chunks of 1 MiB, 1.18 s with 2 and
+ * 1.39 s with 4.
+ */
 const CHUNK_SIZE_BYTES = 2 * 1024 * 1024;
 
 /**
- * Chunks of one walk in flight at once: enough to read ahead and write behind while one is hashed. How many bytes those
- * of all walks hold is bounded by `chunkBuffers`.
+ * Largest number of chunks of one execution in flight: enough to read ahead and write behind while one is hashed.
+ * `bufferPool` bounds the memory of all executions.
  */
-const LANE_COUNT = 8;
+const MAX_CHUNKS_IN_FLIGHT = 8;
 
-export interface WalkOptions {
+export interface ExecuteOptions {
   readonly signal: AbortSignal;
-  /** Called with the count of output bytes written so far, the hole left out; once per chunk, never decreasing. */
+  /**
+   * Called once per chunk with the number of output bytes written so far, without the hole; never decreasing. Without a
+   * sink they are the bytes that were read.
+   */
   readonly onProgress?: (bytesDone: number) => void;
-  /** Adds `PlanDigests.source`, by which the bytes can be told to be those that were validated before. */
+  /** Adds `PlanDigests.source`, to compare the source with bytes that were validated before. */
   readonly digestSource?: boolean;
 }
 
 /**
- * Walks a plan once: reads the source ahead, hashes what the plan says, and writes behind, in constant memory. The hole
- * is left out. When it returns or throws, nothing it started is still running. A source that changed meanwhile is an error.
+ * Executes a plan in one pass and constant memory: reads the source ahead, hashes, and writes behind. The hole is not
+ * written. When it returns or throws, nothing it started is still running. Throws the errors of source and sink,
+ * `SOURCE_CHANGED` among them.
  */
 export async function executePlan(
   plan: SplicePlan,
   source: ByteSource,
   sink: ByteWriter,
-  options: WalkOptions,
+  options: ExecuteOptions,
 ): Promise<PlanDigests> {
   const { storedAt } = source;
   if (storedAt !== undefined) await sink.copyFrom?.(storedAt, copyRunsOf(plan), options.signal);
-  return await new PlanWalk(plan, source, sink, options).run();
+  return await new PlanExecution(plan, source, sink, options).run();
 }
 
-/** Walks a plan for its digests alone: what is not hashed is not read, and nothing is written. */
-export async function digestPlan(plan: SplicePlan, source: ByteSource, options: WalkOptions): Promise<PlanDigests> {
+/** Executes a plan for its digests only: reads only the bytes that are hashed, and writes nothing. */
+export async function digestPlan(plan: SplicePlan, source: ByteSource, options: ExecuteOptions): Promise<PlanDigests> {
   const splices = plan.splices.filter(
     (splice) => splice.kind === 'mark' || (splice.kind !== 'hole' && splice.into !== 'none'),
   );
-  return await new PlanWalk({ ...plan, splices }, source, null, options).run();
+  return await new PlanExecution({ ...plan, splices }, source, null, options).run();
 }
 
-/** Writes `bytes` and zeros after them into the plan's hole. */
+/**
+ * Executes a plan on a part of the source in memory, which starts at byte `sourceOffset` of the source. Fills `output`
+ * and returns the flat digest; a hole is not written. For outputs of a few hundred kilobytes at most, for which reading
+ * ahead and writing behind cost more than they save.
+ */
+export function applyInMemory(plan: SplicePlan, source: Buffer, sourceOffset: number, output: Buffer): Uint8Array {
+  const hash = createHash(plan.hashing.algorithm);
+  let position = 0;
+  for (const splice of plan.splices) {
+    if (splice.kind === 'mark') {
+      hash.update(splice.bytes);
+    } else if (splice.kind === 'hole') {
+      position += splice.length;
+    } else {
+      assert(splice.into !== 'leaves', 'a plan with leaves is executed by executePlan');
+      const bytes =
+        splice.kind === 'insert' ? splice.bytes : sliceOf(source, splice.offset - sourceOffset, splice.length);
+      output.set(bytes, position);
+      if (splice.into === 'flat') hash.update(bytes);
+      position += bytes.length;
+    }
+  }
+  assert(position === output.length, 'the output has the size that the plan gives it');
+  return hash.digest();
+}
+
+function sliceOf(source: Buffer, offset: number, length: number): Buffer {
+  assert(offset >= 0 && offset + length <= source.length, 'a plan copies from the part in memory');
+  return source.subarray(offset, offset + length);
+}
+
+/** Writes `bytes` into the plan's hole, whose size they have. */
 export async function fillHole(
   plan: SplicePlan,
   sink: ByteWriter,
@@ -57,32 +94,30 @@ export async function fillHole(
 ): Promise<void> {
   const hole = plan.splices.find((splice) => splice.kind === 'hole');
   assert(hole !== undefined, 'the plan has a hole');
-  assert(bytes.length <= hole.length, `${bytes.length} bytes do not fit into a hole of ${hole.length}`);
-  const filling = Buffer.alloc(hole.length);
-  filling.set(bytes);
-  await sink.write(filling, holePosition(plan), signal);
+  assert.equal(bytes.length, hole.length, 'the hole is filled exactly');
+  await sink.write(bytes, holePosition(plan), signal);
 }
 
-/** What chunks pass through one after the other; `idle` resolves when the last one is done. */
-interface Lane {
+/** Slot that processes one chunk at a time; `idle` resolves when its chunk is finished. */
+interface Slot {
   idle: Promise<void>;
-  /** Holds reads that serve several copies of a chunk, before they are put in their places. */
-  window?: Buffer;
+  /** Buffer for reads that serve several copies of a chunk. */
+  readBuffer?: Buffer;
 }
 
-class PlanWalk {
+class PlanExecution {
   readonly #plan: SplicePlan;
   readonly #source: ByteSource;
   readonly #sink: ByteWriter | null;
-  readonly #options: WalkOptions;
+  readonly #options: ExecuteOptions;
   readonly #hasher: PlanHasher;
   readonly #stop = new AbortController();
-  /** Aborted by the caller or by the first failure: what else is in flight gives up early. */
+  /** Aborted by the caller or by the first failure, so that other chunks in flight stop early. */
   readonly #signal: AbortSignal;
   #failure: { readonly error: unknown } | null = null;
   #bytesDone = 0;
 
-  constructor(plan: SplicePlan, source: ByteSource, sink: ByteWriter | null, options: WalkOptions) {
+  constructor(plan: SplicePlan, source: ByteSource, sink: ByteWriter | null, options: ExecuteOptions) {
     this.#plan = plan;
     this.#source = source;
     this.#sink = sink;
@@ -93,50 +128,50 @@ class PlanWalk {
 
   async run(): Promise<PlanDigests> {
     this.#options.signal.throwIfAborted();
-    const lanes = Array.from({ length: LANE_COUNT }, (): Lane => ({ idle: Promise.resolve() }));
-    let turn = Promise.resolve();
+    const slots = Array.from({ length: MAX_CHUNKS_IN_FLIGHT }, (): Slot => ({ idle: Promise.resolve() }));
+    let previousHashed = Promise.resolve();
     let next = 0;
     for (const chunk of chunksOf(this.#plan, CHUNK_SIZE_BYTES)) {
-      const lane = lanes[next++ % LANE_COUNT] as Lane;
-      await lane.idle;
-      const buffer = await this.#takeBuffer(offsetInPage(chunk.position) + chunk.length);
+      const slot = itemAt(slots, next++ % MAX_CHUNKS_IN_FLIGHT);
+      await slot.idle;
+      const buffer = await this.#acquireBuffer(offsetInPage(chunk.position) + chunk.length);
       if (buffer === null) break;
-      turn = this.#start(chunk, lane, buffer, turn);
+      previousHashed = this.#start(chunk, slot, buffer, previousHashed);
     }
-    for (const lane of lanes) await lane.idle;
+    for (const slot of slots) await slot.idle;
     if (this.#failure !== null) throw this.#failure.error;
     await this.#source.checkUnchanged?.(this.#options.signal);
     return this.#hasher.digests();
   }
 
-  /** Null where a step failed, or the walk is to stop. */
-  async #takeBuffer(sizeBytes: number): Promise<Buffer | null> {
+  /** Returns null where a step failed or the signal is aborted. */
+  async #acquireBuffer(sizeBytes: number): Promise<Buffer | null> {
     let buffer: Buffer | null = null;
     await this.#guard(async () => {
-      buffer = await chunkBuffers.take(sizeBytes, this.#signal);
+      buffer = await bufferPool.acquire(sizeBytes, this.#signal);
     });
     return buffer;
   }
 
-  /** Sends a chunk through a lane. The promise returned resolves when hashing may go on to the next chunk. */
-  #start(chunk: PlanChunk, lane: Lane, buffer: Buffer, turn: Promise<void>): Promise<void> {
-    // Where the bytes lie on their page of memory as they will on their page of the file, they can be written directly.
+  /** Starts a chunk in a slot. The promise resolves when it is hashed, so that the next chunk can be. */
+  #start(chunk: PlanChunk, slot: Slot, buffer: Buffer, previousHashed: Promise<void>): Promise<void> {
+    // Direct I/O requires that bytes have the same offset in their page of memory as in their page of the file.
     const start = offsetInPage(chunk.position);
     const bytes = buffer.subarray(start, start + chunk.length);
-    const filled = this.#guard(() => this.#fill(chunk, bytes, lane));
+    const filled = this.#guard(() => this.#fill(chunk, bytes, slot));
     const written = filled.then(() => this.#guard(() => this.#write(chunk, bytes)));
-    const hashed = Promise.all([filled, turn]).then(() => this.#guard(() => this.#hasher.add(chunk, bytes)));
-    lane.idle = Promise.all([written, hashed]).then(() => this.#release(buffer));
+    const hashed = Promise.all([filled, previousHashed]).then(() => this.#guard(() => this.#hasher.add(chunk, bytes)));
+    slot.idle = Promise.all([written, hashed]).then(() => this.#release(buffer));
     return hashed;
   }
 
-  /** A read that was given up may yet write into its buffer. */
+  /** Releases a buffer, or discards it after a failure: an aborted read may still write into it. */
   #release(buffer: Buffer): void {
-    if (this.#failure === null) chunkBuffers.giveBack(buffer);
-    else chunkBuffers.forgo(buffer);
+    if (this.#failure === null) bufferPool.release(buffer);
+    else bufferPool.discard(buffer);
   }
 
-  /** Runs one step unless a step before failed. Keeps the first failure; never rejects. */
+  /** Runs a step unless an earlier one failed. Keeps the first failure; never rejects. */
   async #guard(step: () => Promise<void> | void): Promise<void> {
     if (this.#failure !== null) return;
     try {
@@ -148,20 +183,20 @@ class PlanWalk {
     }
   }
 
-  async #fill(chunk: PlanChunk, bytes: Buffer, lane: Lane): Promise<void> {
-    for (const read of readsOf(chunk.copies, CHUNK_SIZE_BYTES)) await this.#read(read, bytes, lane);
+  async #fill(chunk: PlanChunk, bytes: Buffer, slot: Slot): Promise<void> {
+    for (const read of readsOf(chunk.copies, CHUNK_SIZE_BYTES)) await this.#read(read, bytes, slot);
     for (const { bytes: inserted, at } of chunk.inserts) bytes.set(inserted, at);
   }
 
-  async #read(read: ChunkRead, bytes: Buffer, lane: Lane): Promise<void> {
-    const place = placeOfMost(read);
-    if (place !== null) {
-      await this.#source.read(bytes.subarray(place, place + read.length), read.offset, this.#signal);
-      putRestInPlace(read, bytes, place);
+  async #read(read: ChunkRead, bytes: Buffer, slot: Slot): Promise<void> {
+    const target = targetOf(read);
+    if (target !== null) {
+      await this.#source.read(bytes.subarray(target, target + read.length), read.offset, this.#signal);
+      moveOtherCopies(read, bytes, target);
       return;
     }
-    lane.window ??= Buffer.allocUnsafeSlow(Math.min(CHUNK_SIZE_BYTES, this.#source.sizeBytes));
-    const window = lane.window.subarray(0, read.length);
+    slot.readBuffer ??= Buffer.allocUnsafeSlow(Math.min(CHUNK_SIZE_BYTES, this.#source.sizeBytes));
+    const window = slot.readBuffer.subarray(0, read.length);
     await this.#source.read(window, read.offset, this.#signal);
     for (const { offset, length, at } of read.copies) {
       bytes.set(window.subarray(offset - read.offset, offset - read.offset + length), at);
@@ -169,33 +204,90 @@ class PlanWalk {
   }
 
   async #write(chunk: PlanChunk, bytes: Buffer): Promise<void> {
-    if (this.#sink === null || chunk.length === 0) return;
-    await this.#sink.write(bytes, chunk.position, this.#signal);
+    if (chunk.length === 0) return;
+    await this.#sink?.write(bytes, chunk.position, this.#signal);
     this.#bytesDone += chunk.length;
     this.#options.onProgress?.(this.#bytesDone);
   }
 }
 
 /**
- * Where in its chunk a read may land so that one copy that is most of it lies in its place at once: for a fragment, whose
- * Merkle box comes after its first bytes, a second buffer of its size is spared. Null where there is no such copy, or the
- * read would reach beyond what its copies span.
+ * Returns the position in the chunk to read to, so that the copy that is most of the read is in its final position. A
+ * fragment, whose Merkle box is inserted near its start, then needs no second buffer of its size. Returns null where no
+ * copy is most of the read, or the read would exceed the range of its copies.
  */
-function placeOfMost({ offset, length, copies }: ChunkRead): number | null {
+function targetOf({ offset, length, copies }: ChunkRead): number | null {
   const most = copies.find((copy) => copy.length * 2 > length);
   const [first, last] = [copies[0], copies.at(-1)];
   if (most === undefined || first === undefined || last === undefined) return null;
-  const place = most.at - (most.offset - offset);
-  return place >= first.at && place + length <= last.at + last.length ? place : null;
+  const target = most.at - (most.offset - offset);
+  return target >= first.at && target + length <= last.at + last.length ? target : null;
 }
 
-/** Moves what of a read does not lie in its place yet. All of it is taken out first, for places overlap. */
-function putRestInPlace({ offset, copies }: ChunkRead, bytes: Buffer, place: number): void {
+/**
+ * Moves the copies of a read that are not in their final position. All are taken out first, because the positions
+ * overlap.
+ */
+function moveOtherCopies({ offset, copies }: ChunkRead, bytes: Buffer, target: number): void {
   const rest = copies
-    .filter((copy) => copy.at !== place + copy.offset - offset)
+    .filter((copy) => copy.at !== target + copy.offset - offset)
     .map((copy) => {
-      const start = place + copy.offset - offset;
+      const start = target + copy.offset - offset;
       return { at: copy.at, taken: Uint8Array.from(bytes.subarray(start, start + copy.length)) };
     });
   for (const { at, taken } of rest) bytes.set(taken, at);
+}
+
+/**
+ * Hashes of one execution. They are computed on this thread, while the thread pool reads and writes: Web Crypto would
+ * digest leaves on the pool, but copies each one first, and was no faster on two cores (1.2 GB, medians of 12).
+ */
+class PlanHasher {
+  readonly #algorithm: HashAlgorithm;
+  readonly #flat: Hash;
+  readonly #leaves: Uint8Array[] = [];
+  /** Hash of the current leaf. */
+  #leaf: Hash | null = null;
+  readonly #source: Hash | null;
+
+  /** Hashes the source bytes, too, where `digestsSource` is set. */
+  constructor(algorithm: HashAlgorithm, digestsSource: boolean) {
+    this.#algorithm = algorithm;
+    this.#flat = createHash(algorithm);
+    this.#source = digestsSource ? createHash('sha256') : null;
+  }
+
+  /** Adds a chunk. Chunks must come in plan order. */
+  add(chunk: PlanChunk, bytes: Uint8Array): void {
+    for (const step of chunk.hashed) {
+      if (step.kind === 'mark') this.#flat.update(step.bytes);
+      else if (step.kind === 'flat') this.#flat.update(bytes.subarray(step.start, step.end));
+      else this.#addToLeaf(bytes.subarray(step.start, step.end), step.isLast);
+    }
+    if (this.#source !== null) addSourceOf(chunk, bytes, this.#source);
+  }
+
+  #addToLeaf(piece: Uint8Array, isLast: boolean): void {
+    this.#leaf ??= createHash(this.#algorithm);
+    this.#leaf.update(piece);
+    if (!isLast) return;
+    this.#leaves.push(this.#leaf.digest());
+    this.#leaf = null;
+  }
+
+  /** Returns the digests of all chunks. May be called once. */
+  digests(): PlanDigests {
+    return {
+      flat: this.#flat.digest(),
+      leaves: this.#leaves,
+      ...(this.#source !== null && { source: this.#source.digest() }),
+    };
+  }
+}
+
+/** Hashes the source bytes of a chunk in output order. */
+function addSourceOf({ copies, inserts }: PlanChunk, bytes: Uint8Array, hash: Hash): void {
+  const copied = copies.map(({ at, length }) => ({ at, piece: bytes.subarray(at, at + length) }));
+  const replaced = inserts.flatMap(({ at, original }) => (original === undefined ? [] : [{ at, piece: original }]));
+  for (const { piece } of [...copied, ...replaced].sort((first, second) => first.at - second.at)) hash.update(piece);
 }

@@ -7,31 +7,33 @@ import type { ByteSource } from './byte-source.ts';
 import { Descriptor } from './descriptor.ts';
 
 /**
- * A read of at most so many bytes is made at once, on the thread that asks: files are read in workers, where nobody else
- * waits for the thread, and a trip through the pool of threads costs more than so small a read.
+ * Largest synchronous read: files are read in workers, where nothing else waits for the thread, and the thread pool
+ * costs more than so small a read.
  */
-const READ_AT_ONCE_BYTES = 256 * 1024;
+const MAX_SYNC_READ_BYTES = 256 * 1024;
 
 /**
- * File systems whose time of change (ctime) nobody can set, and which write it at every change: ext2 to ext4, XFS, btrfs,
- * F2FS, ZFS, bcachefs and overlays (statfs(2)). Not among them: network file systems and FUSE, where another host keeps
- * the time, and tmpfs, which does not write it for changes through a memory map.
+ * File systems that update the change time (ctime) at every change and let nobody set it: ext2 to ext4, XFS, btrfs,
+ * F2FS, ZFS, bcachefs and overlays (statfs(2)). Network file systems and FUSE are not among them, where another host
+ * keeps the time, nor is tmpfs, which does not update it for changes through a memory map.
  */
 const FILE_SYSTEMS_WITH_CHANGE_TIME = new Set([
   0xef53, 0x58465342, 0x9123683e, 0xf2f52010, 0x2fc12fc1, 0xca451a4e, 0x794c7630,
 ]);
 
-/** Two changes within one tick of the kernel's clock (10 ms at most) have the same time. */
-const CHANGE_TIME_STEP_MS = 20;
-/** As above where a file system keeps whole seconds, such as ext4 with inodes of 128 bytes. */
-const COARSE_CHANGE_TIME_STEP_MS = 1100;
+/**
+ * Resolution of the change time with a margin: two changes within one tick of the kernel's clock (10 ms at most) have
+ * the same time.
+ */
+const CHANGE_TIME_RESOLUTION_MS = 20;
+/** Resolution on file systems with whole seconds, such as ext4 with inodes of 128 bytes. */
+const COARSE_CHANGE_TIME_RESOLUTION_MS = 1100;
 const NS_PER_MS = 1_000_000n;
 const NS_PER_S = 1_000_000_000n;
+const readAsync = promisify(read);
+const syncAsync = promisify(fdatasync);
 
-const readBehind = promisify(read);
-const syncBehind = promisify(fdatasync);
-
-/** A regular file that is held open, so that it is the same file from the first read to the last. */
+/** Regular file that stays open, so that all reads are of the same file. */
 export class FileSource implements ByteSource {
   readonly name: string;
   readonly sizeBytes: number;
@@ -66,9 +68,9 @@ export class FileSource implements ByteSource {
   }
 
   /**
-   * Compares size, the times of modification and of change and, where the path still leads to a file, which file it is.
-   * Anybody who may write a file may set its time of modification; the time of change is the kernel's own, which it also
-   * writes when a file is renamed, linked, or given other rights.
+   * Throws `SOURCE_CHANGED` where size, modification time, change time or, if the path still leads to a file, the inode
+   * differ. Whoever may write a file may set its modification time; the kernel alone sets the change time, also when a
+   * file is renamed, linked, or gets other permissions.
    */
   async checkUnchanged(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
@@ -76,7 +78,7 @@ export class FileSource implements ByteSource {
     const opened = this.#opened;
     const atPath = statsAt(this.localPath);
     const replaced = atPath !== null && (atPath.ino !== now.ino || atPath.dev !== now.dev);
-    // Removing a file changes its time, too. Only of a pinned one something is said that has to be proven.
+    // Removing a file updates its change time, too. That counts only for a pinned file, which must be provably unchanged.
     const isOnlyRemoved = now.nlink === 0n && this.#pinning === null;
     const isTouched = now.mtimeNs !== opened.mtimeNs || (now.ctimeNs !== opened.ctimeNs && !isOnlyRemoved);
     if (replaced || isTouched || now.size !== opened.size) throw new AppError('SOURCE_CHANGED', { name: this.name });
@@ -90,13 +92,13 @@ export class FileSource implements ByteSource {
   async #pin(signal: AbortSignal): Promise<boolean> {
     try {
       if (!FILE_SYSTEMS_WITH_CHANGE_TIME.has(statfsSync(this.openedPath).type)) return false;
-      // A page that is dirty already takes further changes through a memory map without a trace until it is written.
-      await this.#file.use((file) => syncBehind(file));
+      // A dirty page takes further changes through a memory map without an update of the change time until it is written.
+      await this.#file.use((file) => syncAsync(file));
     } catch (error) {
       if (isSystemError(error)) return false;
       throw error;
     }
-    await sleep(unclearForMs(this.#opened), undefined, { signal });
+    await sleep(ambiguousForMs(this.#opened), undefined, { signal });
     await this.checkUnchanged(signal);
     return true;
   }
@@ -108,8 +110,8 @@ export class FileSource implements ByteSource {
   async #readSome(target: Uint8Array, filled: number, position: number): Promise<number> {
     try {
       const length = target.length - filled;
-      if (length <= READ_AT_ONCE_BYTES) return readSync(this.#file.number, target, filled, length, position);
-      const { bytesRead } = await this.#file.use((file) => readBehind(file, target, filled, length, position));
+      if (length <= MAX_SYNC_READ_BYTES) return readSync(this.#file.number, target, filled, length, position);
+      const { bytesRead } = await this.#file.use((file) => readAsync(file, target, filled, length, position));
       return bytesRead;
     } catch (cause) {
       if (!isSystemError(cause)) throw cause;
@@ -122,14 +124,14 @@ export class FileSource implements ByteSource {
   }
 }
 
-/** How long another change of a file might yet get the time of change that it has. */
-function unclearForMs({ ctimeNs }: BigIntStats): number {
-  const stepMs = ctimeNs % NS_PER_S === 0n ? COARSE_CHANGE_TIME_STEP_MS : CHANGE_TIME_STEP_MS;
+/** Returns the time in ms during which another change could get the same change time. */
+function ambiguousForMs({ ctimeNs }: BigIntStats): number {
+  const stepMs = ctimeNs % NS_PER_S === 0n ? COARSE_CHANGE_TIME_RESOLUTION_MS : CHANGE_TIME_RESOLUTION_MS;
   const leftMs = Number(ctimeNs / NS_PER_MS) + stepMs - Date.now();
   return leftMs > stepMs ? 0 : Math.max(leftMs, 0);
 }
 
-/** A file that was moved away or removed while it was open is still read whole, so this is no change. */
+/** Returns null where the path leads nowhere: a file that was moved or removed while open is still read completely. */
 function statsAt(path: string): BigIntStats | null {
   try {
     return statSync(path, { bigint: true });
@@ -139,7 +141,10 @@ function statsAt(path: string): BigIntStats | null {
   }
 }
 
-/** Opens a file that this service wrote itself; what others wrote is opened with the care that inputs need. */
+/**
+ * Opens a file that this service wrote. Files of others are opened by `inputs`, with more checks. Throws system errors
+ * unchanged.
+ */
 export async function openOwnFile(path: string, name: string): Promise<FileSource> {
   const file = Descriptor.open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {

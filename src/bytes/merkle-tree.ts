@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import type { HashAlgorithm } from './splice-plan.ts';
 
-/** One level of a tree, as digests from left to right. */
+/** Level of a Merkle tree, as digests from left to right. */
 export type MerkleRow = readonly Uint8Array[];
 
-/** Lengths of a tree's rows from the leaves up to the root, without any digest. */
+/** Returns the lengths of a tree's rows, from the leaves up to the root. */
 export function rowLengths(leafCount: number): number[] {
   const lengths = [leafCount];
   for (let length = leafCount; length > 1; ) {
@@ -16,8 +16,8 @@ export function rowLengths(leafCount: number): number[] {
 }
 
 /**
- * The rows of a tree from the leaves, `rows[0]`, to `levels` above them. Neighbours are hashed in pairs; an odd node at
- * a row's end goes up unchanged (C2PA 2.2, §18.7.2).
+ * Returns the rows of a tree from the leaves, `rows[0]`, to `levels` above them. Neighbours are hashed in pairs; an odd
+ * node at the end of a row moves up unchanged (C2PA 2.2, §18.7.2).
  */
 export function buildRows(leaves: MerkleRow, levels: number, algorithm: HashAlgorithm): MerkleRow[] {
   const rows: MerkleRow[] = [leaves];
@@ -25,16 +25,9 @@ export function buildRows(leaves: MerkleRow, levels: number, algorithm: HashAlgo
   return rows;
 }
 
-/** The digest at the top of a tree of at least one leaf. */
-export function merkleRoot(leaves: MerkleRow, algorithm: HashAlgorithm): Uint8Array {
-  const [root] = rowAt(buildRows(leaves, rowLengths(leaves.length).length - 1, algorithm), -1);
-  assert(root !== undefined, 'a tree has at least one leaf');
-  return root;
-}
-
 /**
- * The siblings on the way from a leaf up to the row `levels` above it; where a node has no sibling, the level adds none.
- * `leafIndex` counts from zero; `rows` are those of `buildRows`, at least as many as `levels`.
+ * Returns the proof of a leaf: the siblings on the path to the row `levels` above it. A level where the node has no
+ * sibling adds none. `leafIndex` counts from zero; `rows` come from `buildRows`, at least `levels` of them.
  */
 export function proofOf(rows: readonly MerkleRow[], leafIndex: number, levels: number): Uint8Array[] {
   const proof: Uint8Array[] = [];
@@ -47,7 +40,7 @@ export function proofOf(rows: readonly MerkleRow[], leafIndex: number, levels: n
   return proof;
 }
 
-/** How many digests `proofOf` returns, without the tree. */
+/** Returns the number of digests that `proofOf` returns, without building the tree. */
 export function proofLength(leafCount: number, leafIndex: number, levels: number): number {
   let length = 0;
   let index = leafIndex;

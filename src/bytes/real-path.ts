@@ -2,21 +2,16 @@ import { realpath } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
 import { isSystemError } from '#errors/system-problem.ts';
 
-/** Whether `path` is `place` or lies inside it. Both absolute, normalised and with links resolved. */
-export function isSameOrInside(path: string, place: string): boolean {
-  return path === place || path.startsWith(place.endsWith(sep) ? place : place + sep);
-}
-
 /**
- * The absolute path with links resolved as far as it exists and can be entered; the rest is appended as it is. So a
- * destination can be compared with a source before anything is written.
+ * Returns the absolute path with links resolved as far as it exists and can be entered; the rest is appended unchanged.
+ * A destination can thus be compared with a source before anything is written.
  */
 export async function nearestRealPath(path: string): Promise<string> {
   const absolute = resolve(path);
   const whole = await realPathOf(absolute);
   if (whole !== null) return whole;
   const names = absolute.split(sep).slice(1);
-  // Halved each time, for a path of a request may be thousands of names deep: what lies in what is missing is missing too.
+  // Binary search, because a path in a request may have thousands of names: below a missing folder, everything is missing.
   let real: string = sep;
   let [present, missing] = [0, names.length];
   while (missing - present > 1) {
@@ -28,7 +23,7 @@ export async function nearestRealPath(path: string): Promise<string> {
   return join(real, ...names.slice(present));
 }
 
-/** Returns null where a path does not exist or cannot be entered. */
+/** Returns the real path, or null where the path does not exist or cannot be entered. */
 async function realPathOf(path: string): Promise<string | null> {
   try {
     return await realpath(path);

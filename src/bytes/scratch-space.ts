@@ -1,86 +1,85 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readdirSync, rmSync, type Stats, statfsSync, statSync } from 'node:fs';
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
+import type { ByteSource, LocalSource, StoredObject } from './byte-source.ts';
+import { type FileSource, openOwnFile } from './file-source.ts';
 import type { StagingKey } from './staged-name.ts';
 
-/** What the file system is left with, in bytes, beside what is reserved. */
+/** Free space that stays on the file system beside the reservations. */
 const FREE_SPACE_MARGIN_BYTES = 1024 * 1024;
-
-/** `statSync().blocks` counts in units of so many bytes, whatever the file system's own blocks are (POSIX). */
+/** Unit of `statSync().blocks`, whatever the block size of the file system is (POSIX). */
 const STAT_BLOCK_BYTES = 512;
-
-/** A file takes this name in its scratch space: nothing that could lead elsewhere. */
+/** Allowed names of files in a scratch space: none leads elsewhere. */
 const FILE_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
 
-/** Where a service keeps its scratch spaces. */
-export interface ScratchPlace {
+/** Location of a service's scratch spaces. */
+export interface ScratchLocation {
   /** `jobs.scratch_dir`, which services may share. */
   readonly dir: string;
-  /** `jobs.data_dir`, which belongs to one service: it tells its scratch spaces from others'. */
+  /** `jobs.data_dir`, which belongs to one service: names of scratch spaces are derived from it. */
   readonly dataDir: string;
 }
 
-/** Room for one file in a scratch space. The file is made by whoever reserved it. */
+/** Reservation for one file in a scratch space. Whoever reserved it makes the file. */
 export interface ScratchFile {
   readonly path: string;
-  /** Tells the service that the file grows: an input of which nothing is heard is given up. */
-  grew(): void;
-  /** Reserves room for a file that becomes larger than it was taken to be. Throws SCRATCH_FULL. */
+  /** Sends a heartbeat while the file grows: the service gives up an input without heartbeats. */
+  heartbeat(): void;
+  /** Enlarges the reservation to `sizeBytes`. Throws `SCRATCH_FULL`. */
   extend(sizeBytes: number): void;
-  /** Removes the file and gives its room back. Safe to call again. */
+  /** Removes the file and the reservation. Safe to call again. */
   release(): void;
 }
 
-/** What holds something open. */
 interface Closable {
   close(): Promise<void>;
 }
 
 /**
- * The folder of one attempt at an input below `jobs.scratch_dir`, for what has to lie on this host while it is worked
- * on. Nothing is on the disk before the first reservation; the worker removes it when the input ends, and the service
- * when the worker was killed, or at its next start.
+ * Folder of one attempt at an input below `jobs.scratch_dir`, for files that must be on this host meanwhile. It is made
+ * at the first reservation. The worker removes it when the input ends, and the service when the worker was killed, or
+ * at its next start.
  */
 export class ScratchSpace {
-  readonly #place: ScratchPlace;
+  readonly #location: ScratchLocation;
   readonly #key: StagingKey;
   readonly #reserved = new Map<string, number>();
   readonly #adopted: Closable[] = [];
-  /** Tells the service that something is being done for the input, while nothing of its output is written. */
-  readonly signOfLife: () => void;
+  /** Sends a heartbeat for the input while no output is written. */
+  readonly heartbeat: () => void;
   #made = false;
   #count = 0;
 
-  constructor(place: ScratchPlace, key: StagingKey, signOfLife: () => void = () => undefined) {
-    this.signOfLife = signOfLife;
-    this.#place = place;
+  constructor(location: ScratchLocation, key: StagingKey, heartbeat: () => void = () => undefined) {
+    this.heartbeat = heartbeat;
+    this.#location = location;
     this.#key = key;
   }
 
-  /** Most inputs need none: its name is made only then. */
+  /** Computed on demand, because most inputs need no scratch space. */
   get #folder(): string {
-    return join(this.#place.dir, scratchNameOf(this.#place, this.#key));
+    return join(this.#location.dir, scratchNameOf(this.#location, this.#key));
   }
 
   /**
-   * Reserves room for a file of `sizeBytes`. `name` is for people who look into the folder: files may be reserved under
-   * the same name. Rejects with SCRATCH_FULL where the file system lacks the room, beside what is reserved already.
+   * Reserves space for a file of `sizeBytes`. `name` is for people who look into the folder; it need not be unique.
+   * Throws `SCRATCH_FULL` where the file system lacks the space beside other reservations, and `SCRATCH_UNUSABLE`.
    */
   async reserve(name: string, sizeBytes: number): Promise<ScratchFile> {
     assert(FILE_NAME.test(name), `"${name}" is a name for a scratch file`);
     await this.#make();
     const path = join(this.#folder, `${this.#count++}-${name}`);
-    this.#checkRoom(path, sizeBytes);
+    this.#checkFreeSpace(path, sizeBytes);
     this.#reserved.set(path, sizeBytes);
     return {
       path,
-      grew: this.signOfLife,
+      heartbeat: this.heartbeat,
       extend: (extendedBytes) => {
-        this.#checkRoom(path, extendedBytes);
+        this.#checkFreeSpace(path, extendedBytes);
         this.#reserved.set(path, extendedBytes);
       },
       release: () => {
@@ -90,7 +89,7 @@ export class ScratchSpace {
     };
   }
 
-  /** Reserves room for a folder whose files together take `sizeBytes`, and makes it. */
+  /** Reserves space for a folder whose files have `sizeBytes` together, and makes it. Throws as `reserve` does. */
   async reserveFolder(name: string, sizeBytes: number): Promise<ScratchFile> {
     const reserved = await this.reserve(name, sizeBytes);
     await mkdir(reserved.path, { mode: 0o700 });
@@ -103,12 +102,14 @@ export class ScratchSpace {
     };
   }
 
-  /** Closes a source only when the space is removed: its file may be read by its path until then. */
+  /**
+   * Takes ownership of a source, and closes it when the space is removed: its file can be read by its path until then.
+   */
   adopt(source: Closable): void {
     this.#adopted.push(source);
   }
 
-  /** Closes what it adopted, and removes the space with everything in it. */
+  /** Closes the adopted sources and removes the folder. */
   async remove(): Promise<void> {
     for (const source of this.#adopted.splice(0)) await source.close();
     if (!this.#made) return;
@@ -128,8 +129,11 @@ export class ScratchSpace {
     this.#made = true;
   }
 
-  /** File systems that do not know their size (some network file systems) report no blocks at all, and are not judged. */
-  #checkRoom(path: string, sizeBytes: number): void {
+  /**
+   * Throws `SCRATCH_FULL`. File systems of unknown size (some network file systems) report no blocks and are not
+   * checked.
+   */
+  #checkFreeSpace(path: string, sizeBytes: number): void {
     const { blocks, bavail, bsize } = statfsSync(this.#folder);
     if (blocks === 0) return;
     let neededBytes = Math.max(sizeBytes - writtenBytes(path), 0);
@@ -143,32 +147,32 @@ export class ScratchSpace {
 }
 
 /**
- * Removes the scratch spaces that workers of this service left behind: that of one attempt, or all. Returns the paths
- * that were removed.
+ * Removes the scratch spaces that workers of this service left behind: that of one attempt, or all. Returns the removed
+ * paths.
  */
-export async function clearScratchSpaces(place: ScratchPlace, key?: StagingKey): Promise<string[]> {
-  const names = await readdir(place.dir).catch((error: unknown) => {
+export async function clearScratchSpaces(location: ScratchLocation, key?: StagingKey): Promise<string[]> {
+  const names = await readdir(location.dir).catch((error: unknown) => {
     if (systemErrorCode(error) === 'ENOENT') return [];
     throw error;
   });
-  const prefix = scratchPrefixOf(place);
+  const prefix = scratchPrefixOf(location);
   const own = names.filter((name) =>
-    key === undefined ? name.startsWith(prefix) : name === scratchNameOf(place, key),
+    key === undefined ? name.startsWith(prefix) : name === scratchNameOf(location, key),
   );
-  for (const name of own) await rm(join(place.dir, name), { recursive: true, force: true });
-  return own.map((name) => join(place.dir, name));
+  for (const name of own) await rm(join(location.dir, name), { recursive: true, force: true });
+  return own.map((name) => join(location.dir, name));
 }
 
-/** `attestream-<8 hex digits of the data folder's hash>-<job>-<input>-<attempt>`. */
-function scratchNameOf(place: ScratchPlace, { jobId, inputIndex, attempt }: StagingKey): string {
-  return `${scratchPrefixOf(place)}${jobId}-${inputIndex}-${attempt}`;
+/** Returns `attestream-<8 hex digits of the data folder's hash>-<job>-<input>-<attempt>`. */
+function scratchNameOf(location: ScratchLocation, { jobId, inputIndex, attempt }: StagingKey): string {
+  return `${scratchPrefixOf(location)}${jobId}-${inputIndex}-${attempt}`;
 }
 
-function scratchPrefixOf({ dataDir }: ScratchPlace): string {
+function scratchPrefixOf({ dataDir }: ScratchLocation): string {
   return `attestream-${createHash('sha256').update(dataDir).digest('hex').slice(0, 8)}-`;
 }
 
-/** What of a file or folder is on the disk already, and so no longer free. */
+/** Returns the bytes of a file or folder that are on the disk already, and so no longer free. */
 function writtenBytes(path: string): number {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return 0;
@@ -181,4 +185,73 @@ function writtenBytes(path: string): number {
 
 function bytesOf(stats: Stats | undefined): number {
   return (stats?.blocks ?? 0) * STAT_BLOCK_BYTES;
+}
+
+/** Makes the file of a reservation. Throws `SCRATCH_UNUSABLE`. */
+export async function createScratchFile(path: string): Promise<FileHandle> {
+  return await translated(path, () => open(path, 'wx', 0o600));
+}
+
+/** Writes all of `bytes` at a position of a scratch file. Throws `SCRATCH_UNUSABLE`. */
+export async function writeScratch(
+  handle: FileHandle,
+  path: string,
+  bytes: Uint8Array,
+  position: number,
+): Promise<void> {
+  for (let written = 0; written < bytes.length; ) {
+    const step = () => handle.write(bytes, written, bytes.length - written, position + written);
+    written += (await translated(path, step)).bytesWritten;
+  }
+}
+
+/** Opens a completely written scratch file. Closing the source removes the file. */
+export async function openScratchFile(
+  file: ScratchFile,
+  named: Pick<ByteSource, 'name' | 'claimedMediaType' | 'storedAt'>,
+): Promise<LocalSource> {
+  return new ScratchSource(file, await openOwnFile(file.path, named.name), named);
+}
+
+async function translated<T>(path: string, step: () => Promise<T>): Promise<T> {
+  try {
+    return await step();
+  } catch (cause) {
+    if (!isSystemError(cause)) throw cause;
+    throw new AppError('SCRATCH_UNUSABLE', { path, problem: problemOf(cause) }, { cause });
+  }
+}
+
+/** File of a scratch space that is removed when the source is closed. */
+class ScratchSource implements LocalSource {
+  readonly name: string;
+  readonly sizeBytes: number;
+  readonly localPath: string;
+  readonly claimedMediaType?: string;
+  readonly storedAt?: StoredObject;
+  readonly #file: ScratchFile;
+  readonly #source: FileSource;
+
+  constructor(
+    file: ScratchFile,
+    source: FileSource,
+    { claimedMediaType, storedAt }: Pick<ByteSource, 'claimedMediaType' | 'storedAt'>,
+  ) {
+    this.name = source.name;
+    this.sizeBytes = source.sizeBytes;
+    this.localPath = source.localPath;
+    if (claimedMediaType !== undefined) this.claimedMediaType = claimedMediaType;
+    if (storedAt !== undefined) this.storedAt = storedAt;
+    this.#file = file;
+    this.#source = source;
+  }
+
+  async read(target: Uint8Array, offset: number, signal: AbortSignal): Promise<void> {
+    await this.#source.read(target, offset, signal);
+  }
+
+  async close(): Promise<void> {
+    await this.#source.close();
+    this.#file.release();
+  }
 }

@@ -1,10 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { domainToASCII } from 'node:url';
 import { z } from 'zod';
-import { parseBindAddress } from './bind-address.ts';
-import { isBucketName } from './bucket-name.ts';
+import { apiActions, digitalSourceType } from '#contract/actions.ts';
+import { isBucketName, isNetwork, LINK_LOCAL_AND_METADATA, parseBindAddress } from './addresses.ts';
 import { callerTokens } from './caller-token.ts';
-import { isNetwork, LINK_LOCAL_AND_METADATA } from './network.ts';
 
 const MIB_BYTES = 1024 ** 2;
 const TIB_BYTES = 1024 ** 4;
@@ -76,7 +75,7 @@ const jobs = z
     path: ['role'],
   });
 
-/** What one input may use; `src/jobs/workers/input-budgets.ts` says how the limits grow with its size. */
+/** The budgets of one input; `src/jobs/workers/input-budgets.ts` computes its limits from these and its size. */
 const budgets = z.strictObject({
   cpu_seconds_base: z.int().min(1).max(MAX_BUDGET_SECONDS).default(30),
   cpu_seconds_per_gib: z.int().min(0).max(MAX_BUDGET_SECONDS).default(128),
@@ -109,14 +108,27 @@ const worker = z.strictObject({
   sandbox: z.enum(['auto', 'off', 'require']).default('auto'),
 });
 
+/** Limits the authorities of one configuration: each may take `tsa_timeout_ms` before the next is asked. */
+const MAX_TIME_STAMP_AUTHORITIES = 8;
+
+/** One address or a list of them; always a list once it is read. */
+const timeStampAuthorities = z
+  .union([url.transform((one) => [one]), z.array(url).max(MAX_TIME_STAMP_AUTHORITIES)], {
+    error: `must be a URL with the scheme https or http, or a list of up to ${MAX_TIME_STAMP_AUTHORITIES} of them`,
+  })
+  .default([]);
+
 const signing = z
   .strictObject({
     certificate_path: path.exactOptional(),
     private_key_path: path.exactOptional(),
     private_key_passphrase: z.string().exactOptional(),
     algorithm: z.enum(['es256', 'es384', 'es512', 'ps256', 'ps384', 'ps512', 'ed25519']).exactOptional(),
-    tsa_url: url.exactOptional(),
+    tsa_url: timeStampAuthorities,
     tsa_timeout_ms: timeoutMs.default(10_000),
+    tsa_required: z.boolean().default(true),
+    digital_source_type: digitalSourceType.exactOptional(),
+    actions: apiActions.default([]),
     verify_outputs: z.boolean().default(true),
     verify_fragments: z.enum(['sample', 'all']).default('sample'),
   })
@@ -132,7 +144,14 @@ const signing = z
     path: ['private_key_passphrase'],
   });
 
-/** Where S3 is reached. Credentials come from the standard AWS chain and never stand in the configuration. */
+/** Files of the operator that verification uses. */
+const trust = z.strictObject({
+  anchors: z.array(path).default([]),
+  tsa_anchors: z.array(path).default([]),
+  rubrics_dir: path.exactOptional(),
+});
+
+/** The access to S3. Credentials come from the standard AWS chain and never stand in the configuration. */
 const s3Access = {
   profile: z.string().min(1, 'must not be empty').exactOptional(),
   region: z.string().min(1, 'must not be empty').exactOptional(),
@@ -143,7 +162,7 @@ const s3Access = {
 const bucket = z.string().refine(isBucketName, 'must be the name of a bucket, without "s3://" and slashes');
 const buckets = z.array(bucket).min(1, 'must name at least one bucket');
 
-/** What the keys of all outputs start with, such as `signed/2026`; slashes around it mean nothing. */
+/** The prefix of the keys of all outputs, such as `signed/2026`; slashes around it are removed. */
 const basePrefix = z
   .string()
   .transform((value) => value.replace(/^\/+|\/+$/g, ''))
@@ -195,6 +214,7 @@ export const configSchema = z
     jobs: jobs.prefault({}),
     worker: worker.prefault({}),
     signing: signing.prefault({}),
+    trust: trust.prefault({}),
     input_resolvers: inputResolvers.prefault({}),
     output_sinks: outputSinks.prefault({}),
     callbacks: callbacks.prefault({}),

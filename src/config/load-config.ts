@@ -1,13 +1,12 @@
+import { isUtf8 } from 'node:buffer';
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
+import type { z } from 'zod';
 import { AppError } from '#errors/app-error.ts';
 import { problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import type { Config } from './config.ts';
-import { configSchema } from './config-schema.ts';
-import { type EnvironmentOverride, environmentOverrides } from './environment.ts';
-import { firstNonUtf8 } from './first-non-utf8.ts';
-import { problemsOf } from './problems.ts';
+import { configSchema, innerSchema } from './config-schema.ts';
 
 const DEFAULT_FILE = 'config/service.toml';
 
@@ -86,7 +85,7 @@ function isTable(value: unknown): value is RawTable {
 
 function withAbsolutePaths(config: ReturnType<typeof configSchema.parse>, cwd: string): Config {
   const absolute = (path: string): string => resolve(cwd, path);
-  const { jobs, signing, input_resolvers: inputs, output_sinks: outputs } = config;
+  const { jobs, signing, trust, input_resolvers: inputs, output_sinks: outputs } = config;
   const dataDir = absolute(jobs.data_dir);
   return {
     ...config,
@@ -96,10 +95,134 @@ function withAbsolutePaths(config: ReturnType<typeof configSchema.parse>, cwd: s
       ...(signing.certificate_path !== undefined && { certificate_path: absolute(signing.certificate_path) }),
       ...(signing.private_key_path !== undefined && { private_key_path: absolute(signing.private_key_path) }),
     },
+    trust: {
+      anchors: trust.anchors.map(absolute),
+      tsa_anchors: trust.tsa_anchors.map(absolute),
+      ...(trust.rubrics_dir !== undefined && { rubrics_dir: absolute(trust.rubrics_dir) }),
+    },
     input_resolvers: {
       ...inputs,
       local: inputs.local.roots === undefined ? {} : { roots: inputs.local.roots.map(absolute) },
     },
     output_sinks: { ...outputs, local: { ...outputs.local, base_dir: absolute(outputs.local.base_dir) } },
   };
+}
+
+const REPLACEMENT_CHARACTER = '\ufffd';
+
+/** Finds the first bytes that are not UTF-8, by line and character counted from 1; null where all are. */
+export function firstNonUtf8(bytes: Buffer): { readonly line: number; readonly column: number } | null {
+  for (let line = 1, start = 0; start <= bytes.length; line += 1) {
+    const newline = bytes.indexOf('\n', start);
+    const end = newline < 0 ? bytes.length : newline;
+    const text = bytes.subarray(start, end);
+    if (!isUtf8(text)) return { line, column: firstNonUtf8Column(text) };
+    start = end + 1;
+  }
+  return null;
+}
+
+/** Whatever is no UTF-8 is decoded to U+FFFD, whose own three bytes then do not stand there. */
+function firstNonUtf8Column(line: Buffer): number {
+  let offset = 0;
+  let column = 1;
+  for (const character of line.toString('utf8')) {
+    const sizeBytes = Buffer.byteLength(character);
+    if (character === REPLACEMENT_CHARACTER && !isUtf8(line.subarray(offset, offset + sizeBytes))) break;
+    offset += sizeBytes;
+    column += 1;
+  }
+  return column;
+}
+
+type Issue = z.core.$ZodIssue;
+
+/** One line for each problem: where the key comes from, its path, and what it should be. Never its value. */
+export function problemsOf(error: z.core.$ZodError, file: string, overrides: readonly EnvironmentOverride[]): string[] {
+  return error.issues.flatMap((issue) =>
+    keysOf(issue).map((path) => `${originOf(path, file, overrides)}: ${path.join('.')}: ${issueProblem(issue)}`),
+  );
+}
+
+function keysOf(issue: Issue): string[][] {
+  const path = issue.path.map(String);
+  return issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...path, key]) : [path];
+}
+
+function originOf(path: readonly string[], file: string, overrides: readonly EnvironmentOverride[]): string {
+  const source = overrides.find((override) =>
+    override.path.every((key, depth) => depth >= path.length || key === path[depth]),
+  );
+  return source?.variable ?? file;
+}
+
+function issueProblem(issue: Issue): string {
+  switch (issue.code) {
+    case 'unrecognized_keys':
+      return 'there is no such key';
+    case 'invalid_type':
+      if (issue.input === undefined) return 'is missing';
+      return `must be ${TYPE_NAMES[issue.expected] ?? `of the type ${issue.expected}`}`;
+    case 'invalid_value':
+      return `must be one of ${issue.values.map(String).join(', ')}`;
+    case 'too_small':
+      return issue.origin === 'number' || issue.origin === 'int' ? `must be at least ${issue.minimum}` : issue.message;
+    case 'too_big':
+      return `must be at most ${issue.maximum}`;
+    default:
+      return issue.message;
+  }
+}
+
+const TYPE_NAMES: Readonly<Record<string, string>> = {
+  array: 'a list',
+  boolean: 'true or false',
+  int: 'a whole number',
+  // Every number of the configuration is a whole one.
+  number: 'a whole number',
+  object: 'a table',
+  string: 'a string',
+};
+
+const PREFIX = 'SERVICE__';
+
+/** One override from the environment: the key's path, and the value in the type that the key has. */
+export interface EnvironmentOverride {
+  readonly variable: string;
+  readonly path: readonly string[];
+  readonly value: unknown;
+}
+
+/**
+ * Reads every `SERVICE__SECTION__KEY` variable, case-insensitive. Names without a key are returned with the path they
+ * spell, so that the schema refuses them as it refuses unknown keys of a file.
+ */
+export function environmentOverrides(env: NodeJS.ProcessEnv): EnvironmentOverride[] {
+  return Object.entries(env)
+    .filter(([variable, value]) => variable.toUpperCase().startsWith(PREFIX) && value !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([variable, value = '']) => {
+      const path = variable.slice(PREFIX.length).toLowerCase().split('__');
+      return { variable, path, value: typed(value, schemaAt(path)) };
+    });
+}
+
+function schemaAt(path: readonly string[]): z.core.$ZodType | undefined {
+  return path.reduce<z.core.$ZodType | undefined>((schema, key) => {
+    const shape = schema && (innerSchema(schema)._zod.def as { shape?: Record<string, z.core.$ZodType> }).shape;
+    return shape !== undefined && Object.hasOwn(shape, key) ? shape[key] : undefined;
+  }, configSchema);
+}
+
+/** A variable's text as the key's type; what does not fit stays text, and the schema says what it should be. */
+function typed(value: string, schema: z.core.$ZodType | undefined): unknown {
+  const type = schema && innerSchema(schema)._zod.def.type;
+  if (type === 'number') return /^-?\d{1,16}$/.test(value) ? Number(value) : value;
+  if (type === 'boolean') return /^true$/i.test(value) ? true : /^false$/i.test(value) ? false : value;
+  if (type === 'array' || type === 'union')
+    return value
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== '');
+  return value;
 }

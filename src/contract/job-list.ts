@@ -7,7 +7,7 @@ const JOBS_PER_PAGE = 50;
 /** In a query everything is text, so numbers are read from it; `0x10` and `1e2` are none. */
 const wholeNumber = (text: unknown): unknown => (/^\d{1,9}$/.test(String(text)) ? Number(text) : text);
 
-/** What of the jobs is listed. */
+/** The query of the list of jobs: a filter and a page. */
 export const jobListQuery = z.strictObject({
   status: jobStatus.optional().describe('Only jobs of this status.'),
   limit: z

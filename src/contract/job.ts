@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { verification } from './verification.ts';
 
 /** The job of the examples. */
 export const exampleId = '0197f3a2-5d5c-7c3e-9b1a-2f64d1c0a7e5';
@@ -29,7 +30,16 @@ export const jobResultEntry = z
     output_path: z
       .string()
       .exactOptional()
-      .describe('Where the output is: an absolute path, or `s3://bucket/key`. Only where the input succeeded.'),
+      .describe(
+        'Where the output is: an absolute path, or `s3://bucket/key`. Only where the input succeeded; of `verify`, only where reports are written.',
+      ),
+    sidecar_path: z
+      .string()
+      .exactOptional()
+      .describe(
+        'Where the manifest is that belongs to the output, with `params.manifest: "sidecar"`; `output_path` is the copy of the file, or the sidecar where it was delivered alone.',
+      ),
+    verification: verification.exactOptional().describe('The verdict. Only of `verify`, where the input succeeded.'),
     error: z.string().exactOptional().describe('What went wrong, for people. Only where the input failed.'),
     error_code: z.string().exactOptional().describe('A code of the error table.'),
     error_details: z

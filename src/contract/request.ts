@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { callbackUrl, sourceUrl } from './source-url.ts';
-import { path, text } from './text.ts';
+import { callbackUrl, path, sourceUrl, text } from './text.ts';
 
 const filenameHint = text
   .nullish()
@@ -76,13 +75,15 @@ export const apiOutputSpec = z
   });
 export type ApiOutputSpec = z.infer<typeof apiOutputSpec>;
 
-/** The fields that every operation's request has beside its `params`. */
-export const commonRequestFields = {
+/** The fields that every operation's request has beside its `output` and `params`. */
+export const inputRequestFields = {
   inputs: z.array(apiInputRef).min(1).describe('One or more inputs; each is processed on its own.'),
-  output: apiOutputSpec.nullish(),
   callback_url: callbackUrl
     .nullish()
     .describe(
       'An `https://` or `http://` address that the Job result is posted to when the job has ended. Usable where the deployment sets `callbacks.secret`.',
     ),
 };
+
+/** The fields of a request whose inputs each become an output. */
+export const commonRequestFields = { ...inputRequestFields, output: apiOutputSpec.nullish() };

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { apiActions, digitalSourceType } from './actions.ts';
 import { localFilePath, remoteFileUrl } from './request.ts';
 import { text } from './text.ts';
 
@@ -63,19 +64,55 @@ export const signingParamsFields = {
     .describe(
       'Embedded in the signed manifest. Their data may have 8 MiB of JSON and 100,000 values in all, nested 100 levels deep. They are checked at submission, in at most 15 s and 1 GiB of memory.',
     ),
+  digital_source_type: digitalSourceType
+    .nullish()
+    .describe(
+      'States that the inputs were made anew, and how: the first action is `c2pa.created`. A term of IPTC or C2PA, or its address. It contradicts a parent (400) and a source that carries a manifest (that input fails). Nothing means the configured default, null means none; without one the first action is `c2pa.opened`.',
+    ),
+  actions: apiActions
+    .optional()
+    .describe(
+      'What was done to the media before it was given to this service. Nothing means the configured default, an empty list means none.',
+    ),
+  all_actions_included: z
+    .boolean()
+    .optional()
+    .describe(
+      'States whether nothing else was done to the media since it was created, or since its parent. Without it, the manifest says so only where the source itself is the parent and no `actions` are stated.',
+    ),
   parent: apiParent.nullish().describe('The parent of every input that has no override.'),
   parent_overrides: z.array(apiParentOverride).optional().describe('Parents for single inputs, each at most once.'),
 };
 
-export const c2paParams = z.strictObject(signingParamsFields).meta({
+/** The fields of `params` that say where the manifest of a file goes. */
+const manifestPlaceFields = {
+  manifest: z
+    .enum(['embedded', 'sidecar'])
+    .optional()
+    .describe(
+      'Where the manifest goes: into the file (`embedded`, the default), or into a file of its own, `<stem>.c2pa` (`sidecar`), next to an unchanged copy of the file. With `sidecar` any file can be signed that carries no manifest yet, of whatever container and size.',
+    ),
+  copy_source: z
+    .boolean()
+    .optional()
+    .describe(
+      'Only with `sidecar`: false delivers the sidecar alone, named after the source, to be put next to it. True by default.',
+    ),
+};
+
+export const c2paParams = z.strictObject({ ...signingParamsFields, ...manifestPlaceFields }).meta({
   id: 'C2paParams',
   description: 'What goes into the signed manifests.',
   examples: [
     {
       assertions: [{ label: 'com.example.review', data: { approved: true } }],
+      actions: [{ action: 'c2pa.trimmed', digital_source_type: 'humanEdits' }],
       parent: { type: 'reference', reference: 'asset-4711' },
       parent_overrides: [{ input_index: 0, parent: null }],
     },
+    { digital_source_type: 'digitalCapture', all_actions_included: true },
+    { manifest: 'sidecar' },
+    { manifest: 'sidecar', copy_source: false },
   ],
 });
 export type C2paParams = z.infer<typeof c2paParams>;

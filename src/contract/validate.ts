@@ -25,7 +25,7 @@ function requestError({ issues }: z.core.$ZodError, value: unknown, location?: S
 }
 
 function stepsFrom({ path, start }: SliceLocation, [index, ...steps]: readonly PropertyKey[]): readonly PropertyKey[] {
-  return [...path, start + Number(index), ...steps];
+  return index === undefined ? path : [...path, start + Number(index), ...steps];
 }
 
 /** A caller may make up names of any length; errors repeat the start of one. */
@@ -55,7 +55,7 @@ function problemOf(issue: Issue, value: unknown): string {
     case 'invalid_type':
       return typeProblem(issue, value);
     case 'invalid_union':
-      return `must be one of ${quotedList('options' in issue ? issue.options : [])}`;
+      return 'options' in issue ? `must be one of ${quotedList(issue.options)}` : issue.message;
     case 'invalid_value':
       return `must be one of ${quotedList(issue.values)}`;
     case 'too_small':

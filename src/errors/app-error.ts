@@ -1,7 +1,7 @@
 import { catalogue, type DetailsOf, type Reason } from './catalogue.ts';
 import type { ApiErrorCode, CatalogueEntry } from './entry.ts';
 
-/** Where a request or job input is at fault; both become `error.details` of the error body. */
+/** The location of a fault in a request or job; both fields become `error.details` of the error body. */
 export interface ErrorLocation {
   /** A path into the request body, such as `params.assertions[0].label`. */
   readonly field?: string;
@@ -50,7 +50,7 @@ export class AppError<R extends Reason = Reason> extends Error {
     return catalogue[this.reason].operational;
   }
 
-  /** What a caller may read. */
+  /** The message that a caller may read. */
   get callerMessage(): string {
     return catalogue[this.reason].callersSee ?? this.message;
   }

@@ -1,27 +1,18 @@
-import { configErrors } from './config-errors.ts';
-import { controlErrors } from './control-errors.ts';
-import { databaseErrors } from './database-errors.ts';
+import { formatErrors, formatWarnings } from './catalogue/formats.ts';
+import { inputErrors } from './catalogue/inputs.ts';
+import { configErrors, databaseErrors, jobErrors } from './catalogue/jobs.ts';
+import { placementErrors, s3Errors } from './catalogue/outputs.ts';
+import { packagingErrors, packagingWarnings } from './catalogue/packaging.ts';
+import { operationErrors, provenanceErrors, provenanceWarnings } from './catalogue/provenance.ts';
+import { publicationErrors, publicationWarnings } from './catalogue/publications.ts';
+import { controlErrors, requestErrors } from './catalogue/requests.ts';
 import type { CatalogueEntry, WarningEntry } from './entry.ts';
-import { formatErrors } from './format-errors.ts';
-import { formatWarnings } from './format-warnings.ts';
-import { jobErrors } from './job-errors.ts';
-import { operationErrors } from './operation-errors.ts';
-import { packagingErrors } from './packaging-errors.ts';
-import { packagingWarnings } from './packaging-warnings.ts';
-import { placementErrors } from './placement-errors.ts';
-import { provenanceErrors } from './provenance-errors.ts';
-import { provenanceWarnings } from './provenance-warnings.ts';
-import { publicationErrors } from './publication-errors.ts';
-import { publicationWarnings } from './publication-warnings.ts';
-import { requestErrors } from './request-errors.ts';
-import { s3Errors } from './s3-errors.ts';
-import { sourceErrors } from './source-errors.ts';
 
 /** Every operational error of the service: one row per reason, grouped by where it arises. */
 export const catalogue = {
   ...configErrors,
   ...requestErrors,
-  ...sourceErrors,
+  ...inputErrors,
   ...formatErrors,
   ...publicationErrors,
   ...packagingErrors,
@@ -54,3 +45,8 @@ export type WarningReason = keyof typeof warningCatalogue;
 /** The details that a warning's message is made from. */
 export type WarningDetailsOf<R extends WarningReason> =
   (typeof warningCatalogue)[R] extends WarningEntry<infer Details> ? Details : never;
+
+/** Returns true for errors of reaching, opening and reading an input, as opposed to those about its content. */
+export function isInputError(reason: Reason): boolean {
+  return Object.hasOwn(inputErrors, reason);
+}

@@ -9,6 +9,7 @@ export type ApiErrorCode =
   | 'METHOD_NOT_ALLOWED'
   | 'IDEMPOTENCY_CONFLICT'
   | 'REQUEST_TIMEOUT'
+  | 'RANGE_NOT_SATISFIABLE'
   | 'PAYLOAD_TOO_LARGE'
   | 'UNSUPPORTED_MEDIA_TYPE'
   | 'SERVICE_OVERLOADED'
@@ -26,7 +27,7 @@ export interface CatalogueEntry<Details extends object> {
   readonly transient: boolean;
   /** True where the host, its programs or its rights are the cause, not the request: whoever runs the service is warned. */
   readonly operational: boolean;
-  /** What was wrong, where, and what to do, as one or two sentences for a person. Never holds a secret. */
+  /** States what was wrong, where, and what to do, in one or two sentences. Never holds a secret. */
   readonly message: (details: Details) => string;
   /**
    * Told to callers instead, where the message and its details name what is inside the deployment: hosts, folders,
@@ -60,3 +61,34 @@ export interface WarningEntry<Details extends object> {
 export function warningEntry<Details extends object>(message: (details: Details) => string): WarningEntry<Details> {
   return { message };
 }
+
+/** Names that a message lists one by one; the others are counted. */
+const MAX_NAMES_LISTED = 10;
+
+/** The first of many names, and how many there are: what a message and its details hold of them. */
+export interface NameSample {
+  readonly names: readonly string[];
+  readonly count: number;
+}
+
+export function sampleOfNames(all: readonly string[]): NameSample {
+  return { names: all.slice(0, MAX_NAMES_LISTED), count: all.length };
+}
+
+/** Joins quoted names for a sentence: `"a", "b" and 3 more`. */
+export function listNames({ names, count }: NameSample): string {
+  const more = count > names.length ? ` and ${count - names.length} more` : '';
+  return `${names.map((name) => `"${name}"`).join(', ')}${more}`;
+}
+
+/** A position in a playlist or MPD; `line` counts from one. */
+export interface PlaylistPosition {
+  readonly playlist: string;
+  readonly line: number;
+}
+
+/** The treatment of a folder that is a publication already. */
+export type PublicationTreatment = 'copied' | 'repackaged' | 'signed';
+
+/** The kind of access to S3 that failed, as it completes "the right to …". */
+export type S3Action = 'read' | 'list' | 'write';

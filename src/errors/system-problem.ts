@@ -1,4 +1,4 @@
-/** What the operating system's error codes mean, in words for a person, as the end of a sentence. */
+/** Explanations of the operating system's error codes, as the end of a sentence. */
 const PROBLEMS: Readonly<Record<string, string>> = {
   EACCES: 'the service has no permission',
   EPERM: 'the operating system does not permit it',
@@ -37,12 +37,12 @@ export function systemErrorCode(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Whether an error came from the operating system; anything else that is thrown is a bug, not a fault of the file. */
+/** Returns true for an error of the operating system; anything else that is thrown is a bug, not a fault of the file. */
 export function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'errno' in error && 'syscall' in error;
 }
 
-/** What a system error means, in plain words: `the disk is full`. */
+/** Returns the explanation of a system error, such as `the disk is full`. */
 export function problemOf(error: unknown): string {
   const code = systemErrorCode(error);
   return (code !== undefined ? PROBLEMS[code] : undefined) ?? `the operating system reported ${code ?? 'an error'}`;

@@ -1,62 +1,79 @@
 import type { ByteSource } from '#bytes/byte-source.ts';
-import type { PlanDigests, SplicePlan } from '#bytes/splice-plan.ts';
 import type { Warning } from '#errors/warning.ts';
+import type { EmbeddingPlan, HardBinding } from './hard-binding.ts';
 
 /**
- * One container format: how it is recognised, laid out, and given a manifest. Adding a format is one folder with a
- * handler and one line in `formats.ts`. Handlers do no I/O but reading headers and tables through the source.
+ * Handler of one container format: recognises it, reads its layout, and plans the output with a manifest. The
+ * steps of a further format stand at the end of ARCHITECTURE.md. A handler does no I/O but reading headers and tables through the source.
  *
- * Obligations (test/formats/format-handler-contract.ts runs them on every handler):
- * - `readLayout` reads in bounded time and memory whatever the bytes say, and refuses with an AppError that names the
- *   box, chunk or frame and its offset;
- * - the plan's output holds every byte of media unchanged, with every offset that the container stores adjusted;
+ * Obligations, which `test/formats/format-handler-contract.ts` checks for every handler:
+ * - `readLayout` takes bounded time and memory whatever the bytes are, and refuses with an AppError that names the box,
+ *   chunk or frame and its offset;
+ * - the plan's output has every byte of media unchanged, with every offset that the container stores adjusted;
  * - an embedded manifest is replaced, never kept beside the new one;
- * - the plan has exactly one hole, which receives `manifest ‖ zeros`, `manifestSizeBytes` in all.
+ * - the plan has exactly one hole of `manifestSizeBytes`, for the manifest, which fills it exactly.
  */
 export interface FormatHandler<Layout extends MediaLayout = MediaLayout> {
-  /** Short name for logs and errors: `isobmff`, `riff`, `id3`, `flac`. */
+  /** Short name for logs and errors: `isobmff`, `riff`, `id3`. */
   readonly name: string;
   /**
-   * Whether the file starts like this format. `head` holds the first bytes, at most `HEAD_SIZE_BYTES`; where no format
-   * matches these, at most `LONG_HEAD_SIZE_BYTES`.
+   * Containers of this format as people call them, such as `MP4` and `MOV`; the message of `FORMAT_UNKNOWN` lists them.
+   */
+  readonly containers: readonly string[];
+  /**
+   * IANA media type by which the official reader knows the format. It stands for files whose layout cannot be read: the
+   * reader finds manifests by the structure of a container, not by what it holds.
+   */
+  readonly mediaType: string;
+  /** Extensions of the file names that requests may give for this format. */
+  readonly nameExtensions: NameExtensions;
+  /**
+   * Tells whether a file starts like this format. `head` is the start of the file: at most `HEAD_SIZE_BYTES`, or at
+   * most `LONG_HEAD_SIZE_BYTES` where no format matches the shorter head.
    */
   matches(head: Uint8Array): boolean;
+  /**
+   * Reads what planning needs: headers and tables, never media. Throws an AppError for a file that cannot be signed.
+   */
   readLayout(source: ByteSource, signal: AbortSignal): Promise<Layout>;
-  /** A hard binding of the largest size that `planEmbedding(...).binding` can return for this layout: for measuring. */
+  /** Returns a hard binding of the size that the plan's `binding` has for this layout: it is measured. */
   placeholderBinding(layout: Layout): HardBinding;
+  /**
+   * Plans the output with a hole of `manifestSizeBytes`. Pure. Throws an AppError where a size or offset does not fit.
+   */
   planEmbedding(layout: Layout, manifestSizeBytes: number): EmbeddingPlan;
 }
 
-/** How many bytes from the start `matches` gets to see; fewer where the file is shorter. */
+/**
+ * File name extensions, lower case without dot, by what a file with such a name holds. A request is refused early by
+ * them; afterwards only the bytes of the file decide.
+ */
+export interface NameExtensions {
+  /** Never video. */
+  readonly audio: readonly string[];
+  /** Never audio alone. */
+  readonly video: readonly string[];
+  /** Video, or audio alone. */
+  readonly either: readonly string[];
+}
+
+/** Number of bytes from the start of a file that `matches` gets at first; fewer where the file is shorter. */
 export const HEAD_SIZE_BYTES = 64 * 1024;
-/** Of MPEG audio, the first frame may stand behind up to a MiB of something else; the frames after it must be in sight. */
+/** Number of bytes of the second attempt: the first frame of MPEG audio may follow up to 1 MiB of garbage. */
 export const LONG_HEAD_SIZE_BYTES = 1088 * 1024;
 
-/** What a handler found out about a file, as far as other rooms may know it. */
+/** Properties of a file that every handler finds, and other modules use. */
 export interface MediaLayout {
-  /** The IANA media type of the file as it really is, such as `video/mp4`, `audio/mp4`, `video/quicktime`, `audio/wav`. */
+  /** IANA media type of the file, by its bytes, such as `video/mp4`, `audio/mp4`, `video/quicktime` or `audio/wav`. */
   readonly mediaType: string;
-  /** The file name extensions, lower case without dot, that fit these bytes; the first is the usual one. */
+  /** File name extensions, lower case without dot, that fit these bytes; the first is the usual one. */
   readonly extensions: readonly [string, ...string[]];
-  /** Whether there is at least one video track (a cover picture is none). */
+  /** True where there is at least one video track; a cover picture is none. */
   readonly hasVideo: boolean;
-  /** The embedded C2PA manifest store as a byte range of the source (JUMBF bytes alone), if there is one. */
+  /** Byte range of the embedded C2PA manifest store (JUMBF) in the source; null where there is none. */
   readonly manifest: { readonly offset: number; readonly length: number } | null;
-  /** XMP packet of the source as a byte range, if the format says where it is: it may name a remote manifest. */
+  /** Byte range of the XMP packet in the source, which may name a remote manifest; null where the format has none. */
   readonly xmp: { readonly offset: number; readonly length: number } | null;
-  /** What whoever signs the file should know of it. */
+  /** Warnings for the result of the input. */
   readonly warnings?: readonly Warning[];
-}
-
-/** The signed output of one file: what to write, and the binding that fits it once it has been hashed. */
-export interface EmbeddingPlan {
-  readonly plan: SplicePlan;
-  /** The hard binding assertion over the output, from the digests that `executePlan` returned for `plan`. */
-  binding(digests: PlanDigests): HardBinding;
-}
-
-/** A hard binding assertion (C2PA 2.2, §9.2); byte strings are arrays of numbers, as the SDK wants them. */
-export interface HardBinding {
-  readonly label: 'c2pa.hash.bmff.v3' | 'c2pa.hash.data';
-  readonly data: Readonly<Record<string, unknown>>;
 }

@@ -1,18 +1,49 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { AppError } from '#errors/app-error.ts';
 import { type FormatHandler, HEAD_SIZE_BYTES, LONG_HEAD_SIZE_BYTES } from './format-handler.ts';
 import { id3 } from './id3/id3.ts';
 import { isobmff } from './isobmff/isobmff.ts';
 import { riff } from './riff/riff.ts';
+import { describeContainer } from './unsupported-containers.ts';
 
-/** Every format the service can sign. The order matters only where two could match the same bytes. */
+export { isobmff, riff };
+
+/** Every format that the service can sign. `id3` comes last: it searches for MPEG audio behind other bytes. */
 export const formats: readonly FormatHandler[] = [isobmff, riff, id3];
 
-/** The handler for a file that starts with `head`, or undefined. */
+/** Containers of these formats as people call them, for messages. */
+const CONTAINERS = formats.flatMap(({ containers }) => containers).join(', ');
+
+/** Name extensions of files that hold audio alone. */
+export const AUDIO_ONLY_EXTENSIONS: ReadonlySet<string> = new Set(
+  formats.flatMap(({ nameExtensions }) => nameExtensions.audio),
+);
+
+/** Name extensions that the audio operation signs. */
+export const AUDIO_EXTENSIONS: ReadonlySet<string> = new Set([
+  ...AUDIO_ONLY_EXTENSIONS,
+  ...formats.flatMap(({ nameExtensions }) => nameExtensions.either),
+]);
+
+/** Name extensions that the audio operation refuses, because such files always hold video. */
+export const VIDEO_EXTENSIONS: ReadonlySet<string> = new Set(
+  formats.flatMap(({ nameExtensions }) => nameExtensions.video),
+);
+
+/** Tells whether a file with this name extension can be signed, if its bytes are of that format. */
+export function isSignableExtension(extension: string): boolean {
+  return AUDIO_EXTENSIONS.has(extension) || VIDEO_EXTENSIONS.has(extension);
+}
+
+/** Returns the handler for a file that starts with `head`, or undefined. */
 export function formatOf(head: Uint8Array): FormatHandler | undefined {
   return formats.find((format) => format.matches(head));
 }
 
-/** The handler for a source by its first bytes, or undefined. More of them are read where few do not tell. */
+/**
+ * Returns the handler for a source by its first bytes, or undefined. Reads a longer head where a short one matches
+ * none.
+ */
 export async function recogniseFormat(source: ByteSource, signal: AbortSignal): Promise<FormatHandler | undefined> {
   for (const headSizeBytes of [HEAD_SIZE_BYTES, LONG_HEAD_SIZE_BYTES]) {
     const head = await readRange(source, 0, Math.min(source.sizeBytes, headSizeBytes), signal);
@@ -20,4 +51,9 @@ export async function recogniseFormat(source: ByteSource, signal: AbortSignal): 
     if (format !== undefined || source.sizeBytes <= headSizeBytes) return format;
   }
   return undefined;
+}
+
+/** Returns the error for a file that matches none of the formats, which says what its first bytes look like. */
+export function formatUnknown(name: string, head: Uint8Array): AppError {
+  return new AppError('FORMAT_UNKNOWN', { name, startsLike: describeContainer(head), containers: CONTAINERS });
 }

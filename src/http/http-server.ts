@@ -1,49 +1,68 @@
 import { randomUUID } from 'node:crypto';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
-import { isLoopback, parseBindAddress } from '#config/bind-address.ts';
+import type { z } from 'zod';
+import { isLoopback, parseBindAddress } from '#config/addresses.ts';
 import type { Config } from '#config/config.ts';
+import { validate } from '#contract/validate.ts';
+import { validateInSlices } from '#contract/validate-in-slices.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { AdmissionContext } from '#operations/admission-context.ts';
-import type { Operation } from '#operations/registry.ts';
+import type { Jobs } from '#jobs/jobs.ts';
+import type { Operation, RequestContext } from '#operations/operation.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
-import { AnswerRoom, boundLargeAnswers } from './answer-room.ts';
-import { identifyCallers } from './authentication.ts';
-import { answerConnectionError } from './connection-errors.ts';
-import { boundConnections } from './connection-room.ts';
-import { addDocuments } from './documents.ts';
-import { answerErrors, answerFrameworkError, COMMON_HEADERS } from './error-replies.ts';
-import { addEventRoute } from './event-routes.ts';
-import { guardHosts } from './host-guard.ts';
-import { addJobRoutes } from './job-routes.ts';
-import type { JobService } from './job-service.ts';
-import { takeJsonBodies } from './json-body.ts';
-import { addMetrics } from './metrics-route.ts';
-import { collectDocument } from './openapi-document.ts';
-import { addOperationRoutes } from './operation-routes.ts';
-import { limitBodies, RequestBodyLimit } from './request-body-limit.ts';
-import { validateRequests } from './request-validation.ts';
-import { answerUnknownRoutes, pathOf } from './route-table.ts';
-import { addHealthRoute, addReadinessRoute, addWatermarkRoutes } from './service-routes.ts';
+import { identifyCallers } from './hooks/authentication.ts';
+import {
+  answerConnectionError,
+  answerErrors,
+  answerFrameworkError,
+  answerUnknownRoutes,
+  COMMON_HEADERS,
+  pathOf,
+} from './hooks/error-replies.ts';
+import { guardHosts } from './hooks/host-guard.ts';
+import { takeJsonBodies } from './hooks/json-limits.ts';
+import { limitBodies, RequestBodyLimit } from './hooks/request-body-limit.ts';
+import { limitResponseBuffers, ResponseBufferLimit } from './hooks/response-buffer-limit.ts';
+import { collectDocument } from './openapi/openapi-document.ts';
+import { addConsole } from './routes/console-routes.ts';
+import { addDocuments } from './routes/document-routes.ts';
+import { addEventRoute } from './routes/event-routes.ts';
+import { addJobRoutes } from './routes/job-routes.ts';
+import { addOperationRoutes } from './routes/operation-routes.ts';
+import { addOutputRoutes } from './routes/output-routes.ts';
+import {
+  addConfigurationRoute,
+  addHealthRoute,
+  addMetrics,
+  addReadinessRoute,
+  addWatermarkRoutes,
+} from './routes/service-routes.ts';
+import { addSessionRoutes } from './routes/session-routes.ts';
 
 /** A request must have arrived whole within this time; a slow sender holds a connection no longer. */
 const RECEIVE_TIMEOUT_MS = 60_000;
-/** Slow senders are looked for so often. */
+/** The interval of the check for slow senders. */
 const RECEIVE_CHECK_INTERVAL_MS = 5_000;
 /** A connection on which nothing moves is closed after the longest sync wait and this time. */
 const IDLE_MARGIN_MS = 30_000;
-/** How long a connection is kept for the client's next request. */
-const KEEP_ALIVE_MS = 72_000;
-/** How long requests that are being answered may take when the server closes. */
+/** The time a connection is kept open for the client's next request. */
+const KEEP_ALIVE_TIMEOUT_MS = 72_000;
+/** The time that open requests get when the server closes. */
 const CLOSE_GRACE_MS = 2_000;
 /** Longer than any path parameter can be: requests with a larger head are refused by Node. */
 const MAX_PARAM_LENGTH = 16_384;
+
+/** The part of the jobs that the routes use. Starting and stopping them is the caller's business. */
+export type JobService = Pick<
+  Jobs,
+  'submit' | 'recall' | 'find' | 'whenEnded' | 'cancel' | 'list' | 'events' | 'outputPathsOf' | 'healthy' | 'readiness'
+>;
 
 export interface HttpServerParts {
   readonly config: Config;
   readonly jobs: JobService;
   readonly operations: readonly Operation[];
   /** Tells whether manifests can carry the assertions of a request. */
-  readonly checkAssertions: AdmissionContext['checkAssertions'];
+  readonly checkAssertions: RequestContext['checkAssertions'];
   readonly telemetry: Telemetry;
   readonly logger: FastifyBaseLogger;
 }
@@ -55,15 +74,15 @@ export interface HttpServerParts {
 export async function createHttpServer(parts: HttpServerParts): Promise<FastifyInstance> {
   const { config, jobs, operations, checkAssertions, telemetry, logger } = parts;
   const app = makeApp(config, logger);
-  boundConnections(app);
+  limitConnections(app);
   logRequests(app);
   if (config.auth.tokens.length === 0) guardHosts(app, config.server.allowed_hosts);
   const closing = closeSignal(app);
-  identifyCallers(app, config.auth.tokens);
+  await identifyCallers(app, config.auth.tokens);
   answerUnknownRoutes(app);
   answerErrors(app);
-  const answerRoom = new AnswerRoom();
-  boundLargeAnswers(app, answerRoom);
+  const responseBuffers = new ResponseBufferLimit();
+  limitResponseBuffers(app, responseBuffers);
   limitBodies(app, new RequestBodyLimit(config.server.max_upload_bytes));
   takeJsonBodies(app, config.server.max_upload_bytes);
   if (config.server.docs) await collectDocument(app, config);
@@ -72,11 +91,15 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
     addOperationRoutes(app, operation, { jobs, config, checkAssertions, telemetry, closing });
   }
   addJobRoutes(app, jobs);
-  addEventRoute(app, { jobs, closing, answerRoom });
+  addEventRoute(app, { jobs, closing, responseBuffers });
+  addOutputRoutes(app, { jobs, config });
+  addSessionRoutes(app, config.auth.tokens.length > 0);
   addHealthRoute(app, jobs);
   addReadinessRoute(app, jobs);
+  addConfigurationRoute(app, config);
   addWatermarkRoutes(app);
   if (config.server.docs) addDocuments(app);
+  await addConsole(app);
   warnWhereOpen(config, logger);
   await app.ready();
   return app;
@@ -91,7 +114,7 @@ function makeApp(config: Config, logger: FastifyBaseLogger): FastifyInstance {
     genReqId: () => randomUUID(),
     requestTimeout: RECEIVE_TIMEOUT_MS,
     connectionTimeout: config.server.sync_timeout_ms + IDLE_MARGIN_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     clientErrorHandler: answerConnectionError,
@@ -150,4 +173,34 @@ function warnWhereOpen(config: Config, logger: FastifyBaseLogger): void {
     { bind_addr: config.server.bind_addr },
     'ANYONE WHO CAN REACH THIS ADDRESS CAN USE THE SERVICE, with all the files it may read. Set auth.tokens, or bind to 127.0.0.1.',
   );
+}
+
+/** Connections at once. An idle one takes 10 kB; every event stream and every synchronous wait holds one. */
+const MAX_CONNECTIONS = 10_000;
+
+/** The least time between two log lines about refused connections. */
+const LOG_INTERVAL_MS = 60_000;
+
+/** Limits the connections of the server: further ones are closed as they arrive. */
+export function limitConnections(app: FastifyInstance): void {
+  let quietUntilMs = 0;
+  app.server.maxConnections = MAX_CONNECTIONS;
+  app.server.on('drop', () => {
+    if (performance.now() < quietUntilMs) return;
+    quietUntilMs = performance.now() + LOG_INTERVAL_MS;
+    app.log.warn({ connections: app.server.maxConnections }, 'connections are refused: no more are taken at once');
+  });
+}
+
+/**
+ * Validates bodies and queries with the schemas of the contract. Fastify's own validators must answer at once, so they
+ * could not yield to the event loop. Parameters and headers are checked by the routes that read them.
+ */
+export function validateRequests(app: FastifyInstance): void {
+  app.setValidatorCompiler(() => (value) => ({ value }));
+  app.addHook('preValidation', async (request) => {
+    const { body, querystring } = (request.routeOptions.schema ?? {}) as Partial<Record<string, z.ZodType>>;
+    if (body !== undefined) request.body = await validateInSlices(body, request.body);
+    if (querystring !== undefined) request.query = validate(querystring, request.query);
+  });
 }

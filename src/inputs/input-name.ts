@@ -1,15 +1,16 @@
-import { extname } from 'node:path';
+import { basename, extname, resolve } from 'node:path';
 import { isReservedName } from '#bytes/staged-name.ts';
+import type { ApiInputRef } from '#contract/request.ts';
 import { isS3Url } from '#s3/s3-address.ts';
 
-/** The longest name in bytes of UTF-8: room is left for an added `_c2pa` and extension (most file systems allow 255). */
+/** The longest name in bytes of UTF-8: leaves space for an added `_c2pa` and extension (most file systems allow 255). */
 export const LONGEST_NAME_BYTES = 200;
 
-/** What follows the last dot counts as an extension up to this many bytes, dot included. */
+/** Longest extension of a name, in bytes, dot included. */
 const LONGEST_EXTENSION_BYTES = 32;
 
 /**
- * What a name never holds: control characters, line and paragraph separators, and the marks that reverse the direction
+ * Characters that are removed from names: control characters, line and paragraph separators, and marks that reverse the direction
  * of text, with which `gpj.exe` can be made to look like `exe.jpg`.
  */
 const UNSAFE_CHARACTERS = /[\p{Cc}\p{Zl}\p{Zp}\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069\uFEFF]/gu;
@@ -24,6 +25,18 @@ export function inputName(candidates: readonly (string | null | undefined)[], in
     if (name !== '') return name;
   }
   return `input-${inputIndex}`;
+}
+
+/** Returns the name of an input by what its request says. The server's answer may replace it later. */
+export function requestedName(input: ApiInputRef, inputIndex: number): string {
+  if ('path' in input) return inputName([nameOfPath(input.path)], inputIndex);
+  if (input.type === 'remote_folder_url') return inputName([folderNameOfUrl(input.url)], inputIndex);
+  return inputName([input.filename_hint, nameOfUrl(input.url)], inputIndex);
+}
+
+/** Returns the last segment of a path on this host. */
+export function nameOfPath(path: string): string {
+  return basename(resolve(path));
 }
 
 /** The last path segment of a URL, decoded once; the bucket for an `s3://bucket` root; else empty. */
@@ -72,26 +85,26 @@ function shortened(name: string): string {
   if (Buffer.byteLength(name) <= LONGEST_NAME_BYTES) return name;
   const candidate = extname(name);
   const extension = Buffer.byteLength(candidate) <= LONGEST_EXTENSION_BYTES ? candidate : '';
-  const roomBytes = LONGEST_NAME_BYTES - Buffer.byteLength(extension);
-  return cutToBytes(name.slice(0, name.length - extension.length), roomBytes).trimEnd() + extension;
+  const limitBytes = LONGEST_NAME_BYTES - Buffer.byteLength(extension);
+  return cutToBytes(name.slice(0, name.length - extension.length), limitBytes).trimEnd() + extension;
 }
 
 /** The longest start of whole characters, as people see them, that fits; whole code points where not even one fits. */
-function cutToBytes(text: string, roomBytes: number): string {
-  const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' }).segment(text.slice(0, roomBytes));
+function cutToBytes(text: string, limitBytes: number): string {
+  const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' }).segment(text.slice(0, limitBytes));
   const cut = takeWhileFits(
     Array.from(graphemes, ({ segment }) => segment),
-    roomBytes,
+    limitBytes,
   );
-  return cut !== '' ? cut : takeWhileFits(Array.from(text.slice(0, roomBytes).toWellFormed()), roomBytes);
+  return cut !== '' ? cut : takeWhileFits(Array.from(text.slice(0, limitBytes).toWellFormed()), limitBytes);
 }
 
-function takeWhileFits(parts: readonly string[], roomBytes: number): string {
+function takeWhileFits(parts: readonly string[], limitBytes: number): string {
   let taken = '';
   let takenBytes = 0;
   for (const part of parts) {
     takenBytes += Buffer.byteLength(part);
-    if (takenBytes > roomBytes) break;
+    if (takenBytes > limitBytes) break;
     taken += part;
   }
   return taken;

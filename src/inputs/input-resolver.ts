@@ -3,22 +3,17 @@ import type { ByteSource } from '#bytes/byte-source.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { ApiInputRef } from '#contract/request.ts';
-import type { FolderBounds } from './folder-bounds.ts';
-import { inputName } from './input-name.ts';
-import { nameOfPath, openLocalFile } from './local/local-file.ts';
-import { openLocalFolder } from './local/local-folder.ts';
-import type { LocalInputPolicy } from './local/local-input-policy.ts';
 
 export type InputType = ApiInputRef['type'];
 
-/** What was opened for an input. */
+/** The size of an opened input. */
 export interface InputSize {
   readonly bytes: number;
   /** Files of a folder; 0 for a single file. */
   readonly files: number;
 }
 
-/** What an input that is being opened may use. An operation's `InputContext` is one. */
+/** The context of opening an input. An operation's `InputContext` is one. */
 export interface OpeningContext {
   readonly signal: AbortSignal;
   readonly scratch: ScratchSpace;
@@ -26,9 +21,18 @@ export interface OpeningContext {
   opened?(size: InputSize): void;
 }
 
-/** What a folder's opener is told beside: where a folder cannot be listed, its playlists are found by their pattern. */
+/** The context of opening a folder. The pattern finds playlists in folders that cannot be listed. */
 export interface FolderOpeningContext extends OpeningContext {
   readonly playlistPattern?: string;
+}
+
+/** The largest folder that is accepted as an input, from whatever source. */
+export interface FolderLimits {
+  readonly maxFiles: number;
+  /** All files together. */
+  readonly maxBytes: number;
+  /** Nested folders, the input folder itself not counted. */
+  readonly maxDepth: number;
 }
 
 /** Opens what an input reference of one type names. */
@@ -73,31 +77,4 @@ export class InputResolver {
     context.opened?.({ bytes: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0), files: files.length });
     return folder;
   }
-}
-
-/** The schemes of remote inputs, as they stand in `URL.protocol`. */
-type Scheme = 'https:' | 'http:' | 's3:';
-
-/** One opener out of several, by the scheme of the address. A scheme without one is refused when a request is validated. */
-export function byScheme<Input extends { readonly url: string }, Context, Opened>(
-  openers: Readonly<Partial<Record<Scheme, (input: Input, inputIndex: number, context: Context) => Promise<Opened>>>>,
-): (input: Input, inputIndex: number, context: Context) => Promise<Opened> {
-  return async (input, inputIndex, context) => {
-    const { protocol } = new URL(input.url);
-    const opener = openers[protocol as Scheme];
-    assert(opener !== undefined, `requests with addresses of the scheme ${protocol} are refused at admission`);
-    return await opener(input, inputIndex, context);
-  };
-}
-
-/** The opener of `local_file_path`. */
-export function localFileOpener(policy: LocalInputPolicy): FileOpener<'local_file_path'> {
-  return ({ path }, inputIndex, { signal }) =>
-    openLocalFile(path, inputName([nameOfPath(path)], inputIndex), policy, signal);
-}
-
-/** The opener of `local_folder_path`. */
-export function localFolderOpener(policy: LocalInputPolicy, bounds: FolderBounds): FolderOpener<'local_folder_path'> {
-  return ({ path }, inputIndex, { signal }) =>
-    openLocalFolder(path, inputName([nameOfPath(path)], inputIndex), policy, bounds, signal);
 }

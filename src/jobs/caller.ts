@@ -1,4 +1,4 @@
-/** Who sends a request, as its jobs know it. */
+/** The sender of a request. */
 export interface Caller {
   /** The name that its jobs are recorded under; null where no tokens are set. */
   readonly name: string | null;
@@ -6,10 +6,10 @@ export interface Caller {
   readonly isAdmin: boolean;
 }
 
-/** Where no tokens are set, everybody is one caller, who sees all jobs. */
+/** The caller of all requests when no tokens are configured, who sees all jobs. */
 export const EVERYBODY: Caller = { name: null, isAdmin: true };
 
-/** Which jobs a caller may know of: those of one name, or all where there is none. */
+/** The jobs that a caller may see: those of one name, or all when there is none. */
 export interface JobScope {
   readonly caller?: string;
 }

@@ -1,9 +1,9 @@
+import { randomBytes } from 'node:crypto';
 import type { JobResponse, JobResultEntry } from '#contract/job.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
-import type { InputOutcome, OperationName } from '#operations/operation.ts';
-import type { IdempotencyKey } from './idempotency-key.ts';
+import type { OperationName, OperationOutcome } from '#operations/operation.ts';
 
 /**
  * A job as callers see it. Its results are passed on as the text that they are kept as: to parse those of 10,000 inputs, only
@@ -21,10 +21,25 @@ export function jobJson({ job_id, status, resultsJson, ...rest }: JobSnapshot, m
   return `${before.slice(0, -1)},"results":${resultsJson},${after.slice(1)}`;
 }
 
-/** What became of one input, as callers see it and as the store keeps it. */
+/** A change of a job, as those who follow it see it. */
+export interface JobEvent {
+  /**
+   * `progress`: its progress changed; `input`: inputs finished, `resultsJson` has their entries only; `done`: the job
+   * finished, `resultsJson` has all entries.
+   */
+  readonly type: 'progress' | 'input' | 'done';
+  readonly job: JobSnapshot;
+}
+
+/** The result of one input, as callers see it and as the store keeps it. */
 export type ResultEntry = JobResultEntry;
 
-/** A submission, as the HTTP room hands it over: validated and admitted. */
+/** Returns the outputs that a result names, each once. */
+export function outputPathsIn({ output_path: output, sidecar_path: sidecar }: ResultEntry): readonly string[] {
+  return [...new Set([output, sidecar])].filter((path) => path !== undefined);
+}
+
+/** A submission that was validated and admitted by the HTTP module. */
 export interface Submission {
   readonly operation: OperationName;
   readonly request: {
@@ -32,9 +47,9 @@ export interface Submission {
     readonly output?: ApiOutputSpec | null | undefined;
     readonly params?: unknown;
   };
-  /** Whether somebody waits for it: such jobs go first. */
+  /** True when the caller waits for it: such jobs go first. */
   readonly sync: boolean;
-  /** Where its result is sent. */
+  /** The address that its result is sent to. */
   readonly callbackUrl?: string | null | undefined;
   readonly idempotency?: IdempotencyKey | null;
   /** The name of who submits it; null where no tokens are set. */
@@ -49,14 +64,14 @@ export interface SubmittedJob extends JobResponse {
 }
 
 /** Names one start of one input. What an older attempt reports is refused. */
-export interface Claim {
+export interface InputAttempt {
   readonly jobId: string;
   readonly inputIndex: number;
   /** Counts from 1. */
   readonly attempt: number;
 }
 
-/** How many bytes of an input are done; the total is known once it was opened. */
+/** The progress of an input in bytes; the total is known once it was opened. */
 export interface ByteProgress {
   readonly bytesDone: number;
   readonly bytesTotal: number;
@@ -64,20 +79,23 @@ export interface ByteProgress {
 
 export const NO_PROGRESS: ByteProgress = { bytesDone: 0, bytesTotal: 0 };
 
-/** An input that ends the process working on it is tried this often. */
-export const MAX_PROCESS_ENDS = 3;
+/** Process exits after which an input fails. */
+export const MAX_PROCESS_EXITS = 3;
 
 /**
- * An input that runs when its whole service or node ends is tried this often. Higher, because the end of a service is
- * rarely an input's doing; bounded, because an input could bring down its host each time.
+ * Exits of the whole service or node after which an input that ran at that time fails. Higher, because such an exit is
+ * rarely caused by an input; bounded, because an input could bring down its host each time.
  */
-export const MAX_SERVICE_ENDS = 10;
+export const MAX_SERVICE_EXITS = 10;
 
-export function succeededEntry(inputIndex: number, { outputPath, warnings }: InputOutcome): ResultEntry {
+export function succeededEntry(inputIndex: number, outcome: OperationOutcome): ResultEntry {
+  const { outputPath, warnings } = outcome;
   return {
     input_index: inputIndex,
     status: 'succeeded',
-    output_path: outputPath,
+    ...(outputPath !== undefined && { output_path: outputPath }),
+    ...('sidecarPath' in outcome && outcome.sidecarPath !== undefined && { sidecar_path: outcome.sidecarPath }),
+    ...('verification' in outcome && { verification: outcome.verification }),
     ...(warnings.length > 0 && {
       warnings: warnings.map(({ message }) => message),
       warning_details: warnings.map(({ reason, details }) => ({ ...snakeCased(plainJson(details)), reason })),
@@ -115,12 +133,52 @@ function snakeCased(details: object): object {
   return Object.fromEntries(named);
 }
 
-/** Details are written by every room; a 64-bit size among them must not keep a result from being recorded. */
+/** Details come from every module; a 64-bit size among them must not keep a result from being recorded. */
 function plainJson<T>(value: T): T {
   return JSON.parse(JSON.stringify(value, (_key, part) => (typeof part === 'bigint' ? String(part) : part)));
 }
 
-/** The entry of an input that has ended its process for the last time; `how` ends the sentence "the last time …". */
-export function processEndedEntry(inputIndex: number, times: number, how: string): ResultEntry {
-  return failedEntry(inputIndex, new AppError('INPUT_ENDED_PROCESS', { times, how }).toData());
+/** Returns the entry of an input whose process has exited for the last time; `exitCause` ends the sentence "the last time …". */
+export function processExitEntry(inputIndex: number, times: number, exitCause: string): ResultEntry {
+  return failedEntry(inputIndex, new AppError('INPUT_ENDED_PROCESS', { times, how: exitCause }).toData());
+}
+
+/** Identifies repeated submissions of one job. */
+export interface IdempotencyKey {
+  /** As the client sent it, printable ASCII; behind the name of its caller and a space, where it has one. */
+  readonly key: string;
+  /** SHA-256 of what was asked for, in hexadecimal. */
+  readonly digest: string;
+}
+
+/**
+ * Makes job identifiers: version 7 UUIDs (RFC 9562 §5.7). They sort by the time they were made, and within one
+ * millisecond by the order: the twelve bits behind the time count up (RFC 9562 §6.2, method 1).
+ */
+export class JobIds {
+  #lastMs = 0;
+  #count = 0;
+
+  next(nowMs: number = Date.now()): string {
+    this.#advance(nowMs);
+    const bytes = randomBytes(16);
+    bytes.writeUIntBE(this.#lastMs, 0, 6);
+    bytes.writeUInt16BE(0x7000 | this.#count, 6);
+    bytes[8] = 0x80 | ((bytes[8] ?? 0) & 0x3f);
+    const hex = bytes.toString('hex');
+    return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+  }
+
+  /** A clock that was set back, or more than 4096 in a millisecond, go on from the last identifier. */
+  #advance(nowMs: number): void {
+    if (nowMs > this.#lastMs) {
+      this.#lastMs = nowMs;
+      this.#count = 0;
+    } else if (this.#count < 0xfff) {
+      this.#count += 1;
+    } else {
+      this.#lastMs += 1;
+      this.#count = 0;
+    }
+  }
 }

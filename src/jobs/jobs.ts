@@ -1,35 +1,39 @@
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
+import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import type { Config } from '#config/config.ts';
 import { RELEASE } from '#config/release.ts';
 import type { Readiness } from '#contract/readiness.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Launcher } from '#processes/launcher.ts';
-import type { SignerProcess } from '#provenance/identity/signer-process.ts';
+import type { SignerProcess } from '#provenance/signer-process.ts';
 import type { CurrentState } from '#telemetry/metrics.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
-import { type CallbackBounds, CallbackCourier, type CallbackOutcome, type Post } from './callbacks/callback-courier.ts';
+import type { Post } from './callback-receiver.ts';
+import { type CallbackLimits, type CallbackOutcome, CallbackSender } from './callbacks/callback-sender.ts';
 import type { JobScope } from './caller.ts';
-import type { InputDispatcher } from './dispatching/input-dispatcher.ts';
-import { openEmbeddedEngine } from './embedded-engine.ts';
-import { EndWaiters } from './end-waiters.ts';
-import type { IdempotencyKey } from './idempotency-key.ts';
-import type { Claim, JobSnapshot, Submission, SubmittedJob } from './job.ts';
-import type { JobEngine } from './job-engine.ts';
-import { type JobEvent, JobFeed } from './job-feed.ts';
-import { JobIds } from './job-id.ts';
+import { Dispatcher, type DispatcherOptions } from './dispatching/dispatcher.ts';
+import { openEmbeddedEngine } from './dispatching/embedded-source.ts';
+import type { JobEngine } from './dispatching/work-source.ts';
+import { CompletionWaiters } from './following/completion-waiters.ts';
+import { JobFeed } from './following/job-feed.ts';
+import type {
+  IdempotencyKey,
+  InputAttempt,
+  JobEvent,
+  JobSnapshot,
+  ResultEntry,
+  Submission,
+  SubmittedJob,
+} from './job.ts';
+import { JobIds, outputPathsIn } from './job.ts';
 import type { Log } from './log.ts';
-import { SparingLook } from './sparing-look.ts';
-import type { JobCancel } from './store/cancel-job.ts';
-import type { JobStore } from './store/job-store.ts';
-import type { JobPage, ListedJobs } from './store/list-jobs.ts';
-import type { QueueState } from './store/queue-state.ts';
-import type { RecalledJob } from './store/recall-job.ts';
-import { StoreProbe } from './store-probe.ts';
+import type { Cancellation, JobFilter, JobPage, JobStore, KnownJob, QueueState } from './store/job-store.ts';
+import { pruneAllJobs, StoreProbe } from './store/maintenance.ts';
 import { WorkerPool } from './workers/worker-pool.ts';
-import type { WorkerBounds } from './workers/worker-process.ts';
+import type { WorkerTimeouts } from './workers/worker-process.ts';
 
-/** Jobs whose time is over are deleted so often. */
+/** The interval of deleting jobs past their retention. */
 const PRUNE_INTERVAL_MS = 60 * 60 * 1000;
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -41,29 +45,29 @@ export interface JobsOptions {
   readonly log: Log;
   /** Inputs that run at once, of all jobs together; the number of cores unless given. */
   readonly maxRunningInputs?: number;
-  readonly workerBounds?: Partial<WorkerBounds>;
+  readonly workerTimeouts?: Partial<WorkerTimeouts>;
   readonly launcher?: Launcher;
   readonly signer?: SignerProcess;
   /**
-   * Removes what claims left behind whose worker is gone: one claim's, or all there is when the service starts and
+   * Removes the staged outputs of an attempt whose worker is gone; without one, those of all, when the service starts and
    * holds the data folder.
    */
-  readonly clearStagings?: (claim?: Claim) => Promise<void>;
+  readonly clearStagings?: (attempt?: InputAttempt) => Promise<void>;
   /** Sends a callback. */
   readonly post?: Post;
-  readonly callbackBounds?: Partial<CallbackBounds>;
+  readonly callbackLimits?: Partial<CallbackLimits>;
   readonly telemetry?: Telemetry;
 }
 
-/** What there is while the service runs. */
+/** The parts of a started service. */
 interface Engine {
   readonly store: JobStore;
   readonly pool: WorkerPool;
-  readonly dispatcher: InputDispatcher;
-  readonly waiters: EndWaiters;
+  readonly dispatcher: Dispatcher;
+  readonly waiters: CompletionWaiters;
   readonly feed: JobFeed;
-  readonly courier: CallbackCourier;
-  readonly queueState: SparingLook<QueueState>;
+  readonly callbackSender: CallbackSender;
+  readonly queueState: ThrottledQuery<QueueState>;
   readonly probe: StoreProbe;
   readonly pruning: NodeJS.Timeout;
   closeStore(): Promise<void>;
@@ -102,9 +106,9 @@ export class Jobs {
 
   async #openEngine(): Promise<JobEngine> {
     const { data_dir: dataDir, database_url: databaseUrl } = this.#options.config.jobs;
-    if (databaseUrl === undefined) return openEmbeddedEngine(dataDir);
-    // What the cluster is made of takes memory, so it is loaded only where there is one.
-    const { openCluster } = await import('./cluster/open-cluster.ts');
+    if (databaseUrl === undefined) return openEmbeddedEngine(dataDir, this.#options.log);
+    // The cluster's dependencies take memory, so they are loaded only when a database is configured.
+    const { openCluster } = await import('./cluster/cluster-source.ts');
     return openCluster(databaseUrl, dataDir, this.#options.log);
   }
 
@@ -119,7 +123,7 @@ export class Jobs {
     const jobId = this.#ids.next();
     const count = submission.request.inputs.length;
     dispatcher.reserve(count);
-    let known: RecalledJob | null;
+    let known: KnownJob | null;
     try {
       known = await store.submitJob({ ...submission, jobId, queuedAt: new Date() });
     } catch (error) {
@@ -130,13 +134,13 @@ export class Jobs {
       dispatcher.unreserve(count);
       return replayOf(known, submission.idempotency?.digest);
     }
-    dispatcher.enqueue(jobId, submission.sync, count, submission.caller ?? null);
+    dispatcher.enqueue({ jobId, sync: submission.sync, count, caller: submission.caller ?? null });
     return { job_id: jobId, status: 'queued', replayed: false };
   }
 
   /** The job that an idempotency key stands for; null where it is new. Throws as `submit` does. */
   async recall({ key, digest }: IdempotencyKey): Promise<SubmittedJob | null> {
-    const known = await this.#running().store.recallJob(key);
+    const known = await this.#running().store.findByIdempotencyKey(key);
     return known === null ? null : replayOf(known, digest);
   }
 
@@ -149,7 +153,7 @@ export class Jobs {
     // Nothing of a job is held up for somebody who may not know of it.
     if (scope.caller !== undefined && (await store.findJob(jobId, scope)) === null) return null;
     const letGo = dispatcher.hold(jobId);
-    let cancel: JobCancel | null;
+    let cancel: Cancellation | null;
     try {
       cancel = await store.cancelJob(jobId, scope);
       if (cancel?.changed) dispatcher.cancel(jobId, cancel.jobEnded);
@@ -161,11 +165,11 @@ export class Jobs {
   }
 
   /** A page of jobs, newest first. */
-  list(jobs: ListedJobs): Promise<JobPage> {
+  list(jobs: JobFilter): Promise<JobPage> {
     return this.#running().store.listJobs(jobs);
   }
 
-  /** What happens to a job from now on, until it has ended or the signal is aborted; null where there is none in the scope. */
+  /** Returns the events of a job until it has finished or the signal is aborted; null when there is none in the scope. */
   async events(
     jobId: string,
     signal: AbortSignal,
@@ -190,6 +194,12 @@ export class Jobs {
         bytes_total: progress.bytes_total + bytesTotal,
       },
     };
+  }
+
+  /** Returns where the outputs of an input were delivered, a sidecar last; none when it failed, or its job is not in the scope. */
+  async outputPathsOf(jobId: string, inputIndex: number, scope: JobScope = {}): Promise<readonly string[]> {
+    const entries: ResultEntry[] = JSON.parse(await this.#running().store.resultEntries(jobId, [inputIndex], scope));
+    return entries.flatMap(outputPathsIn);
   }
 
   /**
@@ -237,7 +247,7 @@ export class Jobs {
     };
   }
 
-  /** What there is to do, counted a while ago where that took long, and what is done here. Rejects where the store cannot be reached. */
+  /** Returns the numbers of queued and running inputs; those of the store may be a while old. Throws when it cannot be reached. */
   async state(): Promise<CurrentState> {
     const { queueState, dispatcher, pool } = this.#running();
     const { queued, reserved, running, oldestQueuedAt, callbacks } = await queueState.value();
@@ -252,7 +262,7 @@ export class Jobs {
 
   /**
    * Starts nothing more, lets running inputs end within the grace, queues the others again, and lets go of the store.
-   * What waits goes on at the next start.
+   * Waiting inputs go on at the next start.
    */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
@@ -260,7 +270,7 @@ export class Jobs {
     if (engine === null) return;
     clearInterval(engine.pruning);
     await engine.dispatcher.stop(graceMs);
-    await engine.courier.stop();
+    await engine.callbackSender.stop();
     this.#engine = null;
     await engine.pool.close();
     await engine.closeStore();
@@ -272,66 +282,80 @@ export class Jobs {
     throw new AppError('SERVICE_STOPPING', {});
   }
 
-  async #assemble({ store, begin, close }: JobEngine): Promise<Engine> {
-    const { config, workerEntry: entry, log, workerBounds: bounds, launcher, signer, telemetry } = this.#options;
+  async #assemble(engine: JobEngine): Promise<Engine> {
+    const { config, workerEntry: entry, log, workerTimeouts: timeouts, launcher, signer, telemetry } = this.#options;
+    const { store } = engine;
     const maxRunningInputs = this.#maxRunningInputs;
-    const starting = { ...(bounds && { bounds }), ...(launcher && { launcher }), ...(signer && { signer }) };
+    const starting = { ...(timeouts && { timeouts }), ...(launcher && { launcher }), ...(signer && { signer }) };
     const pool = new WorkerPool({ entry, config, maxWorkers: maxRunningInputs, log, ...starting });
     if (maxRunningInputs > 0) pool.prestart();
-    const waiters = new EndWaiters((jobIds) => store.endedAmong(jobIds), config.server.sync_poll_interval_ms);
+    const waiters = new CompletionWaiters((jobIds) => store.finishedAmong(jobIds), config.server.sync_poll_interval_ms);
     const feed = new JobFeed({
       find: (jobId) => this.find(jobId),
-      endedInputs: (jobId) => store.endedInputs(jobId),
-      entriesOf: (jobId, inputIndexes) => store.entriesOf(jobId, inputIndexes),
+      finishedInputs: (jobId) => store.finishedInputs(jobId),
+      resultEntries: (jobId, inputIndexes) => store.resultEntries(jobId, inputIndexes),
     });
-    const courier = this.#courierFor(store);
+    const callbackSender = this.#createCallbackSender(store);
     const limits = {
       maxInputsPerJob: config.worker.default_max_files_parallel,
       maxRunningJobs: config.worker.max_concurrent_batches,
     };
-    const tellEnd = (jobId: string) => {
-      waiters.ended(jobId);
-      feed.ended(jobId);
-      courier.lookSoon();
+    const notifyFinished = (jobId: string) => {
+      waiters.finished(jobId);
+      feed.finished(jobId);
+      callbackSender.pollSoon();
     };
-    const dispatcher = await begin({
+    const options: DispatcherOptions = {
       pool,
       log,
       limits,
       maxRunningInputs,
       capacity: config.worker.queue_capacity,
-      clearStagings: (claim) => this.#clearStagings(claim),
+      clearStagings: (attempt) => this.#clearStagings(attempt),
       inputEnded: (report) => telemetry?.inputEnded(report),
-      jobEndedElsewhere: tellEnd,
+      jobEndedElsewhere: notifyFinished,
       jobEnded: (jobId) => {
-        tellEnd(jobId);
+        notifyFinished(jobId);
         void this.#reportEnd(store, jobId);
       },
-    });
+    };
+    const dispatcher = new Dispatcher(options, engine);
+    await dispatcher.begin();
     const pruning = setInterval(() => void this.#prune(store), PRUNE_INTERVAL_MS).unref();
-    const queueState = new SparingLook(() => store.queueState());
+    const queueState = new ThrottledQuery(() => store.queueState());
     const probe = new StoreProbe(() => store.probeWrite(), log);
-    return { store, pool, dispatcher, waiters, feed, courier, queueState, probe, pruning, closeStore: close };
+    return {
+      store,
+      pool,
+      dispatcher,
+      waiters,
+      feed,
+      callbackSender,
+      queueState,
+      probe,
+      pruning,
+      closeStore: () => engine.close(),
+    };
   }
 
-  #courierFor(store: JobStore): CallbackCourier {
-    const { config, log, telemetry, post = postNothing, callbackBounds: bounds = {} } = this.#options;
+  #createCallbackSender(store: JobStore): CallbackSender {
+    const { config, log, telemetry, post = postNothing, callbackLimits: limits = {} } = this.#options;
     const sent = (outcome: CallbackOutcome) => telemetry?.metrics.callbackSent(outcome);
-    return new CallbackCourier({ store, secret: config.callbacks.secret, post, log, sent, bounds });
+    return new CallbackSender({ store, secret: config.callbacks.secret, post, log, sent, limits });
   }
 
-  /** What is logged, measured and traced is worth a warning, not a job. */
+  /** Logs, measures and traces a finished job. A failure is only logged. */
   async #reportEnd(store: JobStore, jobId: string): Promise<void> {
     const { log, telemetry } = this.#options;
     try {
-      const report = await store.reportOfJob(jobId);
+      const report = await store.jobReport(jobId);
       if (report === null) return;
       const { operation, caller, status, inputs, queuedAtMs, endedAtMs } = report;
-      const whose = caller === null ? {} : { caller };
-      log.info({ job_id: jobId, ...whose, operation, status, inputs, ms: endedAtMs - queuedAtMs }, 'job ended');
+      const callerField = caller === null ? {} : { caller };
+      log.info({ job_id: jobId, ...callerField, operation, status, inputs, ms: endedAtMs - queuedAtMs }, 'job ended');
       telemetry?.jobEnded(report);
     } catch (error) {
-      if (!this.#stopping) log.warn({ job_id: jobId, err: error }, 'a job ended, and how could not be read');
+      if (!this.#stopping) log.warn({ job_id: jobId, err: error }, 'the report of a finished job could not be read');
     }
   }
 
@@ -340,18 +364,21 @@ export class Jobs {
     return this.#options.maxRunningInputs ?? availableParallelism();
   }
 
-  /** What cannot be removed takes room, but harms no output: the service goes on. */
-  async #clearStagings(claim?: Claim): Promise<void> {
+  /** Removes staged outputs. A failure is only logged: they take disk space, but harm no output. */
+  async #clearStagings(attempt?: InputAttempt): Promise<void> {
     const { clearStagings, log } = this.#options;
-    await clearStagings?.(claim).catch((error: unknown) => {
-      log.error({ job_id: claim?.jobId, input_index: claim?.inputIndex, err: error }, 'stagings could not be removed');
+    await clearStagings?.(attempt).catch((error: unknown) => {
+      log.error(
+        { job_id: attempt?.jobId, input_index: attempt?.inputIndex, err: error },
+        'stagings could not be removed',
+      );
     });
   }
 
   async #prune(store: JobStore): Promise<void> {
     const { config, log } = this.#options;
     try {
-      const pruned = await store.pruneEnded(new Date(Date.now() - config.jobs.retention_hours * HOUR_MS));
+      const pruned = await pruneAllJobs(store, new Date(Date.now() - config.jobs.retention_hours * HOUR_MS));
       if (pruned > 0) log.info({ pruned_jobs: pruned }, 'jobs past their retention were deleted');
     } catch (error) {
       if (this.#stopping) return; // The store was closed under it; the next start goes on.
@@ -360,7 +387,7 @@ export class Jobs {
   }
 }
 
-function replayOf({ jobId, status, digest }: RecalledJob, asked: string | undefined): SubmittedJob {
+function replayOf({ jobId, status, digest }: KnownJob, asked: string | undefined): SubmittedJob {
   if (digest !== asked) throw new AppError('IDEMPOTENCY_KEY_REUSED', { jobId });
   return { job_id: jobId, status, replayed: true };
 }

@@ -1,4 +1,4 @@
-/** The part of a pino logger that the rooms below HTTP write to. */
+/** The part of a pino logger that the modules below `http` write to. */
 export interface Log {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;

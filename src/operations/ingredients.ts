@@ -1,65 +1,38 @@
-import { type ByteSource, readRange } from '#bytes/byte-source.ts';
-import { type LocalSource, pinnedCopyOf } from '#bytes/scratch-copy.ts';
+import { type ByteSource, type LocalSource, readRange } from '#bytes/byte-source.ts';
+import { pinnedCopyOf } from '#bytes/local-copies.ts';
 import type { ApiParent, C2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
-import { sourceErrors } from '#errors/source-errors.ts';
+import { isInputError } from '#errors/catalogue.ts';
 import { type Warning, warning } from '#errors/warning.ts';
+import type { MediaLayout } from '#formats/format-handler.ts';
 import type { InputResolver, OpeningContext } from '#inputs/input-resolver.ts';
-import type { IngredientSource, ManifestRequest } from '#provenance/authoring/manifest-author.ts';
-import { namesRemoteManifest } from '#provenance/reading/remote-manifest.ts';
-import { type IdentifiedFile, identifyFile } from './identify-file.ts';
+import type { IngredientSource } from '#provenance/manifest-request.ts';
+import { instanceIdIn, namesRemoteManifest } from '#provenance/xmp-packet.ts';
+import { readSignableFile } from './signable-file.ts';
 
-/** At most so much of an XMP packet is looked at for the address of a remote manifest. */
-const XMP_READ_BYTES = 1024 * 1024;
+/** Bytes of an XMP packet that are searched for an identifier and for the address of a remote manifest. */
+const MAX_XMP_BYTES = 1024 * 1024;
 
-/** Who is the parent and who a component of one signed output, with what there is to warn about. */
-export interface Ingredients {
-  readonly roles: Pick<ManifestRequest, 'parent' | 'components' | 'allActionsIncluded'>;
-  readonly warnings: readonly Warning[];
+/** A source, and what its bytes tell about it as an ingredient. */
+export interface DescribedFile {
+  readonly source: ByteSource;
+  readonly layout: Pick<MediaLayout, 'mediaType' | 'manifest' | 'xmp'>;
 }
 
-/** The part of a signing operation's `params` that says what an output was made from. */
+/** Parents in the `params` of a signing operation. */
 export type ParentParams = Pick<C2paParams, 'parent' | 'parent_overrides'>;
 
-/** Decides the ingredients of a signed file. */
-export async function ingredientsOf(
-  file: IdentifiedFile,
-  params: ParentParams | undefined,
-  inputIndex: number,
-  inputs: InputResolver,
-  context: OpeningContext,
-): Promise<Ingredients> {
-  const source = await fileCandidate(file, context);
-  return assignRoles(source, await givenIngredient(params, inputIndex, inputs, context));
-}
-
-/** An ingredient before its role is known, with what there is to warn about. */
+/** An ingredient before its role is known, with warnings. */
 export interface Candidate {
   readonly ingredient: IngredientSource;
   readonly warnings: readonly Warning[];
-}
-
-/**
- * Without a given parent the source is the parent. With one, a source that carries a manifest of its own becomes a
- * component, so that no chain is lost.
- */
-export function assignRoles(source: Candidate, given: Candidate | null): Ingredients {
-  if (given === null) {
-    const roles = { parent: source.ingredient, components: [], allActionsIncluded: true };
-    return { roles, warnings: source.warnings };
-  }
-  const components = carriesManifest(source.ingredient) ? [source.ingredient] : [];
-  return {
-    roles: { parent: given.ingredient, components, allActionsIncluded: false },
-    warnings: [...source.warnings, ...given.warnings],
-  };
 }
 
 export function carriesManifest(ingredient: IngredientSource): boolean {
   return ingredient.kind === 'manifest-store' || ingredient.kind === 'file';
 }
 
-/** The parent that the request gives this input, opened; null where it gives none. */
+/** Opens the parent that the request gives this input; null where it gives none. */
 export async function givenIngredient(
   params: ParentParams | undefined,
   inputIndex: number,
@@ -70,13 +43,13 @@ export async function givenIngredient(
   return given === null ? null : await parentIngredient(given, inputIndex, inputs, context);
 }
 
-/** A parent, and where in the request it stands. */
+/** A parent, and the field of the request that gives it. */
 interface GivenParent {
   readonly parent: ApiParent;
   readonly field: string;
 }
 
-/** The parent that the request gives this input: its override where it has one (null disables), else the common one. */
+/** Returns the parent that the request gives this input: its override where it has one (null disables), else the common one. */
 function givenParent(params: ParentParams | undefined, inputIndex: number): GivenParent | null {
   const overrides = params?.parent_overrides ?? [];
   const index = overrides.findIndex((candidate) => candidate.input_index === inputIndex);
@@ -85,14 +58,17 @@ function givenParent(params: ParentParams | undefined, inputIndex: number): Give
   return { parent, field: index < 0 ? 'params.parent' : `params.parent_overrides[${index}].parent` };
 }
 
-/** Only what carries a manifest is read by the SDK, which reads files: then the source has to lie on this host. */
-export async function fileCandidate(file: IdentifiedFile, context: OpeningContext): Promise<Candidate> {
+/** Returns the ingredient of a file. One with a manifest is copied to this host first, because the SDK reads it by its path. */
+export async function fileCandidate(file: DescribedFile, context: OpeningContext): Promise<Candidate> {
   const { source, layout } = file;
   const described = { title: source.name, mediaType: layout.mediaType };
   if (layout.manifest === null) {
+    const xmpText = await xmpTextOf(file, context.signal);
+    const instanceId = instanceIdIn(xmpText);
     return {
-      ingredient: { kind: 'plain', ...described },
-      warnings: await remoteManifestWarnings(file, context.signal),
+      ingredient: { kind: 'plain', ...described, ...(instanceId !== null && { instanceId }) },
+      // A remote manifest is never fetched: an address inside an input must not cause requests.
+      warnings: namesRemoteManifest(xmpText) ? [warning('REMOTE_MANIFEST_NOT_FETCHED', { title: source.name })] : [],
     };
   }
   const pinned = await pinnedCopyOf(source, context.scratch, context.signal);
@@ -104,7 +80,7 @@ export async function fileCandidate(file: IdentifiedFile, context: OpeningContex
   return { ingredient: { ...fileIngredient(pinned), ...described, manifest }, warnings: [] };
 }
 
-/** The SDK opens files by their paths: it has to be led to the file that is open, and to find it as it was opened. */
+/** Describes a file that the SDK opens by its path: that of the open descriptor, checked for changes afterwards. */
 function fileIngredient(
   source: LocalSource,
 ): Pick<IngredientSource & { kind: 'file' }, 'kind' | 'path' | 'checkUnchanged'> {
@@ -115,7 +91,7 @@ function fileIngredient(
   };
 }
 
-/** Opens what a given parent names. It stays open as long as the scratch space: the SDK reads it later, by its path. */
+/** Opens a given parent. It stays open as long as the scratch space, because the SDK reads it later, by its path. */
 async function parentIngredient(
   { parent, field }: GivenParent,
   inputIndex: number,
@@ -128,23 +104,23 @@ async function parentIngredient(
   const source = await inputs.openFile(parent.source, inputIndex, context).catch(faultOf(`${field}.source`));
   context.scratch.adopt(source);
   try {
-    return await fileCandidate(await identifyFile(source, context.signal), context);
+    return await fileCandidate(await readSignableFile(source, context.signal), context);
   } catch (error) {
-    // What could not be fetched or kept may be had another time: the chain must not be lost for that.
-    if (!(error instanceof AppError) || Object.hasOwn(sourceErrors, error.reason)) throw error;
+    // A source that could not be fetched or stored may be available later, so its chain must not be dropped.
+    if (!(error instanceof AppError) || isInputError(error.reason)) throw error;
     return await unidentifiedParent(source, error, context);
   }
 }
 
-/** Adds to an error where in the request its cause stands: what is said of the file alone could be meant for the input. */
-function faultOf(field: string): (error: unknown) => never {
+/** Adds the field of the request to an error, which without it could be about the input. */
+export function faultOf(field: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof AppError)) throw error;
     throw new AppError(error.reason, error.details, { ...error.location, field, cause: error });
   };
 }
 
-/** A parent in a format we do not lay out ourselves, such as a picture: the SDK is asked what it can read of it. */
+/** Describes a parent of a format without a handler, such as a picture: the SDK reads from it what it can. */
 async function unidentifiedParent(
   source: ByteSource,
   error: AppError,
@@ -161,10 +137,15 @@ async function unidentifiedParent(
   };
 }
 
-/** Remote manifests are never fetched: an address inside an input must not make this service send requests. */
-async function remoteManifestWarnings({ source, layout }: IdentifiedFile, signal: AbortSignal): Promise<Warning[]> {
-  if (layout.xmp === null) return [];
-  const packet = await readRange(source, layout.xmp.offset, Math.min(layout.xmp.length, XMP_READ_BYTES), signal);
-  if (!namesRemoteManifest(packet.toString('utf8'))) return [];
-  return [warning('REMOTE_MANIFEST_NOT_FETCHED', { title: source.name })];
+/** Returns the XMP packet of a file; an empty text where it has none. */
+async function xmpTextOf({ source, layout }: DescribedFile, signal: AbortSignal): Promise<string> {
+  if (layout.xmp === null) return '';
+  const { offset, length } = layout.xmp;
+  return (await readRange(source, offset, Math.min(length, MAX_XMP_BYTES), signal)).toString('utf8');
+}
+
+/** Warns about a remote manifest. It is never fetched: an address inside an input must not cause requests. */
+export async function remoteManifestWarnings(file: DescribedFile, signal: AbortSignal): Promise<Warning[]> {
+  const isNamed = namesRemoteManifest(await xmpTextOf(file, signal));
+  return isNamed ? [warning('REMOTE_MANIFEST_NOT_FETCHED', { title: file.source.name })] : [];
 }

@@ -1,21 +1,28 @@
+import type { z } from 'zod';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
+import type { Config } from '#config/config.ts';
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
+import type { Verification } from '#contract/verification.ts';
 import type { Warning } from '#errors/warning.ts';
 import type { InputResolver, InputSize } from '#inputs/input-resolver.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
-import type { ManifestAuthor, OutputReader } from '#provenance/authoring/manifest-author.ts';
-import type { FragmentReader } from '#provenance/reading/fragment-reader.ts';
+import type { AssertionChecker } from '#provenance/assertion-checker.ts';
+import type { AssetReader } from '#provenance/asset-reader.ts';
+import type { FragmentReader } from '#provenance/fragment-reader.ts';
+import type { ManifestAuthor } from '#provenance/manifest-author.ts';
+import type { ManifestReader } from '#provenance/manifest-reader.ts';
+import type { TrustSettings } from '#provenance/trust-lists.ts';
 
 export type { InputSize } from '#inputs/input-resolver.ts';
 
 /**
- * Everything an operation needs to do one input, as plain data: it crosses to the worker process.
- * `params` has been validated by the operation's request schema.
+ * Work on one input as plain data, which is sent to the worker process. `params` has been validated by the operation's
+ * request schema.
  */
 export interface InputWork {
   readonly jobId: string;
   readonly inputIndex: number;
-  /** Counts the starts of this input; writes and deliveries of an older attempt are refused. */
+  /** Number of starts of this input; writes and commits of an older attempt are refused. */
   readonly attempt: number;
   readonly operation: OperationName;
   readonly input: ApiInputRef;
@@ -23,17 +30,30 @@ export interface InputWork {
   readonly params: unknown;
 }
 
-export type OperationName = 'c2pa-video' | 'c2pa-audio' | 'c2pa-fragmented' | 'c2pa-package' | 'package';
+export type OperationName = 'c2pa-video' | 'c2pa-audio' | 'c2pa-fragmented' | 'c2pa-package' | 'package' | 'verify';
 
-/** What an input became. */
+/** Result of one input that became an output. */
 export interface InputOutcome {
   readonly outputPath: string;
+  /** The file with the manifest, where it is not in the output itself. */
+  readonly sidecarPath?: string;
   readonly warnings: readonly Warning[];
-  /** What tells this output from those of other attempts: the SHA-256 of its manifest, in hexadecimal. */
-  readonly digest?: string;
+  /** SHA-256 of the manifest in hexadecimal, which differs from that of every other attempt. */
+  readonly manifestDigest?: string;
 }
 
-/** Named points on an input's way, in order. They are logged, and tests stop the process at each of them. */
+/** Result of one input that was verified. */
+export interface VerificationOutcome {
+  readonly verification: Verification;
+  /** The report; absent where none was written. */
+  readonly outputPath?: string;
+  readonly warnings: readonly Warning[];
+}
+
+/** Result of one input of any operation. */
+export type OperationOutcome = InputOutcome | VerificationOutcome;
+
+/** Phases of an input, in order. They are logged, and tests kill the process at each of them. */
 export const INPUT_PHASES = [
   'resolved',
   'staged',
@@ -46,41 +66,79 @@ export const INPUT_PHASES = [
 ] as const;
 export type InputPhase = (typeof INPUT_PHASES)[number];
 
-/** What the job behind an input gives to the operation that runs it. */
+/** Services and callbacks of the job, for the operation that processes one of its inputs. */
 export interface InputContext {
-  /** Aborted when the input is to stop: shutdown, a bound that was passed, a lost parent process. */
+  /** Aborted at shutdown, past a limit, or when the parent process is lost. */
   readonly signal: AbortSignal;
-  /** Where this attempt may put files on this host. What is in it is removed when the input ends. */
+  /** Folder of this attempt for temporary files on this host; removed when the input finishes. */
   readonly scratch: ScratchSpace;
-  /** Told the size of every file and folder that is opened for the input: its budgets depend on it. */
+  /** Reports the size of a file or folder that was opened for the input: its budgets depend on it. */
   opened(size: InputSize): void;
   progress(bytesDone: number, bytesTotal: number): void;
   reached(phase: InputPhase): void;
   /**
-   * Reserves a destination for this input. Rejects with an AppError where another input of the job has it, or where
-   * it is, holds or lies inside one of the job's inputs.
+   * Reserves a destination for this input. Rejects with `OUTPUT_TAKEN` where another input of the job has it, and with
+   * `OUTPUT_TOUCHES_SOURCE` where it overlaps one of the job's inputs.
    */
-  claimDestination(destination: string): Promise<void>;
+  reserveOutputPath(destination: string): Promise<void>;
   /**
-   * To be called right before an output appears at its destination. Rejects where the input is no longer this node's to
-   * deliver: another one may have it by now.
+   * Must be called right before an output is committed. Rejects where this node has lost the lease on the input, because
+   * another node may process it by now.
    */
-  mayDeliver(): Promise<void>;
+  confirmLease(): Promise<void>;
   /**
-   * To be called when what is left takes little memory and is mostly waiting: for the key, for a time-stamp, for this
-   * host's disk. The next input is begun meanwhile.
+   * Reports that the rest is I/O-bound: it takes little memory, and mostly waits for the key, a time-stamp or the disk. The
+   * worker starts its next input meanwhile.
    */
-  settling(): void;
+  reportIoBound(): void;
 }
 
-/** What operations stand on in a worker; its composition root names the implementations. */
-export interface OperationRooms {
+/** Services that operations use in a worker; its composition root chooses the implementations. */
+export interface OperationServices {
   readonly inputs: InputResolver;
   readonly outputs: OutputSink;
   readonly author: ManifestAuthor;
-  /** Absent where `signing.verify_outputs` is off. */
-  readonly reader: OutputReader | null;
+  /** What manifests state where a request states nothing of it. */
+  readonly stated: Pick<Config['signing'], 'digital_source_type' | 'actions'>;
+  /** Null where `signing.verify_outputs` is off. */
+  readonly reader: ManifestReader | null;
+  readonly assets: AssetReader;
+  /** Trust lists that inputs are verified with. */
+  readonly trust: TrustSettings;
+  /** The folder of rubrics (`trust.rubrics_dir`), where there is one. */
+  readonly rubricsDir?: string;
   readonly fragments: FragmentReader;
-  /** Which fragments of a publication the official reader checks; null where `signing.verify_outputs` is off. */
+  /** Fragments of a publication that the official reader checks; null where `signing.verify_outputs` is off. */
   readonly fragmentChecks: 'sample' | 'all' | null;
+}
+
+/** Request of any operation; `params` is the operation's own. */
+export interface OperationRequest {
+  readonly inputs: readonly ApiInputRef[];
+  readonly output?: ApiOutputSpec | null | undefined;
+  readonly params?: unknown;
+  readonly callback_url?: string | null | undefined;
+}
+
+/** Settings and checks that a request is validated against, before there is a job. */
+export interface RequestContext {
+  readonly config: Config;
+  readonly checkAssertions: AssertionChecker['checkAssertions'];
+  readonly signal: AbortSignal;
+}
+
+/** One operation: its route, its request, the requests that it refuses, and the work that it does on each input. */
+export interface Operation<Outcome extends OperationOutcome = OperationOutcome> {
+  readonly name: OperationName;
+  /** Follows `/v2` and `/v2/sync`. */
+  readonly path: `/${string}`;
+  readonly summary: string;
+  readonly request: z.ZodType<OperationRequest>;
+  /**
+   * Rejects with an AppError for every fault that the request and the configuration show, before a job is made. Opens no
+   * input: faults in an input's bytes are found when it is processed.
+   */
+  validateRequest(request: OperationRequest, context: RequestContext): Promise<void>;
+  /** Processes one input of a validated request, in a worker. Rejects with an AppError where the input fails. */
+  run(work: InputWork, context: InputContext, services: OperationServices): Promise<Outcome>;
 }

@@ -1,52 +1,69 @@
 import { LocalCopies } from '#bytes/local-copies.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import type { C2paPackageParams } from '#contract/c2pa-package-request.ts';
+import { type C2paPackageParams, c2paPackageRequest } from '#contract/c2pa-publication-requests.ts';
 import type { Warning } from '#errors/warning.ts';
 import { PackagedFolder } from '#packaging/packaged-folder.ts';
-import type { Publication } from '#publications/publication.ts';
-import { claimStated } from '#publications/reading/claim-stated.ts';
-import { type ClaimedPaths, matchingPaths } from '#publications/reading/path-patterns.ts';
-import { readClaimedPublication } from '#publications/reading/read-publication.ts';
-import type { ChoicePatterns } from '#publications/repackaging/choose-renditions.ts';
-import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
-import { existingOrigin } from './existing-origin.ts';
-import { describeFinding, growthOf, unsignedFragments } from './existing-tracks.ts';
-import { givenIngredient } from './ingredients.ts';
-import { type PackagingTask, planPublication, sizeOfSources } from './make-publication.ts';
-import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
-import { packagedIngredients, packagingActions } from './packaged-ingredients.ts';
-import { publicationOrigin, validationContext } from './publication-ingredients.ts';
-import { signAndDeliver } from './sign-and-deliver.ts';
-import { packagingTaskOf } from './sign-while-packaging.ts';
-import { taskOf } from './signing-task.ts';
+import type { PackagingPlan, PlannedStream } from '#packaging/packaging-plan.ts';
+import { pathsInPlaylists } from '#publications/existing-publication.ts';
+import type { ChoicePatterns } from '#publications/find-publication.ts';
+import { type MatchedPaths, matchingPaths } from '#publications/path-patterns.ts';
+import { readInits, readMatchedPublication } from '#publications/read-publication.ts';
+import { growingTaskOf, type SigningTask, signingTaskOf } from '#publications/signing-task.ts';
+import type { InputContext, InputOutcome, InputWork, Operation, OperationServices } from './operation.ts';
+import { givenOrigin } from './origin.ts';
+import { growthOf, publicationFoundWarning, unsignedFragments } from './packaging/existing-tracks.ts';
+import {
+  contextInScratch,
+  makePublication,
+  type PackagingTask,
+  planPublication,
+  sizeOfSources,
+} from './packaging/make-publication.ts';
+import { existingOrigin, packagedOrigin } from './packaging/packaging-ingredients.ts';
+import { publicationOrigin, signForInput, verificationContext } from './publication-ingredients.ts';
 import { refuseWarnings } from './strict.ts';
+import { validateFolderInputs } from './validation/validate-inputs.ts';
+import { folderLeaf } from './validation/validate-outputs.ts';
+import { validateSigning } from './validation/validate-signing.ts';
 
-/** What one input is done with. */
+/** One input with everything that signing it needs. */
 interface Signing {
   readonly folder: SourceFolder;
   readonly params: C2paPackageParams;
   readonly work: InputWork;
   readonly context: InputContext;
-  readonly rooms: OperationRooms;
+  readonly services: OperationServices;
 }
 
 /**
- * Packages one folder of media as HLS and DASH over the same segments, and signs the publication. A folder that is a
+ * Packages folders of media as HLS and DASH over the same segments, and signs the publications. A folder that is a
  * publication of CMAF already is signed as it is.
  */
-export async function packageAndSign(
+export const packageAndSign: Operation<InputOutcome> = {
+  name: 'c2pa-package',
+  path: '/c2pa/package',
+  summary: 'Package folders of media, and sign them',
+  request: c2paPackageRequest,
+  async validateRequest(request, context) {
+    await validateFolderInputs(request.inputs, context.config);
+    await validateSigning(request, folderLeaf, context);
+  },
+  run: packageAndSignFolder,
+};
+
+async function packageAndSignFolder(
   work: InputWork,
   context: InputContext,
-  rooms: OperationRooms,
+  services: OperationServices,
 ): Promise<InputOutcome> {
   const params = work.params as C2paPackageParams;
   const { playlist_pattern: playlistPattern } = params;
-  const folder = await rooms.inputs.openFolder(work.input, work.inputIndex, {
+  const folder = await services.inputs.openFolder(work.input, work.inputIndex, {
     ...context,
     ...(typeof playlistPattern === 'string' && { playlistPattern }),
   });
   try {
-    return await signOpened({ folder, params, work, context, rooms });
+    return await signOpened({ folder, params, work, context, services });
   } finally {
     await folder.close();
   }
@@ -58,10 +75,14 @@ async function signOpened(signing: Signing): Promise<InputOutcome> {
   if (chosen !== null) return await signExisting(chosen, [], signing);
   const task = await planPublication(folder, params, patternsOf(params), context.signal);
   if (task.kind === 'package') return await packageThenSign(task, signing);
-  const found = claimed(folder, params, claimStated(folder, task.existing.playlists));
+  const found = claimed(folder, params, pathsInPlaylists(folder, task.existing.playlists));
   const isChosen = typeof params.frag_pattern === 'string';
   const unsigned = isChosen ? [] : unsignedFragments(folder, new Set([...found.fragments, ...found.inits]));
-  const warnings = [...describeFinding(task.existing, 'signed', params), ...growthOf(task.existing), ...unsigned];
+  const warnings = [
+    ...publicationFoundWarning(task.existing, 'signed', params),
+    ...growthOf(task.existing),
+    ...unsigned,
+  ];
   return await signExisting(found, warnings, signing);
 }
 
@@ -70,16 +91,16 @@ function patternsOf(params: C2paPackageParams): ChoicePatterns {
   return { playlist, init, frag };
 }
 
-/** What the patterns choose where there is no playlist: init segments and fragments that are signed as they are. */
-function chosenPaths(folder: SourceFolder, params: C2paPackageParams): ClaimedPaths | null {
+/** Returns the init segments and fragments that patterns choose in a folder without playlists; null for other folders. */
+function chosenPaths(folder: SourceFolder, params: C2paPackageParams): MatchedPaths | null {
   const { playlist_pattern: playlist, init_pattern: init, frag_pattern: frag } = params;
   const isPlayed = folder.files.some(({ path }) => /\.(?:m3u8|mpd)$/i.test(path));
   if (isPlayed || typeof playlist === 'string' || typeof init !== 'string' || typeof frag !== 'string') return null;
   return claimed(folder, params, { playlists: new Set(), inits: new Set(), fragments: new Set() });
 }
 
-/** What is signed of a publication: what the patterns choose, and what they leave open as it was found. */
-function claimed(folder: SourceFolder, params: C2paPackageParams, found: ClaimedPaths): ClaimedPaths {
+/** Returns the files of a publication that are signed: by the patterns, or as detected where there is no pattern. */
+function claimed(folder: SourceFolder, params: C2paPackageParams, found: MatchedPaths): MatchedPaths {
   const paths = folder.files.map(({ path }) => path);
   const { init_pattern: init, frag_pattern: frag } = params;
   return {
@@ -91,23 +112,24 @@ function claimed(folder: SourceFolder, params: C2paPackageParams, found: Claimed
 
 /** Signs a folder that is a publication already. */
 async function signExisting(
-  paths: ClaimedPaths,
+  paths: MatchedPaths,
   found: readonly Warning[],
-  { folder, params, work, context, rooms }: Signing,
+  { folder, params, work, context, services }: Signing,
 ): Promise<InputOutcome> {
   refuseWarnings(found, params);
-  const read = await withInits(folder, await readClaimedPublication(folder, paths, context.signal), context);
-  const destination = await claimDestination(folder, work, context, rooms);
-  const given = await givenIngredient(params, work.inputIndex, rooms.inputs, context);
-  const { ingredients, contents } = await publicationOrigin(read, given, validationContext(context, rooms));
-  const statement = { assertions: params.assertions ?? [], ingredients, actions: [] };
-  const { warnings, ...outcome } = await signAndDeliver(
-    taskOf(read, contents),
+  const publication = await readMatchedPublication(folder, paths, context.signal);
+  const inits = await readInits(folder, publication.renditions, context.signal);
+  const read = { folder, publication, inits };
+  const destination = await claimDestination(folder, work, context, services);
+  const given = await givenOrigin(params, work.inputIndex, services, context);
+  const { ingredients, contents } = await publicationOrigin(read, given, verificationContext(context, services));
+  const statement = { ingredients, actions: [], destination };
+  const { warnings, ...outcome } = await signForInput(
+    signingTaskOf(read, contents),
     statement,
-    destination,
     work,
     context,
-    rooms,
+    services,
   );
   return { ...outcome, warnings: [...found, ...warnings] };
 }
@@ -118,23 +140,22 @@ async function signExisting(
  */
 async function packageThenSign(
   task: PackagingTask,
-  { folder, params, work, context, rooms }: Signing,
+  { folder, params, work, context, services }: Signing,
 ): Promise<InputOutcome> {
-  const destination = await claimDestination(folder, work, context, rooms);
+  const destination = await claimDestination(folder, work, context, services);
   const sources = new LocalCopies(task.folder, context.scratch);
   const scratch = await context.scratch.reserveFolder('packaged', sizeOfSources(task));
   try {
-    const given = await givenIngredient(params, work.inputIndex, rooms.inputs, context);
-    const ingredients =
+    const given = await givenOrigin(params, work.inputIndex, services, context);
+    const origin =
       task.existing === null
-        ? await packagedIngredients(task, sources, given, context)
-        : await existingOrigin(folder, task.existing, task, sources, given, validationContext(context, rooms));
-    const statement = { assertions: params.assertions ?? [], ingredients, actions: packagingActions(task) };
+        ? await packagedOrigin(task, sources, given, context)
+        : await existingOrigin(folder, task.existing, task, sources, given, verificationContext(context, services));
+    const statement = { ...origin, destination };
     const target = new PackagedFolder(task.folder.name, scratch.path);
     const [packaging, signing] = halvesOf(context);
-    const signingTask = packagingTaskOf({ task, sources, target, context: packaging });
-    const outcome = await signAndDeliver(signingTask, statement, destination, work, signing, rooms);
-    return outcome;
+    const signingTask = packagingTaskOf(task, sources, target, packaging);
+    return await signForInput(signingTask, statement, work, signing, services);
   } finally {
     await sources.release();
     scratch.release();
@@ -145,16 +166,12 @@ async function claimDestination(
   { name }: SourceFolder,
   { output }: InputWork,
   context: InputContext,
-  { outputs }: OperationRooms,
+  { outputs }: OperationServices,
 ): Promise<string> {
-  const destination = outputs.placeFolder(output, name);
-  await context.claimDestination(destination);
+  const destination = outputs.folderDestination(output, name);
+  await context.reserveOutputPath(destination);
   context.reached('resolved');
   return destination;
-}
-
-async function withInits(folder: SourceFolder, publication: Publication, { signal }: InputContext) {
-  return { folder, publication, inits: await readInitLayouts(folder, publication.renditions, signal) };
 }
 
 /** The contexts of two steps that go on side by side, each of which is half of the work. */
@@ -171,4 +188,43 @@ function halvesOf(context: InputContext): [InputContext, InputContext] {
     },
   });
   return [half(0), half(1)];
+}
+
+/** Names of the files that the packager writes (text segments are found as fragments of a playlist). */
+const PATTERNS = { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.{m4s,vtt}' };
+
+/**
+ * Makes the task of signing a folder of media while it is packaged into `target`. A signed segment is removed from the
+ * scratch space at once, usually before it was written to the disk.
+ */
+export function packagingTaskOf(
+  task: PackagingTask,
+  sources: LocalCopies,
+  target: PackagedFolder,
+  context: InputContext,
+): SigningTask {
+  const { plan } = task;
+  return growingTaskOf({
+    folder: target,
+    sizeBytes: sizeOfSources(task),
+    patterns: PATTERNS,
+    // The packager reports text at its end only.
+    renditions: plan.streams
+      .filter(({ kind }) => kind !== 'text')
+      .map((stream) => ({ folder: stream.folder, fragmentCount: expectedFragments(stream, plan) })),
+    async make(signal, wrote) {
+      const making = contextInScratch({ ...context, signal }, task, target);
+      const warnings = await makePublication(task, sources, target, making, wrote);
+      context.reached('packaged');
+      return warnings;
+    },
+    // I-frame playlists name ranges of segments, which are read again when playlists are rewritten.
+    ...(!plan.iFramePlaylists && { signed: ({ path }) => target.truncate(path) }),
+  });
+}
+
+/** Estimates the number of segments, which end at key frames. A stream of unknown duration counts as long as the longest. */
+function expectedFragments({ durationSeconds }: PlannedStream, { streams, segmentSeconds }: PackagingPlan): number {
+  const longest = Math.max(...streams.map((stream) => stream.durationSeconds ?? 0));
+  return Math.max(Math.ceil((durationSeconds ?? longest) / segmentSeconds), 1);
 }

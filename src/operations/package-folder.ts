@@ -1,14 +1,15 @@
 import { LocalCopies } from '#bytes/local-copies.ts';
-import { sideBySide } from '#bytes/side-by-side.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import type { PackageParams } from '#contract/package-request.ts';
+import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { type PackageParams, packageRequest } from '#contract/package-request.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Warning } from '#errors/warning.ts';
-import type { FolderSink } from '#outputs/folder-sink.ts';
+import type { FolderSink } from '#outputs/output-sink.ts';
 import { PackagedFolder } from '#packaging/packaged-folder.ts';
-import { NO_PATTERNS } from '#publications/repackaging/choose-renditions.ts';
-import { copyFile } from '#publications/signing/carry-through.ts';
-import { describeFinding, growthOf } from './existing-tracks.ts';
+import { copyFile } from '#publications/copy-files.ts';
+import { NO_PATTERNS } from '#publications/find-publication.ts';
+import type { InputContext, InputOutcome, InputWork, Operation, OperationServices } from './operation.ts';
+import { growthOf, publicationFoundWarning } from './packaging/existing-tracks.ts';
 import {
   type CarryTask,
   contextInScratch,
@@ -16,25 +17,38 @@ import {
   type PackagingTask,
   planPublication,
   sizeOfSources,
-} from './make-publication.ts';
-import type { InputContext, InputOutcome, InputWork, OperationRooms } from './operation.ts';
+} from './packaging/make-publication.ts';
 import { refuseWarnings } from './strict.ts';
+import { validateFolderInputs } from './validation/validate-inputs.ts';
+import { folderLeaf, validateOutputs } from './validation/validate-outputs.ts';
 
-/** Files that are copied at once. */
-const COPIES_AT_ONCE = 8;
+/** Files that are copied concurrently. */
+const MAX_CONCURRENT_COPIES = 8;
 
 /**
- * Packages one folder of media: plans what becomes of every stream, has the packager write HLS and DASH over the same
- * segments into the staged folder, checks the result, and lands it whole.
+ * Packages folders of media: plans a rendition for every stream, has the packager write HLS and DASH over the same
+ * segments into the staged folder, checks the result, and commits the folder.
  */
-export async function packageFolder(
+export const packageFolder: Operation<InputOutcome> = {
+  name: 'package',
+  path: '/package',
+  summary: 'Package folders of media',
+  request: packageRequest,
+  async validateRequest(request, context) {
+    await validateFolderInputs(request.inputs, context.config);
+    await validateOutputs(request, folderLeaf, [], context);
+  },
+  run: packageOneFolder,
+};
+
+async function packageOneFolder(
   work: InputWork,
   context: InputContext,
-  rooms: OperationRooms,
+  services: OperationServices,
 ): Promise<InputOutcome> {
-  const folder = await rooms.inputs.openFolder(work.input, work.inputIndex, context);
+  const folder = await services.inputs.openFolder(work.input, work.inputIndex, context);
   try {
-    return await packageOpened(folder, work, context, rooms);
+    return await packageOpened(folder, work, context, services);
   } finally {
     await folder.close();
   }
@@ -44,18 +58,18 @@ async function packageOpened(
   folder: SourceFolder,
   work: InputWork,
   context: InputContext,
-  rooms: OperationRooms,
+  services: OperationServices,
 ): Promise<InputOutcome> {
   const { signal } = context;
   const params = (work.params ?? {}) as PackageParams;
   const task = await planPublication(folder, params, NO_PATTERNS, signal);
   const found = task.kind === 'carry' ? warningsOfCopying(task, params) : [];
   refuseWarnings(found, params);
-  const destination = rooms.outputs.placeFolder(work.output, folder.name);
-  await context.claimDestination(destination);
+  const destination = services.outputs.folderDestination(work.output, folder.name);
+  await context.reserveOutputPath(destination);
   context.reached('resolved');
 
-  const sink = await rooms.outputs.stageFolder(destination, sizeOfSources(task), work, signal, context.scratch);
+  const sink = await services.outputs.stageFolder(destination, sizeOfSources(task), work, signal, context.scratch);
   try {
     context.reached('staged');
     if (task.kind === 'carry') await carry(task, sink, context);
@@ -63,7 +77,7 @@ async function packageOpened(
     context.reached('packaged');
     await sink.seal(signal);
     context.reached('sealed');
-    await context.mayDeliver();
+    await context.confirmLease();
     await sink.commit(signal);
     context.reached('delivered');
     return { outputPath: sink.destination, warnings };
@@ -74,15 +88,15 @@ async function packageOpened(
 }
 
 function warningsOfCopying({ existing }: CarryTask, params: PackageParams): Warning[] {
-  return [...describeFinding(existing, 'copied', params), ...growthOf(existing), ...existing.copied.warnings];
+  return [...publicationFoundWarning(existing, 'copied', params), ...growthOf(existing), ...existing.copied.warnings];
 }
 
-/** Copies a publication as it is, with what belongs to it. */
+/** Copies a publication unchanged, with the files that belong to it. */
 async function carry(task: CarryTask, sink: FolderSink, { signal, progress }: InputContext): Promise<void> {
   const { paths } = task.existing.copied;
   const totalBytes = sizeOfSources(task);
   let doneBytes = 0;
-  await sideBySide([...paths], COPIES_AT_ONCE, (path) =>
+  await mapConcurrent([...paths], MAX_CONCURRENT_COPIES, (path) =>
     copyFile(task.folder, path, sink, signal, (bytes) => {
       doneBytes += bytes;
       progress(doneBytes, totalBytes);
@@ -90,7 +104,7 @@ async function carry(task: CarryTask, sink: FolderSink, { signal, progress }: In
   );
 }
 
-/** Packages into the staged folder itself where that lies on this host, else by way of scratch. */
+/** Packages into the staged folder itself where it is on this host, else into the scratch space first. */
 async function make(task: PackagingTask, sink: FolderSink, context: InputContext): Promise<readonly Warning[]> {
   if (sink.stagedPath !== undefined) return await makeInPlace(task, sink, sink.stagedPath, context);
   const target = await context.scratch.reserveFolder('packaged', sizeOfSources(task));
@@ -98,7 +112,7 @@ async function make(task: PackagingTask, sink: FolderSink, context: InputContext
     const packaged = new PackagedFolder(task.folder.name, target.path);
     const sources = new LocalCopies(task.folder, context.scratch);
     const warnings = await makePublication(task, sources, packaged, contextInScratch(context, task, packaged));
-    await sideBySide(packaged.files, COPIES_AT_ONCE, ({ path }) =>
+    await mapConcurrent(packaged.files, MAX_CONCURRENT_COPIES, ({ path }) =>
       copyFile(packaged, path, sink, context.signal, () => undefined),
     );
     return warnings;
@@ -107,7 +121,7 @@ async function make(task: PackagingTask, sink: FolderSink, context: InputContext
   }
 }
 
-/** Files become durable while others are still being packaged. */
+/** Packages into the staged folder, and syncs files while others are still written. */
 async function makeInPlace(
   task: PackagingTask,
   sink: FolderSink,
@@ -129,7 +143,7 @@ async function makeInPlace(
     await adopting;
     return warnings;
   } finally {
-    // Nothing may be under way when the folder is discarded; what failed has been thrown above.
+    // No file may be in use when the folder is discarded. A failure was thrown above.
     await adopting.catch(() => undefined);
   }
 }

@@ -13,6 +13,10 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.wav': 'audio/wav',
   '.flac': 'audio/flac',
   '.aac': 'audio/aac',
+  '.mkv': 'video/matroska',
+  '.webm': 'video/webm',
+  '.mxf': 'application/mxf',
+  '.avi': 'video/x-msvideo',
   // Segments: RFC 8216 and ISO/IEC 23009-1, annex C, name the types; players go by the playlist.
   '.m3u8': 'application/vnd.apple.mpegurl',
   '.mpd': 'application/dash+xml',
@@ -29,13 +33,14 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.jpeg': 'image/jpeg',
   '.png': 'image/png',
   '.webp': 'image/webp',
+  '.c2pa': 'application/c2pa',
   '.json': 'application/json',
   '.xml': 'application/xml',
   '.txt': 'text/plain; charset=utf-8',
   '.html': 'text/html; charset=utf-8',
 };
 
-/** The `Content-Type` of an output, by the extension of its path. */
+/** Returns the `Content-Type` of an output, by the extension of its path. */
 export function contentTypeOf(path: string): string {
   return CONTENT_TYPES[extname(path).toLowerCase()] ?? 'application/octet-stream';
 }

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 
-/** What a process and all its descendants use, together. */
+/** The resources that a process and all its descendants use together. */
 export interface TreeUsage {
-  /** Processor time so far, with that of descendants that have ended. */
+  /** Processor time so far, with that of descendants that have exited. */
   readonly cpuMs: number;
-  /** Memory now, without what files in memory are mapped to: programs and libraries are shared. */
+  /** Private memory now, without mapped files: programs and libraries are shared. */
   readonly memoryBytes: number;
   /** Bytes given to `write` and its like so far, to files and sockets alike. */
   readonly writtenBytes: number;
@@ -13,34 +13,34 @@ export interface TreeUsage {
   readonly readBytes: number;
 }
 
-/** Linux shows processor time to programs in ticks of 10 ms, whatever its own clock is (USER_HZ). */
+/** The unit in which Linux reports processor time, whatever its own clock is (USER_HZ). */
 const TICK_MS = 10;
 
-/** A tree is followed so deep; workers start programs through one or two launchers. */
+/** Limits the depth of a tree; workers start programs through one or two launchers. */
 const MAX_DEPTH = 8;
 
-/** Niceness of a worker whose input has used much processor time: newcomers get the core before it. */
+/** The niceness of a worker whose input has used much processor time: new inputs get the core before it. */
 const LOWERED_NICENESS = 10;
 
 /**
- * Returns what a process and its descendants use, as proc(5) tells; null where the process is gone, or on another
- * system than Linux. Takes well under a millisecond.
+ * Returns the usage of a process and its descendants (proc(5)); null where the process has exited, or on another system
+ * than Linux. Takes well under a millisecond.
  */
 export function usageOfTree(pid: number): TreeUsage | null {
   const pids = pidsOfTree(pid);
   let [cpuMs, memoryBytes, writtenBytes, readBytes] = [0, 0, 0, 0];
-  let isThere = false;
+  let isRunning = false;
   for (const one of pids) {
     const ticks = ticksOf(one);
     if (ticks === null) continue;
-    isThere = true;
+    isRunning = true;
     cpuMs += ticks * TICK_MS;
     memoryBytes += memoryOf(one);
     const io = read(`/proc/${one}/io`) ?? '';
     writtenBytes += countIn(io, 'wchar');
     readBytes += countIn(io, 'rchar');
   }
-  return isThere ? { cpuMs, memoryBytes, writtenBytes, readBytes } : null;
+  return isRunning ? { cpuMs, memoryBytes, writtenBytes, readBytes } : null;
 }
 
 /** Lowers the priority of all threads of a process and its descendants, for good: raising it takes privileges. */
@@ -50,7 +50,7 @@ export function lowerPriority(pid: number): void {
       try {
         setPriority(thread, LOWERED_NICENESS);
       } catch {
-        // The thread has ended, or has a lower priority already.
+        // The thread has exited, or has a lower priority already.
       }
     }
   }
@@ -66,7 +66,7 @@ function pidsOfTree(root: number): number[] {
   return pids;
 }
 
-/** The kernel lists a child with the thread that started it. */
+/** Returns the children of a process, which the kernel lists with the thread that started each. */
 function childrenOf(pid: number): number[] {
   return threadsOf(pid).flatMap((thread) => {
     const children = read(`/proc/${pid}/task/${thread}/children`);
@@ -78,15 +78,15 @@ function threadsOf(pid: number): number[] {
   try {
     return readdirSync(`/proc/${pid}/task`).map(Number);
   } catch {
-    return []; // The process is gone, or this is not Linux.
+    return []; // The process has exited, or this is not Linux.
   }
 }
 
-/** In `stat`, counted from the state: user and system time, then those of children that have ended. */
+/** Sums user and system time of a process and of its exited children: fields 11 to 14 of `stat`, counted from the state. */
 function ticksOf(pid: number): number | null {
   const stat = read(`/proc/${pid}/stat`);
   if (stat === null) return null;
-  // The name of the program stands in parentheses and may itself hold any character.
+  // The name of the program is in parentheses and may contain any character.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0);
 }
@@ -100,7 +100,7 @@ function kilobytesIn(status: string, field: string): number {
   return Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0) * 1024;
 }
 
-/** 0 where the system does not say, as of processes of another user. */
+/** Returns a counter; 0 where the system does not tell, as for processes of another user. */
 function countIn(io: string, field: 'rchar' | 'wchar'): number {
   return Number(new RegExp(`^${field}: (\\d+)`, 'm').exec(io)?.[1] ?? 0);
 }
@@ -109,6 +109,6 @@ function read(file: string): string | null {
   try {
     return readFileSync(file, 'latin1');
   } catch {
-    return null; // The process is gone, or the system does not tell.
+    return null; // The process has exited, or the system does not tell.
   }
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { findProgram } from './find-program.ts';
 
-/** A protection that does not answer in this time counts as missing. */
+/** A protection whose probe takes longer counts as missing. */
 const PROBE_TIMEOUT_MS = 10_000;
 
 const MIB_BYTES = 1024 ** 2;
@@ -11,11 +11,11 @@ const MIB_BYTES = 1024 ** 2;
 /** Limits of one process, enforced by the kernel (setrlimit(2)). */
 export interface ProcessLimits {
   readonly openFiles: number;
-  /** Private writable memory (RLIMIT_DATA): what stops a process that grows faster than it is watched. */
+  /** Private writable memory (RLIMIT_DATA). Stops a process that grows faster than its memory is sampled. */
   readonly dataBytes: number;
 }
 
-/** Limits of processes that read media: far above what they need. */
+/** Limits of processes that read media, far above their needs. */
 export const MEDIA_PROCESS_LIMITS: ProcessLimits = { openFiles: 4096, dataBytes: 4096 * MIB_BYTES };
 
 /**
@@ -25,21 +25,21 @@ export const MEDIA_PROCESS_LIMITS: ProcessLimits = { openFiles: 4096, dataBytes:
  */
 const KEPT_CAPABILITIES = ['chown', 'dac_override', 'fowner', 'fsetid'] as const;
 
-/** Whether processes run in a sandbox: where the system allows it, never, or else the service does not start. */
+/** The use of a sandbox: where the system allows it; never; or required, without which the service does not start. */
 export type SandboxMode = 'auto' | 'off' | 'require';
 
-/** A protection that this system lacks, and what to do. */
+/** A protection that this system lacks, with its remedy. */
 export interface MissingProtection {
   readonly protection: 'sandbox' | 'privileges' | 'limits';
   readonly problem: string;
   readonly remedy: string;
 }
 
-/** What the system offers to confine child processes. Each list holds words to put before a command; empty: not available. */
+/** The means of the system to confine child processes. Each list is a prefix of a command; empty: not available. */
 export interface Protections {
-  /** The path of prlimit(1); null where it is not there. */
+  /** The path of prlimit(1); null where it is not available. */
   readonly prlimit: string | null;
-  /** setpriv(1) without new privileges, ended together with the service. */
+  /** setpriv(1) with no_new_privs and a parent-death signal. */
   readonly setpriv: readonly string[];
   /** The same with fewer capabilities, where the service has any. */
   readonly setprivReduced: readonly string[];
@@ -53,17 +53,34 @@ export const NO_PROTECTIONS: Protections = { prlimit: null, setpriv: [], setpriv
 
 const run = promisify(execFile);
 
-/** Finds out what this system offers, by using it. */
+/** Probes the protections of this system by using each. */
 export async function probeProtections(mode: SandboxMode): Promise<Protections> {
   if (process.platform !== 'linux') return { ...NO_PROTECTIONS, missing: [notLinux()] };
   const [limits, privileges, sandbox] = await Promise.all([probeLimits(), probePrivileges(), probeSandbox(mode)]);
   const missing = [limits.missing, privileges.missing, sandbox.missing].filter((each) => each !== null);
-  return { ...limits.found, ...privileges.found, bwrap: sandbox.words, missing };
+  return { ...limits.found, ...privileges.found, bwrap: sandbox.prefix, missing };
+}
+
+let cachedProgramPrefix: Promise<readonly string[]> | undefined;
+
+/**
+ * Returns the prefix of commands that start a foreign program from a worker: limits of the kernel, no_new_privs, and a
+ * parent-death signal, so that the program exits with the worker. It runs in the sandbox of the worker. Where the system
+ * lacks these protections the prefix is empty; a program that outlives its worker exits when it finds its folders gone.
+ */
+export function programPrefix(): Promise<readonly string[]> {
+  cachedProgramPrefix ??= probeProgramPrefix();
+  return cachedProgramPrefix;
+}
+
+async function probeProgramPrefix(): Promise<readonly string[]> {
+  const { prlimit, setpriv } = await probeProtections('off');
+  return [...(prlimit === null ? [] : limitPrefix(prlimit, MEDIA_PROCESS_LIMITS)), ...setpriv];
 }
 
 async function probeLimits(): Promise<{ found: Pick<Protections, 'prlimit'>; missing: MissingProtection | null }> {
   const prlimit = findProgram('prlimit');
-  const problem = prlimit === null ? NOT_INSTALLED : await problemOfRunning(limitWords(prlimit, MEDIA_PROCESS_LIMITS));
+  const problem = prlimit === null ? NOT_INSTALLED : await problemOfRunning(limitPrefix(prlimit, MEDIA_PROCESS_LIMITS));
   if (problem === null) return { found: { prlimit }, missing: null };
   const remedy = 'Install util-linux (prlimit).';
   return { found: { prlimit: null }, missing: { protection: 'limits', problem, remedy } };
@@ -74,27 +91,27 @@ async function probePrivileges(): Promise<{
   missing: MissingProtection | null;
 }> {
   const setpriv = findProgram('setpriv');
-  const words = setpriv === null ? [] : [setpriv, '--no-new-privs', '--pdeathsig', 'KILL', '--'];
-  const problem = setpriv === null ? NOT_INSTALLED : await problemOfRunning(words);
+  const prefix = setpriv === null ? [] : [setpriv, '--no-new-privs', '--pdeathsig', 'KILL', '--'];
+  const problem = setpriv === null ? NOT_INSTALLED : await problemOfRunning(prefix);
   if (problem !== null) {
     const remedy = 'Install util-linux (setpriv) 2.33 or newer.';
     return { found: { setpriv: [], setprivReduced: [] }, missing: { protection: 'privileges', problem, remedy } };
   }
   const kept = KEPT_CAPABILITIES.map((name) => `+${name}`).join(',');
   const reduced = [
-    ...words.slice(0, -1),
+    ...prefix.slice(0, -1),
     '--inh-caps=-all',
     '--ambient-caps=-all',
     `--bounding-set=-all,${kept}`,
     '--',
   ];
   const isReducible = process.getuid?.() === 0 && (await problemOfRunning(reduced)) === null;
-  return { found: { setpriv: words, setprivReduced: isReducible ? reduced : words }, missing: null };
+  return { found: { setpriv: prefix, setprivReduced: isReducible ? reduced : prefix }, missing: null };
 }
 
-async function probeSandbox(mode: SandboxMode): Promise<{ words: string[]; missing: MissingProtection | null }> {
+async function probeSandbox(mode: SandboxMode): Promise<{ prefix: string[]; missing: MissingProtection | null }> {
   const missing = (problem: string, remedy: string) => ({
-    words: [],
+    prefix: [],
     missing: { protection: 'sandbox', problem, remedy } as const,
   });
   if (mode === 'off') return missing('worker.sandbox is "off"', 'Set worker.sandbox to "auto".');
@@ -102,20 +119,17 @@ async function probeSandbox(mode: SandboxMode): Promise<{ words: string[]; missi
   if (bwrap === null)
     return missing('bwrap is not installed', 'Install bubblewrap (on Debian: apt-get install bubblewrap).');
   let problem: string | null = null;
-  // Where a container covers parts of /proc, none may be mounted anew; then the host's is seen, which without the rights
-  // to its processes shows no more than their names.
+  // A container that covers parts of /proc allows no new mount of it. The process then sees that of the host, which shows no
+  // more than the names of processes that it has no rights to.
   for (const proc of [OWN_PROC, []]) {
-    const words = [bwrap, ...sandboxWords(), ...proc];
-    problem = await problemOfRunning([...words, '--'], [process.execPath, '--version']);
-    if (problem === null) return { words, missing: null };
+    const prefix = [bwrap, ...sandboxArguments(), ...proc];
+    problem = await problemOfRunning([...prefix, '--'], [process.execPath, '--version']);
+    if (problem === null) return { prefix, missing: null };
   }
   return missing(problem ?? '', REMEDY_FOR_NAMESPACES);
 }
 
-/**
- * Settings of the kernel may be written by whoever has root's identifier, without any capability; bwrap 0.8 leaves
- * /proc/sys writable.
- */
+/** Mounts a new /proc. Root may write settings of the kernel there without any capability, and bwrap 0.8 leaves them writable. */
 const OWN_PROC = [
   '--proc',
   '/proc',
@@ -127,7 +141,7 @@ const OWN_PROC = [
 ];
 
 /** bwrap sets no_new_privs by itself. For anybody but root it makes a user namespace, whose capabilities it drops. */
-function sandboxWords(): string[] {
+function sandboxArguments(): string[] {
   const capabilities = KEPT_CAPABILITIES.flatMap((name) => ['--cap-add', `CAP_${name.toUpperCase()}`]);
   return [
     '--unshare-pid',
@@ -139,15 +153,16 @@ function sandboxWords(): string[] {
 }
 
 /**
- * Returns the words that limit a command. No limit is raised. Core dumps are off: where the kernel hands them to a program
- * it ignores a limit of 0, and keeps to one of 1 (core(5), fs/coredump.c).
+ * Returns the prefix that limits a command. No limit is raised. Core dumps are disabled: where the kernel pipes them to a
+ * program it ignores a limit of 0, but not one of 1 (core(5), fs/coredump.c).
  */
-export function limitWords(prlimit: string, { openFiles, dataBytes }: ProcessLimits): string[] {
+export function limitPrefix(prlimit: string, { openFiles, dataBytes }: ProcessLimits): string[] {
   const files = Math.min(openFiles, hardLimitOf('Max open files'));
   const data = Math.min(dataBytes, hardLimitOf('Max data size'));
   return [prlimit, `--core=${coreLimit()}`, `--nofile=${files}`, `--data=${data}`, '--'];
 }
 
+/** Returns the limit that disables core dumps. */
 export function coreLimit(): 0 | 1 {
   return textOf('/proc/sys/kernel/core_pattern').startsWith('|') ? 1 : 0;
 }
@@ -160,7 +175,7 @@ function hardLimitOf(name: string): number {
   return hard === undefined || hard === 'unlimited' ? Number.POSITIVE_INFINITY : Number(hard);
 }
 
-/** Whether the kernel lets a process read the memory of others of the same user (Yama, `ptrace_scope`); null: no Yama. */
+/** Returns Yama's `ptrace_scope`: 0 lets a process read the memory of others of the same user. Null without Yama. */
 export function ptraceScope(): number | null {
   const text = textOf('/proc/sys/kernel/yama/ptrace_scope');
   return text === '' ? null : Number(text);
@@ -170,17 +185,17 @@ function textOf(path: string): string {
   try {
     return readFileSync(path, 'latin1');
   } catch {
-    // This kernel has no such setting.
+    // This kernel has no such file.
     return '';
   }
 }
 
-/** Null where a harmless command runs with the words before it. */
+/** Runs a harmless command with a prefix. Returns null where it succeeds, else the problem. */
 async function problemOfRunning(
-  words: readonly string[],
+  prefix: readonly string[],
   command: readonly string[] = ['true'],
 ): Promise<string | null> {
-  const [program, ...args] = [...words, ...command] as [string, ...string[]];
+  const [program, ...args] = [...prefix, ...command] as [string, ...string[]];
   try {
     await run(program, args, { timeout: PROBE_TIMEOUT_MS });
     return null;

@@ -1,36 +1,37 @@
-import { untilAborted } from './until-aborted.ts';
+import { raceAbort } from '#concurrency/race-abort.ts';
 
-let lingeringCalls = 0;
+let abandonedCalls = 0;
 
 /**
- * Makes a call into native code and waits for it, but no longer than until the signal. Such calls cannot be cancelled:
- * one that was given up runs on in the background, and until it ends the process counts as tainted.
+ * Makes a call into native code and waits for it until the signal is aborted; then it throws the signal's reason. Native
+ * calls cannot be cancelled: an abandoned one runs on in the background, and `hasAbandonedNativeCall` is true until it
+ * finishes.
  */
 export async function awaitNativeCall<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
-  let settled = false;
+  let isFinished = false;
   const result = call().finally(() => {
-    settled = true;
+    isFinished = true;
   });
   try {
-    return await untilAborted(result, signal);
+    return await raceAbort(result, signal);
   } finally {
-    if (!settled) trackLingering(result);
+    if (!isFinished) countAbandoned(result);
   }
 }
 
 /**
- * Whether a native call that nobody waits for any more still runs. A worker process in this state should end after it
- * has reported, instead of taking another input: the call holds memory and a thread.
+ * Tells whether an abandoned native call still runs. It holds memory and a thread, so a worker process should exit after
+ * its report instead of taking another input.
  */
-export function hasLingeringNativeCall(): boolean {
-  return lingeringCalls > 0;
+export function hasAbandonedNativeCall(): boolean {
+  return abandonedCalls > 0;
 }
 
-function trackLingering(call: Promise<unknown>): void {
-  lingeringCalls += 1;
-  const end = (): void => {
-    lingeringCalls -= 1;
+function countAbandoned(call: Promise<unknown>): void {
+  abandonedCalls += 1;
+  const finish = (): void => {
+    abandonedCalls -= 1;
   };
-  call.then(end, end);
+  call.then(finish, finish);
 }

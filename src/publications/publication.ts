@@ -1,29 +1,12 @@
+import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { Warning } from '#errors/warning.ts';
-import type { HlsPlaylist } from './reading/hls-playlist.ts';
-import type { MpdDocument } from './reading/mpd-document.ts';
+import type { InitLayout } from './fragments/init-layout.ts';
+import type { Rendition } from './media-part.ts';
+import type { PlaylistDocument } from './playlists/playlist-document.ts';
 
-/** Bytes `[offset, offset + length)` of a file. */
-export interface ByteRange {
-  readonly offset: number;
-  readonly length: number;
-}
+export type { HlsMedia } from './playlists/playlist-document.ts';
 
-/** An init segment or a fragment as it lies in the folder: a whole file where `range` is null, else a part of one. */
-export interface MediaPart {
-  readonly path: string;
-  readonly range: ByteRange | null;
-}
-
-/** One init segment and the fragments that belong to it, in playback order. */
-export interface Rendition {
-  readonly init: MediaPart;
-  readonly fragments: readonly MediaPart[];
-}
-
-/** A playlist of the publication as it was read: its text, what it says, and where it says it. */
-export type PlaylistDocument = HlsPlaylist | MpdDocument;
-
-/** A streaming publication: what of a folder is signed, what is rewritten, and what is carried through. */
+/** A streaming publication: the parts of a folder that are to be signed, rewritten, and copied unchanged. */
 export interface Publication {
   /** At least one. No file or byte range belongs to two of them. */
   readonly renditions: readonly Rendition[];
@@ -34,19 +17,21 @@ export interface Publication {
   readonly warnings: readonly Warning[];
 }
 
-/** Where the request says the parts of a publication are found: globs on paths relative to the folder. */
+/** Globs of the request that find the parts of a publication, matched against paths relative to the folder. */
 export interface PublicationPatterns {
   readonly playlist: string;
   readonly init: string;
   readonly frag: string;
 }
 
-/** A key that is equal exactly for equal parts. */
-export function partKey({ path, range }: MediaPart): string {
-  return range === null ? path : `${path}\0${range.offset}+${range.length}`;
+/** A publication that was read, with the layouts of its init segments in the order of its renditions. */
+export interface ReadPublication {
+  readonly folder: SourceFolder;
+  readonly publication: Publication;
+  readonly inits: readonly InitLayout[];
 }
 
-/** A part as people are told of it: its path, and its byte range where it has one. */
-export function describePart({ path, range }: MediaPart): string {
-  return range === null ? path : `${path} (bytes ${range.offset}-${range.offset + range.length - 1})`;
+/** The parts of a publication that carry or are bound by a manifest. */
+export interface PublicationSource extends Omit<ReadPublication, 'publication'> {
+  readonly publication: Pick<Publication, 'renditions'>;
 }

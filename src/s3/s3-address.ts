@@ -1,11 +1,18 @@
-import { isBucketName } from '#config/bucket-name.ts';
+import { isBucketName } from '#config/addresses.ts';
 import { AppError, type ErrorLocation } from '#errors/app-error.ts';
 
-/** A place in S3: an object by its key, or all objects whose keys start with it. */
+/** An address in S3: an object by its key, or all objects whose keys start with it. */
 export interface S3Address {
   readonly bucket: string;
   /** As S3 knows it, not encoded; empty for the whole bucket. */
   readonly key: string;
+}
+
+/** An object as it was when it was found: its ETag changes with its bytes. */
+export interface S3Object extends S3Address {
+  readonly sizeBytes: number;
+  /** With the quotation marks that S3 puts around it. */
+  readonly etag: string;
 }
 
 const SCHEME = /^s3:\/\//i;
@@ -13,7 +20,7 @@ const SCHEME = /^s3:\/\//i;
 /** The longest key of S3, in bytes of UTF-8. */
 const LONGEST_KEY_BYTES = 1024;
 
-/** Whether an address is one of S3. */
+/** Tells whether an address has the scheme `s3://`. */
 export function isS3Url(url: string): boolean {
   return SCHEME.test(url);
 }
@@ -30,7 +37,7 @@ export function parseS3Url(url: string, location: ErrorLocation = {}): S3Address
   return { bucket, key };
 }
 
-/** The same address with its key decoded once, for callers who encode it; null where that changes nothing. */
+/** Returns the address with its key decoded once, for callers who encode it; null when that changes nothing. */
 export function decodedS3Address({ bucket, key }: S3Address): S3Address | null {
   try {
     const decoded = decodeURIComponent(key);
@@ -41,15 +48,15 @@ export function decodedS3Address({ bucket, key }: S3Address): S3Address | null {
   }
 }
 
-/** Where inputs may be read from: the part of `input_resolvers.s3` that says so. */
+/** The part of `input_resolvers.s3` that restricts where inputs are read from. */
 export interface S3InputPolicy {
   /** Absent: from every bucket that the service's credentials may read. */
   readonly buckets?: readonly string[];
 }
 
 /**
- * The place that an input's address names, where the policy lets it be read; undefined for a policy: nothing may be.
- * `location` is where the address stands in a request.
+ * Parses the address of an input. Throws `S3_INPUTS_OFF` without a policy, and `S3_BUCKET_REFUSED` for a bucket that the policy
+ * does not allow. `location` is the position of the address in a request.
  */
 export function admittedS3Address(
   url: string,
@@ -63,7 +70,7 @@ export function admittedS3Address(
   return address;
 }
 
-/** The same for an input that is one object, and so needs a key. */
+/** Parses and checks the address of an input that is one object. Throws `S3_ADDRESS_INVALID` when it has no key. */
 export function admittedS3Object(
   url: string,
   policy: S3InputPolicy | undefined,
@@ -74,12 +81,12 @@ export function admittedS3Object(
   throw new AppError('S3_ADDRESS_INVALID', { problem: 'it names a folder, and this input takes a file' }, location);
 }
 
-/** The address as people write it. */
+/** Formats an address as `s3://bucket/key`. */
 export function s3UrlOf({ bucket, key }: S3Address): string {
   return `s3://${bucket}/${key}`;
 }
 
-/** Segments of dots are refused: whatever stands before the server may resolve them, and lead to another bucket. */
+/** Returns what is wrong with an address. Dot segments are refused: a proxy may resolve them, and reach another bucket. */
 function problemOf(bucket: string, key: string): string | null {
   if (!isBucketName(bucket)) return 'it names no bucket, as in s3://bucket/folder/video.mp4';
   if (key.includes('\0')) return 'its key holds a NUL';
@@ -88,4 +95,19 @@ function problemOf(bucket: string, key: string): string | null {
     return 'its key has a segment "." or "..". Write the key without it';
   }
   return null;
+}
+
+/**
+ * Returns the normalised addresses that an input may be read from, for comparison with destinations: with the key as it is
+ * written and decoded, without slashes at its end. Empty for an address that is not of S3.
+ */
+export function comparableS3Urls(url: string): string[] {
+  if (!isS3Url(url)) return [];
+  const address = parseS3Url(url);
+  const decoded = decodedS3Address(address);
+  return [address, ...(decoded === null ? [] : [decoded])].map(placeOf);
+}
+
+function placeOf({ bucket, key }: S3Address): string {
+  return s3UrlOf({ bucket, key }).replace(/\/+$/, '');
 }

@@ -2,14 +2,13 @@ import type { AgentOptions } from 'node:http';
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
-import { measureCalls } from './measure-calls.ts';
-import { receivingBuffer } from './receiving-buffer.ts';
-import { type S3RetryBounds, s3Retry } from './s3-retry.ts';
+import { callRecorder } from '#telemetry/call-recorder.ts';
+import { type S3RetryBounds, s3Retry } from './sdk/s3-retry.ts';
 
-/** The AWS SDK's module, which is loaded where S3 is used and nowhere else: it costs 35 MB and most of a second. */
+/** The AWS SDK's module. It is loaded only by processes that use S3, since it takes 35 MB and most of a second. */
 export type S3Sdk = typeof import('@aws-sdk/client-s3');
 
-/** How S3 is reached: the keys that `input_resolvers.s3` and `output_sinks.s3` have in common. */
+/** The settings of a connection: the keys that `input_resolvers.s3` and `output_sinks.s3` share. */
 export interface S3Settings {
   readonly profile?: string;
   readonly region?: string;
@@ -19,7 +18,7 @@ export interface S3Settings {
   readonly bounds?: Partial<S3Bounds>;
 }
 
-/** How long is waited for a server: without a byte in either direction, and before a request is repeated. */
+/** Timeouts and pauses, in milliseconds; the idle timeout is the time without a byte in either direction. */
 export interface S3Bounds extends S3RetryBounds {
   readonly idleTimeoutMs: number;
 }
@@ -37,12 +36,12 @@ const IDLE_TIMEOUT_MS = 30_000;
 /** Connections of one client at most. */
 const MAX_SOCKETS = 64;
 
-/** What endpoints other than AWS take for a region where none is set. */
+/** The region for endpoints other than AWS when none is configured. */
 const ANY_REGION = 'us-east-1';
 
 const connections = new Map<string, Promise<S3Connection>>();
 
-/** The connection that settings describe, made when it is first asked for. Nothing is sent before a command is. */
+/** Returns the connection for settings, created at the first call. Sends nothing by itself. */
 export function connectS3(settings: S3Settings): Promise<S3Connection> {
   const { profile, region, endpoint_url: endpoint, force_path_style: pathStyle, bounds } = settings;
   const key = JSON.stringify([profile, region, endpoint, pathStyle, bounds]);
@@ -89,7 +88,7 @@ async function clientFor(sdk: S3Sdk, settings: S3Settings): Promise<S3Client> {
 
 function clientConfig(settings: S3Settings): S3ClientConfig {
   const { profile, region, endpoint_url: endpoint, force_path_style, bounds = {} } = settings;
-  const agent: AgentOptions = { keepAlive: true, maxSockets: MAX_SOCKETS, ...receivingBuffer() };
+  const agent: AgentOptions = { keepAlive: true, maxSockets: MAX_SOCKETS };
   return {
     ...(profile !== undefined && { profile }),
     ...(region !== undefined && { region }),
@@ -110,4 +109,14 @@ function clientConfig(settings: S3Settings): S3ClientConfig {
       httpsAgent: agent,
     },
   };
+}
+
+/** Records the duration of each command until its response starts, failed attempts included: `s3 PutObject`. */
+export function measureCalls(client: S3Client): void {
+  client.middlewareStack.add(
+    (next, { commandName = 'unknown' }) =>
+      (args) =>
+        callRecorder.measure(`s3 ${commandName.replace(/Command$/, '')}`, () => next(args)),
+    { step: 'initialize', priority: 'high', name: 'measureCalls' },
+  );
 }

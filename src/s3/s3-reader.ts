@@ -1,37 +1,32 @@
 import { addAbortSignal, type Readable } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { GetObjectCommandInput, GetObjectCommandOutput, ListObjectsV2CommandOutput } from '@aws-sdk/client-s3';
-import { freeMemory } from '#bytes/free-memory.ts';
+import type { GetObjectCommandInput, GetObjectCommandOutput } from '@aws-sdk/client-s3';
+import { freeMemory } from '#bytes/buffers.ts';
+import { backoffMs, pause } from '#concurrency/retry.ts';
 import { AppError } from '#errors/app-error.ts';
-import { type S3Address, s3UrlOf } from './s3-address.ts';
+import { type S3Address, type S3Object, s3UrlOf } from './s3-address.ts';
 import type { S3Connection } from './s3-connection.ts';
-import { s3Error } from './s3-error.ts';
+import { type ListedS3Object, listObjects } from './sdk/list-objects.ts';
+import { s3Error } from './sdk/s3-error.ts';
 
-/** How often an answer that broke off is gone on with, and the pause before the first time, which doubles. */
+/** A body that breaks off is resumed by another request up to this many times, with exponential back-off. */
 const MAX_RESUMES = 4;
-const FIRST_RESUME_PAUSE_MS = 200;
+const RESUME_BACKOFF = { firstMs: 200, maxMs: 1600 } as const;
 
 /** `206 Partial Content` says which range it holds, and of how many bytes (RFC 9110 §14.4). */
 const CONTENT_RANGE = /^bytes (\d+)-(\d+)\/(\d+)$/;
 
-/** Says nothing: it is what stores note down where nobody told them a type. */
+/** The type that stores record when none was given. */
 const UNKNOWN_TYPE = /^(application|binary)\/octet-stream$/i;
-
-/** An object as it was when it was found: its ETag changes with its bytes. */
-export interface S3Object extends S3Address {
-  readonly sizeBytes: number;
-  readonly etag: string;
-}
 
 /** An object with its first bytes. */
 export interface OpenedS3Object {
   readonly object: S3Object;
   readonly head: Buffer;
-  /** What the object's `Content-Type` says, if it says anything. */
+  /** The object's `Content-Type`; absent when unknown. */
   readonly mediaType?: string;
 }
 
-/** Everything that is read from S3, over one connection. Rejects with AppErrors that name the place. */
+/** Reads from S3 over one connection. Throws AppErrors that name the address. */
 export class S3Reader {
   readonly #connection: S3Connection;
 
@@ -39,7 +34,7 @@ export class S3Reader {
     this.#connection = connection;
   }
 
-  /** The same value for whatever the same server keeps. */
+  /** The identity of the server: equal for all objects that it can copy to each other. */
   get store(): object {
     return this.#connection.client;
   }
@@ -68,35 +63,8 @@ export class S3Reader {
   }
 
   /** Lists every object whose key starts with the address's, page by page, in the order of their keys' bytes. */
-  async *list(prefix: S3Address, abortSignal: AbortSignal): AsyncGenerator<S3Object> {
-    const { bucket } = prefix;
-    let token: string | undefined;
-    do {
-      const page = await this.#listPage(prefix, token, abortSignal);
-      for (const { Key, Size, ETag } of page.Contents ?? []) {
-        yield { bucket, key: decodedKey(Key ?? ''), sizeBytes: Size ?? 0, etag: ETag ?? '' };
-      }
-      token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
-    } while (token !== undefined);
-  }
-
-  async #listPage(
-    { bucket, key }: S3Address,
-    token: string | undefined,
-    abortSignal: AbortSignal,
-  ): Promise<ListObjectsV2CommandOutput> {
-    abortSignal.throwIfAborted();
-    const { sdk, client } = this.#connection;
-    try {
-      return await client.send(
-        // Keys may hold characters that XML cannot, such as control characters.
-        new sdk.ListObjectsV2Command({ Bucket: bucket, Prefix: key, ContinuationToken: token, EncodingType: 'url' }),
-        { abortSignal },
-      );
-    } catch (error) {
-      abortSignal.throwIfAborted();
-      throw s3Error(error, { bucket, key }, 'list');
-    }
+  list(prefix: S3Address, signal: AbortSignal): AsyncGenerator<ListedS3Object> {
+    return listObjects(this.#connection, prefix, signal);
   }
 
   async *#stream(
@@ -108,7 +76,7 @@ export class S3Reader {
   ): AsyncGenerator<Uint8Array> {
     let position = offset;
     for (let resumes = 0; position < end; resumes += 1) {
-      if (resumes > 0) await sleep(FIRST_RESUME_PAUSE_MS * 2 ** (resumes - 1), undefined, { signal });
+      if (resumes > 0) await pause(backoffMs(resumes, RESUME_BACKOFF), signal);
       const answer =
         answered !== null && resumes === 0 ? answered : await this.#getRange(object, position, end, signal);
       try {
@@ -142,7 +110,7 @@ export class S3Reader {
     throw unusableAnswer(object);
   }
 
-  /** What S3 answers when it is asked for a range; null where the object ends before it. */
+  /** Requests a range; returns null when the object ends before it. */
   async #get(
     at: S3Address,
     asked: Pick<GetObjectCommandInput, 'Range' | 'IfMatch'>,
@@ -163,7 +131,7 @@ export class S3Reader {
   }
 }
 
-/** What an answer says of the range that it holds, and the range itself. */
+/** A range of an object, and the headers that describe it. */
 interface RangeAnswer {
   readonly offset: number;
   /** Size of the whole object, in bytes. */
@@ -187,11 +155,6 @@ function rangeAnswer(at: S3Address, { Body, ContentRange, ContentType, ETag }: G
     mediaType: ContentType === undefined || UNKNOWN_TYPE.test(ContentType) ? undefined : ContentType,
     body,
   };
-}
-
-/** A key as a listing with the encoding "url" has it: as in the query of a URL, where "+" is a space. */
-export function decodedKey(key: string): string {
-  return decodeURIComponent(key.replaceAll('+', ' '));
 }
 
 function changed(at: S3Address, cause?: unknown): AppError {

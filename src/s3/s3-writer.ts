@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import { AppError } from '#errors/app-error.ts';
 import { type S3Address, s3UrlOf } from './s3-address.ts';
 import type { S3Connection } from './s3-connection.ts';
-import { s3Error } from './s3-error.ts';
-import { decodedKey } from './s3-reader.ts';
+import { decodedKey, type ListedS3Object, listObjects } from './sdk/list-objects.ts';
+import { s3Error } from './sdk/s3-error.ts';
 
 /** Objects that one request deletes at most. */
 const OBJECTS_PER_DELETION = 1000;
 
-/** What S3 says of an object that does not have the ETag with which it was to be deleted. */
+/** S3's codes for an object that does not have the ETag with which it was to be deleted. */
 const NOT_THE_SAME: ReadonlySet<string> = new Set(['PreconditionFailed', 'NoSuchKey', 'ConditionalRequestConflict']);
 
 /** User-defined metadata of an object: which attempt at which input put it. */
@@ -19,27 +19,20 @@ export interface S3Upload extends S3Address {
   readonly uploadId: string;
 }
 
-/** What S3 answered for a part: its number, ETag, and whatever checksum it computed, all of which it wants back. */
+/** An uploaded part: its number, ETag and checksum, all of which S3 requires at completion. */
 export interface S3Part {
   readonly PartNumber: number;
   readonly ETag: string;
 }
 
-/** An object that is, as a listing tells of it. */
-export interface S3Listed {
-  readonly key: string;
-  readonly etag: string;
-  readonly modifiedAt: Date;
-}
-
 /** An object that is to be deleted. */
 export interface S3Deletion {
   readonly key: string;
-  /** It is deleted only while it has it, where the server can tell (AWS and Ceph can). Without quotation marks. */
+  /** Deletes the object only while it has this ETag, on servers that support it (AWS, Ceph). Without quotation marks. */
   readonly etag?: string;
 }
 
-/** An upload that is under way, as a listing tells of it. */
+/** A running upload, as a listing describes it. */
 export interface S3ListedUpload {
   readonly uploadId: string;
   readonly initiatedAt: Date;
@@ -53,7 +46,7 @@ export interface S3CopyRange extends S3Address {
   readonly length: number;
 }
 
-/** Everything that changes what is in S3, over one connection. Rejects with AppErrors that name the place. */
+/** Writes to S3 over one connection. Throws AppErrors that name the address. */
 export class S3Writer {
   /** Stands in the metadata of every object that is put; null for none. */
   readonly mark: string | null;
@@ -64,7 +57,7 @@ export class S3Writer {
     this.mark = mark;
   }
 
-  /** Whether an object that was opened over this store can be copied by the server. */
+  /** Tells whether the server can copy an object that was opened over this store. */
   isSameStore(store: object): boolean {
     return store === this.#connection.client;
   }
@@ -132,7 +125,7 @@ export class S3Writer {
     }
   }
 
-  /** Ends an upload and frees its parts. One that is gone already is no error. */
+  /** Aborts an upload and frees its parts. Does nothing when it is gone already. */
   async abortUpload(upload: S3Upload): Promise<void> {
     const { sdk, client } = this.#connection;
     const command = new sdk.AbortMultipartUploadCommand(uploadOf(upload));
@@ -141,7 +134,7 @@ export class S3Writer {
     });
   }
 
-  /** Every upload to exactly this key, whosever it is. */
+  /** Lists the running uploads to exactly this key, whoever started them. */
   async uploadsTo(at: S3Address): Promise<S3ListedUpload[]> {
     const { sdk, client } = this.#connection;
     const { bucket: Bucket, key: Prefix } = at;
@@ -168,13 +161,13 @@ export class S3Writer {
     return found;
   }
 
-  /** The ETag of the object at a place; null for none. */
+  /** Returns the ETag of the object at an address; null for none. */
   async etagAt(at: S3Address): Promise<string | null> {
     const found = await this.#headAt(at);
     return found === null ? null : unquoted(found.ETag ?? '');
   }
 
-  /** The mark of the object at a place; null where there is no object, or one without. */
+  /** Returns the mark of the object at an address; null when there is no object, or one without a mark. */
   async markAt(at: S3Address): Promise<string | null> {
     return (await this.#headAt(at))?.Metadata?.[MARK_NAME] ?? null;
   }
@@ -194,25 +187,11 @@ export class S3Writer {
     return this.mark === null ? {} : { Metadata: { [MARK_NAME]: this.mark } };
   }
 
-  /** Objects whose keys start with the address's, in their order, page by page. */
-  async *objectsUnder(at: S3Address, signal?: AbortSignal): AsyncGenerator<S3Listed> {
-    const { sdk, client } = this.#connection;
-    const { bucket: Bucket, key: Prefix } = at;
-    let token: string | undefined;
-    do {
-      const command: InstanceType<typeof sdk.ListObjectsV2Command> = new sdk.ListObjectsV2Command({
-        Bucket,
-        Prefix,
-        EncodingType: 'url',
-        ContinuationToken: token,
-      });
-      const page = await sent(at, () => client.send(command, options(signal)), 'list');
-      for (const { Key, ETag, LastModified } of page.Contents ?? []) {
-        if (Key !== undefined)
-          yield { key: decodedKey(Key), etag: unquoted(ETag ?? ''), modifiedAt: LastModified ?? new Date(0) };
-      }
-      token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
-    } while (token !== undefined);
+  /** Lists the objects whose keys start with the address's, in their order, with ETags without quotation marks. */
+  async *list(prefix: S3Address, signal?: AbortSignal): AsyncGenerator<ListedS3Object> {
+    for await (const object of listObjects(this.#connection, prefix, signal)) {
+      yield { ...object, etag: unquoted(object.etag) };
+    }
   }
 
   /** Deletes objects. One that is gone already is no error, and neither is one that has changed: it stays. */
@@ -270,15 +249,15 @@ function partOf(upload: S3Upload, number: number) {
   return { ...uploadOf(upload), PartNumber: number };
 }
 
-async function sent<T>(at: S3Address, send: () => Promise<T>, action: 'write' | 'list' = 'write'): Promise<T> {
+async function sent<T>(at: S3Address, send: () => Promise<T>): Promise<T> {
   try {
     return await send();
   } catch (cause) {
-    throw s3Error(cause, at, action);
+    throw s3Error(cause, at, 'write');
   }
 }
 
-/** What S3 said of a part: a checksum, where there is one, has to be repeated when the upload is completed. */
+/** Returns an uploaded part. Its checksum, if any, has to be repeated when the upload is completed. */
 function partAnswer(at: S3Address, number: number, answer: { readonly ETag?: string | undefined }): S3Part {
   const checksums = Object.entries(answer).filter(
     ([name, value]) => name.startsWith('Checksum') && name !== 'ChecksumType' && typeof value === 'string',
@@ -296,7 +275,7 @@ function unquoted(etag: string): string {
   return etag.replaceAll('"', '');
 }
 
-/** The ETag that S3 gives an object of such parts; null where the parts' own are no MD5 digests, as under some encryption. */
+/** Returns the ETag of an object made of parts; null when their ETags are no MD5 digests, as with some encryption. */
 function etagOfParts(parts: readonly S3Part[]): string | null {
   const digests = parts.map(({ ETag }) => unquoted(ETag));
   if (!digests.every((digest) => /^[0-9a-f]{32}$/.test(digest))) return null;

@@ -1,6 +1,6 @@
 import type { CallDurations } from './input-report.ts';
 
-/** So many calls of a name are kept for one input; an object store may be asked ten thousands of times. */
+/** Durations kept for each name and input; an object store may be called tens of thousands of times. */
 const MAX_CALLS_KEPT = 1000;
 
 /** Measures what a worker calls outside its process, until the next report takes it along. */
@@ -17,7 +17,7 @@ export class CallRecorder {
     }
   }
 
-  /** What was measured since it was taken last. */
+  /** Returns the durations since the last call, and forgets them. */
   take(): CallDurations {
     const taken = Object.fromEntries(this.#durations);
     this.#durations = new Map();

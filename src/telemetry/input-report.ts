@@ -1,4 +1,4 @@
-/** How one run of an input went. Everything that is measured and traced of an input is made from this. */
+/** The report of one run of an input. Its metrics and spans are made from this. */
 export interface InputReport {
   readonly jobId: string;
   readonly inputIndex: number;
@@ -17,7 +17,7 @@ export interface InputReport {
   readonly phases: Readonly<Record<string, number>>;
   /** Output bytes that were written. */
   readonly bytesDone: number;
-  /** What was called outside the process, such as a signer or an object store. */
+  /** Calls outside the process, such as of a signer or an object store. */
   readonly calls: CallDurations;
   /** The W3C `traceparent` that the job was submitted with; null where nothing is traced. */
   readonly traceParent: string | null;
@@ -26,7 +26,7 @@ export interface InputReport {
 /** Durations in milliseconds, by the name of what was called. */
 export type CallDurations = Readonly<Record<string, readonly number[]>>;
 
-/** How a job went, once it has ended. */
+/** The report of a finished job. */
 export interface JobReport {
   readonly jobId: string;
   readonly operation: string;

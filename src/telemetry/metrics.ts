@@ -8,11 +8,11 @@ const CALL_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25
 /** Bounds in seconds: from a look-up to a synchronous wait. */
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 120];
 
-/** What is looked at when somebody asks for the metrics. Counts of the store are those of all nodes together. */
+/** The state that is read for each request of the metrics. Counts from the store are of all nodes together. */
 export interface CurrentState {
   /** Inputs by state; those that have ended are counted as they end. */
   readonly inputs: Readonly<Record<'queued' | 'reserved' | 'running', number>>;
-  /** How long the input waits that waits longest, in seconds; 0 where none does. */
+  /** The age of the oldest waiting input, in seconds; 0 where none waits. */
   readonly oldestWaitSeconds: number;
   readonly callbacksWaiting: number;
   /** Of this node. */

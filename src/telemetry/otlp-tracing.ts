@@ -20,8 +20,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { InputReport, JobReport } from './input-report.ts';
-import { formatTraceParent, parseTraceParent, type TraceParent } from './trace-parent.ts';
-import type { IncomingRequest, RequestSpan, Tracing } from './tracing.ts';
+import type { IncomingRequest, RequestSpan, Tracing } from './telemetry.ts';
 
 /** Spans that wait to be exported; what comes while it is full is not traced. */
 const MAX_SPANS_WAITING = 8192;
@@ -66,13 +65,13 @@ export function startOtlpTracing({ endpoint, service, failed }: OtlpOptions): Tr
 }
 
 /** OpenTelemetry tells of an error as JSON with its stack; its message is what an operator can do something with. */
-function withoutInternals(told: string): string {
-  if (!told.startsWith('{')) return told;
+function withoutInternals(text: string): string {
+  if (!text.startsWith('{')) return text;
   try {
-    const { message } = JSON.parse(told) as { message?: unknown };
-    return typeof message === 'string' ? message : told;
+    const { message } = JSON.parse(text) as { message?: unknown };
+    return typeof message === 'string' ? message : text;
   } catch {
-    return told;
+    return text;
   }
 }
 
@@ -198,4 +197,29 @@ function contextOf(parent: TraceParent | null): Context {
   const { traceId, spanId, sampled } = parent;
   const traceFlags = sampled ? TraceFlags.SAMPLED : TraceFlags.NONE;
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true });
+}
+
+/** The parent of a span: its trace, the span above it, and whether the trace is sampled. */
+export interface TraceParent {
+  /** 32 lower-case hexadecimal digits, not all zero. */
+  readonly traceId: string;
+  /** 16 of them. */
+  readonly spanId: string;
+  readonly sampled: boolean;
+}
+
+/** Versions after 00 may add fields at the end; version ff is forbidden (W3C Trace Context §3.2.2). */
+const TRACE_PARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+const SAMPLED_FLAG = 0x01;
+
+/** Reads a `traceparent` header; null where there is none, or it is not one (§3.2.2). */
+export function parseTraceParent(header: string | undefined): TraceParent | null {
+  const [, version, traceId, spanId, flags, more] = TRACE_PARENT.exec(header ?? '') ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return null;
+  if (version === '00' && more !== undefined) return null;
+  return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & SAMPLED_FLAG) !== 0 };
+}
+
+export function formatTraceParent({ traceId, spanId, sampled }: TraceParent): string {
+  return `00-${traceId}-${spanId}-${sampled ? '01' : '00'}`;
 }

@@ -4,11 +4,11 @@ import { readFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import type { ByteSink } from '#bytes/byte-sink.ts';
 
-/** A place that sinks of one kind write to, with nothing in it. */
+/** Empty destination that sinks of one kind write to. */
 export interface SinkPlace {
   /** Starts staging an output of `sizeBytes` for the place's one destination. */
   stage(sizeBytes: number): Promise<ByteSink>;
-  /** What is at the destination; null for nothing. */
+  /** Returns the bytes at the destination, or null. */
   delivered(): Promise<Buffer | null>;
   /** Names of whatever else the sinks left at the place: staged files, open uploads, notes. */
   leftovers(): Promise<readonly string[]>;
@@ -30,7 +30,7 @@ export function byteSinkContract(what: string, openPlace: () => Promise<SinkPlac
   };
 
   describe(`${what} as a byte sink`, () => {
-    test('delivers what was written in any order and side by side, the start last', () =>
+    test('commits bytes that were written in any order and concurrently, the start last', () =>
       withPlace(async (place) => {
         const content = randomBytes(3 * MIB + 11);
         const sink = await place.stage(content.length);
@@ -70,7 +70,7 @@ export function byteSinkContract(what: string, openPlace: () => Promise<SinkPlac
         assert.equal((await place.delivered())?.toString(), 'abcd');
       }));
 
-    test('replaces what was delivered before, and keeps it until then', () =>
+    test('replaces an earlier output at the commit, and keeps it until then', () =>
       withPlace(async (place) => {
         for (const [earlier, content] of [
           [undefined, 'first and longer'],
@@ -98,7 +98,7 @@ export function byteSinkContract(what: string, openPlace: () => Promise<SinkPlac
         }
       }));
 
-    test('keeps what it delivered when it is discarded afterwards', () =>
+    test('keeps its output when it is discarded after the commit', () =>
       withPlace(async (place) => {
         const sink = await place.stage(4);
         await sink.write(Buffer.from('abcd'), 0, never);

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 
-/** A source under test: opened over the given bytes, and what is to be cleaned up after it. */
+/** Source under test over the given bytes, with its clean-up. */
 export interface OpenedSource {
   readonly source: ByteSource;
   cleanUp(): Promise<void>;
@@ -48,7 +48,7 @@ export function byteSourceContract(what: string, open: (content: Buffer) => Prom
         }
       }));
 
-    test('serves reads side by side, and the same range again', () =>
+    test('serves concurrent reads, and the same range again', () =>
       withSource(async (source) => {
         const offsets = Array.from({ length: 24 }, (_, index) => (index % 12) * 200_003);
         const read = await Promise.all(offsets.map((offset) => readRange(source, offset, 150_000, never)));

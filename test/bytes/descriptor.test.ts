@@ -3,7 +3,7 @@ import { fstatSync } from 'node:fs';
 import { test } from 'node:test';
 import { Descriptor } from '#bytes/descriptor.ts';
 
-test('a file is closed after the calls that run, and not used after that', async () => {
+test('a file is closed when the running calls have finished, and is not used after that', async () => {
   const file = Descriptor.open(import.meta.filename, 'r');
   const { number } = file;
   const call = Promise.withResolvers<void>();

@@ -11,8 +11,8 @@ import {
   type Splice,
   type SplicePlan,
 } from '#bytes/splice-plan.ts';
+import { MemorySource } from '../support/memory-source.ts';
 import { MemorySink } from './memory-sink.ts';
-import { MemorySource } from './memory-source.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -20,7 +20,7 @@ const never = new AbortController().signal;
 const content = randomBytes(5 * MIB + 4321);
 
 describe('executing a plan', () => {
-  test('writes and hashes whatever a plan says, as the plain reading of it would', async () => {
+  test('writes and hashes every plan as a naive implementation does', async () => {
     await fc.assert(
       fc.asyncProperty(arbitraryPlan(), async (plan) => {
         const expected = plainly(plan);
@@ -37,7 +37,7 @@ describe('executing a plan', () => {
     );
   });
 
-  test('digests what it takes of the source, with what was rewritten as it was read', async () => {
+  test('digests the source bytes of the output, replaced ones as they were read', async () => {
     const [start, end] = [MIB - 5, 3 * MIB + 7];
     const original = content.subarray(start, end);
     const plan: SplicePlan = {
@@ -72,7 +72,7 @@ describe('executing a plan', () => {
     assert.ok(sink.writeCount <= 6, `${sink.writeCount} writes`);
   });
 
-  test('does not read what lies between distant copies', async () => {
+  test('does not read the bytes between distant copies', async () => {
     const plan: SplicePlan = {
       splices: [
         { kind: 'copy', offset: 4 * MIB, length: 10, into: 'flat' },
@@ -87,7 +87,7 @@ describe('executing a plan', () => {
     assert.equal(source.bytesRead, 30);
   });
 
-  test('reports progress that grows up to the size of what it wrote', async () => {
+  test('reports progress that grows up to the number of written bytes', async () => {
     const plan: SplicePlan = {
       splices: [
         { kind: 'hole', length: 100 },
@@ -150,7 +150,7 @@ describe('executing a plan', () => {
     ['copied', copyAll()],
     ['copied around an insertion, as fragments are,', copyAround(24, 700 * KIB)],
   ] as const) {
-    test(`fills the same buffers in one walk after the other where all is ${what}`, async () => {
+    test(`reuses the same buffers in consecutive executions where all is ${what}`, async () => {
       const source = new MemorySource(content);
       const buffers = new Set<ArrayBufferLike>();
       const watched: ByteSource = {
@@ -186,15 +186,17 @@ describe('filling a hole', () => {
     hashing: { algorithm: 'sha256' },
   };
 
-  test('puts the bytes at its place and zeros after them', async () => {
+  test('writes the bytes at its position', async () => {
     const sink = new MemorySink(13);
     await executePlan(plan, new MemorySource(Buffer.from('abcde')), sink, { signal: never });
-    await fillHole(plan, sink, Buffer.from('hello'), never);
-    assert.equal(sink.bytes.toString('latin1'), 'abchello\0\0\0de');
+    await fillHole(plan, sink, Buffer.from('manifest'), never);
+    assert.equal(sink.bytes.toString('latin1'), 'abcmanifestde');
   });
 
-  test('refuses bytes that do not fit', async () => {
-    await assert.rejects(fillHole(plan, new MemorySink(13), Buffer.alloc(9), never), assert.AssertionError);
+  test('refuses more and fewer bytes', async () => {
+    for (const sizeBytes of [7, 9]) {
+      await assert.rejects(fillHole(plan, new MemorySink(13), Buffer.alloc(sizeBytes), never), assert.AssertionError);
+    }
   });
 });
 
@@ -217,7 +219,7 @@ function copyAll(): SplicePlan {
   };
 }
 
-/** What a plan means, without any cleverness. */
+/** Executes a plan naively. */
 function plainly(plan: SplicePlan): { output: Buffer; digests: PlanDigests } {
   const { algorithm, leafSizeBytes = 1 } = plan.hashing;
   const flat = createHash(algorithm);

@@ -8,7 +8,7 @@ import { openOwnFile } from '#bytes/file-source.ts';
 import { LocalCopies } from '#bytes/local-copies.ts';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import { MemorySource } from './memory-source.ts';
+import { MemorySource } from '../support/memory-source.ts';
 
 const never = new AbortController().signal;
 let dir: string;
@@ -23,7 +23,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dir, { recursive: true, force: true }));
 
-/** A folder whose files lie elsewhere. */
+/** Folder of remote files. */
 function remoteFolder(source: MemorySource): SourceFolder {
   return {
     name: 'folder',
@@ -34,7 +34,7 @@ function remoteFolder(source: MemorySource): SourceFolder {
 }
 
 describe('local copies of a folder', () => {
-  test('are made once, whoever asks, and go when they are released', async () => {
+  test('are made once for all requests, and removed when they are released', async () => {
     const remote = new MemorySource(Buffer.from('a film'));
     const copies = new LocalCopies(remoteFolder(remote), scratch);
     const [first, second] = await Promise.all([copies.of('film.mp4', never), copies.of('film.mp4', never)]);
@@ -46,7 +46,7 @@ describe('local copies of a folder', () => {
     await copies.release();
   });
 
-  test('are the files themselves where they lie on this host', async () => {
+  test('are the files themselves where they are on this host', async () => {
     const path = join(dir, 'film.mp4');
     await writeFile(path, 'a film');
     const folder = { ...remoteFolder(new MemorySource(Buffer.from(''))), open: () => openOwnFile(path, 'film.mp4') };
@@ -57,7 +57,7 @@ describe('local copies of a folder', () => {
     assert.equal(existsSync(join(dir, 'scratch')), false);
   });
 
-  test('leave nothing of one that cannot be made', async () => {
+  test('leave nothing behind for one that cannot be made', async () => {
     const failure = new Error('the line is dead');
     const remote = new MemorySource(Buffer.alloc(10), { failFrom: 0, failure });
     const copies = new LocalCopies(remoteFolder(remote), scratch);

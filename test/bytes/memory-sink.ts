@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ByteSink } from '#bytes/byte-sink.ts';
 
-/** A sink in memory that counts its writes, refuses to be written past its size, and fails where it is told to. */
+/** Sink in memory that counts its writes, refuses writes past its size, and fails at a given position. */
 export class MemorySink implements ByteSink {
   readonly destination = 'memory';
   readonly bytes: Buffer;

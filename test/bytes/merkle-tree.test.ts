@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { buildRows, merkleRoot, proofLength, proofOf, rowLengths } from '#bytes/merkle-tree.ts';
+import { buildRows, proofLength, proofOf, rowLengths } from '#bytes/merkle-tree.ts';
 
 const hash = (...parts: Uint8Array[]): Buffer => {
   const digest = createHash('sha256');
@@ -15,7 +15,7 @@ describe('a Merkle tree', () => {
   test('of one leaf is that leaf', () => {
     const [leaf] = leavesOf(1);
     assert.ok(leaf);
-    assert.deepEqual(merkleRoot([leaf], 'sha256'), leaf);
+    assert.deepEqual(rowLengths(1), [1]);
     assert.deepEqual(proofOf([[leaf]], 0, 0), []);
   });
 
@@ -28,12 +28,11 @@ describe('a Merkle tree', () => {
       [left, e],
       [hash(left, e)],
     ]);
-    assert.deepEqual(merkleRoot([a, b, c, d, e], 'sha256'), hash(left, e));
   });
 
   test('uses the algorithm that it is given', () => {
     const [a, b] = leavesOf(2) as [Buffer, Buffer];
-    assert.deepEqual(merkleRoot([a, b], 'sha512'), createHash('sha512').update(a).update(b).digest());
+    assert.deepEqual(buildRows([a, b], 1, 'sha512')[1], [createHash('sha512').update(a).update(b).digest()]);
   });
 
   test('says how long its rows are without being built', () => {
@@ -63,7 +62,7 @@ describe('a Merkle tree', () => {
   });
 });
 
-/** What a reader does with a proof (C2PA 2.2, §18.7.2), written on its own. */
+/** Verifies a proof as a reader does (C2PA 2.2, §18.7.2), independently of the code under test. */
 function climb(leaf: Buffer, proof: readonly Uint8Array[], count: number, index: number, levels: number): Uint8Array {
   let digest: Uint8Array = leaf;
   const siblings = [...proof];

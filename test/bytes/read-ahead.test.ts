@@ -4,14 +4,14 @@ import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { ByteSource } from '#bytes/byte-source.ts';
-import { HeldBytes, ReadAhead } from '#bytes/read-ahead.ts';
+import { PrefetchBudget, ReadAhead } from '#bytes/read-ahead.ts';
 import { AppError } from '#errors/app-error.ts';
 import { byteSourceContract } from './byte-source-contract.ts';
 
 const MIB = 1024 * 1024;
 const never = new AbortController().signal;
 
-/** Bytes far away: they come in pieces, a turn of the event loop apart. */
+/** Remote source whose bytes come in pieces, one turn of the event loop apart. */
 class FarBytes {
   readonly fetches: { readonly offset: number; readonly length: number }[] = [];
   /** Bytes that are asked for and neither here nor given up yet. */
@@ -24,7 +24,7 @@ class FarBytes {
     this.#content = content;
   }
 
-  readAhead(head?: Buffer, memory?: HeldBytes): ReadAhead {
+  readAhead(head?: Buffer, memory?: PrefetchBudget): ReadAhead {
     return new ReadAhead({
       name: 'far.mp4',
       sizeBytes: this.#content.length,
@@ -74,40 +74,40 @@ describe('reading ahead', () => {
     assert.ok(far.mostComingBytes > 16 * MIB && far.mostComingBytes <= 32 * MIB, `${far.mostComingBytes} at once`);
   });
 
-  test('fetches several ranges ahead of a reader who asks for one thing at a time', async () => {
+  test('prefetches several ranges for a reader with one request at a time', async () => {
     const content = randomBytes(40 * MIB);
     const far = new FarBytes(content);
     await readInOrder(far.readAhead(), content, MIB, 1);
     assert.ok(far.mostComingBytes > 12 * MIB, `${far.mostComingBytes} at once`);
   });
 
-  test('gives up what it fetched ahead when the reader goes elsewhere', async () => {
+  test('drops prefetched ranges when the reader jumps elsewhere', async () => {
     const content = randomBytes(100 * MIB);
     const far = new FarBytes(content);
-    const memory = new HeldBytes();
+    const memory = new PrefetchBudget();
     const ahead = far.readAhead(undefined, memory);
     await readInOrder(ahead, content.subarray(0, 8 * MIB), MIB, 1);
     const reading = readAt(ahead, content, 90 * MIB, 10);
-    assert.ok(memory.held <= 16 * MIB, `${memory.held} held`);
+    assert.ok(memory.usedBytes <= 16 * MIB, `${memory.usedBytes} held`);
     await reading;
     assert.ok(far.comingBytes <= 4 * MIB, `${far.comingBytes} still coming`);
   });
 
-  test('holds no more for many sources side by side than for one, but for what is asked for at once', async () => {
+  test('keeps no more in memory for many concurrent sources than for one, apart from their requests', async () => {
     const content = randomBytes(20 * MIB);
-    const memory = new HeldBytes();
+    const memory = new PrefetchBudget();
     const sources = Array.from({ length: 8 }, () => new FarBytes(content).readAhead(undefined, memory));
     let most = 0;
     const read = async (ahead: ReadAhead) => {
       for (let offset = 0; offset < content.length; offset += MIB) {
         await readAt(ahead, content, offset, MIB);
-        most = Math.max(most, memory.held);
+        most = Math.max(most, memory.usedBytes);
       }
       ahead.close();
     };
     await Promise.all(sources.map(read));
-    assert.ok(most <= memory.limit + sources.length * MIB, `${most} held`);
-    assert.equal(memory.held, 0);
+    assert.ok(most <= memory.limitBytes + sources.length * MIB, `${most} held`);
+    assert.equal(memory.usedBytes, 0);
   });
 
   test('takes one fetch for a small source, whatever is read of it first', async () => {
@@ -119,7 +119,7 @@ describe('reading ahead', () => {
     assert.deepEqual(far.fetches, [{ offset: 0, length: content.length }]);
   });
 
-  test('fetches nothing of what it was given as the head', async () => {
+  test('does not fetch the head that it was given', async () => {
     const content = randomBytes(10 * MIB);
     const far = new FarBytes(content);
     const ahead = far.readAhead(content.subarray(0, MIB));
@@ -146,7 +146,7 @@ describe('reading ahead', () => {
     assert.ok(far.fetches.length < 20, `${far.fetches.length} fetches`);
   });
 
-  test('gives the same bytes for any reads, also side by side', async () => {
+  test('returns the same bytes for any reads, also concurrent ones', async () => {
     const content = randomBytes(20 * MIB);
     const offset = fc.oneof(
       fc.integer({ min: 0, max: content.length }),
@@ -169,7 +169,7 @@ describe('reading ahead', () => {
     );
   });
 
-  test('fails with what a fetch failed with, and asks again for the next read', async () => {
+  test('fails with the error of a fetch, and fetches again for the next read', async () => {
     const content = randomBytes(9 * MIB);
     const far = new FarBytes(content);
     const ahead = far.readAhead();
@@ -180,7 +180,7 @@ describe('reading ahead', () => {
     await readAt(ahead, content, 5 * MIB, 10);
   });
 
-  test('stops what it fetches when it is closed', async () => {
+  test('stops its fetches when it is closed', async () => {
     const content = randomBytes(30 * MIB);
     const far = new FarBytes(content);
     const ahead = far.readAhead();

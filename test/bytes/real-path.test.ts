@@ -35,7 +35,7 @@ describe('the nearest real path', () => {
     });
   }
 
-  test('of the root, and of what is missing there', async () => {
+  test('of the root, and of a missing file in it', async () => {
     assert.equal(await nearestRealPath('/'), '/');
     assert.equal(await nearestRealPath('/no-such-folder/at/all'), '/no-such-folder/at/all');
   });

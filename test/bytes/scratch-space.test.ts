@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
-import { localCopyOf } from '#bytes/scratch-copy.ts';
+import { localCopyOf } from '#bytes/local-copies.ts';
 import { clearScratchSpaces, ScratchSpace } from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import { openSmallDisk } from '../outputs/small-disk.ts';
+import { MemorySource } from '../support/memory-source.ts';
+import { openSmallDisk } from '../support/small-disk.ts';
 import { byteSourceContract } from './byte-source-contract.ts';
-import { MemorySource } from './memory-source.ts';
 
 const never = new AbortController().signal;
 const key = { jobId: 'job', inputIndex: 0, attempt: 1 };
@@ -58,7 +58,7 @@ describe('a scratch space', () => {
     assert.equal(there, true);
   });
 
-  test('says how much room is missing, with what is reserved but not written counted in', async (t) => {
+  test('tells how much free space is missing, reserved but unwritten space included', async (t) => {
     const disk = await openSmallDisk(8 * 1024 * 1024);
     t.after(() => disk.cleanUp());
     const small = new ScratchSpace({ dir: disk.path, dataDir: '/data' }, key);
@@ -74,7 +74,7 @@ describe('a scratch space', () => {
     await small.remove();
   });
 
-  test('names what keeps it from being made', async () => {
+  test('names the problem that keeps it from being made', async () => {
     await writeFile(join(dir, 'file'), '');
     await refuses(
       'SCRATCH_UNUSABLE',
@@ -82,7 +82,7 @@ describe('a scratch space', () => {
     );
   });
 
-  test('that was left behind is cleared by its attempt, or with all others of the service, and with nobody else’s', async () => {
+  test('that was left behind is removed by its attempt, or with all others of the service, but not with those of another service', async () => {
     const others = new ScratchSpace({ dir, dataDir: '/other/data' }, key);
     const second = new ScratchSpace({ dir, dataDir: '/data' }, { ...key, attempt: 11 });
     for (const space of [scratch, others, second]) await space.reserve('left', 1);
@@ -96,14 +96,14 @@ describe('a scratch space', () => {
 });
 
 describe('a local copy', () => {
-  test('is the source itself where that lies on this host already', async () => {
+  test('is the source itself where that is on this host already', async () => {
     const path = join(dir, 'here');
     await writeFile(path, 'here');
     const local = Object.assign(new MemorySource(Buffer.from('here')), { localPath: path });
     assert.equal(await localCopyOf(local, scratch, never), local);
   });
 
-  test('holds the same bytes and name, and goes with the scratch space', async () => {
+  test('has the same bytes and name, and is removed with the scratch space', async () => {
     const content = Buffer.alloc(3_000_000, 'bytes');
     const copy = await localCopyOf(new MemorySource(content), scratch, never);
     assert.equal(copy.name, 'memory.bin');

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 
-/** A folder under test: opened over the given files, and what is to be cleaned up after it. */
+/** Folder under test with the given files, and its clean-up. */
 export interface OpenedFolder {
   readonly folder: SourceFolder;
   cleanUp(): Promise<void>;
@@ -53,12 +53,12 @@ export function sourceFolderContract(
         assert.doesNotMatch(name, /[/\\\p{Cc}]/u);
       }));
 
-    test('has an address that ends in a slash, where it has one', () =>
+    test('has a base URL that ends in a slash, where it has one', () =>
       withFolder(async ({ baseUrl }) => {
         if (baseUrl !== undefined) assert.ok(baseUrl.endsWith('/') && URL.canParse(baseUrl));
       }));
 
-    test('opens every file, side by side and again', () =>
+    test('opens every file, concurrently and again', () =>
       withFolder(async (folder) => {
         const paths = [...Object.keys(FILES), ...Object.keys(FILES)];
         await Promise.all(

@@ -1,12 +1,12 @@
 import { parseS3Url } from '#s3/s3-address.ts';
-import { openTestS3 } from '../s3/open-test-s3.ts';
-import type { Files } from '../service/signed-publication.ts';
+import type { Files } from '../support/publications/signed-publication.ts';
+import { openTestS3 } from '../support/servers/open-test-s3.ts';
 import type { ChaosSource } from './chaos-sources.ts';
 
 /** A bucket of a real S3 server, as a run needs it. */
 export interface ChaosBucket {
   readonly name: string;
-  /** What the service is started with. */
+  /** Settings that the service is started with. */
   readonly settings: Readonly<Record<string, string>>;
   /** An output, as `check` wants it. */
   output(url: string, source: ChaosSource): Promise<Files>;
@@ -53,7 +53,7 @@ export async function openChaosBucket(): Promise<ChaosBucket> {
       const { Uploads = [] } = await s3.client.listMultipartUploads({ Bucket: name });
       const known = [...delivered].filter((url) => url.startsWith('s3://')).map((url) => parseS3Url(url).key);
       const unknown = (await keys('')).filter(
-        (key) => !known.some((place) => key === place || key.startsWith(`${place}/`)),
+        (key) => !known.some((output) => key === output || key.startsWith(`${output}/`)),
       );
       return [...Uploads.map(({ Key }) => `upload of ${Key}`), ...unknown.map((key) => `object ${key}`)];
     },

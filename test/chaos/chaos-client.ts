@@ -50,7 +50,7 @@ export async function listJobs(base: string): Promise<Set<string>> {
   return jobIds;
 }
 
-/** Whether a job waits or runs, as far as is known: who does not answer is being killed, or cannot tell. */
+/** Returns true where a job waits or runs, as far as is known: a node that does not answer is being killed. */
 export async function hasUnendedJobs(base: string): Promise<boolean> {
   for (const status of ['queued', 'running']) {
     const answer = await fetch(`${base}/v2/jobs?status=${status}&limit=1`).catch(() => null);

@@ -1,4 +1,4 @@
-/** What happened in a run, counted by name. */
+/** Counters of the events of a run, by name. */
 export class ChaosCounts {
   readonly #counts = new Map<string, number>();
 

@@ -1,6 +1,6 @@
 import type { ApiOutputSpec } from '#contract/request.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
 import type { ChaosOperation, ChaosSource } from './chaos-sources.ts';
-import type { SeededRandom } from './seeded-random.ts';
 
 const MOST_JOBS = 4;
 const MOST_COPIES = 3;
@@ -25,20 +25,20 @@ export interface JobWishes {
 }
 
 /**
- * The jobs of a round. Each has a place of its own, which a job of a former round may have used: what stands there is
+ * The jobs of a round. Each has an output path of its own, which a job of a former round may have used: what is there is
  * replaced. Inputs of one job write different leaves.
  */
 export function chooseJobs(random: SeededRandom, { round, operations, wanted, bucket }: JobWishes): ChaosJob[] {
   const others = Array.from({ length: random.between(0, MOST_JOBS - 1) }, () => random.pick(operations));
   return random.shuffled([wanted, ...others]).map((operation, index) => {
     const count = random.between(1, Math.min(MOST_COPIES, operation.sources.length));
-    const place = { prefix: 'chaos', name: `place ${index}` };
+    const destination = { prefix: 'chaos', name: `output ${index}` };
     const isRemote = bucket !== null && random.chance(0.5);
     return {
       idempotencyKey: `round-${round}-job-${index}`,
       operation,
       isSync: random.chance(0.25),
-      output: isRemote ? { type: 's3', bucket, ...place } : { type: 'local', ...place },
+      output: isRemote ? { type: 's3', bucket, ...destination } : { type: 'local', ...destination },
       sources: random.shuffled(operation.sources).slice(0, count),
     };
   });

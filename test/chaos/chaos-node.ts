@@ -2,23 +2,23 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
+import { processesWith } from '../support/process-tree.ts';
 import { KILL_POINT_VARIABLE, type KillPoint, NODE_VARIABLE } from './kill-point.ts';
-import { processesWith } from './process-tree.ts';
 
 const SERVICE = fileURLToPath(new URL('./chaos-service.ts', import.meta.url));
 /** Every process of a node has the node's identifier in its environment. */
 
-/** What a node does: takes jobs (`api`), does them (`worker`), or both. */
+/** The role of a node: takes jobs (`api`), does them (`worker`), or both. */
 export type NodeRole = 'all' | 'api' | 'worker';
 
-/** A service that is started again and again in the same place. */
+/** A service that is started again and again in the same folder. */
 export interface ChaosNode {
   readonly id: string;
   readonly home: string;
   readonly settings: Readonly<Record<string, string>>;
 }
 
-/** How a node is started. */
+/** Options of a node's start. */
 export interface NodeStart {
   readonly role?: NodeRole;
   /** It is killed there. */

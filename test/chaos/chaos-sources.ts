@@ -4,17 +4,17 @@ import { basename, extname, join } from 'node:path';
 import type { ApiInputRef } from '#contract/request.ts';
 import type { OperationName } from '#operations/operation.ts';
 import { writeVideo } from '../../bench/media.ts';
-import { assertValid } from '../formats/judges.ts';
-import { makeFilm as makePackagedFilm } from '../packaging/make-media.ts';
-import { packetHashes } from '../packaging/packets.ts';
-import { filesAt } from '../publications/make-folder.ts';
-import { ffmpeg, makeFfmpegHls, makeFilm } from '../publications/make-media.ts';
+import { assertValid } from '../support/judges/file-judges.ts';
+import { packetHashes } from '../support/judges/packets.ts';
+import { makeFilm as makePackagedFilm } from '../support/media/make-film.ts';
+import { filesAt } from '../support/publications/make-folder.ts';
+import { ffmpeg, makeFfmpegHls, makeFilm } from '../support/publications/make-publication.ts';
 import {
   assertFragmentsValid,
   assertSignedPublication,
   type Files,
   renditionsOf,
-} from '../service/signed-publication.ts';
+} from '../support/publications/signed-publication.ts';
 
 /** Enough for a Merkle tree, and to be killed in the middle of. */
 const LARGE_VIDEO_BYTES = 40_000_000;
@@ -22,14 +22,14 @@ const LARGE_VIDEO_BYTES = 40_000_000;
 /** An input that jobs may have, and what its output must be. */
 export interface ChaosSource {
   readonly input: ApiInputRef;
-  /** The last part of the place that its output goes to: a file, or a folder. */
+  /** The last part of the path of its output: a file, or a folder. */
   readonly leaf: string;
   readonly isFolder: boolean;
   /** Rejects unless the output is whole and valid. A file comes under its leaf, a folder by the paths in it. */
   check(output: Files): Promise<void>;
 }
 
-/** What jobs of one operation are made from. */
+/** The inputs and requests of one operation. */
 export interface ChaosOperation {
   readonly name: OperationName;
   readonly route: string;

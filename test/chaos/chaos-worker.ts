@@ -1,4 +1,4 @@
-import { runInputWorker } from '#jobs/workers/input-worker.ts';
+import { runInputWorker } from '#jobs/input-worker.ts';
 import { inputRunner } from '#worker.ts';
 import { KILL_POINT_VARIABLE, type KillMoment, type KillPoint } from './kill-point.ts';
 

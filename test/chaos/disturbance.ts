@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RunningService } from '../../scripts/running-service.ts';
+import { childrenOf, commandOf, kill, killTree } from '../support/process-tree.ts';
 import { hasUnendedJobs } from './chaos-client.ts';
+import type { ChaosEnvironment } from './chaos-environment.ts';
 import { processesOf } from './chaos-node.ts';
-import type { ChaosPlace } from './chaos-place.ts';
 import type { KillPoint } from './kill-point.ts';
-import { childrenOf, commandOf, kill, killTree } from './process-tree.ts';
 
 const LOOK_INTERVAL_MS = 40;
 
-/** What happens to a node in a round while it has jobs. The first two kinds end it, the others leave it running. */
+/** An event that meets a node while it has jobs. The first two kinds kill it, the others leave it running. */
 export type Disturbance =
   | { readonly kind: 'moment'; readonly afterMs: number; readonly takesWorkersAlong: boolean }
   | { readonly kind: 'point'; readonly point: KillPoint }
@@ -22,33 +22,37 @@ export type Disturbance =
 
 type DisturbanceOf<Kind extends Disturbance['kind']> = Extract<Disturbance, { kind: Kind }>;
 
-/** Who is disturbed, and what it was asked for. */
+/** The disturbed node, and its requests. */
 export interface Disturbed {
   readonly service: RunningService;
-  /** Where jobs can be looked up: at the node itself, or at another one. */
+  /** Address at which jobs can be looked up: the node itself, or another one. */
   readonly door: string;
   /** Settles when every job that was sent has been answered. */
   readonly sent: Promise<unknown>;
 }
 
 /** Resolves when the disturbance is over. */
-export async function disturb(place: ChaosPlace, disturbed: Disturbed, disturbance: Disturbance): Promise<void> {
+export async function disturb(
+  environment: ChaosEnvironment,
+  disturbed: Disturbed,
+  disturbance: Disturbance,
+): Promise<void> {
   switch (disturbance.kind) {
     case 'moment':
-      return killAtMoment(place, disturbed, disturbance);
+      return killAtMoment(environment, disturbed, disturbance);
     case 'point':
-      return untilKilled(place, disturbed, disturbance);
+      return untilKilled(environment, disturbed, disturbance);
     case 'workers':
-      return killWorkers(place, disturbed, disturbance);
+      return killWorkers(environment, disturbed, disturbance);
     case 'database':
-      return crashDatabase(place, disturbance);
+      return crashDatabase(environment, disturbance);
     case 'partition':
-      return cutOff(place, disturbance);
+      return cutOff(environment, disturbance);
   }
 }
 
 /** To be called when the node was killed: cuts the power of its disk, once nothing of the node runs any more. */
-export async function losePower({ node, disk, counts }: ChaosPlace): Promise<void> {
+export async function losePower({ node, disk, counts }: ChaosEnvironment): Promise<void> {
   if (disk === null) return;
   for (let left = processesOf(node); left.length > 0; left = processesOf(node)) {
     for (const pid of left) kill(pid);
@@ -59,7 +63,7 @@ export async function losePower({ node, disk, counts }: ChaosPlace): Promise<voi
 }
 
 async function killAtMoment(
-  place: ChaosPlace,
+  environment: ChaosEnvironment,
   { service }: Disturbed,
   { afterMs, takesWorkersAlong }: DisturbanceOf<'moment'>,
 ): Promise<void> {
@@ -67,17 +71,17 @@ async function killAtMoment(
   if (takesWorkersAlong) killTree(service.pid);
   else kill(service.pid);
   await service.ended;
-  await losePower(place);
-  place.counts.add('killed at a random moment');
+  await losePower(environment);
+  environment.counts.add('killed at a random moment');
 }
 
 /** An input may not come to the point, as when another kill came first in its worker; then the service is killed at rest. */
 async function untilKilled(
-  place: ChaosPlace,
+  environment: ChaosEnvironment,
   { service, door, sent }: Disturbed,
   { point: { operation, moment } }: DisturbanceOf<'point'>,
 ): Promise<void> {
-  const { counts, reachedPoints } = place;
+  const { counts, reachedPoints } = environment;
   let isKilled = false;
   void service.ended.then(() => {
     isKilled = true;
@@ -89,11 +93,11 @@ async function untilKilled(
   else kill(service.pid);
   counts.add(isKilled ? `killed at ${name}` : 'killed at rest, as its point was not reached');
   await service.ended;
-  await losePower(place);
+  await losePower(environment);
 }
 
 async function killWorkers(
-  { counts }: ChaosPlace,
+  { counts }: ChaosEnvironment,
   { service }: Disturbed,
   { afterMs, takesProgramsAlong }: DisturbanceOf<'workers'>,
 ): Promise<void> {
@@ -105,7 +109,7 @@ async function killWorkers(
 }
 
 async function crashDatabase(
-  { counts, cluster }: ChaosPlace,
+  { counts, cluster }: ChaosEnvironment,
   { afterMs, pauseMs }: DisturbanceOf<'database'>,
 ): Promise<void> {
   assert(cluster !== null);
@@ -115,7 +119,7 @@ async function crashDatabase(
 }
 
 async function cutOff(
-  { counts, cluster }: ChaosPlace,
+  { counts, cluster }: ChaosEnvironment,
   { afterMs, pauseMs }: DisturbanceOf<'partition'>,
 ): Promise<void> {
   assert(cluster !== null);

@@ -3,7 +3,7 @@ import type { InputPhase, OperationName } from '#operations/operation.ts';
 /** Before anything of an input is done, every phase it reaches, and after it was done but before anybody knows. */
 export type KillMoment = 'started' | InputPhase | 'returned';
 
-/** Where a worker ends its service: when an input of the operation comes there for the n-th time in that worker. */
+/** The point at which a worker kills its service: when an input of the operation reaches a phase for the n-th time in that worker. */
 export interface KillPoint {
   readonly operation: OperationName;
   readonly moment: KillMoment;
@@ -12,8 +12,8 @@ export interface KillPoint {
   readonly takesWorkerAlong: boolean;
 }
 
-/** How a service is told of its kill point; without it, it is the service as it is. */
+/** Variable that names the kill point; without it, the service is not changed. */
 export const KILL_POINT_VARIABLE = 'CHAOS_KILL_POINT';
 
-/** How the processes of a node are told from those of others. */
+/** Variable that marks the processes of a node. */
 export const NODE_VARIABLE = 'CHAOS_NODE';

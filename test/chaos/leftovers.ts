@@ -1,23 +1,23 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
-/** Where a node keeps what must be gone when nothing runs. */
+/** Folders of a node that must be empty when nothing runs. */
 const WORKING_FOLDERS = ['data/staging', 'data/uploads', 'data/scratch'];
 
 /** In the folder of outputs: what nodes tell each other of what they delivered. */
 const RECORDS_FOLDER = '.attestream';
 
-/** Where nodes work, and the folder that they all deliver to. */
-interface WorkingPlaces {
+/** The nodes' folders, and the output folder that they share. */
+interface WorkingFolders {
   readonly homes: readonly string[];
   readonly outputs: string;
 }
 
 /**
- * What nodes at rest must not have: notes, staged files, scratch files, and outputs that no result told of.
+ * Returns what idle nodes must not have: journal entries, staged files, scratch files, and outputs that no result named.
  * `delivered` holds every output path that there ever was; what is inside a delivered folder is that output's affair.
  */
-export function leftoversIn({ homes, outputs }: WorkingPlaces, delivered: ReadonlySet<string>): string[] {
+export function leftoversIn({ homes, outputs }: WorkingFolders, delivered: ReadonlySet<string>): string[] {
   const working = homes.flatMap((home) => WORKING_FOLDERS.flatMap((folder) => filesBelow(join(home, folder))));
   const unknown = filesBelow(outputs)
     .filter((path) => !path.startsWith(join(outputs, RECORDS_FOLDER, '/')))

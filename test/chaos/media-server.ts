@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { sendFile, startServer, type TestServer } from '../inputs/http-server.ts';
+import { sendFile, startServer, type TestServer } from '../support/servers/http-server.ts';
 
 /** Serves the files of a folder: below `/ranged/` in ranges, below `/whole/` only whole, so that they have to be spooled. */
 export async function serveMedia(folder: string): Promise<TestServer> {

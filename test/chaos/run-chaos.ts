@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { SeededRandom } from '../support/seeded-random.ts';
 import { listJobs } from './chaos-client.ts';
 import type { ChaosCounts } from './chaos-counts.ts';
+import { type ChaosEnvironment, type EnvironmentOptions, openEnvironment } from './chaos-environment.ts';
 import { chooseJobs } from './chaos-jobs.ts';
 import { type NodeRole, startNode } from './chaos-node.ts';
-import { type ChaosPlace, openPlace, type PlaceOptions } from './chaos-place.ts';
 import { type RoundPlan, runRound } from './chaos-round.ts';
 import { type ChaosOperation, makeChaosOperations } from './chaos-sources.ts';
 import type { Disturbance } from './disturbance.ts';
 import { learnKillPoints } from './learn-kill-points.ts';
 import { serveMedia } from './media-server.ts';
-import { SeededRandom } from './seeded-random.ts';
 
 /** A random moment lies within so long after the first job was sent: some jobs have ended by then, some have not begun. */
 const LATEST_KILL_MS = 2500;
@@ -22,13 +22,13 @@ const LONGEST_CRASH_MS = 4000;
 /** Some partitions are over before a lease is, and some last until another node has the inputs. */
 const LONGEST_PARTITION_MS = 20_000;
 
-/** What happens in turns, beside kills at the points of all operations. */
+/** Disturbances that take turns, beside kills at the points of all operations. */
 const DISTURBANCES = {
   embedded: ['moment', 'workers'],
   postgres: ['moment', 'workers', 'database', 'partition'],
 } as const;
 
-export interface ChaosOptions extends PlaceOptions {
+export interface ChaosOptions extends EnvironmentOptions {
   readonly rounds: number;
   /** Decides everything that is left to chance, but for when the system gets round to what. */
   readonly seed: number;
@@ -53,17 +53,17 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosCounts> {
     const server = await serveMedia(media);
     tearDown.push(() => server.close());
     const operations = await makeChaosOperations(media, server.base);
-    const place = await openPlace(folder, options, (step) => tearDown.push(step));
-    const points = await learnPoints(place, operations);
+    const environment = await openEnvironment(folder, options, (step) => tearDown.push(step));
+    const points = await learnPoints(environment, operations);
     for (let round = options.from ?? 0; round < options.rounds && !options.enough?.aborted; round += 1) {
       options.onRound?.(round);
-      await runRound(place, planRound(round, options, { operations, points, place })).catch((cause) => {
+      await runRound(environment, planRound(round, options, { operations, points, environment })).catch((cause) => {
         throw new Error(`round ${round} of seed ${options.seed} went wrong; its service was in ${folder}`, { cause });
       });
-      place.counts.add('rounds');
+      environment.counts.add('rounds');
     }
-    place.counts.add(`kill points that were reached, of ${points.length}`, place.reachedPoints.size);
-    counts = place.counts;
+    environment.counts.add(`kill points that were reached, of ${points.length}`, environment.reachedPoints.size);
+    counts = environment.counts;
   } finally {
     for (const step of tearDown.reverse()) await step();
   }
@@ -76,14 +76,14 @@ type Points = Awaited<ReturnType<typeof learnKillPoints>>;
 interface ChaosWorld {
   readonly operations: readonly ChaosOperation[];
   readonly points: Points;
-  readonly place: ChaosPlace;
+  readonly environment: ChaosEnvironment;
 }
 
 /** Every second round kills at the points of all operations in turn; the others do everything else in turn. */
 function planRound(
   round: number,
   { seed, engine }: ChaosOptions,
-  { operations, points, place }: ChaosWorld,
+  { operations, points, environment }: ChaosWorld,
 ): RoundPlan {
   const random = new SeededRandom(seed, round);
   const turn = Math.floor(round / 2);
@@ -93,9 +93,9 @@ function planRound(
   assert(wanted !== undefined);
   return {
     disturbance: disturbanceOf(kind, random, point),
-    role: place.cluster === null ? 'all' : random.pick(rolesFor(kind)),
+    role: environment.cluster === null ? 'all' : random.pick(rolesFor(kind)),
     killAgainAfterMs: random.chance(0.3) ? random.between(0, LATEST_SECOND_KILL_MS) : null,
-    jobs: chooseJobs(random, { round, operations, wanted, bucket: place.bucket?.name ?? null }),
+    jobs: chooseJobs(random, { round, operations, wanted, bucket: environment.bucket?.name ?? null }),
   };
 }
 
@@ -126,12 +126,12 @@ function turnOf<T>(items: readonly T[], seed: number, turn: number): T {
   return item;
 }
 
-async function learnPoints(place: ChaosPlace, operations: readonly ChaosOperation[]): Promise<Points> {
-  const service = await startNode(place.node);
+async function learnPoints(environment: ChaosEnvironment, operations: readonly ChaosOperation[]): Promise<Points> {
+  const service = await startNode(environment.node);
   try {
     const points = await learnKillPoints(service, operations);
-    for (const jobId of await listJobs(service.base)) place.jobIds.add(jobId);
-    place.delivered.add(join(place.outputs, 'learning'));
+    for (const jobId of await listJobs(service.base)) environment.jobIds.add(jobId);
+    environment.delivered.add(join(environment.outputs, 'learning'));
     return points;
   } finally {
     await service.stop();

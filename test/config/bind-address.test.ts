@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { isLoopback, parseBindAddress } from '#config/bind-address.ts';
+import { isLoopback, parseBindAddress } from '#config/addresses.ts';
 
 describe('parseBindAddress', () => {
   for (const [value, host, port, loopback] of [

@@ -70,6 +70,21 @@ describe('loadConfig', () => {
     assert(!(await problems('[jobs]\ndatabase_url = "mysql://me:pass-word@db/jobs"')).join().includes('pass-word'));
   });
 
+  test('takes one time-stamp authority or a list of them', async () => {
+    const [first, second] = ['https://tsa.example.com', 'http://user:pass-word@tsa.example.net/tsa'];
+    const authoritiesOf = async (toml: string, env = {}) => (await load(toml, env)).signing.tsa_url;
+    assert.deepEqual(await authoritiesOf(''), []);
+    assert.deepEqual(await authoritiesOf(`[signing]\ntsa_url = "${first}"`), [first]);
+    assert.deepEqual(await authoritiesOf(`[signing]\ntsa_url = ["${first}", "${second}"]`), [first, second]);
+    assert.deepEqual(await authoritiesOf('', { SERVICE__SIGNING__TSA_URL: `${first}, ${second}` }), [first, second]);
+    for (const refused of ['"ftp://tsa.example.com"', '5', `["${second}", "pass-word"]`]) {
+      const [problem = '', ...others] = await problems(`[signing]\ntsa_url = ${refused}`);
+      assert.deepEqual(others, []);
+      assert.match(problem, /signing\.tsa_url(\.1)?: .*https or http/);
+      assert(!problem.includes('pass-word'));
+    }
+  });
+
   test('refuses a file that is named and absent', async () => {
     const { reason } = await refusal(loadConfig({ env: { SERVICE_CONFIG_PATH: 'absent.toml' }, cwd }));
     assert.equal(reason, 'CONFIG_FILE_UNREADABLE');

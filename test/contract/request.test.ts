@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { c2paAudioRequest } from '#contract/c2pa-audio-request.ts';
-import { c2paVideoRequest } from '#contract/c2pa-video-request.ts';
+import { c2paAudioRequest, c2paVideoRequest } from '#contract/c2pa-media-requests.ts';
 import { validate } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 
 const file = { type: 'local_file_path', path: '/media/a.mp4' };
 const remote = { type: 'remote_file_url', url: 'https://host/a.mp4' };
 
-/** Where a request is refused: the field and the input, as a caller sees them. */
+/** Returns the field and the input for which a request is refused, as a caller sees them. */
 function refusedAt(body: unknown): { field?: string; inputIndex?: number } {
   try {
     validate(c2paVideoRequest, body);

@@ -7,7 +7,7 @@ const DECODE_TIMEOUT_MS = 180_000;
 /** Of a long film, the first seconds are decoded; packets and samples are compared to the end. */
 const DECODED_SECONDS = 15;
 
-/** What somebody else's program makes of a file; `null` where it cannot make anything of it. */
+/** Readings of a file by other programs; `null` where one cannot read it. */
 export interface MediaReading {
   /** Digest of every decoded frame of the first seconds with its time, by ffmpeg. */
   readonly frames: string | null;
@@ -15,7 +15,7 @@ export interface MediaReading {
   readonly packets: string | null;
   /** Digest of every sample of every audio and video track with its times, as mediabunny's demuxer finds it. */
   readonly samples: string | null;
-  /** Whether ffmpeg complained about the file: its tables point outside its media, or the media is damaged. */
+  /** True where ffmpeg complained about the file: its tables point outside its media, or the media is damaged. */
   readonly damaged: boolean;
 }
 
@@ -32,7 +32,7 @@ export async function readMedia(path: string): Promise<MediaReading> {
   return { frames: frames.digest, packets: packets.digest, samples, damaged: frames.damaged || packets.damaged };
 }
 
-/** Which readings of a source and its signed output differ; a reading that the source did not allow tells nothing. */
+/** Returns the readings in which a source and its signed output differ. A reading that failed on the source is left out. */
 export function differences(source: MediaReading, output: MediaReading): string[] {
   return READINGS.filter((reading) => source[reading] !== null && source[reading] !== output[reading]);
 }

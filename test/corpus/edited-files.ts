@@ -171,7 +171,7 @@ function box(type: string, content: Buffer): Buffer {
   return Buffer.concat([header, content]);
 }
 
-/** Where a top-level box with a 32-bit size is. */
+/** Finds a top-level box with a 32-bit size. */
 function boxOf(movie: Buffer, type: string): { readonly offset: number; readonly sizeBytes: number } {
   for (let offset = 0; offset < movie.length; offset += movie.readUInt32BE(offset)) {
     if (movie.toString('latin1', offset + 4, offset + 8) === type)

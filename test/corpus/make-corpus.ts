@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { runTool } from '../support/run-tool.ts';
 import { makeEditedFiles } from './edited-files.ts';
 import { makeByOtherMuxers } from './other-muxers.ts';
-import { runTool } from './run-tool.ts';
 
 /** Arguments for ffmpeg after its inputs: how `film.mp4` (H.264 with B-frames and AAC) becomes this file. */
 const FROM_FILM: Readonly<Record<string, string>> = {
@@ -89,7 +89,7 @@ export async function makeCorpus(folder: string): Promise<string> {
   return corpus;
 }
 
-/** What the corpus is made from. */
+/** Makes the files that the corpus is made from. */
 function makeOriginals(folder: string): void {
   runTool(folder, 'ffmpeg', [
     ...'-v error -y -f lavfi -i testsrc2=s=160x120:r=25:d=2 -f lavfi -i sine=r=44100:d=2'.split(' '),

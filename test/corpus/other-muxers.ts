@@ -13,7 +13,7 @@ import {
   type OutputFormat,
 } from 'mediabunny';
 import { createFile, type ISOFile, MP4BoxBuffer } from 'mp4box';
-import { runTool } from './run-tool.ts';
+import { runTool } from '../support/run-tool.ts';
 
 /** Files by programs other than ffmpeg: a muxer's habits are those of one author. */
 export async function makeByOtherMuxers(folder: string, corpus: string): Promise<void> {

@@ -1,10 +1,10 @@
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 import type { RunningService } from '../../scripts/running-service.ts';
-import { assertValid } from '../formats/judges.ts';
+import { assertValid } from '../support/judges/file-judges.ts';
 import { differences, type MediaReading, readMedia } from './compare-media.ts';
 
-/** What became of one file of a corpus. */
+/** The verdict on one file of a corpus. */
 export type Verdict =
   /** Signed, valid to both official readers, and the same media as before to ffmpeg and mediabunny. */
   | { readonly file: string; readonly kind: 'signed'; readonly compared: MediaReading }

@@ -8,9 +8,12 @@ import type { ByteSource } from '#bytes/byte-source.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type FormatHandler, HEAD_SIZE_BYTES, type MediaLayout } from '#formats/format-handler.ts';
-import { embed, memorySource } from './memory-bytes.ts';
+import { formatUnknown } from '#formats/formats.ts';
+import { UNSIGNABLE_EXTENSIONS } from '#formats/unsupported-containers.ts';
+import { contentTypeOf } from '#outputs/content-type.ts';
+import { embed, memorySource } from '../support/memory-bytes.ts';
 
-/** What the contract needs to know of a format. */
+/** Samples of a format for the contract. */
 export interface FormatSamples {
   /** Small files of the format without a manifest, some hundred bytes to some ten kilobytes each, by what they are. */
   readonly files: Readonly<Record<string, () => Buffer>>;
@@ -22,13 +25,13 @@ export interface FormatSamples {
 
 const never = new AbortController().signal;
 /** Bytes of the headers of a large file that may be read at most. */
-const MOST_HEADER_BYTES = 600 * 1024;
+const MAX_HEADER_BYTES = 600 * 1024;
 /** Reads of a small hostile file: a window for each of its structures, at most. */
-const MOST_READS = 2000;
-/** A file is changed at so many places, one after the other. */
-const CHANGED_PLACES = 32;
+const MAX_READS = 2000;
+/** Number of positions at which a file is changed, one after the other. */
+const CHANGED_POSITIONS = 32;
 const TILE_SIZE_BYTES = 64 * 1024;
-const MOST_BYTES_OF_ENDLESS = 4 * 1024 * 1024;
+const MAX_ENDLESS_BYTES = 4 * 1024 * 1024;
 
 /** The obligations of every `FormatHandler`. */
 export function formatHandlerContract<Layout extends MediaLayout>(
@@ -39,10 +42,22 @@ export function formatHandlerContract<Layout extends MediaLayout>(
   describe(`${what} as a format handler`, () => {
     for (const [name, make] of Object.entries(files)) describe(name, () => describeFile(format, make, mediaOf));
 
+    test('has its containers named where another is refused, and its own names are not refused', () => {
+      assert.deepEqual(
+        format.containers.filter((container) => !formatUnknown('file', Buffer.alloc(0)).message.includes(container)),
+        [],
+      );
+      const extensions = Object.values(format.nameExtensions).flat();
+      assert.deepEqual(
+        extensions.filter((extension) => UNSIGNABLE_EXTENSIONS.has(extension)),
+        [],
+      );
+    });
+
     test('reads the headers of a large file alone', async () => {
       const source = memorySource(large());
       await format.readLayout(source, never);
-      assert.ok(source.bytesRead < Math.min(MOST_HEADER_BYTES, source.sizeBytes / 2), `${source.bytesRead} were read`);
+      assert.ok(source.bytesRead < Math.min(MAX_HEADER_BYTES, source.sizeBytes / 2), `${source.bytesRead} were read`);
     });
 
     test('gives up when it is aborted, with the reason it was given', async () => {
@@ -62,7 +77,7 @@ export function formatHandlerContract<Layout extends MediaLayout>(
       const inputs = Object.values(files).map((make) => make());
       const start = fc.constantFrom(...inputs).chain(cutOff);
       const huge = fc.record({ start, repeated: fc.constant(Buffer.alloc(1)), sizeBytes: fc.constant(2 ** 40) });
-      const large = fc.record({ start, repeated: repetitions, sizeBytes: fc.constant(MOST_BYTES_OF_ENDLESS / 2) });
+      const large = fc.record({ start, repeated: repetitions, sizeBytes: fc.constant(MAX_ENDLESS_BYTES / 2) });
       await fc.assert(
         fc.asyncProperty(fc.oneof(huge, large), async (endless) => {
           if (!format.matches(endless.start.subarray(0, HEAD_SIZE_BYTES))) return;
@@ -79,13 +94,18 @@ function describeFile<Layout extends MediaLayout>(
   make: () => Buffer,
   mediaOf: (bytes: Buffer) => unknown,
 ): void {
-  test('is claimed from its first bytes, and has no manifest', async () => {
+  test('is recognised from its first bytes, and has no manifest', async () => {
     const input = make();
     assert.ok(format.matches(input.subarray(0, HEAD_SIZE_BYTES)));
     assert.equal((await format.readLayout(memorySource(input), never)).manifest, null);
   });
 
-  test('gets a manifest of any size with its media unchanged, and says where it is', async () => {
+  test('becomes an output with a media type', async () => {
+    const { extensions } = await format.readLayout(memorySource(make()), never);
+    assert.notEqual(contentTypeOf(`output.${extensions[0]}`), 'application/octet-stream');
+  });
+
+  test('gets a manifest of any size with its media unchanged, and tells its range', async () => {
     const input = make();
     const media = await mediaOf(input);
     await fc.assert(
@@ -106,9 +126,9 @@ function describeFile<Layout extends MediaLayout>(
     const media = await mediaOf(input);
     const { binding } = await embed(format, input, manifestOf(100));
     let compared = 0;
-    for (let place = 0; place < CHANGED_PLACES; place += 1) {
+    for (let place = 0; place < CHANGED_POSITIONS; place += 1) {
       const changed = Buffer.from(input);
-      const at = Math.floor(((place + 0.5) * input.length) / CHANGED_PLACES);
+      const at = Math.floor(((place + 0.5) * input.length) / CHANGED_POSITIONS);
       changed.writeUInt8(changed.readUInt8(at) ^ 1, at);
       const embedded = await embed(format, changed, manifestOf(100)).catch(requireAppError);
       if (embedded === undefined || isDeepStrictEqual(await mediaIn(changed, mediaOf), media)) continue;
@@ -118,7 +138,7 @@ function describeFile<Layout extends MediaLayout>(
     assert.ok(compared > 0, 'bytes of the media were changed');
   });
 
-  test('has its manifest replaced: nothing tells that there was another', async () => {
+  test('has its manifest replaced without a trace of the old one', async () => {
     const input = make();
     const media = await mediaOf(input);
     await fc.assert(
@@ -135,7 +155,7 @@ function describeFile<Layout extends MediaLayout>(
     );
   });
 
-  test('has a plan with one hole, and a placeholder at least as large as its binding', async () => {
+  test('has a plan with one hole, and a placeholder as large as its binding', async () => {
     const input = make();
     for (const manifestSizeBytes of [100, 20_000, 300_000]) {
       const { layout, output, binding } = await embed(format, input, manifestOf(manifestSizeBytes));
@@ -145,7 +165,7 @@ function describeFile<Layout extends MediaLayout>(
       assert.equal(outputSizeBytes(plan), output.length);
       const placeholder = format.placeholderBinding(layout);
       assert.equal(placeholder.label, binding.label);
-      assert.ok(encodedSizeOf(placeholder.data) >= encodedSizeOf(binding.data));
+      assert.equal(encodedSizeOf(placeholder.data), encodedSizeOf(binding.data));
     }
   });
 }
@@ -226,7 +246,7 @@ function cutOff(input: Buffer): fc.Arbitrary<Buffer> {
   return fc.oneof(fc.constant(input.length), fc.nat(input.length)).map((length) => input.subarray(0, length));
 }
 
-/** What a parser might walk over for ever: empty boxes, empty chunks, empty frames, empty tags. */
+/** Input that a parser might walk for ever: empty boxes, empty chunks, empty frames, empty tags. */
 const idle = ['0000000866726565', '6a756e6b00000000', '54495432000000000000', '49443304000000000000'].map((hex) =>
   Buffer.from(hex, 'hex'),
 );
@@ -243,7 +263,7 @@ function endlessSource(content: { start: Buffer; repeated: Buffer; sizeBytes: nu
     sizeBytes,
     async read(target, offset) {
       totalBytes += target.length;
-      assert.ok(totalBytes < MOST_BYTES_OF_ENDLESS, `${totalBytes} bytes are asked for`);
+      assert.ok(totalBytes < MAX_ENDLESS_BYTES, `${totalBytes} bytes are asked for`);
       assert.ok(offset >= 0 && offset + target.length <= sizeBytes, 'a read inside the file');
       target.set(start.subarray(offset, offset + target.length));
       for (let at = Math.max(0, start.length - offset); at < target.length; ) {
@@ -275,7 +295,7 @@ async function assertBounded<Layout extends MediaLayout>(format: FormatHandler<L
   } catch (error) {
     requireAppError(error);
   }
-  assert.ok(reads <= MOST_READS, `${reads} reads`);
+  assert.ok(reads <= MAX_READS, `${reads} reads`);
 }
 
 function requireAppError(error: unknown): void {

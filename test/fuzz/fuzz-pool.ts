@@ -13,7 +13,7 @@ import {
 } from './fuzz-process.ts';
 import { loadTarget, type TargetName } from './targets.ts';
 
-/** How often the processes are looked at. */
+/** Interval at which the processes are sampled. */
 const WATCH_INTERVAL_MS = 200;
 /** A process that holds more than this is killed, in bytes: what it runs has taken the difference to an idle one. */
 const PROCESS_LIMIT_BYTES = 1024 * 1024 * 1024 + MEMORY_LIMIT_BYTES;
@@ -25,7 +25,7 @@ const STALLED_MS = 60_000;
 const TICK_MS = 10;
 const PAGE_BYTES = 4096;
 
-/** What is known of a target in the end. */
+/** The result of a target. */
 export interface TargetResult {
   executions: number;
   seconds: number;
@@ -141,7 +141,7 @@ class Watch {
     this.#pid = pid;
   }
 
-  /** What is wrong with the execution that is running, if anything. */
+  /** Returns what is wrong with the execution that is running; null where nothing is. */
   problemOf(index: number): string | null {
     let cpuMs: number;
     let rssBytes: number;

@@ -2,7 +2,7 @@
 // parent, writes the number of each into the file PROGRESS before it starts, so that one that never ends is known by it,
 // and answers with what it measured. Limits that nothing in here can hold are held by the parent.
 import { openSync, readFileSync, writeSync } from 'node:fs';
-import { SeededRandom } from '../chaos/seeded-random.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
 import type { FuzzTarget } from './fuzz-target.ts';
 import { loadTarget, type TargetName } from './targets.ts';
 
@@ -24,7 +24,7 @@ export interface FuzzFinding {
   readonly problem: string;
 }
 
-/** What came out of a task as far as it went. */
+/** The result of a task as far as it ran. */
 export interface FuzzReport {
   readonly executions: number;
   readonly findings: readonly FuzzFinding[];

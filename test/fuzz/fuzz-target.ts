@@ -1,5 +1,5 @@
 import { AppError } from '#errors/app-error.ts';
-import type { SeededRandom } from '../chaos/seeded-random.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
 
 /** One parser, or a few behind each other, that reads what callers or their servers send. */
 export interface FuzzTarget {

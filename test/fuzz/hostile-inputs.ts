@@ -1,4 +1,4 @@
-import { box, fullBox, u16, u32, u64 } from '../formats/isobmff/movie-bytes.ts';
+import { box, fullBox, u16, u32, u64 } from '../support/media/movie-bytes.ts';
 import { seedFiles } from './make-seeds.ts';
 import type { TargetName } from './targets.ts';
 

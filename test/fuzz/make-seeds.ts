@@ -1,14 +1,14 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { runTool } from '../corpus/run-tool.ts';
-import { signWav, smallWav, testAuthor } from '../provenance/sign-wav.ts';
-import { folderAt } from '../publications/make-folder.ts';
-import { signFolder } from '../publications/sign-folder.ts';
+import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
+import { folderAt } from '../support/publications/make-folder.ts';
+import { signFolder } from '../support/publications/sign-folder.ts';
+import { runTool } from '../support/run-tool.ts';
 
 const FILM =
   '-v error -y -f lavfi -i testsrc2=s=64x48:r=10:d=1.2 -f lavfi -i sine=r=16000:d=1.2 -c:v libx264 -preset ultrafast -g 4 -bf 1 -pix_fmt yuv420p -c:a aac -b:a 16k -ac 1 film.mp4';
 
-/** What ffmpeg makes of the film for each target that reads media: its arguments behind the input, by name. */
+/** Arguments of ffmpeg behind the input, by name, for each target that reads media. */
 const MEDIA: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   movie: {
     'last.mp4': '-c copy',

@@ -1,12 +1,12 @@
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readFragment } from '#provenance/reading/read-fragment.ts';
+import { readFragment } from '#provenance/reading/fragment-thread.ts';
 import { readStoredBinding } from '#publications/checking/stored-binding.ts';
 import { readStoredLocation } from '#publications/checking/stored-maps.ts';
-import { verifyPublication } from '#publications/checking/verify-publication.ts';
-import { requestWith, testAuthor } from '../provenance/sign-wav.ts';
-import { folderOf } from '../publications/make-folder.ts';
+import { verifyParts } from '#publications/checking/verify-parts.ts';
+import { requestWith, testAuthor } from '../support/manifests/sign-wav.ts';
+import { folderOf } from '../support/publications/make-folder.ts';
 import { type FuzzTarget, mayRefuse } from './fuzz-target.ts';
 import { seedFiles } from './make-seeds.ts';
 import { mutateBytes } from './mutate-bytes.ts';
@@ -16,7 +16,7 @@ const { signal } = new AbortController();
 async function verify(input: Buffer): Promise<void> {
   const [init, fragment] = cut(input);
   const parts = [{ init: { path: 'init', range: null }, fragments: [{ path: 'fragment', range: null }] }];
-  await verifyPublication(folderOf({ init, fragment }), parts, signal);
+  await verifyParts(folderOf({ init, fragment }), parts, signal);
   const store = input.indexOf('jumb', 0, 'latin1') - 4;
   if (store >= 0) readStoredBinding(input.subarray(store));
   readStoredLocation(fragment.subarray(fragment.indexOf('merkle\0', 0, 'latin1') + 7));
@@ -30,7 +30,7 @@ async function readAsParent(input: Buffer): Promise<void> {
   author ??= testAuthor();
   await writeFile(file, input);
   const parent = { kind: 'file', path: file, title: 'input.wav', mediaType: 'audio/wav' } as const;
-  await author.draft(requestWith({ parent }), signal);
+  await author.draft(requestWith({ origin: parent }), signal);
 }
 
 /** Splits an input in two: the init segment with its manifest, and a fragment. */
@@ -61,6 +61,9 @@ export const manifestTargets: readonly FuzzTarget[] = [
     name: 'wasm-fragment',
     seeds: signedParts,
     mutate: mutateBytes,
-    run: async (input) => void (await readFragment(...cut(input))),
+    run: async (input) => {
+      const [init, fragment] = cut(input);
+      await readFragment({ init, fragment, detail: 'full', anchors: null });
+    },
   },
 ];

@@ -1,4 +1,4 @@
-import type { SeededRandom } from '../chaos/seeded-random.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
 
 /** Values at which sizes, counts and offsets go wrong. */
 const EDGES = [0, 1, 2, 7, 8, 15, 16, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff];
@@ -95,7 +95,7 @@ function writeNumber(bytes: Buffer, at: number, random: SeededRandom): Buffer {
 
 const typesOf = new WeakMap<Buffer, readonly number[]>();
 
-/** Where four letters stand behind what may be a size: types of boxes, chunks and tags. */
+/** Returns the offsets of four letters behind what may be a size: types of boxes, chunks and tags. */
 function typePlaces(bytes: Buffer): readonly number[] {
   const known = typesOf.get(bytes);
   if (known !== undefined) return known;

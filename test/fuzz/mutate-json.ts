@@ -1,4 +1,4 @@
-import type { SeededRandom } from '../chaos/seeded-random.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
 import { textMutation } from './mutate-text.ts';
 
 const NAMES = [

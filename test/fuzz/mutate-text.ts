@@ -1,4 +1,4 @@
-import type { SeededRandom } from '../chaos/seeded-random.ts';
+import type { SeededRandom } from '../support/seeded-random.ts';
 import { MAX_INPUT_BYTES, mutateBytes } from './mutate-bytes.ts';
 
 const NUMBERS = [

@@ -1,13 +1,13 @@
-import { type Publication, partKey } from '#publications/publication.ts';
-import { claimPaths, matchingPaths } from '#publications/reading/path-patterns.ts';
-import { readPublication } from '#publications/reading/read-publication.ts';
-import { statedKinds } from '#publications/reading/stated-kinds.ts';
-import { NO_PATTERNS } from '#publications/repackaging/choose-renditions.ts';
-import { findPublication } from '#publications/repackaging/find-publication.ts';
+import { findPublication, NO_PATTERNS } from '#publications/find-publication.ts';
+import type { SignedParts } from '#publications/fragments/signed-part.ts';
+import { outputPathsOf } from '#publications/fragments/signed-part.ts';
+import { partKey } from '#publications/media-part.ts';
+import { matchingPaths, matchPatterns } from '#publications/path-patterns.ts';
+import type { Publication } from '#publications/publication.ts';
+import { readPublication } from '#publications/read-publication.ts';
+import { statedKinds } from '#publications/reading/refuse-swapped-inits.ts';
 import { rewritePlaylists } from '#publications/rewriting/rewrite-playlists.ts';
-import { outputPathsOf } from '#publications/signing/output-paths.ts';
-import type { SignedParts } from '#publications/signing/signed-part.ts';
-import { folderOf } from '../publications/make-folder.ts';
+import { folderOf } from '../support/publications/make-folder.ts';
 import { type FuzzTarget, mayRefuse } from './fuzz-target.ts';
 import { seedFiles } from './make-seeds.ts';
 import { textMutation } from './mutate-text.ts';
@@ -210,7 +210,7 @@ export const playlistTargets: readonly FuzzTarget[] = [
       for (const pattern of [playlist, init]) {
         await mayRefuse(() => matchingPaths(paths, pattern, 'params.frag_pattern', MATCHING_BOUND_MS));
       }
-      if (frag === '**/*.m4s') await mayRefuse(() => claimPaths(paths, { playlist: '*', init: '*', frag }));
+      if (frag === '**/*.m4s') await mayRefuse(() => matchPatterns(paths, { playlist: '*', init: '*', frag }));
     },
   },
 ];

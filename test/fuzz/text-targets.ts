@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { fileNameOf } from '#inputs/http/content-disposition.ts';
 import { readDirectoryIndex } from '#inputs/http/directory-index.ts';
+import { fileNameOf } from '#inputs/http/http-headers.ts';
 import { parseTimedText } from '#packaging/subtitles/timed-text.ts';
 import { clipCues, parseSubtitles, webVttOf } from '#packaging/subtitles/web-vtt.ts';
-import { serve, type TestServer } from '../http/serve.ts';
+import { serve, type TestServer } from '../support/servers/serve.ts';
 import { type FuzzTarget, mayRefuse } from './fuzz-target.ts';
 import { mutateJson } from './mutate-json.ts';
 import { textMutation } from './mutate-text.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { errorOf, goodBody, serve, type TestServer } from './serve.ts';
+import { errorOf, goodBody, serve, type TestServer } from '../support/servers/serve.ts';
 
 const PLAIN = 'plain-token';
 const HASHED = 'token-known-by-its-hash';

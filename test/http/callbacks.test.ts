@@ -6,13 +6,13 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import type { Config } from '#config/config.ts';
 import { jobCallback } from '#contract/job-callback.ts';
-import { DeniedNetworks } from '#inputs/http/denied-networks.ts';
-import { guardedPost } from '#jobs/callbacks/post-callback.ts';
+import { DeniedNetworks } from '#inputs/denied-networks.ts';
+import { guardedPost } from '#jobs/callback-receiver.ts';
 import { Jobs } from '#jobs/jobs.ts';
 import { freePort } from '../../scripts/free-port.ts';
-import { SCRIPTED_WORKER, scripts, until } from '../jobs/test-jobs.ts';
-import { startReceiver } from './callback-receiver.ts';
-import { errorOf, serve } from './serve.ts';
+import { SCRIPTED_WORKER, scripts, until } from '../support/jobs/test-jobs.ts';
+import { startReceiver } from '../support/servers/callback-receiver.ts';
+import { errorOf, serve } from '../support/servers/serve.ts';
 import { type JobServer, serveJobs } from './serve-jobs.ts';
 
 const SECRET = 'a secret of the tests';
@@ -26,8 +26,8 @@ const withSecret = (config: Config): Config => ({ ...config, callbacks: { secret
 /** A server that tries failed callbacks again at once. */
 async function serveWithCallbacks(t: TestContext, denied: readonly string[] = []): Promise<JobServer> {
   const post = guardedPost(new DeniedNetworks(denied));
-  const callbackBounds = { attemptMs: 500, firstPauseMs: 20, lookIntervalMs: 20 };
-  return serveJobs(t, { config: withSecret, jobs: { post, callbackBounds } });
+  const callbackLimits = { attemptMs: 500, firstPauseMs: 20, pollIntervalMs: 20 };
+  return serveJobs(t, { config: withSecret, jobs: { post, callbackLimits } });
 }
 
 async function submit(server: JobServer, url: string, ...inputs: string[]): Promise<string> {
@@ -143,7 +143,7 @@ describe('a callback', () => {
     });
     const receiver = await startReceiver(t);
     const post = guardedPost(new DeniedNetworks([]));
-    const server = await serveJobs(t, { config: withSecret, jobs: { post, callbackBounds: { attemptMs: 60_000 } } });
+    const server = await serveJobs(t, { config: withSecret, jobs: { post, callbackLimits: { attemptMs: 60_000 } } });
     const hanging = await Promise.all(Array.from({ length: 100 }, () => submit(server, silent.url, 'progress 1')));
     await Promise.all(hanging.map(server.ended));
     await silent.came(8);
@@ -164,7 +164,7 @@ describe('a callback', () => {
       workerEntry: SCRIPTED_WORKER,
       log: { info: () => undefined, warn: () => undefined, error: () => undefined },
       post: guardedPost(new DeniedNetworks([])),
-      callbackBounds: { lookIntervalMs: 20 },
+      callbackLimits: { pollIntervalMs: 20 },
     });
     await restarted.start();
     t.after(() => restarted.stop(0));

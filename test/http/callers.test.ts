@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { configSchema } from '#config/config-schema.ts';
 import { type JobListResponse, jobListResponse } from '#contract/job-list.ts';
-import { startedJobs } from '../jobs/test-jobs.ts';
-import { errorOf, serve } from './serve.ts';
+import { startedJobs } from '../support/jobs/test-jobs.ts';
+import { errorOf, serve } from '../support/servers/serve.ts';
 import { type JobServer, serveJobs } from './serve-jobs.ts';
 
 const NEWSROOM = 'newsroom-token';
@@ -136,6 +136,15 @@ describe('jobs of before there were callers', () => {
     assert.equal(await jobs.find(id, { caller: '' }), null);
     assert.equal((await jobs.find(id))?.status, 'succeeded');
   });
+});
+
+test('the configuration is shown to admins alone, and holds no token', async (t) => {
+  const server = await withTokens(t);
+  const shown = await ask(server, ADMIN, '/v2/configuration');
+  assert.equal(shown.status, 200);
+  assert.doesNotMatch(await shown.text(), /-token|[0-9a-f]{64}/);
+  const refused = await errorOf(await ask(server, NEWSROOM, '/v2/configuration'));
+  assert.deepEqual([refused.status, refused.code], [404, 'NOT_FOUND']);
 });
 
 test('health and documents ask for no token, and know no caller', async () => {

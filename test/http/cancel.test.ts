@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { jobResultResponse } from '#contract/job.ts';
-import type { Claim } from '#jobs/job.ts';
-import { isRunning } from '../jobs/processes.ts';
-import { temporaryFolder, until } from '../jobs/test-jobs.ts';
-import { errorOf, goodBody, serve } from './serve.ts';
+import type { InputAttempt } from '#jobs/job.ts';
+import { temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import { isRunning } from '../support/processes.ts';
+import { errorOf, goodBody, serve } from '../support/servers/serve.ts';
 import { type JobServer, serveJobs } from './serve-jobs.ts';
 
 /** "within 2 s", with room for a machine that is busy with other tests. */
@@ -63,7 +63,7 @@ describe('DELETE /v2/jobs/{id}', () => {
   for (const script of ['sleep 60000', 'stubborn 60000', 'block 60000']) {
     test(`stops an input that runs, also one that does not want to: ${script}`, async (t) => {
       const folder = await temporaryFolder(t);
-      const cleared: (Claim | undefined)[] = [];
+      const cleared: (InputAttempt | undefined)[] = [];
       const server = await serveJobs(t, { jobs: { clearStagings: async (claim) => void cleared.push(claim) } });
       const id = await server.submit(`append ${join(folder, 'began')}; ${script}; append ${join(folder, 'went on')}`);
       await until(() => existsSync(join(folder, 'began')));

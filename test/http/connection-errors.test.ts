@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { test } from 'node:test';
-import { answerConnectionError } from '#http/connection-errors.ts';
+import { answerConnectionError } from '#http/hooks/error-replies.ts';
 
 test('a request that did not arrive whole in time is answered 408 with the error body, and its connection ends', async (t) => {
   const server = createServer((socket) =>

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
-import { errorOf, goodBody, serve, type TestServer } from './serve.ts';
+import { errorOf, goodBody, serve, type TestServer } from '../support/servers/serve.ts';
 
 const VIDEO = '/v2/c2pa/video';
 let server: TestServer;

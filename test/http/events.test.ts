@@ -5,11 +5,12 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type EventClient, eventStream } from '#http/event-stream.ts';
+import { type EventClient, eventStream } from '#http/routes/event-routes.ts';
+import { JobFeed } from '#jobs/following/job-feed.ts';
+import type { JobEvent } from '#jobs/job.ts';
 import { cancelledEntry } from '#jobs/job.ts';
-import { type JobEvent, JobFeed } from '#jobs/job-feed.ts';
-import { ended, resultsOf, scripts, startedJobs, temporaryFolder, until } from '../jobs/test-jobs.ts';
-import { errorOf, serve } from './serve.ts';
+import { ended, resultsOf, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import { errorOf, serve } from '../support/servers/serve.ts';
 import { serveJobs } from './serve-jobs.ts';
 import { allEvents, readEvents } from './sse-reader.ts';
 
@@ -160,7 +161,7 @@ describe('GET /v2/jobs/{id}/events', () => {
     const socket = connect(Number(port), hostname);
     t.after(() => socket.destroy());
     socket.pause().write('GET /v2/jobs/any/events HTTP/1.1\r\nHost: x\r\n\r\n');
-    // What the operating system takes in is bounded; after that nobody asks for more.
+    // The operating system's buffers are bounded; after that nothing more is asked for.
     let before = -1;
     while (made === 0 || made > before) {
       before = made;
@@ -192,7 +193,7 @@ describe('the text of events', () => {
     const dropped = Promise.withResolvers<void>();
     const text = eventStream(
       endless(),
-      { commentIntervalMs: 60_000, stallBoundMs: 20 },
+      { commentIntervalMs: 60_000, stallTimeoutMs: 20 },
       {
         ...UNBOUNDED,
         drop: dropped.resolve,
@@ -211,7 +212,7 @@ describe('the text of events', () => {
       await quiet.promise;
       yield DONE;
     }
-    const text = eventStream(late(), { commentIntervalMs: 5, stallBoundMs: 60_000 }, UNBOUNDED);
+    const text = eventStream(late(), { commentIntervalMs: 5, stallTimeoutMs: 60_000 }, UNBOUNDED);
     await text.next();
     for (let comment = 0; comment < 3; comment += 1) assert.match(String((await text.next()).value), /^: .*\n\n$/);
     quiet.resolve();
@@ -224,7 +225,7 @@ describe('the text of events', () => {
   test('drop a client for whose last event there is no room: it connects again', async () => {
     const dropped = Promise.withResolvers<void>();
     const client = { drop: dropped.resolve, mayEnd: () => false };
-    const text = eventStream(eventsOf(DONE), { commentIntervalMs: 60_000, stallBoundMs: 60_000 }, client);
+    const text = eventStream(eventsOf(DONE), { commentIntervalMs: 60_000, stallTimeoutMs: 60_000 }, client);
     await text.next();
     assert.equal((await text.next()).done, true);
     await dropped.promise;
@@ -233,7 +234,7 @@ describe('the text of events', () => {
   test('tells all who follow a job of its end by the same bytes: they may be megabytes', async () => {
     const last = async (): Promise<Buffer | undefined> => {
       let bytes: Buffer | undefined;
-      const bounds = { commentIntervalMs: 60_000, stallBoundMs: 60_000 };
+      const bounds = { commentIntervalMs: 60_000, stallTimeoutMs: 60_000 };
       for await (const piece of eventStream(eventsOf({ ...DONE }), bounds, UNBOUNDED)) bytes = piece;
       return bytes;
     };
@@ -246,7 +247,7 @@ describe('the text of events', () => {
     const pieces: Buffer[] = [];
     for await (const piece of eventStream(
       eventsOf(DONE),
-      { commentIntervalMs: 60_000, stallBoundMs: 60_000 },
+      { commentIntervalMs: 60_000, stallTimeoutMs: 60_000 },
       UNBOUNDED,
     )) {
       pieces.push(piece);
@@ -291,8 +292,8 @@ describe('a feed', () => {
           const finished_at = timing.queued_at;
           return { job_id: id, status: 'succeeded', resultsJson: '[]', timing: { ...timing, finished_at } };
         },
-        endedInputs: async () => Array.from({ length: done }, (_, index) => index),
-        entriesOf: async (_id, indexes) => JSON.stringify(indexes.map((index) => cancelledEntry(index))),
+        finishedInputs: async () => Array.from({ length: done }, (_, index) => index),
+        resultEntries: async (_id, indexes) => JSON.stringify(indexes.map((index) => cancelledEntry(index))),
       },
       2,
     );
@@ -324,8 +325,8 @@ describe('a feed', () => {
             timing: { ...timing, finished_at: timing.queued_at },
           };
         },
-        endedInputs: async () => [],
-        entriesOf: async () => '[]',
+        finishedInputs: async () => [],
+        resultEntries: async () => '[]',
       },
       1,
     );

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { apiErrorResponse } from '#contract/error.ts';
-import { goodBody, serve, type TestServer } from './serve.ts';
+import { goodBody, serve, type TestServer } from '../support/servers/serve.ts';
 
 let open: TestServer;
 let guarded: TestServer;

@@ -4,8 +4,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type JobResponse, jobResultResponse } from '#contract/job.ts';
-import { startedJobs, temporaryFolder } from '../jobs/test-jobs.ts';
-import { errorOf, goodBody, serve, type TestServer } from './serve.ts';
+import { startedJobs, temporaryFolder } from '../support/jobs/test-jobs.ts';
+import { errorOf, goodBody, serve, type TestServer } from '../support/servers/serve.ts';
 import { type JobServer, serveJobs } from './serve-jobs.ts';
 
 const VIDEO = '/v2/c2pa/video';

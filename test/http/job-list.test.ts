@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type JobListResponse, jobListResponse } from '#contract/job-list.ts';
-import { until } from '../jobs/test-jobs.ts';
-import { errorOf, serve, type TestServer } from './serve.ts';
+import { until } from '../support/jobs/test-jobs.ts';
+import { errorOf, serve, type TestServer } from '../support/servers/serve.ts';
 import { type JobServer, serveJobs } from './serve-jobs.ts';
 
 async function list({ base }: JobServer, query = ''): Promise<JobListResponse> {

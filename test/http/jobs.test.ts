@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { jobResponse, jobResultResponse } from '#contract/job.ts';
-import { errorOf, goodBody, serve, type TestServer } from './serve.ts';
+import { errorOf, goodBody, serve, type TestServer } from '../support/servers/serve.ts';
 
 let server: TestServer;
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, test } from 'node:test';
 import { jobResponse, jobResultResponse } from '#contract/job.ts';
-import { until } from '../jobs/test-jobs.ts';
-import { errorOf } from './serve.ts';
+import { until } from '../support/jobs/test-jobs.ts';
+import { errorOf } from '../support/servers/serve.ts';
 import { serveJobs } from './serve-jobs.ts';
 
 describe('the routes over the real jobs', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Browser, chromium, type Page } from 'playwright-core';
-import { goodBody, serve, type TestServer } from './serve.ts';
+import { goodBody, serve, type TestServer } from '../support/servers/serve.ts';
 
 const EVIL = 'evil.example';
 

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { RequestBodyLimit } from '#http/request-body-limit.ts';
-import { until } from '../jobs/test-jobs.ts';
-import { errorOf, goodBody, serve, type TestServer } from './serve.ts';
+import { RequestBodyLimit } from '#http/hooks/request-body-limit.ts';
+import { until } from '../support/jobs/test-jobs.ts';
+import { errorOf, goodBody, serve, type TestServer } from '../support/servers/serve.ts';
 
 const VIDEO = '/v2/c2pa/video';
 /** The cap of `server.max_upload_bytes`; eight such bodies, whole but for a byte, fill the memory for bodies. */

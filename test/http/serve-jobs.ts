@@ -3,13 +3,13 @@ import type { FastifyInstance } from 'fastify';
 import type { Config } from '#config/config.ts';
 import { type JobResultResponse, jobResultResponse } from '#contract/job.ts';
 import { createHttpServer } from '#http/http-server.ts';
-import { createLogger } from '#http/logger.ts';
 import type { Jobs, JobsOptions } from '#jobs/jobs.ts';
 import { operations } from '#operations/registry.ts';
+import { createLogger } from '#telemetry/logger.ts';
+import type { Tracing } from '#telemetry/telemetry.ts';
 import { Telemetry } from '#telemetry/telemetry.ts';
-import type { Tracing } from '#telemetry/tracing.ts';
-import { configFor, SCRIPTED_WORKER, startedJobs, temporaryFolder, until } from '../jobs/test-jobs.ts';
-import { trial } from './serve.ts';
+import { configFor, SCRIPTED_WORKER, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import { trial } from '../support/servers/serve.ts';
 
 /** A server over the real jobs, whose workers do what an input's path says. */
 export interface JobServer {

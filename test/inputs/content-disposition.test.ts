@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { fileNameOf } from '#inputs/http/content-disposition.ts';
+import { fileNameOf } from '#inputs/http/http-headers.ts';
 
 /** A header value as it arrives: its bytes read as Latin-1. */
 const arriving = (text: string): string => Buffer.from(text, 'utf8').toString('latin1');

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { isNetwork } from '#config/network.ts';
-import { DeniedNetworks } from '#inputs/http/denied-networks.ts';
+import { isNetwork } from '#config/addresses.ts';
+import { DeniedNetworks } from '#inputs/denied-networks.ts';
 
 const nothingMore = new DeniedNetworks([]);
 

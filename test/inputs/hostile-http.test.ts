@@ -13,9 +13,9 @@ import { ScratchSpace } from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { openHttpFile } from '#inputs/http/http-file.ts';
-import { openSmallDisk } from '../outputs/small-disk.ts';
+import { answerFor, sendFile, serve } from '../support/servers/http-server.ts';
+import { openSmallDisk } from '../support/small-disk.ts';
 import { type ClientWishes, clientFor, scratchFor } from './http-client-for-tests.ts';
-import { answerFor, sendFile, serve } from './http-server.ts';
 import { speak } from './speaking-server.ts';
 
 /** Long enough for loopback, short enough to be waited for. */
@@ -292,7 +292,7 @@ async function refuses(t: TestContext, reason: Reason, listener: RequestListener
   }
 }
 
-/** Whether what is open still is kept for a next request, with nothing under way. */
+/** Returns true where the open connections are idle and kept for a next request. */
 async function isIdle(connections: ReadonlySet<Socket>): Promise<boolean> {
   await new Promise((resolve) => setImmediate(resolve));
   return [...connections].every((socket) => socket.readyState === 'open' && !socket.writableNeedDrain);

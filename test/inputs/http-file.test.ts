@@ -5,8 +5,8 @@ import { describe, type TestContext, test } from 'node:test';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { type HttpFileRequest, httpFileOpener, openHttpFile } from '#inputs/http/http-file.ts';
 import { byteSourceContract } from '../bytes/byte-source-contract.ts';
+import { answerFor, type ServedFile, sendFile, serve, startServer } from '../support/servers/http-server.ts';
 import { type ClientWishes, clientFor, newClient, newScratch, scratchFor } from './http-client-for-tests.ts';
-import { answerFor, type ServedFile, sendFile, serve, startServer } from './http-server.ts';
 
 const never = new AbortController().signal;
 const LARGE = randomBytes(9 * 1024 * 1024 + 5);

@@ -6,18 +6,18 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import type { FolderBounds } from '#inputs/folder-bounds.ts';
-import { httpFolderOpener } from '#inputs/http/http-folder-opener.ts';
-import { crawlPlaylists } from '#publications/reading/crawl-playlists.ts';
+import { httpFolderOpener } from '#inputs/http/open-http-folder.ts';
+import type { FolderLimits } from '#inputs/input-resolver.ts';
+import { crawlPlaylists } from '#publications/crawl-playlists.ts';
 import { sourceFolderContract } from '../bytes/source-folder-contract.ts';
-import { writeFiles } from '../publications/make-folder.ts';
-import { type FileServer, LISTING_SERVERS } from './file-server.ts';
+import { writeFiles } from '../support/publications/make-folder.ts';
+import { type FileServer, LISTING_SERVERS } from '../support/servers/file-server.ts';
+import { sendFile, serve } from '../support/servers/http-server.ts';
+import { startNginx } from '../support/servers/nginx.ts';
 import { clientFor, newClient, newScratch, scratchFor } from './http-client-for-tests.ts';
-import { sendFile, serve } from './http-server.ts';
-import { startNginx } from './nginx.ts';
 
 const never = new AbortController().signal;
-const roomy: FolderBounds = { maxFiles: 1000, maxBytes: 1024 ** 3, maxDepth: 3 };
+const roomy: FolderLimits = { maxFiles: 1000, maxBytes: 1024 ** 3, maxDepth: 3 };
 
 for (const [place, what] of [
   ['html', 'HTML'],
@@ -291,7 +291,7 @@ async function openServed(
 
 interface Wishes {
   readonly playlistPattern?: string;
-  readonly bounds?: FolderBounds;
+  readonly bounds?: FolderLimits;
   readonly redirects?: Readonly<Record<string, string>>;
 }
 

@@ -28,7 +28,7 @@ import type { Reason } from '#errors/catalogue.ts';
 import { openLocalFile } from '#inputs/local/local-file.ts';
 import type { LocalInputPolicy } from '#inputs/local/local-input-policy.ts';
 import { byteSourceContract } from '../bytes/byte-source-contract.ts';
-import { withoutPrivileges } from '../bytes/without-privileges.ts';
+import { withoutPrivileges } from '../support/without-privileges.ts';
 
 const never = new AbortController().signal;
 const anywhere: LocalInputPolicy = { roots: undefined, protectedPaths: [] };

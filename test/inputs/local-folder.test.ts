@@ -9,20 +9,20 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
-import { sideBySide } from '#bytes/side-by-side.ts';
 import { stagedNameOf } from '#bytes/staged-name.ts';
+import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import type { FolderBounds } from '#inputs/folder-bounds.ts';
-import { InputResolver, localFolderOpener } from '#inputs/input-resolver.ts';
-import { openLocalFolder } from '#inputs/local/local-folder.ts';
+import type { FolderLimits } from '#inputs/input-resolver.ts';
+import { InputResolver } from '#inputs/input-resolver.ts';
+import { localFolderOpener, openLocalFolder } from '#inputs/local/local-folder.ts';
 import type { LocalInputPolicy } from '#inputs/local/local-input-policy.ts';
 import { sourceFolderContract } from '../bytes/source-folder-contract.ts';
-import { withoutPrivileges } from '../bytes/without-privileges.ts';
+import { withoutPrivileges } from '../support/without-privileges.ts';
 
 const never = new AbortController().signal;
 const anywhere: LocalInputPolicy = { roots: undefined, protectedPaths: [] };
-const roomy: FolderBounds = { maxFiles: 1000, maxBytes: 1024 ** 3, maxDepth: 3 };
+const roomy: FolderLimits = { maxFiles: 1000, maxBytes: 1024 ** 3, maxDepth: 3 };
 
 let place: string;
 /** The input folder, inside `place`. */
@@ -161,7 +161,7 @@ describe('what is in a local folder', () => {
   test('may be 20,000 files', async () => {
     await mkdir(join(root, 'v'));
     const names = Array.from({ length: 20_000 }, (_, index) => join(root, 'v', `seg-${index}.m4s`));
-    await sideBySide(names, 16, (name) => writeFile(name, ''));
+    await mapConcurrent(names, 16, (name) => writeFile(name, ''));
     const folder = await openFolder(root, { ...roomy, maxFiles: 20_000 });
     assert.equal(folder.files.length, 20_000);
     await refuses('FOLDER_TOO_LARGE', root, anywhere, { ...roomy, maxFiles: 19_999 });

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
+import { isExpiryOf } from '#inputs/http/http-errors.ts';
 import { httpFileOpener } from '#inputs/http/http-file.ts';
-import { isExpiryOf } from '#inputs/http/presigned-expiry.ts';
-import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
+import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 import { clientFor, scratchFor } from './http-client-for-tests.ts';
 
 const LARGE = randomBytes(9 * 1024 * 1024);

@@ -8,12 +8,12 @@ import { readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { openS3File, type S3InputSettings } from '#inputs/s3/s3-file.ts';
-import { pemOf } from '#provenance/identity/certificate.ts';
+import { pemOf } from '#provenance/identity/pem.ts';
 import type { S3Bounds, S3Settings } from '#s3/s3-connection.ts';
 import { byteSourceContract } from '../bytes/byte-source-contract.ts';
-import { testIdentity } from '../provenance/test-identity.ts';
-import { type FaultyProxy, startFaultyProxy } from '../s3/faulty-proxy.ts';
-import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
+import { testIdentity } from '../support/manifests/test-identity.ts';
+import { type FaultyProxy, startFaultyProxy } from '../support/servers/faulty-s3-proxy.ts';
+import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 
 const MIB = 1024 * 1024;
 const never = new AbortController().signal;
@@ -257,7 +257,7 @@ describe('an S3 endpoint that is at fault', () => {
   });
 
   test('whose certificate nobody vouches for is not spoken to', async (context) => {
-    const { chain, privateKey } = testIdentity();
+    const { chain, privateKey } = await testIdentity();
     const key = privateKey.export({ type: 'pkcs8', format: 'pem' });
     const server = createServer({ cert: chain.map(pemOf).join(''), key }).listen(0, '127.0.0.1');
     await once(server, 'listening');

@@ -3,18 +3,18 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
-import { sideBySide } from '#bytes/side-by-side.ts';
+import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import type { FolderBounds } from '#inputs/folder-bounds.ts';
+import type { FolderLimits } from '#inputs/input-resolver.ts';
 import type { S3InputSettings } from '#inputs/s3/s3-file.ts';
 import { openS3Folder, s3FolderOpener } from '#inputs/s3/s3-folder.ts';
 import { sourceFolderContract } from '../bytes/source-folder-contract.ts';
-import { type FaultyProxy, startFaultyProxy } from '../s3/faulty-proxy.ts';
-import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
+import { type FaultyProxy, startFaultyProxy } from '../support/servers/faulty-s3-proxy.ts';
+import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 
 const never = new AbortController().signal;
-const wide: FolderBounds = { maxFiles: 100_000, maxBytes: 1024 ** 4, maxDepth: 16 };
+const wide: FolderLimits = { maxFiles: 100_000, maxBytes: 1024 ** 4, maxDepth: 16 };
 let s3: TestS3;
 let proxy: FaultyProxy;
 let bucket: string;
@@ -38,7 +38,7 @@ sourceFolderContract('a prefix of S3', async (files) => {
 describe('opening a folder of S3', () => {
   test('lists more keys than one page holds', async () => {
     const names = Array.from({ length: 1203 }, (_, index) => `seg-${index}.m4s`);
-    await sideBySide(names, 16, (name) => put(`many/${name}`, Buffer.from(name)));
+    await mapConcurrent(names, 16, (name) => put(`many/${name}`, Buffer.from(name)));
     const folder = await open('many');
     assert.deepEqual(new Set(folder.files.map(({ path }) => path)), new Set(names));
     assert.equal(folder.files.length, names.length);
@@ -185,7 +185,7 @@ async function refuses(
   reason: Reason,
   url: string,
   settings: S3InputSettings = s3.settings,
-  bounds: FolderBounds = wide,
+  bounds: FolderLimits = wide,
 ): Promise<void> {
   await assert.rejects(openS3Folder(url, 'folder', settings, bounds, never), isA(reason));
 }

@@ -6,8 +6,8 @@ import type { Config } from '#config/config.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import { Launcher } from '#processes/launcher.ts';
 import { probeProtections } from '#processes/protections.ts';
-import { isRunning } from './processes.ts';
-import { configFor, ended, keptLog, scripts, startedJobs, temporaryFolder, until } from './test-jobs.ts';
+import { configFor, ended, keptLog, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import { isRunning } from '../support/processes.ts';
 
 const MIB_BYTES = 1024 ** 2;
 
@@ -22,7 +22,7 @@ async function jobsWith(
   return startedJobs(t, { maxRunningInputs: 1, ...options, config: { ...config, worker } });
 }
 
-/** How the inputs of a job ended: `succeeded`, or the reason and the budget. */
+/** Returns the results of a job's inputs: `succeeded`, or the reason and the budget. */
 async function endsOf(jobs: Jobs, inputs: readonly string[]): Promise<string[]> {
   const { results } = await ended(jobs, (await jobs.submit(scripts(inputs))).job_id);
   return results.map(({ status, error_details: details }) =>
@@ -107,8 +107,8 @@ describe('an input that exceeds its budget', () => {
     const at = (name: string): string => join(folder, name);
     const jobs = await jobsWith(t, { cpu_seconds_base: 1 });
     const ends = await endsOf(jobs, [
-      `append ${at('first')}; settle; sleep 600`,
-      `append ${at('culprit')}; settle; sleep 200; loop`,
+      `append ${at('first')}; report-io-bound; sleep 600`,
+      `append ${at('culprit')}; report-io-bound; sleep 200; loop`,
       `append ${at('last')}; sleep 600`,
     ]);
     assert.deepEqual(ends, ['succeeded', 'INPUT_OVER_BUDGET cpu_time after started', 'succeeded']);

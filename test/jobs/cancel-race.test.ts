@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { ended, HANG_MS, scripts, startedJobs, temporaryFolder, until } from './test-jobs.ts';
+import { ended, HANG_MS, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
 
 const ROUNDS = 40;
 const INPUTS = 40;
@@ -10,7 +10,7 @@ const INPUTS = 40;
 test('an input that is told to be cancelled delivers nothing, whenever the cancel comes', async (t) => {
   const folder = await temporaryFolder(t);
   // None is killed for being slow to stop: it may have delivered, and not told yet.
-  const jobs = await startedJobs(t, { workerBounds: { abortMs: HANG_MS } });
+  const jobs = await startedJobs(t, { workerTimeouts: { abortMs: HANG_MS } });
   for (let round = 0; round < ROUNDS; round += 1) {
     const log = join(folder, `delivered-${round}`);
     const delivered = async () => (await readFile(log, 'utf8').catch(() => '')).split('\n').filter(Boolean);

@@ -1,23 +1,22 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { cancelledEntry, NO_PROGRESS, type ResultEntry, type Submission, succeededEntry } from '#jobs/job.ts';
-import { JobIds } from '#jobs/job-id.ts';
-import type { ActionRunner } from '#jobs/store/actions.ts';
-import type { ClaimedInput } from '#jobs/store/claim-inputs.ts';
-import { JobStore } from '#jobs/store/job-store.ts';
-import { resultsOf, scripts } from './test-jobs.ts';
+import { cancelledEntry, JobIds, NO_PROGRESS, type ResultEntry, type Submission, succeededEntry } from '#jobs/job.ts';
+import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
+import { pruneAllJobs } from '#jobs/store/maintenance.ts';
+
+import { resultsOf, scripts } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
 const LEASE_MS = 60_000;
 
-/** What every engine keeps to when jobs are cancelled, listed, told apart by keys and called back. */
+/** The contract of `JobStore` for cancelling, listing, idempotency keys, callbacks and presigned URLs. */
 export function describeJobControl(
   engineName: string,
-  databaseFor: (t: TestContext) => Promise<() => Promise<ActionRunner>>,
+  databaseFor: (t: TestContext) => Promise<() => Promise<JobStore>>,
 ) {
   async function openStore(t: TestContext): Promise<JobStore> {
-    const store = new JobStore(await (await databaseFor(t))());
+    const store = await (await databaseFor(t))();
     t.after(() => store.close());
     return store;
   }
@@ -28,14 +27,14 @@ export function describeJobControl(
     return known?.jobId ?? jobId;
   }
 
-  async function started(store: JobStore, jobId: string): Promise<ClaimedInput> {
-    const [claim] = await store.claimInputs(jobId, { start: 1, reserve: 0 });
-    assert(claim !== undefined);
-    return claim;
+  async function started(store: JobStore, jobId: string): Promise<LeasedInput> {
+    const [lease] = await store.leaseInputs(jobId, { start: 1, reserve: 0 });
+    assert(lease !== undefined);
+    return lease;
   }
 
-  const succeed = (store: JobStore, claim: ClaimedInput) =>
-    store.finishInput(claim, succeededEntry(claim.inputIndex, { outputPath: '/out', warnings: [] }), NO_PROGRESS);
+  const succeed = (store: JobStore, lease: LeasedInput) =>
+    store.finishInput(lease, succeededEntry(lease.inputIndex, { outputPath: '/out', warnings: [] }), NO_PROGRESS);
 
   /** Submits a job and ends it. */
   async function endedJob(store: JobStore, more: Partial<Submission> = {}): Promise<string> {
@@ -45,21 +44,21 @@ export function describeJobControl(
   }
 
   describe(`cancelling on ${engineName}`, () => {
-    test('ends a job at once of which nothing runs', async (t) => {
+    test('finishes a job at once when none of its inputs is running', async (t) => {
       const store = await openStore(t);
       const jobId = await submitted(store, ['a', 'b']);
       assert.deepEqual(await store.cancelJob(jobId), { changed: true, jobEnded: true });
       const job = await store.findJob(jobId);
       assert.equal(job?.status, 'failed');
       assert.deepEqual(resultsOf(job), [cancelledEntry(0), cancelledEntry(1)]);
-      assert.deepEqual(await store.claimInputs(jobId, { start: 1, reserve: 0 }), []);
+      assert.deepEqual(await store.leaseInputs(jobId, { start: 1, reserve: 0 }), []);
       assert.deepEqual(await store.cancelJob(jobId), { changed: false, jobEnded: false });
     });
 
-    test('leaves what runs to whoever runs it, and the job ends with it', async (t) => {
+    test('leaves running inputs to their workers, and the job finishes with them', async (t) => {
       const store = await openStore(t);
       const jobId = await submitted(store, ['a', 'b', 'c']);
-      const [first, second] = await store.claimInputs(jobId, { start: 2, reserve: 0 });
+      const [first, second] = await store.leaseInputs(jobId, { start: 2, reserve: 0 });
       assert(first !== undefined && second !== undefined);
       assert.deepEqual(await store.cancelJob(jobId), { changed: true, jobEnded: false });
       assert.deepEqual(await store.cancelledAmong([jobId, ids.next()]), [jobId]);
@@ -72,25 +71,25 @@ export function describeJobControl(
       );
     });
 
-    test('makes a job fail of which all that ran succeeds', async (t) => {
+    test('fails a job although all its running inputs succeed', async (t) => {
       const store = await openStore(t);
       const jobId = await submitted(store, ['a']);
-      const claim = await started(store, jobId);
+      const lease = await started(store, jobId);
       await store.cancelJob(jobId);
-      await succeed(store, claim);
+      await succeed(store, lease);
       assert.equal((await store.findJob(jobId))?.status, 'failed');
     });
 
-    test('takes no input up again whose process ended', async (t) => {
+    test('does not requeue an input whose process exited', async (t) => {
       const store = await openStore(t);
       const jobId = await submitted(store, ['a']);
-      const claim = await started(store, jobId);
+      const lease = await started(store, jobId);
       await store.cancelJob(jobId);
-      assert.deepEqual(await store.recordProcessEnd(claim, 'in a test'), { input: 'ended', jobEnded: true });
+      assert.deepEqual(await store.recordProcessExit(lease, 'in a test'), { input: 'ended', jobEnded: true });
       assert.deepEqual(resultsOf(await store.findJob(jobId)), [cancelledEntry(0)]);
     });
 
-    test('knows nothing of a job that is not there', async (t) => {
+    test('returns null for an unknown job', async (t) => {
       assert.equal(await (await openStore(t)).cancelJob(ids.next()), null);
     });
   });
@@ -115,34 +114,38 @@ export function describeJobControl(
       assert.deepEqual(await idsOf({ caller: '' }), []);
       assert.deepEqual(await idsOf({}), [nobodys, others, own]);
       assert.equal((await store.cancelJob(own, scope))?.changed, true);
-      assert.equal((await store.reportOfJob(own))?.caller, 'newsroom');
+      assert.equal((await store.jobReport(own))?.caller, 'newsroom');
       assert.equal((await store.findJob(nobodys))?.caller, undefined);
     });
   });
 
   describe(`following on ${engineName}`, () => {
-    test('tells which inputs have ended, and their entries', async (t) => {
+    test('returns the finished inputs, and their entries', async (t) => {
       const store = await openStore(t);
       const jobId = await submitted(store, ['a', 'b', 'c']);
       await succeed(store, await started(store, jobId));
-      assert.deepEqual(await store.endedInputs(jobId), [0]);
+      assert.deepEqual(await store.finishedInputs(jobId), [0]);
       await store.cancelJob(jobId);
-      assert.deepEqual(await store.endedInputs(jobId), [0, 1, 2]);
+      assert.deepEqual(await store.finishedInputs(jobId), [0, 1, 2]);
       assert.deepEqual(
-        JSON.parse(await store.entriesOf(jobId, [2, 0])).map((entry: ResultEntry) => [entry.input_index, entry.status]),
+        JSON.parse(await store.resultEntries(jobId, [2, 0])).map((entry: ResultEntry) => [
+          entry.input_index,
+          entry.status,
+        ]),
         [
           [0, 'succeeded'],
           [2, 'cancelled'],
         ],
       );
-      assert.equal(await store.entriesOf(ids.next(), [0]), '[]');
+      assert.equal(await store.resultEntries(ids.next(), [0]), '[]');
+      assert.equal(await store.resultEntries(jobId, [0], { caller: 'another' }), '[]');
     });
 
-    test('counts what waits and runs, and tells since when', async (t) => {
+    test('counts queued and running inputs, and finds the oldest queued job', async (t) => {
       const store = await openStore(t);
       const before = Date.now();
       const jobId = await submitted(store, ['a', 'b', 'c', 'd']);
-      await store.claimInputs(jobId, { start: 1, reserve: 2 });
+      await store.leaseInputs(jobId, { start: 1, reserve: 2 });
       const { oldestQueuedAt, ...counts } = await store.queueState();
       assert.deepEqual(counts, { queued: 1, reserved: 2, running: 1, callbacks: 0 });
       assert.ok(Date.parse(oldestQueuedAt ?? '') >= before);
@@ -163,12 +166,12 @@ export function describeJobControl(
       assert.deepEqual(await listed({ limit: 5, status: 'succeeded' }), [0, 2, false]);
     });
 
-    test('reports a job that has ended', async (t) => {
+    test('reports a finished job', async (t) => {
       const store = await openStore(t);
       const jobId = await submitted(store, ['a'], { traceParent: 'the trace' });
-      assert.equal(await store.reportOfJob(jobId), null);
+      assert.equal(await store.jobReport(jobId), null);
       await succeed(store, await started(store, jobId));
-      const report = await store.reportOfJob(jobId);
+      const report = await store.jobReport(jobId);
       assert.deepEqual(
         [report?.operation, report?.status, report?.inputs, report?.traceParent],
         ['c2pa-video', 'succeeded', 1, 'the trace'],
@@ -183,12 +186,12 @@ export function describeJobControl(
       const idempotency = { key: 'k', digest: 'd' };
       const jobId = await submitted(store, ['a'], { idempotency });
       assert.equal(await submitted(store, ['other'], { idempotency: { key: 'k', digest: 'e' } }), jobId);
-      assert.deepEqual(await store.recallJob('k'), { jobId, status: 'queued', digest: 'd' });
+      assert.deepEqual(await store.findByIdempotencyKey('k'), { jobId, status: 'queued', digest: 'd' });
       assert.equal((await store.queueState()).queued, 1);
-      assert.equal(await store.recallJob('other'), null);
+      assert.equal(await store.findByIdempotencyKey('other'), null);
     });
 
-    test('stand for one job where they come at once', async (t) => {
+    test('stand for one job when they arrive at the same time', async (t) => {
       const store = await openStore(t);
       const idempotency = { key: 'k', digest: 'd' };
       const jobIds = await Promise.all(Array.from({ length: 10 }, () => submitted(store, ['a'], { idempotency })));
@@ -199,20 +202,20 @@ export function describeJobControl(
     test('are free again when their job is deleted', async (t) => {
       const store = await openStore(t);
       await endedJob(store, { idempotency: { key: 'k', digest: 'd' } });
-      await store.pruneEnded(new Date(Date.now() + 1));
-      assert.equal(await store.recallJob('k'), null);
+      await pruneAllJobs(store, new Date(Date.now() + 1));
+      assert.equal(await store.findByIdempotencyKey('k'), null);
     });
   });
 
   describe(`callbacks on ${engineName}`, () => {
     const callbackUrl = 'https://example.com/hook?token=hush';
 
-    test('are due when their job has ended, not before', async (t) => {
+    test('are due when their job is finished, not before', async (t) => {
       const store = await openStore(t);
       const jobId = await submitted(store, ['a'], { callbackUrl });
-      assert.deepEqual(await store.claimCallbacks(10, LEASE_MS), []);
+      assert.deepEqual(await store.leaseCallbacks(10, LEASE_MS), []);
       await succeed(store, await started(store, jobId));
-      const [taken] = await store.claimCallbacks(10, LEASE_MS);
+      const [taken] = await store.leaseCallbacks(10, LEASE_MS);
       assert.deepEqual([taken?.jobId, taken?.url, taken?.attempts], [jobId, callbackUrl, 1]);
       assert.equal((await store.queueState()).callbacks, 1);
     });
@@ -220,41 +223,41 @@ export function describeJobControl(
     test('are due when their job is cancelled', async (t) => {
       const store = await openStore(t);
       await store.cancelJob(await submitted(store, ['a'], { callbackUrl }));
-      assert.equal((await store.claimCallbacks(10, LEASE_MS)).length, 1);
+      assert.equal((await store.leaseCallbacks(10, LEASE_MS)).length, 1);
     });
 
-    test('are taken by one at a time, and again after the lease', async (t) => {
+    test('are leased by one sender at a time, and again after the lease', async (t) => {
       const store = await openStore(t);
       await endedJob(store, { callbackUrl });
-      const takers = await Promise.all(Array.from({ length: 5 }, () => store.claimCallbacks(10, 1)));
+      const takers = await Promise.all(Array.from({ length: 5 }, () => store.leaseCallbacks(10, 1)));
       assert.ok(takers.flat().length >= 1);
       await sleep(5);
-      const [again] = await store.claimCallbacks(10, LEASE_MS);
+      const [again] = await store.leaseCallbacks(10, LEASE_MS);
       assert.ok((again?.attempts ?? 0) >= 2);
-      assert.deepEqual(await store.claimCallbacks(10, LEASE_MS), []);
+      assert.deepEqual(await store.leaseCallbacks(10, LEASE_MS), []);
     });
 
-    test('wait until they are tried again, and are done with for good', async (t) => {
+    test('are due again after a postponement, and never after they are closed', async (t) => {
       const store = await openStore(t);
       const jobId = await endedJob(store, { callbackUrl });
-      await store.claimCallbacks(10, LEASE_MS);
-      await store.delayCallback(jobId, new Date(Date.now() - 1), 'sent');
-      assert.equal((await store.claimCallbacks(10, LEASE_MS))[0]?.attempts, 2);
-      await store.delayCallback(jobId, new Date(Date.now() - 1), 'unsent');
-      assert.equal((await store.claimCallbacks(10, LEASE_MS))[0]?.attempts, 2);
-      await store.endCallback(jobId, 'delivered');
-      await store.delayCallback(jobId, new Date(0), 'sent');
-      assert.deepEqual(await store.claimCallbacks(10, LEASE_MS), []);
+      await store.leaseCallbacks(10, LEASE_MS);
+      await store.postponeCallback(jobId, new Date(Date.now() - 1), 'sent');
+      assert.equal((await store.leaseCallbacks(10, LEASE_MS))[0]?.attempts, 2);
+      await store.postponeCallback(jobId, new Date(Date.now() - 1), 'unsent');
+      assert.equal((await store.leaseCallbacks(10, LEASE_MS))[0]?.attempts, 2);
+      await store.closeCallback(jobId, 'delivered');
+      await store.postponeCallback(jobId, new Date(0), 'sent');
+      assert.deepEqual(await store.leaseCallbacks(10, LEASE_MS), []);
       assert.equal((await store.queueState()).callbacks, 0);
     });
 
-    test('keep their job until they are done with', async (t) => {
+    test('keep their job until they are closed', async (t) => {
       const store = await openStore(t);
       const jobId = await endedJob(store, { callbackUrl });
       const later = new Date(Date.now() + 1000);
-      assert.equal(await store.pruneEnded(later), 0);
-      await store.endCallback(jobId, 'given_up');
-      assert.equal(await store.pruneEnded(later), 1);
+      assert.equal(await pruneAllJobs(store, later), 0);
+      await store.closeCallback(jobId, 'given_up');
+      assert.equal(await pruneAllJobs(store, later), 1);
     });
   });
 
@@ -276,21 +279,21 @@ export function describeJobControl(
     };
 
     async function endAll(store: JobStore, jobId: string): Promise<void> {
-      for (const claim of await store.claimInputs(jobId, { start: 3, reserve: 0 })) await succeed(store, claim);
+      for (const lease of await store.leaseInputs(jobId, { start: 3, reserve: 0 })) await succeed(store, lease);
     }
 
     test('are kept whole while the job needs them', async (t) => {
       const store = await openStore(t);
       const jobId = await submitted(store, [], { request });
       await succeed(store, await started(store, jobId));
-      assert.deepEqual((await store.placesOfJob(jobId)).inputs, request.inputs);
+      assert.deepEqual((await store.pathsOfJob(jobId)).inputs, request.inputs);
     });
 
-    test('lose their query when the job has ended, and nothing else changes', async (t) => {
+    test('lose their query when the job finishes, and nothing else changes', async (t) => {
       const store = await openStore(t);
       const jobId = await submitted(store, [], { request });
       await endAll(store, jobId);
-      const { inputs, params, outputs } = await store.placesOfJob(jobId);
+      const { inputs, params, outputs } = await store.pathsOfJob(jobId);
       assert.deepEqual(inputs, [
         { type: 'remote_file_url', url: 'https://example.com/a', filename_hint: 'a.mp4?' },
         { type: 'remote_file_url', url: 'https://example.com/b' },
@@ -312,7 +315,7 @@ export function describeJobControl(
       }));
       const jobId = await submitted(store, [], { request: { inputs: many } });
       await store.cancelJob(jobId);
-      const { inputs } = await store.placesOfJob(jobId);
+      const { inputs } = await store.pathsOfJob(jobId);
       assert.equal(inputs.length, 1100);
       assert.ok(!JSON.stringify(inputs).includes('hush'));
       assert.equal(resultsOf(await store.findJob(jobId)).length, 1100);

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
-import type { Claim } from '#jobs/job.ts';
+import type { InputAttempt } from '#jobs/job.ts';
 import { Jobs } from '#jobs/jobs.ts';
 import {
   configFor,
@@ -17,7 +17,7 @@ import {
   startedJobs,
   temporaryFolder,
   until,
-} from './test-jobs.ts';
+} from '../support/jobs/test-jobs.ts';
 
 const NEVER = new AbortController().signal;
 
@@ -66,6 +66,16 @@ describe('jobs', () => {
     const failures = log.lines.filter(({ message }) => message === 'input failed');
     const levels = failures.map(({ level, fields }) => [(fields as { reason: string }).reason, level]);
     assert.deepEqual(Object.fromEntries(levels), { OUTPUT_DISK_FULL: 'warn', SOURCE_NOT_FOUND: 'info' });
+  });
+
+  test('the log line of a failed input has its name and the message of the error', async (t) => {
+    const log = keptLog();
+    const jobs = await startedJobs(t, { log });
+    const job = await ended(jobs, (await jobs.submit(scripts(['fail /nowhere']))).job_id);
+    const [failure] = log.lines.filter(({ message }) => message === 'input failed');
+    assert(failure !== undefined);
+    const { input, error } = failure.fields as { input: string; error: string };
+    assert.deepEqual([input, error], ['nowhere', job.results[0]?.error]);
   });
 
   test('progress counts the bytes of running inputs', async (t) => {
@@ -229,7 +239,7 @@ describe('input workers', () => {
 
   test('what a claim may have left behind is removed when its worker is gone, and all of it at the start', async (t) => {
     const cleared: unknown[] = [];
-    const clearStagings = async (claim?: Claim) => void cleared.push(claim?.attempt);
+    const clearStagings = async (claim?: InputAttempt) => void cleared.push(claim?.attempt);
     const jobs = await startedJobs(t, { clearStagings });
     await ended(jobs, (await jobs.submit(scripts(['exit 1']))).job_id);
     await ended(jobs, (await jobs.submit(scripts(['progress 1', 'fail /x']))).job_id);
@@ -237,7 +247,7 @@ describe('input workers', () => {
   });
 
   test('a worker that gives no sign of progress is killed, and its input fails alone', async (t) => {
-    const jobs = await startedJobs(t, { workerBounds: { silenceMs: 100 } });
+    const jobs = await startedJobs(t, { workerTimeouts: { silenceMs: 100 } });
     const job = await ended(jobs, (await jobs.submit(scripts(['sleep 60000', 'progress 1']))).job_id);
     assert.deepEqual(
       job.results.map((entry) => entry.error_details?.reason),
@@ -253,6 +263,19 @@ describe('input workers', () => {
     const [first, second, third] = (await linesOf(log)).map(({ pid }) => pid);
     assert.equal(first, second);
     assert.notEqual(second, third);
+  });
+
+  test('a worker in which an input could not be signed is replaced, so that the next attempt gets another one', async (t) => {
+    const folder = await temporaryFolder(t);
+    const log = join(folder, 'log');
+    const jobs = await startedJobs(t, { maxRunningInputs: 1 });
+    await ended(jobs, (await jobs.submit(scripts([`append ${log}; break-signing`]))).job_id);
+    const signed = await ended(jobs, (await jobs.submit(scripts([`append ${log}; sign`]))).job_id);
+    assert.equal(signed.status, 'succeeded');
+    const [breaking, failing, succeeding, ...more] = (await linesOf(log)).map(({ pid }) => pid);
+    assert.equal(breaking, failing);
+    assert.notEqual(failing, succeeding);
+    assert.deepEqual(more, []);
   });
 
   test('workers that cannot start cost their inputs, not the service', async (t) => {
@@ -302,7 +325,7 @@ describe('stopping', () => {
     let jobId = '';
     // More often than a process may end; `stubborn` does not listen to the abort and is killed.
     for (const [round, wait] of ['sleep', 'stubborn', 'block', 'sleep', 'stubborn'].entries()) {
-      const jobs = await startedJobs(t, { config, workerBounds: { abortMs: 50 } });
+      const jobs = await startedJobs(t, { config, workerTimeouts: { abortMs: 50 } });
       if (round === 0) jobId = (await jobs.submit(scripts([`append ${log}; ${wait} 60000`, 'progress 1']))).job_id;
       await until(async () => (await linesOf(log)).length > round);
       await jobs.stop(1);

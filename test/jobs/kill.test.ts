@@ -5,10 +5,10 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MAX_SERVICE_ENDS } from '#jobs/job.ts';
-import { isRunning } from './processes.ts';
+import { MAX_SERVICE_EXITS } from '#jobs/job.ts';
+import { scripts, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import { isRunning } from '../support/processes.ts';
 import { startTestService, type TestService } from './start-test-service.ts';
-import { scripts, temporaryFolder, until } from './test-jobs.ts';
 
 const ROUNDS = 15;
 
@@ -86,23 +86,23 @@ describe('kill -9', () => {
 
   test('at any point of an input does it again from the start', async (t) => {
     const folder = await temporaryFolder(t);
+    const data = join(folder, 'data');
     const steps = ['append LOG', 'claim /out/x', 'progress 5', 'write OUTPUT'];
+    // Each start finishes what the kill before it left, and takes the input that kills it next.
+    let service = await startTestService(t, data);
     for (let point = 0; point <= steps.length; point += 1) {
       const [log, output, marker] = ['log', 'output', 'marker'].map((name) => join(folder, `${name}-${point}`));
       const script = steps
         .toSpliced(point, 0, `kill-service-once ${marker}`)
         .map((step) => step.replace('LOG', log ?? '').replace('OUTPUT', output ?? ''));
-      const data = join(folder, `data-${point}`);
-      const first = await startTestService(t, data);
-      const jobId = await first.submit(scripts([script.join('; ')]));
+      const jobId = await service.submit(scripts([script.join('; ')]));
       await until(() => existsSync(marker ?? ''));
-      await first.gone;
-      const second = await startTestService(t, data);
-      const job = await second.ended(jobId);
+      await service.gone;
+      service = await startTestService(t, data);
+      const job = await service.ended(jobId);
       assert.equal(job.status, 'succeeded');
       assert(existsSync(output ?? ''));
       assert.match(await readFile(log ?? '', 'utf8'), /^0 2 \d+\n$/m);
-      await second.kill();
     }
   });
 
@@ -129,7 +129,7 @@ describe('kill -9', () => {
     const inputs = ['progress 1', 'kill-service'];
     let jobId = '';
     // Each start ends an input or counts against one, and none is counted against more often than this.
-    for (let starts = 1; starts <= 1 + MAX_SERVICE_ENDS * inputs.length; starts += 1) {
+    for (let starts = 1; starts <= 1 + MAX_SERVICE_EXITS * inputs.length; starts += 1) {
       const service = await startTestService(t, data);
       if (starts === 1) jobId = await service.submit(scripts(inputs));
       const job = await service.ended(jobId).catch(() => null);
@@ -146,7 +146,7 @@ describe('kill -9', () => {
   });
 });
 
-/** What ran during too many of the kills has failed by rule; everything else has succeeded. */
+/** Asserts that inputs that ran during too many of the kills have failed, and that all others have succeeded. */
 function assertTrueEnd(entry: { status: string; error_details?: { reason: string } }): void {
   if (entry.status !== 'succeeded') assert.equal(entry.error_details?.reason, 'INPUT_ENDED_PROCESS');
 }

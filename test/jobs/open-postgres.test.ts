@@ -3,21 +3,21 @@ import { after, describe, test } from 'node:test';
 import type { Kysely } from 'kysely';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import { JobIds } from '#jobs/job-id.ts';
-import { JobStore } from '#jobs/store/job-store.ts';
+import { JobIds } from '#jobs/job.ts';
 import { migrations } from '#jobs/store/migrations.ts';
-import { openPostgres } from '#jobs/store/postgres/open-postgres.ts';
+import { openPostgres } from '#jobs/store/postgres/postgres-database.ts';
+import { submitJob } from '#jobs/store/submit-job.ts';
 import { freePort } from '../../scripts/free-port.ts';
-import { startPgBouncer } from '../postgres/pgbouncer.ts';
-import { startPostgres } from '../postgres/postgres-server.ts';
-import { ended, nodeConfig, scripts, startedJobs, temporaryFolder } from './test-jobs.ts';
+import { ended, nodeConfig, scripts, startedJobs, temporaryFolder } from '../support/jobs/test-jobs.ts';
+import { startPgBouncer } from '../support/servers/pgbouncer.ts';
+import { startPostgres } from '../support/servers/postgres-server.ts';
 
 const server = await startPostgres({ after });
 const PASSWORD = 'the-secret-password';
 
 async function refusedFor(reason: Reason, url: string): Promise<AppError> {
   const refusal = await openPostgres(url, 2).then(
-    ({ runner }) => runner.close(),
+    (database) => database.close(),
     (error: unknown) => error,
   );
   assert(refusal instanceof AppError, `expected ${reason}, not ${String(refusal)}`);
@@ -69,7 +69,7 @@ describe('opening the shared database', () => {
 
   test('is refused for tables of a newer release', async () => {
     const url = await server.createDatabase();
-    await (await openPostgres(url, 2)).runner.close();
+    await (await openPostgres(url, 2)).close();
     await server.query(url, "insert into schema_versions values (999, '2030-01-01T00:00:00.000Z')");
     await refusedFor('STORE_NEWER', url);
   });
@@ -77,10 +77,20 @@ describe('opening the shared database', () => {
   test('brings the tables up to date once, however many nodes start together', async () => {
     const url = await server.createDatabase();
     const opened = await Promise.all(Array.from({ length: 6 }, () => openPostgres(url, 2)));
-    await Promise.all(opened.map(({ runner }) => runner.close()));
+    await Promise.all(opened.map((database) => database.close()));
     const [row] = await server.query(url, 'select count(*)::integer as count from schema_versions');
     assert.equal(row?.['count'], migrations.length);
   });
+});
+
+test('the open database returns the rows of every statement, which the supervision of pg-boss needs', async (t) => {
+  const database = await openPostgres(await server.createDatabase(), 2);
+  t.after(() => database.close());
+  const results = await database.executeSql('select 1 as first; select 2 as second');
+  assert.deepEqual(
+    [results].flat().map(({ rows }) => rows),
+    [[{ first: 1 }], [{ second: 2 }]],
+  );
 });
 
 describe('a pooler in front of the shared database', () => {
@@ -125,19 +135,21 @@ describe('a migration', () => {
     assert.equal(row?.['version'], steps.length);
     assert.equal((await ended(old, running.job_id)).status, 'succeeded');
     assert.equal((await ended(old, (await old.submit(scripts(['progress 1']))).job_id)).status, 'succeeded');
-    // What a node of the newer version takes, one of the older version does.
-    for (const { runner } of opened) {
-      await new JobStore(runner).submitJob({
-        ...scripts(['progress 1']),
-        jobId: new JobIds().next(),
-        queuedAt: new Date(),
-      });
-      await runner.close();
+    // A node of the older version runs the jobs that a newer one submits.
+    for (const database of opened) {
+      await database.transaction((db) =>
+        submitJob(db, {
+          ...scripts(['progress 1']),
+          jobId: new JobIds().next(),
+          queuedAt: new Date(),
+        }),
+      );
+      await database.close();
     }
   });
 });
 
-/** What a later release may do: something more, which those before it do not know of. */
+/** A migration of a later release, which adds what earlier ones do not know. */
 async function addFixture(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .alterTable('jobs')

@@ -8,21 +8,21 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import { JobIds } from '#jobs/job-id.ts';
-import { JobStore } from '#jobs/store/job-store.ts';
+import { JobIds } from '#jobs/job.ts';
+import type { JobStore } from '#jobs/store/job-store.ts';
 import { migrations } from '#jobs/store/migrations.ts';
-import { openSqlite } from '#jobs/store/sqlite/open-sqlite.ts';
-import { withoutPrivileges } from '../bytes/without-privileges.ts';
-import { fillDisk, openSmallDisk } from '../outputs/small-disk.ts';
+import { openSqlite } from '#jobs/store/sqlite/sqlite-job-store.ts';
+import { configFor, ended, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import { fillDisk, openSmallDisk } from '../support/small-disk.ts';
+import { withoutPrivileges } from '../support/without-privileges.ts';
 import { startTestService } from './start-test-service.ts';
-import { configFor, ended, scripts, startedJobs, temporaryFolder, until } from './test-jobs.ts';
 
 const DATABASE = 'jobs.sqlite';
 const WITHOUT_OVERRIDE = ['setpriv', '--bounding-set=-dac_override,-dac_read_search', process.execPath];
 const ids = new JobIds();
 
 async function openStore(folder: string): Promise<JobStore> {
-  return new JobStore(await openSqlite(folder));
+  return openSqlite(folder);
 }
 
 async function submit(store: JobStore, inputs: readonly string[]): Promise<string> {
@@ -229,7 +229,7 @@ describe('a disk that fills up', () => {
     const again = await openStore(folder);
     t.after(() => again.close());
     for (const jobId of accepted) assert.notEqual(await again.findJob(jobId), null);
-    assert.equal((await again.waitingJobs()).length, accepted.length);
+    assert.equal((await again.queuedJobs()).length, accepted.length);
     assert.match(await readFile(join(folder, 'service.pid'), 'utf8'), /^\d+\n$/);
   });
 

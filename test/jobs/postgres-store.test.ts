@@ -1,11 +1,12 @@
 import { after } from 'node:test';
-import { openPostgres } from '#jobs/store/postgres/open-postgres.ts';
-import { startPostgres } from '../postgres/postgres-server.ts';
+import { PostgresJobStore } from '#jobs/store/postgres/postgres-job-store.ts';
+import { NO_LOG } from '../support/jobs/test-jobs.ts';
+import { startPostgres } from '../support/servers/postgres-server.ts';
 import { describeJobStore } from './store-contract.ts';
 
 const server = await startPostgres({ after });
 
 describeJobStore('PostgreSQL', async () => {
   const url = await server.createDatabase();
-  return async () => (await openPostgres(url, 4)).runner;
+  return () => PostgresJobStore.open(url, 4, NO_LOG);
 });

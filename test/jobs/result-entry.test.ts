@@ -25,7 +25,6 @@ describe('what became of an input is told with names of the interface', () => {
   test('without what is inside the deployment', () => {
     for (const error of [
       new AppError('SCRATCH_FULL', { path: '/srv/inside/scratch', neededBytes: 2, freeBytes: 1 }),
-      new AppError('TIME_STAMP_UNAVAILABLE', { host: 'tsa.inside', problem: 'did not answer' }),
       new AppError('OUTPUT_LINK_DANGLING', { path: '/out/a', target: '/mnt/inside' }),
       new AppError('SIGNATURE_FAILED', { problem: 'no such device: /run/inside.sock' }),
     ]) {

@@ -1,6 +1,6 @@
-import { openSqlite } from '#jobs/store/sqlite/open-sqlite.ts';
+import { openSqlite } from '#jobs/store/sqlite/sqlite-job-store.ts';
+import { temporaryFolder } from '../support/jobs/test-jobs.ts';
 import { describeJobControl } from './control-contract.ts';
-import { temporaryFolder } from './test-jobs.ts';
 
 describeJobControl('SQLite', async (t) => {
   const folder = await temporaryFolder(t);

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { JobIds } from '#jobs/job-id.ts';
-import { JobStore } from '#jobs/store/job-store.ts';
-import { openSqlite } from '#jobs/store/sqlite/open-sqlite.ts';
+import { JobIds } from '#jobs/job.ts';
+import { openSqlite } from '#jobs/store/sqlite/sqlite-job-store.ts';
+import { resultsOf, scripts, temporaryFolder } from '../support/jobs/test-jobs.ts';
 import { describeJobStore } from './store-contract.ts';
-import { resultsOf, scripts, temporaryFolder } from './test-jobs.ts';
 
 describeJobStore('SQLite', async (t) => {
   const folder = await temporaryFolder(t);
@@ -15,7 +14,7 @@ const INPUTS = 10_000;
 const LOOK_UPS = 60;
 
 test('a submission does not wait for all look-ups of large jobs that were asked for before it', async (t) => {
-  const store = new JobStore(await openSqlite(await temporaryFolder(t)));
+  const store = await openSqlite(await temporaryFolder(t));
   t.after(() => store.close());
   const ids = new JobIds();
   const submit = async (inputs: readonly string[]): Promise<string> => {

@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test';
 import type { Config } from '#config/config.ts';
 import type { JobResultResponse } from '#contract/job.ts';
 import type { JobSnapshot, Submission } from '#jobs/job.ts';
-import { asCallersSee, configFor, HANG_MS } from './test-jobs.ts';
+import { asCallersSee, configFor, HANG_MS } from '../support/jobs/test-jobs.ts';
 import type { ToTestService } from './test-service.ts';
 
 const ENTRY = new URL('./test-service.ts', import.meta.url);

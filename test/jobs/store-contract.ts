@@ -1,27 +1,26 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { failedEntry, MAX_PROCESS_ENDS, MAX_SERVICE_ENDS, NO_PROGRESS, succeededEntry } from '#jobs/job.ts';
-import { JobIds } from '#jobs/job-id.ts';
-import type { ActionRunner } from '#jobs/store/actions.ts';
-import type { ClaimedInput } from '#jobs/store/claim-inputs.ts';
-import { JobStore } from '#jobs/store/job-store.ts';
-import { resultsOf, scripts } from './test-jobs.ts';
+import { failedEntry, JobIds, MAX_PROCESS_EXITS, MAX_SERVICE_EXITS, NO_PROGRESS, succeededEntry } from '#jobs/job.ts';
+import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
+import { pruneAllJobs } from '#jobs/store/maintenance.ts';
+
+import { resultsOf, scripts } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
 const DONE = { bytesDone: 70, bytesTotal: 70 };
 
-/** What every engine under the job store must keep to. `databaseFor` makes a database, and resolves with what opens it again and again. */
+/** The contract of `JobStore`. `databaseFor` creates a database, and returns a function that opens it, repeatedly. */
 export function describeJobStore(
   engineName: string,
-  databaseFor: (t: TestContext) => Promise<() => Promise<ActionRunner>>,
+  databaseFor: (t: TestContext) => Promise<() => Promise<JobStore>>,
 ) {
   async function openStore(t: TestContext): Promise<{ store: JobStore; reopen(): Promise<JobStore> }> {
     const openEngine = await databaseFor(t);
-    let store = new JobStore(await openEngine());
+    let store = await openEngine();
     t.after(() => store.close());
     const reopen = async () => {
       await store.close();
-      store = new JobStore(await openEngine());
+      store = await openEngine();
       return store;
     };
     return { store, reopen };
@@ -33,20 +32,20 @@ export function describeJobStore(
     return jobId;
   }
 
-  async function started(store: JobStore, jobId: string): Promise<ClaimedInput> {
-    const [claim] = await store.claimInputs(jobId, { start: 1, reserve: 0 });
-    assert(claim !== undefined);
-    return claim;
+  async function started(store: JobStore, jobId: string): Promise<LeasedInput> {
+    const [lease] = await store.leaseInputs(jobId, { start: 1, reserve: 0 });
+    assert(lease !== undefined);
+    return lease;
   }
 
-  async function reserved(store: JobStore, jobId: string): Promise<ClaimedInput> {
-    const [claim] = await store.claimInputs(jobId, { start: 0, reserve: 1 });
-    assert(claim !== undefined);
-    return claim;
+  async function reserved(store: JobStore, jobId: string): Promise<LeasedInput> {
+    const [lease] = await store.leaseInputs(jobId, { start: 0, reserve: 1 });
+    assert(lease !== undefined);
+    return lease;
   }
 
-  const succeed = (store: JobStore, claim: ClaimedInput) =>
-    store.finishInput(claim, succeededEntry(claim.inputIndex, { outputPath: '/out', warnings: [] }), DONE);
+  const succeed = (store: JobStore, lease: LeasedInput) =>
+    store.finishInput(lease, succeededEntry(lease.inputIndex, { outputPath: '/out', warnings: [] }), DONE);
 
   describe(`job store on ${engineName}`, () => {
     test('a submitted job is queued, with no results and all its inputs to do', async (t) => {
@@ -73,8 +72,8 @@ export function describeJobStore(
         params: { assertions: [{ label: 'x', data: [1.5, null, '\u0000\u2028'] }] },
       } as const;
       await store.submitJob({ jobId, operation: 'c2pa-audio', request, sync: true, queuedAt: new Date() });
-      const claim = await started(store, jobId);
-      assert.deepEqual([claim.inputIndex, claim.attempt, JSON.parse(claim.inputJson)], [0, 1, request.inputs[0]]);
+      const lease = await started(store, jobId);
+      assert.deepEqual([lease.inputIndex, lease.attempt, JSON.parse(lease.inputJson)], [0, 1, request.inputs[0]]);
       const shared = await store.requestOfJob(jobId);
       assert.equal(shared?.operation, 'c2pa-audio');
       assert.deepEqual(JSON.parse(shared.outputJson), request.output);
@@ -85,10 +84,10 @@ export function describeJobStore(
     test('inputs start in order, each once, and none when none is queued', async (t) => {
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a', 'b', 'c']);
-      const claims = await Promise.all([1, 2, 1, 1].map((reserve) => store.claimInputs(jobId, { start: 1, reserve })));
-      const indexes = claims.flat().map(({ inputIndex }) => inputIndex);
+      const leases = await Promise.all([1, 2, 1, 1].map((reserve) => store.leaseInputs(jobId, { start: 1, reserve })));
+      const indexes = leases.flat().map(({ inputIndex }) => inputIndex);
       assert.deepEqual(indexes.sort(), [0, 1, 2]);
-      for (const some of claims)
+      for (const some of leases)
         assert.deepEqual(
           some,
           some.toSorted((a, b) => a.inputIndex - b.inputIndex),
@@ -101,13 +100,13 @@ export function describeJobStore(
         store,
         Array.from({ length: 10_000 }, (_, index) => `input ${index}`),
       );
-      const { inputs } = await store.placesOfJob(jobId);
+      const { inputs } = await store.pathsOfJob(jobId);
       assert.equal(inputs.length, 10_000);
       assert.deepEqual(inputs[9_999], { type: 'local_file_path', path: 'input 9999' });
-      assert.deepEqual(await store.waitingJobs(), [{ jobId, sync: false, caller: null, waiting: 10_000 }]);
+      assert.deepEqual(await store.queuedJobs(), [{ jobId, sync: false, caller: null, waiting: 10_000 }]);
     });
 
-    test('the last input ends the job, which has one result for each in their order', async (t) => {
+    test('the last input finishes the job, which has one result for each input, in order', async (t) => {
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a', 'b']);
       const [first, second] = [await started(store, jobId), await started(store, jobId)];
@@ -129,7 +128,7 @@ export function describeJobStore(
         ],
       );
       assert.deepEqual(Object.keys(job?.timing ?? {}), ['queued_at', 'started_at', 'finished_at']);
-      assert.deepEqual(await store.endedAmong([jobId]), [jobId]);
+      assert.deepEqual(await store.finishedAmong([jobId]), [jobId]);
     });
 
     test('a job of which every input succeeded has succeeded', async (t) => {
@@ -157,47 +156,47 @@ export function describeJobStore(
       assert.equal(current.attempt, 2);
       assert.deepEqual(await succeed(store, old), { input: 'late', jobEnded: false });
       assert.equal((await store.requeueInput(old)).input, 'late');
-      assert.equal((await store.recordProcessEnd(old, 'by a signal')).input, 'late');
+      assert.equal((await store.recordProcessExit(old, 'by a signal')).input, 'late');
       assert.deepEqual(await succeed(store, current), { input: 'ended', jobEnded: true });
       assert.equal((await succeed(store, current)).input, 'late');
     });
 
-    test('an input whose process ended three times fails, and its job ends', async (t) => {
+    test('an input whose process exited three times fails, and its job finishes', async (t) => {
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a']);
-      for (let time = 1; time < MAX_PROCESS_ENDS; time += 1) {
-        const end = await store.recordProcessEnd(await started(store, jobId), 'by the signal SIGSEGV');
+      for (let time = 1; time < MAX_PROCESS_EXITS; time += 1) {
+        const end = await store.recordProcessExit(await started(store, jobId), 'by the signal SIGSEGV');
         assert.deepEqual(end, { input: 'queued', jobEnded: false });
       }
-      const last = await store.recordProcessEnd(await started(store, jobId), 'by the signal SIGSEGV');
+      const last = await store.recordProcessExit(await started(store, jobId), 'by the signal SIGSEGV');
       assert.deepEqual(last, { input: 'ended', jobEnded: true });
       assert.equal(resultsOf(await store.findJob(jobId))[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
     });
 
-    test('being queued again is no process end, however often it happens', async (t) => {
+    test('requeueing is no process exit, however often it happens', async (t) => {
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a']);
-      for (let time = 0; time < MAX_PROCESS_ENDS + 2; time += 1) await store.requeueInput(await started(store, jobId));
+      for (let time = 0; time < MAX_PROCESS_EXITS + 2; time += 1) await store.requeueInput(await started(store, jobId));
       assert.deepEqual(await succeed(store, await started(store, jobId)), { input: 'ended', jobEnded: true });
     });
 
-    test('what is recorded is there when the store is opened again', async (t) => {
+    test('records persist when the store is opened again', async (t) => {
       const { store, reopen } = await openStore(t);
       const jobId = await submitted(store, ['a', 'b']);
       await succeed(store, await started(store, jobId));
       const before = await store.findJob(jobId);
       const again = await reopen();
       assert.deepEqual(await again.findJob(jobId), before);
-      assert.deepEqual(await again.waitingJobs(), [{ jobId, sync: false, caller: null, waiting: 1 }]);
+      assert.deepEqual(await again.queuedJobs(), [{ jobId, sync: false, caller: null, waiting: 1 }]);
     });
 
-    test('recovery queues what ran and what was reserved, and counts no process end', async (t) => {
+    test('recovery requeues running and reserved inputs, and counts no process exit', async (t) => {
       const { store, reopen } = await openStore(t);
       const jobId = await submitted(store, ['runs', 'is reserved', 'waits']);
       const running = await started(store, jobId);
       await reserved(store, jobId);
       const again = await reopen();
-      const recovered = await again.recover();
+      const recovered = await again.recoverLeases();
       assert.deepEqual(
         recovered.map(({ inputIndex, end }) => [inputIndex, end.input]),
         [
@@ -205,28 +204,24 @@ export function describeJobStore(
           [1, 'queued'],
         ],
       );
-      assert.deepEqual(await again.waitingJobs(), [{ jobId, sync: false, caller: null, waiting: 3 }]);
+      assert.deepEqual(await again.queuedJobs(), [{ jobId, sync: false, caller: null, waiting: 3 }]);
       assert.equal((await succeed(again, running)).input, 'late');
-      for (let time = 1; time < MAX_PROCESS_ENDS; time += 1) {
-        const claims = [await started(again, jobId), await started(again, jobId)];
-        for (const claim of claims) await again.recordProcessEnd(claim, 'by a signal');
+      for (let time = 1; time < MAX_PROCESS_EXITS; time += 1) {
+        const leases = [await started(again, jobId), await started(again, jobId)];
+        for (const lease of leases) await again.recordProcessExit(lease, 'by a signal');
       }
-      assert.deepEqual(
-        await again.waitingJobs(),
-        [{ jobId, sync: false, caller: null, waiting: 3 }],
-        'none has failed',
-      );
+      assert.deepEqual(await again.queuedJobs(), [{ jobId, sync: false, caller: null, waiting: 3 }], 'none has failed');
     });
 
-    test('recovery fails what ran at too many ends of the service, and with it the job', async (t) => {
+    test('recovery fails an input that was running at too many service exits, and with it the job', async (t) => {
       const { store, reopen } = await openStore(t);
       const jobId = await submitted(store, ['a']);
       let current = store;
-      for (let time = 1; time <= MAX_SERVICE_ENDS; time += 1) {
+      for (let time = 1; time <= MAX_SERVICE_EXITS; time += 1) {
         assert.equal((await current.findJob(jobId))?.status, time === 1 ? 'queued' : 'running');
         await started(current, jobId);
         current = await reopen();
-        await current.recover();
+        await current.recoverLeases();
       }
       assert.equal((await current.findJob(jobId))?.status, 'failed');
     });
@@ -235,110 +230,109 @@ export function describeJobStore(
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a', 'b']);
       const [first, second] = [await started(store, jobId), await reserved(store, jobId)];
-      assert.deepEqual(await store.claimInputs(jobId, { start: 1, reserve: 1 }), []);
+      assert.deepEqual(await store.leaseInputs(jobId, { start: 1, reserve: 1 }), []);
       assert.equal((await succeed(store, first)).input, 'ended');
       assert.equal((await store.requeueInput(second)).input, 'queued');
       await store.startReservedInput(second);
       assert.equal((await started(store, jobId)).inputIndex, 1);
     });
 
-    test('the places of a job are its inputs and what it has delivered', async (t) => {
+    test('the paths of a job are its inputs and its outputs so far', async (t) => {
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a', 'b']);
       await succeed(store, await started(store, jobId));
-      const places = await store.placesOfJob(jobId);
-      assert.deepEqual(places.outputs, [{ inputIndex: 0, outputPath: '/out' }]);
-      assert.equal(places.inputs.length, 2);
+      const paths = await store.pathsOfJob(jobId);
+      assert.deepEqual(paths.outputs, [{ inputIndex: 0, outputPath: '/out' }]);
+      assert.equal(paths.inputs.length, 2);
     });
 
-    test('an input that is delivered is claimed; once it has ended, there is nothing to do', async (t) => {
+    test('a received input is leased; once it has finished, there is nothing to do', async (t) => {
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a', 'b']);
-      const { claim } = await store.takeDelivered({ jobId, inputIndex: 1 });
-      assert(claim !== null);
-      assert.deepEqual([claim.inputIndex, claim.attempt, JSON.parse(claim.inputJson).path], [1, 1, 'b']);
+      const { lease } = await store.leaseInput({ jobId, inputIndex: 1 });
+      assert(lease !== null);
+      assert.deepEqual([lease.inputIndex, lease.attempt, JSON.parse(lease.inputJson).path], [1, 1, 'b']);
       assert.equal((await store.findJob(jobId))?.status, 'running');
-      await succeed(store, claim);
-      assert.deepEqual(await store.takeDelivered({ jobId, inputIndex: 1 }), { claim: null, jobEnded: false });
+      await succeed(store, lease);
+      assert.deepEqual(await store.leaseInput({ jobId, inputIndex: 1 }), { lease: null, jobEnded: false });
     });
 
-    test('an input that is delivered again was lost by its node: too often, and it fails', async (t) => {
+    test('an input that is received again was lost by its node: too often, and it fails', async (t) => {
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a']);
-      const claims = [];
-      for (let time = 0; time < MAX_SERVICE_ENDS; time += 1) {
-        claims.push((await store.takeDelivered({ jobId, inputIndex: 0 })).claim);
+      const leases = [];
+      for (let time = 0; time < MAX_SERVICE_EXITS; time += 1) {
+        leases.push((await store.leaseInput({ jobId, inputIndex: 0 })).lease);
       }
       assert.deepEqual(
-        claims.map((claim) => claim?.attempt),
-        claims.map((_, index) => index + 1),
+        leases.map((lease) => lease?.attempt),
+        leases.map((_, index) => index + 1),
       );
-      assert.equal((await succeed(store, claims[1] as ClaimedInput)).input, 'late');
-      assert.deepEqual(await store.takeDelivered({ jobId, inputIndex: 0 }), { claim: null, jobEnded: true });
+      assert.equal((await succeed(store, leases[1] as LeasedInput)).input, 'late');
+      assert.deepEqual(await store.leaseInput({ jobId, inputIndex: 0 }), { lease: null, jobEnded: true });
       assert.equal(resultsOf(await store.findJob(jobId))[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
     });
 
-    test('the loss of a node that was none is taken back', async (t) => {
+    test('a service exit that was none is undone', async (t) => {
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a']);
-      let { claim } = await store.takeDelivered({ jobId, inputIndex: 0 });
-      for (let time = 0; time < MAX_SERVICE_ENDS + 2; time += 1) {
-        assert(claim !== null, 'the input failed for connections that were lost');
-        const lost = claim;
-        ({ claim } = await store.takeDelivered({ jobId, inputIndex: 0 }));
-        await store.forgiveServiceEnd(lost);
+      let { lease } = await store.leaseInput({ jobId, inputIndex: 0 });
+      for (let time = 0; time < MAX_SERVICE_EXITS + 2; time += 1) {
+        assert(lease !== null, 'the input failed for connections that were lost');
+        const lost = lease;
+        ({ lease } = await store.leaseInput({ jobId, inputIndex: 0 }));
+        await store.undoServiceExit(lost);
       }
     });
 
-    test('an input that is delivered of a cancelled job ends', async (t) => {
+    test('a received input of a cancelled job finishes', async (t) => {
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a', 'b']);
-      const { claim } = await store.takeDelivered({ jobId, inputIndex: 0 });
-      assert(claim !== null);
+      const { lease } = await store.leaseInput({ jobId, inputIndex: 0 });
+      assert(lease !== null);
       await store.cancelJob(jobId);
-      assert.deepEqual(await store.takeDelivered({ jobId, inputIndex: 1 }), { claim: null, jobEnded: false });
-      assert.deepEqual(await store.takeDelivered({ jobId, inputIndex: 0 }), { claim: null, jobEnded: true });
-      assert.equal((await succeed(store, claim)).input, 'late');
+      assert.deepEqual(await store.leaseInput({ jobId, inputIndex: 1 }), { lease: null, jobEnded: false });
+      assert.deepEqual(await store.leaseInput({ jobId, inputIndex: 0 }), { lease: null, jobEnded: true });
+      assert.equal((await succeed(store, lease)).input, 'late');
     });
 
-    test('a destination goes to one input of a job, with all above it and inside it', async (t) => {
+    test('an output path is reserved for one input of a job, with all paths above and below it', async (t) => {
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a', 'b', 'c']);
-      const claim = (inputIndex: number, place: string) =>
-        store.claimDestination({ jobId, inputIndex, attempt: 1 }, place);
-      assert.equal(await claim(0, '/out/x'), true);
-      assert.equal(await claim(0, '/out/x'), true, 'an input may claim the same one again');
-      for (const place of ['/out/x', '/out', '/out/x/y', '/out/x/y/z'])
-        assert.equal(await claim(1, place), false, place);
-      for (const place of ['/out/x-y', '/out/x0', '/out/w', '/out/xy/z'])
-        assert.equal(await claim(1, place), true, place);
-      await store.releaseDestinations({ jobId, inputIndex: 0, attempt: 1 });
-      assert.equal(await claim(2, '/out/x/y'), true);
+      const reserve = (inputIndex: number, path: string) =>
+        store.reserveOutputPath({ jobId, inputIndex, attempt: 1 }, path);
+      assert.equal(await reserve(0, '/out/x'), true);
+      assert.equal(await reserve(0, '/out/x'), true, 'an input may reserve its path again');
+      for (const path of ['/out/x', '/out', '/out/x/y', '/out/x/y/z'])
+        assert.equal(await reserve(1, path), false, path);
+      for (const path of ['/out/x-y', '/out/x0', '/out/w', '/out/xy/z'])
+        assert.equal(await reserve(1, path), true, path);
+      await store.releaseOutputPaths({ jobId, inputIndex: 0, attempt: 1 });
+      assert.equal(await reserve(2, '/out/x/y'), true);
       const other = await submitted(store, ['a']);
-      assert.equal(await store.claimDestination({ jobId: other, inputIndex: 0, attempt: 1 }, '/out/x/y'), true);
+      assert.equal(await store.reserveOutputPath({ jobId: other, inputIndex: 0, attempt: 1 }, '/out/x/y'), true);
     });
 
-    test('a failure that may pass is counted, and is no process end', async (t) => {
+    test('a transient failure is counted, and is no process exit', async (t) => {
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a']);
-      for (let time = 0; time < MAX_PROCESS_ENDS + 2; time += 1) {
-        const claim = await started(store, jobId);
-        assert.equal(claim.transientFailures, time);
-        await store.recordTransientFailure(claim);
-        assert.equal((await store.requeueInput(claim)).input, 'queued');
+      for (let time = 0; time < MAX_PROCESS_EXITS + 2; time += 1) {
+        const lease = await started(store, jobId);
+        assert.equal(lease.transientFailures, time);
+        await store.recordTransientFailure(lease);
+        assert.equal((await store.requeueInput(lease)).input, 'queued');
       }
     });
 
-    test('what runs on this engine is counted, and what waits', async (t) => {
+    test('queued inputs are counted, and progress is recorded', async (t) => {
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a', 'b', 'c']);
-      const claim = await started(store, jobId);
+      const lease = await started(store, jobId);
       assert.equal(await store.countQueued(), 2);
-      assert.deepEqual(await store.currentAmong([claim, { ...claim, attempt: 7 }]), [claim]);
-      await store.noteProgress([{ ...claim, bytesDone: 3, bytesTotal: 9 }]);
+      await store.recordProgress([{ ...lease, bytesDone: 3, bytesTotal: 9 }]);
     });
 
-    test('pruning deletes jobs that ended before the time, and no others', async (t) => {
+    test('pruning deletes jobs that finished before the time, and no others', async (t) => {
       const { store } = await openStore(t);
       const [old, running, waiting] = [
         await submitted(store, ['a']),
@@ -348,22 +342,22 @@ export function describeJobStore(
       await succeed(store, await started(store, old));
       await started(store, running);
       const now = Date.now();
-      assert.equal(await store.pruneEnded(new Date(now - 60_000)), 0);
-      assert.equal(await store.pruneEnded(new Date(now + 60_000)), 1);
+      assert.equal(await pruneAllJobs(store, new Date(now - 60_000)), 0);
+      assert.equal(await pruneAllJobs(store, new Date(now + 60_000)), 1);
       assert.equal(await store.findJob(old), null);
-      assert.equal((await store.placesOfJob(old)).inputs.length, 0);
+      assert.equal((await store.pathsOfJob(old)).inputs.length, 0);
       assert.notEqual(await store.findJob(running), null);
       assert.notEqual(await store.findJob(waiting), null);
     });
 
-    test('pruning gets through more jobs and inputs than go into one transaction', async (t) => {
+    test('pruning deletes more jobs and inputs than one transaction does', async (t) => {
       const { store } = await openStore(t);
       const jobIds = await Promise.all([...Array(450)].map(() => submitted(store, ['a'])));
       await Promise.all(jobIds.map(async (jobId) => succeed(store, await started(store, jobId))));
-      assert.equal(await store.pruneEnded(new Date(Date.now() + 60_000)), 450);
+      assert.equal(await pruneAllJobs(store, new Date(Date.now() + 60_000)), 450);
     });
 
-    test('one write that fails takes none of those with it that share its commit', async (t) => {
+    test('a write that fails does not fail the others that share its commit', async (t) => {
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a']);
       const twice = { ...scripts(['a']), jobId, queuedAt: new Date() };
@@ -376,14 +370,14 @@ export function describeJobStore(
         outcomes.map(({ status }) => status),
         ['fulfilled', 'rejected', 'fulfilled'],
       );
-      assert.equal((await store.waitingJobs()).length, 3);
+      assert.equal((await store.queuedJobs()).length, 3);
     });
 
-    test('which jobs have ended can be asked for more than a statement holds', async (t) => {
+    test('finished jobs are found among more jobs than one statement can name', async (t) => {
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a']);
       const unknown = Array.from({ length: 40_000 }, (_, index) => `unknown-${index}`);
-      const ended = await store.endedAmong([...unknown, jobId]);
+      const ended = await store.finishedAmong([...unknown, jobId]);
       assert.equal(ended.length, unknown.length);
       assert(!ended.includes(jobId));
     });

@@ -14,7 +14,7 @@ export type ToTestService =
 const ignore = (): void => undefined;
 const jobs = new Jobs({
   config: JSON.parse(process.argv[2] ?? ''),
-  workerEntry: new URL('./scripted-worker.ts', import.meta.url),
+  workerEntry: new URL('../support/jobs/scripted-worker.ts', import.meta.url),
   log: { info: ignore, warn: ignore, error: ignore },
   maxRunningInputs: 2,
 });

@@ -15,19 +15,19 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
-import { InputResolver, localFileOpener } from '#inputs/input-resolver.ts';
-import { openLocalFile } from '#inputs/local/local-file.ts';
-import { identifyFile, keepSigned } from '#operations/identify-file.ts';
+import { InputResolver } from '#inputs/input-resolver.ts';
+import { localFileOpener, openLocalFile } from '#inputs/local/local-file.ts';
 import { fileCandidate } from '#operations/ingredients.ts';
-import type { InputContext, InputOutcome, InputPhase, OperationRooms } from '#operations/operation.ts';
-import { signAudioFile } from '#operations/sign-audio.ts';
-import { signVideoFile } from '#operations/sign-video.ts';
-import { LocalSink } from '#outputs/local/local-sink.ts';
-import type { ManifestAuthor } from '#provenance/authoring/manifest-author.ts';
-import { ffmpeg, sound } from '../formats/isobmff/media-files.ts';
-import { mediaFolder } from '../formats/judges.ts';
-import { memorySource } from '../formats/memory-bytes.ts';
-import { signWav, smallWav, testAuthor } from '../provenance/sign-wav.ts';
+import type { InputContext, InputOutcome, InputPhase, OperationServices } from '#operations/operation.ts';
+import { signAudio } from '#operations/sign-audio.ts';
+import { signVideo } from '#operations/sign-video.ts';
+import { pinIfSigned, readSignableFile } from '#operations/signable-file.ts';
+import { LocalSink } from '#outputs/local-sink.ts';
+import type { ManifestAuthor } from '#provenance/manifest-author.ts';
+import { mediaFolder } from '../support/judges/file-judges.ts';
+import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
+import { ffmpeg, sound } from '../support/media/media-files.ts';
+import { memorySource } from '../support/memory-bytes.ts';
 
 const folder = mediaFolder();
 const author = testAuthor();
@@ -58,9 +58,9 @@ async function sign(
     progress: () => undefined,
     opened: () => undefined,
     reached: during,
-    claimDestination: () => Promise.resolve(),
-    mayDeliver: () => Promise.resolve(),
-    settling: () => undefined,
+    reserveOutputPath: () => Promise.resolve(),
+    confirmLease: () => Promise.resolve(),
+    reportIoBound: () => undefined,
   };
   const validating: ManifestAuthor = {
     async draft(request, signal) {
@@ -70,10 +70,11 @@ async function sign(
       return draft;
     },
   };
-  const rooms: Pick<OperationRooms, 'inputs' | 'outputs' | 'author' | 'reader'> = {
+  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'author' | 'stated' | 'reader'> = {
     inputs: new InputResolver({ local_file_path: localFileOpener(anywhere) }),
     outputs: new LocalSink({ baseDir: output, dataDir }),
     author: validating,
+    stated: { actions: [] },
     reader: null,
   };
   const params =
@@ -81,8 +82,8 @@ async function sign(
   const input = { type: 'local_file_path', path } as const;
   const isVideo = /\.(mp4|mov)$/.test(path);
   const work = { ...key, operation: isVideo ? 'c2pa-video' : 'c2pa-audio', input, output: null, params } as const;
-  const run = isVideo ? signVideoFile : signAudioFile;
-  return { output, outcome: run(work, context, rooms as OperationRooms) };
+  const { run } = isVideo ? signVideo : signAudio;
+  return { output, outcome: run(work, context, services as OperationServices) };
 }
 let signCount = 0;
 
@@ -160,7 +161,7 @@ test('the SDK is led to the file that was opened, whatever its path leads to by 
   const bytes = readFileSync(path);
   const source = await openLocalFile(path, 'opened.wav', anywhere, never);
   t.after(() => source.close());
-  const { ingredient } = await fileCandidate(await identifyFile(source, never), { scratch, signal: never });
+  const { ingredient } = await fileCandidate(await readSignableFile(source, never), { scratch, signal: never });
   renameSync(path, `${path}.away`);
   writeFileSync(path, 'another');
   assert(ingredient.kind === 'file');
@@ -172,14 +173,14 @@ test('a signed source is planned by the bytes that are validated and copied, not
   const scratch = scratchSpace();
   const [first, later] = [await signWav(author), await signWav(author, { title: 'a longer title' }, smallWav(9000))];
   const source = memorySource(first.bytes, 'source.wav');
-  const file = await identifyFile(source, never);
-  const kept = await keepSigned(
+  const file = await readSignableFile(source, never);
+  const kept = await pinIfSigned(
     { ...file, source: memorySource(later.bytes, 'source.wav') },
     { scratch, signal: never },
   );
-  assert.deepEqual(kept.layout, (await identifyFile(memorySource(later.bytes, 'source.wav'), never)).layout);
+  assert.deepEqual(kept.layout, (await readSignableFile(memorySource(later.bytes, 'source.wav'), never)).layout);
 
-  const unsigned = keepSigned({ ...file, source: memorySource(smallWav(), 'source.wav') }, { scratch, signal: never });
+  const unsigned = pinIfSigned({ ...file, source: memorySource(smallWav(), 'source.wav') }, { scratch, signal: never });
   await assert.rejects(unsigned, { reason: 'SOURCE_CHANGED' });
   await scratch.remove();
 });
@@ -197,7 +198,7 @@ test('a signed file whose changes the file system does not tell is copied before
     pin: () => Promise.resolve(false),
     close: () => Promise.resolve(),
   };
-  const { source } = await keepSigned(await identifyFile(shared, never), { scratch, signal: never });
+  const { source } = await pinIfSigned(await readSignableFile(shared, never), { scratch, signal: never });
   const genuine = readFileSync(path);
   alterInSecret(path);
   assert.deepEqual(await readRange(source, 0, source.sizeBytes, never), genuine);

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
-import { InputResolver, localFileOpener } from '#inputs/input-resolver.ts';
+import { InputResolver } from '#inputs/input-resolver.ts';
+import { localFileOpener } from '#inputs/local/local-file.ts';
 import { givenIngredient } from '#operations/ingredients.ts';
 
 test('a parent that is not there is told from an input that is not: by where it stands in the request', async (t) => {

@@ -5,28 +5,41 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
-import { InputResolver, localFileOpener } from '#inputs/input-resolver.ts';
-import type { InputContext, InputOutcome, InputPhase, OperationRooms } from '#operations/operation.ts';
-import { signAudioFile } from '#operations/sign-audio.ts';
-import { LocalSink } from '#outputs/local/local-sink.ts';
-import { createOutputReader } from '#provenance/reading/output-reader.ts';
-import { smallWav, testAuthor } from '../provenance/sign-wav.ts';
+import { InputResolver } from '#inputs/input-resolver.ts';
+import { localFileOpener } from '#inputs/local/local-file.ts';
+import { localFolderOpener } from '#inputs/local/local-folder.ts';
+import type { InputContext, InputOutcome, InputPhase, OperationServices } from '#operations/operation.ts';
+import { signAudio } from '#operations/sign-audio.ts';
+import { signFragmented } from '#operations/sign-fragmented.ts';
+import { LocalSink } from '#outputs/local-sink.ts';
+import { createFragmentReader } from '#provenance/fragment-reader.ts';
+import type { ManifestAuthor } from '#provenance/manifest-author.ts';
+import { createManifestReader } from '#provenance/manifest-reader.ts';
+import { startAuthority } from '../provenance/time-stamp-authority.ts';
+import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
+import { makeFfmpegHls, makeFilm } from '../support/publications/make-publication.ts';
 
 interface Signing {
   readonly output: string;
-  /** What the job was told, in order. */
-  readonly told: readonly (InputPhase | 'settling')[];
+  /** The messages to the job, in order. */
+  readonly told: readonly (InputPhase | 'io-bound')[];
   readonly outcome: Promise<InputOutcome>;
 }
 
-/** Signs a small file as a worker does. `reached` may do something at a phase. */
+interface Wishes {
+  readonly readBack: boolean;
+  readonly dataBytes?: number;
+  readonly author?: ManifestAuthor;
+  /** Signs a publication instead of a file. */
+  readonly publication?: boolean;
+  /** Does something at a phase. */
+  readonly reached?: (phase: InputPhase, output: string) => void;
+}
+
+/** Signs a small file as a worker does, or a publication. */
 async function signing(
   t: TestContext,
-  {
-    readBack,
-    reached,
-    dataBytes,
-  }: { readBack: boolean; dataBytes?: number; reached?: (phase: InputPhase, output: string) => void },
+  { readBack, reached, dataBytes, author = testAuthor(), publication = false }: Wishes,
 ): Promise<Signing> {
   const folder = await mkdtemp(join(tmpdir(), 'attestream-sign-file-'));
   t.after(() => rm(folder, { recursive: true }));
@@ -34,7 +47,7 @@ async function signing(
   mkdirSync(dataDir);
   writeFileSync(path, smallWav(dataBytes));
   const key = { jobId: 'job', inputIndex: 0, attempt: 1 };
-  const told: (InputPhase | 'settling')[] = [];
+  const told: (InputPhase | 'io-bound')[] = [];
   const context: InputContext = {
     signal: new AbortController().signal,
     scratch: new ScratchSpace({ dir: folder, dataDir }, key),
@@ -44,19 +57,33 @@ async function signing(
       told.push(phase);
       reached?.(phase, output);
     },
-    claimDestination: () => Promise.resolve(),
-    mayDeliver: () => Promise.resolve(),
-    settling: () => void told.push('settling'),
+    reserveOutputPath: () => Promise.resolve(),
+    confirmLease: () => Promise.resolve(),
+    reportIoBound: () => void told.push('io-bound'),
   };
-  const rooms: Pick<OperationRooms, 'inputs' | 'outputs' | 'author' | 'reader'> = {
-    inputs: new InputResolver({ local_file_path: localFileOpener({ roots: undefined, protectedPaths: [] }) }),
+  const policy = { roots: undefined, protectedPaths: [] };
+  const limits = { maxFiles: 1000, maxBytes: 2 ** 30, maxDepth: 4 };
+  const services: Omit<OperationServices, 'assets' | 'trust'> = {
+    inputs: new InputResolver(
+      { local_file_path: localFileOpener(policy) },
+      { local_folder_path: localFolderOpener(policy, limits) },
+    ),
     outputs: new LocalSink({ baseDir: output, dataDir }),
-    author: testAuthor(),
-    reader: readBack ? createOutputReader() : null,
+    author,
+    stated: { actions: [] },
+    reader: readBack ? createManifestReader() : null,
+    fragments: createFragmentReader(),
+    fragmentChecks: 'all',
   };
-  const input = { type: 'local_file_path', path } as const;
-  const work = { ...key, operation: 'c2pa-audio', input, output: null, params: undefined } as const;
-  return { output, told, outcome: signAudioFile(work, context, rooms as OperationRooms) };
+  if (!publication) {
+    const input = { type: 'local_file_path', path } as const;
+    const work = { ...key, operation: 'c2pa-audio', input, output: null, params: undefined } as const;
+    return { output, told, outcome: signAudio.run(work, context, services as OperationServices) };
+  }
+  const input = { type: 'local_folder_path', path: makeFfmpegHls(makeFilm(folder), join(folder, 'hls')) } as const;
+  const params = { playlist_pattern: '*.m3u8', init_pattern: 'init_*.mp4', frag_pattern: '*.m4s' };
+  const work = { ...key, operation: 'c2pa-fragmented', input, output: null, params } as const;
+  return { output, told, outcome: signFragmented.run(work, context, services as OperationServices) };
 }
 
 test('an output that does not read back as it was signed is not delivered, and nothing of it stays', async (t) => {
@@ -70,20 +97,38 @@ test('an output that does not read back as it was signed is not delivered, and n
   const { output, told, outcome } = await signing(t, { readBack: true, reached: spoil });
   await assert.rejects(outcome, { reason: 'READ_BACK_FAILED' });
   assert.deepEqual(readdirSync(output), []);
-  assert(told.includes('settling'), 'the next input may have begun by then');
+  assert(told.includes('io-bound'), 'the next input may have begun by then');
 });
 
 test('the next input may begin when the output is copied, for a large one when it is read back as well', async (t) => {
   const plain = await signing(t, { readBack: false });
   await plain.outcome;
-  assert.deepEqual(plain.told.slice(-4), ['settling', 'signed', 'sealed', 'delivered']);
+  assert.deepEqual(plain.told.slice(-4), ['io-bound', 'signed', 'sealed', 'delivered']);
 
   const checked = await signing(t, { readBack: true });
   await checked.outcome;
-  assert.equal(checked.told.at(checked.told.indexOf('copied') + 1), 'settling');
+  assert.equal(checked.told.at(checked.told.indexOf('copied') + 1), 'io-bound');
   assert(checked.told.includes('verified') && checked.told.includes('sealed'));
 
   const large = await signing(t, { readBack: true, dataBytes: 2_000_000 });
   await large.outcome;
-  assert.deepEqual(large.told.slice(-2), ['settling', 'delivered']);
+  assert.deepEqual(large.told.slice(-2), ['io-bound', 'delivered']);
+});
+
+test('an output is written again, and the init segments of a publication alone, where the time-stamp has grown', async (t) => {
+  const authority = await startAuthority();
+  t.after(() => authority.close());
+  for (const publication of [false, true]) {
+    const author = testAuthor({ timeStamps: { urls: [authority.url], timeoutMs: 30_000, isRequired: true } });
+    authority.behave('answering');
+    await signWav(author);
+    authority.behave('larger');
+    const { told, outcome } = await signing(t, { readBack: true, author, publication });
+    assert.deepEqual((await outcome).warnings, []);
+    const times = (phase: InputPhase): number => told.filter((each) => each === phase).length;
+    assert.deepEqual(
+      [times('staged'), times('copied'), times('signed'), times('verified')],
+      publication ? [1, 2, 1, 1] : [2, 2, 1, 1],
+    );
+  }
 });

@@ -5,10 +5,10 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { allocatePages, PAGE_SIZE_BYTES } from '#bytes/page-memory.ts';
+import { allocatePages, PAGE_SIZE_BYTES } from '#bytes/buffers.ts';
 import { DurableFile } from '#outputs/local/durable-file.ts';
+import { openSmallDisk, type SmallDisk } from '../support/small-disk.ts';
 import { cachedBytes, makeDirectFolder } from './page-cache.ts';
-import { openSmallDisk, type SmallDisk } from './small-disk.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;

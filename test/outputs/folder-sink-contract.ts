@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
-import type { FolderSink } from '#outputs/folder-sink.ts';
-import { isPlaylist } from '#outputs/playlist-order.ts';
+import type { FolderSink } from '#outputs/output-sink.ts';
+import { isPlaylist } from '#outputs/staging/playlist-order.ts';
 import { type Files, fill, NEW, OLD } from './publication-files.ts';
 
 /** A place that folder sinks of one kind write to, with nothing in it. */
@@ -14,7 +14,7 @@ export interface FolderSinkPlace {
    * start from, and whatever stood there before, are all that the delivery changes at once.
    */
   readonly showsNewMedia?: boolean;
-  /** What is at the destination; null for nothing. */
+  /** Returns the contents of the destination; null for nothing. */
   delivered(): Promise<Files | null>;
   /** Names of whatever else the sinks left at the place: staged folders, open uploads, notes. */
   leftovers(): Promise<readonly string[]>;
@@ -23,7 +23,7 @@ export interface FolderSinkPlace {
 
 const never = new AbortController().signal;
 
-/** What a player can find at a place, and what stood there before. */
+/** The files that a player finds at a path, and those that were there before. */
 async function seen(place: FolderSinkPlace, earlier: Files | null): Promise<Files | null> {
   const delivered = await place.delivered();
   if (place.showsNewMedia !== true || delivered === null) return delivered;

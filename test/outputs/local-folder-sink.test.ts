@@ -7,12 +7,12 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { isStagedName, type StagingKey, stagedNameOf } from '#bytes/staged-name.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import { LocalSink } from '#outputs/local/local-sink.ts';
 import { stagingSecretIn } from '#outputs/local/staging-secret.ts';
-import { withoutPrivileges } from '../bytes/without-privileges.ts';
+import { LocalSink } from '#outputs/local-sink.ts';
+import { openSmallDisk } from '../support/small-disk.ts';
+import { withoutPrivileges } from '../support/without-privileges.ts';
 import { folderSinkContract } from './folder-sink-contract.ts';
 import { type Files, filesIn, fill, NEW, OLD, putFiles } from './publication-files.ts';
-import { openSmallDisk } from './small-disk.ts';
 
 const MIB = 1024 * 1024;
 const never = new AbortController().signal;
@@ -30,14 +30,14 @@ beforeEach(async () => {
   baseDir = join(place, 'out');
   dataDir = join(place, 'data');
   sink = new LocalSink({ baseDir, dataDir });
-  destination = sink.placeFolder(null, 'talk');
+  destination = sink.folderDestination(null, 'talk');
 });
 afterEach(() => rm(place, { recursive: true }));
 
 folderSinkContract('a staged local folder', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'attestream-folder-contract-'));
   const local = new LocalSink({ baseDir: join(folder, 'out'), dataDir: join(folder, 'data') });
-  const target = local.placeFolder({ type: 'local', prefix: 'a/b', name: 'c' }, 'talk');
+  const target = local.folderDestination({ type: 'local', prefix: 'a/b', name: 'c' }, 'talk');
   return {
     stage: (sizeBytes) => local.stageFolder(target, sizeBytes, key, never),
     delivered: () => filesIn(target),
@@ -84,7 +84,7 @@ describe('staging a local folder', () => {
     await mkdir(baseDir);
     await mkdir(join(place, 'elsewhere'));
     await symlink(join(place, 'elsewhere'), join(baseDir, 'way-out'));
-    const outside = sink.placeFolder({ type: 'local', prefix: 'way-out' }, 'talk');
+    const outside = sink.folderDestination({ type: 'local', prefix: 'way-out' }, 'talk');
     await refuses('OUTPUT_LEAVES_BASE', () => sink.stageFolder(outside, 100, key, never));
   });
 
@@ -164,7 +164,7 @@ describe('a folder that this service delivered to', () => {
     await deliver(NEW);
     assert.deepEqual(await filesIn(destination), { ...NEW, 'notes.txt': 'theirs' });
 
-    await deliver(NEW, sink.placeFolder(null, 'moved'));
+    await deliver(NEW, sink.folderDestination(null, 'moved'));
     assert.deepEqual(await filesIn(join(baseDir, 'moved')), { ...OLD, ...NEW });
   });
 
@@ -244,7 +244,7 @@ describe('a disk without room for a folder', () => {
     const disk = await openSmallDisk(8 * MIB);
     try {
       const small = new LocalSink({ baseDir: disk.path, dataDir });
-      const target = small.placeFolder(null, 'talk');
+      const target = small.folderDestination(null, 'talk');
       await refuses('OUTPUT_DISK_FULL', () => small.stageFolder(target, 8 * MIB, key, never));
       assert.deepEqual(await readdir(disk.path), []);
     } finally {
@@ -256,7 +256,7 @@ describe('a disk without room for a folder', () => {
     const disk = await openSmallDisk(4 * MIB);
     try {
       const small = new LocalSink({ baseDir: disk.path, dataDir });
-      const target = small.placeFolder(null, 'talk');
+      const target = small.folderDestination(null, 'talk');
       await (await fill(await small.stageFolder(target, 1, key, never), OLD)).commit(never);
       const staged = await small.stageFolder(target, 1, key, never);
       await refuses('OUTPUT_FAILED', async () => {

@@ -5,17 +5,17 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink, 
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { allocatePages } from '#bytes/page-memory.ts';
+import { allocatePages } from '#bytes/buffers.ts';
 import { isStagedName, type StagingKey } from '#bytes/staged-name.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import { LocalSink } from '#outputs/local/local-sink.ts';
-import { recoverStagings } from '#outputs/local/staging-journal.ts';
+import { LocalSink } from '#outputs/local-sink.ts';
+import { recoverStagings } from '#outputs/staging-journal.ts';
 import { byteSinkContract } from '../bytes/byte-sink-contract.ts';
-import { withoutPrivileges } from '../bytes/without-privileges.ts';
+import { openSmallDisk } from '../support/small-disk.ts';
+import { withoutPrivileges } from '../support/without-privileges.ts';
 import { cachedBytes, makeDirectFolder } from './page-cache.ts';
-import { openSmallDisk } from './small-disk.ts';
 
 const MIB = 1024 * 1024;
 const never = new AbortController().signal;
@@ -38,7 +38,7 @@ afterEach(() => rm(folder, { recursive: true }));
 byteSinkContract('a staged local file', async () => {
   const place = await mkdtemp(join(tmpdir(), 'attestream-sink-contract-'));
   const local = new LocalSink({ baseDir: join(place, 'out'), dataDir: join(place, 'data') });
-  const destination = local.placeFile({ type: 'local', prefix: 'a/b', name: 'c' }, 'clip_c2pa.mp4');
+  const destination = local.fileDestination({ type: 'local', prefix: 'a/b', name: 'c' }, 'clip_c2pa.mp4');
   return {
     stage: (sizeBytes) => local.stageFile(destination, sizeBytes, key, never),
     delivered: () => readFile(destination).catch(() => null),
@@ -84,7 +84,7 @@ describe('a local output', () => {
 
 describe('placing a local output', () => {
   test('composes base, prefix, name and leaf', () => {
-    const place = (output: ApiOutputSpec | null) => sink.placeFile(output, 'a.mp4').slice(baseDir.length);
+    const place = (output: ApiOutputSpec | null) => sink.fileDestination(output, 'a.mp4').slice(baseDir.length);
     assert.equal(place(null), '/a.mp4');
     assert.equal(place({ type: 'local' }), '/a.mp4');
     assert.equal(place({ type: 'local', prefix: '/', name: null }), '/a.mp4');
@@ -94,7 +94,7 @@ describe('placing a local output', () => {
 
 describe('staging a local output', () => {
   test('writes beside the destination under a hidden name, whatever the length of the leaf', async () => {
-    const destination = sink.placeFile({ type: 'local', prefix: 'p' }, `${'n'.repeat(251)}.mp4`);
+    const destination = sink.fileDestination({ type: 'local', prefix: 'p' }, `${'n'.repeat(251)}.mp4`);
     const staged = await stage(destination, 'bytes');
     assert.equal(await realpath(dirname(staged.stagedPath ?? '')), dirname(destination));
     const names = await readdir(dirname(destination));
@@ -136,7 +136,7 @@ describe('staging a local output', () => {
   test('refuses what is, holds or lies inside a place of the service itself, also through a link', async () => {
     const keys = join(baseDir, 'keys', 'key.pem');
     sink = new LocalSink({ baseDir, dataDir: join(baseDir, 'data'), recordsDir: join(baseDir, '.notes') });
-    const guarded = new LocalSink({ baseDir, dataDir, ownPlaces: [dataDir, keys] });
+    const guarded = new LocalSink({ baseDir, dataDir, protectedPaths: [dataDir, keys] });
     await mkdir(join(baseDir, 'data'), { recursive: true });
     await mkdir(dirname(keys));
     await symlink(join(baseDir, 'data'), join(baseDir, 'link'));
@@ -204,7 +204,7 @@ describe('a disk without room', () => {
     const disk = await openSmallDisk(8 * MIB);
     try {
       const small = new LocalSink({ baseDir: disk.path, dataDir });
-      const destination = small.placeFile(null, 'a.mp4');
+      const destination = small.fileDestination(null, 'a.mp4');
       await refuses('OUTPUT_DISK_FULL', () => small.stageFile(destination, 8 * MIB, key, never));
       await refuses('OUTPUT_DISK_FULL', () => small.stageFile(destination, Number.MAX_SAFE_INTEGER, key, never));
       assert.deepEqual(await readdir(disk.path), []);
@@ -218,7 +218,7 @@ describe('a disk without room', () => {
     const disk = await openSmallDisk(4 * MIB);
     try {
       const small = new LocalSink({ baseDir: disk.path, dataDir });
-      const staged = await small.stageFile(small.placeFile(null, 'a.mp4'), 1, key, never);
+      const staged = await small.stageFile(small.fileDestination(null, 'a.mp4'), 1, key, never);
       await refuses('OUTPUT_FAILED', async () => {
         for (let position = 0; position < 16 * MIB; position += MIB)
           await staged.write(Buffer.alloc(MIB), position, never);

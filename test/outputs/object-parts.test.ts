@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { copyRunsOf } from '#bytes/copy-runs.ts';
 import type { Splice } from '#bytes/splice-plan.ts';
+import { copyRunsOf } from '#bytes/splice-plan.ts';
 import {
   growingParts,
   LARGEST_OBJECT_BYTES,

@@ -17,7 +17,7 @@ export async function makeDirectFolder(): Promise<string> {
   return await mkdtemp(join(place, '.attestream-direct-'));
 }
 
-/** How much of a file is in the page cache, in bytes. */
+/** Returns the size of the part of a file that is in the page cache, in bytes. */
 export function cachedBytes(path: string): number {
   return Number(execFileSync('fincore', ['--bytes', '--noheadings', '--output', 'RES', path], { encoding: 'utf8' }));
 }

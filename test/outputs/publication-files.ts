@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import type { FolderSink } from '#outputs/folder-sink.ts';
+import type { FolderSink } from '#outputs/output-sink.ts';
 
 /** Contents by path. */
 export type Files = Readonly<Record<string, string>>;

@@ -9,8 +9,8 @@ import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { openS3File } from '#inputs/s3/s3-file.ts';
 import type { S3Bounds } from '#s3/s3-connection.ts';
-import { type Fault, type FaultyProxy, startFaultyProxy } from '../s3/faulty-proxy.ts';
-import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
+import { type Fault, type FaultyProxy, startFaultyProxy } from '../support/servers/faulty-s3-proxy.ts';
+import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 import { key, openS3Place, type S3Place } from './s3-place.ts';
 
 const MIB = 1024 * 1024;
@@ -29,11 +29,11 @@ const PLAN: SplicePlan = {
 };
 const OUTPUT = Buffer.concat([Buffer.alloc(100, 1), MANIFEST, SOURCE.subarray(40)]);
 
-/** What a part may meet the first time that it is sent or copied. */
+/** Faults that a part meets the first time that it is sent or copied. */
 const FAULTS_OF_ANSWERS: readonly Fault[] = [{ status: 503, code: 'SlowDown' }, { cutAfterBytes: 0 }];
 const CUT_WITHIN_PART: Fault = { cutAfterSentBytes: MIB };
 
-/** What a test that meets the bounds waits for: far shorter than where the service runs. */
+/** Time-outs of the tests, far shorter than those of the service. */
 const IMPATIENT: Partial<S3Bounds> = { firstPauseMs: 10 };
 const IMPATIENT_IN_SILENCE: Partial<S3Bounds> = { ...IMPATIENT, idleTimeoutMs: 1_000 };
 
@@ -269,7 +269,7 @@ async function withPlace(use: (place: S3Place) => Promise<void>, bounds = IMPATI
 async function stage(place: S3Place, { apart = false } = {}): Promise<ByteSink> {
   const settings = { ...s3.settings, ...(!apart && { endpoint_url: proxy.endpoint, bounds: IMPATIENT }) };
   const source = await openS3File(`s3://${bucket}/source`, 'source', settings, never);
-  const destination = place.sink.placeFile(place.output, 'film.mp4');
+  const destination = place.sink.fileDestination(place.output, 'film.mp4');
   const sink = await place.sink.stageFile(destination, outputSizeBytes(PLAN), key, never, place.scratch);
   try {
     await executePlan(PLAN, source, sink, { signal: never });
@@ -289,7 +289,7 @@ async function leavesNothing(
   { apart = false, bounds = IMPATIENT }: { apart?: boolean; bounds?: Partial<S3Bounds> } = {},
 ): Promise<void> {
   await withPlace(async (place) => {
-    const destination = place.sink.placeFile(place.output, 'film.mp4');
+    const destination = place.sink.fileDestination(place.output, 'film.mp4');
     await assert.rejects(
       async () => {
         const sink = await stage(place, { apart });

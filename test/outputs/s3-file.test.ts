@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { byteSinkContract } from '../bytes/byte-sink-contract.ts';
-import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
+import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 import { key, openS3Place } from './s3-place.ts';
 
 const MIB = 1024 * 1024;
@@ -20,7 +20,7 @@ after(() => s3.close());
 for (const readBack of [false, true]) {
   byteSinkContract(`a file in S3, ${readBack ? 'read back on this host' : 'never on this host'}`, async () => {
     const place = await openS3Place(s3, bucket, { readBack });
-    const destination = place.sink.placeFile(place.output, 'clip_c2pa.mp4');
+    const destination = place.sink.fileDestination(place.output, 'clip_c2pa.mp4');
     return {
       stage: (sizeBytes) => place.sink.stageFile(destination, sizeBytes, key, never, place.scratch),
       delivered: () => place.objectAt(destination),
@@ -33,7 +33,7 @@ for (const readBack of [false, true]) {
 describe('a large file in S3', () => {
   test('is put together from parts that come in any order, and the one with the hole last', async () => {
     const place = await openS3Place(s3, bucket, { readBack: false });
-    const destination = place.sink.placeFile(place.output, 'large.mp4');
+    const destination = place.sink.fileDestination(place.output, 'large.mp4');
     const content = randomBytes(45 * MIB + 77);
     const sink = await place.sink.stageFile(destination, content.length, key, never, place.scratch);
     const positions = Array.from({ length: 46 }, (_, index) => index * MIB).filter((position) => position !== 3 * MIB);

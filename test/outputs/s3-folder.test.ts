@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import type { FolderSink } from '#outputs/folder-sink.ts';
+import type { FolderSink } from '#outputs/output-sink.ts';
 import { parseS3Url } from '#s3/s3-address.ts';
-import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
+import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 import { folderSinkContract } from './folder-sink-contract.ts';
 import { type Files, fill, NEW, OLD } from './publication-files.ts';
 import { key, openS3Place, type S3Place } from './s3-place.ts';
@@ -22,7 +22,7 @@ after(() => s3.close());
 
 folderSinkContract('a folder in S3', async () => {
   const place = await openS3Place(s3, bucket, { readBack: true });
-  const destination = place.sink.placeFolder(place.output, 'talk');
+  const destination = place.sink.folderDestination(place.output, 'talk');
   return {
     showsNewMedia: true,
     stage: (sizeBytes) => place.sink.stageFolder(destination, sizeBytes, key, never, place.scratch),
@@ -87,7 +87,7 @@ describe('a publication in S3', () => {
 async function withPlace(use: (place: S3Place, destination: string) => Promise<void>): Promise<void> {
   const place = await openS3Place(s3, bucket, { readBack: false });
   try {
-    await use(place, place.sink.placeFolder(place.output, 'talk'));
+    await use(place, place.sink.folderDestination(place.output, 'talk'));
   } finally {
     await place.cleanUp();
   }

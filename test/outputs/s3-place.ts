@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { StagingKey } from '#bytes/staged-name.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
-import { S3Sink } from '#outputs/s3/s3-sink.ts';
+import { S3Sink } from '#outputs/s3-sink.ts';
 import { parseS3Url } from '#s3/s3-address.ts';
 import type { S3Settings } from '#s3/s3-connection.ts';
-import type { TestS3 } from '../s3/open-test-s3.ts';
+import type { TestS3 } from '../support/servers/open-test-s3.ts';
 import type { Files } from './publication-files.ts';
 
 export const key: StagingKey = { jobId: '0198c0de-0000-7000-8000-000000000001', inputIndex: 4, attempt: 2 };

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AppError } from '#errors/app-error.ts';
-import { probeBuckets, recoverUploads } from '#outputs/s3/s3-errands.ts';
-import { type S3OutputSettings, S3Sink } from '#outputs/s3/s3-sink.ts';
 import { UploadJournal } from '#outputs/s3/upload-journal.ts';
+import { type S3OutputSettings, S3Sink } from '#outputs/s3-sink.ts';
+import { probeBuckets, recoverUploads } from '#outputs/s3-tasks.ts';
 import { parseS3Url } from '#s3/s3-address.ts';
-import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
+import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 import { fill, NEW } from './publication-files.ts';
 import { key, openS3Place, type S3Place } from './s3-place.ts';
 
@@ -31,7 +31,7 @@ after(() => s3.close());
 describe('recovering from a process that was killed', () => {
   test('ends the upload that it had under way, and nobody else’s to the same key', () =>
     withPlace(async (place) => {
-      const destination = place.sink.placeFile(place.output, 'film.mp4');
+      const destination = place.sink.fileDestination(place.output, 'film.mp4');
       const Key = parseS3Url(destination).key;
       const foreign = await s3.client.createMultipartUpload({ Bucket: bucket, Key });
       const sink = await place.sink.stageFile(destination, 20 * MIB, key, never, place.scratch);
@@ -68,7 +68,7 @@ describe('recovering from a process that was killed', () => {
 
   test('takes back the objects of a publication that was not delivered, where nobody changed them since', () =>
     withPlace(async (place) => {
-      const destination = place.sink.placeFolder(place.output, 'talk');
+      const destination = place.sink.folderDestination(place.output, 'talk');
       const folderKey = parseS3Url(destination).key;
       await s3.client.putObject({ Bucket: bucket, Key: `${folderKey}/notes.txt`, Body: 'theirs' });
       await fill(await place.sink.stageFolder(destination, 100, key, never, place.scratch), NEW);
@@ -80,7 +80,7 @@ describe('recovering from a process that was killed', () => {
 
   test('takes back nothing that another node has delivered to the same place since, though its bytes are the same', () =>
     withPlace(async (place) => {
-      const destination = place.sink.placeFolder(place.output, 'talk');
+      const destination = place.sink.folderDestination(place.output, 'talk');
       await fill(await place.sink.stageFolder(destination, 100, key, never, place.scratch), NEW);
       const elsewhere = new S3Sink({ settings, dataDir: `${place.dataDir}-elsewhere`, readBack: false });
       const later = { ...key, attempt: key.attempt + 1 };
@@ -93,7 +93,7 @@ describe('recovering from a process that was killed', () => {
 
   test('settles what one attempt left when asked for that, and understands a note that was torn', () =>
     withPlace(async (place) => {
-      const destinations = [1, 2].map((number) => place.sink.placeFile(place.output, `${number}.mp4`));
+      const destinations = [1, 2].map((number) => place.sink.fileDestination(place.output, `${number}.mp4`));
       for (const [inputIndex, destination] of destinations.entries()) {
         const staged = { ...key, inputIndex };
         const sink = await place.sink.stageFile(destination, 20 * MIB, staged, never, place.scratch);

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm, symlink, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
-import { LocalSink } from '#outputs/local/local-sink.ts';
-import { recoverStagings } from '#outputs/local/staging-journal.ts';
+import { LocalSink } from '#outputs/local-sink.ts';
+import { recoverStagings } from '#outputs/staging-journal.ts';
 import { filesIn, fill, NEW, putFiles } from './publication-files.ts';
 
 /** Outputs of each test. Without directory handles, one in about a hundred lands elsewhere. */
@@ -40,7 +40,7 @@ describe('a folder that is replaced by a link while outputs are written', () => 
     await mkdir(join(baseDir, 'a/b'), { recursive: true });
     const delivered = await whileSwapping('a', () =>
       attempts(OUTPUT_COUNT, async (inputIndex) => {
-        const destination = sink.placeFile(prefix, `${inputIndex}.mp4`);
+        const destination = sink.fileDestination(prefix, `${inputIndex}.mp4`);
         const staged = await sink.stageFile(destination, 4, { jobId: 'job', inputIndex, attempt: 1 }, never);
         try {
           await staged.write(Buffer.from('file'), 0, never);
@@ -67,7 +67,7 @@ describe('a folder that is replaced by a link while outputs are written', () => 
       const before = await filesIn(elsewhere);
       await whileSwapping(swapped, () =>
         attempts(PUBLICATION_COUNT, async (inputIndex) => {
-          const destination = sink.placeFolder({ type: 'local', prefix: 'a' }, 'talk');
+          const destination = sink.folderDestination({ type: 'local', prefix: 'a' }, 'talk');
           const staged = await sink.stageFolder(destination, 100, { jobId: 'job', inputIndex, attempt: 1 }, never);
           try {
             await (await fill(staged, NEW)).commit(never);
@@ -83,16 +83,29 @@ describe('a folder that is replaced by a link while outputs are written', () => 
 
   test('never has recovery remove anything where the link leads', async () => {
     await mkdir(join(baseDir, 'a'), { recursive: true });
-    const destination = sink.placeFolder({ type: 'local', prefix: 'a' }, 'talk');
+    const destination = sink.folderDestination({ type: 'local', prefix: 'a' }, 'talk');
     await sink.stageFolder(destination, 100, { jobId: 'job', inputIndex: 0, attempt: 1 }, never);
     const [stagedName = ''] = await readdir(join(baseDir, 'a'));
     await putFiles(join(elsewhere, stagedName), { 'precious.mp4': 'precious' });
     await whileSwapping('a', async () => {
       for (let round = 0; round < OUTPUT_COUNT; round += 1) await recoverStagings(dataDir);
     });
-    await recoverStagings(dataDir);
     assert.deepEqual(await filesIn(elsewhere), { [`${stagedName}/precious.mp4`]: 'precious' });
-    assert.deepEqual(await readdir(join(baseDir, 'a')), []);
+  });
+
+  test('is recovered once it is a folder again', async () => {
+    const folder = join(baseDir, 'a');
+    await mkdir(folder, { recursive: true });
+    const destination = sink.folderDestination({ type: 'local', prefix: 'a' }, 'talk');
+    await sink.stageFolder(destination, 100, { jobId: 'job', inputIndex: 0, attempt: 1 }, never);
+    await rename(folder, join(baseDir, 'away'));
+    await symlink(elsewhere, folder);
+    await recoverStagings(dataDir);
+    await unlink(folder);
+    await rename(join(baseDir, 'away'), folder);
+    assert.equal((await readdir(folder)).length, 1);
+    await recoverStagings(dataDir);
+    assert.deepEqual(await readdir(folder), []);
   });
 });
 

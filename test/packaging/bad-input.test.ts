@@ -15,9 +15,9 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import type { PackageParams } from '#contract/package-request.ts';
 import { AppError } from '#errors/app-error.ts';
-import { ffmpeg, makeFilm, SRT, temporaryFolder } from './make-media.ts';
+import { joinRendition, packetHashes } from '../support/judges/packets.ts';
+import { ffmpeg, makeFilm, SRT, temporaryFolder } from '../support/media/make-film.ts';
 import { packageInput } from './package-input.ts';
-import { joinRendition, packetHashes } from './packets.ts';
 
 const place = temporaryFolder();
 const film = join(place, 'film.mp4');
@@ -248,6 +248,13 @@ describe('a folder that can be packaged', () => {
       assert.deepEqual(packetHashes(joinRendition(join(outputPath, 'video/h264_180p'))), packetHashes(film, 'v:0'));
     });
   }
+
+  test('holds subtitles of a single cue that is longer than the packager looks ahead', async () => {
+    const text = `${'<c>'.repeat(1_400_000)}text`;
+    const vtt = `WEBVTT\n\n00:00:00.000 --> 00:00:02.000\n${text}\n`;
+    const { outputPath } = await packageInput(folderOf({ 'film.mp4': theFilm, 'film.en.vtt': vtt }));
+    assert.ok(readFileSync(join(outputPath, 'text/en/00001.vtt'), 'utf8').includes('text'));
+  });
 
   test('lies at a path with commas and spaces', async () => {
     const folder = join(place, 'one, two =three');

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
 import { probeMedia } from '#packaging/probing/probe-media.ts';
-import { MemorySource } from '../bytes/memory-source.ts';
-import { ffmpeg, makeFilm, SECONDS, temporaryFolder } from './make-media.ts';
+import { joinRendition, packetHashes } from '../support/judges/packets.ts';
+import { ffmpeg, makeFilm, SECONDS, temporaryFolder } from '../support/media/make-film.ts';
+import { MemorySource } from '../support/memory-source.ts';
 import { packageInput } from './package-input.ts';
-import { joinRendition, packetHashes } from './packets.ts';
 
 const place = temporaryFolder();
 const film = join(place, 'film.mp4');
@@ -22,7 +22,7 @@ function made(file: string, options: string): Buffer {
 
 const probe = (file: string, bytes: Buffer) => probeMedia(new MemorySource(bytes), file, signal);
 
-/** Where the last box of a type begins. */
+/** Returns the offset of the last box of a type. */
 function lastBox(bytes: Buffer, type: string): number {
   return bytes.lastIndexOf(type, undefined, 'latin1') - 4;
 }

@@ -3,9 +3,9 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
-import { ffmpeg, makeFilm, SRT, temporaryFolder } from './make-media.ts';
+import { frameHashes, joinRendition, packetHashes } from '../support/judges/packets.ts';
+import { ffmpeg, makeFilm, SRT, temporaryFolder } from '../support/media/make-film.ts';
 import { packageInput } from './package-input.ts';
-import { frameHashes, joinRendition, packetHashes } from './packets.ts';
 
 const place = temporaryFolder();
 const film = join(place, 'film.mp4');

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
 import type { InputPhase } from '#operations/operation.ts';
-import type { FolderSink } from '#outputs/folder-sink.ts';
-import { openSmallDisk, type SmallDisk } from '../outputs/small-disk.ts';
-import { ffmpeg, makeFilm, temporaryFolder } from './make-media.ts';
+import type { FolderSink } from '#outputs/output-sink.ts';
+import { joinRendition, packetHashes } from '../support/judges/packets.ts';
+import { ffmpeg, makeFilm, temporaryFolder } from '../support/media/make-film.ts';
+import { openSmallDisk, type SmallDisk } from '../support/small-disk.ts';
 import { packageInput } from './package-input.ts';
-import { joinRendition, packetHashes } from './packets.ts';
 
 const place = temporaryFolder();
 const direct = join(place, 'direct');
@@ -110,8 +110,8 @@ describe('packaging', () => {
         work,
         sink: (local) => ({
           namingOf: (output) => local.namingOf(output),
-          placeFile: (...place) => local.placeFile(...place),
-          placeFolder: (...place) => local.placeFolder(...place),
+          fileDestination: (...place) => local.fileDestination(...place),
+          folderDestination: (...place) => local.folderDestination(...place),
           stageFile: (...staging) => local.stageFile(...staging),
           stageFolder: async (...staging) => withoutStagedPath(await local.stageFolder(...staging)),
         }),
@@ -139,7 +139,7 @@ describe('packaging', () => {
   });
 });
 
-/** What the segments below a folder hold together, in bytes. */
+/** Returns the size of all segments below a folder together, in bytes. */
 function segmentBytesIn(folder: string): number {
   const segments = leftIn(folder).filter((path) => path.endsWith('.m4s'));
   return segments.reduce((sum, path) => sum + statSync(join(folder, path)).size, 0);
@@ -157,7 +157,7 @@ function withoutStagedPath(sink: FolderSink): FolderSink {
   };
 }
 
-/** Where a process works; programs of packaging work in scratch. */
+/** Returns the working folder of a process; programs of packaging work in the scratch space. */
 function folderOfProcess(pid: string): string {
   try {
     return readlinkSync(`/proc/${pid}/cwd`);

@@ -4,9 +4,9 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } f
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { ffmpeg, makeFilm, temporaryFolder } from './make-media.ts';
+import { joinRendition, packetHashes } from '../support/judges/packets.ts';
+import { ffmpeg, makeFilm, temporaryFolder } from '../support/media/make-film.ts';
 import { packageInput } from './package-input.ts';
-import { joinRendition, packetHashes } from './packets.ts';
 
 const place = temporaryFolder();
 const film = join(place, 'film.mp4');

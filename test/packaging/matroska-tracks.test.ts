@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AppError } from '#errors/app-error.ts';
-import { BrokenMedia } from '#packaging/probing/broken-media.ts';
-import { readMatroskaTracks } from '#packaging/probing/matroska-tracks.ts';
-import { MemorySource } from '../bytes/memory-source.ts';
-import { ffmpeg, makeFilm, SRT, temporaryFolder } from './make-media.ts';
+import { readMatroskaTracks } from '#packaging/containers/matroska.ts';
+import { BrokenMedia } from '#packaging/probed-file.ts';
+import { ffmpeg, makeFilm, SRT, temporaryFolder } from '../support/media/make-film.ts';
+import { MemorySource } from '../support/memory-source.ts';
 
 const place = temporaryFolder();
 const { signal } = new AbortController();

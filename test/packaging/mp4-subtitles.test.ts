@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AppError } from '#errors/app-error.ts';
-import { findPackager } from '#packaging/programs/program-paths.ts';
+import { findPackager } from '#packaging/programs/shaka-packager.ts';
 import { readMp4Subtitles } from '#packaging/subtitles/mp4-subtitles.ts';
-import { MemorySource } from '../bytes/memory-source.ts';
-import { makeFilm, temporaryFolder } from './make-media.ts';
+import { makeFilm, temporaryFolder } from '../support/media/make-film.ts';
+import { MemorySource } from '../support/memory-source.ts';
 import { packageInput } from './package-input.ts';
 
 const place = temporaryFolder();

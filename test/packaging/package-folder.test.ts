@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { ffmpeg, makeFilm, SRT, temporaryFolder } from './make-media.ts';
+import { joinRendition, packetHashes } from '../support/judges/packets.ts';
+import { ffmpeg, makeFilm, SRT, temporaryFolder } from '../support/media/make-film.ts';
 import { packageInput } from './package-input.ts';
-import { joinRendition, packetHashes } from './packets.ts';
 
 const place = temporaryFolder();
 const film = join(place, 'film');

@@ -3,19 +3,20 @@ import { join } from 'node:path';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { PackageParams } from '#contract/package-request.ts';
 import type { WarningReason } from '#errors/catalogue.ts';
-import { InputResolver, localFolderOpener } from '#inputs/input-resolver.ts';
-import type { InputContext, InputOutcome, InputPhase, InputWork, OperationRooms } from '#operations/operation.ts';
+import { InputResolver } from '#inputs/input-resolver.ts';
+import { localFolderOpener } from '#inputs/local/local-folder.ts';
+import type { InputContext, InputOutcome, InputPhase, InputWork, OperationServices } from '#operations/operation.ts';
 import { packageAndSign } from '#operations/package-and-sign.ts';
 import { packageFolder } from '#operations/package-folder.ts';
-import { LocalSink } from '#outputs/local/local-sink.ts';
+import { LocalSink } from '#outputs/local-sink.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
-import { testAuthor } from '../provenance/sign-wav.ts';
+import { testAuthor } from '../support/manifests/sign-wav.ts';
 
 const BOUNDS = { maxFiles: 10_000, maxBytes: 1e12, maxDepth: 16 };
 
 interface PackageOptions {
   readonly signal?: AbortSignal;
-  /** Where data and scratch are kept, and the output goes. */
+  /** The folder of data, scratch space and output. */
   readonly work?: string;
   readonly outputFolder?: string;
   readonly reached?: (phase: InputPhase) => void;
@@ -26,7 +27,7 @@ interface PackageOptions {
   readonly sign?: boolean;
 }
 
-/** What an input became, and the reasons of its warnings. */
+/** The result of an input, and the reasons of its warnings. */
 interface Packaged extends InputOutcome {
   readonly reasons: readonly WarningReason[];
 }
@@ -54,30 +55,31 @@ export async function packageInput(
     progress: options.progress ?? (() => undefined),
     opened: () => undefined,
     reached: options.reached ?? (() => undefined),
-    claimDestination: () => Promise.resolve(),
-    mayDeliver: () => Promise.resolve(),
-    settling: () => undefined,
+    reserveOutputPath: () => Promise.resolve(),
+    confirmLease: () => Promise.resolve(),
+    reportIoBound: () => undefined,
   };
   const local = new LocalSink({ baseDir: options.outputFolder ?? join(work, 'output'), dataDir });
-  const rooms = roomsWith(options.sink?.(local) ?? local);
+  const services = servicesWith(options.sink?.(local) ?? local);
   try {
     const outcome =
       options.sign === true
-        ? await packageAndSign(input, context, { ...rooms, author: testAuthor() })
-        : await packageFolder(input, context, rooms);
+        ? await packageAndSign.run(input, context, { ...services, author: testAuthor() })
+        : await packageFolder.run(input, context, services);
     return { ...outcome, reasons: outcome.warnings.map(({ reason }) => reason) };
   } finally {
     await scratch.remove();
   }
 }
 
-/** The rooms that packaging enters; nothing is signed, or read back. */
-function roomsWith(outputs: OutputSink): OperationRooms {
+/** Services for packaging, without signing and read-back. */
+function servicesWith(outputs: OutputSink): OperationServices {
   const openFolder = localFolderOpener({ roots: undefined, protectedPaths: [] }, BOUNDS);
-  const rooms: Pick<OperationRooms, 'inputs' | 'outputs' | 'fragmentChecks'> = {
+  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'stated' | 'fragmentChecks'> = {
     fragmentChecks: null,
+    stated: { actions: [] },
     inputs: new InputResolver({}, { local_folder_path: openFolder }),
     outputs,
   };
-  return rooms as OperationRooms;
+  return services as OperationServices;
 }

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { PackageParams } from '#contract/package-request.ts';
 import { AppError } from '#errors/app-error.ts';
+import type { PackagingPlan } from '#packaging/packaging-plan.ts';
+import { planPackaging } from '#packaging/plan-packaging.ts';
 import { hintsOfName, knownLanguage } from '#packaging/planning/languages.ts';
-import type { PackagingPlan } from '#packaging/planning/packaging-plan.ts';
-import { planPackaging } from '#packaging/planning/plan-packaging.ts';
-import { NO_DETAILS, type ProbedFile, type ProbedStream } from '#packaging/probing/probed-file.ts';
+import { type ProbedFile, type ProbedStream, STREAM_DEFAULTS } from '#packaging/probed-file.ts';
 
 type Sketch = Partial<ProbedStream> & Pick<ProbedStream, 'kind' | 'codec'>;
 
 /** A probed file of the streams given, which are numbered as a demuxer does. */
 function fileOf(path: string, container: ProbedFile['container'], sketches: readonly Sketch[]): ProbedFile {
   const streams = sketches.map((sketch, streamIndex) => ({
-    ...NO_DETAILS,
+    ...STREAM_DEFAULTS,
     durationSeconds: 60,
     streamIndex,
     indexOfKind: sketches.slice(0, streamIndex).filter(({ kind }) => kind === sketch.kind).length,
@@ -29,7 +29,7 @@ function reasonsOf({ warnings }: PackagingPlan): string[] {
 }
 
 function plan(files: readonly ProbedFile[], params: PackageParams = {}, hasFfmpeg = true): PackagingPlan {
-  return planPackaging({ name: 'film', files, unusable: [], oneTime: new Set() }, params, hasFfmpeg);
+  return planPackaging({ name: 'film', files, unusable: [], sharedTimeline: new Set() }, params, hasFfmpeg);
 }
 
 const folders = ({ streams }: PackagingPlan): string[] => streams.map(({ folder }) => folder);
@@ -161,7 +161,7 @@ describe('a plan', () => {
     const film = { ...fileOf('v.mp4', 'mp4', [{ ...video(720), startSeconds: 10 }]) };
     const shiftOf = (startSeconds: number, durationSeconds: number) => {
       const text = fileOf('t.vtt', 'vtt', [{ kind: 'text', codec: 'vtt', startSeconds, durationSeconds }]);
-      const folder = { name: 'film', files: [film, text], unusable: [], oneTime: new Set(['v.mp4', 't.vtt']) };
+      const folder = { name: 'film', files: [film, text], unusable: [], sharedTimeline: new Set(['v.mp4', 't.vtt']) };
       const { streams, warnings } = planPackaging(folder, {}, true);
       return [streams.at(-1)?.shiftSeconds, warnings.length];
     };
@@ -179,7 +179,7 @@ describe('a plan', () => {
       ['feed', -10],
       ['feed', 0],
     ]);
-    // What starts at zero is the start of all.
+    // A stream that starts at zero is the start of all.
     assert.deepEqual(times(late, fileOf('b.m4a', 'mp4', [audio('eng')])), [
       ['direct', 0],
       ['direct', 0],

@@ -3,7 +3,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
-import { feedError, packagerError } from '#packaging/programs/program-errors.ts';
+import { feedError } from '#packaging/programs/ffmpeg.ts';
+import { packagerError } from '#packaging/programs/shaka-packager.ts';
 
 const reasonOf = (error: Error) => (error instanceof AppError ? error.reason : error.message);
 
@@ -33,5 +34,18 @@ describe('a program that was told to end', () => {
     const refused = { code: 255, signal: null, errorText: 'source-0: Operation not permitted' };
     assert.equal(reasonOf(feedError(refused, 'film.mov')), 'FEED_FAILED');
     assert.equal(reasonOf(feedError({ ...refused, code: 183, errorText: 'Invalid data' }, 'film.mov')), 'FEED_FAILED');
+  });
+});
+
+describe('an error of the packager', () => {
+  test('names the file whose subtitles it was given', () => {
+    const names = new Map([
+      ['source-0', 'film.mp4'],
+      ['text-0.vtt', 'film.en.vtt'],
+    ]);
+    const errorText = 'Packaging Error: 5 (PARSER_FAILURE): Failed to parse text-0.vtt';
+    const error = packagerError({ code: 2, signal: null, errorText }, names);
+    assert.ok(error instanceof AppError);
+    assert.equal((error.details as { file: string | null }).file, 'film.en.vtt');
   });
 });

@@ -3,9 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { ffmpeg, makeFilm, SRT, temporaryFolder, turnFilm } from './make-media.ts';
+import { frameHashes, joinRendition, packetHashes, sampleHash } from '../support/judges/packets.ts';
+import { ffmpeg, makeFilm, SRT, temporaryFolder, turnFilm } from '../support/media/make-film.ts';
 import { packageInput } from './package-input.ts';
-import { frameHashes, joinRendition, packetHashes, sampleHash } from './packets.ts';
 
 const place = temporaryFolder();
 const film = join(place, 'film.mp4');

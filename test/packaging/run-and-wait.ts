@@ -12,5 +12,5 @@ await runPrograms(
       failure: () => new Error('it ended'),
     },
   ],
-  { folder, signal: new AbortController().signal, look: () => looks++ },
+  { folder, signal: new AbortController().signal, poll: () => looks++ },
 );

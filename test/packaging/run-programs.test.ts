@@ -7,12 +7,12 @@ import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
 import { type Program, runPrograms } from '#packaging/programs/run-programs.ts';
-import { temporaryFolder } from './make-media.ts';
+import { temporaryFolder } from '../support/media/make-film.ts';
 
 const folder = temporaryFolder();
 const never = new AbortController().signal;
-let looks = 0;
-const look = (): number => looks++;
+let polls = 0;
+const poll = (): number => polls++;
 
 /** A program of Node that runs a script; it fails with PACKAGER_FAILED and what it wrote. */
 function program(script: string, args: readonly string[] = []): Program {
@@ -59,13 +59,13 @@ const reasonIs = (reason: string) => (error: unknown) => error instanceof AppErr
 
 describe('programs that run side by side', () => {
   test('end well together', async () => {
-    await runPrograms([program('process.exit(0)'), program('process.exit(0)')], { folder, signal: never, look });
+    await runPrograms([program('process.exit(0)'), program('process.exit(0)')], { folder, signal: never, poll });
   });
 
   test('get nothing of the environment but where programs are found', async () => {
     process.env['PACKAGING_TEST_SECRET'] = 'secret';
     const script = 'process.exit(Object.keys(process.env).sort().join() === "HOME,LANG,PATH,TMPDIR" ? 0 : 1)';
-    await runPrograms([program(script)], { folder, signal: never, look });
+    await runPrograms([program(script)], { folder, signal: never, poll });
   });
 
   test('fail together: the others are ended with what they started', async () => {
@@ -81,7 +81,7 @@ describe('programs that run side by side', () => {
       [pidFile],
     );
     await assert.rejects(
-      runPrograms([program(STAY, [pidFile]), failing], { folder, signal: never, look }),
+      runPrograms([program(STAY, [pidFile]), failing], { folder, signal: never, poll }),
       reasonIs('PACKAGER_FAILED'),
     );
     await gone(await pidIn(pidFile));
@@ -91,7 +91,7 @@ describe('programs that run side by side', () => {
   test('are ended with what they started when the input is stopped', async () => {
     const pidFile = join(folder, 'stopped');
     const stop = new AbortController();
-    const running = runPrograms([program(STAY, [pidFile])], { folder, signal: stop.signal, look });
+    const running = runPrograms([program(STAY, [pidFile])], { folder, signal: stop.signal, poll });
     const pids = [await pidIn(pidFile), await pidIn(`${pidFile}.child`)];
     stop.abort(new Error('stopped'));
     await assert.rejects(running, /stopped/);
@@ -99,9 +99,9 @@ describe('programs that run side by side', () => {
   });
 
   test('are ended where nothing gets on', async () => {
-    const bounds = { stallMs: 300, totalMs: 60_000, memoryBytes: 1024 ** 3 };
+    const limits = { stallMs: 300, totalMs: 60_000, memoryBytes: 1024 ** 3 };
     await assert.rejects(
-      runPrograms([program('setInterval(() => {}, 1000)')], { folder, signal: never, look: () => 0, bounds }),
+      runPrograms([program('setInterval(() => {}, 1000)')], { folder, signal: never, poll: () => 0, limits }),
       reasonIs('PROGRAM_STALLED'),
     );
   });
@@ -109,7 +109,7 @@ describe('programs that run side by side', () => {
   test('are ended where one waits at a named pipe for another that never opens it', async () => {
     const fifo = join(folder, 'pipe');
     execFileSync('mkfifo', [fifo]);
-    const bounds = { stallMs: 300, totalMs: 60_000, memoryBytes: 1024 ** 3 };
+    const limits = { stallMs: 300, totalMs: 60_000, memoryBytes: 1024 ** 3 };
     const pidFile = join(folder, 'reader');
     const reading = `
       require('node:fs').writeFileSync(process.argv[2], String(process.pid));
@@ -117,9 +117,9 @@ describe('programs that run side by side', () => {
     `;
     const programs = [program(reading, [fifo, pidFile]), program('setInterval(() => {}, 1000)')];
     // Getting there counts as progress.
-    const untilReading = (): number => (existsSync(pidFile) ? 0 : look());
+    const untilReading = (): number => (existsSync(pidFile) ? 0 : poll());
     await assert.rejects(
-      runPrograms(programs, { folder, signal: never, look: untilReading, bounds }),
+      runPrograms(programs, { folder, signal: never, poll: untilReading, limits }),
       reasonIs('PROGRAM_STALLED'),
     );
     await gone(await pidIn(pidFile));
@@ -128,18 +128,18 @@ describe('programs that run side by side', () => {
   test('are ended where they take too long, or too much memory', async () => {
     const tooLong = { stallMs: 60_000, totalMs: 300, memoryBytes: 1024 ** 3 };
     const tooLarge = { stallMs: 60_000, totalMs: 60_000, memoryBytes: 1024 };
-    for (const [bounds, reason] of [
+    for (const [limits, reason] of [
       [tooLong, 'PROGRAM_TOO_SLOW'],
       [tooLarge, 'PROGRAM_TOO_LARGE'],
     ] as const) {
-      const running = runPrograms([program('setInterval(() => {}, 1000)')], { folder, signal: never, look, bounds });
+      const running = runPrograms([program('setInterval(() => {}, 1000)')], { folder, signal: never, poll, limits });
       await assert.rejects(running, reasonIs(reason));
     }
   });
 
   test('that are not there are told of', async () => {
     const missing: Program = { ...program(''), path: '/nowhere/program' };
-    await assert.rejects(runPrograms([missing], { folder, signal: never, look }));
+    await assert.rejects(runPrograms([missing], { folder, signal: never, poll }));
   });
 
   test('end together with the process that runs them, even where it is killed', async () => {

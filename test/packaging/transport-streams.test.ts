@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { unlistedStreams } from '#packaging/probing/transport-streams.ts';
-import { MemorySource } from '../bytes/memory-source.ts';
-import { ffmpeg, makeFilm, temporaryFolder } from './make-media.ts';
+import { ffmpeg, makeFilm, temporaryFolder } from '../support/media/make-film.ts';
+import { MemorySource } from '../support/memory-source.ts';
 
 const place = temporaryFolder();
 const { signal } = new AbortController();

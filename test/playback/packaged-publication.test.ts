@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import { makeFilm, SRT, temporaryFolder, turnFilm } from '../packaging/make-media.ts';
+import { makeFilm, SRT, temporaryFolder, turnFilm } from '../support/media/make-film.ts';
 import { type MediaServer, serveMedia } from './media-server.ts';
 
 const FLAGS = [
@@ -60,7 +60,7 @@ async function run(path: string, body: unknown): Promise<void> {
   assert.equal(job.status, 'succeeded', job.results[0]?.error);
 }
 
-/** What a page does with its player, as expressions that are evaluated in it. */
+/** Actions of a player, as expressions that are evaluated in its page. */
 interface Player {
   readonly page: string;
   readonly languages: string;

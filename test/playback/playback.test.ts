@@ -9,7 +9,7 @@ import {
   makeShaka,
   makeShakaByteRanges,
   temporaryFolder,
-} from '../publications/make-media.ts';
+} from '../support/publications/make-publication.ts';
 import { type MediaServer, serveMedia } from './media-server.ts';
 
 const FLAGS = [
@@ -68,7 +68,7 @@ describe('A signed publication', () => {
   }
 });
 
-/** What a player's page tells of itself. */
+/** State that a player's page reports. */
 interface PlayerState {
   readonly errors: readonly string[];
   readonly playedSeconds: number;
@@ -96,7 +96,7 @@ async function untilPlayed(page: Page): Promise<PlayerState> {
     return errors.length > 0 || (playedSeconds >= played && bufferedSeconds >= fetched);
   };
   const wanted = [PLAYED_SECONDS, FILM_SECONDS] as const;
-  // What did not come to pass in time is told by the state.
+  // The state tells which condition was not met in time.
   await page.waitForFunction(isDone, wanted, { timeout: PLAYBACK_TIMEOUT_MS, polling: 50 }).catch(() => undefined);
   return await page.evaluate(() => (globalThis as unknown as { state(): PlayerState }).state());
 }

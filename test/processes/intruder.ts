@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readFileSync, readSync, renameSync, writeFileSync } from 'node:fs';
 
-/** What an intruder is told to do. */
+/** The instructions to an intruder. */
 export type Intrusion =
   | { readonly kind: 'read' | 'write' | 'unmount'; readonly path: string }
   | { readonly kind: 'rename'; readonly path: string; readonly to: string }

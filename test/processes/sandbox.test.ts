@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import type { Config } from '#config/config.ts';
 import { configSchema } from '#config/config-schema.ts';
-import { databaseFileOf, secretPlaces } from '#config/own-places.ts';
-import { endOf, Launcher, type LaunchOptions } from '#processes/launcher.ts';
+import { databaseFileOf, secretPaths } from '#config/protected-paths.ts';
+import { exitOf, Launcher, type LaunchOptions } from '#processes/launcher.ts';
 import { probeProtections } from '#processes/protections.ts';
 import type { Intrusion } from './intruder.ts';
 
@@ -73,7 +73,7 @@ describe('a process that was taken over, in the sandbox', () => {
     assert.notEqual(await attempt(memoryOfThis()), null);
     for (const path of [film, join(folder, 'new'), '/etc/attestream-test', import.meta.filename])
       assert.notEqual(await attempt({ kind: 'write', path }), null);
-    // What is written there is no number: where it were writable, the kernel would say EINVAL.
+    // The text is no number: a writable setting would refuse it with EINVAL.
     assert.equal(await attempt({ kind: 'write', path: '/proc/sys/vm/drop_caches' }), 'EROFS');
   });
 
@@ -93,7 +93,7 @@ describe('a process that was taken over, in the sandbox', () => {
     const store = databaseFileOf(output);
     for (const file of [store, `${store}-wal`]) writeFileSync(file, 'contents');
     const jobs = { ...config.jobs, scratch_dir: join(output, 'scratch') };
-    const hidden = secretPlaces({ ...config, jobs } as Config, '/etc/attestream/none.toml');
+    const hidden = secretPaths({ ...config, jobs } as Config, '/etc/attestream/none.toml');
     const launcher = new Launcher({ protections: await probeProtections('require'), hidden });
     const { attempt } = await intruder(t, launcher, { writable: [output] });
     for (const path of [store, `${store}-wal`]) {
@@ -116,7 +116,7 @@ describe('a process that was taken over, in the sandbox', () => {
     const exit = once(child, 'exit');
     process.kill(inner, 'SIGSEGV');
     const [code, signal] = await exit;
-    assert.deepEqual(endOf(code, signal), { code: null, signal: 'SIGSEGV' });
+    assert.deepEqual(exitOf(code, signal), { code: null, signal: 'SIGSEGV' });
     assert(!existsSync(`/proc/${inner}/environ`) || readFileSync(`/proc/${inner}/environ`).length === 0);
   });
 });

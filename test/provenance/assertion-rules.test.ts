@@ -3,8 +3,8 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { c2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
-import { requireFitAssertions } from '#provenance/authoring/assertion-rules.ts';
-import type { CustomAssertion } from '#provenance/authoring/manifest-author.ts';
+import { requireFitAssertions } from '#provenance/dry-run/assertion-rules.ts';
+import type { CustomAssertion } from '#provenance/manifest-request.ts';
 
 /** The reason and the field of the refusal; null where there is none. */
 function refusalOf(assertions: readonly CustomAssertion[]): string | null {
@@ -43,7 +43,7 @@ describe('assertion labels', () => {
     ...['a', 'x', 'c2pa', '.x', 'x.', 'com..x', '-a.b', 'a.-b', '_a.b', 'a._b', 'com.example.'],
     ...['', 'a b.c', 'a/b.c', 'a.b=c', 'a\0b.c', 'ä.b', 'a.b\n', 'a:b.c', `x.${'y'.repeat(254)}`],
     ...['x.v1', 'x.v2', 'x.v001', 'x.y__1', 'x.y__1.z', 'c2pa.metadata.v2', 'c2pa.metadata__1'],
-    // What the service itself says, or what takes a key.
+    // Statements of the service itself, or those that need a key.
     ...['c2pa.hash.data', 'c2pa.hash.x', 'c2pa.actions', 'c2pa.ingredient', 'c2pa.claim', 'c2pa.signature'],
     ...['c2pa.time-stamp', 'c2pa.thumbnail.claim', 'c2pa.assertion.metadata', 'c2pa.certificate-status'],
     ...['cawg.identity', 'c2pa.session-keys', 'c2pa.cloud-data', 'c2pa.external-reference', 'c2pa.embedded-data'],

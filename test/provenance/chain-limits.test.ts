@@ -7,13 +7,13 @@ import fc from 'fast-check';
 import { executePlan, fillHole } from '#bytes/execute-plan.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import { riff } from '#formats/riff/riff.ts';
-import type { IngredientSource } from '#provenance/authoring/manifest-author.ts';
-import { CHAIN_LIMITS, ChainAllowance, exceedsChainLimits } from '#provenance/reading/chain-limits.ts';
-import { createOutputReader } from '#provenance/reading/output-reader.ts';
-import { memorySink, memorySource } from '../formats/memory-bytes.ts';
+import { CHAIN_LIMITS, ChainAllowance, exceedsChainLimits } from '#provenance/chain-limits.ts';
+import { createManifestReader } from '#provenance/manifest-reader.ts';
+import type { IngredientSource } from '#provenance/manifest-request.ts';
+import { readManifest } from '../support/manifests/read-manifest.ts';
+import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
+import { memorySink, memorySource } from '../support/memory-bytes.ts';
 import { box, storeByHand, storeOver, superbox } from './manifest-store-bytes.ts';
-import { readManifest } from './read-manifest.ts';
-import { signWav, smallWav, testAuthor } from './sign-wav.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'attestream-chains-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -121,7 +121,7 @@ test('versions of a file that are signed with themselves as a given parent stay 
   let bytes = (await signWav(author)).bytes;
   for (let version = 1; version <= 12; version += 1) {
     const source = written('version.wav', bytes);
-    const signed = await signWav(author, { parent: source, components: [source], allActionsIncluded: false });
+    const signed = await signWav(author, { origin: source, components: [source], allActionsIncluded: false });
     assert.deepEqual(signed.warnings, []);
     bytes = signed.bytes;
     const { ingredients, actions } = await readManifest(bytes);
@@ -131,7 +131,7 @@ test('versions of a file that are signed with themselves as a given parent stay 
     );
     assert.deepEqual(
       actions.map(({ action }) => action),
-      ['c2pa.opened'],
+      ['c2pa.opened', 'c2pa.unknown'],
     );
   }
 });
@@ -141,7 +141,7 @@ test('a source that was altered under the manifest of its given parent is attach
   const altered = Buffer.from(bytes);
   altered.write('ALTERED!', 1000, 'latin1');
   const [parent, component] = [written('parent.wav', bytes), written('altered.wav', altered)];
-  const signed = await signWav(author, { parent, components: [component], allActionsIncluded: false });
+  const signed = await signWav(author, { origin: parent, components: [component], allActionsIncluded: false });
   assert.deepEqual(
     signed.warnings.map(({ reason }) => reason),
     ['INGREDIENT_INVALID'],
@@ -151,10 +151,10 @@ test('a source that was altered under the manifest of its given parent is attach
 
 test('all actions are said to be included of a source as it was signed, and not of one that was altered since', async () => {
   const { bytes } = await signWav(author);
-  const unaltered = await signWav(author, { parent: written('unaltered.wav', bytes) });
+  const unaltered = await signWav(author, { origin: written('unaltered.wav', bytes) });
   assert.equal((await readManifest(unaltered.bytes)).allActionsIncluded, true);
   bytes.write('ALTERED!', 1000, 'latin1');
-  const altered = await signWav(author, { parent: written('altered.wav', bytes) });
+  const altered = await signWav(author, { origin: written('altered.wav', bytes) });
   assert.equal((await readManifest(altered.bytes)).allActionsIncluded, false);
 });
 
@@ -165,7 +165,7 @@ test('manifests that would take readers minutes are left out, whether a file car
   const inPlace = { sizeBytes: store.length, read: () => Promise.resolve(store) };
   const file = written('hostile.wav', wav);
   for (const parent of [storeIngredient(store), file, { ...file, manifest: inPlace }]) {
-    const { bytes, warnings } = await signWav(author, { parent });
+    const { bytes, warnings } = await signWav(author, { origin: parent });
     assert.deepEqual(
       warnings.map(({ reason }) => reason),
       ['INGREDIENT_TOO_COMPLEX'],
@@ -178,19 +178,22 @@ test('manifests that would take readers minutes are left out, whether a file car
 test('the longest chain that is attached is one that the official reader reads, and the next version is signed without it', async () => {
   let store = await storeOver(null);
   for (let count = 1; count < CHAIN_LIMITS.depth - 1; count += 1) store = await storeOver(store, 'parentOf');
-  const longest = await signWav(author, { parent: storeIngredient(store) });
+  const longest = await signWav(author, { origin: storeIngredient(store) });
   assert.deepEqual(
     longest.warnings.map(({ reason }) => reason),
     [],
   );
-  await createOutputReader().readBack(written('longest.wav', longest.bytes).path, 'audio/wav', never);
+  await createManifestReader().readBack(
+    { path: written('longest.wav', longest.bytes).path, mediaType: 'audio/wav' },
+    never,
+  );
 
-  const next = await signWav(author, { parent: written('longest.wav', longest.bytes) });
+  const next = await signWav(author, { origin: written('longest.wav', longest.bytes) });
   assert.deepEqual(
     next.warnings.map(({ reason }) => reason),
     ['INGREDIENT_TOO_COMPLEX'],
   );
-  await createOutputReader().readBack(written('next.wav', next.bytes).path, 'audio/wav', never);
+  await createManifestReader().readBack({ path: written('next.wav', next.bytes).path, mediaType: 'audio/wav' }, never);
 });
 
 /** A WAV file with a manifest store that was made for nothing in particular. */

@@ -1,4 +1,4 @@
 // Forked by tests: checks assertions once and then has nothing left to do.
-import { createAssertionTrial } from '#provenance/authoring/assertion-trial.ts';
+import { createAssertionChecker } from '#provenance/assertion-checker.ts';
 
-await createAssertionTrial().checkAssertions([{ label: 'com.example', data: 1 }], new AbortController().signal);
+await createAssertionChecker().checkAssertions([{ label: 'com.example', data: 1 }], new AbortController().signal);

@@ -1,23 +1,22 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { batchAssertions } from '#provenance/authoring/assertion-batches.ts';
-import { CheckQueue } from '#provenance/authoring/check-queue.ts';
+import { batchAssertions, CheckQueue } from '#provenance/dry-run/check-queue.ts';
 
 interface NamedCheck {
   readonly name: string;
   readonly isSmall: boolean;
-  remainingCount: number;
+  remainingBatches: number;
 }
 
-const large = (name: string): NamedCheck => ({ name, isSmall: false, remainingCount: 20 });
-const small = (name: string): NamedCheck => ({ name, isSmall: true, remainingCount: 1 });
+const large = (name: string): NamedCheck => ({ name, isSmall: false, remainingBatches: 20 });
+const small = (name: string): NamedCheck => ({ name, isSmall: true, remainingBatches: 1 });
 
-/** Does batches until nothing waits, and returns the checks in the order in which they ended. */
+/** Runs batches until no check waits. Returns the checks in the order in which they finished. */
 function endsOf(queue: CheckQueue<NamedCheck>): string[] {
   const ends: string[] = [];
   for (let check = queue.next(); check !== undefined; check = queue.next()) {
-    check.remainingCount -= 1;
-    if (check.remainingCount === 0) ends.push(check.name);
+    check.remainingBatches -= 1;
+    if (check.remainingBatches === 0) ends.push(check.name);
     else queue.add(check);
   }
   return ends;
@@ -40,10 +39,10 @@ describe('the queue of checks', () => {
       queue.add(small(`small ${index}`));
       const check = queue.next();
       if (check === undefined || check.isSmall) continue;
-      check.remainingCount -= 1;
-      if (check.remainingCount > 0) queue.add(check);
+      check.remainingBatches -= 1;
+      if (check.remainingBatches > 0) queue.add(check);
     }
-    assert.equal(first.remainingCount, 0);
+    assert.equal(first.remainingBatches, 0);
   });
 
   test('hands out small checks alone where only those are asked for, and none that was taken out', () => {
@@ -59,10 +58,13 @@ describe('the queue of checks', () => {
 });
 
 describe('assertions of a request', () => {
-  const numbered = (count: number) => Array.from({ length: count }, (_, index) => ({ label: `a.b${index}`, data: 1 }));
+  const statements = (count: number) => ({
+    assertions: Array.from({ length: count }, (_, index) => ({ label: `a.b${index}`, data: 1 })),
+    actions: [],
+  });
 
   test('are divided by number', () => {
-    const { batches, isSmall } = batchAssertions(numbered(250), new Array(250).fill(1));
+    const { batches, isSmall } = batchAssertions(statements(250), new Array(250).fill(1));
     assert.deepEqual(
       batches.map(({ start, assertions }) => [start, assertions.length]),
       [
@@ -72,11 +74,11 @@ describe('assertions of a request', () => {
       ],
     );
     assert.equal(isSmall, false);
-    assert.equal(batchAssertions(numbered(100), new Array(100).fill(1)).isSmall, true);
+    assert.equal(batchAssertions(statements(100), new Array(100).fill(1)).isSmall, true);
   });
 
   test('are divided by size, and one that is large stands alone', () => {
-    const { batches } = batchAssertions(numbered(5), [10, 5_000_000, 10, 600_000, 600_000]);
+    const { batches } = batchAssertions(statements(5), [10, 5_000_000, 10, 600_000, 600_000]);
     assert.deepEqual(
       batches.map(({ start, assertions }) => [start, assertions.length]),
       [
@@ -86,6 +88,19 @@ describe('assertions of a request', () => {
         [4, 1],
       ],
     );
-    assert.equal(batchAssertions(numbered(1), [100_000]).isSmall, false);
+    assert.equal(batchAssertions(statements(1), [100_000]).isSmall, false);
+  });
+
+  test('are followed by its actions, with what a watermark is bound to', () => {
+    const actions = [{ action: 'c2pa.watermarked.bound' }];
+    const binding = { label: 'c2pa.soft-binding', data: 1 };
+    const assertions = [...statements(1).assertions, binding];
+    assert.deepEqual(batchAssertions({ assertions, actions }, [1, 1]).batches, [
+      { start: 0, assertions, actions: [] },
+      { start: 0, assertions: [binding], actions },
+    ]);
+    assert.deepEqual(batchAssertions({ assertions: [], actions: [{ action: 'c2pa.edited' }] }, []).batches, [
+      { start: 0, assertions: [], actions: [{ action: 'c2pa.edited' }] },
+    ]);
   });
 });

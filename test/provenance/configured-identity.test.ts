@@ -6,13 +6,20 @@ import path from 'node:path';
 import { after, describe, test } from 'node:test';
 import type { Config } from '#config/config.ts';
 import type { AppError } from '#errors/app-error.ts';
-import { EXTENDED_KEY_USAGE, KEY_USAGE } from '#provenance/identity/certificate.ts';
+import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
 import { loadSigningIdentity } from '#provenance/identity/load-signing-identity.ts';
-import { SIGNING_ALGORITHMS } from '#provenance/identity/signer.ts';
-import { assertValid } from '../formats/judges.ts';
-import { signWav, testAuthor } from './sign-wav.ts';
+import { KEY_USAGE } from '#provenance/identity/x509.ts';
+import { SIGNING_ALGORITHMS } from '#provenance/signer.ts';
+import { assertValid } from '../support/judges/file-judges.ts';
+import { signWav, testAuthor } from '../support/manifests/sign-wav.ts';
+import {
+  type TestIdentity,
+  type TestIdentityWishes,
+  testIdentity,
+  testKey,
+  writeIdentity,
+} from '../support/manifests/test-identity.ts';
 import { signerContract } from './signer-contract.ts';
-import { type TestIdentity, type TestIdentityWishes, testIdentity, testKey, writeIdentity } from './test-identity.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const folder = mkdtempSync(path.join(tmpdir(), 'identity-'));
@@ -31,7 +38,10 @@ function signingOf(identity: Pick<TestIdentity, 'chain' | 'privateKey'>, wishes:
   return {
     certificate_path: files.certificatePath,
     private_key_path: files.privateKeyPath,
+    tsa_url: [],
     tsa_timeout_ms: 10_000,
+    tsa_required: true,
+    actions: [],
     verify_outputs: true,
     verify_fragments: 'sample',
     ...wishes,
@@ -45,7 +55,7 @@ function load(signing: Signing): ReturnType<typeof loadSigningIdentity> {
 describe('a configured identity', () => {
   for (const algorithm of SIGNING_ALGORITHMS) {
     test(`signs with ${algorithm}, from an encrypted key`, async () => {
-      const identity = testIdentity({ algorithm });
+      const identity = await testIdentity({ algorithm });
       const { signer, kind } = await load(signingOf(identity, { algorithm, private_key_passphrase: 'correct horse' }));
       assert.equal(kind, 'configured');
       assert.equal(signer.algorithm, algorithm);
@@ -55,7 +65,7 @@ describe('a configured identity', () => {
 
   test('takes the algorithm from the key where none is configured', async () => {
     for (const algorithm of ['es256', 'es384', 'es512', 'ps256', 'ed25519'] as const) {
-      assert.equal((await load(signingOf(testIdentity({ algorithm })))).signer.algorithm, algorithm);
+      assert.equal((await load(signingOf(await testIdentity({ algorithm })))).signer.algorithm, algorithm);
     }
   });
 
@@ -68,13 +78,13 @@ describe('a configured identity', () => {
       publicKeyEncoding: { type: 'spki', format: 'pem' },
     });
     const key = createPrivateKey(privateKey);
-    const { signer } = await load(signingOf(testIdentity({ algorithm: 'ps384', key })));
+    const { signer } = await load(signingOf(await testIdentity({ algorithm: 'ps384', key })));
     assert.equal(signer.algorithm, 'ps384');
     await assertValid((await signWav(testAuthor({ signer }))).bytes, 'audio/wav');
   });
 
   test('keeps the intermediates and leaves the root out', async () => {
-    const identity = testIdentity({ intermediate: true });
+    const identity = await testIdentity({ intermediate: true });
     const { signer, subject, notAfter } = await load(signingOf(identity));
     assert.deepEqual(signer.certificateChain, identity.chain.slice(0, 2));
     assert(subject.includes('Attestream tests'));
@@ -83,7 +93,7 @@ describe('a configured identity', () => {
   });
 
   test('is read past comments, with line ends of Windows', async () => {
-    const { chain, privateKey } = testIdentity();
+    const { chain, privateKey } = await testIdentity();
     const signing = signingOf({ chain, privateKey });
     const pem = `subject=x\r\n-----BEGIN CERTIFICATE-----\r\n${chain[0]?.toString('base64')}\r\n-----END CERTIFICATE-----\r\n`;
     writeFileSync(signing.certificate_path as string, pem);
@@ -91,7 +101,7 @@ describe('a configured identity', () => {
   });
 
   signerContract('a configured identity', async () => {
-    const { signer } = await load(signingOf(testIdentity({ intermediate: true })));
+    const { signer } = await load(signingOf(await testIdentity({ intermediate: true })));
     return signer;
   });
 });
@@ -124,25 +134,25 @@ describe('the certificate profile', () => {
   };
   for (const [what, wishes] of Object.entries(unfit)) {
     test(`refuses ${what}`, async () => {
-      await assert.rejects(load(signingOf(testIdentity(wishes))), { reason: 'IDENTITY_INVALID' });
+      await assert.rejects(load(signingOf(await testIdentity(wishes))), { reason: 'IDENTITY_INVALID' });
     });
   }
 
   test('refuses a leaf without an organisation, or without a key usage', async () => {
     for (const omitted of ['organization', 'keyUsage'] as const) {
       const leaf = { [omitted]: undefined };
-      await assert.rejects(load(signingOf(testIdentity({ leaf }))), { reason: 'IDENTITY_INVALID' });
+      await assert.rejects(load(signingOf(await testIdentity({ leaf }))), { reason: 'IDENTITY_INVALID' });
     }
   });
 
   test('refuses a key that belongs to another certificate', async () => {
-    const { chain } = testIdentity();
+    const { chain } = await testIdentity();
     await assert.rejects(load(signingOf({ chain, privateKey: testKey('es256') })), { reason: 'IDENTITY_INVALID' });
   });
 
   test('refuses a chain in the wrong order, and one with a stranger in it', async () => {
-    const { chain, privateKey } = testIdentity({ intermediate: true });
-    const strangers = testIdentity().chain;
+    const { chain, privateKey } = await testIdentity({ intermediate: true });
+    const strangers = (await testIdentity()).chain;
     for (const wrong of [[...chain].reverse(), [chain[0], chain[2], chain[1]], [chain[0], strangers[1]]]) {
       const identity = { chain: wrong as Buffer[], privateKey };
       await assert.rejects(load(signingOf(identity)), { reason: 'IDENTITY_INVALID' });
@@ -150,19 +160,19 @@ describe('the certificate profile', () => {
   });
 
   test('refuses an algorithm that the key is not made for', async () => {
-    await assert.rejects(load(signingOf(testIdentity(), { algorithm: 'es384' })), { reason: 'IDENTITY_INVALID' });
+    await assert.rejects(load(signingOf(await testIdentity(), { algorithm: 'es384' })), { reason: 'IDENTITY_INVALID' });
   });
 
   test('refuses a kind of key that C2PA has no algorithm for', async () => {
     const { privateKey: key } = generateKeyPairSync('ec', { namedCurve: 'secp256k1' });
-    const { chain } = testIdentity();
+    const { chain } = await testIdentity();
     await assert.rejects(load(signingOf({ chain, privateKey: key })), { reason: 'IDENTITY_INVALID' });
   });
 });
 
 describe('identity files', () => {
   test('that are missing, folders, or not to be read are named', async () => {
-    const signing = signingOf(testIdentity());
+    const signing = signingOf(await testIdentity());
     const missing = path.join(newFolder(), 'missing.pem');
     for (const key of ['certificate_path', 'private_key_path'] as const) {
       for (const file of [missing, folder]) {
@@ -176,7 +186,7 @@ describe('identity files', () => {
   });
 
   test('that hold no PEM, or damaged PEM, are named', async () => {
-    const signing = signingOf(testIdentity());
+    const signing = signingOf(await testIdentity());
     const texts = [
       '',
       'hello',
@@ -192,7 +202,7 @@ describe('identity files', () => {
   });
 
   test('with an encrypted key need its passphrase, and nothing of it shows in the error', async () => {
-    const signing = signingOf(testIdentity(), { private_key_passphrase: 'correct horse' });
+    const signing = signingOf(await testIdentity(), { private_key_passphrase: 'correct horse' });
     const { private_key_passphrase: _, ...without } = signing;
     await assert.rejects(load(without), { reason: 'IDENTITY_INVALID' });
     await assert.rejects(load({ ...signing, private_key_passphrase: 'battery staple' }), (error: Error) => {
@@ -202,7 +212,7 @@ describe('identity files', () => {
   });
 
   test('may be readable by the service only', async () => {
-    const signing = signingOf(testIdentity());
+    const signing = signingOf(await testIdentity());
     chmodSync(signing.private_key_path as string, 0o400);
     assert.equal((await load(signing)).kind, 'configured');
   });

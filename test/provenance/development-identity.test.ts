@@ -10,10 +10,10 @@ import { fileURLToPath } from 'node:url';
 import { certificateProblems } from '#provenance/identity/certificate-profile.ts';
 import { loadDevelopmentIdentity } from '#provenance/identity/development-identity.ts';
 import { loadSigningIdentity } from '#provenance/identity/load-signing-identity.ts';
-import { pemBlocks } from '#provenance/identity/pem-blocks.ts';
-import type { SigningIdentity } from '#provenance/identity/signing-identity.ts';
-import { assertValid } from '../formats/judges.ts';
-import { signWav, testAuthor } from './sign-wav.ts';
+import { pemBlocks } from '#provenance/identity/pem.ts';
+import type { SigningIdentity } from '#provenance/signing-identity.ts';
+import { assertValid } from '../support/judges/file-judges.ts';
+import { signWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { signerContract } from './signer-contract.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -29,7 +29,14 @@ describe('the development identity', () => {
   signerContract('development identity', async () => (await loadDevelopmentIdentity(newDataDir())).signer);
 
   test('is what the service signs with where none is configured', async () => {
-    const signing = { tsa_timeout_ms: 10_000, verify_outputs: true, verify_fragments: 'sample' } as const;
+    const signing = {
+      tsa_url: [],
+      tsa_timeout_ms: 10_000,
+      tsa_required: true,
+      actions: [],
+      verify_outputs: true,
+      verify_fragments: 'sample',
+    } as const;
     const { signer, kind } = await loadSigningIdentity(signing, newDataDir());
     assert.equal(kind, 'development');
     await assertValid((await signWav(testAuthor({ signer }))).bytes, 'audio/wav');
@@ -49,7 +56,10 @@ describe('the development identity', () => {
     const { file, signer } = await loadDevelopmentIdentity(newDataDir());
     const [leaf, authority, key] = pemBlocks(readFileSync(file, 'utf8')).map(({ pem }) => pem);
     const chain = [new X509Certificate(leaf as string), new X509Certificate(authority as string)] as const;
-    assert.deepEqual(certificateProblems(chain, createPrivateKey(key as string), signer.algorithm, new Date()), []);
+    assert.deepEqual(
+      await certificateProblems(chain, createPrivateKey(key as string), signer.algorithm, new Date()),
+      [],
+    );
     assert(chain[0].validToDate.getTime() - chain[0].validFromDate.getTime() <= 366 * DAY_MS);
   });
 

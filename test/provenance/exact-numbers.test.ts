@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { exactNumbers } from '#provenance/authoring/exact-numbers.ts';
-import { isSameData } from '#provenance/reading/read-back-data.ts';
-import { signWav, testAuthor } from './sign-wav.ts';
+import { exactNumbers, isSameData } from '#provenance/authoring/sdk-json.ts';
+import { signWav, testAuthor } from '../support/manifests/sign-wav.ts';
 
 const author = testAuthor();
 

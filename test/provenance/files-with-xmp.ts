@@ -1,4 +1,4 @@
-import { smallWav } from './sign-wav.ts';
+import { smallWav } from '../support/manifests/sign-wav.ts';
 
 /** A file that carries an XMP packet, and a name and media type for it. */
 export interface FileWithXmp {

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
-import { createFragmentReader } from '#provenance/reading/fragment-reader.ts';
-import { folderAt } from '../publications/make-folder.ts';
-import { makeFfmpegDash, makeFilm, temporaryFolder } from '../publications/make-media.ts';
-import { signFolder } from '../publications/sign-folder.ts';
+import { createFragmentReader } from '#provenance/fragment-reader.ts';
+import { folderAt } from '../support/publications/make-folder.ts';
+import { makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { signFolder } from '../support/publications/sign-folder.ts';
 
 const { signal } = new AbortController();
 
@@ -25,7 +25,7 @@ describe('the fragment reader', async () => {
   });
 
   test('reads as many at once as it says, and ends its threads when one is given up', async () => {
-    const checks = Array.from({ length: reader.atOnce }, () =>
+    const checks = Array.from({ length: reader.maxConcurrency }, () =>
       reader.readBack(initBytes, fragmentBytes, 'name', signal),
     );
     await Promise.all(checks);

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate.ts';
-import { judgeManifest } from '#provenance/reading/judge-manifest.ts';
-import { signWav, testAuthor } from './sign-wav.ts';
-import { type TestIdentityWishes, testIdentity } from './test-identity.ts';
+import { judgeManifest } from '#provenance/dry-run/dry-run-manifest.ts';
+import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
+import { signWav, testAuthor } from '../support/manifests/sign-wav.ts';
+import { type TestIdentityWishes, testIdentity } from '../support/manifests/test-identity.ts';
 
 const { signal } = new AbortController();
 
 async function manifestBy(wishes: TestIdentityWishes): Promise<Uint8Array> {
-  return (await signWav(testAuthor({ signer: testIdentity(wishes).signer }))).manifest;
+  return (await signWav(testAuthor({ signer: (await testIdentity(wishes)).signer }))).manifest;
 }
 
 describe('both official readers judge a manifest without its asset', () => {

@@ -1,10 +1,10 @@
 import * as cborg from 'cborg';
-import { trialSignature } from '#provenance/identity/signing-pass.ts';
-import { activeManifestOf, signManifest } from '#provenance/sdk.ts';
-import { testIdentity } from './test-identity.ts';
+import { dryRunSignature } from '#provenance/authoring/sign-manifest.ts';
+import { activeManifestOf, signManifest } from '#provenance/sdk/sdk.ts';
+import { defaultIdentity } from '../support/manifests/test-identity.ts';
 
 const never = new AbortController().signal;
-const signature = trialSignature({ signer: testIdentity().signer, timeStampAuthority: null });
+const signature = dryRunSignature(defaultIdentity.signer);
 
 export type Relationship = 'parentOf' | 'componentOf';
 
@@ -27,7 +27,7 @@ export async function storeOver(store: Uint8Array | null, ...relationships: read
     assertions: [{ label: 'c2pa.hash.data', data }],
   };
   const resources = new Map(store === null ? [] : [['earlier.c2pa', store] as const]);
-  return await signManifest({ json, resources }, signature, never);
+  return await signManifest({ json, createdLabels: [], resources }, signature, never);
 }
 
 /** A manifest store by hand: what each manifest leads to, by label. The last one is active. */

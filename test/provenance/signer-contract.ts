@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { constants, verify, X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
-import type { Signer } from '#provenance/identity/signer.ts';
+import type { Signer } from '#provenance/signer.ts';
 
-/** A signature takes some 0.03 ms, of which nobody is held up. */
+/** Algorithms whose signature takes some 0.03 ms, which need not be made off the event loop. */
 const QUICK: readonly string[] = ['es256', 'ed25519'];
 
 /** The obligations of every `Signer`, wherever it keeps its key. */

@@ -9,13 +9,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
 import { configSchema } from '#config/config-schema.ts';
 import { Launcher } from '#processes/launcher.ts';
-import { checkIdentity } from '#provenance/authoring/check-identity.ts';
-import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate.ts';
-import { RemoteSigner } from '#provenance/identity/remote-signer.ts';
-import { SignerProcess } from '#provenance/identity/signer-process.ts';
-import { keptLog } from '../jobs/test-jobs.ts';
+import { checkIdentity } from '#provenance/check-identity.ts';
+import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
+import { RemoteSigner } from '#provenance/remote-signer.ts';
+import { SignerProcess } from '#provenance/signer-process.ts';
+import { keptLog } from '../support/jobs/test-jobs.ts';
+import { type TestIdentityWishes, testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
+import { isRunning } from '../support/processes.ts';
 import { signerContract } from './signer-contract.ts';
-import { type TestIdentityWishes, testIdentity, writeIdentity } from './test-identity.ts';
 
 const DATA = Buffer.from('what is to be signed');
 
@@ -25,8 +26,8 @@ function newFolder(t: TestContext): string {
   return folder;
 }
 
-function configOf(folder: string, wishes: TestIdentityWishes = {}): Config {
-  const { certificatePath, privateKeyPath } = writeIdentity(folder, testIdentity(wishes));
+async function configOf(folder: string, wishes: TestIdentityWishes = {}): Promise<Config> {
+  const { certificatePath, privateKeyPath } = writeIdentity(folder, await testIdentity(wishes));
   chmodSync(privateKeyPath, 0o600);
   return configSchema.parse({
     jobs: { data_dir: folder, scratch_dir: folder },
@@ -38,8 +39,8 @@ function configOf(folder: string, wishes: TestIdentityWishes = {}): Config {
   }) as Config;
 }
 
-async function startedSigner(t: TestContext, config: Config): Promise<SignerProcess> {
-  const signer = await SignerProcess.start({ config, launcher: new Launcher(), log: keptLog() });
+async function startedSigner(t: TestContext, config: Config, options = {}): Promise<SignerProcess> {
+  const signer = await SignerProcess.start({ config, launcher: new Launcher(), log: keptLog(), ...options });
   t.after(() => signer.close());
   return signer;
 }
@@ -56,8 +57,22 @@ async function clientOf(t: TestContext, signer: SignerProcess, timeoutMs?: numbe
     channel._read(0);
     t.after(() => channel.destroy());
   };
-  signer.attach({ ended: new Promise(() => undefined), giveChannel }, others);
+  signer.attach({ exited: new Promise(() => undefined), giveChannel, kill: assert.fail }, others);
   return client;
+}
+
+/** A client that does not speak the protocol; `killed` settles when the signer has it killed. */
+async function hostileClientOf(
+  t: TestContext,
+  signer: SignerProcess,
+): Promise<{ channel: Socket; killed: Promise<string> }> {
+  const [channel, others] = await socketPair(t);
+  channel.on('error', () => undefined);
+  channel.resume();
+  t.after(() => channel.destroy());
+  const { promise: killed, resolve: kill } = Promise.withResolvers<string>();
+  signer.attach({ exited: new Promise(() => undefined), giveChannel: () => undefined, kill }, others);
+  return { channel, killed };
 }
 
 async function socketPair(t: TestContext): Promise<[Socket, Socket]> {
@@ -76,7 +91,8 @@ describe('a signer in a process of its own', () => {
     // The channel is one of the suite, not of one test.
     const suite = { after: (end: () => void) => ends.push(end) } as unknown as TestContext;
     const ends: (() => void)[] = [];
-    const open = async () => clientOf(suite, await startedSigner(suite, configOf(newFolder(suite), { algorithm })));
+    const open = async () =>
+      clientOf(suite, await startedSigner(suite, await configOf(newFolder(suite), { algorithm })));
     signerContract(`${algorithm}, by a channel`, () => {
       opened ??= open();
       return opened;
@@ -87,7 +103,7 @@ describe('a signer in a process of its own', () => {
   }
 
   test('answers everything that it was asked before it was killed, and after', async (t) => {
-    const signer = await startedSigner(t, configOf(newFolder(t), { algorithm: 'ps512' }));
+    const signer = await startedSigner(t, await configOf(newFolder(t), { algorithm: 'ps512' }));
     const clients = [await clientOf(t, signer), await clientOf(t, signer)];
     await clients[0]?.sign(DATA);
     for (let round = 0; round < 2; round += 1) {
@@ -97,51 +113,66 @@ describe('a signer in a process of its own', () => {
     }
   });
 
+  test('is replaced when it hangs, and answers what it was asked meanwhile', async (t) => {
+    const signer = await startedSigner(t, await configOf(newFolder(t)), { pingIntervalMs: 100 });
+    const client = await clientOf(t, signer);
+    await client.sign(DATA);
+    const hanging = signer.pid ?? 0;
+    process.kill(hanging, 'SIGSTOP');
+    const asked = Array.from({ length: 20 }, () => client.sign(DATA));
+    for (const signature of await Promise.all(asked))
+      assert.equal(signature.length, signer.identity.signatureSizeBytes);
+    assert(!isRunning(hanging));
+  });
+
   test('does not sign with another identity than the one it was started with', async (t) => {
     const folder = newFolder(t);
-    const signer = await startedSigner(t, configOf(folder));
+    const signer = await startedSigner(t, await configOf(folder));
     const client = await clientOf(t, signer, 1000);
     await client.sign(DATA);
-    configOf(folder);
+    await configOf(folder);
     process.kill(signer.pid ?? 0, 'SIGKILL');
     await sleep(0);
     await assert.rejects(client.sign(DATA));
   });
 
-  test('goes on where a client breaks the protocol, whom it disconnects', async (t) => {
-    const signer = await startedSigner(t, configOf(newFolder(t)));
+  test('continues after a client violates the protocol, and has it killed', async (t) => {
+    const signer = await startedSigner(t, await configOf(newFolder(t)));
     const client = await clientOf(t, signer);
-    const [rude, others] = await socketPair(t);
-    signer.attach({ ended: new Promise(() => undefined), giveChannel: () => undefined }, others);
-    rude.write(Buffer.alloc(64, 0xff));
-    rude.resume();
-    await once(rude, 'close');
+    const { channel, killed } = await hostileClientOf(t, signer);
+    channel.write(Buffer.alloc(64, 0xff));
+    await once(channel, 'close');
+    await killed;
     assert.equal((await client.sign(DATA)).length, signer.identity.signatureSizeBytes);
   });
 
-  test('serves others while a client asks for more than it takes', async (t) => {
-    const signer = await startedSigner(t, configOf(newFolder(t), { algorithm: 'ps512' }));
-    // Behind all that the other one asks for it would wait longer than this.
+  test('has a client killed that sends more requests than it may have pending, and serves others meanwhile', async (t) => {
+    const signer = await startedSigner(t, await configOf(newFolder(t), { algorithm: 'ps512' }));
+    // Behind all requests of the other one it would wait longer than this.
     const client = await clientOf(t, signer, 1000);
-    const [greedy, others] = await socketPair(t);
-    greedy.on('error', () => undefined);
-    t.after(() => greedy.destroy());
-    signer.attach({ ended: new Promise(() => undefined), giveChannel: () => undefined }, others);
-    greedy.write(Buffer.alloc(8 * 50_000));
-    await sleep(100);
+    const { channel, killed } = await hostileClientOf(t, signer);
+    channel.write(Buffer.alloc(9 * 50_000));
     for (let count = 0; count < 20; count += 1) await client.sign(DATA);
+    await killed;
+  });
+
+  test('signs hundreds of requests of one client that come at once', async (t) => {
+    const signer = await startedSigner(t, await configOf(newFolder(t)));
+    const client = await clientOf(t, signer);
+    const signatures = await Promise.all(Array.from({ length: 300 }, () => client.sign(DATA)));
+    assert(signatures.every(({ length }) => length === signer.identity.signatureSizeBytes));
   });
 
   test('does not start with a key that it cannot use, and says why as the service did', async (t) => {
-    const config = configOf(newFolder(t));
-    const expired = configOf(newFolder(t), { leaf: { notAfter: new Date(Date.now() - 1000) } });
+    const config = await configOf(newFolder(t));
+    const expired = await configOf(newFolder(t), { leaf: { notAfter: new Date(Date.now() - 1000) } });
     const missing = { ...config, signing: { ...config.signing, private_key_path: '/nowhere/key.pem' } };
     await assert.rejects(startedSigner(t, expired), { reason: 'IDENTITY_INVALID' });
     await assert.rejects(startedSigner(t, missing), { reason: 'IDENTITY_FILE_UNREADABLE' });
   });
 
   test('tells of a key file that others may read or change', async (t) => {
-    const config = configOf(newFolder(t));
+    const config = await configOf(newFolder(t));
     const file = config.signing.private_key_path ?? '';
     for (const { mode, exposed } of [
       { mode: 0o600, exposed: null },
@@ -158,12 +189,12 @@ describe('a signer in a process of its own', () => {
 describe('the check of a signing identity', () => {
   test('passes one that both official readers accept', async (t) => {
     for (const algorithm of ['es256', 'ps256', 'ed25519'] as const) {
-      await checkIdentity(await startedSigner(t, configOf(newFolder(t), { algorithm })), new Launcher());
+      await checkIdentity(await startedSigner(t, await configOf(newFolder(t), { algorithm })), new Launcher());
     }
   });
 
   test('refuses one whose only extended key usage is that of C2PA, which the WASM reader calls invalid', async (t) => {
-    const config = configOf(newFolder(t), { leaf: { extendedKeyUsages: [EXTENDED_KEY_USAGE.c2paClaimSigning] } });
+    const config = await configOf(newFolder(t), { leaf: { extendedKeyUsages: [EXTENDED_KEY_USAGE.c2paClaimSigning] } });
     const signer = await startedSigner(t, config);
     await assert.rejects(checkIdentity(signer, new Launcher()), { reason: 'IDENTITY_INVALID' });
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readBoxExclusion } from '#publications/checking/box-exclusion.ts';
+import { readBoxExclusion } from '#publications/checking/stored-binding.ts';
 
 test('an exclusion that looks at a place of every box a million times is not taken', () => {
   const data = [{ offset: 8, value: new Uint8Array(4) }];

@@ -6,15 +6,15 @@ import fc from 'fast-check';
 import { executePlan } from '#bytes/execute-plan.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
-import { readFragmentLayout } from '#publications/signing/fragment-layout.ts';
-import { readInitLayout } from '#publications/signing/init-layout.ts';
-import { planFragment } from '#publications/signing/plan-fragment.ts';
-import { readerOf } from '#publications/signing/top-boxes.ts';
-import { memorySink, memorySource } from '../formats/memory-bytes.ts';
-import { decodedFrames, problemsOf } from './judges.ts';
-import { folderOf } from './make-folder.ts';
-import { ffmpeg, makeFilm, temporaryFolder } from './make-media.ts';
-import { signFolder } from './sign-folder.ts';
+import { readFragmentLayout } from '#publications/fragments/fragment-layout.ts';
+import { readInitLayout } from '#publications/fragments/init-layout.ts';
+import { readerOf } from '#publications/fragments/top-boxes.ts';
+import { planFragment } from '#publications/signing/plan-parts.ts';
+import { decodedFrames, problemsOf } from '../support/judges/publication-judges.ts';
+import { memorySink, memorySource } from '../support/memory-bytes.ts';
+import { folderOf } from '../support/publications/make-folder.ts';
+import { ffmpeg, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { signFolder } from '../support/publications/sign-folder.ts';
 
 const { signal } = new AbortController();
 const part = { path: 'f.m4s', range: null };
@@ -39,7 +39,7 @@ async function layoutOf(bytes: Buffer) {
   return await readFragmentLayout(await readerOf(memorySource(bytes, 'f.m4s'), part, signal));
 }
 
-/** What a fragment becomes with a Merkle box of that size, zeros in its place. */
+/** Returns a fragment with a Merkle box of that size, filled with zeros. */
 async function signed(bytes: Buffer, merkleBoxSizeBytes: number): Promise<Buffer> {
   const { plan } = planFragment(await layoutOf(bytes), merkleBoxSizeBytes);
   const sink = memorySink(outputSizeBytes(plan));

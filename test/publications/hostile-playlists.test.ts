@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AppError } from '#errors/app-error.ts';
-import { readPublication } from '#publications/reading/read-publication.ts';
-import { folderOf } from './make-folder.ts';
+import { readPublication } from '#publications/read-publication.ts';
+import { folderOf } from '../support/publications/make-folder.ts';
 
 const { signal } = new AbortController();
 const patterns = { playlist: 'p.*', init: 'init.mp4', frag: '*.m4s' };

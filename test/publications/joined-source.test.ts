@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { ByteSource } from '#bytes/byte-source.ts';
-import { JoinedSource } from '#publications/repackaging/joined-source.ts';
-import { folderOf } from './make-folder.ts';
+import { JoinedSource } from '#publications/joined-folder.ts';
+import { folderOf } from '../support/publications/make-folder.ts';
 
 const { signal } = new AbortController();
 

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import { describePart, type Publication, type PublicationPatterns } from '#publications/publication.ts';
-import { readPublication } from '#publications/reading/read-publication.ts';
-import { folderOf } from './make-folder.ts';
+import { describePart } from '#publications/media-part.ts';
+import type { Publication, PublicationPatterns } from '#publications/publication.ts';
+import { readPublication } from '#publications/read-publication.ts';
+import { folderOf } from '../support/publications/make-folder.ts';
 
 export const PATTERNS: PublicationPatterns = { playlist: '*.{m3u8,mpd}', init: '*init*', frag: '*.{m4s,cmfv,cmfa}' };
 const { signal } = new AbortController();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { AppError } from '#errors/app-error.ts';
-import { matchingPaths } from '#publications/reading/path-patterns.ts';
+import { matchingPaths } from '#publications/path-patterns.ts';
 
 describe('a glob', () => {
   test('matches in every subfolder where it has no slash, and from the folder on where it has one', () => {

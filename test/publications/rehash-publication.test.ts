@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
-import { rehashPublication } from '#publications/checking/rehash-publication.ts';
-import { folderAt, folderOf } from './make-folder.ts';
-import { makeFfmpegDash, makeFilm, temporaryFolder } from './make-media.ts';
-import { type SignedFolder, signFolder } from './sign-folder.ts';
+import { rehashPublication } from '#publications/checking/check-output.ts';
+import { folderAt, folderOf } from '../support/publications/make-folder.ts';
+import { makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { type SignedFolder, signFolder } from '../support/publications/sign-folder.ts';
 
 const { signal } = new AbortController();
 const folder = temporaryFolder();

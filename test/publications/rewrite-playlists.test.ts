@@ -2,13 +2,19 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { hlsAttribute, removeHlsAttribute, replaceHlsAttribute } from '#publications/playlists/hls-attributes.ts';
 import type { PublicationPatterns } from '#publications/publication.ts';
-import { hlsAttribute, removeHlsAttribute, replaceHlsAttribute } from '#publications/reading/hls-attributes.ts';
 import { addedRates } from '#publications/rewriting/added-rates.ts';
-import { relativeReference } from '#publications/rewriting/relative-reference.ts';
-import { filesAt, folderOf } from './make-folder.ts';
-import { makeFfmpegDash, makeFilm, makeShaka, makeShakaByteRanges, temporaryFolder } from './make-media.ts';
-import { signFolder } from './sign-folder.ts';
+import { relativeReference } from '#publications/rewriting/xml-edits.ts';
+import { filesAt, folderOf } from '../support/publications/make-folder.ts';
+import {
+  makeFfmpegDash,
+  makeFilm,
+  makeShaka,
+  makeShakaByteRanges,
+  temporaryFolder,
+} from '../support/publications/make-publication.ts';
+import { signFolder } from '../support/publications/sign-folder.ts';
 
 const folder = temporaryFolder();
 const film = makeFilm(folder);

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { describePart, type MediaPart, type PublicationPatterns, type Rendition } from '#publications/publication.ts';
-import { readPublication } from '#publications/reading/read-publication.ts';
-import { decodedFrames, problemsOf } from './judges.ts';
-import { filesAt, folderAt, folderOf, writeFiles } from './make-folder.ts';
+import { describePart, type MediaPart, type Rendition } from '#publications/media-part.ts';
+import type { PublicationPatterns } from '#publications/publication.ts';
+import { readPublication } from '#publications/read-publication.ts';
+import { decodedFrames, problemsOf } from '../support/judges/publication-judges.ts';
+import { filesAt, folderAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
 import {
   makeFfmpegByteRanges,
   makeFfmpegDash,
@@ -15,8 +16,9 @@ import {
   makeShaka,
   makeShakaByteRanges,
   temporaryFolder,
-} from './make-media.ts';
-import { type SignedFolder, signFolder } from './sign-folder.ts';
+} from '../support/publications/make-publication.ts';
+import { type SignedFolder, signFolder } from '../support/publications/sign-folder.ts';
+import { merkleBoxIn } from '../support/publications/signed-publication.ts';
 
 const { signal } = new AbortController();
 const folder = temporaryFolder();
@@ -86,6 +88,8 @@ async function assertEveryFragmentValid({ files, renditions }: SignedFolder): Pr
     assert.ok(fragments.length >= 6);
     for (const fragment of fragments) {
       assert.deepEqual(await problemsOf(files[init] as Buffer, files[fragment] as Buffer), [], fragment);
+      const { hashes } = merkleBoxIn(files[fragment] as Buffer);
+      assert(hashes === undefined || (hashes?.length ?? 0) > 0, 'a proof of no digests is left out');
     }
   }
 }

@@ -2,12 +2,10 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
-import { readPublication } from '#publications/reading/read-publication.ts';
-import { statedKinds } from '#publications/reading/stated-kinds.ts';
-import { refuseSwappedInits } from '#publications/signing/refuse-swapped-inits.ts';
-import { readInitLayouts } from '#publications/signing/sign-rendition.ts';
-import { filesAt, folderOf } from './make-folder.ts';
-import { makeFfmpegHls, makeFilm, makeShaka, temporaryFolder } from './make-media.ts';
+import { readInits, readPublication } from '#publications/read-publication.ts';
+import { refuseSwappedInits, statedKinds } from '#publications/reading/refuse-swapped-inits.ts';
+import { filesAt, folderOf } from '../support/publications/make-folder.ts';
+import { makeFfmpegHls, makeFilm, makeShaka, temporaryFolder } from '../support/publications/make-publication.ts';
 import { empty, type Files, hls, mpd, segments } from './make-playlists.ts';
 
 const { signal } = new AbortController();
@@ -18,7 +16,7 @@ const film = makeFilm(home);
 async function check(files: Files, playlist: string): Promise<void> {
   const folder = folderOf(files);
   const publication = await readPublication(folder, { playlist, init: '*init*', frag: '*.m4s' }, signal);
-  refuseSwappedInits(folder, publication, await readInitLayouts(folder, publication.renditions, signal));
+  refuseSwappedInits(folder, publication, await readInits(folder, publication.renditions, signal));
 }
 
 describe('an init segment', () => {

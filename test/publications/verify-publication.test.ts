@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { PublicationVerdict } from '#publications/checking/publication-verdict.ts';
-import { verifyPublication } from '#publications/checking/verify-publication.ts';
-import type { Rendition } from '#publications/publication.ts';
-import { readPublication } from '#publications/reading/read-publication.ts';
-import { problemsOf } from './judges.ts';
-import { filesAt, folderOf } from './make-folder.ts';
-import { makeFfmpegDash, makeFilm, temporaryFolder } from './make-media.ts';
-import { type OtherTool, signAsOthers } from './sign-as-others.ts';
+import { verifyParts } from '#publications/checking/verify-parts.ts';
+import type { Rendition } from '#publications/media-part.ts';
+import { readPublication } from '#publications/read-publication.ts';
+import { problemsOf } from '../support/judges/publication-judges.ts';
+import { filesAt, folderOf } from '../support/publications/make-folder.ts';
+import { makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { type OtherTool, signAsOthers } from '../support/publications/sign-as-others.ts';
 
 const { signal } = new AbortController();
 const folder = temporaryFolder();
@@ -32,7 +32,7 @@ async function found(
 }
 
 function verify(changed: Readonly<Record<string, Buffer>>, read = renditions): Promise<PublicationVerdict> {
-  return verifyPublication(folderOf(changed), read, signal);
+  return verifyParts(folderOf(changed), read, signal);
 }
 
 function flipped(bytes: Buffer | undefined): Buffer {

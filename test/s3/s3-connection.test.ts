@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
 import { connectS3 } from '#s3/s3-connection.ts';
-import { startFaultyProxy } from './faulty-proxy.ts';
-import { openTestS3, type TestS3 } from './open-test-s3.ts';
+import { startFaultyProxy } from '../support/servers/faulty-s3-proxy.ts';
+import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 
 let s3: TestS3;
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { connectS3 } from '#s3/s3-connection.ts';
 import { S3Writer } from '#s3/s3-writer.ts';
-import { type FaultyProxy, startFaultyProxy } from './faulty-proxy.ts';
-import { openTestS3, type TestS3 } from './open-test-s3.ts';
+import { type FaultyProxy, startFaultyProxy } from '../support/servers/faulty-s3-proxy.ts';
+import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 
 let s3: TestS3;
 let proxy: FaultyProxy;

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { JobResultResponse } from '#contract/job.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import { startServer } from '../inputs/http-server.ts';
-import { filesAt, writeFiles } from '../publications/make-folder.ts';
-import { makeFfmpegHls, makeFilm, temporaryFolder } from '../publications/make-media.ts';
-import { type Files, topBoxesOf } from './signed-publication.ts';
+import { filesAt, writeFiles } from '../support/publications/make-folder.ts';
+import { makeFfmpegHls, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { type Files, topBoxesOf } from '../support/publications/signed-publication.ts';
+import { startServer } from '../support/servers/http-server.ts';
 import { flipped, flippedAt, MISMATCH, outputOf, told } from './told-origin.ts';
 
 const folder = temporaryFolder();
@@ -60,7 +60,7 @@ const entryOf = (name: string): RegExp => new RegExp(`#EXTINF:[^\\n]*\\n${name}\
 interface Alteration {
   readonly name: string;
   readonly changes: () => Readonly<Record<string, Uint8Array | string | undefined>>;
-  /** What the warnings name. */
+  /** Names that the warnings give. */
   readonly named: readonly RegExp[];
 }
 
@@ -197,7 +197,7 @@ test('a signed publication whose segments are made anew is not vouched for where
 
 test('an altered fragment of more than 64 MiB is found', async () => {
   const large = join(folder, 'large');
-  // What is in a box that players skip is bound like all else; only the fragment's size matters here.
+  // The contents of a box that players skip are bound like all else; only the fragment's size matters here.
   const files = Object.fromEntries(
     Object.entries(unsigned).map(([file, bytes]) => [
       file,

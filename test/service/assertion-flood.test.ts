@@ -3,12 +3,12 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { startService } from '../../scripts/running-service.ts';
-import { temporaryFolder } from '../packaging/make-media.ts';
-import { smallWav } from '../provenance/sign-wav.ts';
+import { smallWav } from '../support/manifests/sign-wav.ts';
+import { temporaryFolder } from '../support/media/make-film.ts';
 
-const FLOOD = 30;
+const FLOOD = 10;
 
-test('a small request is answered while 30 requests with 2,000 assertions each are checked', async (context) => {
+test('a small request is answered while ten requests with 2,000 assertions each are checked', async (context) => {
   const folder = temporaryFolder();
   const path = join(folder, 'talk.wav');
   writeFileSync(path, smallWav());

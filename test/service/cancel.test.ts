@@ -5,9 +5,9 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { writeVideo } from '../../bench/media.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import { until } from '../jobs/test-jobs.ts';
-import { makeFilm, temporaryFolder } from '../packaging/make-media.ts';
-import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
+import { until } from '../support/jobs/test-jobs.ts';
+import { makeFilm, temporaryFolder } from '../support/media/make-film.ts';
+import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 import { s3Settings } from './s3-settings.ts';
 
 /** Long enough to be cancelled in the middle. */

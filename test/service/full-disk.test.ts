@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import { FORMAT, wav } from '../formats/riff/wav-bytes.ts';
-import { sendFile, startServer } from '../inputs/http-server.ts';
-import { temporaryFolder } from '../jobs/test-jobs.ts';
-import { fillDisk, openSmallDisk } from '../outputs/small-disk.ts';
+import { temporaryFolder } from '../support/jobs/test-jobs.ts';
+import { FORMAT, wav } from '../support/media/wav-bytes.ts';
+import { sendFile, startServer } from '../support/servers/http-server.ts';
+import { fillDisk, openSmallDisk } from '../support/small-disk.ts';
 
 const DISK_BYTES = 4 * 1024 * 1024;
 const MOST_SUBMISSIONS = 500;

@@ -4,12 +4,9 @@ import { basename, extname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { JobResultResponse } from '#contract/job.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import type { FileServer } from '../inputs/file-server.ts';
-import { startServer, type TestServer } from '../inputs/http-server.ts';
-import { startNginx } from '../inputs/nginx.ts';
-import { readManifest } from '../provenance/read-manifest.ts';
-import { decodedFrames } from '../publications/judges.ts';
-import { filesAt } from '../publications/make-folder.ts';
+import { decodedFrames } from '../support/judges/publication-judges.ts';
+import { readManifest } from '../support/manifests/read-manifest.ts';
+import { filesAt } from '../support/publications/make-folder.ts';
 import {
   ffmpeg,
   makeFfmpegDash,
@@ -17,8 +14,11 @@ import {
   makeFilm,
   makeShakaByteRanges,
   temporaryFolder,
-} from '../publications/make-media.ts';
-import { assertSignedPublication } from './signed-publication.ts';
+} from '../support/publications/make-publication.ts';
+import { assertSignedPublication } from '../support/publications/signed-publication.ts';
+import type { FileServer } from '../support/servers/file-server.ts';
+import { startServer, type TestServer } from '../support/servers/http-server.ts';
+import { startNginx } from '../support/servers/nginx.ts';
 
 const folder = temporaryFolder();
 const root = join(folder, 'served');

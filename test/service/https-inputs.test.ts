@@ -7,9 +7,9 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import { sendFile } from '../inputs/http-server.ts';
-import { decodedFrames } from '../publications/judges.ts';
-import { makeFilm, temporaryFolder } from '../publications/make-media.ts';
+import { decodedFrames } from '../support/judges/publication-judges.ts';
+import { makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { sendFile } from '../support/servers/http-server.ts';
 
 const folder = temporaryFolder();
 const film = makeFilm(folder);

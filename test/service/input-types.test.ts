@@ -10,7 +10,7 @@ const SAMPLES = join(import.meta.dirname, '../../samples');
 const folder = mkdtempSync(join(tmpdir(), 'attestream-input-types-'));
 const media = join(folder, 'media');
 
-/** What each file is: its name says nothing, or something else. */
+/** Files whose name says nothing of their format, or something else. */
 const FILES = [
   'film.mp4',
   'film.m4v',
@@ -53,7 +53,7 @@ function convert(sample: string, extension: string, as: string, ...options: stri
   renameSync(made, join(media, as));
 }
 
-/** What becomes of every file at an endpoint: the name of its output, or why there is none. */
+/** Signs every file at an endpoint and returns the name of its output, or the reason that there is none. */
 async function signAll(endpoint: 'audio' | 'video', names: readonly string[]): Promise<Record<string, string>> {
   const { results } = await service.runSync(`/v2/sync/c2pa/${endpoint}`, {
     inputs: names.map((name) => ({ type: 'local_file_path', path: join(media, name) })),

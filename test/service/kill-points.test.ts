@@ -1,69 +1,67 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { MAX_SERVICE_ENDS } from '#jobs/job.ts';
+import { MAX_SERVICE_EXITS } from '#jobs/job.ts';
 import { INPUT_PHASES } from '#operations/operation.ts';
 import { startService } from '../../scripts/running-service.ts';
-import { assertValid } from '../formats/judges.ts';
-
-const KILLING_SERVICE = fileURLToPath(new URL('./killing-service.ts', import.meta.url));
+import { assertValid } from '../support/judges/file-judges.ts';
+import { KILLING_SERVICE, KilledService } from './killed-service.ts';
 
 describe('A service that is killed while an input is', () => {
-  let folder: string;
-  let sample: string;
+  const folder = mkdtempSync(join(tmpdir(), 'attestream-kill-points-'));
+  const sample = join(folder, 'sample.mp4');
+  const service = new KilledService({ folder: join(folder, 'service') });
+  const delivered: string[] = [];
 
   before(() => {
-    folder = mkdtempSync(join(tmpdir(), 'attestream-kill-points-'));
-    sample = join(folder, 'sample.mp4');
     const picture = ['-f', 'lavfi', '-i', 'testsrc=duration=2:size=320x240'];
     execFileSync('ffmpeg', ['-v', 'error', ...picture, '-c:v', 'libx264', sample]);
   });
-  after(() => rmSync(folder, { recursive: true, force: true }));
+  after(async () => {
+    await service.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const requestFor = (name: string) => {
+    const path = join(folder, `${name}.mp4`);
+    copyFileSync(sample, path);
+    return { inputs: [{ type: 'local_file_path', path }] };
+  };
 
   // A file that is signed is not packaged before.
   for (const phase of INPUT_PHASES.filter((each) => each !== 'packaged')) {
     test(`${phase} finishes it after the next start, and leaves nothing staged`, async () => {
-      const home = join(folder, phase);
-      const body = { inputs: [{ type: 'local_file_path', path: sample }] };
-      const killed = await startService({ folder: home, program: KILLING_SERVICE, settings: { KILL_AT: phase } });
-      const jobId = await killed.submit('/v2/c2pa/video', body);
-      await killed.ended;
+      const name = `sample-killed-when-${phase}`;
+      const result = await service.finish(await service.killBy('/v2/c2pa/video', requestFor(name)));
 
-      await using service = await startService({ folder: home });
-      const job = await service.waitFor(jobId);
-
-      assert.equal(job.status, 'succeeded');
-      const output = join(home, 'output', 'sample_c2pa.mp4');
-      assert.equal(job.results[0]?.output_path, output);
+      assert.equal(result.status, 'succeeded', result.error);
+      const output = join(folder, 'service/output', `${name}_c2pa.mp4`);
+      assert.equal(result.output_path, output);
       await assertValid(readFileSync(output), 'video/mp4');
-      assert.deepEqual(readdirSync(join(home, 'output')), ['sample_c2pa.mp4']);
-      assert.deepEqual(readdirSync(join(home, 'data', 'staging')), []);
+      delivered.push(basename(output));
+      assert.deepEqual(readdirSync(dirname(output)), delivered.toSorted());
     });
   }
 
   test('again and again fails that input alone, with a message that says so', async () => {
     const home = join(folder, 'thrice');
-    const settings = { KILL_AT: 'copied' };
-    const first = await startService({ folder: home, program: KILLING_SERVICE, settings });
-    const jobId = await first.submit('/v2/c2pa/video', { inputs: [{ type: 'local_file_path', path: sample }] });
-    await first.ended;
+    const first = new KilledService({ folder: home });
+    const jobId = await first.killBy('/v2/c2pa/video', requestFor('sample-always-killed-when-copied'));
     // Most of the ends that are borne are only noted: each would take a start of the service.
     const store = new DatabaseSync(join(home, 'data/jobs.sqlite'));
-    store.prepare('update inputs set service_ends = ?').run(MAX_SERVICE_ENDS - 2);
+    store.prepare('update inputs set service_ends = ?').run(MAX_SERVICE_EXITS - 2);
     store.close();
-    const next = await startService({ folder: home, program: KILLING_SERVICE, settings });
+    const next = await startService({ folder: home, program: KILLING_SERVICE });
     await next.ended;
 
-    await using service = await startService({ folder: home });
-    const job = await service.waitFor(jobId);
+    const result = await first.finish(jobId);
+    await first.stop();
 
-    assert.equal(job.status, 'failed');
-    assert.equal(job.results[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
-    assert.deepEqual(readdirSync(join(home, 'data', 'staging')), []);
+    assert.equal(result.status, 'failed');
+    assert.equal(result.error_details?.reason, 'INPUT_ENDED_PROCESS');
   });
 });

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startService } from '../../scripts/running-service.ts';
-import { startServer } from '../inputs/http-server.ts';
-import { makeFilm, temporaryFolder } from '../publications/make-media.ts';
+import { makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { startServer } from '../support/servers/http-server.ts';
 
 const LOOK_INTERVAL_MS = 20;
 const folder = temporaryFolder();

@@ -3,12 +3,12 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { startService } from '../../scripts/running-service.ts';
-import { problemsOf } from '../publications/judges.ts';
-import { makeFfmpegHls, makeFilm, temporaryFolder } from '../publications/make-media.ts';
-import { c2paBoxesOf } from './signed-publication.ts';
+import { problemsOf } from '../support/judges/publication-judges.ts';
+import { makeFfmpegHls, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { c2paBoxesOf } from '../support/publications/signed-publication.ts';
 
 const FRAGMENT_COUNT = 10_000;
-/** What the manifest may take in an init segment, and so what a player has to load before it can start. */
+/** Limit of the manifest in an init segment, which a player has to load before it can start. */
 const MANIFEST_MAX_BYTES = 64 * 1024;
 /** The longest proof in bytes beside what a Merkle box takes anyway: five SHA-256 digests. */
 const MERKLE_BOX_MAX_BYTES = 260;

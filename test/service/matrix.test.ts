@@ -1,28 +1,37 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { Reader } from '@contentauth/c2pa-node';
 import type { ApiInputRef } from '#contract/request.ts';
+import { isobmff } from '#formats/formats.ts';
 import type { OperationName } from '#operations/operation.ts';
 import { operations } from '#operations/registry.ts';
 import type { PublicationPatterns } from '#publications/publication.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import { assertValid, decodedMd5 } from '../formats/judges.ts';
-import type { FileServer } from '../inputs/file-server.ts';
-import { startNginx } from '../inputs/nginx.ts';
-import { readManifest } from '../provenance/read-manifest.ts';
-import { decodedFrames } from '../publications/judges.ts';
-import { filesAt, writeFiles } from '../publications/make-folder.ts';
-import { ffmpeg, makeFfmpegHls, makeFilm, temporaryFolder } from '../publications/make-media.ts';
-import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
+import { assertValid, decodedMd5, signBytes } from '../support/judges/file-judges.ts';
+import { decodedFrames } from '../support/judges/publication-judges.ts';
+import { makeManifest } from '../support/manifests/make-manifest.ts';
+import { readManifest } from '../support/manifests/read-manifest.ts';
+import { filesAt, writeFiles } from '../support/publications/make-folder.ts';
+import { ffmpeg, makeFfmpegHls, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import {
+  assertFragmentsValid,
+  assertSignedPublication,
+  type Files,
+  renditionsOf,
+} from '../support/publications/signed-publication.ts';
+import type { FileServer } from '../support/servers/file-server.ts';
+import { startNginx } from '../support/servers/nginx.ts';
+import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 import { s3Settings } from './s3-settings.ts';
-import { assertFragmentsValid, assertSignedPublication, type Files, renditionsOf } from './signed-publication.ts';
 
 const HLS: PublicationPatterns = { playlist: '*.m3u8', init: 'init_*.mp4', frag: '*.m4s' };
 const PACKAGED: PublicationPatterns = { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.m4s' };
 
 const home = temporaryFolder();
-/** What inputs are read from: a folder of this host, which a web server serves, and which lies in a bucket too. */
+/** The folder of the inputs, which a web server serves, and which lies in a bucket too. */
 const media = join(home, 'media');
 let s3: TestS3;
 let bucket: string;
@@ -30,7 +39,7 @@ let nginx: FileServer;
 let service: RunningService;
 
 before(async () => {
-  makeMedia();
+  await makeMedia();
   s3 = await openTestS3();
   bucket = await s3.createBucket();
   for (const [path, Body] of Object.entries(filesAt(media))) {
@@ -48,21 +57,22 @@ after(async () => {
   await s3.close();
 });
 
-function makeMedia(): void {
+async function makeMedia(): Promise<void> {
   mkdirSync(join(media, 'films/a film'), { recursive: true });
   const film = makeFilm(join(media, 'films/a film'));
   ffmpeg(media, ['-i', film], '-c:a pcm_s16le -vn 100%-Töne.wav');
   makeFfmpegHls(film, join(media, 'streams/Übung 1'));
+  writeFiles(media, { 'signed film.mp4': await signBytes(isobmff, readFileSync(film)) });
 }
 
-/** What an operation is tried with, and how its output is judged. Folders end in a slash. */
-interface Trial {
+/** An operation's request, and the judgement of its output. Folders end in a slash. */
+interface MatrixCase {
   readonly input: string;
   readonly params?: object;
   readonly judge: (output: Files) => Promise<void>;
 }
 
-const trials: Readonly<Record<OperationName, Trial>> = {
+const cases: Readonly<Record<OperationName, MatrixCase>> = {
   'c2pa-video': {
     input: 'films/a film/film.mp4',
     async judge(output) {
@@ -102,6 +112,13 @@ const trials: Readonly<Record<OperationName, Trial>> = {
       assert.notEqual(framesOf(output, 'master.m3u8'), '');
     },
   },
+  verify: {
+    input: 'signed film.mp4',
+    async judge(output) {
+      const [report] = onlyFile(output, 'signed film_verification.json');
+      assert.equal(JSON.parse(Buffer.from(report).toString()).state, 'valid');
+    },
+  },
 };
 
 const SOURCES: Readonly<Record<string, (path: string) => ApiInputRef>> = {
@@ -119,7 +136,7 @@ for (const { name, path, summary } of operations) {
     for (const [source, inputOf] of Object.entries(SOURCES)) {
       for (const target of ['local', 's3'] as const) {
         test(`from ${source} to ${target}`, async () => {
-          const { input, params, judge } = trials[name];
+          const { input, params, judge } = cases[name];
           const prefix = `${name}/from ${source}`;
           await judge(await run(path, inputOf(input), { ...outputTo(target), prefix }, params));
         });
@@ -127,6 +144,27 @@ for (const { name, path, summary } of operations) {
     }
   });
 }
+
+describe('A manifest in a file of its own', () => {
+  for (const [source, inputOf] of Object.entries(SOURCES)) {
+    for (const target of ['local', 's3'] as const) {
+      test(`goes from ${source} to ${target}, with a copy and alone`, async () => {
+        const film = readFileSync(join(media, 'films/a film/film.mp4'));
+        const output = { ...outputTo(target), prefix: `sidecars/from ${source}` };
+        for (const params of [{ manifest: 'sidecar' }, { manifest: 'sidecar', copy_source: false }]) {
+          const body = { inputs: [inputOf('films/a film/film.mp4')], output, params };
+          const job = await service.runSync('/v2/sync/c2pa/video', body);
+          const { output_path: path = '', sidecar_path: sidecarPath = '', error } = job.results[0] ?? {};
+          assert.equal(job.status, 'succeeded', error);
+          const [sidecar] = Object.values(await outputAt(sidecarPath, false));
+          const copy = path === sidecarPath ? film : Object.values(await outputAt(path, false))[0];
+          assert.deepEqual(Buffer.from(copy ?? []), film);
+          await assertSidecarValid(film, sidecar ?? new Uint8Array());
+        }
+      });
+    }
+  }
+});
 
 describe('What the SDK has to read as a file', () => {
   for (const [source, inputOf] of Object.entries(SOURCES)) {
@@ -149,6 +187,21 @@ describe('What the SDK has to read as a file', () => {
   }
 });
 
+describe('A sidecar next to a file', () => {
+  for (const [source, inputOf] of Object.entries(SOURCES)) {
+    test(`is found from ${source}`, async () => {
+      const bytes = Buffer.from('of any kind\n'.repeat(100));
+      const hash = [...createHash('sha256').update(bytes).digest()];
+      const data = { exclusions: [], name: 'all', alg: 'sha256', hash, pad: [] };
+      await putMedia('Notizen für alle.txt', bytes);
+      await putMedia('Notizen für alle.c2pa', await makeManifest({ label: 'c2pa.hash.data', data }));
+      const job = await service.runSync('/v2/sync/verify', { inputs: [inputOf('Notizen für alle.txt')] });
+      const { state, manifest_from: from } = job.results[0]?.verification ?? {};
+      assert.deepEqual([state, from], ['valid', 'sidecar'], job.results[0]?.error);
+    });
+  }
+});
+
 /** Submits one input, which succeeds without warnings, and returns its output. */
 async function run(path: string, input: ApiInputRef, output: object, params?: object): Promise<Files> {
   const body = { inputs: [input], output, ...(params !== undefined && { params }) };
@@ -157,6 +210,13 @@ async function run(path: string, input: ApiInputRef, output: object, params?: ob
   assert.equal(job.status, 'succeeded', result?.error);
   assert.deepEqual(result?.warnings ?? [], []);
   return await outputAt(result?.output_path ?? '', input.type.includes('folder'));
+}
+
+async function assertSidecarValid(asset: Uint8Array, sidecar: Uint8Array): Promise<void> {
+  const settings = { verify: { remote_manifest_fetch: false } };
+  const file = { buffer: Buffer.from(asset), mimeType: 'video/mp4' };
+  const reader = await Reader.fromManifestDataAndAsset(Buffer.from(sidecar), file, settings);
+  assert.equal((reader.json() as { validation_state?: string }).validation_state, 'Valid');
 }
 
 function outputTo(target: 'local' | 's3'): object {
@@ -202,7 +262,7 @@ function onlyFile(output: Files, name: string): [Uint8Array] {
 
 let judged = 0;
 
-/** What ffmpeg decodes of a file of an output. */
+/** Returns the frames that ffmpeg decodes of a file of an output. */
 function framesOf(output: Files, path: string): string {
   return decodedFrames(join(writeFiles(join(home, `judged-${judged++}`), output), path));
 }

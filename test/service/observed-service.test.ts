@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { readiness } from '#contract/readiness.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import { FORMAT, wav } from '../formats/riff/wav-bytes.ts';
-import { startReceiver } from '../http/callback-receiver.ts';
-import { until } from '../jobs/test-jobs.ts';
-import { attributeOf, type OtlpSpan, startOtlpReceiver } from '../telemetry/otlp-receiver.ts';
+import { until } from '../support/jobs/test-jobs.ts';
+import { FORMAT, wav } from '../support/media/wav-bytes.ts';
+import { startReceiver } from '../support/servers/callback-receiver.ts';
+import { attributeOf, type OtlpSpan, startOtlpReceiver } from '../support/servers/otlp-receiver.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 

@@ -14,11 +14,11 @@ import { after, before, describe, test } from 'node:test';
 import type { JobResultEntry } from '#contract/job.ts';
 import type { PublicationPatterns } from '#publications/publication.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import { ffmpeg, makeFilm, SRT, temporaryFolder } from '../packaging/make-media.ts';
-import { joinRendition, packetHashes } from '../packaging/packets.ts';
-import { readManifest, type ShownManifest } from '../provenance/read-manifest.ts';
-import { filesAt, writeFiles } from '../publications/make-folder.ts';
-import { makeFfmpegDash } from '../publications/make-media.ts';
+import { joinRendition, packetHashes } from '../support/judges/packets.ts';
+import { readManifest, type ShownManifest } from '../support/manifests/read-manifest.ts';
+import { ffmpeg, makeFilm, SRT, temporaryFolder } from '../support/media/make-film.ts';
+import { filesAt, writeFiles } from '../support/publications/make-folder.ts';
+import { makeFfmpegDash } from '../support/publications/make-publication.ts';
 import {
   assertFragmentsValid,
   assertSignedPublication,
@@ -26,7 +26,7 @@ import {
   c2paBoxesOf,
   type Files,
   renditionsOf,
-} from './signed-publication.ts';
+} from '../support/publications/signed-publication.ts';
 
 const PACKAGED: PublicationPatterns = { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.m4s' };
 const DASH: PublicationPatterns = { playlist: '*.{m3u8,mpd}', init: 'init*', frag: 'chunk*' };
@@ -137,7 +137,7 @@ describe('packaging and signing a folder of media', () => {
     assert.equal(entry.warnings, undefined);
   });
 
-  test('takes the tallest video for the parent, the others for components, and each with its own chain', async () => {
+  test('takes the tallest video for the parent, the others for inputs, and each with its own chain', async () => {
     const folder = folderOf('several', { 'a-small.mp4': signedFilm, 'film.mp4': film });
     ffmpeg(home, ['-f', 'lavfi', '-i', 'sine=f=300:r=48000:d=8'], '-c:a pcm_s16le several/film.it.wav');
     writeFileSync(join(folder, 'film.fr.srt'), SRT);
@@ -145,16 +145,16 @@ describe('packaging and signing a folder of media', () => {
     const manifest = await judged(filesAt(outputOf(entry)));
     assert.deepEqual(rolesOf(manifest), [
       'film.mp4 parentOf',
-      'a-small.mp4 componentOf with its manifest',
-      'film.it.wav componentOf',
-      'film.fr.srt componentOf',
+      'a-small.mp4 inputTo with its manifest',
+      'film.it.wav inputTo',
+      'film.fr.srt inputTo',
     ]);
-    assert.deepEqual(actionsOf(manifest), [
-      'c2pa.opened',
-      ...Array(3).fill('c2pa.placed'),
-      'c2pa.repackaged',
-      'c2pa.transcoded',
-    ]);
+    assert.deepEqual(actionsOf(manifest), ['c2pa.opened', 'c2pa.repackaged', 'c2pa.transcoded', 'c2pa.transcoded']);
+    const [, repackaged, ...transcoded] = manifest.actions;
+    assert.equal(repackaged?.parameters?.ingredients?.length, 4);
+    assert.deepEqual([reasonsOf(entry)[0], manifest.allActionsIncluded], ['TRACK_LEFT_OUT', false]);
+    const described = transcoded.map(({ description, parameters }) => parameters ?? description);
+    assert.deepEqual(described, ['film.it.wav: pcm-s16 to flac', 'film.fr.srt: srt to vtt']);
     const small =
       manifest.ingredients[1]?.validation_results?.activeManifest.failure ?? assert.fail('it was validated');
     assert.deepEqual(
@@ -174,14 +174,26 @@ describe('packaging and signing a folder of media', () => {
     assert.deepEqual(rolesOf(manifest), [
       'asset-4711 parentOf',
       'film.mp4 componentOf with its manifest',
-      'film.fr.srt componentOf',
+      'film.fr.srt inputTo',
     ]);
     assert.equal(manifest.allActionsIncluded, false);
     const overridden = await run(folder, { parent, parent_overrides: [{ input_index: 0, parent: null }] });
     assert.deepEqual(rolesOf(await judged(filesAt(outputOf(overridden)))), [
       'film.mp4 parentOf with its manifest',
-      'film.fr.srt componentOf',
+      'film.fr.srt inputTo',
     ]);
+  });
+
+  test('states how media were made, and names the parent where it is what was transcoded', async () => {
+    const folder = folderOf('raw', {});
+    ffmpeg(home, ['-f', 'lavfi', '-i', 'sine=f=300:r=48000:d=8'], '-c:a pcm_s16le raw/tone.wav');
+    const params = { digital_source_type: 'digitalCapture', actions: [{ action: 'c2pa.trimmed' }] };
+    const made = await judged(filesAt(outputOf(await run(folder, params))));
+    assert.deepEqual(made.ingredients ?? [], []);
+    assert.deepEqual(actionsOf(made), ['c2pa.created', 'c2pa.trimmed', 'c2pa.repackaged', 'c2pa.transcoded']);
+    const { actions } = await judged(filesAt(outputOf(await run(folder))));
+    const [opened, ...others] = actions.map(({ parameters }) => parameters?.ingredients ?? []);
+    assert.deepEqual([opened?.length, ...others], [1, opened, opened]);
   });
 
   test('proves every segment where the manifest has no room for their hashes, however many there turn out to be', async () => {

@@ -1,38 +1,39 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
-import { basename, join } from 'node:path';
-import { describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { copyFileSync, cpSync, mkdirSync, readdirSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { after, describe, test } from 'node:test';
 import { INPUT_PHASES, type InputPhase } from '#operations/operation.ts';
-import { startService } from '../../scripts/running-service.ts';
-import { filesAt } from '../publications/make-folder.ts';
-import { makeFfmpegHls, makeFilm, temporaryFolder } from '../publications/make-media.ts';
-import { assertFragmentsValid, assertSignedPublication, type Files, renditionsOf } from './signed-publication.ts';
+import { filesAt } from '../support/publications/make-folder.ts';
+import { makeFfmpegHls, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import {
+  assertFragmentsValid,
+  assertSignedPublication,
+  type Files,
+  renditionsOf,
+} from '../support/publications/signed-publication.ts';
+import { KilledService } from './killed-service.ts';
 
 const PACKAGED = { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.m4s' };
-const KILLING_SERVICE = fileURLToPath(new URL('./killing-service.ts', import.meta.url));
 
 const folder = temporaryFolder();
 const film = makeFilm(folder);
 
-/** Kills a service at a phase of an input, starts it again, and returns the files that it then delivers. */
+const service = new KilledService({ folder: join(folder, 'service') });
+after(() => service.stop());
+const delivered: string[] = [];
+
+/** Has a copy of a folder kill the service at a phase, starts it again, and returns the files that it then delivers. */
 async function deliverAfterKill(route: string, phase: InputPhase, source: string, params: object): Promise<Files> {
-  const home = join(folder, 'services', route, phase);
-  const killed = await startService({ folder: home, program: KILLING_SERVICE, settings: { KILL_AT: phase } });
-  const inputs = [{ type: 'local_folder_path', path: source }];
-  const jobId = await killed.submit(`/v2/${route}`, { inputs, params });
-  await killed.ended;
+  const copy = `${source}-${route.replace('/', '-')}-killed-when-${phase}`;
+  cpSync(source, copy, { recursive: true });
+  const inputs = [{ type: 'local_folder_path', path: copy }];
+  const result = await service.finish(await service.killBy(`/v2/${route}`, { inputs, params }));
 
-  await using service = await startService({ folder: home });
-  const job = await service.waitFor(jobId);
-
-  assert.equal(job.status, 'succeeded', job.results[0]?.error);
-  const output = join(home, 'output', basename(source));
-  assert.equal(job.results[0]?.output_path, output);
-  assert.deepEqual(readdirSync(join(home, 'output')), [basename(source)]);
-  assert.deepEqual(readdirSync(join(home, 'data', 'staging')), []);
-  const scratch = join(home, 'data', 'scratch');
-  assert.deepEqual(existsSync(scratch) ? readdirSync(scratch) : [], []);
+  assert.equal(result.status, 'succeeded', result.error);
+  const output = join(folder, 'service/output', basename(copy));
+  assert.equal(result.output_path, output);
+  delivered.push(basename(copy));
+  assert.deepEqual(readdirSync(dirname(output)), delivered.toSorted());
   return filesAt(output);
 }
 

@@ -5,9 +5,14 @@ import { after, before, describe, test } from 'node:test';
 import type { JobResultResponse } from '#contract/job.ts';
 import { readFragmentStore } from '../../scripts/fragment-report.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import { filesAt, writeFiles } from '../publications/make-folder.ts';
-import { makeFfmpegHls, makeFilm, temporaryFolder } from '../publications/make-media.ts';
-import { assertSignedPublication, bytesOf, type Files, renditionsOf } from './signed-publication.ts';
+import { filesAt, writeFiles } from '../support/publications/make-folder.ts';
+import { makeFfmpegHls, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import {
+  assertSignedPublication,
+  bytesOf,
+  type Files,
+  renditionsOf,
+} from '../support/publications/signed-publication.ts';
 
 const folder = temporaryFolder();
 const film = makeFilm(folder);
@@ -113,6 +118,23 @@ describe('A publication', () => {
     ]);
   });
 
+  test('that was made anew states how, and cannot be signed as that again', async () => {
+    const params = { digital_source_type: 'screenCapture', actions: [{ action: 'com.example.graded' }] };
+    const output = outputOf(await sign([publication], params, 'made'));
+    const { active } = await firstFragmentStore(filesAt(output));
+    assert.deepEqual(active.ingredients ?? [], []);
+    assert.deepEqual(active.assertions?.find(({ label }) => label === 'c2pa.actions.v2')?.data, {
+      actions: [
+        { action: 'c2pa.created', digitalSourceType: 'http://cv.iptc.org/newscodes/digitalsourcetype/screenCapture' },
+        { action: 'com.example.graded' },
+      ],
+      allActionsIncluded: false,
+    });
+    const [again] = (await sign([output], params, 'made-again')).results;
+    assert.equal(again?.error_details?.['reason'], 'ORIGIN_HAS_MANIFEST');
+    assert.equal(existsSync(join(home, 'output/made-again')), false);
+  });
+
   test('whose parent an override disables is an edit of its own source', async () => {
     const params = {
       parent: { type: 'reference', reference: 'archive-4711' },
@@ -139,7 +161,7 @@ describe('A publication', () => {
   });
 });
 
-/** What a publication that cannot be signed is like, why it is refused, and what the message has to name. */
+/** A publication that cannot be signed, the reason of its refusal, and the names that the error has to give. */
 interface Refused {
   readonly name: string;
   readonly edit?: (files: Files) => Record<string, string | Uint8Array>;
@@ -231,7 +253,7 @@ describe('Refused, alone in its batch and with nothing left behind, is', () => {
       for (const part of names) assert.ok(failed?.error?.includes(part), `${failed?.error} names ${part}`);
       const listed = failed?.error?.match(/"[^"]*"/g) ?? [];
       assert.ok(listed.length <= 11, 'a pattern and at most ten names');
-      // What the patterns are to blame for fails the good one as well.
+      // A fault of the patterns fails the good publication as well.
       const isFolderToBlame = Object.keys(params).length === 0 || good?.status === 'succeeded';
       if (isFolderToBlame) assert.deepEqual(readdirSync(join(home, 'output', batch)), ['evening']);
       else assert.ok(!existsSync(join(home, 'output', batch)));

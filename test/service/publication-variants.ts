@@ -1,5 +1,5 @@
 import type { PublicationPatterns } from '#publications/publication.ts';
-import type { Files } from './signed-publication.ts';
+import type { Files } from '../support/publications/signed-publication.ts';
 
 /** A publication of two muxed variants by ffmpeg, edited by hand as people and programs do. */
 export interface PublicationVariant {

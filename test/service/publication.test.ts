@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { PublicationPatterns } from '#publications/publication.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import { decodedFrames } from '../publications/judges.ts';
-import { filesAt, writeFiles } from '../publications/make-folder.ts';
+import { decodedFrames } from '../support/judges/publication-judges.ts';
+import { filesAt, writeFiles } from '../support/publications/make-folder.ts';
 import {
   makeFfmpegByteRanges,
   makeFfmpegDash,
@@ -15,9 +15,9 @@ import {
   makeShaka,
   makeShakaByteRanges,
   temporaryFolder,
-} from '../publications/make-media.ts';
+} from '../support/publications/make-publication.ts';
+import { assertSignedPublication, type Files, locationOf } from '../support/publications/signed-publication.ts';
 import { publicationVariants } from './publication-variants.ts';
-import { assertSignedPublication, type Files, locationOf } from './signed-publication.ts';
 
 const folder = temporaryFolder();
 const film = makeFilm(folder);
@@ -25,7 +25,7 @@ const separate: PublicationPatterns = { playlist: '*.{m3u8,mpd}', init: '*init*'
 const singleFiles: PublicationPatterns = { ...separate, init: '*.{mp4,m4s}', frag: '*.{mp4,m4s}' };
 /** Playlists that ffmpeg can play. */
 const INDEXES = /^(master|index).*\.m3u8$/;
-/** What a publication's folder may hold beside the publication. */
+/** Files that a folder may hold beside the publication. */
 const strangers = { 'poster.jpg': 'not really a picture', 'notes/read me.txt': '', 'notes/ümlaut.json': '{}' };
 
 let service: RunningService;

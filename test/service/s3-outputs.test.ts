@@ -2,18 +2,18 @@ import assert from 'node:assert/strict';
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { writtenBytesDuring } from '../../bench/disk-writes.ts';
 import { writeVideo } from '../../bench/media.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import { assertValid } from '../formats/judges.ts';
-import { filesAt } from '../publications/make-folder.ts';
-import { makeFfmpegHls, makeFilm, temporaryFolder } from '../publications/make-media.ts';
-import { openTestS3, type TestS3 } from '../s3/open-test-s3.ts';
+import { assertValid } from '../support/judges/file-judges.ts';
+import { filesAt } from '../support/publications/make-folder.ts';
+import { makeFfmpegHls, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { assertSignedPublication, type Files } from '../support/publications/signed-publication.ts';
+import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
+import { KilledService } from './killed-service.ts';
 import { s3Settings } from './s3-settings.ts';
-import { assertSignedPublication, type Files } from './signed-publication.ts';
+import { flipped, MISMATCH, told } from './told-origin.ts';
 
-const KILLING_SERVICE = fileURLToPath(new URL('./killing-service.ts', import.meta.url));
 const NO_READ_BACK = { SERVICE__SIGNING__VERIFY_OUTPUTS: 'false' };
 const PATTERNS = { playlist: '*.m3u8', init: 'init*', frag: '*.m4s' };
 
@@ -87,8 +87,29 @@ describe('from bucket to bucket, without read-back,', () => {
 });
 
 describe('from bucket to bucket, with read-back,', () => {
+  let service: RunningService;
+  before(async () => {
+    service = await startService({ folder: join(folder, 'checked'), settings: s3Settings(s3, bucket) });
+  });
+  after(() => service.stop());
+
+  test('a publication whose fragment was altered in the bucket is not vouched for when it is signed again', async () => {
+    await sign(service, publicationTo('altered'));
+    const Key = 'altered/evening/seg_lo_3.m4s';
+    await s3.client.putObject({ Bucket: bucket, Key, Body: flipped(await objectAt(Key)) });
+    const { path, body } = publicationTo('again', 'altered/evening');
+    const job = await service.runSync(path, { ...body, output: { type: 'local' } });
+    const { codes, allActionsIncluded, warnings } = await told(job, PATTERNS);
+    assert.ok(codes.includes(MISMATCH) && !codes.includes('assertion.bmffHash.match'), codes.join());
+    assert.equal(allActionsIncluded, false);
+    for (const name of [/seg_lo_3\.m4s/, /init_lo\.mp4/])
+      assert.ok(
+        warnings.some((warning) => name.test(warning)),
+        warnings.join('\n'),
+      );
+  });
+
   test('films and publications are staged, checked, delivered and removed', async () => {
-    await using service = await startService({ folder: join(folder, 'checked'), settings: s3Settings(s3, bucket) });
     await sign(service, filmTo('checked'));
     await sign(service, publicationTo('checked'));
     await assertValid(await objectAt('checked/film_c2pa.mp4'), 'video/mp4');
@@ -98,29 +119,25 @@ describe('from bucket to bucket, with read-back,', () => {
 });
 
 describe('A service that is killed while a publication goes from a bucket to a bucket', () => {
+  let service: KilledService;
+  before(() => {
+    const settings = { ...s3Settings(s3, bucket), ...NO_READ_BACK };
+    service = new KilledService({ folder: join(folder, 'killed'), settings });
+  });
+  after(() => service.stop());
+
   for (const phase of ['copied', 'signed', 'sealed', 'delivered']) {
     test(`and is ${phase} delivers it after the next start, and leaves nothing else`, async () => {
-      const home = join(folder, `killed-${phase}`);
-      const settings = { ...s3Settings(s3, bucket), ...NO_READ_BACK };
-      const killed = await startService({
-        folder: home,
-        program: KILLING_SERVICE,
-        settings: { ...settings, KILL_AT: phase },
-      });
-      const { path, body } = publicationTo(`killed-${phase}`);
-      const jobId = await killed.submit(path.replace('/sync', ''), body);
-      await killed.ended;
+      const prefix = `killed-when-${phase}`;
+      const { path, body } = publicationTo(prefix);
+      const result = await service.finish(await service.killBy(path.replace('/sync', ''), body));
 
-      await using service = await startService({ folder: home, settings });
-      const job = await service.waitFor(jobId);
-
-      assert.equal(job.status, 'succeeded', job.results[0]?.error);
-      const output = await objectsUnder(`killed-${phase}/evening/`);
+      assert.equal(result.status, 'succeeded', result.error);
+      const output = await objectsUnder(`${prefix}/evening/`);
       await assertSignedPublication(filesAt(publication), PATTERNS, output);
       assert.deepEqual(Object.keys(output).sort(), Object.keys(filesAt(publication)).sort());
-      const { Uploads } = await s3.client.listMultipartUploads({ Bucket: bucket, Prefix: `killed-${phase}/` });
+      const { Uploads } = await s3.client.listMultipartUploads({ Bucket: bucket, Prefix: `${prefix}/` });
       assert.deepEqual(Uploads ?? [], []);
-      assert.deepEqual(Object.keys(filesAt(join(home, 'data', 'uploads'))), []);
     });
   }
 });
@@ -145,11 +162,11 @@ function filmTo(prefix: string): SyncRequest {
   return { path: '/v2/sync/c2pa/video', body: { inputs, output: { type: 's3', bucket, prefix } } };
 }
 
-function publicationTo(prefix: string): SyncRequest {
+function publicationTo(prefix: string, source = 'in/evening'): SyncRequest {
   return {
     path: '/v2/sync/c2pa/fragmented',
     body: {
-      inputs: [{ type: 'remote_folder_url', url: `s3://${bucket}/in/evening/` }],
+      inputs: [{ type: 'remote_folder_url', url: `s3://${bucket}/${source}/` }],
       output: { type: 's3', bucket, prefix },
       params: {
         playlist_pattern: PATTERNS.playlist,

@@ -1,4 +1,4 @@
-import type { TestS3 } from '../s3/open-test-s3.ts';
+import type { TestS3 } from '../support/servers/open-test-s3.ts';
 
 /** The configuration of a service that reads from a test server's buckets and writes to one of them. */
 export function s3Settings({ place }: Pick<TestS3, 'place'>, bucket: string): Record<string, string> {

@@ -3,20 +3,23 @@ import { chmodSync, copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate.ts';
+import { fileURLToPath } from 'node:url';
+import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
 import { startService } from '../../scripts/running-service.ts';
-import { childrenOf, commandOf } from '../chaos/process-tree.ts';
-import { assertValid } from '../formats/judges.ts';
-import { FORMAT, wav } from '../formats/riff/wav-bytes.ts';
-import { type TestIdentityWishes, testIdentity, writeIdentity } from '../provenance/test-identity.ts';
+import { until } from '../support/jobs/test-jobs.ts';
+import { assertValid } from '../support/judges/file-judges.ts';
+import { type TestIdentityWishes, testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
+import { FORMAT, wav } from '../support/media/wav-bytes.ts';
+import { childrenOf, commandOf } from '../support/process-tree.ts';
 
+const FLOODING_SERVICE = fileURLToPath(new URL('./flooding-service.ts', import.meta.url));
 const PASSPHRASE = 'a passphrase that only the signer needs';
 const INPUT_COUNT = 40;
 
-function place(t: TestContext, wishes: TestIdentityWishes = {}) {
+async function place(t: TestContext, wishes: TestIdentityWishes = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'signer-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const paths = writeIdentity(folder, testIdentity(wishes), { passphrase: PASSPHRASE });
+  const paths = writeIdentity(folder, await testIdentity(wishes), { passphrase: PASSPHRASE });
   chmodSync(paths.privateKeyPath, 0o644);
   const source = join(folder, 'sound.wav');
   writeFileSync(source, wav([FORMAT, { id: 'data', payload: Buffer.alloc(80_000, 7) }]));
@@ -34,8 +37,25 @@ function descendantsOf(pid: number): number[] {
 }
 
 describe('a service whose key is in a process of its own', () => {
+  test('kills a worker that floods the signer, and signs the inputs after it', async (t) => {
+    const { folder, source, settings } = await place(t);
+    const hostile = join(folder, 'flood.wav');
+    copyFileSync(source, hostile);
+    await using service = await startService({ folder, settings, program: FLOODING_SERVICE });
+    const sign = (path: string, name: string) =>
+      service.runSync('/v2/sync/c2pa/audio', {
+        inputs: [{ type: 'local_file_path', path }],
+        output: { type: 'local', name },
+      });
+    await sign(hostile, 'hostile');
+    for (let count = 0; count < 8; count += 1) assert.equal((await sign(source, `good-${count}`)).status, 'succeeded');
+    await until(() => readFileSync(service.logPath, 'utf8').includes('more requests than it may have pending'));
+    assert.equal((await sign(source, 'last')).status, 'succeeded');
+    assert(!readFileSync(service.logPath, 'utf8').includes('SIGNATURE_FAILED'));
+  });
+
   test('loses no input when that process is killed while they are signed', async (t) => {
-    const { folder, source, settings } = place(t);
+    const { folder, source, settings } = await place(t);
     await using service = await startService({ folder, settings });
     const inputs = Array.from({ length: INPUT_COUNT }, (_, index) => {
       const path = join(folder, `sound-${index}.wav`);
@@ -59,7 +79,7 @@ describe('a service whose key is in a process of its own', () => {
   });
 
   test('gives no other process a secret of its environment, and warns of a key that everybody can read', async (t) => {
-    const { folder, source, settings } = place(t);
+    const { folder, source, settings } = await place(t);
     await using service = await startService({ folder, settings });
     await service.runSync('/v2/sync/c2pa/audio', { inputs: [{ type: 'local_file_path', path: source }] });
     const processes = descendantsOf(service.pid);
@@ -75,7 +95,7 @@ describe('a service whose key is in a process of its own', () => {
   });
 
   test('does not start with a certificate that one of the official readers calls invalid', async (t) => {
-    const { folder, settings } = place(t, {
+    const { folder, settings } = await place(t, {
       leaf: { extendedKeyUsages: [EXTENDED_KEY_USAGE.c2paClaimSigning] },
     });
     await assert.rejects(startService({ folder, settings }));

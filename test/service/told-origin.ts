@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import type { JobResultResponse } from '#contract/job.ts';
 import type { PublicationPatterns } from '#publications/publication.ts';
 import { readFragmentStore } from '../../scripts/fragment-report.ts';
-import type { ShownIngredient } from '../provenance/read-manifest.ts';
-import { filesAt } from '../publications/make-folder.ts';
-import { bytesOf, renditionsOf } from './signed-publication.ts';
+import type { ShownIngredient } from '../support/manifests/read-manifest.ts';
+import { filesAt } from '../support/publications/make-folder.ts';
+import { bytesOf, renditionsOf } from '../support/publications/signed-publication.ts';
 
 /** The code of a binding that the bytes do not meet. */
 export const MISMATCH = 'assertion.bmffHash.mismatch';
@@ -15,7 +15,7 @@ export function outputOf({ status, results: [result] }: JobResultResponse): stri
   return result?.output_path as string;
 }
 
-/** What the manifest of an output says of where it came from. */
+/** The origin that the manifest of an output states. */
 export interface Told {
   readonly ingredients: readonly ShownIngredient[];
   readonly allActionsIncluded: boolean;

@@ -4,10 +4,10 @@ import { readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { problemOfFolder } from '#bytes/usable-folder.ts';
-import { withoutPrivileges } from '../bytes/without-privileges.ts';
-import { HANG_MS, temporaryFolder } from '../jobs/test-jobs.ts';
-import { fillDisk, openSmallDisk } from '../outputs/small-disk.ts';
+import { problemOfFolder } from '#config/usable-folder.ts';
+import { HANG_MS, temporaryFolder } from '../support/jobs/test-jobs.ts';
+import { fillDisk, openSmallDisk } from '../support/small-disk.ts';
+import { withoutPrivileges } from '../support/without-privileges.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 

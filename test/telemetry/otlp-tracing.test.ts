@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { startOtlpTracing } from '#telemetry/otlp-tracing.ts';
-import type { Tracing } from '#telemetry/tracing.ts';
-import { attributeOf, startOtlpReceiver } from './otlp-receiver.ts';
+import type { Tracing } from '#telemetry/telemetry.ts';
+import { attributeOf, startOtlpReceiver } from '../support/servers/otlp-receiver.ts';
 import { inputReport, JOB_ID, jobReport } from './reports.ts';
 
 const FROM_CLIENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { formatTraceParent, parseTraceParent } from '#telemetry/trace-parent.ts';
+import { formatTraceParent, parseTraceParent } from '#telemetry/otlp-tracing.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const SPAN = 'b7ad6b7169203331';

@@ -1,9 +1,11 @@
 import { AppError } from '#errors/app-error.ts';
-import type { TagBody } from './tag-body.ts';
-import type { Id3Version } from './tag-header.ts';
-import { MAX_SYNCSAFE, readSyncsafe, writeSyncsafe } from './unsynchronisation.ts';
+import type { Id3Version, TagBody } from './tag-structure.ts';
+import { MAX_SYNCSAFE, readSyncsafe, writeSyncsafe } from './tag-structure.ts';
 
-/** Bound of the frames in one tag; long books with a chapter frame and a picture each hold a few thousand. */
+/**
+ * Largest number of frames in one tag; a long audio book with a frame and a picture for each chapter has a few
+ * thousand.
+ */
 const MAX_FRAMES = 16_384;
 
 /** Flags in the second flag byte of a frame's header (v2.4.0 structure, §4.1; v2.3.0, §3.3.1). */
@@ -12,39 +14,39 @@ const FRAME_FLAGS = {
   4: { compression: 0x08, encryption: 0x04, grouping: 0x40, unsynchronisation: 0x02, dataLength: 0x01 },
 } as const;
 
-/** One frame of a tag. Positions count from the start of the tag's body. */
+/** Frame of a tag. Positions count from the start of the tag's body. */
 export interface Id3Frame {
-  /** Four characters, in v2.2 three. */
+  /** Four characters; three in v2.2. */
   readonly id: string;
-  /** Of the frame's header. */
+  /** Position of the frame's header. */
   readonly position: number;
-  /** Of what follows the header. */
+  /** Size of the content behind the header. */
   readonly sizeBytes: number;
-  /** The header as it has to be written, where it cannot stay as it is. */
+  /** Corrected header, where the stored one is invalid; else null. */
   readonly repairedHeader: Buffer | null;
   readonly isCompressed: boolean;
   readonly isEncrypted: boolean;
   readonly isGrouped: boolean;
   readonly isUnsynchronised: boolean;
-  /** True where four bytes before the content give its length. */
+  /** True where a data length indicator of 4 bytes precedes the content. */
   readonly hasDataLength: boolean;
 }
 
-/** The frames of a tag and where they end: at padding, at bytes that are no frame, or with the tag. */
+/** Frames of a tag and their end: at padding, at bytes that are not a frame, or with the tag. */
 export interface FrameWalk {
   readonly frames: readonly Id3Frame[];
   readonly end: number;
-  /** What lies between `end` and the end of the tag: zeros that leave room, or bytes that make no sense. */
+  /** Content between `end` and the end of the tag: padding of zeros, or invalid bytes. */
   readonly rest: 'nothing' | 'padding' | 'junk';
 }
 
-/** What the frames of a tag depend on. */
+/** Properties of a tag that its frames depend on. */
 export interface FrameContext {
-  /** Name of the source, for errors. */
+  /** Name of the source, for error messages. */
   readonly name: string;
   readonly version: Id3Version;
   readonly body: TagBody;
-  /** True where a v2.4 tag says that all of its frames are unsynchronised. */
+  /** True where a v2.4 tag marks all of its frames as unsynchronised. */
   readonly allUnsynchronised: boolean;
 }
 
@@ -52,7 +54,7 @@ export function frameHeaderSizeBytes(version: Id3Version): number {
   return version === 2 ? 6 : 10;
 }
 
-/** Walks the frames of a tag from `start` on, reading nothing but their headers. */
+/** Walks the frames of a tag from `start`, reading their headers only. Throws `ID3_TOO_MANY_FRAMES`. */
 export async function readFrames(context: FrameContext, start: number): Promise<FrameWalk> {
   const frames: Id3Frame[] = [];
   let position = start;
@@ -74,7 +76,7 @@ export function endOfFrame(version: Id3Version, frame: Id3Frame): number {
   return frame.position + frameHeaderSizeBytes(version) + frame.sizeBytes;
 }
 
-/** A frame's header as a tag of this version has it. */
+/** Returns the header of a frame in a tag of this version. */
 export function makeFrameHeader(version: Id3Version, id: string, sizeBytes: number, flags = 0): Buffer {
   const header = Buffer.alloc(frameHeaderSizeBytes(version));
   header.write(id, 'latin1');
@@ -85,12 +87,12 @@ export function makeFrameHeader(version: Id3Version, id: string, sizeBytes: numb
   return header;
 }
 
-/** The largest frame that a header of this version can describe, in bytes. */
+/** Returns the largest frame size that a header of this version can hold, in bytes. */
 export function maxFrameSizeBytes(version: Id3Version): number {
   return version === 2 ? 0xff_ffff : MAX_SYNCSAFE;
 }
 
-/** What lies at a position that no frame starts at, or null where one does. */
+/** Returns the kind of content at a position, or null where a frame starts. */
 async function restAt({ body, version }: FrameContext, position: number): Promise<FrameWalk['rest'] | null> {
   const remaining = body.sizeBytes - position;
   if (remaining <= 0) return 'nothing';
@@ -100,14 +102,16 @@ async function restAt({ body, version }: FrameContext, position: number): Promis
   return length === frameHeaderSizeBytes(version) && isFrameId(bytes, version) ? null : 'junk';
 }
 
-/** Taggers that turn v2.2 into v2.3 have left ids of three characters behind, filled up with NUL or a space. */
+/**
+ * Tells whether bytes are a frame id. Converters from v2.2 leave ids of three characters, padded with NUL or a space.
+ */
 function isFrameId(bytes: Buffer, version: Id3Version): boolean {
   return version === 2
     ? /^[A-Z0-9]{3}$/.test(bytes.toString('latin1', 0, 3))
     : /^[A-Z0-9]{3}[A-Z0-9 \0]$/.test(bytes.toString('latin1', 0, 4));
 }
 
-/** Reads the frame at a position, or null where none of the sizes its header may mean fits into the tag. */
+/** Reads the frame at a position. Returns null where no reading of its size fits into the tag. */
 async function readFrame(context: FrameContext, position: number): Promise<Id3Frame | null> {
   const { version, body } = context;
   const header = Buffer.from(await body.read(position, frameHeaderSizeBytes(version)));
@@ -142,9 +146,9 @@ const NO_FLAGS = {
 } as const;
 
 /**
- * The size of a frame. v2.4 sizes are syncsafe and v2.3 sizes are not, but old iTunes wrote plain sizes into v2.4 tags
- * and others syncsafe ones into v2.3 tags. The reading of the tag's version wins if a frame, padding or the tag's end
- * follows; else the other reading if that makes sense; else whichever lies inside the tag.
+ * Returns the size of a frame. Sizes are syncsafe in v2.4 and plain in v2.3, but old iTunes wrote plain sizes into v2.4
+ * tags, and other programs syncsafe sizes into v2.3 tags. Prefers the reading of the tag's version if a frame, padding
+ * or the tag's end follows; then the other reading under the same condition; then whichever lies inside the tag.
  */
 async function sizeOfFrame(context: FrameContext, header: Buffer, position: number): Promise<number | null> {
   const { version, body } = context;

@@ -1,45 +1,91 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { outputLengthOf, type Splice } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
-import { placeholderDataHash, planDataHash } from '../data-hash.ts';
-import { flacStream } from '../flac/flac-stream.ts';
-import {
-  type EmbeddingPlan,
-  type FormatHandler,
-  HEAD_SIZE_BYTES,
-  LONG_HEAD_SIZE_BYTES,
-  type MediaLayout,
-} from '../format-handler.ts';
-import type { AudioStream } from './audio-stream.ts';
-import { mpegAudio } from './mpeg-audio.ts';
+import { type FormatHandler, HEAD_SIZE_BYTES, LONG_HEAD_SIZE_BYTES, type MediaLayout } from '../format-handler.ts';
+import { type EmbeddingPlan, placeholderDataHash, planDataHash } from '../hard-binding.ts';
+import { findFirstFrame, startsFreeFormat } from '../mpeg-audio.ts';
 import { embedInTag, makeTag, stripTag } from './rewrite-tag.ts';
 import { type Id3Tag, readTags } from './tag.ts';
-import { parseTagHeader, startsLikeTag, TAG_HEADER_SIZE_BYTES, tagSizeBytes } from './tag-header.ts';
+import { parseTagHeader, startsLikeTag, TAG_HEADER_SIZE_BYTES, tagSizeBytes } from './tag-structure.ts';
 
-/** How much of the audio is looked at to tell its kind, in bytes. */
+const FLAC_MARKER = 'fLaC';
+const BLOCK_HEADER_SIZE_BYTES = 4;
+/** Size of STREAMINFO, the first metadata block of every FLAC stream (RFC 9639, §8.2). */
+const STREAMINFO_SIZE_BYTES = 34;
+/** Smallest block size that STREAMINFO may state, in samples. */
+const MIN_BLOCK_SIZE = 16;
+/** Number of audio bytes that are read to tell its kind. */
 const STREAM_HEAD_SIZE_BYTES = 32 * 1024;
 
-/** FLAC comes first: its marker is exact, while MPEG audio is searched for. */
+/** Kind of audio stream that may follow an ID3v2 tag. */
+interface AudioStream {
+  /** Name in error messages. */
+  readonly name: string;
+  readonly mediaType: string;
+  readonly extensions: readonly [string, ...string[]];
+  /** True where C2PA readers accept further tags between the first one and the audio. */
+  readonly allowsSeveralTags: boolean;
+  /** True where C2PA readers find the audio behind a tag with a footer. */
+  readonly allowsFooter: boolean;
+  /** Tells whether `head`, the first bytes behind the tags, starts like this kind. */
+  matches(head: Uint8Array): boolean;
+  /** Throws an AppError for a stream that starts like this kind but is invalid. */
+  check(source: ByteSource, offset: number, head: Buffer): void;
+}
+
+/** FLAC (RFC 9639). C2PA readers find its manifest in an ID3v2 tag in front of the stream (C2PA 2.2, annex A.3). */
+const flacStream: AudioStream = {
+  name: 'FLAC',
+  mediaType: 'audio/flac',
+  extensions: ['flac'],
+  allowsSeveralTags: false,
+  allowsFooter: false,
+  matches: (head) => Buffer.from(head.subarray(0, FLAC_MARKER.length)).toString('latin1') === FLAC_MARKER,
+  check(source, offset, head) {
+    const problem = problemOfStreamInfo(head.subarray(FLAC_MARKER.length));
+    if (problem !== null) throw new AppError('FLAC_STREAMINFO_INVALID', { name: source.name, offset, problem });
+  },
+};
+
+/** MPEG audio, usually layer III (MP3). AAC in ADTS has the same sync word but layer 0, so it does not match. */
+const mpegAudio: AudioStream = {
+  name: 'MPEG audio',
+  mediaType: 'audio/mpeg',
+  extensions: ['mp3', 'mp2', 'mpga'],
+  allowsSeveralTags: true,
+  allowsFooter: true,
+  matches: (head) => startsFreeFormat(head) || findFirstFrame(head) !== null,
+  check: () => undefined,
+};
+
+/** Kinds of audio. FLAC comes first: its marker is exact, while MPEG audio is searched for. */
 const streams: readonly AudioStream[] = [flacStream, mpegAudio];
 
-/** An audio file behind ID3v2 tags, or behind none. */
-export interface Id3Layout extends MediaLayout {
+/** Layout of an audio file, with or without ID3v2 tags. */
+interface Id3Layout extends MediaLayout {
   readonly name: string;
   readonly sizeBytes: number;
   readonly tags: readonly Id3Tag[];
-  /** Where the tags end, and the audio or what stands before its first frame begins. */
+  /** End of the tags, where the audio starts, or garbage before its first frame. */
   readonly audioOffset: number;
   readonly stream: AudioStream;
 }
 
 /**
- * Audio whose manifest stands in an ID3v2 tag in front of it, as a general encapsulated object (C2PA 2.2, annex A.3):
- * MP3 and FLAC. One handler for both, since a tag with a large picture hides from the head what follows it.
+ * Handler for audio with its manifest in a GEOB frame of an ID3v2 tag in front of it (C2PA 2.2, annex A.3): MP3 and
+ * FLAC. One handler serves both, because a tag with a large picture fills the head, so that the kind of audio is not
+ * visible in it.
  */
 export const id3: FormatHandler<Id3Layout> = {
   name: 'id3',
+  containers: ['MP3', 'FLAC'],
+  mediaType: 'audio/mpeg',
+  nameExtensions: { audio: ['mp3', 'flac'], video: [], either: [] },
 
-  /** Where the tags reach past the head, or are broken, it is claimed, so that `readLayout` can judge or explain. */
+  /**
+   * Matches also where the tags extend past the head or are invalid, so that `readLayout` decides, or explains the
+   * refusal.
+   */
   matches(head) {
     const audioOffset = endOfTags(head);
     if (audioOffset === null) return true;
@@ -70,7 +116,7 @@ export const id3: FormatHandler<Id3Layout> = {
   planEmbedding,
 };
 
-/** Where the tags at the start of `head` end, or null where that cannot be told from it. */
+/** Returns the end of the tags at the start of `head`, or null where it is not in `head`. */
 function endOfTags(head: Uint8Array): number | null {
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.length);
   let offset = 0;
@@ -80,8 +126,8 @@ function endOfTags(head: Uint8Array): number | null {
     if (header.bodySizeBytes === null) return null;
     offset += tagSizeBytes(header, header.bodySizeBytes);
   }
-  const isOutOfSight = offset > 0 && offset + STREAM_HEAD_SIZE_BYTES > HEAD_SIZE_BYTES;
-  return isOutOfSight ? null : offset;
+  const isPastHead = offset > 0 && offset + STREAM_HEAD_SIZE_BYTES > HEAD_SIZE_BYTES;
+  return isPastHead ? null : offset;
 }
 
 async function readStream(source: ByteSource, audioOffset: number, signal: AbortSignal): Promise<AudioStream> {
@@ -95,7 +141,7 @@ async function readStream(source: ByteSource, audioOffset: number, signal: Abort
   throw new AppError('AUDIO_STREAM_UNKNOWN', { name: source.name, offset: audioOffset });
 }
 
-/** Where there may be one tag only, frames that would hide the manifest from readers of C2PA have nowhere to go. */
+/** Throws `ID3_SEVERAL_TAGS`, or `ID3_FRAME_UNREADABLE` for frames that would need a second tag. */
 function requireOneTag({ name }: ByteSource, [first, second]: readonly Id3Tag[], stream: AudioStream): void {
   if (second !== undefined) {
     throw new AppError('ID3_SEVERAL_TAGS', { name, offset: second.offset, container: stream.name });
@@ -109,11 +155,11 @@ function requireOneTag({ name }: ByteSource, [first, second]: readonly Id3Tag[],
 function planEmbedding(layout: Id3Layout, manifestSizeBytes: number): EmbeddingPlan {
   const { sizeBytes, audioOffset } = layout;
   const audio: Splice = { kind: 'copy', offset: audioOffset, length: sizeBytes - audioOffset, into: 'flat' };
-  // How far the audio moves depends on the size of the tags alone, and that on no offset that is stored in them.
+  // The shift of the audio depends on the size of the tags, which does not depend on the offsets stored in them.
   let newAudioOffset = 0;
   for (const splice of tagSplices(layout, manifestSizeBytes, 0)) newAudioOffset += outputLengthOf(splice);
   const tags = tagSplices(layout, manifestSizeBytes, newAudioOffset - audioOffset);
-  // The manifest alone is left out of the hash, its frame's header is not.
+  // The hash excludes the manifest only, not the header of its frame.
   return planDataHash([...tags, audio], 0);
 }
 
@@ -126,4 +172,19 @@ function tagSplices(layout: Id3Layout, manifestSizeBytes: number, shiftBytes: nu
     ...embedInTag(name, first, { manifestSizeBytes, keepsFooter: stream.allowsFooter, move }),
     ...others.flatMap((tag) => stripTag(name, tag, move)),
   ];
+}
+
+/** Returns the problem of the metadata block behind the marker, as part of a sentence, or null. */
+function problemOfStreamInfo(block: Buffer): string | null {
+  if (block.length < BLOCK_HEADER_SIZE_BYTES + STREAMINFO_SIZE_BYTES) return 'the file ends inside it';
+  const type = block.readUInt8(0) & 0x7f;
+  const sizeBytes = block.readUIntBE(1, 3);
+  if (type !== 0) return `the first block is of type ${type}`;
+  if (sizeBytes !== STREAMINFO_SIZE_BYTES)
+    return `it states a size of ${sizeBytes} instead of ${STREAMINFO_SIZE_BYTES}`;
+  const minBlockSize = block.readUInt16BE(4);
+  const maxBlockSize = block.readUInt16BE(6);
+  const sampleRate = block.readUIntBE(14, 3) >> 4;
+  if (minBlockSize < MIN_BLOCK_SIZE || maxBlockSize < minBlockSize) return 'its block sizes are out of range';
+  return sampleRate === 0 ? 'its sample rate is 0' : null;
 }

@@ -1,49 +1,50 @@
 import { outputLengthOf, type Splice } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
-import { MANIFEST_PREFIX, objectFrameId } from './frame-content.ts';
-import { endOfOffsets, shiftOffsets } from './frame-offsets.ts';
+import { endOfOffsets, MANIFEST_PREFIX, objectFrameId, shiftOffsets } from './frame-contents.ts';
 import { endOfFrame, frameHeaderSizeBytes, type Id3Frame, makeFrameHeader, maxFrameSizeBytes } from './frames.ts';
 import type { Id3Tag } from './tag.ts';
-import { type Id3Version, makeTagHeader, TAG_FLAGS } from './tag-header.ts';
-import { MAX_SYNCSAFE } from './unsynchronisation.ts';
+import { type Id3Version, MAX_SYNCSAFE, makeTagHeader, TAG_FLAGS } from './tag-structure.ts';
 
-/** Version of a tag made for a file that has none: the one the SDK writes. */
+/** Version of a new tag: the one that the SDK writes. */
 const NEW_TAG_VERSION = 4;
-/** Zeros that make every reader stop before bytes that are no frame: as many as the longest frame header has. */
-const STOP = new Uint8Array(10);
+/** Padding that makes readers stop before bytes that are not a frame: as long as the longest frame header. */
+const FRAMES_TERMINATOR = new Uint8Array(10);
 
-/** How far the audio moves, which stood at `audioOffset` in the source. In bytes; negative where tags get shorter. */
-export interface AudioMove {
+/** Move of the audio, which starts at `audioOffset` in the source, in bytes; negative where tags become shorter. */
+interface AudioMove {
   readonly audioOffset: number;
   readonly shiftBytes: number;
 }
 
-/** How the first tag of a file is to be rewritten. */
-export interface Embedding {
+/** Parameters for rewriting the first tag of a file. */
+interface Embedding {
   readonly manifestSizeBytes: number;
   readonly keepsFooter: boolean;
   readonly move: AudioMove;
 }
 
-/** What to write as a tag. */
+/** Parts of a tag to write. */
 interface TagParts {
   readonly version: Id3Version;
   readonly revision: number;
   readonly flags: number;
-  /** Everything between header and footer. */
+  /** Bytes between header and footer. */
   readonly body: readonly Splice[];
 }
 
-/** A tag that holds nothing but a manifest. `name` is the file's, for errors. */
+/**
+ * Returns a tag with only a manifest; `name` is the file's, for errors. Throws `ID3_FRAME_TOO_LARGE` or
+ * `ID3_TAG_TOO_LARGE`.
+ */
 export function makeTag(name: string, manifestSizeBytes: number): Splice[] {
   const body = manifestFrame(name, NEW_TAG_VERSION, manifestSizeBytes);
   return assembleTag(name, { version: NEW_TAG_VERSION, revision: 0, flags: 0, body });
 }
 
 /**
- * A tag with a new manifest and without the old ones. The manifest's frame comes first: some readers lose the thread
- * in long tags, and what follows it keeps its order. Frames that would hide the manifest from readers of C2PA, as they
- * cannot decode them, move to a tag of their own behind it.
+ * Returns a tag with a new manifest and without old ones. The frame of the manifest comes first, because some readers
+ * fail in long tags; the other frames keep their order. Frames that C2PA readers cannot decode would hide the manifest,
+ * so they move to a second tag. Throws `ID3_FRAME_TOO_LARGE` or `ID3_TAG_TOO_LARGE`.
  */
 export function embedInTag(name: string, tag: Id3Tag, { manifestSizeBytes, keepsFooter, move }: Embedding): Splice[] {
   const newFrame = manifestFrame(name, tag.version, manifestSizeBytes);
@@ -55,7 +56,7 @@ export function embedInTag(name: string, tag: Id3Tag, { manifestSizeBytes, keeps
   return [...first, ...assembleTag(name, { ...tag, flags: 0, body: movedFrames })];
 }
 
-/** A tag that stands behind the first one, without the manifests it may hold. */
+/** Returns a tag behind the first one, without its manifests. Throws `ID3_TAG_TOO_LARGE`. */
 export function stripTag(name: string, tag: Id3Tag, move: AudioMove): Splice[] {
   const isChanged = tag.manifestFrames.size > 0 || tag.storedOffsets.size > 0;
   if (isChanged) {
@@ -65,19 +66,22 @@ export function stripTag(name: string, tag: Id3Tag, move: AudioMove): Splice[] {
   return [{ kind: 'copy', offset: tag.offset, length: tag.endOffset - tag.offset, into: 'flat' }];
 }
 
-/** Everything between header and footer: the extended header, a new frame, those to keep, and the padding. */
+/** Returns the bytes between header and footer: extended header, new frame, kept frames and padding. */
 function bodyOf(tag: Id3Tag, newFrame: readonly Splice[], isKept: FrameFilter, move: AudioMove): Splice[] {
   const { body, walk, extendedHeaderSizeBytes } = tag;
   return [
     ...body.splices(0, extendedHeaderSizeBytes),
     ...newFrame,
     ...keptFrames(tag, isKept, move),
-    ...(walk.rest === 'junk' ? [insert(STOP)] : []),
+    ...(walk.rest === 'junk' ? [insert(FRAMES_TERMINATOR)] : []),
     ...body.splices(walk.end, body.sizeBytes),
   ];
 }
 
-/** Unsynchronisation of the tag has been undone or moved to the frames; unknown flags make readers refuse the tag. */
+/**
+ * Returns the flags to keep. Unsynchronisation was undone, or moved to the frames; readers refuse a tag with unknown
+ * flags.
+ */
 function keptFlags({ version, extendedHeaderSizeBytes }: Id3Tag, keepsFooter: boolean): number {
   if (version === 2) return 0;
   const extendedHeader = extendedHeaderSizeBytes > 0 ? TAG_FLAGS.extendedHeader : 0;
@@ -87,7 +91,7 @@ function keptFlags({ version, extendedHeaderSizeBytes }: Id3Tag, keepsFooter: bo
 
 type FrameFilter = (frame: Id3Frame) => boolean;
 
-/** The frames to keep, never manifests and empty ones, in runs as long as can be. */
+/** Returns the kept frames, never manifests or empty ones, as few copies as possible. */
 function keptFrames(tag: Id3Tag, isKept: FrameFilter, move: AudioMove): Splice[] {
   const splices: Splice[] = [];
   let runStart = tag.walk.frames[0]?.position ?? tag.walk.end;
@@ -101,7 +105,7 @@ function keptFrames(tag: Id3Tag, isKept: FrameFilter, move: AudioMove): Splice[]
   return splices;
 }
 
-/** A stretch `[start, end)` of a tag's body that is written differently, or not at all. */
+/** Range `[start, end)` of a tag's body that is replaced or removed. */
 interface Edit {
   readonly start: number;
   readonly end: number;
@@ -126,7 +130,10 @@ function editsOf(tag: Id3Tag, frame: Id3Frame, isKept: FrameFilter, move: AudioM
   return edits;
 }
 
-/** A frame must hold at least one byte (v2.4.0 structure, §4); readers of C2PA give the whole tag up at an empty one. */
+/**
+ * Tells whether a frame lacks content (v2.4.0 structure, §4, requires a byte): C2PA readers discard a tag with such a
+ * frame.
+ */
 function isEmpty(frame: Id3Frame): boolean {
   return frame.sizeBytes === 0;
 }

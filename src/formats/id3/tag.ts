@@ -1,50 +1,51 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
-import { manifestOf, type SourceRange, xmpOf } from './frame-content.ts';
-import { type StoredOffsets, storedOffsetsOf } from './frame-offsets.ts';
+import { manifestOf, type SourceRange, type StoredOffsets, storedOffsetsOf, xmpOf } from './frame-contents.ts';
 import { type Unreadable, unreadabilityOf } from './frame-readability.ts';
 import { type FrameContext, type FrameWalk, type Id3Frame, readFrames } from './frames.ts';
-import { plainBody, type TagBody, unsynchronisedBody } from './tag-body.ts';
 import {
   type Id3Version,
   parseTagHeader,
+  plainBody,
+  readSyncsafe,
   startsLikeTag,
   TAG_FLAGS,
   TAG_HEADER_SIZE_BYTES,
+  type TagBody,
   type TagHeader,
   tagSizeBytes,
-} from './tag-header.ts';
-import { readSyncsafe } from './unsynchronisation.ts';
+  unsynchronisedBody,
+} from './tag-structure.ts';
 
-/** Bound of the tags in a row at the start of a file; careless taggers have been seen to leave two or three. */
+/** Largest number of consecutive tags at the start of a file; careless taggers leave two or three. */
 const MAX_TAGS = 16;
 
-/** One ID3v2 tag of a file. Offsets and sizes in bytes. */
+/** ID3v2 tag of a file. Offsets and sizes in bytes. */
 export interface Id3Tag {
-  /** Of the header, from the start of the file. */
+  /** Offset of the header, counted from the start of the file. */
   readonly offset: number;
-  /** Behind the tag, its footer included. */
+  /** End of the tag, its footer included. */
   readonly endOffset: number;
   readonly version: Id3Version;
   readonly revision: number;
   readonly flags: number;
   readonly body: TagBody;
-  /** Size of an extended header that can stay, at the start of the body; 0 where there is none. */
+  /** Size of the extended header at the start of the body, where it can be kept; else 0. */
   readonly extendedHeaderSizeBytes: number;
   readonly walk: FrameWalk;
-  /** The frames that hold a manifest store, and where the first store stands in the source. */
+  /** Frames with a manifest store, and the source range of the first store. */
   readonly manifestFrames: ReadonlySet<Id3Frame>;
   readonly manifest: SourceRange | null;
   readonly xmp: SourceRange | null;
-  /** The file offsets that frames store, which move with the audio. */
+  /** File offsets stored in frames, which move with the audio. */
   readonly storedOffsets: ReadonlyMap<Id3Frame, StoredOffsets>;
-  /** The frames that readers of C2PA cannot decode, and why. */
+  /** Frames that C2PA readers cannot decode, with the reason. */
   readonly unreadableFrames: ReadonlyMap<Id3Frame, Unreadable>;
 }
 
 type Findings = Pick<Id3Tag, 'manifestFrames' | 'manifest' | 'xmp' | 'storedOffsets' | 'unreadableFrames'>;
 
-/** Reads the tags in a row at the start of a file: none, one, or several. */
+/** Reads the consecutive tags at the start of a file. Throws `ID3_*` errors that name the offset. */
 export async function readTags(source: ByteSource, signal: AbortSignal): Promise<Id3Tag[]> {
   const tags: Id3Tag[] = [];
   let offset = 0;
@@ -87,7 +88,7 @@ async function readTag(source: ByteSource, offset: number, header: TagHeader, si
     revision,
     flags,
     body,
-    extendedHeaderSizeBytes: extended.canStay ? extended.sizeBytes : 0,
+    extendedHeaderSizeBytes: extended.canBeKept ? extended.sizeBytes : 0,
     walk,
     ...(await inspectFrames(context, walk.frames)),
   };
@@ -98,23 +99,23 @@ function isKnownVersion(version: number): version is Id3Version {
 }
 
 /**
- * Size of the extended header, 0 where there is none, or null where it makes no sense. It cannot stay where it holds a
- * checksum of the frames (v2.4.0 structure, §3.2), which is void with a new frame; nor in v2.3, where readers of C2PA
- * misread its size, and where it holds nothing but that checksum and the size of the padding.
+ * Returns the size of the extended header, 0 where there is none, or null where it is invalid. It cannot be kept where
+ * it has a checksum of the frames (v2.4.0 structure, §3.2), which a new frame invalidates; nor in v2.3, where C2PA
+ * readers misread its size, and where it has only that checksum and the size of the padding.
  */
 async function readExtendedHeader(
   version: Id3Version,
   flags: number,
   body: TagBody,
-): Promise<{ sizeBytes: number; canStay: boolean } | null> {
+): Promise<{ sizeBytes: number; canBeKept: boolean } | null> {
   const minSizeBytes = 6;
-  if (version === 2 || (flags & TAG_FLAGS.extendedHeader) === 0) return { sizeBytes: 0, canStay: false };
+  if (version === 2 || (flags & TAG_FLAGS.extendedHeader) === 0) return { sizeBytes: 0, canBeKept: false };
   if (body.sizeBytes < minSizeBytes) return null;
   const bytes = await body.read(0, minSizeBytes);
   const sizeBytes = version === 3 ? bytes.readUInt32BE(0) + 4 : readSyncsafe(bytes, 0);
   if (sizeBytes === null || sizeBytes < minSizeBytes || sizeBytes > body.sizeBytes) return null;
   const hasChecksum = (bytes.readUInt8(5) & 0x20) !== 0;
-  return { sizeBytes, canStay: version === 4 && !hasChecksum };
+  return { sizeBytes, canBeKept: version === 4 && !hasChecksum };
 }
 
 async function inspectFrames(context: FrameContext, frames: readonly Id3Frame[]): Promise<Findings> {

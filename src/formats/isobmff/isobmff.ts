@@ -1,13 +1,113 @@
+import { type HashedInto, outputLengthOf, type Splice } from '#bytes/splice-plan.ts';
 import type { FormatHandler } from '../format-handler.ts';
-import { placeholderBmffHash } from './bmff-hash.ts';
-import { BOX_HEADER_SIZE_BYTES } from './box.ts';
-import type { IsobmffLayout } from './layout.ts';
-import { leafCountOf, merkleBoundBox } from './merkle-binding.ts';
-import { planEmbedding } from './plan-embedding.ts';
-import { readLayout } from './read-layout.ts';
+import type { EmbeddingPlan } from '../hard-binding.ts';
+import {
+  BMFF_HASH_ALGORITHM,
+  bmffHash,
+  isExcludedType,
+  leavesOf,
+  MDAT_HEAD_SIZE_BYTES,
+  merkleBoundBox,
+  offsetMark,
+  placeholderBmffHash,
+} from './bmff-hash.ts';
+import { BOX_HEADER_SIZE_BYTES, MAX_BOX_HEADER_SIZE_BYTES } from './boxes.ts';
+import { c2paUuidBoxHead } from './c2pa-box.ts';
+import { type IsobmffLayout, readLayout } from './layout.ts';
+import type { Replacement } from './move-offsets.ts';
+import { type Edit, moveOffsets } from './move-offsets.ts';
+import { isC2paBox, type TopLevelBox } from './top-level-boxes.ts';
 
-/** What files start with: all but `ftyp` are QuickTime from before it, or fragments, which `readLayout` refuses by name. */
+/**
+ * Types of a file's first box. Without `ftyp` it is an old QuickTime file, or a fragment, which `readLayout` refuses by
+ * name.
+ */
 const FIRST_TYPES = new Set('ftyp moov mdat wide free skip pnot uuid styp moof sidx'.split(' '));
+/** Zeros shared by all blank boxes, so that a large one takes no memory. */
+const ZEROS = Buffer.alloc(1024 * 1024);
+const MAX_COMPACT_SIZE_BYTES = 0xffff_ffff;
+
+/** Writer of a file's boxes as splices, with offset markers and replacements. */
+class SpliceWriter {
+  readonly splices: Splice[] = [];
+  readonly #replacements: readonly Replacement[];
+  #nextReplacement = 0;
+  #position = 0;
+
+  /** Takes replacements in ascending order, all of them in boxes that will be written. */
+  constructor(replacements: readonly Replacement[]) {
+    this.#replacements = replacements;
+  }
+
+  add(...splices: readonly Splice[]): void {
+    for (const splice of splices) {
+      this.splices.push(splice);
+      this.#position += outputLengthOf(splice);
+    }
+  }
+
+  /** Writes a box of the source. Boxes must come in the order of the source. */
+  writeBox(box: TopLevelBox): void {
+    const into = isExcludedType(box.type) ? 'none' : 'flat';
+    if (into === 'flat') this.#mark();
+    this.copy(box.offset, box.offset + box.sizeBytes, into);
+  }
+
+  /** Writes a box whose content is hashed into the leaves of a Merkle tree. */
+  writeMerkleBox({ offset, sizeBytes }: TopLevelBox): void {
+    this.#mark();
+    this.copy(offset, offset + MDAT_HEAD_SIZE_BYTES, 'flat');
+    this.copy(offset + MDAT_HEAD_SIZE_BYTES, offset + sizeBytes, 'leaves');
+  }
+
+  /** Writes a `free` box of zeros. */
+  writeBlankBox(sizeBytes: number): void {
+    const header = freeBoxHeader(sizeBytes);
+    this.#mark();
+    this.add({ kind: 'insert', bytes: header, into: 'flat' });
+    for (let remaining = sizeBytes - header.length; remaining > 0; remaining -= ZEROS.length) {
+      this.add({ kind: 'insert', bytes: ZEROS.subarray(0, remaining), into: 'flat' });
+    }
+  }
+
+  /** Writes bytes of the source inside a `free` box. */
+  writeWrapped(offset: number, length: number): void {
+    this.#mark();
+    this.add({ kind: 'insert', bytes: freeBoxHeader(BOX_HEADER_SIZE_BYTES + length), into: 'flat' });
+    this.copy(offset, offset + length, 'flat');
+  }
+
+  /** Copies bytes of the source with their replacements. */
+  copy(start: number, end: number, into: HashedInto): void {
+    let at = start;
+    for (;;) {
+      const replacement = this.#replacements[this.#nextReplacement];
+      if (replacement === undefined || replacement.offset >= end) break;
+      this.#copyUnchanged(at, replacement.offset, into);
+      this.add({ kind: 'insert', bytes: replacement.bytes, into });
+      at = replacement.offset + replacement.length;
+      this.#nextReplacement += 1;
+    }
+    this.#copyUnchanged(at, end, into);
+  }
+
+  #copyUnchanged(start: number, end: number, into: HashedInto): void {
+    if (end > start) this.add({ kind: 'copy', offset: start, length: end - start, into });
+  }
+
+  #mark(): void {
+    this.add({ kind: 'mark', bytes: offsetMark(this.#position) });
+  }
+}
+
+function freeBoxHeader(sizeBytes: number): Buffer {
+  const isLarge = sizeBytes > MAX_COMPACT_SIZE_BYTES;
+  const header = Buffer.alloc(isLarge ? MAX_BOX_HEADER_SIZE_BYTES : BOX_HEADER_SIZE_BYTES);
+  header.writeUInt32BE(isLarge ? 1 : sizeBytes, 0);
+  header.write('free', 4, 'latin1');
+  if (isLarge) header.writeBigUInt64BE(BigInt(sizeBytes), BOX_HEADER_SIZE_BYTES);
+  return header;
+}
 
 /**
  * The ISO base media file format (ISO/IEC 14496-12) and QuickTime: MP4, M4V, M4A, MOV, 3GP; whole movies and fragmented
@@ -15,6 +115,13 @@ const FIRST_TYPES = new Set('ftyp moov mdat wide free skip pnot uuid styp moof s
  */
 export const isobmff: FormatHandler<IsobmffLayout> = {
   name: 'isobmff',
+  containers: ['MP4', 'MOV', 'M4V', 'M4A', '3GP'],
+  mediaType: 'video/mp4',
+  nameExtensions: {
+    audio: [],
+    video: ['mov', 'qt', '3gp', '3g2', 'f4v', 'mj2', 'dv'],
+    either: ['m4a', 'mp4', 'm4v'],
+  },
 
   matches(head) {
     if (head.length < BOX_HEADER_SIZE_BYTES) return false;
@@ -25,8 +132,79 @@ export const isobmff: FormatHandler<IsobmffLayout> = {
 
   placeholderBinding({ boxes }) {
     const mdat = merkleBoundBox(boxes);
-    return placeholderBmffHash(mdat === null ? 0 : leafCountOf(mdat));
+    return placeholderBmffHash(mdat === null ? null : leavesOf(mdat));
   },
 
   planEmbedding,
 };
+
+/**
+ * Plans a file with a manifest box directly after `ftyp` (C2PA 2.2, §A.5.1). Existing C2PA boxes are removed, every
+ * stored offset is adjusted, and the media is copied. Throws `BMFF_OFFSET_OVERFLOW`.
+ */
+export function planEmbedding(layout: IsobmffLayout, manifestSizeBytes: number): EmbeddingPlan {
+  const front = Buffer.concat([layout.fileType.bytes, c2paUuidBoxHead('manifest', manifestSizeBytes)]);
+  const edits = editsOf(layout, front.length + manifestSizeBytes);
+  // A box with a wrong size is the last one, so the replacements stay in ascending order.
+  const writer = new SpliceWriter([...moveOffsets(layout, edits), ...correctedSizes(layout.boxes)]);
+  writer.add({ kind: 'insert', bytes: front, into: 'none' }, { kind: 'hole', length: manifestSizeBytes });
+  const merkleBox = merkleBoundBox(layout.boxes);
+  for (const box of layout.boxes) {
+    if (box === layout.fileType.box || isRemoved(layout, box)) continue;
+    if (isC2paBox(box)) writer.writeBlankBox(box.sizeBytes);
+    else if (box === merkleBox) writer.writeMerkleBox(box);
+    else writer.writeBox(box);
+  }
+  writeTail(writer, layout);
+  const leafSizeBytes = merkleBox === null ? null : leavesOf(merkleBox).sizeBytes;
+  const hashing = { algorithm: BMFF_HASH_ALGORITHM, ...(leafSizeBytes !== null && { leafSizeBytes }) };
+  return {
+    plan: { splices: writer.splices, hashing },
+    binding: (digests) => bmffHash(digests, leafSizeBytes),
+  };
+}
+
+/** Returns new size fields for boxes that exceed the file. */
+function correctedSizes(boxes: readonly TopLevelBox[]): Replacement[] {
+  return boxes.flatMap(({ offset, sizeBytes, sizeForm, overstatedBytes }) => {
+    if (overstatedBytes === undefined) return [];
+    const bytes = Buffer.alloc(sizeForm === 'large' ? 8 : 4);
+    if (sizeForm === 'large') bytes.writeBigUInt64BE(BigInt(sizeBytes));
+    else bytes.writeUInt32BE(sizeBytes);
+    return [{ offset: offset + (sizeForm === 'large' ? BOX_HEADER_SIZE_BYTES : 0), length: bytes.length, bytes }];
+  });
+}
+
+/** Returns the edits of the plan; `frontSizeBytes` is the size of `ftyp` and the new manifest box together. */
+function editsOf(layout: IsobmffLayout, frontSizeBytes: number): Edit[] {
+  const { boxes, fileType, tail } = layout;
+  const isFirst = fileType.box !== null && fileType.box === boxes[0];
+  const front = isFirst
+    ? { offset: 0, removedBytes: fileType.bytes.length, insertedBytes: frontSizeBytes }
+    : { offset: 0, removedBytes: 0, insertedBytes: frontSizeBytes };
+  const removed = boxes.filter((box) => isRemoved(layout, box) || (!isFirst && box === fileType.box));
+  return [
+    front,
+    ...removed.map(({ offset, sizeBytes }) => ({ offset, removedBytes: sizeBytes, insertedBytes: 0 })),
+    ...(isLikeBox(tail) ? [{ offset: tail.offset, removedBytes: 0, insertedBytes: BOX_HEADER_SIZE_BYTES }] : []),
+  ];
+}
+
+/**
+ * Tells whether an old C2PA box is removed. Between fragments it becomes a `free` box, for they store distances across
+ * it.
+ */
+function isRemoved({ fragmentRange }: IsobmffLayout, box: TopLevelBox): boolean {
+  if (!isC2paBox(box)) return false;
+  return fragmentRange === null || box.offset < fragmentRange.start || box.offset > fragmentRange.end;
+}
+
+/** Copies the tail: up to 7 bytes as they are; more would be taken for a box, so they are wrapped in one. */
+function writeTail(writer: SpliceWriter, { tail }: IsobmffLayout): void {
+  if (isLikeBox(tail)) writer.writeWrapped(tail.offset, tail.length);
+  else writer.copy(tail.offset, tail.offset + tail.length, 'flat');
+}
+
+function isLikeBox({ length }: IsobmffLayout['tail']): boolean {
+  return length >= BOX_HEADER_SIZE_BYTES;
+}

@@ -1,110 +1,111 @@
 import { AppError } from '#errors/app-error.ts';
-import { type BoxHeader, shownType } from './box.ts';
-import type { OffsetShift } from './offset-shift.ts';
+import { type Box, type BoxFields, type BoxHeader, printableType } from './boxes.ts';
 
-/** Where a box stands, for error messages. */
-export interface BoxPlace {
+/** Largest number of offset tables of a file; each track has one or two. */
+const MAX_TABLES = 200_000;
+/** Largest number of targets of single offsets: one for each track of a fragment, and for each extent of an item. */
+const MAX_FIELD_TARGETS = 1_000_000;
+/** Largest number of boxes with trailing bytes; a track has one or two, if any. */
+const MAX_TRAILING_BYTES_COUNT = 50_000;
+
+/** Collects the absolute offsets of a file. Its methods throw `BMFF_TOO_MANY_OFFSETS` beyond the bounds above. */
+export class OffsetCollector implements StoredOffsets {
+  readonly tables: OffsetTable[] = [];
+  readonly fields: OffsetField[] = [];
+  readonly trailingBytes: TrailingBytes[] = [];
+  #fieldTargetCount = 0;
+
+  /**
+   * Adds a copy of the table at the next field of a box. Throws `BMFF_BOX_MALFORMED` where the box ends before the
+   * table.
+   */
+  addTable(
+    box: Box,
+    fields: BoxFields,
+    shape: { count: number; widthBytes: 4 | 8; strideBytes?: number; isGrowable?: boolean },
+  ): void {
+    const { count, widthBytes, strideBytes = widthBytes, isGrowable = false } = shape;
+    if (count === 0) return;
+    const location = locationOf(box);
+    if (this.tables.length === MAX_TABLES) throw tooMany(location, MAX_TABLES);
+    const position = fields.offset;
+    const bytes = Buffer.from(fields.bytes((count - 1) * strideBytes + widthBytes));
+    const growable = isGrowable ? { box: box.header, ancestors: box.ancestors } : null;
+    this.tables.push({ location, position, bytes, widthBytes, strideBytes, growable });
+  }
+
+  addField(box: Box, field: Omit<OffsetField, 'location'>): void {
+    const location = locationOf(box);
+    this.#fieldTargetCount += field.targets.length;
+    if (this.#fieldTargetCount > MAX_FIELD_TARGETS) throw tooMany(location, MAX_FIELD_TARGETS);
+    this.fields.push({ location, ...field });
+  }
+
+  /** Adds the bytes of a box from `position`, counted from its start, to its end. */
+  addTrailingBytes(box: Box, position: number): void {
+    if (this.trailingBytes.length === MAX_TRAILING_BYTES_COUNT)
+      throw tooMany(locationOf(box), MAX_TRAILING_BYTES_COUNT);
+    const { header, ancestors, bytes } = box;
+    this.trailingBytes.push({
+      offset: header.offset + position,
+      sizeBytes: bytes.length - position,
+      ancestors: [header, ...ancestors],
+    });
+  }
+}
+
+function locationOf(box: Box): BoxLocation {
+  return { fileName: box.fileName, type: box.type, offset: box.header.offset };
+}
+
+function tooMany({ fileName: name, type, offset }: BoxLocation, maxOffsets: number): AppError {
+  return new AppError('BMFF_TOO_MANY_OFFSETS', { name, boxType: printableType(type), offset, maxOffsets });
+}
+
+/** Location of a box, for error messages. */
+export interface BoxLocation {
   readonly fileName: string;
   readonly type: string;
   readonly offset: number;
 }
 
-/** A run of absolute file offsets in a box, one every `strideBytes`. */
+/** Table of absolute file offsets in a box, one every `strideBytes`. */
 export interface OffsetTable {
-  readonly place: BoxPlace;
-  /** Where the first offset is stored, from the start of the file. */
+  readonly location: BoxLocation;
+  /** Position of the first stored offset, counted from the start of the file. */
   readonly position: number;
-  /** From the first offset to the end of the last. */
+  /** Copy of the table, from its first offset to the end of its last. */
   readonly bytes: Buffer;
   readonly widthBytes: 4 | 8;
   readonly strideBytes: number;
-  /** Where the offsets are 32 bits wide and the box can become one with 64: the box and those around it. */
+  /**
+   * The box and its ancestors, where a table of 32-bit offsets can become one of 64 bits (`stco` to `co64`); else null.
+   */
   readonly growable: { readonly box: BoxHeader; readonly ancestors: readonly BoxHeader[] } | null;
 }
 
-/** A single absolute file offset, or a base that others count from. */
+/** Single absolute file offset, or a base offset. */
 export interface OffsetField {
-  readonly place: BoxPlace;
-  /** Where it is stored, from the start of the file. */
+  readonly location: BoxLocation;
+  /** Position of the field, counted from the start of the file. */
   readonly position: number;
   readonly widthBytes: number;
   readonly value: number;
-  /** The bytes that it leads to, which decide how far it moves. */
+  /** File offsets that the field points to, directly or as their base. All of them must move by the same distance. */
   readonly targets: readonly number[];
 }
 
-/** What stands at the end of a box and is no box, though readers of C2PA take it for one. */
-export interface LooseEnd {
+/** Bytes at the end of a box that are not a box, although C2PA readers take them for one. */
+export interface TrailingBytes {
   readonly offset: number;
   readonly sizeBytes: number;
-  /** The boxes around it, the innermost first. */
-  readonly around: readonly BoxHeader[];
+  /** Headers of the boxes that contain them, innermost first. */
+  readonly ancestors: readonly BoxHeader[];
 }
 
-/** All absolute offsets that a file stores, and what else must change with them. */
+/** All absolute offsets that a file stores, and the trailing bytes to wrap. */
 export interface StoredOffsets {
   readonly tables: readonly OffsetTable[];
   readonly fields: readonly OffsetField[];
-  readonly looseEnds: readonly LooseEnd[];
-}
-
-/** Bytes that stand in the place of as many, or fewer, of the source. */
-export interface Replacement {
-  readonly offset: number;
-  readonly length: number;
-  readonly bytes: Buffer;
-}
-
-/** The table with every offset moved, or null where none moves. Throws where an offset no longer fits. */
-export function shiftTable(table: OffsetTable, shift: OffsetShift): Replacement | null {
-  const { bytes, strideBytes, widthBytes, place } = table;
-  let moved: Buffer | null = null;
-  for (let at = 0; at < bytes.length; at += strideBytes) {
-    const offset = readOffset(bytes, at, widthBytes);
-    const delta = shift.deltaAt(offset);
-    if (delta === 0 || !canMove(place, offset, delta, widthBytes, shift)) continue;
-    moved ??= Buffer.from(bytes);
-    writeOffset(moved, at, offset + delta, widthBytes);
-  }
-  return moved === null ? null : { offset: table.position, length: bytes.length, bytes: moved };
-}
-
-/** The field with its offset moved, or null where it does not move. Throws where it cannot say where its targets are. */
-export function shiftField(field: OffsetField, shift: OffsetShift): Replacement | null {
-  const [first, ...others] = field.targets.map((target) => shift.deltaAt(target));
-  if (first === undefined || others.some((delta) => delta !== first)) throw overflowAt(field.place);
-  if (first === 0) return null;
-  if (!fits(field.value + first, field.widthBytes)) throw overflowAt(field.place);
-  const bytes = Buffer.alloc(field.widthBytes);
-  writeOffset(bytes, 0, field.value + first, field.widthBytes);
-  return { offset: field.position, length: field.widthBytes, bytes };
-}
-
-export function readOffset(bytes: Buffer, position: number, widthBytes: number): number {
-  if (widthBytes <= 4) return bytes.readUIntBE(position, widthBytes);
-  return bytes.readUInt32BE(position) * 2 ** 32 + bytes.readUInt32BE(position + 4);
-}
-
-export function writeOffset(bytes: Buffer, position: number, value: number, widthBytes: number): void {
-  if (widthBytes <= 4) {
-    bytes.writeUIntBE(value, position, widthBytes);
-  } else {
-    bytes.writeUInt32BE(Math.floor(value / 2 ** 32), position);
-    bytes.writeUInt32BE(value % 2 ** 32, position + 4);
-  }
-}
-
-/** An offset that does not fit once moved is refused, unless it leads nowhere in any case. */
-function canMove(place: BoxPlace, offset: number, delta: number, widthBytes: number, shift: OffsetShift): boolean {
-  if (fits(offset + delta, widthBytes)) return true;
-  if (shift.leadsToByte(offset)) throw overflowAt(place);
-  return false;
-}
-
-function fits(value: number, widthBytes: number): boolean {
-  return value >= 0 && value < 2 ** (8 * widthBytes);
-}
-
-function overflowAt({ fileName, type, offset }: BoxPlace): AppError {
-  return new AppError('BMFF_OFFSET_OVERFLOW', { name: fileName, boxType: shownType(type), offset });
+  readonly trailingBytes: readonly TrailingBytes[];
 }

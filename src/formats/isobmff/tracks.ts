@@ -1,29 +1,40 @@
-import type { Box } from './box.ts';
-import { BoxFields } from './box-fields.ts';
+import type { MediaLayout } from '../format-handler.ts';
+import { type Box, BoxFields } from './boxes.ts';
 
-/** What kinds of tracks a movie has. */
+/** Kinds of tracks in a movie. */
 export interface TrackKinds {
   readonly hasVideo: boolean;
   readonly hasAudio: boolean;
 }
 
-/** What is needed of a track to know what it is. */
+/** Properties of a track that tell its kind. */
 export interface Track {
   readonly id: number | null;
   /** `vide`, `soun` and others (ISO/IEC 14496-12 §8.4.3). */
   readonly handlerType: string;
   readonly isPicture: boolean;
-  /** The tracks that hold this one's chapters: their titles, or a picture for each. */
+  /** Ids of the tracks with this one's chapters: their titles, or a picture for each. */
   readonly chapterTrackIds: readonly number[];
 }
 
-/** Formats of single pictures, as sample entries name them. */
-const PICTURE_FORMATS = new Set(['jpeg', 'png ', 'tiff', 'gif ']);
+type Kind = Pick<MediaLayout, 'mediaType' | 'extensions'>;
 
-/** A track refers to one for the titles of its chapters, and one for their pictures. */
+const QUICKTIME: Kind = { mediaType: 'video/quicktime', extensions: ['mov', 'qt'] };
+const VIDEO: Kind = { mediaType: 'video/mp4', extensions: ['mp4', 'm4v', 'mp4v', 'f4v', 'cmfv', 'ismv'] };
+const APPLE_VIDEO: Kind = { mediaType: 'video/mp4', extensions: ['m4v', 'mp4'] };
+const AUDIO: Kind = { mediaType: 'audio/mp4', extensions: ['m4a', 'mp4', 'm4v', 'm4b', 'm4r', 'f4a', 'cmfa', 'isma'] };
+
+// C2PA readers know 3GPP files, which are a profile of MP4, by the media type of MP4 only.
+const MOBILE_VIDEO: Kind = { mediaType: 'video/mp4', extensions: ['3gp', '3gpp', 'mp4'] };
+const MOBILE_AUDIO: Kind = { mediaType: 'audio/mp4', extensions: ['3gp', '3gpp', 'mp4', 'm4a'] };
+const MOBILE_2_VIDEO: Kind = { mediaType: 'video/mp4', extensions: ['3g2', '3gp2', '3gpp2', 'mp4'] };
+const MOBILE_2_AUDIO: Kind = { mediaType: 'audio/mp4', extensions: ['3g2', '3gp2', '3gpp2', 'mp4', 'm4a'] };
+/** Types of sample entries for single pictures. */
+const PICTURE_FORMATS = new Set(['jpeg', 'png ', 'tiff', 'gif ']);
+/** Largest number of chapter tracks read; valid files have one for titles and one for pictures. */
 const MAX_CHAPTER_TRACKS = 16;
 
-/** Tells video from pictures that come with audio: a cover, or pictures of chapters. */
+/** Returns the kinds of tracks. A cover or the pictures of chapters beside audio do not count as video. */
 export function trackKindsOf(tracks: readonly Track[]): TrackKinds {
   const chapterTrackIds = new Set(tracks.flatMap((track) => track.chapterTrackIds));
   const hasAudio = tracks.some(({ handlerType }) => handlerType === 'soun');
@@ -35,7 +46,20 @@ export function trackKindsOf(tracks: readonly Track[]): TrackKinds {
   return { hasVideo, hasAudio };
 }
 
-/** Reads what a `trak` box says of itself. */
+/**
+ * Returns media type and extensions of a file, given its major brand (null in old QuickTime files) and its kinds of
+ * tracks.
+ */
+export function kindOf(majorBrand: string | null, { hasVideo, hasAudio }: TrackKinds): Kind {
+  const isAudio = hasAudio && !hasVideo;
+  if (majorBrand === null || majorBrand === 'qt  ') return QUICKTIME;
+  if (/^3g2/.test(majorBrand)) return isAudio ? MOBILE_2_AUDIO : MOBILE_2_VIDEO;
+  if (/^3g/.test(majorBrand)) return isAudio ? MOBILE_AUDIO : MOBILE_VIDEO;
+  if (isAudio) return AUDIO;
+  return /^M4V/.test(majorBrand) ? APPLE_VIDEO : VIDEO;
+}
+
+/** Parses a `trak` box. Throws `BMFF_BOX_MALFORMED`, and as `Box.children` does. */
 export function parseTrack(trak: Box): Track {
   return {
     id: trackIdOf(trak),
@@ -50,7 +74,7 @@ function trackIdOf(trak: Box): number | null {
   if (tkhd === undefined) return null;
   const fields = new BoxFields(tkhd);
   const { version } = fields.versionAndFlags();
-  fields.skip(version === 1 ? 16 : 8); // when it was made and changed
+  fields.skip(version === 1 ? 16 : 8); // creation_time and modification_time
   return fields.uint(4);
 }
 
@@ -58,7 +82,7 @@ function handlerTypeOf(trak: Box): string {
   const hdlr = trak.descendant('mdia', 'hdlr');
   if (hdlr === undefined) return '';
   const fields = new BoxFields(hdlr);
-  fields.skip(8); // version and flags, and QuickTime's component type
+  fields.skip(8); // version and flags, and pre_defined (QuickTime's component type)
   return fields.text(4);
 }
 
@@ -68,7 +92,7 @@ function holdsOnePicture(trak: Box): boolean {
   const stsz = stbl?.descendant('stsz');
   if (entry === undefined || stsz === undefined || !PICTURE_FORMATS.has(entry.type)) return false;
   const fields = new BoxFields(stsz);
-  fields.skip(8); // version and flags, and the size that all samples have
+  fields.skip(8); // version and flags, and sample_size
   return fields.uint(4) === 1;
 }
 

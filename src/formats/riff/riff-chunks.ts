@@ -1,67 +1,81 @@
-import type { ByteSource } from '#bytes/byte-source.ts';
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import { ReadWindow } from '../read-window.ts';
 
-/** A chunk id and a chunk size, 4 bytes each. */
+/** Header of a chunk: id and size, 4 bytes each. */
 export const CHUNK_HEADER_SIZE_BYTES = 8;
-/** `RIFF`, its size, and the form type. */
+/** Header of a RIFF file: `RIFF`, its size, and the form type. */
 export const RIFF_HEADER_SIZE_BYTES = 12;
-/** What a writer that cannot seek back leaves in a size field; also what stands there where it has no room (RF64). */
+/** Size written by a program that cannot seek back; in RF64, the size of a chunk whose size is in `ds64`. */
 export const SIZE_UNKNOWN = 0xffff_ffff;
-/** RIFF sizes are 32 bits wide, and the largest value means that the size is not known. */
-export const LARGEST_RIFF_SIZE_BYTES = SIZE_UNKNOWN - 1;
-/** In a 64-bit WAVE file, the chunk with its sizes. */
-export const WIDE_SIZES_CHUNK_ID = 'ds64';
-/** What SoX writes as the size of `data` to a pipe. */
+/** Largest RIFF size: sizes have 32 bits, and the largest value means that the size is unknown. */
+export const MAX_RIFF_SIZE_BYTES = SIZE_UNKNOWN - 1;
+/** Chunk with the sizes of a 64-bit WAVE file. */
+const WIDE_SIZES_CHUNK_ID = 'ds64';
+/** Size of `data` that SoX writes to a pipe. */
 const SIZE_UNKNOWN_TO_SOX = 0x7fff_f000;
-/** From here on it is the largest size less some headers: what others write to a pipe. */
-const SMALLEST_SIZE_OF_PIPE = 0xffff_ff00;
-/** Bound of the chunks inside one RIFF; files in the wild hold a few dozen at most. */
-const MAX_CHUNKS = 4096;
 
-/** One chunk directly inside the RIFF chunk. Offsets and sizes in bytes. */
+/**
+ * Smallest size of `data` that counts as unknown: other programs write the largest size minus some headers to a pipe.
+ */
+const MIN_SIZE_WRITTEN_TO_PIPE = 0xffff_ff00;
+/** Largest number of chunks in one RIFF; real files have a few dozen at most. */
+const MAX_CHUNKS = 4096;
+/** Signatures of 64-bit WAVE (EBU Tech 3306; ITU-R BS.2088). */
+const SIGNATURES = ['RF64', 'BW64'];
+/** Size of the fields of `ds64` that are read: the sizes of the file and of `data`. */
+const DS64_READ_SIZE_BYTES = 16;
+
+/** Chunk directly inside the RIFF chunk. Offsets and sizes in bytes. */
 export interface RiffChunk {
   /** Four characters, such as `fmt ` or `data`. */
   readonly id: string;
-  /** Of the chunk's header, from the start of the file. */
+  /** Offset of the chunk's header, counted from the start of the file. */
   readonly offset: number;
-  /** Of the payload alone. */
+  /** Size of the payload, without header and pad byte. */
   readonly sizeBytes: number;
-  /** True where its header does not say so, or has a meaning only in RF64, and must be written anew. */
+  /** True where the header is wrong, or has a meaning in RF64 only, and must be rewritten. */
   readonly isRestated: boolean;
-  /** True where the size is odd, and the next chunk follows without a byte that fills it up. */
+  /** True where the size is odd and the next chunk follows without a pad byte. */
   readonly isUnpadded: boolean;
 }
 
-/** Where the chunks of a RIFF file stand. */
+/** Positions of the chunks of a RIFF file. */
 export interface RiffChunks {
   readonly chunks: readonly RiffChunk[];
-  /** Where the last chunk ends, with its pad byte where it has one. */
+  /** End of the last chunk, with its pad byte if any. */
   readonly chunksEnd: number;
   /** True where the last chunk has an odd size and its pad byte is missing. */
   readonly lacksPad: boolean;
-  /** Where the RIFF chunk ends: at least `chunksEnd`, and at most the file's size. */
+  /** End of the RIFF chunk: at least `chunksEnd`, at most the file's size. */
   readonly riffEnd: number;
 }
 
-/** What is known of a RIFF file before its chunks are walked. */
-interface RiffTraits {
-  /** As its header says; null where that was never known. */
+/** Properties of a RIFF file that are known before its chunks are walked. */
+interface RiffSizes {
+  /** Size in the RIFF header; null where it was never known. */
   readonly riffSizeBytes: number | null;
-  /** Of the sound, where its own header has no room for it; null in anything but a 64-bit WAVE file. */
+  /** Size of `data` in a 64-bit WAVE file; null in other files. */
   readonly wideDataSizeBytes: number | null;
-  /** Whether nothing in the file says where in it a chunk stands. */
+  /** True where the file stores no offsets of chunks, so that these may move. */
   readonly mayMove: boolean;
 }
 
+/** Sizes in `ds64`; 0 where a recording was never closed. */
+interface WideSizes {
+  readonly riffSizeBytes: number;
+  readonly dataSizeBytes: number;
+}
+
 /**
- * Walks the chunks of a RIFF file, given what its RIFF header says (Multimedia Programming Interface 1.0, ch. 2), or null
- * where that was never known. Sound whose size was never known goes on to the end, as players take it. Where chunks may
- * move, those that lack their pad byte may get it.
+ * Walks the chunks of a RIFF file (Multimedia Programming Interface 1.0, ch. 2). A `data` chunk of unknown size extends
+ * to the end of the file, as in players. Chunks that may move are marked where they lack their pad byte. Throws
+ * `RIFF_TOO_MANY_CHUNKS`, `RIFF_CHUNK_ID_INVALID`, `RIFF_CHUNK_EXCEEDS_PARENT`, `RIFF_SIZE_UNKNOWN` or
+ * `RIFF_TOO_LARGE`.
  */
 export async function readChunks(
   source: ByteSource,
-  { riffSizeBytes, wideDataSizeBytes, mayMove }: RiffTraits,
+  { riffSizeBytes, wideDataSizeBytes, mayMove }: RiffSizes,
   signal: AbortSignal,
 ): Promise<RiffChunks> {
   const window = new ReadWindow(source, signal);
@@ -74,9 +88,9 @@ export async function readChunks(
     }
     const stated = parseChunkHeader(source, await window.read(position, CHUNK_HEADER_SIZE_BYTES), position);
     const chunk = wideDataSizeBytes === null ? stated : asInRiff(stated, wideDataSizeBytes);
-    const openEnded = soundToTheEnd(source, chunk, riffSizeBytes === null ? null : statedEnd);
+    const openEnded = openEndedData(source, chunk, riffSizeBytes === null ? null : statedEnd);
     if (openEnded !== null) return closeChunks(source, [...chunks, openEnded], source.sizeBytes);
-    // A chunk that ends with the file is whole, whatever the RIFF header says: some writers leave chunks out of its sum.
+    // A chunk that ends with the file is complete, whatever the RIFF header says: some programs omit chunks from its size.
     if (endOf(chunk) > statedEnd && endsWithFile(source, chunk)) statedEnd = source.sizeBytes;
     requireInside(source, chunk, statedEnd);
     const isUnpadded = mayMove && (await lacksPadBefore(window, chunk, Math.min(statedEnd, source.sizeBytes)));
@@ -84,34 +98,37 @@ export async function readChunks(
     chunks.push(placed);
     position = paddedEndOf(placed);
   }
-  // Some leave only the pad byte of the last chunk out of that sum.
+  // Some programs do not count the pad byte of the last chunk in the RIFF size.
   const isPadNext = position > statedEnd && statedEnd < source.sizeBytes && (await window.read(statedEnd, 1))[0] === 0;
   return closeChunks(source, chunks, isPadNext ? position : statedEnd);
 }
 
-/** A chunk of a 64-bit WAVE file: its chunk of sizes is what a writer reserves for it in RIFF (ITU-R BS.2088, §2.5). */
+/** Converts a chunk of 64-bit WAVE for RIFF: `ds64` becomes `JUNK`, as programs reserve it (ITU-R BS.2088, §2.5). */
 function asInRiff(chunk: RiffChunk, wideDataSizeBytes: number): RiffChunk {
   if (chunk.id === WIDE_SIZES_CHUNK_ID) return { ...chunk, id: 'JUNK', isRestated: true };
   const isWide = chunk.id === 'data' && chunk.sizeBytes === SIZE_UNKNOWN && wideDataSizeBytes > 0;
   return isWide ? { ...chunk, sizeBytes: wideDataSizeBytes, isRestated: true } : chunk;
 }
 
-/** A `data` chunk without a size as one up to the file's end, unless the RIFF chunk says that it has no such size. */
-function soundToTheEnd(source: ByteSource, chunk: RiffChunk, statedEnd: number | null): RiffChunk | null {
+/**
+ * Returns a `data` chunk of unknown size as one up to the end of the file, unless the RIFF size rules that out; else
+ * null.
+ */
+function openEndedData(source: ByteSource, chunk: RiffChunk, statedEnd: number | null): RiffChunk | null {
   if (chunk.id !== 'data' || !isUnknownSize(chunk.sizeBytes)) return null;
   const start = chunk.offset + CHUNK_HEADER_SIZE_BYTES;
   const isStated = statedEnd !== null && statedEnd > start && statedEnd <= source.sizeBytes;
   const sizeBytes = source.sizeBytes - start;
   if (isStated || sizeBytes <= 0) return null;
   if (sizeBytes < SIZE_UNKNOWN) return { ...chunk, sizeBytes, isRestated: true };
-  throw new AppError('RIFF_TOO_LARGE', { name: source.name, sizeBytes, maxSizeBytes: LARGEST_RIFF_SIZE_BYTES });
+  throw new AppError('RIFF_TOO_LARGE', { name: source.name, sizeBytes, maxSizeBytes: MAX_RIFF_SIZE_BYTES });
 }
 
 function isUnknownSize(sizeBytes: number): boolean {
-  return sizeBytes === 0 || sizeBytes === SIZE_UNKNOWN_TO_SOX || sizeBytes >= SMALLEST_SIZE_OF_PIPE;
+  return sizeBytes === 0 || sizeBytes === SIZE_UNKNOWN_TO_SOX || sizeBytes >= MIN_SIZE_WRITTEN_TO_PIPE;
 }
 
-/** Whether the next chunk stands right behind an odd payload, and none where it should: some writers forget the pad byte. */
+/** Tells whether the next chunk directly follows an odd payload: some programs omit the pad byte. */
 async function lacksPadBefore(window: ReadWindow, chunk: RiffChunk, limit: number): Promise<boolean> {
   if (chunk.sizeBytes % 2 === 0) return false;
   const isChunkAt = async (position: number): Promise<boolean> => {
@@ -122,17 +139,17 @@ async function lacksPadBefore(window: ReadWindow, chunk: RiffChunk, limit: numbe
   return !(await isChunkAt(paddedEndOf(chunk))) && (await isChunkAt(endOf(chunk)));
 }
 
-/** Anything but printable ASCII is no chunk id. */
+/** Tells whether a header starts with a chunk id: four printable ASCII characters. */
 function isChunkId(header: Buffer): boolean {
   return /^[\x20-\x7e]{4}$/.test(header.toString('latin1', 0, 4));
 }
 
-/** End of a chunk's payload. */
+/** Returns the end of a chunk's payload. */
 export function endOf(chunk: RiffChunk): number {
   return chunk.offset + CHUNK_HEADER_SIZE_BYTES + chunk.sizeBytes;
 }
 
-/** End of a chunk with the byte that fills it up to an even size. */
+/** Returns the end of a chunk with its pad byte. */
 export function paddedEndOf(chunk: RiffChunk): number {
   return endOf(chunk) + (chunk.isUnpadded ? 0 : chunk.sizeBytes % 2);
 }
@@ -143,7 +160,7 @@ function endsWithFile({ sizeBytes }: ByteSource, chunk: RiffChunk): boolean {
 
 function parseChunkHeader(source: ByteSource, header: Buffer, offset: number): RiffChunk {
   const id = header.toString('latin1', 0, 4);
-  // The walk has lost its way: the chunk before has a wrong size.
+  // The previous chunk has a wrong size.
   if (!isChunkId(header)) {
     throw new AppError('RIFF_CHUNK_ID_INVALID', { name: source.name, id: header.toString('hex', 0, 4), offset });
   }
@@ -163,8 +180,8 @@ function requireInside(source: ByteSource, chunk: RiffChunk, statedEnd: number):
 }
 
 /**
- * Some writers leave out the pad byte of the last chunk, or state a RIFF size that is some bytes too large. As every
- * chunk lies whole inside the file, neither is a reason to refuse it.
+ * Returns the chunks with their end. Accepts a last chunk without its pad byte and a RIFF size that is some bytes too
+ * large: every chunk lies completely inside the file.
  */
 function closeChunks(source: ByteSource, chunks: RiffChunk[], statedEnd: number): RiffChunks {
   const riffEnd = Math.min(statedEnd, source.sizeBytes);
@@ -172,4 +189,33 @@ function closeChunks(source: ByteSource, chunks: RiffChunk[], statedEnd: number)
   const position = last === undefined ? RIFF_HEADER_SIZE_BYTES : paddedEndOf(last);
   const lacksPad = position > riffEnd;
   return { chunks, chunksEnd: lacksPad ? riffEnd : position, lacksPad, riffEnd };
+}
+
+export function isWave64(signature: string): boolean {
+  return SIGNATURES.includes(signature);
+}
+
+/**
+ * Reads the sizes of a 64-bit WAVE file from its first chunk, `ds64`. C2PA readers know RIFF only, so the file has to
+ * become that. The table of further sizes is not read: a chunk other than `data` that needs one is too large for RIFF.
+ * Throws `RIFF_64_BIT` for a file too large for RIFF, and `RIFF_CHUNK_MISSING`.
+ */
+export async function readWideSizes(source: ByteSource, signature: string, signal: AbortSignal): Promise<WideSizes> {
+  const { name, sizeBytes } = source;
+  const length = Math.min(CHUNK_HEADER_SIZE_BYTES + DS64_READ_SIZE_BYTES, sizeBytes - RIFF_HEADER_SIZE_BYTES);
+  const chunk = await readRange(source, RIFF_HEADER_SIZE_BYTES, length, signal);
+  const isComplete = length === CHUNK_HEADER_SIZE_BYTES + DS64_READ_SIZE_BYTES;
+  if (
+    !isComplete ||
+    chunk.toString('latin1', 0, 4) !== WIDE_SIZES_CHUNK_ID ||
+    chunk.readUInt32LE(4) < DS64_READ_SIZE_BYTES
+  ) {
+    throw new AppError('RIFF_CHUNK_MISSING', { name, chunkId: WIDE_SIZES_CHUNK_ID });
+  }
+  // Sizes beyond the safe integers become inexact, and are refused in any case.
+  const riffSizeBytes = Number(chunk.readBigUInt64LE(CHUNK_HEADER_SIZE_BYTES));
+  const dataSizeBytes = Number(chunk.readBigUInt64LE(CHUNK_HEADER_SIZE_BYTES + 8));
+  const largest = Math.max(riffSizeBytes, dataSizeBytes);
+  if (largest > MAX_RIFF_SIZE_BYTES) throw new AppError('RIFF_64_BIT', { name, signature, sizeBytes: largest });
+  return { riffSizeBytes, dataSizeBytes };
 }

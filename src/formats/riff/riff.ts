@@ -2,41 +2,78 @@ import assert from 'node:assert/strict';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { outputLengthOf, type Splice } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
-import { placeholderDataHash, planDataHash } from '../data-hash.ts';
-import type { EmbeddingPlan, FormatHandler, MediaLayout } from '../format-handler.ts';
+import type { FormatHandler, MediaLayout } from '../format-handler.ts';
+import { type EmbeddingPlan, placeholderDataHash, planDataHash } from '../hard-binding.ts';
 import {
   CHUNK_HEADER_SIZE_BYTES,
   endOf,
-  LARGEST_RIFF_SIZE_BYTES,
+  isWave64,
+  MAX_RIFF_SIZE_BYTES,
   paddedEndOf,
   RIFF_HEADER_SIZE_BYTES,
   type RiffChunk,
   type RiffChunks,
   readChunks,
+  readWideSizes,
   SIZE_UNKNOWN,
 } from './riff-chunks.ts';
-import { AVI, type RiffForm, riffFormOf, WAVE } from './riff-forms.ts';
-import { isWave64, readWideSizes } from './wave-64.ts';
 
 const MANIFEST_CHUNK_ID = 'C2PA';
-/** Adobe writes `_PMX`; readers of C2PA look into `XMP ` as WebP has it. */
+/** Chunks with an XMP packet. Adobe writes `_PMX`; C2PA readers look into `XMP `, the name in WebP. */
 const XMP_CHUNK_IDS = ['_PMX', 'XMP '];
 const PAD = new Uint8Array(1);
 
-/** A RIFF file as the handler needs it. */
-export interface RiffLayout extends MediaLayout, RiffChunks {
+/** Kind of RIFF file that can carry a manifest. */
+interface RiffForm {
+  /** Form type: the four characters behind the RIFF size. */
+  readonly type: string;
+  readonly mediaType: string;
+  readonly extensions: readonly [string, ...string[]];
+  readonly hasVideo: boolean;
+  /** Chunks without which nothing can be played. */
+  readonly requiredChunkIds: readonly string[];
+}
+
+export const WAVE: RiffForm = {
+  type: 'WAVE',
+  mediaType: 'audio/wav',
+  extensions: ['wav', 'wave'],
+  hasVideo: false,
+  requiredChunkIds: ['fmt ', 'data'],
+};
+
+/** AVI: `LIST` chunks hold the headers and the media; indexes store offsets into the media, so it must not move. */
+export const AVI: RiffForm = {
+  type: 'AVI ',
+  mediaType: 'video/x-msvideo',
+  extensions: ['avi'],
+  hasVideo: true,
+  requiredChunkIds: ['LIST'],
+};
+
+const FORMS: readonly RiffForm[] = [WAVE, AVI];
+
+function riffFormOf(type: string): RiffForm | undefined {
+  return FORMS.find((form) => form.type === type);
+}
+
+/** Layout of a RIFF file. */
+interface RiffLayout extends MediaLayout, RiffChunks {
   readonly form: RiffForm;
   readonly name: string;
   readonly sizeBytes: number;
 }
 
 /**
- * WAVE audio and AVI video in a RIFF container; 64-bit WAVE (RF64, BW64) becomes plain WAVE. The manifest is a chunk `C2PA`,
- * the last one inside the RIFF chunk (C2PA 2.2, annex A.3), so that nothing in front of it moves; bytes after the RIFF chunk
- * stay there.
+ * Handler for WAVE audio and AVI video in RIFF; 64-bit WAVE (RF64, BW64) becomes plain WAVE. The manifest is a chunk
+ * `C2PA`, the last one inside the RIFF chunk (C2PA 2.2, annex A.3), so that nothing in front of it moves; bytes behind
+ * the RIFF chunk stay there.
  */
 export const riff: FormatHandler<RiffLayout> = {
   name: 'riff',
+  containers: ['WAV', 'AVI'],
+  mediaType: 'audio/wav',
+  nameExtensions: { audio: ['wav'], video: ['avi'], either: [] },
 
   matches(head) {
     if (head.length < RIFF_HEADER_SIZE_BYTES) return false;
@@ -53,7 +90,7 @@ export const riff: FormatHandler<RiffLayout> = {
         throw new AppError('RIFF_CHUNK_MISSING', { name: source.name, chunkId });
       }
     }
-    if (form === AVI) await requireMediaToStay(source, riffChunks, signal);
+    if (form === AVI) await requireUnmovedMedia(source, riffChunks, signal);
     return {
       ...riffChunks,
       form,
@@ -71,7 +108,7 @@ export const riff: FormatHandler<RiffLayout> = {
   planEmbedding,
 };
 
-/** What a file says of itself before its chunks. */
+/** Properties of a file that precede its chunks. */
 interface RiffHeader {
   readonly form: RiffForm;
   readonly riffSizeBytes: number | null;
@@ -83,7 +120,7 @@ async function readRiffHeader(source: ByteSource, signal: AbortSignal): Promise<
   const signature = header.toString('latin1', 0, 4);
   const form = riffFormOf(header.toString('latin1', 8));
   assert(form !== undefined, 'the header was recognised');
-  if (form === WAVE) requireRoomForSizes(source, signature);
+  if (form === WAVE) requireSizeOfRiff(source, signature);
   const wide = isWave64(signature) ? await readWideSizes(source, signature, signal) : null;
   const wideDataSizeBytes = wide?.dataSizeBytes ?? null;
   const sizeBytes = header.readUInt32LE(4);
@@ -92,18 +129,21 @@ async function readRiffHeader(source: ByteSource, signal: AbortSignal): Promise<
   throw new AppError('RIFF_SIZE_UNKNOWN', { name: source.name, chunkId: 'RIFF', offset: 0, sizeBytes });
 }
 
-/** In a file larger than its sizes can say they have started again from 0: what they end may be in the middle of its sound. */
-function requireRoomForSizes({ name, sizeBytes }: ByteSource, signature: string): void {
-  if (sizeBytes - CHUNK_HEADER_SIZE_BYTES <= LARGEST_RIFF_SIZE_BYTES) return;
+/**
+ * Throws `RIFF_64_BIT` or `RIFF_FILE_TOO_LARGE` for a file of more than 4 GiB: its 32-bit sizes have wrapped around, so
+ * they may end in the middle of the sound.
+ */
+function requireSizeOfRiff({ name, sizeBytes }: ByteSource, signature: string): void {
+  if (sizeBytes - CHUNK_HEADER_SIZE_BYTES <= MAX_RIFF_SIZE_BYTES) return;
   if (isWave64(signature)) throw new AppError('RIFF_64_BIT', { name, signature, sizeBytes });
   throw new AppError('RIFF_FILE_TOO_LARGE', { name, sizeBytes });
 }
 
 /**
- * Indexes of an AVI file (`idx1`, and `indx` of OpenDML) hold offsets from the start of the file, which are not adjusted
- * here: nothing with media may stand behind the place of the manifest, nor behind one that goes away.
+ * Throws `AVI_MEDIA_WOULD_MOVE` where media stands behind an old manifest or the end of the RIFF chunk. Indexes of AVI
+ * (`idx1`, and `indx` of OpenDML) store offsets from the start of the file, which are not adjusted.
  */
-async function requireMediaToStay(source: ByteSource, riffChunks: RiffChunks, signal: AbortSignal): Promise<void> {
+async function requireUnmovedMedia(source: ByteSource, riffChunks: RiffChunks, signal: AbortSignal): Promise<void> {
   const { chunks, riffEnd } = riffChunks;
   const lastList = chunks.findLast(({ id }) => id === 'LIST')?.offset ?? 0;
   const manifest = chunks.find(({ id }) => id === MANIFEST_CHUNK_ID);
@@ -132,11 +172,11 @@ function planEmbedding(layout: RiffLayout, manifestSizeBytes: number): Embedding
   ];
   const afterRiff = copyOf(layout.riffEnd, layout.sizeBytes);
   const splices = [insert(riffHeader(layout, body)), ...body, ...afterRiff];
-  // The chunk's header is left out of the hash together with the manifest, its pad byte is not.
+  // The hash excludes the chunk's header together with the manifest, but not the pad byte.
   return planDataHash(splices, CHUNK_HEADER_SIZE_BYTES);
 }
 
-/** Every chunk but manifests, in runs as long as can be, with the pad bytes and the headers that they lack. */
+/** Returns every chunk but manifests, as few copies as possible, with missing pad bytes and corrected headers. */
 function copiesOfChunks({ chunks, chunksEnd }: RiffLayout): Splice[] {
   const copies: Splice[] = [];
   let runStart = RIFF_HEADER_SIZE_BYTES;
@@ -164,10 +204,10 @@ function lastKeptLacksPad({ chunks, lacksPad }: RiffLayout): boolean {
 }
 
 function riffHeader({ name, form }: RiffLayout, body: readonly Splice[]): Buffer {
-  let sizeBytes = 4; // the form type
+  let sizeBytes = 4; // form type
   for (const splice of body) sizeBytes += outputLengthOf(splice);
-  if (sizeBytes > LARGEST_RIFF_SIZE_BYTES) {
-    throw new AppError('RIFF_TOO_LARGE', { name, sizeBytes, maxSizeBytes: LARGEST_RIFF_SIZE_BYTES });
+  if (sizeBytes > MAX_RIFF_SIZE_BYTES) {
+    throw new AppError('RIFF_TOO_LARGE', { name, sizeBytes, maxSizeBytes: MAX_RIFF_SIZE_BYTES });
   }
   return Buffer.concat([chunkHeader('RIFF', sizeBytes), Buffer.from(form.type, 'latin1')]);
 }

@@ -10,7 +10,7 @@ export interface IndexEntry {
   readonly sizeBytes: number | null;
 }
 
-/** What a page says that lists a directory: nginx, Apache, lighttpd and Python's server put it in the title. */
+/** The titles of directory listings of nginx, Apache, lighttpd and Python's server. */
 const INDEX_TITLE = /<title>\s*(?:index of|directory listing (?:for|of))\b/i;
 
 /** Titles stand near the beginning of a page. */
@@ -47,7 +47,7 @@ function readJson(text: string, folder: URL): IndexEntry[] | null {
   return entries;
 }
 
-/** What an entry is: nginx has it in `type`, Caddy in `is_dir`. Null for what is neither file nor folder. */
+/** Returns the kind of an entry, from `type` (nginx) or `is_dir` (Caddy); null for neither file nor folder. */
 function kindOf({ type, is_dir: isFolder }: ListedItem): 'file' | 'folder' | null {
   if (type === 'file' || isFolder === false) return 'file';
   return type === 'directory' || isFolder === true ? 'folder' : null;

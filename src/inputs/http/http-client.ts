@@ -1,27 +1,26 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Agent } from 'undici';
+import { retry } from '#concurrency/retry.ts';
 import type { Config } from '#config/config.ts';
 import { RELEASE } from '#config/release.ts';
 import { AppError } from '#errors/app-error.ts';
-import { DeniedNetworks } from './denied-networks.ts';
-import { type AgentOptions, createGuardedAgent } from './guarded-agent.ts';
-import { shownAddress } from './http-address.ts';
-import { exchange, type HttpAnswer } from './http-exchange.ts';
-import { isBusy, mayPass, requestError, statusError } from './http-problem.ts';
+import { DeniedNetworks } from '../denied-networks.ts';
+import { type AgentOptions, createGuardedAgent, exchange, type HttpAnswer } from '../guarded-request.ts';
+import { isBusy, isTransient, requestError, shownAddress, statusError } from './http-errors.ts';
 import { type ResponseBody, readBody } from './response-body.ts';
 
-/** Redirects are followed so many times in a row. */
+/** Redirects that one request follows. */
 const MAX_REDIRECTS = 5;
 
-/** A request that fails in passing is made again after these pauses, in milliseconds. */
-const RETRY_PAUSES_MS = [100, 400, 1600];
+/** Attempts at a request that meets transient errors, and the pauses between them. */
+const MAX_ATTEMPTS = 4;
+const BACKOFF = { firstMs: 100, maxMs: 1600, factor: 4 } as const;
 
-/** So much of an answer's body is read for what went wrong. */
+/** Bytes of an error response that are read. */
 const PROBLEM_MAX_BYTES = 16 * 1024;
 
-/** What undici says of a connection that brings bytes nobody asked for; its code is that of every lost connection. */
+/** The message of undici for bytes after the end of a response; its error code is that of any lost connection. */
 const EXCESS_MESSAGE = 'bad response';
 
 export interface HttpClientOptions extends AgentOptions {
@@ -34,7 +33,7 @@ export interface HttpClientOptions extends AgentOptions {
 export interface HttpResponse {
   readonly status: 200 | 206 | 416;
   readonly headers: IncomingHttpHeaders;
-  /** Where it came from in the end. */
+  /** The address after all redirects. */
   readonly url: URL;
   readonly body: ResponseBody;
 }
@@ -45,14 +44,14 @@ export interface HttpResponse {
  */
 export class HttpClient {
   readonly options: HttpClientOptions;
-  #agent: Agent | null = null;
+  #agent: Promise<Agent> | null = null;
   #excessCount = 0;
 
   constructor(options: HttpClientOptions) {
     this.options = options;
   }
 
-  /** Rejects with an AppError for every answer without content. The caller reads the body or cancels it. */
+  /** Sends a GET request, follows redirects and retries transient errors. The caller reads or cancels the body. Throws an AppError for every response without content. */
   async get(url: URL, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<HttpResponse> {
     let target = url;
     for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
@@ -65,29 +64,28 @@ export class HttpClient {
     throw new AppError('HTTP_REDIRECTS_ENDLESS', { address: shownAddress(url), limit: MAX_REDIRECTS });
   }
 
-  /** How many connections so far brought more than the answer to a request: a body was longer than its length. */
+  /** Connections on which a body was longer than its stated length. */
   get excessCount(): number {
     return this.#excessCount;
   }
 
-  /** Ends all connections. */
+  /** Closes all connections. */
   async close(): Promise<void> {
-    await this.#agent?.destroy();
+    await (await this.#agent)?.destroy();
   }
 
   async #answerFrom(url: URL, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<HttpAnswer> {
-    for (let attempt = 0; ; attempt += 1) {
-      const pauseMs = RETRY_PAUSES_MS[attempt];
-      try {
+    const options = { backoff: BACKOFF, maxAttempts: MAX_ATTEMPTS, isTransient: isTransientAttempt, signal };
+    try {
+      return await retry(async (attempt) => {
         const answer = await this.#exchange(url, headers, signal);
-        if (pauseMs === undefined || !isBusy(answer.status)) return answer;
+        if (attempt === MAX_ATTEMPTS || !isBusy(answer.status)) return answer;
         await beginningOf(answer.body);
-      } catch (error) {
-        signal.throwIfAborted();
-        const passes = mayPass(error, attempt, RETRY_PAUSES_MS.length);
-        if (pauseMs === undefined || !passes) throw requestError(error, url, this.options.idleTimeoutMs);
-      }
-      await sleep(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+        throw new BusyServerError(`the server answered ${answer.status}`);
+      }, options);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw requestError(error, url, this.options.idleTimeoutMs);
     }
   }
 
@@ -99,18 +97,18 @@ export class HttpClient {
     };
     const { idleTimeoutMs } = this.options;
     return await exchange(
-      this.#connected(),
+      await this.#connected(),
       { method: 'GET', url, headers: { ...common, ...headers }, idleTimeoutMs },
       signal,
     );
   }
 
-  #connected(): Agent {
-    if (this.#agent !== null) return this.#agent;
-    this.#agent = createGuardedAgent(this.options);
-    this.#agent.on('disconnect', (_origin, _targets, error) => {
-      if (error.message === EXCESS_MESSAGE) this.#excessCount += 1;
-    });
+  #connected(): Promise<Agent> {
+    this.#agent ??= createGuardedAgent(this.options).then((agent) =>
+      agent.on('disconnect', (_origin, _targets, error) => {
+        if (error.message === EXCESS_MESSAGE) this.#excessCount += 1;
+      }),
+    );
     return this.#agent;
   }
 
@@ -123,7 +121,14 @@ export class HttpClient {
   }
 }
 
-/** The client of a service by its configuration. */
+/** An answer whose status says that the same request may succeed later. */
+class BusyServerError extends Error {}
+
+function isTransientAttempt(error: unknown, attempt: number): boolean {
+  return error instanceof BusyServerError || isTransient(error, attempt - 1, MAX_ATTEMPTS);
+}
+
+/** Creates the client that the configuration describes. */
 export function createHttpClient({ input_resolvers: { http } }: Config): HttpClient {
   return new HttpClient({
     denied: new DeniedNetworks(http.deny_networks),
@@ -132,21 +137,21 @@ export function createHttpClient({ input_resolvers: { http } }: Config): HttpCli
   });
 }
 
-/** How a body is packed, for its content or only for its way (RFC 9112 §6.1); undefined where it is not. */
+/** Returns the content or transfer encoding of a body (RFC 9112 §6.1); undefined for none. */
 function encodingOf(headers: IncomingHttpHeaders): string | undefined {
   const { 'content-encoding': content = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers;
   if (!/^identity$/i.test(content)) return content;
   return /^chunked$/i.test(transfer) ? undefined : transfer;
 }
 
-/** Where an answer redirects to. Headers arrive as bytes read as Latin-1; where these are UTF-8, that is what was meant. */
+/** Returns the target of a redirect. Node decodes headers as Latin-1; valid UTF-8 is decoded again as such. */
 function locationOf({ status, headers: { location } }: HttpAnswer): string | undefined {
   if (location === undefined || ![301, 302, 303, 307, 308].includes(status)) return undefined;
   const bytes = Buffer.from(location, 'latin1');
   return isUtf8(bytes) ? bytes.toString('utf8') : location;
 }
 
-/** Where a redirect leads, if it may: never from HTTPS to HTTP, and never to what no request may name. */
+/** Resolves a redirect. Throws `HTTP_REDIRECT_REFUSED` for one from HTTPS to HTTP, or to an address that requests may not name. */
 function redirected(from: URL, location: string): URL {
   const target = URL.parse(location, from.href);
   const refuse = (problem: string): never => {
@@ -161,7 +166,7 @@ function redirected(from: URL, location: string): URL {
   return target;
 }
 
-/** What a page says first, after which its connection can be used again; empty where it cannot be read. */
+/** Returns the start of a body, which frees the connection for the next request; empty when it cannot be read. */
 async function beginningOf(body: ResponseBody): Promise<string> {
   try {
     return (await readBody(body, PROBLEM_MAX_BYTES))?.toString('utf8') ?? '';

@@ -1,30 +1,36 @@
-import { setImmediate as connectionsSettled } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';
 import { inputName, nameOfUrl } from '../input-name.ts';
 import type { FileOpener } from '../input-resolver.ts';
-import { fileNameOf } from './content-disposition.ts';
-import { shownAddress } from './http-address.ts';
 import type { HttpClient, HttpResponse } from './http-client.ts';
-import { mayPass, requestError } from './http-problem.ts';
-import { checkedRange, fetchRange, invalid, type RangedFile, tooLong } from './http-ranges.ts';
-import { EmptySource, HttpSource } from './http-source.ts';
+import { isTransient, requestError, shownAddress } from './http-errors.ts';
 import {
   contentLengthOf,
   contentRangeOf,
+  fileNameOf,
   type HttpVersion,
   isPinned,
   isSameVersion,
   mediaTypeOf,
   versionOf,
-} from './http-version.ts';
+} from './http-headers.ts';
+import {
+  checkedRange,
+  EmptySource,
+  fetchRange,
+  HttpSource,
+  invalid,
+  type RangedFile,
+  tooLong,
+} from './ranged-source.ts';
 import { spool } from './spool.ts';
 
-/** So much of a file comes with the answer that tells what it is; a small file is there whole. */
+/** Bytes that the opening request reads: enough for the headers of most formats, and all of a small file. */
 const HEAD_BYTES = 2 * 1024 * 1024;
 
-/** The opener of `remote_file_url` with the schemes `https://` and `http://`. */
+/** Returns the opener of `remote_file_url` with the schemes `https://` and `http://`. */
 export function httpFileOpener(client: HttpClient): FileOpener<'remote_file_url'> {
   return async ({ url, filename_hint: hint }, inputIndex, { signal, scratch }) => {
     const nameOf: NameSource = (served) => inputName([hint, served, nameOfUrl(url)], inputIndex);
@@ -35,13 +41,13 @@ export function httpFileOpener(client: HttpClient): FileOpener<'remote_file_url'
   };
 }
 
-/** The name of a source by what the server calls the file, if it does. */
+/** Returns the name of a source, given the name that the server states for the file. */
 export type NameSource = (servedName: string | undefined) => string;
 
 export interface HttpFileRequest {
   readonly url: URL;
   readonly nameOf: NameSource;
-  /** What the file was when its folder was listed; another one is SOURCE_CHANGED. */
+  /** The version that was listed; opening another one throws `SOURCE_CHANGED`. */
   readonly listed?: HttpVersion;
   readonly signal: AbortSignal;
   readonly scratch: ScratchSpace;
@@ -56,8 +62,8 @@ export async function openHttpFile(client: HttpClient, request: HttpFileRequest)
   const response = await client.get(request.url, { range: `bytes=0-${HEAD_BYTES - 1}` }, request.signal);
   try {
     const source = await openAnswered(client, request, response);
-    // What a connection brought beyond the answer shows a turn later.
-    await connectionsSettled();
+    // Bytes beyond the end of the response show one turn of the event loop later.
+    await nextTurn();
     const isAsListed = request.listed === undefined || request.listed.sizeBytes === source.sizeBytes;
     if (isAsListed && client.excessCount === excessCount) return source;
     await source.close();
@@ -85,7 +91,7 @@ async function openAnswered(client: HttpClient, request: HttpFileRequest, respon
   checkVersion(request, named.name, version);
   checkSize(client, url, version.sizeBytes);
   if (sizeBytes === null || !isPinned(version)) return await spool(client, { ...request, ...named });
-  // The address that was asked for, not where it was redirected to: such an address may be good for a minute only.
+  // The requested address, not the target of its redirects, which may be valid for a minute only.
   const file = { url: request.url, name: named.name, version };
   const head = await readHead(client, file, response, part.length, request.signal);
   return new HttpSource(client, file, head, named.claimedMediaType);
@@ -110,7 +116,7 @@ async function readHead(
     for await (const chunk of body) take(chunk);
   } catch (error) {
     signal.throwIfAborted();
-    if (!mayPass(error, 0, 1)) throw requestError(error, file.url, client.options.idleTimeoutMs);
+    if (!isTransient(error, 0, 1)) throw requestError(error, file.url, client.options.idleTimeoutMs);
   }
   if (filled < length) for await (const chunk of fetchRange(client, file, filled, length - filled, signal)) take(chunk);
   return head;

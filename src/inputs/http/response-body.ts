@@ -1,18 +1,18 @@
-/** Above so many bytes that nobody has taken yet, the connection is paused; below so many it goes on. */
+/** Pauses the connection while more unread bytes than this are buffered, and resumes it below the second limit. */
 const PAUSE_ABOVE_BYTES = 2 * 1024 * 1024;
 const RESUME_BELOW_BYTES = 512 * 1024;
 
-/** The same in chunks: a server may send them of one byte each, and each takes a hundred more here. */
+/** The same limits in chunks: a server may send one byte at a time, and each chunk costs a hundred bytes here. */
 const PAUSE_ABOVE_CHUNKS = 4096;
 const RESUME_BELOW_CHUNKS = 1024;
 
-/** Small chunks are handed out together, up to so many bytes. */
+/** Joins small chunks up to this size. */
 const GATHERED_BYTES = 16 * 1024;
 
-/** A server that sends less than this in the time it may be silent counts as silent: a byte a minute keeps nobody busy. */
+/** Least number of bytes per idle timeout: a server that sends less counts as silent. */
 const LEAST_BYTES_PER_WATCH = 16 * 1024;
 
-/** What a body does to the connection it comes by. */
+/** The connection of a body, as far as the body controls it. */
 interface Connection {
   pause(): void;
   resume(): void;
@@ -32,7 +32,7 @@ export class ResponseBody implements AsyncIterable<Buffer> {
   readonly #connection: Connection;
   readonly #chunks: Buffer[] = [];
   readonly #watch: NodeJS.Timeout;
-  #heldBytes = 0;
+  #bufferedBytes = 0;
   #bytesSinceWatch = 0;
   #paused = false;
   #ended = false;
@@ -47,9 +47,9 @@ export class ResponseBody implements AsyncIterable<Buffer> {
   push(chunk: Buffer): void {
     if (this.#ended || this.#failure !== null) return;
     this.#bytesSinceWatch += chunk.length;
-    this.#heldBytes += chunk.length;
+    this.#bufferedBytes += chunk.length;
     this.#chunks.push(chunk);
-    const isFull = this.#heldBytes > PAUSE_ABOVE_BYTES || this.#chunks.length > PAUSE_ABOVE_CHUNKS;
+    const isFull = this.#bufferedBytes > PAUSE_ABOVE_BYTES || this.#chunks.length > PAUSE_ABOVE_CHUNKS;
     if (!this.#paused && isFull) {
       this.#paused = true;
       this.#connection.pause();
@@ -69,7 +69,7 @@ export class ResponseBody implements AsyncIterable<Buffer> {
     this.#wake?.();
   }
 
-  /** Lets go of what was not read, and of the connection where more is to come. Safe to call again. */
+  /** Drops unread bytes, and closes the connection when more would come. Safe to call again. */
   cancel(): void {
     if (this.#ended || this.#failure !== null) return;
     const reason = new Error('the rest of the body is not needed');
@@ -99,7 +99,7 @@ export class ResponseBody implements AsyncIterable<Buffer> {
     }
   }
 
-  /** The next chunk, or several that are small. */
+  /** Returns the next chunk, or several small ones joined; undefined when none is buffered. */
   #next(): Buffer | undefined {
     let [count, sizeBytes] = [0, 0];
     for (const { length } of this.#chunks) {
@@ -118,8 +118,8 @@ export class ResponseBody implements AsyncIterable<Buffer> {
   }
 
   #taken(bytes: number): void {
-    this.#heldBytes -= bytes;
-    if (!this.#paused || this.#heldBytes > RESUME_BELOW_BYTES || this.#chunks.length > RESUME_BELOW_CHUNKS) return;
+    this.#bufferedBytes -= bytes;
+    if (!this.#paused || this.#bufferedBytes > RESUME_BELOW_BYTES || this.#chunks.length > RESUME_BELOW_CHUNKS) return;
     this.#paused = false;
     this.#bytesSinceWatch = LEAST_BYTES_PER_WATCH; // The pause was ours.
     this.#connection.resume();
@@ -147,7 +147,7 @@ export async function readBody(body: ResponseBody, limitBytes: number): Promise<
   return Buffer.concat(chunks, sizeBytes);
 }
 
-/** Gives memory back that nobody else has a view of: the garbage collector, which sees small objects, comes late. */
+/** Frees memory that nothing else has a view of: the garbage collector sees only small objects and runs late. */
 function free({ buffer, length }: Buffer): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
 }

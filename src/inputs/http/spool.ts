@@ -1,17 +1,21 @@
-import type { LocalSource } from '#bytes/scratch-copy.ts';
-import { createScratchFile, openScratchFile, writeScratch } from '#bytes/scratch-copy.ts';
-import type { ScratchFile, ScratchSpace } from '#bytes/scratch-space.ts';
+import type { LocalSource } from '#bytes/byte-source.ts';
+import {
+  createScratchFile,
+  openScratchFile,
+  type ScratchFile,
+  type ScratchSpace,
+  writeScratch,
+} from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';
-import { shownAddress } from './http-address.ts';
 import type { HttpClient, HttpResponse } from './http-client.ts';
-import { mayPass, requestError } from './http-problem.ts';
-import { invalid } from './http-ranges.ts';
-import { contentLengthOf } from './http-version.ts';
+import { isTransient, requestError, shownAddress } from './http-errors.ts';
+import { contentLengthOf } from './http-headers.ts';
+import { invalid } from './ranged-source.ts';
 
-/** A file whose connection is lost is fetched from its beginning again, so many times. */
+/** Restarts of a download whose connection was lost. */
 const MAX_RESTARTS = 2;
 
-/** Where a server does not tell the size of a file, room is reserved in steps of so many bytes. */
+/** Scratch space is reserved in steps of this size when the server does not state the size of a file. */
 const RESERVED_STEP_BYTES = 64 * 1024 * 1024;
 
 export interface SpoolRequest {
@@ -39,7 +43,7 @@ export async function spool(client: HttpClient, request: SpoolRequest): Promise<
       file.release();
       response.body.cancel();
       signal.throwIfAborted();
-      if (!mayPass(error, restarts, MAX_RESTARTS)) throw download.brokenOff(error);
+      if (!isTransient(error, restarts, MAX_RESTARTS)) throw download.brokenOff(error);
       response = undefined;
     }
   }
@@ -70,9 +74,9 @@ class Download {
     try {
       for await (const chunk of body) {
         this.#signal.throwIfAborted();
-        this.#makeRoom(this.#receivedBytes + chunk.length);
+        this.#reserve(this.#receivedBytes + chunk.length);
         await writeScratch(handle, this.#file.path, chunk, this.#receivedBytes);
-        this.#file.grew();
+        this.#file.heartbeat();
         this.#receivedBytes += chunk.length;
       }
     } finally {
@@ -80,7 +84,7 @@ class Download {
     }
   }
 
-  /** What kept the answer from its end, in the words of the catalogue. */
+  /** Translates the error that ended a download early. */
   brokenOff(cause: unknown): unknown {
     const { url, headers } = this.#response;
     const error = requestError(cause, url, this.#client.options.idleTimeoutMs);
@@ -89,7 +93,7 @@ class Download {
     return new AppError('HTTP_CUT_SHORT', { address: shownAddress(url), ...details }, { cause });
   }
 
-  #makeRoom(sizeBytes: number): void {
+  #reserve(sizeBytes: number): void {
     this.#checkSize(sizeBytes);
     while (sizeBytes > this.#reservedBytes) {
       this.#reservedBytes += RESERVED_STEP_BYTES;

@@ -1,17 +1,24 @@
 import { type BigIntStats, constants, fstatSync, readlinkSync, realpathSync, statSync } from 'node:fs';
-import { basename, resolve } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { Descriptor } from '#bytes/descriptor.ts';
 import { FileSource } from '#bytes/file-source.ts';
 import { nearestRealPath } from '#bytes/real-path.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
+import { inputName, nameOfPath } from '../input-name.ts';
+import type { FileOpener } from '../input-resolver.ts';
 import { type LocalInputPolicy, type RealPathCheck, realPathCheck } from './local-input-policy.ts';
 
 /**
  * Reads never wait (a FIFO would), and the last link was resolved before: if it is one again, somebody changed it.
  */
 export const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+
+/** Returns the opener of `local_file_path`. */
+export function localFileOpener(policy: LocalInputPolicy): FileOpener<'local_file_path'> {
+  return ({ path }, inputIndex, { signal }) =>
+    openLocalFile(path, inputName([nameOfPath(path)], inputIndex), policy, signal);
+}
 
 /**
  * Opens a regular file of this host. A relative path is taken from the working directory of the service. Links are
@@ -41,11 +48,6 @@ export async function openLocalFile(
   }
 }
 
-/** The name of a local path as its last segment, which is empty for `/`. */
-export function nameOfPath(path: string): string {
-  return basename(resolve(path));
-}
-
 /** The path with its links resolved, where it exists and what is there may be read. */
 export async function resolveAllowed(path: string, check: RealPathCheck): Promise<string> {
   if (path.includes('\0')) throw new AppError('SOURCE_PATH_INVALID', { problem: 'it holds a NUL character' });
@@ -56,8 +58,8 @@ export async function resolveAllowed(path: string, check: RealPathCheck): Promis
 }
 
 /**
- * Where a file that was opened really lies; undefined where the system does not tell. A folder above it may have been
- * swapped for a link since its path was resolved.
+ * Returns the real path of an open file; undefined when the system does not tell. A folder above it may have been replaced
+ * by a link since its path was resolved.
  */
 export function pathOfOpened(descriptor: Descriptor): string | undefined {
   return process.platform === 'linux' ? readlinkSync(`/proc/self/fd/${descriptor.number}`) : undefined;
@@ -67,7 +69,7 @@ async function realPathOf(path: string, check: RealPathCheck): Promise<string> {
   try {
     return realpathSync.native(path);
   } catch (error) {
-    // Whether a file exists outside the allowed folders is nobody's business.
+    // Callers must not learn which files exist outside the allowed folders.
     check(path, await nearestRealPath(path));
     throw openError(path, error);
   }
@@ -79,7 +81,7 @@ function checkRegular(path: string, stats: BigIntStats): void {
   throw new AppError('SOURCE_NOT_REGULAR', { path, kind: kindOf(stats) });
 }
 
-/** What something is that is neither a regular file nor a folder, as the end of "it is". */
+/** Describes an entry that is neither a regular file nor a folder, as the end of "it is". */
 export function kindOf(stats: Pick<BigIntStats, 'isFIFO' | 'isSocket'>): string {
   if (stats.isFIFO()) return 'a FIFO';
   if (stats.isSocket()) return 'a socket';

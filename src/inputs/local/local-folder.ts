@@ -4,24 +4,30 @@ import { basename, join } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { Descriptor } from '#bytes/descriptor.ts';
 import { FileSource } from '#bytes/file-source.ts';
-import { isSameOrInside } from '#bytes/real-path.ts';
-import { sideBySide } from '#bytes/side-by-side.ts';
+import { isSameOrInside } from '#bytes/path-overlap.ts';
 import type { FolderFile, SourceFolder } from '#bytes/source-folder.ts';
 import { isStagedName } from '#bytes/staged-name.ts';
+import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
-import type { FolderBounds } from '../folder-bounds.ts';
-import { safeName } from '../input-name.ts';
+import { inputName, nameOfPath, safeName } from '../input-name.ts';
+import type { FolderLimits, FolderOpener } from '../input-resolver.ts';
 import { kindOf, OPEN_FLAGS, openError, pathOfOpened, resolveAllowed, translated } from './local-file.ts';
 import { type LocalInputPolicy, type RealPathCheck, realPathCheck } from './local-input-policy.ts';
 
 /** Folders that are read at once, files of one folder that are asked for at once, and entries per read of a folder. */
-const FOLDERS_AT_ONCE = 4;
-const FILES_AT_ONCE = 16;
-const ENTRIES_AT_ONCE = 256;
+const MAX_CONCURRENT_FOLDERS = 4;
+const MAX_CONCURRENT_FILES = 16;
+const ENTRIES_BATCH_SIZE = 256;
 
-/** What Node puts in the place of bytes that are not UTF-8: the file cannot be found again by such a name. */
+/** The character with which Node replaces bytes that are not UTF-8: such a name does not find the file again. */
 const UNDECODABLE = '\ufffd';
+
+/** Returns the opener of `local_folder_path`. */
+export function localFolderOpener(policy: LocalInputPolicy, limits: FolderLimits): FolderOpener<'local_folder_path'> {
+  return ({ path }, inputIndex, { signal }) =>
+    openLocalFolder(path, inputName([nameOfPath(path)], inputIndex), policy, limits, signal);
+}
 
 /**
  * Lists a folder of this host, with all folders in it. Regular files are taken; a link is taken for the file that it
@@ -32,7 +38,7 @@ export async function openLocalFolder(
   path: string,
   name: string,
   policy: LocalInputPolicy,
-  bounds: FolderBounds,
+  limits: FolderLimits,
   signal: AbortSignal,
 ): Promise<SourceFolder> {
   signal.throwIfAborted();
@@ -41,7 +47,7 @@ export async function openLocalFolder(
   if (root === '/') throw new AppError('FOLDER_IS_ROOT', {});
   const stats = await translated(path, () => stat(root));
   if (!stats.isDirectory()) throw new AppError('SOURCE_NOT_FOLDER', { path });
-  const files = await new FolderListing({ path, root, check, bounds, signal }).run();
+  const files = await new FolderListing({ path, root, check, limits, signal }).run();
   if (files.length === 0) throw new AppError('FOLDER_EMPTY', { path });
   return new LocalFolder(name, files);
 }
@@ -59,11 +65,11 @@ interface ListingRequest {
   readonly path: string;
   readonly root: string;
   readonly check: RealPathCheck;
-  readonly bounds: FolderBounds;
+  readonly limits: FolderLimits;
   readonly signal: AbortSignal;
 }
 
-/** One walk over a folder, level by level. Its bounds hold while it goes on: a folder may be larger than memory. */
+/** One walk over a folder, level by level. Its limits hold while it goes on: a folder may be larger than memory. */
 class FolderListing {
   readonly #request: ListingRequest;
   readonly #files: ListedFile[] = [];
@@ -77,11 +83,11 @@ class FolderListing {
 
   /** All files, in the order of their paths' code units. */
   async run(): Promise<ListedFile[]> {
-    const { maxDepth } = this.#request.bounds;
+    const { maxDepth } = this.#request.limits;
     let level = [''];
     for (let depth = 0; level.length > 0; depth += 1) {
       if (depth > maxDepth) throw this.#tooLarge('levels of folders', maxDepth);
-      const below = await sideBySide(level, FOLDERS_AT_ONCE, (folder) => this.#readFolder(folder));
+      const below = await mapConcurrent(level, MAX_CONCURRENT_FOLDERS, (folder) => this.#readFolder(folder));
       level = below.flat();
     }
     return this.#files.sort((first, second) => (first.path < second.path ? -1 : 1));
@@ -93,7 +99,7 @@ class FolderListing {
     const folders: string[] = [];
     const files: Dirent[] = [];
     await translated(join(path, folder), async () => {
-      for await (const entry of await opendir(join(root, folder), { bufferSize: ENTRIES_AT_ONCE })) {
+      for await (const entry of await opendir(join(root, folder), { bufferSize: ENTRIES_BATCH_SIZE })) {
         signal.throwIfAborted();
         if (isStagedName(entry.name)) continue;
         this.#countEntry(entry);
@@ -101,7 +107,7 @@ class FolderListing {
         else files.push(entry);
       }
     });
-    await sideBySide(files, FILES_AT_ONCE, (entry) => this.#addFile(`${folder}${entry.name}`, entry));
+    await mapConcurrent(files, MAX_CONCURRENT_FILES, (entry) => this.#addFile(`${folder}${entry.name}`, entry));
     return folders;
   }
 
@@ -112,7 +118,7 @@ class FolderListing {
   }
 
   async #addFile(path: string, entry: Dirent): Promise<void> {
-    const { root, check, signal, bounds } = this.#request;
+    const { root, check, signal, limits } = this.#request;
     signal.throwIfAborted();
     const realPath = entry.isSymbolicLink() ? await this.#followLink(path) : join(root, path);
     check(join(this.#request.path, path), realPath);
@@ -121,7 +127,7 @@ class FolderListing {
     if (!stats.isFile()) throw this.#refusal(path, `is ${kindOf(stats)}, and only regular files are read`);
     const sizeBytes = Number(stats.size);
     this.#sizeBytes += sizeBytes;
-    if (this.#sizeBytes > bounds.maxBytes) throw this.#tooLarge('bytes', bounds.maxBytes);
+    if (this.#sizeBytes > limits.maxBytes) throw this.#tooLarge('bytes', limits.maxBytes);
     const { ino, dev, mtimeNs } = stats;
     this.#files.push({ path, sizeBytes, isLink: entry.isSymbolicLink(), realPath, ino, dev, mtimeNs });
   }
@@ -136,7 +142,7 @@ class FolderListing {
     return target;
   }
 
-  /** What was an entry a moment ago and is gone is a change of the folder; a name that is not UTF-8 is never found. */
+  /** Returns the status of an entry. Throws `SOURCE_CHANGED` for one that is gone; names that are not UTF-8 are never found. */
   async #statOf(path: string, realPath: string): Promise<BigIntStats> {
     try {
       return await stat(realPath, { bigint: true });
@@ -148,7 +154,7 @@ class FolderListing {
   }
 
   #countEntry(entry: Dirent): void {
-    const { maxFiles } = this.#request.bounds;
+    const { maxFiles } = this.#request.limits;
     if (entry.isDirectory()) this.#folderCount += 1;
     else this.#fileCount += 1;
     if (this.#fileCount > maxFiles) throw this.#tooLarge('files', maxFiles);
@@ -195,7 +201,7 @@ class LocalFolder implements SourceFolder {
   }
 }
 
-/** What a file is now that it is open; SOURCE_CHANGED where that is not what was listed, or no longer lies there. */
+/** Returns the status of an open file. Throws `SOURCE_CHANGED` when it is not the file that was listed. */
 function openedAsListed(descriptor: Descriptor, file: ListedFile): BigIntStats {
   const opened = fstatSync(descriptor.number, { bigint: true });
   const openedPath = pathOfOpened(descriptor);

@@ -1,12 +1,13 @@
 import { homedir } from 'node:os';
 import { relative, sep } from 'node:path';
-import { isSameOrInside, nearestRealPath } from '#bytes/real-path.ts';
+import { isSameOrInside } from '#bytes/path-overlap.ts';
+import { nearestRealPath } from '#bytes/real-path.ts';
 import { isInStaging } from '#bytes/staged-name.ts';
 import type { Config } from '#config/config.ts';
-import { ownPlaces } from '#config/own-places.ts';
+import { protectedPaths } from '#config/protected-paths.ts';
 import { AppError } from '#errors/app-error.ts';
 
-/** Where local inputs may be read from. Paths may be relative to the working directory, and need not exist. */
+/** The folders that local inputs are read from. Paths may be relative to the working directory, and need not exist. */
 export interface LocalInputPolicy {
   /** Folders that inputs must lie in, after resolving links; undefined: anywhere but the places of the system. */
   readonly roots: readonly string[] | undefined;
@@ -14,12 +15,12 @@ export interface LocalInputPolicy {
   readonly protectedPaths: readonly string[];
 }
 
-/** Where a system keeps what is nobody's media. */
-const SYSTEM_PLACES = ['/etc', '/proc', '/sys', '/dev', '/boot', '/run', '/var/lib', '/var/log'] as const;
+/** System folders, which hold nobody's media. */
+const SYSTEM_FOLDERS = ['/etc', '/proc', '/sys', '/dev', '/boot', '/run', '/var/lib', '/var/log'] as const;
 
 /** The policy that a configuration asks for; `configFile` is where it stands, which is protected too. */
 export function localInputPolicy(config: Config, configFile: string): LocalInputPolicy {
-  return { roots: config.input_resolvers.local.roots, protectedPaths: ownPlaces(config, configFile) };
+  return { roots: config.input_resolvers.local.roots, protectedPaths: protectedPaths(config, configFile) };
 }
 
 /**
@@ -28,8 +29,8 @@ export function localInputPolicy(config: Config, configFile: string): LocalInput
  */
 export type RealPathCheck = (path: string, realPath: string) => void;
 
-/** For so long the places of a policy are taken to be where they were resolved to last. */
-const RESOLVED_FOR_MS = 1000;
+/** Time, in milliseconds, for which the resolved paths of a policy are cached. */
+const RESOLVED_CACHE_MS = 1000;
 
 const resolvedChecks = new WeakMap<
   LocalInputPolicy,
@@ -41,7 +42,7 @@ export function realPathCheck(policy: LocalInputPolicy): Promise<RealPathCheck> 
   const known = resolvedChecks.get(policy);
   if (known !== undefined && performance.now() < known.untilMs) return known.check;
   const check = resolveCheck(policy);
-  resolvedChecks.set(policy, { check, untilMs: performance.now() + RESOLVED_FOR_MS });
+  resolvedChecks.set(policy, { check, untilMs: performance.now() + RESOLVED_CACHE_MS });
   return check;
 }
 
@@ -51,17 +52,17 @@ async function resolveCheck(policy: LocalInputPolicy): Promise<RealPathCheck> {
   return (path, realPath) => {
     if (roots !== undefined && !liesInAny(realPath, roots)) throw new AppError('SOURCE_OUTSIDE_ROOTS', { path });
     if (isInStaging(realPath) || liesInAny(realPath, own)) throw new AppError('SOURCE_PROTECTED', { path });
-    const place = roots === undefined ? systemPlaceOf(realPath) : undefined;
+    const place = roots === undefined ? systemFolderOf(realPath) : undefined;
     if (place !== undefined) throw new AppError('SOURCE_IN_SYSTEM_PLACE', { path, place });
   };
 }
 
-/** The place of the system that a path lies in, if any: one of a list, or a hidden folder of somebody's home. */
-function systemPlaceOf(realPath: string): string | undefined {
-  return SYSTEM_PLACES.find((place) => isSameOrInside(realPath, place)) ?? hiddenHomePlaceOf(realPath);
+/** Returns the system folder that a path lies in, if any: one of a list, or a hidden folder of a home folder. */
+function systemFolderOf(realPath: string): string | undefined {
+  return SYSTEM_FOLDERS.find((place) => isSameOrInside(realPath, place)) ?? hiddenHomeFolderOf(realPath);
 }
 
-function hiddenHomePlaceOf(realPath: string): string | undefined {
+function hiddenHomeFolderOf(realPath: string): string | undefined {
   for (const home of ['/root', homedir(), homeAbove(realPath)]) {
     if (home === undefined || home === '/' || !isSameOrInside(realPath, home)) continue;
     const [first] = relative(home, realPath).split(sep);

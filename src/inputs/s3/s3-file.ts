@@ -1,12 +1,12 @@
-import type { ByteSource } from '#bytes/byte-source.ts';
+import type { ByteSource, StoredObject } from '#bytes/byte-source.ts';
+import { type PrefetchBudget, ReadAhead } from '#bytes/read-ahead.ts';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
-import { admittedS3Object, decodedS3Address, type S3Address } from '#s3/s3-address.ts';
+import { admittedS3Object, decodedS3Address, type S3Address, type S3Object } from '#s3/s3-address.ts';
 import { connectS3 } from '#s3/s3-connection.ts';
 import { type OpenedS3Object, S3Reader } from '#s3/s3-reader.ts';
 import { inputName, nameOfUrl } from '../input-name.ts';
 import type { FileOpener } from '../input-resolver.ts';
-import { S3Source } from './s3-source.ts';
 
 /** The keys of `input_resolvers.s3`. */
 export type S3InputSettings = NonNullable<Config['input_resolvers']['s3']>;
@@ -48,7 +48,48 @@ async function openAsWritten(reader: S3Reader, address: S3Address, signal: Abort
   }
 }
 
-/** Who may not list a bucket is not told that an object is missing. */
+/** S3 does not tell callers without the right to list a bucket that an object is missing. */
 function mayBeMissing(error: unknown): boolean {
   return error instanceof AppError && (error.reason === 'S3_OBJECT_MISSING' || error.reason === 'S3_ACCESS_DENIED');
+}
+
+/**
+ * An object of S3. Every read asks for the ETag that the object was found with, so that it is read as it was or not at
+ * all, and there is nothing to be checked at the end.
+ */
+export class S3Source implements ByteSource {
+  readonly name: string;
+  readonly sizeBytes: number;
+  readonly storedAt: StoredObject;
+  readonly claimedMediaType?: string;
+  readonly #readAhead: ReadAhead;
+
+  constructor(
+    reader: S3Reader,
+    object: S3Object,
+    name: string,
+    known: { readonly head?: Buffer; readonly mediaType?: string; readonly memory?: PrefetchBudget } = {},
+  ) {
+    const { bucket, key, etag, sizeBytes } = object;
+    this.name = name;
+    this.sizeBytes = sizeBytes;
+    this.storedAt = { store: reader.store, bucket, key, etag };
+    if (known.mediaType !== undefined) this.claimedMediaType = known.mediaType;
+    this.#readAhead = new ReadAhead({
+      name,
+      sizeBytes,
+      fetch: (offset, length, signal) => reader.range(object, offset, length, signal),
+      ...(known.head !== undefined && { head: known.head }),
+      ...(known.memory !== undefined && { memory: known.memory }),
+    });
+  }
+
+  async read(target: Uint8Array, offset: number, signal: AbortSignal): Promise<void> {
+    await this.#readAhead.read(target, offset, signal);
+  }
+
+  close(): Promise<void> {
+    this.#readAhead.close();
+    return Promise.resolve();
+  }
 }

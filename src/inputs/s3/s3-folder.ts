@@ -1,21 +1,20 @@
 import { basename } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
-import { HeldBytes } from '#bytes/read-ahead.ts';
+import { PrefetchBudget } from '#bytes/read-ahead.ts';
 import type { FolderFile, SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
-import { admittedS3Address, decodedS3Address, type S3Address, s3UrlOf } from '#s3/s3-address.ts';
+import { admittedS3Address, decodedS3Address, type S3Address, type S3Object, s3UrlOf } from '#s3/s3-address.ts';
 import { connectS3 } from '#s3/s3-connection.ts';
-import { type S3Object, S3Reader } from '#s3/s3-reader.ts';
-import type { FolderBounds } from '../folder-bounds.ts';
+import { S3Reader } from '#s3/s3-reader.ts';
 import { inputName, nameOfUrl, safeName } from '../input-name.ts';
-import type { FolderOpener } from '../input-resolver.ts';
+import type { FolderLimits, FolderOpener } from '../input-resolver.ts';
 import type { S3InputSettings } from './s3-file.ts';
-import { S3Source } from './s3-source.ts';
+import { S3Source } from './s3-file.ts';
 
 /** The opener of `remote_folder_url` with the scheme `s3://`. */
-export function s3FolderOpener(settings: S3InputSettings, bounds: FolderBounds): FolderOpener<'remote_folder_url'> {
+export function s3FolderOpener(settings: S3InputSettings, limits: FolderLimits): FolderOpener<'remote_folder_url'> {
   return ({ url }, inputIndex, { signal }) =>
-    openS3Folder(url, inputName([nameOfUrl(url)], inputIndex), settings, bounds, signal);
+    openS3Folder(url, inputName([nameOfUrl(url)], inputIndex), settings, limits, signal);
 }
 
 /**
@@ -26,13 +25,13 @@ export async function openS3Folder(
   url: string,
   name: string,
   settings: S3InputSettings,
-  bounds: FolderBounds,
+  limits: FolderLimits,
   signal: AbortSignal,
 ): Promise<SourceFolder> {
   signal.throwIfAborted();
   const address = admittedS3Address(url, settings);
   const reader = new S3Reader(await connectS3(settings));
-  const files = await listAsWritten(reader, address, bounds, signal);
+  const files = await listAsWritten(reader, address, limits, signal);
   if (files.length === 0) throw new AppError('FOLDER_EMPTY', { path: url });
   return new S3Folder(reader, name, files);
 }
@@ -41,23 +40,23 @@ export async function openS3Folder(
 async function listAsWritten(
   reader: S3Reader,
   address: S3Address,
-  bounds: FolderBounds,
+  limits: FolderLimits,
   signal: AbortSignal,
 ): Promise<ListedObject[]> {
-  const files = await listFiles(reader, address, bounds, signal);
+  const files = await listFiles(reader, address, limits, signal);
   const decoded = decodedS3Address(address);
-  return files.length > 0 || decoded === null ? files : await listFiles(reader, decoded, bounds, signal);
+  return files.length > 0 || decoded === null ? files : await listFiles(reader, decoded, limits, signal);
 }
 
 interface ListedObject extends FolderFile {
   readonly object: S3Object;
 }
 
-/** All files in the order of their paths' code units. The bounds hold while the listing goes on. */
+/** All files in the order of their paths' code units. The limits hold while the listing goes on. */
 async function listFiles(
   reader: S3Reader,
   { bucket, key }: S3Address,
-  bounds: FolderBounds,
+  limits: FolderLimits,
   signal: AbortSignal,
 ): Promise<ListedObject[]> {
   const prefix = { bucket, key: key === '' || key.endsWith('/') ? key : `${key}/` };
@@ -67,15 +66,15 @@ async function listFiles(
     const path = object.key.slice(prefix.key.length);
     if (path === '' || path.endsWith('/')) continue;
     sizeBytes += object.sizeBytes;
-    checkEntry(prefix, path, bounds);
-    if (files.length === bounds.maxFiles) throw tooLarge(prefix, 'files', bounds.maxFiles);
-    if (sizeBytes > bounds.maxBytes) throw tooLarge(prefix, 'bytes', bounds.maxBytes);
+    checkEntry(prefix, path, limits);
+    if (files.length === limits.maxFiles) throw tooLarge(prefix, 'files', limits.maxFiles);
+    if (sizeBytes > limits.maxBytes) throw tooLarge(prefix, 'bytes', limits.maxBytes);
     files.push({ path, sizeBytes: object.sizeBytes, object });
   }
   return files.sort((first, second) => (first.path < second.path ? -1 : 1));
 }
 
-function checkEntry(prefix: S3Address, path: string, { maxDepth }: FolderBounds): void {
+function checkEntry(prefix: S3Address, path: string, { maxDepth }: FolderLimits): void {
   const segments = path.split('/');
   if (segments.some((segment) => segment === '' || segment === '.' || segment === '..' || segment.includes('\0'))) {
     const problem = 'has a key with an empty segment, "." or "..", which cannot be the path of a file';
@@ -95,7 +94,7 @@ class S3Folder implements SourceFolder {
   readonly #reader: S3Reader;
   readonly #objects: ReadonlyMap<string, S3Object>;
   /** Files are read side by side, and some are large. */
-  readonly #memory = new HeldBytes();
+  readonly #memory = new PrefetchBudget();
 
   constructor(reader: S3Reader, name: string, files: readonly ListedObject[]) {
     this.name = name;

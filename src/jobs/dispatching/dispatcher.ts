@@ -1,285 +1,290 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DestinationLedgers } from '../destination-ledgers.ts';
-import type { ByteProgress, Claim } from '../job.ts';
-import type { DispatcherOptions } from '../job-engine.ts';
-import { Persistence } from '../persistence.ts';
-import { retryPauseMs } from '../retry.ts';
-import type { ClaimedInput, JobRequest } from '../store/claim-inputs.ts';
-import type { InputEnd } from '../store/end-input.ts';
-import type { JobStore } from '../store/job-store.ts';
-import { ExtraSlots, MAX_EXTRA_SLOTS } from './extra-slots.ts';
-import type { InputDispatcher } from './input-dispatcher.ts';
-import { InputQueue, type StartedInput } from './input-queue.ts';
-import { type InputRun, InputRuns, type RunEnd } from './input-runs.ts';
-import { InputStash } from './input-stash.ts';
-import { QueueRoom } from './queue-room.ts';
-import { RequestCache } from './request-cache.ts';
+import type { InputReport } from '#telemetry/input-report.ts';
+import { type ByteProgress, type InputAttempt, NO_PROGRESS } from '../job.ts';
+import type { Log } from '../log.ts';
+import type { JobRequest, LeasedInput } from '../store/job-store.ts';
+import type { WorkerPool } from '../workers/worker-pool.ts';
+import { ExtraSlots, MAX_EXTRA_SLOTS, QueueCapacity } from './capacity.ts';
+import type { QueueLimits } from './input-queue.ts';
+import { InputRuns } from './input-runs.ts';
+import { OutputPathRegistries } from './output-path-registry.ts';
+import { Persistence } from './persistence.ts';
+import type { EnqueuedJob, JobEngine, RunEnd, WorkHost, WorkItem, WorkSource } from './work-source.ts';
 
-/** Inputs claimed ahead of their turn, of all jobs together. */
-const MAX_STASHED = 256;
-
-/** That a stashed input was started is written only when it has run for so long: small files have ended by then. */
-const START_NOTED_AFTER_MS = 50;
-
-/** What the embedded dispatcher needs. */
-export interface EmbeddedOptions extends DispatcherOptions {
-  readonly store: JobStore;
+/** The environment of a dispatcher. */
+export interface DispatcherOptions {
+  readonly pool: WorkerPool;
+  readonly log: Log;
+  readonly limits: QueueLimits;
+  /** Bound on inputs that run at once, of all jobs together; 0 when this node runs none. */
+  readonly maxRunningInputs: number;
+  /** Bound on waiting inputs (`worker.queue_capacity`). */
+  readonly capacity: number;
+  /** Removes the staged outputs of an attempt whose worker may be gone. Never rejects. */
+  readonly clearStagings: (attempt: InputAttempt) => Promise<void>;
+  readonly inputEnded: (report: InputReport) => void;
+  /** Called when the end of a job is committed that this process brought about. */
+  readonly jobEnded: (jobId: string) => void;
+  /** Called when a job has finished in any process; for one that finished here perhaps as well. */
+  readonly jobEndedElsewhere: (jobId: string) => void;
 }
 
 /**
- * The embedded engine: decides in this process which input runs next, and sees each through from claim to result.
- * What it holds in memory can be made again from the store at any time.
+ * Runs queued inputs in workers, each under a lease, from the start to the recorded end. Which input is next is decided by the
+ * work source. Everything that is held in memory can be rebuilt from the store.
  */
-export class Dispatcher implements InputDispatcher {
-  readonly #options: EmbeddedOptions;
-  readonly #queue: InputQueue;
-  readonly #extraSlots = new ExtraSlots(() => this.#startExtra());
-  readonly #stash = new InputStash(MAX_STASHED);
-  /** What was started and stands in the store as reserved. */
-  readonly #unnoted = new Set<ClaimedInput>();
+export class Dispatcher implements WorkHost {
+  readonly persistence: Persistence;
+  readonly #options: DispatcherOptions;
+  readonly #source: WorkSource;
+  readonly #capacity: QueueCapacity;
+  readonly #extraSlots = new ExtraSlots(() => this.#offerExtraSlot());
   readonly #requests: RequestCache;
-  readonly #ledgers: DestinationLedgers;
+  readonly #outputPaths: OutputPathRegistries;
   readonly #runs: InputRuns;
   readonly #work = new Set<Promise<unknown>>();
-  readonly #stop = new AbortController();
-  readonly #persistence: Persistence;
-  readonly #unhurried: JobStore;
-  readonly #pauses = new AbortController();
-  readonly #room: QueueRoom;
-  readonly #holds = new Map<string, Promise<void>>();
-  #taken = 0;
-  #open = true;
+  readonly #draining = new AbortController();
+  readonly #stopping = new AbortController();
+  /** Slots in use. */
+  #occupied = 0;
 
-  constructor(options: EmbeddedOptions) {
-    const { store, pool, log, clearStagings, inputEnded } = options;
+  constructor(options: DispatcherOptions, { store, createSource }: JobEngine) {
+    const { pool, log, clearStagings, inputEnded } = options;
     this.#options = options;
-    this.#unhurried = store.unhurried();
-    this.#room = new QueueRoom(options.capacity);
-    this.#queue = new InputQueue(options.limits);
+    this.persistence = new Persistence(log, this.#stopping.signal);
+    this.#capacity = new QueueCapacity(options.capacity);
     this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
-    this.#ledgers = new DestinationLedgers((jobId) => store.placesOfJob(jobId), log);
-    this.#persistence = new Persistence(log, this.#stop.signal);
-    const claimDestination = (destination: string, claim: Claim) => this.#ledgers.claim(destination, claim);
-    const openFolderOf = (jobId: string) => this.#ledgers.openFolderOf(jobId);
-    this.#runs = new InputRuns({ pool, log, clearStagings, claimDestination, openFolderOf, ended: inputEnded });
+    this.#source = createSource(this);
+    const pathsOfJob = (jobId: string) => this.#source.pathsOfJob(jobId);
+    this.#outputPaths = new OutputPathRegistries(pathsOfJob, log, this.#source.isShared ? store : null);
+    this.#runs = new InputRuns({
+      pool,
+      log,
+      clearStagings,
+      outputPaths: this.#outputPaths,
+      source: this.#source,
+      ended: inputEnded,
+    });
   }
 
+  /** Starts what was queued before. Throws when the store cannot be used. */
+  begin(): Promise<void> {
+    return this.#source.begin();
+  }
+
+  /** False when the last write to the store failed. */
   get storeWorks(): boolean {
-    return this.#persistence.works;
+    return this.persistence.works;
   }
 
-  reserve(count: number): void {
-    this.#room.take(count);
-  }
-
-  unreserve(count: number): void {
-    this.#room.giveBack(count);
-  }
-
-  enqueue(jobId: string, sync: boolean, count: number, caller: string | null): void {
-    this.#queue.add(jobId, sync, count, caller);
-    this.#startWhatMay();
-  }
-
-  /** Queues what the store holds from before, whatever room there is: it was accepted. */
-  resume(jobId: string, sync: boolean, count: number, caller: string | null): void {
-    this.#room.add(count);
-    this.enqueue(jobId, sync, count, caller);
-  }
-
-  hold(jobId: string): () => void {
-    // Cancelled is what the store has as reserved: what was started must stand as running before.
-    for (const claim of this.#unnoted) if (claim.jobId === jobId) this.#noteStart(claim);
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#holds.set(jobId, promise);
-    return () => {
-      if (this.#holds.get(jobId) === promise) this.#holds.delete(jobId);
-      resolve();
-    };
-  }
-
-  cancel(jobId: string, jobEnded: boolean): void {
-    this.#room.giveBack(this.#queue.drop(jobId));
-    this.#stash.drop(jobId);
-    this.#runs.cancel(jobId);
-    if (jobEnded) this.#endJob(jobId);
-  }
-
+  /** The number of waiting inputs, as far as this process knows. */
   get waiting(): number {
-    return this.#room.waiting;
+    return this.#capacity.waiting;
   }
 
+  /** The number of inputs that run here, or are about to. */
   get running(): number {
-    return this.#taken;
+    return this.#occupied;
   }
 
+  get limits(): QueueLimits {
+    return this.#options.limits;
+  }
+
+  get maxRunningInputs(): number {
+    return this.#options.maxRunningInputs;
+  }
+
+  get freeSlots(): number {
+    return this.#options.maxRunningInputs - this.#occupied;
+  }
+
+  get draining(): AbortSignal {
+    return this.#draining.signal;
+  }
+
+  /**
+   * Reserves capacity of the queue for inputs that are about to be recorded. Throws `QUEUE_FULL`, or `JOB_EXCEEDS_QUEUE` when
+   * they could never fit.
+   */
+  reserve(count: number): void {
+    this.#capacity.reserve(count);
+  }
+
+  /** Releases capacity that was reserved for inputs which were not recorded. */
+  unreserve(count: number): void {
+    this.#capacity.release(count);
+  }
+
+  requeue(job: EnqueuedJob): void {
+    this.#capacity.add(job.count);
+    this.enqueue(job);
+  }
+
+  correctWaiting(count: number): void {
+    this.#capacity.correct(count);
+  }
+
+  /** Queues inputs that are recorded, and for which capacity is reserved. */
+  enqueue(job: EnqueuedJob): void {
+    this.#source.enqueue(job);
+    this.#awaitExtraSlot();
+  }
+
+  /** Starts nothing more of a job that is about to be cancelled, until the returned function is called. */
+  hold(jobId: string): () => void {
+    return this.#source.hold(jobId);
+  }
+
+  /**
+   * Stops the inputs of a job that the store has as cancelled: none of them starts, and running ones are aborted and end as
+   * cancelled. `jobEnded` says that the cancellation finished the job.
+   */
+  cancel(jobId: string, jobEnded: boolean): void {
+    this.#capacity.release(this.#source.drop(jobId));
+    this.#runs.cancel(jobId);
+    if (jobEnded) this.jobEnded(jobId);
+  }
+
+  /** Returns the progress of the running inputs of a job together, as far as the store does not have it. */
   progressOf(jobId: string): ByteProgress {
-    return this.#runs.progressOf(jobId);
+    return this.#source.isShared ? NO_PROGRESS : this.#runs.progressOf(jobId);
   }
 
+  jobEnded(jobId: string): void {
+    this.#outputPaths.forget(jobId);
+    this.#options.jobEnded(jobId);
+  }
+
+  jobEndedElsewhere(jobId: string): void {
+    this.#options.jobEndedElsewhere(jobId);
+  }
+
+  start(item: WorkItem): void {
+    this.#occupied += 1;
+    this.#runs.open(item.run);
+    if (this.#stopping.signal.aborted) item.run.abort.abort(this.#stopping.signal.reason);
+    this.#awaitExtraSlot();
+    this.track(this.#process(item));
+  }
+
+  track(work: Promise<unknown>): void {
+    const tracked: Promise<unknown> = work.finally(() => this.#work.delete(tracked));
+    this.#work.add(tracked);
+  }
+
+  /** Starts nothing more, lets running inputs finish within the grace period, and queues the others again. */
   async stop(graceMs: number): Promise<void> {
-    this.#open = false;
+    this.#draining.abort();
     this.#extraSlots.stop();
-    this.#pauses.abort();
     const grace = new AbortController();
     const elapsed = sleep(graceMs, undefined, { signal: grace.signal }).catch(() => undefined);
     await Promise.race([this.#idle(), elapsed]);
     grace.abort();
     const reason = new Error('the service is stopping');
-    this.#stop.abort(reason);
+    this.#stopping.abort(reason);
     this.#runs.stop(reason);
     await this.#idle();
-    await this.#giveBack(this.#stash.takeAll());
+    await this.#source.stop();
   }
 
   async #idle(): Promise<void> {
-    while (this.#work.size > 0) await Promise.all(this.#work);
+    // A transaction that was under way may start inputs.
+    do {
+      await this.#source.idle();
+      await Promise.all(this.#work);
+    } while (this.#work.size > 0);
   }
 
-  #startWhatMay(): void {
-    while (this.#open && this.#taken < this.#options.maxRunningInputs) {
-      const job = this.#queue.start();
-      if (job === undefined) return;
-      this.#run(job);
-    }
-    this.#awaitExtraSlot();
-  }
-
-  #startExtra(): void {
-    const { maxRunningInputs } = this.#options;
-    if (!this.#open || this.#taken < maxRunningInputs) return;
-    const job = this.#taken < maxRunningInputs + MAX_EXTRA_SLOTS ? this.#queue.startOfIdleJob() : undefined;
-    if (job !== undefined) this.#run(job);
-    this.#awaitExtraSlot();
-  }
-
-  #awaitExtraSlot(): void {
-    if (this.#open && this.#options.maxRunningInputs > 0 && this.#queue.hasWaiting) this.#extraSlots.await();
-  }
-
-  #run(job: StartedInput): void {
-    this.#taken += 1;
-    this.#track(this.#runNextOf(job));
-  }
-
-  async #runNextOf({ jobId, sync, caller }: StartedInput): Promise<void> {
-    // Opened before the claim, so that a job that is cancelled meanwhile is seen to be.
-    const run = this.#runs.open(jobId);
-    const [claim, request] = await Promise.all([this.#claimNextOf(jobId), this.#requestOf(jobId)]);
-    this.#room.giveBack(1);
-    let isFree = false;
-    const free = () => {
-      if (!isFree) this.#free(jobId);
-      isFree = true;
-    };
-    const recording = claim === undefined ? undefined : this.#record(claim, await this.#do(run, claim, request, free));
-    // The worker is free, so that the start of the next input shares the commit of this one's end.
-    free();
+  async #process(item: WorkItem): Promise<void> {
+    const { run } = item;
+    const [lease, request] = await Promise.all([this.#source.lease(item), item.request ?? this.#requestOf(run.jobId)]);
+    this.#capacity.release(1);
+    const release = this.#releaseOnce(item);
+    const recording = lease && this.#source.record(item, lease, await this.#run(item, lease, request, release));
+    // The slot is free before the end is committed, so that the start of the next input shares the commit.
+    release();
     const end = await recording;
     this.#runs.close(run);
-    if (end?.input === 'queued') this.resume(jobId, sync, 1, caller);
-    if (end?.jobEnded) this.#endJob(jobId);
+    if (!this.#runs.has(run.jobId)) {
+      this.#requests.forget(run.jobId);
+      this.#outputPaths.suspend(run.jobId);
+    }
+    if (end?.jobEnded) this.jobEnded(run.jobId);
   }
 
-  async #do(
-    run: InputRun,
-    claim: ClaimedInput,
+  async #run(
+    item: WorkItem,
+    lease: LeasedInput,
     request: JobRequest | null | undefined,
-    settling: () => void,
+    release: () => void,
   ): Promise<RunEnd> {
-    const takesLong = setTimeout(() => this.#noteStart(claim), START_NOTED_AFTER_MS);
-    const end: RunEnd = request ? await this.#runs.do(run, claim, request, settling) : { type: 'stopped' };
-    clearTimeout(takesLong);
-    this.#unnoted.delete(claim);
+    if (!request) return { type: 'stopped' };
+    const end = await this.#runs.do(item.run, lease, request, release);
+    if (end.type === 'ended' && end.entry.status === 'failed') await this.#outputPaths.release(lease);
     return end;
   }
 
-  /** A stashed input starts before its start is written: its attempt is on the disk already. */
-  async #claimNextOf(jobId: string): Promise<ClaimedInput | undefined> {
-    for (;;) {
-      // While the job is being cancelled, the store may have the input as cancelled already.
-      for (let held = this.#holds.get(jobId); held !== undefined; held = this.#holds.get(jobId)) await held;
-      const stashed = this.#stash.take(jobId);
-      if (stashed !== undefined) {
-        this.#unnoted.add(stashed);
-        if (this.#stash.isLow(jobId) && this.#queue.waitingOf(jobId) > 0) this.#track(this.#claim(jobId, 0));
-        return stashed;
-      }
-      const coming = this.#stash.coming(jobId);
-      if (coming === undefined) return (await this.#claim(jobId, 1))[0];
-      await coming;
-    }
-  }
-
-  /** Claims inputs to be started now, and fills the stash; resolves with the former. */
-  async #claim(jobId: string, start: number): Promise<readonly ClaimedInput[]> {
-    const reserve = this.#stash.expect(jobId, this.#queue.waitingOf(jobId));
-    const write = () => this.#options.store.claimInputs(jobId, { start, reserve });
-    const claimed = start + reserve === 0 ? [] : ((await this.#persistence.write(write)) ?? []);
-    this.#stash.put(jobId, claimed.slice(start));
-    return claimed.slice(0, start);
-  }
-
   #requestOf(jobId: string): Promise<JobRequest | null | undefined> {
-    return this.#persistence.write(() => this.#requests.of(jobId));
+    return this.persistence.write(() => this.#requests.of(jobId));
   }
 
-  #noteStart(claim: ClaimedInput): void {
-    if (!this.#unnoted.delete(claim)) return;
-    this.#track(this.#persistence.write(() => this.#unhurried.startReservedInput(claim)));
+  #releaseOnce(item: WorkItem): () => void {
+    let isReleased = false;
+    return () => {
+      if (isReleased) return;
+      isReleased = true;
+      this.#occupied -= 1;
+      this.#extraSlots.freed();
+      this.#source.release(item);
+      this.#awaitExtraSlot();
+    };
   }
 
-  /** Queues again what was reserved in vain. */
-  async #giveBack(claims: readonly Claim[]): Promise<void> {
-    await Promise.all(claims.map((claim) => this.#persistence.write(() => this.#options.store.requeueInput(claim))));
+  /** Offers an extra slot when all slots stay occupied while something may wait. */
+  #awaitExtraSlot(): void {
+    if (this.#isFull && this.#source.mayHaveQueued) this.#extraSlots.await();
   }
 
-  #track(work: Promise<unknown>): void {
-    const tracked: Promise<unknown> = work.finally(() => this.#work.delete(tracked));
-    this.#work.add(tracked);
+  #offerExtraSlot(): void {
+    if (!this.#isFull) return;
+    if (this.freeSlots > -MAX_EXTRA_SLOTS) this.#source.startExtra();
+    this.#awaitExtraSlot();
   }
 
-  #record(claim: ClaimedInput, end: RunEnd): Promise<InputEnd | undefined> {
-    const { store } = this.#options;
-    const pauseMs = retryPauseMs(claim, end);
-    switch (end.type) {
-      case 'stopped':
-        return this.#persistence.write(() => store.requeueInput(claim));
-      case 'process-ended':
-        return this.#persistence.write(() => store.recordProcessEnd(claim, end.how));
-      case 'ended':
-        if (end.entry.status === 'failed') void this.#ledgers.release(claim);
-        if (pauseMs !== null) return this.#tryAgain(claim, pauseMs);
-        return this.#persistence.write(() =>
-          this.#storeFor(claim).finishInput(claim, end.entry, end.progress, end.digest),
-        );
-    }
+  get #isFull(): boolean {
+    return !this.draining.aborted && this.maxRunningInputs > 0 && this.freeSlots <= 0;
+  }
+}
+
+/** A request whose JSON is longer is read again for each input, so that many large ones do not fill the memory. */
+const MAX_KEPT_CHARACTERS = 256 * 1024;
+
+/** Caches the requests of running jobs, which their inputs share. */
+class RequestCache {
+  readonly #read: (jobId: string) => Promise<JobRequest | null>;
+  readonly #kept = new Map<string, Promise<JobRequest | null>>();
+
+  constructor(read: (jobId: string) => Promise<JobRequest | null>) {
+    this.#read = read;
   }
 
-  /** Queues an input again after a pause, which ends early where the service stops. */
-  async #tryAgain(claim: Claim, pauseMs: number): Promise<InputEnd | undefined> {
-    const { store, log } = this.#options;
-    log.info({ job_id: claim.jobId, input_index: claim.inputIndex, pause_ms: pauseMs }, 'input is tried again');
-    await this.#persistence.write(() => store.recordTransientFailure(claim));
-    await sleep(pauseMs, undefined, { signal: this.#pauses.signal }).catch(() => undefined);
-    return this.#persistence.write(() => store.requeueInput(claim));
+  of(jobId: string): Promise<JobRequest | null> {
+    const known = this.#kept.get(jobId);
+    if (known !== undefined) return known;
+    const reading = this.#read(jobId);
+    this.#kept.set(jobId, reading);
+    const forget = () => this.forget(jobId);
+    reading.then((request) => (request !== null && sizeOf(request) <= MAX_KEPT_CHARACTERS) || forget(), forget);
+    return reading;
   }
 
-  /** Nobody can tell when an input ended but the last of its job, whose end ends the job. */
-  #storeFor({ jobId }: Claim): JobStore {
-    return this.#queue.waitingOf(jobId) > 0 ? this.#unhurried : this.#options.store;
+  /** To be called when a job runs no more. */
+  forget(jobId: string): void {
+    this.#kept.delete(jobId);
   }
+}
 
-  #free(jobId: string): void {
-    this.#taken -= 1;
-    this.#extraSlots.freed();
-    this.#queue.end(jobId);
-    this.#startWhatMay();
-    if (!this.#queue.runs(jobId)) this.#requests.forget(jobId);
-  }
-
-  #endJob(jobId: string): void {
-    this.#ledgers.forget(jobId);
-    this.#options.jobEnded(jobId);
-  }
+function sizeOf({ outputJson, paramsJson }: JobRequest): number {
+  return outputJson.length + paramsJson.length;
 }

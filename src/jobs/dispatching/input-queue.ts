@@ -1,5 +1,3 @@
-import { TurnQueue } from './turn-queue.ts';
-
 /** While both wait, one start in so many goes to the jobs that nobody waits for, so that they come forward too. */
 const ASYNC_TURN_EVERY = 8;
 
@@ -25,7 +23,7 @@ interface QueuedJob {
   readonly caller: string | null;
   waiting: number;
   running: number;
-  /** Whether it stands in one of the two lines. */
+  /** True while it is in one of the two FIFO queues. */
   inLine: boolean;
 }
 
@@ -36,8 +34,8 @@ interface QueuedJob {
 export class InputQueue {
   readonly #limits: QueueLimits;
   readonly #jobs = new Map<string, QueuedJob>();
-  readonly #syncLine = new TurnQueue<QueuedJob>();
-  readonly #asyncLine = new TurnQueue<QueuedJob>();
+  readonly #syncLine = new FifoQueue<QueuedJob>();
+  readonly #asyncLine = new FifoQueue<QueuedJob>();
   readonly #runningJobs = new Set<QueuedJob>();
   /** Running inputs of each named caller that has any. */
   readonly #runningOfCallers = new Map<string, number>();
@@ -70,8 +68,8 @@ export class InputQueue {
     return this.#begin(this.#nextInLine(isIdle));
   }
 
-  /** Whether any input waits. */
-  get hasWaiting(): boolean {
+  /** True when any input waits. */
+  get hasQueued(): boolean {
     return this.#syncLine.size + this.#asyncLine.size > 0;
   }
 
@@ -93,12 +91,12 @@ export class InputQueue {
     else this.#runningOfCallers.set(caller, running);
   }
 
-  /** How many inputs of a job wait. */
+  /** Returns the number of waiting inputs of a job. */
   waitingOf(jobId: string): number {
     return this.#jobs.get(jobId)?.waiting ?? 0;
   }
 
-  /** Whether inputs of a job run. */
+  /** Returns true when inputs of a job run. */
   runs(jobId: string): boolean {
     return (this.#jobs.get(jobId)?.running ?? 0) > 0;
   }
@@ -144,7 +142,7 @@ export class InputQueue {
   }
 
   /** Those that may not start are passed over: jobs at their limit, as a rule, of which there are few. */
-  #takeFrom(line: TurnQueue<QueuedJob>, mayStart: (job: QueuedJob) => boolean): QueuedJob | undefined {
+  #takeFrom(line: FifoQueue<QueuedJob>, mayStart: (job: QueuedJob) => boolean): QueuedJob | undefined {
     for (let left = line.size; left > 0; left -= 1) {
       const job = line.shift();
       if (job === undefined) return undefined;
@@ -162,5 +160,33 @@ export class InputQueue {
 
   #mayStart(job: QueuedJob): boolean {
     return job.waiting > 0 && job.running < this.#limits.maxInputsPerJob;
+  }
+}
+
+/** Those already passed are cut off the list when they are so many. */
+const COMPACT_AFTER = 1024;
+
+/** Takes turns: the one at the head comes, and may go to the end again. Each takes constant time on average. */
+export class FifoQueue<T> {
+  #items: T[] = [];
+  #head = 0;
+
+  get size(): number {
+    return this.#items.length - this.#head;
+  }
+
+  push(item: T): void {
+    this.#items.push(item);
+  }
+
+  shift(): T | undefined {
+    if (this.size === 0) return undefined;
+    const item = this.#items[this.#head];
+    this.#head += 1;
+    if (this.#head >= COMPACT_AFTER && this.#head * 2 >= this.#items.length) {
+      this.#items = this.#items.slice(this.#head);
+      this.#head = 0;
+    }
+    return item;
   }
 }

@@ -1,71 +1,44 @@
-import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import type { ApiInputRef } from '#contract/request.ts';
+import { AppError } from '#errors/app-error.ts';
+import { requestedName } from '#inputs/input-name.ts';
+import type { OperationOutcome } from '#operations/operation.ts';
 import type { InputReport } from '#telemetry/input-report.ts';
 import {
   type ByteProgress,
-  type Claim,
   cancelledEntry,
   failedEntry,
+  type InputAttempt,
   NO_PROGRESS,
   type ResultEntry,
   succeededEntry,
 } from '../job.ts';
 import type { Log } from '../log.ts';
-import type { ClaimedInput, JobRequest } from '../store/claim-inputs.ts';
+import type { JobRequest, LeasedInput } from '../store/job-store.ts';
 import type { WorkerPool } from '../workers/worker-pool.ts';
 import type { RunResult } from '../workers/worker-run.ts';
+import type { OutputPathRegistries } from './output-path-registry.ts';
+import type { InputRun, RunEnd, WorkSource } from './work-source.ts';
 
 export interface InputRunsOptions {
   readonly pool: WorkerPool;
   readonly log: Log;
-  /** Removes what a claim left behind whose worker may be gone. Never rejects. */
-  readonly clearStagings: (claim: Claim) => Promise<void>;
-  /** Reserves a destination for an input of its job; undefined where it is granted. Never rejects. */
-  readonly claimDestination: (destination: string, claim: Claim) => Promise<AppErrorData | undefined>;
-  /** The folder that an input of a job may write a file into without claiming it, as far as one is known. */
-  readonly openFolderOf?: (jobId: string) => string | undefined;
-  /** Whether a claimed input may be delivered now; undefined where it may. Absent where claims are held for good. */
-  readonly mayDeliver?: (claim: ClaimedInput) => Promise<AppErrorData | undefined>;
-  /** Told how each run went. */
+  /** Removes the staged outputs of an attempt whose worker may be gone. Never rejects. */
+  readonly clearStagings: (lease: InputAttempt) => Promise<void>;
+  readonly outputPaths: OutputPathRegistries;
+  readonly source: Pick<WorkSource, 'isShared' | 'mayPublish'>;
+  /** Called after each run. */
   readonly ended: (report: InputReport) => void;
 }
 
-/** How the run of an input ended, as it is to be recorded. */
-export type RunEnd =
-  | {
-      readonly type: 'ended';
-      readonly entry: ResultEntry;
-      readonly progress: ByteProgress;
-      /** Whether the same input may succeed later without anybody changing it. */
-      readonly transient: boolean;
-      /** What tells the delivered output from those of other attempts. */
-      readonly digest: string | null;
-    }
-  /** `how` ends the sentence "the process ended …". */
-  | { readonly type: 'process-ended'; readonly how: string }
-  /** It was stopped for no fault of its own. */
-  | { readonly type: 'stopped' };
+/** Runs that may have finished without removing what they staged. */
+const MAY_LEAVE_STAGINGS: ReadonlySet<RunResult['type']> = new Set([
+  'process-exited',
+  'over-budget',
+  'run-again',
+  'aborted',
+]);
 
-const CANCELLED = Symbol('cancelled');
-
-/** Runs that may have ended without removing what they staged. */
-const LEFT_STAGINGS: ReadonlySet<RunResult['type']> = new Set(['process-ended', 'over-budget', 'displaced', 'aborted']);
-
-/** A place for an input that runs, from before it is claimed until its end is recorded. */
-export class InputRun {
-  readonly jobId: string;
-  readonly abort = new AbortController();
-  progress: ByteProgress = NO_PROGRESS;
-
-  constructor(jobId: string) {
-    this.jobId = jobId;
-  }
-
-  get cancelled(): boolean {
-    return this.abort.signal.reason === CANCELLED;
-  }
-}
-
-/** The inputs that run in this process: has each done by a worker, and says what came of it. */
+/** The inputs that run in this process: has a worker run each, and returns how each run finished. */
 export class InputRuns {
   readonly #options: InputRunsOptions;
   readonly #byJob = new Map<string, Set<InputRun>>();
@@ -74,11 +47,9 @@ export class InputRuns {
     this.#options = options;
   }
 
-  /** Makes a place for an input of a job. To be closed when its end is recorded. */
-  open(jobId: string): InputRun {
-    const run = new InputRun(jobId);
-    this.#byJob.set(jobId, (this.#byJob.get(jobId) ?? new Set()).add(run));
-    return run;
+  /** Adds a run, which `progressOf` counts and `cancel` stops until it is closed. */
+  open(run: InputRun): void {
+    this.#byJob.set(run.jobId, (this.#byJob.get(run.jobId) ?? new Set()).add(run));
   }
 
   close(run: InputRun): void {
@@ -87,14 +58,19 @@ export class InputRuns {
     if (ofJob?.size === 0) this.#byJob.delete(run.jobId);
   }
 
-  /** How far the running inputs of a job are, together. */
+  /** Returns true while a run of the job is open. */
+  has(jobId: string): boolean {
+    return this.#byJob.has(jobId);
+  }
+
+  /** Returns the progress of the open runs of a job together. */
   progressOf(jobId: string): ByteProgress {
     return [...(this.#byJob.get(jobId) ?? [])].reduce((sum, { progress }) => plus(sum, progress), NO_PROGRESS);
   }
 
   /** Stops the running inputs of a job; each ends as cancelled, unless it had succeeded. */
   cancel(jobId: string): void {
-    for (const { abort } of this.#byJob.get(jobId) ?? []) abort.abort(CANCELLED);
+    for (const run of this.#byJob.get(jobId) ?? []) run.cancel();
   }
 
   /** Stops everything that runs; it ends as `stopped`. */
@@ -103,79 +79,84 @@ export class InputRuns {
   }
 
   /**
-   * Has an input done. Never rejects. `settling` is called, at most once, when another input may run beside this one,
-   * which mostly waits.
+   * Runs an input in a worker. Never rejects. `release` is called, at most once, when the input is I/O-bound for the rest, so
+   * that its worker can start another one.
    */
-  async do(run: InputRun, claim: ClaimedInput, request: JobRequest, settling?: () => void): Promise<RunEnd> {
-    const { pool, clearStagings, claimDestination, openFolderOf, mayDeliver, ended } = this.#options;
+  async do(run: InputRun, lease: LeasedInput, request: JobRequest, release: () => void): Promise<RunEnd> {
+    const { pool, clearStagings, outputPaths, source, ended } = this.#options;
     const startedAtMs = Date.now();
-    const openFolder = openFolderOf?.(claim.jobId);
+    const openFolder = outputPaths.openFolderOf(lease.jobId);
     const result = await pool.run(
-      { ...claim, ...request, leased: mayDeliver !== undefined, ...(openFolder !== undefined && { openFolder }) },
+      { ...lease, ...request, leased: source.isShared, ...(openFolder !== undefined && { openFolder }) },
       {
         signal: run.abort.signal,
         progress: (progress) => {
           run.progress = progress;
         },
-        claim: (destination) => claimDestination(destination, claim),
-        mayDeliver: async () => mayDeliver?.(claim),
-        ...(settling !== undefined && { settling }),
+        reserveOutputPath: (destination) => outputPaths.reserve(destination, lease),
+        confirmLease: () => source.mayPublish(lease),
+        ...(!source.isShared && { ioBound: release }),
       },
     );
-    if (LEFT_STAGINGS.has(result.type)) await clearStagings(claim);
-    const end = this.#endOf(run, claim, result);
-    ended(reportOf({ claim, request, startedAtMs, end, result, progress: run.progress }));
+    if (MAY_LEAVE_STAGINGS.has(result.type)) await clearStagings(lease);
+    const end = this.#endOf(run, lease, result);
+    ended(reportOf({ lease, request, startedAtMs, end, result, progress: run.progress }));
     return end;
   }
 
-  #endOf(run: InputRun, claim: Claim, result: RunResult): RunEnd {
+  #endOf(run: InputRun, lease: LeasedInput, result: RunResult): RunEnd {
     const { log } = this.#options;
-    const ids = { job_id: claim.jobId, input_index: claim.inputIndex };
+    const ids = { job_id: lease.jobId, input_index: lease.inputIndex };
     switch (result.type) {
       case 'aborted':
         if (!run.cancelled) return { type: 'stopped' };
         log.info(ids, 'input cancelled');
         return {
           type: 'ended',
-          entry: cancelledEntry(claim.inputIndex),
+          entry: cancelledEntry(lease.inputIndex),
           progress: NO_PROGRESS,
           transient: false,
           digest: null,
         };
-      case 'displaced':
+      case 'run-again':
         log.warn(
-          { ...ids, attempt: claim.attempt, how: result.how },
-          'the worker of an input ended with other inputs in it: each is done again alone',
+          { ...ids, attempt: lease.attempt, exit_cause: result.exitCause },
+          'the worker of an input exited with other inputs in it: each is run again alone',
         );
         return { type: 'stopped' };
-      case 'process-ended':
-        log.warn({ ...ids, attempt: claim.attempt, how: result.how }, 'the worker of an input ended');
-        return { type: 'process-ended', how: result.how };
+      case 'process-exited':
+        log.warn({ ...ids, attempt: lease.attempt, exit_cause: result.exitCause }, 'the worker of an input exited');
+        return { type: 'process-exited', exitCause: result.exitCause };
       case 'succeeded':
       case 'over-budget':
       case 'failed': {
         if (result.type === 'failed' && result.error === null)
           log.error({ ...ids, stack: result.bug }, 'an input met a bug');
-        const entry = entryOf(claim, result);
+        const entry = entryOf(lease, result);
         const { status, warnings, error_details: details } = entry;
         const error = 'error' in result && result.error !== null ? AppError.fromData(result.error) : null;
-        const tell = error?.operational ? log.warn.bind(log) : log.info.bind(log);
+        const write = error?.operational ? log.warn.bind(log) : log.info.bind(log);
         const phases = 'phases' in result ? result.phases : {};
-        const problem = error?.isConfidential ? error.message : undefined;
-        tell(
-          { ...ids, reason: details?.reason, budget: details?.['budget'], warnings, phases_ms: phases, problem },
+        const failure = error !== null && { input: nameOf(lease), error: error.message };
+        write(
+          { ...ids, ...failure, reason: details?.reason, budget: details?.['budget'], warnings, phases_ms: phases },
           `input ${status}`,
         );
         const transient = error?.transient ?? false;
-        const digest = (result.type === 'succeeded' && result.outcome.digest) || null;
+        const digest = result.type === 'succeeded' ? manifestDigestOf(result.outcome) : null;
         return { type: 'ended', entry, progress: run.progress, transient, digest };
       }
     }
   }
 }
 
-interface EndedRun {
-  readonly claim: Claim;
+/** Returns the name of an input, for the log. */
+function nameOf({ inputJson, inputIndex }: LeasedInput): string {
+  return requestedName(JSON.parse(inputJson) as ApiInputRef, inputIndex);
+}
+
+interface ReportParts {
+  readonly lease: InputAttempt;
   readonly request: JobRequest;
   readonly startedAtMs: number;
   readonly end: RunEnd;
@@ -183,13 +164,13 @@ interface EndedRun {
   readonly progress: ByteProgress;
 }
 
-function reportOf({ claim, request, startedAtMs, end, result, progress }: EndedRun): InputReport {
+function reportOf({ lease, request, startedAtMs, end, result, progress }: ReportParts): InputReport {
   const details = end.type === 'ended' ? end.entry.error_details : undefined;
   const budget = details?.reason === 'INPUT_OVER_BUDGET' ? details['budget'] : undefined;
   return {
-    jobId: claim.jobId,
-    inputIndex: claim.inputIndex,
-    attempt: claim.attempt,
+    jobId: lease.jobId,
+    inputIndex: lease.inputIndex,
+    attempt: lease.attempt,
     operation: request.operation,
     end: end.type === 'ended' ? end.entry.status : 'stopped',
     ...(details !== undefined && { reason: details.reason }),
@@ -203,12 +184,29 @@ function reportOf({ claim, request, startedAtMs, end, result, progress }: EndedR
   };
 }
 
-function entryOf(claim: Claim, result: RunResult & { type: 'succeeded' | 'failed' | 'over-budget' }): ResultEntry {
-  const { jobId, inputIndex } = claim;
+function entryOf(
+  lease: InputAttempt,
+  result: RunResult & { type: 'succeeded' | 'failed' | 'over-budget' },
+): ResultEntry {
+  const { jobId, inputIndex } = lease;
   if (result.type === 'succeeded') return succeededEntry(inputIndex, result.outcome);
   return failedEntry(inputIndex, result.error ?? new AppError('INPUT_MET_BUG', { jobId, inputIndex }).toData());
 }
 
 function plus(a: ByteProgress, b: ByteProgress): ByteProgress {
   return { bytesDone: a.bytesDone + b.bytesDone, bytesTotal: a.bytesTotal + b.bytesTotal };
+}
+
+/** The pauses before the retries of an input that failed with a transient error, in milliseconds. Its last failure is its result. */
+const RETRY_DELAYS_MS = [1_000, 4_000, 15_000];
+
+/** Returns the pause before an input is retried, in milliseconds; null when the end of its run is its result. */
+export function retryPauseMs({ transientFailures }: LeasedInput, end: RunEnd): number | null {
+  if (end.type !== 'ended' || end.entry.status !== 'failed' || !end.transient) return null;
+  return RETRY_DELAYS_MS[transientFailures] ?? null;
+}
+
+/** Returns the digest of the manifest that was written; null where none was. */
+function manifestDigestOf(outcome: OperationOutcome): string | null {
+  return 'manifestDigest' in outcome ? (outcome.manifestDigest ?? null) : null;
 }

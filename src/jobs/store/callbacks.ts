@@ -1,35 +1,22 @@
+import type { DueCallback } from './job-store.ts';
 import type { Database } from './tables.ts';
 
-/** A callback that was taken, to be sent now. */
-export interface DueCallback {
-  readonly jobId: string;
-  /** May hold a secret. */
-  readonly url: string;
-  /** This one included. */
-  readonly attempts: number;
-  /** When the job ended. */
-  readonly endedAt: string;
-}
-
-/** Records where the result of a job is to be sent. */
+/** Records the callback of a job. It is due when the job finishes. */
 export async function insertCallback(db: Database, jobId: string, url: string): Promise<void> {
   await db.insertInto('callbacks').values({ job_id: jobId, url, state: 'waiting', attempts: 0 }).execute();
 }
 
-/** The job has ended: its callback is to be sent. */
-export async function makeCallbackDue(db: Database, jobId: string, endedAt: string): Promise<void> {
+/** Makes the callback of a finished job due. */
+export async function makeCallbackDue(db: Database, jobId: string, finishedAt: string): Promise<void> {
   await db
     .updateTable('callbacks')
-    .set({ state: 'due', ended_at: endedAt, next_attempt_at: endedAt })
+    .set({ state: 'due', ended_at: finishedAt, next_attempt_at: finishedAt })
     .where('job_id', '=', jobId)
     .execute();
 }
 
-/**
- * Takes callbacks that are due, the longest due first. Each becomes due again after the lease, unless it is ended or
- * delayed before: whoever took it may be gone.
- */
-export async function claimCallbacks(db: Database, count: number, leaseMs: number): Promise<readonly DueCallback[]> {
+/** Implements `JobStore.leaseCallbacks`. */
+export async function leaseCallbacks(db: Database, count: number, leaseMs: number): Promise<readonly DueCallback[]> {
   const now = new Date();
   const leasedUntil = new Date(now.getTime() + leaseMs).toISOString();
   const due = await db
@@ -39,22 +26,27 @@ export async function claimCallbacks(db: Database, count: number, leaseMs: numbe
     .orderBy('next_attempt_at')
     .limit(count)
     .execute();
-  const taken: DueCallback[] = [];
+  const leased: DueCallback[] = [];
   for (const { job_id: jobId, url, attempts, ended_at, next_attempt_at } of due) {
     const { numUpdatedRows } = await db
       .updateTable('callbacks')
       .set({ attempts: attempts + 1, next_attempt_at: leasedUntil })
       .where('job_id', '=', jobId)
-      // Another node may have taken it since it was read.
+      // Another node may have leased it since the select.
       .where('next_attempt_at', '=', next_attempt_at)
       .executeTakeFirst();
-    if (numUpdatedRows > 0n) taken.push({ jobId, url, attempts: attempts + 1, endedAt: ended_at ?? '' });
+    if (numUpdatedRows > 0n) leased.push({ jobId, url, attempts: attempts + 1, endedAt: ended_at ?? '' });
   }
-  return taken;
+  return leased;
 }
 
-/** The callback is to be tried again: it was sent and failed, or it was not sent, which is no attempt. */
-export async function delayCallback(db: Database, jobId: string, until: Date, was: 'sent' | 'unsent'): Promise<void> {
+/** Implements `JobStore.postponeCallback`. */
+export async function postponeCallback(
+  db: Database,
+  jobId: string,
+  until: Date,
+  was: 'sent' | 'unsent',
+): Promise<void> {
   await db
     .updateTable('callbacks')
     .set(({ eb }) => ({
@@ -66,8 +58,8 @@ export async function delayCallback(db: Database, jobId: string, until: Date, wa
     .execute();
 }
 
-/** The callback is done with. What remains of its address is who it was sent to. */
-export async function endCallback(db: Database, jobId: string, state: 'delivered' | 'given_up'): Promise<void> {
+/** Implements `JobStore.closeCallback`. */
+export async function closeCallback(db: Database, jobId: string, state: 'delivered' | 'given_up'): Promise<void> {
   const callback = await db.selectFrom('callbacks').select('url').where('job_id', '=', jobId).executeTakeFirst();
   if (callback === undefined) return;
   await db

@@ -1,79 +1,296 @@
-import type { ActionName, ActionRunner, AnswerOf, GivenTo } from './actions.ts';
+import type { JobStatus } from '#contract/job.ts';
+import type { ListedJob } from '#contract/job-list.ts';
+import type { ApiInputRef } from '#contract/request.ts';
+import type { OperationName } from '#operations/operation.ts';
+import type { JobReport } from '#telemetry/input-report.ts';
+import type { JobScope } from '../caller.ts';
+import type { ByteProgress, InputAttempt, JobSnapshot, ResultEntry, Submission } from '../job.ts';
 
 /**
- * What is known of jobs and inputs, durably. A promise settles when what it did is on the disk, and rejects with an
- * AppError where the store cannot be reached; then nothing of it was done.
+ * The durable record of jobs and their inputs. SQLite and PostgreSQL implement it; `test/jobs/store-contract.ts` and
+ * `test/jobs/control-contract.ts` run on both.
  *
- * Glossary. A *claim* gives a queued input to one process, which starts it at once or has it *reserved* first; the
- * attempt tells claims of the same input apart. Whoever holds a claim ends it in one of three ways: *finish* (there is
- * a result), *requeue* (stopped for no fault of the input) or *record process end* (the process working on it ended).
- * All three are refused as *late* where the claim is not the last one.
+ * Glossary:
+ * - *Lease*: gives a queued input to one process. It is identified by its attempt number; a newer lease invalidates it.
+ * - *Reserved input*: leased ahead of time, so that no worker waits for the disk between two inputs. Not started yet.
+ * - *Late*: refused, because the lease is not the newest one of its input, or the input is finished. Nothing is written.
+ * - *Finished*: succeeded, failed or cancelled. A job finishes with its last input.
+ *
+ * Obligations of every implementation:
+ * - A promise resolves only after the change is committed to disk, unless a method says otherwise.
+ * - Each method is one transaction: it happens completely or not at all.
+ * - A method rejects with an AppError (`STORE_…`, `DATABASE_…`) when the database cannot be used. Any other error is a
+ *   defect of a statement, and retrying cannot help.
+ * - Arguments and results are plain data, so that they can be sent to another thread.
  */
-export class JobStore {
-  readonly #runner: ActionRunner;
-  readonly #hurry: boolean;
+export interface JobStore {
+  /**
+   * Records a job and its inputs. Resolves with null, or with the known job when the idempotency key was used before;
+   * then nothing is written. After a null the job may be acknowledged.
+   */
+  submitJob(job: NewJob): Promise<KnownJob | null>;
 
-  constructor(runner: ActionRunner, hurry = true) {
-    this.#runner = runner;
-    this.#hurry = hurry;
-  }
+  /** Finds the job that was submitted with an idempotency key, or null. */
+  findByIdempotencyKey(key: string): Promise<KnownJob | null>;
 
-  /** The same store, for writes that nobody waits for: they may wait a little for others to share their commit. */
-  unhurried(): JobStore {
-    return new JobStore(this.#runner, false);
-  }
+  /**
+   * Reads a job as last recorded, with its results once it is finished. Resolves with null when there is none in the scope.
+   * SQLite does not count the bytes of running inputs: its only process knows them.
+   */
+  findJob(jobId: string, scope?: JobScope): Promise<JobSnapshot | null>;
 
-  readonly cancelJob = this.#action('cancelJob');
-  readonly cancelledAmong = this.#action('cancelledAmong');
-  readonly claimCallbacks = this.#action('claimCallbacks');
-  readonly claimDestination = this.#action('claimDestination');
-  readonly claimInputs = this.#action('claimInputs');
-  readonly countQueued = this.#action('countQueued');
-  readonly currentAmong = this.#action('currentAmong');
-  readonly delayCallback = this.#action('delayCallback');
-  readonly endCallback = this.#action('endCallback');
-  readonly endedAmong = this.#action('endedAmong');
-  readonly endedInputs = this.#action('endedInputs');
-  readonly entriesOf = this.#action('entriesOf');
-  readonly findJob = this.#action('findJob');
-  readonly jobsOfSameCallers = this.#action('jobsOfSameCallers');
-  readonly finishInput = this.#action('finishInput');
-  readonly forgiveServiceEnd = this.#action('forgiveServiceEnd');
-  readonly listJobs = this.#action('listJobs');
-  readonly noteProgress = this.#action('noteProgress');
-  readonly placesOfJob = this.#action('placesOfJob');
-  /** Rejects where the store cannot be written. */
-  readonly probeWrite = this.#action('probeWrite');
-  readonly queueState = this.#action('queueState');
-  readonly recallJob = this.#action('recallJob');
-  readonly recordProcessEnd = this.#action('recordProcessEnd');
-  readonly recordTransientFailure = this.#action('recordTransientFailure');
-  readonly recover = this.#action('recover');
-  readonly releaseDestinations = this.#action('releaseDestinations');
-  readonly reportOfJob = this.#action('reportOfJob');
-  readonly requestOfJob = this.#action('requestOfJob');
-  readonly requeueInput = this.#action('requeueInput');
-  readonly startReservedInput = this.#action('startReservedInput');
-  readonly submitJob = this.#action('submitJob');
-  readonly takeDelivered = this.#action('takeDelivered');
-  readonly waitingJobs = this.#action('waitingJobs');
+  /** Reads a page of jobs, newest first. */
+  listJobs(filter: JobFilter): Promise<JobPage>;
 
-  /** Deletes the jobs that ended before a time, a few at once; resolves with how many. */
-  async pruneEnded(endedBefore: Date): Promise<number> {
-    let pruned = 0;
-    for (;;) {
-      const some = await this.#runner.run('pruneSomeJobs', [endedBefore], this.#hurry);
-      if (some === 0) return pruned;
-      pruned += some;
+  /**
+   * Cancels a job: inputs that are queued or reserved finish at once; running inputs are left to their workers. Resolves
+   * with null when there is no such job in the scope.
+   */
+  cancelJob(jobId: string, scope?: JobScope): Promise<Cancellation | null>;
+
+  /** Returns those of the jobs that are finished or deleted. */
+  finishedAmong(jobIds: readonly string[]): Promise<readonly string[]>;
+
+  /** Returns those of the jobs that are cancelled. */
+  cancelledAmong(jobIds: readonly string[]): Promise<readonly string[]>;
+
+  /** Returns the indexes of the finished inputs of a job, in ascending order. */
+  finishedInputs(jobId: string): Promise<readonly number[]>;
+
+  /** Returns a JSON array with the result entries of finished inputs of a job in the scope; at most 1000 indexes. */
+  resultEntries(jobId: string, inputIndexes: readonly number[], scope?: JobScope): Promise<string>;
+
+  /** Returns what is logged and measured of a finished job; null when it is unknown or not finished. */
+  jobReport(jobId: string): Promise<JobReport | null>;
+
+  /**
+   * Deletes a batch of jobs that finished before a time, oldest first, and returns their number: 0 when none are left. Jobs
+   * with a pending callback are kept.
+   */
+  pruneJobs(finishedBefore: Date): Promise<number>;
+
+  /** Returns every job that has queued inputs, oldest first. */
+  queuedJobs(): Promise<readonly QueuedJob[]>;
+
+  /** Leases the first queued inputs of a job, in order; fewer when fewer are queued. */
+  leaseInputs(jobId: string, counts: LeaseCounts): Promise<readonly LeasedInput[]>;
+
+  /**
+   * Leases one input whose job message this node received. An input that is still running was lost by another node: that
+   * exit is counted, and after `MAX_SERVICE_EXITS` exits the input fails.
+   */
+  leaseInput(input: InputId): Promise<InputLease>;
+
+  /** Records that a reserved input was started. Does nothing when the lease is late. */
+  startReservedInput(lease: InputAttempt): Promise<void>;
+
+  /** Returns what the inputs of a job share; null when there is no such job. */
+  requestOfJob(jobId: string): Promise<JobRequest | null>;
+
+  /** Returns the paths that a job reads and has written so far. */
+  pathsOfJob(jobId: string): Promise<JobPaths>;
+
+  /**
+   * Returns these jobs and all unfinished jobs of the same named callers, at most 10,000. A node excludes them while it
+   * serves callers that have nothing running.
+   */
+  jobsOfSameCallers(jobIds: readonly string[]): Promise<readonly string[]>;
+
+  /** Records the progress of running inputs, for other nodes to read. Late leases are ignored. */
+  recordProgress(running: readonly (InputAttempt & ByteProgress)[]): Promise<void>;
+
+  /**
+   * Records the result of an input, and finishes the job with its last input. `digest` is the SHA-256 of the manifest in
+   * hexadecimal, which tells this output from those of other attempts.
+   */
+  finishInput(
+    lease: InputAttempt,
+    entry: ResultEntry,
+    progress: ByteProgress,
+    digest?: string | null,
+  ): Promise<InputEnd>;
+
+  /** Queues an input again that was stopped for no fault of its own. It finishes when its job is cancelled. */
+  requeueInput(lease: InputAttempt): Promise<InputEnd>;
+
+  /** Counts a transient failure. The input stays leased, as reserved, until it is queued again. */
+  recordTransientFailure(lease: InputAttempt): Promise<void>;
+
+  /**
+   * Counts an exit of the worker process that ran the input. Queues it again, or fails it after `MAX_PROCESS_EXITS` exits
+   * with `INPUT_ENDED_PROCESS`. `exitCause` completes the sentence "the last time …".
+   */
+  recordProcessExit(lease: InputAttempt, exitCause: string): Promise<InputEnd>;
+
+  /**
+   * Takes back a service exit that another node counted although this node's worker is alive: only its connection was
+   * lost. Does nothing when a still newer lease exists.
+   */
+  undoServiceExit(lease: InputAttempt): Promise<void>;
+
+  /**
+   * Recovers all leases of an earlier run of the service, which must have exited. Running inputs are queued again, or fail
+   * after `MAX_SERVICE_EXITS` exits; reserved ones are queued again. To be called before the first lease.
+   */
+  recoverLeases(): Promise<readonly RecoveredInput[]>;
+
+  /**
+   * Reserves an output path for an input of a job that several nodes work on. Returns false when another input of the job
+   * reserved it, or a path above or below it. Repeating a reservation succeeds. `path` has its links resolved. The
+   * commit does not wait for the disk: after a crash of the database the input runs again.
+   */
+  reserveOutputPath(lease: InputAttempt, path: string): Promise<boolean>;
+
+  /** Releases all output paths of an input that published nothing. */
+  releaseOutputPaths(lease: InputAttempt): Promise<void>;
+
+  /**
+   * Leases callbacks that are due, longest due first. Each becomes due again after the lease unless it is closed or
+   * postponed before, because its sender may exit.
+   */
+  leaseCallbacks(count: number, leaseMs: number): Promise<readonly DueCallback[]>;
+
+  /** Makes a callback due at a later time. `unsent` does not count as an attempt. */
+  postponeCallback(jobId: string, until: Date, was: 'sent' | 'unsent'): Promise<void>;
+
+  /** Closes a callback, and reduces its URL to the origin. */
+  closeCallback(jobId: string, state: 'delivered' | 'given_up'): Promise<void>;
+
+  /** Counts the queued inputs of all nodes. */
+  countQueued(): Promise<number>;
+
+  /** Counts what is queued and running on all nodes. */
+  queueState(): Promise<QueueState>;
+
+  /** Writes a row as large as a small job. Rejects when the database cannot be written. */
+  probeWrite(): Promise<void>;
+
+  /** Returns the same store for calls that nobody waits for: they may be delayed to share a commit with others. */
+  batched(): JobStore;
+
+  /** Completes the calls that were begun, and closes the database. */
+  close(): Promise<void>;
+}
+
+/** A submission with its identifier. */
+export interface NewJob extends Submission {
+  readonly jobId: string;
+  readonly queuedAt: Date;
+}
+
+/** The job that an idempotency key was used for. */
+export interface KnownJob {
+  readonly jobId: string;
+  readonly status: JobStatus;
+  /** SHA-256 of the request that used the key, in hexadecimal. */
+  readonly digest: string;
+}
+
+/** The selection of jobs to list. */
+export interface JobFilter extends JobScope {
+  readonly limit: number;
+  readonly status?: JobStatus;
+  /** Only jobs that were submitted before this one. */
+  readonly before?: string;
+}
+
+export interface JobPage {
+  readonly jobs: readonly ListedJob[];
+  /** True when there are older jobs. */
+  readonly more: boolean;
+}
+
+/** The effect of cancelling a job. */
+export interface Cancellation {
+  /** False when the job was finished or cancelled before; then nothing was written. */
+  readonly changed: boolean;
+  /** True when nothing of it was running, so that it is finished. */
+  readonly jobEnded: boolean;
+}
+
+/** A job with queued inputs. */
+export interface QueuedJob {
+  readonly jobId: string;
+  readonly sync: boolean;
+  /** The name of the submitter; null when no tokens were configured. */
+  readonly caller: string | null;
+  /** The number of queued inputs. */
+  readonly waiting: number;
+}
+
+/** The numbers of inputs to lease: some to start now, others to reserve. */
+export interface LeaseCounts {
+  readonly start: number;
+  readonly reserve: number;
+}
+
+/** Identifies an input. */
+export interface InputId {
+  readonly jobId: string;
+  readonly inputIndex: number;
+}
+
+/** A leased input. The worker parses the JSON. */
+export interface LeasedInput extends InputAttempt {
+  /** The number of transient failures so far. */
+  readonly transientFailures: number;
+  readonly inputJson: string;
+}
+
+/** The part of a request that all inputs of a job share. The worker parses the JSON. */
+export interface JobRequest {
+  readonly operation: OperationName;
+  readonly outputJson: string;
+  readonly paramsJson: string;
+  readonly traceParent: string | null;
+}
+
+/** The answer to a job message: a lease, or null when nothing is left to do. */
+export type InputLease =
+  | {
+      readonly lease: LeasedInput;
+      /** The request, when the job has a single input. Jobs with several inputs share one that is read separately. */
+      readonly singleInputRequest: JobRequest | null;
     }
-  }
+  | { readonly lease: null; readonly jobEnded: boolean };
 
-  /** Lets what was begun end, then lets go of the database. */
-  close(): Promise<void> {
-    return this.#runner.close();
-  }
+/** The effect of recording how a lease finished. */
+export interface InputEnd {
+  readonly input: 'ended' | 'queued' | 'late';
+  /** True when it was the last input of its job. */
+  readonly jobEnded: boolean;
+}
 
-  #action<Name extends ActionName>(name: Name): (...given: GivenTo<Name>) => Promise<AnswerOf<Name>> {
-    return (...given) => this.#runner.run(name, given, this.#hurry);
-  }
+/** A lease of an earlier run of the service, and what became of its input. */
+export interface RecoveredInput extends InputAttempt {
+  readonly end: InputEnd;
+}
+
+/** The paths that a job reads, and those that it has written so far. */
+export interface JobPaths {
+  readonly inputs: readonly ApiInputRef[];
+  /** The request's `params`. */
+  readonly params: unknown;
+  readonly outputs: readonly { readonly inputIndex: number; readonly outputPath: string }[];
+}
+
+/** A leased callback, to be sent now. */
+export interface DueCallback {
+  readonly jobId: string;
+  /** May contain a secret. */
+  readonly url: string;
+  /** The number of attempts, this one included. */
+  readonly attempts: number;
+  /** The time when the job finished. */
+  readonly endedAt: string;
+}
+
+/** The numbers of inputs and callbacks of all nodes. */
+export interface QueueState {
+  readonly queued: number;
+  readonly reserved: number;
+  readonly running: number;
+  /** The submission time of the oldest job with a queued input; null when there is none. */
+  readonly oldestQueuedAt: string | null;
+  readonly callbacks: number;
 }

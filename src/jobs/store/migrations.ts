@@ -1,12 +1,11 @@
 import { type Kysely, sql } from 'kysely';
-import { addCallers } from './add-callers.ts';
-import { addJobControl } from './add-job-control.ts';
-import { addSharing } from './add-sharing.ts';
+import { AppError } from '#errors/app-error.ts';
+import { type Database, isPostgres } from './tables.ts';
 
-/** A change of the tables. Written in what all engines share, run once each, in order; never edited once released. */
+/** A change of the tables, in statements that SQLite and PostgreSQL share. Each runs once, in order, and is never edited after its release. */
 export type Migration = (db: Kysely<unknown>) => Promise<void>;
 
-/** The version of a database is the number of migrations that it has had. */
+/** All migrations. The version of a database is the number of migrations applied to it. */
 export const migrations: readonly Migration[] = [
   createJobsAndInputs,
   addJobControl,
@@ -14,6 +13,42 @@ export const migrations: readonly Migration[] = [
   addServiceEnds,
   addCallers,
 ];
+
+/**
+ * Migrates the tables to the version of this release, each migration in its own transaction. Throws `STORE_NEWER` when a
+ * newer release made them, and changes nothing then. `address` names the database in the message.
+ */
+export async function migrate(db: Database, address: string, steps: readonly Migration[] = migrations): Promise<void> {
+  await db.schema
+    .createTable('schema_versions')
+    .ifNotExists()
+    .addColumn('version', 'integer', (column) => column.primaryKey())
+    .addColumn('applied_at', 'text', (column) => column.notNull())
+    .execute();
+  const present = await versionOf(db);
+  if (present > steps.length)
+    throw new AppError('STORE_NEWER', { file: address, version: present, known: steps.length });
+  for (const [index, step] of steps.entries()) {
+    if (index >= present) await apply(db, index + 1, step);
+  }
+}
+
+async function versionOf(db: Database): Promise<number> {
+  const row = await db
+    .selectFrom('schema_versions')
+    .select(({ fn }) => fn.max('version').as('version'))
+    .executeTakeFirst();
+  return row?.version ?? 0;
+}
+
+/** Applies a migration in its own transaction, unless `db` is one already. */
+async function apply(db: Database, version: number, step: Migration): Promise<void> {
+  const work = async (transaction: Database) => {
+    await step(transaction as unknown as Kysely<unknown>);
+    await transaction.insertInto('schema_versions').values({ version, applied_at: new Date().toISOString() }).execute();
+  };
+  await (db.isTransaction ? work(db) : db.transaction().execute(work));
+}
 
 async function createJobsAndInputs(db: Kysely<unknown>): Promise<void> {
   await db.schema
@@ -51,7 +86,7 @@ async function createJobsAndInputs(db: Kysely<unknown>): Promise<void> {
     .addPrimaryKeyConstraint('inputs_key', ['job_id', 'input_index'])
     .execute();
 
-  // Partial, so that they hold what waits and what runs, not the history.
+  // Partial, so that they contain queued and leased inputs, not the history.
   await db.schema
     .createIndex('inputs_queued')
     .on('inputs')
@@ -67,10 +102,97 @@ async function createJobsAndInputs(db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex('jobs_finished').on('jobs').column('finished_at').execute();
 }
 
-/** Ends of the whole service are counted apart from those of an input's own process. */
+/** Adds cancellation, listing, idempotency keys, callbacks and traces. */
+async function addJobControl(db: Kysely<unknown>): Promise<void> {
+  await addColumns(db);
+
+  await db.schema
+    .createTable('callbacks')
+    .addColumn('job_id', 'text', (column) => column.primaryKey().references('jobs.job_id').onDelete('cascade'))
+    .addColumn('url', 'text', (column) => column.notNull())
+    .addColumn('state', 'text', (column) => column.notNull())
+    .addColumn('attempts', 'integer', (column) => column.notNull().defaultTo(0))
+    .addColumn('ended_at', 'text')
+    .addColumn('next_attempt_at', 'text')
+    .execute();
+
+  await db.schema
+    .createIndex('callbacks_due')
+    .on('callbacks')
+    .column('next_attempt_at')
+    .where(sql.ref('next_attempt_at'), 'is not', null)
+    .execute();
+  await db.schema
+    .createIndex('jobs_idempotency_key')
+    .on('jobs')
+    .column('idempotency_key')
+    .unique()
+    .where(sql.ref('idempotency_key'), 'is not', null)
+    .execute();
+  await db.schema.createIndex('jobs_status').on('jobs').columns(['status', 'job_id']).execute();
+}
+
+/** Adds columns one by one, as SQLite requires. */
+async function addColumns(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('jobs').addColumn('cancelled_at', 'text').execute();
+  await db.schema.alterTable('jobs').addColumn('idempotency_key', 'text').execute();
+  await db.schema.alterTable('jobs').addColumn('request_digest', 'text').execute();
+  for (const flag of ['has_callback', 'has_url_secrets']) {
+    await db.schema
+      .alterTable('jobs')
+      .addColumn(flag, 'integer', (column) => column.notNull().defaultTo(0))
+      .execute();
+  }
+  await db.schema.alterTable('job_requests').addColumn('trace_parent', 'text').execute();
+}
+
+/** Adds the sharing of a job's inputs by several nodes, retries of transient failures, and digests of outputs. */
+async function addSharing(db: Kysely<unknown>): Promise<void> {
+  for (const [name, type] of [
+    ['transient_failures', 'integer'],
+    ['bytes_done', 'bigint'],
+    ['bytes_total', 'bigint'],
+  ] as const) {
+    await db.schema
+      .alterTable('inputs')
+      .addColumn(name, type, (column) => column.notNull().defaultTo(0))
+      .execute();
+  }
+  await db.schema.alterTable('inputs').addColumn('delivered_digest', 'text').execute();
+
+  // Compared byte by byte, so that the paths inside a folder form a range.
+  const byteOrderedText = isPostgres(db) ? sql`text collate "C"` : sql`text`;
+  await db.schema
+    .createTable('destinations')
+    .addColumn('job_id', 'text', (column) => column.notNull().references('jobs.job_id').onDelete('cascade'))
+    .addColumn('place', byteOrderedText, (column) => column.notNull())
+    .addColumn('input_index', 'integer', (column) => column.notNull())
+    .addPrimaryKeyConstraint('destinations_key', ['job_id', 'place'])
+    .execute();
+}
+
+/** Counts exits of the whole service apart from exits of an input's own process. */
 async function addServiceEnds(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .alterTable('inputs')
     .addColumn('service_ends', 'integer', (column) => column.notNull().defaultTo(0))
+    .execute();
+}
+
+/** Adds the callers of jobs, and the table of `probeWrite`. Older jobs have no caller. */
+async function addCallers(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('jobs').addColumn('caller', 'text').execute();
+  await db.schema
+    .createIndex('jobs_caller')
+    .on('jobs')
+    .columns(['caller', 'job_id'])
+    .where(sql.ref('caller'), 'is not', null)
+    .execute();
+
+  await db.schema
+    .createTable('write_probe')
+    .addColumn('id', 'integer', (column) => column.primaryKey())
+    .addColumn('written_at', 'text', (column) => column.notNull())
+    .addColumn('padding', 'text', (column) => column.notNull())
     .execute();
 }

@@ -1,20 +1,16 @@
 import { type ExpressionBuilder, sql } from 'kysely';
+import type { ByteProgress, InputAttempt } from '../job.ts';
+import { isCurrent } from './finish-input.ts';
+import type { QueuedJob, QueueState } from './job-store.ts';
 import type { Database, Tables } from './tables.ts';
 
-/** What waits and runs, of all nodes. */
-export interface QueueState {
-  readonly queued: number;
-  readonly reserved: number;
-  readonly running: number;
-  /** When the job was submitted whose input waits longest; null where none does. */
-  readonly oldestQueuedAt: string | null;
-  readonly callbacks: number;
-}
+/** Bound on the excluded jobs, because they stand in a statement. */
+const MAX_JOBS_OF_CALLERS = 10_000;
 
-/** Counts what waits and runs. */
+/** Implements `JobStore.queueState`. */
 export async function queueState(db: Database): Promise<QueueState> {
   const queued = await db.selectFrom('inputs').select(countOf).where(isQueued).executeTakeFirstOrThrow();
-  const claimed = await db
+  const leased = await db
     .selectFrom('inputs')
     .select(['status', countOf])
     .where(sql<boolean>`status in ('reserved', 'running')`)
@@ -34,17 +30,73 @@ export async function queueState(db: Database): Promise<QueueState> {
     .select(({ fn }) => fn.countAll().as('count'))
     .where('next_attempt_at', 'is not', null)
     .executeTakeFirstOrThrow();
-  const claimedIn = (status: string) => Number(claimed.find((row) => row.status === status)?.count ?? 0);
+  const leasedAs = (status: string) => Number(leased.find((row) => row.status === status)?.count ?? 0);
   return {
     queued: Number(queued.count),
-    reserved: claimedIn('reserved'),
-    running: claimedIn('running'),
+    reserved: leasedAs('reserved'),
+    running: leasedAs('running'),
     oldestQueuedAt: oldest?.queued_at ?? null,
     callbacks: Number(callbacks.count),
   };
 }
 
-/** Written into the statement, not given as a value: so the engine sees that the index of queued inputs will do. */
+/** Implements `JobStore.recordProgress`. */
+export async function recordProgress(db: Database, running: readonly (InputAttempt & ByteProgress)[]): Promise<void> {
+  for (const { bytesDone, bytesTotal, ...lease } of running) {
+    await db
+      .updateTable('inputs')
+      .set({ bytes_done: bytesDone, bytes_total: bytesTotal })
+      .where(isCurrent(lease))
+      .execute();
+  }
+}
+
+/** Implements `JobStore.countQueued`. */
+export async function countQueued(db: Database): Promise<number> {
+  const { count } = await db
+    .selectFrom('inputs')
+    .select(({ fn }) => fn.countAll().as('count'))
+    .where(isQueued)
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
+/** Implements `JobStore.queuedJobs`. */
+export async function queuedJobs(db: Database): Promise<readonly QueuedJob[]> {
+  const jobs = await db
+    .selectFrom('inputs')
+    .innerJoin('jobs', 'jobs.job_id', 'inputs.job_id')
+    .select(({ fn }) => ['jobs.job_id', 'jobs.sync', 'jobs.caller', fn.countAll<number>().as('waiting')])
+    .where(sql<boolean>`inputs.status = 'queued'`)
+    .groupBy(['jobs.job_id', 'jobs.sync', 'jobs.caller'])
+    .orderBy('jobs.job_id')
+    .execute();
+  return jobs.map(({ job_id: jobId, sync, caller, waiting }) => ({
+    jobId,
+    sync: sync === 1,
+    caller,
+    waiting: Number(waiting),
+  }));
+}
+
+/** Implements `JobStore.jobsOfSameCallers`. */
+export async function jobsOfSameCallers(db: Database, jobIds: readonly string[]): Promise<readonly string[]> {
+  if (jobIds.length === 0) return [];
+  const jobs = await db
+    .selectFrom('jobs')
+    .select('job_id')
+    .where('status', 'in', ['queued', 'running'])
+    .where('caller', 'in', ({ selectFrom }) =>
+      selectFrom('jobs as given')
+        .select('given.caller')
+        .where('given.job_id', 'in', [...jobIds]),
+    )
+    .limit(MAX_JOBS_OF_CALLERS)
+    .execute();
+  return [...new Set([...jobIds, ...jobs.map(({ job_id: jobId }) => jobId)])];
+}
+
+/** A literal, so that the planner can use the partial index of queued inputs. */
 const isQueued = sql<boolean>`status = 'queued'`;
 
 const countOf = ({ fn }: ExpressionBuilder<Tables, 'inputs'>) => fn.countAll().as('count');

@@ -1,46 +1,45 @@
 import { sql } from 'kysely';
-import type { Submission } from '../job.ts';
 import { insertCallback } from './callbacks.ts';
-import { isPostgres } from './dialect.ts';
-import { type RecalledJob, recallJob } from './recall-job.ts';
-import type { Database } from './tables.ts';
-import { holdsUrlSecrets } from './url-secrets.ts';
+import type { KnownJob, NewJob } from './job-store.ts';
+import { type Database, isPostgres } from './tables.ts';
+import { hasUrlSecrets } from './url-secrets.ts';
 
-/** A submission that was given its identifier. */
-export interface NewJob extends Submission {
-  readonly jobId: string;
-  readonly queuedAt: Date;
-}
-
-/**
- * Records a job and its inputs; when this is committed, the job may be acknowledged. Where its idempotency key stands
- * for a job already, nothing is written, and that job is the answer; else null.
- */
-export async function submitJob(db: Database, job: NewJob): Promise<RecalledJob | null> {
+/** Implements `JobStore.submitJob`. */
+export async function submitJob(db: Database, job: NewJob): Promise<KnownJob | null> {
   const [known = null] = await submitJobs(db, [job]);
   return known;
 }
 
 /** Records several jobs, as `submitJob` does each; the answers are in their order. */
-export async function submitJobs(db: Database, jobs: readonly NewJob[]): Promise<readonly (RecalledJob | null)[]> {
+export async function submitJobs(db: Database, jobs: readonly NewJob[]): Promise<readonly (KnownJob | null)[]> {
   const added = await insertJobs(db, jobs);
-  const fresh = jobs.filter(({ jobId }) => added.has(jobId));
-  if (fresh.length > 0) {
-    await db.insertInto('job_requests').values(fresh.map(requestRow)).execute();
-    await insertInputs(db, fresh);
+  const newJobs = jobs.filter(({ jobId }) => added.has(jobId));
+  if (newJobs.length > 0) {
+    await db.insertInto('job_requests').values(newJobs.map(requestRow)).execute();
+    await insertInputs(db, newJobs);
   }
-  const answers: (RecalledJob | null)[] = [];
+  const answers: (KnownJob | null)[] = [];
   for (const { jobId, callbackUrl, idempotency } of jobs) {
     const isNew = added.has(jobId);
     if (isNew && callbackUrl != null) await insertCallback(db, jobId, callbackUrl);
-    answers.push(isNew || idempotency == null ? null : await recallJob(db, idempotency.key));
+    answers.push(isNew || idempotency == null ? null : await findByIdempotencyKey(db, idempotency.key));
   }
   return answers;
 }
 
-/** Which of these jobs are new. */
+/** Implements `JobStore.findByIdempotencyKey`. */
+export async function findByIdempotencyKey(db: Database, key: string): Promise<KnownJob | null> {
+  const job = await db
+    .selectFrom('jobs')
+    .select(['job_id as jobId', 'status', 'request_digest as digest'])
+    .where('idempotency_key', '=', key)
+    .executeTakeFirst();
+  return job === undefined ? null : { ...job, digest: job.digest ?? '' };
+}
+
+/** Inserts the jobs whose idempotency keys are new, and returns their identifiers. */
 async function insertJobs(db: Database, jobs: readonly NewJob[]): Promise<ReadonlySet<string>> {
-  // In the order of their keys, so that no two transactions with several each wait for the other.
+  // In the order of their keys, so that two transactions with several jobs cannot deadlock.
   const inOrder = jobs.toSorted((a, b) => compare(a.idempotency?.key ?? '', b.idempotency?.key ?? ''));
   const added = await db
     .insertInto('jobs')
@@ -70,7 +69,7 @@ function jobRow({ jobId, sync, queuedAt, request, idempotency, callbackUrl, call
     idempotency_key: idempotency?.key ?? null,
     request_digest: idempotency?.digest ?? null,
     has_callback: callbackUrl == null ? 0 : 1,
-    has_url_secrets: holdsUrlSecrets(request) ? 1 : 0,
+    has_url_secrets: hasUrlSecrets(request) ? 1 : 0,
   };
 }
 
@@ -84,7 +83,7 @@ function requestRow({ jobId, operation, request, traceParent }: NewJob) {
   };
 }
 
-/** One statement, whatever their number: a batch may have 10,000. */
+/** Inserts all inputs by one statement: a job may have 10,000. */
 async function insertInputs(db: Database, jobs: readonly NewJob[]): Promise<void> {
   const rows = jobs.flatMap(({ jobId, request }) =>
     request.inputs.map((input, index) => [jobId, index, jsonOf(input)]),

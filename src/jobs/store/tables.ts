@@ -1,10 +1,10 @@
-import type { Generated, Kysely, Selectable } from 'kysely';
+import { type Generated, type Kysely, PostgresAdapter, type Selectable } from 'kysely';
 import type { JobStatus } from '#contract/job.ts';
 import type { OperationName } from '#operations/operation.ts';
 
 /**
- * The tables of the job store; the same on every engine. Timestamps are ISO 8601 in UTC with milliseconds, so that
- * they sort as text; truth values are 0 and 1.
+ * The tables of the job store, the same on SQLite and PostgreSQL. Timestamps are ISO 8601 in UTC with milliseconds, so that
+ * they sort as text. Booleans are 0 and 1.
  */
 export interface Tables {
   readonly jobs: JobsTable;
@@ -16,7 +16,7 @@ export interface Tables {
   readonly write_probe: WriteProbeTable;
 }
 
-/** A job: the unit that callers see. Small, because every input that ends updates it. */
+/** Jobs: the unit that callers see. The row is small, because every finished input updates it. */
 interface JobsTable {
   readonly job_id: string;
   readonly sync: number;
@@ -28,23 +28,23 @@ interface JobsTable {
   inputs_done: number;
   /** Of those done, the ones that did not succeed. */
   inputs_failed: number;
-  /** Bytes of the inputs that are done; what runs is known only to whoever runs it. */
+  /** Bytes of the finished inputs; the progress of running inputs is in their rows, or known to their process. */
   bytes_done: number;
   bytes_total: number;
-  /** When somebody asked for it to be cancelled. */
+  /** The time of the cancellation. */
   cancelled_at: string | null;
-  /** The name of who submitted it; null where no tokens were set, and of jobs older than callers. */
+  /** The name of the submitter; null when no tokens were configured, and for jobs older than callers. */
   readonly caller: string | null;
-  /** With the caller's name before it; no two jobs have the same. */
+  /** Prefixed with the caller's name; unique. */
   readonly idempotency_key: string | null;
-  /** SHA-256 of what was asked for with the key, in hexadecimal. */
+  /** SHA-256 of the request that used the key, in hexadecimal. */
   readonly request_digest: string | null;
-  /** What is to be done when it ends, as truth values. */
+  /** Effects of finishing the job, as booleans. */
   readonly has_callback: Generated<number>;
   readonly has_url_secrets: Generated<number>;
 }
 
-/** What all inputs of a job share, apart from the job because it may be megabytes. */
+/** The part of a request that all inputs of a job share. A table of its own, because it may be megabytes. */
 interface JobRequestsTable {
   readonly job_id: string;
   readonly operation: OperationName;
@@ -56,51 +56,51 @@ interface JobRequestsTable {
   readonly trace_parent: string | null;
 }
 
-/** An input: the unit that is queued, run, retried and fenced. */
+/** Inputs: the unit that is queued, run, retried and fenced. */
 interface InputsTable {
   readonly job_id: string;
   readonly input_index: number;
   status: InputStatus;
-  /** Counts the claims; only the last one may write. */
+  /** Counts the leases; only the newest one may write. */
   attempt: Generated<number>;
-  /** How often the process that worked on it ended while it did. */
+  /** Exits of the worker process while it ran the input. */
   process_ends: Generated<number>;
-  /** How often the whole service, or the node that had it, ended while it ran. */
+  /** Exits of the whole service or node while it ran the input. */
   service_ends: Generated<number>;
-  /** How often it failed for a reason that may pass. */
+  /** Transient failures. */
   transient_failures: Generated<number>;
-  /** How far it was when a node that runs it last told; only where several nodes share the store. */
+  /** The last recorded progress; only when several nodes share the store. */
   bytes_done: Generated<number>;
   bytes_total: Generated<number>;
   /** JSON of the request's input. */
   input: string;
-  /** JSON of the result entry, once there is one. */
+  /** JSON of the result entry of a finished input. */
   result: string | null;
-  /** What tells the delivered output from those of other attempts: the SHA-256 of its manifest, in hexadecimal. */
+  /** SHA-256 of the manifest of the output, in hexadecimal; it tells the output from those of other attempts. */
   delivered_digest: string | null;
 }
 
-/** `reserved`: claimed by a process that will start it soon, so that no worker waits for the disk between two inputs. */
+/** `reserved`: leased ahead of time, so that no worker waits for the disk between two inputs. */
 export type InputStatus = 'queued' | 'reserved' | 'running' | 'succeeded' | 'failed' | 'cancelled';
 
-/** Where the result of a job is sent. */
+/** Callbacks: POST requests with the result of a job. */
 interface CallbacksTable {
   readonly job_id: string;
-  /** With all its secrets until the callback is done with; then only its origin. */
+  /** The full URL, with its secrets, until the callback is closed; then only its origin. */
   url: string;
-  /** `waiting` for the job to end, `due`, or done with. */
+  /** `waiting` for the job to finish, `due`, or closed. */
   state: 'waiting' | 'due' | 'delivered' | 'given_up';
   attempts: number;
-  /** When the job ended. */
+  /** The time when the job finished. */
   ended_at: string | null;
-  /** Only of those that are due. */
+  /** Null unless the callback is due. */
   next_attempt_at: string | null;
 }
 
-/** Who writes where, of jobs whose inputs several nodes share. */
+/** Reserved output paths of jobs whose inputs several nodes share. */
 interface DestinationsTable {
   readonly job_id: string;
-  /** With its links resolved. */
+  /** An output path with its links resolved. */
   readonly place: string;
   readonly input_index: number;
 }
@@ -110,7 +110,7 @@ interface SchemaVersionsTable {
   readonly applied_at: string;
 }
 
-/** One row, which is written to see whether the database can be. */
+/** A single row that `probeWrite` writes. */
 interface WriteProbeTable {
   readonly id: number;
   written_at: string;
@@ -119,5 +119,10 @@ interface WriteProbeTable {
 
 export type JobRow = Selectable<JobsTable>;
 
-/** The store's database, or a transaction in it. */
+/** The database of the store, or a transaction in it. */
 export type Database = Kysely<Tables>;
+
+/** Tells PostgreSQL from SQLite, for the few statements that differ. */
+export function isPostgres(db: Kysely<Tables>): boolean {
+  return db.getExecutor().adapter instanceof PostgresAdapter;
+}

@@ -1,30 +1,30 @@
 import type { Submission } from '../job.ts';
 import type { Database } from './tables.ts';
 
-/** At most so many inputs are rewritten by one statement; engines bound the values of a statement. */
-const INPUTS_AT_ONCE = 500;
+/** Inputs rewritten by one statement, because databases limit the values of a statement. */
+const REWRITE_BATCH_SIZE = 500;
 
-/** What of a URL may be a grant: everything from its query or fragment on. */
+/** The part of a URL that may grant access: everything from its query or fragment on. */
 const QUERY = /[?#].*$/s;
 
-/** Whether a request holds URLs with a query, which may be presigned. */
-export function holdsUrlSecrets({ inputs, params }: Submission['request']): boolean {
+/** Returns true when a request contains URLs with a query, which may be presigned. */
+export function hasUrlSecrets({ inputs, params }: Submission['request']): boolean {
   return hasQuery(inputs) || hasQuery(params);
 }
 
-/** Erases the queries of all URLs from the record of a job. To be called when nothing is fetched for it any more. */
+/** Erases the queries of all URLs from the record of a job. To be called when the job is finished. */
 export async function eraseUrlSecrets(db: Database, jobId: string): Promise<void> {
   const inputs = await db.selectFrom('inputs').select(['input_index', 'input']).where('job_id', '=', jobId).execute();
   const rewritten = inputs.flatMap(({ input_index, input }) => {
     const parsed: unknown = JSON.parse(input);
     if (!hasQuery(parsed)) return [];
-    // Only what the table insists on; the row is there, and keeps what it has.
+    // The mandatory columns only; the row exists, and keeps its other values.
     return [{ job_id: jobId, input_index, status: 'queued' as const, input: JSON.stringify(withoutQueries(parsed)) }];
   });
-  for (let start = 0; start < rewritten.length; start += INPUTS_AT_ONCE) {
+  for (let start = 0; start < rewritten.length; start += REWRITE_BATCH_SIZE) {
     await db
       .insertInto('inputs')
-      .values(rewritten.slice(start, start + INPUTS_AT_ONCE))
+      .values(rewritten.slice(start, start + REWRITE_BATCH_SIZE))
       .onConflict((row) =>
         row.columns(['job_id', 'input_index']).doUpdateSet(({ ref }) => ({ input: ref('excluded.input') })),
       )
@@ -44,10 +44,10 @@ async function eraseFromParams(db: Database, jobId: string): Promise<void> {
     .execute();
 }
 
-/** Assertions are the caller's own data: nothing is fetched by what stands in them, and they are no secret. */
+/** Assertions are the caller's own data: the service fetches nothing that they name, so they contain no secret of it. */
 const OPAQUE_FIELD = 'assertions';
 
-/** Whether any field named `url` has a query. */
+/** Returns true when any field named `url` has a query. */
 function hasQuery(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return Object.entries(value).some(([key, part]) => {
@@ -56,7 +56,7 @@ function hasQuery(value: unknown): boolean {
   });
 }
 
-/** A copy in which no field named `url` has a query. */
+/** Copies a value without the queries of its `url` fields. */
 function withoutQueries(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutQueries);
   if (typeof value !== 'object' || value === null) return value;

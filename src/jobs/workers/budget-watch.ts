@@ -24,7 +24,7 @@ export interface BudgetWatchOptions {
  * Holds the inputs of one worker to their budgets, by sampling its process tree from outside: nothing depends on the
  * worker answering, whose main thread may be in an endless loop.
  *
- * What the process uses is charged to the input that it is at, or to all of its inputs while all of them mostly wait. That
+ * Charges the usage of the process to its active input, or to all of its inputs while all of them are I/O-bound. That
  * is exact for an input that is alone in its worker; where there are several, the worker is killed and nobody is blamed.
  */
 export class BudgetWatch {
@@ -40,7 +40,7 @@ export class BudgetWatch {
   }
 
   /**
-   * What a process has used up that was ended for want of memory: at the last sample it held at least half of its limit,
+   * The excess of a process that was killed for lack of memory: at the last sample it held at least half of its limit,
    * which it can pass before the next one. Null where it held less.
    */
   get presumedMemoryExcess(): Omit<Excess, 'phase'> | null {
@@ -49,7 +49,7 @@ export class BudgetWatch {
     return used < limit / 2 ? null : { budget: 'memory', unit: 'bytes', limit, used };
   }
 
-  /** Whether the worker was given a lower priority, which it keeps. */
+  /** True once the worker has a lower priority, which it keeps. */
   get isLowered(): boolean {
     return this.#isLowered;
   }
@@ -83,7 +83,7 @@ export class BudgetWatch {
 
   /** An input is charged from its second sample on: what was used before its first may have been another's. */
   #charge(runs: readonly WorkerRun[], before: TreeUsage | null, elapsedMs: number): void {
-    const working = runs.filter(({ settling }) => !settling);
+    const working = runs.filter(({ isIoBound }) => !isIoBound);
     const charged = working.length > 0 ? working : runs;
     for (const run of runs) {
       const isFirst = !this.#sampled.has(run);

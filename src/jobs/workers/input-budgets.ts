@@ -1,4 +1,7 @@
+import { readFileSync } from 'node:fs';
 import type { Config } from '#config/config.ts';
+import type { DetailsOf } from '#errors/catalogue.ts';
+import { systemErrorCode } from '#errors/system-problem.ts';
 import type { InputSize } from '#operations/operation.ts';
 import type { TreeUsage } from '#processes/process-tree.ts';
 import type { ProcessLimits } from '#processes/protections.ts';
@@ -9,8 +12,8 @@ export type Budgets = Config['worker']['budgets'];
 const GIB_BYTES = 1024 ** 3;
 
 /**
- * What the kernel grants a process that grows faster than it is sampled: more than its budget of memory, since it counts
- * what is reserved, such as the stacks of threads.
+ * Limits of the kernel for a process that grows faster than it is sampled: more than its budget of memory, since the kernel
+ * counts reserved memory, such as the stacks of threads.
  */
 const MEMORY_BACKSTOP_FACTOR = 1.5;
 const MEMORY_BACKSTOP_BASE_BYTES = GIB_BYTES;
@@ -36,9 +39,9 @@ export interface Excess {
   readonly phase: string;
 }
 
-/** What an input has used so far, by itself as far as that can be told. */
+/** The resource usage of an input, apart from other inputs as far as that is known. */
 export interface InputUsage {
-  /** What was opened for the input; nothing while that is not known. */
+  /** The size of the opened sources; zero while that is not known. */
   readonly size: InputSize;
   readonly cpuMs: number;
   /** Of files and sockets; 0 where the system does not tell. */
@@ -82,4 +85,44 @@ export function excessOf(budgets: Budgets, usage: InputUsage, tree: TreeUsage | 
 /** To tenths: more of a sampled value would claim a precision that it does not have. */
 function rounded(value: number): number {
   return Math.round(value * 10) / 10;
+}
+
+/** Limits of the kernel on this process; 0 where the system does not tell. */
+export interface KernelLimits {
+  readonly openFiles: number;
+  readonly dataBytes: number;
+}
+
+/** Reads the limits that this process was started with. To be called at its start: once they are used up, nothing can be opened. */
+export function readKernelLimits(): KernelLimits {
+  let text = '';
+  try {
+    text = readFileSync('/proc/self/limits', 'latin1');
+  } catch {
+    // This is not Linux.
+  }
+  const limitOf = (name: string) => Number(new RegExp(`^${name}\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0);
+  return { openFiles: limitOf('Max open files'), dataBytes: limitOf('Max data size') };
+}
+
+/** Returns the budget that an error, or what caused it, says is used up: open files or memory; null for any other error. */
+export function exhaustedBudget(
+  error: unknown,
+  { openFiles, dataBytes }: KernelLimits,
+  phase: string,
+): DetailsOf<'INPUT_OVER_BUDGET'> | null {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (systemErrorCode(cause) === 'EMFILE') {
+      return { budget: 'open_files', unit: 'files', limit: openFiles, used: openFiles, phase };
+    }
+    if (isForMemory(cause)) return { budget: 'memory', unit: 'bytes', limit: dataBytes, used: dataBytes, phase };
+  }
+  return null;
+}
+
+/** V8 and Node throw where the kernel grants no memory for a buffer; smaller things end the process. */
+function isForMemory(error: Error): boolean {
+  const code = systemErrorCode(error);
+  if (code === 'ENOMEM' || code === 'ERR_MEMORY_ALLOCATION_FAILED') return true;
+  return error instanceof RangeError && /allocation failed|could not allocate memory/i.test(error.message);
 }

@@ -2,23 +2,23 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
 import { Launcher } from '#processes/launcher.ts';
-import type { SignerProcess } from '#provenance/identity/signer-process.ts';
+import type { SignerProcess } from '#provenance/signer-process.ts';
 import type { Log } from '../log.ts';
-import { isDoneAlone, WORKER_BOUNDS, type WorkerBounds, WorkerProcess } from './worker-process.ts';
+import { needsExclusiveWorker, WORKER_TIMEOUTS, WorkerProcess, type WorkerTimeouts } from './worker-process.ts';
 import type { InputOrder } from './worker-protocol.ts';
 import type { RunHooks, RunResult } from './worker-run.ts';
 
 /** An idle worker that holds more memory than this is replaced: what the SDK once took, its process rarely gives back. */
 const MAX_IDLE_RSS_BYTES = 200 * 1024 * 1024;
 
-/** After a worker that did not get ready, so long passes before its input may be tried with another one. */
-const FAILED_START_PAUSE_MS = 1000;
+/** The delay after a worker that did not get ready, before its input may be run in another one, in milliseconds. */
+const FAILED_START_DELAY_MS = 1000;
 
 /**
- * Inputs of one worker that mostly wait, beside the one that it is at: as many as syncs overlap. 500 files of 64 kB took
+ * I/O-bound inputs of one worker, beside the active one: as many as syncs overlap. 500 files of 64 kB took
  * 0.86 s with 16, 0.93 s with 8 and 0.95 s with 4, because more of them share the sync of their folder.
  */
-const MAX_SETTLING = 16;
+const MAX_IO_BOUND_INPUTS = 16;
 
 export interface WorkerPoolOptions {
   /** The module that calls `runInputWorker`. */
@@ -27,37 +27,37 @@ export interface WorkerPoolOptions {
   readonly config: Config;
   readonly maxWorkers: number;
   readonly log: Log;
-  /** How workers are started; without any protection unless given. */
+  /** Starts worker processes; without any protection unless given. */
   readonly launcher?: Launcher;
   /** Signs for workers; without it they cannot sign. */
   readonly signer?: SignerProcess;
-  readonly bounds?: Partial<WorkerBounds>;
+  readonly timeouts?: Partial<WorkerTimeouts>;
   readonly maxIdleRssBytes?: number;
 }
 
 /**
  * The processes that inputs are done in. They are started when they are needed, up to the bound, and stay for the
- * next input; one that has grown, is tainted or has ended is replaced.
+ * next input; one that has grown, is tainted, could not sign or has exited is replaced.
  */
 export class WorkerPool {
   readonly #options: WorkerPoolOptions;
-  readonly #bounds: WorkerBounds;
+  readonly #timeouts: WorkerTimeouts;
   readonly #maxIdleRssBytes: number;
   readonly #all = new Set<WorkerProcess>();
   /** The last one in is the first one out: its memory is still in the caches. */
   readonly #idle: WorkerProcess[] = [];
   /** Runs whose worker is not free for another one. */
   #active = 0;
-  /** Asked to end, and not gone yet. */
+  /** Asked to exit, and still running. */
   readonly #retiring = new Set<WorkerProcess>();
 
   constructor(options: WorkerPoolOptions) {
     this.#options = options;
-    this.#bounds = { ...WORKER_BOUNDS, ...options.bounds };
+    this.#timeouts = { ...WORKER_TIMEOUTS, ...options.timeouts };
     this.#maxIdleRssBytes = options.maxIdleRssBytes ?? MAX_IDLE_RSS_BYTES;
   }
 
-  /** Processes there are. */
+  /** The number of worker processes. */
   get size(): number {
     return this.#all.size;
   }
@@ -70,13 +70,13 @@ export class WorkerPool {
 
   /**
    * Does an input in a worker. Never rejects. Where more than `maxWorkers` inputs run at once, beside those whose
-   * `settling` hook was called, an extra worker is started for each; it ends with the first input that ends then.
+   * `ioBound` hook was called, an extra worker is started for each; it exits after the first input that finishes then.
    */
   async run(order: InputOrder, hooks: RunHooks): Promise<RunResult> {
     this.#active += 1;
-    const result = await this.#runIn(this.#idle.pop() ?? (await this.#startWhenThereIsRoom()), order, hooks);
-    if (result.type === 'process-ended' && !result.wasReady) {
-      await sleep(FAILED_START_PAUSE_MS, undefined, { signal: hooks.signal }).catch(() => undefined);
+    const result = await this.#runIn(this.#idle.pop() ?? (await this.#startWhenPermitted()), order, hooks);
+    if (result.type === 'process-exited' && !result.wasReady) {
+      await sleep(FAILED_START_DELAY_MS, undefined, { signal: hooks.signal }).catch(() => undefined);
     }
     return result;
   }
@@ -84,19 +84,19 @@ export class WorkerPool {
   async #runIn(worker: WorkerProcess | Error, order: InputOrder, hooks: RunHooks): Promise<RunResult> {
     if (worker instanceof Error) {
       this.#active -= 1;
-      return { type: 'process-ended', how: `before it began (${worker.message})`, wasReady: false };
+      return { type: 'process-exited', exitCause: `before it began (${worker.message})`, wasReady: false };
     }
-    const { settling: mayStartNext, ...others } = hooks;
+    const { ioBound: mayStartNext, ...others } = hooks;
     let isFree = false;
-    const settling = () => {
-      if (worker.settling > MAX_SETTLING || this.#isWornOut(worker)) return;
+    const ioBound = () => {
+      if (worker.ioBoundCount > MAX_IO_BOUND_INPUTS || this.#isWornOut(worker)) return;
       isFree = true;
       this.#active -= 1;
       this.#idle.push(worker);
       mayStartNext?.();
     };
-    const isShared = mayStartNext !== undefined && !isDoneAlone(order);
-    const result = await worker.run(order, isShared ? { ...others, settling } : others);
+    const isShared = mayStartNext !== undefined && !needsExclusiveWorker(order);
+    const result = await worker.run(order, isShared ? { ...others, ioBound } : others);
     if (!isFree) {
       this.#active -= 1;
       this.#keepOrReplace(worker);
@@ -104,17 +104,17 @@ export class WorkerPool {
     return result;
   }
 
-  /** Ends all workers. Inputs that still run end with them. */
+  /** Quits all workers, with the inputs that still run. */
   async close(): Promise<void> {
     this.#idle.length = 0;
     await Promise.all([...this.#all].map((worker) => worker.quit()));
   }
 
-  /** One that was asked to end may still hold its memory; it ends within a bound. */
-  async #startWhenThereIsRoom(): Promise<WorkerProcess | Error> {
+  /** One that was asked to exit may still hold its memory; it exits within a bound. */
+  async #startWhenPermitted(): Promise<WorkerProcess | Error> {
     while (this.#all.size >= this.#limit) {
       assert(this.#retiring.size > 0, 'an input is run only where a worker is free for it');
-      await Promise.race([...this.#retiring].map((worker) => worker.ended));
+      await Promise.race([...this.#retiring].map((worker) => worker.exited));
     }
     return this.#start();
   }
@@ -123,7 +123,7 @@ export class WorkerPool {
   #start(): WorkerProcess | Error {
     const { entry, config, log, launcher = new Launcher(), signer } = this.#options;
     try {
-      return this.#watch(new WorkerProcess(entry, config, this.#bounds, launcher, signer));
+      return this.#watch(new WorkerProcess(entry, config, this.#timeouts, launcher, signer));
     } catch (error) {
       log.error({ err: error }, 'an input worker could not be started');
       return error as Error;
@@ -132,15 +132,16 @@ export class WorkerPool {
 
   #watch(worker: WorkerProcess): WorkerProcess {
     this.#all.add(worker);
-    void worker.ended.then(() => {
+    void worker.exited.then(() => {
       this.#all.delete(worker);
       this.#retiring.delete(worker);
-      if (this.#takeFromIdle(worker)) this.#options.log.warn({ how: worker.how }, 'an idle input worker ended');
+      if (this.#takeFromIdle(worker))
+        this.#options.log.warn({ exit_cause: worker.exitCause }, 'an idle input worker exited');
     });
     return worker;
   }
 
-  /** Whether it was idle. */
+  /** Returns true when it was idle. */
   #takeFromIdle(worker: WorkerProcess): boolean {
     const index = this.#idle.indexOf(worker);
     if (index >= 0) this.#idle.splice(index, 1);
@@ -148,19 +149,19 @@ export class WorkerPool {
   }
 
   #keepOrReplace(worker: WorkerProcess): void {
-    if (worker.how !== null) return;
+    if (worker.exitCause !== null) return;
     const isExtra = this.#all.size - this.#retiring.size > this.#limit;
     if (isExtra || this.#isWornOut(worker)) this.#retire(worker);
     else this.#idle.push(worker);
   }
 
-  /** Workers that there may be now, beside those that were asked to end. */
+  /** The bound on workers now, beside those that were asked to exit. */
   get #limit(): number {
     return Math.max(this.#options.maxWorkers, this.#active);
   }
 
-  #isWornOut({ isSlowed, state: { rssBytes, tainted } }: WorkerProcess): boolean {
-    return isSlowed || tainted || rssBytes > this.#maxIdleRssBytes;
+  #isWornOut({ isSlowed, failedToSign, state: { rssBytes, tainted } }: WorkerProcess): boolean {
+    return isSlowed || failedToSign || tainted || rssBytes > this.#maxIdleRssBytes;
   }
 
   #retire(worker: WorkerProcess): void {

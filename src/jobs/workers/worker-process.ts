@@ -3,30 +3,29 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { Config } from '#config/config.ts';
-import { writableFolders } from '#config/own-places.ts';
-import { withoutSecrets } from '#config/without-secrets.ts';
+import { withoutSecrets } from '#config/config.ts';
+import { writableFolders } from '#config/protected-paths.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
-import { endOf, type Launcher } from '#processes/launcher.ts';
-import { FIRST_CHANNEL } from '#provenance/identity/signer-messages.ts';
-import type { SignerProcess } from '#provenance/identity/signer-process.ts';
+import { exitOf, type Launcher } from '#processes/launcher.ts';
+import { type SignerProcess, signerChannelOf } from '#provenance/signer-process.ts';
 import { BudgetWatch } from './budget-watch.ts';
 import { type Excess, kernelLimitsOf } from './input-budgets.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerState } from './worker-protocol.ts';
 import { type RunHooks, type RunResult, WorkerRun } from './worker-run.ts';
 
-/** How long a worker may take for things, in milliseconds. */
-export interface WorkerBounds {
+/** Timeouts of a worker, in milliseconds. */
+export interface WorkerTimeouts {
   /** From its start until it is ready. */
   readonly startMs: number;
   /** Without a word while it has an input. */
   readonly silenceMs: number;
   /** From being asked to stop an input until it answers. */
   readonly abortMs: number;
-  /** From being asked to end until it has. */
+  /** From being asked to exit until it has. */
   readonly quitMs: number;
 }
 
-export const WORKER_BOUNDS: WorkerBounds = { startMs: 60_000, silenceMs: 600_000, abortMs: 1_500, quitMs: 2_000 };
+export const WORKER_TIMEOUTS: WorkerTimeouts = { startMs: 60_000, silenceMs: 600_000, abortMs: 1_500, quitMs: 2_000 };
 
 /**
  * Young objects of a worker get 4 MiB before they are collected, not 16. A publication of 20,000 fragments then took
@@ -47,26 +46,27 @@ const OLD_GENERATION = '--heap-growing-percent=50';
  */
 export class WorkerProcess {
   readonly #child: ChildProcess;
-  readonly #bounds: WorkerBounds;
+  readonly #timeouts: WorkerTimeouts;
   readonly #ready = Promise.withResolvers<void>();
-  readonly #ended = Promise.withResolvers<void>();
+  readonly #exited = Promise.withResolvers<void>();
   #isReady = false;
-  #how: string | null = null;
+  #exitCause: string | null = null;
   #killedBecause: string | null = null;
-  /** The input that the process was killed for; null where it ended otherwise. */
+  /** The input that the process was killed for; null where it exited otherwise. */
   #killedFor: WorkerRun | null = null;
   /** The budget that this input exceeded; null where the process was killed for something else. */
   #excess: Excess | null = null;
-  /** Whether the process was killed for what several inputs in it used together. */
-  #isNobodyToBlame = false;
+  /** True when the process was killed for the usage of several inputs together. */
+  #isCauseUnknown = false;
+  #failedToSign = false;
   readonly #budgetWatch: BudgetWatch | null;
   readonly #runs = new Map<number, WorkerRun>();
   #nextRun = 1;
   #watchdog: NodeJS.Timeout | undefined;
   #state: WorkerState = { phases: {}, bytesDone: 0, bytesTotal: 0, calls: {}, rssBytes: 0, tainted: false };
 
-  constructor(entry: URL, config: Config, bounds: WorkerBounds, launcher: Launcher, signer?: SignerProcess) {
-    this.#bounds = bounds;
+  constructor(entry: URL, config: Config, timeouts: WorkerTimeouts, launcher: Launcher, signer?: SignerProcess) {
+    this.#timeouts = timeouts;
     // Messages go as JSON, Node's default: small ones cost half of what the structured clone costs on each side.
     this.#child = launcher.launch(entry, {
       execArgv: [YOUNG_GENERATION, OLD_GENERATION],
@@ -79,14 +79,13 @@ export class WorkerProcess {
       pipeCount: signer === undefined ? 0 : 1,
     });
     this.#child.on('message', (message) => this.#take(message as FromWorker));
-    this.#child.on('error', ({ message }) => this.#endedBy(`because of an error (${message})`));
-    this.#child.on('exit', (code, signal) => void this.#exited(code, signal));
+    this.#child.on('error', ({ message }) => this.#recordExit(`because of an error (${message})`));
+    this.#child.on('exit', (code, signal) => void this.#handleExit(code, signal));
     this.#budgetWatch = this.#watchBudgets(config);
     const identity = signer === undefined ? {} : { identity: signer.identity };
     this.#send({ type: 'start', config: withoutSecrets(config), isSandboxed: launcher.hasSandbox, ...identity });
-    const channel = this.#child.stdio[FIRST_CHANNEL];
-    if (channel != null) signer?.attach(this, channel as Socket);
-    this.#watch(bounds.startMs, 'because it did not get ready in time');
+    signer?.attach(this, signerChannelOf(this.#child));
+    this.#watch(timeouts.startMs, 'because it did not get ready in time');
   }
 
   /** Gives the worker the channel to a new signer. */
@@ -94,34 +93,48 @@ export class WorkerProcess {
     this.#child.send({ type: 'signer' } satisfies ToWorker, channel, undefined, () => channel.destroy());
   }
 
-  /** Settles when the worker is ready for inputs, or has ended before. */
+  /** Kills the worker. An input that was in it alone is charged with that; several are each run again alone. */
+  kill(because: string): void {
+    this.#killedBecause = because;
+    this.#killGroup();
+  }
+
+  /** Settles when the worker is ready for inputs, or has exited before. */
   get ready(): Promise<void> {
     return this.#ready.promise;
   }
 
   /** Settles when the process is gone. */
-  get ended(): Promise<void> {
-    return this.#ended.promise;
+  get exited(): Promise<void> {
+    return this.#exited.promise;
   }
 
-  /** How the process ended; null while it has not. It ends the sentence "the process ended …". */
-  get how(): string | null {
-    return this.#how;
+  /** The way in which the process exited; null while it runs. It ends the sentence "the process exited …". */
+  get exitCause(): string | null {
+    return this.#exitCause;
   }
 
-  /** How the worker was after its last input. */
+  /** The state of the worker after its last input. */
   get state(): WorkerState {
     return this.#state;
   }
 
-  /** Whether it works at a lower priority than others, because an input has used much processor time. */
+  /** True when it runs at a lower priority, because an input has used much processor time. */
   get isSlowed(): boolean {
     return this.#budgetWatch?.isLowered ?? false;
   }
 
-  /** Inputs in it that mostly wait. */
-  get settling(): number {
-    return [...this.#runs.values()].filter(({ settling }) => settling).length;
+  /**
+   * True after an input in it could not be signed. Another input of this worker may have flooded its channel to the signer,
+   * which the next one would have to wait for, too.
+   */
+  get failedToSign(): boolean {
+    return this.#failedToSign;
+  }
+
+  /** The number of its inputs that are I/O-bound. */
+  get ioBoundCount(): number {
+    return [...this.#runs.values()].filter(({ isIoBound }) => isIoBound).length;
   }
 
   /**
@@ -137,7 +150,7 @@ export class WorkerProcess {
     // The signal outlives the input, so what listens to it is taken off again.
     hooks.signal.addEventListener('abort', abort, { once: true });
     try {
-      const free = isDoneAlone(order) ? this.#emptied() : this.ready;
+      const free = needsExclusiveWorker(order) ? this.#emptied() : this.ready;
       if (!hooks.signal.aborted) await Promise.race([free, aborted.promise]);
       const result = hooks.signal.aborted ? null : await this.#runNow(run, order);
       return result === null || (hooks.signal.aborted && result.type !== 'succeeded') ? { type: 'aborted' } : result;
@@ -147,10 +160,10 @@ export class WorkerProcess {
   }
 
   async #runNow(run: WorkerRun, order: InputOrder): Promise<RunResult> {
-    if (this.#how !== null) return this.#endOf(run, [], this.#how);
+    if (this.#exitCause !== null) return this.#endOf(run, [], this.#exitCause);
     this.#runs.set(run.id, run);
     if (this.#runs.size > 1) for (const one of this.#runs.values()) one.isShared = true;
-    run.watch(this.#bounds.silenceMs, () =>
+    run.watch(this.#timeouts.silenceMs, () =>
       this.#killUnlessShared(run, 'because it gave no sign of progress for too long'),
     );
     this.#budgetWatch?.start();
@@ -158,28 +171,28 @@ export class WorkerProcess {
     return await run.result;
   }
 
-  /** Ends the worker when what is in it has ended. It must not be given more. */
+  /** Quits the worker when all its inputs have finished. It must not be given more. */
   async retire(): Promise<void> {
     await this.#emptied();
     await this.quit();
   }
 
-  /** Settles when the worker is ready, or has ended, and all inputs in it have. */
+  /** Settles when the worker is ready, or has exited, and all inputs in it have. */
   async #emptied(): Promise<void> {
     await this.ready;
     for (const run of this.#runs.values()) await run.result;
   }
 
-  /** Ends the worker with what is in it, by force where it does not end by itself. */
+  /** Quits the worker with its inputs. Kills it when it does not exit in time. */
   async quit(): Promise<void> {
     this.#send({ type: 'quit' });
-    this.#watch(this.#bounds.quitMs, 'because it did not end when asked');
-    await this.#ended.promise;
+    this.#watch(this.#timeouts.quitMs, 'because it did not exit when asked');
+    await this.#exited.promise;
   }
 
   #abort(run: WorkerRun): void {
     this.#send({ type: 'abort', run: run.id });
-    run.watch(this.#bounds.abortMs, () => this.#killFor(run, 'because it did not stop when asked'));
+    run.watch(this.#timeouts.abortMs, () => this.#killFor(run, 'because it did not stop when asked'));
   }
 
   #watchBudgets(config: Config): BudgetWatch | null {
@@ -197,9 +210,9 @@ export class WorkerProcess {
     });
   }
 
-  /** Kills the process for an input; where others were in it, nobody is blamed, and each is done again alone. */
+  /** Kills the process for an input; where others were in it, none is blamed, and each is run again alone. */
   #killUnlessShared(run: WorkerRun, because: string): void {
-    this.#isNobodyToBlame = run.isShared;
+    this.#isCauseUnknown = run.isShared;
     this.#killFor(run, because);
   }
 
@@ -212,14 +225,11 @@ export class WorkerProcess {
   /** Kills the process after a while, unless the watch is renewed or ended. */
   #watch(boundMs: number, because: string): void {
     clearTimeout(this.#watchdog);
-    if (this.#how !== null) return;
-    this.#watchdog = setTimeout(() => {
-      this.#killedBecause = because;
-      this.#killGroup();
-    }, boundMs);
+    if (this.#exitCause !== null) return;
+    this.#watchdog = setTimeout(() => this.kill(because), boundMs);
   }
 
-  /** Ends the worker and every program that it started. */
+  /** Kills the worker and every program that it started. */
   #killGroup(): void {
     const { pid } = this.#child;
     if (pid === undefined) return;
@@ -238,18 +248,18 @@ export class WorkerProcess {
     switch (message.type) {
       case 'progress':
         return run.progressed(message);
-      case 'claim':
-        return void this.#answer(message.id, run.ask(run.hooks.claim(message.destination)));
-      case 'may-deliver':
-        return void this.#answer(message.id, run.ask(run.hooks.mayDeliver()));
-      case 'settling':
-        run.settling = true;
+      case 'reserve-output-path':
+        return void this.#answer(message.id, run.ask(run.hooks.reserveOutputPath(message.destination)));
+      case 'confirm-lease':
+        return void this.#answer(message.id, run.ask(run.hooks.confirmLease()));
+      case 'io-bound':
+        run.isIoBound = true;
         this.#state = { ...this.#state, rssBytes: message.rssBytes };
-        return run.hooks.settling?.();
-      case 'displaced':
+        return run.hooks.ioBound?.();
+      case 'run-again':
         this.#state = message.state;
         this.#runs.delete(run.id);
-        return run.end({ type: 'displaced', how: 'because its folders were replaced' });
+        return run.end({ type: 'run-again', exitCause: 'because its folders were replaced' });
       case 'succeeded':
       case 'failed':
         return this.#endRun(run, message);
@@ -264,27 +274,28 @@ export class WorkerProcess {
 
   async #answer(id: number, answering: Promise<AppErrorData | undefined>): Promise<void> {
     const refusal = await answering;
-    this.#send({ type: 'claim-answer', id, ...(refusal !== undefined && { refusal }) });
+    this.#send({ type: 'answer', id, ...(refusal !== undefined && { refusal }) });
   }
 
   #endRun(run: WorkerRun, { state, ...result }: FromWorker & { type: 'succeeded' | 'failed' }): void {
     this.#state = state;
+    if (result.type === 'failed' && result.error?.reason === 'SIGNATURE_FAILED') this.#failedToSign = true;
     this.#runs.delete(run.id);
     if (this.#runs.size === 0) this.#budgetWatch?.stop();
     run.hooks.progress({ bytesDone: state.bytesDone, bytesTotal: state.bytesTotal });
     if (isOverBudget(result) && run.isShared)
-      return run.end({ type: 'displaced', how: 'with no memory left, or no file left to open' });
+      return run.end({ type: 'run-again', exitCause: 'with no memory left, or no file left to open' });
     run.end({ ...result, phases: state.phases, calls: state.calls });
   }
 
-  /** What the worker said last may still lie in the channel when its exit is seen. */
-  async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
+  /** Waits for the last messages of the worker, which may still lie in the channel when its exit is seen. */
+  async #handleExit(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
     this.#killGroup();
     if (this.#child.connected) await once(this.#child, 'disconnect');
-    const end = endOf(code, signal);
+    const end = exitOf(code, signal);
     if (this.#killedBecause === null && OUT_OF_MEMORY_SIGNALS.has(end.signal)) this.#blameForMemory();
-    const how = end.signal !== null ? `by the signal ${end.signal}` : `with the exit code ${end.code}`;
-    this.#endedBy(this.#killedBecause ?? how);
+    const exitCause = end.signal !== null ? `by the signal ${end.signal}` : `with the exit code ${end.code}`;
+    this.#recordExit(this.#killedBecause ?? exitCause);
   }
 
   /** The kernel, or the language runtime, may end a process for its memory between two samples. */
@@ -296,39 +307,41 @@ export class WorkerProcess {
     this.#excess = { ...excess, phase: run.usage.phase };
   }
 
-  #endedBy(how: string): void {
-    if (this.#how !== null) return;
+  #recordExit(exitCause: string): void {
+    if (this.#exitCause !== null) return;
     clearTimeout(this.#watchdog);
     this.#budgetWatch?.stop();
-    this.#how = this.#isReady ? how : `before it was ready, ${how}`;
+    this.#exitCause = this.#isReady ? exitCause : `before it was ready, ${exitCause}`;
     this.#ready.resolve();
-    this.#ended.resolve();
+    this.#exited.resolve();
     const runs = [...this.#runs.values()];
     this.#runs.clear();
-    for (const run of runs) run.end(this.#endOf(run, runs, this.#how));
+    for (const run of runs) run.end(this.#endOf(run, runs, this.#exitCause));
   }
 
   /**
    * To blame are one that was in the process alone, and that which it was killed for. Where there were several, nobody can
-   * tell which: each is done again alone.
+   * tell which: each is run again alone.
    */
-  #endOf(run: WorkerRun, all: readonly WorkerRun[], how: string): RunResult {
-    if (this.#isNobodyToBlame) return { type: 'displaced', how };
+  #endOf(run: WorkerRun, all: readonly WorkerRun[], exitCause: string): RunResult {
+    if (this.#isCauseUnknown) return { type: 'run-again', exitCause };
     if (run === this.#killedFor && this.#excess !== null) {
       return { type: 'over-budget', error: new AppError('INPUT_OVER_BUDGET', this.#excess).toData() };
     }
     const isToBlame = this.#killedFor === null ? all.length === 1 || !this.#isReady : run === this.#killedFor;
-    return isToBlame ? { type: 'process-ended', how, wasReady: this.#isReady } : { type: 'displaced', how };
+    return isToBlame
+      ? { type: 'process-exited', exitCause, wasReady: this.#isReady }
+      : { type: 'run-again', exitCause };
   }
 
-  /** A process that is gone cannot be told; its exit says so. */
+  /** Ignores that the process is gone: its exit reports that. */
   #send(message: ToWorker): void {
     if (this.#child.connected) this.#child.send(message, () => undefined);
   }
 }
 
-/** One that is tried again may have ended a process with others in it. */
-export function isDoneAlone({ attempt }: InputOrder): boolean {
+/** Returns true for an input that is retried: it may have crashed a process with others in it. */
+export function needsExclusiveWorker({ attempt }: InputOrder): boolean {
   return attempt > 1;
 }
 
@@ -339,13 +352,6 @@ export function isDoneAlone({ attempt }: InputOrder): boolean {
 const ALLOCATION_ARENAS = '2';
 
 /**
- * Buffers from so many bytes on are given back to the system as soon as they are let go of. Left to itself, the C library
- * raises this to the size of what it saw last, up to 32 MiB, and keeps it all: fragments of 3 MB from S3 to S3 then took
- * 243 MiB in their worker, not 179 (PSS, one run each), a film 200 and not 191.
- */
-const MAPPED_FROM_BYTES = String(512 * 1024);
-
-/**
  * Threads that read, write and sync for a worker: as many as the files of a folder that become durable at once, and some
  * to go on reading and writing meanwhile. With four, Node's default, syncs took them all.
  */
@@ -353,7 +359,6 @@ const POOL_THREADS = '24';
 
 const WORKER_ENVIRONMENT = {
   MALLOC_ARENA_MAX: ALLOCATION_ARENAS,
-  MALLOC_MMAP_THRESHOLD_: MAPPED_FROM_BYTES,
   UV_THREADPOOL_SIZE: POOL_THREADS,
 };
 

@@ -1,29 +1,29 @@
 import type { AppErrorData } from '#errors/app-error.ts';
-import type { InputOutcome } from '#operations/operation.ts';
+import type { OperationOutcome } from '#operations/operation.ts';
 import type { ByteProgress } from '../job.ts';
 import type { InputUsage } from './input-budgets.ts';
 import type { ProgressMessage, WorkerState } from './worker-protocol.ts';
 
-/** What the service does for an input while it runs. */
+/** The service's side of a running input. */
 export interface RunHooks {
   /** Aborted when the input is to stop. */
   readonly signal: AbortSignal;
   progress(progress: ByteProgress): void;
-  /** Answers a claim of a destination; undefined where it is granted. */
-  claim(destination: string): Promise<AppErrorData | undefined>;
-  /** Whether the worker may deliver now; undefined where it may. */
-  mayDeliver(): Promise<AppErrorData | undefined>;
-  /** Told when the input mostly waits from here on, at most once: its worker is free for the next one. */
-  settling?(): void;
+  /** Resolves with undefined when the output path is reserved for the input, otherwise with the refusal. */
+  reserveOutputPath(destination: string): Promise<AppErrorData | undefined>;
+  /** Resolves with undefined when the worker may publish now, otherwise with the refusal. */
+  confirmLease(): Promise<AppErrorData | undefined>;
+  /** Called at most once, when the rest of the input is I/O-bound: its worker can start the next one. */
+  ioBound?(): void;
 }
 
 /** The phases that an input reached, each with the milliseconds since its start. */
 type Phases = WorkerState['phases'];
 type Calls = WorkerState['calls'];
 
-/** How the run of an input ended. `how` ends the sentence "the process ended …". */
+/** The result of a run. `exitCause` ends the sentence "the process exited …". */
 export type RunResult =
-  | { readonly type: 'succeeded'; readonly outcome: InputOutcome; readonly phases: Phases; readonly calls: Calls }
+  | { readonly type: 'succeeded'; readonly outcome: OperationOutcome; readonly phases: Phases; readonly calls: Calls }
   | {
       readonly type: 'failed';
       readonly error: AppErrorData | null;
@@ -31,11 +31,11 @@ export type RunResult =
       readonly phases: Phases;
       readonly calls: Calls;
     }
-  | { readonly type: 'process-ended'; readonly how: string; readonly wasReady: boolean }
+  | { readonly type: 'process-exited'; readonly exitCause: string; readonly wasReady: boolean }
   /** It used more than its budget, alone in its process, which was killed for it. */
   | { readonly type: 'over-budget'; readonly error: AppErrorData }
-  /** The process ended, and another input that was in it may be the reason. */
-  | { readonly type: 'displaced'; readonly how: string }
+  /** The process exited, and another input in it may be the cause; or it could not begin in this worker. It is run again. */
+  | { readonly type: 'run-again'; readonly exitCause: string }
   /** It was asked to stop, and has. */
   | { readonly type: 'aborted' };
 
@@ -43,11 +43,11 @@ export type RunResult =
 export class WorkerRun {
   readonly id: number;
   readonly hooks: RunHooks;
-  /** Settles when the run has ended. */
+  /** Settles when the run has finished. */
   readonly result: Promise<RunResult>;
-  /** Whether it mostly waits from here on. */
-  settling = false;
-  /** Whether another input was in the process at any time: what the process used cannot be told apart then. */
+  /** True once it is I/O-bound for the rest. */
+  isIoBound = false;
+  /** True when another input was in the process at any time: their resource usage cannot be told apart then. */
   isShared = false;
   #usage: InputUsage = {
     size: { bytes: 0, files: 0 },
@@ -76,7 +76,7 @@ export class WorkerRun {
     this.#watchdog = setTimeout(late, boundMs);
   }
 
-  /** What the input has used so far. */
+  /** The resource usage so far. */
   get usage(): InputUsage {
     return this.#usage;
   }
@@ -115,7 +115,7 @@ export class WorkerRun {
     }
   }
 
-  /** The worker said something of the input. After an abort the bound counts from the abort, whatever it still says. */
+  /** Restarts the watchdog, because the worker sent a message about the input. After an abort the bound counts from the abort, whatever it still says. */
   heard(): void {
     if (!this.hooks.signal.aborted) this.#watchdog?.refresh();
   }

@@ -12,9 +12,9 @@ import {
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Descriptor } from '#bytes/descriptor.ts';
-import { shareSync } from './shared-sync.ts';
+import { shareSync } from '../staging/sync-folder.ts';
 
-const syncBehind = promisify(fsync);
+const syncInBackground = promisify(fsync);
 
 /**
  * Tells whether paths are resolved relative to open folders. Node has no `openat`; Linux resolves `/proc/self/fd/<n>/name`
@@ -30,7 +30,7 @@ const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
  * checked, whatever stands at its path meanwhile. Throws the system's errors as they are.
  */
 export class FolderHandle {
-  /** Where it lay when it was opened, with links resolved. */
+  /** The path at which it was opened, with links resolved. */
   readonly path: string;
   readonly #file: Descriptor;
   #users = 1;
@@ -82,10 +82,10 @@ export class FolderHandle {
 
   /** Makes the names of what was created, renamed or removed in the folder durable. */
   sync(): Promise<void> {
-    return shareSync(this.#ownIdentity, () => this.#file.use(syncBehind));
+    return shareSync(this.#ownIdentity, () => this.#file.use(syncInBackground));
   }
 
-  /** Gives the handle to one more user, who closes it too. */
+  /** Adds a user, who has to close the handle too. */
   share(): FolderHandle {
     this.#users += 1;
     return this;

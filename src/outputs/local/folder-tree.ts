@@ -26,13 +26,13 @@ export class FolderTree {
     this.#root = root;
   }
 
-  /** Does something in the folder of a file, which is open meanwhile. `entry` is a path to the file. */
+  /** Runs `use` with the open folder of a file. `entry` is a path to the file. */
   async at<Result>(path: string, use: (entry: string, folder: FolderHandle) => Promise<Result> | Result) {
     const end = path.lastIndexOf('/');
     return await this.in(path.slice(0, Math.max(end, 0)), (handle) => use(handle.entry(path.slice(end + 1)), handle));
   }
 
-  /** Does something in a folder, which is open meanwhile. */
+  /** Runs `use` with an open folder. */
   async in<Result>(folder: string, use: (handle: FolderHandle) => Promise<Result> | Result): Promise<Result> {
     if (folder === '') return await use(this.#root);
     const open = this.#enter(folder);
@@ -44,7 +44,7 @@ export class FolderTree {
     }
   }
 
-  /** Makes a folder where there is none. Returns false where one stood there. */
+  /** Makes a folder. Returns false when it exists already. */
   async make(folder: string): Promise<boolean> {
     return await this.at(folder, async (entry) => {
       try {
@@ -57,7 +57,7 @@ export class FolderTree {
     });
   }
 
-  /** To be called when nothing is done in it any more. Safe to call again. */
+  /** Closes all folders. To be called when no call uses them. Safe to call again. */
   async close(): Promise<void> {
     for (const { handle } of this.#open.values()) await handle.close();
     this.#open.clear();
@@ -67,7 +67,7 @@ export class FolderTree {
   #enter(folder: string): OpenFolder {
     const known = this.#open.get(folder);
     const open = known ?? { handle: this.#handleAbove(folder).enter(basename(folder)), users: 0 };
-    if (known === undefined) this.#makeRoom();
+    if (known === undefined) this.#evict();
     else this.#open.delete(folder);
     this.#open.set(folder, open);
     return open;
@@ -78,7 +78,7 @@ export class FolderTree {
     return above === '.' ? this.#root : this.#enter(above).handle;
   }
 
-  #makeRoom(): void {
+  #evict(): void {
     for (const [folder, { handle, users }] of this.#open) {
       if (this.#open.size < MAX_OPEN_FOLDERS) return;
       if (users > 0) continue;

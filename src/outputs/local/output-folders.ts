@@ -1,5 +1,10 @@
-import type { FolderHandle } from './folder-handle.ts';
-import { openOutputFolder } from './output-folder.ts';
+import { existsSync, lstatSync, mkdirSync, readlinkSync } from 'node:fs';
+import { dirname, relative, sep } from 'node:path';
+import { isSameOrInside } from '#bytes/path-overlap.ts';
+import { AppError } from '#errors/app-error.ts';
+import { systemErrorCode } from '#errors/system-problem.ts';
+import { syncFolder } from '../staging/sync-folder.ts';
+import { FolderHandle } from './folder-handle.ts';
 
 /** Folders that are kept open between outputs. */
 const MAX_OPEN_FOLDERS = 8;
@@ -51,4 +56,73 @@ export class OutputFolders {
     void this.#open.get(folder)?.close();
     this.#open.delete(folder);
   }
+}
+
+// Folders are made and opened in synchronous calls: outputs are written in workers, where nobody else waits for the
+// thread, and beside a small file a trip through the pool of threads costs more than the call.
+
+/**
+ * Makes the folder of a destination below `baseDir`, durably, and opens it. Links are followed, one folder at a time, as
+ * long as what was opened lies in the base; a link that leads out of it is refused.
+ */
+export async function openOutputFolder(baseDir: string, folder: string): Promise<FolderHandle> {
+  const base = await openBase(baseDir);
+  let opened = base;
+  try {
+    for (const segment of relative(baseDir, folder).split(sep)) {
+      if (segment === '') continue;
+      const above = opened;
+      opened = await openFolder(above, segment);
+      if (above !== base) await above.close();
+      if (!isSameOrInside(opened.path, base.path)) throw new AppError('OUTPUT_LEAVES_BASE', { path: folder });
+    }
+    return opened;
+  } catch (error) {
+    await opened.close();
+    throw error;
+  } finally {
+    if (opened !== base) await base.close();
+  }
+}
+
+async function openBase(baseDir: string): Promise<FolderHandle> {
+  const firstMade = makeFolders(baseDir);
+  if (firstMade !== undefined) {
+    for (let made = baseDir; made.length >= firstMade.length; made = dirname(made)) await syncFolder(dirname(made));
+  }
+  return FolderHandle.follow(baseDir);
+}
+
+async function openFolder(above: FolderHandle, name: string): Promise<FolderHandle> {
+  const path = above.entry(name);
+  // Asked first, because an error for each file of a batch would cost more than all else that is done here.
+  if (!existsSync(path)) await makeMissingFolder(above, name);
+  return above.follow(name);
+}
+
+async function makeMissingFolder(above: FolderHandle, name: string): Promise<void> {
+  const path = above.entry(name);
+  try {
+    mkdirSync(path);
+    await above.sync();
+  } catch (error) {
+    if (systemErrorCode(error) !== 'EEXIST') throw error;
+    refuseDangling(path, `${above.path}/${name}`);
+  }
+}
+
+/** Makes the base folder; returns the first folder that was missing, if any. */
+function makeFolders(baseDir: string): string | undefined {
+  try {
+    return mkdirSync(baseDir, { recursive: true });
+  } catch (error) {
+    refuseDangling(baseDir, baseDir);
+    throw error;
+  }
+}
+
+/** Throws `OUTPUT_LINK_DANGLING` for a dangling link, of which the system only reports a missing folder. */
+function refuseDangling(path: string, shownPath: string): void {
+  if (existsSync(path) || !lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return;
+  throw new AppError('OUTPUT_LINK_DANGLING', { path: shownPath, target: readlinkSync(path) });
 }

@@ -1,24 +1,32 @@
+import assert from 'node:assert/strict';
 import { renameSync } from 'node:fs';
 import type { ByteSink } from '#bytes/byte-sink.ts';
+import { replacedNameOf } from '#bytes/staged-name.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
-import { outputError, refuseFolder, translated } from '../output-error.ts';
+import { entryAt, outputError, refuseFolder, withOutputErrors } from '../staging/output-error.ts';
 import { DurableFile } from './durable-file.ts';
 import type { FolderHandle } from './folder-handle.ts';
-import { removeEntry } from './remove-entry.ts';
+import { recoverReplacement, removeEntry } from './staging-cleanup.ts';
 
-/** What a staged output is made with. */
+/** The parameters of a staged output. */
 export interface Staging {
-  /** The path that the caller is told, as `placeFile` or `placeFolder` composed it. */
+  /** The path that the caller is told, as `fileDestination` or `folderDestination` composed it. */
   readonly destination: string;
   /** The folder that it lies in, with links resolved; closed once nothing is staged any more. */
   readonly folder: FolderHandle;
   /** The names in it: of the output, and of what is staged. */
   readonly name: string;
   readonly stagedName: string;
-  /** Whether all of it goes through the page cache. */
+  /** True when all of it goes through the page cache. */
   readonly isCached: boolean;
   /** Removes the note of what is staged; called when it is neither here nor on the disk any more. */
   readonly forget: () => Promise<void>;
+}
+
+/** The parameters of a staged file. */
+export interface FileStaging extends Staging {
+  /** Notes, durably, that this file is about to take its name right after the file that is staged under another. */
+  readonly noteFollowing: (firstStagedName: string) => Promise<void>;
 }
 
 /** A file that is written beside its destination under a hidden name, and renamed when it is whole. */
@@ -26,11 +34,11 @@ export class StagedFile implements ByteSink {
   readonly destination: string;
   readonly stagedPath: string;
   readonly isOnDisk = true;
-  readonly #staging: Staging;
+  readonly #staging: FileStaging;
   readonly #file: DurableFile;
   #finished = false;
 
-  private constructor(staging: Staging, file: DurableFile) {
+  private constructor(staging: FileStaging, file: DurableFile) {
     this.destination = staging.destination;
     this.stagedPath = staging.folder.entry(staging.stagedName);
     this.#staging = staging;
@@ -38,8 +46,8 @@ export class StagedFile implements ByteSink {
   }
 
   /** Creates the staged file, in place of one that the same attempt left behind. */
-  static async create(staging: Staging): Promise<StagedFile> {
-    return await translated(staging.destination, async () => new StagedFile(staging, await createFile(staging)));
+  static async create(staging: FileStaging): Promise<StagedFile> {
+    return await withOutputErrors(staging.destination, async () => new StagedFile(staging, await createFile(staging)));
   }
 
   async write(bytes: Uint8Array, position: number, signal: AbortSignal): Promise<void> {
@@ -55,7 +63,38 @@ export class StagedFile implements ByteSink {
   /** Once the file has its name, the signal is not looked at any more: the folder is synced or the file removed. */
   async commit(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    const { folder, name, forget } = this.#staging;
+    await this.#appear();
+    await this.#finish();
+  }
+
+  /**
+   * Sets aside what has this name, commits the first file, and gives this one its name. The journal knows both: after a
+   * crash, a first file without its name means that nothing was delivered, and one with it that this file has to follow.
+   */
+  async commitAfter(first: ByteSink, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const { folder, name, stagedName, noteFollowing } = this.#staging;
+    assert(first instanceof StagedFile && first.#staging.folder.path === folder.path, 'both lie in one folder');
+    const replacedName = replacedNameOf(stagedName);
+    await refuseFolder(this.destination, folder.entry(name));
+    await this.#translated(async () => {
+      await noteFollowing(first.#staging.stagedName);
+      if (entryAt(folder.entry(name)) !== null) renameSync(folder.entry(name), folder.entry(replacedName));
+    });
+    try {
+      await first.commit(signal);
+      await this.#appear();
+    } catch (error) {
+      if (first.#finished) await removeEntry(folder, first.#staging.name);
+      await recoverReplacement(folder, stagedName, name);
+      throw error;
+    }
+    await removeEntry(folder, replacedName);
+    await this.#finish();
+  }
+
+  async #appear(): Promise<void> {
+    const { folder, name } = this.#staging;
     try {
       renameSync(this.stagedPath, folder.entry(name));
     } catch (error) {
@@ -68,8 +107,12 @@ export class StagedFile implements ByteSink {
       await removeEntry(folder, name);
       throw error;
     }
+  }
+
+  async #finish(): Promise<void> {
+    const { folder, forget } = this.#staging;
     this.#finished = true;
-    // The output is delivered: a note that cannot be removed now is removed at the next start.
+    // The output is committed: a note that cannot be removed now is removed at the next start.
     await forget().catch(() => undefined);
     await folder.close();
   }
@@ -88,7 +131,7 @@ export class StagedFile implements ByteSink {
   }
 
   async #translated<T>(step: () => Promise<T> | T): Promise<T> {
-    return await translated(this.destination, step);
+    return await withOutputErrors(this.destination, step);
   }
 }
 

@@ -3,37 +3,36 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { openOwnFile } from '#bytes/file-source.ts';
-import { sideBySide } from '#bytes/side-by-side.ts';
 import { isReservedName } from '#bytes/staged-name.ts';
+import { BackgroundTasks } from '#concurrency/background-tasks.ts';
+import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { FolderPart, FolderSink } from '../folder-sink.ts';
-import { outputError, translated } from '../output-error.ts';
-import { AdoptedFile } from './adopted-file.ts';
-import { BackgroundWork } from './background-work.ts';
-import { deliverFolder } from './deliver-folder.ts';
-import type { DeliveryRecords } from './delivery-records.ts';
+import type { FolderPart, FolderSink } from '../output-sink.ts';
+import { outputError, withOutputErrors } from '../staging/output-error.ts';
+import { commitFolder } from './commit-folder.ts';
+import type { CommittedFolders } from './committed-folders.ts';
 import { DurableFile } from './durable-file.ts';
 import { FolderTree } from './folder-tree.ts';
-import { removeEntry } from './remove-entry.ts';
 import type { Staging } from './staged-file.ts';
+import { removeEntry } from './staging-cleanup.ts';
 
 /** Closed files that become durable at once, and folders: the file system makes one commit of all that wait together. */
-const SYNCS_AT_ONCE = 16;
+const MAX_CONCURRENT_SYNCS = 16;
 
 /**
  * Closed files that wait to become durable, each of them open. A group of fragments is handed over all at once: without
- * room for two groups, hashing stood still until the disk had half of it, and 1.5 GB took 2.5 s, not 1.9 s.
+ * a queue for two groups, hashing stood still until the disk had half of it, and 1.5 GB took 2.5 s, not 1.9 s.
  */
-const SYNCS_WAITING = 64;
+const MAX_WAITING_SYNCS = 64;
 
-/** What a staged folder is made with, beside what a file is. */
+/** The parameters of a staged folder. */
 export interface FolderStaging extends Staging {
-  readonly records: DeliveryRecords;
+  readonly records: CommittedFolders;
   /** Notes, durably, that what stands at the destination is about to be replaced whole. */
   readonly noteReplacement: () => Promise<void>;
 }
 
-/** A folder that is written beside its destination under a hidden name, and delivered when it is whole. */
+/** A folder that is written beside its destination under a hidden name, and committed when it is whole. */
 export class StagedFolder implements FolderSink {
   readonly destination: string;
   readonly stagedPath: string;
@@ -44,7 +43,7 @@ export class StagedFolder implements FolderSink {
   readonly #open = new Set<StagedPart>();
   /** Folders that were made or are being made, relative to the staged one, which is the empty path. */
   readonly #folders = new Map<string, Promise<void>>([['', Promise.resolve()]]);
-  readonly #syncing = new BackgroundWork({ atOnce: SYNCS_AT_ONCE, waiting: SYNCS_WAITING });
+  readonly #syncing = new BackgroundTasks({ maxRunning: MAX_CONCURRENT_SYNCS, maxWaiting: MAX_WAITING_SYNCS });
   #failure: { readonly error: unknown } | null = null;
   #sealed = false;
   #closed = false;
@@ -58,7 +57,7 @@ export class StagedFolder implements FolderSink {
 
   /** Creates the staged folder, in place of one that the same attempt left behind. */
   static async create(staging: FolderStaging): Promise<StagedFolder> {
-    return await translated(staging.destination, async () => {
+    return await withOutputErrors(staging.destination, async () => {
       const { folder, stagedName } = staging;
       await removeEntry(folder, stagedName);
       await mkdir(folder.entry(stagedName));
@@ -81,7 +80,7 @@ export class StagedFolder implements FolderSink {
       const part = new StagedPart(this.destination, file, async () => {
         this.#open.delete(part);
         this.#files.set(path, file.sizeBytes);
-        await this.#syncBehind(file);
+        await this.#syncInBackground(file);
       });
       this.#open.add(part);
       return part;
@@ -97,9 +96,9 @@ export class StagedFolder implements FolderSink {
         const folder = path.slice(0, at);
         if (!this.#folders.has(folder)) this.#folders.set(folder, Promise.resolve());
       }
-      const file = await this.#tree.at(path, (entry) => AdoptedFile.open(entry));
+      const file = await this.#tree.at(path, (entry) => DurableFile.adopt(entry));
       this.#files.set(path, file.sizeBytes);
-      await this.#syncBehind(file);
+      await this.#syncInBackground(file);
     });
   }
 
@@ -112,10 +111,12 @@ export class StagedFolder implements FolderSink {
   async seal(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     assert(this.#open.size === 0, 'every part is closed before the folder is sealed');
-    await this.#syncing.ended();
+    await this.#syncing.settled();
     this.#throwFailure();
     await this.#translated(() =>
-      sideBySide([...this.#folders.keys()], SYNCS_AT_ONCE, (folder) => this.#tree.in(folder, (each) => each.sync())),
+      mapConcurrent([...this.#folders.keys()], MAX_CONCURRENT_SYNCS, (folder) =>
+        this.#tree.in(folder, (each) => each.sync()),
+      ),
     );
     this.#sealed = true;
   }
@@ -128,21 +129,21 @@ export class StagedFolder implements FolderSink {
     await this.#translated(async () => {
       const record = await records.add(join(folder.path, name), this.#files);
       try {
-        await deliverFolder({ ...this.#staging, staged: this.#tree, paths: [...this.#files.keys()] });
+        await commitFolder({ ...this.#staging, staged: this.#tree, paths: [...this.#files.keys()] });
       } catch (error) {
         await records.remove(record);
         throw error;
       }
       await records.keepOnly(record).catch(() => undefined); // One too many costs nothing but a look at it.
     });
-    // The output is delivered: a note that cannot be removed now is removed at the next start.
+    // The output is committed: a note that cannot be removed now is removed at the next start.
     await forget().catch(() => undefined);
     await this.#close();
   }
 
   async discard(): Promise<void> {
     if (this.#closed) return;
-    await this.#syncing.ended();
+    await this.#syncing.settled();
     for (const part of this.#open) await part.abandon();
     try {
       await removeEntry(this.#staging.folder, this.#staging.stagedName);
@@ -167,14 +168,14 @@ export class StagedFolder implements FolderSink {
     return making;
   }
 
-  /** Makes a file durable behind the caller's back, and waits only where too many are under way. */
-  async #syncBehind(file: DurableFile | AdoptedFile): Promise<void> {
+  /** Syncs a file in the background; waits only while too many syncs are queued. */
+  async #syncInBackground(file: DurableFile): Promise<void> {
     await this.#syncing.start(() => this.#syncAndClose(file));
     this.#throwFailure();
   }
 
   /** Keeps the first failure; never rejects. */
-  async #syncAndClose(file: DurableFile | AdoptedFile): Promise<void> {
+  async #syncAndClose(file: DurableFile): Promise<void> {
     try {
       await file.sync();
     } catch (error) {
@@ -189,7 +190,7 @@ export class StagedFolder implements FolderSink {
   }
 
   async #translated<T>(step: () => Promise<T>): Promise<T> {
-    return await translated(this.destination, step);
+    return await withOutputErrors(this.destination, step);
   }
 }
 
@@ -207,7 +208,7 @@ class StagedPart implements FolderPart {
   }
 
   async write(bytes: Uint8Array, position: number, signal: AbortSignal): Promise<void> {
-    await translated(this.#destination, () => this.#file.write(bytes, position, signal));
+    await withOutputErrors(this.#destination, () => this.#file.write(bytes, position, signal));
   }
 
   async close(): Promise<void> {

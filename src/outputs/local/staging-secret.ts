@@ -15,7 +15,7 @@ import { systemErrorCode } from '#errors/system-problem.ts';
 
 const SECRET_BYTES = 32;
 
-/** What file systems without hard links answer. */
+/** Error codes of file systems without hard links. */
 const WITHOUT_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'];
 
 /**
@@ -58,7 +58,7 @@ function writeSecret(path: string): void {
   }
 }
 
-/** Of several processes that come first at once, one wins; all use its secret. */
+/** Publishes a secret. When several processes do so at once, one wins and all use its secret. */
 function publish(unfinished: string, path: string): void {
   try {
     linkSync(unfinished, path);

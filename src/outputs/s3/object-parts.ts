@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import type { CopyRun } from '#bytes/copy-runs.ts';
+import type { CopyRun } from '#bytes/splice-plan.ts';
+import { itemAt } from '#errors/assert.ts';
 
 const MIB = 1024 * 1024;
 
@@ -8,16 +9,16 @@ const SMALLEST_PART_BYTES = 5 * MIB;
 const MAX_PARTS = 10_000;
 export const LARGEST_OBJECT_BYTES = 5 * 1024 * 1024 * MIB;
 
-/** Parts are held in memory until they are sent. Up to 80 GB all have this size, and larger objects larger parts. */
+/** The size of parts of objects up to 80 GB; larger objects have larger parts. Parts are in memory until they are sent. */
 const USUAL_PART_BYTES = 8 * MIB;
 
 /** Parts that the server copies pass through nobody's memory. */
 const USUAL_COPIED_PART_BYTES = 64 * MIB;
 
-/** The first copied part is waited for: it shows that the server copies at all. */
+/** The first copied part is awaited: it shows that the server supports copies. */
 const FIRST_COPIED_PART_BYTES = 8 * MIB;
 
-/** Where ranges are copied, so many of the parts are written at most, so many copied, and so many ranges are there. */
+/** Limits of an object with copied ranges: parts that are written, parts that are copied, and ranges. */
 const MAX_WRITTEN_PARTS = 4_000;
 const MAX_COPIED_PARTS = 2_000;
 const MAX_COPIED_RANGES = 1_000;
@@ -29,16 +30,16 @@ const SHORTEST_COPY_BYTES = 4 * SMALLEST_PART_BYTES;
 export interface ObjectPart {
   /** Counts from 1. */
   readonly number: number;
-  /** Where it lies in the object. */
+  /** Position in the object. */
   readonly position: number;
   readonly length: number;
-  /** Where it lies in the object that the server copies it from; absent for a part that is written. */
+  /** Position in the object that the server copies it from; absent for a written part. */
   readonly copiedFrom?: number;
 }
 
-/** How an object is cut into parts. */
+/** The division of an object into parts. */
 export interface PartLayout {
-  /** Whether every part will be filled, or the object's end is not known. */
+  /** False while the object's size is unknown, so that its last part may stay short. */
   readonly isKnown: boolean;
   /** True where the object is one part: it needs no multipart upload then. */
   readonly isSingle: boolean;
@@ -103,7 +104,7 @@ class ListedParts implements PartLayout {
     let low = 0;
     for (let high = this.#parts.length - 1; low < high; ) {
       const middle = Math.ceil((low + high) / 2);
-      if ((this.#parts[middle] as ObjectPart).position <= position) low = middle;
+      if (itemAt(this.#parts, middle).position <= position) low = middle;
       else high = middle - 1;
     }
     const part = this.#parts[low];

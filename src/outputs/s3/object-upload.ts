@@ -1,36 +1,35 @@
 import assert from 'node:assert/strict';
 import type { StoredObject } from '#bytes/byte-source.ts';
-import type { CopyRun } from '#bytes/copy-runs.ts';
+import type { CopyRun } from '#bytes/splice-plan.ts';
+import { Semaphore } from '#concurrency/semaphore.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { S3Address } from '#s3/s3-address.ts';
 import type { S3Part, S3Upload, S3Writer } from '#s3/s3-writer.ts';
 import { type ObjectPart, type PartLayout, planParts } from './object-parts.ts';
-import { PartBuffer } from './part-buffer.ts';
-import type { PartMemory } from './part-memory.ts';
-import type { RequestSlots } from './request-slots.ts';
+import { PartBuffer, type PartBufferPool } from './part-buffers.ts';
 import type { UploadNote } from './upload-journal.ts';
 
-/** Parts that the server copies at once. */
-const COPIES_AT_ONCE = 4;
+/** Concurrent copies of parts by the server. */
+const MAX_CONCURRENT_COPIES = 4;
 
-/** What an object is uploaded with. */
-export interface UploadPlace {
+/** The parameters of an upload. */
+export interface UploadContext {
   readonly writer: S3Writer;
   readonly at: S3Address;
   readonly contentType: string;
-  /** Takes note of the upload, so that it is ended whatever ends this process. */
+  /** The journal's note of the upload, by which it is aborted when this process is lost. */
   readonly note: UploadNote;
   /** Bounds what is sent at once, and so the memory that it takes. */
-  readonly slots: RequestSlots;
+  readonly requestLimit: RequestLimit;
   /** Shared by all objects of the output. */
-  readonly memory: PartMemory;
-  /** Tells the service that something is being done. */
-  readonly signOfLife: () => void;
-  /** Ends all requests. */
+  readonly buffers: PartBufferPool;
+  /** Reports progress to the service. */
+  readonly heartbeat: () => void;
+  /** Aborts all requests. */
   readonly signal: AbortSignal;
 }
 
-/** What finishing an upload led to: an object that can be put at once, or parts that one request makes an object. */
+/** A finished upload: bytes to be put by one request, or parts that one request makes an object. */
 export type Finished =
   | { readonly kind: 'bytes'; readonly bytes: Buffer }
   | { readonly kind: 'parts'; readonly upload: S3Upload; readonly parts: readonly S3Part[] };
@@ -40,7 +39,7 @@ export type Finished =
  * one that waits for a hole to be filled waits in memory. What fits into one part is not sent before it is finished.
  */
 export class ObjectUpload {
-  readonly #place: UploadPlace;
+  readonly #context: UploadContext;
   readonly #stop = new AbortController();
   readonly #signal: AbortSignal;
   readonly #filling = new Map<number, PartBuffer>();
@@ -53,10 +52,10 @@ export class ObjectUpload {
   #writtenBytes = 0;
   #end = 0;
 
-  constructor(place: UploadPlace, layout: PartLayout) {
-    this.#place = place;
+  constructor(context: UploadContext, layout: PartLayout) {
+    this.#context = context;
     this.#layout = layout;
-    this.#signal = AbortSignal.any([place.signal, this.#stop.signal]);
+    this.#signal = AbortSignal.any([context.signal, this.#stop.signal]);
   }
 
   /**
@@ -65,7 +64,7 @@ export class ObjectUpload {
    */
   async copyFrom(object: StoredObject, sizeBytes: number, runs: readonly CopyRun[]): Promise<void> {
     // Without an ETag nothing would tell that the object is still the one that is read.
-    if (object.etag === '' || !this.#place.writer.isSameStore(object.store)) return;
+    if (object.etag === '' || !this.#context.writer.isSameStore(object.store)) return;
     const layout = planParts(sizeBytes, runs);
     const [first, ...others] = layout.copied;
     if (first === undefined) return;
@@ -93,7 +92,7 @@ export class ObjectUpload {
     this.#end = Math.max(this.#end, position + bytes.length);
   }
 
-  /** Whether what was written so far has no gap: ranges that are written do not overlap. */
+  /** True when the written ranges, which do not overlap, have no gap. */
   get isWhole(): boolean {
     return this.#writtenBytes === this.#end;
   }
@@ -122,7 +121,7 @@ export class ObjectUpload {
     return { kind: 'parts', upload: await this.#begun(), parts: this.#parts.filter((part) => part !== undefined) };
   }
 
-  /** Ends all requests. What is in S3 by then is in the note. Safe to call again. */
+  /** Aborts all requests. Everything that is in S3 by then is in the note. Safe to call again. */
   async stop(): Promise<void> {
     this.#stop.abort(new Error('the upload was given up'));
     await Promise.all([...this.#sending, this.#copying, this.#upload?.catch(() => undefined)]);
@@ -131,7 +130,7 @@ export class ObjectUpload {
 
   async #fill(part: ObjectPart, bytes: Uint8Array, at: number): Promise<void> {
     const known = this.#filling.get(part.number);
-    const buffer = known ?? new PartBuffer(part.length, this.#layout.isKnown, this.#place.memory);
+    const buffer = known ?? new PartBuffer(part.length, this.#layout.isKnown, this.#context.buffers);
     if (known === undefined) this.#filling.set(part.number, buffer);
     buffer.write(bytes, at);
     if (buffer.writtenBytes < part.length || this.#layout.isSingle) return;
@@ -139,18 +138,18 @@ export class ObjectUpload {
     await this.#send(part.number, buffer);
   }
 
-  /** Sends a part behind the caller's back, and waits only where too many are under way. */
+  /** Sends a part in the background; waits only while too many requests run. */
   async #send(number: number, buffer: PartBuffer): Promise<void> {
-    const { slots, writer, memory } = this.#place;
+    const { requestLimit, writer, buffers } = this.#context;
     const { length } = buffer.bytes;
-    await slots.take(length);
+    await requestLimit.acquire(length);
     const sending = this.#guard(async () => {
       const upload = await this.#begun();
       this.#parts[number - 1] = await writer.putPart(upload, number, buffer.bytes, this.#signal);
-      memory.giveBack(buffer.bytes);
-      this.#place.signOfLife();
+      buffers.release(buffer.bytes);
+      this.#context.heartbeat();
     }).finally(() => {
-      slots.release(length);
+      requestLimit.release(length);
       this.#sending.delete(sending);
     });
     this.#sending.add(sending);
@@ -163,15 +162,15 @@ export class ObjectUpload {
         await this.#guard(() => this.#copyPart(part, object));
       }
     };
-    await Promise.all(Array.from({ length: COPIES_AT_ONCE }, copyNext));
+    await Promise.all(Array.from({ length: MAX_CONCURRENT_COPIES }, copyNext));
   }
 
   async #copyPart({ number, length, copiedFrom }: ObjectPart, object: StoredObject): Promise<void> {
     assert(copiedFrom !== undefined);
     const upload = await this.#begun();
     const from = { bucket: object.bucket, key: object.key, etag: object.etag, offset: copiedFrom, length };
-    this.#parts[number - 1] = await this.#place.writer.copyPart(upload, number, from, this.#signal);
-    this.#place.signOfLife();
+    this.#parts[number - 1] = await this.#context.writer.copyPart(upload, number, from, this.#signal);
+    this.#context.heartbeat();
   }
 
   #begun(): Promise<S3Upload> {
@@ -180,8 +179,8 @@ export class ObjectUpload {
   }
 
   async #begin(): Promise<S3Upload> {
-    const { writer, at, contentType, note } = this.#place;
-    // Should this process die before it learns the upload's id, these are not it. Who may not list them goes without.
+    const { writer, at, contentType, note } = this.#context;
+    // If this process is lost before it learns the upload's id, these are not it. Without the right to list, none are known.
     const others = await writer.uploadsTo(at).catch(() => []);
     await note.beginning(
       at,
@@ -204,7 +203,7 @@ export class ObjectUpload {
   }
 
   #throwFailure(): void {
-    this.#place.signal.throwIfAborted();
+    this.#context.signal.throwIfAborted();
     if (this.#failure !== null) throw this.#failure.error;
   }
 }
@@ -219,4 +218,26 @@ const COPY_REFUSALS: ReadonlySet<string> = new Set([
 /** Some servers that speak as S3 does copy no parts, and none copies from every bucket. */
 function isRefusalToCopy(error: unknown): boolean {
   return error instanceof AppError && COPY_REFUSALS.has(error.reason);
+}
+
+/** Bounds how many requests, with how many bytes in all, are sent at once. One request of any size is always allowed. */
+export class RequestLimit {
+  readonly #requests: Semaphore;
+  readonly #bytes: Semaphore;
+
+  constructor(maxRequests: number, maxBytes: number) {
+    this.#requests = new Semaphore(maxRequests);
+    this.#bytes = new Semaphore(maxBytes);
+  }
+
+  /** Resolves when a request may start, first in, first out. The caller gives as many bytes to `release`. */
+  async acquire(bytes: number): Promise<void> {
+    await this.#requests.acquire();
+    await this.#bytes.acquire(bytes);
+  }
+
+  release(bytes: number): void {
+    this.#bytes.release(bytes);
+    this.#requests.release();
+  }
 }

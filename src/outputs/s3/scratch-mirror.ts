@@ -2,8 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { openOwnFile } from '#bytes/file-source.ts';
-import { createScratchFile, writeScratch } from '#bytes/scratch-copy.ts';
-import type { ScratchFile } from '#bytes/scratch-space.ts';
+import { createScratchFile, type ScratchFile, writeScratch } from '#bytes/scratch-space.ts';
 
 /** The files of an output folder on this host, for as long as they are read back. */
 export class ScratchMirror {

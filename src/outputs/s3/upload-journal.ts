@@ -7,12 +7,12 @@ import type { StagingKey } from '#bytes/staged-name.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
 import type { S3Address } from '#s3/s3-address.ts';
 import type { S3Upload } from '#s3/s3-writer.ts';
-import { syncFolder } from '../local/output-folder.ts';
-import { translated } from '../output-error.ts';
+import { withOutputErrors } from '../staging/output-error.ts';
+import { syncFolder } from '../staging/sync-folder.ts';
 
 const syncData = promisify(fdatasync);
 
-/** What was done, or is about to be done, in a bucket. Times are in milliseconds since 1970. */
+/** A step in a bucket that was done, or is about to be. Times are in milliseconds since 1970. */
 type Entry =
   /** An upload is about to be begun; until the next entry of its key, S3 may or may not have it. */
   | {
@@ -28,7 +28,7 @@ type Entry =
   /** An object is about to be put where there was none, below a folder. */
   | { readonly kind: 'putting'; readonly folder: S3Address; readonly key: string; readonly timeMs: number }
   | { readonly kind: 'put'; readonly key: string; readonly etag: string }
-  /** The publication is being delivered: its objects are no longer taken back. */
+  /** The publication is being committed: its objects are no longer rolled back. */
   | { readonly kind: 'delivering' };
 
 /** An upload that may have been begun, with the time just before, and uploads to the same key that it is not. */
@@ -38,14 +38,14 @@ export interface MaybeBegun {
   readonly others: readonly string[];
 }
 
-/** What a note says that may still be in S3. */
+/** Everything that a note says may still be in S3. */
 export interface NotedUploads {
   readonly uploads: readonly S3Upload[];
   readonly maybeBegun: readonly MaybeBegun[];
-  /** Where objects were put, and each with its ETag; null where the answer was never noted. */
+  /** The folder of the objects that were put, and their ETags; null when the response was never recorded. */
   readonly folder: S3Address | null;
   readonly puts: ReadonlyMap<string, string | null>;
-  /** When the first object was about to be put. */
+  /** Time of the first put, in milliseconds since 1970. */
   readonly putsSinceMs: number;
 }
 
@@ -60,7 +60,7 @@ export class UploadJournal {
     this.#folder = journalFolderOf(dataDir);
   }
 
-  /** The note of one output of one attempt. Nothing is on the disk before its first entry. */
+  /** Returns the note of one output of one attempt. Nothing is written before its first entry. */
   noteOf(destination: string, key: StagingKey): UploadNote {
     const hash = createHash('sha256').update(destination).digest('hex').slice(0, 8);
     return new UploadNote(join(this.#folder, `${notePrefixOf(key)}${hash}.jsonl`));
@@ -77,7 +77,7 @@ export class UploadNote {
     this.#path = path;
   }
 
-  /** What the note says by now. */
+  /** The current content of the note. */
   get noted(): NotedUploads {
     return notedBy(this.#entries);
   }
@@ -86,7 +86,7 @@ export class UploadNote {
   async beginning(at: S3Address, others: readonly string[]): Promise<void> {
     await this.#add({ kind: 'beginning', at: plain(at), timeMs: Date.now(), others });
     // A disk that is busy keeps this waiting for seconds, and what is being read and sent goes on meanwhile.
-    await translated(this.#path, () => syncData(this.#file as number));
+    await withOutputErrors(this.#path, () => syncData(this.#file as number));
   }
 
   async begun(upload: S3Upload): Promise<void> {
@@ -118,7 +118,7 @@ export class UploadNote {
   }
 
   async #add(entry: Entry): Promise<void> {
-    await translated(this.#path, async () => {
+    await withOutputErrors(this.#path, async () => {
       this.#made ??= this.#make();
       await this.#made;
       this.#entries.push(entry);
@@ -126,7 +126,7 @@ export class UploadNote {
     });
   }
 
-  /** An earlier note of the same attempt was settled before it began anew. */
+  /** An earlier note of the same attempt was rolled back before it started again. */
   async #make(): Promise<void> {
     const folder = dirname(this.#path);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -135,17 +135,17 @@ export class UploadNote {
   }
 }
 
-/** A note that was left behind. */
-export interface LeftNote {
+/** The note of a lost process. */
+export interface LeftoverNote {
   readonly path: string;
   readonly noted: NotedUploads;
-  /** When it was last added to. */
+  /** Time of its last entry, in milliseconds since 1970. */
   readonly endedAtMs: number;
   erase(): Promise<void>;
 }
 
-/** The notes that a data folder holds: all, or those of one attempt at an input. */
-export async function leftNotes(dataDir: string, key?: StagingKey): Promise<LeftNote[]> {
+/** Reads the notes in a data folder: all, or those of one attempt at an input. */
+export async function leftoverNotes(dataDir: string, key?: StagingKey): Promise<LeftoverNote[]> {
   const folder = journalFolderOf(dataDir);
   const names = await readdir(folder).catch((error: unknown) => {
     if (systemErrorCode(error) === 'ENOENT') return [];

@@ -1,10 +1,10 @@
 import type { PackageTrack, TrackRole } from '#contract/package-request.ts';
-import type { ProbedFile, ProbedStream } from '../probing/probed-file.ts';
+import type { LeftOut, Route } from '../packaging-plan.ts';
+import type { ProbedFile, ProbedStream } from '../probed-file.ts';
 import { canonicalTag, hintsOfName, knownLanguage, UNKNOWN_LANGUAGE } from './languages.ts';
-import type { LeftOut, Route } from './packaging-plan.ts';
 import { routeOf } from './stream-routes.ts';
 
-/** A stream that becomes a rendition, before it has a name. */
+/** Stream that becomes a rendition, before it has a name. */
 export interface ChosenStream {
   readonly file: ProbedFile;
   readonly stream: ProbedStream;
@@ -12,7 +12,7 @@ export interface ChosenStream {
   readonly language: string;
   readonly role: TrackRole | null;
   readonly isForced: boolean;
-  /** What the request says of it, if it does. */
+  /** Request for this stream, where there is one. */
   readonly track: PackageTrack | null;
 }
 
@@ -21,7 +21,7 @@ export interface Choice {
   readonly leftOut: readonly LeftOut[];
 }
 
-/** Chooses what of all files is packaged. The tallest video comes first, and what lies with it in a file. */
+/** Chooses the streams that are packaged. The tallest video comes first, with the other streams of its file. */
 export function chooseStreams(files: readonly ProbedFile[], tracks: readonly PackageTrack[]): Choice {
   const chosen: ChosenStream[] = [];
   const leftOut: LeftOut[] = [];
@@ -67,7 +67,7 @@ function trackOf(tracks: readonly PackageTrack[], path: string, index: number): 
 
 type Description = Pick<ChosenStream, 'language' | 'role' | 'isForced' | 'track'>;
 
-/** What a stream is, by the request, else by the container, else by the file's name. */
+/** Describes a stream by the request, else by the container, else by the file's name. */
 function describe(file: ProbedFile, stream: ProbedStream, track: PackageTrack | null): Description {
   const hints = hasVideo(file) ? { language: null, mark: null } : hintsOfName(file.path);
   const isForced = stream.isForced || hints.mark === 'forced';
@@ -91,8 +91,8 @@ function isSecondVideo({ streams }: ProbedFile, stream: ProbedStream): boolean {
 }
 
 /**
- * Renditions of a film mostly bring the same sound and subtitles, each; they are wanted once. Files without pictures are
- * there on purpose.
+ * Returns whether a larger rendition brought the same stream: renditions of a film mostly repeat its audio and subtitles.
+ * Files without video are there on purpose.
  */
 function isThereAlready(candidate: Omit<ChosenStream, 'route'>, there: Set<string>): boolean {
   const { file, stream, language, role, isForced, track } = candidate;
@@ -106,7 +106,7 @@ function isThereAlready(candidate: Omit<ChosenStream, 'route'>, there: Set<strin
 
 const ORDINALS = ['first', 'second', 'third', 'fourth', 'fifth', 'sixth', 'seventh', 'eighth'];
 
-/** What people call a stream: `the second audio track`. */
+/** Returns the noun of a stream: `the second audio track`. */
 function nounOf(file: ProbedFile, { kind, indexOfKind }: ProbedStream): string {
   const noun = kind === 'text' ? 'subtitle track' : `${kind} track`;
   const isOnly = file.streams.filter((stream) => stream.kind === kind).length === 1;

@@ -1,19 +1,20 @@
+import type { PlannedStream } from '../packaging-plan.ts';
+import type { ProbedStream } from '../probed-file.ts';
 import type { AlignedStream } from './align-times.ts';
 import { languageName } from './languages.ts';
-import type { PlannedStream } from './packaging-plan.ts';
-import { codecNameOf, FolderNames, videoName } from './rendition-names.ts';
+import { becomesFlac } from './stream-routes.ts';
 
-/** Labels come from files, too, and stand in menus. */
+/** Limit of a label, which may come from a file and is shown in menus. */
 const MAX_LABEL_LENGTH = 100;
 
-/** What a label says beside the language, by the role. */
+/** Words of a label after the language, by role. */
 const ROLE_WORDS: Readonly<Record<string, string>> = {
   commentary: 'commentary',
   description: 'audio description',
   caption: 'CC',
 };
 
-/** Gives every stream its folder and its label, each once. What the request names comes first to its name. */
+/** Gives every stream a unique folder and label. Names in the request take precedence. */
 export function nameRenditions(chosen: readonly AlignedStream[], defaultLanguage: string | null): PlannedStream[] {
   const folders = new FolderNames();
   const named = chosen.map(({ stream, track }) =>
@@ -66,7 +67,7 @@ function labelOf({ stream, language, role, isForced, track }: AlignedStream): st
   return word === undefined ? languageName(language) : `${languageName(language)} (${word})`;
 }
 
-/** Names are unique within a group of HLS (RFC 8216 §4.3.4.1.1). */
+/** Makes a label unique within a group of HLS (RFC 8216 §4.3.4.1.1). */
 function uniqueLabel(label: string, group: string, taken: Set<string>): string {
   for (let count = 1; ; count += 1) {
     const candidate = count === 1 ? label : `${label} ${count}`;
@@ -76,11 +77,40 @@ function uniqueLabel(label: string, group: string, taken: Set<string>): string {
   }
 }
 
-/** Players take the first audio where nothing else tells them: the default language goes first. */
+/** Puts the default language first: without other hints, players take the first audio. */
 function inPlayersOrder(streams: readonly PlannedStream[], defaultLanguage: string | null): PlannedStream[] {
   const isDefault = ({ kind, language }: PlannedStream): number =>
     kind === 'audio' && language === defaultLanguage ? 0 : 1;
   const ofKind = (kind: string) => streams.filter((stream) => stream.kind === kind);
   const audio = ofKind('audio').sort((first, second) => isDefault(first) - isDefault(second));
   return [...ofKind('video'), ...audio, ...ofKind('text')];
+}
+
+/** Short names of codecs, by mediabunny's. */
+const CODEC_NAMES: Readonly<Record<string, string>> = { avc: 'h264' };
+
+/** Returns the short name of a codec after packaging, as it stands in the name of a rendition. */
+export function codecNameOf({ kind, codec }: ProbedStream): string {
+  if (kind === 'text') return 'vtt';
+  if (becomesFlac(codec)) return 'flac';
+  return CODEC_NAMES[codec ?? ''] ?? codec ?? 'unknown';
+}
+
+/** Returns `h264_1080p`: sizes are named by the shorter side of the picture. */
+export function videoName(codec: string, width: number | null, height: number | null): string {
+  return width === null || height === null ? codec : `${codec}_${Math.min(width, height)}p`;
+}
+
+/** Reserves folder names; a name that is taken gets a number. */
+export class FolderNames {
+  readonly #taken = new Set<string>();
+
+  take(kind: string, name: string): string {
+    for (let count = 1; ; count += 1) {
+      const folder = `${kind}/${count === 1 ? name : `${name}_${count}`}`;
+      if (this.#taken.has(folder.toLowerCase())) continue;
+      this.#taken.add(folder.toLowerCase());
+      return folder;
+    }
+  }
 }

@@ -1,10 +1,10 @@
-import { sampleOfNames } from '#errors/named-files.ts';
+import { sampleOfNames } from '#errors/entry.ts';
 import { distinctWarnings, type Warning, warning } from '#errors/warning.ts';
-import type { UnusableFile } from '../probing/probed-file.ts';
+import type { LeftOut, PlannedStream } from '../packaging-plan.ts';
+import type { UnusableFile } from '../probed-file.ts';
 import type { AlignedStream } from './align-times.ts';
-import type { LeftOut, PlannedStream } from './packaging-plan.ts';
 
-/** Renditions of one film may differ so much in length, in seconds and as a part of it, without a warning. */
+/** Tolerated difference in duration of renditions, in seconds and as a fraction. */
 const LENGTH_TOLERANCE_SECONDS = 1;
 const LENGTH_TOLERANCE = 0.01;
 
@@ -18,7 +18,7 @@ export function planWarnings(
     warning('TRACK_LEFT_OUT', { file, track: what, problem: reason }),
   );
   return [
-    // Phones write several tracks of metadata, which are told of once.
+    // Phones write several metadata tracks, for which one warning is enough.
     ...distinctWarnings(losses),
     ...notMedia(unusable.filter(({ kind }) => kind === 'not-media')),
     ...lengthWarnings(streams),
@@ -38,7 +38,7 @@ function notMedia(files: readonly UnusableFile[]): Warning[] {
   );
 }
 
-/** An edit list hides what comes before its start; packaged, that is shown. */
+/** Warns about packets before the start of an edit list: packaged, they are shown. */
 function shownPreroll(streams: readonly PlannedStream[]): Warning[] {
   const shown = streams.filter(
     ({ kind, route, startSeconds }) => kind === 'video' && route.kind === 'feed' && startSeconds < 0,
@@ -46,33 +46,33 @@ function shownPreroll(streams: readonly PlannedStream[]): Warning[] {
   return shown.map(({ file, startSeconds }) => warning('PREROLL_SHOWN', { file, seconds: -startSeconds }));
 }
 
-/** A recording that starts between key frames. */
+/** Warns about recordings that start between key frames. */
 function undecodable(streams: readonly PlannedStream[]): Warning[] {
   const late = streams.filter(({ undecodableSeconds }) => undecodableSeconds > 0);
   return late.map(({ file, undecodableSeconds: seconds }) => warning('START_NOT_DECODABLE', { file, seconds }));
 }
 
-/** Browsers turn the picture as init segments say; CMAF asks no player to. */
+/** Warns about rotated pictures: browsers apply the rotation in init segments, but CMAF requires it of no player. */
 function turned(streams: readonly PlannedStream[]): Warning[] {
   const lying = streams.filter(({ rotation }) => rotation !== 0);
   return lying.map(({ file, rotation: degrees }) => warning('PICTURE_ROTATED', { file, degrees }));
 }
 
-/** FLAC as players know it has 24 bits. */
+/** Warns about samples of 32 bits: players support FLAC of up to 24. */
 function narrowed(streams: readonly PlannedStream[]): Warning[] {
   return streams
     .filter(({ sourceCodec }) => /^pcm-s32/.test(sourceCodec))
     .map(({ file }) => warning('SAMPLES_NARROWED', { file, sourceBits: 32, keptBits: 24 }));
 }
 
-/** Of TTML the words and times are kept. */
+/** Warns about TTML, of which only text and times are kept. */
 function unstyled(streams: readonly PlannedStream[]): Warning[] {
   return streams
     .filter(({ sourceCodec }) => sourceCodec === 'ttml' || sourceCodec === 'stpp')
     .map(({ file, language }) => warning('SUBTITLE_STYLES_LOST', { file, language }));
 }
 
-/** Each codec has a group of sound of its own, and players stay in one. */
+/** Warns about languages that only some codecs have: each codec is an audio group of its own, and players stay in one. */
 function scatteredLanguages(streams: readonly PlannedStream[]): Warning[] {
   const audio = streams.filter(({ kind }) => kind === 'audio');
   const codecs = [...Map.groupBy(audio, ({ codec }) => codec)].map(([codec, group]) => ({
@@ -84,7 +84,7 @@ function scatteredLanguages(streams: readonly PlannedStream[]): Warning[] {
   return [warning('LANGUAGES_SPLIT_BY_CODEC', { codecs })];
 }
 
-/** Subtitles that go on when the film is over: the film decides. */
+/** Warns about subtitles that are cut at the end of the media. */
 function clippedSubtitles(streams: readonly PlannedStream[]): Warning[] {
   const mediaEndSeconds = mediaEnd(streams);
   if (mediaEndSeconds === null) return [];
@@ -95,7 +95,7 @@ function clippedSubtitles(streams: readonly PlannedStream[]): Warning[] {
   });
 }
 
-/** Subtitles that would be shown during the film, too, if they counted from its start. */
+/** Warns about subtitles on an assumed timeline that would be visible on the other one, too. */
 export function assumedTimes(chosen: readonly AlignedStream[]): Warning[] {
   const endSeconds = mediaEnd(chosen.map(timesOf)) ?? 0;
   const isDoubtful = ({ stream, isAssumed }: AlignedStream): boolean =>
@@ -113,7 +113,9 @@ export function timesOf({ stream, shiftSeconds }: AlignedStream): StreamTimes {
   return { ...stream, shiftSeconds };
 }
 
-/** Where the last frame or sample ends, in seconds from the start of the publication; null where no file says. */
+/**
+ * Returns the end of the last frame or sample, in seconds from the start of the publication; null where no file states it.
+ */
 export function mediaEnd(streams: readonly StreamTimes[]): number | null {
   const ends = streams.flatMap(({ kind, startSeconds, shiftSeconds, durationSeconds }) =>
     kind === 'text' || durationSeconds === null ? [] : [Math.max(startSeconds + shiftSeconds, 0) + durationSeconds],
@@ -121,7 +123,7 @@ export function mediaEnd(streams: readonly StreamTimes[]): number | null {
   return ends.length === 0 ? null : Math.max(...ends);
 }
 
-/** Files of different lengths are mostly no renditions of one film. */
+/** Warns about files of different duration, which are mostly not renditions of one film. */
 function lengthWarnings(streams: readonly PlannedStream[]): Warning[] {
   const timed = streams.filter(({ kind, durationSeconds }) => kind !== 'text' && durationSeconds !== null);
   const longestSeconds = timed.reduce((most, { durationSeconds }) => Math.max(most, durationSeconds ?? 0), 0);

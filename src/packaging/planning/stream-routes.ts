@@ -1,26 +1,25 @@
-import type { ContainerKind, ProbedFile, ProbedStream } from '../probing/probed-file.ts';
-import type { Route } from './packaging-plan.ts';
-import { becomesFlac } from './rendition-names.ts';
+import type { Route } from '../packaging-plan.ts';
+import type { ProbedFile, ProbedStream } from '../probed-file.ts';
 
-/** Why a stream cannot be packaged, as the end of a sentence. */
+/** Reason why a stream cannot be packaged, as the end of a sentence. */
 export interface Refusal {
   readonly reason: string;
 }
 
-/** What the packager takes from MP4 and MPEG-TS as it is, by mediabunny's names of codecs. */
+/** Codecs that the packager reads in MP4 and MPEG-TS, by mediabunny's names. */
 const PACKAGED_CODECS = new Set(['avc', 'hevc', 'av1', 'vp9', 'aac', 'ac3', 'eac3', 'flac', 'opus', 'alac', 'mp3']);
-/** What it reads in WebM and Matroska. */
+/** Codecs that it reads in WebM and Matroska. */
 const WEBM_CODECS = new Set(['vp9', 'av1', 'opus']);
-/** AC-3 is not among them: the packager does not find it where its type is that of DVB, nor E-AC-3 at all. */
+/** Codecs that it reads in MPEG-TS. Not AC-3, which it does not find under the stream type of DVB, nor E-AC-3. */
 const TS_CODECS = new Set(['avc', 'hevc', 'aac', 'mp3']);
 
-/** MP3 of fewer samples a second is that of MPEG-2, whose frames the packager does not read. */
-const LOWEST_MP3_RATE = 32_000;
+/** Lowest sample rate of MP3 that the packager reads: below is MPEG-2. */
+const MIN_MP3_RATE = 32_000;
 
-/** Wider samples are new to FLAC (RFC 9639), and neither browsers nor most releases of ffmpeg know them. */
-const WIDEST_FLAC_BITS = 24;
+/** Widest samples of FLAC: more are new (RFC 9639) and unknown to browsers and most releases of ffmpeg. */
+const MAX_FLAC_BITS = 24;
 
-/** Before the first frame that is shown, so many seconds of packets are priming of audio and no edit list. */
+/** Packets before zero up to this duration are audio priming, and no edit list. */
 const PRIMING_SECONDS = 0.001;
 
 const DIRECT: Route = { kind: 'direct' };
@@ -30,17 +29,17 @@ const FEEDS: Readonly<Record<string, Route>> = {
   pcm: { kind: 'feed', into: 'mp4', packets: 'flac' },
 };
 
-/** How a stream reaches the packager, by what was measured of which containers and codecs it takes. */
+/** Returns the route of a stream to the packager, by the containers and codecs that it was measured to read. */
 export function routeOf(file: ProbedFile, stream: ProbedStream, isAlone: boolean): Route | Refusal {
   if (stream.kind === 'text') return textRoute(stream);
   const { codec } = stream;
   if (codec?.startsWith('pcm-f')) return refusedFloat(codec);
   if (becomesFlac(codec)) return FEEDS['pcm'] as Route;
   if (codec === null || !PACKAGED_CODECS.has(codec)) return { reason: refusalOf(stream) };
-  if ((stream.bitsPerSample ?? 0) > WIDEST_FLAC_BITS) {
+  if ((stream.bitsPerSample ?? 0) > MAX_FLAC_BITS) {
     return { reason: `FLAC of ${stream.bitsPerSample} bits a sample is not played by browsers; convert it to 24 bits` };
   }
-  if (codec === 'mp3' && stream.sampleRate !== null && stream.sampleRate < LOWEST_MP3_RATE) {
+  if (codec === 'mp3' && stream.sampleRate !== null && stream.sampleRate < MIN_MP3_RATE) {
     return { reason: `MP3 of ${stream.sampleRate} samples a second is not read by the packager; encode it as AAC` };
   }
   if (codec === 'mp3' && !(file.container === 'mpeg-ts' && readsTransportStream(file, isAlone)))
@@ -48,12 +47,12 @@ export function routeOf(file: ProbedFile, stream: ProbedStream, isAlone: boolean
   return packagerReads(file, isAlone) ? DIRECT : REMUXED;
 }
 
-/** How packets of a codec that is packaged reach the packager by way of ffmpeg. */
+/** Returns the route through ffmpeg for a codec that is packaged. */
 export function feedRouteOf(codec: string): Route {
   return FEEDS[codec] ?? REMUXED;
 }
 
-/** Whether the packager can read a file itself: it gives up a whole file for one stream that it cannot parse. */
+/** Returns whether the packager reads a file itself: it refuses a whole file for one stream that it cannot parse. */
 function packagerReads(file: ProbedFile, isAlone: boolean): boolean {
   const { container, streams } = file;
   if (container === 'mp4') return streams.every(isParsedInMp4) && !hasPreroll(file);
@@ -67,7 +66,7 @@ function isParsedInMp4({ kind, codec }: ProbedStream): boolean {
   return kind === 'text' || (codec !== null && PACKAGED_CODECS.has(codec));
 }
 
-/** Whether an edit list starts the film between key frames: the packager fails on the packets that it hides. */
+/** Returns whether an edit list starts the video between key frames: the packager fails on the hidden packets. */
 export function hasPreroll({ streams }: ProbedFile): boolean {
   return streams.some(({ kind, startSeconds }) => kind === 'video' && startSeconds < -PRIMING_SECONDS);
 }
@@ -78,15 +77,15 @@ function readsWebm({ streams }: ProbedFile): boolean {
 }
 
 /**
- * The time of a transport stream starts anywhere, mostly at 1.4 s: read directly it plays, but not in time with other
- * files, which start at zero; ffmpeg moves it there. Which of several streams is which is also left to ffmpeg.
+ * Returns whether the packager reads a transport stream itself. Its times start anywhere, mostly at 1.4 s, so it would be
+ * out of time with other files; ffmpeg shifts them to zero. ffmpeg also selects among several streams of a kind.
  */
 function readsTransportStream({ streams, others }: ProbedFile, isAlone: boolean): boolean {
   const isOneOfAKind = others.length === 0 && streams.every(({ indexOfKind }) => indexOfKind === 0);
   return isAlone && isOneOfAKind && streams.every(({ codec }) => codec !== null && TS_CODECS.has(codec));
 }
 
-/** What reads subtitles of text, by their codec; those that are pictures have no WebVTT. */
+/** Readers of text subtitles, by codec; subtitles that are pictures cannot become WebVTT. */
 const TEXT_READERS: Readonly<Record<string, 'file' | 'matroska' | 'mp4' | 'ffmpeg'>> = {
   vtt: 'file',
   srt: 'file',
@@ -113,7 +112,7 @@ function refusedFloat(codec: string): Refusal {
   };
 }
 
-/** Says of a codec that it is not packaged, and what to do. */
+/** Says that a codec is not packaged, and what to do. */
 function refusalOf({ kind, codec, codecId }: ProbedStream): string {
   const name = codecName(codec, codecId);
   const wanted = kind === 'video' ? 'H.264, HEVC, AV1 or VP9' : 'AAC, AC-3, Opus or FLAC';
@@ -142,20 +141,7 @@ function codecName(codec: string | null, codecId: string | null): string {
   return codec ?? (codecId === null ? 'its codec, which is unknown,' : `the codec "${codecId}"`);
 }
 
-/** What ffmpeg calls the demuxer of a container: it is told, so that it never takes a playlist for media. */
-export const DEMUXERS: Readonly<Record<ContainerKind, string>> = {
-  mp4: 'mov',
-  quicktime: 'mov',
-  matroska: 'matroska',
-  webm: 'matroska',
-  'mpeg-ts': 'mpegts',
-  mp3: 'mp3',
-  wave: 'wav',
-  ogg: 'ogg',
-  adts: 'aac',
-  flac: 'flac',
-  ac3: 'ac3', // It reads E-AC-3 alike.
-  vtt: 'webvtt',
-  srt: 'srt',
-  ttml: 'ttml', // We read it ourselves.
-};
+/** Returns whether a codec is packaged as FLAC: raw samples, and lossless codecs that few players support. */
+export function becomesFlac(codec: string | null): boolean {
+  return codec !== null && (codec.startsWith('pcm') || ['alac', 'alaw', 'ulaw'].includes(codec));
+}

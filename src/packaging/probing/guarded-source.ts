@@ -1,26 +1,30 @@
 import assert from 'node:assert';
 import type * as Mediabunny from 'mediabunny';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
-import { BrokenMedia } from './broken-media.ts';
-import { MatroskaCounts } from './matroska-counts.ts';
-import { SampleCounts } from './sample-counts.ts';
+import { CLUSTER, childrenOf, elementAt, unsignedOf, variableInteger } from '../containers/matroska.ts';
+import { SampleCounts } from '../containers/mp4-counts.ts';
+import { BrokenMedia } from '../probed-file.ts';
 
-/** What a demuxer may keep of a file in memory while it is probed, in bytes. */
+/** Cache of a demuxer while it probes a file, in bytes. */
 const PROBE_CACHE_BYTES = 4 * 1024 * 1024;
-/** Requests of a demuxer for bytes: some, and one for each so many bytes of the file. */
+/** Request limit: a minimum, and one request for each 16 bytes of the file. */
 const MIN_REQUESTS = 100_000;
 const BYTES_PER_REQUEST = 16;
-/** Requests for the very same bytes, one after the other. */
+/** Limit of consecutive requests for the same bytes. */
 const MAX_SAME_REQUESTS = 10_000;
-/** Bytes that a demuxer may ask for: some, and the file so many times. It may go through the file for each of its tracks. */
+/** Limit of requested bytes: a minimum, and 128 times the file, because each of its tracks may need a pass. */
 const MIN_REQUESTED_BYTES = 64 * 1024 * 1024;
 const MAX_PASSES = 128;
-/** Bytes of one request, which are in memory at once: the largest are clusters of Matroska. */
+/** Limit of one request, which is in memory at once: the largest are clusters of Matroska. */
 const MAX_REQUEST_BYTES = 512 * 1024 * 1024;
-/** Size and type of a box; requests for no more look for what stands where. */
-const LONGEST_BOX_HEADER_BYTES = 16;
+/** Size and type of a box; requests of no more than this look for boxes, and do not read them. */
+const MAX_BOX_HEADER_BYTES = 16;
 
-/** The method by which all of a demuxer's requests come, also those that it has the bytes for already. */
+/**
+ * Method of mediabunny's sources that receives every request of a demuxer. It is internal: the documented callback of
+ * CustomSource and the documented `read` event see cache misses only, merged with each other and extended at the start.
+ * Loops of a demuxer hit the cache, and a box can be checked only where its request starts.
+ */
 interface ReadByRange {
   _read(start: number, end: number, min: number, max: number): ReadResult | Promise<ReadResult>;
 }
@@ -28,9 +32,9 @@ interface ReadByRange {
 type ReadResult = { readonly bytes: Uint8Array; readonly offset: number } | null;
 
 /**
- * A source as the demuxers read it, from `offset` on, which throws where a demuxer goes round in circles: they ask for
- * the same bytes again and again then, most of the time without anything in between that could be interrupted. Tables,
- * fragments and clusters are checked before they are parsed, wherever in the file they are found.
+ * Returns the source as demuxers read it, from `offset` on. It throws BrokenMedia where a demuxer loops, because it then
+ * requests the same bytes again and again, mostly without a point at which it could be interrupted. It also checks tables,
+ * fragments and clusters before they are parsed, wherever in the file the demuxer finds them.
  */
 export function guardedSource(
   library: typeof Mediabunny,
@@ -65,7 +69,7 @@ export function guardedSource(
   return unguarded;
 }
 
-/** Checks the boxes of a movie that are asked for as a whole, once each. */
+/** Checks each `moof` and `tfra` box once, when a demuxer requests it as a whole. */
 class MovieCounts {
   readonly #counts: SampleCounts;
   readonly #checked = new Set<number>();
@@ -75,7 +79,7 @@ class MovieCounts {
   }
 
   check(bytes: Buffer, offset: number): void {
-    if (bytes.length <= LONGEST_BOX_HEADER_BYTES || this.#checked.has(offset)) return;
+    if (bytes.length <= MAX_BOX_HEADER_BYTES || this.#checked.has(offset)) return;
     const type = bytes.toString('latin1', 4, 8);
     if (type !== 'moof' && type !== 'tfra') return;
     this.#checked.add(offset);
@@ -83,7 +87,7 @@ class MovieCounts {
   }
 }
 
-/** Counts what a demuxer asks for. Throws BrokenMedia past the bounds. */
+/** Counts the requests of a demuxer. Throws BrokenMedia past a limit. */
 class RequestGuard {
   readonly #maxRequests: number;
   readonly #maxBytes: number;
@@ -111,4 +115,79 @@ class RequestGuard {
       );
     }
   }
+}
+
+/** IDs of Matroska elements (RFC 9559 §5.1). */
+const SEEK_HEAD = 0x114d9b74;
+const CUES = 0x1c53bb6b;
+const CUE_POINT = 0xbb;
+const CUE_TIME = 0xb3;
+const SIMPLE_BLOCK = 0xa3;
+const BLOCK_GROUP = 0xa0;
+const BLOCK = 0xa1;
+
+/** Limit of all seek heads of a file, in bytes; one mostly has a hundred. */
+const MAX_SEEK_HEAD_BYTES = 64 * 1024;
+/** Limit of cue points that repeat the time of another one. */
+const MAX_SAME_TIMES = 10_000;
+/** Limit of laced frames in one cluster (RFC 9559 §10.3). */
+const MAX_LACED_FRAMES = 20_000;
+/** Offset of a block's flags after its track number: its time has two bytes. */
+const FLAGS_OFFSET = 2;
+const LACING = 0x06;
+
+/**
+ * Refuses lists that a demuxer processes in quadratic time, by searching, removing and inserting entries one by one. The
+ * header that was requested before tells which element a request reads.
+ */
+export class MatroskaCounts {
+  #header = { id: 0, start: -1 };
+  #seekBytes = 0;
+
+  /** Checks the bytes at `offset` that a demuxer has requested. Throws BrokenMedia. */
+  check(bytes: Buffer, offset: number): void {
+    if (offset === this.#header.start && bytes.length > 0) this.#checkContent(bytes);
+    const element = elementAt(bytes, 0, Number.POSITIVE_INFINITY);
+    if (element !== null) this.#header = { id: element.id, start: offset + element.start };
+  }
+
+  #checkContent(bytes: Buffer): void {
+    const { id, start } = this.#header;
+    if (id === SEEK_HEAD) this.#seekBytes += bytes.length;
+    const hasTooMany =
+      this.#seekBytes > MAX_SEEK_HEAD_BYTES ||
+      (id === CUES && sameTimes(bytes) > MAX_SAME_TIMES) ||
+      (id === CLUSTER && lacedFrames(bytes) > MAX_LACED_FRAMES);
+    if (hasTooMany) throw new BrokenMedia(`is damaged: the element at byte ${start} has more entries than it can mean`);
+  }
+}
+
+function sameTimes(cues: Buffer): number {
+  const times = new Set<number>();
+  let count = 0;
+  for (const point of childrenOf(cues, 0, cues.length)) {
+    if (point.id !== CUE_POINT) continue;
+    count += 1;
+    for (const { id, start, end } of childrenOf(cues, point.start, point.end)) {
+      if (id === CUE_TIME) times.add(unsignedOf(cues.subarray(start, Math.min(end, start + 8))));
+    }
+  }
+  return count - times.size;
+}
+
+function lacedFrames(cluster: Buffer): number {
+  let frames = 0;
+  for (const { id, start, end } of childrenOf(cluster, 0, cluster.length)) {
+    if (id === SIMPLE_BLOCK) frames += framesOf(cluster, start);
+    if (id !== BLOCK_GROUP) continue;
+    for (const block of childrenOf(cluster, start, end))
+      if (block.id === BLOCK) frames += framesOf(cluster, block.start);
+  }
+  return frames;
+}
+
+/** Returns the number of frames in a laced block; zero for others. */
+function framesOf(bytes: Buffer, start: number): number {
+  const at = start + (variableInteger(bytes, start, false)?.length ?? 1) + FLAGS_OFFSET;
+  return ((bytes[at] ?? 0) & LACING) === 0 ? 0 : (bytes[at + 1] ?? 0) + 1;
 }

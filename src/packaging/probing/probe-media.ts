@@ -1,27 +1,30 @@
 import type * as Mediabunny from 'mediabunny';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
-import { riff } from '#formats/riff/riff.ts';
-import { BrokenMedia } from './broken-media.ts';
-import { describeTrack, fromKeyFrame } from './describe-track.ts';
+import { riff } from '#formats/formats.ts';
+import { readMatroskaTracks } from '../containers/matroska.ts';
+import { type OtherTracks, readOtherTracks } from '../containers/mp4-tracks.ts';
+import {
+  BrokenMedia,
+  type ContainerKind,
+  type ProbedFile,
+  type ProbedStream,
+  STREAM_DEFAULTS,
+} from '../probed-file.ts';
 import { guardedSource } from './guarded-source.ts';
-import { readMatroskaTracks } from './matroska-tracks.ts';
-import { type OtherTracks, readOtherTracks } from './movie-tracks.ts';
-import { readMp3Start } from './mp3-start.ts';
-import { type ContainerKind, NO_DETAILS, type ProbedFile, type ProbedStream } from './probed-file.ts';
-import { SNIFFED_BYTES, sniffContainers } from './sniff-container.ts';
-import { endOf, walkElementary, warningsOfEnd } from './stated-lengths.ts';
+import { SNIFF_SIZE_BYTES, sniffContainers } from './sniff-container.ts';
+import { endOf, readMp3Start, walkElementary, warningsOfEnd } from './stream-lengths.ts';
 import { unlistedStreams } from './transport-streams.ts';
 
-/** Streams of one file that are looked at. */
+/** Limit of streams in one file. */
 const MAX_STREAMS_PER_FILE = 64;
 
 /**
- * Finds out what streams a file holds, in this process: no native parser sees bytes from outside before something is known
- * of them. Null where the bytes are no container that is known. Throws BrokenMedia where they are one, and damaged.
+ * Finds the streams of a file in this process, so that no native parser reads bytes from outside before they are checked.
+ * Returns null for bytes of no known container. Throws BrokenMedia for a damaged file of a known one.
  */
 export async function probeMedia(source: ByteSource, path: string, signal: AbortSignal): Promise<ProbedFile | null> {
-  const head = await readRange(source, 0, Math.min(source.sizeBytes, SNIFFED_BYTES), signal);
+  const head = await readRange(source, 0, Math.min(source.sizeBytes, SNIFF_SIZE_BYTES), signal);
   const sniffed = sniffContainers(head);
   // Cutters leave silence or a torn frame in front of MP3, and nothing else tells then what it is.
   const behindGarbage = sniffed.length === 0 && /\.mp3$/i.test(path) ? await readMp3Start(source, signal) : null;
@@ -61,7 +64,7 @@ function isGuessed([first, ...others]: readonly ContainerKind[]): boolean {
   return others.length === 0 && (first === 'mp3' || first === 'adts');
 }
 
-/** What the demuxer passes over in silence: whatever is no audio and no video. */
+/** Reads the tracks that the demuxer skips: everything but audio and video. */
 async function readOthers(
   candidates: readonly ContainerKind[],
   source: ByteSource,
@@ -80,7 +83,7 @@ async function readOthers(
   }
 }
 
-/** Its header says how many bytes of samples there are; what else our own reader does not take is no matter here. */
+/** Refuses a WAV file with fewer bytes than its header states. Other findings of our reader do not matter here. */
 async function refuseCutShortWave(source: ByteSource, signal: AbortSignal): Promise<void> {
   try {
     await riff.readLayout(source, signal);
@@ -90,7 +93,7 @@ async function refuseCutShortWave(source: ByteSource, signal: AbortSignal): Prom
   }
 }
 
-/** The demuxers, none of which reads other files, as one of playlists would; null where there is none. */
+/** Returns the demuxer of a container, null where there is none. None opens other files, as one for playlists would. */
 function formatOf(library: typeof Mediabunny, kind: ContainerKind): Mediabunny.InputFormat | null {
   const formats: Readonly<Partial<Record<ContainerKind, Mediabunny.InputFormat>>> = {
     mp4: library.MP4,
@@ -125,10 +128,10 @@ async function describe(
     signal.throwIfAborted();
     const described = await describeTrack(track, streamIndex, await endOf(track, container, walked));
     // Recordings of broadcasts start anywhere.
-    streams.push(container === 'mpeg-ts' && track.isVideoTrack() ? await fromKeyFrame(described, track) : described);
+    streams.push(container === 'mpeg-ts' && track.isVideoTrack() ? await startAtKeyFrame(described, track) : described);
   }
   const texts = others.subtitles.map((subtitle, indexOfKind) => ({
-    ...NO_DETAILS,
+    ...STREAM_DEFAULTS,
     ...subtitle,
     kind: 'text' as const,
     indexOfKind,
@@ -141,13 +144,13 @@ async function describe(
   return { path, container, streams: [...streams, ...texts], others: [...others.nouns, ...unlisted], warnings };
 }
 
-/** An elementary stream of AC-3 or E-AC-3, of which nothing more is read here. */
+/** Describes an elementary stream of AC-3 or E-AC-3, which is not read further. */
 function ac3File(path: string): ProbedFile {
-  const stream = { ...NO_DETAILS, kind: 'audio' as const, indexOfKind: 0, codec: 'ac3' };
+  const stream = { ...STREAM_DEFAULTS, kind: 'audio' as const, indexOfKind: 0, codec: 'ac3' };
   return { path, container: 'ac3', streams: [stream], others: [], warnings: [] };
 }
 
-/** Subtitles by what containers call them, as ffmpeg names their codecs. */
+/** Codecs of subtitles by containers' names, as ffmpeg names them. */
 const TEXT_CODECS: Readonly<Record<string, string>> = {
   tx3g: 'mov_text',
   text: 'mov_text',
@@ -160,3 +163,75 @@ const TEXT_CODECS: Readonly<Record<string, string>> = {
   'S_TEXT/ASS': 'ass',
   'S_TEXT/SSA': 'ass',
 };
+
+/** Codecs that are packaged although the demuxer does not know them, by containers' names. */
+const UNLISTED_CODECS: Readonly<Record<string, string>> = { alac: 'alac', A_ALAC: 'alac' };
+
+/**
+ * Describes an audio or video stream. `streamIndex` is its index among these in the file; `endSeconds` is its end, null
+ * where it is unknown.
+ */
+export async function describeTrack(
+  track: Mediabunny.InputTrack,
+  streamIndex: number,
+  endSeconds: number | null,
+): Promise<ProbedStream> {
+  const codecId = await track.getInternalCodecId();
+  const disposition = await track.getDisposition();
+  const startSeconds = await track.getFirstTimestamp();
+  const codec = (await track.getCodec()) ?? UNLISTED_CODECS[String(codecId)] ?? null;
+  const shape = track.isVideoTrack()
+    ? { width: await track.getDisplayWidth(), height: await track.getDisplayHeight(), channels: null }
+    : { width: null, height: null, channels: track.isAudioTrack() ? await track.getNumberOfChannels() : null };
+  return {
+    kind: track.isVideoTrack() ? 'video' : 'audio',
+    id: track.id,
+    indexOfKind: track.number - 1,
+    streamIndex,
+    codec,
+    codecId: typeof codecId === 'string' ? codecId : null,
+    language: await track.getLanguageCode(),
+    title: await track.getName(),
+    ...shape,
+    sampleRate: track.isAudioTrack() ? await track.getSampleRate() : null,
+    bitsPerSample: codec === 'flac' && track.isAudioTrack() ? await bitsOfFlac(track) : null,
+    startSeconds,
+    durationSeconds: endSeconds === null ? null : Math.max(endSeconds - Math.max(startSeconds, 0), 0),
+    undecodableSeconds: 0,
+    rotation: track.isVideoTrack() ? await track.getRotation() : 0,
+    zeroSeconds: null,
+    isForced: disposition.forced,
+    isCommentary: disposition.commentary,
+    isForHearingImpaired: disposition.hearingImpaired,
+    isForVisuallyImpaired: disposition.visuallyImpaired,
+  };
+}
+
+/** Moves the start of a video stream to its first key frame. */
+export async function startAtKeyFrame(stream: ProbedStream, track: Mediabunny.InputVideoTrack): Promise<ProbedStream> {
+  const { EncodedPacketSink } = await import('mediabunny');
+  const packets = new EncodedPacketSink(track);
+  const first = await packets.getFirstPacket();
+  if (first === null || first.type === 'key') return stream;
+  const key = await packets.getFirstKeyPacket();
+  const undecodableSeconds = (key?.timestamp ?? 0) - stream.startSeconds;
+  if (key === null || undecodableSeconds <= 0) return stream;
+  const { durationSeconds } = stream;
+  return {
+    ...stream,
+    undecodableSeconds,
+    startSeconds: key.timestamp,
+    durationSeconds: durationSeconds === null ? null : Math.max(durationSeconds - undecodableSeconds, 0),
+  };
+}
+
+/** Returns the bits per sample in the STREAMINFO block of FLAC (RFC 9639 §8.2); null where it is cut off. */
+async function bitsOfFlac(track: Mediabunny.InputAudioTrack): Promise<number | null> {
+  const { description } = (await track.getDecoderConfig()) ?? {};
+  if (description === undefined) return null;
+  const bytes = ArrayBuffer.isView(description)
+    ? Buffer.from(description.buffer, description.byteOffset, description.byteLength)
+    : Buffer.from(description);
+  const info = bytes.indexOf('fLaC', 0, 'latin1') + 8;
+  return info < 8 || bytes.length < info + 14 ? null : ((bytes.readUInt16BE(info + 12) >> 4) & 31) + 1;
+}

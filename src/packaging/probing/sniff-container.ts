@@ -1,16 +1,16 @@
-import { isobmff } from '#formats/isobmff/isobmff.ts';
-import type { ContainerKind } from './probed-file.ts';
+import { isobmff } from '#formats/formats.ts';
+import type { ContainerKind } from '../probed-file.ts';
 
-/** Enough bytes from the start of a file for every signature. */
-export const SNIFFED_BYTES = 1024;
+/** Bytes at the start of a file that suffice for every signature. */
+export const SNIFF_SIZE_BYTES = 1024;
 
-/** Sizes of a packet of MPEG-TS, without and with the time stamp that recorders put before it; and its first byte. */
+/** Packet sizes of MPEG-TS, without and with the time stamp that recorders put before it; and the sync byte. */
 const TS_PACKET_BYTES = [188, 192] as const;
 const TS_SYNC = 0x47;
 
 /**
- * The containers that a file may be by its first bytes, none where it is no media. Most files of a large folder are told
- * apart here, before a demuxer sees them.
+ * Returns the containers that the first bytes of a file allow; none where it is not media. Most files of a large folder are
+ * decided here, without a demuxer.
  */
 export function sniffContainers(head: Buffer): readonly ContainerKind[] {
   const starts = (signature: string): boolean => head.toString('latin1', 0, signature.length) === signature;
@@ -24,7 +24,10 @@ export function sniffContainers(head: Buffer): readonly ContainerKind[] {
   return sniffFrames(head);
 }
 
-/** Containers that nothing here reads, by how they start, in hexadecimal; `.` stands for any four bits. */
+/**
+ * Containers that are not read, by their first bytes in hexadecimal; `.` stands for any four bits. The signatures are longer
+ * than those of `formats/unsupported-containers.ts`, because a file that matches one here fails its folder.
+ */
 const FOREIGN_CONTAINERS: readonly (readonly [string, RegExp])[] = [
   ['MXF', /^060e2b34020501010d0102/], // SMPTE ST 377-1 §7.1
   ['AVI', /^52494646.{8}41564920/],
@@ -35,7 +38,7 @@ const FOREIGN_CONTAINERS: readonly (readonly [string, RegExp])[] = [
   ['an MPEG program stream', /^000001ba/],
 ];
 
-/** What a file is that is media of a kind which is not read here; null where it is none, or is read. */
+/** Returns the name of a media container that is not read; null where it is read, or the file is not media. */
 export function sniffForeign(head: Buffer): string | null {
   const text = head.toString('hex', 0, 16);
   return FOREIGN_CONTAINERS.find(([, start]) => start.test(text))?.[0] ?? null;
@@ -48,7 +51,7 @@ function isTransportStream(head: Buffer): boolean {
   });
 }
 
-/** Elementary streams start with the sync word of a frame. */
+/** Recognises elementary streams by the sync word of their first frame. */
 function sniffFrames(head: Buffer): readonly ContainerKind[] {
   if (head.length < 7) return [];
   const word = head.readUInt16BE(0);

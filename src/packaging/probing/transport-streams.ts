@@ -1,14 +1,14 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 
-/** Program tables come several times a second; so much of a file is looked through for them. */
-const LOOKED_THROUGH_BYTES = 2 * 1024 * 1024;
+/** Bytes that are searched for program tables, which come several times a second. */
+const SEARCHED_BYTES = 2 * 1024 * 1024;
 const PACKET_BYTES = 188;
 const SYNC = 0x47;
 const PAT_PID = 0;
-/** The largest section of a program table (ISO/IEC 13818-1 §2.4.4.4). */
-const LARGEST_SECTION_BYTES = 1024;
+/** Largest section of a program table (ISO/IEC 13818-1 §2.4.4.4). */
+const MAX_SECTION_BYTES = 1024;
 
-/** What a program says of one of its streams. */
+/** Description of a stream in a program map. */
 interface ProgramStream {
   readonly pid: number;
   readonly streamType: number;
@@ -16,22 +16,22 @@ interface ProgramStream {
 }
 
 /**
- * The streams of a transport stream that a demuxer did not list, as nouns for people: broadcasts carry subtitles as
- * pictures, teletext, cue messages and more. `listedPids` are those that it did list.
+ * Returns nouns for the streams of a transport stream that a demuxer did not list: broadcasts carry subtitles as pictures,
+ * teletext, cue messages and more. `listedPids` are those that it listed.
  */
 export async function unlistedStreams(
   source: ByteSource,
   listedPids: readonly number[],
   signal: AbortSignal,
 ): Promise<string[]> {
-  const bytes = await readRange(source, 0, Math.min(source.sizeBytes, LOOKED_THROUGH_BYTES), signal);
+  const bytes = await readRange(source, 0, Math.min(source.sizeBytes, SEARCHED_BYTES), signal);
   const packets = packetsOf(bytes);
   const pat = sectionOf(packets, PAT_PID);
   const streams = pat === null ? [] : programPidsOf(pat).flatMap((pid) => streamsOf(sectionOf(packets, pid)));
   return streams.filter(({ pid }) => !listedPids.includes(pid)).map(nounOf);
 }
 
-/** Packets by their PID, in order; recorders put four bytes before each. */
+/** Groups packets by their PID, in order; recorders put four bytes before each. */
 function packetsOf(bytes: Buffer): Map<number, Buffer[]> {
   const skipped = bytes[0] === SYNC ? 0 : 4;
   const packets = new Map<number, Buffer[]>();
@@ -45,7 +45,7 @@ function packetsOf(bytes: Buffer): Map<number, Buffer[]> {
   return packets;
 }
 
-/** The first whole section on a PID, from its table ID on; null where there is none. */
+/** Returns the first complete section on a PID, from its table ID on; null where there is none. */
 function sectionOf(packets: ReadonlyMap<number, readonly Buffer[]>, pid: number): Buffer | null {
   const parts: Buffer[] = [];
   let length = 0;
@@ -61,7 +61,7 @@ function sectionOf(packets: ReadonlyMap<number, readonly Buffer[]>, pid: number)
       const size = 3 + (section.readUInt16BE(1) & 0x0fff);
       if (section.length >= size) return section.subarray(0, size);
     }
-    if (length > LARGEST_SECTION_BYTES + PACKET_BYTES) return null;
+    if (length > MAX_SECTION_BYTES + PACKET_BYTES) return null;
   }
   return null;
 }
@@ -71,7 +71,7 @@ function payloadOf(packet: Buffer): Buffer {
   return packet.subarray(hasAdaptation ? Math.min(5 + (packet[4] as number), PACKET_BYTES) : 4);
 }
 
-/** PIDs of program maps (ISO/IEC 13818-1 §2.4.4.3); the last four bytes of a section are its checksum. */
+/** Returns the PIDs of program maps (ISO/IEC 13818-1 §2.4.4.3); the last four bytes of a section are its checksum. */
 function programPidsOf(pat: Buffer): number[] {
   const pids: number[] = [];
   for (let at = 8; at + 4 <= pat.length - 4; at += 4) {
@@ -80,7 +80,7 @@ function programPidsOf(pat: Buffer): number[] {
   return pids;
 }
 
-/** The streams of a program map (ISO/IEC 13818-1 §2.4.4.8). */
+/** Returns the streams of a program map (ISO/IEC 13818-1 §2.4.4.8). */
 function streamsOf(pmt: Buffer | null): ProgramStream[] {
   const streams: ProgramStream[] = [];
   if (pmt === null || pmt.length < 16) return streams;
@@ -94,7 +94,7 @@ function streamsOf(pmt: Buffer | null): ProgramStream[] {
   return streams;
 }
 
-/** Streams of private data, by the descriptors that DVB gives them (ETSI EN 300 468 §6). */
+/** Nouns for streams of private data, by their DVB descriptors (ETSI EN 300 468 §6). */
 const BY_DESCRIPTOR: Readonly<Record<number, string>> = {
   86: 'teletext',
   89: 'a track of subtitles as pictures',

@@ -1,16 +1,21 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { ReadWindow } from '#formats/read-window.ts';
 import {
+  CLUSTER,
   childrenOf,
   elementAt,
-  LONGEST_HEADER_BYTES,
+  MAX_HEADER_BYTES,
+  type MatroskaTrack,
+  SEGMENT,
+  SUBTITLE_TYPE,
+  TRACKS,
+  tracksIn,
   unsignedOf,
   variableInteger,
-} from '../probing/matroska-elements.ts';
-import { CLUSTER, type MatroskaTrack, SEGMENT, SUBTITLE_TYPE, TRACKS, tracksIn } from '../probing/matroska-tracks.ts';
-import { type Cue, decodeText, LARGEST_SUBTITLES_BYTES, makeCue, parseSubtitles, type Subtitles } from './web-vtt.ts';
+} from '../containers/matroska.ts';
+import { type Cue, decodeText, MAX_SUBTITLES_BYTES, makeCue, parseSubtitles, type Subtitles } from './web-vtt.ts';
 
-/** Elements of Matroska (RFC 9559 §5.1), by their IDs. */
+/** IDs of Matroska elements (RFC 9559 §5.1). */
 const INFO = 0x1549a966;
 const TIMESTAMP_SCALE = 0x2ad7b1;
 const CLUSTER_TIMESTAMP = 0xe7;
@@ -21,27 +26,27 @@ const BLOCK_ADDITIONS = 0x75a1;
 const BLOCK_MORE = 0xa6;
 const BLOCK_ADDITIONAL = 0xa5;
 
-/** Elements that are gone into; every other one is passed over, or read. */
+/** Elements whose children are visited; all others are skipped, or read. */
 const ENTERED = new Set([SEGMENT, CLUSTER, BLOCK_GROUP]);
-/** One tick of a block's time, in nanoseconds, where the file does not say otherwise. */
+/** Default tick of block times, in nanoseconds. */
 const DEFAULT_SCALE_NS = 1_000_000;
-/** Headers of blocks lie far apart, with pictures between them. */
+/** Bytes of one read of headers, which lie far apart, with pictures between them. */
 const WINDOW_SIZE_BYTES = 256 * 1024;
-/** The longest start of a block: the number of its track, its time and its flags (RFC 9559 §10.1). */
+/** Longest header of a block: track number, time and flags (RFC 9559 §10.1). */
 const BLOCK_HEADER_BYTES = 8 + 2 + 1;
 
-/** A block of subtitles as it lies in the file, in ticks. */
+/** A block of subtitles as it is in the file, with times in ticks. */
 interface TextBlock {
   readonly start: number;
   readonly payload: Buffer;
   duration: number;
-  /** What stands beside the block: of WebVTT the settings of the cue, on the first line. */
+  /** Additional data of the block: for WebVTT the settings of the cue, on the first line. */
   addition: string;
 }
 
 /**
- * Reads the subtitles of one track out of a Matroska file: SubRip, or WebVTT in either of its two forms. `indexOfKind`
- * counts the tracks of subtitles, from zero. The whole file is walked through, from header to header.
+ * Reads one subtitle track of a Matroska file: SubRip, or WebVTT in either of its two forms. `indexOfKind` counts the
+ * subtitle tracks, from zero. Walks the whole file, from header to header.
  */
 export async function readMatroskaSubtitles(
   source: ByteSource,
@@ -61,7 +66,7 @@ class SubtitleWalk {
   #track: MatroskaTrack | null = null;
   #scaleNs = DEFAULT_SCALE_NS;
   #clusterTime = 0;
-  /** The block that what follows in its group belongs to. */
+  /** Block that the following elements of its group belong to. */
   #open: TextBlock | null = null;
   #textBytes = 0;
 
@@ -75,8 +80,8 @@ class SubtitleWalk {
     const { sizeBytes } = this.#source;
     const window = new ReadWindow(this.#source, this.#signal, WINDOW_SIZE_BYTES);
     for (let offset = 0; offset < sizeBytes; ) {
-      const length = Math.min(LONGEST_HEADER_BYTES + BLOCK_HEADER_BYTES, sizeBytes - offset);
-      const head = window.held(offset, length) ?? (await window.read(offset, length));
+      const length = Math.min(MAX_HEADER_BYTES + BLOCK_HEADER_BYTES, sizeBytes - offset);
+      const head = window.buffered(offset, length) ?? (await window.read(offset, length));
       const element = elementAt(head, 0, sizeBytes - offset);
       if (element === null) return;
       const { id, start, end } = element;
@@ -117,10 +122,10 @@ class SubtitleWalk {
     this.#blocks.push(this.#open);
   }
 
-  /** What an element holds; all of it together is bounded like a file of subtitles. */
+  /** Reads the content of an element. All contents together are limited like a subtitle file. */
   async #content(offset: number, length: number): Promise<Buffer> {
     this.#textBytes += length;
-    if (this.#textBytes > LARGEST_SUBTITLES_BYTES) return Buffer.alloc(0);
+    if (this.#textBytes > MAX_SUBTITLES_BYTES) return Buffer.alloc(0);
     return await readRange(this.#source, offset, length, this.#signal);
   }
 

@@ -1,15 +1,18 @@
 import type { ByteSource } from '#bytes/byte-source.ts';
-import { Box } from '#formats/isobmff/box.ts';
-import { readTextTrack, type TextSample } from './movie-samples.ts';
+import { AppError } from '#errors/app-error.ts';
+import { Box, BoxFields, parseTrack, readWholeBox, walkTopLevelBoxes } from '#formats/isobmff-boxes.ts';
+import { ReadWindow } from '#formats/read-window.ts';
+import { MAX_MOVIE_BYTES, subtitleTraksIn } from '../containers/mp4-tracks.ts';
+import { defaultsOf, type SampleLocation, samplesInFragment, samplesInTable } from './mp4-samples.ts';
 import { parseTimedText } from './timed-text.ts';
-import { type Cue, makeCue, parseSubtitles, type Subtitles } from './web-vtt.ts';
+import { type Cue, MAX_SUBTITLES_BYTES, makeCue, parseSubtitles, type Subtitles } from './web-vtt.ts';
 
-/** Pieces of one cue lie so close to each other, in seconds. */
+/** Largest gap between pieces of one cue, in seconds. */
 const JOINT_SECONDS = 0.002;
 
 /**
- * Reads the subtitles of one track out of an MP4 file: WebVTT (`wvtt`) or TTML (`stpp`), both of ISO/IEC 14496-30.
- * `indexOfKind` counts the tracks of subtitles, from zero.
+ * Reads one subtitle track of an MP4 file: WebVTT (`wvtt`) or TTML (`stpp`), both of ISO/IEC 14496-30. `indexOfKind` counts
+ * the subtitle tracks, from zero. Throws `SUBTITLES_TOO_LARGE`, `SUBTITLES_MALFORMED`, `SAMPLE_PAST_END` or `BMFF_…`.
  */
 export async function readMp4Subtitles(
   source: ByteSource,
@@ -25,7 +28,7 @@ export async function readMp4Subtitles(
   return { head: parseSubtitles(Buffer.from(header)).head, cues: joined(cues), zeroSeconds: null };
 }
 
-/** A sample holds the cues that are shown during all of its time, each in a box (§6.6); `vtte` holds none. */
+/** Reads the cues of a sample, which are shown during all of its time, each in a box (§6.6); `vtte` holds none. */
 function cuesOfWebVtt({ startSeconds, endSeconds, payload }: TextSample, name: string): Cue[] {
   const header = {
     type: 'sample',
@@ -40,13 +43,13 @@ function cuesOfWebVtt({ startSeconds, endSeconds, payload }: TextSample, name: s
   });
 }
 
-/** The text in a box of a box. `skipBytes` stand before the boxes. */
+/** Returns the text of a child box. `skipBytes` stand before the child boxes. */
 function contentOf(box: Box, type: string, skipBytes = 0): string {
   const found = [...box.children(skipBytes)].find((child) => child.type === type);
   return found === undefined ? '' : found.bytes.toString('utf8', found.header.headerSizeBytes);
 }
 
-/** A sample is a document whose times are those of the movie; what it shows, it shows during its own time (§5.2). */
+/** Reads the cues of a TTML sample: its times are those of the movie, and it is shown during its own time only (§5.2). */
 function cuesOfTimedText({ startSeconds, endSeconds, payload }: TextSample, name: string): Cue[] {
   return parseTimedText(payload, name).cues.flatMap((cue) => {
     const start = Math.max(cue.startSeconds, startSeconds);
@@ -55,7 +58,7 @@ function cuesOfTimedText({ startSeconds, endSeconds, payload }: TextSample, name
   });
 }
 
-/** Cues as they were before samples cut them, where others began and ended. */
+/** Joins cues that samples cut where other cues start or end. */
 function joined(pieces: readonly Cue[]): Cue[] {
   const open = new Map<string, Cue & { endSeconds: number }>();
   const cues: Cue[] = [];
@@ -71,4 +74,149 @@ function joined(pieces: readonly Cue[]): Cue[] {
     cues.push(cue);
   }
   return cues.sort((first, second) => first.startSeconds - second.startSeconds);
+}
+
+/** One sample of a subtitle track, with its times in seconds of the movie. */
+export interface TextSample {
+  readonly startSeconds: number;
+  readonly endSeconds: number;
+  readonly payload: Buffer;
+}
+
+/** A subtitle track with all its samples. */
+export interface TextTrack {
+  /** Sample entry: the format, and the data that all samples share. */
+  readonly sampleEntry: Box;
+  readonly samples: readonly TextSample[];
+}
+
+/** Limit of samples of one track: ten in every second of a day. */
+const MAX_SAMPLES = 1_000_000;
+/** Limit of a `moof` box in memory, in bytes. */
+const MAX_FRAGMENT_BYTES = 8 * 1024 * 1024;
+/** Bytes of one read of headers or of samples. */
+const WINDOW_SIZE_BYTES = 256 * 1024;
+
+/**
+ * Reads a subtitle track of an MP4 file from its sample table and its fragments; null where there is none of that index.
+ * Throws `BMFF_…` for inconsistent boxes, `SAMPLE_PAST_END` or `SUBTITLES_TOO_LARGE`.
+ */
+export async function readTextTrack(
+  source: ByteSource,
+  indexOfKind: number,
+  signal: AbortSignal,
+): Promise<TextTrack | null> {
+  const window = new ReadWindow(source, signal, WINDOW_SIZE_BYTES);
+  const { boxes } = await walkTopLevelBoxes(source, window, () => undefined);
+  const movie = boxes.find(({ type }) => type === 'moov');
+  if (movie === undefined) return null;
+  const moov = await readWholeBox(source.name, window, movie, MAX_MOVIE_BYTES);
+  const trak = subtitleTraksIn(moov)[indexOfKind];
+  const [sampleEntry] = trak?.descendant('mdia', 'minf', 'stbl', 'stsd')?.children(8) ?? [];
+  if (trak === undefined || sampleEntry === undefined) return null;
+  const locations = new SampleList(source);
+  for (const stbl of trak.descendants('mdia', 'minf', 'stbl')) locations.addAll(samplesInTable(stbl));
+  const trackId = parseTrack(trak).id ?? 0;
+  const defaults = defaultsOf(moov, trackId);
+  for (const header of boxes.filter(({ type }) => type === 'moof')) {
+    const moof = await readWholeBox(source.name, window, header, MAX_FRAGMENT_BYTES);
+    locations.addAll(samplesInFragment(moof, trackId, defaults, locations.end));
+  }
+  return { sampleEntry, samples: await readSamples(locations.list, clockOf(moov, trak), source, signal) };
+}
+
+/** Collects samples up to the limits. */
+class SampleList {
+  readonly list: SampleLocation[] = [];
+  readonly #source: ByteSource;
+  #sizeBytes = 0;
+
+  constructor(source: ByteSource) {
+    this.#source = source;
+  }
+
+  /** End of the last sample, in ticks. */
+  get end(): number {
+    const last = this.list.at(-1);
+    return last === undefined ? 0 : last.start + last.duration;
+  }
+
+  addAll(locations: Iterable<SampleLocation>): void {
+    const { name, sizeBytes } = this.#source;
+    for (const location of locations) {
+      const end = location.offset + location.sizeBytes;
+      if (location.offset < 0 || end > sizeBytes) throw new AppError('SAMPLE_PAST_END', { name, end, sizeBytes });
+      this.#sizeBytes += location.sizeBytes;
+      if (this.#sizeBytes > MAX_SUBTITLES_BYTES || this.list.length === MAX_SAMPLES) {
+        throw new AppError('SUBTITLES_TOO_LARGE', {
+          name,
+          limitBytes: MAX_SUBTITLES_BYTES,
+          maxSamples: MAX_SAMPLES,
+        });
+      }
+      this.list.push(location);
+    }
+  }
+}
+
+/** Converts ticks of a track to seconds of the movie. */
+interface Clock {
+  readonly timescale: number;
+  readonly shiftSeconds: number;
+}
+
+function clockOf(moov: Box, trak: Box): Clock {
+  const timescale = timescaleOf(trak.descendant('mdia', 'mdhd'));
+  return { timescale, shiftSeconds: shiftOf(trak, timescaleOf(moov.descendant('mvhd')), timescale) };
+}
+
+/**
+ * Returns the timescale, which both headers have after their creation and modification times (ISO/IEC 14496-12 §8.2.2,
+ * §8.4.2).
+ */
+function timescaleOf(header: Box | undefined): number {
+  if (header === undefined) return 1;
+  const fields = new BoxFields(header);
+  fields.skip(fields.versionAndFlags().version === 0 ? 8 : 16);
+  return fields.uint(4) || 1;
+}
+
+/**
+ * Returns the shift of an edit list, in seconds: empty edits delay a track, and the first other one may start within the
+ * media (§8.6.6).
+ */
+function shiftOf(trak: Box, movieTimescale: number, timescale: number): number {
+  const elst = trak.descendant('edts', 'elst');
+  if (elst === undefined) return 0;
+  const fields = new BoxFields(elst);
+  const widthBytes = fields.versionAndFlags().version === 0 ? 4 : 8;
+  const nowhere = 2 ** (widthBytes * 8) - 1;
+  let shiftSeconds = 0;
+  for (let left = fields.uint(4); left > 0; left -= 1) {
+    const [duration, mediaTime] = [fields.uint(widthBytes), fields.uint(widthBytes)];
+    if (mediaTime !== nowhere) return shiftSeconds - mediaTime / timescale;
+    shiftSeconds += duration / movieTimescale;
+    fields.skip(4); // the rate
+  }
+  return shiftSeconds;
+}
+
+async function readSamples(
+  locations: readonly SampleLocation[],
+  { timescale, shiftSeconds }: Clock,
+  source: ByteSource,
+  signal: AbortSignal,
+): Promise<TextSample[]> {
+  const window = new ReadWindow(source, signal, WINDOW_SIZE_BYTES);
+  const samples: TextSample[] = [];
+  for (const { start, duration, offset, sizeBytes } of locations) {
+    const endSeconds = (start + duration) / timescale + shiftSeconds;
+    if (sizeBytes === 0 || endSeconds <= 0) continue;
+    samples.push({
+      startSeconds: Math.max(start / timescale + shiftSeconds, 0),
+      endSeconds,
+      payload: Buffer.from(window.buffered(offset, sizeBytes) ?? (await window.read(offset, sizeBytes))),
+    });
+  }
+  return samples;
 }

@@ -2,9 +2,9 @@ import { XMLParser, XMLValidator } from 'fast-xml-parser';
 import { AppError } from '#errors/app-error.ts';
 import { type Cue, decodeText, makeCue, type Subtitles } from './web-vtt.ts';
 
-/** Documents nest `tt`, `body`, `div`, `p` and `span`; the last ones may lie in one another. */
+/** Depth limit of elements: documents nest `tt`, `body`, `div`, `p` and `span`, of which the last may nest in itself. */
 const MAX_DEPTH = 64;
-/** What a second has of frames and ticks where a document does not say (TTML2 §7.2). */
+/** Default frame rate of a document (TTML2 §7.2). */
 const DEFAULT_FRAME_RATE = 30;
 
 const parser = new XMLParser({
@@ -20,24 +20,24 @@ const parser = new XMLParser({
   maxNestedTags: MAX_DEPTH,
 });
 
-/** What the parser returns: its content under its name, or text; its attributes under `:@`. */
+/** Node of the parser: content under its name, or text; attributes under `:@`. */
 type Node = Readonly<Record<string, unknown>> & { readonly ':@'?: Readonly<Record<string, string>> };
 
-/** When something is shown, in seconds. */
+/** Time in which something is shown, in seconds. */
 interface Span {
   readonly start: number;
   readonly end: number;
 }
 
-/** How many frames and ticks a second of a document has. */
+/** Frames and ticks per second of a document. */
 interface Rates {
   readonly frames: number;
   readonly ticks: number;
 }
 
 /**
- * Reads subtitles of TTML (W3C Timed Text Markup Language 2), as IMSC and EBU-TT-D are: their text, lines and times. Where
- * they stand and how they look is not read. Throws an AppError SUBTITLES_MALFORMED.
+ * Reads subtitles of TTML (W3C Timed Text Markup Language 2), such as IMSC and EBU-TT-D: text, lines and times. Position
+ * and style are not read. Throws `SUBTITLES_MALFORMED`.
  */
 export function parseTimedText(bytes: Uint8Array, name: string): Subtitles {
   const root = rootOf(decodeText(bytes), name);
@@ -72,7 +72,7 @@ function childrenOf(node: Node): readonly Node[] {
   return Array.isArray(content) ? (content as Node[]) : [];
 }
 
-/** Times of an element count from the start of the one around it (TTML2 §12.2.1), and do not go on past its end. */
+/** Adds the cues of an element. Its times count from the start of its parent (TTML2 §12.2.1), and end with it. */
 function addCues(node: Node, around: Span, rates: Rates, cues: Cue[]): void {
   const name = nameOf(node);
   const attributes = node[':@'] ?? {};
@@ -105,7 +105,7 @@ function spanOf({ begin, end, dur }: Readonly<Record<string, string>>, around: S
 const CLOCK = /^(\d{2,}):(\d\d):(\d\d)(?:(\.\d{1,9})|:(\d{2,6})(?:\.\d+)?)?$/;
 const OFFSET = /^(\d{1,15}(?:\.\d{1,9})?)(h|ms|m|s|f|t)$/;
 
-/** A time of a document (TTML2 §12.3.1), in seconds; null where there is none, or one of another kind. */
+/** Returns a time expression in seconds (TTML2 §12.3.1); null where there is none, or one of another kind. */
 function secondsOf(time: string | undefined, { frames, ticks }: Rates): number | null {
   const clock = CLOCK.exec(time?.trim() ?? '');
   if (clock !== null) {
@@ -125,7 +125,7 @@ function ratesOf({ frameRate, frameRateMultiplier = '1 1', tickRate }: Readonly<
   return { frames, ticks: Number(tickRate) || (frameRate === undefined ? 1 : frames) };
 }
 
-/** What an element shows, with a break for each `br`; what is between tags folds to single spaces, as by default. */
+/** Returns the text of an element, with a line break for each `br`; other white space collapses, as by default. */
 function textOf(node: Node): string {
   return childrenOf(node)
     .map((child) => {
@@ -138,7 +138,7 @@ function textOf(node: Node): string {
 
 const NAMED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
-/** Text without the entities of XML, and with those of WebVTT. */
+/** Replaces the entities of XML by those of WebVTT. */
 function asWebVtt(text: string): string {
   const plain = text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|(\w{1,8}));/gi, (whole, decimal, hex, name) => {
     if (name !== undefined) return NAMED[name] ?? whole;

@@ -1,26 +1,26 @@
-/** A file of subtitles as it is written anew: blocks before the first cue (styles, regions), and the cues. */
+/** Subtitles of a file: blocks before the first cue (styles, regions), and the cues. */
 export interface Subtitles {
   readonly head: readonly string[];
   readonly cues: readonly Cue[];
-  /** Where the time zero of the cues stands in the time of transport streams, in seconds; null where nothing says so. */
+  /** Time zero of the cues on the timeline of transport streams, in seconds; null where nothing states it. */
   readonly zeroSeconds: number | null;
 }
 
 export interface Cue {
   readonly startSeconds: number;
   readonly endSeconds: number;
-  /** What stands behind the times on their line: position, alignment. */
+  /** Settings after the times: position, alignment. */
   readonly settings: string;
   readonly lines: readonly string[];
 }
 
-/** The largest file of subtitles that is read, in bytes: a day of dense subtitles has some megabytes. */
-export const LARGEST_SUBTITLES_BYTES = 32 * 1024 * 1024;
+/** Limit of a subtitle file, in bytes: a day of dense subtitles has some megabytes. */
+export const MAX_SUBTITLES_BYTES = 32 * 1024 * 1024;
 
 const TIMES =
   /^\s*(?:(\d{1,6}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,3}))?\s*-->\s*(?:(\d{1,6}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,3}))?(.*)$/;
 
-/** Reads WebVTT or SubRip. What is no cue and no style is passed over, as players do. */
+/** Reads WebVTT or SubRip. Skips blocks that are neither cues nor styles, as players do. */
 export function parseSubtitles(bytes: Uint8Array): Subtitles {
   // Segments of subtitles that were joined have a header each, and repeat cues that go on from one to the next.
   const text = decodeText(bytes)
@@ -37,7 +37,7 @@ export function parseSubtitles(bytes: Uint8Array): Subtitles {
       // Times may count from the start of each segment: they are brought to those of the first.
       const mapped = zeroIn(lines);
       zeroSeconds ??= mapped;
-      shiftSeconds = mapped === null || zeroSeconds === null ? 0 : turnedOver(mapped - zeroSeconds);
+      shiftSeconds = mapped === null || zeroSeconds === null ? 0 : wrapMpegTime(mapped - zeroSeconds);
     }
     const at = lines.findIndex((line) => TIMES.test(line));
     if (at === -1) {
@@ -52,11 +52,11 @@ export function parseSubtitles(bytes: Uint8Array): Subtitles {
   return { head, cues: cues.sort((first, second) => first.startSeconds - second.startSeconds), zeroSeconds };
 }
 
-/** Ticks of a transport stream in a second, and after how many its time starts again. */
+/** Ticks of a transport stream per second, and the number after which its clock wraps. */
 const TICKS_PER_SECOND = 90_000;
-const TICKS_UNTIL_OVER = 2 ** 33;
+const WRAP_TICKS = 2 ** 33;
 
-/** The time of transport streams at which a segment's own time is zero, by its header (RFC 8216 §3.5). */
+/** Returns the time of transport streams at which the time of a segment is zero, by its header (RFC 8216 §3.5). */
 function zeroIn(header: readonly string[]): number | null {
   const map = header.find((line) => line.startsWith('X-TIMESTAMP-MAP=')) ?? '';
   const [, ticks] = /MPEGTS:(\d{1,10})(?!\d)/.exec(map) ?? [];
@@ -64,9 +64,9 @@ function zeroIn(header: readonly string[]): number | null {
   return ticks === undefined || local.length === 0 ? null : Number(ticks) / TICKS_PER_SECOND - secondsOf(local);
 }
 
-/** A distance on a clock that starts again every day, as the shorter of its two. */
-export function turnedOver(seconds: number): number {
-  const over = TICKS_UNTIL_OVER / TICKS_PER_SECOND;
+/** Returns the shorter distance on the clock of transport streams, which wraps every 26.5 hours. */
+export function wrapMpegTime(seconds: number): number {
+  const over = WRAP_TICKS / TICKS_PER_SECOND;
   return seconds - Math.round(seconds / over) * over;
 }
 
@@ -77,12 +77,12 @@ function shifted(cue: Cue | null, seconds: number): Cue | null {
   return endSeconds <= startSeconds ? null : { ...cue, startSeconds, endSeconds };
 }
 
-/** The same, so much later, or earlier: what would start before zero starts there. */
+/** Shifts all cues. A cue that would start before zero starts there. */
 export function shiftCues(subtitles: Subtitles, seconds: number): Subtitles {
   return { ...subtitles, cues: subtitles.cues.flatMap((cue) => shifted(cue, seconds) ?? []) };
 }
 
-/** Bytes that are neither UTF-8 nor UTF-16 are taken for Windows-1252, which most old subtitles are in. */
+/** Decodes UTF-8 and UTF-16. Other bytes are read as Windows-1252, the encoding of most old subtitles. */
 export function decodeText(bytes: Uint8Array): string {
   const utf16 = utf16Of(bytes);
   if (utf16 !== null) return new TextDecoder(utf16).decode(bytes);
@@ -94,7 +94,7 @@ export function decodeText(bytes: Uint8Array): string {
   }
 }
 
-/** Which UTF-16 text is, by its byte order mark, or by the zeros beside the digits and letters that it starts with. */
+/** Recognises UTF-16 by its byte order mark, or by the zeros beside the ASCII characters that it starts with. */
 function utf16Of([first, second, third, fourth]: Uint8Array): 'utf-16le' | 'utf-16be' | null {
   if (first === 0xff && second === 0xfe) return 'utf-16le';
   if (first === 0xfe && second === 0xff) return 'utf-16be';
@@ -111,7 +111,7 @@ function cueOf(times: string, lines: readonly string[]): Cue | null {
   return makeCue({ startSeconds, endSeconds, settings: parts[8] ?? '', lines });
 }
 
-/** A cue without what means nothing to WebVTT; null where it is never shown, or shows nothing. */
+/** Returns a cue without text that means nothing to WebVTT; null where it is never shown, or shows nothing. */
 export function makeCue({ startSeconds, endSeconds, settings, lines }: Cue): Cue | null {
   // A line without anything on it would end the cue, as would an arrow. SubRip has fonts and positions in the text: what
   // starts like one ends before the next one starts, so that a line of unfinished ones is read once, not once for each.
@@ -129,12 +129,13 @@ function secondsOf([hours = '0', minutes = '0', seconds = '0', fraction = '0']: 
   return Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds) + Number(fraction.padEnd(3, '0')) / 1000;
 }
 
-/** Drops cues that start after the end, and ends the last ones there. */
+/** Drops cues that start after the end, and cuts the others there. */
 export function clipCues({ cues, ...others }: Subtitles, endSeconds: number): Subtitles {
   const kept = cues.filter(({ startSeconds }) => startSeconds < endSeconds);
   return { ...others, cues: kept.map((cue) => ({ ...cue, endSeconds: Math.min(cue.endSeconds, endSeconds) })) };
 }
 
+/** Returns the text of a WebVTT file. */
 export function webVttOf({ head, cues }: Pick<Subtitles, 'head' | 'cues'>): string {
   const blocks = cues.map(({ startSeconds, endSeconds, settings, lines }) => {
     const times = `${timeOf(startSeconds)} --> ${timeOf(endSeconds)}${settings === '' ? '' : ` ${settings}`}`;

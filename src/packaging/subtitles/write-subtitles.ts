@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import { findProgram } from '#processes/find-program.ts';
-import type { PlannedStream } from '../planning/packaging-plan.ts';
-import { readingArguments } from '../programs/feed-arguments.ts';
-import { feedError } from '../programs/program-errors.ts';
+import type { PlannedStream } from '../packaging-plan.ts';
+import { feedError, inputArguments } from '../programs/ffmpeg.ts';
 import { runPrograms } from '../programs/run-programs.ts';
 import { readMatroskaSubtitles } from './matroska-subtitles.ts';
 import { readMp4Subtitles } from './mp4-subtitles.ts';
@@ -13,22 +12,23 @@ import { parseTimedText } from './timed-text.ts';
 import { clipCues, parseSubtitles, type Subtitles, shiftCues, webVttOf } from './web-vtt.ts';
 
 interface SubtitleContext {
-  /** Where the film ends, in seconds; cues do not go on past it. Null where nobody knows. */
+  /** End of the media, in seconds; cues are cut there. Null where it is unknown. */
   readonly endSeconds: number | null;
-  /** Where input and output lie, and programs run. */
+  /** Folder of input and output, and working directory of programs. */
   readonly folder: string;
   readonly signal: AbortSignal;
 }
 
-/** A file of subtitles: its bytes, and its name in the folder of the links. */
+/** Subtitle file: its bytes, and its name in the folder of links. */
 interface SubtitleInput {
   readonly source: ByteSource;
   readonly link: string;
 }
 
 /**
- * Writes the subtitles of a stream as WebVTT that ends with the film: the packager would add segments for later cues.
- * `output` is a name in `folder`. Returns whether there are any; the packager refuses a file of none.
+ * Writes the subtitles of a stream as WebVTT that ends with the media: the packager would add segments for later cues.
+ * `output` is a name in `folder`. Returns whether there are any, because the packager refuses a file without cues. Throws
+ * the errors of the readers, `PACKAGING_FFMPEG_MISSING` or `FEED_FAILED`.
  */
 export async function writeSubtitles(
   stream: PlannedStream,
@@ -39,7 +39,8 @@ export async function writeSubtitles(
   const { endSeconds, folder } = context;
   const subtitles = shiftCues(await readSubtitles(stream, input, output, context), stream.shiftSeconds);
   const { head, cues } = endSeconds === null ? subtitles : clipCues(subtitles, endSeconds);
-  await writeFile(join(folder, output), webVttOf({ head, cues }));
+  // Only a blank line ends a cue for the packager, which refuses a file longer than 64 KiB in which no cue has ended.
+  await writeFile(join(folder, output), `${webVttOf({ head, cues })}\n`);
   return cues.length > 0;
 }
 
@@ -72,7 +73,7 @@ async function extract(
   const path = findProgram('ffmpeg');
   if (path === null) throw new AppError('PACKAGING_FFMPEG_MISSING', { files: [stream.file] });
   const args = [
-    ...readingArguments(stream, input),
+    ...inputArguments(stream, input),
     '-map',
     `0:s:${stream.indexOfKind}`,
     '-f',
@@ -80,6 +81,6 @@ async function extract(
     `file:${output}`,
   ];
   const failure = (end: Parameters<typeof feedError>[0]) => feedError(end, stream.file);
-  let looks = 0;
-  await runPrograms([{ title: 'ffmpeg', path, args, failure }], { folder, signal, look: () => looks++ });
+  let polls = 0;
+  await runPrograms([{ title: 'ffmpeg', path, args, failure }], { folder, signal, poll: () => polls++ });
 }

@@ -1,11 +1,21 @@
 import type { KeyObject, X509Certificate } from 'node:crypto';
-import { EXTENDED_KEY_USAGE, KEY_USAGE } from './certificate.ts';
-import { readCertificateFields } from './certificate-fields.ts';
-import type { SigningAlgorithm } from './signer.ts';
+import type { SigningAlgorithm } from '../signer.ts';
 
 const MIN_RSA_BITS = 2048;
 
-/** What a leaf may be for; readers refuse leaves that are for none of these. */
+/** Object identifiers of extended key usages (RFC 5280 §4.2.1.12; the last is C2PA's own for claim signers). */
+export const EXTENDED_KEY_USAGE = {
+  any: '2.5.29.37.0',
+  serverAuth: '1.3.6.1.5.5.7.3.1',
+  codeSigning: '1.3.6.1.5.5.7.3.3',
+  emailProtection: '1.3.6.1.5.5.7.3.4',
+  timeStamping: '1.3.6.1.5.5.7.3.8',
+  ocspSigning: '1.3.6.1.5.5.7.3.9',
+  documentSigning: '1.3.6.1.5.5.7.3.36',
+  c2paClaimSigning: '1.3.6.1.4.1.62558.2.1',
+} as const;
+
+/** The usages of which a leaf needs one; readers refuse leaves with none of them. */
 const CLAIM_SIGNING_USAGES: readonly string[] = [
   EXTENDED_KEY_USAGE.emailProtection,
   EXTENDED_KEY_USAGE.documentSigning,
@@ -15,15 +25,15 @@ const CLAIM_SIGNING_USAGES: readonly string[] = [
 const CURVES: Readonly<Record<string, string>> = { es256: 'prime256v1', es384: 'secp384r1', es512: 'secp521r1' };
 
 /**
- * What keeps a chain from signing claims, each with its remedy (C2PA 2.2 §14.5.1, "Certificate Profile"; RFC 5280).
- * An empty list: the chain is fit. Trust is not judged here.
+ * Returns what keeps a chain from signing claims, each with its remedy (C2PA 2.2 §14.5.1, "Certificate Profile"; RFC
+ * 5280); an empty list where nothing does. Trust is not judged here.
  */
-export function certificateProblems(
+export async function certificateProblems(
   chain: readonly X509Certificate[],
   key: KeyObject,
   algorithm: SigningAlgorithm,
   now: Date,
-): string[] {
+): Promise<string[]> {
   const [leaf] = chain;
   if (leaf === undefined) return ['it holds no certificate'];
   if (!leaf.checkPrivateKey(key)) {
@@ -37,17 +47,21 @@ export function certificateProblems(
     ];
   }
   return [
-    ...leafProblems(leaf),
+    ...(await leafProblems(leaf)),
     ...keyProblems(leaf.publicKey, algorithm),
     ...chainProblems(chain),
     ...validityProblems(chain, now),
   ];
 }
 
-function leafProblems(leaf: X509Certificate): string[] {
-  const { version, keyUsage, hasAuthorityKeyIdentifier, isCa } = readCertificateFields(leaf.raw);
+async function leafProblems(leaf: X509Certificate): Promise<string[]> {
+  const { KEY_USAGE, readCertificateFields } = await import('./x509.ts');
+  const fields = readCertificateFields(leaf.raw);
+  if (fields === null) return ['the extensions of the leaf are malformed. Have it issued again'];
+  const { hasExtensions, keyUsage, hasAuthorityKeyIdentifier, isCa } = fields;
   const problems: string[] = [];
-  if (version !== 3) problems.push(`the leaf is an X.509 v${version} certificate. Request one of version 3`);
+  if (!hasExtensions)
+    problems.push('the leaf has no extensions, as before version 3 of X.509. Request one of version 3');
   if (isCa) problems.push('the leaf is a certificate authority. Have it issue a certificate for signing, and use that');
   else if (leaf.verify(leaf.publicKey)) {
     problems.push('the leaf is self-signed, which readers refuse. Have an authority issue it, if only one of your own');

@@ -3,23 +3,23 @@ import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
-import { EXTENDED_KEY_USAGE, issueCertificate, KEY_USAGE, pemOf } from './certificate.ts';
-import { pemBlocks } from './pem-blocks.ts';
-import { createKeySigner } from './pem-signer.ts';
-import type { SigningIdentity } from './signing-identity.ts';
+import type { SigningIdentity } from '../signing-identity.ts';
+import { EXTENDED_KEY_USAGE } from './certificate-profile.ts';
+import { createKeySigner } from './key-signer.ts';
+import { pemBlocks, pemOf } from './pem.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** Leaves live at most 366 days (C2PA conformance programme). */
 const LEAF_LIFETIME_DAYS = 365;
 const AUTHORITY_LIFETIME_DAYS = 3650;
 const CLOCK_TOLERANCE_DAYS = 1;
-/** A running service keeps its identity: what is left must outlive the longest time between two starts. */
+/** A running service keeps its identity, so the remaining time must outlive the longest time between two starts. */
 const RENEWAL_DAYS = 120;
 
 const AUTHORITY = { commonName: 'Attestream development authority', organization: 'Attestream development identity' };
 const LEAF = { commonName: 'Attestream development signer', organization: 'Attestream development identity' };
 
-/** One file holds leaf, authority and both keys, so that they are never seen apart. */
+/** One file holds leaf, authority and both keys, so that they always belong together. */
 const FILE_NAME = 'development-identity.pem';
 
 /** The contents of the file, each as PEM, in this order. */
@@ -33,15 +33,16 @@ interface IdentityPem {
 /**
  * Loads the development identity: an authority of its own and a leaf for ES256. It is made once, in a folder and a
  * file that only the service's user may open; the leaf is renewed under the same authority long before it expires.
- * Several processes may do this at once: one wins, and the others take what it made.
+ * Several processes may do this at once: one wins, and the others load its identity. Throws `IDENTITY_FOLDER_UNUSABLE`, or
+ * `IDENTITY_INVALID` where the file is damaged.
  */
 export async function loadDevelopmentIdentity(dataDir: string, now = new Date()): Promise<SigningIdentity> {
   const file = path.join(dataDir, 'identity', FILE_NAME);
   try {
     const existing = await readIdentity(file);
-    if (existing === null) return identityOf(await createFile(file, makeIdentity(now)), file);
+    if (existing === null) return identityOf(await createFile(file, await makeIdentity(now)), file);
     if (!expiresWithin(existing.leaf, RENEWAL_DAYS, now)) return identityOf(existing, file);
-    return identityOf(await replaceFile(file, renewIdentity(existing, now)), file);
+    return identityOf(await replaceFile(file, await renewIdentity(existing, now)), file);
   } catch (cause) {
     if (!isSystemError(cause)) throw cause;
     throw new AppError(
@@ -52,7 +53,7 @@ export async function loadDevelopmentIdentity(dataDir: string, now = new Date())
   }
 }
 
-/** Null where there is no such file. */
+/** Returns the identity in a file; null where there is no such file. */
 async function readIdentity(file: string): Promise<IdentityPem | null> {
   let text: string;
   try {
@@ -71,22 +72,24 @@ async function readIdentity(file: string): Promise<IdentityPem | null> {
   return { leaf, authority, leafKey, authorityKey };
 }
 
-function makeIdentity(now: Date): IdentityPem {
+async function makeIdentity(now: Date): Promise<IdentityPem> {
+  const { issueCertificate, KEY_USAGE } = await import('./x509.ts');
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const keyUsage = KEY_USAGE.keyCertSign | KEY_USAGE.cRLSign;
   const validity = validityFrom(now, AUTHORITY_LIFETIME_DAYS);
   const contents = { ...AUTHORITY, ...validity, publicKey, isCa: true, keyUsage };
-  const authority = pemOf(issueCertificate(contents, { ...AUTHORITY, privateKey }));
+  const authority = pemOf(await issueCertificate(contents, { ...AUTHORITY, privateKey }));
   return issueLeaf(authority, privateKey, now);
 }
 
-/** A new leaf; a new authority too where the old one would not outlive it. */
-function renewIdentity({ authority, authorityKey }: IdentityPem, now: Date): IdentityPem {
+/** Issues a new leaf, and a new authority where the old one would not outlive it. */
+async function renewIdentity({ authority, authorityKey }: IdentityPem, now: Date): Promise<IdentityPem> {
   if (expiresWithin(authority, LEAF_LIFETIME_DAYS, now)) return makeIdentity(now);
   return issueLeaf(authority, createPrivateKey(authorityKey), now);
 }
 
-function issueLeaf(authority: string, authorityKey: KeyObject, now: Date): IdentityPem {
+async function issueLeaf(authority: string, authorityKey: KeyObject, now: Date): Promise<IdentityPem> {
+  const { issueCertificate, KEY_USAGE } = await import('./x509.ts');
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const contents = {
     ...LEAF,
@@ -95,11 +98,11 @@ function issueLeaf(authority: string, authorityKey: KeyObject, now: Date): Ident
     keyUsage: KEY_USAGE.digitalSignature,
     extendedKeyUsages: [EXTENDED_KEY_USAGE.emailProtection],
   };
-  const leaf = pemOf(issueCertificate(contents, { ...AUTHORITY, privateKey: authorityKey }));
+  const leaf = pemOf(await issueCertificate(contents, { ...AUTHORITY, privateKey: authorityKey }));
   return { leaf, authority, leafKey: pemOfKey(privateKey), authorityKey: pemOfKey(authorityKey) };
 }
 
-/** Lands the file unless another process was faster; then what that one made is returned. */
+/** Creates the file. Returns its identity, which is that of another process where one was faster. */
 async function createFile(file: string, identity: IdentityPem): Promise<IdentityPem> {
   await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
   return withStaged(file, identity, async (staged) => {
@@ -120,8 +123,8 @@ async function replaceFile(file: string, identity: IdentityPem): Promise<Identit
   });
 }
 
-/** Writes the identity under a passing name beside the file, whole and synced, and removes that name afterwards. */
-async function withStaged<T>(file: string, identity: IdentityPem, land: (staged: string) => Promise<T>): Promise<T> {
+/** Writes and syncs the identity under a temporary name beside the file, and removes that name after `commit`. */
+async function withStaged<T>(file: string, identity: IdentityPem, commit: (staged: string) => Promise<T>): Promise<T> {
   const staged = `${file}.${randomUUID()}.new`;
   try {
     const handle = await open(staged, 'wx', 0o600);
@@ -131,7 +134,7 @@ async function withStaged<T>(file: string, identity: IdentityPem, land: (staged:
     } finally {
       await handle.close();
     }
-    return await land(staged);
+    return await commit(staged);
   } finally {
     await rm(staged, { force: true });
   }

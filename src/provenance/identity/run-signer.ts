@@ -1,30 +1,43 @@
 import { Socket } from 'node:net';
 import { AppError } from '#errors/app-error.ts';
+import type { Signer } from '../signer.ts';
+import { describeIdentity } from '../signing-identity.ts';
 import { loadSigningIdentity } from './load-signing-identity.ts';
-import type { Signer } from './signer.ts';
-import { ANSWER, MAX_SIGNED_BYTES, receiveFrames, sendFrame } from './signer-frames.ts';
-import { FIRST_CHANNEL, type FromSigner, type SignerOrder, type ToSigner } from './signer-messages.ts';
-import { describeIdentity } from './signing-identity.ts';
+import {
+  FIRST_CHANNEL,
+  type Frame,
+  type FromSigner,
+  MAX_PENDING_REQUESTS,
+  MAX_REQUEST_BYTES,
+  receiveFrames,
+  type SignerOrder,
+  STATUS,
+  sendFrame,
+  type ToSigner,
+} from './signer-protocol.ts';
 
-// The process that holds the signing key. It reads the identity's files, signs what its clients send, and does nothing
-// else: nothing of what it gets is parsed. It ends with the service, in whatever way that ends.
+// The process that holds the signing key. It reads the identity's files, signs the data that its clients send, without
+// parsing it, and does nothing else. It is killed when the service exits.
 
-/** Signatures of one client that are under way at once: one that asks for many must not keep others waiting. */
-const MAX_OUTSTANDING = 4;
+/** A process that sends requests. */
+interface Client {
+  readonly id: number;
+  readonly channel: Socket;
+}
 
 let signer: Signer | null = null;
-const waitingClients: Socket[] = [];
+const waitingClients: Client[] = [];
 
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => undefined);
 process.on('message', (message: ToSigner, channel: Socket | undefined) => {
   if (message.type === 'start') void start(message.order);
   else if (message.type === 'ping') send({ type: 'pong' });
-  else if (channel !== undefined) welcome(channel);
+  else if (channel !== undefined) welcome({ id: message.clientId, channel });
 });
 
-async function start({ signing, dataDir, channelCount, expected }: SignerOrder): Promise<void> {
-  for (let index = 0; index < channelCount; index += 1) welcome(new Socket({ fd: FIRST_CHANNEL + index }));
+async function start({ signing, dataDir, clientIds, expected }: SignerOrder): Promise<void> {
+  for (const [index, id] of clientIds.entries()) welcome({ id, channel: new Socket({ fd: FIRST_CHANNEL + index }) });
   try {
     const loaded = await loadSigningIdentity(signing, dataDir);
     const identity = await describeIdentity(loaded, signing.private_key_path);
@@ -40,35 +53,48 @@ async function start({ signing, dataDir, channelCount, expected }: SignerOrder):
   }
 }
 
-function welcome(client: Socket): void {
-  // A worker that ends takes its channel along.
-  client.on('error', () => client.destroy());
+function welcome(client: Client): void {
+  // The channel of a worker that exits fails.
+  client.channel.on('error', () => client.channel.destroy());
   if (signer === null) waitingClients.push(client);
   else serve(client, signer);
 }
 
-function serve(client: Socket, { sign }: Signer): void {
-  const outstanding = new Set<Promise<void>>();
-  receiveFrames(client, MAX_SIGNED_BYTES, (id, data) => {
-    const answer: Promise<void> = sign(data)
-      .then(
-        (signature) => Buffer.concat([Buffer.of(ANSWER.signature), signature]),
-        (error: unknown) => failure(error),
-      )
-      // A client that does not take its answers gets no more of them.
-      .then((body) => new Promise<void>((resolve) => sendFrame(client, id, body, () => resolve())))
-      .finally(() => outstanding.delete(answer));
-    outstanding.add(answer);
-    return outstanding.size < MAX_OUTSTANDING ? undefined : Promise.race(outstanding);
-  });
+/** Disconnects a client that violates the protocol, and reports it to the service: the process may be taken over. */
+function serve({ id, channel }: Client, ready: Signer): void {
+  let pendingCount = 0;
+  const refuse = (problem: string): void => {
+    send({ type: 'violation', clientId: id, problem });
+    channel.destroy();
+  };
+  receiveFrames(
+    channel,
+    MAX_REQUEST_BYTES,
+    (request) => {
+      if (pendingCount >= MAX_PENDING_REQUESTS) return refuse('it sent more requests than it may have pending');
+      pendingCount += 1;
+      void answer(channel, ready, request).then(() => {
+        pendingCount -= 1;
+      });
+    },
+    refuse,
+  );
 }
 
-function failure(error: unknown): Buffer {
-  const text = error instanceof Error ? error.message : 'unknown';
-  return Buffer.from(`${String.fromCharCode(ANSWER.failure)}the key could not sign (${text})`);
+/** Signs and sends the answer. A client that does not read its answers gets no more of them. */
+async function answer(client: Socket, { sign }: Signer, { id, body }: Frame): Promise<void> {
+  let isSent: boolean;
+  try {
+    isSent = sendFrame(client, id, await sign(body));
+  } catch (error) {
+    const text = error instanceof Error ? error.message : 'unknown';
+    isSent = sendFrame(client, id, Buffer.from(`the key could not sign (${text})`), STATUS.failure);
+  }
+  // A channel that is destroyed never drains, and nothing more is taken from it.
+  if (!isSent) await new Promise((resolve) => client.once('drain', resolve));
 }
 
-/** A service that is gone cannot be told; `disconnect` ends the process. */
+/** Ignores failures: when the service has exited, `disconnect` ends the process. */
 function send(message: FromSigner): void {
   process.send?.(message, undefined, undefined, () => undefined);
 }

@@ -1,52 +1,102 @@
+import { readSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { WasmReader } from '@contentauth/c2pa-wasm';
 
-/** What every call of it states: nothing is ever fetched because a file names an address. */
-export const SETTINGS = JSON.stringify({ verify: { remote_manifest_fetch: false, ocsp_fetch: false } });
+/** The settings of every call: nothing that a file names is ever fetched. */
+export const READER_SETTINGS = readerSettings(null);
+
+/** Returns the settings of a call that knows trust anchors in PEM, where there are any. */
+export function readerSettings(anchors: string | null): string {
+  const verify = { remote_manifest_fetch: false, ocsp_fetch: false };
+  return JSON.stringify({ verify, ...(anchors !== null && { trust: { trust_anchors: anchors } }) });
+}
 
 let loading: Promise<typeof WasmReader> | undefined;
 
-/** The official reader in its build for browsers, the only one that reads a fragment alone. Loaded by the first call. */
+/** Returns the official reader in its build for browsers, the only one that reads single fragments. The first call loads it. */
 export function wasmReader(): Promise<typeof WasmReader> {
   loading ??= loadWasmReader();
   return loading;
 }
 
 async function loadWasmReader(): Promise<typeof WasmReader> {
-  // It is made for browsers' workers, where blobs can be read synchronously.
-  Object.assign(globalThis, { FileReaderSync: InMemoryReader });
+  // It expects a browser's worker, where blobs can be read synchronously.
+  Object.assign(globalThis, { FileReaderSync: BlobReader });
   const { default: initialize, WasmReader: Reader } = await import('@contentauth/c2pa-wasm');
   const path = fileURLToPath(import.meta.resolve('@contentauth/c2pa-wasm/c2pa.wasm'));
   await initialize({ module_or_path: await readFile(path) });
   return Reader;
 }
 
-/** Bytes in memory as what the reader takes: as much of a browser's Blob as it needs. */
+/** Wraps bytes in memory as the part of a browser's Blob that the reader uses. */
 export function blobOf(bytes: Uint8Array): Blob {
   return new InMemoryBlob(bytes) as unknown as Blob;
 }
 
-class InMemoryBlob {
+/** Wraps an open file as such a Blob: only the pieces that the reader asks for are in memory. */
+export function fileBlobOf(descriptor: number, sizeBytes: number): Blob {
+  return new FileBlob(descriptor, 0, sizeBytes) as unknown as Blob;
+}
+
+/** Bytes that can be read synchronously, as a browser's worker reads a Blob. */
+interface ReadableBlob {
+  bytes(): Uint8Array;
+}
+
+class InMemoryBlob implements ReadableBlob {
   readonly type = '';
-  readonly bytes: Uint8Array;
+  readonly #bytes: Uint8Array;
 
   constructor(bytes: Uint8Array) {
-    this.bytes = bytes;
+    this.#bytes = bytes;
   }
 
   get size(): number {
-    return this.bytes.length;
+    return this.#bytes.length;
   }
 
   slice(start: number | bigint, end: number | bigint): InMemoryBlob {
-    return new InMemoryBlob(this.bytes.subarray(Number(start), Number(end)));
+    return new InMemoryBlob(this.#bytes.subarray(Number(start), Number(end)));
+  }
+
+  bytes(): Uint8Array {
+    return this.#bytes;
   }
 }
 
-/** A browser's FileReaderSync for such blobs. */
-class InMemoryReader {
-  readAsArrayBuffer({ bytes }: InMemoryBlob): ArrayBuffer {
-    return new Uint8Array(bytes).buffer;
+class FileBlob implements ReadableBlob {
+  readonly type = '';
+  readonly #descriptor: number;
+  readonly #start: number;
+  readonly size: number;
+
+  constructor(descriptor: number, start: number, size: number) {
+    this.#descriptor = descriptor;
+    this.#start = start;
+    this.size = size;
+  }
+
+  slice(start: number | bigint, end: number | bigint): FileBlob {
+    const from = Math.min(Number(start), this.size);
+    return new FileBlob(this.#descriptor, this.#start + from, Math.max(Math.min(Number(end), this.size) - from, 0));
+  }
+
+  bytes(): Uint8Array {
+    const buffer = new Uint8Array(this.size);
+    let length = 0;
+    while (length < buffer.length) {
+      const read = readSync(this.#descriptor, buffer, length, buffer.length - length, this.#start + length);
+      if (read === 0) break;
+      length += read;
+    }
+    return buffer.subarray(0, length);
+  }
+}
+
+/** The part of a browser's FileReaderSync that the reader uses. */
+class BlobReader {
+  readAsArrayBuffer(blob: ReadableBlob): ArrayBuffer {
+    return new Uint8Array(blob.bytes()).buffer;
   }
 }

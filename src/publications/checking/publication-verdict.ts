@@ -1,7 +1,8 @@
-import type { MediaPart } from '../publication.ts';
+import { type Warning, warning } from '#errors/warning.ts';
+import { describePart, type MediaPart, type Rendition } from '../media-part.ts';
 import type { StoredBinding } from './stored-binding.ts';
 
-/** What can be found about a part, or a rendition, of a signed publication. */
+/** Kinds of findings about a part, or a rendition, of a signed publication. */
 export type FindingKind =
   /** The init segment is another one than was signed. */
   | 'init-altered'
@@ -9,7 +10,7 @@ export type FindingKind =
   | 'altered'
   /** A fragment that was signed for the rendition is not there. */
   | 'missing'
-  /** A fragment has no place in the rendition: it is unsigned, of another rendition or publication, or there twice. */
+  /** A fragment does not belong to the rendition: it is unsigned, of another rendition or publication, or a duplicate. */
   | 'added'
   /** A fragment is not where it was in playback order. */
   | 'moved'
@@ -27,11 +28,11 @@ export interface PartFinding {
   readonly manifest: number | null;
   /** The init segment; null where the rendition is not there. */
   readonly init: MediaPart | null;
-  /** How many parts it is true of. */
+  /** The number of parts that it applies to. */
   readonly count: number;
-  /** The first of those that are there, at most `EXAMPLES_MAX_COUNT`. */
+  /** The first of those that are there, at most `MAX_EXAMPLES`. */
   readonly parts: readonly MediaPart[];
-  /** The places that the first of those that are missing had, counted from zero; at most `EXAMPLES_MAX_COUNT`. */
+  /** Positions of the first missing fragments, counted from zero; at most `MAX_EXAMPLES`. */
   readonly locations: readonly number[];
   /** Why it is so, where that is known. */
   readonly problem?: string;
@@ -40,18 +41,88 @@ export interface PartFinding {
 /** A manifest store that init segments carry. */
 export interface VerifiedManifest {
   readonly store: Buffer;
-  /** What it binds; null where that cannot be judged here. */
+  /** Its binding; null where this module cannot judge it. */
   readonly binding: StoredBinding | null;
   /** The renditions that carry it, by number. */
   readonly renditions: readonly number[];
 }
 
-/** What became of a signed publication since it was signed. */
+/** The differences between a publication and what was signed. */
 export interface PublicationVerdict {
   /** In the order of the first renditions that carry them. */
   readonly manifests: readonly VerifiedManifest[];
   readonly findings: readonly PartFinding[];
 }
 
-/** Parts, or places, that one finding lists. */
-export const EXAMPLES_MAX_COUNT = 10;
+/** Parts, or positions, that one finding lists. */
+export const MAX_EXAMPLES = 10;
+
+/** Files, or positions, that a description names; more are counted. */
+const MAX_NAMED_PARTS = 5;
+
+const PHRASES: Readonly<Record<FindingKind, (finding: PartFinding) => string>> = {
+  'init-altered': () => 'the init segment is not the one that was signed',
+  altered: (finding) => `${fragments(finding)} not as signed: ${named(finding)}`,
+  missing: (finding) => `${fragments(finding)} missing, at ${named(finding)} counted from zero`,
+  added: (finding) => `${fragments(finding)} not part of what was signed: ${named(finding)}`,
+  moved: (finding) => `${fragments(finding)} not where signed in playback order: ${named(finding)}`,
+  'rendition-missing': ({ count }) =>
+    `${count} signed ${count === 1 ? 'rendition is' : 'renditions are'} missing, or not chosen`,
+  unsigned: () => 'the init segment has no manifest',
+  unjudged: ({ problem = 'it is not known how its manifest binds it' }) => problem,
+};
+
+/** A finding as the end of a sentence; at most `MAX_NAMED_PARTS` files are named. */
+export function describeFinding(finding: PartFinding): string {
+  return PHRASES[finding.kind](finding);
+}
+
+function fragments({ count }: PartFinding): string {
+  return count === 1 ? '1 fragment is' : `${count} fragments are`;
+}
+
+function named({ parts, locations, count }: PartFinding): string {
+  const names = [...parts.map((part) => `"${describePart(part)}"`), ...locations.map((at) => `position ${at}`)];
+  const shown = names.slice(0, MAX_NAMED_PARTS);
+  return `${shown.join(', ')}${count > shown.length ? ` and ${count - shown.length} more` : ''}`;
+}
+
+/** Findings that are reported one by one; more are counted. */
+const MAX_REPORTED_FINDINGS = 10;
+/** Other manifests that the warning about them names by their init segments. */
+const MAX_NAMED_INITS = 5;
+
+/** Returns warnings about a publication that is not as it was signed, or that cannot be verified. */
+export function verdictWarnings(
+  title: string,
+  { manifests, findings }: PublicationVerdict,
+  renditions: readonly Rendition[],
+): Warning[] {
+  const told = findings.slice(0, MAX_REPORTED_FINDINGS).map((finding) => findingWarning(title, finding));
+  const count = findings.length - told.length;
+  const more = count > 0 ? [warning('PUBLICATION_FINDINGS_OMITTED', { title, count })] : [];
+  if (manifests.length === 0) {
+    const problem = 'its boxes of C2PA are malformed';
+    return [warning('INGREDIENT_UNREADABLE', { title, problem })];
+  }
+  if (manifests.length === 1) return [...told, ...more];
+  const inits = manifests.slice(1, MAX_NAMED_INITS + 1).flatMap(({ renditions: [index] }) => {
+    const rendition = index === undefined ? undefined : renditions[index];
+    return rendition === undefined ? [] : [describePart(rendition.init)];
+  });
+  const differ = warning('PUBLICATION_MANIFESTS_DIFFER', { title, manifestCount: manifests.length, inits });
+  return [...told, ...more, differ];
+}
+
+function findingWarning(title: string, finding: PartFinding): Warning {
+  const { kind, init, parts, locations, count } = finding;
+  return warning(kind === 'unjudged' ? 'PUBLICATION_NOT_VERIFIED' : 'PUBLICATION_ALTERED', {
+    title,
+    finding: kind,
+    init: init === null ? null : describePart(init),
+    parts: parts.map(describePart),
+    locations,
+    count,
+    problem: describeFinding(finding),
+  });
+}

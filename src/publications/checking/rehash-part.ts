@@ -1,19 +1,19 @@
 import { createHash, type Hash } from 'node:crypto';
+import { bufferPool } from '#bytes/buffers.ts';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
-import { chunkBuffers } from '#bytes/chunk-buffers.ts';
-import type { ByteRange } from '../publication.ts';
-import { isExcluded } from './box-exclusion.ts';
+import type { ByteRange } from '../media-part.ts';
 import type { StoredBinding } from './stored-binding.ts';
+import { isExcluded } from './stored-binding.ts';
 
-/** How the bytes of a part are hashed. */
+/** Options for hashing a part. */
 export interface PartHashing extends Pick<StoredBinding, 'algorithm' | 'hashesOffsets' | 'exclusions'> {
-  /** What is read of a C2PA box, in bytes; a longer one is cut. */
+  /** Limit on the bytes that are read of a C2PA box; a longer one is cut. */
   readonly c2paBoxMaxBytes: number;
   /** Types of boxes that `content` leaves out; absent where `content` is not asked for. */
   readonly uncopied?: readonly string[];
 }
 
-/** What hashing an init segment or a fragment found. */
+/** The digests of an init segment or a fragment, and its C2PA boxes. */
 export interface RehashedPart {
   /** The digest that a BMFF hash binds. */
   readonly digest: Buffer;
@@ -34,9 +34,9 @@ const C2PA_UUID = 'd8fec3d61b0e483c92975828877ec481';
 /** Extended type, version and flags. */
 const C2PA_HEAD_BYTES = 20;
 /** C2PA boxes of one part whose contents are kept; a part has one. */
-const C2PA_BOXES_MAX_COUNT = 4;
-/** Boxes of one part that are told apart; as many as can be signed. What follows counts as one. */
-const TOP_BOXES_MAX_COUNT = 4096;
+const MAX_C2PA_BOXES = 4;
+/** Limit on the boxes of one part, the same as for signing. Bytes that follow count as one box. */
+const MAX_TOP_BOXES = 4096;
 
 /**
  * Hashes a part of a publication from its bytes alone, in constant memory: every top-level box that is not excluded, each
@@ -49,15 +49,15 @@ export async function rehashPart(
   signal: AbortSignal,
 ): Promise<RehashedPart> {
   const { offset, length } = range ?? { offset: 0, length: source.sizeBytes };
-  const buffer = await chunkBuffers.take(Math.max(Math.min(READ_SIZE_BYTES, length), 1), signal);
+  const buffer = await bufferPool.acquire(Math.max(Math.min(READ_SIZE_BYTES, length), 1), signal);
   try {
     const window = new SlidingWindow(source, { offset, length }, buffer, signal);
     const rehashed = await new PartRehash(window, length, hashing).run();
-    chunkBuffers.giveBack(buffer);
+    bufferPool.release(buffer);
     return rehashed;
   } catch (error) {
     // A read that was given up may yet write into it.
-    chunkBuffers.forgo(buffer);
+    bufferPool.discard(buffer);
     throw error;
   }
 }
@@ -77,7 +77,7 @@ class PartRehash {
   readonly #bound: Hash;
   readonly #content: Hash | null;
   readonly #c2pa: C2paContent[] = [];
-  /** How far into a box the exclusions look. */
+  /** The number of bytes at the start of a box that exclusions look at. */
   readonly #lookedAtBytes: number;
 
   constructor(window: SlidingWindow, sizeBytes: number, hashing: PartHashing) {
@@ -93,7 +93,7 @@ class PartRehash {
   async run(): Promise<RehashedPart> {
     let count = 0;
     for (let offset = 0; offset < this.#sizeBytes; ) {
-      const box = await this.#boxAt(offset, ++count === TOP_BOXES_MAX_COUNT);
+      const box = await this.#boxAt(offset, ++count === MAX_TOP_BOXES);
       await this.#add(box);
       offset += box.sizeBytes;
     }
@@ -101,7 +101,7 @@ class PartRehash {
     return { digest: this.#bound.digest(), content, c2pa: this.#c2pa };
   }
 
-  /** A box that does not fit takes what is left: its hash will tell. */
+  /** A box that does not fit takes the remaining bytes: its hash will not match. */
   async #boxAt(offset: number, isLast: boolean): Promise<FoundBox> {
     const left = this.#sizeBytes - offset;
     if (left < 8) return { type: '', offset, sizeBytes: left, headerSizeBytes: 0 };
@@ -134,8 +134,8 @@ class PartRehash {
     if (type !== 'uuid' || sizeBytes < headerSizeBytes + C2PA_HEAD_BYTES) return false;
     const head = await this.#window.read(offset + headerSizeBytes, C2PA_HEAD_BYTES);
     if (head.toString('hex', 0, 16) !== C2PA_UUID) return false;
-    if (this.#c2pa.length === C2PA_BOXES_MAX_COUNT) {
-      this.#c2pa[C2PA_BOXES_MAX_COUNT - 1] = { purpose: '', content: Buffer.alloc(0) };
+    if (this.#c2pa.length === MAX_C2PA_BOXES) {
+      this.#c2pa[MAX_C2PA_BOXES - 1] = { purpose: '', content: Buffer.alloc(0) };
       return true;
     }
     const start = headerSizeBytes + C2PA_HEAD_BYTES;

@@ -1,18 +1,16 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { HashAlgorithm } from '#bytes/splice-plan.ts';
-import { type BoxExclusion, readBoxExclusion } from './box-exclusion.ts';
-import { decodeCbor } from './decode-cbor.ts';
-import { type JumbfBox, onlyCbor, onlyChild, parseJumbf } from './jumbf.ts';
+import { decodeCbor, type JumbfBox, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
 import { holdsRow, type StoredMap } from './stored-maps.ts';
 
-/** How the active manifest of a publication binds its init segments and fragments. */
+/** The binding of a publication's active manifest to its init segments and fragments. */
 export interface StoredBinding {
   /** The label of the manifest, and that of the assertion in it. */
   readonly manifest: string;
   readonly assertion: string;
   readonly algorithm: HashAlgorithm;
-  /** Whether the place of a box is hashed before the box (since `c2pa.hash.bmff.v2`). */
+  /** True when the offset of a box is hashed before the box (since `c2pa.hash.bmff.v2`). */
   readonly hashesOffsets: boolean;
   readonly exclusions: readonly BoxExclusion[];
   readonly maps: readonly StoredMap[];
@@ -25,7 +23,7 @@ const bytes = z.instanceof(Uint8Array);
 const integer = z.int().nonnegative();
 
 /** Maps of one manifest, one for each rendition. */
-const MAPS_MAX_COUNT = 1000;
+const MAX_MAPS = 1000;
 
 const storedBinding = z.object({
   alg: z.string().nullish(),
@@ -45,7 +43,7 @@ const storedBinding = z.object({
       }),
     )
     .min(1)
-    .max(MAPS_MAX_COUNT),
+    .max(MAX_MAPS),
 });
 const reference = z.object({ url: z.string(), hash: bytes, alg: z.string().nullish() });
 const storedClaim = z.object({
@@ -95,7 +93,7 @@ function readClaim(manifest: JumbfBox): Claim | undefined {
   return others.length > 0 ? undefined : storedClaim.safeParse(decodeCbor(onlyCbor(claim))).data;
 }
 
-/** Whether a claim states an assertion by the hash that it has. */
+/** Returns true when a claim references an assertion by its actual hash. */
 function isClaimed({ label, bytes: content }: JumbfBox, claim: Claim): boolean {
   const stated = [
     ...(claim.assertions ?? []),
@@ -133,4 +131,55 @@ function readBinding(
 
 function knownAlgorithm(name: string): HashAlgorithm | undefined {
   return name === 'sha256' || name === 'sha384' || name === 'sha512' ? name : undefined;
+}
+
+/** Leaves the top-level boxes of a type out of a hash, or those of them that hold certain bytes. */
+export interface BoxExclusion {
+  /** The 4CC. */
+  readonly type: string;
+  readonly sizeBytes: number | null;
+  /** Bytes that a box has to hold, at offsets from its start. */
+  readonly data: readonly { readonly offset: number; readonly value: Uint8Array }[];
+}
+
+/** Bytes from the start of a box that an exclusion may look at. */
+const MAX_EXCLUSION_DATA_BYTES = 4096;
+/** Places that an exclusion may look at; it does so in every top-level box. */
+const MAX_EXCLUSION_DATA_COUNT = 64;
+
+const storedExclusion = z.strictObject({
+  xpath: z.string().regex(/^\/[^/[\]]{4}$/),
+  length: integer.nullish(),
+  data: z
+    .array(z.object({ offset: integer, value: z.instanceof(Uint8Array) }))
+    .max(MAX_EXCLUSION_DATA_COUNT)
+    .nullish(),
+  subset: z.null().optional(),
+  version: z.null().optional(),
+  flags: z.null().optional(),
+  exact: z.boolean().nullish(),
+});
+
+/** Reads an exclusion of a BMFF hash (C2PA 2.2, §18.7); undefined where it is of another kind, such as of parts of a box. */
+export function readBoxExclusion(stored: unknown): BoxExclusion | undefined {
+  const { data: read } = storedExclusion.safeParse(stored);
+  if (read === undefined) return undefined;
+  const data = read.data ?? [];
+  if (data.some(({ offset, value }) => offset + value.length > MAX_EXCLUSION_DATA_BYTES)) return undefined;
+  return { type: read.xpath.slice(1), sizeBytes: read.length ?? null, data };
+}
+
+/** Returns true when a box is excluded. `head` holds the first bytes of the box, as many as exclusions look at. */
+export function isExcluded(
+  type: string,
+  sizeBytes: number,
+  head: Buffer,
+  exclusions: readonly BoxExclusion[],
+): boolean {
+  return exclusions.some(
+    (exclusion) =>
+      exclusion.type === type &&
+      (exclusion.sizeBytes === null || exclusion.sizeBytes === sizeBytes) &&
+      exclusion.data.every(({ offset, value }) => head.subarray(offset, offset + value.length).equals(value)),
+  );
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { rowLengths } from '#bytes/merkle-tree.ts';
 import type { HashAlgorithm } from '#bytes/splice-plan.ts';
-import { decodeCbor } from './decode-cbor.ts';
+import { decodeCbor } from '#provenance/jumbf.ts';
 
 const storedLocation = z.object({
   uniqueId: z.int().nonnegative(),
@@ -15,7 +15,7 @@ const storedLocation = z.object({
 export interface StoredMap {
   readonly uniqueId: number;
   readonly localId: number;
-  /** How many fragments it binds. */
+  /** The number of fragments that it binds. */
   readonly count: number;
   readonly initHash: Uint8Array;
   /** A row of the tree over the fragments: as long as one of `rowLengths(count)`. */
@@ -26,20 +26,20 @@ export interface StoredMap {
 export type StoredLocation = z.infer<typeof storedLocation>;
 
 /** Fragments that one map may bind; more than a folder may hold files. */
-const MAP_MAX_COUNT = 2 ** 24;
+const MAX_MAP_FRAGMENTS = 2 ** 24;
 
-/** What a fragment's Merkle box says; undefined where it is malformed. */
+/** Decodes a fragment's Merkle box; undefined where it is malformed. */
 export function readStoredLocation(cbor: Uint8Array): StoredLocation | undefined {
   return storedLocation.safeParse(decodeCbor(cbor)).data;
 }
 
-/** Whether a map holds a row of a tree over so many leaves as it counts. */
+/** Returns true when a map holds a row of a tree with `count` leaves. */
 export function holdsRow({ count, hashes }: Pick<StoredMap, 'count' | 'hashes'>): boolean {
-  return count >= 1 && count <= MAP_MAX_COUNT && rowLengths(count).includes(hashes.length);
+  return count >= 1 && count <= MAX_MAP_FRAGMENTS && rowLengths(count).includes(hashes.length);
 }
 
 /**
- * Whether a leaf is where its Merkle box says, by the row that the map holds (C2PA 2.2, §18.7.2). Digests that a proof has
+ * Verifies a leaf at the location in its Merkle box by the row that the map holds (C2PA 2.2, §18.7.2). Digests that a proof has
  * beyond that row are not looked at, as the official reader does it.
  */
 export function isBound(

@@ -1,12 +1,11 @@
+import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
-import { type MediaPart, partKey } from '../publication.ts';
-import { InitsByName } from './init-by-name.ts';
-import type { MergedRendition } from './merge-statements.ts';
-import { compareNaturally } from './natural-order.ts';
-import { type ClaimedPaths, isPlainText, needsPackaging } from './path-patterns.ts';
-import { RENDITIONS_MAX_COUNT, refuseBeyond } from './publication-limits.ts';
-import { startsWithInit } from './segment-kind.ts';
+import { type MediaPart, partKey } from '../media-part.ts';
+import type { MatchedPaths } from '../path-patterns.ts';
+import { compareNaturally, folderOf, isPlainText, needsPackaging } from '../playlists/file-names.ts';
+import { MAX_RENDITIONS, refuseBeyond } from '../playlists/limits.ts';
+import type { MergedRendition } from './merge-renditions.ts';
 
 /**
  * Adds the files that patterns claim and no playlist names: each fragment to the init segment that its folder and name
@@ -15,15 +14,15 @@ import { startsWithInit } from './segment-kind.ts';
 export async function addUnlistedFiles(
   listed: readonly MergedRendition[],
   folder: SourceFolder,
-  claimed: ClaimedPaths,
+  matched: MatchedPaths,
   named: ReadonlySet<string>,
   signal: AbortSignal,
 ): Promise<MergedRendition[]> {
-  const { inits, fragments } = await sortUnlisted(folder, claimed, named, signal);
+  const { inits, fragments } = await sortUnlisted(folder, matched, named, signal);
   const renditions = [...listed, ...inits.map(unlistedRendition)];
   // A fragment that is a file of its own cannot belong to an init segment that is part of a larger file.
   const byInit = new Map(renditions.filter(({ init }) => init.range === null).map((each) => [each.init.path, each]));
-  refuseBeyond('init segments', renditions.length, RENDITIONS_MAX_COUNT);
+  refuseBeyond('init segments', renditions.length, MAX_RENDITIONS);
   const names = new InitsByName([...byInit.keys()]);
   for (const [initPath, paths] of Map.groupBy(fragments, (fragment) => names.initOf(fragment))) {
     const rendition = byInit.get(initPath) as MergedRendition;
@@ -38,17 +37,17 @@ function unlistedRendition(path: string): MergedRendition {
 
 async function sortUnlisted(
   folder: SourceFolder,
-  claimed: ClaimedPaths,
+  matched: MatchedPaths,
   named: ReadonlySet<string>,
   signal: AbortSignal,
 ): Promise<{ inits: string[]; fragments: string[] }> {
   const inits: string[] = [];
   const fragments: string[] = [];
-  for (const path of new Set([...claimed.inits, ...claimed.fragments])) {
+  for (const path of new Set([...matched.inits, ...matched.fragments])) {
     if (named.has(path) || isPlainText(path)) continue;
     if (needsPackaging(path)) throw new AppError('SEGMENTS_NEED_PACKAGING', { segment: path });
-    const isBoth = claimed.inits.has(path) && claimed.fragments.has(path);
-    const isInit = isBoth ? await startsWithInit(folder, path, signal) : claimed.inits.has(path);
+    const isBoth = matched.inits.has(path) && matched.fragments.has(path);
+    const isInit = isBoth ? await startsWithInit(folder, path, signal) : matched.inits.has(path);
     (isInit ? inits : fragments).push(path);
   }
   return { inits, fragments };
@@ -64,4 +63,107 @@ function withUnlisted(listed: readonly MediaPart[], paths: readonly string[]): M
   const listedKeys = new Set(listed.map(partKey));
   const listedNaturally = natural.filter((part) => listedKeys.has(partKey(part)));
   return listedNaturally.every((part, position) => part === listed[position]) ? natural : [...listed, ...unlisted];
+}
+
+/** Words that say "init segment" and nothing about which rendition it is of. */
+const GENERIC_WORDS = new Set(['init', 'initialization', 'header', 'head', 'ini']);
+
+/** An init segment by its path, with the words of its name that tell renditions apart. */
+interface NamedInit {
+  readonly path: string;
+  readonly words: readonly string[];
+}
+
+/**
+ * Finds the init segments of fragments that no playlist speaks of: among the init segments of the nearest folder (its
+ * own, else the next one up that has any, else all), the one whose name shares the most with the fragment's.
+ */
+export class InitsByName {
+  readonly #all: readonly NamedInit[];
+  readonly #byFolder: ReadonlyMap<string, readonly NamedInit[]>;
+  /** Results by folder and words: fragments of one rendition differ in their number only. */
+  readonly #found = new Map<string, string>();
+
+  constructor(paths: readonly string[]) {
+    this.#all = paths.map((path) => ({ path, words: wordsOf(path).filter((word) => !GENERIC_WORDS.has(word)) }));
+    this.#byFolder = Map.groupBy(this.#all, ({ path }) => folderOf(path));
+  }
+
+  initOf(fragment: string): string {
+    const words = wordsOf(fragment);
+    // The last number counts the fragments; it says nothing about the rendition.
+    const lastNumber = words.findLastIndex((word) => /^\d+$/.test(word));
+    if (lastNumber !== -1) words.splice(lastNumber, 1);
+    const key = [folderOf(fragment), ...words].join('\0');
+    const init = this.#found.get(key) ?? this.#best(fragment, words);
+    this.#found.set(key, init);
+    return init;
+  }
+
+  #best(fragment: string, words: readonly string[]): string {
+    const candidates = this.#nearest(fragment);
+    const [only] = candidates;
+    if (candidates.length === 1 && only !== undefined) return only.path;
+    const scored = candidates
+      .map((init) => ({ init, score: sharedWords(init.words, words) }))
+      .filter(({ score }) => score >= 0);
+    const best = scored.reduce((highest, { score }) => Math.max(highest, score), -1);
+    const winners = scored.filter(({ score }) => score === best).map(({ init }) => init);
+    const [winner] = winners;
+    if (winners.length !== 1 || winner === undefined) {
+      throw new AppError('FRAGMENT_WITHOUT_INIT', {
+        fragment,
+        candidates: candidates.slice(0, 10).map(({ path }) => path),
+      });
+    }
+    return winner.path;
+  }
+
+  #nearest(fragment: string): readonly NamedInit[] {
+    for (let folder = folderOf(fragment); ; folder = folderOf(folder)) {
+      const here = this.#byFolder.get(folder);
+      if (here !== undefined) return here;
+      if (folder === '') return this.#all;
+    }
+  }
+}
+
+/** Counts the words of an init segment that the fragment has too, in order; -1 where it lacks one of them. */
+function sharedWords(ofInit: readonly string[], ofFragment: readonly string[]): number {
+  let from = 0;
+  for (const word of ofInit) {
+    const at = ofFragment.indexOf(word, from);
+    if (at === -1) return -1;
+    from = at + 1;
+  }
+  return ofInit.length;
+}
+
+/** Runs of letters and runs of digits of a file name without its extension, in lower case. */
+function wordsOf(path: string): string[] {
+  const name = path.slice(path.lastIndexOf('/') + 1).replace(/\.[^.]*$/, '');
+  return name.toLowerCase().match(/\p{L}+|\d+/gu) ?? [];
+}
+
+/** Top-level boxes that are passed while looking for the first moov or moof. */
+const MAX_BOXES_SKIPPED = 64;
+
+/** Returns true when a file's first moov or moof is a moov: it is an init segment whatever its name. */
+export async function startsWithInit(folder: SourceFolder, path: string, signal: AbortSignal): Promise<boolean> {
+  const source = await folder.open(path, signal);
+  try {
+    let offset = 0;
+    for (let passed = 0; passed < MAX_BOXES_SKIPPED && offset + 16 <= source.sizeBytes; passed += 1) {
+      const header = await readRange(source, offset, 16, signal);
+      const type = header.toString('latin1', 4, 8);
+      if (type === 'moov' || type === 'moof') return type === 'moov';
+      const compact = header.readUInt32BE(0);
+      const length = compact === 1 ? Number(header.readBigUInt64BE(8)) : compact;
+      if (length < 8) return false;
+      offset += length;
+    }
+    return false;
+  } finally {
+    await source.close();
+  }
 }

@@ -1,4 +1,4 @@
-/** What signing added to one segment of a playlist. */
+/** The bytes that signing added to one segment of a playlist. */
 export interface GrownSegment {
   readonly durationSeconds: number;
   readonly addedBytes: number;
@@ -11,7 +11,7 @@ export interface AddedRates {
 }
 
 /**
- * How much signing added to the bit rate of a sequence of segments. A peak is taken over at least half the longest
+ * Computes the bit rate that signing added to a sequence of segments. A peak is taken over at least half the longest
  * segment, as HLS measures it (RFC 8216bis §4.4.6.2), so that a last segment of a few milliseconds says nothing.
  */
 export function addedRates(segments: readonly GrownSegment[]): AddedRates {

@@ -1,17 +1,24 @@
-import { partKey } from '../publication.ts';
-import type { FolderIndex } from '../reading/folder-index.ts';
-import { enterBaseUrl } from '../reading/mpd-base-url.ts';
-import type { MpdDocument, MpdRepresentation } from '../reading/mpd-document.ts';
-import { MpdValues } from '../reading/mpd-values.ts';
-import { childOf, childrenOf, type XmlElement } from '../reading/xml-element.ts';
-import type { SignedParts } from '../signing/signed-part.ts';
+import assert from 'node:assert/strict';
+import { AppError } from '#errors/app-error.ts';
+import type { SignedPart, SignedParts } from '../fragments/signed-part.ts';
+import { partKey } from '../media-part.ts';
+import type { FolderIndex } from '../playlists/folder-index.ts';
+import { enterBaseUrl, MpdValues } from '../playlists/mpd-values.ts';
+import type { MpdDocument, MpdRepresentation } from '../playlists/playlist-document.ts';
+import { childOf, childrenOf, type XmlElement } from '../playlists/xml-element.ts';
 import { addedRates, type GrownSegment } from './added-rates.ts';
-import { relativeReference } from './relative-reference.ts';
-import type { RepresentationRewrite } from './representation-rewrite.ts';
-import { editSegmentList } from './rewrite-segment-list.ts';
-import { templateFor } from './segment-base-template.ts';
-import { applyEdits, type TextEdit } from './text-edits.ts';
-import { appendInside, editAttributes, indentOf, removeElement, replaceElement } from './xml-edits.ts';
+import {
+  appendInside,
+  applyEdits,
+  editAttributes,
+  elementName,
+  escapeXml,
+  indentOf,
+  relativeReference,
+  removeElement,
+  replaceElement,
+  type TextEdit,
+} from './xml-edits.ts';
 
 const ON_DEMAND_PROFILE = 'urn:mpeg:dash:profile:isoff-on-demand:2011';
 const LIVE_PROFILE = 'urn:mpeg:dash:profile:isoff-live:2011';
@@ -29,15 +36,15 @@ const SUBSEGMENT_ATTRIBUTES = {
 export function rewriteMpd(document: MpdDocument, index: FolderIndex, parts: SignedParts): string {
   // Lists of edits, because a call cannot take the hundred thousand arguments that one list may have.
   const edits: (readonly TextEdit[])[] = [];
-  const laidOutAnew = new Set<XmlElement>();
+  const relocated = new Set<XmlElement>();
   for (const representation of document.representations) {
     edits.push(raiseBandwidth(document, representation, parts));
     const rewrite = rewriteOf(document, representation, index, parts);
     if (rewrite === null) continue;
-    laidOutAnew.add(representation.lineage[3]);
+    relocated.add(representation.lineage[3]);
     edits.push(representation.addressing === 'base' ? editIndexed(rewrite) : editSegmentList(rewrite));
   }
-  edits.push(editSurroundings(document, laidOutAnew));
+  edits.push(editSurroundings(document, relocated));
   return applyEdits(document.text, edits.flat());
 }
 
@@ -57,7 +64,7 @@ function raiseBandwidth(
   return editAttributes(text, lineage[3], { bandwidth: String(Number(bandwidth) + peak) });
 }
 
-/** Whether `$Bandwidth$` stands in a template that may apply: files of another number are not there. */
+/** Returns true when a template names files by `$Bandwidth$`: there are none for another number. */
 function namesFilesByBandwidth(lineage: MpdRepresentation['lineage']): boolean {
   return lineage.some((element) => {
     const { attributes } = childOf(element, 'SegmentTemplate') ?? {};
@@ -87,7 +94,7 @@ function rewriteOf(
   };
 }
 
-/** Whether byte ranges stand in what addresses a representation, be it that they cover whole files. */
+/** Returns true when a representation is addressed by byte ranges, even if they cover whole files. */
 function statesRanges({ addressing, init, segments, lineage }: MpdRepresentation): boolean {
   if ([init, ...segments.map(({ part }) => part)].some((part) => part?.range != null)) return true;
   const lists = addressing === 'list' ? lineage.flatMap((element) => childOf(element, 'SegmentList') ?? []) : [];
@@ -121,11 +128,11 @@ function editIndexed(rewrite: RepresentationRewrite): TextEdit[] {
 }
 
 /** Edits what stands around the representations: profiles, alignment, and a SegmentBase that none of them uses any more. */
-function editSurroundings({ text, representations }: MpdDocument, laidOutAnew: ReadonlySet<XmlElement>): TextEdit[] {
+function editSurroundings({ text, representations }: MpdDocument, relocated: ReadonlySet<XmlElement>): TextEdit[] {
   const touched = new Set<XmlElement>();
   const partlyOld = new Set<XmlElement>();
   for (const { lineage } of representations) {
-    const set = laidOutAnew.has(lineage[3]) ? touched : partlyOld;
+    const set = relocated.has(lineage[3]) ? touched : partlyOld;
     for (const element of lineage) set.add(element);
   }
   return [...touched].flatMap((element) => {
@@ -156,4 +163,136 @@ function editAlignment(text: string, element: XmlElement): TextEdit[] {
     if (!element.attributes.has(after)) changes[after] = value;
   }
   return Object.keys(changes).length === 0 ? [] : editAttributes(text, element, changes);
+}
+
+/**
+ * The SegmentTemplate that takes the place of a SegmentBase: numbered files, and the segment index's durations as a
+ * SegmentTimeline. Players know it better than a SegmentList with a timeline.
+ */
+export function templateFor(
+  { document, representation, init, fragments, referenceTo }: RepresentationRewrite,
+  indent: string,
+): string {
+  const { index, lineage } = representation;
+  assert(index !== undefined, 'the representation was addressed by a segment index');
+  const prefix = /^(.*:)?/.exec(elementName(document.text, lineage[3].start))?.[1] ?? '';
+  const media = numberedMedia(fragments.map(({ path }) => path));
+  if (media === null) {
+    throw new AppError('PLAYLIST_UNSUPPORTED', {
+      playlist: document.path,
+      line: representation.line,
+      feature: 'A file whose byte ranges another playlist names in another way',
+      remedy: 'Make the playlists agree on where fragments begin and end.',
+    });
+  }
+  const attributes = {
+    timescale: String(index.timescale),
+    ...presentationTimeOffset(lineage, index.timescale),
+    initialization: escapeTemplate(referenceTo(init.path)),
+    media: escapeTemplate(referenceTo(media.folder)) + media.template,
+    startNumber: String(media.first),
+  };
+  const list = Object.entries(attributes)
+    .map(([name, value]) => ` ${name}="${escapeXml(value)}"`)
+    .join('');
+  const entries = timelineEntries(
+    index.startTicks,
+    index.subsegments.map(({ durationTicks }) => durationTicks),
+  );
+  return [
+    `<${prefix}SegmentTemplate${list}>`,
+    `${indent}  <${prefix}SegmentTimeline>`,
+    ...entries.map((entry) => `${indent}    <${prefix}S ${entry}/>`),
+    `${indent}  </${prefix}SegmentTimeline>`,
+    `${indent}</${prefix}SegmentTemplate>`,
+  ].join('\n');
+}
+
+/** The numbers that new files carry as one template, or null where they do not follow one another. */
+function numberedMedia(paths: readonly string[]): { folder: string; template: string; first: number } | null {
+  const matches = paths.map((path) => /^(.*\/)(\d+)(\.[^./]*)$/.exec(path));
+  const [, folder = '', digits = '1', extension = ''] = matches[0] ?? [];
+  const first = Number(digits);
+  for (const [position, match] of matches.entries()) {
+    if (match?.[1] !== folder || Number(match[2]) !== first + position) return null;
+  }
+  return { folder, template: `$Number%0${digits.length}d$${extension}`, first };
+}
+
+function escapeTemplate(reference: string): string {
+  return reference.replaceAll('$', '$$$$');
+}
+
+/** SegmentBase@presentationTimeOffset counts on SegmentBase@timescale; the timeline counts on the index's. */
+function presentationTimeOffset(
+  lineage: RepresentationRewrite['representation']['lineage'],
+  timescale: number,
+): { presentationTimeOffset?: string } {
+  const bases = lineage.flatMap((element) => element.children.filter(({ name }) => name === 'SegmentBase'));
+  const offset = bases
+    .findLast(({ attributes }) => attributes.has('presentationTimeOffset'))
+    ?.attributes.get('presentationTimeOffset');
+  const own = bases.findLast(({ attributes }) => attributes.has('timescale'))?.attributes.get('timescale') ?? '1';
+  if (offset === undefined || !/^\d{1,20}$/.test(offset) || !/^[1-9]\d{0,10}$/.test(own)) return {};
+  return { presentationTimeOffset: String((BigInt(offset) * BigInt(timescale)) / BigInt(own)) };
+}
+
+/** `S` entries, runs of equal durations as one. */
+function timelineEntries(startTicks: bigint, durations: readonly number[]): string[] {
+  const runs: { duration: number; count: number }[] = [];
+  for (const duration of durations) {
+    const last = runs.at(-1);
+    if (last?.duration === duration) last.count += 1;
+    else runs.push({ duration, count: 1 });
+  }
+  return runs.map(({ duration, count }, position) => {
+    const start = position === 0 ? `t="${startTicks}" ` : '';
+    const repeat = count === 1 ? '' : ` r="${count - 1}"`;
+    return `${start}d="${duration}"${repeat}`;
+  });
+}
+
+/** A SegmentList of byte ranges becomes one of files; durations and all else stay as they are. */
+export function editSegmentList({
+  document,
+  representation,
+  init,
+  fragments,
+  referenceTo,
+}: RepresentationRewrite): TextEdit[] {
+  const { text, path } = document;
+  const element = representation.lineage[3];
+  const list = childOf(element, 'SegmentList');
+  const initialization = list === undefined ? undefined : childOf(list, 'Initialization');
+  const urls = list === undefined ? [] : childrenOf(list, 'SegmentURL');
+  if (list === undefined || initialization === undefined || urls.length !== fragments.length) {
+    throw new AppError('PLAYLIST_UNSUPPORTED', {
+      playlist: path,
+      line: representation.line,
+      feature: 'A SegmentList of byte ranges that a Representation does not hold itself',
+      remedy: 'Write the list into each Representation.',
+    });
+  }
+  return [
+    ...childrenOf(element, 'BaseURL').map((baseUrl) => removeElement(text, baseUrl)),
+    ...childrenOf(list, 'RepresentationIndex').map((index) => removeElement(text, index)),
+    ...editAttributes(text, initialization, { sourceURL: referenceTo(init.path), range: null }),
+    ...urls.flatMap((url: XmlElement, position) =>
+      editAttributes(text, url, {
+        media: referenceTo(fragments[position]?.path ?? ''),
+        mediaRange: null,
+        indexRange: null,
+      }),
+    ),
+  ];
+}
+
+/** A representation whose byte ranges became files. */
+export interface RepresentationRewrite {
+  readonly document: MpdDocument;
+  readonly representation: MpdRepresentation;
+  readonly init: SignedPart;
+  readonly fragments: readonly SignedPart[];
+  /** The reference, relative to where the representation's references start, that leads to a path of the output. */
+  referenceTo(path: string): string;
 }

@@ -1,12 +1,14 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import { type Publication, partKey } from '../publication.ts';
-import { FolderIndex } from '../reading/folder-index.ts';
-import type { HlsMedia } from '../reading/hls-playlist.ts';
-import type { SignedParts } from '../signing/signed-part.ts';
+import { itemAt } from '#errors/assert.ts';
+import { outputPositions, readFragmentLayout } from '../fragments/fragment-layout.ts';
+import type { SignedPart, SignedParts } from '../fragments/signed-part.ts';
+import { readerOf } from '../fragments/top-boxes.ts';
+import { type ByteRange, partKey } from '../media-part.ts';
+import { FolderIndex } from '../playlists/folder-index.ts';
+import type { HlsMedia } from '../playlists/playlist-document.ts';
+import type { Publication } from '../publication.ts';
 import { type AddedRates, addedRates, type GrownSegment, NOTHING_ADDED } from './added-rates.ts';
-import { rangeMover } from './moved-range.ts';
-import { type MoveRange, rewriteHlsMedia } from './rewrite-hls-media.ts';
-import { rewriteHlsMultivariant } from './rewrite-hls-multivariant.ts';
+import { type MovedRange, type MoveRange, rewriteHlsMedia, rewriteHlsMultivariant } from './rewrite-hls.ts';
 import { rewriteMpd } from './rewrite-mpd.ts';
 
 /**
@@ -56,4 +58,57 @@ async function grownSegments(
     grown.push({ durationSeconds, addedBytes: part?.addedBytes ?? movedBytes });
   }
   return grown;
+}
+
+/**
+ * Moves byte ranges inside fragments, as I-frame playlists name them, to where they lie in the output. A range that
+ * begins with the moof begins with it still: the Merkle box before it is not played.
+ */
+export function rangeMover(folder: SourceFolder, parts: SignedParts, signal: AbortSignal): MoveRange {
+  const byFile = Map.groupBy(
+    [...parts.values()].filter(({ merkleBoxSizeBytes }) => merkleBoxSizeBytes > 0),
+    ({ source }) => source.path,
+  );
+  for (const inFile of byFile.values()) inFile.sort((first, second) => startOf(first) - startOf(second));
+  return async (path, range) => {
+    const part = lastUpTo(byFile.get(path) ?? [], range.offset);
+    return part === undefined || !holds(part, range) ? undefined : await moveInside(folder, part, range, signal);
+  };
+}
+
+function startOf({ source }: SignedPart): number {
+  return source.range?.offset ?? 0;
+}
+
+function holds({ source }: SignedPart, { offset, length }: ByteRange): boolean {
+  return source.range === null || offset + length <= source.range.offset + source.range.length;
+}
+
+/** The last of the parts, sorted by their start, that does not start after `offset`. */
+function lastUpTo(parts: readonly SignedPart[], offset: number): SignedPart | undefined {
+  let low = 0;
+  let high = parts.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (startOf(itemAt(parts, middle)) <= offset) low = middle + 1;
+    else high = middle;
+  }
+  return parts[low - 1];
+}
+
+async function moveInside(
+  folder: SourceFolder,
+  { source: part, path, merkleBoxSizeBytes }: SignedPart,
+  { offset, length }: ByteRange,
+  signal: AbortSignal,
+): Promise<MovedRange> {
+  const source = await folder.open(part.path, signal);
+  try {
+    const layout = await readFragmentLayout(await readerOf(source, part, signal));
+    const positions = outputPositions(layout, merkleBoxSizeBytes);
+    const start = offset === layout.moof.offset ? positions.ofBox(layout.moof) : positions.ofBoundary(offset);
+    return { path, offset: start, length: positions.ofBoundary(offset + length) - start };
+  } finally {
+    await source.close();
+  }
 }

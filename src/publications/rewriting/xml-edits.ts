@@ -1,5 +1,5 @@
-import type { XmlElement } from '../reading/xml-element.ts';
-import type { TextEdit } from './text-edits.ts';
+import assert from 'node:assert/strict';
+import type { XmlElement } from '../playlists/xml-element.ts';
 
 /** Sets the attributes of an element in its text; null removes one. New ones go behind the element's name. */
 export function editAttributes(
@@ -66,4 +66,34 @@ export function indentOf(text: string, { start }: XmlElement): string {
 
 export function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+}
+
+/** Characters `[start, end)` of a text that are replaced. */
+export interface TextEdit {
+  readonly start: number;
+  readonly end: number;
+  readonly replacement: string;
+}
+
+/** Applies edits that do not overlap, an insertion before a replacement at the same place; all else stays. */
+export function applyEdits(text: string, edits: readonly TextEdit[]): string {
+  const pieces: string[] = [];
+  let from = 0;
+  for (const { start, end, replacement } of edits.toSorted((a, b) => a.start - b.start || a.end - b.end)) {
+    assert(start >= from && end >= start, 'edits do not overlap');
+    pieces.push(text.slice(from, start), replacement);
+    from = end;
+  }
+  return pieces.join('') + text.slice(from);
+}
+
+/** The relative reference (RFC 3986 §4.2) that leads from a file or folder ending in `/` to another path of the folder. */
+export function relativeReference(from: string, to: string): string {
+  const fromFolders = from.split('/').slice(0, -1);
+  const target = to.split('/');
+  let shared = 0;
+  while (shared < fromFolders.length && shared < target.length - 1 && fromFolders[shared] === target[shared])
+    shared += 1;
+  const up = fromFolders.slice(shared).map(() => '..');
+  return [...up, ...target.slice(shared).map(encodeURIComponent)].join('/');
 }

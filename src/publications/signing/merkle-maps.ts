@@ -1,11 +1,18 @@
 import assert from 'node:assert/strict';
+import * as cborg from 'cborg';
+import { encodedLength } from 'cborg/length';
 import { buildRows, proofLength, proofOf, rowLengths } from '#bytes/merkle-tree.ts';
-import type { HardBinding } from '#formats/format-handler.ts';
-import { bmffExclusions } from './binding-exclusions.ts';
-import { merkleBox } from './c2pa-boxes.ts';
-import { DIGEST_SIZE_BYTES, FRAGMENT_ALGORITHM } from './fragment-algorithm.ts';
+import { itemAt } from '#errors/assert.ts';
+import type { HardBinding } from '#formats/hard-binding.ts';
+import { C2PA_BOX_ID, c2paUuidBox } from '#formats/isobmff-boxes.ts';
 
-/** What is known of a rendition before anything is hashed. */
+/** The hash of fragments, init segments and the trees over them; readers are fastest at it, and all know it. */
+export const FRAGMENT_ALGORITHM = 'sha256';
+
+/** Length of its digests in bytes. */
+export const DIGEST_SIZE_BYTES = 32;
+
+/** The size of a rendition, known before anything is hashed. */
 export interface RenditionSize {
   /** `track_ID` of its first track. */
   readonly firstTrackId: number;
@@ -25,17 +32,17 @@ export interface MapPlan {
 /** A map of which it is not known yet how many fragments there will be. */
 export type OpenMap = Omit<MapPlan, 'count'>;
 
-/** What a rendition hashed to. */
+/** Digests of a rendition. */
 export interface RenditionDigests {
   readonly initHash: Uint8Array;
   /** Of the fragments, in playback order. */
   readonly leaves: readonly Uint8Array[];
 }
 
-/** The manifest stays below this, where up to `PROOF_LEVELS_MAX` levels can do it: it is in every init segment. */
+/** The manifest stays below this, where up to `MAX_PROOF_LEVELS` levels can do it: it is in every init segment. */
 export const MANIFEST_TARGET_BYTES = 64 * 1024;
 /** Each level halves the manifest's rows and adds a hash to every fragment. */
-const PROOF_LEVELS_MAX = 5;
+const MAX_PROOF_LEVELS = 5;
 /** A digest in CBOR: the bytes and a head of two. */
 const ROW_ENTRY_BYTES = DIGEST_SIZE_BYTES + 2;
 
@@ -49,7 +56,7 @@ export function planMaps(renditions: readonly RenditionSize[], restOfManifestByt
   for (;;) {
     const total = rows.reduce((sum, row) => sum + lengthOf(row) * ROW_ENTRY_BYTES, restOfManifestBytes);
     const [longest] = rows
-      .filter(({ levels, lengths }) => levels < PROOF_LEVELS_MAX && levels < lengths.length - 1)
+      .filter(({ levels, lengths }) => levels < MAX_PROOF_LEVELS && levels < lengths.length - 1)
       .sort((first, second) => lengthOf(second) - lengthOf(first));
     if (total < MANIFEST_TARGET_BYTES || longest === undefined) break;
     longest.levels += 1;
@@ -71,25 +78,18 @@ export function merkleBoxSizes(plan: MapPlan): (location: number) => number {
     const length = proofLength(plan.count, location, plan.levels);
     let sizeAtStart = sizes.get(length);
     if (sizeAtStart === undefined) {
-      const proof = plan.levels === 0 ? null : Array(length).fill(placeholder);
+      const proof = Array<Uint8Array>(length).fill(placeholder);
       sizeAtStart = merkleBox({ ...plan, location: 0, proof }).length;
       sizes.set(length, sizeAtStart);
     }
-    return sizeAtStart + cborArgumentSizeBytes(location);
+    return sizeAtStart + encodedLength(location) - encodedLength(0);
   };
-}
-
-/** How many bytes follow the first one of an unsigned integer (RFC 8949, §3). */
-function cborArgumentSizeBytes(value: number): number {
-  if (value < 24) return 0;
-  if (value < 2 ** 8) return 1;
-  return value < 2 ** 16 ? 2 : 4;
 }
 
 /** The publication's hard binding (C2PA 2.2, §18.7): one assertion, the same in every init segment. */
 export function bindPublication(plans: readonly MapPlan[], digests: readonly RenditionDigests[]): HardBinding {
   const maps = plans.map((plan, index) => {
-    const { initHash, leaves } = digests[index] as RenditionDigests;
+    const { initHash, leaves } = itemAt(digests, index);
     return mapOf(plan, initHash, manifestRow(plan, leaves));
   });
   return binding(maps);
@@ -122,7 +122,7 @@ function binding(merkle: readonly object[]): HardBinding {
   };
 }
 
-/** How many bytes of a manifest the rows of its maps make, digests and their CBOR heads alone. */
+/** Returns the size of the rows of the maps in a manifest, in bytes: digests and their CBOR heads alone. */
 export function manifestRowsSizeBytes(plans: readonly MapPlan[]): number {
   return plans.reduce((sum, { count, levels }) => sum + (rowLengths(count)[levels] ?? 1) * ROW_ENTRY_BYTES, 0);
 }
@@ -136,8 +136,33 @@ export function merkleBoxesOf(plan: OpenMap, first: number, leaves: readonly Uin
   assert.equal(first % 2 ** plan.levels, 0, 'a group begins where a node of the row in the manifest does');
   const { levels } = plan;
   const rows = buildRows(leaves, levels, FRAGMENT_ALGORITHM);
-  return leaves.map((_leaf, index) => {
-    const proof = levels === 0 ? null : proofOf(rows, index, levels);
-    return merkleBox({ ...plan, location: first + index, proof });
-  });
+  return leaves.map((_leaf, index) =>
+    merkleBox({ ...plan, location: first + index, proof: proofOf(rows, index, levels) }),
+  );
+}
+
+const everything = { length: null, data: null, subset: null, version: null, flags: null, exact: null };
+
+/** Exclusions of `c2pa.hash.bmff.v3`: C2PA's own boxes and the two that the specification requires. */
+export const bmffExclusions = [
+  { ...everything, xpath: '/uuid', data: [{ offset: 8, value: [...C2PA_BOX_ID] }] },
+  { ...everything, xpath: '/ftyp' },
+  { ...everything, xpath: '/mfra' },
+];
+
+/** The position of a fragment in its Merkle tree, and its proof (C2PA 2.2, §18.7). */
+export interface MerkleBoxContent {
+  readonly uniqueId: number;
+  readonly localId: number;
+  /** The fragment's position among its rendition's, counted from zero. */
+  readonly location: number;
+  /** The sibling hashes from the leaf upwards; none where the manifest holds the leaf, or a node that it became by itself. */
+  readonly proof: readonly Uint8Array[];
+}
+
+/** The Merkle box of a fragment. A proof of no digests is left out (C2PA 2.2, §A.5.4: `? "hashes": [1* bstr]`). */
+export function merkleBox({ uniqueId, localId, location, proof }: MerkleBoxContent): Uint8Array {
+  const hashes = proof.map((hash) => new Uint8Array(hash));
+  const content = { uniqueId, localId, location, ...(hashes.length > 0 && { hashes }) };
+  return c2paUuidBox('merkle', cborg.encode(content));
 }

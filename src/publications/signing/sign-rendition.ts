@@ -1,25 +1,23 @@
-import type { ByteSlab } from '#bytes/byte-slab.ts';
+import type { BufferArena } from '#bytes/buffers.ts';
 import { digestPlan, executePlan, fillHole } from '#bytes/execute-plan.ts';
-import { sideBySide } from '#bytes/side-by-side.ts';
-import type { SourceFolder } from '#bytes/source-folder.ts';
 import { outputSizeBytes, type SplicePlan } from '#bytes/splice-plan.ts';
-import type { MediaPart, Rendition } from '../publication.ts';
-import { type FragmentSequence, groupsOf } from './fragment-groups.ts';
-import { readFragmentLayout } from './fragment-layout.ts';
-import type { FragmentOutput } from './fragment-output.ts';
-import { type InitLayout, readInitLayout } from './init-layout.ts';
+import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { itemAt } from '#errors/assert.ts';
+import { readFragmentLayout } from '../fragments/fragment-layout.ts';
+import type { InitLayout } from '../fragments/init-layout.ts';
+import { type SignedPart, signedPart } from '../fragments/signed-part.ts';
+import { readerOf, withSource } from '../fragments/top-boxes.ts';
+import type { MediaPart } from '../media-part.ts';
 import { merkleBoxesOf, merkleBoxSizes, type OpenMap } from './merkle-maps.ts';
-import { planInit } from './plan-init.ts';
-import { type SignedPart, signedPart } from './signed-part.ts';
-import { type FragmentsContext, type SigningContext, withSource } from './signing-context.ts';
-import { readerOf } from './top-boxes.ts';
-import { type RenditionTracks, type WrittenFragment, writeFragment } from './write-fragment.ts';
+import { planInit } from './plan-parts.ts';
+import type { FragmentsContext, SigningContext } from './signing-context.ts';
+import { type FragmentOutput, type RenditionTracks, type WrittenFragment, writeFragment } from './write-fragment.ts';
 
-/** Fragments of one rendition that are read, hashed and written at once. */
-const FRAGMENTS_AT_ONCE = 8;
+/** Limit on fragments of one rendition that are read, hashed and written concurrently. */
+const MAX_CONCURRENT_FRAGMENTS = 8;
 
-/** The tracks of a rendition by its first fragment, for as long as its init segment may be written anew. */
-export async function tracksOfFragment(
+/** Returns the ids of the tracks that a fragment has samples of. */
+export async function trackIdsOf(
   fragment: MediaPart,
   { folder, signal }: Pick<SigningContext, 'folder' | 'signal'>,
 ): Promise<readonly number[]> {
@@ -31,22 +29,11 @@ export async function tracksOfFragment(
   );
 }
 
-/** What the fragments of a rendition became. */
+/** The signed fragments of a rendition. */
 export interface SignedFragments {
   /** Their digests in playback order. */
   readonly leaves: readonly Uint8Array[];
   readonly parts: readonly SignedPart[];
-}
-
-/** Reads the init segment's layout of every rendition, in order. */
-export function readInitLayouts(
-  folder: SourceFolder,
-  renditions: readonly Rendition[],
-  signal: AbortSignal,
-): Promise<InitLayout[]> {
-  return sideBySide(renditions, FRAGMENTS_AT_ONCE, ({ init }) =>
-    withSource(folder, init, signal, async (source) => await readInitLayout(await readerOf(source, init, signal))),
-  );
 }
 
 /** Writes the fragments of a rendition: each is read once, hashed as it is written, and given its Merkle box. */
@@ -59,7 +46,7 @@ export async function signFragments(
   const leaves: Uint8Array[] = [];
   const parts: SignedPart[] = [];
   for await (const group of groupsOf(fragments, map.levels, context.sizeOf)) {
-    const signing = context.bench.use((slab) => signGroup(group, leaves.length, { init, map, slab }, context));
+    const signing = context.mutex.run((arena) => signGroup(group, leaves.length, { init, map, arena }, context));
     for (const { leaf, part } of await signing) {
       leaves.push(leaf);
       parts.push(part);
@@ -109,39 +96,74 @@ export async function writeSignedInit(
   });
 }
 
-/** What the fragments of a group have in common. */
+/** Input that the fragments of a group share. */
 interface GroupSigning {
   readonly init: RenditionTracks;
   readonly map: OpenMap;
-  readonly slab: ByteSlab;
+  readonly arena: BufferArena;
 }
 
 /** Writes neighbouring fragments, and their Merkle boxes once all leaves that those are made of are known. */
 async function signGroup(
   fragments: readonly MediaPart[],
   first: number,
-  { init, map, slab }: GroupSigning,
+  { init, map, arena }: GroupSigning,
   context: FragmentsContext,
 ): Promise<readonly WrittenFragment[]> {
   const open = new Set<FragmentOutput>();
   // Fragments behind those of a group that is not the last one make no difference to the proofs in it.
   const boxSizeOf = merkleBoxSizes({ ...map, count: first + fragments.length });
   try {
-    const written = await sideBySide(fragments, FRAGMENTS_AT_ONCE, (part, index) =>
-      writeFragment(part, boxSizeOf(first + index), { init, slab, open }, context),
+    const written = await mapConcurrent(fragments, MAX_CONCURRENT_FRAGMENTS, (part, index) =>
+      writeFragment(part, boxSizeOf(first + index), { init, arena, open }, context),
     );
     const boxes = merkleBoxesOf(
       map,
       first,
       written.map(({ leaf }) => leaf),
     );
-    await sideBySide(written, FRAGMENTS_AT_ONCE, async ({ output }, index) => {
-      await output.finish(boxes[index] as Uint8Array);
+    await mapConcurrent(written, MAX_CONCURRENT_FRAGMENTS, async ({ output }, index) => {
+      await output.finish(itemAt(boxes, index));
       open.delete(output);
-      await context.done?.(fragments[index] as MediaPart);
+      await context.done?.(itemAt(fragments, index));
     });
     return written;
   } finally {
     await Promise.allSettled([...open].map((output) => output.close()));
   }
+}
+
+/** The fragments of a rendition in playback order; while it is still being made, as they become whole. */
+export type FragmentSequence = Iterable<MediaPart> | AsyncIterable<MediaPart>;
+
+/** Fragments of a group: while the last ones of it are finished, nothing else is read. */
+const GROUP_SIZE = 32;
+
+/**
+ * Fragments wait for their Merkle boxes until their group is done, and where an output is sent as it is written, they
+ * wait in memory: so a group ends when it reaches this size and has enough fragments to work on concurrently.
+ */
+const GROUP_LIMIT_BYTES = 24 * 1024 * 1024;
+const MIN_GROUP_SIZE = 8;
+
+/** Splits fragments into groups of neighbours that are signed together: the leaves of every proof are in one group. */
+export async function* groupsOf(
+  fragments: FragmentSequence,
+  levels: number,
+  sizeOf: (path: string) => number,
+): AsyncGenerator<readonly MediaPart[]> {
+  let group: MediaPart[] = [];
+  let bytes = 0;
+  let count = 0;
+  for await (const fragment of fragments) {
+    group.push(fragment);
+    bytes += fragment.range?.length ?? sizeOf(fragment.path);
+    count += 1;
+    const isFull = group.length >= GROUP_SIZE || (bytes >= GROUP_LIMIT_BYTES && group.length >= MIN_GROUP_SIZE);
+    if (!isFull || count % 2 ** levels !== 0) continue;
+    yield group;
+    group = [];
+    bytes = 0;
+  }
+  if (group.length > 0) yield group;
 }

@@ -1,22 +1,15 @@
-import type { ByteSource } from '#bytes/byte-source.ts';
+import { BufferArena } from '#bytes/buffers.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import type { PartContents } from '../checking/part-contents.ts';
-import type { MediaPart } from '../publication.ts';
-import type { GroupBench } from './group-bench.ts';
-import type { OutputPaths } from './output-paths.ts';
+import { Semaphore } from '#concurrency/semaphore.ts';
+import type { FolderSink } from '#outputs/output-sink.ts';
+import type { PartContents } from '../fragments/part-contents.ts';
+import type { OutputPaths } from '../fragments/signed-part.ts';
+import type { MediaPart } from '../media-part.ts';
 
-/** Where the files of a signed publication go. */
-export interface PublicationWriter {
-  create(path: string, signal: AbortSignal): Promise<PartWriter>;
-}
+/** Output folder of a signed publication. */
+export type PublicationWriter = Pick<FolderSink, 'create'>;
 
-/** One file of the output; `close` hands it over. */
-export interface PartWriter {
-  write(bytes: Uint8Array, position: number, signal: AbortSignal): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** What the parts of a publication are signed from, and where they go. */
+/** Source and destination of the parts of a publication. */
 export interface SigningContext {
   readonly folder: SourceFolder;
   readonly writer: PublicationWriter;
@@ -24,31 +17,35 @@ export interface SigningContext {
   readonly signal: AbortSignal;
   /** Called with output bytes as they are written. */
   readonly wrote: (bytes: number) => void;
-  /** What the parts were when they were validated; absent where they carried no manifest. */
+  /** Digests of the parts when they were validated; absent where they carried no manifest. */
   readonly validated?: PartContents;
 }
 
-/** What the fragments of a rendition are signed with. */
+/** Source, destination and shared resources of the fragments that are signed. */
 export interface FragmentsContext extends SigningContext {
-  /** Shared by the renditions that are signed side by side. */
-  readonly bench: GroupBench;
+  /** Shared by renditions that are signed concurrently. */
+  readonly mutex: FragmentGroupMutex;
   /** The size of a file of the folder, in bytes. */
   readonly sizeOf: (path: string) => number;
   /** Called with a fragment that was written and is not read any more. */
   readonly done?: (part: MediaPart) => Promise<void>;
 }
 
-/** Opens the file that a part lies in for as long as it is used. */
-export async function withSource<T>(
-  folder: SourceFolder,
-  { path }: MediaPart,
-  signal: AbortSignal,
-  use: (source: ByteSource) => Promise<T>,
-): Promise<T> {
-  const source = await folder.open(path, signal);
-  try {
-    return await use(source);
-  } finally {
-    await source.close();
+/**
+ * Lets one group of fragments be signed at a time, of whatever rendition: groups share memory, and the fragments of one
+ * keep the machine busy.
+ */
+export class FragmentGroupMutex {
+  readonly #arena = new BufferArena();
+  readonly #mutex = new Semaphore(1);
+
+  /** Runs a task when those before it have settled. The arena belongs to the task until it settles. */
+  run<Result>(task: (arena: BufferArena) => Promise<Result>): Promise<Result> {
+    return this.#mutex.run(async () => {
+      const result = await task(this.#arena);
+      // After a failure the buffers may still be written to: the arena is not reset, so that they are not used again.
+      this.#arena.reset();
+      return result;
+    });
   }
 }

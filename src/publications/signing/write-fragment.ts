@@ -1,21 +1,19 @@
-import type { ByteSlab } from '#bytes/byte-slab.ts';
+import type { BufferArena } from '#bytes/buffers.ts';
 import type { ByteSource } from '#bytes/byte-source.ts';
-import { compose } from '#bytes/compose.ts';
-import { executePlan } from '#bytes/execute-plan.ts';
+import { applyInMemory, executePlan } from '#bytes/execute-plan.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
-import { contentOf } from '../checking/part-contents.ts';
-import type { MediaPart } from '../publication.ts';
-import { type FragmentLayout, readFragmentLayout } from './fragment-layout.ts';
-import { type FragmentOutput, heldOutput, streamedOutput } from './fragment-output.ts';
-import type { InitLayout } from './init-layout.ts';
-import { type FragmentPlan, planFragment } from './plan-fragment.ts';
-import { type SignedPart, signedPart } from './signed-part.ts';
-import { type SigningContext, withSource } from './signing-context.ts';
-import { heldReaderOf, rangeOf, readerOf } from './top-boxes.ts';
+import { type FragmentLayout, readFragmentLayout } from '../fragments/fragment-layout.ts';
+import type { InitLayout } from '../fragments/init-layout.ts';
+import { contentOf } from '../fragments/part-contents.ts';
+import { type SignedPart, signedPart } from '../fragments/signed-part.ts';
+import { memoryReaderOf, rangeOf, readerOf, withSource } from '../fragments/top-boxes.ts';
+import type { MediaPart } from '../media-part.ts';
+import { type FragmentPlan, planFragment } from './plan-parts.ts';
+import type { PublicationWriter, SigningContext } from './signing-context.ts';
 
-/** A fragment up to this size is held in memory until its group is done: the files cost more than the bytes. */
-const HELD_FRAGMENT_MAX_BYTES = 256 * 1024;
+/** Fragments up to this size stay in memory until their group is signed: opening files costs more than the memory. */
+const MAX_BUFFERED_FRAGMENT_BYTES = 256 * 1024;
 
 /** A fragment that is written but for its Merkle box. */
 export interface WrittenFragment {
@@ -24,14 +22,14 @@ export interface WrittenFragment {
   readonly part: SignedPart;
 }
 
-/** Whose tracks the fragments of a rendition have samples of. */
+/** The init segment and the tracks that the fragments of a rendition belong to. */
 export type RenditionTracks = Pick<InitLayout, 'path' | 'trackIds'>;
 
-/** What neighbouring fragments are written with. */
+/** Resources that the fragments of a group share. */
 export interface FragmentGroup {
   readonly init: RenditionTracks;
   /** Holds small fragments until all of the group are finished. */
-  readonly slab: ByteSlab;
+  readonly arena: BufferArena;
   /** Outputs that may be left unfinished. */
   readonly open: Set<FragmentOutput>;
 }
@@ -40,54 +38,54 @@ export interface FragmentGroup {
 export async function writeFragment(
   part: MediaPart,
   boxSizeBytes: number,
-  { init, slab, open }: FragmentGroup,
+  { init, arena, open }: FragmentGroup,
   context: SigningContext,
 ): Promise<WrittenFragment> {
   const { folder, signal } = context;
   return await withSource(folder, part, signal, async (source) => {
-    const held = await readSmall(source, part, slab, signal);
-    const reader = held === null ? await readerOf(source, part, signal) : heldReaderOf(held, part);
+    const bytes = await readSmall(source, part, arena, signal);
+    const reader = bytes === null ? await readerOf(source, part, signal) : memoryReaderOf(bytes, part);
     const layout = await readFragmentLayout(reader);
     refuseOtherTracks(layout, init);
     const plan = planFragment(layout, boxSizeBytes);
     const sizeBytes = outputSizeBytes(plan.plan);
     const signed = signedPart(part, context.paths, sizeBytes, source, boxSizeBytes);
-    if (held !== null) context.validated?.requireSame(part, contentOf(layout.boxes, held, reader.start));
+    if (bytes !== null) context.validated?.requireSame(part, contentOf(layout.boxes, bytes, reader.start));
     const { output, leaf } =
-      held === null
+      bytes === null
         ? await streamFragment(plan, { part, source }, signed.path, open, context)
-        : composeFragment(plan, held, reader.start, slab.take(sizeBytes), signed.path, context);
+        : composeFragment(plan, bytes, reader.start, arena.allocate(sizeBytes), signed.path, context);
     context.wrote(sizeBytes);
     return { output, leaf, part: signed };
   });
 }
 
-/** A fragment that is small enough to be held, as it lies in its file; null where it is not. */
+/** Reads a small fragment into memory; null where it is larger than `MAX_BUFFERED_FRAGMENT_BYTES`. */
 async function readSmall(
   source: ByteSource,
   part: MediaPart,
-  slab: ByteSlab,
+  arena: BufferArena,
   signal: AbortSignal,
 ): Promise<Buffer | null> {
   const { offset, length } = rangeOf(part, source);
-  if (length > HELD_FRAGMENT_MAX_BYTES) return null;
-  const held = slab.take(length);
-  await source.read(held, offset, signal);
+  if (length > MAX_BUFFERED_FRAGMENT_BYTES) return null;
+  const bytes = arena.allocate(length);
+  await source.read(bytes, offset, signal);
   await source.checkUnchanged?.(signal);
-  return held;
+  return bytes;
 }
 
-/** Makes a small fragment in memory. */
+/** Applies the plan of a small fragment in memory. */
 function composeFragment(
   { plan, merkleBoxOffset }: FragmentPlan,
-  held: Buffer,
+  bytes: Buffer,
   sourceOffset: number,
   output: Buffer,
   path: string,
   { writer, signal }: SigningContext,
 ): Pick<WrittenFragment, 'output' | 'leaf'> {
-  const leaf = compose(plan, held, sourceOffset, output);
-  return { leaf, output: heldOutput(path, output, merkleBoxOffset, writer, signal) };
+  const leaf = applyInMemory(plan, bytes, sourceOffset, output);
+  return { leaf, output: bufferedOutput(path, output, merkleBoxOffset, writer, signal) };
 }
 
 /** Writes a fragment as it is read. */
@@ -106,10 +104,63 @@ async function streamFragment(
   return { output, leaf };
 }
 
-/** A playlist that gives a fragment to the wrong init segment names something that no player can play. */
+/** Throws `FRAGMENT_MALFORMED` for a fragment of another track: no player can play it with this init segment. */
 function refuseOtherTracks({ path, moof, trackIds }: FragmentLayout, init: RenditionTracks): void {
-  const stranger = trackIds.find((trackId) => !init.trackIds.includes(trackId));
-  if (stranger === undefined) return;
-  const problem = `it is of track ${stranger}, and its init segment ${JSON.stringify(init.path)} has only ${init.trackIds.join(', ')}`;
+  const foreignTrack = trackIds.find((trackId) => !init.trackIds.includes(trackId));
+  if (foreignTrack === undefined) return;
+  const problem = `it is of track ${foreignTrack}, and its init segment ${JSON.stringify(init.path)} has only ${init.trackIds.join(', ')}`;
   throw new AppError('FRAGMENT_MALFORMED', { file: path, boxType: 'moof', offset: moof.offset, problem });
+}
+
+/** Output of a fragment; its Merkle box is written last. */
+export interface FragmentOutput {
+  /** Writes the Merkle box and closes the file. */
+  finish(merkleBox: Uint8Array): Promise<void>;
+  /** Closes the file if it was not finished. Safe to call again. */
+  close(): Promise<void>;
+}
+
+/** A fragment whose file is being written; `write` takes everything but the Merkle box. */
+export interface StreamedOutput extends FragmentOutput {
+  write(bytes: Uint8Array, position: number, signal: AbortSignal): Promise<void>;
+}
+
+/** Creates the output of a fragment that is written as it is read. */
+export async function streamedOutput(
+  path: string,
+  merkleBoxOffset: number,
+  writer: PublicationWriter,
+  signal: AbortSignal,
+): Promise<StreamedOutput> {
+  const file = await writer.create(path, signal);
+  return {
+    write: (bytes, position) => file.write(bytes, position, signal),
+    async finish(merkleBox) {
+      await file.write(merkleBox, merkleBoxOffset, signal);
+      await file.close();
+    },
+    close: () => file.close(),
+  };
+}
+
+/** Makes the output of a small fragment, which stays in memory until it is finished: its file is opened and written once. */
+export function bufferedOutput(
+  path: string,
+  bytes: Buffer,
+  merkleBoxOffset: number,
+  writer: PublicationWriter,
+  signal: AbortSignal,
+): FragmentOutput {
+  return {
+    async finish(merkleBox) {
+      bytes.set(merkleBox, merkleBoxOffset);
+      const file = await writer.create(path, signal);
+      try {
+        await file.write(bytes, 0, signal);
+      } finally {
+        await file.close();
+      }
+    },
+    close: () => Promise.resolve(),
+  };
 }

@@ -3,8 +3,8 @@ import { describe, test } from 'node:test';
 import { HEAD_SIZE_BYTES } from '#formats/format-handler.ts';
 import { formatOf } from '#formats/formats.ts';
 import { id3 } from '#formats/id3/id3.ts';
+import { embed, memorySource, refusalOf } from '../../support/memory-bytes.ts';
 import { footer, frame, picture, tag, text } from '../id3/tag-bytes.ts';
-import { embed, memorySource, refusalOf } from '../memory-bytes.ts';
 
 const STREAM_INFO = '00000022 1000 1000 00000e 00000e 0ac440f0 0000ac44 00000000000000000000000000000000';
 const FLAC = Buffer.concat([Buffer.from('fLaC'), hex(STREAM_INFO), hex('810000020000'), Buffer.alloc(50, 7)]);

@@ -4,8 +4,8 @@ import path from 'node:path';
 import { before, describe, test } from 'node:test';
 import { formatOf } from '#formats/formats.ts';
 import { id3 } from '#formats/id3/id3.ts';
+import { assertValid, decodedMd5, mediaFolder, run, signBytes } from '../../support/judges/file-judges.ts';
 import { footer, frame, manifestObject, tag, text } from '../id3/tag-bytes.ts';
-import { assertValid, decodedMd5, mediaFolder, run, signBytes } from '../judges.ts';
 
 describe('signed FLAC files are valid and sound the same', () => {
   const folder = mediaFolder();

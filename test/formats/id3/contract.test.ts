@@ -23,7 +23,7 @@ formatHandlerContract('ID3', id3, {
   mediaOf: behindTags,
 });
 
-/** What stands behind the tags at the start. */
+/** Returns the bytes behind the tags at the start. */
 function behindTags(bytes: Buffer): Buffer {
   let rest = bytes;
   while (rest.toString('latin1', 0, 3) === 'ID3') {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { id3 } from '#formats/id3/id3.ts';
-import { embed, memorySource, refusalOf } from '../memory-bytes.ts';
+import { embed, memorySource, refusalOf } from '../../support/memory-bytes.ts';
 import { footer, frame, frames, manifestObject, mpegFrames, picture, tag, text, unsynchronised } from './tag-bytes.ts';
 
 const AUDIO = mpegFrames(6);
@@ -146,7 +146,7 @@ describe('the plan of a file with a tag', () => {
 });
 
 describe('the layout of a tag', () => {
-  test('says where manifest and XMP stand, also in UTF-16 and with a data length', async () => {
+  test('returns the ranges of manifest and XMP, also in UTF-16 and with a data length', async () => {
     const wide = Buffer.from('\x01application/c2pa\0\xff\xfec\0\0\0\xff\xfed\0\0\0STORE', 'latin1');
     const body = Buffer.concat([
       frame(4, 'PRIV', Buffer.from('XMP\0<x/>', 'latin1')),
@@ -158,7 +158,7 @@ describe('the layout of a tag', () => {
     assert.deepEqual(layout.xmp, { offset: input.indexOf('<x/>'), length: 4 });
   });
 
-  test('says where the stored bytes of a manifest stand in an unsynchronised tag', async () => {
+  test('returns the range of a manifest in an unsynchronised tag', async () => {
     const body = frame(3, 'GEOB', manifestObject('STORE\xff'));
     const input = Buffer.concat([tag(3, unsynchronised(body), { flags: 0x80 }), AUDIO]);
     const layout = await id3.readLayout(memorySource(input), new AbortController().signal);

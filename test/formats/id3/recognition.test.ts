@@ -6,8 +6,8 @@ import fc from 'fast-check';
 import { HEAD_SIZE_BYTES } from '#formats/format-handler.ts';
 import { formatOf, recogniseFormat } from '#formats/formats.ts';
 import { id3 } from '#formats/id3/id3.ts';
-import { mediaFolder, run } from '../judges.ts';
-import { memorySource, refusalOf } from '../memory-bytes.ts';
+import { mediaFolder, run } from '../../support/judges/file-judges.ts';
+import { memorySource, refusalOf } from '../../support/memory-bytes.ts';
 import { frame, mpegFrames, picture, tag, text } from './tag-bytes.ts';
 
 const AUDIO = mpegFrames(8);

@@ -36,7 +36,7 @@ export function picture(sizeBytes: number): Buffer {
   return Buffer.concat([Buffer.from('\0image/png\0\x03\0', 'latin1'), Buffer.alloc(sizeBytes, 1)]);
 }
 
-/** What unsynchronisation makes of bytes: a zero behind every 0xFF. */
+/** Unsynchronises bytes: inserts a zero behind every 0xFF. */
 export function unsynchronised(bytes: Uint8Array): Buffer {
   return Buffer.from([...bytes].flatMap((byte) => (byte === 0xff ? [byte, 0] : [byte])));
 }

@@ -4,8 +4,8 @@ import path from 'node:path';
 import { before, describe, test } from 'node:test';
 import { deflateSync } from 'node:zlib';
 import { id3 } from '#formats/id3/id3.ts';
-import { assertValid, decodedMd5, mediaFolder, run, signBytes } from '../judges.ts';
-import { embed } from '../memory-bytes.ts';
+import { assertValid, decodedMd5, mediaFolder, run, signBytes } from '../../support/judges/file-judges.ts';
+import { embed } from '../../support/memory-bytes.ts';
 import { frame, frames, manifestObject, mpegFrames, picture, tag, text } from './tag-bytes.ts';
 
 const latin1 = (content: string): Buffer => Buffer.from(content, 'latin1');
@@ -55,7 +55,7 @@ const readable: Record<string, Buffer> = {
   'a frame nobody knows': frame(4, 'XYZ1', latin1('\xff\xff')),
 };
 
-describe('frames that readers of C2PA cannot decode', () => {
+describe('frames that C2PA readers cannot decode', () => {
   const folder = mediaFolder();
   let audio: Buffer = Buffer.alloc(0);
   let audioMd5 = '';
@@ -67,7 +67,7 @@ describe('frames that readers of C2PA cannot decode', () => {
   });
 
   for (const [what, odd] of Object.entries(unreadable)) {
-    test(`move to a tag of their own, so that the manifest is found: ${what}`, async () => {
+    test(`move to a second tag, so that the manifest is found: ${what}`, async () => {
       const title = frame(4, 'TIT2', text('Title'));
       const input = Buffer.concat([tag(4, Buffer.concat([title, odd, frame(4, 'TPE1', text('Artist'))])), audio]);
       const output = await signBytes(id3, input);

@@ -2,8 +2,19 @@ import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { isobmff } from '#formats/isobmff/isobmff.ts';
-import { embed } from '../memory-bytes.ts';
-import { box, boxesOf, C2PA_ID, FTYP, find, largeBox, moovWith, stco, u64, XMP_ID } from './movie-bytes.ts';
+import {
+  box,
+  boxesOf,
+  C2PA_ID,
+  FTYP,
+  find,
+  largeBox,
+  moovWith,
+  stco,
+  u64,
+  XMP_ID,
+} from '../../support/media/movie-bytes.ts';
+import { embed } from '../../support/memory-bytes.ts';
 
 const MIB = 1024 * 1024;
 const manifest = Buffer.from('a manifest of no meaning');
@@ -17,7 +28,7 @@ const FLAT_EXCLUSIONS = [
 const sha256 = (...parts: Uint8Array[]): number[] => [...createHash('sha256').update(Buffer.concat(parts)).digest()];
 
 describe('the hard binding', () => {
-  test('hashes every box that is not excluded, each after its offset, and then what is no box', async () => {
+  test('hashes every box that is not excluded, each after its offset, and then the bytes behind the last box', async () => {
     const xmp = box('uuid', XMP_ID, Buffer.from('<x/>'));
     const input = Buffer.concat([
       FTYP,
@@ -56,7 +67,7 @@ describe('the hard binding', () => {
         exclusions: [...FLAT_EXCLUSIONS, { ...unused, xpath: '/mdat', subset: [{ offset: 16, length: 0 }] }],
         alg: 'sha256',
         hash: sha256(u64(moov.offset), moov.bytes, u64(offset), mdat.subarray(0, 16)),
-        merkle: [{ uniqueId: 0, localId: 0, count: 17, alg: 'sha256', hashes: leaves, fixedBlockSize: MIB }],
+        merkle: [{ uniqueId: 1, localId: 0, count: 17, alg: 'sha256', hashes: leaves, fixedBlockSize: MIB }],
         name: 'jumbf manifest',
       });
     }

@@ -1,9 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import { isobmff } from '#formats/isobmff/isobmff.ts';
+import { mediaFolder } from '../../support/judges/file-judges.ts';
+import { movie, samplesOf } from '../../support/media/media-files.ts';
+import {
+  assemble,
+  box,
+  co64,
+  FTYP,
+  fullBox,
+  moovWith,
+  SELF_CONTAINED,
+  stco,
+  trak,
+  u16,
+  u32,
+} from '../../support/media/movie-bytes.ts';
 import { formatHandlerContract } from '../format-handler-contract.ts';
-import { mediaFolder } from '../judges.ts';
-import { movie, samplesOf } from './media-files.ts';
-import { assemble, box, co64, FTYP, fullBox, moovWith, SELF_CONTAINED, stco, trak, u16, u32 } from './movie-bytes.ts';
 
 const folder = mediaFolder();
 const made = new Map<string, Buffer>();

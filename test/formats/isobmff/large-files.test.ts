@@ -16,15 +16,16 @@ import {
   trak,
   u32,
   u64,
-} from './movie-bytes.ts';
+} from '../../support/media/movie-bytes.ts';
 import { outputRange, type Piece, sparseSource } from './sparse-source.ts';
 
 const never = new AbortController().signal;
+const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
 const BOX_AROUND = 45;
 const STBL = ['moov', 'trak', 'mdia', 'minf', 'stbl'];
 
-/** Header of an `mdat` box with so much content. */
+/** Returns the header of an `mdat` box with content of the given size. */
 function mdatHeader(contentBytes: number): Buffer {
   return Buffer.concat([u32(1), Buffer.from('mdat'), u64(contentBytes + 16)]);
 }
@@ -166,15 +167,16 @@ describe('reading the layout', () => {
   });
 });
 
-test('the root alone goes into the manifest where there are too many leaves, and the placeholder knows', async () => {
+test('leaves are larger where 4096 of the smallest do not make up the media, and the placeholder knows', async () => {
   const content = 5 * GIB;
   const layout = await isobmff.readLayout(sparseSource([FTYP, moovWith(), mdatHeader(content), content]), never);
-  const { binding } = isobmff.planEmbedding(layout, 100);
-  const leaves = Array.from({ length: 5 * 1024 }, (_, index) => Buffer.alloc(32, index));
-  const made = binding({ flat: Buffer.alloc(32), leaves }).data['merkle'] as { count: number; hashes: number[][] }[];
+  const { plan, binding } = isobmff.planEmbedding(layout, 100);
+  assert.equal(plan.hashing.leafSizeBytes, 2 * MIB);
+  const leaves = Array.from({ length: 2560 }, (_, index) => Buffer.alloc(32, index));
+  const made = binding({ flat: Buffer.alloc(32), leaves }).data['merkle'] as { hashes: number[][] }[];
   const planned = isobmff.placeholderBinding(layout).data['merkle'] as typeof made;
   for (const [map] of [made, planned]) {
-    assert.equal(map?.count, 5120);
-    assert.equal(map?.hashes.length, 1);
+    assert.partialDeepStrictEqual(map, { count: 2560, fixedBlockSize: 2 * MIB });
+    assert.equal(map?.hashes.length, 2560);
   }
 });

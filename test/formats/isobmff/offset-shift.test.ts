@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type Edit, OffsetShift } from '#formats/isobmff/offset-shift.ts';
+import { type Edit, OffsetShift } from '#formats/isobmff/move-offsets.ts';
 
 describe('an offset', () => {
   const shift = new OffsetShift(
@@ -20,7 +20,7 @@ describe('an offset', () => {
     assert.equal(shift.outputSizeBytes, 170);
   });
 
-  test('stays where it leads to what is taken away, or cannot be exact', () => {
+  test('stays where it points to removed bytes, or cannot be exact', () => {
     const offsets = [50, 59, 0, -1, 2 ** 54, Number.POSITIVE_INFINITY];
     assert.deepEqual(
       offsets.map((offset) => shift.deltaAt(offset)),
@@ -34,12 +34,12 @@ describe('an offset', () => {
       [90, 90, 90],
     );
     assert.deepEqual(
-      [0, 1, 79, 80].map((offset) => shift.leadsToByte(offset)),
+      [0, 1, 79, 80].map((offset) => shift.pointsToByte(offset)),
       [false, true, true, false],
     );
   });
 
-  test('of 0 stays even where bytes are put in at the very start: it is how writers say "none"', () => {
+  test('of 0 stays even where bytes are inserted at the very start: writers use it for "none"', () => {
     const atStart = new OffsetShift([{ offset: 0, removedBytes: 0, insertedBytes: 7 }], 10);
     assert.deepEqual(
       [0, 1].map((offset) => atStart.deltaAt(offset)),

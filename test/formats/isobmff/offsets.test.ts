@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { isobmff } from '#formats/isobmff/isobmff.ts';
-import { embed, refusalOf } from '../memory-bytes.ts';
 import {
   assemble,
   box,
@@ -21,10 +20,11 @@ import {
   u16,
   u32,
   u64,
-} from './movie-bytes.ts';
+} from '../../support/media/movie-bytes.ts';
+import { embed, refusalOf } from '../../support/memory-bytes.ts';
 
 const manifest = Buffer.concat([u32(100), Buffer.from('jumb'), Buffer.alloc(92, 'm')]);
-/** Box header, id, version and flags, purpose, offset: what a manifest box has around the manifest. */
+/** Box header, id, version and flags, purpose, offset: the fields of a manifest box before the manifest. */
 const BOX_AROUND = 8 + 16 + 4 + 9 + 8;
 const GROWTH = BOX_AROUND + manifest.length;
 const STBL = ['moov', 'trak', 'mdia', 'minf', 'stbl'];
@@ -45,7 +45,7 @@ function chunksOf(output: Buffer, type = 'stco'): string[] {
 }
 
 describe('the manifest box', () => {
-  test('stands directly after ftyp and holds what readers look for', async () => {
+  test('directly follows ftyp and has the fields that readers expect', async () => {
     const output = await embedded(Buffer.concat([FTYP, moovWith(), box('mdat')]));
     const expected = Buffer.concat([FTYP, c2paBox('manifest', manifest), moovWith(), box('mdat')]);
     assert.deepEqual(output, expected);
@@ -65,7 +65,7 @@ describe('the manifest box', () => {
     }
   });
 
-  test('is replaced wherever it stands, as are updates and Merkle boxes', async () => {
+  test('is replaced at any position, as are updates and Merkle boxes', async () => {
     const update = Buffer.concat([u32(20), Buffer.from('jumbupdate 12')]);
     const input = assemble(
       c2paBox('merkle', Buffer.from('x'), u32()),
@@ -106,7 +106,7 @@ describe('the manifest box', () => {
 });
 
 describe('chunk offsets', () => {
-  test('move by as much as the media, wherever the tables stand', async () => {
+  test('move with the media, at any position of the tables', async () => {
     const mdat = box('mdat', Buffer.from('AAAABBBBCCCC'));
     const first = assemble(FTYP, ([, , m = 0]) => moovWith(stco(m + 8, m + 12), co64(m + 16)), mdat);
     const last = assemble(FTYP, mdat, ([, m = 0]) => moovWith(stco(m + 8, m + 12), co64(m + 16)));
@@ -212,7 +212,7 @@ describe('fragments', () => {
       fullBox('saio', 0, u32(1, 50)),
     );
 
-  test('have base data offsets that lead to the same media, whatever they count from', async () => {
+  test('have base data offsets that point to the same media, whatever they are relative to', async () => {
     const input = assemble(
       FTYP,
       moovWith(),
@@ -344,7 +344,7 @@ describe('items', () => {
   });
 });
 
-describe('what follows the last box', () => {
+describe('bytes behind the last box', () => {
   const complete = Buffer.concat([FTYP, moovWith(), box('mdat')]);
 
   test('stays as it is up to 7 bytes', async () => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isobmff } from '#formats/isobmff/isobmff.ts';
-import { assertValid, mediaFolder, signBytes } from '../judges.ts';
-import { memorySource } from '../memory-bytes.ts';
-import { ffmpeg, movie } from './media-files.ts';
-import { box, FTYP, find, fullBox, largeBox, moovWith, SELF_CONTAINED, trak } from './movie-bytes.ts';
+import { assertValid, mediaFolder, signBytes } from '../../support/judges/file-judges.ts';
+import { ffmpeg, movie } from '../../support/media/media-files.ts';
+import { box, FTYP, find, fullBox, largeBox, moovWith, SELF_CONTAINED, trak } from '../../support/media/movie-bytes.ts';
+import { memorySource } from '../../support/memory-bytes.ts';
 
 const folder = mediaFolder();
 const never = new AbortController().signal;

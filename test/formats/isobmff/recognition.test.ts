@@ -2,8 +2,20 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { AppError } from '#errors/app-error.ts';
 import { isobmff } from '#formats/isobmff/isobmff.ts';
-import { memorySource, refusalOf } from '../memory-bytes.ts';
-import { box, C2PA_ID, c2paBox, FTYP, ftyp, fullBox, moovWith, stco, trak, u32, XMP_ID } from './movie-bytes.ts';
+import {
+  box,
+  C2PA_ID,
+  c2paBox,
+  FTYP,
+  ftyp,
+  fullBox,
+  moovWith,
+  stco,
+  trak,
+  u32,
+  XMP_ID,
+} from '../../support/media/movie-bytes.ts';
+import { memorySource, refusalOf } from '../../support/memory-bytes.ts';
 
 const never = new AbortController().signal;
 const MDAT = box('mdat', Buffer.alloc(20));
@@ -15,7 +27,7 @@ async function kindOf(...parts: Buffer[]) {
   return { mediaType, extension: extensions[0], hasVideo };
 }
 
-describe('a file is known for what it is', () => {
+describe('a file is recognised', () => {
   const both = box('moov', sound, video);
   const soundOnly = box('moov', sound);
   const kinds: Record<string, [Buffer[], object]> = {
@@ -188,7 +200,7 @@ describe('a file is refused', () => {
     for (const userData of [list, unknown]) assert.equal(await refusalOf(isobmff, movieWith(userData)), 'accepted');
   });
 
-  test('never for how deep it is nested: what is not needed is not walked', async () => {
+  test('never for its depth: boxes that are not needed are not walked', async () => {
     let nested = box('udta');
     for (let depth = 0; depth < 1000; depth += 1) nested = box(depth % 2 === 0 ? 'trak' : 'mdia', nested);
     assert.equal(await refusalOf(isobmff, Buffer.concat([FTYP, box('moov', nested, video), MDAT])), 'accepted');

@@ -6,10 +6,10 @@ import { before, describe, test } from 'node:test';
 import { MovOutputFormat, Mp4OutputFormat } from 'mediabunny';
 import { formatOf } from '#formats/formats.ts';
 import { isobmff } from '#formats/isobmff/isobmff.ts';
-import { assertValid, mediaFolder, readNatively, signBytes } from '../judges.ts';
-import { memorySource } from '../memory-bytes.ts';
-import { ffmpeg, movie, packaged, packetsOf, rewritten, samplesOf, sound } from './media-files.ts';
-import { box, boxesOf, find, findAll, u32, u64 } from './movie-bytes.ts';
+import { assertValid, mediaFolder, readNatively, signBytes } from '../../support/judges/file-judges.ts';
+import { ffmpeg, movie, packaged, packetsOf, rewritten, samplesOf, sound } from '../../support/media/media-files.ts';
+import { box, boxesOf, find, findAll, u32, u64 } from '../../support/media/movie-bytes.ts';
+import { memorySource } from '../../support/memory-bytes.ts';
 
 const folder = mediaFolder();
 let last: Buffer;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { riff } from '#formats/riff/riff.ts';
+import { type Chunk, FORMAT, takeApart, wav } from '../../support/media/wav-bytes.ts';
 import { formatHandlerContract } from '../format-handler-contract.ts';
-import { type Chunk, FORMAT, takeApart, wav } from './wav-bytes.ts';
 
 const sound = (sizeBytes: number): Chunk => ({ id: 'data', payload: randomBytes(sizeBytes) });
 const LABEL: Chunk = { id: 'LIST', payload: Buffer.from('INFOINAM\x04\0\0\0song', 'latin1') };

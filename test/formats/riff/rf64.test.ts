@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { riff } from '#formats/riff/riff.ts';
+import { assertValid, decodedMd5, mediaFolder, run, signBytes } from '../../support/judges/file-judges.ts';
+import { type Chunk, chunk, FORMAT, takeApart, wav } from '../../support/media/wav-bytes.ts';
+import { embed, refusalOf } from '../../support/memory-bytes.ts';
 import { sparseSource } from '../isobmff/sparse-source.ts';
-import { assertValid, decodedMd5, mediaFolder, run, signBytes } from '../judges.ts';
-import { embed, refusalOf } from '../memory-bytes.ts';
-import { type Chunk, chunk, FORMAT, takeApart, wav } from './wav-bytes.ts';
 
 const IN_DS64 = 0xffff_ffff;
 const SOUND = Buffer.from([1, 2, 3, 4, 5]);
@@ -27,7 +27,7 @@ interface Options {
   readonly behind?: readonly Chunk[];
 }
 
-/** 36 bytes of ds64, 24 of FORMAT, 14 of sound with its pad byte, the form type, and what stands behind. */
+/** 36 bytes of ds64, 24 of FORMAT, 14 of sound with its pad byte, the form type, and the bytes behind. */
 function wave64({
   signature = 'RF64',
   behind = [],
@@ -41,7 +41,7 @@ function wave64({
   ]);
 }
 
-describe('a 64-bit WAVE file that has room in RIFF', () => {
+describe('a 64-bit WAVE file that fits into RIFF', () => {
   const sizes = ds64({ riffSizeBytes: 78, dataSizeBytes: SOUND.length });
   const kept: readonly Chunk[] = [{ id: 'JUNK', payload: sizes.payload }, FORMAT, { id: 'data', payload: SOUND }];
   const signed = { id: 'C2PA', payload: manifest };
@@ -53,7 +53,7 @@ describe('a 64-bit WAVE file that has room in RIFF', () => {
     });
   }
 
-  test('keeps what stands behind its sound', async () => {
+  test('keeps the chunks behind its sound', async () => {
     const behind = [{ id: 'axml', payload: Buffer.from('<a/>') }];
     const { output } = await embed(riff, wave64({ behind }), manifest);
     assert.deepEqual(takeApart(output).chunks.slice(3), [...behind, signed]);

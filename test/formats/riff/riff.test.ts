@@ -4,9 +4,9 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { AppError } from '#errors/app-error.ts';
 import { riff } from '#formats/riff/riff.ts';
+import { type Chunk, chunk, FORMAT, takeApart, wav } from '../../support/media/wav-bytes.ts';
+import { embed, memorySource, refusalOf } from '../../support/memory-bytes.ts';
 import { sparseSource } from '../isobmff/sparse-source.ts';
-import { embed, memorySource, refusalOf } from '../memory-bytes.ts';
-import { type Chunk, chunk, FORMAT, takeApart, wav } from './wav-bytes.ts';
 
 const DATA: Chunk = { id: 'data', payload: Buffer.from([1, 2, 3]) };
 const manifest = Buffer.from('a manifest');
@@ -32,11 +32,12 @@ describe('the plan of a WAV file', () => {
       name: 'jumbf manifest',
       alg: 'sha256',
       hash: [...hash],
-      pad: [],
+      // What two integers of nine bytes would take beyond these of two bytes and one.
+      pad: new Array(15).fill(0),
     });
   });
 
-  test('replaces every manifest that is there, wherever it stands', async () => {
+  test('replaces every manifest at any position', async () => {
     const old: Chunk = { id: 'C2PA', payload: Buffer.from('old') };
     const { output, layout } = await embed(riff, wav([old, FORMAT, old, DATA, old]), manifest);
     assert.deepEqual(layout.manifest, { offset: 20, length: 3 });
@@ -98,7 +99,7 @@ describe('the plan of a WAV file', () => {
     }
   });
 
-  test('says where the XMP packet stands', async () => {
+  test('returns the range of the XMP packet', async () => {
     const input = wav([FORMAT, DATA, { id: '_PMX', payload: Buffer.from('<x/>') }]);
     const { layout } = await embed(riff, input, manifest);
     assert.deepEqual(layout.xmp, { offset: input.indexOf('<x/>'), length: 4 });

@@ -4,8 +4,8 @@ import path from 'node:path';
 import { describe, test } from 'node:test';
 import { formatOf } from '#formats/formats.ts';
 import { riff } from '#formats/riff/riff.ts';
-import { assertValid, mediaFolder, run, signBytes } from '../judges.ts';
-import { refusalOf } from '../memory-bytes.ts';
+import { assertValid, mediaFolder, run, signBytes } from '../../support/judges/file-judges.ts';
+import { refusalOf } from '../../support/memory-bytes.ts';
 
 const folder = mediaFolder();
 const SOURCE = ['-v', 'error', '-y', '-f', 'lavfi', '-i', 'testsrc=size=160x120:rate=10:duration=1'];

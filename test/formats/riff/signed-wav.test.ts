@@ -4,7 +4,7 @@ import path from 'node:path';
 import { describe, test } from 'node:test';
 import { formatOf } from '#formats/formats.ts';
 import { riff } from '#formats/riff/riff.ts';
-import { assertValid, decodedMd5, mediaFolder, run, signBytes } from '../judges.ts';
+import { assertValid, decodedMd5, mediaFolder, run, signBytes } from '../../support/judges/file-judges.ts';
 
 describe('signed WAV files', () => {
   const folder = mediaFolder();

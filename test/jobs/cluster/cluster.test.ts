@@ -7,8 +7,8 @@ import { after, describe, type TestContext, test } from 'node:test';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Jobs } from '#jobs/jobs.ts';
-import { startPostgres } from '../../postgres/postgres-server.ts';
-import { ended, nodeConfig, scripts, startedJobs, temporaryFolder, until } from '../test-jobs.ts';
+import { ended, nodeConfig, scripts, startedJobs, temporaryFolder, until } from '../../support/jobs/test-jobs.ts';
+import { startPostgres } from '../../support/servers/postgres-server.ts';
 
 const server = await startPostgres({ after });
 

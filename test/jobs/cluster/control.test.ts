@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { after, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
-import { DeniedNetworks } from '#inputs/http/denied-networks.ts';
-import { guardedPost } from '#jobs/callbacks/post-callback.ts';
+import { DeniedNetworks } from '#inputs/denied-networks.ts';
+import { guardedPost } from '#jobs/callback-receiver.ts';
 import type { Jobs } from '#jobs/jobs.ts';
-import { startReceiver } from '../../http/callback-receiver.ts';
-import { startPostgres } from '../../postgres/postgres-server.ts';
-import { ended, nodeConfig, resultsOf, scripts, startedJobs, temporaryFolder } from '../test-jobs.ts';
+import { ended, nodeConfig, resultsOf, scripts, startedJobs, temporaryFolder } from '../../support/jobs/test-jobs.ts';
+import { startReceiver } from '../../support/servers/callback-receiver.ts';
+import { startPostgres } from '../../support/servers/postgres-server.ts';
 
 const server = await startPostgres({ after });
 
@@ -18,7 +18,7 @@ async function nodes(t: TestContext, roles: readonly Config['jobs']['role'][]): 
   const started = roles.map(async (role) => {
     const config = nodeConfig(await temporaryFolder(t), url, { role });
     const callbacks = { secret: 'a secret of the tests' };
-    return startedJobs(t, { config: { ...config, callbacks }, post, callbackBounds: { lookIntervalMs: 20 } });
+    return startedJobs(t, { config: { ...config, callbacks }, post, callbackLimits: { pollIntervalMs: 20 } });
   });
   return (await Promise.all(started)) as [Jobs, ...Jobs[]];
 }
@@ -44,7 +44,7 @@ describe('nodes that share a database', () => {
       last = type;
     }
     assert.equal(last, 'done');
-    // Where the job had ended before it was followed, the end tells everything.
+    // A job that finished before it was followed reports everything with its end.
     assert.ok(told.length === 0 || told.length === 3);
   });
 

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
-import { startPostgres } from '../../postgres/postgres-server.ts';
-import { startProxy } from '../../postgres/wavering-proxy.ts';
+import { ended, nodeConfig, scripts, startedJobs, temporaryFolder, until } from '../../support/jobs/test-jobs.ts';
+import { startPostgres } from '../../support/servers/postgres-server.ts';
+import { startProxy } from '../../support/servers/unreliable-proxy.ts';
 import { startTestService, type TestService } from '../start-test-service.ts';
-import { ended, nodeConfig, scripts, startedJobs, temporaryFolder, until } from '../test-jobs.ts';
 
 const server = await startPostgres({ after });
 const folder = await mkdtemp(join(tmpdir(), 'failures-'));
@@ -152,14 +152,15 @@ describe('a database that is lost', () => {
     assert.equal(job.status, 'succeeded');
     proxy.heal();
     await until(() => cutOff.healthy());
-    await until(async () => (await cutOff.readiness()).workers.running === 0);
+    // The process did not end, only its connection: that is not held against the input.
+    await until(async () => {
+      const [row] = await server.query(url, 'select service_ends from inputs');
+      return row?.['service_ends'] === 0;
+    });
     const delivered = await linesOf(log);
     assert.deepEqual(
       delivered.map((line) => line.split(' ').slice(0, 2)),
       [['0', '2']],
     );
-    // The process did not end, only its connection: that is not held against the input.
-    const [row] = await server.query(url, 'select service_ends from inputs');
-    assert.equal(row?.['service_ends'], 0);
   });
 });

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Lease, leaseClock } from '#jobs/cluster/lease.ts';
+import { LeaseTimer, leaseClock } from '#jobs/cluster/leased-inputs.ts';
 
 describe('a lease', () => {
   test('is over by its own clock, counted from before it was asked for', () => {
     let now = 1_000;
-    const lease = new Lease(() => now, 900, 500);
+    const lease = new LeaseTimer(() => now, 900, 500);
     assert(lease.covers(400));
     assert(!lease.covers(401));
     now = 1_400;
@@ -16,7 +16,7 @@ describe('a lease', () => {
 
   test('holds on from a renewal, and never shorter for one that was asked for before', async () => {
     const now = 1_000;
-    const lease = new Lease(() => now, 1_000, 500);
+    const lease = new LeaseTimer(() => now, 1_000, 500);
     const { renewed } = lease;
     lease.renew(900);
     await renewed;

@@ -6,12 +6,12 @@ const DATABASE_ABSENT = '3D000';
 const NOT_PERMITTED = '42501';
 const READ_ONLY = '25006';
 const FULL = /^53(100|200)/;
-/** The server ends, starts, has no room for connections, or let go of this one. */
-const OUT_OF_REACH = /^(08...|57P0[1-5]|53300|25P0[34])$/;
-/** Another transaction was in the way; the same one may go through the next time. */
-const IN_THE_WAY = /^40(001|P01)$/;
+/** The server stops, starts, accepts no more connections, or closed this one. */
+const UNREACHABLE = /^(08...|57P0[1-5]|53300|25P0[34])$/;
+/** A conflict with another transaction; a retry may succeed. */
+const CONFLICT = /^40(001|P01)$/;
 
-/** How Node and its PostgreSQL driver report connections that are lost or not to be had. */
+/** The codes and messages of Node and its PostgreSQL driver for connections that are lost or refused. */
 const CONNECTION_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -26,37 +26,39 @@ const CONNECTION_CODES = new Set([
 const CONNECTION_MESSAGES =
   /connection terminated|timeout exceeded|read timeout|client was closed|not queryable|connection error|connection ended/i;
 
-const SILENCE = /timeout|ETIMEDOUT/i;
+const TIMEOUT = /timeout|ETIMEDOUT/i;
 
-/** What a failure of PostgreSQL means: an AppError for what is wrong around the action, else the error itself. */
-export function databaseError(place: string, error: unknown): unknown {
+/** Converts an error to an AppError when the database cannot be used; returns any other error as it is. */
+export function databaseError(address: string, error: unknown): unknown {
   if (error instanceof AppError || !(error instanceof Error)) return error;
   const code = codeOf(error);
   const problem = problemOf(error);
-  if (LOGIN_REFUSED.test(code)) return new AppError('DATABASE_REFUSES_LOGIN', { place, problem }, { cause: error });
-  if (code === DATABASE_ABSENT) return new AppError('DATABASE_MISSING', { place }, { cause: error });
-  if (code === NOT_PERMITTED) return new AppError('DATABASE_FORBIDS', { place, problem }, { cause: error });
-  if (code === READ_ONLY) return new AppError('DATABASE_READ_ONLY', { place }, { cause: error });
-  if (FULL.test(code)) return new AppError('DATABASE_FULL', { place, problem }, { cause: error });
-  if (isConnectionLoss(error)) return new AppError('DATABASE_UNREACHABLE', { place, problem }, { cause: error });
+  if (LOGIN_REFUSED.test(code))
+    return new AppError('DATABASE_REFUSES_LOGIN', { place: address, problem }, { cause: error });
+  if (code === DATABASE_ABSENT) return new AppError('DATABASE_MISSING', { place: address }, { cause: error });
+  if (code === NOT_PERMITTED) return new AppError('DATABASE_FORBIDS', { place: address, problem }, { cause: error });
+  if (code === READ_ONLY) return new AppError('DATABASE_READ_ONLY', { place: address }, { cause: error });
+  if (FULL.test(code)) return new AppError('DATABASE_FULL', { place: address, problem }, { cause: error });
+  if (isConnectionLoss(error))
+    return new AppError('DATABASE_UNREACHABLE', { place: address, problem }, { cause: error });
   return error;
 }
 
-/** Whether the connection that an error came from is of no use any more. */
+/** Returns true when the connection that the error came from must not be used again. */
 export function isConnectionLoss(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = codeOf(error);
-  return OUT_OF_REACH.test(code) || CONNECTION_CODES.has(code) || CONNECTION_MESSAGES.test(error.message);
+  return UNREACHABLE.test(code) || CONNECTION_CODES.has(code) || CONNECTION_MESSAGES.test(error.message);
 }
 
-/** Whether a connection was cut, or not to be had, within moments: what only stayed silent has cost its bound already. */
+/** Returns true when a connection was cut or refused at once. A timeout is excluded: it has cost its time already. */
 export function isConnectionCut(error: unknown): boolean {
-  return isConnectionLoss(error) && !SILENCE.test((error as Error).message);
+  return isConnectionLoss(error) && !TIMEOUT.test((error as Error).message);
 }
 
-/** Whether a transaction failed only because another one was in the way. */
-export function isInTheWay(error: unknown): boolean {
-  return error instanceof Error && IN_THE_WAY.test(codeOf(error));
+/** Returns true when a transaction failed only because of a conflict with another one. */
+export function isConflict(error: unknown): boolean {
+  return error instanceof Error && CONFLICT.test(codeOf(error));
 }
 
 function codeOf(error: Error): string {
@@ -65,7 +67,7 @@ function codeOf(error: Error): string {
   return typeof code === 'string' ? code : '';
 }
 
-/** The driver's messages name users, hosts and tables, never a password. */
+/** Returns the driver's message. It names users, hosts and tables, never a password. */
 function problemOf(error: Error): string {
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
   return first instanceof Error ? first.message : String(first);

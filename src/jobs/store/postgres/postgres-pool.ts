@@ -1,88 +1,75 @@
-import type { PostgresPool } from 'kysely';
+import type { PostgresPool as KyselyPool } from 'kysely';
 import type { ClientBase, ClientConfig, Pool, PoolClient, QueryResult } from 'pg';
-import { preparedName } from '../prepared.ts';
 import { isConnectionLoss } from './database-error.ts';
 
-/** How long a connection may take to come about, and a statement to be answered: a partition looks like silence. */
-const CONNECT_BOUND_MS = 5_000;
-const STATEMENT_BOUND_MS = 15_000;
+/** Bounds on connecting and on a statement, in milliseconds. A network partition looks like silence. */
+const CONNECT_TIMEOUT_MS = 5_000;
+const STATEMENT_TIMEOUT_MS = 15_000;
 
-/** Type numbers of PostgreSQL whose values come as text, because they may exceed what JavaScript holds exactly. */
+/** The time after which an idle connection is closed, in milliseconds. */
+const IDLE_TIMEOUT_MS = 30_000;
+
+/** Object identifiers of the types that the driver returns as text, because they may exceed JavaScript's safe integers. */
 const INT8 = 20;
 const NUMERIC = 1700;
 
-/**
- * Every statement goes by an index, whatever the tables were like when it was planned: a queue that was empty then may hold
- * a hundred thousand inputs a moment later, before anybody has counted them.
- */
-const PLANNING = 'set enable_seqscan = off; set enable_bitmapscan = off; set jit = off';
+/** The transaction of a lost client must not keep its locks for longer than the client waits for an answer. */
+const SESSION_SETTINGS = `set idle_in_transaction_session_timeout = ${STATEMENT_TIMEOUT_MS}`;
 
-/** A lost client's transaction must not hold its locks for longer than the client believes in it. */
-const PATIENCE = `set idle_in_transaction_session_timeout = ${STATEMENT_BOUND_MS}`;
-
-/** The driver's settings for every connection of a node. */
+/** Returns the driver's settings for every connection of a node. */
 export function clientConfig(url: string): ClientConfig {
   return {
     connectionString: url,
     application_name: 'attestream',
-    connectionTimeoutMillis: CONNECT_BOUND_MS,
-    query_timeout: STATEMENT_BOUND_MS,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: STATEMENT_TIMEOUT_MS,
     keepAlive: true,
   };
 }
 
-/** Opens the connections of a node, of which at most so many are open at once. None is made yet. */
-export async function openPool(url: string, max: number): Promise<SafePool> {
-  const { default: pg } = await import('pg');
-  const types = {
-    getTypeParser: (id: number, format?: 'text' | 'binary') =>
-      // Counts and sizes: all of them are below 2^53.
-      id === INT8 || id === NUMERIC ? Number : pg.types.getTypeParser(id, format as 'text'),
-  };
-  // Not with the first message of a connection, for poolers refuse settings there that they do not know.
-  const onConnect = async (client: ClientBase) => void (await client.query(`${PLANNING}; ${PATIENCE}`));
-  const pool = new pg.Pool({ ...clientConfig(url), types: types as never, max, idleTimeoutMillis: 30_000, onConnect });
-  // An idle connection that is lost is made again when it is needed.
-  pool.on('error', () => undefined);
-  return new SafePool(pool, max);
-}
-
 /**
- * Connections, of which one that was lost or stopped answering is never used again. Whoever finds all in use waits for
- * as long as it takes: only the making of a connection is bounded.
+ * A pool of connections that never reuses one that was lost or stopped answering. A caller waits for a free connection
+ * without a bound: only connecting is bounded.
  */
-export class SafePool {
+export class PostgresPool {
   readonly #pool: Pool;
   readonly #waiting: (() => void)[] = [];
   #free: number;
 
-  constructor(pool: Pool, max: number) {
+  private constructor(pool: Pool, max: number) {
     this.#pool = pool;
     this.#free = max;
   }
 
-  async connect(): Promise<SafeClient> {
-    await this.#takeTurn();
-    const giveBack = () => this.#passTurn();
-    try {
-      return new SafeClient(await this.#pool.connect(), giveBack);
-    } catch (error) {
-      giveBack();
-      throw error;
-    }
+  /** Makes a pool of at most `max` connections. Connects when one is needed. */
+  static async open(url: string, max: number): Promise<PostgresPool> {
+    const { default: pg } = await import('pg');
+    const types = {
+      getTypeParser: (id: number, format?: 'text' | 'binary') =>
+        // Counts and sizes, all below 2^53.
+        id === INT8 || id === NUMERIC ? Number : pg.types.getTypeParser(id, format as 'text'),
+    };
+    // A statement, because poolers refuse unknown settings in the first message of a connection.
+    const onConnect = async (client: ClientBase) => void (await client.query(SESSION_SETTINGS));
+    const options = { types: types as never, max, idleTimeoutMillis: IDLE_TIMEOUT_MS, onConnect };
+    const pool = new pg.Pool({ ...clientConfig(url), ...options });
+    // A lost idle connection is replaced when one is needed.
+    pool.on('error', () => undefined);
+    return new PostgresPool(pool, max);
   }
 
-  /** The pool as Kysely asks for it; what it leaves out, cursors and the cancelling of queries, the store does not use. */
-  forKysely(): PostgresPool {
+  /** Returns the pool as Kysely expects it, without cursors and the cancellation of queries, which the store does not use. */
+  forKysely(): KyselyPool {
     return {
       options: {},
-      connect: async () => (await this.connect()) as unknown as Awaited<ReturnType<PostgresPool['connect']>>,
-      end: () => this.end(),
+      connect: async () => (await this.#connect()) as unknown as Awaited<ReturnType<KyselyPool['connect']>>,
+      end: () => this.#pool.end(),
     };
   }
 
+  /** Runs statements on one connection. Returns a result for each, as the driver does: a list when there are several. */
   async query(text: string, values?: readonly unknown[]): Promise<QueryResult> {
-    const client = await this.connect();
+    const client = await this.#connect();
     try {
       return await client.query(text, values);
     } finally {
@@ -90,23 +77,30 @@ export class SafePool {
     }
   }
 
-  end(): Promise<void> {
-    return this.#pool.end();
+  async #connect(): Promise<PooledClient> {
+    await this.#acquire();
+    const release = () => this.#release();
+    try {
+      return new PooledClient(await this.#pool.connect(), release);
+    } catch (error) {
+      release();
+      throw error;
+    }
   }
 
-  async #takeTurn(): Promise<void> {
+  async #acquire(): Promise<void> {
     if (this.#free > 0) this.#free -= 1;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
-  #passTurn(): void {
+  #release(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#free += 1;
     else next();
   }
 }
 
-class SafeClient {
+class PooledClient {
   readonly #client: PoolClient;
   readonly #released: () => void;
   #loss: Error | null = null;
@@ -118,11 +112,10 @@ class SafeClient {
   }
 
   async query(text: string, values?: readonly unknown[]): Promise<QueryResult> {
-    // After a loss every further statement, such as a rollback, would only wait for its bound.
+    // After a loss every further statement, such as a rollback, would only wait for its timeout.
     if (this.#loss !== null) throw this.#loss;
     try {
-      const name = preparedName(text);
-      return await this.#client.query({ text, values: [...(values ?? [])], ...(name !== undefined && { name }) });
+      return await this.#client.query(text, [...(values ?? [])]);
     } catch (error) {
       if (isConnectionLoss(error)) this.#lose(error as Error);
       throw error;

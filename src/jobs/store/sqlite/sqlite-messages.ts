@@ -1,39 +1,131 @@
-import type { AppErrorData } from '#errors/app-error.ts';
-import type { ActionName } from '../actions.ts';
+import { dirname } from 'node:path';
+import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import type { JobStore } from '../job-store.ts';
 
-/** What the thread of the database is started with. */
+/** The methods of the store that the thread of SQLite runs. */
+export type StoreMethod = Exclude<keyof JobStore, 'batched' | 'close'>;
+
+/** Names the methods, and tells reads from writes: writes share a commit, reads need none. */
+export const STORE_METHODS = {
+  cancelJob: 'write',
+  cancelledAmong: 'read',
+  closeCallback: 'write',
+  countQueued: 'read',
+  findByIdempotencyKey: 'read',
+  findJob: 'read',
+  finishedAmong: 'read',
+  finishedInputs: 'read',
+  finishInput: 'write',
+  jobReport: 'read',
+  jobsOfSameCallers: 'read',
+  leaseCallbacks: 'write',
+  leaseInput: 'write',
+  leaseInputs: 'write',
+  listJobs: 'read',
+  pathsOfJob: 'read',
+  postponeCallback: 'write',
+  probeWrite: 'write',
+  pruneJobs: 'write',
+  queuedJobs: 'read',
+  queueState: 'read',
+  recordProcessExit: 'write',
+  recordProgress: 'write',
+  recordTransientFailure: 'write',
+  recoverLeases: 'write',
+  releaseOutputPaths: 'write',
+  requestOfJob: 'read',
+  requeueInput: 'write',
+  reserveOutputPath: 'write',
+  resultEntries: 'read',
+  startReservedInput: 'write',
+  submitJob: 'write',
+  undoServiceExit: 'write',
+} as const satisfies Record<StoreMethod, 'read' | 'write'>;
+
+/** A call of a method of the store. */
+export interface StoreCall {
+  /** Identifies the answer. */
+  readonly id: number;
+  readonly method: StoreMethod;
+  readonly args: readonly unknown[];
+}
+
+/** The start-up data of the thread. */
 export interface SqliteThreadData {
-  /** The database file; its folder exists. */
+  /** The database file, in an existing folder. */
   readonly file: string;
 }
 
-/** An action that the thread is to run. */
-export interface ActionOrder {
-  readonly id: number;
-  readonly name: ActionName;
-  /** What the action is given beside the database. */
-  readonly given: readonly unknown[];
-}
-
-/** What the service says to the thread of the database. What was asked for at once comes in one message. */
+/** Messages from the service to the thread. Calls made in one turn of the event loop share a message. */
 export type ToSqliteThread =
-  | { readonly type: 'run'; readonly orders: readonly ActionOrder[] }
+  | { readonly type: 'run'; readonly calls: readonly StoreCall[] }
   | { readonly type: 'close' };
 
-/** Why an action failed: an error of the catalogue, or what SQLite refused. */
-export type ActionFailure =
+/** The failure of a call: an error of the catalogue, or a refusal by SQLite. */
+export type CallFailure =
   | { readonly error: AppErrorData }
-  /** The extended result code (https://sqlite.org/rescode.html), 0 where the error is not SQLite's. */
+  /** The extended result code (https://sqlite.org/rescode.html), 0 for an error of another origin. */
   | { readonly code: number; readonly message: string };
 
-export interface ActionAnswer {
+export interface CallAnswer {
   readonly id: number;
   readonly value?: unknown;
-  readonly failure?: ActionFailure;
+  readonly failure?: CallFailure;
 }
 
-/** What the thread of the database says to the service. The first message is `opened` or `refused`. */
+/** Messages from the thread to the service. The first one is `opened` or `refused`. */
 export type FromSqliteThread =
   | { readonly type: 'opened' }
-  | { readonly type: 'refused'; readonly failure: ActionFailure }
-  | { readonly type: 'answers'; readonly answers: readonly ActionAnswer[] };
+  | { readonly type: 'refused'; readonly failure: CallFailure }
+  | { readonly type: 'answers'; readonly answers: readonly CallAnswer[] };
+
+/** Primary result codes of SQLite (https://sqlite.org/rescode.html): the low byte of an extended code. */
+const PRIMARY = {
+  busy: 5,
+  locked: 6,
+  readOnly: 8,
+  ioError: 10,
+  corrupt: 11,
+  full: 13,
+  cannotOpen: 14,
+  notADatabase: 26,
+};
+
+/** An extended code: the lock was refused, for example because the file may only be read. */
+const IO_ERROR_LOCK = 3850;
+
+/** Converts a failure to an AppError when the database cannot be used, or to an Error when the statement is wrong. */
+export function storeError(file: string, failure: CallFailure): Error {
+  if ('error' in failure) return AppError.fromData(failure.error);
+  const { code, message } = failure;
+  const cause = new Error(`SQLite ${code}: ${message}`);
+  if (code === IO_ERROR_LOCK) {
+    const problem = 'it cannot be locked for writing; it may only be read, or its file system has no locks';
+    return new AppError('STORE_UNREADABLE', { file, problem }, { cause });
+  }
+  switch (code & 0xff) {
+    case PRIMARY.busy:
+    case PRIMARY.locked:
+      return new AppError('STORE_IN_USE', { folder: dirname(file), pid: null }, { cause });
+    case PRIMARY.readOnly:
+      return new AppError('STORE_READ_ONLY', { file }, { cause });
+    case PRIMARY.full:
+      return new AppError('STORE_DISK_FULL', { file }, { cause });
+    case PRIMARY.corrupt:
+    case PRIMARY.notADatabase:
+      return new AppError('STORE_CORRUPT', { file, problem: message }, { cause });
+    case PRIMARY.cannotOpen:
+      return new AppError('STORE_UNREADABLE', { file, problem: 'SQLite cannot open it' }, { cause });
+    case PRIMARY.ioError:
+      return new AppError('STORE_IO_FAILED', { file, problem: message }, { cause });
+    default:
+      return cause;
+  }
+}
+
+/** Converts an error of the thread to data. */
+export function failureOf(error: unknown): CallFailure {
+  if (error instanceof AppError) return { error: error.toData() };
+  const { errcode, message } = error as { errcode?: number; message?: string };
+  return { code: errcode ?? 0, message: message ?? String(error) };
+}

@@ -1,0 +1,249 @@
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { addressOf, call } from './api.js';
+import { html } from './html.js';
+import { Field, isComposite, resolved, typedValue, withCode } from './request-form.js';
+import { linkTo, route } from './router.js';
+
+/** @typedef {import('./request-form.js').Schema} Schema */
+/** @typedef {{ field: string, message: string }} Problem */
+
+/** @type {readonly { name: string, text: string, path: string, isOfFolders: boolean }[]} */
+const OPERATIONS = [
+  { name: 'video', text: 'Sign video', path: 'v2/c2pa/video', isOfFolders: false },
+  { name: 'audio', text: 'Sign audio', path: 'v2/c2pa/audio', isOfFolders: false },
+  { name: 'fragmented', text: 'Sign a publication', path: 'v2/c2pa/fragmented', isOfFolders: true },
+  { name: 'package-and-sign', text: 'Package and sign', path: 'v2/c2pa/package', isOfFolders: true },
+  { name: 'package', text: 'Package', path: 'v2/package', isOfFolders: true },
+  { name: 'verify', text: 'Verify', path: 'v2/verify', isOfFolders: false },
+];
+
+/** Kinds of inputs, by their `type` in the API. */
+const KINDS = {
+  local_file_path: 'File on the service host',
+  local_folder_path: 'Folder on the service host',
+  remote_file_url: 'File at a URL',
+  remote_folder_url: 'Folder at a URL',
+};
+
+/** Writes a request for one of the operations, in a form made from the API's own document, and submits it. */
+export function NewPage() {
+  const [, name = 'video'] = route.value.parts;
+  const operation = OPERATIONS.find((one) => one.name === name);
+  const document = useSignal(/** @type {Schema | null} */ (null));
+  const problem = useSignal('');
+  useEffect(() => {
+    call('GET', 'openapi.json').then(
+      (found) => {
+        document.value = found;
+      },
+      (error) => {
+        problem.value =
+          error.status === 404
+            ? 'The forms are made from the description of the API, which is switched off on this service. Set server.docs to true, or use the API.'
+            : error.message;
+      },
+    );
+  }, []);
+  return html`
+    <h1>New job</h1>
+    <p role="group" aria-label="Operation" class="filter">
+      ${OPERATIONS.map((one) => html`<a role="button" class=${one.name === name ? '' : 'outline secondary'} aria-current=${one.name === name ? 'true' : undefined} href=${linkTo(['new', one.name])}>${one.text}</a>`)}
+    </p>
+    ${problem.value !== '' && html`<p class="notice" role="alert">${problem.value}</p>`}
+    ${operation === undefined && html`<p>There is no such operation.</p>`}
+    ${document.value === null && problem.value === '' && html`<p aria-busy="true">Loading …</p>`}
+    ${operation !== undefined && document.value !== null && html`<${RequestForm} key=${name} operation=${operation} document=${document.value} />`}
+  `;
+}
+
+/** @param {{ operation: typeof OPERATIONS[number], document: Schema }} props */
+function RequestForm({ operation, document }) {
+  const { path, isOfFolders } = operation;
+  const inputs = useSignal([newInput(isOfFolders)]);
+  /** @type {import('@preact/signals').Signal<Record<string, string>>} */
+  const values = useSignal({});
+  const problem = useSignal(/** @type {Problem | null} */ (null));
+  const busy = useSignal(false);
+  const { schema, description } = requestSchema(document, path);
+  const params = resolved(schema.properties.params, document);
+  const fields = Object.entries(params.properties).map(([name, one]) => ({
+    field: `params.${name}`,
+    schema: resolved(/** @type {Schema} */ (one), document),
+    required: params.required?.includes(name) === true,
+  }));
+  const outputs = outputFields(document);
+  const { request, notJson } = requestOf(inputs.value, [...fields, ...outputs], values.value);
+  const shown = notJson ?? problem.value;
+  /** @param {SubmitEvent} event */
+  const submit = async (event) => {
+    event.preventDefault();
+    if (notJson !== null) return;
+    busy.value = true;
+    try {
+      const { job_id: id } = await call('POST', path, { body: request });
+      location.hash = linkTo(['jobs', id]);
+    } catch (error) {
+      const { message, details } = /** @type {import("./api.js").ApiError} */ (error);
+      const index = details?.input_index;
+      problem.value = { field: details?.field ?? (index === undefined ? '' : `inputs[${index}]`), message };
+    } finally {
+      busy.value = false;
+    }
+  };
+  const known = [
+    ...inputs.value.map((_input, index) => `inputs[${index}]`),
+    ...[...fields, ...outputs].map(({ field }) => field),
+  ];
+  const at = shown === null ? undefined : fieldOf(shown.field, known);
+  /** @param {typeof fields[number]} one */
+  const field = (one) =>
+    html`<${Field} key=${one.field} ...${one} values=${values} problem=${at === one.field ? shown?.message : undefined} />`;
+  const optional = fields.filter(({ required }) => !required);
+  const groups = [
+    { title: '', members: fields.filter(({ required }) => required) },
+    { title: 'Options', members: optional.filter((one) => !isComposite(one.schema)) },
+    { title: 'Options that are written as JSON', members: optional.filter((one) => isComposite(one.schema)) },
+    { title: 'Where the result goes', members: outputs },
+  ];
+  return html`<div class="columns">
+    <form onSubmit=${submit} novalidate aria-label=${operation.text}>
+      <p>${withCode(description)}</p>
+      <h2>${isOfFolders ? 'Folders' : 'Inputs'}</h2>
+      <${Inputs} inputs=${inputs} isOfFolders=${isOfFolders} problem=${at?.startsWith('inputs[') ? { field: at, message: shown?.message } : null} />
+      ${groups.map(({ title, members }) => html`<${Group} title=${title} open=${members.some((one) => one.field === at)}>${members.map(field)}</${Group}>`)}
+      ${shown !== null && at === undefined && html`<p class="notice" role="alert">${shown.message}</p>`}
+      ${shown !== null && at !== undefined && html`<p class="bad" role="alert">Not submitted: see ${at}.</p>`}
+      <button type="submit" aria-busy=${busy.value ? 'true' : undefined} disabled=${busy.value}>Submit</button>
+    </form>
+    <${RequestView} path=${path} request=${request} />
+  </div>`;
+}
+
+/** @param {{ title: string, open: boolean, children: unknown }} props */
+function Group({ title, open, children }) {
+  return title === ''
+    ? html`<div>${children}</div>`
+    : html`<details open=${open}><summary>${title}</summary>${children}</details>`;
+}
+
+/** @param {boolean} isOfFolders */
+function newInput(isOfFolders) {
+  return { type: isOfFolders ? 'local_folder_path' : 'local_file_path', address: '' };
+}
+
+/**
+ * Shows the inputs, each a kind and an address.
+ * @param {{ inputs: import('@preact/signals').Signal<ReturnType<typeof newInput>[]>, isOfFolders: boolean, problem: Problem | null }} props
+ */
+function Inputs({ inputs, isOfFolders, problem }) {
+  /** @param {number} index @param {Partial<ReturnType<typeof newInput>>} change */
+  const change = (index, change) => {
+    inputs.value = inputs.value.map((input, at) => (at === index ? { ...input, ...change } : input));
+  };
+  const kinds = Object.entries(KINDS).filter(([type]) => !isOfFolders || type.includes('folder'));
+  /** @param {Event} event */
+  const textOf = (event) => /** @type {HTMLInputElement} */ (event.target).value;
+  return html`
+    ${inputs.value.map(({ type, address }, index) => {
+      const wrong = problem?.field === `inputs[${index}]` ? problem.message : undefined;
+      return html`<div class="field" key=${index}>
+        <div class="input-row">
+          <select aria-label="Kind of input ${index}" value=${type} onChange=${(/** @type {Event} */ event) => change(index, { type: textOf(event) })}>
+            ${kinds.map(([value, text]) => html`<option value=${value}>${text}</option>`)}
+          </select>
+          <input aria-label="Address of input ${index}" type="text" autocomplete="off" autocapitalize="off" spellcheck="false" value=${address}
+            placeholder=${type.endsWith('_url') ? 'https://… or s3://…' : '/media/…'} aria-invalid=${wrong === undefined ? undefined : 'true'} aria-describedby="input-${index}-help"
+            onInput=${(/** @type {Event} */ event) => change(index, { address: textOf(event) })} />
+          ${
+            inputs.value.length > 1 &&
+            html`<button type="button" class="secondary outline" aria-label="Remove input ${index}" onClick=${() => {
+              inputs.value = inputs.value.filter((_input, at) => at !== index);
+            }}>Remove</button>`
+          }
+        </div>
+        <small id="input-${index}-help" class="help bad">${wrong ?? ''}</small>
+      </div>`;
+    })}
+    <button type="button" class="secondary outline small" onClick=${() => {
+      inputs.value = [...inputs.value, newInput(isOfFolders)];
+    }}>Add another</button>
+  `;
+}
+
+/**
+ * Shows the request as the API takes it.
+ * @param {{ path: string, request: object }} props
+ */
+function RequestView({ path, request }) {
+  const copied = useSignal(false);
+  const json = JSON.stringify(request, null, 2);
+  const curl = `curl ${addressOf(path)} -H 'content-type: application/json' -d '${json.replaceAll("'", "'\\''")}'`;
+  const copy = () =>
+    navigator.clipboard.writeText(curl).then(() => {
+      copied.value = true;
+      setTimeout(() => {
+        copied.value = false;
+      }, 2000);
+    });
+  return html`<aside aria-label="The request" class="request">
+    <h2>The request</h2>
+    <p><code>POST ${new URL(addressOf(path)).pathname}</code></p>
+    <pre tabindex="0"><code>${json}</code></pre>
+    ${isSecureContext && html`<button type="button" class="secondary outline small" onClick=${copy}>${copied.value ? 'Copied' : 'Copy as curl'}</button>`}
+  </aside>`;
+}
+
+/** @param {Schema} document @param {string} path */
+function requestSchema(document, path) {
+  const { requestBody } = document['paths'][`/${path}`].post;
+  const schema = resolved(requestBody.content['application/json'].schema, document);
+  return { schema, description: schema.description };
+}
+
+/** @param {Schema} document */
+function outputFields(document) {
+  const kinds = document['components'].schemas.ApiOutputSpec.oneOf;
+  /** @type {Record<string, Schema>} */
+  const properties = Object.assign({}, ...kinds.map((/** @type {Schema} */ kind) => kind['properties']));
+  const types = kinds.map((/** @type {Schema} */ kind) => kind['properties'].type.const);
+  return Object.entries({
+    ...properties,
+    type: { type: 'string', enum: types, description: 'A folder of the service host, or a bucket.' },
+  }).map(([name, schema]) => ({ field: `output.${name}`, schema: resolved(schema, document), required: false }));
+}
+
+/**
+ * Returns the request that the form stands for, and the first field that is not JSON though it must be.
+ * @param {readonly ReturnType<typeof newInput>[]} inputs
+ * @param {readonly { field: string, schema: Schema }[]} fields
+ * @param {Record<string, string>} values
+ */
+function requestOf(inputs, fields, values) {
+  /** @type {Record<string, any>} */
+  const request = {
+    inputs: inputs.map(({ type, address }) => ({ type, [type.endsWith('_url') ? 'url' : 'path']: address })),
+  };
+  /** @type {Problem | null} */
+  let notJson = null;
+  for (const { field, schema } of fields) {
+    const [group = '', name = ''] = field.split('.');
+    try {
+      const value = typedValue(schema, values[field]);
+      if (value !== undefined) request[group] = { ...request[group], [name]: value };
+    } catch (error) {
+      notJson ??= { field, message: `This is not JSON: ${/** @type {Error} */ (error).message}` };
+    }
+  }
+  if (request['output'] !== undefined) request['output'] = { type: 'local', ...request['output'] };
+  return { request, notJson };
+}
+
+/**
+ * Returns the field of the form that an error is about, which may name something inside it.
+ * @param {string} field such as "params.tracks[0].file"
+ * @param {readonly string[]} known
+ */
+function fieldOf(field, known) {
+  return known.find((one) => field === one || field.startsWith(`${one}.`) || field.startsWith(`${one}[`));
+}

@@ -1,0 +1,53 @@
+/** Formats sizes, times and states as words. */
+
+const NUMBER = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
+const RELATIVE = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+
+/** @param {number} bytes */
+export function sizeText(bytes) {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  let value = bytes;
+  let unit = 0;
+  for (; value >= 1000 && unit < units.length - 1; unit += 1) value /= 1000;
+  return `${NUMBER.format(value)} ${units[unit]}`;
+}
+
+/** @type {readonly [Intl.RelativeTimeFormatUnit, number][]} */
+const AGES = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+  ['second', 1000],
+];
+
+/**
+ * @param {string} iso
+ * @param {number} nowMs
+ */
+export function ageText(iso, nowMs) {
+  const ageMs = nowMs - Date.parse(iso);
+  const [unit, unitMs] = AGES.find(([, ms]) => ageMs >= ms) ?? ['second', 1000];
+  return RELATIVE.format(-Math.max(0, Math.floor(ageMs / unitMs)), unit);
+}
+
+/** @param {string} iso */
+export function exactTime(iso) {
+  return EXACT.format(new Date(iso));
+}
+
+/** @param {number} ms */
+export function durationText(ms) {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${NUMBER.format(ms / 1000)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  return minutes < 60
+    ? `${minutes} min ${Math.round((ms % 60_000) / 1000)} s`
+    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** @param {{ bytes_done: number, bytes_total: number, inputs_done: number, inputs_total: number }} progress */
+export function shareOf({ bytes_done, bytes_total, inputs_done, inputs_total }) {
+  if (inputs_total > 1) return inputs_done / inputs_total;
+  return bytes_total > 0 ? Math.min(1, bytes_done / bytes_total) : 0;
+}

@@ -1,0 +1,71 @@
+/** Tells whether `path` is `folder` or lies inside it. Both are absolute, normalised and have their links resolved. */
+export function isSameOrInside(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(inside(folder));
+}
+
+/** Tells whether one of two paths is the other or lies inside it. */
+export function doOverlap(one: string, other: string): boolean {
+  return isSameOrInside(one, other) || isSameOrInside(other, one);
+}
+
+/** Lists the folders that a path lies in, the nearest first: `/a/b/c` lies in `/a/b`, `/a` and `/`. */
+export function* foldersAbove(path: string): Generator<string> {
+  for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) yield path.slice(0, end);
+  if (path.startsWith('/') && path !== '/') yield '/';
+}
+
+/**
+ * Absolute paths (or addresses), each with its owner. Finds those that overlap a path in time proportional to the
+ * path's depth, however many paths there are.
+ */
+export class PathSet<Owner> {
+  readonly #owners = new Map<string, Owner>();
+  /** For every folder with paths inside it, the number of its entries that are such a folder, or one of the paths. */
+  readonly #entryCounts = new Map<string, number>();
+
+  /** Adds a path. One that is there already goes to the new owner. */
+  add(path: string, owner: Owner): void {
+    const isNewEntry = !this.#isEntry(path);
+    this.#owners.set(path, owner);
+    if (!isNewEntry) return;
+    for (const folder of foldersAbove(path)) {
+      const isNewFolder = !this.#isEntry(folder);
+      this.#entryCounts.set(folder, (this.#entryCounts.get(folder) ?? 0) + 1);
+      if (!isNewFolder) return;
+    }
+  }
+
+  delete(path: string): void {
+    if (!this.#owners.delete(path) || this.#entryCounts.has(path)) return;
+    for (const folder of foldersAbove(path)) {
+      const count = (this.#entryCounts.get(folder) ?? 0) - 1;
+      if (count > 0) this.#entryCounts.set(folder, count);
+      else this.#entryCounts.delete(folder);
+      if (this.#isEntry(folder)) return;
+    }
+  }
+
+  /** Yields the owners of the paths that `path` is, holds or lies inside. */
+  *overlapping(path: string): Generator<Owner> {
+    yield* this.#ownerAt(path);
+    for (const folder of foldersAbove(path)) yield* this.#ownerAt(folder);
+    // All paths are searched only when some are known to lie inside.
+    if (!this.#entryCounts.has(path)) return;
+    const start = inside(path);
+    for (const [other, owner] of this.#owners) if (other !== path && other.startsWith(start)) yield owner;
+  }
+
+  *#ownerAt(path: string): Generator<Owner> {
+    const owner = this.#owners.get(path);
+    if (owner !== undefined) yield owner;
+  }
+
+  #isEntry(path: string): boolean {
+    return this.#owners.has(path) || this.#entryCounts.has(path);
+  }
+}
+
+/** Returns what all paths inside a folder start with. */
+function inside(folder: string): string {
+  return folder.endsWith('/') ? folder : `${folder}/`;
+}

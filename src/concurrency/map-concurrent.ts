@@ -1,0 +1,32 @@
+/**
+ * Runs a task for every item, at most `limit` at once, and returns the results in the order of the items. After the first
+ * error, or when the signal is aborted, nothing more is started. The first error, or the signal's reason, is thrown when all
+ * running tasks have settled, so that a caller may then release what they use; `p-map` throws at once and lets them go on.
+ */
+export async function mapConcurrent<Item, Result>(
+  items: readonly Item[],
+  limit: number,
+  task: (item: Item, index: number) => Promise<Result>,
+  signal?: AbortSignal,
+): Promise<Result[]> {
+  const results = new Array<Result>(items.length);
+  // One iterator, which all workers take their next item from.
+  const entries = items.entries();
+  let failure: { readonly error: unknown } | undefined;
+  const work = async (): Promise<void> => {
+    while (failure === undefined) {
+      const next = entries.next();
+      if (next.done) return;
+      const [index, item] = next.value;
+      try {
+        signal?.throwIfAborted();
+        results[index] = await task(item, index);
+      } catch (error) {
+        failure ??= { error };
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, work));
+  if (failure !== undefined) throw failure.error;
+  return results;
+}

@@ -1,0 +1,35 @@
+import { join } from 'node:path';
+import type { Config } from './config.ts';
+
+/** Returns the folder of the records of committed publications. Nodes that share outputs share these records beside the outputs. */
+export function recordsDirOf({ jobs, output_sinks: { local } }: Config): string {
+  return jobs.database_url === undefined ? jobs.data_dir : join(local.base_dir, '.attestream');
+}
+
+/** The folders that input workers write: outputs, the journal, and what is put aside for an input. */
+export function writableFolders({ jobs, output_sinks: { local } }: Config): readonly string[] {
+  return [local.base_dir, jobs.data_dir, jobs.scratch_dir];
+}
+
+/** Returns the file of the embedded job store. SQLite keeps two more beside it while it is open. */
+export function databaseFileOf(dataDir: string): string {
+  return join(dataDir, 'jobs.sqlite');
+}
+
+/**
+ * Returns the paths that workers cannot read: the key and its certificates, which the signer reads, the configuration, and the job store,
+ * which holds what other callers asked for.
+ */
+export function secretPaths({ jobs, signing }: Config, configFile: string): readonly string[] {
+  const files = [signing.private_key_path, signing.certificate_path].filter((path) => path !== undefined);
+  const database = databaseFileOf(jobs.data_dir);
+  const store = ['', '-wal', '-shm'].map((suffix) => database + suffix);
+  return [...files, join(jobs.data_dir, 'identity'), configFile, ...store];
+}
+
+/** The files and folders of the service itself, which no request reads and no output is written to. They need not exist. */
+export function protectedPaths(config: Config, configFile: string): readonly string[] {
+  const { jobs, signing } = config;
+  const keys = [signing.private_key_path, signing.certificate_path].filter((path) => path !== undefined);
+  return [jobs.data_dir, jobs.scratch_dir, recordsDirOf(config), ...keys, configFile];
+}

@@ -1,0 +1,219 @@
+import { z } from 'zod';
+
+/** The verdicts on an input, the same in the API, the documentation and the console. */
+export const verificationState = z
+  .enum(['trusted', 'valid', 'invalid', 'none'])
+  .describe(
+    '`trusted`: unchanged, and its signer is on a trust list; `valid`: unchanged, and its signer is on no list that this service knows; `invalid`: changed after signing, or the signature does not verify; `none`: it carries no manifest.',
+  );
+export type VerificationState = z.infer<typeof verificationState>;
+
+const omitted = z.int().min(0).exactOptional();
+const label = z.string().describe('A label of `manifests`.');
+
+export const validationCode = z
+  .object({
+    code: z.string().describe('A status code of C2PA, as the reader reports it.'),
+    kind: z.enum(['success', 'informational', 'failure']),
+    explanation: z
+      .string()
+      .describe(
+        'What the code means, in plain words; for a code that this service does not know, what the reader says.',
+      ),
+    count: z.int().min(1).describe('How often it was reported.'),
+    about: z
+      .string()
+      .exactOptional()
+      .describe('The part of the manifest that it was reported about first (JUMBF URI).'),
+    ingredient: z.boolean().exactOptional().describe('True where it is about the manifest of an ingredient.'),
+  })
+  .meta({ id: 'ValidationCode', description: 'One outcome of the validation.' });
+export type ValidationCode = z.infer<typeof validationCode>;
+
+export const verifiedAction = z
+  .object({
+    action: z.string(),
+    description: z.string().describe('The action in plain words.'),
+    when: z.string().exactOptional(),
+    software_agent: z.string().exactOptional(),
+    digital_source_type: z.string().exactOptional(),
+  })
+  .meta({ id: 'VerifiedAction', description: 'An action that a manifest records.' });
+
+export const verifiedIngredient = z
+  .object({
+    title: z.string().exactOptional(),
+    media_type: z.string().exactOptional(),
+    relationship: z.string(),
+    manifest: label.exactOptional(),
+    state: verificationState.describe('What the signer of this manifest found when it was added.'),
+    failures: z.array(z.string()).exactOptional().describe('The codes of what was wrong with it then.'),
+  })
+  .meta({ id: 'VerifiedIngredient', description: 'What an asset was made from, as its manifest records it.' });
+
+export const verifiedManifest = z
+  .object({
+    label: z.string(),
+    title: z.string().exactOptional(),
+    generator: z.string().exactOptional().describe('The program that made the manifest.'),
+    signer: z
+      .object({
+        name: z.string().exactOptional().describe('The common name of the certificate.'),
+        organization: z.string().exactOptional(),
+        issuer: z.string().exactOptional().describe('Who issued the certificate.'),
+        algorithm: z.string().exactOptional(),
+        serial_number: z.string().exactOptional(),
+        not_before: z.string().exactOptional(),
+        not_after: z.string().exactOptional(),
+        development: z.literal(true).exactOptional().describe('The development identity of this product.'),
+      })
+      .exactOptional(),
+    time_stamp: z
+      .object({ time: z.string(), authority: z.string().exactOptional(), trusted: z.boolean() })
+      .exactOptional()
+      .describe('When it was signed, as an authority states it.'),
+    actions: z.array(verifiedAction),
+    ingredients: z.array(verifiedIngredient),
+    assertions: z.array(z.object({ label: z.string(), created: z.boolean(), data: z.unknown().exactOptional() })),
+    omitted: z
+      .object({ actions: omitted, ingredients: omitted, assertions: omitted })
+      .exactOptional()
+      .describe('How many more there are than are listed.'),
+  })
+  .meta({ id: 'VerifiedManifest', description: 'One manifest of the chain.' });
+export type VerifiedManifest = z.infer<typeof verifiedManifest>;
+
+export const publicationDeviation = z
+  .object({
+    kind: z
+      .enum(['missing', 'added', 'swapped', 'reordered', 'altered', 'unsigned', 'unreadable'])
+      .describe(
+        '`missing`: signed, and not there; `added`: there, and never signed for this publication, or there twice; `swapped`: another part of the publication stands in its place; `reordered`: not in the order that was signed; `altered`: not the bytes that were signed; `unsigned`: an init segment without a manifest; `unreadable`: the reader cannot read it.',
+      ),
+    part: z.enum(['init', 'fragment', 'rendition']),
+    count: z
+      .int()
+      .min(1)
+      .describe('How many it stands for; more than one only of missing parts that follow one another.'),
+    file: z
+      .string()
+      .exactOptional()
+      .describe('Relative to the folder; with the byte range where it is a part of a file.'),
+    rendition: z.string().exactOptional().describe('The init segment of the rendition.'),
+    playlist: z.string().exactOptional().describe('The playlist that shows it.'),
+    index: z
+      .int()
+      .min(0)
+      .exactOptional()
+      .describe('Position in the playback order of that playlist, counted from zero.'),
+    signed_index: z.int().min(0).exactOptional().describe('Position in the order that was signed, counted from zero.'),
+    time_seconds: z.number().exactOptional().describe('When it is played, from the start of the programme.'),
+    signed_as: z
+      .object({ rendition: z.string(), index: z.int().min(0).exactOptional() })
+      .exactOptional()
+      .describe('Where what stands there was signed.'),
+    codes: z.array(z.string()).exactOptional().describe('What the official reader reports of it.'),
+  })
+  .meta({ id: 'PublicationDeviation', description: 'A part of a publication that is not as it was signed.' });
+export type PublicationDeviation = z.infer<typeof publicationDeviation>;
+
+const counted = z.int().min(0);
+
+export const rubricResult = z
+  .object({
+    rubric: z.string().describe('The name of its file.'),
+    name: z.string().exactOptional(),
+    version: z.string().exactOptional(),
+    counts: z.object({ true: counted, false: counted, warn: counted, error: counted }),
+    statements: z.array(
+      z.object({
+        id: z.string(),
+        result: z
+          .enum(['true', 'false', 'warn', 'error'])
+          .describe(
+            'As the rubric words it: of a conformance rubric `false` is a failure. `error`: it could not be evaluated.',
+          ),
+        text: z.string(),
+      }),
+    ),
+  })
+  .meta({ id: 'RubricResult', description: 'What a rubric says of an asset.' });
+export type RubricResult = z.infer<typeof rubricResult>;
+
+export const publicationVerification = z
+  .object({
+    renditions: counted,
+    fragments: counted.describe('Fragments that playlists name, or that are missing from them.'),
+    intact: counted,
+    read_officially: counted.describe('Fragments that the official reader read; all were hashed.'),
+    deviations: z.record(z.string(), counted).describe('How many of each kind.'),
+    first: z.array(publicationDeviation).describe('The first of them, in the order of the programme.'),
+    omitted: omitted.describe('How many entries more there are than are listed.'),
+  })
+  .meta({ id: 'PublicationVerification', description: 'A publication, compared with what was signed part by part.' });
+export type PublicationVerification = z.infer<typeof publicationVerification>;
+
+export const verification = z
+  .object({
+    state: verificationState,
+    summary: z.string().describe('The verdict in one or two sentences.'),
+    manifest_from: z.enum(['embedded', 'sidecar']).exactOptional().describe('Where the manifest was found.'),
+    trust_list: z.string().exactOptional().describe('The trust list that the signer is on.'),
+    codes: z.array(validationCode),
+    manifests: z
+      .array(verifiedManifest)
+      .describe(
+        'The chain, the active manifest first. Of a publication, the chain of the first init segment with one.',
+      ),
+    publication: publicationVerification.exactOptional().describe('Only of folders that carry a manifest.'),
+    rubrics: z
+      .array(rubricResult)
+      .exactOptional()
+      .describe('Only where the request asks for rubrics and there is a manifest.'),
+    crjson: z
+      .unknown()
+      .exactOptional()
+      .describe('The crJSON of the official reader, up to 512 KiB; of a publication by its first fragment.'),
+    crjson_omitted: z.string().exactOptional().describe('Why there is no crJSON, or no result of rubrics.'),
+    omitted: z
+      .object({ codes: omitted, manifests: omitted })
+      .exactOptional()
+      .describe('How many more there are than are listed.'),
+  })
+  .meta({
+    id: 'Verification',
+    description: 'What was found out about an input of `verify`.',
+    examples: [
+      {
+        state: 'valid',
+        summary: 'Unchanged since signing. "Example Broadcasting" is on no trust list that this service knows.',
+        manifest_from: 'embedded',
+        codes: [
+          {
+            code: 'signingCredential.untrusted',
+            kind: 'failure',
+            explanation: 'The signer is on no trust list that this service knows.',
+            count: 1,
+          },
+          {
+            code: 'assertion.bmffHash.match',
+            kind: 'success',
+            explanation: 'The media is what was signed.',
+            count: 1,
+          },
+        ],
+        manifests: [
+          {
+            label: 'urn:c2pa:6749b230-d01a-432b-a20c-d2b5e839e32e',
+            title: 'interview_c2pa.mp4',
+            generator: 'Attestream 0.1.0',
+            signer: { name: 'Example signer', organization: 'Example Broadcasting', algorithm: 'Es256' },
+            actions: [{ action: 'c2pa.opened', description: 'Opened for editing', when: '2026-11-21T10:00:00.000Z' }],
+            ingredients: [{ title: 'interview.mp4', media_type: 'video/mp4', relationship: 'parentOf', state: 'none' }],
+            assertions: [{ label: 'c2pa.actions.v2', created: true }],
+          },
+        ],
+      },
+    ],
+  });
+export type Verification = z.infer<typeof verification>;

@@ -1,0 +1,9 @@
+import assert from 'node:assert/strict';
+
+/** Returns the item of a list or typed array at an index that is known to exist. An index outside is a bug: throws. */
+export function itemAt<T>(list: ArrayLike<T>, index: number): T {
+  const exists = Number.isInteger(index) && index >= 0 && index < list.length;
+  // The message is put together only where it is needed: this runs in inner loops.
+  if (!exists) assert.fail(`no item ${index} in a list of ${list.length}`);
+  return list[index] as T;
+}

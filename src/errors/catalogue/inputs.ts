@@ -1,0 +1,193 @@
+import { entry } from '../entry.ts';
+
+/** The configuration key that bounds each thing that a folder can hold too much of. */
+const FOLDER_BOUND_KEYS = {
+  files: 'max_files',
+  folders: 'max_files',
+  bytes: 'max_bytes',
+  'levels of folders': 'max_depth',
+} as const;
+
+/** Errors of reaching, opening and reading an input, before its format is known. */
+export const inputErrors = {
+  SOURCE_NOT_FOUND: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) => `There is nothing at "${path}". Check the path, and that it is the same on the host of the service.`,
+  ),
+  SOURCE_IS_FOLDER: entry<{ path: string }>(
+    'INVALID_INPUT_TYPE',
+    ({ path }) => `"${path}" is a folder, and this input takes a file.`,
+  ),
+  SOURCE_NOT_FOLDER: entry<{ path: string }>(
+    'INVALID_INPUT_TYPE',
+    ({ path }) => `"${path}" is no folder, and this input takes a folder.`,
+  ),
+  SOURCE_NOT_REGULAR: entry<{ path: string; kind: string }>(
+    'INVALID_INPUT_TYPE',
+    ({ path, kind }) => `"${path}" is ${kind}. Only regular files are read.`,
+  ),
+  SOURCE_EMPTY: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) => `"${path}" is empty (0 bytes). Submit it again when it has been written.`,
+  ),
+  SOURCE_NOT_PERMITTED: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) =>
+      `The service has no permission to read "${path}". Let its user read it and enter the folders above it.`,
+  ),
+  SOURCE_OUTSIDE_ROOTS: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) =>
+      `"${path}" does not lie in a folder that inputs may be read from, after its links are resolved. The operator sets these folders as input_resolvers.local.roots.`,
+  ),
+  SOURCE_IN_SYSTEM_PLACE: entry<{ path: string; place: string }>(
+    'PROCESSING_FAILED',
+    ({ path, place }) =>
+      `"${path}" lies in ${place}, a place of the system that inputs are not read from. Move the file, or let the operator name its folder in input_resolvers.local.roots.`,
+  ),
+  SOURCE_PROTECTED: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) =>
+      `"${path}" belongs to the service itself (its data, configuration, keys or staged outputs) and is never read as an input.`,
+  ),
+  FOLDER_IS_ROOT: entry<object>(
+    'VALIDATION_FAILED',
+    () => 'The root of the file system is not taken as an input. Name the folder that holds the media.',
+  ),
+  FOLDER_EMPTY: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) => `The folder "${path}" holds no files. Submit it again when its files have been written.`,
+  ),
+  FOLDER_TOO_LARGE: entry<{ path: string; what: keyof typeof FOLDER_BOUND_KEYS; limit: number }>(
+    'PROCESSING_FAILED',
+    ({ path, what, limit }) =>
+      `The folder "${path}" holds more than ${limit} ${what}. Split it, or let the operator raise input_resolvers.${FOLDER_BOUND_KEYS[what]}.`,
+  ),
+  FOLDER_ENTRY_REFUSED: entry<{ path: string; entry: string; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ path, entry: name, problem }) =>
+      `The folder "${path}" cannot be taken as an input: "${name}" in it ${problem}. Remove it, or submit a folder without it.`,
+  ),
+  SOURCE_PATH_INVALID: entry<{ problem: string }>(
+    'VALIDATION_FAILED',
+    ({ problem }) => `The path of the input cannot be used: ${problem}.`,
+  ),
+  SOURCE_OPEN_FAILED: entry<{ path: string; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ path, problem }) => `"${path}" could not be opened: ${problem}.`,
+  ),
+  HTTP_HOST_UNKNOWN: entry<{ host: string }>(
+    'PROCESSING_FAILED',
+    ({ host }) => `There is no host "${host}". Check the name, and that the service can resolve it.`,
+  ),
+  HTTP_UNREACHABLE: entry<{ address: string; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ address, problem }) =>
+      `The server of "${address}" could not be reached: ${problem}. Check the address and port, and submit the input again.`,
+    { transient: true },
+  ),
+  HTTP_ADDRESS_DENIED: entry<{ host: string }>(
+    'PROCESSING_FAILED',
+    ({ host }) =>
+      `The host "${host}" has an address that this service does not fetch from. The operator sets these as input_resolvers.http.deny_networks; link-local addresses and those of cloud metadata are always among them.`,
+  ),
+  HTTP_CERTIFICATE_REFUSED: entry<{ address: string; code: string }>(
+    'PROCESSING_FAILED',
+    ({ address, code }) =>
+      `The certificate of the server of "${address}" is not accepted (${code}). Renew it; the operator can add a private authority with NODE_EXTRA_CA_CERTS.`,
+  ),
+  HTTP_NOT_FOUND: entry<{ address: string; status: number }>(
+    'PROCESSING_FAILED',
+    ({ address, status }) => `There is nothing at "${address}": the server answered ${status}. Check the address.`,
+  ),
+  HTTP_FORBIDDEN: entry<{ address: string; status: number }>(
+    'PROCESSING_FAILED',
+    ({ address, status }) =>
+      `The server does not let the service read "${address}": it answered ${status}. Submit a presigned URL, or one that has not been changed since it was signed.`,
+  ),
+  HTTP_LINK_EXPIRED: entry<{ address: string; status: number }>(
+    'PROCESSING_FAILED',
+    ({ address, status }) =>
+      `The presigned URL of "${address}" has expired: the server answered ${status}. Make a new one that lasts until the job ends, and submit the input again.`,
+  ),
+  HTTP_BUSY: entry<{ address: string; status: number }>(
+    'PROCESSING_FAILED',
+    ({ address, status }) =>
+      `The server of "${address}" kept answering ${status}, also when asked again. Submit the input again later.`,
+    { transient: true },
+  ),
+  HTTP_REFUSED: entry<{ address: string; status: number }>(
+    'PROCESSING_FAILED',
+    ({ address, status }) => `The server answered ${status} for "${address}", and sent no file. Check the address.`,
+  ),
+  HTTP_REDIRECTS_ENDLESS: entry<{ address: string; limit: number }>(
+    'PROCESSING_FAILED',
+    ({ address, limit }) =>
+      `"${address}" was redirected more than ${limit} times. Submit the address that it leads to, if it leads anywhere.`,
+  ),
+  HTTP_REDIRECT_REFUSED: entry<{ address: string; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ address, problem }) => `The redirect of "${address}" is not followed: ${problem}.`,
+  ),
+  HTTP_ENCODED: entry<{ address: string; encoding: string }>(
+    'PROCESSING_FAILED',
+    ({ address, encoding }) =>
+      `The server sends "${address}" packed (Content-Encoding: ${encoding}), although it was asked not to: media is read as it is. Let it send the file unpacked.`,
+  ),
+  HTTP_TIMED_OUT: entry<{ address: string; timeoutMs: number }>(
+    'PROCESSING_FAILED',
+    ({ address, timeoutMs }) =>
+      `The server of "${address}" fell silent for ${timeoutMs} ms. Submit the input again; the operator sets the time as input_resolvers.http.idle_timeout_ms.`,
+    { transient: true },
+  ),
+  HTTP_ANSWER_INVALID: entry<{ address: string; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ address, problem }) => `What the server sends for "${address}" cannot be right: ${problem}.`,
+  ),
+  HTTP_CUT_SHORT: entry<{ address: string; receivedBytes: number; sizeBytes: number | null }>(
+    'PROCESSING_FAILED',
+    ({ address, receivedBytes, sizeBytes }) =>
+      `"${address}" broke off after ${receivedBytes} of ${sizeBytes ?? 'unknown'} bytes, also when asked again. Check the server, and submit the input again.`,
+    { transient: true },
+  ),
+  HTTP_TOO_LARGE: entry<{ address: string; limitBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ address, limitBytes }) =>
+      `"${address}" has more than ${limitBytes} bytes. The operator sets the limit as input_resolvers.http.max_bytes.`,
+  ),
+  FOLDER_NOT_LISTED: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) =>
+      `The server does not list what is in "${path}". Submit the address of the playlist or MPD instead, or name it without wildcards as params.playlist_pattern.`,
+  ),
+  SCRATCH_FULL: entry<{ path: string; neededBytes: number; freeBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ path, neededBytes, freeBytes }) =>
+      `The input has to lie on the host of the service while it is worked on, which takes ${neededBytes} bytes and 1 MiB to spare, and there are ${freeBytes} free at "${path}". Make room, or let the operator move jobs.scratch_dir.`,
+    {
+      transient: true,
+      operational: true,
+      callersSee:
+        'The input has to lie on the host of the service while it is worked on, and there is no room for it just now. Submit it again later; the operator makes room.',
+    },
+  ),
+  SCRATCH_UNUSABLE: entry<{ path: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ path, problem }) =>
+      `The scratch folder "${path}" could not be made: ${problem}. The operator sets its place as jobs.scratch_dir.`,
+    { callersSee: 'The service cannot put files where it needs them while it works on the input. Its log says why.' },
+  ),
+  SOURCE_CHANGED: entry<{ name: string }>(
+    'PROCESSING_FAILED',
+    ({ name }) => `"${name}" changed while it was read. Submit it again when it is complete.`,
+  ),
+  SOURCE_ENDED_EARLY: entry<{ name: string; offset: number; sizeBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ name, offset, sizeBytes }) =>
+      `"${name}" ended at byte ${offset}, before the ${sizeBytes} bytes it had when it was opened. It changed while it was read: submit it again when it is complete.`,
+  ),
+  SOURCE_READ_FAILED: entry<{ name: string; offset: number; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ name, offset, problem }) => `Reading "${name}" failed at byte ${offset}: ${problem}.`,
+  ),
+};

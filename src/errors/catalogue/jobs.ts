@@ -1,0 +1,219 @@
+import { entry, STORE_UNUSABLE } from '../entry.ts';
+
+/** The names of the budgets of an input. */
+type BudgetName = 'cpu_time' | 'wall_time' | 'memory' | 'open_files' | 'output_size';
+
+const BUDGET_NAMES: Readonly<Record<BudgetName, string>> = {
+  cpu_time: 'processor time',
+  wall_time: 'time for one phase',
+  memory: 'memory',
+  open_files: 'open files',
+  output_size: 'bytes written',
+};
+
+const BUDGET_KEYS: Readonly<Record<BudgetName, string>> = {
+  cpu_time: 'worker.budgets.cpu_seconds_base or worker.budgets.cpu_seconds_per_gib',
+  wall_time: 'worker.budgets.phase_seconds_base or worker.budgets.phase_seconds_per_gib',
+  memory: 'worker.budgets.memory_bytes',
+  open_files: 'worker.budgets.open_files',
+  output_size: 'worker.budgets.output_bytes_base or worker.budgets.output_factor',
+};
+
+/** Errors of a job's queue, its store, and the processes that work on its inputs. */
+export const jobErrors = {
+  QUEUE_FULL: entry<{ waiting: number; asked: number; limit: number }>(
+    'SERVICE_OVERLOADED',
+    ({ waiting, asked, limit }) =>
+      `The queue is full: ${waiting} of at most ${limit} inputs are waiting, and ${asked} more were submitted. Try again later, or raise worker.queue_capacity.`,
+    { transient: true },
+  ),
+  JOB_EXCEEDS_QUEUE: entry<{ asked: number; limit: number }>(
+    'VALIDATION_FAILED',
+    ({ asked, limit }) =>
+      `The request has ${asked} inputs, and the queue takes at most ${limit}. Split it into smaller ones, or raise worker.queue_capacity.`,
+  ),
+
+  STORE_IN_USE: entry<{ folder: string; pid: number | null }>(
+    'INTERNAL_ERROR',
+    ({ folder, pid }) =>
+      `The data folder ${folder} is in use by another process${pid === null ? '' : `, probably the one with the id ${pid}`}. Stop it, or give this one a folder of its own with jobs.data_dir.`,
+    { callersSee: STORE_UNUSABLE },
+  ),
+  STORE_FOLDER_UNUSABLE: entry<{ folder: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ folder, problem }) =>
+      `The data folder ${folder} cannot be used: ${problem}. Correct its permissions, or choose another with jobs.data_dir.`,
+    { callersSee: STORE_UNUSABLE },
+  ),
+  STORE_UNREADABLE: entry<{ file: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ file, problem }) =>
+      `The job database ${file} cannot be opened: ${problem}. Let the user of the service own the file and its folder.`,
+    { callersSee: STORE_UNUSABLE },
+  ),
+  STORE_READ_ONLY: entry<{ file: string }>(
+    'INTERNAL_ERROR',
+    ({ file }) =>
+      `The job database ${file} cannot be written. Let the user of the service own the file and its folder, on a file system that is mounted for writing.`,
+    { callersSee: STORE_UNUSABLE },
+  ),
+  STORE_DISK_FULL: entry<{ file: string }>(
+    'INTERNAL_ERROR',
+    ({ file }) =>
+      `The job database ${file} cannot grow: the disk is full. Make room; nothing that was accepted is lost.`,
+    { transient: true, callersSee: STORE_UNUSABLE },
+  ),
+  STORE_IO_FAILED: entry<{ file: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ file, problem }) => `Reading or writing the job database ${file} failed: ${problem}. Check the disk.`,
+    { transient: true, callersSee: STORE_UNUSABLE },
+  ),
+  STORE_CORRUPT: entry<{ file: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ file, problem }) =>
+      `The job database ${file} is damaged or no database of this service: ${problem}. Put back a copy of it, or move it away to start with an empty one.`,
+    { callersSee: STORE_UNUSABLE },
+  ),
+  STORE_NEWER: entry<{ file: string; version: number; known: number }>(
+    'INTERNAL_ERROR',
+    ({ file, version, known }) =>
+      `The job database ${file} has version ${version}, made by a newer release; this one knows versions up to ${known}. Start the newer release, or choose another folder with jobs.data_dir.`,
+    { callersSee: STORE_UNUSABLE },
+  ),
+  STORE_LOST: entry<{ file: string }>(
+    'INTERNAL_ERROR',
+    ({ file }) =>
+      `The connection to the job database ${file} is lost. Start the service again; nothing that was accepted is lost.`,
+    { transient: true, callersSee: STORE_UNUSABLE },
+  ),
+
+  INPUT_ENDED_PROCESS: entry<{ times: number; how: string }>(
+    'PROCESSING_FAILED',
+    ({ times, how }) =>
+      `The processing of this input ended the process that worked on it ${times} times, the last time ${how}. It is not tried again; check whether the file is damaged.`,
+    { operational: true },
+  ),
+  INPUT_OVER_BUDGET: entry<{
+    budget: BudgetName;
+    unit: 'seconds' | 'bytes' | 'files';
+    limit: number;
+    used: number;
+    phase: string;
+  }>(
+    'PROCESSING_FAILED',
+    ({ budget, unit, limit, used, phase }) =>
+      `This input exceeded its budget of ${BUDGET_NAMES[budget]}: it used ${used} ${unit} of at most ${limit}, and had reached the phase "${phase}". It is not tried again; check whether the file is damaged. If it is sound, raise ${BUDGET_KEYS[budget]}.`,
+    { operational: true },
+  ),
+  INPUT_MET_BUG: entry<{ jobId: string; inputIndex: number }>(
+    'INTERNAL_ERROR',
+    ({ jobId, inputIndex }) =>
+      `Something went wrong in the service while this input was processed. Its log tells what, under job ${jobId}, input ${inputIndex}.`,
+  ),
+};
+
+/** Errors of the PostgreSQL database that nodes share. `place` never holds a user or password. */
+export const databaseErrors = {
+  DATABASE_UNREACHABLE: entry<{ place: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ place, problem }) =>
+      `The database ${place} cannot be reached: ${problem}. Check that it runs and jobs.database_url leads to it; nothing that was accepted is lost.`,
+    { transient: true, callersSee: STORE_UNUSABLE },
+  ),
+  DATABASE_REFUSES_LOGIN: entry<{ place: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ place, problem }) =>
+      `The database ${place} refuses the login: ${problem}. Correct the user and password in jobs.database_url, or what the server allows (pg_hba.conf).`,
+    { callersSee: STORE_UNUSABLE },
+  ),
+  DATABASE_MISSING: entry<{ place: string }>(
+    'INTERNAL_ERROR',
+    ({ place }) =>
+      `There is no database ${place} on the server. Create it (createdb), or correct its name in jobs.database_url.`,
+    { callersSee: STORE_UNUSABLE },
+  ),
+  DATABASE_FORBIDS: entry<{ place: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ place, problem }) =>
+      `The database ${place} does not permit what the service needs: ${problem}. Let its user own the database, or grant it CREATE on it.`,
+    { callersSee: STORE_UNUSABLE },
+  ),
+  DATABASE_READ_ONLY: entry<{ place: string }>(
+    'INTERNAL_ERROR',
+    ({ place }) =>
+      `The database ${place} can only be read. Point jobs.database_url to the primary server, or let it be written.`,
+    { transient: true, callersSee: STORE_UNUSABLE },
+  ),
+  DATABASE_FULL: entry<{ place: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ place, problem }) =>
+      `The database ${place} has no room: ${problem}. Make room on its server; nothing that was accepted is lost.`,
+    { transient: true, callersSee: STORE_UNUSABLE },
+  ),
+  DATABASE_POOLED: entry<{ place: string }>(
+    'INTERNAL_ERROR',
+    ({ place }) =>
+      `The database ${place} is reached through a pooler that gives its sessions to others between transactions, as PgBouncer does with pool_mode = transaction or statement. Point jobs.database_url to the server itself, or set pool_mode = session for this database.`,
+    { callersSee: STORE_UNUSABLE },
+  ),
+  DATABASE_TOO_OLD: entry<{ place: string; version: string }>(
+    'INTERNAL_ERROR',
+    ({ place, version }) =>
+      `The server of the database ${place} is PostgreSQL ${version}; 13 is the oldest that will do. Use a newer one.`,
+    { callersSee: STORE_UNUSABLE },
+  ),
+  OPERATION_UNKNOWN: entry<{ operation: string }>(
+    'INTERNAL_ERROR',
+    ({ operation }) =>
+      `The job asks for the operation "${operation}", which this release does not have: a newer one took the job. Finish it with that release.`,
+    { transient: true },
+  ),
+  LEASE_LOST: entry<{ jobId: string; inputIndex: number }>(
+    'INTERNAL_ERROR',
+    ({ jobId, inputIndex }) =>
+      `This node lost its claim on input ${inputIndex} of job ${jobId} before the output was delivered, so it delivers nothing; another node does the input.`,
+    { transient: true },
+  ),
+  NODE_TAKES_NO_JOBS: entry<Record<never, never>>(
+    'NOT_FOUND',
+    () =>
+      'This node has the role "worker": it does jobs and takes none. Send them to a node with the role "api" or "all".',
+  ),
+};
+
+/** Errors of the configuration. Each stops the start, so no caller of the API sees them. */
+export const configErrors = {
+  CONFIG_INVALID: entry<{ problems: readonly string[] }>(
+    'INTERNAL_ERROR',
+    ({ problems }) =>
+      `The configuration has ${problems.length === 1 ? 'a problem' : `${problems.length} problems`}:\n${problems.map((problem) => `  - ${problem}`).join('\n')}\nThe keys are explained in config/service.toml.`,
+  ),
+  CONFIG_FILE_MALFORMED: entry<{ file: string; line: number; column: number; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ file, line, column, problem }) => `${file}, line ${line}, column ${column}: ${problem}. Correct it there.`,
+  ),
+  CONFIG_FILE_UNREADABLE: entry<{ file: string; problem: string; named: boolean }>(
+    'INTERNAL_ERROR',
+    ({ file, problem, named }) =>
+      `The configuration file ${file}${named ? ', named by SERVICE_CONFIG_PATH,' : ''} cannot be read: ${problem}. Correct the path or the permissions.`,
+  ),
+  LOG_LEVEL_UNKNOWN: entry<{ levels: readonly string[] }>(
+    'INTERNAL_ERROR',
+    ({ levels }) => `LOG_LEVEL names no level. Set it to one of ${levels.join(', ')}, or leave it unset.`,
+  ),
+  FOLDER_UNUSABLE: entry<{ key: string; folder: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ key, folder, problem }) =>
+      `The folder ${folder} cannot be written: ${problem}. Let the user of the service own it, or set ${key} to another.`,
+  ),
+  SANDBOX_UNAVAILABLE: entry<{ problem: string; remedy: string }>(
+    'INTERNAL_ERROR',
+    ({ problem, remedy }) =>
+      `worker.sandbox is "require", and this system gives workers no sandbox: ${problem}. ${remedy} Or set worker.sandbox to "auto".`,
+  ),
+  BIND_FAILED: entry<{ address: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ address, problem }) =>
+      `The service cannot listen on ${address}: ${problem}. Set server.bind_addr (or SERVICE__SERVER__BIND_ADDR) to an address and port that are free here.`,
+  ),
+};

@@ -1,0 +1,154 @@
+import type { S3Action } from '../entry.ts';
+import { entry } from '../entry.ts';
+
+/** Errors of the destination of an output. */
+export const placementErrors = {
+  OUTPUT_SEGMENT_INVALID: entry<{ field: string; problem: string }>(
+    'VALIDATION_FAILED',
+    ({ field, problem }) => `${field} cannot be used as a part of the output's location: ${problem}.`,
+  ),
+  OUTPUT_TAKEN: entry<{ path: string }>(
+    'VALIDATION_FAILED',
+    ({ path }) =>
+      `Another input of this request is written to "${path}". Give the inputs different names or submit them with different outputs.`,
+  ),
+  OUTPUT_TOUCHES_SOURCE: entry<{ path: string; source: string }>(
+    'VALIDATION_FAILED',
+    ({ path, source }) =>
+      `The output "${path}" is, holds or lies inside "${source}", which this request reads. Choose another output.prefix or output.name.`,
+  ),
+  OUTPUT_LEAVES_BASE: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) =>
+      `A link on the way to "${path}" leads out of the base folder of outputs. Remove the link or choose another location.`,
+  ),
+  OUTPUT_IN_OWN_PLACE: entry<{ path: string }>(
+    'VALIDATION_FAILED',
+    ({ path }) =>
+      `"${path}" is, holds or lies inside a place of the service itself (its data, configuration or keys), and no output is written there. Choose another output.prefix or output.name.`,
+  ),
+  OUTPUT_NAME_RESERVED: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) =>
+      `The output cannot hold "${path}": names that start with ".attestream" belong to the service. Rename the file or folder.`,
+  ),
+  OUTPUT_LINK_DANGLING: entry<{ path: string; target: string }>(
+    'PROCESSING_FAILED',
+    ({ path, target }) =>
+      `Outputs cannot be written: "${path}" is a link to "${target}", which does not exist. Make that folder, mount it, or correct the link.`,
+    {
+      operational: true,
+      callersSee:
+        'Outputs cannot be written: a link on the way to them leads nowhere. The operator corrects it; the log of the service names it.',
+    },
+  ),
+  OUTPUT_IS_FOLDER: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) => `The output cannot be written: "${path}" is a folder. Remove it or choose another location.`,
+  ),
+  OUTPUT_IS_FILE: entry<{ path: string }>(
+    'PROCESSING_FAILED',
+    ({ path }) =>
+      `The output cannot be written: "${path}" is to be a folder, and is a file or a link. Remove it or choose another location.`,
+  ),
+  OUTPUT_DISK_FULL: entry<{ path: string; neededBytes: number; freeBytes: number }>(
+    'PROCESSING_FAILED',
+    ({ path, neededBytes, freeBytes }) =>
+      `"${path}" needs ${neededBytes} bytes and 1 MiB to spare, and its file system has ${freeBytes} free. Make room and submit the input again.`,
+    { operational: true },
+  ),
+  OUTPUT_FAILED: entry<{ path: string; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ path, problem }) => `"${path}" could not be written: ${problem}.`,
+    { operational: true },
+  ),
+};
+
+/** Errors of S3, for inputs and outputs alike. An address is `s3://bucket/key`, and holds no secret. */
+export const s3Errors = {
+  S3_SDK_MISSING: entry<{ sections: readonly string[] }>(
+    'INTERNAL_ERROR',
+    ({ sections }) =>
+      `The configuration asks for S3 (${sections.join(' and ')}), and the AWS SDK is not installed. Install it with: npm install @aws-sdk/client-s3; or remove what is configured there.`,
+  ),
+  S3_REGION_MISSING: entry<object>(
+    'PROCESSING_FAILED',
+    () =>
+      'No region of S3 is known to the service. The operator sets input_resolvers.s3.region or output_sinks.s3.region, or AWS_REGION in the environment.',
+  ),
+  S3_ADDRESS_INVALID: entry<{ problem: string }>(
+    'VALIDATION_FAILED',
+    ({ problem }) => `The address of the input cannot be used: ${problem}.`,
+  ),
+  S3_INPUTS_OFF: entry<object>(
+    'VALIDATION_FAILED',
+    () => 'This deployment reads no inputs from S3. The operator switches it on with input_resolvers.s3.',
+  ),
+  S3_BUCKET_REFUSED: entry<{ bucket: string }>(
+    'VALIDATION_FAILED',
+    ({ bucket }) =>
+      `The bucket "${bucket}" is not one that inputs are read from. The operator sets these as input_resolvers.s3.buckets.`,
+  ),
+  S3_OUTPUT_BUCKET_REFUSED: entry<{ bucket: string }>(
+    'VALIDATION_FAILED',
+    ({ bucket }) =>
+      `The bucket "${bucket}" is not one that outputs are written to. The operator sets these as output_sinks.s3.buckets.`,
+  ),
+  S3_PROBE_FAILED: entry<{ bucket: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ bucket, problem }) =>
+      `The service was not started: an object could not be written to and deleted from the bucket "${bucket}" of output_sinks.s3.buckets. ${problem}`,
+  ),
+  S3_OBJECT_MISSING: entry<{ address: string }>(
+    'PROCESSING_FAILED',
+    ({ address }) =>
+      `There is no object "${address}". Check the key, capitals included; keys are taken as they are written.`,
+  ),
+  S3_BUCKET_MISSING: entry<{ bucket: string }>(
+    'PROCESSING_FAILED',
+    ({ bucket }) => `There is no bucket "${bucket}" at the S3 endpoint of this deployment. Check its name.`,
+  ),
+  S3_ACCESS_DENIED: entry<{ address: string; action: S3Action }>(
+    'PROCESSING_FAILED',
+    ({ address, action }) =>
+      `S3 refuses the service the right to ${action} "${address}"${action === 'read' ? ' (or there is no such object)' : ''}. Check the address; the operator checks the policies of the bucket and of the service's credentials.`,
+    { operational: true },
+  ),
+  S3_CREDENTIALS_REFUSED: entry<{ problem: string }>(
+    'PROCESSING_FAILED',
+    ({ problem }) =>
+      `S3 did not accept the service's credentials: ${problem}. The operator checks the AWS credentials of the service, and its clock.`,
+    { operational: true },
+  ),
+  S3_OBJECT_ARCHIVED: entry<{ address: string; storageClass: string | null }>(
+    'PROCESSING_FAILED',
+    ({ address, storageClass }) =>
+      `"${address}" is archived${storageClass === null ? '' : ` (${storageClass})`} and cannot be read at once. Restore it first, then submit it again.`,
+  ),
+  S3_REGION_WRONG: entry<{ bucket: string; region: string | null }>(
+    'PROCESSING_FAILED',
+    ({ bucket, region }) =>
+      `The bucket "${bucket}" is ${region === null ? 'in another region or at another endpoint' : `in the region ${region}`} than the service is set up for. The operator corrects region and endpoint_url.`,
+  ),
+  S3_UNREACHABLE: entry<{ address: string; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ address, problem }) =>
+      `S3 could not be reached for "${address}": ${problem}. Try again later; if it repeats, the operator checks endpoint_url, region and the network.`,
+    { transient: true },
+  ),
+  S3_BUSY: entry<{ address: string; status: number; code: string }>(
+    'PROCESSING_FAILED',
+    ({ address, status, code }) =>
+      `S3 kept answering ${status} (${code}) for "${address}", also when asked again. Try again later.`,
+    { transient: true },
+  ),
+  S3_RANGE_REFUSED: entry<{ address: string }>(
+    'PROCESSING_FAILED',
+    ({ address }) =>
+      `Asked for a part of "${address}", the S3 endpoint did not answer with that part. The operator checks what stands before the endpoint: ranges have to pass.`,
+  ),
+  S3_REQUEST_REFUSED: entry<{ address: string; status: number; code: string }>(
+    'PROCESSING_FAILED',
+    ({ address, status, code }) => `S3 answered ${status} (${code}) for "${address}".`,
+  ),
+};

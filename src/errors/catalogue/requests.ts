@@ -1,0 +1,161 @@
+import { entry } from '../entry.ts';
+
+/** Errors of a request, apart from the media that it names. */
+export const requestErrors = {
+  REQUEST_INVALID: entry<{ field: string | null; problem: string }>('VALIDATION_FAILED', ({ field, problem }) =>
+    field === null ? `The request body ${problem}.` : `The field "${field}" ${problem}.`,
+  ),
+  REQUEST_NOT_JSON: entry<{ problem: string }>(
+    'VALIDATION_FAILED',
+    ({ problem }) => `The request body is not usable JSON: ${problem}.`,
+  ),
+  REQUEST_MALFORMED: entry<{ problem: string }>('VALIDATION_FAILED', ({ problem }) => `The request ${problem}.`),
+  REQUEST_TOO_SLOW: entry<object>(
+    'REQUEST_TIMEOUT',
+    () => 'The request did not arrive whole in time. Send it again over a better connection.',
+    { transient: true },
+  ),
+  BODY_TOO_LARGE: entry<{ limitBytes: number }>(
+    'PAYLOAD_TOO_LARGE',
+    ({ limitBytes }) =>
+      `The request body is over the limit of ${limitBytes} bytes. Split the request, or raise server.max_upload_bytes.`,
+  ),
+  BODIES_TOO_LARGE_TOGETHER: entry<object>(
+    'SERVICE_OVERLOADED',
+    () => 'Other requests with large bodies are being received just now. Send it again later, or split it.',
+    { transient: true },
+  ),
+  ANSWERS_TOO_LARGE_TOGETHER: entry<object>(
+    'SERVICE_OVERLOADED',
+    () => 'Other clients are being sent large answers just now. Send the request again later.',
+    { transient: true },
+  ),
+  BODY_TYPE_UNSUPPORTED: entry<object>(
+    'UNSUPPORTED_MEDIA_TYPE',
+    () => 'The request body must be JSON: send the header "Content-Type: application/json".',
+  ),
+  BODY_ENCODING_UNSUPPORTED: entry<object>(
+    'UNSUPPORTED_MEDIA_TYPE',
+    () => 'The request body is compressed, and taken as it is alone: send it without the header "Content-Encoding".',
+  ),
+  ROUTE_UNKNOWN: entry<{ method: string; path: string; documented: boolean }>(
+    'NOT_FOUND',
+    ({ method, path, documented }) =>
+      `There is nothing at ${method} ${path}. ${documented ? 'The routes are listed in /openapi.json.' : 'Check the path.'}`,
+  ),
+  METHOD_UNKNOWN: entry<{ method: string; path: string; allowed: readonly string[] }>(
+    'METHOD_NOT_ALLOWED',
+    ({ method, path, allowed }) => `${path} does not take ${method}. It takes ${allowed.join(', ')}.`,
+  ),
+  TOKEN_MISSING: entry<object>(
+    'UNAUTHORIZED',
+    () => 'This service asks for a token: send the header "Authorization: Bearer <token>" with one that it knows.',
+  ),
+  LOGIN_FORGED: entry<object>(
+    'FORBIDDEN_HOST',
+    () =>
+      'The request is authorized by the cookie of a login alone, and does not come from a page of this address (its header "Origin" is missing or differs from "Host"). Programs send "Authorization: Bearer <token>"; a proxy in between has to pass "Host" on.',
+  ),
+  ADMIN_NEEDED: entry<object>(
+    'NOT_FOUND',
+    () => 'The configuration is shown to admins only: ask with a token that has "admin": true in auth.tokens.',
+  ),
+  HOST_FORBIDDEN: entry<object>(
+    'FORBIDDEN_HOST',
+    () =>
+      'This service has no tokens set, and then answers only under an IP address, a name without a dot (such as localhost), or a name listed in server.allowed_hosts: a web page could use it under any other. Address it by one of these, let the operator add the name to server.allowed_hosts, or set auth.tokens.',
+  ),
+  ORIGIN_FORBIDDEN: entry<object>(
+    'FORBIDDEN_HOST',
+    () =>
+      'The request comes from a web page of another origin (its header "Origin" differs from "Host"), and a service without tokens serves none. Send it from a page of this address or without a browser, or let the operator set auth.tokens.',
+  ),
+  JOB_UNKNOWN: entry<{ jobId: string }>(
+    'JOB_NOT_FOUND',
+    ({ jobId }) => `There is no job "${jobId}". Finished jobs are kept for the hours set in jobs.retention_hours.`,
+  ),
+  OUTPUT_FILE_UNKNOWN: entry<{ jobId: string; inputIndex: string; path: string }>(
+    'NOT_FOUND',
+    ({ jobId, inputIndex, path }) =>
+      `Input ${inputIndex} of job "${jobId}" has no output file "${path}": the input has not succeeded, the name is another, or the file was removed since.`,
+  ),
+  RANGE_OUTSIDE_FILE: entry<{ sizeBytes: number }>(
+    'RANGE_NOT_SATISFIABLE',
+    ({ sizeBytes }) => `The file has ${sizeBytes} bytes, and the header "Range" asks for none of them.`,
+  ),
+  SYNC_WAIT_ELAPSED: entry<{ jobId: string; waitedMs: number }>(
+    'REQUEST_TIMEOUT',
+    ({ jobId, waitedMs }) => `The job did not end within ${waitedMs} ms. It runs on: look it up at /v2/jobs/${jobId}.`,
+    { transient: true },
+  ),
+  SERVICE_STOPPING: entry<{ jobId?: string }>(
+    'SERVICE_OVERLOADED',
+    ({ jobId }) =>
+      jobId === undefined
+        ? 'The service is stopping and takes no more requests. Try again in a moment.'
+        : `The service is stopping. The job is kept and goes on at the next start: look it up at /v2/jobs/${jobId}.`,
+    { transient: true },
+  ),
+  TOO_MANY_INPUTS: entry<{ count: number; limit: number }>(
+    'VALIDATION_FAILED',
+    ({ count, limit }) => `The request has ${count} inputs; ${limit} are allowed. Split it into several requests.`,
+  ),
+  INPUT_IS_FOLDER: entry<{ type: string; inputIndex: number }>(
+    'INVALID_INPUT_TYPE',
+    ({ type, inputIndex }) => `Input ${inputIndex} is a folder (${type}); this operation takes files only.`,
+  ),
+  INPUT_IS_FILE: entry<{ type: string; inputIndex: number }>(
+    'INVALID_INPUT_TYPE',
+    ({ type, inputIndex }) => `Input ${inputIndex} is a file (${type}); this operation takes folders only.`,
+  ),
+  INPUT_EXTENSION_REFUSED: entry<{ name: string; problem: string }>(
+    'INVALID_INPUT_TYPE',
+    ({ name, problem }) => `"${name}" cannot be signed here: ${problem}.`,
+  ),
+  S3_OUTPUT_UNAVAILABLE: entry<object>(
+    'VALIDATION_FAILED',
+    () => 'Outputs of the type "s3" are not enabled in this deployment. Use the type "local".',
+  ),
+  OVERRIDE_OUT_OF_RANGE: entry<{ inputIndex: number; inputCount: number }>(
+    'VALIDATION_FAILED',
+    ({ inputIndex, inputCount }) =>
+      `An entry is for input ${inputIndex}, but the last input of the request is ${inputCount - 1}: they are counted from zero.`,
+  ),
+  OVERRIDE_REPEATED: entry<{ inputIndex: number }>(
+    'VALIDATION_FAILED',
+    ({ inputIndex }) => `Input ${inputIndex} has more than one entry in this list. Keep one.`,
+  ),
+  REPORTS_TOO_MANY: entry<{ report: string; count: number; limit: number }>(
+    'VALIDATION_FAILED',
+    ({ report, count, limit }) =>
+      `The request asks for reports of the kind "${report}" about ${count} inputs; ${limit} are allowed. Split it, or ask for summaries and name an \`output\`: full reports are written there.`,
+  ),
+};
+
+/** Errors of idempotency keys, callbacks and event streams. */
+export const controlErrors = {
+  IDEMPOTENCY_KEY_MALFORMED: entry<{ limit: number }>(
+    'VALIDATION_FAILED',
+    ({ limit }) =>
+      `The header Idempotency-Key must be sent once, with 1 to ${limit} printable ASCII characters without spaces. A UUID will do.`,
+  ),
+  IDEMPOTENCY_KEY_REUSED: entry<{ jobId: string }>(
+    'IDEMPOTENCY_CONFLICT',
+    ({ jobId }) =>
+      `This Idempotency-Key was sent before with another request, which became job "${jobId}". Send that request, or use a new key.`,
+  ),
+  CALLBACKS_OFF: entry<object>(
+    'VALIDATION_FAILED',
+    () => 'This deployment sends no callbacks: callbacks.secret is not set. Leave callback_url out and poll the job.',
+  ),
+  CALLBACK_DENIED: entry<{ host: string }>(
+    'VALIDATION_FAILED',
+    ({ host }) =>
+      `"${host}" is an address that this service does not connect to. The operator sets these as input_resolvers.http.deny_networks; link-local addresses and those of cloud metadata are always among them.`,
+  ),
+  EVENT_STREAMS_FULL: entry<{ limit: number }>(
+    'SERVICE_OVERLOADED',
+    ({ limit }) => `All ${limit} event streams of this node are in use. Try again later, or poll the job.`,
+    { transient: true },
+  ),
+};

@@ -1,0 +1,19 @@
+/**
+ * The public face of `isobmff`: reading boxes, and the boxes and rules that C2PA adds. Publications and packaging build
+ * on it; everything else in the folder serves its `FormatHandler` alone.
+ */
+export { isExcludedType, offsetMark } from './isobmff/bmff-hash.ts';
+export {
+  BOX_HEADER_SIZE_BYTES,
+  Box,
+  BoxFields,
+  type BoxHeader,
+  MAX_BOX_HEADER_SIZE_BYTES,
+  parseBoxHeader,
+  printableType,
+  readWholeBox,
+  requireFit,
+} from './isobmff/boxes.ts';
+export { C2PA_BOX_HEAD_BYTES, C2PA_BOX_ID, c2paUuidBox, c2paUuidBoxHead, parseC2paBox } from './isobmff/c2pa-box.ts';
+export { walkTopLevelBoxes } from './isobmff/top-level-boxes.ts';
+export { parseTrack, type Track } from './isobmff/tracks.ts';

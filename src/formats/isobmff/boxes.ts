@@ -1,0 +1,215 @@
+import { AppError } from '#errors/app-error.ts';
+import type { ReadWindow } from '../read-window.ts';
+
+/** Header of a box: size and type, 32 bits each (ISO/IEC 14496-12 §4.2.2). */
+export const BOX_HEADER_SIZE_BYTES = 8;
+/** Header of a box with a 64-bit size: 1, the type, and the size. */
+export const MAX_BOX_HEADER_SIZE_BYTES = 16;
+/** Largest number of children of one box; real files have a few hundred at most. */
+const MAX_CHILD_BOXES = 65_536;
+
+/** Header of a box. Offsets count from the start of the file, sizes include the header; both in bytes. */
+export interface BoxHeader {
+  /** The 4CC. */
+  readonly type: string;
+  readonly offset: number;
+  readonly sizeBytes: number;
+  readonly headerSizeBytes: number;
+  /** Form of the size field: 32 bits, 64 bits, or 0, which means up to the end of the parent. */
+  readonly sizeForm: 'compact' | 'large' | 'to-end';
+}
+
+/** Parent of a box: the file, or another box. */
+export interface BoxParent {
+  readonly fileName: string;
+  /** `file`, or the type of the box. */
+  readonly type: string;
+  /** End of the parent, counted from the start of the file. */
+  readonly endOffset: number;
+}
+
+/** Complete box in memory. */
+export class Box {
+  readonly fileName: string;
+  readonly header: BoxHeader;
+  /** The complete box, header included. */
+  readonly bytes: Buffer;
+  /** The box that contains it; null for a top-level box. */
+  readonly parent: Box | null;
+
+  constructor(fileName: string, header: BoxHeader, bytes: Buffer, parent: Box | null = null) {
+    this.fileName = fileName;
+    this.header = header;
+    this.bytes = bytes;
+    this.parent = parent;
+  }
+
+  get type(): string {
+    return this.header.type;
+  }
+
+  get endOffset(): number {
+    return this.header.offset + this.header.sizeBytes;
+  }
+
+  /** Headers of the boxes that contain it, innermost first. */
+  get ancestors(): readonly BoxHeader[] {
+    return this.parent === null ? [] : [this.parent.header, ...this.parent.ancestors];
+  }
+
+  /**
+   * Yields the children, of which the first starts `skipBytes` behind the header. Stops at fewer than 8 remaining bytes
+   * or at a size of 0 (the terminator of a QuickTime list). Throws `BMFF_BOX_SIZE_INVALID`, `BMFF_BOX_EXCEEDS_PARENT`
+   * or `BMFF_TOO_MANY_BOXES`.
+   */
+  *children(skipBytes = 0): Generator<Box> {
+    let position = this.header.headerSizeBytes + skipBytes;
+    for (let count = 0; position + BOX_HEADER_SIZE_BYTES <= this.bytes.length; count += 1) {
+      const header = parseBoxHeader(this.bytes.subarray(position), this.header.offset + position, this.endOffset);
+      if (header.sizeForm === 'to-end') return;
+      requireFit(header, this);
+      if (count === MAX_CHILD_BOXES) {
+        throw new AppError('BMFF_TOO_MANY_BOXES', { name: this.fileName, offset: header.offset, maxBoxes: count });
+      }
+      yield new Box(this.fileName, header, this.bytes.subarray(position, position + header.sizeBytes), this);
+      position += header.sizeBytes;
+    }
+  }
+
+  /**
+   * Yields every box at the path of types given, such as `moov.descendants('trak', 'mdia')`. Throws as `children` does.
+   */
+  *descendants(...path: readonly string[]): Generator<Box> {
+    const [type, ...rest] = path;
+    for (const child of this.children()) {
+      if (child.type !== type) continue;
+      if (rest.length === 0) yield child;
+      else yield* child.descendants(...rest);
+    }
+  }
+
+  /** Returns the first box at the path of types given. Throws as `children` does. */
+  descendant(...path: readonly string[]): Box | undefined {
+    return this.descendants(...path).next().value ?? undefined;
+  }
+}
+
+/** Sequential reader of a box's fields. Throws `BMFF_BOX_MALFORMED` where the box ends before a field does. */
+export class BoxFields {
+  readonly #box: Box;
+  /** Position of the next field, counted from the start of the box. */
+  position: number;
+
+  constructor(box: Box) {
+    this.#box = box;
+    this.position = box.header.headerSizeBytes;
+  }
+
+  /** Position of the next field, counted from the start of the file. */
+  get offset(): number {
+    return this.#box.header.offset + this.position;
+  }
+
+  skip(lengthBytes: number): void {
+    this.#require(lengthBytes);
+    this.position += lengthBytes;
+  }
+
+  /**
+   * Reads an unsigned integer of 0 to 8 bytes. Values above 2^53 become inexact; no offset or size of a file is that
+   * large.
+   */
+  uint(widthBytes: number): number {
+    if (widthBytes > 4) return this.uint(widthBytes - 4) * 2 ** 32 + this.uint(4);
+    const start = this.position;
+    this.skip(widthBytes);
+    return widthBytes === 0 ? 0 : this.#box.bytes.readUIntBE(start, widthBytes);
+  }
+
+  int32(): number {
+    return this.uint(4) | 0;
+  }
+
+  /** Reads the version and flags at the start of a full box (ISO/IEC 14496-12 §4.2.2). */
+  versionAndFlags(): { readonly version: number; readonly flags: number } {
+    return { version: this.uint(1), flags: this.uint(3) };
+  }
+
+  text(lengthBytes: number): string {
+    const start = this.position;
+    this.skip(lengthBytes);
+    return this.#box.bytes.toString('latin1', start, this.position);
+  }
+
+  /** Returns a view of the next bytes, not a copy. */
+  bytes(lengthBytes: number): Buffer {
+    const start = this.position;
+    this.skip(lengthBytes);
+    return this.#box.bytes.subarray(start, this.position);
+  }
+
+  #require(lengthBytes: number): void {
+    if (this.position + lengthBytes <= this.#box.bytes.length) return;
+    const { fileName, header, bytes } = this.#box;
+    throw new AppError('BMFF_BOX_MALFORMED', {
+      name: fileName,
+      boxType: printableType(header.type),
+      offset: header.offset,
+      problem: `its fields need ${lengthBytes} bytes at byte ${this.position} of the box, which has ${bytes.length}`,
+    });
+  }
+}
+
+/**
+ * Parses the header at the start of `bytes`: at least 8 bytes of the box at `offset`, and `MAX_BOX_HEADER_SIZE_BYTES`
+ * where the parent is that long. The size is not checked: see `requireFit`.
+ */
+export function parseBoxHeader(bytes: Buffer, offset: number, parentEndOffset: number): BoxHeader {
+  const type = bytes.toString('latin1', 4, 8);
+  const size = bytes.readUInt32BE(0);
+  if (size === 0) {
+    const sizeBytes = parentEndOffset - offset;
+    return { type, offset, sizeBytes, headerSizeBytes: BOX_HEADER_SIZE_BYTES, sizeForm: 'to-end' };
+  }
+  if (size !== 1) return { type, offset, sizeBytes: size, headerSizeBytes: BOX_HEADER_SIZE_BYTES, sizeForm: 'compact' };
+  const largeSize = bytes.length < MAX_BOX_HEADER_SIZE_BYTES ? 0n : bytes.readBigUInt64BE(8);
+  // A size beyond the safe integers becomes inexact. No file is that large, so `requireFit` refuses it in any case.
+  const sizeBytes = Number(largeSize);
+  return { type, offset, sizeBytes, headerSizeBytes: MAX_BOX_HEADER_SIZE_BYTES, sizeForm: 'large' };
+}
+
+/** Tells whether the size of a box is possible at its position. */
+export function fitsInto({ offset, sizeBytes, headerSizeBytes }: BoxHeader, parentEndOffset: number): boolean {
+  return sizeBytes >= headerSizeBytes && offset + sizeBytes <= parentEndOffset;
+}
+
+/** Throws `BMFF_BOX_SIZE_INVALID` or `BMFF_BOX_EXCEEDS_PARENT` for a box whose size is impossible at its position. */
+export function requireFit(header: BoxHeader, parent: BoxParent): void {
+  if (fitsInto(header, parent.endOffset)) return;
+  const { offset, sizeBytes } = header;
+  const box = { name: parent.fileName, boxType: printableType(header.type), offset, sizeBytes };
+  if (sizeBytes < header.headerSizeBytes) throw new AppError('BMFF_BOX_SIZE_INVALID', box);
+  throw new AppError('BMFF_BOX_EXCEEDS_PARENT', { ...box, parent: parent.type, parentEndOffset: parent.endOffset });
+}
+
+/**
+ * Reads a box into memory. Its bytes are valid until the next read of the window. Throws `BMFF_BOX_TOO_LARGE` before it
+ * reads.
+ */
+export async function readWholeBox(
+  name: string,
+  window: ReadWindow,
+  header: BoxHeader,
+  maxSizeBytes: number,
+): Promise<Box> {
+  const { type, offset, sizeBytes } = header;
+  if (sizeBytes > maxSizeBytes) {
+    throw new AppError('BMFF_BOX_TOO_LARGE', { name, boxType: printableType(type), offset, sizeBytes, maxSizeBytes });
+  }
+  return new Box(name, header, await window.read(offset, sizeBytes));
+}
+
+/** Returns a 4CC for messages: as text where it is printable ASCII, else in hexadecimal. */
+export function printableType(type: string): string {
+  return /^[\x20-\x7e]{4}$/.test(type) ? type : `0x${Buffer.from(type, 'latin1').toString('hex')}`;
+}

@@ -1,0 +1,231 @@
+import type { IncomingMessage } from 'node:http';
+import { finished, type Readable } from 'node:stream';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { AppError } from '#errors/app-error.ts';
+
+/** Bytes of all request bodies at once, whoever sends them and however slowly. */
+const BODIES_LIMIT_BYTES = 64 * 1024 * 1024;
+
+/** Bodies up to this size, hundreds of inputs, are received at the cost of any larger one. */
+const SMALL_BODY_BYTES = 64 * 1024;
+
+/** A body of which less than this arrives in a second is slow: others may take its memory. */
+const MIN_BYTES_PER_SECOND = 64 * 1024;
+
+const leases = new WeakMap<IncomingMessage, BodyLease>();
+
+/**
+ * Bounds the memory that bodies take while they arrive, are checked and recorded. Each counts as it arrives, so a client
+ * that sends nothing holds nothing. Where the memory is used up, a body that still arrives is refused: the largest of the
+ * slow ones, so that clients that send much and then stall keep nobody out; for a small body the largest of all; else
+ * the one that asks. A single body always fits, whatever `server.max_upload_bytes` is.
+ */
+export class RequestBodyLimit {
+  readonly #limitBytes: number;
+  readonly #now: () => number;
+  readonly #open = new Set<BodyLease>();
+
+  /** `now`: milliseconds by a clock that never goes back. */
+  constructor(maxBodyBytes: number, now: () => number = () => performance.now()) {
+    this.#limitBytes = Math.max(BODIES_LIMIT_BYTES, maxBodyBytes);
+    this.#now = now;
+  }
+
+  /** Bytes that are held just now. */
+  get totalBytes(): number {
+    return this.#totalBytes;
+  }
+  #totalBytes = 0;
+
+  open(): BodyLease {
+    const lease = new BodyLease({
+      now: this.#now,
+      grow: (sizeBytes) => this.#grow(lease, sizeBytes),
+      release: () => {
+        if (this.#open.delete(lease)) this.#totalBytes -= lease.sizeBytes;
+      },
+    });
+    this.#open.add(lease);
+    return lease;
+  }
+
+  #grow(lease: BodyLease, sizeBytes: number): void {
+    // One that was released, as when the client hung up, is returned by nobody again.
+    if (!this.#open.has(lease)) return;
+    while (this.#totalBytes - lease.sizeBytes + sizeBytes > this.#limitBytes) {
+      const refusal = new AppError('BODIES_TOO_LARGE_TOGETHER', {});
+      const refused = this.#largestToRefuse(lease, sizeBytes);
+      if (refused === null) throw refusal;
+      refused.release();
+      refused.refuse?.(refusal);
+    }
+    this.#totalBytes += sizeBytes - lease.sizeBytes;
+    lease.sizeBytes = sizeBytes;
+  }
+
+  #largestToRefuse(asking: BodyLease, sizeBytes: number): BodyLease | null {
+    const nowMs = this.#now();
+    let largest: BodyLease | null = null;
+    for (const lease of this.#open) {
+      const mayBeRefused = lease.isSlow(nowMs) || (sizeBytes <= SMALL_BODY_BYTES && lease.sizeBytes > sizeBytes);
+      if (lease === asking || lease.refuse === null || lease.sizeBytes === 0 || !mayBeRefused) continue;
+      if (largest === null || lease.sizeBytes > largest.sizeBytes) largest = lease;
+    }
+    return largest;
+  }
+}
+
+interface LeaseParts {
+  readonly now: () => number;
+  readonly grow: (sizeBytes: number) => void;
+  readonly release: () => void;
+}
+
+/** The memory of one body. */
+export class BodyLease {
+  /** Counted just now. */
+  sizeBytes = 0;
+  /** Ends the receiving of the body; null where none is being received. */
+  refuse: ((reason: AppError) => void) | null = null;
+  readonly #parts: LeaseParts;
+  /** Since when bytes are counted, and how many came since then and in the second before. */
+  #secondStartMs: number;
+  #secondBytes = MIN_BYTES_PER_SECOND;
+  #bytesBefore = MIN_BYTES_PER_SECOND;
+
+  constructor(parts: LeaseParts) {
+    this.#parts = parts;
+    this.#secondStartMs = parts.now();
+  }
+
+  /** Notes that bytes have arrived. */
+  arrived(bytes: number): void {
+    this.#beginSecond(this.#parts.now());
+    this.#secondBytes += bytes;
+  }
+
+  /**
+   * Counts the body as taking so much memory. Throws BODIES_TOO_LARGE_TOGETHER where all bodies together would exceed the
+   * limit, and none can be refused for it.
+   */
+  grow(sizeBytes: number): void {
+    this.#parts.grow(sizeBytes);
+  }
+
+  /** Returns the memory. Safe to call again. */
+  release(): void {
+    this.#parts.release();
+  }
+
+  /** A new body is not slow before a second has passed. */
+  isSlow(nowMs: number): boolean {
+    this.#beginSecond(nowMs);
+    return this.#bytesBefore + this.#secondBytes < MIN_BYTES_PER_SECOND;
+  }
+
+  #beginSecond(nowMs: number): void {
+    const seconds = (nowMs - this.#secondStartMs) / 1000;
+    if (seconds < 1) return;
+    this.#bytesBefore = seconds < 2 ? this.#secondBytes : 0;
+    this.#secondBytes = 0;
+    this.#secondStartMs = nowMs;
+  }
+}
+
+/** Opens a lease for every request that has a body, until its answer was sent, its client hung up, or `releaseBody`. */
+export function limitBodies(app: FastifyInstance, limit: RequestBodyLimit): void {
+  app.addHook('preParsing', (request, reply, _payload, done) => {
+    const { 'content-length': length, 'transfer-encoding': coding, 'content-type': type } = request.headers;
+    if (length === undefined && coding === undefined && type === undefined) return done();
+    leases.set(request.raw, limit.open());
+    // Emitted when the answer was sent, and when the client hangs up before.
+    reply.raw.once('close', () => releaseBody(request));
+    done();
+  });
+}
+
+/** Returns the lease of a request that has a body. */
+export function leaseOf({ raw }: FastifyRequest): BodyLease {
+  const lease = leases.get(raw);
+  if (lease === undefined) throw new Error('a body is received before its memory is counted');
+  return lease;
+}
+
+/** Lets go of the body of a request that goes on without it, and of the memory it is counted with. */
+export function releaseBody(request: FastifyRequest): void {
+  request.body = undefined;
+  leases.get(request.raw)?.release();
+  leases.delete(request.raw);
+}
+
+/** The size of the first buffer of a body; it doubles as the body arrives. */
+const MIN_BUFFER_BYTES = 4 * 1024;
+
+/** The limits of a body and the lease that counts its memory. */
+export interface BodyBounds {
+  /** The `Content-Length`; 0 where there is none. */
+  readonly announcedBytes: number;
+  readonly maxBytes: number;
+  readonly lease: BodyLease;
+}
+
+/**
+ * Receives a body into one buffer. However small the pieces are that it comes in, it takes at most twice its size in memory: a
+ * client may send 8 MB byte by byte, and kept as pieces these would take gigabytes. Throws BODY_TOO_LARGE, and
+ * BODIES_TOO_LARGE_TOGETHER; what is still to come is then read and thrown away, so that the client lives to see its answer.
+ */
+export async function receiveBody(payload: Readable, bounds: BodyBounds): Promise<Buffer> {
+  const { announcedBytes, maxBytes, lease } = bounds;
+  try {
+    if (announcedBytes > maxBytes) throw new AppError('BODY_TOO_LARGE', { limitBytes: maxBytes });
+    return await gather(payload, bounds);
+  } catch (error) {
+    lease.release();
+    payload.resume();
+    throw error;
+  } finally {
+    lease.refuse = null;
+  }
+}
+
+function gather(payload: Readable, { announcedBytes, maxBytes, lease }: BodyBounds): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  let body: Buffer = Buffer.alloc(0);
+  let length = 0;
+  const take = (piece: Buffer): void => {
+    const neededBytes = length + piece.length;
+    lease.arrived(piece.length);
+    try {
+      if (neededBytes > maxBytes) throw new AppError('BODY_TOO_LARGE', { limitBytes: maxBytes });
+      if (neededBytes > body.length) body = enlarged(body, neededBytes, announcedBytes, lease);
+    } catch (error) {
+      return stop(error);
+    }
+    piece.copy(body, length);
+    length = neededBytes;
+  };
+  const ignoreEnd = finished(payload, { writable: false }, (error) => {
+    if (error) stop(error);
+    else resolve(body.subarray(0, length));
+  });
+  const stop = (error: unknown): void => {
+    // Not destroyed: that takes the connection along, and the answer with it.
+    payload.off('data', take);
+    ignoreEnd();
+    body = Buffer.alloc(0);
+    reject(error);
+  };
+  lease.refuse = stop;
+  payload.on('data', take);
+  return promise;
+}
+
+/** Counts what the next buffer takes before it is made. */
+function enlarged(body: Buffer, neededBytes: number, announcedBytes: number, lease: BodyLease): Buffer {
+  const doubled = Math.max(MIN_BUFFER_BYTES, neededBytes, body.length * 2);
+  const sizeBytes = announcedBytes >= neededBytes ? Math.min(doubled, announcedBytes) : doubled;
+  lease.grow(sizeBytes);
+  const larger = Buffer.allocUnsafeSlow(sizeBytes);
+  body.copy(larger);
+  return larger;
+}

@@ -1,0 +1,90 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import compress from '@fastify/compress';
+import files from '@fastify/static';
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import { AppError } from '#errors/app-error.ts';
+
+/** The page and its modules, as a browser loads them: there is no build. */
+const CONSOLE_DIR = fileURLToPath(new URL('../../../console/', import.meta.url));
+
+/** Files of packages that the console loads, by their name under `/console/vendor/`. */
+const VENDOR_FILES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'preact.js': import.meta.resolve('preact'),
+    'preact-hooks.js': import.meta.resolve('preact/hooks'),
+    'signals.js': import.meta.resolve('@preact/signals'),
+    'signals-core.js': import.meta.resolve('@preact/signals-core'),
+    'htm.js': import.meta.resolve('htm'),
+    'pico.css': import.meta.resolve('@picocss/pico/css/pico.min.css'),
+    'hls.js': import.meta.resolve('hls.js/dist/hls.min.mjs'),
+    'c2pa.js': import.meta.resolve('@contentauth/c2pa-wasm'),
+    'c2pa_bg.wasm': import.meta.resolve('@contentauth/c2pa-wasm/c2pa.wasm'),
+  }).map(([name, url]) => [name, fileURLToPath(url)]),
+);
+
+/** Text only: compressing the reader's 9 MB for every visitor costs more than it saves on a local network. */
+const COMPRESSED_TYPES = /^(?:text\/(?:html|css|javascript)|application\/javascript)\b/;
+
+/**
+ * Adds the console at `/` for browsers, which ask for HTML, and its files under `/console/`. They are open: what they show
+ * comes from routes that ask for a login.
+ */
+export async function addConsole(app: FastifyInstance): Promise<void> {
+  await app.register(consoleFiles);
+}
+
+const consoleFiles: FastifyPluginAsync = async (scope) => {
+  const policy = contentSecurityPolicy(readFileSync(`${CONSOLE_DIR}index.html`, 'utf8'));
+  scope.addHook('onRoute', (route) => {
+    route.config = { ...route.config, open: true };
+    route.schema = { hide: true };
+    route.logLevel = 'warn';
+  });
+  await scope.register(compress, { threshold: 1024, customTypes: COMPRESSED_TYPES });
+  // A route for each file, so that unknown names are answered as everywhere else.
+  await scope.register(files, { root: CONSOLE_DIR, prefix: '/console/', wildcard: false, index: false, maxAge: 0 });
+  scope.get<{ Params: { name: string } }>('/console/vendor/:name', (request, reply) => {
+    const path = VENDOR_FILES.get(request.params.name);
+    if (path === undefined) throw unknownRoute(request);
+    return reply.sendFile(basename(path), dirname(path));
+  });
+  scope.get('/', (request, reply) => {
+    if (!acceptsHtml(request)) throw unknownRoute(request);
+    return sendPage(reply, policy);
+  });
+};
+
+function sendPage(reply: FastifyReply, policy: string): FastifyReply {
+  const headers = { 'Content-Security-Policy': policy, 'Referrer-Policy': 'no-referrer', Vary: 'Accept' };
+  return reply.headers(headers).sendFile('index.html', CONSOLE_DIR);
+}
+
+/** Clients of the API ask for JSON, or for anything; browsers name HTML. */
+function acceptsHtml({ headers: { accept = '' } }: FastifyRequest): boolean {
+  return /\btext\/html\b/i.test(accept);
+}
+
+function unknownRoute({ method, url }: FastifyRequest): AppError {
+  return new AppError('ROUTE_UNKNOWN', { method, path: url.split('?', 1)[0] ?? '', documented: true });
+}
+
+/** Lets the page load its own files, talk to this service, run the reader (WebAssembly), and nothing else. */
+function contentSecurityPolicy(page: string): string {
+  const [, importMap = ''] = /<script type="importmap">([\s\S]*?)<\/script>/.exec(page) ?? [];
+  const importMapHash = createHash('sha256').update(importMap).digest('base64');
+  return [
+    "default-src 'none'",
+    `script-src 'self' 'wasm-unsafe-eval' 'sha256-${importMapHash}'`,
+    "style-src 'self'",
+    "img-src 'self' data: blob:",
+    "media-src 'self' blob:",
+    "connect-src 'self'",
+    "worker-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+}

@@ -1,0 +1,149 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { Config } from '#config/config.ts';
+import { shownConfig } from '#config/shown-config.ts';
+import { configuration } from '#contract/configuration.ts';
+import { readiness } from '#contract/readiness.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { Jobs } from '#jobs/jobs.ts';
+import type { Metrics } from '#telemetry/metrics.ts';
+import { errorResponses, ok } from '../openapi/responses.ts';
+
+/** Adds the health probe. */
+export function addHealthRoute(app: FastifyInstance, jobs: Pick<Jobs, 'healthy' | 'readiness'>): void {
+  app.route({
+    method: 'GET',
+    url: '/v2/health',
+    config: { open: true, anyHost: true },
+    logLevel: 'warn',
+    schema: {
+      operationId: 'health',
+      summary: 'Liveness and readiness',
+      description: 'Needs no token. A full queue is none of its business: see `/v2/health/ready`.',
+      tags: ['Service'],
+      security: [],
+      response: {
+        200: z
+          .undefined()
+          .describe('The job store can be written: jobs are taken and their results recorded. The body is empty.'),
+        503: z
+          .undefined()
+          .describe('The job store cannot be reached or written, as on a full disk. The body is empty.'),
+        ...errorResponses([405]),
+      },
+    },
+    handler: async (_request, reply) => reply.status((await jobs.healthy()) ? 200 : 503).send(),
+  });
+}
+
+/** Adds the detail beside the health probe. It tells nothing that a caller without a token may not know. */
+export function addReadinessRoute(app: FastifyInstance, jobs: Pick<Jobs, 'healthy' | 'readiness'>): void {
+  app.route({
+    method: 'GET',
+    url: '/v2/health/ready',
+    config: { open: true, anyHost: true },
+    logLevel: 'warn',
+    schema: {
+      operationId: 'readiness',
+      summary: 'Readiness in detail',
+      description: 'What this node does and how it is: its store, its queue and its workers. Needs no token.',
+      tags: ['Service'],
+      security: [],
+      response: {
+        200: ok(readiness, 'The node is ready.'),
+        503: ok(
+          readiness,
+          'The node is not ready: the job store cannot be written, the queue is full, or the service is stopping.',
+        ),
+        ...errorResponses([405]),
+      },
+    },
+    handler: async (_request, reply) => {
+      const state = await jobs.readiness();
+      return reply.status(state.ready ? 200 : 503).send(state);
+    },
+  });
+}
+
+/** Adds the configuration in force, for admins. */
+export function addConfigurationRoute(app: FastifyInstance, config: Config): void {
+  app.route({
+    method: 'GET',
+    url: '/v2/configuration',
+    logLevel: 'warn',
+    schema: {
+      operationId: 'configuration',
+      summary: 'The configuration in force',
+      description: 'Without secrets. For admins, and for everybody where no tokens are set.',
+      tags: ['Service'],
+      response: { 200: ok(configuration, 'The configuration.'), ...errorResponses([401, 403, 404, 405]) },
+    },
+    handler: async ({ caller }) => {
+      if (!caller.isAdmin) throw new AppError('ADMIN_NEEDED', {});
+      return shownConfig(config);
+    },
+  });
+}
+
+const comingSoon = {
+  501: {
+    description: 'Reserved: there is no watermarking yet.',
+    content: { 'text/plain': { schema: z.literal('Coming soon') } },
+  },
+  ...errorResponses([401, 403, 405]),
+};
+
+/** Adds the two routes that are reserved for watermarking. */
+export function addWatermarkRoutes(app: FastifyInstance): void {
+  app.route({
+    method: 'POST',
+    url: '/v2/watermark',
+    schema: { operationId: 'watermark', summary: 'Reserved', tags: ['Watermark'], response: comingSoon },
+    onRequest: answerComingSoon,
+    handler: answerComingSoon,
+  });
+  app.route({
+    method: 'GET',
+    url: '/v2/watermark/:id',
+    schema: {
+      operationId: 'get-watermark',
+      summary: 'Reserved',
+      tags: ['Watermark'],
+      params: z.object({ id: z.string().describe('Reserved.') }),
+      response: comingSoon,
+    },
+    onRequest: answerComingSoon,
+    handler: answerComingSoon,
+  });
+}
+
+/** Answers before a body is read: whatever is sent here, there is nothing yet that could refuse it. */
+async function answerComingSoon(_request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  return await reply.status(501).type('text/plain; charset=utf-8').send('Coming soon');
+}
+
+/** Adds `/metrics`, and measures how every request is answered. Call it before the other routes are added. */
+export function addMetrics(app: FastifyInstance, metrics: Metrics): void {
+  app.addHook('onResponse', async ({ method, routeOptions }, { statusCode: status, elapsedTime: ms }) => {
+    // The pattern, not the path: paths are without number. What no route takes has no pattern.
+    metrics.requestAnswered({ method, route: routeOptions.url ?? 'unknown', status, ms });
+  });
+  app.route({
+    method: 'GET',
+    url: '/metrics',
+    logLevel: 'warn',
+    schema: {
+      operationId: 'metrics',
+      summary: 'Metrics',
+      description:
+        'In the text format of Prometheus: what waits and runs and for how long, durations of requests, of inputs and of their phases, calls of signers and object stores, and the process itself. What is said of nodes is of this one. What is counted of single callers is told to admins only.',
+      tags: ['Service'],
+      response: {
+        200: { description: 'The metrics.', content: { 'text/plain': { schema: z.string() } } },
+        ...errorResponses([401, 403, 405, 503]),
+      },
+    },
+    handler: async ({ caller }, reply) =>
+      reply.type(metrics.contentType).send(await metrics.render({ ofCallers: caller.isAdmin })),
+  });
+}

@@ -1,0 +1,194 @@
+import { basename } from 'node:path';
+import type { ByteSource } from '#bytes/byte-source.ts';
+import type { ScratchSpace } from '#bytes/scratch-space.ts';
+import type { FolderFile, SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
+import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { AppError } from '#errors/app-error.ts';
+import { safeName } from '../input-name.ts';
+import type { FolderLimits } from '../input-resolver.ts';
+import { checkSegment } from './directory-index.ts';
+import type { HttpClient, HttpResponse } from './http-client.ts';
+import { requestError, shownAddress } from './http-errors.ts';
+import { openHttpFile } from './http-file.ts';
+import { contentLengthOf, contentRangeOf, type HttpVersion, versionOf } from './http-headers.ts';
+import { checkedRange, invalid } from './ranged-source.ts';
+
+/** Concurrent requests for sizes. */
+const MAX_CONCURRENT_PROBES = 16;
+
+/** The common properties of all files of an HTTP folder. */
+export interface HttpFolderContext {
+  readonly client: HttpClient;
+  readonly name: string;
+  /** Ends in `/` and has no query. */
+  readonly baseUrl: URL;
+  readonly limits: FolderLimits;
+  readonly scratch: ScratchSpace;
+}
+
+interface FoundFile {
+  readonly url: URL;
+  /** Null where the size is not known yet. */
+  version: HttpVersion | null;
+}
+
+/** Collects the files of an HTTP folder, within its limits, and makes it a folder. */
+export class HttpFolderFiles {
+  readonly #context: HttpFolderContext;
+  readonly #files = new Map<string, FoundFile>();
+
+  constructor(context: HttpFolderContext) {
+    this.#context = context;
+  }
+
+  /** Takes a file by its decoded path; what was found first counts. `sizeBytes` is null where it is not known. */
+  add(path: string, url: URL, sizeBytes: number | null): void {
+    if (this.#files.has(path)) return;
+    const { maxFiles, maxDepth } = this.#context.limits;
+    const segments = path.split('/');
+    for (const segment of segments) checkSegment(this.#shownPath, segment);
+    if (segments.length - 1 > maxDepth) throw this.tooLarge('levels of folders', maxDepth);
+    if (this.#files.size >= maxFiles) throw this.tooLarge('files', maxFiles);
+    const version = sizeBytes === null ? null : { sizeBytes, etag: null, lastModified: null };
+    this.#files.set(path, { url, version });
+  }
+
+  /** Requests unknown sizes and returns the folder. Files that the server does not have are left out. */
+  async folder(signal: AbortSignal): Promise<SourceFolder> {
+    const unknown = [...this.#files].filter(([, { version }]) => version === null);
+    await mapConcurrent(unknown, MAX_CONCURRENT_PROBES, async ([path, file]) => {
+      file.version = await this.#probe(file.url, signal);
+      this.#context.scratch.heartbeat();
+      if (file.version === null) this.#files.delete(path);
+    });
+    const { maxBytes } = this.#context.limits;
+    const sizeBytes = [...this.#files.values()].reduce((sum, { version }) => sum + (version?.sizeBytes ?? 0), 0);
+    if (sizeBytes > maxBytes) throw this.tooLarge('bytes', maxBytes);
+    if (this.#files.size === 0) throw new AppError('FOLDER_EMPTY', { path: this.#shownPath });
+    return new HttpFolder(this.#context, this.#files as ReadonlyMap<string, ListedFile>);
+  }
+
+  /** Returns the folder while its files are still being found by following references. */
+  unlisted(): UnlistedFolder {
+    const { name, baseUrl } = this.#context;
+    return {
+      name,
+      files: [],
+      baseUrl: baseUrl.href,
+      addFile: (path, url) => this.add(path, url, null),
+      open: (path, signal) => openFile(this.#context, path, this.#files.get(path), signal),
+      close: () => Promise.resolve(),
+    };
+  }
+
+  tooLarge(what: 'files' | 'folders' | 'bytes' | 'levels of folders', limit: number): AppError {
+    return new AppError('FOLDER_TOO_LARGE', { path: this.#shownPath, what, limit });
+  }
+
+  get #shownPath(): string {
+    return shownAddress(this.#context.baseUrl);
+  }
+
+  async #probe(url: URL, signal: AbortSignal): Promise<HttpVersion | null> {
+    try {
+      return await probeFile(this.#context.client, url, signal);
+    } catch (error) {
+      if (error instanceof AppError && error.reason === 'HTTP_NOT_FOUND') return null;
+      throw error;
+    }
+  }
+}
+
+type ListedFile = FoundFile & { readonly version: HttpVersion };
+
+/** A folder on a server. Nothing is held open but the files that callers opened. */
+class HttpFolder implements SourceFolder {
+  readonly name: string;
+  readonly baseUrl: string;
+  readonly files: readonly FolderFile[];
+  readonly #context: HttpFolderContext;
+  readonly #byPath: ReadonlyMap<string, ListedFile>;
+
+  constructor(context: HttpFolderContext, files: ReadonlyMap<string, ListedFile>) {
+    this.name = context.name;
+    this.baseUrl = context.baseUrl.href;
+    this.files = [...files]
+      .map(([path, { version }]) => ({ path, sizeBytes: version.sizeBytes }))
+      .sort((first, second) => (first.path < second.path ? -1 : 1));
+    this.#context = context;
+    this.#byPath = files;
+  }
+
+  async open(path: string, signal: AbortSignal): Promise<ByteSource> {
+    return await openFile(this.#context, path, this.#byPath.get(path), signal);
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+async function openFile(
+  { client, name, scratch }: HttpFolderContext,
+  path: string,
+  file: FoundFile | undefined,
+  signal: AbortSignal,
+): Promise<ByteSource> {
+  signal.throwIfAborted();
+  if (file === undefined) throw new AppError('SOURCE_NOT_FOUND', { path });
+  const nameOf = (): string => safeName(basename(path)) || name;
+  const listed = file.version === null ? {} : { listed: file.version };
+  return await openHttpFile(client, { url: file.url, nameOf, ...listed, signal, scratch });
+}
+
+/** Finds out how large a file is, and which version of it there is now. */
+export async function probeFile(client: HttpClient, url: URL, signal: AbortSignal): Promise<HttpVersion> {
+  const response = await client.get(url, { range: 'bytes=0-0' }, signal);
+  try {
+    const version = versionOf(response.headers, await sizeOf(client, response, signal));
+    const limitBytes = client.options.maxBytes;
+    if (version.sizeBytes <= limitBytes) return version;
+    throw new AppError('HTTP_TOO_LARGE', { address: shownAddress(url), limitBytes });
+  } finally {
+    response.body.cancel();
+  }
+}
+
+async function sizeOf(client: HttpClient, response: HttpResponse, signal: AbortSignal): Promise<number> {
+  const { status, headers, url } = response;
+  if (status === 416) {
+    if (contentRangeOf(headers)?.sizeBytes !== 0) throw invalid(url, 'it has no first byte, and is not empty either');
+    return 0;
+  }
+  const part = checkedRange(response, 0, 1);
+  // One byte is read, so that the connection can be used again.
+  if (part === null) return contentLengthOf(headers) ?? (await countBytes(client, response, signal));
+  await countBytes(client, response, signal);
+  return part.sizeBytes ?? (await sizeOfWhole(client, url, signal));
+}
+
+/** Returns the size of a file whose ranges do not state it. */
+async function sizeOfWhole(client: HttpClient, url: URL, signal: AbortSignal): Promise<number> {
+  const response = await client.get(url, {}, signal);
+  try {
+    if (response.status !== 200) throw invalid(url, `a request without a range was answered ${response.status}`);
+    return contentLengthOf(response.headers) ?? (await countBytes(client, response, signal));
+  } finally {
+    response.body.cancel();
+  }
+}
+
+/** Counts the bytes of a body that has no stated length. */
+async function countBytes(client: HttpClient, { body, url }: HttpResponse, signal: AbortSignal): Promise<number> {
+  let sizeBytes = 0;
+  try {
+    for await (const chunk of body) {
+      sizeBytes += chunk.length;
+      if (sizeBytes > client.options.maxBytes) break;
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw requestError(error, url, client.options.idleTimeoutMs);
+  }
+  return sizeBytes;
+}

@@ -1,0 +1,230 @@
+import type { SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
+import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { AppError } from '#errors/app-error.ts';
+import { folderNameOfUrl, inputName, nameOfUrl } from '../input-name.ts';
+import type { FolderLimits, FolderOpener, FolderOpeningContext } from '../input-resolver.ts';
+import { checkSegment, type IndexEntry, readDirectoryIndex } from './directory-index.ts';
+import type { HttpClient } from './http-client.ts';
+import { requestError, shownAddress } from './http-errors.ts';
+import { type HttpFolderContext, HttpFolderFiles } from './http-folder-files.ts';
+import { mediaTypeOf } from './http-headers.ts';
+import { readBody } from './response-body.ts';
+
+/** A playlist, or the page that lists a directory of 100,000 files, has at most so many bytes. */
+const PAGE_MAX_BYTES = 64 * 1024 * 1024;
+
+/** Directories that are listed at once. */
+const MAX_CONCURRENT_LISTINGS = 8;
+
+/** A playlist or MPD, by how it begins. */
+const PLAYLIST_BEGINNING =
+  /^\uFEFF?\s*(?:#EXTM3U|(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->)[\s\S])*-->\s*)*<(?:\w+:)?MPD[\s>])/;
+
+/** Caddy lists as JSON where that is asked for; its page is made for people. Others answer as they always do. */
+const PAGE_HEADERS = { accept: 'application/json, */*;q=0.9' };
+
+const MISSING_REASONS: ReadonlySet<string> = new Set(['HTTP_NOT_FOUND', 'HTTP_FORBIDDEN', 'FOLDER_NOT_LISTED']);
+
+/** A pattern that is the path of one file. */
+const LITERAL_PATTERN = /^[^*?[\]{}()!+@|\\]+$/;
+
+/**
+ * Finds what a playlist refers to, and what the playlists among that refer to: everything inside the folder is noted in it.
+ */
+export type PlaylistCrawler = (folder: UnlistedFolder, entryPath: string, signal: AbortSignal) => Promise<void>;
+
+/**
+ * The opener of `remote_folder_url` with the schemes `https://` and `http://`. The files are what a playlist refers to,
+ * where the address or the pattern for playlists names one; else what the server lists.
+ */
+export function httpFolderOpener(
+  client: HttpClient,
+  limits: FolderLimits,
+  crawl: PlaylistCrawler,
+): FolderOpener<'remote_folder_url'> {
+  return async ({ url }, inputIndex, context) => {
+    const name = inputName([folderNameOfUrl(url)], inputIndex);
+    return await new FolderOpening(client, name, limits, crawl, context).open(new URL(url));
+  };
+}
+
+/** A response as text. */
+interface Page {
+  readonly text: string;
+  readonly mediaType: string | undefined;
+  /** The address after all redirects. */
+  readonly url: URL;
+}
+
+/** A directory that is yet to be listed. */
+interface Directory {
+  /** Empty, or with a slash at its end. */
+  readonly path: string;
+  readonly url: URL;
+}
+
+class FolderOpening {
+  readonly #client: HttpClient;
+  readonly #name: string;
+  readonly #limits: FolderLimits;
+  readonly #crawl: PlaylistCrawler;
+  readonly #context: FolderOpeningContext;
+  #directoryCount = 0;
+
+  constructor(
+    client: HttpClient,
+    name: string,
+    limits: FolderLimits,
+    crawl: PlaylistCrawler,
+    context: FolderOpeningContext,
+  ) {
+    this.#client = client;
+    this.#name = name;
+    this.#limits = limits;
+    this.#crawl = crawl;
+    this.#context = context;
+  }
+
+  async open(url: URL): Promise<SourceFolder> {
+    if (isPlaylistUrl(url)) return await this.#openPage(await this.#page(url), url);
+    const { playlistPattern } = this.#context;
+    if (playlistPattern === undefined || !LITERAL_PATTERN.test(playlistPattern)) return await this.#openFolder(url);
+    const path = segmentsOf(playlistPattern).join('/');
+    const playlistUrl = urlInside(url, path);
+    const page = await unlessMissing(this.#page(playlistUrl));
+    if (!(page instanceof AppError)) return await this.#crawlFrom(page, playlistUrl, path);
+    // The playlist may lie deeper, where the server lists that; where it does not, the playlist is what is missing.
+    const folder = await unlessMissing(this.#openFolder(url));
+    if (folder instanceof AppError) throw page;
+    return folder;
+  }
+
+  /** A folder's address ends in a slash, written or not; an address without one may also be that of a playlist. */
+  async #openFolder(url: URL): Promise<SourceFolder> {
+    const folderUrl = urlInside(url, '');
+    const page = await unlessMissing(this.#page(folderUrl));
+    if (!(page instanceof AppError)) return await this.#openPage(page, folderUrl);
+    const other = folderUrl.pathname === url.pathname ? page : await unlessMissing(this.#page(url));
+    if (!(other instanceof AppError)) return await this.#openPage(other, url);
+    throw isListingForbidden(page, url) ? new AppError('FOLDER_NOT_LISTED', { path: shownAddress(url) }) : other;
+  }
+
+  async #openPage(page: Page, url: URL): Promise<SourceFolder> {
+    if (PLAYLIST_BEGINNING.test(page.text.slice(0, 4096))) return await this.#crawlFrom(page, url, '');
+    const entries = readDirectoryIndex(page.text, page.mediaType, page.url);
+    if (entries === null) throw new AppError('FOLDER_NOT_LISTED', { path: shownAddress(url) });
+    const baseUrl = urlInside(page.url, '');
+    baseUrl.search = '';
+    const files = new HttpFolderFiles(this.#contextAt(baseUrl));
+    await this.#list(files, baseUrl, entries, url.search);
+    return await files.folder(this.#context.signal);
+  }
+
+  /** `path` is that of the playlist in its folder; empty where its own directory is the folder. */
+  async #crawlFrom(page: Page, url: URL, path: string): Promise<SourceFolder> {
+    const isRedirected = page.url.pathname !== url.pathname;
+    const depth = isRedirected || path === '' ? 0 : path.split('/').length - 1;
+    const baseUrl = new URL('../'.repeat(depth) || '.', page.url);
+    const files = new HttpFolderFiles(this.#contextAt(baseUrl));
+    // Redirected or not, the playlist is called what it was asked for by: patterns are meant for that.
+    const entryPath = depth > 0 ? path : nameOfUrl(url.href) || 'playlist';
+    files.add(entryPath, url, null);
+    await this.#crawl(files.unlisted(), entryPath, this.#context.signal);
+    return await files.folder(this.#context.signal);
+  }
+
+  /** Lists a directory and all in it, level by level. The query of the folder's address is that of every file in it. */
+  async #list(files: HttpFolderFiles, baseUrl: URL, entries: readonly IndexEntry[], search: string): Promise<void> {
+    let level = this.#take(files, { path: '' }, entries, search);
+    for (let depth = 1; level.length > 0; depth += 1) {
+      if (depth > this.#limits.maxDepth) throw files.tooLarge('levels of folders', this.#limits.maxDepth);
+      const below = await mapConcurrent(level, MAX_CONCURRENT_LISTINGS, async (directory) => {
+        const { text, mediaType, url } = await this.#page(directory.url);
+        const inside = url.href.startsWith(baseUrl.href) ? readDirectoryIndex(text, mediaType, url) : null;
+        if (inside === null) throw new AppError('FOLDER_NOT_LISTED', { path: shownAddress(directory.url) });
+        return this.#take(files, directory, inside, search);
+      });
+      level = below.flat();
+    }
+  }
+
+  /** Takes the files of one directory, and returns the directories in it. */
+  #take(
+    files: HttpFolderFiles,
+    { path }: Pick<Directory, 'path'>,
+    entries: readonly IndexEntry[],
+    search: string,
+  ): Directory[] {
+    const directories: Directory[] = [];
+    for (const { name, isFolder, url, sizeBytes } of entries) {
+      url.search = search;
+      checkSegment(shownAddress(url), name);
+      if (!isFolder) {
+        files.add(`${path}${name}`, url, sizeBytes);
+        continue;
+      }
+      this.#directoryCount += 1;
+      if (this.#directoryCount > this.#limits.maxFiles) throw files.tooLarge('folders', this.#limits.maxFiles);
+      directories.push({ path: `${path}${name}/`, url });
+    }
+    return directories;
+  }
+
+  async #page(url: URL): Promise<Page> {
+    const { signal } = this.#context;
+    const { body, headers, url: from } = await this.#client.get(url, PAGE_HEADERS, signal);
+    try {
+      const bytes = await readBody(body, PAGE_MAX_BYTES);
+      if (bytes === null)
+        throw new AppError('HTTP_TOO_LARGE', { address: shownAddress(url), limitBytes: PAGE_MAX_BYTES });
+      return { text: bytes.toString('utf8'), mediaType: mediaTypeOf(headers), url: from };
+    } catch (error) {
+      signal.throwIfAborted();
+      throw requestError(error, url, this.#client.options.idleTimeoutMs);
+    }
+  }
+
+  #contextAt(baseUrl: URL): HttpFolderContext {
+    return {
+      client: this.#client,
+      name: this.#name,
+      baseUrl,
+      limits: this.#limits,
+      scratch: this.#context.scratch,
+    };
+  }
+}
+
+/** Returns the value of a promise, or its error when that says that a page is missing, forbidden or not a listing. */
+async function unlessMissing<T>(found: Promise<T>): Promise<T | AppError> {
+  try {
+    return await found;
+  } catch (error) {
+    if (error instanceof AppError && MISSING_REASONS.has(error.reason)) return error;
+    throw error;
+  }
+}
+
+/**
+ * Tells whether a server serves files and lists no folders, as nginx does by default. When the
+ * address is presigned, it is rather the signature that is wrong.
+ */
+function isListingForbidden({ reason, details }: AppError, { search }: URL): boolean {
+  return reason === 'HTTP_FORBIDDEN' && 'status' in details && details.status === 403 && search === '';
+}
+
+function isPlaylistUrl({ pathname }: URL): boolean {
+  return /\.(?:m3u8?|mpd)$/i.test(pathname);
+}
+
+/** Returns the address of a file in a folder, or of the folder for an empty path. Keeps the query. */
+function urlInside(folder: URL, path: string): URL {
+  const base = folder.pathname.endsWith('/') ? folder : new URL(`${folder.pathname}/`, folder);
+  const url = new URL(segmentsOf(path).map(encodeURIComponent).join('/') || '.', base);
+  url.search = folder.search;
+  return url;
+}
+
+function segmentsOf(path: string): string[] {
+  return path.split('/').filter((segment) => segment !== '' && segment !== '.');
+}

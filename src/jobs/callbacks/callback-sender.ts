@@ -1,0 +1,240 @@
+import { createHmac } from 'node:crypto';
+import { backoffMs } from '#concurrency/retry.ts';
+import { type JobCallback, SIGNATURE_HEADER } from '#contract/job-callback.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { Reason } from '#errors/catalogue.ts';
+import type { Post } from '../callback-receiver.ts';
+import { type JobSnapshot, jobJson } from '../job.ts';
+import type { Log } from '../log.ts';
+import type { DueCallback, JobStore } from '../store/job-store.ts';
+
+/** Concurrent callbacks of this node; and to one receiver, so that one that hangs does not delay the others. */
+const MAX_CONCURRENT = 32;
+const MAX_PER_RECEIVER = 8;
+
+/** The delay of a callback whose receiver has `MAX_PER_RECEIVER` already, in milliseconds. */
+const BUSY_DELAY_MS = 1_000;
+
+/** The time by which the lease of a callback is longer than an attempt, in milliseconds. */
+const LEASE_MARGIN_MS = 30_000;
+
+/** The delay before polling after a job has finished, in milliseconds, so that several jobs share a query. */
+const POLL_DELAY_MS = 50;
+
+/** The permanent error. */
+const DENIED = 'HTTP_ADDRESS_DENIED' satisfies Reason;
+
+/** A larger body is sent without the results. */
+const MAX_BODY_BYTES = 1024 * 1024;
+
+/** Timeouts and intervals of callbacks, in milliseconds. */
+export interface CallbackLimits {
+  /** A receiver must have answered within this time. */
+  readonly attemptMs: number;
+  /** The pause after the first attempt that failed; the later ones are longer. */
+  readonly firstPauseMs: number;
+  /** The interval of polling for due callbacks; those of jobs that finish here are sent at once. */
+  readonly pollIntervalMs: number;
+}
+
+const CALLBACK_LIMITS: CallbackLimits = { attemptMs: 15_000, firstPauseMs: 5_000, pollIntervalMs: 5_000 };
+
+/** `failed`: it is tried again. */
+export type CallbackOutcome = 'delivered' | 'failed' | 'given_up';
+
+export interface CallbackSenderOptions {
+  readonly store: Pick<JobStore, 'leaseCallbacks' | 'postponeCallback' | 'closeCallback' | 'findJob'>;
+  /** Undefined where `callbacks.secret` is no longer set; what was accepted then waits for it, for a day at most. */
+  readonly secret: string | undefined;
+  readonly post: Post;
+  readonly log: Log;
+  /** Called after every attempt. */
+  readonly sent: (outcome: CallbackOutcome) => void;
+  readonly limits?: Partial<CallbackLimits>;
+}
+
+/**
+ * Sends the results of finished jobs to the addresses in their requests, at least once each. The store has the due callbacks,
+ * so they survive this process; several nodes share the work.
+ */
+export class CallbackSender {
+  readonly #options: CallbackSenderOptions;
+  readonly #limits: CallbackLimits;
+  readonly #stop = new AbortController();
+  readonly #timer: NodeJS.Timeout;
+  readonly #sending = new Set<Promise<void>>();
+  readonly #byReceiver = new Map<string, number>();
+  #pollTimer: NodeJS.Timeout | undefined;
+  #isPolling = false;
+  #mustPollAgain = false;
+
+  constructor(options: CallbackSenderOptions) {
+    this.#options = options;
+    this.#limits = { ...CALLBACK_LIMITS, ...options.limits };
+    this.#timer = setInterval(() => void this.poll(), this.#limits.pollIntervalMs).unref();
+  }
+
+  /** Polls after `POLL_DELAY_MS`. */
+  pollSoon(): void {
+    this.#pollTimer ??= setTimeout(() => {
+      this.#pollTimer = undefined;
+      void this.poll();
+    }, POLL_DELAY_MS).unref();
+  }
+
+  /** Leases and sends due callbacks, up to the limit of concurrent ones. Never rejects. */
+  async poll(): Promise<void> {
+    this.#mustPollAgain = true;
+    if (this.#isPolling) return;
+    this.#isPolling = true;
+    while (this.#mustPollAgain && !this.#stop.signal.aborted) {
+      this.#mustPollAgain = false;
+      await this.#sendDue();
+    }
+    this.#isPolling = false;
+  }
+
+  /** Aborts the running callbacks; they are sent again after their leases. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    clearTimeout(this.#pollTimer);
+    this.#stop.abort(new Error('the service is stopping'));
+    await Promise.all(this.#sending);
+  }
+
+  async #sendDue(): Promise<void> {
+    const capacity = MAX_CONCURRENT - this.#sending.size;
+    if (capacity <= 0) return;
+    try {
+      const leaseMs = this.#limits.attemptMs + LEASE_MARGIN_MS;
+      for (const callback of await this.#options.store.leaseCallbacks(capacity, leaseMs)) this.#send(callback);
+    } catch (error) {
+      if (!this.#stop.signal.aborted) this.#options.log.error({ err: error }, 'due callbacks could not be read');
+    }
+  }
+
+  #send(callback: DueCallback): void {
+    const sending = this.#sendWithinLimit(callback)
+      .catch((error: unknown) => {
+        if (this.#stop.signal.aborted) return;
+        this.#options.log.error({ job_id: callback.jobId, err: error }, 'a callback could not be recorded');
+      })
+      .finally(() => {
+        this.#sending.delete(sending);
+        if (!this.#stop.signal.aborted) void this.poll();
+      });
+    this.#sending.add(sending);
+  }
+
+  async #sendWithinLimit(callback: DueCallback): Promise<void> {
+    const receiver = new URL(callback.url).origin;
+    const others = this.#byReceiver.get(receiver) ?? 0;
+    if (others >= MAX_PER_RECEIVER) {
+      return this.#options.store.postponeCallback(callback.jobId, new Date(Date.now() + BUSY_DELAY_MS), 'unsent');
+    }
+    this.#byReceiver.set(receiver, others + 1);
+    try {
+      await this.#deliver(callback);
+    } finally {
+      const left = (this.#byReceiver.get(receiver) ?? 1) - 1;
+      if (left > 0) this.#byReceiver.set(receiver, left);
+      else this.#byReceiver.delete(receiver);
+    }
+  }
+
+  async #deliver(callback: DueCallback): Promise<void> {
+    const { store, log, sent } = this.#options;
+    const { jobId, attempts, url } = callback;
+    const job = await store.findJob(jobId);
+    if (job === null) return;
+    const problem = await this.#attempt(url, job);
+    if (this.#stop.signal.aborted && problem !== null) return;
+    // The address may be a secret from its first slash on.
+    const line = { job_id: jobId, receiver: new URL(url).origin, attempt: attempts };
+    if (problem === null) {
+      await store.closeCallback(jobId, 'delivered');
+      log.info(line, 'callback delivered');
+      return sent('delivered');
+    }
+    const failed = { attempts, endedAtMs: Date.parse(callback.endedAt), firstPauseMs: this.#limits.firstPauseMs };
+    const nextMs = problem === DENIED ? null : nextAttemptAt(failed, Date.now());
+    if (nextMs === null) {
+      await store.closeCallback(jobId, 'given_up');
+      const because = problem === DENIED ? 'its address is denied' : 'its receiver did not take it for a day';
+      log.error({ ...line, problem }, `callback given up: ${because}`);
+      return sent('given_up');
+    }
+    await store.postponeCallback(jobId, new Date(nextMs), 'sent');
+    log.warn({ ...line, problem, next_attempt_at: new Date(nextMs).toISOString() }, 'callback failed');
+    sent('failed');
+  }
+
+  /** Sends a callback. Returns the problem, or null when the receiver accepted it. */
+  async #attempt(url: string, job: JobSnapshot): Promise<string | null> {
+    const { secret, post } = this.#options;
+    if (secret === undefined) return 'callbacks.secret is not set any more';
+    const body = bodyOf(job);
+    const headers = {
+      'Content-Type': 'application/json; charset=utf-8',
+      [SIGNATURE_HEADER]: signCallback(body, secret, Date.now()),
+    };
+    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(this.#limits.attemptMs)]);
+    try {
+      const status = await post(url, { headers, body }, signal);
+      return status >= 200 && status < 300 ? null : `the receiver answered ${status}`;
+    } catch (error) {
+      return problemOf(error, signal);
+    }
+  }
+}
+
+/** Returns the name of an error and its code: its message may repeat the address. */
+function problemOf(error: unknown, signal: AbortSignal): string {
+  if (signal.aborted) return 'the receiver did not answer in time';
+  if (error instanceof AppError) return error.reason;
+  const { name, code } = error as { name?: string; code?: string };
+  return `the request failed (${code ?? name ?? 'unknown'})`;
+}
+
+function bodyOf(job: JobSnapshot): string {
+  const whole = jobJson(job);
+  if (Buffer.byteLength(whole) <= MAX_BODY_BYTES) return whole;
+  return jobJson({ ...job, resultsJson: '[]' }, { results_omitted: true } satisfies Partial<JobCallback>);
+}
+
+const HOUR_MS = 3600 * 1000;
+
+/** The time after the end of a job during which its callback is retried, in milliseconds. */
+const RETRY_PERIOD_MS = 24 * HOUR_MS;
+
+/** The longest pause between two attempts, in milliseconds. */
+const MAX_PAUSE_MS = HOUR_MS;
+
+/** A callback that failed. */
+export interface FailedCallback {
+  /** So far. */
+  readonly attempts: number;
+  /** When its job ended, in milliseconds since 1970. */
+  readonly endedAtMs: number;
+  /** The pause after the first attempt. */
+  readonly firstPauseMs: number;
+}
+
+/** Returns the time of the next attempt in milliseconds since 1970; null when the callback is given up. */
+export function nextAttemptAt(
+  { attempts, endedAtMs, firstPauseMs }: FailedCallback,
+  nowMs: number,
+  random: number = Math.random(),
+): number | null {
+  const atMs = Math.round(nowMs + backoffMs(attempts, { firstMs: firstPauseMs, maxMs: MAX_PAUSE_MS }, random));
+  return atMs > endedAtMs + RETRY_PERIOD_MS ? null : atMs;
+}
+
+/**
+ * Returns the signature of a callback: `t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`. The time is signed too, so that a
+ * receiver can refuse what was recorded and sent again.
+ */
+export function signCallback(body: string, secret: string, atMs: number): string {
+  const seconds = Math.floor(atMs / 1000);
+  return `t=${seconds},v1=${createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex')}`;
+}

@@ -1,0 +1,214 @@
+import { basename, dirname, join, resolve } from 'node:path';
+import { PathSet } from '#bytes/path-overlap.ts';
+import { nearestRealPath } from '#bytes/real-path.ts';
+import { yieldingEntries } from '#concurrency/yielding-iteration.ts';
+import type { ApiInputRef } from '#contract/request.ts';
+import type { C2paParams } from '#contract/signing.ts';
+import type { VerifyParams } from '#contract/verify-request.ts';
+import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import { requestedName } from '#inputs/input-name.ts';
+import { stemOf } from '#outputs/output-path.ts';
+import { comparableS3Urls } from '#s3/s3-address.ts';
+import type { InputAttempt } from '../job.ts';
+import type { Log } from '../log.ts';
+import type { JobPaths, JobStore } from '../store/job-store.ts';
+
+/** Paths that are resolved at once. */
+const MAX_CONCURRENT_RESOLUTIONS = 32;
+
+/**
+ * The output paths that the inputs of one job have reserved: no path is written twice within a request, and no source of the
+ * request is written. Paths are compared with their links resolved.
+ */
+export class OutputPathRegistry {
+  readonly #sources: PathSet<string>;
+  readonly #destinations = new PathSet<number>();
+  readonly #pathsOfInput = new Map<number, string[]>();
+  /** The outputs of a job lie in one folder, whose links are resolved once. */
+  readonly #folders = new Map<string, Promise<string>>();
+
+  /** True when the job has a single input, so that no conflict is possible. */
+  readonly hasSingleInput: boolean;
+  readonly #areApart: boolean;
+  #openFolder: string | undefined;
+
+  private constructor(sources: PathSet<string>, inputs: readonly ApiInputRef[]) {
+    this.#sources = sources;
+    this.hasSingleInput = inputs.length === 1;
+    this.#areApart = areApart(inputs);
+  }
+
+  /** Returns the registry of a job, with what its inputs have delivered so far. */
+  static async of({ inputs, params, outputs }: JobPaths): Promise<OutputPathRegistry> {
+    const sources = new PathSet<string>();
+    const given = [...sourcesOf(inputs, params)];
+    const local = given.flatMap((source) => ('path' in source ? [source.path] : []));
+    for await (const [index, real] of yieldingEntries(await resolveAll(local))) sources.add(real, local[index] ?? real);
+    for await (const [, source] of yieldingEntries(given)) {
+      if ('url' in source) for (const path of comparableS3Urls(source.url)) sources.add(path, source.url);
+    }
+    const registry = new OutputPathRegistry(sources, inputs);
+    const delivered = await resolveAll(outputs.map((output) => output.outputPath));
+    for (const [index, { inputIndex }] of outputs.entries()) registry.#add(delivered[index] ?? '', inputIndex);
+    return registry;
+  }
+
+  /** Reserves a destination for an input, or returns the refusal. An input may reserve the same one again. */
+  async reserve(destination: string, inputIndex: number): Promise<AppErrorData | undefined> {
+    const real = await this.#realPathOf(destination);
+    for (const source of this.#sources.overlapping(real)) {
+      return new AppError('OUTPUT_TOUCHES_SOURCE', { path: destination, source }, { inputIndex }).toData();
+    }
+    for (const owner of this.#destinations.overlapping(real)) {
+      if (owner !== inputIndex) return new AppError('OUTPUT_TAKEN', { path: destination }, { inputIndex }).toData();
+    }
+    this.#add(real, inputIndex);
+    if (this.#areApart && this.#openFolder === undefined)
+      this.#openFolder = this.#folderWithoutSources(destination, real);
+    return undefined;
+  }
+
+  #folderWithoutSources(destination: string, real: string): string | undefined {
+    if (isAddress(destination)) return undefined;
+    const [source] = this.#sources.overlapping(dirname(real));
+    return source === undefined ? dirname(destination) : undefined;
+  }
+
+  /**
+   * The folder that all inputs of the job may write a file into without reserving it: an output went there, the job
+   * reads nothing there, and the names of its inputs keep its outputs apart. Undefined where none is known, or ever will.
+   */
+  get openFolder(): string | undefined {
+    return this.#openFolder;
+  }
+
+  /** Frees what an input had reserved that delivered nothing. */
+  release(inputIndex: number): void {
+    for (const path of this.#pathsOfInput.get(inputIndex) ?? []) this.#destinations.delete(path);
+    this.#pathsOfInput.delete(inputIndex);
+  }
+
+  /** A link with the destination's own name would be replaced and not followed, so it is not resolved. */
+  async #realPathOf(destination: string): Promise<string> {
+    if (isAddress(destination)) return destination;
+    const path = resolve(destination);
+    const folder = this.#folders.get(dirname(path)) ?? comparablePath(dirname(path));
+    this.#folders.set(dirname(path), folder);
+    return join(await folder, basename(path));
+  }
+
+  #add(real: string, inputIndex: number): void {
+    this.#destinations.add(real, inputIndex);
+    const paths = this.#pathsOfInput.get(inputIndex) ?? [];
+    this.#pathsOfInput.set(inputIndex, [...paths, real]);
+  }
+}
+
+/** Yields everything that a request reads: its inputs, the files of its parents, and its sidecars. */
+function* sourcesOf(inputs: readonly ApiInputRef[], params: unknown): Iterable<ApiInputRef> {
+  yield* inputs;
+  const given = (params ?? {}) as Partial<C2paParams> & VerifyParams;
+  const { parent, parent_overrides: overrides = [], sidecars = [] } = given;
+  yield* sidecars.map(({ source }) => source);
+  for (const candidate of [parent, ...overrides.map((override) => override.parent)]) {
+    if (candidate?.type === 'file') yield candidate.source;
+  }
+}
+
+async function resolveAll(paths: readonly string[]): Promise<string[]> {
+  const all: string[] = [];
+  for (let start = 0; start < paths.length; start += MAX_CONCURRENT_RESOLUTIONS) {
+    all.push(...(await Promise.all(paths.slice(start, start + MAX_CONCURRENT_RESOLUTIONS).map(comparablePath))));
+  }
+  return all;
+}
+
+/** Addresses of objects are compared as they are; so is a path that cannot be resolved, whose input fails elsewhere. */
+export async function comparablePath(path: string): Promise<string> {
+  if (isAddress(path)) return path;
+  return nearestRealPath(path).catch(() => path);
+}
+
+/** Returns true when the inputs are files whose outputs certainly have different names. */
+function areApart(inputs: readonly ApiInputRef[]): boolean {
+  if (inputs.some(({ type }) => type !== 'local_file_path')) return false;
+  return new Set(inputs.map((input, index) => stemOf(requestedName(input, index)))).size === inputs.length;
+}
+
+function isAddress(path: string): boolean {
+  return !path.startsWith('/') && /^[a-z0-9]+:\/\//i.test(path);
+}
+
+/** Reserves output paths of a job that several nodes work on. */
+export type SharedReservations = Pick<JobStore, 'reserveOutputPath' | 'releaseOutputPaths'>;
+
+/** The registries of the jobs that run in this process, each made when its job reserves its first output path. */
+export class OutputPathRegistries {
+  readonly #pathsOfJob: (jobId: string) => Promise<JobPaths>;
+  readonly #log: Log;
+  readonly #shared: SharedReservations | null;
+  readonly #byJob = new Map<string, Promise<OutputPathRegistry>>();
+  readonly #openFolders = new Map<string, string>();
+
+  /** `shared` where other nodes may have inputs of the same jobs. */
+  constructor(pathsOfJob: (jobId: string) => Promise<JobPaths>, log: Log, shared: SharedReservations | null = null) {
+    this.#pathsOfJob = pathsOfJob;
+    this.#log = log;
+    this.#shared = shared;
+  }
+
+  /** Reserves a destination for an input, or returns the refusal. Never rejects. */
+  async reserve(destination: string, lease: InputAttempt): Promise<AppErrorData | undefined> {
+    const { jobId, inputIndex } = lease;
+    try {
+      const registry = await this.#of(jobId);
+      const refusal = await registry.reserve(destination, inputIndex);
+      if (this.#shared === null && registry.openFolder !== undefined) this.#openFolders.set(jobId, registry.openFolder);
+      if (refusal !== undefined || this.#shared === null || registry.hasSingleInput) return refusal;
+      if (await this.#shared.reserveOutputPath(lease, await comparablePath(destination))) return undefined;
+      registry.release(inputIndex);
+      return new AppError('OUTPUT_TAKEN', { path: destination }, { inputIndex }).toData();
+    } catch (error) {
+      // The next reservation tries again to read what the job reads and writes.
+      this.#byJob.delete(jobId);
+      this.#log.error({ job_id: jobId, input_index: inputIndex, err: error }, 'a destination could not be checked');
+      return (error instanceof AppError ? error : new AppError('INPUT_MET_BUG', { jobId, inputIndex })).toData();
+    }
+  }
+
+  /** The folder that an input of a job may write a file into without reserving it, as far as one is known. */
+  openFolderOf(jobId: string): string | undefined {
+    return this.#openFolders.get(jobId);
+  }
+
+  /** Frees for others what an input had reserved that delivered nothing. */
+  async release(lease: InputAttempt): Promise<void> {
+    const registry = await this.#byJob.get(lease.jobId)?.catch(() => undefined);
+    registry?.release(lease.inputIndex);
+    if (this.#shared === null || registry === undefined || registry.hasSingleInput) return;
+    // At worst it stays reserved, and another input of the job that asks for it fails.
+    await this.#shared.releaseOutputPaths(lease).catch(() => undefined);
+  }
+
+  /**
+   * To be called when no input of a job runs here. Forgets a job whose other inputs may run on other nodes, because this node
+   * may not hear of its end; another job is kept, because rebuilding its registry between every two inputs is slow.
+   */
+  suspend(jobId: string): void {
+    if (this.#shared !== null) this.forget(jobId);
+  }
+
+  /** To be called when a job has finished. */
+  forget(jobId: string): void {
+    this.#byJob.delete(jobId);
+    this.#openFolders.delete(jobId);
+  }
+
+  #of(jobId: string): Promise<OutputPathRegistry> {
+    const known = this.#byJob.get(jobId);
+    if (known !== undefined) return known;
+    const made = this.#pathsOfJob(jobId).then((paths) => OutputPathRegistry.of(paths));
+    this.#byJob.set(jobId, made);
+    return made;
+  }
+}

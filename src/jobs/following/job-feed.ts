@@ -1,0 +1,156 @@
+import { raceAbort } from '#concurrency/race-abort.ts';
+import type { JobEvent, JobSnapshot } from '../job.ts';
+
+/** The source of a feed. Each method may reject while the store cannot be reached. */
+export interface FeedSource {
+  find(jobId: string): Promise<JobSnapshot | null>;
+  /** The indexes of a job's inputs that are finished. */
+  finishedInputs(jobId: string): Promise<readonly number[]>;
+  /** JSON of the result entries of inputs that are finished. */
+  resultEntries(jobId: string, inputIndexes: readonly number[]): Promise<string>;
+}
+
+/** The interval of polling a followed job, once for all its followers. Its end is reported at once. */
+const POLL_INTERVAL_MS = 500;
+
+/** Bound on the entries in one event. */
+const MAX_ENTRIES = 500;
+
+/**
+ * Follows jobs, wherever they run. Compares the state of a job with what was sent last, at the
+ * moment when the follower asks for more: a slow one skips steps of progress, and nothing is queued for it.
+ */
+export class JobFeed {
+  readonly #source: FeedSource;
+  readonly #intervalMs: number;
+  readonly #watches = new Map<string, Watch>();
+
+  constructor(source: FeedSource, intervalMs = POLL_INTERVAL_MS) {
+    this.#source = source;
+    this.#intervalMs = intervalMs;
+  }
+
+  /** The events of a job from now on; they end after `done`, when the signal is aborted, or when the job is gone. */
+  async *follow(jobId: string, signal: AbortSignal): AsyncGenerator<JobEvent, void, void> {
+    const watch = this.#enter(jobId);
+    try {
+      yield* this.#eventsOf(watch, signal);
+    } finally {
+      this.#leave(watch);
+    }
+  }
+
+  /** To be called when a job has finished in this process. */
+  finished(jobId: string): void {
+    // A failed query is repeated in the next interval.
+    this.#watches
+      .get(jobId)
+      ?.poll()
+      .catch(() => undefined);
+  }
+
+  async *#eventsOf(watch: Watch, signal: AbortSignal): AsyncGenerator<JobEvent, void, void> {
+    await watch.poll();
+    // Of a finished job, `done` has everything.
+    let sentCount = isFinished(watch.job) ? watch.finished.length : 0;
+    let lastProgress = '';
+    while (watch.job !== null && !signal.aborted) {
+      // Taken before anything is waited for, so that no change falls in between.
+      const changed = watch.changed;
+      while (sentCount < watch.finished.length) {
+        const indexes = watch.finished.slice(sentCount, sentCount + MAX_ENTRIES);
+        sentCount += indexes.length;
+        const resultsJson = await this.#source.resultEntries(watch.jobId, indexes);
+        yield { type: 'input', job: { ...watch.job, resultsJson } };
+      }
+      if (isFinished(watch.job)) return yield { type: 'done', job: watch.job };
+      const progress = JSON.stringify([watch.job.status, watch.job.progress]);
+      if (progress !== lastProgress) yield { type: 'progress', job: watch.job };
+      lastProgress = progress;
+      // An abort ends the loop; `changed` never rejects.
+      await raceAbort(changed, signal).catch(() => undefined);
+    }
+  }
+
+  #enter(jobId: string): Watch {
+    const watch = this.#watches.get(jobId) ?? new Watch(jobId, this.#source, this.#intervalMs);
+    this.#watches.set(jobId, watch);
+    watch.followers += 1;
+    return watch;
+  }
+
+  #leave(watch: Watch): void {
+    watch.followers -= 1;
+    if (watch.followers > 0) return;
+    watch.end();
+    this.#watches.delete(watch.jobId);
+  }
+}
+
+/** The last seen state of a job that somebody follows. */
+class Watch {
+  readonly jobId: string;
+  followers = 0;
+  /** Null where the job is gone. */
+  job: JobSnapshot | null = null;
+  /** Inputs that are finished, in the order in which that was found; it only grows. */
+  readonly finished: number[] = [];
+  readonly #known = new Set<number>();
+  readonly #source: FeedSource;
+  readonly #timer: NodeJS.Timeout;
+  #changed = Promise.withResolvers<void>();
+  #polling: Promise<void> = Promise.resolve();
+  #next: Promise<void> | null = null;
+
+  constructor(jobId: string, source: FeedSource, intervalMs: number) {
+    this.jobId = jobId;
+    this.#source = source;
+    // While the store cannot be reached nothing is sent; the next poll tries again.
+    this.#timer = setInterval(() => void this.poll().catch(() => undefined), intervalMs).unref();
+  }
+
+  /** Settles after the next poll. */
+  get changed(): Promise<void> {
+    return this.#changed.promise;
+  }
+
+  /** Polls the job. A poll that is under way began before the change that the caller expects, so one more follows it. */
+  poll(): Promise<void> {
+    this.#next ??= this.#polling
+      .catch(() => undefined)
+      .then(() => {
+        this.#next = null;
+        this.#polling = this.#pollOnce();
+        return this.#polling;
+      });
+    return this.#next;
+  }
+
+  end(): void {
+    clearInterval(this.#timer);
+  }
+
+  async #pollOnce(): Promise<void> {
+    // A finished job does not change.
+    if (isFinished(this.job)) return;
+    const job = await this.#source.find(this.jobId);
+    if (job !== null && (job.progress?.inputs_done ?? Number.POSITIVE_INFINITY) > this.finished.length) {
+      await this.#recordFinished();
+    }
+    this.job = job;
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+
+  async #recordFinished(): Promise<void> {
+    for (const index of await this.#source.finishedInputs(this.jobId)) {
+      if (this.#known.has(index)) continue;
+      this.#known.add(index);
+      this.finished.push(index);
+    }
+  }
+}
+
+function isFinished(job: JobSnapshot | null): boolean {
+  return job?.timing.finished_at !== undefined;
+}

@@ -1,0 +1,303 @@
+import { statSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { dirname } from 'node:path';
+import { ScratchSpace } from '#bytes/scratch-space.ts';
+import type { Config } from '#config/config.ts';
+import { writableFolders } from '#config/protected-paths.ts';
+import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import type { InputContext, InputPhase, InputSize, InputWork, OperationOutcome } from '#operations/operation.ts';
+import { inheritedSignerChannel, RemoteSigner } from '#provenance/remote-signer.ts';
+import type { Signer } from '#provenance/signer.ts';
+import { callRecorder } from '#telemetry/call-recorder.ts';
+import { exhaustedBudget, type KernelLimits, readKernelLimits } from './workers/input-budgets.ts';
+import type { FromWorker, InputOrder, ToWorker, WorkerState } from './workers/worker-protocol.ts';
+
+/** The shortest interval between two reports of progress. */
+const PROGRESS_INTERVAL_MS = 100;
+
+/** The shortest interval between two samples of the memory of the process. */
+const MEMORY_SAMPLE_INTERVAL_MS = 50;
+
+/** Does one input. Rejects with an AppError where the input is at fault, with anything else where the service is. */
+export type RunInput = (work: InputWork, context: InputContext) => Promise<OperationOutcome>;
+
+/** The worker's services for an input runner. */
+export interface WorkerParts {
+  taint(): void;
+  /** Signs with the key of the signer process; null where the worker was started without one. */
+  readonly signer: Signer | null;
+}
+
+/** The work of a worker process, given by the composition root. */
+export interface InputRunner {
+  /**
+   * Sets up whatever inputs need, once. `taint` may be called later, from within an input: the worker is then
+   * replaced after that input.
+   */
+  start(config: Config, worker: WorkerParts): Promise<RunInput>;
+}
+
+/**
+ * The main loop of an input worker: a process that was forked by the service and does one input after another, the next
+ * while the last ones mostly wait. It leads a process group, and ends at once when the service does, in whatever way, with
+ * all programs that it started. Signals are left to the service, which ends its workers itself.
+ */
+export function runInputWorker(runner: InputRunner): void {
+  process.on('disconnect', endProcessGroup);
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
+  const worker = new InputWorker(runner);
+  process.on('message', (message: ToWorker, channel?: Socket) => worker.take(message, channel));
+}
+
+/** In a sandbox the group is led from outside; there, everything ends with this process. */
+function endProcessGroup(): void {
+  try {
+    process.kill(-process.pid, 'SIGKILL');
+  } catch {
+    process.kill(process.pid, 'SIGKILL');
+  }
+}
+
+class InputWorker {
+  readonly #runner: InputRunner;
+  readonly #questions = new Map<number, (refusal: AppErrorData | undefined) => void>();
+  #run: RunInput | null = null;
+  #config: Config | null = null;
+  #signer: RemoteSigner | null = null;
+  #folders = new MountedFolders([]);
+  readonly #aborts = new Map<number, AbortController>();
+  #nextQuestion = 1;
+  #tainted = false;
+  readonly #memory = new MemorySampler();
+  readonly #limits = readKernelLimits();
+
+  constructor(runner: InputRunner) {
+    this.#runner = runner;
+  }
+
+  take(message: ToWorker, channel?: Socket): void {
+    switch (message.type) {
+      case 'start':
+        return void this.#start(message);
+      case 'signer':
+        return void (channel && this.#signer?.connect(channel));
+      case 'run':
+        return void this.#do(message.run, message.order);
+      case 'abort':
+        return this.#aborts.get(message.run)?.abort(new Error('the input was stopped'));
+      case 'answer':
+        return this.#questions.get(message.id)?.(message.refusal);
+      case 'quit':
+        return process.exit(0);
+    }
+  }
+
+  /** A rejection ends the process: Node writes it to standard error, and the service learns the exit code. */
+  async #start({ config, isSandboxed, identity }: ToWorker & { type: 'start' }): Promise<void> {
+    this.#config = config;
+    this.#folders = new MountedFolders(isSandboxed ? writableFolders(config) : []);
+    if (identity !== undefined) {
+      this.#signer = new RemoteSigner(identity);
+      this.#signer.connect(inheritedSignerChannel());
+    }
+    this.#run = await this.#runner.start(config, {
+      signer: this.#signer,
+      taint: () => {
+        this.#tainted = true;
+      },
+    });
+    send({ type: 'ready' });
+  }
+
+  async #do(run: number, order: InputOrder): Promise<void> {
+    const abort = new AbortController();
+    this.#aborts.set(run, abort);
+    const track = new InputTrack(run);
+    try {
+      if (this.#folders.haveChanged()) return this.#handBack(track);
+      const outcome = await this.#runInScratch(order, track, abort.signal);
+      send({ type: 'succeeded', run, outcome, state: this.#state(track) });
+    } catch (error) {
+      send({ type: 'failed', run, ...failureOf(error, track.phase, this.#limits), state: this.#state(track) });
+    } finally {
+      track.end();
+      this.#aborts.delete(run);
+    }
+  }
+
+  /** The next worker is given the folders that there are now. */
+  #handBack(track: InputTrack): void {
+    this.#tainted = true;
+    send({ type: 'run-again', run: track.run, state: this.#state(track) });
+  }
+
+  async #runInScratch(order: InputOrder, track: InputTrack, signal: AbortSignal): Promise<OperationOutcome> {
+    if (this.#run === null || this.#config === null) throw new Error('an input came before the worker was ready');
+    const { data_dir: dataDir, scratch_dir: dir } = this.#config.jobs;
+    const scratch = new ScratchSpace({ dir, dataDir }, order, () => track.alive());
+    try {
+      return await this.#run(workOf(order), this.#contextFor(order, track, scratch, signal));
+    } finally {
+      // Left files take disk space, but harm no output: the next start of the service removes them.
+      await scratch.remove().catch(() => undefined);
+    }
+  }
+
+  #contextFor(order: InputOrder, track: InputTrack, scratch: ScratchSpace, signal: AbortSignal): InputContext {
+    const { run } = track;
+    return {
+      signal,
+      scratch,
+      opened: (size) => track.opened(size),
+      progress: (bytesDone, bytesTotal) => track.report(bytesDone, bytesTotal),
+      reached: (phase) => track.reached(phase),
+      reserveOutputPath: async (destination) => {
+        if (dirname(destination) === order.openFolder) return;
+        await this.#ask((id) => ({ type: 'reserve-output-path', run, id, destination }));
+      },
+      confirmLease: async () => {
+        if (order.leased) await this.#ask((id) => ({ type: 'confirm-lease', run, id }));
+      },
+      reportIoBound: () => this.#reportIoBound(track),
+    };
+  }
+
+  async #ask(question: (id: number) => FromWorker): Promise<void> {
+    const id = this.#nextQuestion++;
+    const { promise, resolve } = Promise.withResolvers<AppErrorData | undefined>();
+    this.#questions.set(id, resolve);
+    send(question(id));
+    const refusal = await promise;
+    this.#questions.delete(id);
+    if (refusal !== undefined) throw AppError.fromData(refusal);
+  }
+
+  #reportIoBound({ run }: InputTrack): void {
+    if (!this.#tainted) send({ type: 'io-bound', run, rssBytes: this.#memory.rssBytes() });
+  }
+
+  #state({ phases, bytesDone, bytesTotal }: InputTrack): WorkerState {
+    const rssBytes = this.#memory.rssBytes();
+    return { phases, bytesDone, bytesTotal, calls: callRecorder.take(), rssBytes, tainted: this.#tainted };
+  }
+}
+
+/** A sandbox holds on to the folders it was made with: one that was removed and made again outside is read-only in it. */
+class MountedFolders {
+  readonly #known: ReadonlyMap<string, string>;
+
+  constructor(folders: readonly string[]) {
+    this.#known = new Map(folders.map((folder) => [folder, identityOf(folder)]));
+  }
+
+  haveChanged(): boolean {
+    return [...this.#known].some(([folder, identity]) => identityOf(folder) !== identity);
+  }
+}
+
+/** Tells a folder from another one at the same path; empty where there is none. */
+function identityOf(folder: string): string {
+  const found = statSync(folder, { throwIfNoEntry: false });
+  return found === undefined ? '' : `${found.dev}:${found.ino}`;
+}
+
+/** Samples the memory of the process, at intervals: a sample takes longer than to open a file. */
+class MemorySampler {
+  #rssBytes = 0;
+  #sampledAtMs = Number.NEGATIVE_INFINITY;
+
+  /** As it was at most `MEMORY_SAMPLE_INTERVAL_MS` ago. */
+  rssBytes(): number {
+    const nowMs = performance.now();
+    if (nowMs - this.#sampledAtMs >= MEMORY_SAMPLE_INTERVAL_MS) {
+      this.#rssBytes = process.memoryUsage.rss();
+      this.#sampledAtMs = nowMs;
+    }
+    return this.#rssBytes;
+  }
+}
+
+/**
+ * The progress of an input. Steps that follow quickly are reported with the result alone: messages between processes are
+ * expensive beside a small file.
+ */
+class InputTrack {
+  readonly phases: { [Phase in InputPhase]?: number } = {};
+  bytesDone = 0;
+  bytesTotal = 0;
+  #size: InputSize = { bytes: 0, files: 0 };
+  #phase: InputPhase | 'started' = 'started';
+  readonly run: number;
+  readonly #startedAtMs = performance.now();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(run: number) {
+    this.run = run;
+  }
+
+  reached(phase: InputPhase): void {
+    this.phases[phase] = Math.round(performance.now() - this.#startedAtMs);
+    this.#phase = phase;
+    this.#sendProgress();
+  }
+
+  /** Adds what was opened to the size of the input, which its budgets depend on. */
+  opened({ bytes, files }: InputSize): void {
+    this.#size = { bytes: this.#size.bytes + bytes, files: this.#size.files + files };
+    this.#sendProgress();
+  }
+
+  report(bytesDone: number, bytesTotal: number): void {
+    this.bytesDone = bytesDone;
+    this.bytesTotal = bytesTotal;
+    this.#sendSoon();
+  }
+
+  /** The phase that was reached last; `started` before the first. */
+  get phase(): InputPhase | 'started' {
+    return this.#phase;
+  }
+
+  /** Says that the input is being worked on, though no more of its output is there. */
+  alive(): void {
+    this.report(this.bytesDone, this.bytesTotal);
+  }
+
+  /** The result tells the rest. */
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+
+  /** At once where the input already takes long: what follows may hold up this thread. */
+  #sendProgress(): void {
+    if (performance.now() - this.#startedAtMs < PROGRESS_INTERVAL_MS) return this.#sendSoon();
+    clearTimeout(this.#timer);
+    this.#send();
+  }
+
+  #sendSoon(): void {
+    this.#timer ??= setTimeout(() => this.#send(), PROGRESS_INTERVAL_MS);
+  }
+
+  #send(): void {
+    this.#timer = undefined;
+    const { run, bytesDone, bytesTotal } = this;
+    send({ type: 'progress', run, bytesDone, bytesTotal, phase: this.#phase, size: this.#size });
+  }
+}
+
+function workOf({ inputJson, outputJson, paramsJson, leased: _, openFolder: __, ...order }: InputOrder): InputWork {
+  return { ...order, input: JSON.parse(inputJson), output: JSON.parse(outputJson), params: JSON.parse(paramsJson) };
+}
+
+function failureOf(error: unknown, phase: string, limits: KernelLimits): { error: AppErrorData | null; bug?: string } {
+  const exhausted = exhaustedBudget(error, limits, phase);
+  if (exhausted !== null) return { error: new AppError('INPUT_OVER_BUDGET', exhausted).toData() };
+  if (error instanceof AppError) return { error: error.toData() };
+  return { error: null, bug: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+}
+
+/** Ignores that the service is gone: `disconnect` ends the worker. */
+function send(message: FromWorker): void {
+  process.send?.(message, undefined, undefined, () => undefined);
+}

@@ -1,0 +1,116 @@
+import type { Log } from '../log.ts';
+import type { JobStore } from './job-store.ts';
+import type { Database } from './tables.ts';
+
+/** Bounds on one transaction of `pruneJobs`, so that other transactions do not wait long for it. */
+const PRUNE_BATCH_SIZE = 200;
+const MAX_PRUNED_INPUTS = 2000;
+
+/** The size of a small job with its inputs and indexes. */
+const PADDING = 'x'.repeat(32 * 1024);
+
+/** Implements `JobStore.pruneJobs`. */
+export async function pruneJobs(db: Database, finishedBefore: Date): Promise<number> {
+  const finished = await db
+    .selectFrom('jobs')
+    .select(['job_id', 'inputs_total'])
+    .where('finished_at', '<', finishedBefore.toISOString())
+    // A pending callback needs its job; it is given up within a day.
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('callbacks')
+            .select('callbacks.job_id')
+            .whereRef('callbacks.job_id', '=', 'jobs.job_id')
+            .where('next_attempt_at', 'is not', null),
+        ),
+      ),
+    )
+    .orderBy('finished_at')
+    .limit(PRUNE_BATCH_SIZE)
+    .execute();
+  const batch: typeof finished = [];
+  let inputs = 0;
+  for (const job of finished) {
+    inputs += job.inputs_total;
+    if (batch.length > 0 && inputs > MAX_PRUNED_INPUTS) break;
+    batch.push(job);
+  }
+  if (batch.length === 0) return 0;
+  const jobIds = batch.map((job) => job.job_id);
+  await db.deleteFrom('jobs').where('job_id', 'in', jobIds).execute();
+  return batch.length;
+}
+
+/** Deletes all jobs that finished before a time, in batches, and returns their number. */
+export async function pruneAllJobs(store: JobStore, finishedBefore: Date): Promise<number> {
+  let pruned = 0;
+  for (;;) {
+    const count = await store.pruneJobs(finishedBefore);
+    if (count === 0) return pruned;
+    pruned += count;
+  }
+}
+
+/** Implements `JobStore.probeWrite`. */
+export async function probeWrite(db: Database): Promise<void> {
+  const written = { written_at: new Date().toISOString(), padding: PADDING };
+  await db
+    .insertInto('write_probe')
+    .values({ id: 1, ...written })
+    .onConflict((row) => row.column('id').doUpdateSet(written))
+    .execute();
+}
+
+/** The shortest interval between two writes, in milliseconds. Health checks in between share the result. */
+const PROBE_INTERVAL_MS = 1_000;
+
+/** The bound on a write, in milliseconds; then the store counts as unreachable. */
+const PROBE_TIMEOUT_MS = 5_000;
+
+/** Checks by a write that the store can be written. A read would succeed on a full disk. */
+export class StoreProbe {
+  readonly #write: () => Promise<void>;
+  readonly #log: Log;
+  #works = true;
+  #dueAtMs = 0;
+  #probing: Promise<boolean> | null = null;
+  #writing: Promise<boolean> | null = null;
+
+  constructor(write: () => Promise<void>, log: Log) {
+    this.#write = write;
+    this.#log = log;
+  }
+
+  /** Returns true when the store could be written at most `PROBE_INTERVAL_MS` ago. Never rejects. */
+  async works(): Promise<boolean> {
+    if (performance.now() < this.#dueAtMs) return this.#works;
+    this.#probing ??= this.#probe().finally(() => {
+      this.#probing = null;
+      this.#dueAtMs = performance.now() + PROBE_INTERVAL_MS;
+    });
+    return this.#probing;
+  }
+
+  async #probe(): Promise<boolean> {
+    // A probe joins a write that an earlier probe started and that has not completed.
+    this.#writing ??= this.#tryWrite().finally(() => {
+      this.#writing = null;
+    });
+    const { promise: late, resolve } = Promise.withResolvers<boolean>();
+    const timer = setTimeout(() => resolve(false), PROBE_TIMEOUT_MS);
+    this.#works = await Promise.race([this.#writing, late]);
+    clearTimeout(timer);
+    return this.#works;
+  }
+
+  async #tryWrite(): Promise<boolean> {
+    try {
+      await this.#write();
+      return true;
+    } catch (error) {
+      if (this.#works) this.#log.error({ err: error }, 'the job store cannot be written');
+      return false;
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import { sql } from 'kysely';
+import { foldersAbove } from '#bytes/path-overlap.ts';
+import type { ApiInputRef } from '#contract/request.ts';
+import type { ResultEntry } from '../job.ts';
+import type { InputId, JobPaths, JobRequest, LeasedInput } from './job-store.ts';
+import { type Database, isPostgres } from './tables.ts';
+
+/** Implements `JobStore.reserveOutputPath`. */
+export async function reserveOutputPath(db: Database, { jobId, inputIndex }: InputId, path: string): Promise<boolean> {
+  await lockJob(db, jobId);
+  const conflict = await db
+    .selectFrom('destinations')
+    .select('input_index')
+    .where('job_id', '=', jobId)
+    .where('input_index', '!=', inputIndex)
+    .where(({ and, eb, or }) =>
+      or([
+        eb('place', 'in', [path, ...foldersAbove(path)]),
+        // "0" is the character after "/", so this range is everything inside the folder.
+        and([eb('place', '>=', `${path}/`), eb('place', '<', `${path}0`)]),
+      ]),
+    )
+    .limit(1)
+    .executeTakeFirst();
+  if (conflict !== undefined) return false;
+  await db
+    .insertInto('destinations')
+    .values({ job_id: jobId, place: path, input_index: inputIndex })
+    .onConflict((row) => row.doNothing())
+    .execute();
+  return true;
+}
+
+/** Implements `JobStore.releaseOutputPaths`. */
+export async function releaseOutputPaths(db: Database, { jobId, inputIndex }: InputId): Promise<void> {
+  await db.deleteFrom('destinations').where('job_id', '=', jobId).where('input_index', '=', inputIndex).execute();
+}
+
+/** Implements `JobStore.pathsOfJob`. */
+export async function pathsOfJob(db: Database, jobId: string): Promise<JobPaths> {
+  const request = await db.selectFrom('job_requests').select('params').where('job_id', '=', jobId).executeTakeFirst();
+  const rows = await db
+    .selectFrom('inputs')
+    .select(['input', 'result'])
+    .where('job_id', '=', jobId)
+    .orderBy('input_index')
+    .execute();
+  const results = rows.flatMap(({ result }) => (result === null ? [] : [JSON.parse(result) as ResultEntry]));
+  return {
+    inputs: rows.map(({ input }) => JSON.parse(input) as ApiInputRef),
+    params: JSON.parse(request?.params ?? 'null'),
+    outputs: results.flatMap(({ input_index: inputIndex, output_path, sidecar_path }) =>
+      [output_path, sidecar_path].flatMap((outputPath) =>
+        outputPath === undefined ? [] : [{ inputIndex, outputPath }],
+      ),
+    ),
+  };
+}
+
+/** Returns the paths of a job from the lease of its single input. */
+export function pathsOfSingleInput({ inputJson }: LeasedInput, { paramsJson }: JobRequest): JobPaths {
+  return { inputs: [JSON.parse(inputJson)], params: JSON.parse(paramsJson), outputs: [] };
+}
+
+/**
+ * Serializes the reservations of one job; SQLite serializes every transaction. Turns off the wait for the disk, because a
+ * reservation need not outlive the database: its input is run again.
+ */
+async function lockJob(db: Database, jobId: string): Promise<void> {
+  if (!isPostgres(db)) return;
+  await sql`select set_config('synchronous_commit', 'off', true) from job_requests where job_id = ${jobId} for update`.execute(
+    db,
+  );
+}

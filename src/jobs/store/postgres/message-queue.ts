@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict';
+import { sql } from 'kysely';
+import type { CommandResponse, JobAttempt, PgBoss } from 'pg-boss';
+import type { Log } from '../../log.ts';
+import type { InputId } from '../job-store.ts';
+import type { Database } from '../tables.ts';
+import type { PostgresDatabase } from './postgres-database.ts';
+
+const QUEUE = 'inputs';
+/** The schema of pg-boss, which creates and migrates it. */
+const SCHEMA = 'attestream_deliveries';
+
+/** The lease of a message without a heartbeat, in seconds; then another node receives it. The minimum of pg-boss. */
+export const HEARTBEAT_SECONDS = 10;
+
+/** Bound on the run time of an input, in seconds; then another node receives its message. The maximum of pg-boss. */
+const MAX_RUN_SECONDS = 24 * 60 * 60 - 1;
+
+/** Messages wait without a practical bound. */
+const RETENTION_SECONDS = 10 * 366 * 24 * 60 * 60;
+
+/** Never reached: the store counts the exits that fail an input. */
+const MAX_RETRIES = 1_000;
+
+/** Every eighth fetch prefers messages of low priority, so that none of them starves. */
+const LOW_PRIORITY_EVERY = 8;
+
+/** Inputs of sync jobs precede all others. */
+const SYNC_PRIORITY = 100;
+
+/** The upper bounds of those fetches, in turns: jobs that are not sync, and the rests of large batches (input 127 and up). */
+const LOW_PRIORITIES = [SYNC_PRIORITY / 2, -7];
+
+const QUEUE_OPTIONS = {
+  heartbeatSeconds: HEARTBEAT_SECONDS,
+  expireInSeconds: MAX_RUN_SECONDS,
+  retentionSeconds: RETENTION_SECONDS,
+  retryLimit: MAX_RETRIES,
+};
+
+/** The key of the advisory lock for the creation of the queue; it is used for nothing else. */
+const START_LOCK = 7_235_512_095n;
+
+/** A job message: one input, leased to this node until it deletes the message or its heartbeats stop. */
+export interface JobMessage extends InputId {
+  readonly id: string;
+  /** Identifies this lease of the message. */
+  readonly retryCount: number;
+  readonly sync: boolean;
+}
+
+/** A job whose inputs are sent. */
+export interface SentJob {
+  readonly jobId: string;
+  readonly sync: boolean;
+  readonly inputCount: number;
+}
+
+interface Payload extends InputId {
+  readonly sync: boolean;
+}
+
+/**
+ * The queue of job messages, one for each input, in pg-boss. It leases messages to nodes; the store's own tables say what
+ * an input is and how it finished. All methods but `renew` take the store's transaction, so that job records and messages
+ * are written together.
+ */
+export class MessageQueue {
+  readonly #boss: PgBoss;
+  readonly #fromKysely: typeof import('pg-boss').fromKysely;
+  #fetches = 0;
+
+  private constructor(boss: PgBoss, fromKysely: typeof import('pg-boss').fromKysely) {
+    this.#boss = boss;
+    this.#fromKysely = fromKysely;
+  }
+
+  /** Creates or migrates the tables of pg-boss, and starts its supervision. */
+  static open(database: PostgresDatabase, log: Log): Promise<MessageQueue> {
+    return database.read((db) => MessageQueue.#start(db, database, log));
+  }
+
+  static async #start(db: Database, database: PostgresDatabase, log: Log): Promise<MessageQueue> {
+    const { fromKysely, PgBoss } = await import('pg-boss');
+    const boss = new PgBoss({
+      db: { executeSql: (text, values) => database.executeSql(text, values) },
+      schema: SCHEMA,
+      schedule: false,
+      superviseIntervalSeconds: 1,
+      monitorIntervalSeconds: 1,
+      registerInstance: false,
+      monitorVacuum: false,
+      openTelemetry: { enabled: false },
+    });
+    boss.on('error', (error) => log.warn({ err: error }, 'the supervision of the message queue failed'));
+    try {
+      await whileAlone(db, async () => {
+        await boss.start();
+        await boss.createQueue(QUEUE, QUEUE_OPTIONS);
+      });
+    } catch (error) {
+      await stop(boss);
+      throw error;
+    }
+    return new MessageQueue(boss, fromKysely);
+  }
+
+  /** Sends a message for each input of new jobs. */
+  async send(db: Database, jobs: readonly SentJob[]): Promise<void> {
+    const messages = jobs.flatMap(({ jobId, sync, inputCount }) =>
+      Array.from({ length: inputCount }, (_, inputIndex) => insertOf({ jobId, inputIndex, sync })),
+    );
+    if (messages.length > 0) await this.#boss.insert(QUEUE, messages, this.#within(db));
+  }
+
+  /** Leases up to `count` messages, none of the excluded jobs. `more` is true when there may be others. */
+  async fetch(
+    db: Database,
+    count: number,
+    excludedJobs: readonly string[],
+  ): Promise<{ readonly messages: readonly JobMessage[]; readonly more: boolean }> {
+    const maxPriority = this.#nextLowPriority();
+    const jobs = await this.#boss.fetch<Payload>(QUEUE, {
+      batchSize: count,
+      ignoreGroups: [...excludedJobs],
+      ...(maxPriority !== undefined && { maxPriority }),
+      ...this.#within(db),
+    });
+    const messages = jobs.map(({ id, retryCount, data }) => ({ id, retryCount, ...data }));
+    return { messages, more: maxPriority !== undefined || messages.length === count };
+  }
+
+  /** Returns true while the lease of the message is this node's; then it stays so until the transaction ends. */
+  async touch(db: Database, message: JobMessage): Promise<boolean> {
+    return affectedBy(await this.#boss.touch(QUEUE, attemptOf(message), this.#within(db))) > 0;
+  }
+
+  /** Deletes messages, and returns the number of those whose lease had not expired. */
+  async delete(db: Database, messages: readonly JobAttempt[]): Promise<number> {
+    if (messages.length === 0) return 0;
+    return affectedBy(await this.#boss.deleteJob(QUEUE, messages.map(attemptOf), this.#within(db)));
+  }
+
+  /** Sends the message again after a delay. Does nothing when its lease has expired: an input never has two messages. */
+  async requeue(db: Database, message: JobMessage, delayMs: number): Promise<void> {
+    if ((await this.delete(db, [message])) === 0) return;
+    const insert = { ...insertOf(message), ...(delayMs > 0 && { startAfter: Math.ceil(delayMs / 1000) }) };
+    await this.#boss.insert(QUEUE, [insert], this.#within(db));
+  }
+
+  /** Renews the leases of messages, and returns those that had expired. */
+  async renew(messages: readonly JobMessage[]): Promise<readonly JobMessage[]> {
+    if (messages.length === 0 || (await this.#touchAll(messages)) === messages.length) return [];
+    const expired: JobMessage[] = [];
+    for (const message of messages) if ((await this.#touchAll([message])) === 0) expired.push(message);
+    return expired;
+  }
+
+  /** Stops the supervision. To be called before the database is closed. */
+  async close(): Promise<void> {
+    await stop(this.#boss);
+  }
+
+  async #touchAll(messages: readonly JobMessage[]): Promise<number> {
+    return affectedBy(await this.#boss.touch(QUEUE, messages.map(attemptOf)));
+  }
+
+  #nextLowPriority(): number | undefined {
+    this.#fetches += 1;
+    const turn = this.#fetches / LOW_PRIORITY_EVERY;
+    return Number.isInteger(turn) ? LOW_PRIORITIES[turn % LOW_PRIORITIES.length] : undefined;
+  }
+
+  #within(db: Database) {
+    return { db: this.#fromKysely(db) };
+  }
+}
+
+/** Stops without waiting for work, and without closing the store's connections. */
+async function stop(boss: PgBoss): Promise<void> {
+  await boss.stop({ graceful: false, close: false });
+}
+
+/** Serializes the creation of the queue by nodes that start together. */
+async function whileAlone(db: Database, work: () => Promise<void>): Promise<void> {
+  await db.connection().execute(async (connection) => {
+    try {
+      await sql`select pg_advisory_lock(${START_LOCK})`.execute(connection);
+      await work();
+    } finally {
+      // A connection that was lost has released the lock already.
+      await sql`select pg_advisory_unlock(${START_LOCK})`.execute(connection).catch(() => undefined);
+    }
+  });
+}
+
+function insertOf({ jobId, inputIndex, sync }: Payload) {
+  return { data: { jobId, inputIndex, sync }, priority: priorityOf(inputIndex, sync), group: { id: jobId } };
+}
+
+/** The first inputs of a job precede later ones of others, so that a small batch overtakes the rest of a large one. */
+function priorityOf(inputIndex: number, sync: boolean): number {
+  return (sync ? SYNC_PRIORITY : 0) - Math.floor(Math.log2(inputIndex + 1));
+}
+
+function attemptOf({ id, retryCount }: JobAttempt): JobAttempt {
+  return { id, retryCount };
+}
+
+/** Returns the number of messages that a command changed. pg-boss documents it with `JobAttempt`; its type omits it. */
+function affectedBy(response: CommandResponse): number {
+  const { affected } = response as { readonly affected?: unknown };
+  assert(typeof affected === 'number', 'pg-boss reports how many jobs a command affected');
+  return affected;
+}

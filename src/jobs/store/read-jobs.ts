@@ -1,0 +1,172 @@
+import { sql } from 'kysely';
+import type { ListedJob } from '#contract/job-list.ts';
+import type { JobReport } from '#telemetry/input-report.ts';
+import type { JobScope } from '../caller.ts';
+import type { JobSnapshot } from '../job.ts';
+import type { JobFilter, JobPage } from './job-store.ts';
+import { type Database, isPostgres, type JobRow } from './tables.ts';
+
+/** The columns of a job that callers see. */
+const VISIBLE_COLUMNS = [
+  'job_id',
+  'status',
+  'caller',
+  'queued_at',
+  'started_at',
+  'finished_at',
+  'inputs_total',
+  'inputs_done',
+  'bytes_done',
+  'bytes_total',
+] as const;
+
+type VisibleJob = Pick<JobRow, (typeof VISIBLE_COLUMNS)[number]>;
+
+/** Bound on the jobs in one statement, because databases limit the values of a statement. */
+const MAX_JOBS_PER_STATEMENT = 1000;
+
+/** A JSON array of result entries of finished inputs. An input that was cancelled while it was queued has no recorded entry. */
+const ENTRIES = sql<string>`'[' || coalesce(string_agg(
+  coalesce(result, '{"input_index":' || input_index || ',"status":"cancelled"}'), ',' order by input_index), '') || ']'`;
+
+const RESULTS = sql<string | null>`case when jobs.finished_at is not null then (
+  select ${ENTRIES} from inputs where inputs.job_id = jobs.job_id) end`;
+
+/** The recorded progress of running inputs. A part of the one statement, so that no input is counted twice or not at all. */
+const runningSum = (column: 'bytes_done' | 'bytes_total') =>
+  sql<number | null>`case when jobs.status = 'running' then (
+    select sum(inputs.${sql.ref(column)}) from inputs
+    where inputs.job_id = jobs.job_id and inputs.status = 'running') end`;
+
+/** Implements `JobStore.findJob`. */
+export async function findJob(db: Database, jobId: string, { caller }: JobScope = {}): Promise<JobSnapshot | null> {
+  const job = await db
+    .selectFrom('jobs')
+    .select(VISIBLE_COLUMNS)
+    .select(RESULTS.as('results'))
+    .$if(isPostgres(db), (jobs) =>
+      jobs.select([runningSum('bytes_done').as('running_done'), runningSum('bytes_total').as('running_total')]),
+    )
+    .where('job_id', '=', jobId)
+    .$if(caller !== undefined, (jobs) => jobs.where('caller', '=', caller ?? null))
+    .executeTakeFirst();
+  if (job === undefined) return null;
+  const { results, running_done, running_total, ...visible } = job;
+  const bytes_done = visible.bytes_done + (running_done ?? 0);
+  const bytes_total = visible.bytes_total + (running_total ?? 0);
+  return { ...listedJob({ ...visible, bytes_done, bytes_total }), resultsJson: results ?? '[]' };
+}
+
+/** Implements `JobStore.listJobs`. Identifiers sort by submission time. */
+export async function listJobs(db: Database, { limit, status, before, caller }: JobFilter): Promise<JobPage> {
+  let query = db
+    .selectFrom('jobs')
+    .select(VISIBLE_COLUMNS)
+    .orderBy('job_id', 'desc')
+    .limit(limit + 1);
+  if (caller !== undefined) query = query.where('caller', '=', caller);
+  if (status !== undefined) query = query.where('status', '=', status);
+  if (before !== undefined) query = query.where('job_id', '<', before);
+  const rows = await query.execute();
+  return { jobs: rows.slice(0, limit).map(listedJob), more: rows.length > limit };
+}
+
+/** Implements `JobStore.finishedAmong`. */
+export async function finishedAmong(db: Database, jobIds: readonly string[]): Promise<readonly string[]> {
+  const finished: string[] = [];
+  for (let start = 0; start < jobIds.length; start += MAX_JOBS_PER_STATEMENT) {
+    const batch = jobIds.slice(start, start + MAX_JOBS_PER_STATEMENT);
+    const unfinished = await db
+      .selectFrom('jobs')
+      .select('job_id')
+      .where('job_id', 'in', batch)
+      .where('finished_at', 'is', null)
+      .execute();
+    const open = new Set(unfinished.map((job) => job.job_id));
+    finished.push(...batch.filter((jobId) => !open.has(jobId)));
+  }
+  return finished;
+}
+
+/** Implements `JobStore.finishedInputs`. */
+export async function finishedInputs(db: Database, jobId: string): Promise<readonly number[]> {
+  const inputs = await db
+    .selectFrom('inputs')
+    .select('input_index')
+    .where('job_id', '=', jobId)
+    .where('status', 'in', ['succeeded', 'failed', 'cancelled'])
+    .orderBy('input_index')
+    .execute();
+  return inputs.map((input) => input.input_index);
+}
+
+/** Implements `JobStore.resultEntries`. */
+export async function resultEntries(
+  db: Database,
+  jobId: string,
+  inputIndexes: readonly number[],
+  { caller }: JobScope = {},
+): Promise<string> {
+  const { entries } = await db
+    .selectFrom('inputs')
+    .select(ENTRIES.as('entries'))
+    .where('job_id', '=', jobId)
+    .where('input_index', 'in', inputIndexes)
+    .$if(caller !== undefined, (inputs) =>
+      inputs.where(({ exists, selectFrom }) =>
+        exists(
+          selectFrom('jobs')
+            .select('job_id')
+            .where('job_id', '=', jobId)
+            .where('caller', '=', caller ?? null),
+        ),
+      ),
+    )
+    .executeTakeFirstOrThrow();
+  return entries;
+}
+
+/** Implements `JobStore.jobReport`. */
+export async function jobReport(db: Database, jobId: string): Promise<JobReport | null> {
+  const job = await db
+    .selectFrom('jobs')
+    .innerJoin('job_requests', 'job_requests.job_id', 'jobs.job_id')
+    .select(['operation', 'caller', 'status', 'inputs_total', 'queued_at', 'finished_at', 'trace_parent'])
+    .where('jobs.job_id', '=', jobId)
+    .executeTakeFirst();
+  if (job === undefined || job.finished_at === null) return null;
+  return {
+    jobId,
+    operation: job.operation,
+    caller: job.caller,
+    status: job.status === 'succeeded' ? 'succeeded' : 'failed',
+    inputs: job.inputs_total,
+    queuedAtMs: Date.parse(job.queued_at),
+    endedAtMs: Date.parse(job.finished_at),
+    traceParent: job.trace_parent,
+  };
+}
+
+/** Returns a job without its results, in the shape of the contract. */
+function listedJob(job: VisibleJob): ListedJob {
+  return {
+    job_id: job.job_id,
+    status: job.status,
+    ...(job.caller !== null && { caller: job.caller }),
+    timing: timingOf(job),
+    ...(job.finished_at === null && { progress: progressOf(job) }),
+  };
+}
+
+function timingOf({ queued_at, started_at, finished_at }: VisibleJob): JobSnapshot['timing'] {
+  return { queued_at, ...(started_at !== null && { started_at }), ...(finished_at !== null && { finished_at }) };
+}
+
+function progressOf(job: VisibleJob): NonNullable<JobSnapshot['progress']> {
+  return {
+    inputs_done: job.inputs_done,
+    inputs_total: job.inputs_total,
+    bytes_done: job.bytes_done,
+    bytes_total: job.bytes_total,
+  };
+}

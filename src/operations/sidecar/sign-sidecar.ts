@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import type { ByteSink } from '#bytes/byte-sink.ts';
+import type { ByteSource } from '#bytes/byte-source.ts';
+import { digestPlan, executePlan } from '#bytes/execute-plan.ts';
+import { localCopyOf } from '#bytes/local-copies.ts';
+import type { C2paParams } from '#contract/signing.ts';
+import { AppError } from '#errors/app-error.ts';
+import { placeholderWholeHash, planWholeHash } from '#formats/hard-binding.ts';
+import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-author.ts';
+import { type DescribedFile, fileCandidate } from '../ingredients.ts';
+import type { InputContext, InputOutcome, InputWork, OperationServices } from '../operation.ts';
+import { assignRoles, givenOrigin, statementOf } from '../origin.ts';
+import { readBack } from '../read-back.ts';
+import { sidecarLeaves } from './sidecar-names.ts';
+import { describeSource } from './sidecar-source.ts';
+
+/** Destinations of an input that gets a sidecar; `copy` is null where the sidecar is delivered alone. */
+interface Destinations {
+  readonly copy: string | null;
+  readonly sidecar: string;
+}
+
+/** What is staged for them. */
+interface Staged {
+  readonly copy: ByteSink | null;
+  readonly sidecar: ByteSink;
+}
+
+/** A file that is signed with a sidecar, and the manifest that lacks only its hard binding. */
+interface Signing {
+  readonly file: DescribedFile;
+  readonly draft: ManifestDraft;
+  readonly destinations: Destinations;
+}
+
+/**
+ * Signs a file of any kind with a manifest in a file of its own: hashes all its bytes in one pass, which copies them as well
+ * unless the sidecar is delivered alone, has the SDK sign the hash, and commits both. Throws `SOURCE_CHANGED` where the
+ * source is not the one that was hashed any more, and an AppError where another step fails; nothing is delivered then.
+ */
+export async function signSidecar(
+  source: ByteSource,
+  work: InputWork,
+  context: InputContext,
+  services: OperationServices,
+): Promise<InputOutcome> {
+  const params = work.params as C2paParams;
+  const file = await describeSource(source, context, services);
+  const destinations = await reserveDestinations(source.name, work, context, services);
+  context.reached('resolved');
+
+  const given = await givenOrigin(params, work.inputIndex, services, context);
+  const ingredients = assignRoles(await fileCandidate(file, context), given);
+  const statement = { ...statementOf(ingredients, params, services.stated), actions: [] };
+  const { mediaType } = file.layout;
+  const draft = await services.author.draft({ title: source.name, mediaType, ...statement }, context.signal);
+  const outcome = await copyAndSign({ file, draft, destinations }, work, context, services);
+  return { ...outcome, warnings: [...ingredients.warnings, ...draft.warnings, ...outcome.warnings] };
+}
+
+/** Stages the copy, where there is one, hashes the source, and delivers both. Discards what is staged when anything fails. */
+async function copyAndSign(
+  { file, draft, destinations }: Signing,
+  work: InputWork,
+  context: InputContext,
+  services: OperationServices,
+): Promise<InputOutcome> {
+  const { signal, scratch } = context;
+  const { source } = file;
+  const stageFile = (destination: string, sizeBytes: number): Promise<ByteSink> =>
+    services.outputs.stageFile(destination, sizeBytes, work, signal, scratch);
+  const copy = destinations.copy === null ? null : await stageFile(destinations.copy, source.sizeBytes);
+  let sidecar: ByteSink | null = null;
+  try {
+    context.reached('staged');
+    const isReadAlone = copy === null && services.reader !== null;
+    const hashed = isReadAlone ? await localCopyOf(source, scratch, signal) : source;
+    const binding = await bindingOf(hashed, copy, context);
+    const { manifest, warnings } = await signAgainIfLarger(async () => {
+      await draft.measure(placeholderWholeHash(), signal);
+      return await draft.sign(binding, signal);
+    });
+    context.reached('signed');
+    sidecar = await stageFile(destinations.sidecar, manifest.length);
+    await sidecar.write(manifest, 0, signal);
+    await sealBoth({ copy, sidecar }, context);
+    await readBothBack({ ...file, source: hashed }, { copy, sidecar }, context, services);
+    await source.checkUnchanged?.(signal);
+    await context.confirmLease();
+    await commitBoth({ copy, sidecar }, signal);
+    context.reached('delivered');
+    return {
+      outputPath: (copy ?? sidecar).destination,
+      sidecarPath: sidecar.destination,
+      warnings,
+      manifestDigest: createHash('sha256').update(manifest).digest('hex'),
+    };
+  } catch (error) {
+    await sidecar?.discard();
+    await copy?.discard();
+    throw error;
+  }
+}
+
+async function reserveDestinations(
+  name: string,
+  { output, params }: InputWork,
+  context: InputContext,
+  { outputs }: OperationServices,
+): Promise<Destinations> {
+  const leaves = sidecarLeaves(name, outputs.namingOf(output), (params as C2paParams).copy_source);
+  const copy = leaves.copy === null ? null : outputs.fileDestination(output, leaves.copy);
+  const sidecar = outputs.fileDestination(output, leaves.sidecar);
+  if (copy !== null) await context.reserveOutputPath(copy);
+  await context.reserveOutputPath(sidecar);
+  return { copy, sidecar };
+}
+
+/** Hashes the source, which copies it where there is a copy, and returns the hard binding. */
+async function bindingOf(source: ByteSource, copy: ByteSink | null, context: InputContext) {
+  const { plan, binding } = planWholeHash(source.sizeBytes);
+  const options = {
+    signal: context.signal,
+    onProgress: (bytesDone: number) => context.progress(bytesDone, source.sizeBytes),
+  };
+  const digests = await (copy === null ? digestPlan(plan, source, options) : executePlan(plan, source, copy, options));
+  context.reached('copied');
+  return binding(digests);
+}
+
+async function sealBoth({ copy, sidecar }: Staged, context: InputContext): Promise<void> {
+  await copy?.seal(context.signal);
+  await sidecar.seal(context.signal);
+  context.reached('sealed');
+}
+
+/** Has the official reader validate the staged sidecar with the staged copy, or with the source where there is none. */
+async function readBothBack(
+  { source, layout }: DescribedFile,
+  { copy, sidecar }: Staged,
+  context: InputContext,
+  { reader }: OperationServices,
+): Promise<void> {
+  if (reader === null) return;
+  const path = copy === null ? (source.openedPath ?? source.localPath) : copy.stagedPath;
+  assert(path !== undefined && sidecar.stagedPath !== undefined, 'what is read back is on this host');
+  const asset = { path, mediaType: layout.mediaType, detachedStore: await readFile(sidecar.stagedPath) };
+  try {
+    await readBack(reader, asset, source.sizeBytes, context);
+  } catch (error) {
+    // On some file systems nothing but its bytes tells that a file has changed.
+    if (copy !== null || !isOtherFile(error)) throw error;
+    throw new AppError('SOURCE_CHANGED', { name: source.name }, { cause: error });
+  }
+}
+
+function isOtherFile(error: unknown): boolean {
+  if (!(error instanceof AppError) || error.reason !== 'READ_BACK_FAILED') return false;
+  const { codes = [] } = error.details as { readonly codes?: readonly string[] };
+  return codes.includes('assertion.dataHash.mismatch');
+}
+
+async function commitBoth({ copy, sidecar }: Staged, signal: AbortSignal): Promise<void> {
+  if (copy === null) return await sidecar.commit(signal);
+  if (sidecar.commitAfter !== undefined) return await sidecar.commitAfter(copy, signal);
+  await copy.commit(signal);
+  // The copy is delivered: the sidecar has to follow, even if the input is stopped now.
+  await sidecar.commit(new AbortController().signal);
+}

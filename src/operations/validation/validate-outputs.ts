@@ -1,0 +1,154 @@
+import { basename, dirname, join } from 'node:path';
+import { PathSet } from '#bytes/path-overlap.ts';
+import { nearestRealPath } from '#bytes/real-path.ts';
+import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { yieldingEntries } from '#concurrency/yielding-iteration.ts';
+import type { Config } from '#config/config.ts';
+import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
+import { AppError } from '#errors/app-error.ts';
+import { isSignableExtension } from '#formats/formats.ts';
+import { requestedName } from '#inputs/input-name.ts';
+import {
+  checkOutputSegments,
+  type Naming,
+  outputLeaf,
+  type S3OutputSpec,
+  s3Destination,
+} from '#outputs/output-path.ts';
+import { comparableS3Urls } from '#s3/s3-address.ts';
+import type { OperationRequest, RequestContext } from '../operation.ts';
+import { extensionOf } from './validate-inputs.ts';
+
+/** Paths resolved concurrently: enough to keep the disk busy, few enough to leave threads for the rest of the service. */
+const MAX_CONCURRENT_RESOLUTIONS = 16;
+
+/** Destination of an input that is known from the request alone. */
+interface Destination {
+  readonly inputIndex: number;
+  readonly path: string;
+}
+
+/** Returns the names of the files or the folder that an input is written to; none where they depend on its bytes. */
+export type LeafRule = (name: string, naming: Naming) => readonly string[];
+
+/** Names an output after a file whose extension is signable. Any other extension is replaced later, by what the bytes are. */
+export const fileLeaf: LeafRule = (name, naming) => {
+  const extension = extensionOf(name);
+  return isSignableExtension(extension) ? [outputLeaf(name, [extension], naming).leaf] : [];
+};
+
+/** Names an output after its folder. */
+export const folderLeaf: LeafRule = (name) => [name];
+
+/**
+ * Checks the outputs of a request: the sink and its folders exist, no two inputs have the same destination, and no
+ * destination overlaps a source. Destinations that depend on an input's bytes, or on the name that a server gives it, are
+ * checked when the input reserves them. Throws `OUTPUT_TAKEN`, `OUTPUT_TOUCHES_SOURCE`, or a reason of the sink.
+ */
+export async function validateOutputs(
+  request: OperationRequest,
+  leafOf: LeafRule,
+  otherSources: readonly ApiInputRef[],
+  { config, signal }: RequestContext,
+): Promise<void> {
+  const { inputs, output } = request;
+  const sources = [...inputs, ...otherSources];
+  const conflict =
+    output?.type === 's3'
+      ? await conflictInS3(await destinationsOf(inputs, leafOf, s3Target(output, config)), sources)
+      : await conflictOnHost(await destinationsOf(inputs, leafOf, localTarget(output, config)), sources, signal);
+  if (conflict === null) return;
+  const { inputIndex, path, source } = conflict;
+  throw new AppError('OUTPUT_TOUCHES_SOURCE', { path, source }, { field: `inputs[${inputIndex}]`, inputIndex });
+}
+
+/** Folder or S3 prefix that the outputs of a request go to. */
+interface OutputTarget {
+  readonly naming: Naming;
+  destinationOf(leaf: string): string;
+}
+
+function localTarget(output: ApiOutputSpec | null | undefined, { output_sinks: { local } }: Config): OutputTarget {
+  const folder = join(local.base_dir, ...checkOutputSegments(output));
+  return { naming: local.naming, destinationOf: (leaf) => join(folder, leaf) };
+}
+
+function s3Target(output: S3OutputSpec, { output_sinks: { s3 } }: Config): OutputTarget {
+  if (s3 === undefined) throw new AppError('S3_OUTPUT_UNAVAILABLE', {}, { field: 'output.type' });
+  const { bucket } = output;
+  if (!s3.buckets.includes(bucket))
+    throw new AppError('S3_OUTPUT_BUCKET_REFUSED', { bucket }, { field: 'output.bucket' });
+  checkOutputSegments(output);
+  return { naming: s3.naming, destinationOf: (leaf) => s3Destination(output, leaf, s3.base_prefix) };
+}
+
+/** Returns the destinations that are known by now. Throws `OUTPUT_TAKEN` where two inputs have the same. */
+async function destinationsOf(
+  inputs: readonly ApiInputRef[],
+  leafOf: LeafRule,
+  target: OutputTarget,
+): Promise<Destination[]> {
+  const taken = new Set<string>();
+  const destinations: Destination[] = [];
+  for await (const [inputIndex, input] of yieldingEntries(inputs)) {
+    for (const leaf of leafOf(requestedName(input, inputIndex), target.naming)) {
+      const path = target.destinationOf(leaf);
+      if (taken.has(leaf)) throw new AppError('OUTPUT_TAKEN', { path }, { field: `inputs[${inputIndex}]`, inputIndex });
+      taken.add(leaf);
+      destinations.push({ inputIndex, path });
+    }
+  }
+  return destinations;
+}
+
+type Conflict = Destination & { readonly source: string };
+
+/** Resolves the links of the folder once, because all destinations lie in it. */
+async function conflictOnHost(
+  destinations: readonly Destination[],
+  sources: readonly ApiInputRef[],
+  signal: AbortSignal,
+): Promise<Conflict | null> {
+  const [first] = destinations;
+  if (first === undefined) return null;
+  const folder = await nearestRealPath(dirname(first.path));
+  const real: Destination[] = [];
+  for await (const [, { inputIndex, path }] of yieldingEntries(destinations)) {
+    real.push({ inputIndex, path: join(folder, basename(path)) });
+  }
+  return firstConflict(real, await realPathsOf(sources, signal));
+}
+
+async function conflictInS3(
+  destinations: readonly Destination[],
+  sources: readonly ApiInputRef[],
+): Promise<Conflict | null> {
+  const addresses = new Map<string, string>();
+  for await (const [, source] of yieldingEntries(sources)) {
+    if ('url' in source) for (const address of comparableS3Urls(source.url)) addresses.set(address, source.url);
+  }
+  return firstConflict(destinations, addresses);
+}
+
+/** Maps the real path of every local source, as far as it exists, to the path in the request. */
+async function realPathsOf(sources: readonly ApiInputRef[], signal: AbortSignal): Promise<Map<string, string>> {
+  const paths = [...new Set(sources.flatMap((source) => ('path' in source ? [source.path] : [])))];
+  const resolved = await mapConcurrent(paths, MAX_CONCURRENT_RESOLUTIONS, async (path): Promise<[string, string]> => {
+    signal.throwIfAborted();
+    return [await nearestRealPath(path), path];
+  });
+  return new Map(resolved);
+}
+
+/** Returns the first destination that is, holds or lies inside a source; null for none. */
+export async function firstConflict(
+  destinations: readonly Destination[],
+  sources: ReadonlyMap<string, string>,
+): Promise<Conflict | null> {
+  const paths = new PathSet<string>();
+  for await (const [, [real, source]] of yieldingEntries(sources)) paths.add(real, source);
+  for await (const [, destination] of yieldingEntries(destinations)) {
+    for (const source of paths.overlapping(destination.path)) return { ...destination, source };
+  }
+  return null;
+}

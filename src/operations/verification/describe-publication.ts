@@ -1,0 +1,155 @@
+import type { PublicationDeviation, PublicationVerification } from '#contract/verification.ts';
+import { failuresIn, problemsIn, VALID_ASSET } from '#provenance/validation-report.ts';
+import type { Deviation, JudgedPublication, OfficialReading } from '#publications/judge-publication.ts';
+import { describePart, partKey } from '#publications/media-part.ts';
+import type { ReportKind } from './write-report.ts';
+
+/** Deviations that a report lists, by its kind; more are counted. */
+const MAX_LISTED: Readonly<Record<ReportKind, number>> = { summary: 25, detailed: 500, full: 1_000_000 };
+/** Characters of a name, and codes of a part, that a report has. */
+const MAX_NAME_CHARACTERS = 200;
+const MAX_CODES = 5;
+
+/** Describes how a publication differs from what was signed, part by part; the list is bounded by the kind of report. */
+export function describePublication(judged: JudgedPublication, kind: ReportKind): PublicationVerification {
+  const { renditions, official } = judged;
+  const faults = faultsIn(judged);
+  const found = deviationsOf(judged, faults);
+  const deviations: Record<string, number> = {};
+  for (const { kind: name, count } of found) deviations[name] = (deviations[name] ?? 0) + count;
+  const faulty = new Set(faults.map(({ part }) => partKey(part)));
+  const intact = renditions.flatMap((rendition) => [...rendition.intact]).filter((key) => !faulty.has(key)).length;
+  const unnamed = found.filter(({ part, file }) => part === 'fragment' && file === undefined);
+  const named = renditions.reduce((sum, { stated }) => sum + namedIn(stated), 0);
+  const first = found.slice(0, MAX_LISTED[kind]);
+  return {
+    renditions: renditions.length,
+    fragments: named + unnamed.reduce((sum, { count }) => sum + count, 0),
+    intact: judged.renditions.some(({ map }) => map === null) ? intact + officiallyIntact(judged) : intact,
+    read_officially: official.length,
+    deviations,
+    first,
+    ...(found.length > first.length && { omitted: found.length - first.length }),
+  };
+}
+
+function namedIn({ statements }: JudgedPublication['renditions'][number]['stated']): number {
+  return new Set(statements.flatMap(({ fragments }) => fragments.map(({ part }) => partKey(part)))).size;
+}
+
+/** Counts the fragments that only the official reader can judge, and finds in order. */
+function officiallyIntact({ renditions, official }: JudgedPublication): number {
+  return official.filter((read) => renditions[read.rendition]?.map === null && !isFaulty(read)).length;
+}
+
+/** Returns all deviations in the order of the programme, those that only the official reader finds included. */
+function deviationsOf(
+  { renditions, missingRenditions }: JudgedPublication,
+  faults: readonly OfficialReading[],
+): PublicationDeviation[] {
+  const nameOf = (index: number): string =>
+    named(describePart(renditions[index]?.stated.init ?? { path: '', range: null }));
+  const readings = Map.groupBy(faults, ({ rendition }) => rendition);
+  const found = renditions.flatMap((rendition, index) => {
+    const { deviations } = rendition;
+    const known = new Set(deviations.flatMap(({ file }) => (file === null ? [] : [partKey(file)])));
+    const own = deviations.map((deviation) => describeDeviation(deviation, index, nameOf));
+    const others = (readings.get(index) ?? []).filter(({ part }) => !known.has(partKey(part)));
+    if (others.length === 0) return own;
+    const positions = positionsIn(rendition);
+    const further = others.map((read) => describeFault(read, nameOf(index), positions.get(partKey(read.part))));
+    return [...own, ...further];
+  });
+  if (missingRenditions > 0) found.push({ kind: 'missing', part: 'rendition', count: missingRenditions });
+  return found.sort((first, second) => (first.time_seconds ?? 0) - (second.time_seconds ?? 0));
+}
+
+function describeDeviation(
+  { kind, part, count, file, playlist, index, signedIndex, startSeconds, origin }: Deviation,
+  rendition: number,
+  nameOf: (index: number) => string,
+): PublicationDeviation {
+  return {
+    kind,
+    part,
+    count,
+    ...(file !== null && { file: named(describePart(file)) }),
+    rendition: nameOf(rendition),
+    ...(playlist !== null && { playlist: named(playlist) }),
+    ...(index !== null && { index }),
+    ...(signedIndex !== null && { signed_index: signedIndex }),
+    ...(startSeconds !== null && { time_seconds: toMilliseconds(startSeconds) }),
+    ...(origin !== null && {
+      signed_as: { rendition: nameOf(origin.rendition), ...(origin.index !== null && { index: origin.index }) },
+    }),
+  };
+}
+
+/**
+ * Returns what the official reader finds wrong with fragments themselves: it calls every fragment invalid whose init segment is
+ * not as it was signed.
+ */
+function faultsIn({ renditions, official }: JudgedPublication): OfficialReading[] {
+  const hasOtherInit = renditions.map(({ deviations }) => deviations.some(({ part }) => part === 'init'));
+  return official.filter((read) => isFaulty(read) && hasOtherInit[read.rendition] !== true);
+}
+
+/** The failures of the binding of a fragment; others are about the manifest as a whole. */
+const BINDING_FAILED = /^assertion\.bmffHash\./;
+
+/** Returns true where the official reader finds that a fragment is not what the manifest binds, or cannot read it. */
+export function isFaulty({ reading }: OfficialReading): boolean {
+  if ('problem' in reading) return true;
+  const failures = failuresIn(reading.validation_results?.activeManifest, VALID_ASSET);
+  if (failures.some((code) => BINDING_FAILED.test(code))) return true;
+  // A binding that was not checked is no failure to the reader.
+  return failures.length === 0 && problemsIn(reading.validation_results, VALID_ASSET).length > 0;
+}
+
+/** Where a fragment is played. */
+interface Position {
+  readonly playlist: string;
+  readonly index: number;
+  readonly startSeconds: number | null;
+}
+
+function positionsIn({ stated }: JudgedPublication['renditions'][number]): Map<string, Position> {
+  const [order] = stated.statements;
+  const fragments = order?.fragments ?? [];
+  return new Map(
+    fragments.map(({ part, startSeconds }, index) => [
+      partKey(part),
+      { playlist: order?.playlist ?? '', index, startSeconds },
+    ]),
+  );
+}
+
+function describeFault(
+  { part, reading }: OfficialReading,
+  rendition: string,
+  position: Position | undefined,
+): PublicationDeviation {
+  const codes =
+    'problem' in reading ? [reading.problem] : failuresIn(reading.validation_results?.activeManifest, VALID_ASSET);
+  return {
+    kind: 'problem' in reading ? 'unreadable' : 'altered',
+    part: 'fragment',
+    count: 1,
+    file: named(describePart(part)),
+    rendition,
+    ...(position !== undefined && { playlist: named(position.playlist), index: position.index }),
+    ...(position !== undefined &&
+      position.startSeconds !== null && { time_seconds: toMilliseconds(position.startSeconds) }),
+    codes: codes.slice(0, MAX_CODES).map(named),
+  };
+}
+
+function named(name: string): string {
+  return name.length <= MAX_NAME_CHARACTERS
+    ? name.toWellFormed()
+    : `${name.slice(0, MAX_NAME_CHARACTERS - 1).toWellFormed()}…`;
+}
+
+function toMilliseconds(seconds: number): number {
+  return Math.round(seconds * 1000) / 1000;
+}

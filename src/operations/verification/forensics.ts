@@ -1,0 +1,42 @@
+import type { Verification } from '#contract/verification.ts';
+import type { VerifyParams } from '#contract/verify-request.ts';
+import { type CrJsonAsset, readCrJson } from '#provenance/crjson-reader.ts';
+import { evaluateRubrics, findRubrics } from '#provenance/rubrics.ts';
+import type { InputContext, OperationServices } from '../operation.ts';
+import type { ReportKind } from './write-report.ts';
+
+/** Characters of crJSON in an answer; a report that is written has all of it. */
+const MAX_CRJSON_CHARACTERS = 512 * 1024;
+
+/** What a request asks of an asset beside the verdict. */
+export type Forensics = (kind: ReportKind) => Pick<Verification, 'rubrics' | 'crjson' | 'crjson_omitted'>;
+
+/**
+ * Reads an asset as crJSON and evaluates rubrics over it, where the request asks for either. `asset` is null where the reader has
+ * no way to it. Throws the errors of rubrics.
+ */
+export async function forensicsOf(
+  asset: () => Promise<CrJsonAsset | null>,
+  { report, rubrics }: VerifyParams,
+  { signal }: InputContext,
+  { rubricsDir }: OperationServices,
+  anchors: string | null,
+): Promise<Forensics> {
+  if (report !== 'crjson' && rubrics === undefined) return () => ({});
+  const found = await asset();
+  if (found === null)
+    return () => ({ crjson_omitted: 'The manifest lies in a sidecar, of which the reader gives no crJSON.' });
+  const answer = await readCrJson({ asset: found, anchors }, signal);
+  if ('problem' in answer) return () => ({ crjson_omitted: `The reader gives no crJSON: ${answer.problem}` });
+  const crjson: unknown = JSON.parse(answer.text);
+  const evaluated =
+    rubrics === undefined || rubricsDir === undefined
+      ? {}
+      : { rubrics: await evaluateRubrics(rubricsDir, await findRubrics(rubricsDir, rubrics), crjson) };
+  return (kind) => {
+    if (report !== 'crjson') return evaluated;
+    if (kind === 'full' || answer.text.length <= MAX_CRJSON_CHARACTERS) return { ...evaluated, crjson };
+    const crjson_omitted = `It has ${answer.text.length} characters; ${MAX_CRJSON_CHARACTERS} are answered. A report that is written has it.`;
+    return { ...evaluated, crjson_omitted };
+  };
+}

@@ -1,0 +1,156 @@
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { pinnedCopyOf } from '#bytes/local-copies.ts';
+import type { Verification } from '#contract/verification.ts';
+import type { VerifyParams } from '#contract/verify-request.ts';
+import { AppError } from '#errors/app-error.ts';
+import { isInputError } from '#errors/catalogue.ts';
+import type { Warning } from '#errors/warning.ts';
+import { HEAD_SIZE_BYTES, type MediaLayout } from '#formats/format-handler.ts';
+import { formatUnknown, recogniseFormat } from '#formats/formats.ts';
+import { isUnsupportedContainer } from '#formats/unsupported-containers.ts';
+import type { AssetReading } from '#provenance/asset-reader.ts';
+import { exceededChainLimit, MAX_STORE_BYTES } from '#provenance/chain-limits.ts';
+import type { CrJsonAsset } from '#provenance/crjson-reader.ts';
+import { stillMediaType } from '#provenance/still-media-type.ts';
+import { loadTrustLists, type TrustLists } from '#provenance/trust-lists.ts';
+import { withHeartbeat } from '../heartbeat.ts';
+import { remoteManifestWarnings } from '../ingredients.ts';
+import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
+import { describeReading, withTrustList } from './describe-reading.ts';
+import { forensicsOf } from './forensics.ts';
+import { adjacentSidecar, namedSidecar } from './sidecar.ts';
+import { answerKind, type ReportKind, writeReport } from './write-report.ts';
+
+/** Verifies one file with its embedded manifest or its sidecar. Throws an AppError where it cannot be judged. */
+export async function verifyFile(
+  work: InputWork,
+  context: InputContext,
+  services: OperationServices,
+): Promise<VerificationOutcome> {
+  const source = await services.inputs.openFile(work.input, work.inputIndex, context);
+  try {
+    const found = await findManifest(source, work, context, services);
+    context.reached('resolved');
+    const params = (work.params ?? {}) as VerifyParams;
+    const lists = await loadTrustLists(services.trust);
+    const { reading, store, crJsonAsset } = await readAsset(found, source, lists, context, services);
+    const forensics = await forensicsOf(async () => crJsonAsset, params, context, services, lists.pem);
+    context.reached('verified');
+    const manifestFrom = found.sidecar === null ? 'embedded' : 'sidecar';
+    const describe = (asked: ReportKind): Verification => ({
+      ...withTrustList(describeReading(reading, manifestFrom, asked), store, lists),
+      ...(reading !== 'none' && forensics(asked)),
+    });
+    const outputPath = await writeReport(source.name, () => describe('full'), work, context, services);
+    const verification = describe(answerKind(params));
+    return { ...(outputPath !== null && { outputPath }), verification, warnings: found.warnings };
+  } finally {
+    await source.close();
+  }
+}
+
+/** A file, and where its manifest is. */
+interface FoundManifest {
+  /** By its bytes; null where they tell nothing. */
+  readonly mediaType: string | null;
+  /** Null where the container is unknown here, or damaged: then the official reader alone decides. */
+  readonly layout: MediaLayout | null;
+  /** The error that the container was refused with. */
+  readonly problem: AppError | null;
+  /** The contents of its sidecar, where it is verified with one. */
+  readonly sidecar: Buffer | null;
+  readonly warnings: readonly Warning[];
+}
+
+async function findManifest(
+  source: ByteSource,
+  work: InputWork,
+  context: InputContext,
+  services: OperationServices,
+): Promise<FoundManifest> {
+  const named = await namedSidecar(work, context, services);
+  const identified = await identify(source, context.signal);
+  if (named !== null) return { ...identified, sidecar: named };
+  const isEmbedded = identified.layout !== null && identified.layout.manifest !== null;
+  const sidecar = isEmbedded ? null : await adjacentSidecar(work, context, services);
+  return { ...identified, sidecar };
+}
+
+/** Reads the layout of a file. A container that is damaged, or unknown here, is left to the official reader. */
+async function identify(source: ByteSource, signal: AbortSignal): Promise<Omit<FoundManifest, 'sidecar'>> {
+  const format = await recogniseFormat(source, signal);
+  if (format === undefined) {
+    const head = await readRange(source, 0, Math.min(source.sizeBytes, HEAD_SIZE_BYTES), signal);
+    const problem = isUnsupportedContainer(head) ? null : formatUnknown(source.name, head);
+    return { mediaType: stillMediaType(head), layout: null, problem, warnings: [] };
+  }
+  try {
+    const layout = await format.readLayout(source, signal);
+    const warnings = await remoteManifestWarnings({ source, layout }, signal);
+    return { mediaType: layout.mediaType, layout, problem: null, warnings };
+  } catch (error) {
+    if (!(error instanceof AppError) || isInputError(error.reason)) throw error;
+    return { mediaType: format.mediaType, layout: null, problem: error, warnings: [] };
+  }
+}
+
+/** What the official reader says of a file, and the file as it can be read again: null where there is nothing to read. */
+interface AssetResult {
+  readonly reading: AssetReading;
+  /** Its manifest store, where its bytes are known. */
+  readonly store: Uint8Array | null;
+  readonly crJsonAsset: CrJsonAsset | null;
+}
+
+/** Has the official reader read the file. Throws where neither it nor this service can make anything of the container. */
+async function readAsset(
+  { layout, mediaType, problem, sidecar }: FoundManifest,
+  source: ByteSource,
+  { pem: anchors }: TrustLists,
+  context: InputContext,
+  { assets }: OperationServices,
+): Promise<AssetResult> {
+  const { signal, scratch } = context;
+  const hasNone = layout === null ? mediaType === null : layout.manifest === null;
+  if (hasNone && sidecar === null) return { reading: withoutManifest(problem), store: null, crJsonAsset: null };
+  const pinned = await pinnedCopyOf(source, scratch, signal);
+  const store = sidecar ?? (await embeddedStore(pinned, layout, signal));
+  refuseCostlyChain(source.name, store);
+  const asset = {
+    path: pinned.openedPath ?? pinned.localPath,
+    mediaType: mediaType ?? 'application/octet-stream',
+    ...(anchors !== null && { anchors }),
+    ...(sidecar !== null && { detachedStore: sidecar }),
+  };
+  const reading = await withHeartbeat(context, source.sizeBytes, () => assets.read(asset, signal));
+  await pinned.checkUnchanged?.(signal);
+  const isRead = layout !== null || sidecar !== null || (reading !== 'none' && !('problem' in reading));
+  if (!isRead) return { reading: withoutManifest(problem), store: null, crJsonAsset: null };
+  return { reading, store, crJsonAsset: sidecar === null ? { path: asset.path, mediaType: asset.mediaType } : null };
+}
+
+/** Throws where the file is damaged, or nothing that could have a manifest. */
+function withoutManifest(problem: AppError | null): 'none' {
+  if (problem !== null) throw problem;
+  return 'none';
+}
+
+async function embeddedStore(
+  source: ByteSource,
+  layout: MediaLayout | null,
+  signal: AbortSignal,
+): Promise<Buffer | null> {
+  if (layout === null || layout.manifest === null) return null;
+  const { offset, length } = layout.manifest;
+  if (length > MAX_STORE_BYTES) {
+    const details = { name: source.name, sizeBytes: length, limitBytes: MAX_STORE_BYTES };
+    throw new AppError('MANIFEST_TOO_LARGE', details);
+  }
+  return await readRange(source, offset, length, signal);
+}
+
+/** Throws `MANIFEST_TOO_COMPLEX` where validating a store would take the official reader minutes. */
+function refuseCostlyChain(name: string, store: Buffer | null): void {
+  const exceeded = store === null ? null : exceededChainLimit(store);
+  if (exceeded !== null) throw new AppError('MANIFEST_TOO_COMPLEX', { name, ...exceeded });
+}

@@ -1,0 +1,169 @@
+import { readRange } from '#bytes/byte-source.ts';
+import { pinnedCopyOf } from '#bytes/local-copies.ts';
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import type { PublicationVerification, Verification } from '#contract/verification.ts';
+import type { VerifyParams } from '#contract/verify-request.ts';
+import type { AssetReading } from '#provenance/asset-reader.ts';
+import type { CrJsonAsset } from '#provenance/crjson-reader.ts';
+import { stateOf } from '#provenance/describe-report.ts';
+import { loadTrustLists, type TrustLists } from '#provenance/trust-lists.ts';
+import type { Finding, ManifestReport } from '#provenance/validation-report.ts';
+import { type JudgedPublication, judgePublication } from '#publications/judge-publication.ts';
+import type { MediaPart } from '#publications/media-part.ts';
+import { withHeartbeat } from '../heartbeat.ts';
+import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
+import { describePublication, isFaulty } from './describe-publication.ts';
+import { describeReading, describeReported, NO_MANIFEST, withTrustList } from './describe-reading.ts';
+import { forensicsOf } from './forensics.ts';
+import { summarize } from './summarize.ts';
+import { answerKind, type ReportKind, writeReport } from './write-report.ts';
+
+/** Verifies the publication in a folder, part by part. Throws an AppError where it holds none that can be read. */
+export async function verifyFolder(
+  work: InputWork,
+  context: InputContext,
+  services: OperationServices,
+): Promise<VerificationOutcome> {
+  const folder = await services.inputs.openFolder(work.input, work.inputIndex, context);
+  try {
+    context.reached('resolved');
+    const params = (work.params ?? {}) as VerifyParams;
+    const { depth = 'sample' } = params;
+    const lists = await loadTrustLists(services.trust);
+    const task = { ...context, reader: services.fragments, depth, anchors: lists.pem };
+    const judged = await judgePublication(folder, task);
+    const verdict = await describerOf(judged, folder, lists, context, services);
+    const isSigned = judged.manifests.length > 0;
+    const forensics = isSigned
+      ? await forensicsOf(() => firstFragment(judged, folder, context), params, context, services, lists.pem)
+      : () => ({});
+    const store = judged.manifests[0]?.store ?? null;
+    const describe: Describer = (kind) => ({ ...withTrustList(verdict(kind), store, lists), ...forensics(kind) });
+    context.reached('verified');
+    const outputPath = await writeReport(folder.name, () => describe('full'), work, context, services);
+    return { ...(outputPath !== null && { outputPath }), verification: describe(answerKind(params)), warnings: [] };
+  } finally {
+    await folder.close();
+  }
+}
+
+/** Returns the first fragment that the official reader has read, with its init segment; null where there is none. */
+async function firstFragment(
+  { renditions, official: [first] }: JudgedPublication,
+  folder: SourceFolder,
+  { signal }: InputContext,
+): Promise<CrJsonAsset | null> {
+  const init = first === undefined ? undefined : renditions[first.rendition]?.stated.init;
+  if (first === undefined || init === undefined) return null;
+  return { init: await readPart(folder, init, signal), fragment: await readPart(folder, first.part, signal) };
+}
+
+async function readPart(folder: SourceFolder, { path, range }: MediaPart, signal: AbortSignal): Promise<Buffer> {
+  const source = await folder.open(path, signal);
+  try {
+    const { offset, length } = range ?? { offset: 0, length: source.sizeBytes };
+    return await readRange(source, offset, length, signal);
+  } finally {
+    await source.close();
+  }
+}
+
+type Describer = (kind: ReportKind) => Verification;
+
+async function describerOf(
+  judged: JudgedPublication,
+  folder: SourceFolder,
+  lists: TrustLists,
+  context: InputContext,
+  services: OperationServices,
+): Promise<Describer> {
+  if (judged.manifests.length === 0) return () => NO_MANIFEST;
+  if (judged.wholeFile === null) return (kind) => describeJudged(judged, kind);
+  const reading = await readWholeFile(judged.wholeFile, folder, lists, context, services);
+  return (kind) => describeReading(reading, 'embedded', kind);
+}
+
+/** Has the official reader read the file that a publication is byte ranges of. */
+async function readWholeFile(
+  path: string,
+  folder: SourceFolder,
+  { pem: anchors }: TrustLists,
+  context: InputContext,
+  { assets }: OperationServices,
+): Promise<AssetReading> {
+  const { scratch, signal } = context;
+  const source = await folder.open(path, signal);
+  scratch.adopt(source);
+  const pinned = await pinnedCopyOf(source, scratch, signal);
+  const asset = {
+    path: pinned.openedPath ?? pinned.localPath,
+    mediaType: 'video/mp4',
+    ...(anchors !== null && { anchors }),
+  };
+  const reading = await withHeartbeat(context, source.sizeBytes, () => assets.read(asset, signal));
+  await pinned.checkUnchanged?.(signal);
+  return reading;
+}
+
+function describeJudged(judged: JudgedPublication, kind: ReportKind): Verification {
+  const publication = describePublication(judged, kind);
+  const isAltered = Object.values(publication.deviations).some((count) => count > 0);
+  const { state: ofManifests, ...described } = describeReported(worstReport(judged), kind);
+  const state = isAltered ? 'invalid' : ofManifests;
+  const summary = isAltered ? summarizeDeviations(publication) : summarize({ state, ...described });
+  return { state, summary, manifest_from: 'embedded', publication, ...described };
+}
+
+const NOT_READ = { problem: 'its init segment and fragments are too large to be read' } as const;
+
+/**
+ * Returns the report on a manifest by the fragment that was read in full, with the failures of the binding that were found in
+ * others.
+ */
+function reportOf({ renditions, official }: JudgedPublication, number: number): ManifestReport | { problem: string } {
+  const own = official.filter(({ rendition }) => renditions[rendition]?.read?.manifest === number);
+  const [first] = own;
+  if (first === undefined || 'problem' in first.reading) return first?.reading ?? NOT_READ;
+  const results = first.reading.validation_results;
+  if (results?.activeManifest === undefined) return first.reading;
+  const further = own.slice(1).filter(isFaulty).flatMap(failuresOf);
+  const failure = [...results.activeManifest.failure, ...further];
+  const activeManifest = { ...results.activeManifest, failure };
+  return { ...first.reading, validation_results: { ...results, activeManifest } };
+}
+
+function failuresOf({ reading }: JudgedPublication['official'][number]): Finding[] {
+  const failures = 'problem' in reading ? [] : (reading.validation_results?.activeManifest?.failure ?? []);
+  return failures.filter(({ code }) => code.startsWith('assertion.bmffHash.'));
+}
+
+const RANKED: readonly Verification['state'][] = ['invalid', 'valid', 'trusted'];
+
+/** Returns the report with the worst verdict of those on all manifests, as a rule one: that of the first of equals. */
+function worstReport(judged: JudgedPublication): ManifestReport | { problem: string } {
+  const reports = judged.manifests.map((_manifest, number) => reportOf(judged, number));
+  const rankOf = (report: (typeof reports)[number]) =>
+    RANKED.indexOf('problem' in report ? 'invalid' : stateOf(report));
+  return reports.sort((first, second) => rankOf(first) - rankOf(second))[0] ?? NOT_READ;
+}
+
+/** Returns what was changed in a sentence, and where it begins. */
+function summarizeDeviations({ deviations, first }: PublicationVerification): string {
+  const told = Object.entries(deviations).map(([kind, count]) => `${count} ${kind}`);
+  const [earliest] = first;
+  if (earliest === undefined) return 'Changed after signing.';
+  const { part, file, rendition, index, signed_index: signed, time_seconds: time } = earliest;
+  const at = time === undefined ? '' : `, ${clockTime(time)} into the programme`;
+  const position = index ?? signed;
+  if (part === 'rendition') return `Changed after signing: ${told.join(', ')}. A signed rendition is in no playlist.`;
+  const what = `${part}${position === undefined ? '' : ` ${position}`}${file === undefined ? '' : ` ("${file}")`}`;
+  const where = rendition === undefined || part !== 'fragment' ? '' : ` of the rendition "${rendition}"`;
+  return `Changed after signing: ${told.join(', ')}. The first is ${what}${where}${at}.`;
+}
+
+/** Returns a time in the programme as hours, minutes and seconds. */
+function clockTime(seconds: number): string {
+  const whole = Math.floor(seconds);
+  const parts = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  return parts.map((part) => String(part).padStart(2, '0')).join(':');
+}

@@ -1,0 +1,197 @@
+import { statfsSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import type { ByteSink } from '#bytes/byte-sink.ts';
+import { doOverlap } from '#bytes/path-overlap.ts';
+import { nearestRealPath } from '#bytes/real-path.ts';
+import { type StagingKey, stagedNameOf } from '#bytes/staged-name.ts';
+import type { ApiOutputSpec } from '#contract/request.ts';
+import { AppError } from '#errors/app-error.ts';
+import { CommittedFolders } from './local/committed-folders.ts';
+import type { FolderHandle } from './local/folder-handle.ts';
+import { OutputFolders } from './local/output-folders.ts';
+import { StagedFile, type Staging } from './local/staged-file.ts';
+import { StagedFolder } from './local/staged-folder.ts';
+import { removeEarlierStagings } from './local/staging-cleanup.ts';
+import { stagingSecretIn } from './local/staging-secret.ts';
+import { checkOutputSegments, type Naming } from './output-path.ts';
+import type { FolderSink, OutputSink } from './output-sink.ts';
+import { refuseFile, refuseFolder, withOutputErrors } from './staging/output-error.ts';
+import { StagingJournal } from './staging-journal.ts';
+
+/** Free space, in bytes, that an output must leave: folders and journals grow too. */
+const FREE_SPACE_MARGIN_BYTES = 1024 * 1024;
+
+/**
+ * Less goes through the page cache: nobody waits for the disk then before the next file is begun, and it is likely to be
+ * read while it is still there.
+ */
+const SMALLEST_DIRECT_OUTPUT_BYTES = 16 * 1024 * 1024;
+
+/** Outputs that are read back go through the page cache up to this share of the available memory. */
+const LARGEST_CACHED_SHARE = 0.5;
+
+/** Throws when the entry at a destination must not be replaced by the output. */
+type RefuseStanding = (destination: string, path: string) => Promise<void>;
+
+/** The folders of local outputs and of the records about them. */
+export interface LocalSinkOptions {
+  readonly baseDir: string;
+  /** This node's own. */
+  readonly dataDir: string;
+  /** Shared by nodes that share outputs, so that each knows what the others committed; `dataDir` by default. */
+  readonly recordsDir?: string;
+  /** Paths that no output may overlap; `dataDir` and `recordsDir` by default. They need not exist. */
+  readonly protectedPaths?: readonly string[];
+  readonly naming?: Naming;
+  /** True when outputs are read back after they are written; false by default. */
+  readonly readBack?: boolean;
+}
+
+/** Outputs as files and folders below one folder of this host: `<base_dir>/<prefix>/<name>/<leaf>`. */
+export class LocalSink implements OutputSink {
+  readonly #baseDir: string;
+  readonly #folders: OutputFolders;
+  readonly #naming: Naming;
+  readonly #readBack: boolean;
+  readonly #journal: StagingJournal;
+  readonly #records: CommittedFolders;
+  readonly #recordsDir: string;
+  #secret: Buffer | undefined;
+  readonly #protectedPaths: readonly string[];
+  #realProtectedPaths: Promise<string[]> | null = null;
+
+  /**
+   * `dataDir` holds the notes of what is staged, which `recoverStagings` reads; `recordsDir` the records of committed
+   * folders, and the secret that the names of stagings are made with.
+   */
+  constructor({
+    baseDir,
+    dataDir,
+    recordsDir = dataDir,
+    protectedPaths = [dataDir, recordsDir],
+    naming = 'derived',
+    readBack = false,
+  }: LocalSinkOptions) {
+    this.#baseDir = resolve(baseDir);
+    this.#folders = new OutputFolders(this.#baseDir);
+    this.#naming = naming;
+    this.#readBack = readBack;
+    this.#journal = new StagingJournal(dataDir);
+    this.#records = new CommittedFolders(recordsDir);
+    this.#recordsDir = recordsDir;
+    this.#protectedPaths = protectedPaths;
+  }
+
+  namingOf(): Naming {
+    return this.#naming;
+  }
+
+  fileDestination(output: ApiOutputSpec | null, leaf: string): string {
+    return join(this.#baseDir, ...checkOutputSegments(output), leaf);
+  }
+
+  folderDestination(output: ApiOutputSpec | null, leaf: string): string {
+    return this.fileDestination(output, leaf);
+  }
+
+  async stageFile(destination: string, sizeBytes: number, key: StagingKey, signal: AbortSignal): Promise<ByteSink> {
+    return await this.#stage(destination, sizeBytes, key, signal, refuseFolder, (staging, note) =>
+      StagedFile.create({
+        ...staging,
+        noteFollowing: (firstStagedName) => {
+          const { folder, name } = staging;
+          return this.#journal.noteFollowing(note, join(folder.path, firstStagedName), join(folder.path, name));
+        },
+      }),
+    );
+  }
+
+  async stageFolder(destination: string, sizeBytes: number, key: StagingKey, signal: AbortSignal): Promise<FolderSink> {
+    return await this.#stage(destination, sizeBytes, key, signal, refuseFile, (staging, note) =>
+      StagedFolder.create({
+        ...staging,
+        records: this.#records,
+        noteReplacement: () => this.#journal.noteReplacement(note, join(staging.folder.path, staging.name)),
+      }),
+    );
+  }
+
+  /** Records and creates a staging. `refuse` throws for entries at the destination that must not be replaced. */
+  async #stage<Sink>(
+    destination: string,
+    sizeBytes: number,
+    key: StagingKey,
+    signal: AbortSignal,
+    refuse: RefuseStanding,
+    create: (staging: Staging, note: string) => Promise<Sink>,
+  ): Promise<Sink> {
+    signal.throwIfAborted();
+    const name = basename(destination);
+    const folder = await this.#prepare(destination, sizeBytes, key, refuse);
+    try {
+      const stagedName = stagedNameOf(destination, key, this.#stagingSecret);
+      const note = await this.#journal.note(join(folder.path, stagedName), key);
+      const forget = () => this.#journal.erase(note);
+      const isCached = this.#isCached(sizeBytes);
+      try {
+        return await create({ destination, folder, name, stagedName, isCached, forget }, note);
+      } catch (error) {
+        await forget();
+        throw error;
+      }
+    } catch (error) {
+      await folder.close();
+      throw error;
+    }
+  }
+
+  get #stagingSecret(): Buffer {
+    this.#secret ??= stagingSecretIn(this.#recordsDir);
+    return this.#secret;
+  }
+
+  #isCached(sizeBytes: number): boolean {
+    if (sizeBytes < SMALLEST_DIRECT_OUTPUT_BYTES) return true;
+    return this.#readBack && sizeBytes <= process.availableMemory() * LARGEST_CACHED_SHARE;
+  }
+
+  /** Opens the folder of a destination, and refuses what can be told before anything is written. */
+  async #prepare(
+    destination: string,
+    sizeBytes: number,
+    key: StagingKey,
+    refuse: RefuseStanding,
+  ): Promise<FolderHandle> {
+    return await withOutputErrors(destination, async () => {
+      await this.#refuseProtectedPath(destination, destination);
+      const name = basename(destination);
+      const folder = await this.#folders.open(dirname(destination));
+      try {
+        await this.#refuseProtectedPath(destination, join(folder.path, name));
+        await removeEarlierStagings({ destination, folder, name, secret: this.#stagingSecret }, key);
+        await refuse(destination, folder.entry(name));
+        await checkFreeSpace(destination, folder.self, sizeBytes);
+        return folder;
+      } catch (error) {
+        await folder.close();
+        throw error;
+      }
+    });
+  }
+
+  /** `path` is the destination as it was asked for or, once the folder is there, with its links resolved. */
+  async #refuseProtectedPath(destination: string, path: string): Promise<void> {
+    this.#realProtectedPaths ??= Promise.all(this.#protectedPaths.map(nearestRealPath));
+    const paths = await this.#realProtectedPaths;
+    if (!paths.some((other) => doOverlap(path, other))) return;
+    throw new AppError('OUTPUT_IN_OWN_PLACE', { path: destination });
+  }
+}
+
+/** File systems that do not know their size (some network file systems) report no blocks at all, and are not judged. */
+async function checkFreeSpace(destination: string, folder: string, sizeBytes: number): Promise<void> {
+  const { blocks, bavail, bsize } = statfsSync(folder);
+  const freeBytes = bavail * bsize;
+  if (blocks === 0 || sizeBytes + FREE_SPACE_MARGIN_BYTES <= freeBytes) return;
+  throw new AppError('OUTPUT_DISK_FULL', { path: destination, neededBytes: sizeBytes, freeBytes });
+}

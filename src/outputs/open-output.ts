@@ -1,0 +1,178 @@
+import { constants } from 'node:fs';
+import { type FileHandle, lstat, open, opendir, readlink, realpath } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { Readable } from 'node:stream';
+import { AppError } from '#errors/app-error.ts';
+import { isS3Url, parseS3Url, type S3Object } from '#s3/s3-address.ts';
+import { connectS3 } from '#s3/s3-connection.ts';
+import { S3Reader } from '#s3/s3-reader.ts';
+import { contentTypeOf } from './content-type.ts';
+import type { S3OutputSettings } from './s3-sink.ts';
+
+/** A delivered file, open for reading. */
+export interface OpenedOutput {
+  readonly sizeBytes: number;
+  /** An entity tag (RFC 9110 §8.8.3), quotes included: other bytes have another one. */
+  readonly etag: string;
+  readonly mediaType: string;
+  /** Streams `length` bytes from `offset`, once. The output is closed when the stream closes. */
+  read(offset: number, length: number): Readable;
+  /** Closes an output that is not read. */
+  close(): Promise<void>;
+}
+
+/** The output of an input: a file, or a folder that `segments` name a file in. */
+export interface OutputFile {
+  /** The absolute path or `s3://` URL that the result names. */
+  readonly outputPath: string;
+  /** Names below it, without `.`, `..` and separators; none for the output itself. */
+  readonly segments: readonly string[];
+}
+
+/**
+ * Opens a delivered file. Resolves with null when there is none under that name: it was removed, is a folder, or a link
+ * leads to it. Throws the errors of S3 as they are.
+ */
+export function openOutput(
+  file: OutputFile,
+  s3: S3OutputSettings | undefined,
+  signal: AbortSignal,
+): Promise<OpenedOutput | null> {
+  if (!isS3Url(file.outputPath)) return openLocalOutput(file);
+  return s3 === undefined ? Promise.resolve(null) : openS3Output(file, s3, signal);
+}
+
+/** A file of an output, by its path below it; for an output that is a file, its name. */
+export interface ListedOutputFile {
+  readonly path: string;
+  readonly sizeBytes: number;
+}
+
+/** The files of an output in the order of their paths, `MAX_LISTED_FILES` at most, and whether there are more. */
+export interface OutputListing {
+  readonly files: readonly ListedOutputFile[];
+  readonly more: boolean;
+}
+
+/** Bound on the files of a listing: its answer takes 2 MB then. */
+export const MAX_LISTED_FILES = 20_000;
+
+/** Lists the files of a delivered output. Throws the errors of S3 as they are; files that were removed are not listed. */
+export async function listOutput(
+  outputPath: string,
+  s3: S3OutputSettings | undefined,
+  signal: AbortSignal,
+): Promise<OutputListing> {
+  const itself = await openOutput({ outputPath, segments: [] }, s3, signal);
+  if (itself !== null) {
+    await itself.close();
+    return { files: [{ path: basename(outputPath), sizeBytes: itself.sizeBytes }], more: false };
+  }
+  const files: ListedOutputFile[] = [];
+  for await (const file of isS3Url(outputPath) ? objectsBelow(outputPath, s3, signal) : filesBelow(outputPath)) {
+    signal.throwIfAborted();
+    if (files.length === MAX_LISTED_FILES) return { files: files.sort(byPath), more: true };
+    files.push(file);
+  }
+  return { files: files.sort(byPath), more: false };
+}
+
+function byPath(a: ListedOutputFile, b: ListedOutputFile): number {
+  return a.path < b.path ? -1 : Number(a.path > b.path);
+}
+
+async function* filesBelow(folder: string, path = ''): AsyncGenerator<ListedOutputFile> {
+  const entries = await opendir(join(folder, path)).catch(absent);
+  if (entries === null) return;
+  for await (const entry of entries) {
+    const entryPath = join(path, entry.name);
+    if (entry.isDirectory()) yield* filesBelow(folder, entryPath);
+    else if (entry.isFile()) yield { path: entryPath, sizeBytes: (await lstat(join(folder, entryPath))).size };
+  }
+}
+
+async function* objectsBelow(
+  folder: string,
+  s3: S3OutputSettings | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<ListedOutputFile> {
+  if (s3 === undefined) return;
+  const { bucket, key } = parseS3Url(folder);
+  const prefix = `${key}/`;
+  for await (const object of new S3Reader(await connectS3(s3)).list({ bucket, key: prefix }, signal)) {
+    yield { path: object.key.slice(prefix.length), sizeBytes: object.sizeBytes };
+  }
+}
+
+/** Errors of the system that mean "no such file": nothing there, a file used as a folder, a link, a name too long. */
+const ABSENT = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG']);
+
+async function openLocalOutput({ outputPath, segments }: OutputFile): Promise<OpenedOutput | null> {
+  try {
+    const path = join(await realpath(outputPath), ...segments);
+    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    return await describeLocal(file, path);
+  } catch (error) {
+    return absent(error);
+  }
+}
+
+/** Returns null for an error that means "no such file", and throws every other one. */
+function absent(error: unknown): null {
+  if (ABSENT.has((error as NodeJS.ErrnoException).code ?? '')) return null;
+  throw error;
+}
+
+/** Checks what was opened, and not its name: a folder on the way may be, or have become, a link. */
+async function describeLocal(file: FileHandle, path: string): Promise<OpenedOutput | null> {
+  const [stats, opened] = await Promise.all([file.stat({ bigint: true }), pathOf(file, path)]);
+  if (!stats.isFile() || opened !== path) {
+    await file.close();
+    return null;
+  }
+  const sizeBytes = Number(stats.size);
+  return {
+    sizeBytes,
+    etag: `"${[stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].map((part) => part.toString(36)).join('-')}"`,
+    mediaType: contentTypeOf(path),
+    read: (offset, length) => file.createReadStream({ start: offset, end: offset + length - 1 }),
+    close: () => file.close(),
+  };
+}
+
+async function pathOf(file: FileHandle, path: string): Promise<string> {
+  return process.platform === 'linux' ? await readlink(`/proc/self/fd/${file.fd}`) : await realpath(path);
+}
+
+async function openS3Output(
+  { outputPath, segments }: OutputFile,
+  settings: S3OutputSettings,
+  signal: AbortSignal,
+): Promise<OpenedOutput | null> {
+  const { bucket, key } = parseS3Url(outputPath);
+  const reader = new S3Reader(await connectS3(settings));
+  const at = { bucket, key: [key, ...segments].join('/') };
+  try {
+    // One byte tells the size and the version.
+    const { object } = await reader.open(at, 1, signal);
+    return {
+      sizeBytes: object.sizeBytes,
+      etag: object.etag,
+      mediaType: contentTypeOf(basename(at.key)),
+      read: (offset, length) => streamOf(reader, object, offset, length, signal),
+      close: async () => undefined,
+    };
+  } catch (error) {
+    if (error instanceof AppError && error.reason === 'S3_OBJECT_MISSING') return null;
+    throw error;
+  }
+}
+
+function streamOf(reader: S3Reader, object: S3Object, offset: number, length: number, signal: AbortSignal): Readable {
+  return Readable.from(copied(reader.range(object, offset, length, signal)), { objectMode: false });
+}
+
+/** Copies pieces, which are valid only until the next one is asked for, while a response may still hold them. */
+async function* copied(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for await (const piece of pieces) yield Buffer.from(piece);
+}

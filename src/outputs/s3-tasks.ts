@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto';
+import { extname } from 'node:path';
+import type { StagingKey } from '#bytes/staged-name.ts';
+import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import { Launcher } from '#processes/launcher.ts';
+import { connectS3 } from '#s3/s3-connection.ts';
+import { S3Writer } from '#s3/s3-writer.ts';
+import { markOfNote, rollBackUploads } from './s3/roll-back-uploads.ts';
+import { leftoverNotes } from './s3/upload-journal.ts';
+import type { S3OutputSettings } from './s3-sink.ts';
+
+/** In a build, every module is JavaScript. */
+const PROCESS_URL = new URL(`./s3/s3-task-process${extname(import.meta.url)}`, import.meta.url);
+
+/** Buckets that are probed concurrently. */
+const MAX_CONCURRENT_PROBES = 8;
+
+/** A background task of the service in S3. */
+export type S3Task =
+  /** Writes to and deletes from every bucket of outputs. */
+  | { readonly kind: 'probe' }
+  /** Rolls back what attempts of lost processes left in S3: those of one attempt, or all. */
+  | { readonly kind: 'roll-back'; readonly dataDir: string; readonly key: StagingKey | undefined };
+
+/** The result of a task: the addresses that were rolled back, or an error. */
+export type S3TaskAnswer = { readonly addresses: readonly string[] } | { readonly error: AppErrorData };
+
+/** Probes every bucket of outputs. Throws `S3_PROBE_FAILED` when an object cannot be put into one and deleted again. */
+export async function probeBuckets(settings: S3OutputSettings, launcher = new Launcher()): Promise<void> {
+  await inProcess({ settings, task: { kind: 'probe' } }, launcher);
+}
+
+/**
+ * Ends uploads, and deletes objects of unfinished publications, that processes which are gone left in S3: what the
+ * journal notes and nothing else. Returns the addresses. Where S3 cannot be reached it rejects, and the notes stay.
+ */
+export async function recoverUploads(
+  settings: S3OutputSettings,
+  dataDir: string,
+  key?: StagingKey,
+  launcher = new Launcher(),
+): Promise<readonly string[]> {
+  const notes = await leftoverNotes(dataDir, key);
+  return notes.length === 0 ? [] : await inProcess({ settings, task: { kind: 'roll-back', dataDir, key } }, launcher);
+}
+
+/** The message that starts a task in its process. */
+export interface S3TaskRequest {
+  readonly settings: S3OutputSettings;
+  readonly task: S3Task;
+}
+
+/** Runs a task in a process that exits afterwards: the SDK would otherwise keep its memory in the service. */
+async function inProcess(request: S3TaskRequest, launcher: Launcher): Promise<readonly string[]> {
+  const { promise, resolve, reject } = Promise.withResolvers<S3TaskAnswer>();
+  const writable = request.task.kind === 'roll-back' ? [request.task.dataDir] : [];
+  const child = launcher.launch(PROCESS_URL, { execArgv: [], s3: true, writable });
+  child.once('error', reject);
+  child.once('message', (answer: S3TaskAnswer) => resolve(answer));
+  child.once('exit', (code, signal) => reject(new Error(`an task in S3 ended early (${signal ?? code})`)));
+  child.send(request);
+  const answer = await promise;
+  if ('error' in answer) throw AppError.fromData(answer.error);
+  return answer.addresses;
+}
+
+/** Runs a task in this process. */
+export async function runS3Task(settings: S3OutputSettings, task: S3Task): Promise<readonly string[]> {
+  const writer = new S3Writer(await connectS3(settings));
+  if (task.kind === 'roll-back') return await rollBackLeftovers(writer, task);
+  await mapConcurrent(settings.buckets, MAX_CONCURRENT_PROBES, (bucket) => probe(writer, bucket, settings.base_prefix));
+  return [];
+}
+
+async function probe(writer: S3Writer, bucket: string, basePrefix: string): Promise<void> {
+  const key = [...(basePrefix === '' ? [] : [basePrefix]), `attestream-write-probe-${randomUUID()}`].join('/');
+  try {
+    await writer.put({ bucket, key }, new Uint8Array(), 'text/plain');
+    await writer.deleteObjects(bucket, [{ key }]);
+  } catch (cause) {
+    if (!(cause instanceof AppError)) throw cause;
+    throw new AppError('S3_PROBE_FAILED', { bucket, problem: cause.message }, { cause });
+  }
+}
+
+async function rollBackLeftovers(
+  writer: S3Writer,
+  { dataDir, key }: Extract<S3Task, { kind: 'roll-back' }>,
+): Promise<string[]> {
+  const addresses: string[] = [];
+  for (const { path, noted, endedAtMs, erase } of await leftoverNotes(dataDir, key)) {
+    addresses.push(...(await rollBackUploads(writer, { noted, mark: markOfNote(path), endedAtMs })));
+    await erase();
+  }
+  return addresses;
+}

@@ -1,0 +1,252 @@
+import { randomUUID } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeSync,
+} from 'node:fs';
+import { readdir, readFile, readlink, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { isStagedName, type StagingKey } from '#bytes/staged-name.ts';
+import { systemErrorCode } from '#errors/system-problem.ts';
+import { FolderHandle } from './local/folder-handle.ts';
+import { finishFollowing, recoverReplacement, removeEntry } from './local/staging-cleanup.ts';
+import { syncFolder } from './staging/sync-folder.ts';
+
+/** Suffix of the link beside a note that points to the destination about to be replaced. */
+const REPLACEMENT_ENDING = '.replaces';
+
+/** Suffix of the link to the staged file that another one follows. */
+const FOLLOWING_ENDING = '.follows';
+
+const LINK_ENDINGS = [REPLACEMENT_ENDING, FOLLOWING_ENDING];
+
+/** Ends the path in a note: the rest is left from a longer path. No path contains it. */
+const NOTE_END = '\0';
+
+/**
+ * A note whose name came to the disk before a power cut and what it holds did not. What it noted is removed by the next
+ * attempt at its input, which looks for it where it writes.
+ */
+const TORN = new RegExp(`^${NOTE_END}*$`);
+
+/** Spare notes that one process keeps for reuse: more than it ever stages at once. */
+const MAX_SPARE_NOTES = 32;
+
+/**
+ * Notes of what is being staged, so that nothing stays behind when a process is killed. A note is a file in
+ * `<data_dir>/staging/` that holds the path of the staged file or folder; it is written under another name, so it is
+ * never torn. A note is made before what it stages and removed after it. Before a publication is replaced, a link with
+ * the destination as its target joins the note, durably.
+ *
+ * A note that is done with is kept in `<data_dir>/spare-notes/` and renamed for the next staging: to make and remove a
+ * file for each took 0.45 ms of the 2.7 ms of processor time of a small input (ext4 without a journal).
+ */
+export class StagingJournal {
+  readonly #folder: string;
+  readonly #spareFolder: string;
+  readonly #spares: string[] = [];
+  /** Notes that a link may stand beside. */
+  readonly #replacing = new Set<string>();
+  #foldersMade = false;
+
+  constructor(dataDir: string) {
+    this.#folder = journalFolderOf(dataDir);
+    this.#spareFolder = spareFolderOf(dataDir);
+  }
+
+  /** Notes a file or folder that is about to be staged. Returns the note, for `erase`. */
+  async note(stagedPath: string, key: StagingKey): Promise<string> {
+    if (!this.#foldersMade) {
+      for (const folder of [this.#folder, this.#spareFolder]) mkdirSync(folder, { recursive: true, mode: 0o700 });
+    }
+    this.#foldersMade = true;
+    const note = join(
+      this.#folder,
+      `${notePrefixOf(key)}${basename(stagedPath)
+        .replace(/^\.attestream-/, '')
+        .slice(0, 8)}`,
+    );
+    const spare = this.#spares.pop() ?? join(this.#spareFolder, randomUUID());
+    writeNote(spare, stagedPath);
+    renameSync(spare, note);
+    return note;
+  }
+
+  /** Records, durably, that a staged folder is about to replace a publication. */
+  async noteReplacement(note: string, realDestination: string): Promise<void> {
+    this.#replacing.add(note);
+    rmSync(note + REPLACEMENT_ENDING, { force: true });
+    symlinkSync(realDestination, note + REPLACEMENT_ENDING);
+    // The note's content as well as its name: without it, a power cut between the renames would hide the old publication.
+    syncFile(note);
+    await syncFolder(this.#folder);
+  }
+
+  /** Records, durably, that a staged file is about to take its name right after another staged file took its own. */
+  async noteFollowing(note: string, firstStagedPath: string, realDestination: string): Promise<void> {
+    rmSync(note + FOLLOWING_ENDING, { force: true });
+    symlinkSync(firstStagedPath, note + FOLLOWING_ENDING);
+    await this.noteReplacement(note, realDestination);
+  }
+
+  /** Safe to do again. */
+  async erase(note: string): Promise<void> {
+    if (this.#spares.length >= MAX_SPARE_NOTES) return await eraseNote(note);
+    if (this.#replacing.has(note)) eraseLinks(note);
+    this.#replacing.delete(note);
+    const spare = join(this.#spareFolder, basename(note));
+    try {
+      renameSync(note, spare);
+    } catch (error) {
+      if (systemErrorCode(error) === 'ENOENT') return;
+      throw error;
+    }
+    this.#spares.push(spare);
+  }
+}
+
+/** Overwrites a note without truncating it first, which would have ext4 write to the disk at once. */
+function writeNote(note: string, stagedPath: string): void {
+  const file = openSync(note, constants.O_WRONLY | constants.O_CREAT, 0o600);
+  try {
+    writeSync(file, stagedPath + NOTE_END, 0);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function syncFile(path: string): void {
+  const file = openSync(path, constants.O_RDONLY);
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** The note of a replacement goes first: it means nothing without the other. */
+async function eraseNote(note: string): Promise<void> {
+  eraseLinks(note);
+  rmSync(note, { force: true });
+}
+
+function eraseLinks(note: string): void {
+  for (const ending of LINK_ENDINGS) rmSync(note + ending, { force: true });
+}
+
+/**
+ * Removes what was staged by processes that are gone, and the notes of it: everything at the start of the service, or
+ * what one input's attempt left when its worker died. Of two files that are committed one after the other, the second follows
+ * where the first has its name already. A publication that was being replaced stands whole afterwards, or
+ * the one that replaced it does. Only what has a name that stagings have is touched. Returns the paths that were removed.
+ */
+export async function recoverStagings(dataDir: string, key?: StagingKey): Promise<string[]> {
+  const folder = journalFolderOf(dataDir);
+  const prefix = key === undefined ? '' : notePrefixOf(key);
+  const removed: string[] = [];
+  // Spare notes stage nothing.
+  if (key === undefined) await rm(spareFolderOf(dataDir), { force: true, recursive: true });
+  for (const name of followingFirst(await namesIn(folder))) {
+    if (!name.startsWith(prefix)) continue;
+    const note = join(folder, name);
+    const text = await textOf(note);
+    if (text === undefined) continue;
+    if (TORN.test(text)) await eraseNote(note);
+    const stagedPath = stagedPathIn(text);
+    if (!isStagedName(basename(stagedPath))) continue;
+    const [replaced, followed] = await Promise.all(LINK_ENDINGS.map((ending) => targetOf(note + ending)));
+    if (!(await removeStaged(stagedPath, replaced, followed))) continue;
+    await eraseNote(note);
+    removed.push(stagedPath);
+  }
+  return removed;
+}
+
+/** Returns the names of notes, those of following files first: what they follow tells how far their commit came. */
+function followingFirst(names: readonly string[]): string[] {
+  const isFollowing = new Set(names.filter((name) => name.endsWith(FOLLOWING_ENDING)));
+  const rank = (name: string): number => (isFollowing.has(name + FOLLOWING_ENDING) ? 0 : 1);
+  return names
+    .filter((name) => !LINK_ENDINGS.some((ending) => name.endsWith(ending)))
+    .sort((first, second) => rank(first) - rank(second));
+}
+
+/**
+ * Removes what was staged, and recovers the replacement that it had started. Returns false, with nothing done, where a link now
+ * stands in its path: what was staged may come back to it.
+ */
+async function removeStaged(
+  stagedPath: string,
+  replaced: string | undefined,
+  followed: string | undefined,
+): Promise<boolean> {
+  const folder = openFolder(dirname(stagedPath));
+  if (folder === null) return true;
+  try {
+    if (folder.path !== dirname(stagedPath)) return false;
+    const stagedName = basename(stagedPath);
+    if (replaced !== undefined && dirname(replaced) === folder.path) {
+      if (followed !== undefined && dirname(followed) === folder.path) {
+        await finishFollowing(folder, basename(followed), stagedName, basename(replaced));
+      }
+      await recoverReplacement(folder, stagedName, basename(replaced));
+    }
+    await removeEntry(folder, stagedName);
+    return true;
+  } finally {
+    await folder.close();
+  }
+}
+
+/** Opens a folder; returns null when it is gone, with everything staged in it. */
+function openFolder(path: string): FolderHandle | null {
+  try {
+    return FolderHandle.follow(path);
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes(systemErrorCode(error) ?? '')) return null;
+    throw error;
+  }
+}
+
+/** Reads a note without following links; returns undefined when it cannot be read. */
+async function textOf(note: string): Promise<string | undefined> {
+  const flag = constants.O_RDONLY | constants.O_NOFOLLOW;
+  return await readFile(note, { encoding: 'utf8', flag }).catch(() => undefined);
+}
+
+/** Returns the staged path in a note; empty for a malformed note. */
+function stagedPathIn(text: string): string {
+  return text.slice(0, Math.max(0, text.indexOf(NOTE_END)));
+}
+
+/** Returns the target of a link; undefined for none. */
+async function targetOf(note: string): Promise<string | undefined> {
+  return await readlink(note).catch(() => undefined);
+}
+
+function journalFolderOf(dataDir: string): string {
+  return join(dataDir, 'staging');
+}
+
+function spareFolderOf(dataDir: string): string {
+  return join(dataDir, 'spare-notes');
+}
+
+function notePrefixOf({ jobId, inputIndex, attempt }: StagingKey): string {
+  return `${jobId}-${inputIndex}-${attempt}-`;
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}

@@ -1,0 +1,134 @@
+import type { PackageParams } from '#contract/package-request.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { Warning } from '#errors/warning.ts';
+import type { LeftOut, PackagingPlan, PlannedStream, PublicationShape } from './packaging-plan.ts';
+import { type AlignedStream, alignTimes } from './planning/align-times.ts';
+import { chooseStreams } from './planning/choose-streams.ts';
+import { canonicalTag } from './planning/languages.ts';
+import { nameRenditions } from './planning/name-renditions.ts';
+import { assumedTimes, mediaEnd, planWarnings, timesOf } from './planning/plan-warnings.ts';
+import type { ProbedFile, ProbedFolder } from './probed-file.ts';
+
+/** Streams of one run of the packager; each takes threads and memory. */
+const MAX_STREAMS = 100;
+
+/** Problems that one error lists; a folder may have thousands of files. */
+const MAX_PROBLEMS = 10;
+
+/**
+ * Plans the publication of a folder: for every stream its rendition and its route to the packager, or the reason why it is
+ * left out. Throws `PACKAGING_FILES_BROKEN`, `PACKAGING_TRACK_UNKNOWN`, `PACKAGING_NO_MEDIA`, `PACKAGING_TOO_LARGE`, or
+ * `PACKAGING_FFMPEG_MISSING` where a route needs ffmpeg.
+ */
+export function planPackaging(folder: ProbedFolder, params: PackageParams, hasFfmpeg: boolean): PackagingPlan {
+  refuseBroken(folder);
+  refuseUnknownTracks(folder.files, params);
+  const choice = chooseStreams(folder.files, params.tracks ?? []);
+  const { chosen, late } = withoutLateSubtitles(alignTimes(choice.chosen, folder.sharedTimeline));
+  const leftOut = [...choice.leftOut, ...late];
+  if (!chosen.some(({ stream }) => stream.kind !== 'text')) throw nothingToPackage(folder, leftOut);
+  if (chosen.length > MAX_STREAMS) {
+    throw new AppError('PACKAGING_TOO_LARGE', { folder: folder.name, count: chosen.length, limit: MAX_STREAMS });
+  }
+  const shape = shapeOf(params);
+  const streams = nameRenditions(chosen, shape.defaultLanguage);
+  if (!hasFfmpeg) refuseFeeds(streams);
+  return {
+    ...shape,
+    defaultLanguage: shape.defaultLanguage ?? firstLanguage(streams),
+    streams,
+    leftOut,
+    warnings: [
+      ...warningsOfSources(folder.files, streams),
+      ...planWarnings(streams, leftOut, folder.unusable),
+      ...assumedTimes(chosen),
+    ],
+  };
+}
+
+/** Returns the warnings of files of which something is packaged. */
+function warningsOfSources(files: readonly ProbedFile[], streams: readonly PlannedStream[]): Warning[] {
+  const used = new Set(streams.map(({ file }) => file));
+  return files.filter(({ path }) => used.has(path)).flatMap(({ warnings }) => warnings);
+}
+
+/** Separates subtitles that start after the media ends, which the packager refuses. */
+function withoutLateSubtitles(chosen: readonly AlignedStream[]): { chosen: AlignedStream[]; late: LeftOut[] } {
+  const endSeconds = mediaEnd(chosen.map(timesOf)) ?? Number.POSITIVE_INFINITY;
+  const isLate = ({ stream, shiftSeconds }: AlignedStream): boolean =>
+    stream.kind === 'text' && stream.startSeconds + shiftSeconds >= endSeconds;
+  const late = chosen.filter(isLate).map(({ file }) => ({
+    file: file.path,
+    what: 'the subtitle track',
+    reason: 'it starts when the film is over',
+  }));
+  return { chosen: chosen.filter((candidate) => !isLate(candidate)), late };
+}
+
+function shapeOf(params: PackageParams): PublicationShape {
+  return {
+    segmentSeconds: params.segment_duration ?? 4,
+    formats: [...new Set(params.formats ?? (['hls', 'dash'] as const))],
+    hlsName: params.hls_name ?? 'master.m3u8',
+    dashName: params.dash_name ?? 'manifest.mpd',
+    defaultLanguage: canonicalTag(params.default_language ?? ''),
+    iFramePlaylists: params.iframe_playlists ?? false,
+  };
+}
+
+/**
+ * Returns the language of the first audio, which the maker of the folder put first: without a default, players choose at
+ * random.
+ */
+function firstLanguage(streams: readonly PlannedStream[]): string | null {
+  return streams.find(({ kind }) => kind === 'audio')?.language ?? null;
+}
+
+function refuseBroken({ name, unusable }: ProbedFolder): void {
+  const broken = unusable.filter(({ kind }) => kind === 'broken');
+  if (broken.length === 0) return;
+  throw new AppError('PACKAGING_FILES_BROKEN', {
+    folder: name,
+    problems: broken.slice(0, MAX_PROBLEMS).map(({ path, problem }) => ({ file: path, problem })),
+    count: broken.length,
+  });
+}
+
+function refuseUnknownTracks(files: readonly ProbedFile[], { tracks = [] }: PackageParams): void {
+  for (const [index, { file, stream }] of tracks.entries()) {
+    const found = files.find(({ path }) => path === file);
+    if (found !== undefined && (stream === undefined || stream < found.streams.length)) continue;
+    throw new AppError(
+      'PACKAGING_TRACK_UNKNOWN',
+      { file, stream: stream ?? null, streamCount: found?.streams.length ?? null },
+      { field: `params.tracks[${index}]` },
+    );
+  }
+}
+
+function nothingToPackage({ name, unusable, files }: ProbedFolder, leftOut: readonly LeftOut[]): AppError {
+  const problems = [
+    ...leftOut.map(({ file, what, reason }) => ({ file, problem: `${what}: ${reason}` })),
+    ...unusable.map(({ path, problem }) => ({ file: path, problem })),
+    ...files.filter(isTextAlone).map(({ path }) => ({ file: path, problem: 'holds subtitles alone' })),
+  ];
+  return new AppError('PACKAGING_NO_MEDIA', {
+    folder: name,
+    fileCount: files.length + unusable.length,
+    problems: problems.slice(0, MAX_PROBLEMS),
+  });
+}
+
+function isTextAlone({ streams }: ProbedFile): boolean {
+  return streams.length > 0 && streams.every(({ kind }) => kind === 'text');
+}
+
+function refuseFeeds(streams: readonly PlannedStream[]): void {
+  const files = new Set(streams.filter(needsFfmpeg).map(({ file }) => file));
+  if (files.size > 0) throw new AppError('PACKAGING_FFMPEG_MISSING', { files: [...files].slice(0, MAX_PROBLEMS) });
+}
+
+/** Returns whether a stream needs ffmpeg: one that the packager does not read, or subtitles that only ffmpeg reads. */
+export function needsFfmpeg({ route }: PlannedStream): boolean {
+  return route.kind === 'feed' || (route.kind === 'text' && route.reader === 'ffmpeg');
+}

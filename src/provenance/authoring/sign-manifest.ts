@@ -1,0 +1,125 @@
+import { X509Certificate } from 'node:crypto';
+import { AppError } from '#errors/app-error.ts';
+import { callRecorder } from '#telemetry/call-recorder.ts';
+import { pemOf } from '../identity/pem.ts';
+import { type ManifestDefinition, type SdkSignature, signManifest } from '../sdk/sdk.ts';
+import { sdkProblem } from '../sdk/sdk-problem.ts';
+import { type Signer, signatureReserveBytes } from '../signer.ts';
+import { smallestDefinition } from './manifest-definition.ts';
+import { MAX_TIME_STAMP_BYTES } from './time-stamp-relay.ts';
+import { NO_TIME_STAMP, type SignedManifest, type TimeStampSpace, type TimeStamps } from './time-stamps.ts';
+
+/** The parts that a signature is made with. */
+export interface Signature {
+  readonly signer: Signer;
+  /** Null where signatures get no time-stamps. */
+  readonly timeStamps: TimeStamps | null;
+}
+
+/**
+ * Signs a manifest with zeros instead of the key, to learn its size. Throws `MANIFEST_REFUSED` or `IDENTITY_EXPIRED`.
+ */
+export async function signDryRun(
+  definition: ManifestDefinition,
+  signer: Signer,
+  signal: AbortSignal,
+  call = signingCallOf(signer),
+): Promise<Buffer> {
+  try {
+    return await signManifest(definition, { ...dryRunSignature(signer), call }, signal);
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw manifestRefused(cause, signer);
+  }
+}
+
+/** Returns a signature of zeros, of the size of a real one without a time-stamp. */
+export function dryRunSignature(signer: Signer): SdkSignature {
+  return { call: signingCallOf(signer), sign: async () => Buffer.alloc(signer.signatureSizeBytes) };
+}
+
+/**
+ * Returns the space for a time-stamp in the next signature, and has an authority answer to a dry run where none has answered yet.
+ * Throws `TIME_STAMP_UNAVAILABLE`.
+ */
+export async function reserveTimeStamp(
+  { signer, timeStamps }: Signature,
+  signal: AbortSignal,
+): Promise<TimeStampSpace> {
+  if (timeStamps === null) return NO_TIME_STAMP;
+  const call = signingCallOf(signer);
+  const reserveSize = call.reserveSize + MAX_TIME_STAMP_BYTES;
+  const probe = (tsaUrl: string): Promise<Buffer> =>
+    signDryRun(smallestDefinition(), signer, signal, { ...call, reserveSize, tsaUrl });
+  return timeStamps.reserve(probe, signal);
+}
+
+/**
+ * Signs a manifest with the key, and with a time-stamp where there is space for one. The result is larger by that space than a
+ * dry run of a definition as large, however large the time-stamp is: the SDK pads the signature (C2PA 2.2 §10.4). Throws
+ * `SIGNATURE_FAILED`, `TIME_STAMP_UNAVAILABLE`, `TIME_STAMP_LARGER`, `MANIFEST_REFUSED` or `IDENTITY_EXPIRED`.
+ */
+export async function signWithIdentity(
+  definition: ManifestDefinition,
+  { signer, timeStamps }: Signature,
+  space: TimeStampSpace,
+  signal: AbortSignal,
+): Promise<SignedManifest> {
+  const call = signingCallOf(signer);
+  const reserveSize = call.reserveSize + space.sizeBytes;
+  const signing = (tsaUrl: string | null): Promise<Buffer> =>
+    signWithKey(definition, signer, { ...call, reserveSize, ...(tsaUrl !== null && { tsaUrl }) }, signal);
+  if (timeStamps === null) return { manifest: await signing(null), warnings: [] };
+  return timeStamps.sign(signing, space, signal);
+}
+
+/** Distinguishes a failure of the key from one of the SDK, which hides the cause. */
+async function signWithKey(
+  definition: ManifestDefinition,
+  signer: Signer,
+  call: SdkSignature['call'],
+  signal: AbortSignal,
+): Promise<Buffer> {
+  let keyFailure: unknown = null;
+  const sign = async (data: Buffer): Promise<Buffer> => {
+    try {
+      return await callRecorder.measure('sign', () => signer.sign(data));
+    } catch (error) {
+      keyFailure = error;
+      throw error;
+    }
+  };
+  try {
+    return await signManifest(definition, { call, sign }, signal);
+  } catch (cause) {
+    signal.throwIfAborted();
+    if (keyFailure === null) throw manifestRefused(cause, signer);
+    throw new AppError('SIGNATURE_FAILED', { problem: sdkProblem(keyFailure) }, { cause: keyFailure });
+  }
+}
+
+const signingCalls = new WeakMap<Signer, SdkSignature['call']>();
+
+/** Caches the configuration, which is the same for every manifest of an identity. */
+function signingCallOf(signer: Signer): SdkSignature['call'] {
+  const known = signingCalls.get(signer);
+  if (known !== undefined) return known;
+  const made = {
+    alg: signer.algorithm,
+    // The SDK takes certificates as PEM only, and one after the other in one buffer.
+    certs: [Buffer.from(signer.certificateChain.map(pemOf).join(''))],
+    reserveSize: signatureReserveBytes(signer),
+    directCoseHandling: false,
+  };
+  signingCalls.set(signer, made);
+  return made;
+}
+
+/** Returns the error for a manifest that the SDK refused. It does the same for an expired certificate, which is no fault of the caller. */
+function manifestRefused(cause: unknown, signer: Signer): AppError {
+  const expired = signer.certificateChain
+    .map((der) => new X509Certificate(der).validToDate)
+    .find((end) => end < new Date());
+  if (expired !== undefined) return new AppError('IDENTITY_EXPIRED', { notAfter: expired.toISOString() }, { cause });
+  return new AppError('MANIFEST_REFUSED', { problem: sdkProblem(cause) }, { cause });
+}

@@ -1,0 +1,142 @@
+import assert from 'node:assert';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import http, { type IncomingMessage } from 'node:http';
+import https from 'node:https';
+import { isSystemError, problemOf } from '#errors/system-problem.ts';
+
+/** An RFC 3161 time-stamp authority. */
+export interface TimeStampAuthority {
+  /** May hold credentials: never shown whole. */
+  readonly url: string;
+  /** Limits the time of one time-stamp. */
+  readonly timeoutMs: number;
+}
+
+/** Limits an answer: a token with the certificates of its signer. Those of public authorities have 3 to 7 kB. */
+export const MAX_TIME_STAMP_BYTES = 32 * 1024;
+/** Limits the media type of an answer where a problem quotes it. */
+const MAX_QUOTED_CHARACTERS = 60;
+/** Limits a query, which holds a hash, a policy and a nonce. */
+const MAX_QUERY_BYTES = 4 * 1024;
+
+const QUERY_TYPE = 'application/timestamp-query';
+const REPLY_TYPE = 'application/timestamp-reply';
+
+/** A local address from which the SDK gets a time-stamp. */
+export interface TimeStampRelay {
+  readonly url: string;
+  outcome(): TimeStampOutcome;
+}
+
+/** What came of a query. */
+export interface TimeStampOutcome {
+  /** The problem where the SDK got no time-stamp that it can use, as the end of "The authority …"; null where it did not ask. */
+  readonly problem: string | null;
+  /** The size of the answer; 0 where there was none. */
+  readonly answerBytes: number;
+}
+
+/**
+ * Runs `use` with an address on this host that forwards the SDK's query to the authority, and its answer unless that has more
+ * than `maxBytes`. The SDK would wait forever for a
+ * silent authority, in a native call that cannot be cancelled; the relay always answers in bounded time, stops with the
+ * signal, and reports the problem. It listens while `use` runs, on one secret path.
+ */
+export async function withTimeStampRelay<T>(
+  authority: TimeStampAuthority,
+  maxBytes: number,
+  signal: AbortSignal,
+  use: (relay: TimeStampRelay) => Promise<T>,
+): Promise<T> {
+  let outcome: TimeStampOutcome = { problem: null, answerBytes: 0 };
+  const path = `/${randomUUID()}`;
+  const server = http.createServer((request, response) => {
+    if (request.url !== path || request.method !== 'POST') {
+      response.writeHead(404).end();
+      return;
+    }
+    ask(authority, request, signal).then(
+      (answer) => {
+        outcome = { problem: `sent ${describe(answer)}`, answerBytes: answer.bytes.length };
+        if (answer.bytes.length > maxBytes) response.writeHead(502).end();
+        else response.writeHead(200, { 'content-type': REPLY_TYPE }).end(answer.bytes);
+      },
+      (error: unknown) => {
+        outcome = { problem: problemText(error), answerBytes: 0 };
+        response.writeHead(502).end();
+      },
+    );
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try {
+    const address = server.address();
+    assert(address !== null && typeof address === 'object');
+    return await use({ url: `http://127.0.0.1:${address.port}${path}`, outcome: () => outcome });
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+}
+
+/** A problem of the authority, described for a person. */
+class TimeStampProblem extends Error {}
+
+/** An answer of an authority, which the SDK has not looked at. */
+interface Answer {
+  readonly bytes: Buffer;
+  readonly contentType: string;
+}
+
+/** Says what an answer is that the SDK refuses: no time-stamp, or one that does not fit the hash and the nonce of the query. */
+function describe({ contentType }: Answer): string {
+  if (contentType.startsWith(REPLY_TYPE)) return 'an answer that is no valid time-stamp of this signature';
+  const quoted = contentType.slice(0, MAX_QUOTED_CHARACTERS).replace(/[^ -~]/g, '?');
+  return `${quoted === '' ? 'an answer without a media type' : quoted} instead of a time-stamp`;
+}
+
+async function ask(authority: TimeStampAuthority, request: IncomingMessage, signal: AbortSignal): Promise<Answer> {
+  const late = AbortSignal.timeout(authority.timeoutMs);
+  try {
+    const query = await readBounded(request, MAX_QUERY_BYTES);
+    return await post(authority.url, query, AbortSignal.any([signal, late]));
+  } catch (error) {
+    // An answer that stops midway ends in an error that does not say so.
+    throw late.aborted ? new TimeStampProblem(`did not answer within ${authority.timeoutMs} ms`) : error;
+  }
+}
+
+/** Posts the query (RFC 3161 §3.4). Redirects are not followed. */
+async function post(url: string, query: Buffer, signal: AbortSignal): Promise<Answer> {
+  const { request } = url.startsWith('https:') ? https : http;
+  const headers = { 'content-type': QUERY_TYPE, 'content-length': query.length, accept: REPLY_TYPE };
+  const asking = request(url, { method: 'POST', headers, signal });
+  // Errors while the answer is read are reported by the answer.
+  asking.on('error', () => undefined);
+  asking.end(query);
+  const [reply] = (await once(asking, 'response')) as [IncomingMessage];
+  if (reply.statusCode !== 200) {
+    reply.destroy();
+    throw new TimeStampProblem(`answered with the HTTP status ${reply.statusCode}`);
+  }
+  const contentType = reply.headers['content-type'] ?? '';
+  return { bytes: await readBounded(reply, MAX_TIME_STAMP_BYTES), contentType };
+}
+
+async function readBounded(message: IncomingMessage, limitBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of message as AsyncIterable<Buffer>) {
+    sizeBytes += chunk.length;
+    if (sizeBytes > limitBytes) throw new TimeStampProblem(`sent more than ${limitBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function problemText(error: unknown): string {
+  if (error instanceof TimeStampProblem) return error.message;
+  if (isSystemError(error)) return `could not be reached: ${problemOf(error)}`;
+  return 'could not be reached, or broke off its answer';
+}

@@ -1,0 +1,119 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { isSameData } from '../authoring/sdk-json.ts';
+import { dryRunSignature } from '../authoring/sign-manifest.ts';
+import { EXTENDED_KEY_USAGE } from '../identity/certificate-profile.ts';
+import { createKeySigner } from '../identity/key-signer.ts';
+import { issueCertificate, KEY_USAGE } from '../identity/x509.ts';
+import type { CustomAssertion, StatedAction } from '../manifest-request.ts';
+import { signManifest } from '../sdk/sdk.ts';
+import { sdkProblem } from '../sdk/sdk-problem.ts';
+import type { Signer } from '../signer.ts';
+import { type CheckedStatements, dryRunManifest, judgeManifest } from './dry-run-manifest.ts';
+import type { DryRunAnswer, DryRunMessage } from './dry-run-process.ts';
+
+// The process behind `createAssertionChecker`. It is killed when the service exits; signals to the process group are left to
+// the service.
+
+process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => undefined);
+
+const SIGNER_LIFETIME_MS = 3650 * 24 * 60 * 60 * 1000;
+
+const signer = await throwAwaySigner();
+const signature = {
+  ...dryRunSignature(signer),
+  sign: (data: Buffer): Promise<Buffer> => signer.sign(data),
+};
+/** Never aborted: the service kills the process when a batch exceeds its budget. */
+const { signal } = new AbortController();
+
+process.on('message', async (statements: CheckedStatements) => {
+  send({ refusal: await refusalOf(statements) });
+});
+send('ready');
+
+/** Ignores failures: when the service has exited, `disconnect` ends the process. */
+function send(message: DryRunMessage): void {
+  process.send?.(message, undefined, undefined, () => undefined);
+}
+
+async function refusalOf(statements: CheckedStatements): Promise<DryRunAnswer['refusal']> {
+  const problem = await problemOf(statements);
+  if (problem === null) return null;
+  const { assertions, actions } = statements;
+  return { index: null, problem, ...(actions.length === 0 && (await firstRefused(assertions, problem))) };
+}
+
+/**
+ * Finds the first refused assertion by bisection: the SDK's messages do not name it. Returns null where each half is
+ * accepted, and only both together are not.
+ */
+async function firstRefused(
+  assertions: readonly CustomAssertion[],
+  problem: string,
+): Promise<{ index: number; problem: string } | null> {
+  if (assertions.length === 1) return { index: 0, problem };
+  const middle = Math.ceil(assertions.length / 2);
+  for (const [offset, half] of [
+    [0, assertions.slice(0, middle)],
+    [middle, assertions.slice(middle)],
+  ] as const) {
+    const halfProblem = await problemOf({ assertions: half, actions: [] });
+    const found = halfProblem === null ? null : await firstRefused(half, halfProblem);
+    if (found !== null) return { ...found, index: offset + found.index };
+  }
+  return null;
+}
+
+/** Builds, signs and reads a manifest with the statements. Returns null where it carries them unchanged. */
+async function problemOf(statements: CheckedStatements): Promise<string | null> {
+  const { assertions, actions } = statements;
+  try {
+    const store = await signManifest(dryRunManifest(statements), signature, signal);
+    const { problems, report } = await judgeManifest(store, signal);
+    const [first] = problems;
+    if (first !== undefined) return `it makes the manifest invalid (${first.problem})`;
+    const manifest = report?.manifests[report.active_manifest ?? ''];
+    const read = new Map(manifest?.assertions?.map((assertion) => [assertion.label, assertion.data]));
+    const isCarried = ({ label, data }: CustomAssertion): boolean =>
+      read.has(label) && isSameData(data, read.get(label));
+    const [, ...readActions] = (read.get('c2pa.actions.v2') as ActionsData | undefined)?.actions ?? [];
+    const isStated = (action: StatedAction, index: number): boolean => isSameAction(action, readActions[index]);
+    return assertions.every(isCarried) && actions.every(isStated) ? null : 'readers would not get it back as it is';
+  } catch (error) {
+    return sdkProblem(error);
+  }
+}
+
+interface ActionsData {
+  readonly actions: readonly Readonly<Record<string, unknown>>[];
+}
+
+/** Compares an action with the one that a reader shows, which may refer to an ingredient beside. */
+function isSameAction(
+  { parameters = {}, ...stated }: StatedAction,
+  shown: ActionsData['actions'][number] = {},
+): boolean {
+  const { parameters: shownParameters, ...rest } = shown;
+  const { ingredients: _, ...own } = (shownParameters ?? {}) as Record<string, unknown>;
+  return isSameData(stated, rest) && isSameData(parameters, own);
+}
+
+async function throwAwaySigner(): Promise<Signer> {
+  const keys = (): ReturnType<typeof generateKeyPairSync> => generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const leaf = keys();
+  const contents = {
+    commonName: 'dry run',
+    organization: 'dry run',
+    publicKey: leaf.publicKey,
+    notBefore: new Date(Date.now() - SIGNER_LIFETIME_MS),
+    notAfter: new Date(Date.now() + SIGNER_LIFETIME_MS),
+    keyUsage: KEY_USAGE.digitalSignature,
+    extendedKeyUsages: [EXTENDED_KEY_USAGE.emailProtection],
+  };
+  const certificate = await issueCertificate(contents, {
+    commonName: 'dry run authority',
+    privateKey: keys().privateKey,
+  });
+  return createKeySigner(leaf.privateKey, 'es256', [certificate]);
+}

@@ -1,0 +1,218 @@
+import assert from 'node:assert';
+import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { AppError } from '#errors/app-error.ts';
+import type { Warning } from '#errors/warning.ts';
+import type { HardBinding } from '#formats/hard-binding.ts';
+import {
+  allOf,
+  bindManifest,
+  type ClaimGenerator,
+  defineManifest,
+  type ManifestContents,
+  newInstanceId,
+  type PreparedIngredient,
+  type PreparedIngredients,
+  type UniqueValues,
+} from './authoring/manifest-definition.ts';
+import { readIngredient } from './authoring/read-ingredient.ts';
+import { reserveTimeStamp, type Signature, signDryRun, signWithIdentity } from './authoring/sign-manifest.ts';
+import { NO_TIME_STAMP, type SignedManifest, type TimeStampSettings, TimeStamps } from './authoring/time-stamps.ts';
+import { ChainAllowance } from './chain-limits.ts';
+import type { IngredientSource, ManifestRequest } from './manifest-request.ts';
+import type { ManifestDefinition } from './sdk/sdk.ts';
+import type { Signer } from './signer.ts';
+
+export type { SignedManifest, TimeStampSettings };
+
+/** Makes manifests with the official SDK and the configured identity. The only code path to a signature. */
+export interface ManifestAuthor {
+  /**
+   * Reads the ingredients and fixes everything but the hard binding. Ingredients that cannot be read in full are
+   * attached as far as possible, with a warning. Rejects when the signal is aborted.
+   */
+  draft(request: ManifestRequest, signal: AbortSignal): Promise<ManifestDraft>;
+}
+
+/** A manifest that lacks only its hard binding. */
+export interface ManifestDraft {
+  /** For the `warnings` of the result. */
+  readonly warnings: readonly Warning[];
+  /**
+   * Returns the size in bytes of the signed manifest store, for a binding as large as `placeholder`. Throws
+   * `MANIFEST_REFUSED`, `IDENTITY_EXPIRED` or `TIME_STAMP_UNAVAILABLE`.
+   */
+  measure(placeholder: HardBinding, signal: AbortSignal): Promise<number>;
+  /**
+   * Signs the manifest, which then has exactly the size that was measured last. Throws `MANIFEST_REFUSED`, `IDENTITY_EXPIRED`,
+   * `SIGNATURE_FAILED`, `TIME_STAMP_UNAVAILABLE`, or `TIME_STAMP_LARGER`: see `signAgainIfLarger`.
+   */
+  sign(binding: HardBinding, signal: AbortSignal): Promise<SignedManifest>;
+}
+
+/** The signer, the time-stamp authorities and the name that an author makes manifests with. */
+export interface ManifestAuthorParts {
+  readonly signer: Signer;
+  /** Null where signatures get no time-stamps. */
+  readonly timeStamps: TimeStampSettings | null;
+  readonly generator: ClaimGenerator;
+}
+
+/**
+ * Runs a step that measures and signs a manifest, and once again where the time-stamp was larger than the space that was
+ * measured for it. The second measure has the right size.
+ */
+export async function signAgainIfLarger<Result>(step: () => Promise<Result>): Promise<Result> {
+  try {
+    return await step();
+  } catch (error) {
+    if (!(error instanceof AppError && error.reason === 'TIME_STAMP_LARGER')) throw error;
+    return await step();
+  }
+}
+
+/** Creates an author of manifests. */
+export function createManifestAuthor({ generator, signer, timeStamps }: ManifestAuthorParts): ManifestAuthor {
+  const signature = { signer, timeStamps: timeStamps === null ? null : new TimeStamps(timeStamps) };
+  const measureSize = createSizeMeter(signer);
+  return {
+    async draft(request, signal) {
+      const ingredients = await readIngredients(request, signer, signal);
+      return draftOf({ request, ingredients, generator }, signature, measureSize);
+    },
+  };
+}
+
+async function readIngredients(
+  { origin, components, inputs }: ManifestRequest,
+  signer: Signer,
+  signal: AbortSignal,
+): Promise<PreparedIngredients> {
+  const context = { signer, allowance: new ChainAllowance(), signal };
+  const role = { relationship: 'parentOf', label: 'parent' } as const;
+  const parent = origin.kind === 'created' ? null : await readIngredient(origin, role, context);
+  const labels = new Map<IngredientSource, string>();
+  if (origin.kind !== 'created') labels.set(origin, role.label);
+  const readAll = async (
+    sources: readonly IngredientSource[],
+    { relationship, name }: { relationship: 'componentOf' | 'inputTo'; name: string },
+  ): Promise<PreparedIngredient[]> => {
+    const read: PreparedIngredient[] = [];
+    // One after the other: the SDK may need much memory for the media of one.
+    for (const [index, source] of sources.entries()) {
+      const ingredient = await readIngredient(source, { relationship, label: `${name}-${index}` }, context);
+      const isParent = parent !== null && isSameIngredient(ingredient, parent);
+      labels.set(source, (isParent ? parent : ingredient).json.label);
+      if (!isParent) read.push(ingredient);
+    }
+    return read;
+  };
+  return {
+    parent,
+    components: await readAll(components, { relationship: 'componentOf', name: 'component' }),
+    inputs: await readAll(inputs, { relationship: 'inputTo', name: 'input' }),
+    labels,
+  };
+}
+
+/**
+ * Tells whether two ingredients carry the same active manifest with the same validation failures. Attached as parent and
+ * as component, each version of a file would refer to the one before twice, and validation time would double with each.
+ */
+function isSameIngredient(first: PreparedIngredient, second: PreparedIngredient): boolean {
+  if (first.store === null || first.store.activeDigest !== second.store?.activeDigest) return false;
+  return isDeepStrictEqual(new Set(first.failures), new Set(second.failures));
+}
+
+function draftOf(contents: ManifestContents, signature: Signature, measureSize: SizeMeter): ManifestDraft {
+  const definition = defineManifest(contents, { now: new Date(), instanceId: newInstanceId() });
+  let sizeBytes = 0;
+  let space = NO_TIME_STAMP;
+  return {
+    warnings: allOf(contents.ingredients).flatMap(({ warnings }) => warnings),
+    async measure(placeholder, signal) {
+      const plainBytes = await measureSize(contents, placeholder, signal);
+      if (space.problems.length === 0) space = await reserveTimeStamp(signature, signal);
+      sizeBytes = plainBytes + space.sizeBytes;
+      return sizeBytes;
+    },
+    async sign(binding, signal) {
+      const signed = await signWithIdentity(bindManifest(definition, binding), signature, space, signal);
+      assert.equal(signed.manifest.length, sizeBytes, 'a manifest has the size that was measured');
+      return signed;
+    },
+  };
+}
+
+/** Limits the sizes in the cache: a batch of files has about as many as there are lengths of names. */
+const MAX_CACHED_SIZES = 256;
+
+/** Placeholders for the values that differ in every manifest. */
+const PLACEHOLDERS: UniqueValues = { now: new Date(0), instanceId: 'xmp:iid:00000000-0000-4000-8000-000000000000' };
+
+/** Returns the size in bytes of a signed manifest store without a time-stamp. */
+type SizeMeter = (contents: ManifestContents, placeholder: HardBinding, signal: AbortSignal) => Promise<number>;
+
+/**
+ * Creates a meter, which makes a dry-run signature of a manifest of the same size. A batch of files needs nearly the same
+ * manifest over and over, so sizes are cached by what determines them.
+ */
+function createSizeMeter(signer: Signer): SizeMeter {
+  const cache = new Map<string, number>();
+  return async (contents, placeholder, signal) => {
+    const definition = bindManifest(defineManifest(normalizedContents(contents), PLACEHOLDERS), placeholder);
+    const key = keyOf(definition);
+    const known = cache.get(key);
+    if (known !== undefined) return known;
+
+    const sizeBytes = (await signDryRun(definition, signer, signal)).length;
+    addToCache(cache, key, sizeBytes);
+    return sizeBytes;
+  };
+}
+
+function keyOf({ resources, ...rest }: ManifestDefinition): string {
+  const hash = createHash('sha256').update(JSON.stringify(rest));
+  for (const bytes of resources.values()) hash.update(bytes);
+  return hash.digest('base64');
+}
+
+function addToCache(cache: Map<string, number>, key: string, sizeBytes: number): void {
+  const [oldest] = cache.keys();
+  if (oldest !== undefined && cache.size >= MAX_CACHED_SIZES) cache.delete(oldest);
+  cache.set(key, sizeBytes);
+}
+
+function normalizedContents({ request, ingredients, generator }: ManifestContents): ManifestContents {
+  const { parent, components, inputs, labels } = ingredients;
+  return {
+    request: { ...request, title: anyTitle(request.title) },
+    ingredients: {
+      parent: parent === null ? null : normalizedIngredient(parent),
+      components: components.map(normalizedIngredient),
+      inputs: inputs.map(normalizedIngredient),
+      labels,
+    },
+    generator,
+  };
+}
+
+function normalizedIngredient(ingredient: PreparedIngredient): PreparedIngredient {
+  const { title, instance_id: instanceId } = ingredient.json;
+  const json = {
+    ...ingredient.json,
+    ...(typeof title === 'string' && { title: anyTitle(title) }),
+    // An identifier of another length is the file's own.
+    ...(ingredient.store === null && isSameLength(instanceId) && { instance_id: PLACEHOLDERS.instanceId }),
+  };
+  return { ...ingredient, json };
+}
+
+function isSameLength(instanceId: unknown): boolean {
+  return typeof instanceId === 'string' && Buffer.byteLength(instanceId) === PLACEHOLDERS.instanceId.length;
+}
+
+/** Replaces a title by one that takes as many bytes. */
+function anyTitle(title: string): string {
+  return 'x'.repeat(Buffer.byteLength(title));
+}

@@ -1,0 +1,11 @@
+import { isSystemError, problemOf } from '#errors/system-problem.ts';
+
+const MAX_PROBLEM_CHARACTERS = 300;
+
+/** Returns the message of an error of the SDK or the system on one line, cut to 300 characters. Such messages hold no secrets of ours. */
+export function sdkProblem(error: unknown): string {
+  if (isSystemError(error)) return problemOf(error);
+  const text = error instanceof Error ? error.message : String(error);
+  const line = text.replace(/\s+/g, ' ').trim();
+  return line.length > MAX_PROBLEM_CHARACTERS ? `${line.slice(0, MAX_PROBLEM_CHARACTERS)}…` : line;
+}

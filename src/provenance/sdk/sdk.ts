@@ -1,0 +1,154 @@
+import { Builder, type JsCallbackSignerConfig, Reader } from '@contentauth/c2pa-node';
+import { awaitNativeCall } from '../native-calls.ts';
+import type { ManifestReport, ValidationResults } from '../validation-report.ts';
+
+// The only file that imports the native SDK. Every call states every setting that protects the service: nothing that a
+// file names is ever fetched.
+
+const VERIFY = { remote_manifest_fetch: false, ocsp_fetch: false, verify_after_sign: false } as const;
+const BUILDER = { thumbnail: { enabled: false } } as const;
+const VALIDATING = { verify: { ...VERIFY, verify_after_reading: true }, builder: BUILDER } as const;
+const NOT_VALIDATING = { verify: { ...VERIFY, verify_after_reading: false }, builder: BUILDER } as const;
+
+/** An asset without content, which accepts a hard binding of any kind. The real asset is bound by our own hash. */
+const STAND_IN = { buffer: Buffer.alloc(0), mimeType: 'application/octet-stream' };
+
+/** The media type of a manifest store. */
+export const MANIFEST_STORE_TYPE = 'application/c2pa';
+
+/** Media types of ISO base media files that the SDK does not know, with those under which it reads them. */
+const SDK_MEDIA_TYPES: Readonly<Record<string, string>> = {
+  'video/3gpp': 'video/mp4',
+  'video/3gpp2': 'video/mp4',
+  'audio/3gpp': 'audio/mp4',
+  'audio/x-m4a': 'audio/mp4',
+  'video/x-m4v': 'video/mp4',
+};
+
+/** The signature of a manifest: the SDK wraps what `sign` returns. `call.tsaUrl` adds an RFC 3161 time-stamp. */
+export interface SdkSignature {
+  readonly call: JsCallbackSignerConfig;
+  sign(data: Buffer): Promise<Buffer>;
+}
+
+/** A manifest in the SDK's terms, and the resources that it refers to by identifier. */
+export interface ManifestDefinition {
+  readonly json: Readonly<Record<string, unknown>>;
+  /** Labels of assertions that the signer vouches for, without their versions, beside those that `json` marks as created. */
+  readonly createdLabels: readonly string[];
+  readonly resources: ReadonlyMap<string, Uint8Array>;
+}
+
+/** An ingredient as the SDK read it. */
+export type IngredientJson = Readonly<Record<string, unknown>> & {
+  readonly active_manifest?: string;
+  readonly validation_results?: ValidationResults;
+};
+
+/** A file, or bytes, with a media type. */
+export type SdkAsset =
+  | { readonly path: string; readonly mediaType: string }
+  | { readonly bytes: Uint8Array; readonly mediaType: string };
+
+/** Builds and signs a manifest that is embedded nowhere; returns the manifest store. Rejects with the SDK's own error. */
+export async function signManifest(
+  definition: ManifestDefinition,
+  signature: SdkSignature,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  return signBuilder(await builderOf(definition, signal), signature, signal);
+}
+
+/**
+ * Reads an asset as an ingredient, with or without validating it, and signs a manifest with it: some that the SDK reads,
+ * it cannot sign. Returns the ingredient and that manifest store. Rejects with the SDK's own error.
+ */
+export async function signIngredient(
+  definition: ManifestDefinition,
+  ingredient: Readonly<Record<string, unknown>>,
+  asset: SdkAsset,
+  isValidated: boolean,
+  signature: SdkSignature,
+  signal: AbortSignal,
+): Promise<{ ingredient: IngredientJson; store: Buffer }> {
+  const builder = await builderOf(definition, signal, isValidated ? VALIDATING : NOT_VALIDATING);
+  await awaitNativeCall(() => builder.addIngredient(JSON.stringify(ingredient), sdkAsset(asset)), signal);
+  const read = builder.getManifestDefinition().ingredients?.[0] as IngredientJson;
+  return { ingredient: read, store: await signBuilder(builder, signature, signal) };
+}
+
+/**
+ * Reads and validates the manifest store of an asset. `anchors` are certificates in PEM that signers and authorities may have.
+ * Returns null where it has none. Rejects with the SDK's own error.
+ */
+export async function readReport(
+  asset: SdkAsset,
+  signal: AbortSignal,
+  anchors?: string,
+): Promise<ManifestReport | null> {
+  const reader = await awaitNativeCall(() => Reader.fromAsset(sdkAsset(asset), validating(anchors)), signal);
+  return reader === null ? null : (reader.json() as ManifestReport);
+}
+
+/** Reads and validates a manifest store that lies apart from its asset. Rejects with the SDK's own error. */
+export async function readDetachedReport(
+  store: Uint8Array,
+  asset: SdkAsset,
+  signal: AbortSignal,
+  anchors?: string,
+): Promise<ManifestReport> {
+  const read = () => Reader.fromManifestDataAndAsset(Buffer.from(store), sdkAsset(asset), validating(anchors));
+  return (await awaitNativeCall(read, signal)).json() as ManifestReport;
+}
+
+/** Returns the manifest store of the first ingredient of the active manifest; null where there is none. */
+export async function ingredientStoreOf(store: Uint8Array, signal: AbortSignal): Promise<Buffer | null> {
+  const reader = await awaitNativeCall(() => Reader.fromAsset(storeAsset(store), NOT_VALIDATING), signal);
+  const report = reader?.json() as ManifestReport | undefined;
+  const identifier = report?.manifests[report.active_manifest ?? '']?.ingredients?.[0]?.manifest_data?.identifier;
+  if (reader == null || identifier === undefined) return null;
+  const { buffer } = await awaitNativeCall(() => reader.resourceToAsset(identifier, { buffer: null }), signal);
+  return buffer;
+}
+
+/** Returns the label of the active manifest. Rejects with the SDK's own error where the bytes are no manifest store. */
+export async function activeManifestOf(store: Uint8Array, signal: AbortSignal): Promise<string | null> {
+  const reader = await awaitNativeCall(() => Reader.fromAsset(storeAsset(store), NOT_VALIDATING), signal);
+  return (reader?.json() as ManifestReport | undefined)?.active_manifest ?? null;
+}
+
+async function builderOf(
+  { json, createdLabels, resources }: ManifestDefinition,
+  signal: AbortSignal,
+  settings: typeof VALIDATING | typeof NOT_VALIDATING = VALIDATING,
+): Promise<Builder> {
+  const vouchedFor = { ...settings.builder, created_assertion_labels: [...createdLabels] };
+  const builder = Builder.withJson(json as never, { ...settings, builder: vouchedFor } as typeof settings);
+  builder.setNoEmbed(true);
+  for (const [identifier, bytes] of resources) {
+    await awaitNativeCall(() => builder.addResource(identifier, storeAsset(bytes)), signal);
+  }
+  return builder;
+}
+
+/** Signs with `signConfigAsync`: a `CallbackSigner` object would keep the process alive until it is collected. */
+function signBuilder(builder: Builder, signature: SdkSignature, signal: AbortSignal): Promise<Buffer> {
+  return awaitNativeCall(
+    () => builder.signConfigAsync(signature.sign, signature.call, STAND_IN, { buffer: null }),
+    signal,
+  );
+}
+
+/** Returns the settings of a validation that knows trust anchors, where there are any. */
+function validating(anchors: string | undefined) {
+  return anchors === undefined ? VALIDATING : { ...VALIDATING, trust: { trust_anchors: anchors } };
+}
+
+function sdkAsset(asset: SdkAsset): { path: string; mimeType: string } | { buffer: Buffer; mimeType: string } {
+  const mimeType = SDK_MEDIA_TYPES[asset.mediaType] ?? asset.mediaType;
+  return 'path' in asset ? { path: asset.path, mimeType } : { buffer: Buffer.from(asset.bytes), mimeType };
+}
+
+function storeAsset(store: Uint8Array): { buffer: Buffer; mimeType: string } {
+  return { buffer: Buffer.from(store), mimeType: MANIFEST_STORE_TYPE };
+}

@@ -1,0 +1,48 @@
+import { stat } from 'node:fs/promises';
+import type { Signer, SigningAlgorithm } from './signer.ts';
+
+/** A signing key with its certificates, checked against the certificate profile of C2PA. */
+export interface SigningIdentity {
+  readonly signer: Signer;
+  /** `development` identities are made by the service itself; nobody has a reason to trust them. */
+  readonly kind: 'configured' | 'development';
+  /** The subject of the leaf certificate, and its expiry. */
+  readonly subject: string;
+  readonly notAfter: Date;
+  /** The file that the certificates were read from. */
+  readonly file: string;
+}
+
+/** An identity without its key, as JSON for other processes. */
+export interface IdentityDescription extends Pick<SigningIdentity, 'kind' | 'subject' | 'file'> {
+  readonly algorithm: SigningAlgorithm;
+  /** DER in base64, in the order of the signer's chain. */
+  readonly certificateChain: readonly string[];
+  readonly signatureSizeBytes: number;
+  /** As in ISO 8601. */
+  readonly notAfter: string;
+  /** The permissions of the key's file, where others than its owner and group can read or others than its owner write it. */
+  readonly exposedKey: { readonly file: string; readonly mode: string } | null;
+}
+
+/** Permission bits with which others may read the key's file, or others than its owner may change it. */
+const EXPOSING_MODE = 0o026;
+
+/** Describes an identity for processes that do not hold its key. */
+export async function describeIdentity(
+  { signer, kind, subject, notAfter, file }: SigningIdentity,
+  keyFile = file,
+): Promise<IdentityDescription> {
+  const { algorithm, certificateChain, signatureSizeBytes } = signer;
+  const mode = (await stat(keyFile)).mode & 0o777;
+  return {
+    kind,
+    subject,
+    file,
+    algorithm,
+    certificateChain: certificateChain.map((der) => der.toString('base64')),
+    signatureSizeBytes,
+    notAfter: notAfter.toISOString(),
+    exposedKey: (mode & EXPOSING_MODE) === 0 ? null : { file: keyFile, mode: mode.toString(8).padStart(4, '0') },
+  };
+}

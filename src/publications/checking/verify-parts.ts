@@ -1,0 +1,319 @@
+import type { ByteSource } from '#bytes/byte-source.ts';
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { itemAt } from '#errors/assert.ts';
+import type { PartContents } from '../fragments/part-contents.ts';
+import type { MediaPart, Rendition } from '../media-part.ts';
+import {
+  type FindingKind,
+  MAX_EXAMPLES,
+  type PartFinding,
+  type PublicationVerdict,
+  type VerifiedManifest,
+} from './publication-verdict.ts';
+import { type PartHashing, type RehashedPart, rehashPart } from './rehash-part.ts';
+import { readStoredBinding, type StoredBinding } from './stored-binding.ts';
+import { isBound, readStoredLocation, type StoredMap } from './stored-maps.ts';
+
+/** Fragments that are read and hashed at once. */
+const MAX_CONCURRENT_FRAGMENTS = 8;
+/** Manifest stores that differ, of one publication, in bytes together and by number; others are not looked at. */
+const MAX_STORES_BYTES = 64 * 1024 * 1024;
+const MAX_STORES = 16;
+/** A Merkle box with a proof for more fragments than can be takes 4 kB. */
+const MAX_MERKLE_BOX_BYTES = 64 * 1024;
+/** Between `manifest\0` and the store stands where the first auxiliary box is. */
+const STORE_OFFSET = 8;
+/** Hashing of parts that no manifest binds: only their contents count. */
+const UNBOUND = { algorithm: 'sha256', hashesOffsets: false, exclusions: [] } as const;
+const TOO_MANY_STORES = 'the publication carries too many different manifests';
+
+export interface VerificationOptions {
+  /** Records the contents of the parts, for copies to be compared with. */
+  readonly contents?: PartContents;
+  /** Called after each part. */
+  readonly verified?: () => void;
+  /** Called after each rendition with what was found, which `PublicationVerdict` only counts. */
+  readonly onRendition?: (read: ReadRendition) => void;
+}
+
+/** A rendition as it was read, by the positions that its fragments state. */
+export interface ReadRendition {
+  /** Its number. */
+  readonly index: number;
+  /** Its number in `PublicationVerdict.manifests`; null where the init segment carries none that is looked at. */
+  readonly manifest: number | null;
+  /** Null where its manifest is missing or cannot be judged by this engine. */
+  readonly binding: StoredBinding | null;
+  /** The maps that bind its init segment. */
+  readonly initMaps: readonly StoredMap[];
+  /** In the order of the rendition's fragments; empty where there is no binding. */
+  readonly found: readonly FoundFragment[];
+}
+
+/**
+ * Verifies a publication against the manifests in its init segments: every init segment and every fragment, and that no
+ * fragment is missing, added or moved. Reads fragments once, in constant memory. The signatures of the manifests, and what
+ * else is in them, are the official reader's to validate.
+ */
+export async function verifyParts(
+  folder: Pick<SourceFolder, 'open'>,
+  renditions: readonly Rendition[],
+  signal: AbortSignal,
+  options: VerificationOptions = {},
+): Promise<PublicationVerdict> {
+  const verification = new Verification(folder, signal, options);
+  for (const [index, rendition] of renditions.entries()) await verification.add(rendition, index);
+  return verification.verdict();
+}
+
+/** A manifest store, and which of its maps renditions were found for. */
+interface KnownManifest extends VerifiedManifest {
+  readonly renditions: number[];
+  readonly used: Set<StoredMap>;
+  readonly problem?: string;
+}
+
+/** An init segment: its manifest, where it has one that is looked at, and what it hashes to. */
+interface ReadInit {
+  readonly hasStore: boolean;
+  readonly manifest: KnownManifest | null;
+  readonly digest: Buffer;
+}
+
+class Verification {
+  readonly #folder: Pick<SourceFolder, 'open'>;
+  readonly #signal: AbortSignal;
+  readonly #options: VerificationOptions;
+  readonly #manifests: KnownManifest[] = [];
+  readonly #findings: PartFinding[] = [];
+
+  constructor(folder: Pick<SourceFolder, 'open'>, signal: AbortSignal, options: VerificationOptions) {
+    this.#folder = folder;
+    this.#signal = signal;
+    this.#options = options;
+  }
+
+  async add(rendition: Rendition, index: number): Promise<void> {
+    const { init, fragments } = rendition;
+    const { hasStore, manifest, digest } = await this.#readInit(init);
+    manifest?.renditions.push(index);
+    if (manifest === null || manifest.binding === null) {
+      await this.#eachFragment(fragments, UNBOUND);
+      this.#options.onRendition?.({
+        index,
+        manifest: this.#numberOf(manifest),
+        binding: null,
+        initMaps: [],
+        found: [],
+      });
+      const kind = hasStore ? 'unjudged' : 'unsigned';
+      const why = manifest === null ? TOO_MANY_STORES : manifest.problem;
+      const said = kind === 'unjudged' && why !== undefined ? { problem: why } : {};
+      this.#find(init, manifest, { kind, count: 1, parts: [init], locations: [], ...said });
+      return;
+    }
+    const { binding } = manifest;
+    const found = await this.#eachFragment(fragments, binding);
+    const initMaps = binding.maps.filter(({ initHash }) => digest.equals(initHash));
+    this.#options.onRendition?.({ index, manifest: this.#numberOf(manifest), binding, initMaps, found });
+    for (const finding of judgeRendition(rendition, digest, found, manifest, binding.maps)) {
+      this.#find(init, manifest, finding);
+    }
+  }
+
+  /** Returns the findings so far. A publication without any manifest has none either: `manifests` is empty then. */
+  verdict(): PublicationVerdict {
+    const missing = this.#manifests.flatMap((manifest, index): PartFinding[] => {
+      const unused = (manifest.binding?.maps ?? []).filter((map) => !manifest.used.has(map));
+      if (unused.length === 0) return [];
+      const count = unused.length;
+      return [{ kind: 'rendition-missing', manifest: index, init: null, count, parts: [], locations: [] }];
+    });
+    // A publication that was never signed is none that an unsigned rendition was added to.
+    const findings = this.#manifests.length === 0 ? [] : [...this.#findings, ...missing];
+    return { manifests: this.#manifests, findings };
+  }
+
+  #find(init: MediaPart, manifest: KnownManifest | null, finding: RenditionFinding): void {
+    this.#findings.push({ ...finding, init, manifest: this.#numberOf(manifest) });
+  }
+
+  #numberOf(manifest: KnownManifest | null): number | null {
+    return manifest === null ? null : this.#manifests.indexOf(manifest);
+  }
+
+  /** Reads an init segment twice: for its manifest, and hashed as that says. It is small. */
+  #readInit(init: MediaPart): Promise<ReadInit> {
+    return this.#open(init, async (source) => {
+      // An index of the file that it was a range of is not copied.
+      const uncopied = init.range === null ? [] : ['sidx'];
+      const hashing = { ...UNBOUND, c2paBoxMaxBytes: MAX_STORES_BYTES, ...this.#contentLess(uncopied) };
+      const { c2pa, content, digest } = await rehashPart(source, init.range, hashing, this.#signal);
+      this.#note(init, content);
+      const box = c2pa.find(({ purpose }) => purpose === 'manifest');
+      if (box === undefined) return { hasStore: false, manifest: null, digest };
+      const problem = c2pa.length > 1 ? 'its init segment has several C2PA boxes' : undefined;
+      const manifest = this.#manifestOf(wholeBoxOf(box.content.subarray(STORE_OFFSET)), problem);
+      if (manifest === null || manifest.binding === null) return { hasStore: true, manifest, digest };
+      const bound = await rehashPart(source, init.range, { ...manifest.binding, c2paBoxMaxBytes: 0 }, this.#signal);
+      return { hasStore: true, manifest, digest: bound.digest };
+    });
+  }
+
+  /** The manifest of a store, which may be known; null where there are too many. */
+  #manifestOf(store: Buffer, ambiguity: string | undefined): KnownManifest | null {
+    const known = this.#manifests.find((manifest) => manifest.store.equals(store));
+    if (known !== undefined && ambiguity === undefined) return known;
+    const knownBytes = this.#manifests.reduce((sum, manifest) => sum + manifest.store.length, 0);
+    if (this.#manifests.length === MAX_STORES || knownBytes + store.length > MAX_STORES_BYTES) return null;
+    const binding = ambiguity === undefined ? readStoredBinding(store) : { problem: ambiguity };
+    const manifest = {
+      store,
+      renditions: [],
+      used: new Set<StoredMap>(),
+      ...('problem' in binding ? { binding: null, problem: binding.problem } : { binding }),
+    };
+    this.#manifests.push(manifest);
+    return manifest;
+  }
+
+  /** Reads the fragments of a rendition, and finds out where they are bound. */
+  #eachFragment(
+    fragments: readonly MediaPart[],
+    binding: Pick<StoredBinding, 'algorithm' | 'hashesOffsets' | 'exclusions'> & Partial<StoredBinding>,
+  ): Promise<FoundFragment[]> {
+    const hashing = { ...binding, c2paBoxMaxBytes: MAX_MERKLE_BOX_BYTES, ...this.#contentLess([]) };
+    const { maps = [], algorithm } = binding;
+    return mapConcurrent(fragments, MAX_CONCURRENT_FRAGMENTS, async (part) => {
+      const rehashed = await this.#open(part, (source) => rehashPart(source, part.range, hashing, this.#signal));
+      this.#note(part, rehashed.content);
+      return findFragment(rehashed, maps, algorithm);
+    });
+  }
+
+  #contentLess(uncopied: readonly string[]): Pick<PartHashing, 'uncopied'> {
+    return this.#options.contents === undefined ? {} : { uncopied };
+  }
+
+  #note(part: MediaPart, content: Buffer): void {
+    this.#options.contents?.record(part, content);
+    this.#options.verified?.();
+  }
+
+  async #open<Result>({ path }: MediaPart, use: (source: ByteSource) => Promise<Result>): Promise<Result> {
+    const source = await this.#folder.open(path, this.#signal);
+    try {
+      return await use(source);
+    } finally {
+      await source.close();
+    }
+  }
+}
+
+/** A store without the zeros that fill its box up. */
+function wholeBoxOf(bytes: Buffer): Buffer {
+  const sizeBytes = bytes.length < 8 ? 0 : bytes.readUInt32BE(0);
+  return sizeBytes < 8 || sizeBytes > bytes.length ? bytes : bytes.subarray(0, sizeBytes);
+}
+
+/** Finds where a fragment is bound. All its C2PA boxes have to be Merkle boxes, and all that they say has to be true. */
+function findFragment(
+  { digest, c2pa }: RehashedPart,
+  maps: readonly StoredMap[],
+  algorithm: StoredBinding['algorithm'],
+): FoundFragment {
+  const places = c2pa.flatMap(({ purpose, content }) => {
+    const stated = purpose === 'merkle' ? readStoredLocation(content) : undefined;
+    const map = maps.find(({ uniqueId, localId }) => uniqueId === stated?.uniqueId && localId === stated.localId);
+    if (stated === undefined || map === undefined) return [];
+    return [{ map, location: stated.location, isBound: isBound(digest, stated, map, algorithm) }];
+  });
+  return places.length === c2pa.length ? places : [];
+}
+
+/** Judges one rendition, and notes in `manifest` which maps it uses up. */
+function judgeRendition(
+  { init, fragments }: Rendition,
+  initDigest: Buffer,
+  found: readonly FoundFragment[],
+  { used }: KnownManifest,
+  maps: readonly StoredMap[],
+): RenditionFinding[] {
+  const bound = maps.filter(({ initHash }) => initDigest.equals(initHash));
+  const intact = found.find((places) => places.some(({ isBound: isIntact }) => isIntact)) ?? [];
+  const candidates = bound.length > 0 ? bound : intact.map(({ map }) => map);
+  const own = new Set(candidates.filter((map) => !used.has(map)));
+  const findings = judgeFragments(fragments, found, own);
+  for (const { map } of found.flat()) if (own.has(map)) used.add(map);
+  if (bound.length > 0) return findings;
+  return [{ kind: 'init-altered', count: 1, parts: [init], locations: [] }, ...findings];
+}
+
+/** The position that one Merkle box of a fragment states. */
+export interface StatedPosition {
+  readonly map: StoredMap;
+  readonly location: number;
+  /** True when the fragment's hash is bound at that position. */
+  readonly isBound: boolean;
+}
+
+/** A fragment by its Merkle boxes, as a rule one; none where one of them cannot be read, or names no map. */
+export type FoundFragment = readonly StatedPosition[];
+
+/** A finding without what is known of the rendition. */
+export type RenditionFinding = Omit<PartFinding, 'manifest' | 'init'>;
+
+/**
+ * Judges the fragments of one rendition, which are found in playback order. `own` are the maps that bind its init segment.
+ * Of each of those that a fragment belongs to, all fragments have to be there, once and in their order.
+ */
+export function judgeFragments(
+  parts: readonly MediaPart[],
+  found: readonly FoundFragment[],
+  own: ReadonlySet<StoredMap>,
+): RenditionFinding[] {
+  const positions: Record<'altered' | 'added' | 'moved', number[]> = { altered: [], added: [], moved: [] };
+  const places = new Map<StoredMap, Map<number, number>>();
+  for (const [position, fragment] of found.entries()) {
+    const isOwn = fragment.every(
+      ({ map, location }) => own.has(map) && location < map.count && places.get(map)?.has(location) !== true,
+    );
+    const mapCount = new Set(fragment.map(({ map }) => map)).size;
+    if (mapCount === 0 || mapCount < fragment.length || !isOwn) {
+      positions.added.push(position);
+      continue;
+    }
+    for (const { map, location } of fragment) {
+      places.set(map, (places.get(map) ?? new Map<number, number>()).set(location, position));
+    }
+    if (!fragment.every(({ isBound }) => isBound)) positions.altered.push(position);
+  }
+  const taken = [...places];
+  positions.moved = taken.flatMap(([, positionOf]) => movedPositions(positionOf));
+  const missing = taken.flatMap(([map, positionOf]) => missingFrom(map, positionOf));
+  const present = Object.entries(positions) as [FindingKind, number[]][];
+  return [...present.flatMap(([kind, at]) => findingAt(kind, at, parts)), ...missing];
+}
+
+/** Positions in playback order whose fragments do not follow one another as they were signed. */
+function movedPositions(taken: ReadonlyMap<number, number>): number[] {
+  const locations = [...taken.keys()];
+  const sorted = locations.toSorted((first, second) => first - second);
+  return locations.flatMap((location, rank) => (sorted[rank] === location ? [] : [taken.get(location) as number]));
+}
+
+function missingFrom({ count }: StoredMap, taken: ReadonlyMap<number, number>): RenditionFinding[] {
+  const missing = count - taken.size;
+  if (missing === 0) return [];
+  const locations: number[] = [];
+  const wanted = Math.min(missing, MAX_EXAMPLES);
+  for (let location = 0; locations.length < wanted; location += 1) if (!taken.has(location)) locations.push(location);
+  return [{ kind: 'missing', count: missing, parts: [], locations }];
+}
+
+function findingAt(kind: FindingKind, positions: readonly number[], parts: readonly MediaPart[]): RenditionFinding[] {
+  if (positions.length === 0) return [];
+  const examples = positions.slice(0, MAX_EXAMPLES).map((position) => itemAt(parts, position));
+  return [{ kind, count: positions.length, parts: examples, locations: [] }];
+}

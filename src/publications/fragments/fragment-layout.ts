@@ -1,0 +1,121 @@
+import { AppError } from '#errors/app-error.ts';
+import { BoxFields } from '#formats/isobmff-boxes.ts';
+import { isC2paBox, listTopBoxes, malformed, type PartReader, readBox, type TopBox } from './top-boxes.ts';
+
+/** The layout of a fragment: one moof, one mdat, and the boxes around them. */
+export interface FragmentLayout {
+  readonly path: string;
+  /** True when it is a byte range of a larger file, and so becomes a file of its own. */
+  readonly isRange: boolean;
+  /** Top-level boxes in order, without those of C2PA. */
+  readonly boxes: readonly TopBox[];
+  readonly moof: TopBox;
+  /** The tracks that it has samples of. */
+  readonly trackIds: readonly number[];
+  /** Bytes of earlier Merkle boxes, which are left out of the output. */
+  readonly removedBytes: number;
+  /** The moof box where it stores absolute positions that have to move with it, else null. */
+  readonly moofWithPositions: { readonly bytes: Buffer; readonly baseDataOffsetsAt: readonly number[] } | null;
+  /** Whole sidx boxes by their offset; their sizes and distances span what is inserted. */
+  readonly indexes: ReadonlyMap<number, Buffer>;
+}
+
+/** A moof or sidx of more bytes than this describes more than a fragment. */
+const MAX_TABLE_BYTES = 8 * 1024 * 1024;
+/** A flag of a track fragment header (ISO/IEC 14496-12 §8.8.7), and lengths of two fields. */
+const BASE_DATA_OFFSET_PRESENT = 0x000001;
+const TRACK_ID_SIZE_BYTES = 4;
+const BASE_DATA_OFFSET_SIZE_BYTES = 8;
+
+/**
+ * Reads the layout of a fragment. C2PA binds fragments of one moof and one mdat only (C2PA 2.2, appendix A.5): chunked
+ * segments are refused.
+ */
+export async function readFragmentLayout(reader: PartReader): Promise<FragmentLayout> {
+  const all = await listTopBoxes(reader);
+  const boxes = all.filter((box) => !isC2paBox(box));
+  const moofs = boxes.filter(({ type }) => type === 'moof');
+  const mdats = boxes.filter(({ type }) => type === 'mdat');
+  const [moof] = moofs;
+  if (moof === undefined || mdats.length === 0) throw incomplete(reader, boxes);
+  if (moofs.length > 1 || mdats.length > 1) {
+    throw new AppError('FRAGMENT_IS_CHUNKED', { file: reader.name, moofCount: moofs.length, mdatCount: mdats.length });
+  }
+  const moov = boxes.find(({ type }) => type === 'moov');
+  if (moov !== undefined) throw malformed(reader, moov, 'a fragment cannot hold an init segment; separate them');
+  const indexes = new Map<number, Buffer>();
+  for (const box of boxes)
+    if (box.type === 'sidx') indexes.set(box.offset, (await readBox(reader, box, MAX_TABLE_BYTES)).bytes);
+  return {
+    path: reader.name,
+    isRange: reader.isRange,
+    boxes,
+    moof,
+    removedBytes: sizeOf(all) - sizeOf(boxes),
+    ...(await readMoof(reader, moof)),
+    indexes,
+  };
+}
+
+function incomplete(reader: PartReader, boxes: readonly TopBox[]): AppError {
+  const [first] = boxes;
+  const found = boxes.slice(0, 8).map(({ type }) => JSON.stringify(type));
+  const problem = found.length === 0 ? 'it is empty' : `it has no moof with an mdat, only ${found.join(', ')}`;
+  return malformed(reader, first ?? { type: '', offset: reader.start }, problem);
+}
+
+function sizeOf(boxes: readonly TopBox[]): number {
+  return boxes.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+}
+
+/** Finds tracks and absolute positions in a moof. All else in it counts from the moof or from those positions. */
+async function readMoof(
+  reader: PartReader,
+  moof: TopBox,
+): Promise<Pick<FragmentLayout, 'trackIds' | 'moofWithPositions'>> {
+  const box = await readBox(reader, moof, MAX_TABLE_BYTES);
+  const trackIds: number[] = [];
+  const baseDataOffsetsAt: number[] = [];
+  for (const tfhd of box.descendants('traf', 'tfhd')) {
+    const fields = new BoxFields(tfhd);
+    const { flags } = fields.versionAndFlags();
+    trackIds.push(fields.uint(TRACK_ID_SIZE_BYTES));
+    if ((flags & BASE_DATA_OFFSET_PRESENT) === 0) continue;
+    baseDataOffsetsAt.push(fields.offset - moof.offset);
+    fields.skip(BASE_DATA_OFFSET_SIZE_BYTES);
+  }
+  return {
+    trackIds,
+    moofWithPositions: baseDataOffsetsAt.length === 0 ? null : { bytes: box.bytes, baseDataOffsetsAt },
+  };
+}
+
+/** Maps positions of the source fragment to the output. */
+export interface OutputPositions {
+  ofBox(box: TopBox): number;
+  /** Of any boundary in the source file. What begins at the moof begins at the Merkle box before it. */
+  ofBoundary(offset: number): number;
+}
+
+/** Computes the positions of a fragment's boxes when a Merkle box of that size is inserted before its moof. */
+export function outputPositions({ boxes, moof }: FragmentLayout, merkleBoxSizeBytes: number): OutputPositions {
+  const starts = new Map<TopBox, number>();
+  let end = 0;
+  for (const box of boxes) {
+    if (box === moof) end += merkleBoxSizeBytes;
+    starts.set(box, end);
+    end += box.sizeBytes;
+  }
+  const last = boxes.at(-1) as TopBox;
+  const shiftAtEnd = end - (last.offset + last.sizeBytes);
+  return {
+    ofBox: (box) => starts.get(box) as number,
+    ofBoundary: (offset) => {
+      const box = boxes.find((candidate) => offset < candidate.offset + candidate.sizeBytes);
+      if (box === undefined) return offset + shiftAtEnd;
+      const start = starts.get(box) as number;
+      if (offset <= box.offset) return box === moof ? start - merkleBoxSizeBytes : start;
+      return start + (offset - box.offset);
+    },
+  };
+}

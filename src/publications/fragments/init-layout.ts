@@ -1,0 +1,71 @@
+import { itemAt } from '#errors/assert.ts';
+import { BoxFields } from '#formats/isobmff-boxes.ts';
+import type { ByteRange } from '../media-part.ts';
+import { isC2paBox, listTopBoxes, malformed, manifestIn, type PartReader, readBox, type TopBox } from './top-boxes.ts';
+
+/** The layout of an init segment. */
+export interface InitLayout {
+  readonly path: string;
+  /** Top-level boxes in order, without those of C2PA. */
+  readonly boxes: readonly TopBox[];
+  /** `track_ID` of the first track. */
+  readonly firstTrackId: number;
+  /** Those of all tracks, in order. */
+  readonly trackIds: readonly number[];
+  /** The handler type of every track that says one, such as `vide` or `soun` (ISO/IEC 14496-12 §8.4.3). */
+  readonly handlers: readonly string[];
+  /** The manifest store of an earlier signing, as a byte range of the file. */
+  readonly manifest: ByteRange | null;
+}
+
+/** A moov of an init segment holds no sample tables; one larger than this is none. */
+const MAX_MOOV_BYTES = 16 * 1024 * 1024;
+
+/** Reads the layout of an init segment: a moov, no media. */
+export async function readInitLayout(reader: PartReader): Promise<InitLayout> {
+  const all = await listTopBoxes(reader);
+  const boxes = all.filter((box) => !isC2paBox(box));
+  const moov = boxes.find(({ type }) => type === 'moov');
+  if (moov === undefined)
+    throw malformed(reader, all[0] ?? { type: '', offset: reader.start }, 'an init segment needs a moov');
+  const media = boxes.find(({ type }) => type === 'moof' || type === 'mdat');
+  if (media !== undefined) {
+    throw malformed(
+      reader,
+      media,
+      'an init segment holds no media; name its byte ranges in a playlist, or sign it as a video file',
+    );
+  }
+  const ftyp = boxes.findIndex(({ type }) => type === 'ftyp');
+  if (ftyp > 0) throw malformed(reader, itemAt(boxes, ftyp), 'it must be the first box');
+  const manifests = all.filter(isC2paBox).map(manifestIn);
+  const { trackIds, handlers } = await readTracks(reader, moov);
+  const [firstTrackId] = trackIds;
+  if (firstTrackId === undefined) throw malformed(reader, moov, 'it has no track');
+  return {
+    path: reader.name,
+    boxes,
+    firstTrackId,
+    trackIds,
+    handlers,
+    manifest: manifests.find((manifest) => manifest !== null) ?? null,
+  };
+}
+
+async function readTracks(reader: PartReader, moov: TopBox): Promise<Pick<InitLayout, 'trackIds' | 'handlers'>> {
+  const box = await readBox(reader, moov, MAX_MOOV_BYTES);
+  const trackIds = [...box.descendants('trak', 'tkhd')].map((tkhd) => {
+    const fields = new BoxFields(tkhd);
+    const { version } = fields.versionAndFlags();
+    // The creation and modification times are 64 bits wide in version 1.
+    fields.skip(version === 1 ? 16 : 8);
+    return fields.uint(4);
+  });
+  const handlers = [...box.descendants('trak', 'mdia', 'hdlr')].map((hdlr) => {
+    const fields = new BoxFields(hdlr);
+    fields.versionAndFlags();
+    fields.skip(4);
+    return fields.text(4);
+  });
+  return { trackIds, handlers };
+}

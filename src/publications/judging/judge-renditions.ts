@@ -1,0 +1,154 @@
+import type { StoredMap } from '../checking/stored-maps.ts';
+import type { FoundFragment, ReadRendition } from '../checking/verify-parts.ts';
+import { type MediaPart, partKey } from '../media-part.ts';
+import { type FragmentOrigin, type FragmentVerdict, judgeSequence, mapOf } from './judge-sequence.ts';
+import type { StatedOrder, StatedRendition } from './stated-renditions.ts';
+
+/** A rendition as it is stated and as it was read; `read` is null where its init segment is missing. */
+export interface Candidate {
+  readonly stated: StatedRendition;
+  readonly read: ReadRendition | null;
+}
+
+/** Kinds of differences between a part of a publication and what was signed. */
+export type DeviationKind = Exclude<FragmentVerdict['kind'], 'intact'> | 'unsigned';
+
+/** A difference between a part of a publication, or a run of missing ones, and what was signed. */
+export interface Deviation {
+  readonly part: 'init' | 'fragment';
+  readonly kind: DeviationKind;
+  /** Fragments that it stands for: only missing ones that follow one another are told together. */
+  readonly count: number;
+  /** Null where no playlist names it. */
+  readonly file: MediaPart | null;
+  /** The playlist that shows it; null for an init segment. */
+  readonly playlist: string | null;
+  /** Position in the playback order of that playlist, counted from zero; null where it has none. */
+  readonly index: number | null;
+  /** Position in the rendition as it was signed; null where it was not. */
+  readonly signedIndex: number | null;
+  /** Seconds from the start of the programme; null where the playlist does not tell. */
+  readonly startSeconds: number | null;
+  /** Where what stands there was signed, where that is known and elsewhere; the index is null for an init segment. */
+  readonly origin: { readonly rendition: number; readonly index: number | null } | null;
+}
+
+/** The judgement of one rendition. */
+export interface JudgedRendition extends Candidate {
+  /** Null where nothing is known that it could be judged by. */
+  readonly map: StoredMap | null;
+  /** Fragments that are in their place with the bytes that were signed, by `partKey`. */
+  readonly intact: ReadonlySet<string>;
+  readonly deviations: readonly Deviation[];
+}
+
+/** Judges the renditions of a publication, each by the map that most of its fragments are bound by. */
+export function judgeRenditions(candidates: readonly Candidate[]): JudgedRendition[] {
+  const maps = candidates.map(({ read }) => (read?.binding ? mapOf(read.initMaps, read.found) : null));
+  const numberOf = new Map(maps.flatMap((map, index): [StoredMap, number][] => (map === null ? [] : [[map, index]])));
+  return candidates.map(({ stated, read }, index) => {
+    const map = maps[index] ?? null;
+    const init = initDeviations(stated, read, map, numberOf);
+    const judge = new OrderJudge(stated, map === null ? [] : (read?.found ?? []), map, numberOf);
+    const { intact, deviations } = judge.judgement();
+    return { stated, read, map, intact, deviations: [...init, ...deviations] };
+  });
+}
+
+function initDeviations(
+  { init, isInitMissing }: StatedRendition,
+  read: ReadRendition | null,
+  map: StoredMap | null,
+  numberOf: ReadonlyMap<StoredMap, number>,
+): Deviation[] {
+  const about = { part: 'init', count: 1, file: init, playlist: null, index: null, signedIndex: null } as const;
+  const found = (kind: DeviationKind, origin: Deviation['origin'] = null): Deviation[] => [
+    { ...about, startSeconds: 0, kind, origin },
+  ];
+  if (isInitMissing || read === null) return found('missing');
+  if (read.manifest === null) return found('unsigned');
+  if (map === null || read.initMaps.includes(map)) return [];
+  const rendition = read.initMaps.map((other) => numberOf.get(other)).find((number) => number !== undefined);
+  return rendition === undefined ? found('altered') : found('swapped', { rendition, index: null });
+}
+
+/** Judges one rendition in the order of each playlist that states another one. */
+class OrderJudge {
+  readonly #stated: StatedRendition;
+  readonly #map: StoredMap | null;
+  readonly #numberOf: ReadonlyMap<StoredMap, number>;
+  readonly #foundOf: ReadonlyMap<string, FoundFragment>;
+  /** Positions of the map that some fragment stands for. */
+  readonly #covered = new Set<number>();
+  readonly #startOf = new Map<number, number | null>();
+  readonly #intact = new Set<string>();
+  readonly #deviations = new Map<string, Deviation>();
+
+  constructor(
+    stated: StatedRendition,
+    found: readonly FoundFragment[],
+    map: StoredMap | null,
+    numberOf: ReadonlyMap<StoredMap, number>,
+  ) {
+    this.#stated = stated;
+    this.#map = map;
+    this.#numberOf = numberOf;
+    const { fragments } = stated.present;
+    this.#foundOf = new Map(fragments.map((part, index) => [partKey(part), found[index] ?? []]));
+  }
+
+  judgement(): Pick<JudgedRendition, 'intact' | 'deviations'> {
+    for (const order of this.#stated.statements) this.#judge(order);
+    const deviations = [...this.#deviations.values(), ...this.#unstated()];
+    for (const { file } of deviations) if (file !== null) this.#intact.delete(partKey(file));
+    return { intact: this.#intact, deviations };
+  }
+
+  #judge(order: StatedOrder): void {
+    const placed = order.fragments.map(({ part }) => ({ found: this.#foundOf.get(partKey(part)) ?? null }));
+    const verdicts = this.#map === null ? placed.map(unjudged) : judgeSequence(placed, this.#map);
+    for (const [index, verdict] of verdicts.entries()) if (verdict !== null) this.#note(verdict, index, order);
+  }
+
+  #note(verdict: FragmentVerdict, index: number, { fragments, playlist }: StatedOrder): void {
+    const { part: file, startSeconds } = fragments[index] as StatedOrder['fragments'][number];
+    const origin = 'origin' in verdict ? verdict.origin : null;
+    const signedIndex = 'location' in verdict ? verdict.location : null;
+    if (signedIndex !== null) this.#startOf.set(signedIndex, startSeconds);
+    for (const location of [signedIndex, origin?.map === this.#map ? origin?.location : null]) {
+      if (location != null) this.#covered.add(location);
+    }
+    if (verdict.kind === 'intact') return void this.#intact.add(partKey(file));
+    // Several playlists may show the same deviation.
+    const key = `${partKey(file)}\n${verdict.kind}\n${signedIndex}`;
+    const common = { part: 'fragment', kind: verdict.kind, count: 1, file, playlist, index } as const;
+    if (this.#deviations.has(key)) return;
+    this.#deviations.set(key, { ...common, signedIndex, startSeconds, origin: this.#originOf(origin) });
+  }
+
+  #originOf(origin: FragmentOrigin | null): Deviation['origin'] {
+    const rendition = origin === null ? undefined : this.#numberOf.get(origin.map);
+    return origin === null || rendition === undefined ? null : { rendition, index: origin.location };
+  }
+
+  /** Returns the runs of fragments that were signed and that no playlist has. */
+  #unstated(): Deviation[] {
+    if (this.#map === null) return [];
+    const playlist = this.#stated.statements[0]?.playlist ?? null;
+    const about = { part: 'fragment', kind: 'missing', file: null, playlist, index: null, origin: null } as const;
+    const runs: Deviation[] = [];
+    let next = 0;
+    let startSeconds: number | null = 0;
+    for (const location of [...[...this.#covered].sort((first, second) => first - second), this.#map.count]) {
+      startSeconds = this.#startOf.get(location) ?? startSeconds;
+      if (location > next) runs.push({ ...about, count: location - next, signedIndex: next, startSeconds });
+      next = location + 1;
+    }
+    return runs;
+  }
+}
+
+/** Without a map, all that is known of a fragment is that its file is missing. */
+function unjudged({ found }: { readonly found: FoundFragment | null }): FragmentVerdict | null {
+  return found === null ? { kind: 'missing', location: null } : null;
+}

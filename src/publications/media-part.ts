@@ -1,0 +1,35 @@
+/** Bytes `[offset, offset + length)` of a file. */
+export interface ByteRange {
+  readonly offset: number;
+  readonly length: number;
+}
+
+/** An init segment or a fragment as it is stored in the folder: a whole file where `range` is null, else a part of one. */
+export interface MediaPart {
+  readonly path: string;
+  readonly range: ByteRange | null;
+}
+
+/** One init segment and the fragments that belong to it, in playback order. */
+export interface Rendition {
+  readonly init: MediaPart;
+  readonly fragments: readonly MediaPart[];
+}
+
+/** Returns a key that is equal exactly for equal parts. */
+export function partKey({ path, range }: MediaPart): string {
+  return range === null ? path : `${path}\0${range.offset}+${range.length}`;
+}
+
+/** Describes a part for messages: its path, and its byte range where it has one. */
+export function describePart({ path, range }: MediaPart): string {
+  return range === null ? path : `${path} (bytes ${range.offset}-${range.offset + range.length - 1})`;
+}
+
+/** Returns the file that all parts are byte ranges of, or null: its manifest may bind it as a whole. */
+export function singleFileOf(renditions: readonly Rendition[]): string | null {
+  const parts: MediaPart[] = renditions.flatMap(({ init, fragments }) => [init, ...fragments]);
+  const [first] = parts;
+  const isOne = parts.every(({ path, range }) => range !== null && path === first?.path);
+  return isOne && first !== undefined ? first.path : null;
+}

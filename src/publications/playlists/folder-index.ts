@@ -1,0 +1,239 @@
+import type { SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { PlaylistPosition } from '#errors/entry.ts';
+import { type Warning, warning } from '#errors/warning.ts';
+import type { ByteRange, MediaPart } from '../media-part.ts';
+import { MAX_ADDRESS_LENGTH } from './limits.ts';
+
+/**
+ * The address that a folder gets while references are resolved, where it has none of its own. References are resolved
+ * below a path segment, so that `../` out of the folder shows instead of being clamped at the root.
+ */
+const FOLDER_URL = 'http://folder.invalid/folder/';
+
+/** A path below its base of letters that mean themselves in every address, as most references of large playlists are. */
+const PLAIN_REFERENCE = /^[\w-][\w.-]*(?:\/[\w-][\w.-]*)*$/;
+/** The same of a directory, empty or with a slash at its end. */
+const PLAIN_DIRECTORY = /^(?:[\w.-]+\/)*$/;
+
+/** The files of a folder, found by the references that playlists make to them (RFC 3986 §5, relative to a base). */
+export class FolderIndex {
+  readonly #sizes: ReadonlyMap<string, number>;
+  /**
+   * Paths by their NFC form, where that is another: file systems and packagers disagree on how letters with accents are
+   * composed.
+   */
+  readonly #normalized: ReadonlyMap<string, string>;
+  /** The folders of bases, with a slash at their end; null where a base does not say one plainly. */
+  readonly #directories = new WeakMap<URL, string | null>();
+  /** All folders that files lie in, however deep, each with a slash at its end; made when they are asked for. */
+  #folders: ReadonlySet<string> | undefined;
+  readonly #root: URL;
+  readonly #note: UnlistedFolder['addFile'] | undefined;
+  /** Files that a byte range passes by one byte. */
+  readonly #passed = new Set<string>();
+
+  readonly #missing: 'refuse' | 'keep';
+
+  /**
+   * In an unlisted folder, references are reported to `note` and taken to exist. With `keep`, files that a playlist names and
+   * that are not there are located all the same: `has` tells them from others.
+   */
+  constructor(folder: SourceFolder | UnlistedFolder, missing: 'refuse' | 'keep' = 'refuse') {
+    this.#missing = missing;
+    this.#note = 'addFile' in folder ? folder.addFile : undefined;
+    this.#sizes = new Map(folder.files.map(({ path, sizeBytes }) => [path, sizeBytes]));
+    this.#normalized = new Map(normalizedPaths(folder));
+    this.#root = new URL(folder.baseUrl ?? FOLDER_URL);
+  }
+
+  get paths(): Iterable<string> {
+    return this.#sizes.keys();
+  }
+
+  /** True for a folder that cannot be listed: no file is known to be missing. */
+  get isUnlisted(): boolean {
+    return this.#note !== undefined;
+  }
+
+  get fileCount(): number {
+    return this.#sizes.size;
+  }
+
+  has(path: string): boolean {
+    return this.#sizes.has(path);
+  }
+
+  sizeOf(path: string): number | undefined {
+    return this.#sizes.get(path);
+  }
+
+  /** The base that references inside the file at `path` are relative to. */
+  baseOf(path: string): URL {
+    return new URL(path.split('/').map(encodeURIComponent).join('/'), this.#root);
+  }
+
+  /** The base that `reference` makes for references below it. Rejects one that leads out of the folder. */
+  enter(base: URL, reference: string, place: PlaylistPosition): URL {
+    const url = this.#resolve(base, reference, place);
+    this.#relativePath(url, reference, place);
+    return url;
+  }
+
+  /** The path of the file that `reference` names; an AppError where it is missing or outside the folder. */
+  locate(base: URL, reference: string, place: PlaylistPosition): string {
+    const path = this.tryLocate(base, reference, place);
+    if (path !== undefined) return path;
+    if (this.#missing === 'keep') return this.pathOf(base, reference, place);
+    throw new AppError('PLAYLIST_FILE_MISSING', { ...place, reference });
+  }
+
+  /** As `locate`, but undefined where there is no such file. */
+  tryLocate(base: URL, reference: string, place: PlaylistPosition): string | undefined {
+    const found = this.#findPlain(base, reference);
+    return found === undefined ? this.#findResolved(base, reference, place) : (found ?? undefined);
+  }
+
+  /**
+   * Finds the most common references without resolving, which makes several URLs for each. Null where
+   * it would find nothing, as for the segments that timelines name past their end; undefined where only it can tell.
+   */
+  #findPlain(base: URL, reference: string): string | null | undefined {
+    const directory = this.#note === undefined ? this.#directoryOf(base) : null;
+    if (directory === null || !PLAIN_REFERENCE.test(reference)) return undefined;
+    if (this.#sizes.has(directory + reference)) return directory + reference;
+    return this.#normalized.size === 0 && PLAIN_DIRECTORY.test(directory) ? null : undefined;
+  }
+
+  #directoryOf(base: URL): string | null {
+    const known = this.#directories.get(base);
+    if (known !== undefined) return known;
+    const { href } = new URL('.', base);
+    const directory = href.startsWith(this.#root.href)
+      ? (decodePath(href.slice(this.#root.href.length)) ?? null)
+      : null;
+    this.#directories.set(base, directory);
+    return directory;
+  }
+
+  #findResolved(base: URL, reference: string, place: PlaylistPosition): string | undefined {
+    const url = this.#resolve(base, reference, place);
+    const encoded = this.#relativePath(url, reference, place);
+    const decoded = decodePath(encoded);
+    if (this.#note !== undefined) return this.#noted(decoded ?? encoded, url);
+    return (
+      (decoded === undefined ? undefined : (this.#find(decoded) ?? this.#find(decoded.replace(/(^|\/)\/+/g, '$1')))) ??
+      this.#find(encoded) ??
+      this.#findLiteral(base, reference)
+    );
+  }
+
+  /** The folder itself is no file in it. */
+  #noted(path: string, url: URL): string | undefined {
+    if (path === '' || path.endsWith('/')) return undefined;
+    this.#note?.(path, url);
+    return path;
+  }
+
+  /** The decoded path that `reference` would have, whether there is such a file or not. */
+  pathOf(base: URL, reference: string, place: PlaylistPosition): string {
+    const encoded = this.#relativePath(this.#resolve(base, reference, place), reference, place);
+    return decodePath(encoded) ?? encoded;
+  }
+
+  /** A part as it is known by: a byte range that covers its whole file is that file. */
+  partAt(path: string, stated: ByteRange | null): MediaPart {
+    const range = stated === null ? null : this.rangeIn(path, stated);
+    return { path, range: range?.offset === 0 && range.length === this.#sizes.get(path) ? null : range };
+  }
+
+  /**
+   * A byte range as it lies in its file. Some writers count its last byte one too far: servers end it with the file
+   * (RFC 9110 §14.1.2), and of the boxes in it none can be missing. What goes further is left for `checkRanges` to refuse.
+   */
+  rangeIn(path: string, range: ByteRange): ByteRange {
+    if (range.offset + range.length - 1 !== this.#sizes.get(path) || range.length === 1) return range;
+    this.#passed.add(path);
+    return { ...range, length: range.length - 1 };
+  }
+
+  /** A warning for every file that ends one byte before a range of it. */
+  get warnings(): Warning[] {
+    return [...this.#passed].map((file) => warning('BYTE_RANGE_SHORTENED', { file }));
+  }
+
+  #find(path: string): string | undefined {
+    if (this.#sizes.has(path)) return path;
+    const normalized = path.normalize('NFC');
+    return this.#sizes.has(normalized) ? normalized : this.#normalized.get(normalized);
+  }
+
+  /** Packagers write file names into playlists as they are: `take #3?.m4s` names a file, whatever a URL makes of it. */
+  #findLiteral(base: URL, reference: string): string | undefined {
+    const directory = this.#directoryOf(base);
+    return directory === null ? undefined : this.#find(directory + reference);
+  }
+
+  #resolve(base: URL, reference: string, place: PlaylistPosition): URL {
+    if (reference.length + base.href.length > MAX_ADDRESS_LENGTH) {
+      throw new AppError('PLAYLIST_MALFORMED', {
+        ...place,
+        problem: `an address has more than ${MAX_ADDRESS_LENGTH} characters, with what it is relative to`,
+      });
+    }
+    const url = URL.parse(reference, base.href);
+    if (url === null) throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: 'an address is not well-formed' });
+    return this.#fromRoot(reference) ?? url;
+  }
+
+  /**
+   * An address from the root of a server, `/video/1.m4s`, in a folder that has no address: it is right where the folder is
+   * served as that root, and that is believed where the folder has what is before the last slash.
+   */
+  #fromRoot(reference: string): URL | undefined {
+    if (this.#root.href !== FOLDER_URL || !/^\/(?!\/)/.test(reference)) return undefined;
+    const url = new URL(`.${reference}`, this.#root);
+    const directory = decodePath(new URL('.', url).href.slice(this.#root.href.length));
+    this.#folders ??= new Set(foldersAbove(this.paths));
+    return directory !== undefined && this.#folders.has(directory) ? url : undefined;
+  }
+
+  #relativePath(url: URL, reference: string, place: PlaylistPosition): string {
+    const bare = new URL(url.href);
+    bare.search = '';
+    bare.hash = '';
+    if (!bare.href.startsWith(this.#root.href)) {
+      throw new AppError('PLAYLIST_LEAVES_FOLDER', { ...place, reference: withoutQuery(reference) });
+    }
+    return bare.href.slice(this.#root.href.length);
+  }
+}
+
+function* foldersAbove(paths: Iterable<string>): Generator<string> {
+  yield '';
+  for (const path of paths) {
+    for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) yield path.slice(0, at + 1);
+  }
+}
+
+function* normalizedPaths({ files }: SourceFolder): Generator<[string, string]> {
+  for (const { path } of files) {
+    const normalized = path.normalize('NFC');
+    if (normalized !== path) yield [normalized, path];
+  }
+}
+
+/** A query may be a presigned URL's secret: it is never shown. */
+function withoutQuery(reference: string): string {
+  return reference.replace(/\?.*$/s, '');
+}
+
+/** The path that a percent-encoded one stands for, or undefined where it stands for none. */
+function decodePath(encoded: string): string | undefined {
+  try {
+    return encoded.split('/').map(decodeURIComponent).join('/');
+  } catch {
+    // Not percent-encoded after all: a literal per cent sign in a file name.
+    return undefined;
+  }
+}

@@ -1,0 +1,112 @@
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { BOX_HEADER_SIZE_BYTES } from '#formats/isobmff-boxes.ts';
+import type { ByteRange, MediaPart } from '../media-part.ts';
+import {
+  type AddressedSegments,
+  type AddressingElements,
+  type AddressingTask,
+  expandTimeline,
+  timelineOf,
+  timescaleOf,
+} from './mpd-timeline.ts';
+import type { MpdSegment } from './playlist-document.ts';
+import { findSegmentIndex, readSegmentIndex } from './sidx.ts';
+import { childOf, childrenOf, type XmlElement } from './xml-element.ts';
+
+/** The segments of a representation that a SegmentList names (ISO/IEC 23009-1, §5.3.9.3). */
+export function addressByList(task: AddressingTask, elements: AddressingElements): AddressedSegments {
+  return { addressing: 'list', init: readInitialization(task, elements), segments: readSegments(task, elements) };
+}
+
+/** The Initialization element that applies; without @sourceURL it means bytes of the file that BaseURL names. */
+export function readInitialization(task: AddressingTask, elements: AddressingElements): MediaPart | null {
+  const element = elements
+    .map((candidate) => childOf(candidate, 'Initialization'))
+    .findLast((found) => found !== undefined);
+  return element === undefined ? null : readPart(task, element, 'sourceURL', 'range');
+}
+
+function readSegments(task: AddressingTask, elements: AddressingElements): MpdSegment[] {
+  const list = elements.map((element) => childrenOf(element, 'SegmentURL')).findLast((urls) => urls.length > 0) ?? [];
+  const timeline = timelineOf(elements);
+  const times = timeline === undefined ? [] : expandTimeline(task, elements, timeline);
+  const duration = task.values.inherited(elements, 'duration');
+  const common = duration === undefined ? null : Number(duration) / Number(timescaleOf(task, elements));
+  return list.map((element, index) => ({
+    part: readPart(task, element, 'media', 'mediaRange'),
+    durationSeconds: times[index]?.durationSeconds ?? common,
+  }));
+}
+
+function readPart(task: AddressingTask, element: XmlElement, reference: string, range: string): MediaPart {
+  const place = task.values.placeOf(element);
+  const path = task.index.locate(task.base, element.attributes.get(reference) ?? task.base.href, place);
+  return task.index.partAt(path, task.values.byteRange(element, range));
+}
+
+/**
+ * The segments of a representation that is one file: SegmentBase, or nothing but a BaseURL. The file's segment index
+ * says where they are (ISO/IEC 23009-1, §5.3.9.2).
+ */
+export async function addressByIndex(
+  task: AddressingTask,
+  elements: AddressingElements,
+  signal: AbortSignal,
+): Promise<AddressedSegments> {
+  const path = task.index.tryLocate(task.base, '', task.values.placeOf(task.lineage[3]));
+  if (path === undefined) return { addressing: 'none', init: null, segments: [] };
+  if (!isMp4(task)) return { addressing: 'none', init: null, segments: [], path };
+  const source = await task.folder.open(path, signal);
+  try {
+    const stated = statedIndexRange(task, elements);
+    const found = stated ?? (await findSegmentIndex(source, signal));
+    if (found === null) return { addressing: 'none', init: null, segments: [] };
+    const index = await readSegmentIndex(source, found, signal);
+    const init = readInitialization(task, elements) ?? headOf(path, found);
+    return {
+      addressing: 'base',
+      init: init.path === path ? await withFileType(upTo(found, init), source, signal) : init,
+      segments: index.subsegments.map(({ offset, length, durationTicks }) => ({
+        part: { path, range: { offset, length } },
+        durationSeconds: durationTicks / index.timescale,
+      })),
+      index,
+    };
+  } finally {
+    await source.close();
+  }
+}
+
+function isMp4({ lineage }: AddressingTask): boolean {
+  const mimeType = lineage
+    .map((element) => element.attributes.get('mimeType'))
+    .findLast((value) => value !== undefined);
+  return mimeType === undefined || mimeType.toLowerCase().endsWith('/mp4');
+}
+
+function statedIndexRange({ values }: AddressingTask, elements: AddressingElements): ByteRange | null {
+  const element = elements.findLast((candidate) => candidate.attributes.has('indexRange'));
+  return element === undefined ? null : values.byteRange(element, 'indexRange');
+}
+
+/** Some writers count the last byte one too far: what is less than a box of the index belongs to it alone. */
+function upTo(index: ByteRange, init: MediaPart): MediaPart {
+  const { offset, length } = init.range ?? { offset: 0, length: 0 };
+  const passedBytes = offset + length - index.offset;
+  if (passedBytes <= 0 || passedBytes >= BOX_HEADER_SIZE_BYTES) return init;
+  return { path: init.path, range: { offset, length: length - passedBytes } };
+}
+
+/** Some packagers begin the init segment behind the file's `ftyp` box, which is part of it (ISO/IEC 14496-12 §8.16.2). */
+async function withFileType(init: MediaPart, source: ByteSource, signal: AbortSignal): Promise<MediaPart> {
+  const { offset, length } = init.range ?? { offset: 0, length: 0 };
+  if (offset < 8) return init;
+  const header = await readRange(source, 0, 8, signal);
+  const startsFile = header.toString('latin1', 4, 8) === 'ftyp' && header.readUInt32BE(0) <= offset;
+  return startsFile ? { path: init.path, range: { offset: 0, length: offset + length } } : init;
+}
+
+/** Returns the bytes before the segment index as the init segment, where the MPD states none. */
+function headOf(path: string, index: ByteRange): MediaPart {
+  return { path, range: { offset: 0, length: index.offset } };
+}

@@ -1,0 +1,185 @@
+import { compareNaturally } from './file-names.ts';
+import { MAX_MISSING_IN_A_ROW, MAX_STATED_FRAGMENTS } from './limits.ts';
+import { readInitialization } from './mpd-segment-list.ts';
+import {
+  type AddressedSegments,
+  type AddressingElements,
+  type AddressingTask,
+  expandTimeline,
+  refuseChunks,
+  type SegmentTime,
+  timelineOf,
+  timescaleOf,
+} from './mpd-timeline.ts';
+import type { MpdSegment } from './playlist-document.ts';
+import type { XmlElement } from './xml-element.ts';
+
+/** A number that no publication reaches, put in a template to see where the number goes. */
+const PROBE_NUMBER = 98765432109876543210n;
+
+/** Comparing so many paths with a template takes as long as looking for one file in vain. */
+const PATHS_PER_ADDRESS = 100;
+
+/** The segments of a representation that a SegmentTemplate addresses (ISO/IEC 23009-1, §5.3.9.4). */
+export function addressByTemplate(task: AddressingTask, elements: AddressingElements): AddressedSegments {
+  const media = attributeOf(elements, 'media');
+  const template = elements.at(-1) as XmlElement;
+  if (media === undefined) throw task.values.malformed(template, 'SegmentTemplate has no @media');
+  if (media.includes('$SubNumber')) refuseChunks(task, template);
+  return { addressing: 'template', init: readInit(task, elements), segments: readSegments(task, elements, media) };
+}
+
+function attributeOf(elements: AddressingElements, name: string): string | undefined {
+  return elements.map((element) => element.attributes.get(name)).findLast((value) => value !== undefined);
+}
+
+function readInit(task: AddressingTask, elements: AddressingElements): AddressedSegments['init'] {
+  const template = attributeOf(elements, 'initialization');
+  if (template === undefined) return readInitialization(task, elements);
+  const place = task.values.placeOf(task.lineage[3]);
+  return { path: task.index.locate(task.base, fill(task, template, {}), place), range: null };
+}
+
+function readSegments(task: AddressingTask, elements: AddressingElements, media: string): MpdSegment[] {
+  const timeline = timelineOf(elements);
+  if (timeline !== undefined) return locateAll(task, elements, media, expandTimeline(task, elements, timeline));
+  const duration = task.values.inherited(elements, 'duration');
+  if (duration === undefined || duration === 0n) {
+    return [
+      {
+        part: { path: locate(task, media, { Number: startNumber(task, elements) }), range: null },
+        durationSeconds: task.periodSeconds ?? null,
+      },
+    ];
+  }
+  const durationSeconds = Number(duration) / Number(timescaleOf(task, elements));
+  const count = countByDuration(task, elements, durationSeconds);
+  if (count === undefined) return matchingFiles(task, media, durationSeconds);
+  task.values.countAddresses(count);
+  const times = Array.from({ length: count }, (_, index) => ({
+    time: BigInt(index) * duration,
+    durationSeconds,
+    mayBeMissing: count > 1 && index === count - 1,
+  }));
+  return locateAll(task, elements, media, times);
+}
+
+function startNumber({ values }: AddressingTask, elements: AddressingElements): bigint {
+  return values.inherited(elements, 'startNumber') ?? 1n;
+}
+
+/** Returns the number of segments that fill the period; undefined where its length or start is open, as in a live window. */
+function countByDuration(
+  task: AddressingTask,
+  elements: AddressingElements,
+  durationSeconds: number,
+): number | undefined {
+  const endNumber = task.values.inherited(elements, 'endNumber');
+  const isLive = task.lineage[0].attributes.get('type') === 'dynamic';
+  if (endNumber === undefined && (isLive || task.periodSeconds === undefined)) return undefined;
+  const count =
+    endNumber === undefined
+      ? Math.max(1, Math.ceil((task.periodSeconds as number) / durationSeconds - 1e-6))
+      : Number(endNumber - startNumber(task, elements) + 1n);
+  if (count > MAX_STATED_FRAGMENTS) {
+    throw task.values.malformed(
+      elements.at(-1) as XmlElement,
+      `it addresses more than ${MAX_STATED_FRAGMENTS} segments`,
+    );
+  }
+  return Math.max(count, 0);
+}
+
+function locateAll(
+  task: AddressingTask,
+  elements: AddressingElements,
+  media: string,
+  times: readonly SegmentTime[],
+): MpdSegment[] {
+  if (times.length > 1 && !isEnumerating(media)) {
+    throw task.values.malformed(elements.at(-1) as XmlElement, '@media names the same file for every segment');
+  }
+  const first = startNumber(task, elements);
+  const place = task.values.placeOf(task.lineage[3]);
+  const segments: MpdSegment[] = [];
+  let missing = 0;
+  for (const [index, { time, durationSeconds, mayBeMissing }] of times.entries()) {
+    const reference = fill(task, media, { Number: first + BigInt(index), Time: time });
+    const path = mayBeMissing
+      ? task.index.tryLocate(task.base, reference, place)
+      : task.index.locate(task.base, reference, place);
+    missing = path === undefined ? missing + 1 : 0;
+    if (path === undefined) task.values.countMissing(1);
+    else segments.push({ part: { path, range: null }, durationSeconds });
+    if (missing === MAX_MISSING_IN_A_ROW) break;
+  }
+  return segments;
+}
+
+/** Every file of the folder that the template could name, in the order of its number or time. */
+function matchingFiles(task: AddressingTask, media: string, durationSeconds: number): MpdSegment[] {
+  task.values.countMissing(Math.ceil(task.index.fileCount / PATHS_PER_ADDRESS));
+  const place = task.values.placeOf(task.lineage[3]);
+  const probe = fill(task, media, { Number: PROBE_NUMBER, Time: PROBE_NUMBER });
+  const [before, after] = task.index.pathOf(task.base, probe, place).split(String(PROBE_NUMBER));
+  if (before === undefined || after === undefined) return [];
+  const paths = [...task.index.paths].filter(
+    (path) =>
+      path.startsWith(before) &&
+      path.endsWith(after) &&
+      /^\d+$/.test(path.slice(before.length, after === '' ? undefined : -after.length)),
+  );
+  return paths.sort(compareNaturally).map((path) => ({ part: { path, range: null }, durationSeconds }));
+}
+
+function locate(task: AddressingTask, template: string, values: Partial<TemplateValues>): string {
+  return task.index.locate(task.base, fill(task, template, values), task.values.placeOf(task.lineage[3]));
+}
+
+function fill(task: AddressingTask, template: string, values: Partial<TemplateValues>): string {
+  const representation = task.lineage[3];
+  const filled = fillTemplate(template, {
+    RepresentationID: representation.attributes.get('id') ?? '',
+    Bandwidth: representation.attributes.get('bandwidth') ?? '',
+    ...values,
+  });
+  if (filled === undefined)
+    throw task.values.malformed(representation, 'its segment template has an unknown identifier');
+  return filled;
+}
+
+/** Values of a template's identifiers in one representation (ISO/IEC 23009-1, §5.3.9.4.4). */
+export interface TemplateValues {
+  readonly RepresentationID: string;
+  readonly Bandwidth: string;
+  readonly Number?: bigint;
+  readonly Time?: bigint;
+}
+
+/** `%0[width]d` beyond this many digits is nobody's file name. */
+const MAX_TEMPLATE_WIDTH = 32;
+
+/** Fills a segment template, or undefined where it is malformed or asks for a value that is not there. */
+export function fillTemplate(template: string, values: TemplateValues): string | undefined {
+  let failed = false;
+  const filled = template.replace(/\$([^$]*)\$/g, (_, identifier: string) => {
+    const text = textOf(identifier, values);
+    if (text === undefined) failed = true;
+    return text ?? '';
+  });
+  return failed ? undefined : filled;
+}
+
+function textOf(identifier: string, values: TemplateValues): string | undefined {
+  if (identifier === '') return '$';
+  const match = /^(RepresentationID|Bandwidth|Number|Time)(?:%0(\d{1,3})d)?$/.exec(identifier);
+  if (match === null) return undefined;
+  const value = values[match[1] as keyof TemplateValues];
+  const width = Number(match[2] ?? 1);
+  return value === undefined || width > MAX_TEMPLATE_WIDTH ? undefined : String(value).padStart(width, '0');
+}
+
+/** Returns true when the template distinguishes segments, by number or by time. */
+export function isEnumerating(template: string): boolean {
+  return /\$(?:Number|Time)(?:%0\d{1,3}d)?\$/.test(template);
+}

@@ -1,0 +1,95 @@
+import { AppError } from '#errors/app-error.ts';
+import type { ByteRange } from '../media-part.ts';
+import type { FolderIndex } from './folder-index.ts';
+import { MAX_ADDRESSES, MAX_MISSING_ADDRESSES, refuseBeyond } from './limits.ts';
+import { childrenOf, LineIndex, type XmlElement } from './xml-element.ts';
+
+/** Reads typed attribute values of one MPD; every refusal names the element's line. */
+export class MpdValues {
+  readonly path: string;
+  readonly #lines: LineIndex;
+  #addressCount = 0;
+  #missingCount = 0;
+
+  constructor(path: string, text: string) {
+    this.path = path;
+    this.#lines = new LineIndex(text);
+  }
+
+  placeOf(element: XmlElement): { playlist: string; line: number } {
+    return { playlist: this.path, line: this.#lines.lineAt(element.start) };
+  }
+
+  malformed(element: XmlElement, problem: string): AppError {
+    return new AppError('PLAYLIST_MALFORMED', { ...this.placeOf(element), problem });
+  }
+
+  /** Counts segments that the MPD stands for, before they are made; too many are refused. */
+  countAddresses(count: number): void {
+    this.#addressCount += count;
+    refuseBeyond('segments that one MPD stands for', this.#addressCount, MAX_ADDRESSES);
+  }
+
+  /** Counts files that were looked for in vain; too many are refused. */
+  countMissing(count: number): void {
+    this.#missingCount += count;
+    refuseBeyond('files that one MPD names and that are missing', this.#missingCount, MAX_MISSING_ADDRESSES);
+  }
+
+  /** An unsigned integer of up to 64 bits; times of live streams do not fit a double. */
+  integer(element: XmlElement, attribute: string): bigint | undefined {
+    const value = element.attributes.get(attribute);
+    if (value === undefined) return undefined;
+    if (!/^\d{1,20}$/.test(value)) throw this.malformed(element, `@${attribute} is no unsigned integer`);
+    return BigInt(value);
+  }
+
+  /** The integer of the innermost element that has the attribute. */
+  inherited(elements: readonly XmlElement[], attribute: string): bigint | undefined {
+    const element = elements.findLast((candidate) => candidate.attributes.has(attribute));
+    return element === undefined ? undefined : this.integer(element, attribute);
+  }
+
+  /** An ISO 8601 duration (xs:duration) in seconds, without years and months, whose length is open. */
+  duration(element: XmlElement, attribute: string): number | undefined {
+    const value = element.attributes.get(attribute);
+    if (value === undefined) return undefined;
+    const match = /^P(?:(\d{1,6})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12}(?:\.\d{1,20})?)S)?)?$/.exec(
+      value.replace(/^P0+Y/, 'P').replace(/^P0+M/, 'P'),
+    );
+    if (match === null) throw this.malformed(element, `@${attribute} is no duration`);
+    const [days, hours, minutes, seconds] = match.slice(1).map((part) => Number(part ?? 0)) as [
+      number,
+      number,
+      number,
+      number,
+    ];
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds;
+  }
+
+  /** A byte range `first-last`, both inclusive. */
+  byteRange(element: XmlElement, attribute: string): ByteRange | null {
+    const value = element.attributes.get(attribute);
+    if (value === undefined) return null;
+    const [, first, last] = /^(\d{1,15})-(\d{1,15})$/.exec(value) ?? [];
+    if (first === undefined || Number(last) < Number(first))
+      throw this.malformed(element, `@${attribute} is no byte range`);
+    return { offset: Number(first), length: Number(last) - Number(first) + 1 };
+  }
+}
+
+/** The base for references inside `element`. Several BaseURL elements are alternatives: the first inside the folder counts. */
+export function enterBaseUrl(base: URL, element: XmlElement, index: FolderIndex, values: MpdValues): URL {
+  const alternatives = childrenOf(element, 'BaseURL');
+  let refusal: unknown;
+  for (const alternative of alternatives) {
+    try {
+      return index.enter(base, alternative.text, values.placeOf(alternative));
+    } catch (error) {
+      // Another alternative may lie inside the folder; the first refusal is thrown where none does.
+      refusal ??= error;
+    }
+  }
+  if (refusal !== undefined) throw refusal;
+  return base;
+}

@@ -1,0 +1,86 @@
+import type { FolderFile } from '#bytes/source-folder.ts';
+import { AppError } from '#errors/app-error.ts';
+import { sampleOfNames } from '#errors/entry.ts';
+import { type Warning, warning } from '#errors/warning.ts';
+import { folderOf, isHidden } from './file-names.ts';
+import type { FolderIndex } from './folder-index.ts';
+import { hlsLines } from './hls-playlist.ts';
+import type { PlaylistDocument } from './playlist-document.ts';
+
+/** Attributes of HLS tags that hold addresses: URI, X-ASSET-URI, SERVER-URI and what vendors add. */
+const ADDRESS_ATTRIBUTE = /[:,][A-Z0-9-]*UR[IL]="([^"]*)"/g;
+
+/** The files of a publication, for choosing the other files to copy. */
+export interface PublicationFiles {
+  /** The files that are neither its playlists nor signed media. */
+  readonly candidates: readonly string[];
+  /** Its playlists, init segments and fragments: what lies in their folders, and below, belongs to it. */
+  readonly members: Iterable<string>;
+  /** Playlists that are delivered: what they name belongs to it, wherever it lies. */
+  readonly playlists: readonly PlaylistDocument[];
+}
+
+export interface OtherFiles {
+  readonly paths: readonly string[];
+  /** Says what was left out, if anything. */
+  readonly warnings: readonly Warning[];
+}
+
+/**
+ * Chooses the files that are copied unchanged with a publication, so that its output plays: those in the folders
+ * of its playlists, init segments and fragments and below them, and those that a playlist names. Hidden files, files in
+ * hidden folders and links are left out: a pattern below `uploads/` must not publish `conf/.env`.
+ */
+export function chooseOtherFiles(
+  files: readonly FolderFile[],
+  index: FolderIndex,
+  { candidates, members, playlists }: PublicationFiles,
+): OtherFiles {
+  const links = new Set(files.filter(({ isLink }) => isLink === true).map(({ path }) => path));
+  const folders = new Set(Array.from(members, folderOf));
+  const distant = new Set(candidates.filter((path) => !foldersAbove(path).some((folder) => folders.has(folder))));
+  const named = distant.size === 0 ? new Set<string>() : new Set(playlists.flatMap((each) => namedBy(each, index)));
+  const isCopied = (path: string): boolean =>
+    !isHidden(path) && !links.has(path) && (!distant.has(path) || named.has(path));
+  const left = candidates.filter((path) => !isCopied(path));
+  return {
+    paths: candidates.filter(isCopied),
+    warnings: left.length === 0 ? [] : [warning('FILES_NOT_CARRIED', sampleOfNames(left))],
+  };
+}
+
+function namedBy(playlist: PlaylistDocument, index: FolderIndex): string[] {
+  if (playlist.kind !== 'mpd') {
+    return addressesIn(playlist).flatMap(({ address, line }) => locate(address, line, playlist.path, index) ?? []);
+  }
+  return playlist.representations.flatMap(({ init, segments, path }) => [
+    ...(init === null ? [] : [init.path]),
+    ...segments.map(({ part }) => part.path),
+    ...(path === undefined ? [] : [path]),
+  ]);
+}
+
+function locate(address: string, line: number, playlist: string, index: FolderIndex): string | undefined {
+  try {
+    return index.tryLocate(index.baseOf(playlist), address, { playlist, line });
+  } catch (error) {
+    // It leads elsewhere, or is no address: it names nothing in this folder.
+    if (error instanceof AppError) return undefined;
+    throw error;
+  }
+}
+
+function addressesIn({ path, text }: PlaylistDocument): { readonly address: string; readonly line: number }[] {
+  return hlsLines(path, text).flatMap((text, index) => {
+    const line = index + 1;
+    if (!text.startsWith('#')) return text === '' ? [] : [{ address: text, line }];
+    return Array.from(text.matchAll(ADDRESS_ATTRIBUTE), ([, address = '']) => ({ address, line }));
+  });
+}
+
+/** All folders that a file lies in, the root included. */
+function foldersAbove(path: string): string[] {
+  const folders = [''];
+  for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) folders.push(path.slice(0, at));
+  return folders;
+}

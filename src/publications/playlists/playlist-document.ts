@@ -1,0 +1,77 @@
+import type { ByteRange, MediaPart } from '../media-part.ts';
+import type { SegmentIndex } from './sidx.ts';
+import type { XmlElement } from './xml-element.ts';
+
+/** A playlist as it was read: its text, its content, and the lines that say it. Lines count from one. */
+export type PlaylistDocument = HlsPlaylist | MpdDocument;
+
+/** An HLS playlist (RFC 8216bis) as far as signing needs it. Lines count from one. */
+export type HlsPlaylist = HlsMultivariant | HlsMedia;
+
+export interface HlsMultivariant {
+  readonly kind: 'hls-multivariant';
+  readonly path: string;
+  readonly text: string;
+  /** Every media playlist it names, by variant, rendition or I-frame stream. */
+  readonly references: readonly HlsReference[];
+}
+
+export interface HlsReference {
+  readonly uri: string;
+  readonly line: number;
+}
+
+export interface HlsMedia {
+  readonly kind: 'hls-media';
+  readonly path: string;
+  readonly text: string;
+  /** True when its segments are single frames inside other playlists' fragments (EXT-X-I-FRAMES-ONLY). */
+  readonly iFramesOnly: boolean;
+  /** In playback order; gaps (EXT-X-GAP) are left out. */
+  readonly segments: readonly HlsSegment[];
+}
+
+export interface HlsSegment extends HlsReference {
+  readonly durationSeconds: number;
+  readonly range: ByteRange | null;
+  readonly map: HlsMap | null;
+}
+
+/** An EXT-X-MAP tag; the same object stands at every segment up to the next tag. */
+export interface HlsMap extends HlsReference {
+  readonly range: ByteRange | null;
+}
+
+/** A DASH manifest (ISO/IEC 23009-1) with the segments of every representation written out. */
+export interface MpdDocument {
+  readonly kind: 'mpd';
+  readonly path: string;
+  readonly text: string;
+  readonly root: XmlElement;
+  readonly representations: readonly MpdRepresentation[];
+}
+
+/** A representation in one period. */
+export interface MpdRepresentation {
+  readonly line: number;
+  /** From the MPD element down to the Representation: what it inherits from, outermost first. */
+  readonly lineage: readonly [
+    mpd: XmlElement,
+    period: XmlElement,
+    adaptationSet: XmlElement,
+    representation: XmlElement,
+  ];
+  readonly addressing: 'template' | 'list' | 'base' | 'none';
+  /** Null where it has none, as plain text and pictures do. */
+  readonly init: MediaPart | null;
+  readonly segments: readonly MpdSegment[];
+  /** The file that it is as a whole, where it is one without segments, such as subtitles. */
+  readonly path?: string;
+  /** The segment index that the segments were read from, where that is how they are addressed. */
+  readonly index?: SegmentIndex;
+}
+
+export interface MpdSegment {
+  readonly part: MediaPart;
+  readonly durationSeconds: number | null;
+}

@@ -1,0 +1,130 @@
+import { type MediaPart, partKey } from '../media-part.ts';
+import type { FolderIndex } from './folder-index.ts';
+import type { HlsMedia, MpdDocument, MpdRepresentation, PlaylistDocument } from './playlist-document.ts';
+
+/** The fragments that one playlist assigns to one init segment, in playback order. */
+export interface RenditionStatement {
+  readonly playlist: string;
+  /** Null where the playlist gives these fragments no init segment. */
+  readonly init: StatedPart | null;
+  readonly fragments: readonly StatedFragment[];
+}
+
+/** A fragment, and when it is played. */
+export interface StatedFragment extends StatedPart {
+  /** Seconds since the start of the programme; null where the playlist does not tell. */
+  readonly startSeconds: number | null;
+}
+
+/** A part and the line, counted from one, that names it. */
+export interface StatedPart {
+  readonly part: MediaPart;
+  readonly line: number;
+}
+
+/**
+ * Returns the statements of all playlists, one per playlist and init segment. I-frame playlists come last, and state nothing where
+ * they name parts of fragments, as they mostly do.
+ */
+export function statementsOf(playlists: readonly PlaylistDocument[], index: FolderIndex): RenditionStatement[] {
+  const statements = playlists.flatMap((playlist) => {
+    if (playlist.kind === 'mpd') return joinByInit(statementsOfMpd(playlist));
+    return playlist.kind === 'hls-media' && !playlist.iFramesOnly ? joinByInit(statementsOfHls(playlist, index)) : [];
+  });
+  const iFrames = playlists.flatMap((playlist) =>
+    playlist.kind === 'hls-media' && playlist.iFramesOnly ? joinByInit(statementsOfHls(playlist, index)) : [],
+  );
+  const named = new Set(statements.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)));
+  const isOfItsOwn = ({ fragments }: RenditionStatement): boolean =>
+    !fragments.some(({ part }) => named.has(part.path)) &&
+    areWholeFragments(
+      fragments.map(({ part }) => part),
+      index,
+    );
+  return [...statements, ...iFrames.filter(isOfItsOwn)];
+}
+
+/** A statement per EXT-X-MAP tag, which may change midway. */
+function statementsOfHls(playlist: HlsMedia, index: FolderIndex): RenditionStatement[] {
+  const base = index.baseOf(playlist.path);
+  const locate = (uri: string, line: number): string => index.locate(base, uri, { playlist: playlist.path, line });
+  let startSeconds = 0;
+  const timed = playlist.segments.map((segment) => {
+    const start = startSeconds;
+    startSeconds += segment.durationSeconds;
+    return { ...segment, startSeconds: start };
+  });
+  return [...Map.groupBy(timed, ({ map }) => map)].map(([map, segments]) => ({
+    playlist: playlist.path,
+    init: map === null ? null : { part: index.partAt(locate(map.uri, map.line), map.range), line: map.line },
+    fragments: segments.map(({ uri, line, range, startSeconds: start }) => ({
+      part: index.partAt(locate(uri, line), range),
+      line,
+      startSeconds: start,
+    })),
+  }));
+}
+
+/** A statement per representation and period. */
+function statementsOfMpd({ path, representations }: MpdDocument): RenditionStatement[] {
+  const addressed = representations.filter(({ addressing }) => addressing !== 'none');
+  let periodStart: number | null = 0;
+  const statements: RenditionStatement[] = [];
+  for (const [, inPeriod] of Map.groupBy(addressed, ({ lineage }) => lineage[1])) {
+    const ends = inPeriod.map(({ line, init, segments }) => {
+      const { fragments, endSeconds } = timedFragments(segments, line, periodStart);
+      statements.push({ playlist: path, init: init === null ? null : { part: init, line }, fragments });
+      return endSeconds;
+    });
+    periodStart = ends.reduce(
+      (latest, end) => (latest === null || end === null ? null : Math.max(latest, end)),
+      periodStart,
+    );
+  }
+  return statements;
+}
+
+/** Returns the segments of a representation with the times at which they start, and the end of the last one. */
+function timedFragments(
+  segments: MpdRepresentation['segments'],
+  line: number,
+  periodStart: number | null,
+): { fragments: StatedFragment[]; endSeconds: number | null } {
+  let endSeconds = periodStart;
+  const fragments = segments.map(({ part, durationSeconds }) => {
+    const startSeconds = endSeconds;
+    endSeconds = endSeconds === null || durationSeconds === null ? null : endSeconds + durationSeconds;
+    return { part, line, startSeconds };
+  });
+  return { fragments, endSeconds };
+}
+
+/** Joins statements of one playlist about the same init segment: what it comes back to later is played later. */
+function joinByInit(statements: readonly RenditionStatement[]): RenditionStatement[] {
+  const groups = Map.groupBy(statements, (statement) =>
+    statement.init === null ? statement : partKey(statement.init.part),
+  );
+  return [...groups.values()].map((group) => {
+    const [first] = group as [RenditionStatement];
+    return group.length === 1 ? first : { ...first, fragments: group.flatMap(({ fragments }) => fragments) };
+  });
+}
+
+/**
+ * Returns true when the segments of an I-frame playlist are fragments, and not frames inside some: mostly they are byte ranges that
+ * end with the frame, and what follows in the file belongs to the fragment.
+ */
+export function areWholeFragments(parts: readonly MediaPart[], index: FolderIndex): boolean {
+  for (const [path, inFile] of Map.groupBy(parts, ({ path }) => path)) {
+    const ranges = inFile.flatMap(({ range }) => range ?? []).sort((first, second) => first.offset - second.offset);
+    const [first] = ranges;
+    if (first === undefined) continue;
+    let end = first.offset;
+    for (const { offset, length } of ranges) {
+      if (offset !== end) return false;
+      end += length;
+    }
+    if (end !== index.sizeOf(path)) return false;
+  }
+  return true;
+}

@@ -1,0 +1,144 @@
+import type { ByteSource } from '#bytes/byte-source.ts';
+import { readRange } from '#bytes/byte-source.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { ByteRange } from '../media-part.ts';
+import { MAX_SIDX_BOXES, MAX_SIDX_BYTES, MAX_SIDX_DEPTH, MAX_STATED_FRAGMENTS } from './limits.ts';
+
+/** The content of a segment index: consecutive subsegments on one timescale. */
+export interface SegmentIndex {
+  /** Ticks per second. */
+  readonly timescale: number;
+  /** Presentation time of the first subsegment, in ticks. */
+  readonly startTicks: bigint;
+  readonly subsegments: readonly Subsegment[];
+}
+
+export interface Subsegment {
+  readonly offset: number;
+  readonly length: number;
+  readonly durationTicks: number;
+}
+
+/** `reference_type` and `referenced_size` share 32 bits, size in the lower 31; every reference takes 12 bytes. */
+const REFERENCE_SIZE_BYTES = 12;
+
+/** Size and type of a box, 32 bits each. */
+const HEADER_SIZE_BYTES = 8;
+/** The first read of an index, in bytes: most have no more. */
+const FIRST_READ_BYTES = 16 * 1024;
+
+/**
+ * Reads the segment index (`sidx`, ISO/IEC 14496-12 §8.16.3) at `[offset, offset + length)` and every index it refers
+ * to, and returns the subsegments in order. Every box is read once: one that is referred to again is refused.
+ */
+export async function readSegmentIndex(
+  source: ByteSource,
+  range: ByteRange,
+  signal: AbortSignal,
+): Promise<SegmentIndex> {
+  return await new IndexReader(source, signal).read(range);
+}
+
+class IndexReader {
+  readonly #source: ByteSource;
+  readonly #signal: AbortSignal;
+  readonly #subsegments: Subsegment[] = [];
+  readonly #visited = new Set<number>();
+  #bytesRead = 0;
+
+  constructor(source: ByteSource, signal: AbortSignal) {
+    this.#source = source;
+    this.#signal = signal;
+  }
+
+  async read(range: ByteRange): Promise<SegmentIndex> {
+    const { timescale, startTicks } = await this.#walk(range, 0, undefined);
+    return { timescale, startTicks, subsegments: this.#subsegments };
+  }
+
+  async #walk({ offset, length }: ByteRange, depth: number, timescale: number | undefined): Promise<ParsedSidx> {
+    const refuse = (problem: string): never => {
+      throw new AppError('SEGMENT_INDEX_MALFORMED', { file: this.#source.name, offset, problem });
+    };
+    if (depth > MAX_SIDX_DEPTH) refuse(`it nests more than ${MAX_SIDX_DEPTH} deep`);
+    if (this.#visited.has(offset)) refuse('it is referred to more than once');
+    this.#visited.add(offset);
+    if (this.#visited.size > MAX_SIDX_BOXES) refuse(`it is one of more than ${MAX_SIDX_BOXES}`);
+    const sidx = (await this.#readBox(offset, length, refuse)) ?? refuse('it is cut short or no sidx box');
+    if (timescale !== undefined && sidx.timescale !== timescale)
+      refuse('it has another timescale than what refers to it');
+    let start = offset + sidx.sizeBytes + sidx.firstOffset;
+    for (const { isIndex, sizeBytes, durationTicks } of sidx.references) {
+      const end = start + sizeBytes;
+      if (end > this.#source.sizeBytes) refuse(`it refers to byte ${end} of a file of ${this.#source.sizeBytes} bytes`);
+      if (isIndex) await this.#walk({ offset: start, length: sizeBytes }, depth + 1, sidx.timescale);
+      else this.#subsegments.push({ offset: start, length: sizeBytes, durationTicks });
+      if (this.#subsegments.length > MAX_STATED_FRAGMENTS)
+        refuse(`it has more than ${MAX_STATED_FRAGMENTS} references`);
+      start = end;
+    }
+    return sidx;
+  }
+
+  /** Reads the box alone: what refers to it may count the media behind it too. */
+  async #readBox(offset: number, length: number, refuse: (problem: string) => never): Promise<ParsedSidx | undefined> {
+    if (length < HEADER_SIZE_BYTES || offset + length > this.#source.sizeBytes) refuse('its size cannot be right');
+    const head = await readRange(this.#source, offset, Math.min(length, FIRST_READ_BYTES), this.#signal);
+    const sizeBytes = head.readUInt32BE(0);
+    if (sizeBytes > length) return undefined;
+    this.#bytesRead += sizeBytes;
+    if (this.#bytesRead > MAX_SIDX_BYTES) refuse(`it and those before it have more than ${MAX_SIDX_BYTES} bytes`);
+    if (sizeBytes <= head.length) return parseSidx(head.subarray(0, sizeBytes));
+    return parseSidx(await readRange(this.#source, offset, sizeBytes, this.#signal));
+  }
+}
+
+/** Top-level boxes that are passed while looking for a segment index; it stands before the first fragment. */
+const MAX_BOXES_BEFORE_SIDX = 64;
+
+/** Finds the first segment index of a file among its top-level boxes, or null where a fragment comes first. */
+export async function findSegmentIndex(source: ByteSource, signal: AbortSignal): Promise<ByteRange | null> {
+  let offset = 0;
+  for (let passed = 0; passed < MAX_BOXES_BEFORE_SIDX && offset + 16 <= source.sizeBytes; passed += 1) {
+    const header = await readRange(source, offset, 16, signal);
+    const type = header.toString('latin1', 4, 8);
+    const compact = header.readUInt32BE(0);
+    const length = compact === 1 ? Number(header.readBigUInt64BE(8)) : compact;
+    if (type === 'sidx') return { offset, length };
+    if (type === 'moof' || length < 8) return null;
+    offset += length;
+  }
+  return null;
+}
+
+interface ParsedSidx {
+  readonly sizeBytes: number;
+  readonly timescale: number;
+  readonly startTicks: bigint;
+  readonly firstOffset: number;
+  readonly references: readonly {
+    readonly isIndex: boolean;
+    readonly sizeBytes: number;
+    readonly durationTicks: number;
+  }[];
+}
+
+/** Undefined where the box is no whole sidx box. */
+function parseSidx(bytes: Buffer): ParsedSidx | undefined {
+  const sizeBytes = bytes.length;
+  if (bytes.toString('latin1', 4, 8) !== 'sidx' || sizeBytes < 32) return undefined;
+  const isWide = bytes[8] !== 0;
+  const timescale = bytes.readUInt32BE(16);
+  const countAt = isWide ? 38 : 30;
+  if (timescale === 0 || sizeBytes < countAt + 2) return undefined;
+  const startTicks = isWide ? bytes.readBigUInt64BE(20) : BigInt(bytes.readUInt32BE(20));
+  const firstOffset = isWide ? Number(bytes.readBigUInt64BE(28)) : bytes.readUInt32BE(24);
+  const count = bytes.readUInt16BE(countAt);
+  if (sizeBytes < countAt + 2 + count * REFERENCE_SIZE_BYTES) return undefined;
+  const references = Array.from({ length: count }, (_, index) => {
+    const at = countAt + 2 + index * REFERENCE_SIZE_BYTES;
+    const word = bytes.readUInt32BE(at);
+    return { isIndex: word >>> 31 === 1, sizeBytes: word & 0x7fffffff, durationTicks: bytes.readUInt32BE(at + 4) };
+  });
+  return { sizeBytes, timescale, startTicks, firstOffset, references };
+}

@@ -1,0 +1,142 @@
+import { XMLParser, XMLValidator } from 'fast-xml-parser';
+import { AppError } from '#errors/app-error.ts';
+import { itemAt } from '#errors/assert.ts';
+import { MAX_MPD_DEPTH, MAX_MPD_TAGS } from './limits.ts';
+
+/** An element of an XML document and where it stands in the text. Names are without their namespace prefix. */
+export interface XmlElement {
+  readonly name: string;
+  readonly attributes: ReadonlyMap<string, string>;
+  readonly children: readonly XmlElement[];
+  /** The same by their names: representations ask their set again and again, and either may number thousands. */
+  readonly childrenByName: ReadonlyMap<string, readonly XmlElement[]>;
+  /** The text directly inside the element, trimmed. */
+  readonly text: string;
+  /** The element is `[start, end)` of the document's characters, tags included. */
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A node as the parser returns it: its name as a key, its attributes under `:@`, its position under a symbol. */
+type ParsedNode = Record<string, unknown> & { readonly ':@'?: Record<string, string> };
+
+const POSITION = XMLParser.getMetaDataSymbol() as unknown as string;
+
+const parser = new XMLParser({
+  preserveOrder: true,
+  ignoreAttributes: false,
+  attributeNamePrefix: '',
+  removeNSPrefix: true,
+  parseTagValue: false,
+  parseAttributeValue: false,
+  // Entities are decoded here, the five of XML and character references only: a document cannot define its own.
+  processEntities: false,
+  captureMetaData: true,
+  maxNestedTags: MAX_MPD_DEPTH,
+});
+
+/** Parses a document and returns its root element. Document type declarations are refused: they define entities. */
+export function parseXml(path: string, text: string): XmlElement {
+  const doctype = text.search(/<!DOCTYPE|<!ENTITY/i);
+  if (doctype !== -1)
+    throw malformed(path, new LineIndex(text).lineAt(doctype), 'document type declarations are not accepted');
+  const tagCount = countTags(text);
+  if (tagCount > MAX_MPD_TAGS) {
+    throw new AppError('PLAYLIST_TOO_LARGE', {
+      playlist: path,
+      what: 'XML tags',
+      count: tagCount,
+      limit: MAX_MPD_TAGS,
+    });
+  }
+  const verdict = XMLValidator.validate(text.replace(/^\uFEFF/, ''));
+  if (verdict !== true) throw malformed(path, verdict.err.line, 'it is not well-formed XML');
+  const root = rootOf(path, text);
+  if (root === undefined) throw malformed(path, 1, 'it has no root element');
+  return root;
+}
+
+function countTags(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf('<'); at !== -1; at = text.indexOf('<', at + 1)) count += 1;
+  return count;
+}
+
+function rootOf(path: string, text: string): XmlElement | undefined {
+  try {
+    const nodes = parser.parse(text) as ParsedNode[];
+    return nodes.map(toElement).find((element) => element !== null && !element.name.startsWith('?')) ?? undefined;
+  } catch (cause) {
+    throw new AppError(
+      'PLAYLIST_MALFORMED',
+      {
+        playlist: path,
+        line: 1,
+        problem: `it cannot be parsed as XML, or nests more than ${MAX_MPD_DEPTH} elements deep`,
+      },
+      { cause },
+    );
+  }
+}
+
+function toElement(node: ParsedNode): XmlElement | null {
+  const name = Object.keys(node).find((key) => key !== ':@');
+  if (name === undefined || name.startsWith('#')) return null;
+  const content = node[name] as ParsedNode[];
+  const children = content.map(toElement).filter((child) => child !== null);
+  const { startIndex, endIndex } = node[POSITION] as { startIndex: number; endIndex: number };
+  return {
+    name,
+    attributes: new Map(Object.entries(node[':@'] ?? {}).map(([key, value]) => [key, decodeEntities(value)])),
+    children,
+    childrenByName: Map.groupBy(children, (child) => child.name),
+    text: decodeEntities(content.map((child) => child['#text'] ?? '').join('')).trim(),
+    start: startIndex,
+    end: endIndex,
+  };
+}
+
+const PREDEFINED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
+
+function decodeEntities(text: string): string {
+  if (!text.includes('&')) return text;
+  return text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|(amp|lt|gt|quot|apos));/gi, (whole, decimal, hex, name) => {
+    if (name !== undefined) return PREDEFINED[name] ?? whole;
+    const code = decimal !== undefined ? Number.parseInt(decimal, 10) : Number.parseInt(hex, 16);
+    return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
+  });
+}
+
+function malformed(playlist: string, line: number, problem: string): AppError {
+  return new AppError('PLAYLIST_MALFORMED', { playlist, line, problem });
+}
+
+/** The children of that name, in document order. */
+export function childrenOf(element: XmlElement, name: string): readonly XmlElement[] {
+  return element.childrenByName.get(name) ?? [];
+}
+
+export function childOf(element: XmlElement, name: string): XmlElement | undefined {
+  return element.childrenByName.get(name)?.[0];
+}
+
+/** Maps character positions of a text to lines. */
+export class LineIndex {
+  readonly #lineStarts: number[] = [0];
+
+  constructor(text: string) {
+    for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) this.#lineStarts.push(at + 1);
+  }
+
+  /** The number, counted from one, of the line that the character at `index` stands in. */
+  lineAt(index: number): number {
+    let low = 0;
+    let high = this.#lineStarts.length;
+    while (high - low > 1) {
+      const middle = (low + high) >>> 1;
+      if (itemAt(this.#lineStarts, middle) <= index) low = middle;
+      else high = middle;
+    }
+    return low + 1;
+  }
+}

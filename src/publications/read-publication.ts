@@ -1,0 +1,132 @@
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { AppError } from '#errors/app-error.ts';
+import { distinctWarnings, type Warning, warning } from '#errors/warning.ts';
+import { type InitLayout, readInitLayout } from './fragments/init-layout.ts';
+import { readerOf, withSource } from './fragments/top-boxes.ts';
+import { describePart, type MediaPart, type Rendition } from './media-part.ts';
+import { type MatchedPaths, matchPatterns } from './path-patterns.ts';
+import { isHidden, isPlainText, needsPackaging } from './playlists/file-names.ts';
+import { FolderIndex } from './playlists/folder-index.ts';
+import { chooseOtherFiles } from './playlists/other-files.ts';
+import type { PlaylistDocument } from './playlists/playlist-document.ts';
+import { readPlaylists, refuseUnsignable } from './playlists/read-playlists.ts';
+import { type RenditionStatement, type StatedPart, statementsOf } from './playlists/rendition-statements.ts';
+import type { Publication, PublicationPatterns } from './publication.ts';
+import { checkRanges, type MergedRendition, mergeStatements } from './reading/merge-renditions.ts';
+import { addUnlistedFiles } from './reading/unlisted-files.ts';
+import { readUnlistedPlaylists } from './reading/unlisted-playlists.ts';
+
+/**
+ * Reads which parts of a folder are to be signed: which fragments belong to which init segment, and in which order. Playlists
+ * decide; where none names a file, folders, names and natural order do. A rendition is signed as soon as a pattern matches its
+ * init segment or one of its fragments, and then whole: a fragment left out would be an invalid one.
+ */
+export async function readPublication(
+  folder: SourceFolder,
+  patterns: PublicationPatterns,
+  signal: AbortSignal,
+): Promise<Publication> {
+  const matched = matchPatterns(
+    folder.files.map(({ path }) => path),
+    patterns,
+  );
+  return await readMatchedPublication(folder, matched, signal);
+}
+
+/** Does the same for paths that are already matched. */
+export async function readMatchedPublication(
+  folder: SourceFolder,
+  matched: MatchedPaths,
+  signal: AbortSignal,
+): Promise<Publication> {
+  const index = new FolderIndex(folder);
+  const playlists = await readPlaylists(folder, index, matched.playlists, signal);
+  refuseUnsignable(playlists);
+  const stated = statementsOf(playlists, index);
+  checkRanges(stated, index);
+  const { signed, warnings } = signedStatements(stated, matched);
+  const named = new Set([...pathsOfPlaylists(playlists), ...stated.flatMap(pathsOf)]);
+
+  const listed = mergeStatements(signed);
+  const renditions = await addUnlistedFiles(listed, folder, matched, named, signal);
+  for (const { init, fragments } of renditions) {
+    if (fragments.length === 0) throw new AppError('INIT_WITHOUT_FRAGMENTS', { init: describePart(init) });
+  }
+  const others = without(index.paths, [...pathsOfPlaylists(playlists), ...renditions.flatMap(pathsOfRendition)]);
+  const signedParts = renditions.flatMap(({ init, fragments }) => [init, ...fragments]);
+  const shown = others.filter((path) => !isHidden(path));
+  const unlisted = await readUnlistedPlaylists(folder, index, shown, signedParts, signal);
+  const copied = chooseOtherFiles(folder.files, index, {
+    candidates: without(others, pathsOfPlaylists(unlisted.playlists)),
+    members: new Set([...pathsOfPlaylists(playlists), ...signedParts.map(({ path }) => path)]),
+    playlists: [...playlists, ...unlisted.playlists],
+  });
+  return {
+    renditions: renditions.map(({ init, fragments }) => ({ init, fragments })),
+    playlists: [...playlists, ...unlisted.playlists],
+    otherPaths: copied.paths,
+    warnings: [...warnings, ...index.warnings, ...unlisted.warnings, ...copied.warnings],
+  };
+}
+
+function pathsOfPlaylists(playlists: readonly PlaylistDocument[]): string[] {
+  return playlists.map(({ path }) => path);
+}
+
+function without(paths: Iterable<string>, excluded: readonly string[]): string[] {
+  const left = new Set(excluded);
+  return [...paths].filter((path) => !left.has(path));
+}
+
+interface SignedStatements {
+  readonly signed: readonly (RenditionStatement & { init: StatedPart })[];
+  readonly warnings: readonly Warning[];
+}
+
+/** Returns the statements about renditions that a pattern matches. Throws when one of them cannot be signed. */
+function signedStatements(stated: readonly RenditionStatement[], matched: MatchedPaths): SignedStatements {
+  const signed: (RenditionStatement & { init: StatedPart })[] = [];
+  const warnings: Warning[] = [];
+  for (const statement of stated) {
+    const { init, fragments } = statement;
+    const isMatched =
+      (init !== null && matched.inits.has(init.part.path)) ||
+      fragments.some(({ part }) => matched.fragments.has(part.path));
+    if (!isMatched) continue;
+    if (init !== null) signed.push({ ...statement, init });
+    else warnings.push(warningOfUnsigned(statement));
+  }
+  return { signed, warnings: distinctWarnings(warnings) };
+}
+
+/** Returns the warning for text segments without an init segment, which are copied unsigned. Throws for other fragments without one. */
+function warningOfUnsigned({ playlist, fragments }: RenditionStatement): Warning {
+  for (const { part } of fragments) {
+    if (needsPackaging(part.path)) throw new AppError('SEGMENTS_NEED_PACKAGING', { segment: part.path });
+    if (!isPlainText(part.path)) throw new AppError('FRAGMENT_WITHOUT_INIT', { fragment: part.path, candidates: [] });
+  }
+  return warning('TEXT_SEGMENTS_UNSIGNED', { playlist });
+}
+
+function pathsOf({ init, fragments }: RenditionStatement): string[] {
+  return [...(init === null ? [] : [init.part.path]), ...fragments.map(({ part }) => part.path)];
+}
+
+function pathsOfRendition({ init, fragments }: MergedRendition): string[] {
+  return [init, ...fragments].map(({ path }: MediaPart) => path);
+}
+
+/** Init segments that are read at once. */
+const MAX_CONCURRENT_INITS = 8;
+
+/** Reads the layout of every rendition's init segment, in order. Throws `FRAGMENT_MALFORMED` when one is none. */
+export function readInits(
+  folder: SourceFolder,
+  renditions: readonly Rendition[],
+  signal: AbortSignal,
+): Promise<InitLayout[]> {
+  return mapConcurrent(renditions, MAX_CONCURRENT_INITS, ({ init }) =>
+    withSource(folder, init, signal, async (source) => await readInitLayout(await readerOf(source, init, signal))),
+  );
+}

@@ -1,0 +1,163 @@
+import { AppError } from '#errors/app-error.ts';
+import { describePart, type MediaPart, partKey } from '../media-part.ts';
+import type { FolderIndex } from '../playlists/folder-index.ts';
+import { MAX_RENDITIONS, MAX_STATED_FRAGMENTS, refuseBeyond } from '../playlists/limits.ts';
+import type { RenditionStatement, StatedPart } from '../playlists/rendition-statements.ts';
+
+/** A rendition while statements are merged into it. */
+export interface MergedRendition {
+  readonly init: MediaPart;
+  /** Playback order. */
+  fragments: MediaPart[];
+  /** Their positions by `partKey`, kept while they do not change: a thousand playlists may name one fragment each. */
+  positions?: ReadonlyMap<string, number>;
+  /** The playlist that spoke first, for errors; null where none did. */
+  readonly playlist: string | null;
+}
+
+/**
+ * Merges what all playlists say into renditions: the same files named by several playlists, HLS and DASH alike, are one.
+ * Playlists that contradict each other are refused.
+ */
+export function mergeStatements(statements: readonly (RenditionStatement & { init: StatedPart })[]): MergedRendition[] {
+  const renditions = new Map<string, MergedRendition>();
+  const owners = new Map<string, MergedRendition>();
+  let stated = 0;
+  for (const statement of statements) {
+    stated += statement.fragments.length;
+    refuseBeyond('fragments named in playlists', stated, MAX_STATED_FRAGMENTS);
+    const { part } = statement.init;
+    const rendition = renditions.get(partKey(part)) ?? { init: part, fragments: [], playlist: statement.playlist };
+    renditions.set(partKey(part), rendition);
+    refuseBeyond('init segments', renditions.size, MAX_RENDITIONS);
+    rejectForeignFragments(statement, rendition, owners);
+    mergeOrders(rendition, statement);
+  }
+  refuseInitsAmongFragments(statements, renditions);
+  return [...renditions.values()];
+}
+
+function rejectForeignFragments(
+  statement: RenditionStatement,
+  rendition: MergedRendition,
+  owners: Map<string, MergedRendition>,
+): void {
+  for (const { part, line } of statement.fragments) {
+    const key = partKey(part);
+    const owner = owners.get(key);
+    if (owner !== undefined && owner !== rendition) {
+      throw new AppError('FRAGMENT_IN_TWO_RENDITIONS', {
+        playlist: statement.playlist,
+        line,
+        fragment: describePart(part),
+        init: describePart(rendition.init),
+        otherInit: describePart(owner.init),
+      });
+    }
+    owners.set(key, rendition);
+  }
+}
+
+/**
+ * Merges a playlist's order into the one known so far. Fragments that both know must stand in the same order in both;
+ * new ones go in directly behind their predecessor, or before their successor. A fragment that is played twice counts
+ * where it comes first.
+ */
+function mergeOrders(rendition: MergedRendition, statement: RenditionStatement): void {
+  const { fragments, playlist } = rendition;
+  const known = rendition.positions ?? new Map(fragments.map((part, position) => [partKey(part), position]));
+  rendition.positions = known;
+  const first = statement.fragments
+    .map(({ part }) => known.get(partKey(part)))
+    .find((position) => position !== undefined);
+  let last = (first ?? fragments.length) - 1;
+  const insertions = new Map<number, MediaPart[]>();
+  const seen = new Set<string>();
+  for (const { part, line } of statement.fragments) {
+    const key = partKey(part);
+    if (seen.has(key)) continue;
+    seen.add(key);
+    const position = known.get(key);
+    if (position === undefined) {
+      const behind = insertions.get(last) ?? [];
+      behind.push(part);
+      insertions.set(last, behind);
+    } else if (position > last) {
+      last = position;
+    } else {
+      const place = { playlist: statement.playlist, line };
+      throw new AppError('FRAGMENT_ORDER_CONFLICT', {
+        ...place,
+        fragment: describePart(part),
+        otherPlaylist: playlist ?? '',
+      });
+    }
+  }
+  if (insertions.size === 0) return;
+  delete rendition.positions;
+  rendition.fragments = [
+    ...(insertions.get(-1) ?? []),
+    ...fragments.flatMap((part, position) => [part, ...(insertions.get(position) ?? [])]),
+  ];
+}
+
+function refuseInitsAmongFragments(
+  statements: readonly RenditionStatement[],
+  renditions: ReadonlyMap<string, MergedRendition>,
+): void {
+  for (const { playlist, fragments } of statements) {
+    const culprit = fragments.find(({ part }) => renditions.has(partKey(part)));
+    if (culprit === undefined) continue;
+    throw new AppError('FRAGMENT_IS_INIT', { playlist, line: culprit.line, name: describePart(culprit.part) });
+  }
+}
+
+interface PlacedPart extends StatedPart {
+  readonly playlist: string;
+}
+
+/** Refuses byte ranges that pass the end of their file, and parts of one file that overlap without being the same. */
+export function checkRanges(statements: readonly RenditionStatement[], index: FolderIndex): void {
+  const ranged: PlacedPart[] = [];
+  for (const { playlist, init, fragments } of statements) {
+    for (const stated of init === null ? fragments : [init, ...fragments]) {
+      if (stated.part.range !== null) ranged.push({ ...stated, playlist });
+    }
+  }
+  if (ranged.length === 0) return;
+  for (const [file, parts] of Map.groupBy(ranged, ({ part }) => part.path)) {
+    refusePastEnd(file, parts, index.sizeOf(file) as number);
+    refuseOverlap(file, parts);
+  }
+  refuseWholeAndParts(statements, new Set(ranged.map(({ part }) => part.path)));
+}
+
+function refusePastEnd(file: string, parts: readonly PlacedPart[], sizeBytes: number): void {
+  for (const { part, playlist, line } of parts) {
+    const end = part.range === null ? 0 : part.range.offset + part.range.length;
+    if (end > sizeBytes) throw new AppError('BYTE_RANGE_PAST_END', { playlist, line, file, end, sizeBytes });
+  }
+}
+
+function refuseOverlap(file: string, parts: readonly PlacedPart[]): void {
+  const distinct = [...new Map(parts.map((placed) => [partKey(placed.part), placed])).values()];
+  let end = 0;
+  for (const { part, playlist, line } of distinct.sort((a, b) => startOf(a) - startOf(b))) {
+    const { offset, length } = part.range ?? { offset: 0, length: 0 };
+    if (offset < end) throw new AppError('FRAGMENT_RANGES_OVERLAP', { playlist, line, file, offset });
+    end = offset + length;
+  }
+}
+
+function startOf({ part }: PlacedPart): number {
+  return part.range?.offset ?? 0;
+}
+
+function refuseWholeAndParts(statements: readonly RenditionStatement[], ranged: ReadonlySet<string>): void {
+  for (const { playlist, init, fragments } of statements) {
+    for (const { part, line } of init === null ? fragments : [init, ...fragments]) {
+      if (part.range !== null || !ranged.has(part.path)) continue;
+      throw new AppError('FRAGMENT_RANGES_OVERLAP', { playlist, line, file: part.path, offset: 0 });
+    }
+  }
+}

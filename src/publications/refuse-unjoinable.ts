@@ -1,0 +1,89 @@
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { ExistingPublication, ExistingRendition } from './existing-publication.ts';
+import type { HlsMedia, PlaylistDocument } from './playlists/playlist-document.ts';
+import { childrenOf } from './playlists/xml-element.ts';
+
+/**
+ * Throws `PUBLICATION_NOT_REPACKAGED` for a publication that cannot be joined and segmented again: live playlists, encrypted segments, discontinuities; and `BYTE_RANGE_PAST_END` for ranges
+ * that are not there.
+ */
+export function refuseUnjoinable({ playlists, renditions }: ExistingPublication, folder: SourceFolder): void {
+  refuseRangesPastEnd(renditions, folder);
+  for (const playlist of playlists) {
+    if (renditions.some(({ playlist: path }) => path === playlist.path)) refuseLive(playlist);
+    if (playlist.kind === 'hls-media' && !playlist.iFramesOnly) refuseHls(playlist);
+    if (playlist.kind === 'mpd' && childrenOf(playlist.root, 'Period').length > 1) {
+      throw refusal(playlist.path, 1, 'It has several periods, which cannot be told from several films');
+    }
+    if (playlist.kind === 'mpd' && /<(?:\w+:)?ContentProtection\b/.test(playlist.text)) {
+      throw refusal(
+        playlist.path,
+        1,
+        'Its media are encrypted (ContentProtection); package them before they are encrypted',
+      );
+    }
+  }
+}
+
+/** Throws `BYTE_RANGE_PAST_END`. The line of the range is no longer known; the file's name identifies it. */
+function refuseRangesPastEnd(renditions: readonly ExistingRendition[], { files }: SourceFolder): void {
+  const sizes = new Map(files.map(({ path, sizeBytes }) => [path, sizeBytes]));
+  for (const { playlist, parts } of renditions) {
+    for (const { path: file, range } of parts) {
+      const sizeBytes = sizes.get(file) ?? 0;
+      const end = range === null ? 0 : range.offset + range.length;
+      if (end > sizeBytes) throw new AppError('BYTE_RANGE_PAST_END', { playlist, line: 1, file, end, sizeBytes });
+    }
+  }
+}
+
+/** Refuses a live playlist. Another playlist may state of the same segments that they are complete. */
+function refuseLive(playlist: PlaylistDocument): void {
+  const problem = whyLive(playlist);
+  if (problem === null) return;
+  const line = playlist.kind === 'mpd' ? 1 : playlist.text.trimEnd().split('\n').length;
+  throw refusal(playlist.path, line, `It ${problem}, and what is still growing cannot be packaged`);
+}
+
+/** Describes why a playlist counts as live, as a predicate of a sentence; null where it is complete. */
+export function whyLive(playlist: PlaylistDocument): string | null {
+  if (playlist.kind === 'mpd') {
+    return playlist.root.attributes.get('type') === 'dynamic' ? 'is live (type="dynamic")' : null;
+  }
+  if (playlist.kind !== 'hls-media' || /^#EXT-X-ENDLIST\s*$/m.test(playlist.text)) return null;
+  return 'has no end (#EXT-X-ENDLIST), as live playlists';
+}
+
+function refuseHls({ path, text, segments }: HlsMedia): void {
+  for (const [index, line] of text.split('\n').entries()) {
+    const problem = problemOf(line.trim());
+    if (problem !== null) throw refusal(path, index + 1, problem);
+  }
+  const [first] = segments;
+  const changed = segments.find(
+    ({ map }) => map?.uri !== first?.map?.uri || map?.range?.offset !== first?.map?.range?.offset,
+  );
+  if (changed !== undefined) {
+    throw refusal(
+      path,
+      changed.map?.line ?? changed.line,
+      'Its init segment changes midway, which one rendition cannot',
+    );
+  }
+}
+
+function problemOf(line: string): string | null {
+  if (/^#EXT-X-KEY:/.test(line) && !/METHOD=NONE\b/.test(line)) {
+    return 'Its segments are encrypted (#EXT-X-KEY); package the media before they are encrypted';
+  }
+  if (line === '#EXT-X-DISCONTINUITY') {
+    return 'Its time breaks off here (#EXT-X-DISCONTINUITY), as where advertising was put in; package the parts as folders of their own';
+  }
+  return null;
+}
+
+/** Makes the error for a publication that cannot be packaged again; `problem` is a sentence. */
+export function refusal(playlist: string, line: number, problem: string): AppError {
+  return new AppError('PUBLICATION_NOT_REPACKAGED', { playlist, line, problem });
+}

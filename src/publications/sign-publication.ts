@@ -1,0 +1,196 @@
+import { createHash } from 'node:crypto';
+import type { ScratchSpace } from '#bytes/scratch-space.ts';
+import type { StagingKey } from '#bytes/staged-name.ts';
+import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { itemAt } from '#errors/assert.ts';
+import type { Warning } from '#errors/warning.ts';
+import type { OutputSink } from '#outputs/output-sink.ts';
+import type { FragmentReader } from '#provenance/fragment-reader.ts';
+import {
+  type ManifestAuthor,
+  type ManifestDraft,
+  type SignedManifest,
+  signAgainIfLarger,
+} from '#provenance/manifest-author.ts';
+import type { ManifestRequest } from '#provenance/manifest-request.ts';
+import { checkOutput, type OutputRendition } from './checking/check-output.ts';
+import { copyFile, writeText } from './copy-files.ts';
+import { type MediaPart, partKey } from './media-part.ts';
+import { rewritePlaylists } from './rewriting/rewrite-playlists.ts';
+import {
+  bindPublication,
+  type MapPlan,
+  manifestRowsSizeBytes,
+  placeholderBinding,
+  planMaps,
+  type RenditionSize,
+} from './signing/merkle-maps.ts';
+import { type PlannedInit, planSignedInit, writeSignedInit } from './signing/sign-rendition.ts';
+import type { SigningContext } from './signing/signing-context.ts';
+import type { FragmentsOutput, SigningTask, WrittenPublication } from './signing-task.ts';
+
+/** Files that are copied at once. */
+const MAX_CONCURRENT_COPIES = 8;
+
+/** The content of the manifest beside its title and hard binding, and the destination of the signed publication. */
+export interface PublicationRequest {
+  readonly statement: Omit<ManifestRequest, 'title' | 'mediaType'>;
+  /** Warnings about the ingredients in `statement`. */
+  readonly warnings: readonly Warning[];
+  readonly destination: string;
+  readonly key: StagingKey;
+}
+
+/** Callbacks and resources of the input that is signed. */
+export interface SigningEnvironment {
+  readonly signal: AbortSignal;
+  readonly scratch: ScratchSpace;
+  progress(bytesDone: number, bytesTotal: number): void;
+  /** Called at each named step, in this order. */
+  reached(phase: 'staged' | 'copied' | 'signed' | 'sealed' | 'verified' | 'delivered'): void;
+  /** Called with all warnings so far as soon as there are new ones. Throws to fail the input because of them. */
+  checkWarnings(warnings: readonly Warning[]): void;
+  /** Called right before the output is committed. Rejects where this process no longer holds the input's lease. */
+  confirmLease(): Promise<void>;
+}
+
+/** Services that a publication is signed and written with. */
+export interface SigningServices {
+  readonly outputs: Pick<OutputSink, 'stageFolder'>;
+  readonly author: ManifestAuthor;
+  readonly fragments: FragmentReader;
+  /** Fragments that the official reader checks; null where outputs are not verified. */
+  readonly fragmentChecks: 'sample' | 'all' | null;
+}
+
+/** A publication that was signed and committed. */
+export interface SignedPublication {
+  readonly outputPath: string;
+  readonly warnings: readonly Warning[];
+  /** SHA-256 of the manifest, in hexadecimal. */
+  readonly digest: string;
+}
+
+/**
+ * Signs a publication: writes and hashes every fragment once, has the SDK sign one manifest over all renditions, puts it
+ * into every init segment, rewrites the playlists, checks the staged output and commits it as a whole. Discards what was
+ * staged when anything fails.
+ */
+export async function signPublication(
+  task: SigningTask,
+  { statement, warnings: given, destination, key }: PublicationRequest,
+  environment: SigningEnvironment,
+  services: SigningServices,
+): Promise<SignedPublication> {
+  const { signal, scratch } = environment;
+  const { title, sizeBytes: totalBytes } = task;
+  const draft = await services.author.draft({ ...statement, title, mediaType: 'video/mp4' }, signal);
+  environment.checkWarnings([...given, ...draft.warnings]);
+  const maps = await chooseMaps(draft, task.renditions, signal);
+  const sink = await services.outputs.stageFolder(destination, totalBytes, key, signal, scratch);
+  try {
+    environment.reached('staged');
+    const output = { writer: sink, signal, wrote: progressOf(environment, totalBytes) };
+    const written = await task.writeFragments(maps, output);
+    const warnings = [...written.warnings, ...written.read.publication.warnings, ...given, ...draft.warnings];
+    environment.checkWarnings(warnings);
+    const { manifest, warnings: signing } = await signWritten(written, draft, output, environment);
+    warnings.push(...signing);
+    if (signing.length > 0) environment.checkWarnings(warnings);
+    await sink.seal(signal);
+    environment.reached('sealed');
+    if (services.fragmentChecks !== null) {
+      const onProgress = () => environment.progress(totalBytes, totalBytes);
+      const { fragments: reader, fragmentChecks: fragments } = services;
+      await checkOutput({ output: sink, renditions: outputRenditions(written), reader, fragments, onProgress }, signal);
+      environment.reached('verified');
+    }
+    await environment.confirmLease();
+    await sink.commit(signal);
+    environment.reached('delivered');
+    return { outputPath: sink.destination, warnings, digest: createHash('sha256').update(manifest).digest('hex') };
+  } catch (error) {
+    await sink.discard();
+    throw error;
+  }
+}
+
+/** Chooses the row of each Merkle tree that the manifest holds, so that the manifest stays small. */
+async function chooseMaps(
+  draft: ManifestDraft,
+  renditions: readonly RenditionSize[],
+  signal: AbortSignal,
+): Promise<readonly MapPlan[]> {
+  const smallest = planMaps(renditions, Number.POSITIVE_INFINITY);
+  const smallestBytes = await draft.measure(placeholderBinding(smallest), signal);
+  return planMaps(renditions, smallestBytes - manifestRowsSizeBytes(smallest));
+}
+
+/** Signs the manifest over the written fragments, and writes init segments, other files and playlists. */
+async function signWritten(
+  written: WrittenPublication,
+  draft: ManifestDraft,
+  output: FragmentsOutput,
+  environment: SigningEnvironment,
+): Promise<SignedManifest> {
+  const { read, validated, paths } = written;
+  const signing = { folder: read.folder, paths, ...output, ...(validated !== undefined && { validated }) };
+  const { planned, signed } = await signAgainIfLarger(() => signInits(written, draft, signing, environment));
+  for (const init of planned) await writeSignedInit(init, signed.manifest, signing);
+  environment.reached('signed');
+  await writeOthers(written, planned, output);
+  return signed;
+}
+
+/** Plans the init segments with space for the manifest, and signs it over them and the fragments. */
+async function signInits(
+  { read, maps, fragments }: WrittenPublication,
+  draft: ManifestDraft,
+  signing: SigningContext,
+  environment: SigningEnvironment,
+): Promise<{ readonly planned: readonly PlannedInit[]; readonly signed: SignedManifest }> {
+  const { publication, inits } = read;
+  const { signal } = signing;
+  const manifestSizeBytes = await draft.measure(placeholderBinding(maps), signal);
+  const planned: PlannedInit[] = [];
+  for (const [index, { init }] of publication.renditions.entries()) {
+    planned.push(await planSignedInit(init, itemAt(inits, index), manifestSizeBytes, signing));
+  }
+  environment.reached('copied');
+
+  const digests = planned.map(({ initHash }, index) => ({ initHash, leaves: fragments[index]?.leaves ?? [] }));
+  return { planned, signed: await draft.sign(bindPublication(maps, digests), signal) };
+}
+
+/** Copies files that are not media, and writes the playlists last. */
+async function writeOthers(
+  { read: { folder, publication }, fragments }: WrittenPublication,
+  inits: readonly PlannedInit[],
+  { writer, signal, wrote }: FragmentsOutput,
+): Promise<void> {
+  const signed = [...fragments.flatMap(({ parts }) => parts), ...inits.map(({ part }) => part)];
+  const parts = new Map(signed.map((part) => [partKey(part.source), part]));
+  const rewritten = await rewritePlaylists(publication, folder, parts, signal);
+  const unchanged = publication.playlists.map(({ path }) => path).filter((path) => !rewritten.has(path));
+  const copied = [...publication.otherPaths, ...unchanged];
+  await mapConcurrent(copied, MAX_CONCURRENT_COPIES, (path) => copyFile(folder, path, writer, signal, wrote));
+  for (const [path, text] of rewritten) await writeText(path, text, writer, signal);
+}
+
+/** Returns the paths of each rendition's parts in the output. */
+function outputRenditions({ read, paths }: WrittenPublication): OutputRendition[] {
+  const pathOf = (part: MediaPart): string => paths.get(partKey(part)) as string;
+  return read.publication.renditions.map(({ init, fragments }) => ({
+    init: pathOf(init),
+    fragments: fragments.map(pathOf),
+  }));
+}
+
+/** Returns a callback that adds output bytes to the input's progress. */
+function progressOf(environment: SigningEnvironment, totalBytes: number): (bytes: number) => void {
+  let doneBytes = 0;
+  return (bytes) => {
+    doneBytes += bytes;
+    environment.progress(Math.min(doneBytes, totalBytes), totalBytes);
+  };
+}

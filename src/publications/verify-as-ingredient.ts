@@ -1,0 +1,109 @@
+import { pinnedCopyOf } from '#bytes/local-copies.ts';
+import type { ScratchSpace } from '#bytes/scratch-space.ts';
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { itemAt } from '#errors/assert.ts';
+import type { Warning } from '#errors/warning.ts';
+import { exceedsChainLimits } from '#provenance/chain-limits.ts';
+import type { FragmentReader } from '#provenance/fragment-reader.ts';
+import type { IngredientSource } from '#provenance/manifest-request.ts';
+import { validateEarlierManifest } from './checking/earlier-results.ts';
+import { type PublicationVerdict, verdictWarnings } from './checking/publication-verdict.ts';
+import { verifyParts } from './checking/verify-parts.ts';
+import { PartContents } from './fragments/part-contents.ts';
+import { describePart, singleFileOf } from './media-part.ts';
+import type { PublicationSource } from './publication.ts';
+
+/** Resources that a publication is verified with. */
+export interface VerificationContext {
+  readonly signal: AbortSignal;
+  readonly scratch: ScratchSpace;
+  readonly reader: FragmentReader;
+  /** Called after each part, because a large publication takes long and writes nothing meanwhile. */
+  progress(bytesDone: number, bytesTotal: number): void;
+}
+
+/** A publication as the ingredient of what is made from it. */
+export interface VerifiedIngredient {
+  readonly ingredient: IngredientSource;
+  /** Ingredients of further manifests, where init segments carry different ones. */
+  readonly others: readonly IngredientSource[];
+  /** Warnings about what is not as it was signed, or cannot be verified. */
+  readonly warnings: readonly Warning[];
+  /** Digests of the verified parts, for copies to be compared with; null where no part carries a manifest. */
+  readonly contents: PartContents | null;
+}
+
+const MEDIA_TYPE = 'video/mp4';
+
+/**
+ * Verifies a publication completely against the manifests that an earlier signing left in its init segments: every init
+ * segment and every fragment. Where init segments carry different manifests, the first is the publication's. A publication
+ * without manifests is a plain ingredient. Returns the ingredient that the new manifest records; the comparison itself is
+ * `verifyParts`.
+ */
+export async function verifyAsIngredient(
+  read: PublicationSource,
+  context: VerificationContext,
+): Promise<VerifiedIngredient> {
+  const { folder, publication, inits } = read;
+  const title = folder.name;
+  const plain: IngredientSource = { kind: 'plain', title, mediaType: MEDIA_TYPE };
+  if (inits.every(({ manifest }) => manifest === null)) {
+    return { ingredient: plain, others: [], warnings: [], contents: null };
+  }
+  const contents = new PartContents();
+  const totalBytes = folder.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  const options = { contents, verified: () => context.progress(0, totalBytes) };
+  const verdict = await verifyParts(folder, publication.renditions, context.signal, options);
+  const [ingredient = plain, ...others] = await manifestIngredients(read, verdict, context);
+  return { ingredient, others, warnings: verdictWarnings(title, verdict, publication.renditions), contents };
+}
+
+async function manifestIngredients(
+  { folder, publication: { renditions } }: PublicationSource,
+  { manifests, findings }: PublicationVerdict,
+  context: VerificationContext,
+): Promise<IngredientSource[]> {
+  const ingredients: IngredientSource[] = [];
+  const hasUnsigned = findings.some(({ kind }) => kind === 'unsigned');
+  for (const [index, manifest] of manifests.entries()) {
+    const carriers = manifest.renditions.map((number) => itemAt(renditions, number));
+    const [first] = carriers;
+    const title = index === 0 || first === undefined ? folder.name : `${folder.name}: ${describePart(first.init)}`;
+    const file = manifest.binding === null ? singleFileOf(carriers) : null;
+    if (file !== null) {
+      ingredients.push(await fileIngredient(folder, file, title, context));
+      continue;
+    }
+    const own = findings.filter((finding) => finding.manifest === index);
+    const parts = { folder, renditions, reader: context.reader, hasUnsigned };
+    const { store: manifestStore } = manifest;
+    const validationResults = exceedsChainLimits(manifestStore)
+      ? null
+      : await validateEarlierManifest(manifest, own, parts, context.signal);
+    ingredients.push({ kind: 'manifest-store', title, mediaType: MEDIA_TYPE, manifestStore, validationResults });
+  }
+  return ingredients;
+}
+
+/**
+ * Makes an ingredient of a file that the SDK reads later, by its path: it stays open as long as the scratch space, is copied
+ * there when the file system would not show its changes, and is compared with what was opened once the SDK has read it.
+ */
+async function fileIngredient(
+  folder: SourceFolder,
+  file: string,
+  title: string,
+  { scratch, signal }: VerificationContext,
+): Promise<IngredientSource> {
+  const source = await folder.open(file, signal);
+  scratch.adopt(source);
+  const pinned = await pinnedCopyOf(source, scratch, signal);
+  return {
+    kind: 'file',
+    path: pinned.openedPath ?? pinned.localPath,
+    title,
+    mediaType: MEDIA_TYPE,
+    checkUnchanged: async (stop) => pinned.checkUnchanged?.(stop),
+  };
+}

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { loadConfig } from '#config/load-config.ts';
+import { shownConfig } from '#config/shown-config.ts';
+
+test('what is shown of a configuration holds no secret, and says which are set', async () => {
+  const env = {
+    SERVICE__AUTH__TOKENS: 'hush-token',
+    SERVICE__JOBS__DATABASE_URL: 'postgres://hush-user:hush-password@db.example:5432/jobs',
+    SERVICE__SIGNING__CERTIFICATE_PATH: '/keys/chain.pem',
+    SERVICE__SIGNING__PRIVATE_KEY_PATH: '/keys/key.pem',
+    SERVICE__SIGNING__PRIVATE_KEY_PASSPHRASE: 'hush-passphrase',
+    SERVICE__SIGNING__TSA_URL: 'https://hush-user:hush@tsa.example/stamp?key=hush#hush',
+    SERVICE__CALLBACKS__SECRET: 'hush-hush-hush-hush',
+    SERVICE__TELEMETRY__OTLP_ENDPOINT: 'https://hush:hush@otlp.example/v1/traces?token=hush',
+  };
+  const { settings, withheld } = shownConfig(await loadConfig({ env, cwd: '/nowhere' }));
+  assert.doesNotMatch(JSON.stringify({ settings, withheld }), /hush/);
+  assert.deepEqual(
+    [settings['signing.tsa_url'], settings['telemetry.otlp_endpoint'], settings['signing.private_key_path']],
+    [['https://tsa.example/stamp'], 'https://otlp.example/v1/traces', '/keys/key.pem'],
+  );
+  assert.deepEqual(withheld, [
+    'auth.tokens',
+    'jobs.database_url',
+    'signing.private_key_passphrase',
+    'callbacks.secret',
+  ]);
+});
+
+test('every default of the configuration is shown or withheld on purpose', async () => {
+  const config = await loadConfig({ env: {}, cwd: '/nowhere' });
+  const { settings } = shownConfig(config);
+  const leaves = (table: object, prefix = ''): string[] =>
+    Object.entries(table).flatMap(([name, value]) =>
+      typeof value === 'object' && !Array.isArray(value) ? leaves(value, `${prefix}${name}.`) : [prefix + name],
+    );
+  const missing = leaves(config).filter((key) => !(key in settings));
+  assert.deepEqual(missing, ['auth.tokens', 'signing.actions']);
+});

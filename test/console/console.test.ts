@@ -1,0 +1,319 @@
+import assert from 'node:assert/strict';
+import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import axe from 'axe-core';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import type { JobResultResponse } from '#contract/job.ts';
+import { type RunningService, startService } from '../../scripts/running-service.ts';
+import { temporaryFolder } from '../support/publications/make-publication.ts';
+import { serve } from '../support/servers/serve.ts';
+
+const FLAGS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--autoplay-policy=no-user-gesture-required',
+];
+const SAMPLES = fileURLToPath(new URL('../../samples/', import.meta.url));
+const PATTERNS = { playlist_pattern: '*.{m3u8,mpd}', init_pattern: 'init-*.mp4', frag_pattern: 'fragment-*.m4s' };
+/** A name that would run a script, if it were ever taken for markup. */
+const MARKUP = '<img src=x onerror=document.title=1>';
+
+const folder = temporaryFolder();
+let service: RunningService;
+let browser: Browser;
+
+before(async () => {
+  service = await startService({ folder: join(folder, 'service'), settings: { LOG_LEVEL: 'warn' } });
+  browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
+});
+after(async () => {
+  await browser?.close();
+  await service?.stop();
+});
+
+/** Opens a page of the console. Errors of scripts, and requests to other servers, fail the test when the page is closed. */
+async function open(path: string, base = service.base): Promise<Page & AsyncDisposable> {
+  const page = await browser.newPage();
+  const problems: string[] = [];
+  page.on('pageerror', ({ message }) => problems.push(message));
+  page.on('request', (sent) => {
+    if (!sent.url().startsWith(base) && !/^(data|blob):/.test(sent.url())) problems.push(`it asked for ${sent.url()}`);
+  });
+  await page.goto(`${base}/${path}`);
+  return Object.assign(page, {
+    [Symbol.asyncDispose]: async () => {
+      await page.close();
+      assert.deepEqual(problems, []);
+    },
+  });
+}
+
+/** Fails where axe-core finds what keeps people with disabilities from using the page. */
+async function assertAccessible(page: Page): Promise<void> {
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());
+  const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+  assert.deepEqual(
+    serious.map(({ id, nodes }) => [id, nodes[0]?.html]),
+    [],
+  );
+}
+
+async function signPublication(name: string): Promise<{ job: JobResultResponse; output: string }> {
+  const input = join(folder, name);
+  await mkdir(input);
+  for (const file of await readdir(join(SAMPLES, 'publication'))) {
+    await copyFile(join(SAMPLES, 'publication', file), join(input, file));
+  }
+  const job = await service.runSync('/v2/sync/c2pa/fragmented', {
+    inputs: [{ type: 'local_folder_path', path: input }],
+    params: PATTERNS,
+  });
+  assert.equal(job.status, 'succeeded', job.results[0]?.error);
+  return { job, output: job.results[0]?.output_path ?? '' };
+}
+
+/** Starts playback, muted, once the player has loaded what it needs for that: a load that comes after it would end it. */
+async function play(page: Page): Promise<void> {
+  await page.locator('video').evaluate(async (video: PlayedVideo) => {
+    video.muted = true;
+    if (video.readyState < 2)
+      await new Promise((resolve) => video.addEventListener('canplay', resolve, { once: true }));
+    await video.play();
+  });
+}
+
+/** The part of the browser's `HTMLVideoElement` that is used here. */
+interface PlayedVideo {
+  muted: boolean;
+  readonly readyState: number;
+  addEventListener(type: string, listener: (event: unknown) => void, options: { once: boolean }): void;
+  play(): Promise<void>;
+}
+
+const captions = (page: Page) => page.locator('figcaption').allTextContents();
+
+describe('the console', () => {
+  test('shows a visitor the way to a first job, and jobs as they come', async () => {
+    await using page = await open('');
+    await page.getByText('No jobs yet').waitFor();
+    await assertAccessible(page);
+    const { job_id: id } = await service.runSync('/v2/sync/c2pa/audio', {
+      inputs: [{ type: 'local_file_path', path: join(SAMPLES, 'four-notes.mp3') }],
+    });
+    await page.getByRole('link', { name: id }).click();
+    await page.getByRole('heading', { name: 'Job succeeded' }).waitFor();
+    await page.getByRole('link', { name: 'Inspect' }).last().click();
+    await page.locator('.state.valid', { hasText: 'Unchanged since signing' }).waitFor();
+    await assertAccessible(page);
+  });
+
+  test('shows what failed first, with the reason, and takes no name for markup', async () => {
+    const file = join(folder, `${MARKUP}.mp3`);
+    await copyFile(join(SAMPLES, 'four-notes.mp3'), file);
+    const { job_id: id } = await service.runSync('/v2/sync/c2pa/audio', {
+      inputs: [file, join(folder, 'none.mp3')].map((path) => ({ type: 'local_file_path', path })),
+    });
+    await using page = await open(`#/jobs/${id}`);
+    await page.getByText('SOURCE_NOT_FOUND').waitFor();
+    assert.deepEqual(await page.locator('article > header').allTextContents(), ['failed Input 1', 'succeeded Input 0']);
+    assert.equal(await page.getByText(MARKUP).count(), 1);
+    await page.getByRole('link', { name: 'Inspect' }).last().click();
+    await page.locator('.state.valid', { hasText: 'Unchanged since signing' }).waitFor();
+    assert.equal(await page.title(), 'Attestream');
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      await assertAccessible(page);
+    }
+  });
+
+  test('plays a publication, and verifies every fragment meanwhile', async () => {
+    const { job } = await signPublication('intact');
+    await using page = await open(`#/play?job=${job.job_id}&index=0`);
+    await play(page);
+    await page.getByText('3 of 3 fragments verified').first().waitFor();
+    await page.getByText('On screen now').waitFor();
+    for (const caption of await captions(page)) assert.doesNotMatch(caption, /not intact/);
+    await assertAccessible(page);
+  });
+
+  test('shows which fragment is not what was signed, and plays on', async () => {
+    const { job, output } = await signPublication('altered');
+    const playlist = await readFile(join(output, 'master.m3u8'), 'utf8');
+    assert.match(playlist, /#EXTM3U/);
+    const altered = join(output, 'fragment-0-2.m4s');
+    const bytes = await readFile(altered);
+    bytes.writeUInt8((bytes.at(-20) ?? 0) ^ 1, bytes.length - 20);
+    await writeFile(altered, bytes);
+    await using page = await open(`#/play?job=${job.job_id}&index=0`);
+    await play(page);
+    await page.getByText(/, 1 not intact$/).waitFor();
+    assert.match((await page.getByRole('alert').allTextContents()).join(), /From 00:00:03 on, .* fragment 2 of Video/);
+    await page.locator('rect.invalid').first().waitFor({ state: 'attached' });
+    assert.equal(await page.locator('rect.invalid').count(), 1);
+  });
+
+  test('reads a file that is dropped, and sends it nowhere', async () => {
+    await using page = await open('#/inspect');
+    const sent: string[] = [];
+    page.on('request', (asked) => {
+      if (asked.method() !== 'GET') sent.push(asked.url());
+    });
+    await page.locator('input[type=file]').setInputFiles(join(SAMPLES, 'four-notes.mp3'));
+    await page.getByText('No provenance information.').waitFor();
+    assert.deepEqual(sent, []);
+  });
+
+  test('submits a job from a form, and shows the request and what is wrong with it', async () => {
+    await using page = await open('#/new/video');
+    const submit = page.getByRole('button', { name: 'Submit' });
+    await submit.click();
+    await page.locator('#input-0-help', { hasText: 'inputs[0].path' }).waitFor();
+    await page.getByLabel('Address of input 0').fill(join(SAMPLES, 'evening-light.mp4'));
+    await page.getByText('Options that are written as JSON').click();
+    const assertions = page.getByLabel('assertions');
+    await assertions.fill('[{"label"');
+    await submit.click();
+    await page.getByText('This is not JSON').waitFor();
+    await assertAccessible(page);
+    await assertions.fill('[{"label": "com.example.review", "data": {"desk": 4}}]');
+    await page.locator('pre', { hasText: '"desk": 4' }).waitFor();
+    await submit.click();
+    await page.locator('.state.succeeded').first().waitFor();
+    const [, id] = /#\/jobs\/(.+)$/.exec(page.url()) ?? [];
+    assert.equal((await service.lookUp(id ?? '')).status, 'succeeded');
+  });
+
+  test('has a form for every operation of the API', async () => {
+    await using page = await open('#/new/video');
+    await page.emulateMedia({ reducedMotion: 'reduce' });
+    await page.getByRole('form').waitFor();
+    const names = await page.getByRole('group', { name: 'Operation' }).getByRole('button').allTextContents();
+    const document = (await (await fetch(`${service.base}/openapi.json`)).json()) as { paths: Record<string, object> };
+    const paths = Object.keys(document.paths).filter((path) => /^\/v2\/(?:c2pa\/\w+|package|verify)$/.test(path));
+    assert.equal(names.length, paths.length);
+    for (const name of names) {
+      await page.getByRole('button', { name, exact: true }).click();
+      const shown = await page
+        .getByRole('form', { name, exact: true })
+        .locator('..')
+        .locator('code', { hasText: 'POST ' })
+        .textContent();
+      assert.ok(paths.includes(shown?.replace('POST ', '') ?? ''), `${name}: ${shown}`);
+      await assertAccessible(page);
+    }
+  });
+
+  test('says that it has no forms where the API is not described', async () => {
+    await using server = await serve({ SERVICE__SERVER__DOCS: 'false' });
+    await using page = await open('#/new/video', server.base);
+    await page.getByText('Set server.docs to true').waitFor();
+  });
+
+  test('shows how the node is, and its configuration', async () => {
+    await using page = await open('#/status');
+    await page.getByText('development identity', { exact: true }).waitFor();
+    await page.getByText('output_sinks', { exact: true }).click();
+    await page.getByText(join(folder, 'service/output'), { exact: true }).waitFor();
+    await page.getByText('Inputs that succeeded').waitFor();
+    await assertAccessible(page);
+  });
+
+  test('keeps the colours that were chosen', async () => {
+    await using page = await open('#/status');
+    const background = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
+    const light = await background();
+    await page.getByRole('button', { name: 'Switch to dark colours' }).click();
+    const dark = await background();
+    assert.notEqual(dark, light);
+    await page.reload();
+    await page.getByRole('button', { name: 'Switch to light colours' }).waitFor();
+    assert.equal(await background(), dark);
+  });
+
+  test('says that a job is not known', async () => {
+    await using page = await open('#/jobs/none');
+    await page.getByText('There is no job "none"').waitFor();
+  });
+
+  test('says that the service is gone, and goes on when it is back', async () => {
+    const server = await serve();
+    const { port } = new URL(server.base);
+    await using page = await open('', server.base);
+    await page.getByText('No jobs yet').waitFor();
+    await server.app.close();
+    await page.getByText('The service cannot be reached').first().waitFor();
+    const other = createServer((_request, response) =>
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end('{"jobs":[],"next_cursor":null,"ready":true}'),
+    );
+    await new Promise<void>((resolve) => other.listen(Number(port), '127.0.0.1', resolve));
+    await page.getByText('The service cannot be reached').first().waitFor({ state: 'detached' });
+    other.close();
+    other.closeAllConnections();
+  });
+
+  test('asks for a token where tokens are set, and goes on where it was', async () => {
+    await using server = await serve({ SERVICE__AUTH__TOKENS: 'right-token' });
+    await using page = await open('#/jobs?status=failed', server.base);
+    const field = page.getByLabel('Token');
+    await field.fill('wrong-token');
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.getByText('does not know this token').waitFor();
+    await assertAccessible(page);
+    await field.fill('right-token');
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.getByText('No job is in this state').waitFor();
+    assert.equal(await page.evaluate('document.cookie'), '');
+  });
+
+  test('works behind a prefix of the path', async () => {
+    await using server = await serve();
+    const { hostname, port } = new URL(server.base);
+    const proxy = createServer((incoming, response) => {
+      const path = incoming.url?.replace(/^\/media-tools/, '');
+      const { method, headers } = incoming;
+      incoming.pipe(
+        request({ hostname, port, path, method, headers }, (answer) => {
+          response.writeHead(answer.statusCode ?? 502, answer.headers);
+          answer.pipe(response);
+        }),
+      );
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    const base = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    {
+      await using page = await open('media-tools/', base);
+      await page.getByText('No jobs yet').waitFor();
+      await page.getByRole('link', { name: 'Status' }).click();
+      await page.getByText('Version').waitFor();
+      await assertAccessible(page);
+    }
+    proxy.close();
+    proxy.closeAllConnections();
+  });
+
+  for (const width of [320, 1440]) {
+    test(`fits a window of ${width} pixels`, async () => {
+      await using page = await open('');
+      await page.setViewportSize({ width, height: 800 });
+      await page.getByRole('table').waitFor();
+      for (const hash of ['#/jobs', '#/new/package-and-sign', '#/inspect', '#/status']) {
+        await page.evaluate(`location.hash = '${hash}'`);
+        await page.getByRole('heading', { level: 1 }).waitFor();
+        await page.locator('main p[aria-busy]').first().waitFor({ state: 'detached' });
+        const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+        assert.ok(Number(overflow) <= 0, `${hash}: ${overflow} pixels too wide`);
+      }
+    });
+  }
+});

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { jsonProblem } from '#http/hooks/json-limits.ts';
+
+const LARGE = { maxNesting: 1000, maxValues: 1_000_000, maxNames: 1_000_000 };
+
+/** Any value whose numbers are small. */
+const anything = fc.jsonValue().map((value) => {
+  return JSON.parse(JSON.stringify(value, (_key, inside) => (typeof inside === 'number' ? 1 : inside)));
+});
+
+/** The values in a parsed body, itself included. */
+function countValues(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  return Object.values(value).reduce<number>((count, inside) => count + countValues(inside), 1);
+}
+
+/** The different names of all objects in a parsed body. */
+function namesIn(value: unknown, found = new Set<string>()): Set<string> {
+  if (typeof value !== 'object' || value === null) return found;
+  for (const [name, inside] of Object.entries(value)) {
+    if (!Array.isArray(value)) found.add(name);
+    namesIn(inside, found);
+  }
+  return found;
+}
+
+function depthOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  return 1 + Math.max(0, ...Object.values(value).map(depthOf));
+}
+
+describe('a text that is looked at before it is parsed', () => {
+  test('is refused where it holds more values than it may, and never where it holds fewer', async () => {
+    await fc.assert(
+      fc.asyncProperty(anything, fc.nat(20), async (value, maxValues) => {
+        const problem = await jsonProblem(JSON.stringify(value), { ...LARGE, maxValues });
+        const count = countValues(value);
+        if (count > maxValues) assert.notEqual(problem, null);
+        // An empty list counts as if something were in it.
+        if (count * 2 <= maxValues) assert.equal(problem, null);
+      }),
+    );
+  });
+
+  test('is refused where it is nested deeper than it may be, and nowhere else', async () => {
+    await fc.assert(
+      fc.asyncProperty(anything, fc.nat(5), async (value, maxNesting) => {
+        const problem = await jsonProblem(JSON.stringify(value, null, 1), { ...LARGE, maxNesting });
+        assert.equal(problem !== null, depthOf(value) > maxNesting);
+      }),
+    );
+  });
+
+  test('is refused where it uses more different names than it may, and nowhere else', async () => {
+    await fc.assert(
+      fc.asyncProperty(anything, fc.nat(5), async (value, maxNames) => {
+        const problem = await jsonProblem(JSON.stringify(value, null, 1), { ...LARGE, maxNames });
+        assert.equal(problem !== null, namesIn(value).size > maxNames);
+      }),
+    );
+  });
+
+  test('is looked at in slices, between which other work goes on', async () => {
+    let turns = 0;
+    const next = () => {
+      turns += 1;
+      if (turns < 1000) setImmediate(next);
+    };
+    next();
+    for (const text of [`"${'x'.repeat(4e6)}"`, `[${'1,'.repeat(2e6)}1]`]) {
+      turns = 0;
+      assert.equal(await jsonProblem(text, { ...LARGE, maxValues: 1e7 }), null);
+      assert.ok(turns > 3, `${turns} turns`);
+    }
+    turns = 1000;
+  });
+
+  test('is refused where a whole number in it would become another one, and nowhere else', async () => {
+    const number = fc.oneof(
+      fc.bigInt(-(2n ** 70n), 2n ** 70n).map(String),
+      fc.maxSafeInteger().map(String),
+      fc.double({ noNaN: true, noDefaultInfinity: true }).map(String),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(fc.string(), number), { minLength: 1 }), async (entries) => {
+        const text = `[${entries.map(([string, digits]) => `${JSON.stringify(`${string}${digits}`)},${digits}`).join()}]`;
+        const kept = entries.every(
+          ([, digits]) => !/^-?\d+$/.test(digits) || BigInt(digits) === BigInt(Number(digits)),
+        );
+        assert.equal((await jsonProblem(text, LARGE)) === null, kept);
+      }),
+    );
+  });
+
+  for (const text of ['1e400', '[-1.5E+400]', '{"a":9e999}']) {
+    test(`is refused where a number has no end: ${text}`, async () =>
+      assert.notEqual(await jsonProblem(text, LARGE), null));
+  }
+
+  test('is left to the parser where it is no JSON, whatever it is', async () => {
+    for (const text of ['', '1-2', '--', '"', '"\\', ']]]', '{]', '1.2.3', `${'0'.repeat(1000)}1`]) {
+      assert.equal(await jsonProblem(text, LARGE), null, text);
+    }
+    await fc.assert(fc.asyncProperty(fc.string(), async (text) => void (await jsonProblem(text, LARGE))));
+  });
+});

@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { after, describe, type TestContext, test } from 'node:test';
+import { LeaseAndComplete } from '#jobs/cluster/lease-and-complete.ts';
+import type { LeasedMessage } from '#jobs/cluster/leased-inputs.ts';
+import { Persistence } from '#jobs/dispatching/persistence.ts';
+import { JobIds, NO_PROGRESS, type Submission, succeededEntry } from '#jobs/job.ts';
+import {
+  type CompletedMessage,
+  PostgresJobStore,
+  type ReceivedMessage,
+} from '#jobs/store/postgres/postgres-job-store.ts';
+import { NO_LOG, scripts } from '../../support/jobs/test-jobs.ts';
+import { startPostgres } from '../../support/servers/postgres-server.ts';
+
+const server = await startPostgres({ after });
+const CLIENTS = 8;
+const INPUTS = 60;
+const jobIds = new JobIds();
+
+function completedOf({ message, leased }: ReceivedMessage): CompletedMessage[] {
+  if (leased === null) return [];
+  const { lease } = leased;
+  const entry = succeededEntry(lease.inputIndex, { outputPath: '/out', warnings: [] });
+  return [{ lease, message, entry, progress: NO_PROGRESS, digest: null }];
+}
+
+/** Opens a database of its own, as a node does. */
+async function openNode(t: TestContext) {
+  const url = await server.createDatabase();
+  const warnings: unknown[] = [];
+  const log = { ...NO_LOG, warn: (fields: unknown) => warnings.push(fields) };
+  const store = await PostgresJobStore.open(url, CLIENTS + 1, log);
+  t.after(async () => {
+    await store.close();
+    assert.deepEqual(warnings, []);
+  });
+  const submit = async (submission: Submission): Promise<string> => {
+    const jobId = jobIds.next();
+    await store.submitJob({ ...submission, jobId, queuedAt: new Date() });
+    return jobId;
+  };
+  const messagesLeft = async () => {
+    const [left] = await server.query(url, 'select count(*)::integer as count from attestream_deliveries.job_common');
+    return left?.['count'];
+  };
+  /** Expires the lease of every message, as when the heartbeats of a node stop. */
+  const expire = () =>
+    server.query(url, "update attestream_deliveries.job_common set state = 'retry', retry_count = retry_count + 1");
+  return { store, submit, messagesLeft, expire };
+}
+
+describe('recording results together with new leases', () => {
+  test('counts every result once, and finishes every job once, with several nodes at the same jobs', async (t) => {
+    const { store, submit, messagesLeft } = await openNode(t);
+    const jobs: string[] = [];
+    for (let job = 0; job < 3; job += 1) jobs.push(await submit(scripts(Array(INPUTS).fill('a'))));
+    const ended: string[] = [];
+    let recordedCount = 0;
+    const client = async () => {
+      let finished: CompletedMessage[] = [];
+      do {
+        const done = await store.leaseAndComplete(finished, 2, []);
+        recordedCount += done.completed.length;
+        ended.push(...done.completed.filter(({ jobEnded }) => jobEnded).map(({ jobId }) => jobId));
+        finished = done.received.flatMap(completedOf);
+      } while (finished.length > 0 || recordedCount < jobs.length * INPUTS);
+    };
+    await Promise.all(Array.from({ length: CLIENTS }, client));
+    assert.deepEqual(ended.sort(), [...jobs].sort());
+    for (const jobId of jobs) assert.equal((await store.findJob(jobId))?.status, 'succeeded');
+    assert.equal(await messagesLeft(), 0);
+  });
+
+  test('refuses a late result, and leaves its message to the node that has it', async (t) => {
+    const { store, submit, messagesLeft } = await openNode(t);
+    const jobId = await submit(scripts(['a']));
+    const { received } = await store.leaseAndComplete([], 1, []);
+    const { lease } = await store.leaseInput({ jobId, inputIndex: 0 });
+    assert.equal(lease?.attempt, 2);
+    const { completed } = await store.leaseAndComplete(received.flatMap(completedOf), 0, []);
+    assert.deepEqual(completed, []);
+    assert.equal((await store.findJob(jobId))?.status, 'running');
+    assert.equal(await messagesLeft(), 1);
+  });
+
+  test('leaves an input to the node that received its message while this node was suspended', async (t) => {
+    const { store, submit, expire } = await openNode(t);
+    const jobId = await submit(scripts(['a']));
+    const take = () => store.leaseAndComplete([], 1, []);
+    await take();
+    await expire();
+    let writes = 0;
+    class Suspended extends Persistence {
+      override async write<T>(write: () => Promise<T>): Promise<T | undefined> {
+        writes += 1;
+        if (writes === 2) {
+          await expire();
+          assert.equal((await take()).received.length, 1);
+        }
+        return await super.write(write);
+      }
+    }
+    const persistence = new Suspended(NO_LOG, new AbortController().signal);
+    const started: LeasedMessage[] = [];
+    const capacities = [1];
+    const exchange = new LeaseAndComplete({
+      store,
+      persistence,
+      clock: () => performance.now(),
+      capacity: () => capacities.pop() ?? 0,
+      excludedJobs: async () => [],
+      start: (leased) => started.push(leased),
+    });
+    exchange.wake();
+    await exchange.idle();
+    exchange.close();
+    assert.deepEqual([started, writes], [[], 2]);
+    const { lease } = await store.leaseInput({ jobId, inputIndex: 0 });
+    assert.equal(lease?.attempt, 2);
+  });
+
+  test('erases the secrets of a job, and makes its callback due, with its last input', async (t) => {
+    const { store, submit } = await openNode(t);
+    const inputs = [1, 2].map((index) => ({
+      type: 'remote_file_url' as const,
+      url: `https://host/${index}?key=secret`,
+    }));
+    const request = { inputs };
+    const jobId = await submit({
+      operation: 'c2pa-video',
+      request,
+      sync: false,
+      callbackUrl: 'https://host/done?token=1',
+    });
+    const { received } = await store.leaseAndComplete([], 2, []);
+    for (const [index, one] of received.entries()) {
+      assert.equal((await store.leaseCallbacks(10, 1_000)).length, 0);
+      const { completed } = await store.leaseAndComplete(completedOf(one), 0, []);
+      assert.deepEqual(
+        completed.map(({ jobEnded }) => jobEnded),
+        [index === 1],
+      );
+    }
+    assert.equal((await store.leaseCallbacks(10, 1_000))[0]?.jobId, jobId);
+    const places = await store.pathsOfJob(jobId);
+    assert(!JSON.stringify(places).includes('secret'));
+  });
+});

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Config } from '#config/config.ts';
+import {
+  configFor,
+  ended,
+  nodeConfig,
+  scripts,
+  startedJobs,
+  temporaryFolder,
+  until,
+} from '../support/jobs/test-jobs.ts';
+import { startPostgres } from '../support/servers/postgres-server.ts';
+
+/** One job may take all workers, on whatever host. */
+function severalOfOneJob(config: Config): Config {
+  return { ...config, worker: { ...config.worker, default_max_files_parallel: 8 } };
+}
+
+/** Runs the same tests on both work sources. */
+function workSourceContract(engine: string, configOf: (t: TestContext) => Promise<Config>): void {
+  describe(`an extra worker (${engine})`, () => {
+    test('does the input of another job while all others are busy for long', async (t) => {
+      const jobs = await startedJobs(t, { config: severalOfOneJob(await configOf(t)) });
+      const gate = join(await temporaryFolder(t), 'gate');
+      const busy = await jobs.submit(scripts([`wait-for ${gate}`, `wait-for ${gate}`]));
+      await until(async () => (await jobs.readiness()).workers.running === 2);
+      const small = await jobs.submit(scripts(['progress 1'], { sync: true }));
+      assert.equal((await ended(jobs, small.job_id)).status, 'succeeded');
+      assert.equal((await jobs.find(busy.job_id))?.progress?.inputs_done, 0);
+      await writeFile(gate, '');
+      assert.equal((await ended(jobs, busy.job_id)).status, 'succeeded');
+    });
+
+    test('is not for other jobs of a caller that has an input running', async (t) => {
+      const folder = await temporaryFolder(t);
+      const [gate, again] = [join(folder, 'gate'), join(folder, 'again')];
+      const jobs = await startedJobs(t, { config: severalOfOneJob(await configOf(t)) });
+      const submit = (inputs: readonly string[], caller: string) => jobs.submit({ ...scripts(inputs), caller });
+      const busy = await submit([`wait-for ${gate}`, `wait-for ${gate}`], 'busy');
+      await until(async () => (await jobs.readiness()).workers.running === 2);
+      const other = await submit([`append ${again}`], 'busy');
+      const small = await submit(['progress 1'], 'other');
+      assert.equal((await ended(jobs, small.job_id)).status, 'succeeded');
+      assert(!existsSync(again));
+      await writeFile(gate, '');
+      for (const { job_id: jobId } of [busy, other]) await ended(jobs, jobId);
+    });
+
+    test('is not for jobs that have an input running, and there are at most two', async (t) => {
+      const folder = await temporaryFolder(t);
+      const [gate, third] = [join(folder, 'gate'), join(folder, 'third')];
+      const jobs = await startedJobs(t, { config: severalOfOneJob(await configOf(t)) });
+      const busy = await jobs.submit(scripts([`wait-for ${gate}`, `wait-for ${gate}`, `append ${third}`]));
+      await until(async () => (await jobs.readiness()).workers.running === 2);
+      const others = [1, 2, 3].map((other) => join(folder, `other-${other}`));
+      const submitted = [];
+      for (const other of others) submitted.push(await jobs.submit(scripts([`append ${other}; wait-for ${gate}`])));
+      await until(() => others.filter((other) => existsSync(other)).length === 2);
+      // Time for what must not begin to begin.
+      await sleep(2_000);
+      assert.equal(others.filter((other) => existsSync(other)).length, 2);
+      assert(!existsSync(third));
+      await writeFile(gate, '');
+      for (const { job_id: jobId } of [busy, ...submitted]) await ended(jobs, jobId);
+      await until(async () => (await jobs.readiness()).workers.processes <= 2);
+    });
+  });
+
+  describe(`a work source (${engine})`, () => {
+    test('starts nothing of a job that was cancelled while it was queued', async (t) => {
+      const folder = await temporaryFolder(t);
+      const [gate, cancelled, next] = [join(folder, 'gate'), join(folder, 'cancelled'), join(folder, 'next')];
+      const jobs = await startedJobs(t, { config: await configOf(t), maxRunningInputs: 1 });
+      const busy = await jobs.submit(scripts([`wait-for ${gate}`, 'progress 1']));
+      await until(async () => (await jobs.readiness()).workers.running === 1);
+      const queued = await jobs.submit(scripts([`write ${cancelled}`, `write ${cancelled}`]));
+      await jobs.cancel(queued.job_id);
+      await writeFile(gate, '');
+      await ended(jobs, busy.job_id);
+      await ended(jobs, (await jobs.submit(scripts([`write ${next}`]))).job_id);
+      assert(!existsSync(cancelled));
+    });
+
+    test('starts what was queued when the service stopped', async (t) => {
+      const folder = await temporaryFolder(t);
+      const config = await configOf(t);
+      const first = await startedJobs(t, { config, maxRunningInputs: 1 });
+      const job = await first.submit(scripts([`wait-for ${join(folder, 'gate')}`, 'progress 1', 'progress 1']));
+      await until(async () => (await first.readiness()).workers.running === 1);
+      await first.stop(0);
+      await writeFile(join(folder, 'gate'), '');
+      const second = await startedJobs(t, { config, maxRunningInputs: 1 });
+      assert.equal((await ended(second, job.job_id)).status, 'succeeded');
+    });
+  });
+}
+
+workSourceContract('embedded', async (t) => configFor(await temporaryFolder(t)));
+
+const server = await startPostgres({ after });
+
+workSourceContract('PostgreSQL', async (t) => nodeConfig(await temporaryFolder(t), await server.createDatabase()));

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { Verification } from '#contract/verification.ts';
+import { riff } from '#formats/formats.ts';
+import { startAuthority } from '../provenance/time-stamp-authority.ts';
+import { signBytes } from '../support/judges/file-judges.ts';
+import { makeManifest } from '../support/manifests/make-manifest.ts';
+import { plainParent, signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
+import { writeFiles } from '../support/publications/make-folder.ts';
+import { temporaryFolder } from '../support/publications/make-publication.ts';
+import { type Asked, verifyInput } from '../support/verification/verify-input.ts';
+
+const folder = temporaryFolder();
+let count = 0;
+
+/** Verifies a file that lies in a folder of its own with others. */
+async function verified(
+  name: string,
+  files: Readonly<Record<string, Uint8Array>>,
+  asked?: Asked,
+): Promise<Verification> {
+  const home = writeFiles(join(folder, String(count++)), files);
+  return (await verifyInput({ type: 'local_file_path', path: join(home, name) }, home, asked)).verification;
+}
+
+function flipped(bytes: Uint8Array, offset: number): Buffer {
+  const changed = Buffer.from(bytes);
+  changed.writeUInt8((changed[offset] as number) ^ 1, offset);
+  return changed;
+}
+
+/** A manifest store for a sidecar, which binds all bytes of a file of any kind. */
+function sidecarFor(bytes: Uint8Array): Promise<Buffer> {
+  const hash = [...createHash('sha256').update(bytes).digest()];
+  return makeManifest({ label: 'c2pa.hash.data', data: { exclusions: [], name: 'all', alg: 'sha256', hash, pad: [] } });
+}
+
+describe('the verdict on a file', async () => {
+  const signed = await signBytes(riff, smallWav());
+  const text = Buffer.from('no media at all\n'.repeat(10));
+  const sidecar = await sidecarFor(text);
+
+  test('is that it is unchanged, with its signer, where nobody trusts that', async () => {
+    const { state, manifests, codes, manifest_from: from } = await verified('a.wav', { 'a.wav': signed });
+    assert.deepEqual([state, from, manifests.length], ['valid', 'embedded', 1]);
+    assert.equal(manifests[0]?.signer?.algorithm, 'Es256');
+    assert.deepEqual(
+      manifests[0]?.actions.map(({ action }) => action),
+      ['c2pa.created'],
+    );
+    const untrusted = codes.find(({ code }) => code === 'signingCredential.untrusted');
+    assert.equal(untrusted?.kind, 'failure');
+  });
+
+  test('is that it was changed, where media or manifest were', async () => {
+    const media = await verified('a.wav', { 'a.wav': flipped(signed, 1000) });
+    assert.equal(media.state, 'invalid');
+    assert(media.codes.some(({ code, kind }) => code === 'assertion.dataHash.mismatch' && kind === 'failure'));
+    const inManifest = signed.indexOf('digitalCapture');
+    assert(inManifest > 0);
+    assert.equal((await verified('a.wav', { 'a.wav': flipped(signed, inManifest) })).state, 'invalid');
+  });
+
+  test('is invalid where a manifest is there that no reader can read', async () => {
+    const at = signed.indexOf('jumdc2pa');
+    assert(at > 0);
+    const { state, codes } = await verified('a.wav', { 'a.wav': flipped(signed, at + 1) });
+    assert.deepEqual([state, codes[0]?.code], ['invalid', 'general.error']);
+  });
+
+  test('is that there is no information, where there is none', async () => {
+    const { state, codes, manifests } = await verified('a.wav', { 'a.wav': smallWav() });
+    assert.deepEqual({ state, codes, manifests }, { state: 'none', codes: [], manifests: [] });
+  });
+
+  test('is reached with a sidecar next to it, whatever kind of file it is', async () => {
+    const next = await verified('notes.txt', { 'notes.txt': text, 'notes.c2pa': sidecar });
+    assert.deepEqual([next.state, next.manifest_from], ['valid', 'sidecar']);
+    const changed = await verified('notes.txt', { 'notes.txt': flipped(text, 5), 'notes.c2pa': sidecar });
+    assert.equal(changed.state, 'invalid');
+  });
+
+  test('is reached with a sidecar that the request names', async () => {
+    const named = writeFiles(join(folder, 'named'), { 'other.c2pa': sidecar });
+    const source = { type: 'local_file_path', path: join(named, 'other.c2pa') } as const;
+    const params = { sidecars: [{ input_index: 0, source }] };
+    assert.equal((await verified('notes.txt', { 'notes.txt': text }, { params })).state, 'valid');
+    assert.equal((await verified('a.wav', { 'a.wav': signed }, { params })).state, 'invalid');
+    const absent = { ...source, path: join(named, 'absent.c2pa') };
+    const failing = verified(
+      'a.wav',
+      { 'a.wav': signed },
+      { params: { sidecars: [{ input_index: 0, source: absent }] } },
+    );
+    await assert.rejects(failing, { reason: 'SOURCE_NOT_FOUND', location: { field: 'params.sidecars[0].source' } });
+  });
+
+  test('is not given on what is no media, or damaged beyond reading', async () => {
+    await assert.rejects(verified('notes.txt', { 'notes.txt': text }), { reason: 'FORMAT_UNKNOWN' });
+    const beheaded = signed.subarray(0, 30);
+    await assert.rejects(verified('a.wav', { 'a.wav': beheaded }), { code: 'PROCESSING_FAILED' });
+  });
+
+  test('is written in full where the request has an output', async () => {
+    const home = writeFiles(join(folder, 'written'), { 'a.wav': signed });
+    const input = { type: 'local_file_path', path: join(home, 'a.wav') } as const;
+    const { outputPath, verification } = await verifyInput(input, home, { output: { type: 'local' } });
+    assert.equal(outputPath, join(home, 'output/a_verification.json'));
+    const report = JSON.parse(readFileSync(outputPath, 'utf8')) as Verification;
+    assert.equal(report.state, verification.state);
+    assert.notEqual(report.manifests[0]?.assertions[0]?.data, undefined);
+  });
+});
+
+describe('a verification of a chain', () => {
+  test('shows the time that an authority states, and who it is', async () => {
+    const authority = await startAuthority();
+    try {
+      const author = testAuthor({ timeStamps: { urls: [authority.url], timeoutMs: 30_000, isRequired: true } });
+      const { bytes } = await signWav(author);
+      const { manifests } = await verified('a.wav', { 'a.wav': bytes });
+      const stamp = manifests[0]?.time_stamp;
+      assert(Math.abs(Date.parse(stamp?.time ?? '') - Date.now()) < 60_000_000);
+      assert.equal(typeof stamp?.authority, 'string');
+    } finally {
+      await authority.close();
+    }
+  });
+
+  test('names every manifest, and what each signer found of its ingredients', async () => {
+    const { bytes: parent } = await signWav(testAuthor());
+    const home = writeFiles(join(folder, 'chain'), { 'parent.wav': flipped(parent, 1000) });
+    const ingredient = {
+      kind: 'file',
+      path: join(home, 'parent.wav'),
+      title: 'parent.wav',
+      mediaType: 'audio/wav',
+    } as const;
+    const { bytes } = await signWav(testAuthor(), { origin: ingredient });
+    const { state, manifests } = await verified('a.wav', { 'a.wav': bytes });
+    const [active, below] = manifests;
+    assert.deepEqual([state, manifests.length], ['valid', 2]);
+    assert.deepEqual(active?.ingredients[0], {
+      title: 'parent.wav',
+      media_type: 'audio/wav',
+      relationship: 'parentOf',
+      manifest: below?.label as string,
+      state: 'invalid',
+      failures: ['assertion.dataHash.mismatch'],
+    });
+  });
+
+  test('is bounded, whatever its author put into it', async () => {
+    const markup = '<img src=x onerror=alert(1)>'.repeat(40);
+    const components = Array.from({ length: 500 }, (_, index) => ({ ...plainParent, title: `${index} ${markup}` }));
+    const assertions = [
+      { label: 'com.example.large', data: 'x'.repeat(5_000_000) },
+      ...Array.from({ length: 300 }, (_, index) => ({ label: `com.example.n${index}`, data: { markup } })),
+    ];
+    const { bytes } = await signWav(testAuthor(), { components, assertions });
+    for (const [report, limit] of [
+      ['summary', 48],
+      ['detailed', 512],
+    ] as const) {
+      const verification = await verified('a.wav', { 'a.wav': bytes }, { params: { report } });
+      const [active] = verification.manifests;
+      assert.equal(verification.state, 'valid');
+      assert(JSON.stringify(verification).length <= limit * 1024, report);
+      assert.equal((active?.ingredients.length ?? 0) + (active?.omitted?.ingredients ?? 0), 501);
+    }
+  });
+});

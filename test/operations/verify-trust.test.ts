@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { Verification } from '#contract/verification.ts';
+import { pemOf } from '#provenance/identity/pem.ts';
+import { readPublication } from '#publications/read-publication.ts';
+import { signWav, testAuthor } from '../support/manifests/sign-wav.ts';
+import { defaultIdentity, testIdentity } from '../support/manifests/test-identity.ts';
+import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
+import { makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { signAsOthers } from '../support/publications/sign-as-others.ts';
+import { verifyInput } from '../support/verification/verify-input.ts';
+
+const home = temporaryFolder();
+let count = 0;
+
+function rootOf({ chain }: { readonly chain: readonly Buffer[] }): Buffer {
+  return Buffer.from(pemOf(chain.at(-1) as Buffer));
+}
+
+describe('a signer', async () => {
+  const identity = await testIdentity({ intermediate: true });
+  const stranger = await testIdentity();
+  const { bytes } = await signWav(testAuthor({ signer: identity.signer }));
+  const lists = writeFiles(join(home, 'lists'), {
+    'others.pem': rootOf(stranger),
+    'house list.pem': Buffer.concat([Buffer.from('A comment\n'), rootOf(identity)]),
+    'notes.txt': Buffer.from('none'),
+  });
+
+  async function verified(trust: { anchors?: string[]; tsaAnchors?: string[] }): Promise<Verification> {
+    const folder = writeFiles(join(home, String(count++)), { 'a.wav': bytes });
+    const input = { type: 'local_file_path', path: join(folder, 'a.wav') } as const;
+    return (await verifyInput(input, folder, { trust: { anchors: [], tsaAnchors: [], ...trust } })).verification;
+  }
+
+  test('is trusted who is on a list, which is named', async () => {
+    const { state, trust_list: list, codes } = await verified({ anchors: [lists] });
+    assert.deepEqual([state, list], ['trusted', 'house list']);
+    assert(codes.some(({ code }) => code === 'signingCredential.trusted'));
+  });
+
+  test('is not trusted who is on no list, or on one of time-stamp authorities only', async () => {
+    assert.equal((await verified({ anchors: [join(lists, 'others.pem')] })).state, 'valid');
+    assert.equal((await verified({ tsaAnchors: [lists] })).state, 'valid');
+  });
+
+  test('is not judged by a list that cannot be used', async () => {
+    for (const path of [join(lists, 'notes.txt'), join(lists, 'absent.pem')]) {
+      await assert.rejects(verified({ anchors: [path] }), { reason: 'TRUST_LIST_UNUSABLE' });
+    }
+  });
+});
+
+test('the signer of a publication is trusted who is on a list', async () => {
+  const dash = filesAt(makeFfmpegDash(makeFilm(home), join(home, 'dash')));
+  const files = Object.fromEntries(Object.entries(dash).map(([path, bytes]) => [path, Buffer.from(bytes)]));
+  const patterns = { playlist: '*.mpd', init: '*init*', frag: '*chunk*' };
+  const { renditions } = await readPublication(folderOf(files), patterns, new AbortController().signal);
+  const folder = writeFiles(join(home, 'show'), await signAsOthers(files, renditions, {}));
+  const anchors = [join(writeFiles(join(home, 'own'), { 'own.pem': rootOf(defaultIdentity) }), 'own.pem')];
+  const input = { type: 'local_folder_path', path: folder } as const;
+  const { verification } = await verifyInput(input, home, { trust: { anchors, tsaAnchors: [] } });
+  assert.deepEqual([verification.state, verification.trust_list], ['trusted', 'own']);
+});

@@ -1,0 +1,21 @@
+// Started by tests instead of the process for dry runs. The first label of a batch decides its behaviour.
+import { setTimeout as sleep } from 'node:timers/promises';
+
+if (process.env['EXIT_AT_START'] === 'yes') process.exit(3);
+
+process.on(
+  'message',
+  async ({ assertions: [first] }: { readonly assertions: readonly { readonly label: string }[] }) => {
+    const label = first?.label;
+    if (label === 'x.die') process.abort();
+    if (label === 'x.hang') for (;;);
+    const held: Buffer[] = [];
+    while (label === 'x.grow') {
+      held.push(Buffer.alloc(16 * 1024 * 1024, 1));
+      await sleep(5);
+    }
+    process.send?.({ refusal: null });
+  },
+);
+process.on('disconnect', () => process.exit());
+process.send?.('ready');

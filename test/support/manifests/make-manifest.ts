@@ -1,0 +1,33 @@
+import { Builder } from '@contentauth/c2pa-node';
+import type { HardBinding } from '#formats/hard-binding.ts';
+import { pemOf } from '#provenance/identity/pem.ts';
+import { defaultIdentity } from './test-identity.ts';
+
+/** The size of the signature in a manifest whose size does not matter. */
+const RESERVE_BYTES = 4096;
+
+/**
+ * A manifest of nothing but a hard binding, made by the official SDK under a throw-away certificate. With `sizeBytes`, the
+ * padding of the signature gives it that size.
+ */
+export async function makeManifest(binding: HardBinding, sizeBytes?: number): Promise<Buffer> {
+  const manifest = await signedWith(binding, RESERVE_BYTES);
+  if (sizeBytes === undefined || sizeBytes === manifest.length) return manifest;
+  return signedWith(binding, RESERVE_BYTES + sizeBytes - manifest.length);
+}
+
+async function signedWith({ label, data }: HardBinding, reserveSize: number): Promise<Buffer> {
+  const definition = {
+    title: 'test',
+    claim_generator_info: [{ name: 'test', version: '1' }],
+    assertions: [{ label, data }],
+  };
+  const builder = Builder.withJson(definition as never, { verify: { verify_after_sign: false } });
+  builder.setIntent({ create: 'http://cv.iptc.org/newscodes/digitalsourcetype/digitalCapture' } as never);
+  builder.setNoEmbed(true);
+  const standIn = { buffer: Buffer.alloc(0), mimeType: 'application/octet-stream' };
+  const certs = [Buffer.from(defaultIdentity.chain.map(pemOf).join(''))];
+  const configuration = { alg: 'es256', certs, reserveSize, directCoseHandling: false } as const;
+  const sign = (bytes: Buffer): Promise<Buffer> => defaultIdentity.signer.sign(bytes);
+  return builder.signConfigAsync(sign, configuration, standIn, { buffer: null });
+}

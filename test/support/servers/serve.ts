@@ -1,0 +1,59 @@
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { FastifyInstance } from 'fastify';
+import { loadConfig } from '#config/load-config.ts';
+import { type ApiErrorResponse, apiErrorResponse } from '#contract/error.ts';
+import { createHttpServer } from '#http/http-server.ts';
+import { operations } from '#operations/registry.ts';
+import { createAssertionChecker } from '#provenance/assertion-checker.ts';
+import { createLogger } from '#telemetry/logger.ts';
+import { Telemetry } from '#telemetry/telemetry.ts';
+import { MemoryJobs } from './memory-jobs.ts';
+
+/** A server on a port of its own, with jobs that the test ends, and every line that it logged. */
+export interface TestServer {
+  readonly app: FastifyInstance;
+  readonly base: string;
+  readonly jobs: MemoryJobs;
+  readonly logged: string[];
+  /** Sends JSON, or a body as it is where it is a string. */
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** One for all servers of a test file: its thread is started by the first assertion. */
+export const trial = createAssertionChecker();
+
+/** Starts a server; `env` holds `SERVICE__SECTION__KEY` variables. */
+export async function serve(env: NodeJS.ProcessEnv = {}): Promise<TestServer> {
+  const jobs = new MemoryJobs();
+  const logged: string[] = [];
+  const logger = createLogger({ LOG_LEVEL: 'trace' }, { write: (line: string) => void logged.push(line) });
+  const config = await loadConfig({ env, cwd: join(tmpdir(), 'attestream-http-nowhere') });
+  const telemetry = new Telemetry(() => Promise.reject(new Error('these jobs have no store')), null);
+  const { checkAssertions } = trial;
+  const app = await createHttpServer({ config, jobs, operations, checkAssertions, telemetry, logger });
+  const base = await app.listen({ host: '127.0.0.1', port: 0 });
+  return {
+    app,
+    base,
+    jobs,
+    logged,
+    post: (path, body, headers = {}) =>
+      fetch(base + path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+      }),
+    [Symbol.asyncDispose]: () => app.close(),
+  };
+}
+
+/** The error of a reply, after holding its body against what every error must look like. */
+export async function errorOf(reply: Response): Promise<ApiErrorResponse['error'] & { status: number }> {
+  const { error } = apiErrorResponse.parse(await reply.json());
+  return { status: reply.status, ...error };
+}
+
+/** A request that passes every check. */
+export const goodBody = { inputs: [{ type: 'local_file_path', path: '/media/interview.mp4' }] };

@@ -1,0 +1,69 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { ScratchSpace } from '#bytes/scratch-space.ts';
+import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
+import type { VerifyParams } from '#contract/verify-request.ts';
+import { InputResolver } from '#inputs/input-resolver.ts';
+import { localFileOpener } from '#inputs/local/local-file.ts';
+import { localFolderOpener } from '#inputs/local/local-folder.ts';
+import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '#operations/operation.ts';
+import { verify } from '#operations/verify.ts';
+import { LocalSink } from '#outputs/local-sink.ts';
+import { createAssetReader } from '#provenance/asset-reader.ts';
+import { createFragmentReader } from '#provenance/fragment-reader.ts';
+import type { TrustSettings } from '#provenance/trust-lists.ts';
+
+const BOUNDS = { maxFiles: 100_000, maxBytes: 1e12, maxDepth: 16 };
+
+/** Shared, because its threads load the reader once. */
+const fragments = createFragmentReader();
+
+const NO_LISTS: TrustSettings = { anchors: [], tsaAnchors: [] };
+
+/** What a verification is asked beside its input. */
+export interface Asked {
+  readonly params?: VerifyParams;
+  readonly output?: ApiOutputSpec;
+  readonly rubricsDir?: string;
+  readonly trust?: TrustSettings;
+}
+
+/** Verifies an input of this host as a worker does it. `folder` takes scratch space and outputs. */
+export async function verifyInput(
+  input: ApiInputRef,
+  folder: string,
+  { params = {}, output, rubricsDir, trust = NO_LISTS }: Asked = {},
+): Promise<VerificationOutcome> {
+  const dataDir = join(folder, 'data');
+  mkdirSync(dataDir, { recursive: true });
+  const key = { jobId: 'job', inputIndex: 0, attempt: 1 };
+  const scratch = new ScratchSpace({ dir: join(folder, 'scratch'), dataDir }, key);
+  const context: InputContext = {
+    signal: new AbortController().signal,
+    scratch,
+    progress: () => undefined,
+    opened: () => undefined,
+    reached: () => undefined,
+    reserveOutputPath: () => Promise.resolve(),
+    confirmLease: () => Promise.resolve(),
+    reportIoBound: () => undefined,
+  };
+  const policy = { roots: undefined, protectedPaths: [] };
+  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'assets' | 'fragments' | 'rubricsDir' | 'trust'> = {
+    inputs: new InputResolver(
+      { local_file_path: localFileOpener(policy) },
+      { local_folder_path: localFolderOpener(policy, BOUNDS) },
+    ),
+    outputs: new LocalSink({ baseDir: join(folder, 'output'), dataDir }),
+    assets: createAssetReader(),
+    fragments,
+    trust,
+    ...(rubricsDir !== undefined && { rubricsDir }),
+  };
+  const work: InputWork = { ...key, operation: 'verify', input, output: output ?? null, params };
+  try {
+    return await verify.run(work, context, services as OperationServices);
+  } finally {
+    await scratch.remove();
+  }
+}
