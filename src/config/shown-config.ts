@@ -35,6 +35,8 @@ const SHOWN_KEYS = [
   'signing.digital_source_type',
   'signing.verify_outputs',
   'signing.verify_fragments',
+  'trust.anchors',
+  'trust.tsa_anchors',
   'trust.rubrics_dir',
   'input_resolvers.max_files',
   'input_resolvers.max_bytes',
