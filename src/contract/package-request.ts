@@ -83,7 +83,11 @@ export const packagingParamsFields = {
     .describe('Which playlists are written; both by default.'),
   hls_name: playlistName('m3u8').optional().describe('The multivariant playlist, `master.m3u8` by default.'),
   dash_name: playlistName('mpd').optional().describe('The DASH manifest, `manifest.mpd` by default.'),
-  default_language: languageTag.optional().describe('The language that players choose where the viewer has not.'),
+  default_language: languageTag
+    .optional()
+    .describe(
+      'The language that players choose where the viewer has not. One audio track is the default: in this language, else of a file that states no language, else the first. A language that no track is known to have is a warning.',
+    ),
   tracks: z
     .array(packageTrack)
     .max(1000)

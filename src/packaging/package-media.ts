@@ -17,6 +17,7 @@ import { feedsOf, prepareFeed } from './programs/ffmpeg.ts';
 import { type Program, runPrograms } from './programs/run-programs.ts';
 import {
   findPackager,
+  markDefaults,
   packagerError,
   type RoutedStream,
   SegmentWatcher,
@@ -135,6 +136,7 @@ class PackagingRun {
       const { streams, programs } = await this.#prepareInputs(work.path, links);
       await this.#runPackager(streams, programs, work.path, output);
       for (const source of this.#sources.values()) await source.checkUnchanged?.(signal);
+      await markDefaults(join(this.#target, this.#plan.hlsName), this.#plan);
       for (const { stream } of streams) {
         if (stream.rotation !== 0) await writeRotation(join(this.#target, stream.folder, 'init.mp4'), stream.rotation);
       }

@@ -14,13 +14,20 @@ export interface PackagingPlan extends PublicationShape {
 }
 
 /** Settings of the whole publication, with their defaults. */
-export interface PublicationShape {
+export interface PublicationShape extends DefaultLanguages {
   readonly segmentSeconds: number;
   readonly formats: readonly PublicationFormat[];
   readonly hlsName: string;
   readonly dashName: string;
-  readonly defaultLanguage: string | null;
   readonly iFramePlaylists: boolean;
+}
+
+/** Languages that players choose where the viewer has not. */
+export interface DefaultLanguages {
+  /** Language of the default audio; `und` where its file does not state one, null where there is no audio. */
+  readonly defaultLanguage: string | null;
+  /** Language of the subtitles that are shown; null for none. */
+  readonly defaultTextLanguage: string | null;
 }
 
 export type PublicationFormat = 'hls' | 'dash';

@@ -1,9 +1,10 @@
 import type { PackageParams } from '#contract/package-request.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Warning } from '#errors/warning.ts';
-import type { LeftOut, PackagingPlan, PlannedStream, PublicationShape } from './packaging-plan.ts';
+import type { DefaultLanguages, LeftOut, PackagingPlan, PlannedStream, PublicationShape } from './packaging-plan.ts';
 import { type AlignedStream, alignTimes } from './planning/align-times.ts';
 import { chooseStreams } from './planning/choose-streams.ts';
+import { defaultLanguages, unmatchedDefault } from './planning/default-languages.ts';
 import { canonicalTag } from './planning/languages.ts';
 import { nameRenditions } from './planning/name-renditions.ts';
 import { assumedTimes, mediaEnd, planWarnings, timesOf } from './planning/plan-warnings.ts';
@@ -30,17 +31,19 @@ export function planPackaging(folder: ProbedFolder, params: PackageParams, hasFf
   if (chosen.length > MAX_STREAMS) {
     throw new AppError('PACKAGING_TOO_LARGE', { folder: folder.name, count: chosen.length, limit: MAX_STREAMS });
   }
-  const shape = shapeOf(params);
-  const streams = nameRenditions(chosen, shape.defaultLanguage);
+  const requested = canonicalTag(params.default_language ?? '');
+  const defaults = defaultLanguages(chosen, requested);
+  const streams = nameRenditions(chosen, requested === null ? null : defaults.defaultLanguage);
   if (!hasFfmpeg) refuseFeeds(streams);
   return {
-    ...shape,
-    defaultLanguage: shape.defaultLanguage ?? firstLanguage(streams),
+    ...shapeOf(params),
+    ...defaults,
     streams,
     leftOut,
     warnings: [
       ...warningsOfSources(folder.files, streams),
       ...planWarnings(streams, leftOut, folder.unusable),
+      ...unmatchedDefault(streams, requested),
       ...assumedTimes(chosen),
     ],
   };
@@ -65,23 +68,14 @@ function withoutLateSubtitles(chosen: readonly AlignedStream[]): { chosen: Align
   return { chosen: chosen.filter((candidate) => !isLate(candidate)), late };
 }
 
-function shapeOf(params: PackageParams): PublicationShape {
+function shapeOf(params: PackageParams): Omit<PublicationShape, keyof DefaultLanguages> {
   return {
     segmentSeconds: params.segment_duration ?? 4,
     formats: [...new Set(params.formats ?? (['hls', 'dash'] as const))],
     hlsName: params.hls_name ?? 'master.m3u8',
     dashName: params.dash_name ?? 'manifest.mpd',
-    defaultLanguage: canonicalTag(params.default_language ?? ''),
     iFramePlaylists: params.iframe_playlists ?? false,
   };
-}
-
-/**
- * Returns the language of the first audio, which the maker of the folder put first: without a default, players choose at
- * random.
- */
-function firstLanguage(streams: readonly PlannedStream[]): string | null {
-  return streams.find(({ kind }) => kind === 'audio')?.language ?? null;
 }
 
 function refuseBroken({ name, unusable }: ProbedFolder): void {

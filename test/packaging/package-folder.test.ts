@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
+import { M3U8Parser } from 'hls.js';
+import type { PackageParams } from '#contract/package-request.ts';
 import { joinRendition, packetHashes } from '../support/judges/packets.ts';
 import { ffmpeg, makeFilm, SRT, temporaryFolder } from '../support/media/make-film.ts';
 import { packageInput } from './package-input.ts';
@@ -50,6 +52,28 @@ describe('packaging a folder', () => {
     assert.match(master, /URI="audio\/described\/index\.m3u8".*NAME="Described",DEFAULT=NO.*describes-video/);
     assert.match(readFileSync(join(outputPath, 'index.mpd'), 'utf8'), /urn:mpeg:dash:role:2011" value="description"/);
     assert.equal(segmentsIn(join(outputPath, 'video/h264_180p')), 4);
+  });
+
+  test('gives players one default audio, also where its file states no language', async () => {
+    const untagged = join(place, 'untagged');
+    mkdirSync(untagged);
+    const source = ['-i', join(film, 'film.mp4')];
+    ffmpeg(untagged, source, '-map 0:v -map 0:a:0 -c copy -metadata:s:a:0 language=und film.mp4');
+    ffmpeg(untagged, source, '-map 0:a:1 -c copy film.de.m4a');
+    const defaultsOf = async (params: PackageParams): Promise<(string | undefined)[]> => {
+      const { outputPath } = await packageInput(untagged, params);
+      const master = readFileSync(join(outputPath, 'master.m3u8'), 'utf8');
+      const { AUDIO: audio = [] } = M3U8Parser.parseMasterPlaylistMedia(
+        master,
+        'https://example.com/',
+        M3U8Parser.parseMasterPlaylist(master, 'https://example.com/'),
+      );
+      assert.equal(audio.length, 2);
+      return audio.filter((track) => track.default && track.autoselect).map(({ url }) => url);
+    };
+    assert.deepEqual(await defaultsOf({}), ['https://example.com/audio/und_aac/index.m3u8']);
+    assert.deepEqual(await defaultsOf({ default_language: 'en' }), ['https://example.com/audio/und_aac/index.m3u8']);
+    assert.deepEqual(await defaultsOf({ default_language: 'de' }), ['https://example.com/audio/de_aac/index.m3u8']);
   });
 
   test('makes HLS alone, or DASH alone', async () => {

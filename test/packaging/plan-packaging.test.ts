@@ -110,6 +110,38 @@ describe('a plan', () => {
     assert.equal(made.defaultLanguage, 'de');
   });
 
+  test('makes the audio default that states the requested language, else a form of it, else none, else the first', () => {
+    const defaultOf = (languages: readonly (string | null)[]): string | null =>
+      plan([fileOf('film.mp4', 'mp4', [video(720), ...languages.map((language) => audio(language))])], {
+        default_language: 'en',
+      }).defaultLanguage;
+    assert.deepEqual(
+      [['deu', 'en-GB', 'eng'], ['deu', 'en-GB', null], ['deu', null], ['deu', 'fra'], []].map(defaultOf),
+      ['en', 'en-GB', 'und', 'de', null],
+    );
+  });
+
+  test('warns of a default language that no audio and no subtitles are known to have', () => {
+    const film = (language: string | null) => fileOf('film.mp4', 'mp4', [video(720), audio(language)]);
+    const subtitles = fileOf('film.en.srt', 'srt', [{ kind: 'text', codec: 'srt', startSeconds: 1 }]);
+    const reasons = (...files: ProbedFile[]) => reasonsOf(plan(files, { default_language: 'en' }));
+    assert.deepEqual(reasons(film('eng')), []);
+    assert.deepEqual(reasons(film('en-GB')), []);
+    assert.deepEqual(reasons(film('deu'), subtitles), []);
+    assert.deepEqual(reasons(film('deu')), ['DEFAULT_LANGUAGE_UNMATCHED']);
+    assert.deepEqual(reasons(film(null)), ['DEFAULT_LANGUAGE_UNMATCHED']);
+    assert.deepEqual(reasonsOf(plan([film(null)])), []);
+  });
+
+  test('shows subtitles in the default language only where no audio has it', () => {
+    const shownBeside = (language: string): string | null => {
+      const subtitles = fileOf('film.en-GB.srt', 'srt', [{ kind: 'text', codec: 'srt', startSeconds: 1 }]);
+      const film = fileOf('film.mp4', 'mp4', [video(720), audio(language)]);
+      return plan([film, subtitles], { default_language: 'en' }).defaultTextLanguage;
+    };
+    assert.deepEqual(['deu', 'en-US'].map(shownBeside), ['en-GB', null]);
+  });
+
   test('says by which route each stream goes', () => {
     const routes = (file: ProbedFile): string[] =>
       plan([file]).streams.map(({ route }) => (route.kind === 'feed' ? `${route.into} ${route.packets}` : route.kind));

@@ -175,6 +175,10 @@ export const packagingWarnings = {
     ({ file, sourceBits, keptBits }) =>
       `The samples of "${file}" have ${sourceBits} bits, of which FLAC keeps the upper ${keptBits}.`,
   ),
+  DEFAULT_LANGUAGE_UNMATCHED: warningEntry<{ language: string; file: string | null; fileLanguage: string | null }>(
+    ({ language, file, fileLanguage }) =>
+      `No audio or subtitles are known to be in the default language ("${language}")${file === null ? '' : `; players choose the audio of "${file}" (${fileLanguage ?? 'the file states no language'})`}. Correct params.default_language, or name the languages of tracks in params.tracks.`,
+  ),
   LANGUAGES_SPLIT_BY_CODEC: warningEntry<{ codecs: readonly { codec: string; languages: readonly string[] }[] }>(
     ({ codecs }) =>
       `Not every language is there in every codec (${codecs.map(({ codec, languages }) => `${codec}: ${languages.join(', ')}`).join('; ')}), and most players offer the languages of one codec only. Give all languages the same codec.`,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { AppError } from '#errors/app-error.ts';
@@ -32,7 +33,7 @@ export interface RoutedStream {
  * which is checked afterwards. `target` is the output folder.
  */
 export function shakaArguments(plan: PackagingPlan, streams: readonly RoutedStream[], target: string): string[] {
-  const { segmentSeconds, formats, hlsName, dashName, defaultLanguage } = plan;
+  const { segmentSeconds, formats, hlsName, dashName, defaultLanguage, defaultTextLanguage } = plan;
   return [
     '--quiet',
     `--io_cache_size=${IO_CACHE_BYTES}`,
@@ -43,17 +44,12 @@ export function shakaArguments(plan: PackagingPlan, streams: readonly RoutedStre
     '--use_dovi_supplemental_codecs',
     `--segment_duration=${segmentSeconds}`,
     `--default_language=${languageField(defaultLanguage) ?? ''}`,
-    `--default_text_language=${defaultTextLanguage(plan)}`,
+    // Empty, it would be the default language of audio.
+    `--default_text_language=${defaultTextLanguage ?? 'zxx'}`,
     `--hls_master_playlist_output=${target}/${hlsName}`,
     ...(formats.includes('dash') ? [`--mpd_output=${target}/${dashName}`] : []),
     ...streams.flatMap(({ stream, input }) => descriptorsOf(stream, input, plan, target)),
   ];
-}
-
-/** Returns the language of subtitles that players show unasked: none, unless no audio has the default language. */
-function defaultTextLanguage({ streams, defaultLanguage }: PackagingPlan): string {
-  const isHeard = streams.some(({ kind, language }) => kind === 'audio' && language === defaultLanguage);
-  return defaultLanguage === null || isHeard ? 'zxx' : defaultLanguage;
 }
 
 /** Returns the language as the packager takes it, which is every tag but `und`. */
@@ -80,6 +76,8 @@ function descriptorsOf(stream: PlannedStream, input: StreamInput, plan: Packagin
         hls_group_id: `audio-${codec}`,
         hls_name: stream.label,
       }),
+      // The packager gives this role to all audio of a default language that it knows.
+      ...(untaggedDefaults(plan).includes(stream) && { dash_roles: 'main' }),
       ...rolesOf(stream),
     }),
   ];
@@ -138,6 +136,28 @@ function descriptor(fields: Fields): string {
       return `${name}=${value}`;
     })
     .join(',');
+}
+
+/**
+ * Marks the default audio in the multivariant playlist where its file states no language: the packager marks languages,
+ * and `und` is none to it. Each codec is a group of its own, with a default of its own (RFC 8216 §4.3.4.1.1).
+ */
+export async function markDefaults(path: string, plan: PackagingPlan): Promise<void> {
+  const folders = untaggedDefaults(plan).map(({ folder }) => folder);
+  if (folders.length === 0) return;
+  const lines = (await readFile(path, 'utf8')).split('\n').map((line) => {
+    const isDefault = folders.some((folder) => line.includes(`URI="${folder}/index.m3u8"`));
+    return isDefault && line.startsWith('#EXT-X-MEDIA:TYPE=AUDIO') ? line.replace(',DEFAULT=NO', ',DEFAULT=YES') : line;
+  });
+  await writeFile(path, lines.join('\n'));
+}
+
+/** Returns the default audio of each codec where that has no known language. */
+function untaggedDefaults({ streams, defaultLanguage }: PackagingPlan): PlannedStream[] {
+  if (defaultLanguage !== UNKNOWN_LANGUAGE) return [];
+  const untagged = streams.filter(({ kind, language }) => kind === 'audio' && language === UNKNOWN_LANGUAGE);
+  const groups = Map.groupBy(untagged, ({ codec }) => codec);
+  return [...groups.values()].flatMap((group) => group.find(({ role }) => role !== 'description') ?? []);
 }
 
 /** Names of platforms in the packager's npm package. */
