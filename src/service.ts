@@ -11,9 +11,8 @@ import { problemOfFolder } from '#config/usable-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { problemOf } from '#errors/system-problem.ts';
 import { createHttpServer } from '#http/http-server.ts';
-import { DeniedNetworks } from '#inputs/denied-networks.ts';
-import type { Post } from '#jobs/callback-receiver.ts';
-import { guardedPost } from '#jobs/callback-receiver.ts';
+import { DeniedNetworks } from '#inputs/guarded-request.ts';
+import { guardedPost, type Post } from '#jobs/callback-sender.ts';
 import { Jobs } from '#jobs/jobs.ts';
 import { operations } from '#operations/registry.ts';
 import { probeBuckets, recoverUploads } from '#outputs/s3-tasks.ts';
@@ -21,13 +20,11 @@ import { recoverStagings } from '#outputs/staging-journal.ts';
 import { disableCoreDumps, Launcher } from '#processes/launcher.ts';
 import { probeProtections, ptraceScope } from '#processes/protections.ts';
 import { createAssertionChecker } from '#provenance/assertion-checker.ts';
-import { checkIdentity } from '#provenance/check-identity.ts';
-import { SignerProcess } from '#provenance/signer-process.ts';
+import { checkIdentity, SignerProcess } from '#provenance/signer-process.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import { requireS3Sdk } from '#s3/s3-connection.ts';
 import { openLogger, requireLogLevel } from '#telemetry/logger.ts';
-import type { Tracing } from '#telemetry/telemetry.ts';
-import { Telemetry } from '#telemetry/telemetry.ts';
+import { Telemetry, type Tracing } from '#telemetry/telemetry.ts';
 import { welcome } from './welcome.ts';
 
 /** The time that running inputs get on shutdown. Inputs that have not finished by then are run again at the next start. */

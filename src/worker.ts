@@ -8,15 +8,14 @@ import { type InputRunner, runInputWorker } from '#jobs/input-worker.ts';
 import type { OperationServices } from '#operations/operation.ts';
 import { operationNamed } from '#operations/registry.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
-import { OutputRouter } from '#outputs/output-router.ts';
+import { OutputRouter } from '#outputs/output-sink.ts';
 import { S3Sink } from '#outputs/s3-sink.ts';
-import { createAssetReader } from '#provenance/asset-reader.ts';
 import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import { createManifestAuthor } from '#provenance/manifest-author.ts';
-import { createManifestReader } from '#provenance/manifest-reader.ts';
+import { createAssetReader, createManifestReader } from '#provenance/manifest-reader.ts';
 import { hasAbandonedNativeCall } from '#provenance/native-calls.ts';
 import type { Signer } from '#provenance/signer.ts';
-import { crawlPlaylists } from '#publications/crawl-playlists.ts';
+import { crawlPlaylists } from '#publications/read-publication.ts';
 
 /** Creates the inputs, outputs and authors that operations use, by the configuration. */
 function openModules(config: Config, signer: Signer): OperationServices {

@@ -4,8 +4,17 @@ import { itemAt } from '#errors/assert.ts';
 import { bufferPool, offsetInPage } from './buffers.ts';
 import type { ByteWriter } from './byte-sink.ts';
 import type { ByteSource } from './byte-source.ts';
-import { type ChunkRead, chunksOf, type PlanChunk, readsOf } from './execution/plan-chunks.ts';
-import { copyRunsOf, type HashAlgorithm, holePosition, type PlanDigests, type SplicePlan } from './splice-plan.ts';
+import {
+  type ChunkRead,
+  chunksOf,
+  copyRunsOf,
+  type HashAlgorithm,
+  holePosition,
+  type PlanChunk,
+  type PlanDigests,
+  readsOf,
+  type SplicePlan,
+} from './splice-plan.ts';
 
 /**
  * Size of a chunk: one read and one write. With direct I/O, 1.2 GB took 1.32 s with chunks of 1 MiB, 1.18 s with 2 and

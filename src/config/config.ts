@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { ShownConfig } from '#contract/configuration.ts';
 import type { configSchema } from './config-schema.ts';
 
 type DeepReadonly<T> = T extends readonly (infer Item)[]
@@ -31,4 +32,101 @@ export function withoutSecrets(config: Config): Config {
     signing,
     jobs: { ...jobs, ...(databaseUrl !== undefined && { database_url: WITHHELD_DATABASE_URL }) },
   };
+}
+
+/** Keys whose values may be shown. What stands neither here nor in `WITHHELD_KEYS` is not shown either. */
+const SHOWN_KEYS = [
+  'server.bind_addr',
+  'server.sync_timeout_ms',
+  'server.sync_poll_interval_ms',
+  'server.max_upload_bytes',
+  'server.docs',
+  'server.allowed_hosts',
+  'jobs.data_dir',
+  'jobs.scratch_dir',
+  'jobs.role',
+  'jobs.retention_hours',
+  'worker.queue_capacity',
+  'worker.max_inputs_per_job',
+  'worker.max_concurrent_batches',
+  'worker.default_max_files_parallel',
+  'worker.budgets.cpu_seconds_base',
+  'worker.budgets.cpu_seconds_per_gib',
+  'worker.budgets.phase_seconds_base',
+  'worker.budgets.phase_seconds_per_gib',
+  'worker.budgets.memory_bytes',
+  'worker.budgets.output_bytes_base',
+  'worker.budgets.output_factor',
+  'worker.budgets.open_files',
+  'worker.sandbox',
+  'signing.certificate_path',
+  'signing.private_key_path',
+  'signing.algorithm',
+  'signing.tsa_url',
+  'signing.tsa_timeout_ms',
+  'signing.tsa_required',
+  'signing.digital_source_type',
+  'signing.verify_outputs',
+  'signing.verify_fragments',
+  'trust.anchors',
+  'trust.tsa_anchors',
+  'trust.rubrics_dir',
+  'input_resolvers.max_files',
+  'input_resolvers.max_bytes',
+  'input_resolvers.max_depth',
+  'input_resolvers.local.roots',
+  'input_resolvers.http.deny_networks',
+  'input_resolvers.http.max_bytes',
+  'input_resolvers.http.idle_timeout_ms',
+  'input_resolvers.s3.profile',
+  'input_resolvers.s3.region',
+  'input_resolvers.s3.endpoint_url',
+  'input_resolvers.s3.force_path_style',
+  'input_resolvers.s3.buckets',
+  'output_sinks.local.base_dir',
+  'output_sinks.local.naming',
+  'output_sinks.s3.profile',
+  'output_sinks.s3.region',
+  'output_sinks.s3.endpoint_url',
+  'output_sinks.s3.force_path_style',
+  'output_sinks.s3.buckets',
+  'output_sinks.s3.base_prefix',
+  'output_sinks.s3.naming',
+  'telemetry.otlp_endpoint',
+] as const;
+
+/** Keys of secrets, and of what operators write into every manifest: only that they are set is shown. */
+const WITHHELD_KEYS = [
+  'auth.tokens',
+  'jobs.database_url',
+  'signing.private_key_passphrase',
+  'signing.actions',
+  'callbacks.secret',
+] as const;
+
+/** Returns what may be shown of the configuration. User parts and queries of addresses may be passwords, and are left out. */
+export function shownConfig(config: Config): ShownConfig {
+  const found = SHOWN_KEYS.map((key) => [key, withoutUrlSecrets(valueAt(config, key))] as const);
+  return {
+    settings: Object.fromEntries(found.filter(([, value]) => value !== undefined)),
+    withheld: WITHHELD_KEYS.filter((key) => isSet(valueAt(config, key))),
+  };
+}
+
+function valueAt(config: Config, key: string): unknown {
+  return key
+    .split('.')
+    .reduce<unknown>((table, name) => (table as Record<string, unknown> | undefined)?.[name], config);
+}
+
+function isSet(value: unknown): boolean {
+  return Array.isArray(value) ? value.length > 0 : value !== undefined;
+}
+
+function withoutUrlSecrets(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutUrlSecrets);
+  if (typeof value !== 'string' || !/^[a-z][a-z0-9+.-]*:\/\//i.test(value)) return value;
+  const url = URL.parse(value);
+  if (url === null) return undefined;
+  return Object.assign(url, { username: '', password: '', search: '', hash: '' }).href;
 }

@@ -14,6 +14,12 @@ export {
   readWholeBox,
   requireFit,
 } from './isobmff/boxes.ts';
-export { C2PA_BOX_HEAD_BYTES, C2PA_BOX_ID, c2paUuidBox, c2paUuidBoxHead, parseC2paBox } from './isobmff/c2pa-box.ts';
-export { walkTopLevelBoxes } from './isobmff/top-level-boxes.ts';
+export {
+  C2PA_BOX_HEAD_BYTES,
+  C2PA_BOX_ID,
+  c2paUuidBox,
+  c2paUuidBoxHead,
+  parseC2paBox,
+  walkTopLevelBoxes,
+} from './isobmff/top-level-boxes.ts';
 export { parseTrack, type Track } from './isobmff/tracks.ts';

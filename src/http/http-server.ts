@@ -3,13 +3,12 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import type { z } from 'zod';
 import { isLoopback, parseBindAddress } from '#config/addresses.ts';
 import type { Config } from '#config/config.ts';
-import { validate } from '#contract/validate.ts';
-import { validateInSlices } from '#contract/validate-in-slices.ts';
+import { validate, validateInSlices } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import type { Operation, RequestContext } from '#operations/operation.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
-import { identifyCallers } from './hooks/authentication.ts';
+import { guardHosts, identifyCallers } from './hooks/access.ts';
 import {
   answerConnectionError,
   answerErrors,
@@ -18,13 +17,11 @@ import {
   COMMON_HEADERS,
   pathOf,
 } from './hooks/error-replies.ts';
-import { guardHosts } from './hooks/host-guard.ts';
 import { takeJsonBodies } from './hooks/json-limits.ts';
 import { limitBodies, RequestBodyLimit } from './hooks/request-body-limit.ts';
 import { limitResponseBuffers, ResponseBufferLimit } from './hooks/response-buffer-limit.ts';
-import { collectDocument } from './openapi/openapi-document.ts';
+import { addDocuments, collectDocument } from './openapi/openapi-document.ts';
 import { addConsole } from './routes/console-routes.ts';
-import { addDocuments } from './routes/document-routes.ts';
 import { addEventRoute } from './routes/event-routes.ts';
 import { addJobRoutes } from './routes/job-routes.ts';
 import { addOperationRoutes } from './routes/operation-routes.ts';
@@ -34,9 +31,9 @@ import {
   addHealthRoute,
   addMetrics,
   addReadinessRoute,
+  addSessionRoutes,
   addWatermarkRoutes,
 } from './routes/service-routes.ts';
-import { addSessionRoutes } from './routes/session-routes.ts';
 
 /** A request must have arrived whole within this time; a slow sender holds a connection no longer. */
 const RECEIVE_TIMEOUT_MS = 60_000;

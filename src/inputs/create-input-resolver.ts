@@ -4,11 +4,9 @@ import { createHttpClient } from './http/http-client.ts';
 import { httpFileOpener } from './http/http-file.ts';
 import { httpFolderOpener, type PlaylistCrawler } from './http/open-http-folder.ts';
 import { InputResolver } from './input-resolver.ts';
-import { localFileOpener } from './local/local-file.ts';
+import { localFileOpener, localInputPolicy } from './local/local-file.ts';
 import { localFolderOpener } from './local/local-folder.ts';
-import { localInputPolicy } from './local/local-input-policy.ts';
-import { s3FileOpener } from './s3/s3-file.ts';
-import { s3FolderOpener } from './s3/s3-folder.ts';
+import { s3FileOpener, s3FolderOpener } from './s3/s3-sources.ts';
 
 /**
  * Creates the resolver of all inputs that a configuration allows. `configFile` is protected from being read; `crawl` finds

@@ -8,7 +8,7 @@ import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { InputContext, InputPhase, InputSize, InputWork, OperationOutcome } from '#operations/operation.ts';
 import { inheritedSignerChannel, RemoteSigner } from '#provenance/remote-signer.ts';
 import type { Signer } from '#provenance/signer.ts';
-import { callRecorder } from '#telemetry/call-recorder.ts';
+import { callRecorder } from '#telemetry/input-report.ts';
 import { exhaustedBudget, type KernelLimits, readKernelLimits } from './workers/input-budgets.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerState } from './workers/worker-protocol.ts';
 

@@ -7,26 +7,24 @@ import type { Readiness } from '#contract/readiness.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import type { SignerProcess } from '#provenance/signer-process.ts';
-import type { CurrentState } from '#telemetry/metrics.ts';
-import type { Telemetry } from '#telemetry/telemetry.ts';
-import type { Post } from './callback-receiver.ts';
-import { type CallbackLimits, type CallbackOutcome, CallbackSender } from './callbacks/callback-sender.ts';
+import type { CurrentState, Telemetry } from '#telemetry/telemetry.ts';
+import { type CallbackLimits, type CallbackOutcome, CallbackSender, type Post } from './callback-sender.ts';
 import type { JobScope } from './caller.ts';
 import { Dispatcher, type DispatcherOptions } from './dispatching/dispatcher.ts';
 import { openEmbeddedEngine } from './dispatching/embedded-source.ts';
 import type { JobEngine } from './dispatching/work-source.ts';
-import { CompletionWaiters } from './following/completion-waiters.ts';
-import { JobFeed } from './following/job-feed.ts';
-import type {
-  IdempotencyKey,
-  InputAttempt,
-  JobEvent,
-  JobSnapshot,
-  ResultEntry,
-  Submission,
-  SubmittedJob,
+import { CompletionWaiters, JobFeed } from './following/job-feed.ts';
+import {
+  type IdempotencyKey,
+  type InputAttempt,
+  type JobEvent,
+  JobIds,
+  type JobSnapshot,
+  outputPathsIn,
+  type ResultEntry,
+  type Submission,
+  type SubmittedJob,
 } from './job.ts';
-import { JobIds, outputPathsIn } from './job.ts';
 import type { Log } from './log.ts';
 import type { Cancellation, JobFilter, JobPage, JobStore, KnownJob, QueueState } from './store/job-store.ts';
 import { pruneAllJobs, StoreProbe } from './store/maintenance.ts';

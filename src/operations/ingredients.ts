@@ -1,13 +1,14 @@
 import { type ByteSource, type LocalSource, readRange } from '#bytes/byte-source.ts';
 import { pinnedCopyOf } from '#bytes/local-copies.ts';
+import { type ApiAction, digitalSourceTypeUri } from '#contract/actions.ts';
 import type { ApiParent, C2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isInputError } from '#errors/catalogue.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import type { MediaLayout } from '#formats/format-handler.ts';
 import type { InputResolver, OpeningContext } from '#inputs/input-resolver.ts';
-import type { IngredientSource } from '#provenance/manifest-request.ts';
-import { instanceIdIn, namesRemoteManifest } from '#provenance/xmp-packet.ts';
+import type { Creation, IngredientSource, ManifestRequest, StatedAction } from '#provenance/manifest-request.ts';
+import type { OperationServices } from './operation.ts';
 import { readSignableFile } from './signable-file.ts';
 
 /** Bytes of an XMP packet that are searched for an identifier and for the address of a remote manifest. */
@@ -20,7 +21,7 @@ export interface DescribedFile {
 }
 
 /** Parents in the `params` of a signing operation. */
-export type ParentParams = Pick<C2paParams, 'parent' | 'parent_overrides'>;
+type ParentParams = Pick<C2paParams, 'parent' | 'parent_overrides'>;
 
 /** An ingredient before its role is known, with warnings. */
 export interface Candidate {
@@ -28,7 +29,7 @@ export interface Candidate {
   readonly warnings: readonly Warning[];
 }
 
-export function carriesManifest(ingredient: IngredientSource): boolean {
+function carriesManifest(ingredient: IngredientSource): boolean {
   return ingredient.kind === 'manifest-store' || ingredient.kind === 'file';
 }
 
@@ -148,4 +149,139 @@ async function xmpTextOf({ source, layout }: DescribedFile, signal: AbortSignal)
 export async function remoteManifestWarnings(file: DescribedFile, signal: AbortSignal): Promise<Warning[]> {
   const isNamed = namesRemoteManifest(await xmpTextOf(file, signal));
   return isNamed ? [warning('REMOTE_MANIFEST_NOT_FETCHED', { title: file.source.name })] : [];
+}
+
+/** Origin and further ingredients of one signed output, with warnings. */
+export interface Ingredients {
+  readonly roles: Pick<ManifestRequest, 'origin' | 'components' | 'inputs'> & {
+    /** True where only actions of this service lie between the origin and the output, unless the caller states some. */
+    readonly isSourceOpened: boolean;
+    /** False where something was done that no action says: the source was altered, or a part of it left out. */
+    readonly isHistoryKnown: boolean;
+  };
+  readonly warnings: readonly Warning[];
+}
+
+/** The origin that the request gives an input; null where it gives none. */
+export type GivenOrigin = { readonly parent: Candidate } | GivenCreation | null;
+
+/** A statement that the media were made anew. A configured one gives way to a manifest in the source. */
+interface GivenCreation {
+  readonly creation: Creation;
+  readonly isDefault: boolean;
+}
+
+/** The statements in the `params` of a signing operation. */
+export type StatedParams = Pick<C2paParams, 'assertions' | 'actions' | 'all_actions_included'>;
+
+/** Statements of the configuration, for requests without their own. */
+type StatedDefaults = OperationServices['stated'];
+
+/** Returns the origin that the request gives this input: a parent, or the creation of the media; else the configured creation. */
+export async function givenOrigin(
+  params: C2paParams | undefined,
+  inputIndex: number,
+  { inputs, stated }: Pick<OperationServices, 'inputs' | 'stated'>,
+  context: OpeningContext,
+): Promise<GivenOrigin> {
+  const parent = await givenIngredient(params, inputIndex, inputs, context);
+  if (parent !== null) return { parent };
+  const term = params?.digital_source_type === undefined ? stated.digital_source_type : params.digital_source_type;
+  if (term === undefined || term === null) return null;
+  const creation = { kind: 'created', digitalSourceType: digitalSourceTypeUri(term) } as const;
+  return { creation, isDefault: params?.digital_source_type === undefined };
+}
+
+/**
+ * Returns the creation of media that were made from some sources; null where the request gives none. Throws
+ * `ORIGIN_HAS_MANIFEST` where one of the sources carries a manifest, which says what it was made from; a configured
+ * creation is ignored then.
+ */
+export function creationOf(given: GivenOrigin, sources: readonly IngredientSource[]): Creation | null {
+  if (given === null || 'parent' in given) return null;
+  const signed = sources.find(carriesManifest);
+  if (signed === undefined) return given.creation;
+  if (given.isDefault) return null;
+  const title = 'title' in signed ? signed.title : '';
+  throw new AppError('ORIGIN_HAS_MANIFEST', { title }, { field: 'params.digital_source_type' });
+}
+
+/** Returns the ingredients of media that were made anew: none. */
+export function createdIngredients(creation: Creation, warnings: readonly Warning[]): Ingredients {
+  const roles = { origin: creation, components: [], inputs: [], isSourceOpened: false, isHistoryKnown: true };
+  return { roles, warnings };
+}
+
+/**
+ * Assigns the roles of ingredients. Without a given origin the source is the parent. With a given parent, a source with a
+ * manifest of its own becomes a component, so that its provenance chain is kept. Throws `ORIGIN_HAS_MANIFEST`.
+ */
+export function assignRoles(source: Candidate, given: GivenOrigin): Ingredients {
+  const creation = creationOf(given, [source.ingredient]);
+  if (creation !== null) return createdIngredients(creation, source.warnings);
+  const parent = given !== null && 'parent' in given ? given.parent : source;
+  const isSourceOpened = parent === source;
+  const components = !isSourceOpened && carriesManifest(source.ingredient) ? [source.ingredient] : [];
+  return {
+    roles: { origin: parent.ingredient, components, inputs: [], isSourceOpened, isHistoryKnown: true },
+    warnings: [...new Set([source, parent])].flatMap(({ warnings }) => warnings),
+  };
+}
+
+/** Returns what a manifest states beside its title and hard binding, apart from the actions of the operation. */
+export function statementOf(
+  { roles: { isSourceOpened, isHistoryKnown, ...roles } }: Ingredients,
+  params: StatedParams | undefined,
+  defaults: StatedDefaults,
+): Omit<ManifestRequest, 'title' | 'mediaType' | 'actions'> {
+  const statedActions = (params?.actions ?? defaults.actions).map(statedAction);
+  const isComplete = params?.all_actions_included ?? (isSourceOpened && statedActions.length === 0);
+  return {
+    ...roles,
+    assertions: params?.assertions ?? [],
+    statedActions,
+    allActionsIncluded: isComplete && isHistoryKnown,
+  };
+}
+
+/** Translates an action of the request into the terms of C2PA. */
+export function statedAction(given: ApiAction): StatedAction {
+  const { action, when, description, digital_source_type: term, software_agent: agent, parameters } = given;
+  return {
+    action,
+    ...(when !== undefined && { when }),
+    ...(agent !== undefined && { softwareAgent: typeof agent === 'string' ? { name: agent } : agent }),
+    ...(description !== undefined && { description }),
+    ...(term !== undefined && { digitalSourceType: digitalSourceTypeUri(term) }),
+    ...(parameters !== undefined && { parameters }),
+  } as StatedAction;
+}
+
+/**
+ * `dcterms:provenance` as an attribute (`dcterms:provenance="…"`) or as an element (`<dcterms:provenance>…`), under
+ * any prefix: the prefix is the packet's choice.
+ */
+const PROVENANCE_PROPERTY = /(?:\s[\w.-]+:provenance\s*=\s*["']\s*[^"'\s])|(?:<[\w.-]+:provenance[\s>/])/;
+
+/**
+ * Tells whether an XMP packet names the address of a manifest (`dcterms:provenance`; C2PA 2.2 §11.4). Such an address is
+ * never fetched; the file is treated as one without a manifest, with a warning.
+ */
+export function namesRemoteManifest(xmpText: string): boolean {
+  return PROVENANCE_PROPERTY.test(xmpText);
+}
+
+/** `xmpMM:InstanceID` as an attribute or as an element, under any prefix. References to other files have `instanceID`. */
+const INSTANCE_ID_PROPERTY = /\s[\w.-]+:InstanceID\s*=\s*(?:"([^"<]*)"|'([^'<]*)')|<[\w.-]+:InstanceID\s*>([^<]*)</;
+const MAX_INSTANCE_ID_CHARACTERS = 255;
+
+/**
+ * Returns the identifier that an XMP packet gives its file (C2PA 2.2 §8.3). Returns null where there is none, and for one
+ * that is longer than 255 characters, escaped or not printable.
+ */
+export function instanceIdIn(xmpText: string): string | null {
+  const found = INSTANCE_ID_PROPERTY.exec(xmpText);
+  const value = (found?.[1] ?? found?.[2] ?? found?.[3] ?? '').trim();
+  const isUsable = /^[^\p{C}&]+$/u.test(value) && value.isWellFormed() && value.length <= MAX_INSTANCE_ID_CHARACTERS;
+  return isUsable ? value : null;
 }

@@ -7,10 +7,9 @@ import type { Warning } from '#errors/warning.ts';
 import type { InputResolver, InputSize } from '#inputs/input-resolver.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
 import type { AssertionChecker } from '#provenance/assertion-checker.ts';
-import type { AssetReader } from '#provenance/asset-reader.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
 import type { ManifestAuthor } from '#provenance/manifest-author.ts';
-import type { ManifestReader } from '#provenance/manifest-reader.ts';
+import type { AssetReader, ManifestReader } from '#provenance/manifest-reader.ts';
 import type { TrustSettings } from '#provenance/trust-lists.ts';
 
 export type { InputSize } from '#inputs/input-resolver.ts';

@@ -1,6 +1,6 @@
 import { LocalCopies } from '#bytes/local-copies.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import { type C2paPackageParams, c2paPackageRequest } from '#contract/c2pa-publication-requests.ts';
+import { type C2paPackageParams, c2paPackageRequest } from '#contract/c2pa-requests.ts';
 import type { Warning } from '#errors/warning.ts';
 import { PackagedFolder } from '#packaging/packaged-folder.ts';
 import type { PackagingPlan, PlannedStream } from '#packaging/packaging-plan.ts';
@@ -9,8 +9,8 @@ import type { ChoicePatterns } from '#publications/find-publication.ts';
 import { type MatchedPaths, matchingPaths } from '#publications/path-patterns.ts';
 import { readInits, readMatchedPublication } from '#publications/read-publication.ts';
 import { growingTaskOf, type SigningTask, signingTaskOf } from '#publications/signing-task.ts';
+import { givenOrigin } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, Operation, OperationServices } from './operation.ts';
-import { givenOrigin } from './origin.ts';
 import { growthOf, publicationFoundWarning, unsignedFragments } from './packaging/existing-tracks.ts';
 import {
   contextInScratch,
@@ -20,7 +20,7 @@ import {
   sizeOfSources,
 } from './packaging/make-publication.ts';
 import { existingOrigin, packagedOrigin } from './packaging/packaging-ingredients.ts';
-import { publicationOrigin, signForInput, verificationContext } from './publication-ingredients.ts';
+import { publicationOrigin, signForInput, verificationContext } from './sign-fragmented.ts';
 import { refuseWarnings } from './strict.ts';
 import { validateFolderInputs } from './validation/validate-inputs.ts';
 import { folderLeaf } from './validation/validate-outputs.ts';

@@ -2,9 +2,8 @@ import { AppError } from '#errors/app-error.ts';
 import type { Operation, OperationName } from './operation.ts';
 import { packageAndSign } from './package-and-sign.ts';
 import { packageFolder } from './package-folder.ts';
-import { signAudio } from './sign-audio.ts';
+import { signAudio, signVideo } from './sign-file.ts';
 import { signFragmented } from './sign-fragmented.ts';
-import { signVideo } from './sign-video.ts';
 import { verify } from './verify.ts';
 
 /** Every operation of the service. ARCHITECTURE.md lists what a further one takes. */

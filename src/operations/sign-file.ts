@@ -3,30 +3,56 @@ import type { ByteSink } from '#bytes/byte-sink.ts';
 import { executePlan, fillHole } from '#bytes/execute-plan.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { c2paAudioRequest, c2paVideoRequest } from '#contract/c2pa-requests.ts';
 import type { C2paParams } from '#contract/signing.ts';
+import { AppError } from '#errors/app-error.ts';
 import type { MediaLayout } from '#formats/format-handler.ts';
+import { AUDIO_EXTENSIONS, AUDIO_ONLY_EXTENSIONS, VIDEO_EXTENSIONS } from '#formats/formats.ts';
 import { outputLeaf } from '#outputs/output-path.ts';
 import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-author.ts';
 import type { ManifestReader } from '#provenance/manifest-reader.ts';
-import { fileCandidate } from './ingredients.ts';
-import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
-import { assignRoles, givenOrigin, statementOf } from './origin.ts';
+import { assignRoles, fileCandidate, givenOrigin, statementOf } from './ingredients.ts';
+import type { InputContext, InputOutcome, InputWork, Operation, OperationServices } from './operation.ts';
 import { readBack } from './read-back.ts';
 import { signSidecar } from './sidecar/sign-sidecar.ts';
 import { pinIfSigned, readSignableFile, type SignableFile } from './signable-file.ts';
+import { validateFileSigning } from './validation/validate-signing.ts';
 
 /** Limit of an output that is read back while the worker starts its next input, because that takes little memory. */
 const MAX_OVERLAPPED_READ_BYTES = 1024 * 1024;
 
+/** Extensions that the audio operation signs, for messages. */
+const SIGNED_EXTENSIONS = [...AUDIO_EXTENSIONS].join(', ');
+
+/** Signs video files. An MP4 that holds audio only is taken too; MP3, WAV and FLAC belong to the audio operation. */
+export const signVideo: Operation<InputOutcome> = {
+  name: 'c2pa-video',
+  path: '/c2pa/video',
+  summary: 'Sign video files',
+  request: c2paVideoRequest,
+  validateRequest: (request, context) => validateFileSigning(request, refusalOfAudio, context),
+  run: (work, context, services) => signFile(work, context, services, refuseAudioContainer),
+};
+
+/** Signs audio files: MP3, WAV, FLAC, or an MP4 without a video track. */
+export const signAudio: Operation<InputOutcome> = {
+  name: 'c2pa-audio',
+  path: '/c2pa/audio',
+  summary: 'Sign audio files',
+  request: c2paAudioRequest,
+  validateRequest: (request, context) => validateFileSigning(request, refusalOfVideo, context),
+  run: (work, context, services) => signFile(work, context, services, refuseVideo),
+};
+
 /** Throws where the operation does not sign a file of this layout. */
-export type FileCheck = (name: string, layout: MediaLayout) => void;
+type FileCheck = (name: string, layout: MediaLayout) => void;
 
 /**
  * Signs one video or audio file: opens it as bytes, plans the signed output as copies and insertions, streams it once
  * while hashing, has the SDK sign the hash, and commits the output. Where the request asks for a sidecar, the file is signed
  * as it is, whatever it holds. Throws an AppError where any step fails.
  */
-export async function signFile(
+async function signFile(
   work: InputWork,
   context: InputContext,
   services: OperationServices,
@@ -147,4 +173,27 @@ async function sealAndReadBack(
   }
   // The reader gets the bytes from the page cache while they are synced, so neither waits for the other.
   await mapConcurrent([seal, check], 2, (step) => step());
+}
+
+function refusalOfAudio(extension: string): string | null {
+  return AUDIO_ONLY_EXTENSIONS.has(extension) ? `".${extension}" is audio. Use the audio endpoint` : null;
+}
+
+function refuseAudioContainer(name: string, layout: MediaLayout): void {
+  if (layout.extensions.some((extension) => AUDIO_ONLY_EXTENSIONS.has(extension))) {
+    throw new AppError('VIDEO_IS_AUDIO_FILE', { name, mediaType: layout.mediaType });
+  }
+}
+
+function refusalOfVideo(extension: string): string | null {
+  if (!VIDEO_EXTENSIONS.has(extension)) return null;
+  return `the audio endpoint signs ${SIGNED_EXTENSIONS}. Use the video endpoint for ".${extension}"`;
+}
+
+function refuseVideo(name: string, layout: MediaLayout): void {
+  if (layout.hasVideo) throw new AppError('AUDIO_HAS_VIDEO', { name });
+  if (!layout.extensions.some((extension) => AUDIO_EXTENSIONS.has(extension))) {
+    const { mediaType } = layout;
+    throw new AppError('AUDIO_CONTAINER_UNSUPPORTED', { name, mediaType, extensions: SIGNED_EXTENSIONS });
+  }
 }

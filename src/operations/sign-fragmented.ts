@@ -1,10 +1,25 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import { type C2paFragmentedParams, c2paFragmentedRequest } from '#contract/c2pa-publication-requests.ts';
+import { type C2paFragmentedParams, c2paFragmentedRequest } from '#contract/c2pa-requests.ts';
+import type { RecordedAction } from '#provenance/manifest-request.ts';
+import type { PublicationSource } from '#publications/publication.ts';
 import { readInits, readPublication } from '#publications/read-publication.ts';
-import { signingTaskOf } from '#publications/signing-task.ts';
+import { signPublication } from '#publications/sign-publication.ts';
+import { type SigningTask, signingTaskOf } from '#publications/signing-task.ts';
+import {
+  type VerificationContext,
+  type VerifiedIngredient,
+  verifyAsIngredient,
+} from '#publications/verify-as-ingredient.ts';
+import {
+  assignRoles,
+  type GivenOrigin,
+  givenOrigin,
+  type Ingredients,
+  type StatedParams,
+  statementOf,
+} from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, Operation, OperationServices } from './operation.ts';
-import { givenOrigin } from './origin.ts';
-import { publicationOrigin, signForInput, verificationContext } from './publication-ingredients.ts';
+import { refuseWarnings, type StrictParams } from './strict.ts';
 import { validateFolderInputs } from './validation/validate-inputs.ts';
 import { folderLeaf } from './validation/validate-outputs.ts';
 import { validateSigning } from './validation/validate-signing.ts';
@@ -59,4 +74,59 @@ async function signOpened(
 
 function patternsOf(params: C2paFragmentedParams) {
   return { playlist: params.playlist_pattern, init: params.init_pattern, frag: params.frag_pattern };
+}
+
+/** Ingredients of a publication, and the digests of its verified parts. */
+interface PublicationOrigin extends Pick<VerifiedIngredient, 'contents'> {
+  readonly ingredients: Ingredients;
+}
+
+/** Returns what verification needs of an operation's context. */
+export function verificationContext(
+  context: InputContext,
+  { fragments: reader }: Pick<OperationServices, 'fragments'>,
+): VerificationContext {
+  return { ...context, reader };
+}
+
+/**
+ * Decides the ingredients of a publication, as for files: without a given parent it is an edit of its own source, which is
+ * verified completely. Where init segments carry different manifests, those after the first are components.
+ */
+export async function publicationOrigin(
+  read: PublicationSource,
+  given: GivenOrigin,
+  context: VerificationContext,
+): Promise<PublicationOrigin> {
+  const { ingredient, others, warnings, contents } = await verifyAsIngredient(read, context);
+  const { roles, ...rest } = assignRoles({ ingredient, warnings }, given);
+  const isHistoryKnown = warnings.length === 0;
+  const components = [...roles.components, ...others];
+  return { ingredients: { ...rest, roles: { ...roles, components, isHistoryKnown } }, contents };
+}
+
+/** Origin and destination of a publication that is signed. */
+interface PublicationStatement {
+  readonly ingredients: Ingredients;
+  /** Actions on the parent before it was signed. */
+  readonly actions: readonly RecordedAction[];
+  readonly destination: string;
+}
+
+/** Signs a publication for an input of a job, with the assertions of its request. Throws `PACKAGING_WARNED` in strict mode. */
+export async function signForInput(
+  task: SigningTask,
+  { ingredients, actions, destination }: PublicationStatement,
+  work: InputWork,
+  context: InputContext,
+  services: OperationServices,
+): Promise<InputOutcome> {
+  const params = work.params as StrictParams & StatedParams;
+  const statement = { ...statementOf(ingredients, params, services.stated), actions };
+  const { warnings } = ingredients;
+  const environment = {
+    ...context,
+    checkWarnings: (found: Parameters<typeof refuseWarnings>[0]) => refuseWarnings(found, params),
+  };
+  return await signPublication(task, { statement, warnings, destination, key: work }, environment, services);
 }

@@ -1,11 +1,11 @@
+import assert from 'node:assert/strict';
 import type { ByteSink, ByteWriter } from '#bytes/byte-sink.ts';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { StagingKey } from '#bytes/staged-name.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
+import { isS3Url } from '#s3/s3-address.ts';
 import type { Naming } from './output-path.ts';
-
-export type { StagingKey } from '#bytes/staged-name.ts';
 
 /** A destination of outputs: the local file system, or buckets. */
 export interface OutputSink {
@@ -72,4 +72,64 @@ export interface FolderSink {
   open(path: string, signal: AbortSignal): Promise<ByteSource>;
   commit(signal: AbortSignal): Promise<void>;
   discard(): Promise<void>;
+}
+
+/** Routes each output to the local sink or to S3, as the request asks. */
+export class OutputRouter implements OutputSink {
+  readonly #local: OutputSink;
+  readonly #s3: OutputSink | null;
+
+  /** `s3` is null where the deployment has no such outputs. */
+  constructor(local: OutputSink, s3: OutputSink | null) {
+    this.#local = local;
+    this.#s3 = s3;
+  }
+
+  namingOf(output: ApiOutputSpec | null): Naming {
+    return this.#sinkOf(output).namingOf(output);
+  }
+
+  fileDestination(output: ApiOutputSpec | null, leaf: string): string {
+    return this.#sinkOf(output).fileDestination(output, leaf);
+  }
+
+  folderDestination(output: ApiOutputSpec | null, leaf: string): string {
+    return this.#sinkOf(output).folderDestination(output, leaf);
+  }
+
+  async stageFile(destination: string, ...staging: Staging<'stageFile'>): Promise<ByteSink> {
+    return await this.#sinkAt(destination).stageFile(destination, ...staging);
+  }
+
+  async stageFolder(destination: string, ...staging: Staging<'stageFolder'>): Promise<FolderSink> {
+    return await this.#sinkAt(destination).stageFolder(destination, ...staging);
+  }
+
+  #sinkOf(output: ApiOutputSpec | null): OutputSink {
+    return output?.type === 's3' ? this.#requiredS3() : this.#local;
+  }
+
+  #sinkAt(destination: string): OutputSink {
+    return isS3Url(destination) ? this.#requiredS3() : this.#local;
+  }
+
+  #requiredS3(): OutputSink {
+    assert(this.#s3 !== null, 'requests with outputs to S3 are refused at admission');
+    return this.#s3;
+  }
+}
+
+type Staging<Method extends 'stageFile' | 'stageFolder'> =
+  Parameters<OutputSink[Method]> extends [string, ...infer Rest] ? Rest : never;
+
+const PLAYLIST = /\.(?:m3u8|mpd)$/i;
+
+/** Tells whether a file is a playlist: playlists are committed after everything that they may name. */
+export function isPlaylist(path: string): boolean {
+  return PLAYLIST.test(path);
+}
+
+/** Sorts playlists by depth, the deepest first: a multivariant playlist usually lies above those that it names. */
+export function innermostPlaylistFirst(first: string, second: string): number {
+  return second.split('/').length - first.split('/').length || (first < second ? -1 : 1);
 }

@@ -1,23 +1,25 @@
 import assert from 'node:assert/strict';
+import type { FileHandle } from 'node:fs/promises';
 import type { ByteSink } from '#bytes/byte-sink.ts';
-import type { ScratchSpace } from '#bytes/scratch-space.ts';
+import type { StoredObject } from '#bytes/byte-source.ts';
+import { createScratchFile, type ScratchFile, type ScratchSpace, writeScratch } from '#bytes/scratch-space.ts';
+import type { CopyRun } from '#bytes/splice-plan.ts';
 import type { StagingKey } from '#bytes/staged-name.ts';
 import type { Config } from '#config/config.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
-import { parseS3Url } from '#s3/s3-address.ts';
+import { parseS3Url, s3UrlOf } from '#s3/s3-address.ts';
 import { connectS3 } from '#s3/s3-connection.ts';
 import { S3Writer } from '#s3/s3-writer.ts';
 import { contentTypeOf } from './content-type.ts';
 import { type Naming, s3Destination } from './output-path.ts';
 import type { FolderSink, OutputSink } from './output-sink.ts';
 import { CommittedObjects } from './s3/committed-objects.ts';
-import { LARGEST_OBJECT_BYTES } from './s3/object-parts.ts';
-import { RequestLimit } from './s3/object-upload.ts';
+import { LARGEST_OBJECT_BYTES, planParts } from './s3/object-parts.ts';
+import { type Finished, ObjectUpload, RequestLimit, type UploadContext } from './s3/object-upload.ts';
 import { PartBufferPool } from './s3/part-buffers.ts';
-import { markOf } from './s3/roll-back-uploads.ts';
+import { markOf, rollBackUploads } from './s3/roll-back-uploads.ts';
 import { ScratchMirror } from './s3/scratch-mirror.ts';
-import { StagedS3File } from './s3/staged-s3-file.ts';
 import { StagedS3Folder } from './s3/staged-s3-folder.ts';
 import { UploadJournal } from './s3/upload-journal.ts';
 import { withOutputErrors } from './staging/output-error.ts';
@@ -116,5 +118,99 @@ export class S3Sink implements OutputSink {
     const writer = new S3Writer(await connectS3(this.#options.settings), markOf(key));
     const note = this.#journal.noteOf(destination, key);
     return { writer, at: parseS3Url(destination), note, buffers: new PartBufferPool(), heartbeat, signal };
+  }
+}
+
+/** Interval of heartbeats while S3 completes an upload, which takes minutes for one of many parts. */
+const HEARTBEAT_INTERVAL_MS = 30_000;
+
+/** The parameters of a staged file in S3. */
+interface S3FileStaging extends UploadContext {
+  readonly sizeBytes: number;
+  /** Scratch space for a copy of the output, when it is read back before the commit; null otherwise. */
+  readonly scratch: ScratchFile | null;
+}
+
+/**
+ * A file that goes to S3 as it is written: in one request where it is small, else as a multipart upload, which nobody
+ * sees before it is completed. Where the output is read back, its bytes are written to this host beside.
+ */
+class StagedS3File implements ByteSink {
+  readonly destination: string;
+  readonly stagedPath?: string;
+  readonly #staging: S3FileStaging;
+  readonly #upload: ObjectUpload;
+  readonly #local: FileHandle | null;
+  #finished: Finished | null = null;
+  #committed = false;
+
+  private constructor(staging: S3FileStaging, local: FileHandle | null) {
+    this.destination = s3UrlOf(staging.at);
+    if (staging.scratch !== null) this.stagedPath = staging.scratch.path;
+    this.#staging = staging;
+    this.#upload = new ObjectUpload(staging, planParts(staging.sizeBytes, []));
+    this.#local = local;
+  }
+
+  static async create(staging: S3FileStaging): Promise<StagedS3File> {
+    const { scratch } = staging;
+    return new StagedS3File(staging, scratch === null ? null : await createScratchFile(scratch.path));
+  }
+
+  async copyFrom(object: StoredObject, runs: readonly CopyRun[], signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    await this.#upload.copyFrom(object, this.#staging.sizeBytes, runs);
+  }
+
+  async write(bytes: Uint8Array, position: number, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const { scratch } = this.#staging;
+    const local = this.#local;
+    if (scratch !== null && local !== null) await writeScratch(local, scratch.path, bytes, position);
+    await this.#upload.write(bytes, position, signal);
+  }
+
+  async seal(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    this.#finished = await this.#upload.finish();
+    assert(this.#upload.sizeBytes === this.#staging.sizeBytes, 'a file has the size that it was staged with');
+    await this.#local?.close();
+  }
+
+  /** Once the last request is under way, the signal is not looked at any more. */
+  async commit(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const { note, scratch, heartbeat } = this.#staging;
+    const waiting = setInterval(heartbeat, HEARTBEAT_INTERVAL_MS);
+    try {
+      await this.#send();
+    } finally {
+      clearInterval(waiting);
+    }
+    this.#committed = true;
+    note.erase();
+    scratch?.release();
+  }
+
+  async #send(): Promise<void> {
+    const { writer, at, contentType } = this.#staging;
+    const finished = this.#finished;
+    assert(finished !== null, 'a file is sealed before it is committed');
+    if (finished.kind === 'bytes') await writer.put(at, finished.bytes, contentType);
+    else await writer.completeUpload(finished.upload, finished.parts);
+  }
+
+  async discard(): Promise<void> {
+    const { writer, note, scratch } = this.#staging;
+    if (this.#committed) return;
+    await this.#upload.stop();
+    await this.#local?.close();
+    scratch?.release();
+    this.#finished = null;
+    // Whatever cannot be rolled back now stays in the note, and is rolled back at the next start.
+    await rollBackUploads(writer, { noted: note.noted, mark: writer.mark ?? '', endedAtMs: Date.now() }).then(
+      () => note.erase(),
+      () => undefined,
+    );
   }
 }

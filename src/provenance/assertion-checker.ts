@@ -3,9 +3,8 @@ import { raceAbort } from '#concurrency/race-abort.ts';
 import { AppError } from '#errors/app-error.ts';
 import { Launcher } from '#processes/launcher.ts';
 import { requireFitActions, requireFitAssertions } from './dry-run/assertion-rules.ts';
-import { AssertionCheck, batchAssertions, CheckQueue } from './dry-run/check-queue.ts';
-import type { CheckBudgets } from './dry-run/dry-run-process.ts';
-import { DryRunWorker } from './dry-run/dry-run-process.ts';
+import type { CheckedStatements } from './dry-run/dry-run-manifest.ts';
+import { type CheckBudgets, type DryRunOutcome, DryRunWorker, type Refusal } from './dry-run/dry-run-process.ts';
 import type { CustomAssertion, StatedAction } from './manifest-request.ts';
 
 /** Has the extension of this module: in a build, both are JavaScript. */
@@ -37,7 +36,7 @@ export interface AssertionChecker {
   close(): Promise<void>;
 }
 
-export interface AssertionCheckerOptions {
+interface AssertionCheckerOptions {
   /** The module of the process; another one in tests. */
   readonly entry?: URL;
   readonly idleTimeoutMs?: number;
@@ -139,5 +138,216 @@ class CheckScheduler {
     onFinish?.();
     if (!check.isFinished) this.#queue.add(check);
     this.#dispatch();
+  }
+}
+
+/**
+ * Limits the assertions of a batch, which are checked in one manifest. The SDK's time to read a manifest grows with the
+ * square of their number (2,000 take seconds), so batches keep the cost of a request linear: 100 take about 30 ms.
+ */
+const ASSERTION_BATCH_SIZE = 100;
+/** Limits the data of a batch of several assertions, in bytes of JSON: 1 MiB takes about 0.15 s. */
+const MAX_BATCH_BYTES = 1024 * 1024;
+/** A request of one batch with at most this much data, in bytes of JSON, is small: it is checked within milliseconds. */
+const MAX_SMALL_BYTES = 64 * 1024;
+
+/** Consecutive assertions of a request; or its actions, with the assertions that they need. */
+interface AssertionBatch extends CheckedStatements {
+  /** The index of the first assertion in the request. */
+  readonly start: number;
+}
+
+/** The batches of one request, at least one. */
+interface BatchedAssertions {
+  readonly batches: readonly AssertionBatch[];
+  /** True where checking them takes milliseconds. */
+  readonly isSmall: boolean;
+}
+
+/** Divides the statements of a request into batches. `sizesBytes` are the sizes of the assertions' data as JSON. */
+export function batchAssertions(
+  { assertions, actions }: CheckedStatements,
+  sizesBytes: readonly number[],
+): BatchedAssertions {
+  const starts = [0];
+  let batchBytes = 0;
+  for (const [index, sizeBytes] of sizesBytes.entries()) {
+    const start = starts.at(-1) ?? 0;
+    if (index > start && (index - start === ASSERTION_BATCH_SIZE || batchBytes + sizeBytes > MAX_BATCH_BYTES)) {
+      starts.push(index);
+      batchBytes = 0;
+    }
+    batchBytes += sizeBytes;
+  }
+  const batches = starts.map((start, at) => ({
+    start,
+    assertions: assertions.slice(start, starts[at + 1]),
+    actions: [],
+  }));
+  const ofActions = { start: 0, assertions: neededBy(actions, assertions), actions };
+  return {
+    batches: [...(assertions.length === 0 ? [] : batches), ...(actions.length === 0 ? [] : [ofActions])],
+    isSmall: starts.length === 1 && batchBytes <= MAX_SMALL_BYTES && actions.length <= ASSERTION_BATCH_SIZE,
+  };
+}
+
+/** Returns the assertions without which readers call actions invalid: those that a watermark is bound to. */
+function neededBy(actions: readonly StatedAction[], assertions: readonly CustomAssertion[]): CustomAssertion[] {
+  const isBound = actions.some(({ action }) => action === 'c2pa.watermarked.bound');
+  return isBound ? assertions.filter(({ label }) => label === 'c2pa.soft-binding') : [];
+}
+
+/** Limits the checks of one request. 2,000 assertions, or 8 MiB of data, take about a second and 300 MB on an idle host. */
+const CHECK_BUDGETS: CheckBudgets = { timeMs: 15_000, memoryBytes: 1024 ** 3 };
+
+/** The check of one request's assertions, batch after batch. */
+class AssertionCheck implements QueuedCheck {
+  readonly isSmall: boolean;
+  readonly #batches: readonly AssertionBatch[];
+  readonly #budgets: CheckBudgets;
+  readonly #passed = Promise.withResolvers<void>();
+  #doneCount = 0;
+  #usedMs = 0;
+  #isFinished = false;
+
+  constructor({ batches, isSmall }: BatchedAssertions, budgets: CheckBudgets = CHECK_BUDGETS) {
+    this.#batches = batches;
+    this.isSmall = isSmall;
+    this.#budgets = budgets;
+    // An abandoned check may fail unobserved.
+    this.#passed.promise.catch(() => undefined);
+  }
+
+  get remainingBatches(): number {
+    return this.#batches.length - this.#doneCount;
+  }
+
+  /** Resolves when every batch has passed. Rejects with the AppError of the first that did not. */
+  get passed(): Promise<void> {
+    return this.#passed.promise;
+  }
+
+  /** True when it has passed, has failed, or was abandoned. */
+  get isFinished(): boolean {
+    return this.#isFinished;
+  }
+
+  /** The next batch. */
+  get batch(): AssertionBatch {
+    return this.#batches[this.#doneCount] as AssertionBatch;
+  }
+
+  /** The limits of the next batch. */
+  get remainingBudgets(): CheckBudgets {
+    return { ...this.#budgets, timeMs: Math.max(this.#budgets.timeMs - this.#usedMs, 1) };
+  }
+
+  /** Ends the check when nobody waits for it any more. */
+  abandon(): void {
+    this.#isFinished = true;
+  }
+
+  fail(error: unknown): void {
+    this.#isFinished = true;
+    this.#passed.reject(error);
+  }
+
+  /** Records the outcome of the next batch. */
+  record(outcome: DryRunOutcome, usedMs: number): void {
+    this.#usedMs += usedMs;
+    const error = this.#errorOf(outcome);
+    if (error !== null) return this.fail(error);
+    this.#doneCount += 1;
+    if (this.remainingBatches > 0) return;
+    this.#isFinished = true;
+    this.#passed.resolve();
+  }
+
+  #errorOf(outcome: DryRunOutcome): AppError | null {
+    const { assertions } = this.batch;
+    const only = assertions.length === 1 ? 0 : null;
+    switch (outcome.kind) {
+      case 'answered':
+        return outcome.refusal === null ? null : this.#refused(outcome.refusal);
+      case 'exceeded':
+        return this.#exceeded(outcome.budget, only);
+      case 'exited':
+        // Assertions that crash the process must not be signed.
+        return this.#refused({ index: only, problem: `the C2PA SDK did not survive them (${outcome.how})` });
+    }
+  }
+
+  #refused({ index, problem }: Refusal): AppError {
+    const label = index === null ? undefined : this.batch.assertions[index]?.label;
+    if (this.batch.actions.length > 0) return new AppError('ACTIONS_REFUSED', { problem }, this.#locationOf(null));
+    if (label === undefined) return new AppError('ASSERTIONS_REFUSED', { problem }, this.#locationOf(null));
+    return new AppError('ASSERTION_DATA_REFUSED', { label, problem }, this.#locationOf(index));
+  }
+
+  #exceeded(budget: 'time' | 'memory', index: number | null): AppError {
+    const [limit, unit] =
+      budget === 'time' ? [this.#budgets.timeMs, 'ms' as const] : [this.#budgets.memoryBytes, 'bytes' as const];
+    return new AppError('ASSERTIONS_TOO_COSTLY', { budget, limit, unit }, this.#locationOf(index));
+  }
+
+  #locationOf(index: number | null): { field: string } {
+    if (this.batch.actions.length > 0) return { field: 'params.actions' };
+    return { field: index === null ? 'params.assertions' : `params.assertions[${this.batch.start + index}].data` };
+  }
+}
+
+/** The properties of a check that decide its order in the queue. */
+interface QueuedCheck {
+  readonly isSmall: boolean;
+  readonly remainingBatches: number;
+}
+
+/**
+ * Checks that wait for their next batch. Alternates between the one with the fewest remaining batches and the oldest one:
+ * small checks overtake large ones, and large ones are not starved.
+ */
+export class CheckQueue<Check extends QueuedCheck> {
+  /** Sorted by order of arrival, which a check keeps from batch to batch. */
+  readonly #waiting: { readonly check: Check; readonly arrival: number }[] = [];
+  readonly #arrivals = new WeakMap<Check, number>();
+  #arrivalCount = 0;
+  #isTurnOfOldest = false;
+
+  /** Adds a new check, or one that has finished a batch. */
+  add(check: Check): void {
+    const arrival = this.#arrivals.get(check) ?? this.#arrivalCount++;
+    this.#arrivals.set(check, arrival);
+    const at = this.#waiting.findIndex((other) => other.arrival > arrival);
+    this.#waiting.splice(at === -1 ? this.#waiting.length : at, 0, { check, arrival });
+  }
+
+  remove(check: Check): void {
+    const at = this.#waiting.findIndex((waiting) => waiting.check === check);
+    if (at !== -1) this.#waiting.splice(at, 1);
+  }
+
+  /** Removes and returns the next check; undefined where none waits. */
+  next(): Check | undefined {
+    const isTurnOfOldest = this.#isTurnOfOldest;
+    this.#isTurnOfOldest = !isTurnOfOldest;
+    return this.#take(isTurnOfOldest ? this.#waiting[0]?.check : this.#shortest());
+  }
+
+  /** Removes and returns the oldest small check; undefined where none waits. */
+  nextSmall(): Check | undefined {
+    return this.#take(this.#waiting.find(({ check }) => check.isSmall)?.check);
+  }
+
+  #shortest(): Check | undefined {
+    let shortest: Check | undefined;
+    for (const { check } of this.#waiting) {
+      if (shortest === undefined || check.remainingBatches < shortest.remainingBatches) shortest = check;
+    }
+    return shortest;
+  }
+
+  #take(check: Check | undefined): Check | undefined {
+    if (check !== undefined) this.remove(check);
+    return check;
   }
 }

@@ -1,8 +1,44 @@
 import { AppError } from '#errors/app-error.ts';
-import type { ReadableAsset } from './asset-reader.ts';
 import { readDetachedReport, readReport } from './sdk/sdk.ts';
 import { sdkProblem } from './sdk/sdk-problem.ts';
 import { type ManifestReport, problemsIn, VALID_ASSET } from './validation-report.ts';
+
+/** A file on this host, with its manifest store where that lies in a file of its own. */
+export interface ReadableAsset {
+  readonly path: string;
+  readonly mediaType: string;
+  readonly detachedStore?: Uint8Array;
+  /** Trust anchors in PEM. */
+  readonly anchors?: string;
+}
+
+/** What the official reader says of an asset: its report, that there is no manifest, or why it cannot read it. */
+export type AssetReading = ManifestReport | 'none' | { readonly problem: string };
+
+/** Validates assets of any origin with the official reader. */
+export interface AssetReader {
+  /** Reads an asset, whatever its state. Throws only when the signal is aborted. */
+  read(asset: ReadableAsset, signal: AbortSignal): Promise<AssetReading>;
+}
+
+/** The native SDK's words for an asset without a manifest. */
+const NO_MANIFEST = /JumbfNotFound|no JUMBF data found/i;
+
+/** Creates a reader of files, which uses the native SDK. */
+export function createAssetReader(): AssetReader {
+  return {
+    async read({ detachedStore, anchors, ...asset }, signal) {
+      try {
+        if (detachedStore !== undefined) return await readDetachedReport(detachedStore, asset, signal, anchors);
+        return (await readReport(asset, signal, anchors)) ?? 'none';
+      } catch (error) {
+        signal.throwIfAborted();
+        const problem = sdkProblem(error);
+        return NO_MANIFEST.test(problem) ? 'none' : { problem };
+      }
+    },
+  };
+}
 
 /** Validates finished outputs with the official reader. */
 export interface ManifestReader {

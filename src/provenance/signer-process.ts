@@ -1,10 +1,12 @@
 import assert from 'node:assert';
 import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { extname } from 'node:path';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Launcher } from '#processes/launcher.ts';
+import type { ManifestProblem } from './dry-run/dry-run-manifest.ts';
 import { FIRST_CHANNEL, type FromSigner, stopReading, type ToSigner } from './identity/signer-protocol.ts';
 import type { IdentityDescription } from './signing-identity.ts';
 
@@ -27,7 +29,7 @@ const MIN_RESTART_BACKOFF_MS = 50;
 const MAX_RESTART_BACKOFF_MS = 10_000;
 
 /** A process that signs with the key of the signer process. */
-export interface SignerClient {
+interface SignerClient {
   /** Settles when the process has exited. */
   readonly exited: Promise<void>;
   /** Sends the channel to a restarted signer to the client, and closes this process's copy. */
@@ -41,7 +43,7 @@ interface SignerLog {
   error(fields: object, message: string): void;
 }
 
-export interface SignerProcessOptions {
+interface SignerProcessOptions {
   readonly config: Config;
   readonly launcher: Launcher;
   readonly log: SignerLog;
@@ -193,4 +195,49 @@ export function signerChannelOf(child: ChildProcess): Socket | null {
 /** Sends a message. Ignores failures, which the exit of the process explains. */
 function send(child: ChildProcess, message: ToSigner, channel?: Socket): void {
   child.send(message, channel, undefined, () => channel?.destroy());
+}
+
+const CHECK_PROCESS_URL = new URL(`./dry-run/run-identity-check${extname(import.meta.url)}`, import.meta.url);
+
+const CHECK_TIMEOUT_MS = 60_000;
+
+/**
+ * Signs a small manifest with the signing identity. Throws `IDENTITY_INVALID` where one of the official readers calls it
+ * invalid. The SDK runs in a process of its own, without the key.
+ */
+export async function checkIdentity(signer: SignerProcess, launcher: Launcher): Promise<void> {
+  const { file } = signer.identity;
+  const problems = await judgeInProcess(signer, launcher);
+  if (problems.length === 0) return;
+  throw new AppError('IDENTITY_INVALID', {
+    file,
+    problems: problems.map(
+      ({ reader, problem }) =>
+        `the official ${reader === 'wasm' ? 'WASM' : 'native'} reader refuses what it signs (${problem}). Have the certificate issued by the C2PA certificate profile, with emailProtection among its extended key usages`,
+    ),
+  });
+}
+
+async function judgeInProcess(signer: SignerProcess, launcher: Launcher): Promise<readonly ManifestProblem[]> {
+  const child = launcher.launch(CHECK_PROCESS_URL, { execArgv: [], writable: [], pipeCount: 1 });
+  // A process that cannot be started emits an error and no exit.
+  const exited = once(child, 'exit').catch(() => [null, 'no process']);
+  signer.attach(
+    { exited: exited.then(() => undefined), giveChannel: (next) => next.destroy(), kill: () => child.kill('SIGKILL') },
+    signerChannelOf(child),
+  );
+  const timer = setTimeout(() => child.kill('SIGKILL'), CHECK_TIMEOUT_MS);
+  const { promise, resolve, reject } = Promise.withResolvers<readonly ManifestProblem[]>();
+  child.once('message', (problems) => resolve(problems as readonly ManifestProblem[]));
+  child.once('error', reject);
+  void exited.then(([code, signal]) =>
+    reject(new Error(`the check of the signing identity exited early (${signal ?? code})`)),
+  );
+  child.send(signer.identity, () => undefined);
+  try {
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+    child.kill('SIGKILL');
+  }
 }

@@ -1,4 +1,4 @@
-import type { SourceFolder } from '#bytes/source-folder.ts';
+import type { SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { distinctWarnings, type Warning, warning } from '#errors/warning.ts';
@@ -8,14 +8,14 @@ import { describePart, type MediaPart, type Rendition } from './media-part.ts';
 import { type MatchedPaths, matchPatterns } from './path-patterns.ts';
 import { isHidden, isPlainText, needsPackaging } from './playlists/file-names.ts';
 import { FolderIndex } from './playlists/folder-index.ts';
+import { hlsAttribute } from './playlists/hls-attributes.ts';
 import { chooseOtherFiles } from './playlists/other-files.ts';
-import type { PlaylistDocument } from './playlists/playlist-document.ts';
+import type { HlsPlaylist, PlaylistDocument } from './playlists/playlist-document.ts';
 import { readPlaylists, refuseUnsignable } from './playlists/read-playlists.ts';
 import { type RenditionStatement, type StatedPart, statementsOf } from './playlists/rendition-statements.ts';
 import type { Publication, PublicationPatterns } from './publication.ts';
 import { checkRanges, type MergedRendition, mergeStatements } from './reading/merge-renditions.ts';
-import { addUnlistedFiles } from './reading/unlisted-files.ts';
-import { readUnlistedPlaylists } from './reading/unlisted-playlists.ts';
+import { addUnlistedFiles, readUnlistedPlaylists } from './reading/unlisted-files.ts';
 
 /**
  * Reads which parts of a folder are to be signed: which fragments belong to which init segment, and in which order. Playlists
@@ -129,4 +129,31 @@ export function readInits(
   return mapConcurrent(renditions, MAX_CONCURRENT_INITS, ({ init }) =>
     withSource(folder, init, signal, async (source) => await readInitLayout(await readerOf(source, init, signal))),
   );
+}
+
+const ELSEWHERE: ReadonlySet<string> = new Set(['PLAYLIST_LEAVES_FOLDER', 'PLAYLIST_MALFORMED']);
+
+/**
+ * Reports to a folder that cannot be listed the files that the playlist at `entryPath` refers to, and those that the playlists among them
+ * refer to. A reference that leads out of the folder is an error, as it is where the folder is read.
+ */
+export async function crawlPlaylists(folder: UnlistedFolder, entryPath: string, signal: AbortSignal): Promise<void> {
+  const index = new FolderIndex(folder);
+  const playlists = await readPlaylists(folder, index, [entryPath], signal);
+  statementsOf(playlists, index);
+  for (const playlist of playlists) if (playlist.kind !== 'mpd') noteOthers(playlist, index);
+}
+
+/** Reports the keys, session data and other files that tags name: players fetch them, and they are copied where they exist. */
+function noteOthers({ path, text }: HlsPlaylist, index: FolderIndex): void {
+  for (const [at, line] of text.split('\n').entries()) {
+    const uri = line.includes('URI=') ? hlsAttribute(line.trim(), 'URI') : undefined;
+    if (uri === undefined) continue;
+    try {
+      index.tryLocate(index.baseOf(path), uri, { playlist: path, line: at + 1 });
+    } catch (error) {
+      // A reference to another server or scheme (`https:`, `skd:`, `data:`) is left as it is: players resolve it.
+      if (!(error instanceof AppError) || !ELSEWHERE.has(error.reason)) throw error;
+    }
+  }
 }

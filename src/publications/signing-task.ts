@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { posix } from 'node:path';
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import { GrowingList } from '#concurrency/growing-list.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
@@ -80,7 +79,7 @@ function filesOf({ renditions, playlists, otherPaths }: Publication): string[] {
 }
 
 /** A publication that another program writes while its fragments are signed; each rendition is a folder. */
-export interface GrowingPublication {
+interface GrowingPublication {
   readonly folder: SourceFolder & { sizeOf(path: string): number };
   /** Size of its sources together in bytes. */
   readonly sizeBytes: number;
@@ -228,5 +227,44 @@ class GrowingRendition {
     const map = { ...this.#map, localId };
     const tracks = { path: posix.dirname(first.path), trackIds };
     return { map, fragments: await signFragments(this.#parts, tracks, map, this.#context) };
+  }
+}
+
+/** List that can be iterated while it grows: each iteration waits for the next item, until `end` is called. */
+export class GrowingList<Item> implements AsyncIterable<Item> {
+  readonly #items: Item[] = [];
+  #isEnded = false;
+  #changed = Promise.withResolvers<void>();
+
+  get items(): readonly Item[] {
+    return this.#items;
+  }
+
+  push(...items: readonly Item[]): void {
+    this.#items.push(...items);
+    this.#wake();
+  }
+
+  /** Ends all iterations after the last item. Safe to call again. */
+  end(): void {
+    this.#isEnded = true;
+    this.#wake();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Item> {
+    for (let seen = 0; ; ) {
+      for (const item of this.#items.slice(seen)) {
+        seen += 1;
+        yield item;
+      }
+      if (seen < this.#items.length) continue;
+      if (this.#isEnded) return;
+      await this.#changed.promise;
+    }
+  }
+
+  #wake(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers<void>();
   }
 }

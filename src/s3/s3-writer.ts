@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { AppError } from '#errors/app-error.ts';
 import { type S3Address, s3UrlOf } from './s3-address.ts';
 import type { S3Connection } from './s3-connection.ts';
-import { decodedKey, type ListedS3Object, listObjects } from './sdk/list-objects.ts';
+import { decodedKey, type ListedS3Object, listObjects } from './s3-reader.ts';
 import { s3Error } from './sdk/s3-error.ts';
 
 /** Objects that one request deletes at most. */

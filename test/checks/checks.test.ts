@@ -67,7 +67,7 @@ describe('the rules of modules', () => {
     },
     {
       violation: 'the AWS SDK outside s3, also where it is loaded late',
-      file: 'inputs/s3/s3-file.ts',
+      file: 'inputs/s3/s3-sources.ts',
       source: "export const sdk = await import('@aws-sdk/client-s3');",
     },
     {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { shownConfig } from '#config/config.ts';
 import { loadConfig } from '#config/load-config.ts';
-import { shownConfig } from '#config/shown-config.ts';
 
 test('what is shown of a configuration holds no secret, and says which are set', async () => {
   const env = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { c2paAudioRequest, c2paVideoRequest } from '#contract/c2pa-media-requests.ts';
+import { c2paAudioRequest, c2paVideoRequest } from '#contract/c2pa-requests.ts';
 import { validate } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { isNetwork } from '#config/addresses.ts';
-import { DeniedNetworks } from '#inputs/denied-networks.ts';
+import { DeniedNetworks } from '#inputs/guarded-request.ts';
 
 const nothingMore = new DeniedNetworks([]);
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
-import { DeniedNetworks } from '#inputs/denied-networks.ts';
+import { DeniedNetworks } from '#inputs/guarded-request.ts';
 import { HttpClient } from '#inputs/http/http-client.ts';
 
 export interface ClientWishes {

@@ -8,7 +8,7 @@ import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { httpFolderOpener } from '#inputs/http/open-http-folder.ts';
 import type { FolderLimits } from '#inputs/input-resolver.ts';
-import { crawlPlaylists } from '#publications/crawl-playlists.ts';
+import { crawlPlaylists } from '#publications/read-publication.ts';
 import { sourceFolderContract } from '../bytes/source-folder-contract.ts';
 import { writeFiles } from '../support/publications/make-folder.ts';
 import { type FileServer, LISTING_SERVERS } from '../support/servers/file-server.ts';

@@ -25,8 +25,7 @@ import { FileSource } from '#bytes/file-source.ts';
 import { stagedNameOf } from '#bytes/staged-name.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import { openLocalFile } from '#inputs/local/local-file.ts';
-import type { LocalInputPolicy } from '#inputs/local/local-input-policy.ts';
+import { type LocalInputPolicy, openLocalFile } from '#inputs/local/local-file.ts';
 import { byteSourceContract } from '../bytes/byte-source-contract.ts';
 import { withoutPrivileges } from '../support/without-privileges.ts';
 

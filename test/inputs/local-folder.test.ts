@@ -13,10 +13,9 @@ import { stagedNameOf } from '#bytes/staged-name.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import type { FolderLimits } from '#inputs/input-resolver.ts';
-import { InputResolver } from '#inputs/input-resolver.ts';
+import { type FolderLimits, InputResolver } from '#inputs/input-resolver.ts';
+import type { LocalInputPolicy } from '#inputs/local/local-file.ts';
 import { localFolderOpener, openLocalFolder } from '#inputs/local/local-folder.ts';
-import type { LocalInputPolicy } from '#inputs/local/local-input-policy.ts';
 import { sourceFolderContract } from '../bytes/source-folder-contract.ts';
 import { withoutPrivileges } from '../support/without-privileges.ts';
 

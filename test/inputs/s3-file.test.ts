@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import { openS3File, type S3InputSettings } from '#inputs/s3/s3-file.ts';
+import { openS3File, type S3InputSettings } from '#inputs/s3/s3-sources.ts';
 import { pemOf } from '#provenance/identity/pem.ts';
 import type { S3Bounds, S3Settings } from '#s3/s3-connection.ts';
 import { byteSourceContract } from '../bytes/byte-source-contract.ts';

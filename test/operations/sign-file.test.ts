@@ -9,7 +9,7 @@ import { InputResolver } from '#inputs/input-resolver.ts';
 import { localFileOpener } from '#inputs/local/local-file.ts';
 import { localFolderOpener } from '#inputs/local/local-folder.ts';
 import type { InputContext, InputOutcome, InputPhase, OperationServices } from '#operations/operation.ts';
-import { signAudio } from '#operations/sign-audio.ts';
+import { signAudio } from '#operations/sign-file.ts';
 import { signFragmented } from '#operations/sign-fragmented.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
 import { createFragmentReader } from '#provenance/fragment-reader.ts';

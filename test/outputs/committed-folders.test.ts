@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rename, rm, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { isUnchangedSince, snapshotUnlessForeign } from '#outputs/local/committed-folders.ts';
+import { isUnchangedSince, snapshotUnlessForeign } from '#outputs/local/commit-folder.ts';
 import { putFiles } from './publication-files.ts';
 
 let place: string;

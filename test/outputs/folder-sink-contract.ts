@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
-import type { FolderSink } from '#outputs/output-sink.ts';
-import { isPlaylist } from '#outputs/staging/playlist-order.ts';
+import { type FolderSink, isPlaylist } from '#outputs/output-sink.ts';
 import { type Files, fill, NEW, OLD } from './publication-files.ts';
 
 /** A place that folder sinks of one kind write to, with nothing in it. */

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { isStagedName, type StagingKey, stagedNameOf } from '#bytes/staged-name.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import { stagingSecretIn } from '#outputs/local/staging-secret.ts';
+import { stagingSecretIn } from '#outputs/local/staged-entries.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
 import { openSmallDisk } from '../support/small-disk.ts';
 import { withoutPrivileges } from '../support/without-privileges.ts';

@@ -7,7 +7,7 @@ import { executePlan, fillHole } from '#bytes/execute-plan.ts';
 import { outputSizeBytes, type SplicePlan } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import { openS3File } from '#inputs/s3/s3-file.ts';
+import { openS3File } from '#inputs/s3/s3-sources.ts';
 import type { S3Bounds } from '#s3/s3-connection.ts';
 import { type Fault, type FaultyProxy, startFaultyProxy } from '../support/servers/faulty-s3-proxy.ts';
 import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { batchAssertions, CheckQueue } from '#provenance/dry-run/check-queue.ts';
+import { batchAssertions, CheckQueue } from '#provenance/assertion-checker.ts';
 
 interface NamedCheck {
   readonly name: string;

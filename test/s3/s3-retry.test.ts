@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { s3Retry } from '#s3/sdk/s3-retry.ts';
+import { s3Retry } from '#s3/sdk/s3-error.ts';
 
 type Failure = Parameters<ReturnType<typeof s3Retry>['refreshRetryTokenForRetry']>[1];
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { phaseDurations } from '#telemetry/input-report.ts';
-import { type CurrentState, Metrics } from '#telemetry/metrics.ts';
+import { type CurrentState, Metrics } from '#telemetry/telemetry.ts';
 import { inputReport, jobReport } from './reports.ts';
 
 const STATE: CurrentState = {

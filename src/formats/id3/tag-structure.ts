@@ -1,7 +1,6 @@
-import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { type ByteSource, ReadWindow, readRange } from '#bytes/byte-source.ts';
 import type { Splice } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
-import { ReadWindow } from '../read-window.ts';
 
 /** Largest tag that is unsynchronised as a whole: it is rewritten in memory. */
 const MAX_UNSYNCHRONISED_SIZE_BYTES = 64 * 1024 * 1024;

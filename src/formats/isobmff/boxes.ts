@@ -1,5 +1,5 @@
+import type { ReadWindow } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { ReadWindow } from '../read-window.ts';
 
 /** Header of a box: size and type, 32 bits each (ISO/IEC 14496-12 §4.2.2). */
 export const BOX_HEADER_SIZE_BYTES = 8;

@@ -1,10 +1,8 @@
-import type { ByteSource } from '#bytes/byte-source.ts';
+import { type ByteSource, ReadWindow } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import type { MediaLayout } from '../format-handler.ts';
-import { ReadWindow } from '../read-window.ts';
 import { BOX_HEADER_SIZE_BYTES, Box, BoxFields, readWholeBox } from './boxes.ts';
-import { BOX_ID_SIZE_BYTES, C2PA_BOX_HEAD_BYTES, type C2paBoxPurpose, parseC2paBox } from './c2pa-box.ts';
 import {
   addFragmentOffsets,
   addItemOffsets,
@@ -13,7 +11,16 @@ import {
   checkNesting,
 } from './find-offsets.ts';
 import { OffsetCollector, type StoredOffsets } from './stored-offsets.ts';
-import { isC2paBox, type TopLevelBox, type TopLevelBoxes, walkTopLevelBoxes } from './top-level-boxes.ts';
+import {
+  BOX_ID_SIZE_BYTES,
+  C2PA_BOX_HEAD_BYTES,
+  type C2paBoxPurpose,
+  isC2paBox,
+  parseC2paBox,
+  type TopLevelBox,
+  type TopLevelBoxes,
+  walkTopLevelBoxes,
+} from './top-level-boxes.ts';
 import { kindOf, parseTrack, type Track, type TrackKinds, trackKindsOf } from './tracks.ts';
 
 /** Size of one read of headers: it covers many small fragments, or the `moof` box of a large one. */

@@ -1,6 +1,5 @@
-import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { type ByteSource, ReadWindow, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
-import { ReadWindow } from '../read-window.ts';
 
 /** Header of a chunk: id and size, 4 bytes each. */
 export const CHUNK_HEADER_SIZE_BYTES = 8;

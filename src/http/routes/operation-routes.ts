@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Config } from '#config/config.ts';
 import { type JobResponse, jobResponse, jobResultResponse } from '#contract/job.ts';
 import { AppError } from '#errors/app-error.ts';
-import { admitCallback } from '#jobs/callback-receiver.ts';
+import { admitCallback } from '#jobs/callback-sender.ts';
 import type { Caller } from '#jobs/caller.ts';
 import type { IdempotencyKey } from '#jobs/job.ts';
 import type { Jobs } from '#jobs/jobs.ts';

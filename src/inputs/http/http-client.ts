@@ -5,8 +5,13 @@ import { retry } from '#concurrency/retry.ts';
 import type { Config } from '#config/config.ts';
 import { RELEASE } from '#config/release.ts';
 import { AppError } from '#errors/app-error.ts';
-import { DeniedNetworks } from '../denied-networks.ts';
-import { type AgentOptions, createGuardedAgent, exchange, type HttpAnswer } from '../guarded-request.ts';
+import {
+  type AgentOptions,
+  createGuardedAgent,
+  DeniedNetworks,
+  exchange,
+  type HttpAnswer,
+} from '../guarded-request.ts';
 import { isBusy, isTransient, requestError, shownAddress, statusError } from './http-errors.ts';
 import { type ResponseBody, readBody } from './response-body.ts';
 

@@ -12,8 +12,17 @@ import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import { inputName, nameOfPath, safeName } from '../input-name.ts';
 import type { FolderLimits, FolderOpener } from '../input-resolver.ts';
-import { kindOf, OPEN_FLAGS, openError, pathOfOpened, resolveAllowed, translated } from './local-file.ts';
-import { type LocalInputPolicy, type RealPathCheck, realPathCheck } from './local-input-policy.ts';
+import {
+  kindOf,
+  type LocalInputPolicy,
+  OPEN_FLAGS,
+  openError,
+  pathOfOpened,
+  type RealPathCheck,
+  realPathCheck,
+  resolveAllowed,
+  translated,
+} from './local-file.ts';
 
 /** Folders that are read at once, files of one folder that are asked for at once, and entries per read of a folder. */
 const MAX_CONCURRENT_FOLDERS = 4;

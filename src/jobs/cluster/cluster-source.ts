@@ -1,9 +1,8 @@
 import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
-import { MAX_EXTRA_SLOTS } from '../dispatching/capacity.ts';
+import { MAX_EXTRA_SLOTS } from '../dispatching/input-queue.ts';
 import { retryPauseMs } from '../dispatching/input-runs.ts';
-import type { JobEngine, WorkHost, WorkSource } from '../dispatching/work-source.ts';
-import { InputRun, type RunEnd } from '../dispatching/work-source.ts';
+import { InputRun, type JobEngine, type RunEnd, type WorkHost, type WorkSource } from '../dispatching/work-source.ts';
 import type { Log } from '../log.ts';
 import { holdDataFolder } from '../store/data-folder.ts';
 import type { InputEnd, JobPaths, LeasedInput } from '../store/job-store.ts';

@@ -1,5 +1,4 @@
-import type { Persistence } from '../dispatching/persistence.ts';
-import type { RunEnd } from '../dispatching/work-source.ts';
+import type { Persistence, RunEnd } from '../dispatching/work-source.ts';
 import type { InputEnd } from '../store/job-store.ts';
 import type { MessageExchange, PostgresJobStore, ReceivedMessage } from '../store/postgres/postgres-job-store.ts';
 import type { LeaseClock, LeasedMessage, RunningLease } from './leased-inputs.ts';

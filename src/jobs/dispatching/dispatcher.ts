@@ -4,12 +4,18 @@ import { type ByteProgress, type InputAttempt, NO_PROGRESS } from '../job.ts';
 import type { Log } from '../log.ts';
 import type { JobRequest, LeasedInput } from '../store/job-store.ts';
 import type { WorkerPool } from '../workers/worker-pool.ts';
-import { ExtraSlots, MAX_EXTRA_SLOTS, QueueCapacity } from './capacity.ts';
-import type { QueueLimits } from './input-queue.ts';
+import { ExtraSlots, MAX_EXTRA_SLOTS, QueueCapacity, type QueueLimits } from './input-queue.ts';
 import { InputRuns } from './input-runs.ts';
 import { OutputPathRegistries } from './output-path-registry.ts';
-import { Persistence } from './persistence.ts';
-import type { EnqueuedJob, JobEngine, RunEnd, WorkHost, WorkItem, WorkSource } from './work-source.ts';
+import {
+  type EnqueuedJob,
+  type JobEngine,
+  Persistence,
+  type RunEnd,
+  type WorkHost,
+  type WorkItem,
+  type WorkSource,
+} from './work-source.ts';
 
 /** The environment of a dispatcher. */
 export interface DispatcherOptions {

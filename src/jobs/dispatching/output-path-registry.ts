@@ -1,6 +1,5 @@
 import { basename, dirname, join, resolve } from 'node:path';
-import { PathSet } from '#bytes/path-overlap.ts';
-import { nearestRealPath } from '#bytes/real-path.ts';
+import { nearestRealPath, PathSet } from '#bytes/path-overlap.ts';
 import { yieldingEntries } from '#concurrency/yielding-iteration.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import type { C2paParams } from '#contract/signing.ts';

@@ -2,16 +2,14 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
-import type { Config } from '#config/config.ts';
-import { withoutSecrets } from '#config/config.ts';
+import { type Config, withoutSecrets } from '#config/config.ts';
 import { writableFolders } from '#config/protected-paths.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { exitOf, type Launcher } from '#processes/launcher.ts';
 import { type SignerProcess, signerChannelOf } from '#provenance/signer-process.ts';
-import { BudgetWatch } from './budget-watch.ts';
 import { type Excess, kernelLimitsOf } from './input-budgets.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerState } from './worker-protocol.ts';
-import { type RunHooks, type RunResult, WorkerRun } from './worker-run.ts';
+import { BudgetWatch, type RunHooks, type RunResult, WorkerRun } from './worker-run.ts';
 
 /** Timeouts of a worker, in milliseconds. */
 export interface WorkerTimeouts {

@@ -12,10 +12,17 @@ import type { ExistingPublication, ExistingRendition } from '#publications/exist
 import { joinedName } from '#publications/joined-folder.ts';
 import { readInits } from '#publications/read-publication.ts';
 import type { VerificationContext } from '#publications/verify-as-ingredient.ts';
-import { type Candidate, fileCandidate } from '../ingredients.ts';
+import {
+  assignRoles,
+  type Candidate,
+  createdIngredients,
+  creationOf,
+  fileCandidate,
+  type GivenOrigin,
+  type Ingredients,
+} from '../ingredients.ts';
 import type { InputContext } from '../operation.ts';
-import { assignRoles, createdIngredients, creationOf, type GivenOrigin, type Ingredients } from '../origin.ts';
-import { publicationOrigin } from '../publication-ingredients.ts';
+import { publicationOrigin } from '../sign-fragmented.ts';
 import { readSignableFile } from '../signable-file.ts';
 import type { PackagingTask } from './make-publication.ts';
 

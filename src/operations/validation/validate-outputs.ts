@@ -1,6 +1,5 @@
 import { basename, dirname, join } from 'node:path';
-import { PathSet } from '#bytes/path-overlap.ts';
-import { nearestRealPath } from '#bytes/real-path.ts';
+import { nearestRealPath, PathSet } from '#bytes/path-overlap.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { yieldingEntries } from '#concurrency/yielding-iteration.ts';
 import type { Config } from '#config/config.ts';

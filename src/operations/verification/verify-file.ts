@@ -1,25 +1,25 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { pinnedCopyOf } from '#bytes/local-copies.ts';
+import type { ApiInputRef } from '#contract/request.ts';
 import type { Verification } from '#contract/verification.ts';
 import type { VerifyParams } from '#contract/verify-request.ts';
 import { AppError } from '#errors/app-error.ts';
-import { isInputError } from '#errors/catalogue.ts';
+import { isInputError, type Reason } from '#errors/catalogue.ts';
 import type { Warning } from '#errors/warning.ts';
 import { HEAD_SIZE_BYTES, type MediaLayout } from '#formats/format-handler.ts';
 import { formatUnknown, recogniseFormat } from '#formats/formats.ts';
 import { isUnsupportedContainer } from '#formats/unsupported-containers.ts';
-import type { AssetReading } from '#provenance/asset-reader.ts';
+import { stemOf } from '#outputs/output-path.ts';
 import { exceededChainLimit, MAX_STORE_BYTES } from '#provenance/chain-limits.ts';
 import type { CrJsonAsset } from '#provenance/crjson-reader.ts';
+import type { AssetReading } from '#provenance/manifest-reader.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
 import { loadTrustLists, type TrustLists } from '#provenance/trust-lists.ts';
-import { withHeartbeat } from '../heartbeat.ts';
-import { remoteManifestWarnings } from '../ingredients.ts';
+import { faultOf, remoteManifestWarnings } from '../ingredients.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
-import { describeReading, withTrustList } from './describe-reading.ts';
-import { forensicsOf } from './forensics.ts';
-import { adjacentSidecar, namedSidecar } from './sidecar.ts';
-import { answerKind, type ReportKind, writeReport } from './write-report.ts';
+import { withHeartbeat } from '../read-back.ts';
+import { describeReading, withTrustList } from './describe-verdict.ts';
+import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
 
 /** Verifies one file with its embedded manifest or its sidecar. Throws an AppError where it cannot be judged. */
 export async function verifyFile(
@@ -153,4 +153,79 @@ async function embeddedStore(
 function refuseCostlyChain(name: string, store: Buffer | null): void {
   const exceeded = store === null ? null : exceededChainLimit(store);
   if (exceeded !== null) throw new AppError('MANIFEST_TOO_COMPLEX', { name, ...exceeded });
+}
+
+/** Reasons for which a file is taken to have no sidecar next to it: some servers refuse names that they do not have. */
+const ABSENT: ReadonlySet<Reason> = new Set<Reason>([
+  'SOURCE_NOT_FOUND',
+  'SOURCE_IS_FOLDER',
+  'SOURCE_NOT_REGULAR',
+  'SOURCE_OUTSIDE_ROOTS',
+  'HTTP_NOT_FOUND',
+  'HTTP_FORBIDDEN',
+  'S3_OBJECT_MISSING',
+  'S3_ACCESS_DENIED',
+]);
+
+/**
+ * Returns the manifest store of the sidecar that the request names for this input; null where it names none. Throws what
+ * opening it throws, with the field of the request, and `SIDECAR_TOO_LARGE`.
+ */
+async function namedSidecar(
+  work: InputWork,
+  context: InputContext,
+  services: OperationServices,
+): Promise<Buffer | null> {
+  const { sidecars = [] } = (work.params ?? {}) as VerifyParams;
+  const index = sidecars.findIndex(({ input_index: inputIndex }) => inputIndex === work.inputIndex);
+  const source = sidecars[index]?.source;
+  if (source === undefined) return null;
+  return await readSidecar(source, work, context, services).catch(faultOf(`params.sidecars[${index}].source`));
+}
+
+/** Returns the manifest store in `<stem>.c2pa` next to the input; null where there is none. */
+async function adjacentSidecar(
+  work: InputWork,
+  context: InputContext,
+  services: OperationServices,
+): Promise<Buffer | null> {
+  const source = sidecarOf(work.input);
+  if (source === null) return null;
+  try {
+    return await readSidecar(source, work, context, services);
+  } catch (error) {
+    if (error instanceof AppError && ABSENT.has(error.reason)) return null;
+    throw error;
+  }
+}
+
+async function readSidecar(
+  source: ApiInputRef,
+  { inputIndex }: InputWork,
+  { signal, scratch }: InputContext,
+  { inputs }: OperationServices,
+): Promise<Buffer> {
+  // Budgets depend on the input alone, so its size is not reported.
+  const file = await inputs.openFile(source, inputIndex, { signal, scratch });
+  try {
+    const { name, sizeBytes } = file;
+    if (sizeBytes > MAX_STORE_BYTES) {
+      throw new AppError('MANIFEST_TOO_LARGE', { name, sizeBytes, limitBytes: MAX_STORE_BYTES });
+    }
+    return await readRange(file, 0, sizeBytes, signal);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Returns the reference to the sidecar of a file; null where its address cannot be derived, such as from a presigned one. */
+function sidecarOf(input: ApiInputRef): ApiInputRef | null {
+  if (input.type === 'local_file_path') return { type: input.type, path: withSidecarName(input.path) };
+  if (input.type !== 'remote_file_url' || /[?#]/.test(input.url) || input.url.endsWith('/')) return null;
+  return { type: input.type, url: withSidecarName(input.url) };
+}
+
+function withSidecarName(address: string): string {
+  const start = address.lastIndexOf('/') + 1;
+  return `${address.slice(0, start)}${stemOf(address.slice(start))}.c2pa`;
 }

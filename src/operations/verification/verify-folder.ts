@@ -3,20 +3,25 @@ import { pinnedCopyOf } from '#bytes/local-copies.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { PublicationVerification, Verification } from '#contract/verification.ts';
 import type { VerifyParams } from '#contract/verify-request.ts';
-import type { AssetReading } from '#provenance/asset-reader.ts';
 import type { CrJsonAsset } from '#provenance/crjson-reader.ts';
 import { stateOf } from '#provenance/describe-report.ts';
+import type { AssetReading } from '#provenance/manifest-reader.ts';
 import { loadTrustLists, type TrustLists } from '#provenance/trust-lists.ts';
 import type { Finding, ManifestReport } from '#provenance/validation-report.ts';
 import { type JudgedPublication, judgePublication } from '#publications/judge-publication.ts';
 import type { MediaPart } from '#publications/media-part.ts';
-import { withHeartbeat } from '../heartbeat.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
-import { describePublication, isFaulty } from './describe-publication.ts';
-import { describeReading, describeReported, NO_MANIFEST, withTrustList } from './describe-reading.ts';
-import { forensicsOf } from './forensics.ts';
-import { summarize } from './summarize.ts';
-import { answerKind, type ReportKind, writeReport } from './write-report.ts';
+import { withHeartbeat } from '../read-back.ts';
+import {
+  describePublication,
+  describeReading,
+  describeReported,
+  isFaulty,
+  NO_MANIFEST,
+  summarize,
+  withTrustList,
+} from './describe-verdict.ts';
+import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
 
 /** Verifies the publication in a folder, part by part. Throws an AppError where it holds none that can be read. */
 export async function verifyFolder(

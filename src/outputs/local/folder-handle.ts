@@ -5,14 +5,19 @@ import {
   existsSync,
   fstatSync,
   fsync,
+  lstatSync,
+  mkdirSync,
   readlinkSync,
   realpathSync,
   statSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import { promisify } from 'node:util';
 import { Descriptor } from '#bytes/descriptor.ts';
-import { shareSync } from '../staging/sync-folder.ts';
+import { isSameOrInside } from '#bytes/path-overlap.ts';
+import { AppError } from '#errors/app-error.ts';
+import { systemErrorCode } from '#errors/system-problem.ts';
+import { shareSync, syncFolder } from './durable-file.ts';
 
 const syncInBackground = promisify(fsync);
 
@@ -21,7 +26,7 @@ const syncInBackground = promisify(fsync);
  * in the same way. On other systems, and without /proc, the folder's path is resolved again for each call: somebody who
  * may write to the base folder of outputs can then have an output redirected by replacing a folder at the right moment.
  */
-export const RESOLVES_BY_HANDLE = process.platform === 'linux' && existsSync('/proc/self/fd');
+const RESOLVES_BY_HANDLE = process.platform === 'linux' && existsSync('/proc/self/fd');
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
 
@@ -110,4 +115,125 @@ function identityOf({ dev, ino }: BigIntStats): string {
 
 function pathOf(file: Descriptor): string {
   return `/proc/self/fd/${file.number}`;
+}
+
+/** Folders that are kept open between outputs. */
+const MAX_OPEN_FOLDERS = 8;
+
+/** Folders that nothing was written to for so long are closed: an open one keeps its file system from being unmounted. */
+const IDLE_TIMEOUT_MS = 1000;
+
+/** Opens the folders of destinations below a base folder; the outputs of a batch share the handle of theirs. */
+export class OutputFolders {
+  readonly #baseDir: string;
+  /** The one that was used longest ago is first. */
+  readonly #open = new Map<string, FolderHandle>();
+  #idle: NodeJS.Timeout | undefined;
+
+  constructor(baseDir: string) {
+    this.#baseDir = baseDir;
+  }
+
+  /** Makes the folder where it is missing, durably, and opens it. The caller closes it. */
+  async open(folder: string): Promise<FolderHandle> {
+    const known = this.#open.get(folder);
+    this.#idle?.refresh();
+    if (known?.isAt(folder)) {
+      this.#open.delete(folder);
+      this.#open.set(folder, known);
+      return known.share();
+    }
+    const opened = await openOutputFolder(this.#baseDir, folder);
+    this.#keep(folder, opened.share());
+    return opened;
+  }
+
+  #keep(folder: string, handle: FolderHandle): void {
+    this.#forget(folder);
+    this.#open.set(folder, handle);
+    for (const oldest of this.#open.keys()) {
+      if (this.#open.size <= MAX_OPEN_FOLDERS) break;
+      this.#forget(oldest);
+    }
+    this.#idle ??= setTimeout(() => this.#closeAll(), IDLE_TIMEOUT_MS).unref();
+    this.#idle.refresh();
+  }
+
+  #closeAll(): void {
+    for (const folder of [...this.#open.keys()]) this.#forget(folder);
+  }
+
+  #forget(folder: string): void {
+    void this.#open.get(folder)?.close();
+    this.#open.delete(folder);
+  }
+}
+
+// Folders are made and opened in synchronous calls: outputs are written in workers, where nobody else waits for the
+// thread, and beside a small file a trip through the pool of threads costs more than the call.
+
+/**
+ * Makes the folder of a destination below `baseDir`, durably, and opens it. Links are followed, one folder at a time, as
+ * long as what was opened lies in the base; a link that leads out of it is refused.
+ */
+async function openOutputFolder(baseDir: string, folder: string): Promise<FolderHandle> {
+  const base = await openBase(baseDir);
+  let opened = base;
+  try {
+    for (const segment of relative(baseDir, folder).split(sep)) {
+      if (segment === '') continue;
+      const above = opened;
+      opened = await openFolder(above, segment);
+      if (above !== base) await above.close();
+      if (!isSameOrInside(opened.path, base.path)) throw new AppError('OUTPUT_LEAVES_BASE', { path: folder });
+    }
+    return opened;
+  } catch (error) {
+    await opened.close();
+    throw error;
+  } finally {
+    if (opened !== base) await base.close();
+  }
+}
+
+async function openBase(baseDir: string): Promise<FolderHandle> {
+  const firstMade = makeFolders(baseDir);
+  if (firstMade !== undefined) {
+    for (let made = baseDir; made.length >= firstMade.length; made = dirname(made)) await syncFolder(dirname(made));
+  }
+  return FolderHandle.follow(baseDir);
+}
+
+async function openFolder(above: FolderHandle, name: string): Promise<FolderHandle> {
+  const path = above.entry(name);
+  // Asked first, because an error for each file of a batch would cost more than all else that is done here.
+  if (!existsSync(path)) await makeMissingFolder(above, name);
+  return above.follow(name);
+}
+
+async function makeMissingFolder(above: FolderHandle, name: string): Promise<void> {
+  const path = above.entry(name);
+  try {
+    mkdirSync(path);
+    await above.sync();
+  } catch (error) {
+    if (systemErrorCode(error) !== 'EEXIST') throw error;
+    refuseDangling(path, `${above.path}/${name}`);
+  }
+}
+
+/** Makes the base folder; returns the first folder that was missing, if any. */
+function makeFolders(baseDir: string): string | undefined {
+  try {
+    return mkdirSync(baseDir, { recursive: true });
+  } catch (error) {
+    refuseDangling(baseDir, baseDir);
+    throw error;
+  }
+}
+
+/** Throws `OUTPUT_LINK_DANGLING` for a dangling link, of which the system only reports a missing folder. */
+function refuseDangling(path: string, shownPath: string): void {
+  if (existsSync(path) || !lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return;
+  throw new AppError('OUTPUT_LINK_DANGLING', { path: shownPath, target: readlinkSync(path) });
 }

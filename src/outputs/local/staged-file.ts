@@ -6,7 +6,7 @@ import { systemErrorCode } from '#errors/system-problem.ts';
 import { entryAt, outputError, refuseFolder, withOutputErrors } from '../staging/output-error.ts';
 import { DurableFile } from './durable-file.ts';
 import type { FolderHandle } from './folder-handle.ts';
-import { recoverReplacement, removeEntry } from './staging-cleanup.ts';
+import { recoverReplacement, removeEntry } from './staged-entries.ts';
 
 /** The parameters of a staged output. */
 export interface Staging {

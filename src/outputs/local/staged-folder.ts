@@ -4,17 +4,16 @@ import { join } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { openOwnFile } from '#bytes/file-source.ts';
 import { isReservedName } from '#bytes/staged-name.ts';
-import { BackgroundTasks } from '#concurrency/background-tasks.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { BackgroundTasks } from '#concurrency/semaphore.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { FolderPart, FolderSink } from '../output-sink.ts';
 import { outputError, withOutputErrors } from '../staging/output-error.ts';
-import { commitFolder } from './commit-folder.ts';
-import type { CommittedFolders } from './committed-folders.ts';
+import { type CommittedFolders, commitFolder } from './commit-folder.ts';
 import { DurableFile } from './durable-file.ts';
 import { FolderTree } from './folder-tree.ts';
+import { removeEntry } from './staged-entries.ts';
 import type { Staging } from './staged-file.ts';
-import { removeEntry } from './staging-cleanup.ts';
 
 /** Closed files that become durable at once, and folders: the file system makes one commit of all that wait together. */
 const MAX_CONCURRENT_SYNCS = 16;

@@ -7,8 +7,8 @@ import type { StagingKey } from '#bytes/staged-name.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
 import type { S3Address } from '#s3/s3-address.ts';
 import type { S3Upload } from '#s3/s3-writer.ts';
+import { syncFolder } from '../local/durable-file.ts';
 import { withOutputErrors } from '../staging/output-error.ts';
-import { syncFolder } from '../staging/sync-folder.ts';
 
 const syncData = promisify(fdatasync);
 

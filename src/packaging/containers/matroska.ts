@@ -1,5 +1,4 @@
-import type { ByteSource } from '#bytes/byte-source.ts';
-import { ReadWindow } from '#formats/read-window.ts';
+import { type ByteSource, ReadWindow } from '#bytes/byte-source.ts';
 import { BrokenMedia } from '../probed-file.ts';
 import type { OtherTracks } from './mp4-tracks.ts';
 

@@ -1,8 +1,13 @@
-import type { ByteSource } from '#bytes/byte-source.ts';
+import { type ByteSource, ReadWindow } from '#bytes/byte-source.ts';
 import { itemAt } from '#errors/assert.ts';
-import type { Box } from '#formats/isobmff-boxes.ts';
-import { BoxFields, parseTrack, readWholeBox, type Track, walkTopLevelBoxes } from '#formats/isobmff-boxes.ts';
-import { ReadWindow } from '#formats/read-window.ts';
+import {
+  type Box,
+  BoxFields,
+  parseTrack,
+  readWholeBox,
+  type Track,
+  walkTopLevelBoxes,
+} from '#formats/isobmff-boxes.ts';
 import { BrokenMedia } from '../probed-file.ts';
 import { SampleCounts } from './mp4-counts.ts';
 

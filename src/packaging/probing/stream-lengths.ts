@@ -1,8 +1,7 @@
 import type * as Mediabunny from 'mediabunny';
-import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { type ByteSource, ReadWindow, readRange } from '#bytes/byte-source.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import { type AudioFrame, findFirstFrame, MAX_GARBAGE_BYTES, parseMpegFrame } from '#formats/mpeg-audio.ts';
-import { ReadWindow } from '#formats/read-window.ts';
 import type { ContainerKind, ProbedStream } from '../probed-file.ts';
 
 /** Tolerated difference between the stated and the actual duration of a movie, in seconds and as a fraction. */

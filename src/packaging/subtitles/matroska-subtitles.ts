@@ -1,5 +1,4 @@
-import { type ByteSource, readRange } from '#bytes/byte-source.ts';
-import { ReadWindow } from '#formats/read-window.ts';
+import { type ByteSource, ReadWindow, readRange } from '#bytes/byte-source.ts';
 import {
   CLUSTER,
   childrenOf,

@@ -1,7 +1,6 @@
-import type { ByteSource } from '#bytes/byte-source.ts';
+import { type ByteSource, ReadWindow } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import { Box, BoxFields, parseTrack, readWholeBox, walkTopLevelBoxes } from '#formats/isobmff-boxes.ts';
-import { ReadWindow } from '#formats/read-window.ts';
 import { MAX_MOVIE_BYTES, subtitleTraksIn } from '../containers/mp4-tracks.ts';
 import { defaultsOf, type SampleLocation, samplesInFragment, samplesInTable } from './mp4-samples.ts';
 import { parseTimedText } from './timed-text.ts';

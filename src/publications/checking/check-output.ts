@@ -4,14 +4,13 @@ import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
 import { describeFinding } from './publication-verdict.ts';
-import { sampleOf } from './sample-fragments.ts';
 import { verifyParts } from './verify-parts.ts';
 
 /** The official reader holds a fragment in memory; what is larger is left to the second pass of our own. */
 const MAX_READ_BACK_BYTES = 256 * 1024 * 1024;
 
 /** A staged publication, and how thoroughly it is checked. */
-export interface OutputCheck {
+interface OutputCheck {
   /** The sealed output. */
   readonly output: Pick<SourceFolder, 'open'>;
   readonly renditions: readonly OutputRendition[];
@@ -122,4 +121,14 @@ function whole(path: string) {
 
 function invalid(file: string, problem: string): AppError {
   return new AppError('OUTPUT_PART_INVALID', { file, problem });
+}
+
+/** Fragments of a rendition that the official reader is given, where it is not given all. */
+export const MAX_SAMPLED_FRAGMENTS = 16;
+
+/** Returns up to `count` items, at least two, at even distances: the first and the last are among them. */
+export function sampleOf<Item>(items: readonly Item[], count = MAX_SAMPLED_FRAGMENTS): Item[] {
+  if (items.length <= count) return [...items];
+  const step = (items.length - 1) / (count - 1);
+  return Array.from({ length: count }, (_, index) => items[Math.round(index * step)] as Item);
 }

@@ -1,17 +1,19 @@
 import type { BufferArena } from '#bytes/buffers.ts';
-import { digestPlan, executePlan, fillHole } from '#bytes/execute-plan.ts';
+import type { ByteSource } from '#bytes/byte-source.ts';
+import { applyInMemory, digestPlan, executePlan, fillHole } from '#bytes/execute-plan.ts';
 import { outputSizeBytes, type SplicePlan } from '#bytes/splice-plan.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
-import { readFragmentLayout } from '../fragments/fragment-layout.ts';
+import { type FragmentLayout, readFragmentLayout } from '../fragments/fragment-layout.ts';
 import type { InitLayout } from '../fragments/init-layout.ts';
+import { contentOf } from '../fragments/part-contents.ts';
 import { type SignedPart, signedPart } from '../fragments/signed-part.ts';
-import { readerOf, withSource } from '../fragments/top-boxes.ts';
+import { memoryReaderOf, rangeOf, readerOf, withSource } from '../fragments/top-boxes.ts';
 import type { MediaPart } from '../media-part.ts';
 import { merkleBoxesOf, merkleBoxSizes, type OpenMap } from './merkle-maps.ts';
-import { planInit } from './plan-parts.ts';
-import type { FragmentsContext, SigningContext } from './signing-context.ts';
-import { type FragmentOutput, type RenditionTracks, type WrittenFragment, writeFragment } from './write-fragment.ts';
+import { type FragmentPlan, planFragment, planInit } from './plan-parts.ts';
+import type { FragmentsContext, PublicationWriter, SigningContext } from './signing-context.ts';
 
 /** Limit on fragments of one rendition that are read, hashed and written concurrently. */
 const MAX_CONCURRENT_FRAGMENTS = 8;
@@ -134,7 +136,7 @@ async function signGroup(
 }
 
 /** The fragments of a rendition in playback order; while it is still being made, as they become whole. */
-export type FragmentSequence = Iterable<MediaPart> | AsyncIterable<MediaPart>;
+type FragmentSequence = Iterable<MediaPart> | AsyncIterable<MediaPart>;
 
 /** Fragments of a group: while the last ones of it are finished, nothing else is read. */
 const GROUP_SIZE = 32;
@@ -147,7 +149,7 @@ const GROUP_LIMIT_BYTES = 24 * 1024 * 1024;
 const MIN_GROUP_SIZE = 8;
 
 /** Splits fragments into groups of neighbours that are signed together: the leaves of every proof are in one group. */
-export async function* groupsOf(
+async function* groupsOf(
   fragments: FragmentSequence,
   levels: number,
   sizeOf: (path: string) => number,
@@ -166,4 +168,157 @@ export async function* groupsOf(
     bytes = 0;
   }
   if (group.length > 0) yield group;
+}
+
+/** Fragments up to this size stay in memory until their group is signed: opening files costs more than the memory. */
+const MAX_BUFFERED_FRAGMENT_BYTES = 256 * 1024;
+
+/** A fragment that is written but for its Merkle box. */
+interface WrittenFragment {
+  readonly output: FragmentOutput;
+  readonly leaf: Uint8Array;
+  readonly part: SignedPart;
+}
+
+/** The init segment and the tracks that the fragments of a rendition belong to. */
+type RenditionTracks = Pick<InitLayout, 'path' | 'trackIds'>;
+
+/** Resources that the fragments of a group share. */
+interface FragmentGroup {
+  readonly init: RenditionTracks;
+  /** Holds small fragments until all of the group are finished. */
+  readonly arena: BufferArena;
+  /** Outputs that may be left unfinished. */
+  readonly open: Set<FragmentOutput>;
+}
+
+/** Reads a fragment once, hashes what it becomes, and writes it with room for its Merkle box. */
+async function writeFragment(
+  part: MediaPart,
+  boxSizeBytes: number,
+  { init, arena, open }: FragmentGroup,
+  context: SigningContext,
+): Promise<WrittenFragment> {
+  const { folder, signal } = context;
+  return await withSource(folder, part, signal, async (source) => {
+    const bytes = await readSmall(source, part, arena, signal);
+    const reader = bytes === null ? await readerOf(source, part, signal) : memoryReaderOf(bytes, part);
+    const layout = await readFragmentLayout(reader);
+    refuseOtherTracks(layout, init);
+    const plan = planFragment(layout, boxSizeBytes);
+    const sizeBytes = outputSizeBytes(plan.plan);
+    const signed = signedPart(part, context.paths, sizeBytes, source, boxSizeBytes);
+    if (bytes !== null) context.validated?.requireSame(part, contentOf(layout.boxes, bytes, reader.start));
+    const { output, leaf } =
+      bytes === null
+        ? await streamFragment(plan, { part, source }, signed.path, open, context)
+        : composeFragment(plan, bytes, reader.start, arena.allocate(sizeBytes), signed.path, context);
+    context.wrote(sizeBytes);
+    return { output, leaf, part: signed };
+  });
+}
+
+/** Reads a small fragment into memory; null where it is larger than `MAX_BUFFERED_FRAGMENT_BYTES`. */
+async function readSmall(
+  source: ByteSource,
+  part: MediaPart,
+  arena: BufferArena,
+  signal: AbortSignal,
+): Promise<Buffer | null> {
+  const { offset, length } = rangeOf(part, source);
+  if (length > MAX_BUFFERED_FRAGMENT_BYTES) return null;
+  const bytes = arena.allocate(length);
+  await source.read(bytes, offset, signal);
+  await source.checkUnchanged?.(signal);
+  return bytes;
+}
+
+/** Applies the plan of a small fragment in memory. */
+function composeFragment(
+  { plan, merkleBoxOffset }: FragmentPlan,
+  bytes: Buffer,
+  sourceOffset: number,
+  output: Buffer,
+  path: string,
+  { writer, signal }: SigningContext,
+): Pick<WrittenFragment, 'output' | 'leaf'> {
+  const leaf = applyInMemory(plan, bytes, sourceOffset, output);
+  return { leaf, output: bufferedOutput(path, output, merkleBoxOffset, writer, signal) };
+}
+
+/** Writes a fragment as it is read. */
+async function streamFragment(
+  { plan, merkleBoxOffset }: FragmentPlan,
+  { part, source }: { readonly part: MediaPart; readonly source: ByteSource },
+  path: string,
+  open: Set<FragmentOutput>,
+  { writer, signal, validated }: SigningContext,
+): Promise<Pick<WrittenFragment, 'output' | 'leaf'>> {
+  const output = await streamedOutput(path, merkleBoxOffset, writer, signal);
+  open.add(output);
+  const digests = await executePlan(plan, source, output, { signal, digestSource: validated !== undefined });
+  validated?.requireSame(part, digests.source);
+  const { flat: leaf } = digests;
+  return { output, leaf };
+}
+
+/** Throws `FRAGMENT_MALFORMED` for a fragment of another track: no player can play it with this init segment. */
+function refuseOtherTracks({ path, moof, trackIds }: FragmentLayout, init: RenditionTracks): void {
+  const foreignTrack = trackIds.find((trackId) => !init.trackIds.includes(trackId));
+  if (foreignTrack === undefined) return;
+  const problem = `it is of track ${foreignTrack}, and its init segment ${JSON.stringify(init.path)} has only ${init.trackIds.join(', ')}`;
+  throw new AppError('FRAGMENT_MALFORMED', { file: path, boxType: 'moof', offset: moof.offset, problem });
+}
+
+/** Output of a fragment; its Merkle box is written last. */
+interface FragmentOutput {
+  /** Writes the Merkle box and closes the file. */
+  finish(merkleBox: Uint8Array): Promise<void>;
+  /** Closes the file if it was not finished. Safe to call again. */
+  close(): Promise<void>;
+}
+
+/** A fragment whose file is being written; `write` takes everything but the Merkle box. */
+interface StreamedOutput extends FragmentOutput {
+  write(bytes: Uint8Array, position: number, signal: AbortSignal): Promise<void>;
+}
+
+/** Creates the output of a fragment that is written as it is read. */
+async function streamedOutput(
+  path: string,
+  merkleBoxOffset: number,
+  writer: PublicationWriter,
+  signal: AbortSignal,
+): Promise<StreamedOutput> {
+  const file = await writer.create(path, signal);
+  return {
+    write: (bytes, position) => file.write(bytes, position, signal),
+    async finish(merkleBox) {
+      await file.write(merkleBox, merkleBoxOffset, signal);
+      await file.close();
+    },
+    close: () => file.close(),
+  };
+}
+
+/** Makes the output of a small fragment, which stays in memory until it is finished: its file is opened and written once. */
+function bufferedOutput(
+  path: string,
+  bytes: Buffer,
+  merkleBoxOffset: number,
+  writer: PublicationWriter,
+  signal: AbortSignal,
+): FragmentOutput {
+  return {
+    async finish(merkleBox) {
+      bytes.set(merkleBox, merkleBoxOffset);
+      const file = await writer.create(path, signal);
+      try {
+        await file.write(bytes, 0, signal);
+      } finally {
+        await file.close();
+      }
+    },
+    close: () => Promise.resolve(),
+  };
 }

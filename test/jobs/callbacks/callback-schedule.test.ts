@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { nextAttemptAt } from '#jobs/callbacks/callback-sender.ts';
+import { nextAttemptAt } from '#jobs/callback-sender.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const FIRST_PAUSE_MS = 5_000;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, describe, type TestContext, test } from 'node:test';
 import { LeaseAndComplete } from '#jobs/cluster/lease-and-complete.ts';
 import type { LeasedMessage } from '#jobs/cluster/leased-inputs.ts';
-import { Persistence } from '#jobs/dispatching/persistence.ts';
+import { Persistence } from '#jobs/dispatching/work-source.ts';
 import { JobIds, NO_PROGRESS, type Submission, succeededEntry } from '#jobs/job.ts';
 import {
   type CompletedMessage,

@@ -5,10 +5,9 @@ import type { C2paParams } from '#contract/signing.ts';
 import { InputResolver } from '#inputs/input-resolver.ts';
 import { localFileOpener } from '#inputs/local/local-file.ts';
 import type { InputContext, InputOutcome, InputPhase, InputWork, OperationServices } from '#operations/operation.ts';
-import { signVideo } from '#operations/sign-video.ts';
+import { signVideo } from '#operations/sign-file.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
-import { createAssetReader } from '#provenance/asset-reader.ts';
-import { createManifestReader, type ManifestReader } from '#provenance/manifest-reader.ts';
+import { createAssetReader, createManifestReader, type ManifestReader } from '#provenance/manifest-reader.ts';
 import { testAuthor } from '../manifests/sign-wav.ts';
 
 /** How a signing with a sidecar is asked for, and what happens meanwhile. */

@@ -9,8 +9,8 @@ import { localFolderOpener } from '#inputs/local/local-folder.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '#operations/operation.ts';
 import { verify } from '#operations/verify.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
-import { createAssetReader } from '#provenance/asset-reader.ts';
 import { createFragmentReader } from '#provenance/fragment-reader.ts';
+import { createAssetReader } from '#provenance/manifest-reader.ts';
 import type { TrustSettings } from '#provenance/trust-lists.ts';
 
 const BOUNDS = { maxFiles: 100_000, maxBytes: 1e12, maxDepth: 16 };

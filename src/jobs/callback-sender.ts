@@ -1,12 +1,58 @@
 import { createHmac } from 'node:crypto';
+import { isIP } from 'node:net';
+import type { Agent } from 'undici';
 import { backoffMs } from '#concurrency/retry.ts';
+import type { Config } from '#config/config.ts';
 import { type JobCallback, SIGNATURE_HEADER } from '#contract/job-callback.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import type { Post } from '../callback-receiver.ts';
-import { type JobSnapshot, jobJson } from '../job.ts';
-import type { Log } from '../log.ts';
-import type { DueCallback, JobStore } from '../store/job-store.ts';
+import { createGuardedAgent, DeniedNetworks, exchange } from '#inputs/guarded-request.ts';
+import { type JobSnapshot, jobJson } from './job.ts';
+import type { Log } from './log.ts';
+import type { DueCallback, JobStore } from './store/job-store.ts';
+
+/** Bound on the time during which a receiver sends nothing. */
+const IDLE_TIMEOUT_MS = 10_000;
+
+/** A signed callback. */
+interface CallbackMessage {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/**
+ * Posts a message and resolves with the status of the response, whatever it is. Redirects are not followed. Throws
+ * `HTTP_ADDRESS_DENIED` for a receiver in a denied network, the signal's reason, or the error of the connection.
+ */
+export type Post = (url: string, message: CallbackMessage, signal: AbortSignal) => Promise<number>;
+
+/**
+ * Returns a function that posts callbacks under the address rules of HTTP inputs. It reads only the status of a response.
+ * The connection pool is opened with the first callback.
+ */
+export function guardedPost(denied: DeniedNetworks): Post {
+  let agent: Promise<Agent> | undefined;
+  return async (url, { headers, body }, signal) => {
+    agent ??= createGuardedAgent({ denied });
+    const request = { method: 'POST', url: new URL(url), headers, body, idleTimeoutMs: IDLE_TIMEOUT_MS } as const;
+    const answer = await exchange(await agent, request, signal);
+    answer.body.cancel();
+    return answer.status;
+  };
+}
+
+/**
+ * Refuses a callback that could never be sent. Throws `CALLBACKS_OFF` when no secret is configured, and `CALLBACK_DENIED`
+ * when the host is an IP address in a denied network. A host name is resolved and checked when the callback is sent.
+ */
+export function admitCallback(url: string, { callbacks, input_resolvers: { http } }: Config): void {
+  const location = { field: 'callback_url' };
+  if (callbacks.secret === undefined) throw new AppError('CALLBACKS_OFF', {}, location);
+  const { hostname } = new URL(url);
+  const address = hostname.replace(/^\[(.*)\]$/, '$1');
+  if (isIP(address) === 0 || !new DeniedNetworks(http.deny_networks).denies(address)) return;
+  throw new AppError('CALLBACK_DENIED', { host: hostname }, location);
+}
 
 /** Concurrent callbacks of this node; and to one receiver, so that one that hangs does not delay the others. */
 const MAX_CONCURRENT = 32;
@@ -42,7 +88,7 @@ const CALLBACK_LIMITS: CallbackLimits = { attemptMs: 15_000, firstPauseMs: 5_000
 /** `failed`: it is tried again. */
 export type CallbackOutcome = 'delivered' | 'failed' | 'given_up';
 
-export interface CallbackSenderOptions {
+interface CallbackSenderOptions {
   readonly store: Pick<JobStore, 'leaseCallbacks' | 'postponeCallback' | 'closeCallback' | 'findJob'>;
   /** Undefined where `callbacks.secret` is no longer set; what was accepted then waits for it, for a day at most. */
   readonly secret: string | undefined;
@@ -211,7 +257,7 @@ const RETRY_PERIOD_MS = 24 * HOUR_MS;
 const MAX_PAUSE_MS = HOUR_MS;
 
 /** A callback that failed. */
-export interface FailedCallback {
+interface FailedCallback {
   /** So far. */
   readonly attempts: number;
   /** When its job ended, in milliseconds since 1970. */
@@ -234,7 +280,7 @@ export function nextAttemptAt(
  * Returns the signature of a callback: `t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`. The time is signed too, so that a
  * receiver can refuse what was recorded and sent again.
  */
-export function signCallback(body: string, secret: string, atMs: number): string {
+function signCallback(body: string, secret: string, atMs: number): string {
   const seconds = Math.floor(atMs / 1000);
   return `t=${seconds},v1=${createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex')}`;
 }

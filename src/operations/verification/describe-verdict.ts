@@ -1,8 +1,90 @@
-import type { PublicationDeviation, PublicationVerification } from '#contract/verification.ts';
+import type { PublicationDeviation, PublicationVerification, Verification } from '#contract/verification.ts';
+import { describeReport, type ReportDescription } from '#provenance/describe-report.ts';
+import type { AssetReading } from '#provenance/manifest-reader.ts';
+import { explanationOf } from '#provenance/status-codes.ts';
+import type { TrustLists } from '#provenance/trust-lists.ts';
 import { failuresIn, problemsIn, VALID_ASSET } from '#provenance/validation-report.ts';
 import type { Deviation, JudgedPublication, OfficialReading } from '#publications/judge-publication.ts';
 import { describePart, partKey } from '#publications/media-part.ts';
-import type { ReportKind } from './write-report.ts';
+import type { ReportKind } from './report.ts';
+
+/** The verification of an input without a manifest. */
+export const NO_MANIFEST: Verification = {
+  state: 'none',
+  summary: summarize({ state: 'none', codes: [], manifests: [] }),
+  codes: [],
+  manifests: [],
+};
+
+/** Describes what the official reader says of a file. */
+export function describeReading(
+  reading: AssetReading,
+  manifestFrom: 'embedded' | 'sidecar',
+  kind: ReportKind,
+): Verification {
+  if (reading === 'none') return NO_MANIFEST;
+  const { state, ...rest } = describeReported(reading, kind);
+  return { state, summary: summarize({ state, ...rest }), manifest_from: manifestFrom, ...rest };
+}
+
+/** Describes a report; or a manifest store that the reader finds, and cannot read. */
+export function describeReported(reading: Exclude<AssetReading, 'none'>, kind: ReportKind): ReportDescription {
+  if (!('problem' in reading)) return describeReport(reading, kind);
+  const explanation = `${explanationOf('general.error')} The reader says: ${reading.problem}`;
+  return {
+    state: 'invalid',
+    codes: [{ code: 'general.error', kind: 'failure', explanation, count: 1 }],
+    manifests: [],
+  };
+}
+
+/**
+ * Names the trust list of a trusted verification. The readers know one bundle of anchors: a signer who has that of a time-stamp
+ * authority only is on no list. `store` is null where its bytes are not known here; then no list is named.
+ */
+export function withTrustList(verification: Verification, store: Uint8Array | null, lists: TrustLists): Verification {
+  if (verification.state !== 'trusted' || store === null) return verification;
+  const list = lists.listOfSigner(store);
+  const judged = list === null ? { ...verification, state: 'valid' as const } : { ...verification, trust_list: list };
+  return { ...judged, summary: summarize(judged) };
+}
+
+/** Failures that say that the media was changed. */
+const MEDIA_CHANGED = /^assertion\.(?:dataHash|bmffHash|boxesHash|collectionHash)\.mismatch$/;
+/** Failures of the signature itself. */
+const SIGNATURE_FAILED = /^claimSignature\./;
+
+/** Returns the verdict in one or two sentences. */
+export function summarize({ state, codes, manifests, trust_list: list }: Omit<Verification, 'summary'>): string {
+  const [active] = manifests;
+  switch (state) {
+    case 'none':
+      return 'No provenance information.';
+    case 'trusted':
+      return `Unchanged. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.`;
+    case 'valid':
+      return `Unchanged since signing. ${signerOf(active)} is on no trust list that this service knows.`;
+    case 'invalid':
+      return reasonOf(codes);
+  }
+}
+
+function signerOf(active: Verification['manifests'][number] | undefined): string {
+  const { name, organization, development } = active?.signer ?? {};
+  const known = organization ?? name;
+  const shown = known === undefined ? 'a signer without a name' : `"${known}"`;
+  return development ? `${shown} (development identity)` : shown;
+}
+
+function reasonOf(codes: Verification['codes']): string {
+  const failures = codes.filter(({ kind, ingredient }) => kind === 'failure' && ingredient !== true);
+  if (failures.some(({ code }) => MEDIA_CHANGED.test(code))) return 'Changed after signing.';
+  if (failures.some(({ code }) => SIGNATURE_FAILED.test(code))) return 'Signature does not verify.';
+  const [failure] = failures.filter(({ code }) => code !== 'signingCredential.untrusted');
+  return failure === undefined
+    ? 'The manifest could not be validated completely.'
+    : `The manifest is not valid. ${failure.explanation}`;
+}
 
 /** Deviations that a report lists, by its kind; more are counted. */
 const MAX_LISTED: Readonly<Record<ReportKind, number>> = { summary: 25, detailed: 500, full: 1_000_000 };

@@ -2,10 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { z } from 'zod';
-import { c2paVideoRequest } from '#contract/c2pa-media-requests.ts';
-import { c2paPackageRequest } from '#contract/c2pa-publication-requests.ts';
-import { validate } from '#contract/validate.ts';
-import { validateInSlices } from '#contract/validate-in-slices.ts';
+import { c2paPackageRequest, c2paVideoRequest } from '#contract/c2pa-requests.ts';
+import { validate, validateInSlices } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 
 const file = { type: 'local_file_path', path: '/media/a.mp4' };

@@ -1,16 +1,44 @@
 import { z } from 'zod';
 import { packagingParamsFields } from './package-request.ts';
 import { commonRequestFields } from './request.ts';
-import { signingParamsFields } from './signing.ts';
+import { c2paParams, signingParamsFields } from './signing.ts';
 import { text } from './text.ts';
 
+export const c2paVideoRequest = z.strictObject({ ...commonRequestFields, params: c2paParams.optional() }).meta({
+  id: 'C2paVideoRequest',
+  description: 'Signs video files; with `params.manifest: "sidecar"` files of any kind. Folders are refused.',
+  examples: [
+    {
+      inputs: [{ type: 'local_file_path', path: '/media/interview.mp4' }],
+      output: { type: 'local', prefix: 'newsroom' },
+      params: { assertions: [{ label: 'com.example.review', data: { approved: true } }] },
+    },
+    {
+      inputs: [{ type: 'local_file_path', path: '/media/master.mxf' }],
+      params: { manifest: 'sidecar', copy_source: false },
+    },
+  ],
+});
+
+export const c2paAudioRequest = z.strictObject({ ...commonRequestFields, params: c2paParams.optional() }).meta({
+  id: 'C2paAudioRequest',
+  description:
+    'Signs audio files: mp3, wav, flac, m4a, and mp4 or m4v without a video track; with `params.manifest: "sidecar"` files of any kind. Folders are refused.',
+  examples: [
+    {
+      inputs: [{ type: 'local_file_path', path: '/media/podcast.mp3' }],
+      params: { parent: { type: 'reference', reference: 'episode-12' } },
+    },
+  ],
+});
+
 /** A glob of the request. `what` is what it finds, as a noun. */
-export const pathPattern = (what: string, example: string) =>
+const pathPattern = (what: string, example: string) =>
   text.describe(
     `A glob on paths relative to the input folder that finds the ${what}, such as \`${example}\`. Without a slash it matches in every subfolder.`,
   );
 
-export const c2paFragmentedParams = z
+const c2paFragmentedParams = z
   .strictObject({
     playlist_pattern: pathPattern('playlists and MPDs', '*.{m3u8,mpd}'),
     init_pattern: pathPattern('init segments', 'init*.mp4'),
@@ -35,9 +63,8 @@ export const c2paFragmentedRequest = z.strictObject({ ...commonRequestFields, pa
     },
   ],
 });
-export type C2paFragmentedRequest = z.infer<typeof c2paFragmentedRequest>;
 
-export const c2paPackageParams = z
+const c2paPackageParams = z
   .strictObject({
     playlist_pattern: pathPattern('playlists and MPDs of a folder that is a publication already', '*.m3u8').nullish(),
     init_pattern: pathPattern('init segments that are signed', 'init*.mp4').nullish(),
@@ -71,4 +98,3 @@ export const c2paPackageRequest = z.strictObject({ ...commonRequestFields, param
     },
   ],
 });
-export type C2paPackageRequest = z.infer<typeof c2paPackageRequest>;

@@ -7,12 +7,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Builder, Reader } from '@contentauth/c2pa-node';
+import { instanceIdIn, namesRemoteManifest } from '#operations/ingredients.ts';
 import { createManifestReader } from '#provenance/manifest-reader.ts';
 import type { IngredientSource } from '#provenance/manifest-request.ts';
-import { instanceIdIn, namesRemoteManifest } from '#provenance/xmp-packet.ts';
+import { type FileWithXmp, filesWithXmp, xmpNaming } from '../provenance/files-with-xmp.ts';
 import { assertValid } from '../support/judges/file-judges.ts';
 import { signWav, testAuthor } from '../support/manifests/sign-wav.ts';
-import { type FileWithXmp, filesWithXmp, xmpNaming } from './files-with-xmp.ts';
 
 const { signal } = new AbortController();
 const XMP_MM = 'xmlns:xmpMM="http://ns.adobe.com/xap/1.0/mm/"';
