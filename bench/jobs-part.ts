@@ -5,7 +5,7 @@ import type { Config } from '#config/config.ts';
 import { configSchema } from '#config/config-schema.ts';
 import type { Submission } from '#jobs/job.ts';
 import { Jobs } from '#jobs/jobs.ts';
-import type { Log } from '#jobs/log.ts';
+import type { Log } from '#telemetry/logger.ts';
 import { type PostgresServer, startPostgres } from '../test/support/servers/postgres-server.ts';
 import type { BenchContext } from './bench-context.ts';
 import { type Contender, measureRounds, median, progress, type Series } from './measuring.ts';

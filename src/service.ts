@@ -1,18 +1,19 @@
 import assert from 'node:assert/strict';
-import { realpathSync } from 'node:fs';
-import { isSameOrInside } from '#bytes/path-overlap.ts';
+import { existsSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { styleText } from 'node:util';
 import { clearScratchSpaces } from '#bytes/scratch-space.ts';
 import { parseBindAddress } from '#config/addresses.ts';
 import type { Config } from '#config/config.ts';
 import { configFileOf, loadConfig } from '#config/load-config.ts';
 import { secretPaths } from '#config/protected-paths.ts';
 import { RELEASE } from '#config/release.ts';
-import { problemOfFolder } from '#config/usable-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { problemOf } from '#errors/system-problem.ts';
 import { createHttpServer } from '#http/http-server.ts';
 import { DeniedNetworks } from '#inputs/guarded-request.ts';
-import { guardedPost, type Post } from '#jobs/callback-sender.ts';
+import { guardedPost } from '#jobs/callback-sender.ts';
+import type { InputAttempt } from '#jobs/job.ts';
 import { Jobs } from '#jobs/jobs.ts';
 import { operations } from '#operations/registry.ts';
 import { probeBuckets, recoverUploads } from '#outputs/s3-tasks.ts';
@@ -20,12 +21,11 @@ import { recoverStagings } from '#outputs/staging-journal.ts';
 import { disableCoreDumps, Launcher } from '#processes/launcher.ts';
 import { probeProtections, ptraceScope } from '#processes/protections.ts';
 import { createAssertionChecker } from '#provenance/assertion-checker.ts';
-import { checkIdentity, SignerProcess } from '#provenance/signer-process.ts';
-import type { IdentityDescription } from '#provenance/signing-identity.ts';
+import { type SignerProcess, startSigner } from '#provenance/signer-process.ts';
 import { requireS3Sdk } from '#s3/s3-connection.ts';
 import { openLogger, requireLogLevel } from '#telemetry/logger.ts';
 import { Telemetry, type Tracing } from '#telemetry/telemetry.ts';
-import { welcome } from './welcome.ts';
+import { requireFolders } from './service-folders.ts';
 
 /** The time that running inputs get on shutdown. Inputs that have not finished by then are run again at the next start. */
 const SHUTDOWN_TIMEOUT_MS = 20_000;
@@ -63,7 +63,7 @@ async function serve(parts: ServiceParts): Promise<void> {
   const { config, launcher, logger } = parts;
   requireS3Sdk(config);
   requireFolders(config, logger);
-  const signer = config.jobs.role === 'api' ? null : await startSigner(config, launcher, logger);
+  const signer = config.jobs.role === 'api' ? null : await startSigner({ config, launcher, log: logger });
   try {
     await serveJobs(parts, signer);
   } catch (error) {
@@ -72,18 +72,14 @@ async function serve(parts: ServiceParts): Promise<void> {
   }
 }
 
-async function serveJobs(
-  { config, workerEntry, launcher, logger }: ServiceParts,
-  signer: SignerProcess | null,
-): Promise<void> {
+async function serveJobs(parts: ServiceParts, signer: SignerProcess | null): Promise<void> {
+  const { config, workerEntry, launcher, logger } = parts;
   const { s3 } = config.output_sinks;
   if (s3 !== undefined && config.jobs.role !== 'api') await probeBuckets(s3, launcher);
   const tracing = await startTracing(config, logger);
-  const telemetry: Telemetry = new Telemetry(
-    () => jobs.state(),
-    tracing,
-    config.auth.tokens.map(({ caller }) => caller),
-  );
+  const callers = config.auth.tokens.map(({ caller }) => caller);
+  const telemetry: Telemetry = new Telemetry(() => jobs.state(), tracing, callers);
+  const deniedNetworks = new DeniedNetworks(config.input_resolvers.http.deny_networks);
   const jobs = new Jobs({
     config,
     workerEntry,
@@ -91,14 +87,8 @@ async function serveJobs(
     ...(signer !== null && { signer }),
     log: logger,
     telemetry,
-    ...(config.callbacks.secret !== undefined && { post: callbackPost(config) }),
-    clearStagings: async (key) => {
-      await recoverStagings(config.jobs.data_dir, key);
-      await clearScratchSpaces({ dir: config.jobs.scratch_dir, dataDir: config.jobs.data_dir }, key);
-      if (s3 === undefined) return;
-      const addresses = await recoverUploads(s3, config.jobs.data_dir, key, launcher);
-      if (addresses.length > 0) logger.info({ addresses }, 'what a lost process had uploaded was taken back');
-    },
+    ...(config.callbacks.secret !== undefined && { post: guardedPost(deniedNetworks) }),
+    clearStagings: (attempt) => clearStagings(parts, attempt),
   });
   await jobs.start();
   const { checkAssertions, close: closeAssertionChecker } = createAssertionChecker({ launcher });
@@ -120,6 +110,17 @@ async function serveJobs(
   }
 }
 
+/** Removes what an attempt left behind whose process is gone: staged outputs, scratch files and uploads. Without an attempt, what all left. */
+async function clearStagings({ config, launcher, logger }: ServiceParts, attempt?: InputAttempt): Promise<void> {
+  const { data_dir: dataDir, scratch_dir: dir } = config.jobs;
+  const { s3 } = config.output_sinks;
+  await recoverStagings(dataDir, attempt);
+  await clearScratchSpaces({ dir, dataDir }, attempt);
+  if (s3 === undefined) return;
+  const addresses = await recoverUploads(s3, dataDir, attempt, launcher);
+  if (addresses.length > 0) logger.info({ addresses }, 'what a lost process had uploaded was taken back');
+}
+
 /** Probes the protections of child processes, and logs them in one line. */
 async function prepareLauncher(config: Config, variables: readonly string[], logger: Logger): Promise<Launcher> {
   const { sandbox } = config.worker;
@@ -138,38 +139,6 @@ async function prepareLauncher(config: Config, variables: readonly string[], log
   return new Launcher({ protections, hidden: secretPaths(config, configFile), readable, variables });
 }
 
-/** Throws `FOLDER_UNUSABLE`. Where S3 is configured, an unusable folder of local outputs is only logged. */
-function requireFolders({ jobs, output_sinks: { local, s3 } }: Config, logger: Logger): void {
-  requireFolder('jobs.data_dir', jobs.data_dir, 0o700);
-  if (jobs.role === 'api') return;
-  requireFolder('jobs.scratch_dir', jobs.scratch_dir, 0o700);
-  try {
-    requireFolder('output_sinks.local.base_dir', local.base_dir, 0o777);
-    requireApart('jobs.data_dir', jobs.data_dir, local.base_dir);
-    requireApart('jobs.scratch_dir', jobs.scratch_dir, local.base_dir);
-  } catch (error) {
-    if (s3 === undefined || !(error instanceof AppError)) throw error;
-    logger.warn({ reason: error.reason }, error.message);
-  }
-}
-
-function requireFolder(key: string, folder: string, mode: number): void {
-  const problem = problemOfFolder(folder, mode);
-  if (problem !== null) throw new AppError('FOLDER_UNUSABLE', { key, folder, problem });
-}
-
-/** Throws `FOLDER_UNUSABLE` when outputs would lie in a folder of the service itself. Both folders exist. */
-function requireApart(ownKey: string, ownFolder: string, folder: string): void {
-  if (!isSameOrInside(realpathSync(folder), realpathSync(ownFolder))) return;
-  const problem = `it is, or lies in, ${ownKey}, where no output is written`;
-  throw new AppError('FOLDER_UNUSABLE', { key: 'output_sinks.local.base_dir', folder, problem });
-}
-
-/** Returns the sender of callbacks, under the address rules of HTTP inputs. */
-function callbackPost({ input_resolvers: { http } }: Config): Post {
-  return guardedPost(new DeniedNetworks(http.deny_networks));
-}
-
 /** Starts tracing. OpenTelemetry takes memory, so it is loaded only when a collector is configured. */
 async function startTracing(config: Config, logger: Logger): Promise<Tracing | null> {
   const { otlp_endpoint: endpoint } = config.telemetry;
@@ -181,32 +150,6 @@ async function startTracing(config: Config, logger: Logger): Promise<Tracing | n
     service,
     failed: (message) => logger.warn({ problem: message }, 'traces could not be exported'),
   });
-}
-
-/** Starts the process that holds the key, and has both official readers judge what it signs. */
-async function startSigner(config: Config, launcher: Launcher, logger: Logger): Promise<SignerProcess> {
-  const signer = await SignerProcess.start({ config, launcher, log: logger });
-  try {
-    await checkIdentity(signer, launcher);
-    announceIdentity(signer.identity, logger);
-    return signer;
-  } catch (error) {
-    signer.close();
-    throw error;
-  }
-}
-
-function announceIdentity({ kind, subject, notAfter, file, exposedKey }: IdentityDescription, logger: Logger): void {
-  if (exposedKey !== null) {
-    const remedy = `chmod 600 "${exposedKey.file}"`;
-    logger.warn({ ...exposedKey, remedy }, 'others can read or change the file of the signing key');
-  }
-  const identity = { subject, not_after: notAfter, file };
-  if (kind === 'configured') return logger.info(identity, 'signing identity loaded');
-  logger.warn(
-    identity,
-    'SIGNING WITH A DEVELOPMENT IDENTITY that nobody has a reason to trust. Set signing.certificate_path and signing.private_key_path before outputs are published.',
-  );
 }
 
 type HttpServer = Awaited<ReturnType<typeof createHttpServer>>;
@@ -241,4 +184,21 @@ function stopOnSignals(logger: Logger, stop: () => Promise<void>): void {
       );
     });
   }
+}
+
+/** Returns the lines that tell somebody at a terminal where everything of a running service is. */
+export function welcome(config: Config, { address, family, port }: AddressInfo): string {
+  const isEverywhere = address === '0.0.0.0' || address === '::';
+  const host = isEverywhere ? 'localhost' : family === 'IPv6' ? `[${address}]` : address;
+  const base = `http://${host}:${port}`;
+  const { local, s3 } = config.output_sinks;
+  const file = configFileOf({ env: process.env, cwd: process.cwd() });
+  const lines = [
+    ['Console', `${base}/`],
+    ['API reference', config.server.docs ? `${base}/docs` : 'switched off (server.docs)'],
+    ['Outputs', [local.base_dir, ...(s3?.buckets ?? []).map((bucket) => `s3://${bucket}`)].join(', ')],
+    ['Configuration', existsSync(file) ? file : `defaults: there is no ${file}`],
+  ];
+  const text = lines.map(([label = '', value = '']) => `  ${styleText('bold', label.padEnd(15))}${value}\n`).join('');
+  return `\n${text}\n  Ctrl-C stops the service.\n\n`;
 }

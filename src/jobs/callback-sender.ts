@@ -7,8 +7,8 @@ import { type JobCallback, SIGNATURE_HEADER } from '#contract/job-callback.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { createGuardedAgent, DeniedNetworks, exchange } from '#inputs/guarded-request.ts';
+import type { Log } from '#telemetry/logger.ts';
 import { type JobSnapshot, jobJson } from './job.ts';
-import type { Log } from './log.ts';
 import type { DueCallback, JobStore } from './store/job-store.ts';
 
 /** Bound on the time during which a receiver sends nothing. */

@@ -7,6 +7,7 @@ import type { Readiness } from '#contract/readiness.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import type { SignerProcess } from '#provenance/signer-process.ts';
+import type { Log } from '#telemetry/logger.ts';
 import type { CurrentState, Telemetry } from '#telemetry/telemetry.ts';
 import { type CallbackLimits, type CallbackOutcome, CallbackSender, type Post } from './callback-sender.ts';
 import type { JobScope } from './caller.ts';
@@ -25,7 +26,6 @@ import {
   type Submission,
   type SubmittedJob,
 } from './job.ts';
-import type { Log } from './log.ts';
 import type { Cancellation, JobFilter, JobPage, JobStore, KnownJob, QueueState } from './store/job-store.ts';
 import { pruneAllJobs, StoreProbe } from './store/maintenance.ts';
 import { WorkerPool } from './workers/worker-pool.ts';

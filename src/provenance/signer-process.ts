@@ -6,6 +6,7 @@ import { extname } from 'node:path';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Launcher } from '#processes/launcher.ts';
+import type { Log } from '#telemetry/logger.ts';
 import type { ManifestProblem } from './dry-run/dry-run-manifest.ts';
 import { FIRST_CHANNEL, type FromSigner, stopReading, type ToSigner } from './identity/signer-protocol.ts';
 import type { IdentityDescription } from './signing-identity.ts';
@@ -38,15 +39,10 @@ interface SignerClient {
   kill(because: string): void;
 }
 
-interface SignerLog {
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
 interface SignerProcessOptions {
   readonly config: Config;
   readonly launcher: Launcher;
-  readonly log: SignerLog;
+  readonly log: Log;
   /** Time between two pings, in milliseconds. */
   readonly pingIntervalMs?: number;
 }
@@ -195,6 +191,36 @@ export function signerChannelOf(child: ChildProcess): Socket | null {
 /** Sends a message. Ignores failures, which the exit of the process explains. */
 function send(child: ChildProcess, message: ToSigner, channel?: Socket): void {
   child.send(message, channel, undefined, () => channel?.destroy());
+}
+
+/**
+ * Starts the process that holds the key, and has both official readers judge what it signs. Throws an AppError that names the
+ * file, its problem, and the remedy.
+ */
+export async function startSigner(options: SignerProcessOptions): Promise<SignerProcess> {
+  const signer = await SignerProcess.start(options);
+  try {
+    await checkIdentity(signer, options.launcher);
+    logIdentity(signer.identity, options.log);
+    return signer;
+  } catch (error) {
+    signer.close();
+    throw error;
+  }
+}
+
+/** Logs the identity, and warns where nobody has a reason to trust it, or others can read its key. */
+function logIdentity({ kind, subject, notAfter, file, exposedKey }: IdentityDescription, log: Log): void {
+  if (exposedKey !== null) {
+    const remedy = `chmod 600 "${exposedKey.file}"`;
+    log.warn({ ...exposedKey, remedy }, 'others can read or change the file of the signing key');
+  }
+  const identity = { subject, not_after: notAfter, file };
+  if (kind === 'configured') return log.info(identity, 'signing identity loaded');
+  log.warn(
+    identity,
+    'SIGNING WITH A DEVELOPMENT IDENTITY that nobody has a reason to trust. Set signing.certificate_path and signing.private_key_path before outputs are published.',
+  );
 }
 
 const CHECK_PROCESS_URL = new URL(`./dry-run/run-identity-check${extname(import.meta.url)}`, import.meta.url);

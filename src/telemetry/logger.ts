@@ -4,6 +4,13 @@ import { AppError } from '#errors/app-error.ts';
 
 const DEFAULT_LEVEL = 'info';
 
+/** The part of a pino logger that the modules below `service` write to. */
+export interface Log {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
 /**
  * The user part, query and fragment of a URL may be a password or a presigned grant: none may reach a log. What is
  * searched is a line of JSON, so an escape such as `\"` is taken whole or not at all. White space ends a URL.

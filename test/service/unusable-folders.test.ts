@@ -4,7 +4,7 @@ import { readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { problemOfFolder } from '#config/usable-folder.ts';
+import { problemOfFolder } from '#service-folders.ts';
 import { HANG_MS, temporaryFolder } from '../support/jobs/test-jobs.ts';
 import { fillDisk, openSmallDisk } from '../support/small-disk.ts';
 import { withoutPrivileges } from '../support/without-privileges.ts';

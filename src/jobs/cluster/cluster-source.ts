@@ -1,9 +1,9 @@
 import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import type { Log } from '#telemetry/logger.ts';
 import { MAX_EXTRA_SLOTS } from '../dispatching/input-queue.ts';
 import { retryPauseMs } from '../dispatching/input-runs.ts';
 import { InputRun, type JobEngine, type RunEnd, type WorkHost, type WorkSource } from '../dispatching/work-source.ts';
-import type { Log } from '../log.ts';
 import { holdDataFolder } from '../store/data-folder.ts';
 import type { InputEnd, JobPaths, LeasedInput } from '../store/job-store.ts';
 import { pathsOfSingleInput } from '../store/output-paths.ts';

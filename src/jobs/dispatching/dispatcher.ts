@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { InputReport } from '#telemetry/input-report.ts';
+import type { Log } from '#telemetry/logger.ts';
 import { type ByteProgress, type InputAttempt, NO_PROGRESS } from '../job.ts';
-import type { Log } from '../log.ts';
 import type { JobRequest, LeasedInput } from '../store/job-store.ts';
 import type { WorkerPool } from '../workers/worker-pool.ts';
 import { ExtraSlots, MAX_EXTRA_SLOTS, QueueCapacity, type QueueLimits } from './input-queue.ts';

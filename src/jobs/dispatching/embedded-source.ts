@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AppErrorData } from '#errors/app-error.ts';
+import type { Log } from '#telemetry/logger.ts';
 import type { InputAttempt } from '../job.ts';
-import type { Log } from '../log.ts';
 import type { InputEnd, JobPaths, JobStore, LeasedInput } from '../store/job-store.ts';
 import { openSqlite } from '../store/sqlite/sqlite-job-store.ts';
 import { InputQueue, type StartedInput } from './input-queue.ts';

@@ -3,6 +3,7 @@ import { AppError } from '#errors/app-error.ts';
 import { requestedName } from '#inputs/input-name.ts';
 import type { OperationOutcome } from '#operations/operation.ts';
 import type { InputReport } from '#telemetry/input-report.ts';
+import type { Log } from '#telemetry/logger.ts';
 import {
   type ByteProgress,
   cancelledEntry,
@@ -12,7 +13,6 @@ import {
   type ResultEntry,
   succeededEntry,
 } from '../job.ts';
-import type { Log } from '../log.ts';
 import type { JobRequest, LeasedInput } from '../store/job-store.ts';
 import type { WorkerPool } from '../workers/worker-pool.ts';
 import type { RunResult } from '../workers/worker-run.ts';

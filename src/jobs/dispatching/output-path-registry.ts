@@ -8,8 +8,8 @@ import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { requestedName } from '#inputs/input-name.ts';
 import { stemOf } from '#outputs/output-path.ts';
 import { comparableS3Urls } from '#s3/s3-address.ts';
+import type { Log } from '#telemetry/logger.ts';
 import type { InputAttempt } from '../job.ts';
-import type { Log } from '../log.ts';
 import type { JobPaths, JobStore } from '../store/job-store.ts';
 
 /** Paths that are resolved at once. */

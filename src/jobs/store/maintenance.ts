@@ -1,4 +1,4 @@
-import type { Log } from '../log.ts';
+import type { Log } from '#telemetry/logger.ts';
 import type { JobStore } from './job-store.ts';
 import type { Database } from './tables.ts';
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
 import { Launcher } from '#processes/launcher.ts';
 import type { SignerProcess } from '#provenance/signer-process.ts';
-import type { Log } from '../log.ts';
+import type { Log } from '#telemetry/logger.ts';
 import { needsExclusiveWorker, WORKER_TIMEOUTS, WorkerProcess, type WorkerTimeouts } from './worker-process.ts';
 import type { InputOrder } from './worker-protocol.ts';
 import type { RunHooks, RunResult } from './worker-run.ts';

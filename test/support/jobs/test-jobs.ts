@@ -8,8 +8,8 @@ import { configSchema } from '#config/config-schema.ts';
 import type { JobResultResponse } from '#contract/job.ts';
 import { type JobSnapshot, jobJson, type ResultEntry, type Submission } from '#jobs/job.ts';
 import { Jobs, type JobsOptions } from '#jobs/jobs.ts';
-import type { Log } from '#jobs/log.ts';
 import { Launcher } from '#processes/launcher.ts';
+import type { Log } from '#telemetry/logger.ts';
 
 export const SCRIPTED_WORKER = new URL('./scripted-worker.ts', import.meta.url);
 

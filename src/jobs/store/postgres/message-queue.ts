@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { sql } from 'kysely';
 import type { CommandResponse, JobAttempt, PgBoss } from 'pg-boss';
-import type { Log } from '../../log.ts';
+import type { Log } from '#telemetry/logger.ts';
 import type { InputId } from '../job-store.ts';
 import type { Database } from '../tables.ts';
 import type { PostgresDatabase } from './postgres-database.ts';

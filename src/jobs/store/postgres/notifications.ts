@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import type { Client } from 'pg';
 import { backoffMs } from '#concurrency/retry.ts';
-import type { Log } from '../../log.ts';
+import type { Log } from '#telemetry/logger.ts';
 import type { PostgresDatabase } from './postgres-database.ts';
 import { clientConfig } from './postgres-pool.ts';
 

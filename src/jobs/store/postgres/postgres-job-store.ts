@@ -1,6 +1,6 @@
+import type { Log } from '#telemetry/logger.ts';
 import type { JobScope } from '../../caller.ts';
 import type { ByteProgress, InputAttempt, ResultEntry } from '../../job.ts';
-import type { Log } from '../../log.ts';
 import { closeCallback, leaseCallbacks, postponeCallback } from '../callbacks.ts';
 import {
   cancelJob,

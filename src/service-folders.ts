@@ -1,6 +1,20 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, mkdtempSync, openSync, rmdirSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  realpathSync,
+  rmdirSync,
+  statSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
+import { isSameOrInside } from '#bytes/path-overlap.ts';
+import type { Config } from '#config/config.ts';
+import { AppError } from '#errors/app-error.ts';
 import { problemOf, systemErrorCode } from '#errors/system-problem.ts';
+import type { Log } from '#telemetry/logger.ts';
 
 /** Transient errors: a full disk may have space again. */
 const TRANSIENT = new Set(['ENOSPC', 'EDQUOT']);
@@ -10,6 +24,33 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   EEXIST: 'it exists and is not a folder',
   ENOENT: 'a link in the path leads nowhere, or no folder can be made there',
 };
+
+/** Throws `FOLDER_UNUSABLE`. Where S3 is configured, an unusable folder of local outputs is only logged. */
+export function requireFolders({ jobs, output_sinks: { local, s3 } }: Config, log: Log): void {
+  requireFolder('jobs.data_dir', jobs.data_dir, 0o700);
+  if (jobs.role === 'api') return;
+  requireFolder('jobs.scratch_dir', jobs.scratch_dir, 0o700);
+  try {
+    requireFolder('output_sinks.local.base_dir', local.base_dir, 0o777);
+    requireApart('jobs.data_dir', jobs.data_dir, local.base_dir);
+    requireApart('jobs.scratch_dir', jobs.scratch_dir, local.base_dir);
+  } catch (error) {
+    if (s3 === undefined || !(error instanceof AppError)) throw error;
+    log.warn({ reason: error.reason }, error.message);
+  }
+}
+
+function requireFolder(key: string, folder: string, mode: number): void {
+  const problem = problemOfFolder(folder, mode);
+  if (problem !== null) throw new AppError('FOLDER_UNUSABLE', { key, folder, problem });
+}
+
+/** Throws `FOLDER_UNUSABLE` when outputs would lie in a folder of the service itself. Both folders exist. */
+function requireApart(ownKey: string, ownFolder: string, folder: string): void {
+  if (!isSameOrInside(realpathSync(folder), realpathSync(ownFolder))) return;
+  const problem = `it is, or lies in, ${ownKey}, where no output is written`;
+  throw new AppError('FOLDER_UNUSABLE', { key: 'output_sinks.local.base_dir', folder, problem });
+}
 
 /**
  * Makes a folder durably where it is missing, with its parents, and checks that it is writable. Returns the problem, as

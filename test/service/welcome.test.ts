@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { stripVTControlCharacters } from 'node:util';
 import { loadConfig } from '#config/load-config.ts';
-import { welcome } from '../../src/welcome.ts';
+import { welcome } from '#service.ts';
 
 for (const [address, family, base] of [
   ['0.0.0.0', 'IPv4', 'http://localhost:8080'],
