@@ -17,7 +17,8 @@ export type ContainerKind =
   | 'srt'
   | 'ttml';
 
-export type StreamKind = 'video' | 'audio' | 'text';
+/** `picture`: a cover in a track of its own, which containers list as video. It is never packaged. */
+export type StreamKind = 'video' | 'audio' | 'text' | 'picture';
 
 /** Result of probing one file. */
 export interface ProbedFile {
@@ -35,7 +36,7 @@ export interface ProbedStream {
   readonly kind: StreamKind;
   /** ID of the stream in its container, in MPEG-TS its PID. */
   readonly id: number;
-  /** Index among the file's streams of this kind, from zero. */
+  /** Index among the file's streams of this kind, from zero. Pictures count as video. */
   readonly indexOfKind: number;
   /** Index among the file's audio and video streams, from zero. */
   readonly streamIndex: number;

@@ -90,10 +90,25 @@ function holdsOnePicture(trak: Box): boolean {
   const stbl = trak.descendant('mdia', 'minf', 'stbl');
   const [entry] = stbl?.descendant('stsd')?.children(8) ?? [];
   const stsz = stbl?.descendant('stsz');
-  if (entry === undefined || stsz === undefined || !PICTURE_FORMATS.has(entry.type)) return false;
+  if (entry === undefined || stsz === undefined) return false;
+  if (!PICTURE_FORMATS.has(entry.type) && !isPictureOfMpeg4(entry)) return false;
   const fields = new BoxFields(stsz);
   fields.skip(8); // version and flags, and sample_size
   return fields.uint(4) === 1;
+}
+
+/** Bytes of a sample entry that are searched for its codec, which stands near its start. */
+const MAX_ENTRY_BYTES = 512;
+
+/**
+ * Bytes in hexadecimal up to the object type of JPEG or PNG in an `esds` box: descriptors 3 and 4, with sizes of one byte or
+ * four (ISO/IEC 14496-1 §7.2.6.6).
+ */
+const MPEG_4_PICTURE = /^(?:..)*?6573647300000000(?:03(?:808080)?..)......(?:04(?:808080)?..)6[cd]/;
+
+/** Returns whether a sample entry is JPEG or PNG by MPEG-4's way of naming codecs. */
+function isPictureOfMpeg4({ type, bytes }: Box): boolean {
+  return type === 'mp4v' && MPEG_4_PICTURE.test(bytes.toString('hex', 0, MAX_ENTRY_BYTES));
 }
 
 function chapterTrackIdsOf(trak: Box): number[] {

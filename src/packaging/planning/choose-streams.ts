@@ -2,7 +2,7 @@ import type { PackageTrack, TrackRole } from '#contract/package-request.ts';
 import type { LeftOut, Route } from '../packaging-plan.ts';
 import type { ProbedFile, ProbedStream } from '../probed-file.ts';
 import { canonicalTag, hintsOfName, knownLanguage, UNKNOWN_LANGUAGE } from './languages.ts';
-import { routeOf } from './stream-routes.ts';
+import { NOT_PACKAGED, routeOf } from './stream-routes.ts';
 
 /** Stream that becomes a rendition, before it has a name. */
 export interface ChosenStream {
@@ -39,13 +39,12 @@ export function chooseStreams(files: readonly ProbedFile[], tracks: readonly Pac
         leaveOut('a larger rendition has the same; name it in params.tracks to keep both');
       else chosen.push({ ...candidate, route });
     }
-    for (const what of file.others)
-      leftOut.push({ file: file.path, what, reason: 'it is no audio, video or subtitles that can be packaged' });
+    for (const what of file.others) leftOut.push({ file: file.path, what, reason: NOT_PACKAGED });
   }
   return { chosen: chosen.sort((first, second) => ranked(first) - ranked(second)), leftOut };
 }
 
-const RANKS = { video: 0, audio: 1, text: 2 } as const;
+const RANKS = { video: 0, audio: 1, text: 2, picture: 3 } as const;
 
 function ranked({ stream }: ChosenStream): number {
   return RANKS[stream.kind];
@@ -106,9 +105,12 @@ function isThereAlready(candidate: Omit<ChosenStream, 'route'>, there: Set<strin
 
 const ORDINALS = ['first', 'second', 'third', 'fourth', 'fifth', 'sixth', 'seventh', 'eighth'];
 
+const NOUNS = { video: 'video track', audio: 'audio track', text: 'subtitle track', picture: 'cover picture' } as const;
+
 /** Returns the noun of a stream: `the second audio track`. */
-function nounOf(file: ProbedFile, { kind, indexOfKind }: ProbedStream): string {
-  const noun = kind === 'text' ? 'subtitle track' : `${kind} track`;
-  const isOnly = file.streams.filter((stream) => stream.kind === kind).length === 1;
-  return isOnly ? `the ${noun}` : `the ${ORDINALS[indexOfKind] ?? `${indexOfKind + 1}th`} ${noun}`;
+function nounOf({ streams }: ProbedFile, stream: ProbedStream): string {
+  const noun = NOUNS[stream.kind];
+  const siblings = streams.filter(({ kind }) => kind === stream.kind);
+  const index = siblings.indexOf(stream);
+  return siblings.length === 1 ? `the ${noun}` : `the ${ORDINALS[index] ?? `${index + 1}th`} ${noun}`;
 }

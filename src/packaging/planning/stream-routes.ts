@@ -6,6 +6,9 @@ export interface Refusal {
   readonly reason: string;
 }
 
+/** Reason for leaving out what a publication has no rendition for. */
+export const NOT_PACKAGED = 'it is no audio, video or subtitles that can be packaged';
+
 /** Codecs that the packager reads in MP4 and MPEG-TS, by mediabunny's names. */
 const PACKAGED_CODECS = new Set(['avc', 'hevc', 'av1', 'vp9', 'aac', 'ac3', 'eac3', 'flac', 'opus', 'alac', 'mp3']);
 /** Codecs that it reads in WebM and Matroska. */
@@ -32,6 +35,7 @@ const FEEDS: Readonly<Record<string, Route>> = {
 /** Returns the route of a stream to the packager, by the containers and codecs that it was measured to read. */
 export function routeOf(file: ProbedFile, stream: ProbedStream, isAlone: boolean): Route | Refusal {
   if (stream.kind === 'text') return textRoute(stream);
+  if (stream.kind === 'picture') return { reason: NOT_PACKAGED };
   const { codec } = stream;
   if (codec?.startsWith('pcm-f')) return refusedFloat(codec);
   if (becomesFlac(codec)) return FEEDS['pcm'] as Route;

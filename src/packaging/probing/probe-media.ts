@@ -180,11 +180,12 @@ export async function describeTrack(
   const disposition = await track.getDisposition();
   const startSeconds = await track.getFirstTimestamp();
   const codec = (await track.getCodec()) ?? UNLISTED_CODECS[String(codecId)] ?? null;
-  const shape = track.isVideoTrack()
+  const isVideo = track.isVideoTrack();
+  const shape = isVideo
     ? { width: await track.getDisplayWidth(), height: await track.getDisplayHeight(), channels: null }
     : { width: null, height: null, channels: track.isAudioTrack() ? await track.getNumberOfChannels() : null };
   return {
-    kind: track.isVideoTrack() ? 'video' : 'audio',
+    kind: isVideo ? await kindOfVideo(track, codec) : 'audio',
     id: track.id,
     indexOfKind: track.number - 1,
     streamIndex,
@@ -198,13 +199,23 @@ export async function describeTrack(
     startSeconds,
     durationSeconds: endSeconds === null ? null : Math.max(endSeconds - Math.max(startSeconds, 0), 0),
     undecodableSeconds: 0,
-    rotation: track.isVideoTrack() ? await track.getRotation() : 0,
+    rotation: isVideo ? await track.getRotation() : 0,
     zeroSeconds: null,
     isForced: disposition.forced,
     isCommentary: disposition.commentary,
     isForHearingImpaired: disposition.hearingImpaired,
     isForVisuallyImpaired: disposition.visuallyImpaired,
   };
+}
+
+/** Tells a picture from video: it is a single frame, of a codec that the demuxer does not know, such as JPEG or PNG. */
+async function kindOfVideo(track: Mediabunny.InputVideoTrack, codec: string | null): Promise<'video' | 'picture'> {
+  if (codec !== null) return 'video';
+  const { EncodedPacketSink } = await import('mediabunny');
+  const packets = new EncodedPacketSink(track);
+  const options = { metadataOnly: true };
+  const first = await packets.getFirstPacket(options);
+  return first !== null && (await packets.getNextPacket(first, options)) === null ? 'picture' : 'video';
 }
 
 /** Moves the start of a video stream to its first key frame. */

@@ -63,6 +63,22 @@ describe('a file is recognised', () => {
     assert.equal((await kindOf(FTYP, box('moov', cover), MDAT)).hasVideo, true);
   });
 
+  test('JPEG and PNG by their object types in MPEG-4 are a cover too, other codecs are not', async () => {
+    const stsz = fullBox('stsz', 0, u32(0, 1, 999));
+    const hasVideo = async (objectType: number, header: readonly number[]): Promise<boolean> => {
+      const esds = fullBox('esds', 0, Buffer.from([3, ...header, 0, 1, 0, 4, ...header, objectType]));
+      const entries = [['mp4v', 1, Buffer.concat([Buffer.alloc(50), esds])]] as const;
+      const cover = trak({ handlerType: 'vide', id: 3, entries, tables: [stsz] });
+      return (await kindOf(FTYP, box('moov', sound, cover), MDAT)).hasVideo;
+    };
+    for (const header of [[20], [0x80, 0x80, 0x80, 20]]) {
+      assert.deepEqual(
+        [await hasVideo(0x6c, header), await hasVideo(0x6d, header), await hasVideo(0x20, header)],
+        [false, false, true],
+      );
+    }
+  });
+
   test('by its first box, whatever follows', () => {
     for (const type of ['ftyp', 'moov', 'mdat', 'wide', 'free', 'skip', 'pnot', 'styp', 'moof']) {
       assert.ok(isobmff.matches(box(type)), type);

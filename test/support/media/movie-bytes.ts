@@ -55,7 +55,7 @@ export interface TrackOptions {
   readonly tables?: readonly Uint8Array[];
   readonly dataReferences?: readonly Uint8Array[];
   /** Sample entries as their format and the index of their data reference, counted from 1. */
-  readonly entries?: readonly (readonly [format: string, dataReference: number])[];
+  readonly entries?: readonly (readonly [format: string, dataReference: number, more?: Uint8Array])[];
   /** Boxes inside the track itself. */
   readonly more?: readonly Uint8Array[];
 }
@@ -67,7 +67,9 @@ export function trak(options: TrackOptions = {}): Buffer {
     'stsd',
     0,
     u32(entries.length),
-    ...entries.map(([format, reference]) => box(format, Buffer.alloc(6), u16(reference), Buffer.alloc(20))),
+    ...entries.map(([format, reference, more = Buffer.alloc(0)]) =>
+      box(format, Buffer.alloc(6), u16(reference), Buffer.alloc(20), more),
+    ),
   );
   const dinf = box('dinf', fullBox('dref', 0, u32(dataReferences.length), ...dataReferences));
   const minf = box('minf', dinf, box('stbl', stsd, ...tables));
