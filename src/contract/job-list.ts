@@ -1,11 +1,9 @@
 import { z } from 'zod';
 import { exampleId, jobResultResponse, jobStatus } from './job.ts';
+import { wholeNumber } from './whole-number.ts';
 
 const MAX_JOBS_PER_PAGE = 200;
 const JOBS_PER_PAGE = 50;
-
-/** In a query everything is text, so numbers are read from it; `0x10` and `1e2` are none. */
-const wholeNumber = (text: unknown): unknown => (/^\d{1,9}$/.test(String(text)) ? Number(text) : text);
 
 /** The query of the list of jobs: a filter and a page. */
 export const jobListQuery = z.strictObject({

@@ -23,6 +23,7 @@ import { limitResponseBuffers, ResponseBufferLimit } from './hooks/response-buff
 import { addDocuments, collectDocument } from './openapi/openapi-document.ts';
 import { addConsole } from './routes/console-routes.ts';
 import { addEventRoute } from './routes/event-routes.ts';
+import { addInputRoute } from './routes/input-routes.ts';
 import { addJobRoutes } from './routes/job-routes.ts';
 import { addOperationRoutes } from './routes/operation-routes.ts';
 import { addOutputRoutes } from './routes/output-routes.ts';
@@ -90,6 +91,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   addJobRoutes(app, jobs);
   addEventRoute(app, { jobs, closing, responseBuffers });
   addOutputRoutes(app, { jobs, config });
+  addInputRoute(app, config);
   addSessionRoutes(app, config.auth.tokens.length > 0);
   addHealthRoute(app, jobs);
   addReadinessRoute(app, jobs);

@@ -60,6 +60,15 @@ export const requestErrors = {
     'NOT_FOUND',
     () => 'The configuration is shown to admins only: ask with a token that has "admin": true in auth.tokens.',
   ),
+  INPUTS_NOT_BROWSABLE: entry<object>(
+    'NOT_FOUND',
+    () =>
+      'Folders of inputs are listed only where the operator has set input_resolvers.local.roots. Inputs can be named by their paths all the same.',
+  ),
+  INPUT_FOLDER_UNUSABLE: entry<{ problem: string }>(
+    'NOT_FOUND',
+    ({ problem }) => `The folder cannot be listed. ${problem}`,
+  ),
   HOST_FORBIDDEN: entry<object>(
     'FORBIDDEN_HOST',
     () =>

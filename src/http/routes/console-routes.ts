@@ -25,8 +25,11 @@ const VENDOR_FILES: ReadonlyMap<string, string> = new Map(
   }).map(([name, url]) => [name, fileURLToPath(url)]),
 );
 
+/** The catalogue of errors as a page of the documentation, which the console shows. */
+const DOCS_DIR = fileURLToPath(new URL('../../../docs/', import.meta.url));
+
 /** Text only: compressing the reader's 9 MB for every visitor costs more than it saves on a local network. */
-const COMPRESSED_TYPES = /^(?:text\/(?:html|css|javascript)|application\/javascript)\b/;
+const COMPRESSED_TYPES = /^(?:text\/(?:html|css|javascript|markdown)|application\/javascript)\b/;
 
 /**
  * Adds the console at `/` for browsers, which ask for HTML, and its files under `/console/`. They are open: what they show
@@ -51,6 +54,7 @@ const consoleFiles: FastifyPluginAsync = async (scope) => {
     if (path === undefined) throw unknownRoute(request);
     return reply.sendFile(basename(path), dirname(path));
   });
+  scope.get('/console/errors.md', (_request, reply) => reply.sendFile('errors.md', DOCS_DIR));
   scope.get('/', (request, reply) => {
     if (!acceptsHtml(request)) throw unknownRoute(request);
     return sendPage(reply, policy);

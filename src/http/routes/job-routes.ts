@@ -7,6 +7,7 @@ import { scopeOf } from '#jobs/caller.ts';
 import { type JobSnapshot, jobJson } from '#jobs/job.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
+import { cursorAfter, keyOfCursor } from './cursors.ts';
 
 /** Every identifier that this service gives out looks like this; anything else need not be looked up. */
 const JOB_ID = /^[A-Za-z0-9_-]{1,64}$/;
@@ -99,28 +100,13 @@ function addList(app: FastifyInstance, jobs: Pick<Jobs, 'find' | 'cancel' | 'lis
       response: { 200: ok(jobListResponse, 'A page of jobs.'), ...errorResponses([400, 401, 403, 405, 500, 503]) },
     },
     handler: async ({ caller, query: { status, limit, cursor } }) => {
-      const before = cursor === undefined ? undefined : jobIdOf(cursor);
+      const before = cursor === undefined ? undefined : keyOfCursor(cursor, (key) => JOB_ID.test(key));
       const asked = { limit, ...(status !== undefined && { status }), ...(before && { before }) };
       const page = await jobs.list({ ...asked, ...scopeOf(caller) });
       const last = page.jobs.at(-1);
       return { jobs: page.jobs, next_cursor: page.more && last !== undefined ? cursorAfter(last.job_id) : null };
     },
   });
-}
-
-/** Returns the cursor of the page after a job. It is encoded because callers must not build cursors themselves. */
-function cursorAfter(jobId: string): string {
-  return Buffer.from(jobId).toString('base64url');
-}
-
-function jobIdOf(cursor: string): string {
-  const jobId = Buffer.from(cursor, 'base64url').toString();
-  if (JOB_ID.test(jobId) && cursorAfter(jobId) === cursor) return jobId;
-  throw new AppError(
-    'REQUEST_INVALID',
-    { field: 'cursor', problem: 'is none that this service gave out. Give a next_cursor as it is, or none' },
-    { field: 'cursor' },
-  );
 }
 
 /** Answers with a job as it is now. */

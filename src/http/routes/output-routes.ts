@@ -8,6 +8,7 @@ import { AppError } from '#errors/app-error.ts';
 import { scopeOf } from '#jobs/caller.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import { listOutput, MAX_LISTED_FILES, type OpenedOutput, openOutput } from '#outputs/open-output.ts';
+import { goneSignal } from '../hooks/gone-signal.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
 import { knownJobId } from './job-routes.ts';
 
@@ -139,13 +140,6 @@ async function outputPathsOf(
 function unknownOutput({ params: { id, index, '*': path = '' } }: FastifyRequest<OutputRoute>): AppError {
   const inputIndex = index.slice(0, 12);
   return new AppError('OUTPUT_FILE_UNKNOWN', { jobId: id, inputIndex, path: path.slice(0, 200) });
-}
-
-/** Returns the signal that is aborted when the client has its answer, or has hung up. */
-function goneSignal(reply: FastifyReply): AbortSignal {
-  const gone = new AbortController();
-  reply.raw.once('close', () => gone.abort());
-  return gone.signal;
 }
 
 /** Returns true for a name that means an entry of its folder, and nothing else, to a file system and to S3. */

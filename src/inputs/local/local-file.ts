@@ -52,11 +52,18 @@ export async function openLocalFile(
   }
 }
 
+/** Resolves the links of a path. A worker waits for its disk; the process of the service, which others wait for, does not. */
+type ResolveLinks = (path: string) => string | Promise<string>;
+
 /** The path with its links resolved, where it exists and what is there may be read. */
-export async function resolveAllowed(path: string, check: RealPathCheck): Promise<string> {
+export async function resolveAllowed(
+  path: string,
+  check: RealPathCheck,
+  resolveLinks: ResolveLinks = realpathSync.native,
+): Promise<string> {
   if (path.includes('\0')) throw new AppError('SOURCE_PATH_INVALID', { problem: 'it holds a NUL character' });
   if (path === '') throw new AppError('SOURCE_PATH_INVALID', { problem: 'it is empty' });
-  const realPath = await realPathOf(path, check);
+  const realPath = await realPathOf(path, check, resolveLinks);
   check(path, realPath);
   return realPath;
 }
@@ -69,9 +76,9 @@ export function pathOfOpened(descriptor: Descriptor): string | undefined {
   return process.platform === 'linux' ? readlinkSync(`/proc/self/fd/${descriptor.number}`) : undefined;
 }
 
-async function realPathOf(path: string, check: RealPathCheck): Promise<string> {
+async function realPathOf(path: string, check: RealPathCheck, resolveLinks: ResolveLinks): Promise<string> {
   try {
-    return realpathSync.native(path);
+    return await resolveLinks(path);
   } catch (error) {
     // Callers must not learn which files exist outside the allowed folders.
     check(path, await nearestRealPath(path));
