@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util';
 import { compareWith } from './against.ts';
 import { audioPart } from './audio-part.ts';
 import { type BenchPart, openContext } from './bench-context.ts';
+import { consolePart } from './console-part.ts';
 import { jobsPart } from './jobs-part.ts';
 import { linearPart } from './linear-part.ts';
 import { progress } from './measuring.ts';
@@ -27,6 +28,7 @@ const PARTS: Readonly<Record<string, BenchPart>> = {
   packaging: packagingPart,
   s3: s3Part,
   jobs: jobsPart,
+  console: consolePart,
 };
 const DEFAULT_ROUNDS = 5;
 const ROOT = join(fileURLToPath(import.meta.url), '../..');

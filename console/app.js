@@ -10,6 +10,7 @@ import { linkTo, route } from './router.js';
 import { ThemeSwitch } from './theme.js';
 
 /** Pages that are loaded when somebody goes there. */
+const ErrorsPage = lazy(async () => (await import('./errors-page.js')).ErrorsPage);
 const InspectPage = lazy(async () => (await import('./inspect-page.js')).InspectPage);
 const NewPage = lazy(async () => (await import('./new-page.js')).NewPage);
 const PlayPage = lazy(async () => (await import('./play-page.js')).PlayPage);
@@ -33,6 +34,7 @@ const page = computed(() => {
   if (name === 'new') return html`<${NewPage} />`;
   if (name === 'inspect') return html`<${InspectPage} />`;
   if (name === 'play') return html`<${PlayPage} />`;
+  if (name === 'errors') return html`<${ErrorsPage} />`;
   if (name === 'status') return html`<${StatusPage} readiness=${readiness} />`;
   return html`<h1>There is no such page</h1><p>Go to <a href=${linkTo(['jobs'])}>the jobs</a>.</p>`;
 });

@@ -1,59 +1,29 @@
 import { signal, useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
-import { call, loginNeeded, poll } from './api.js';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { loginNeeded, poll } from './api.js';
 import { html } from './html.js';
+import { JobList } from './job-list.js';
+import { Rates } from './rates.js';
 import { linkTo, route } from './router.js';
-import { ageText, exactTime, shareOf, sizeText } from './text.js';
+import { ageText, durationText, exactTime, shareOf, sizeText } from './text.js';
+import { VirtualRows } from './virtual-rows.js';
 
 /** @typedef {import('./api.js').ListedJob} ListedJob */
 
 const LIST_INTERVAL_MS = 2000;
-const PAGE_SIZE = 50;
 
 /** The clock that ages are told by. */
 const now = signal(Date.now());
 
+const rates = new Rates();
+
 /** Lists jobs, newest first. The filter stands in the address, so that it can be shared. */
 export function JobsPage() {
   const status = route.value.query.get('status') ?? '';
-  /** @type {import('@preact/signals').Signal<ListedJob[] | null>} */
-  const jobs = useSignal(null);
-  const cursor = useSignal(/** @type {string | null} */ (null));
-  const problem = useSignal('');
-  const count = useSignal(PAGE_SIZE);
-  const login = loginNeeded.value;
-  useEffect(() => {
-    const gone = new AbortController();
-    const look = async () => {
-      try {
-        const page = await call(
-          'GET',
-          `v2/jobs?${new URLSearchParams({ limit: String(Math.min(200, count.value)), ...(status && { status }) })}`,
-          { signal: gone.signal },
-        );
-        jobs.value = page.jobs;
-        cursor.value = page.next_cursor;
-        problem.value = '';
-        now.value = Date.now();
-      } catch (error) {
-        if (!gone.signal.aborted) problem.value = String(/** @type {any} */ (error).message);
-      }
-    };
-    void poll(look, LIST_INTERVAL_MS, gone.signal);
-    return () => gone.abort();
-  }, [status, login]);
   return html`
     <h1>Jobs</h1>
     <${Filter} status=${status} />
-    ${problem.value !== '' && html`<p class="notice" role="alert">${problem.value}</p>`}
-    ${jobs.value !== null && (jobs.value.length === 0 ? html`<${NoJobs} filtered=${status !== ''} />` : html`<${JobTable} jobs=${jobs.value} />`)}
-    ${
-      cursor.value !== null &&
-      count.value < 200 &&
-      html`<button class="secondary" onClick=${() => {
-        count.value = 200;
-      }}>Show more</button>`
-    }
+    <${Jobs} key=${status} status=${status} />
   `;
 }
 
@@ -63,6 +33,60 @@ function Filter({ status }) {
   return html`<p role="group" aria-label="Filter by state" class="filter">
     ${states.map((state) => html`<a role="button" class=${state === status ? '' : 'outline secondary'} aria-current=${state === status ? 'true' : undefined} href=${linkTo(['jobs'], { status: state })}>${state || 'all'}</a>`)}
   </p>`;
+}
+
+/**
+ * Shows the jobs of a filter as they change. The rows stay where they are while somebody has scrolled down, points at them or has
+ * the focus in them: then a button shows what is new.
+ * @param {{ status: string }} props
+ */
+function Jobs({ status }) {
+  const problem = useSignal('');
+  const gone = useMemo(() => new AbortController(), []);
+  const list = useMemo(() => new JobList({ ...(status && { status }) }, gone.signal), []);
+  const region = useRef(/** @type {HTMLElement | null} */ (null));
+  const firstInView = useRef(/** @type {string | undefined} */ (undefined));
+  /** @param {Promise<void>} loading */
+  const report = (loading) =>
+    loading.then(
+      () => {
+        problem.value = '';
+        now.value = Date.now();
+      },
+      (error) => {
+        // The page says by itself that the service is out of reach, or asks for a login.
+        if (!gone.signal.aborted && ![0, 401].includes(error.status)) problem.value = error.message;
+      },
+    );
+  const holdIfInUse = () => list.hold(scrollY > 0 || region.current?.matches(':hover, :focus-within') === true);
+  useEffect(() => {
+    const look = async () => {
+      if (loginNeeded.value) return;
+      holdIfInUse();
+      await report(list.refresh(firstInView.current));
+    };
+    void poll(look, LIST_INTERVAL_MS, gone.signal);
+    return () => gone.abort();
+  }, []);
+  const showNewest = () => {
+    scrollTo({ top: 0 });
+    list.hold(false);
+  };
+  const rows = list.rows.value;
+  return html`
+    ${problem.value !== '' && html`<p class="notice" role="alert">${problem.value}</p>`}
+    ${rows !== null && rows.length === 0 && html`<${NoJobs} filtered=${status !== ''} />`}
+    ${
+      rows !== null &&
+      rows.length > 0 &&
+      html`<div ref=${region} class="job-list" onPointerLeave=${holdIfInUse}>
+        <${JobTable} list=${list} onView=${(/** @type {string | undefined} */ id) => {
+          firstInView.current = id;
+        }} onNearEnd=${() => void report(list.loadMore())} />
+      </div>
+      <p class="withheld">${list.withheld.value > 0 && html`<button type="button" class="small" onClick=${showNewest}>Update the list (${list.withheld.value.toLocaleString('en')})</button>`}</p>`
+    }
+  `;
 }
 
 /** @param {{ filtered: boolean }} props */
@@ -80,21 +104,46 @@ function NoJobs({ filtered }) {
     <p>Or on the command line:</p><pre tabindex="0"><code>${example}</code></pre>`;
 }
 
-/** @param {{ jobs: ListedJob[] }} props */
-function JobTable({ jobs }) {
-  return html`<div class="wide"><table>
-    <thead><tr><th>State</th><th>Job</th><th>Progress</th><th>Submitted</th><th>Caller</th></tr></thead>
-    <tbody>${jobs.map((job) => html`<${JobRow} key=${job.job_id} job=${job} />`)}</tbody>
-  </table></div>`;
+/**
+ * The roles are given because the style sheet lays the rows out as grids, after which browsers take them for no table any more.
+ * @param {{ list: JobList, onView: (first: string | undefined) => void, onNearEnd: () => void }} props
+ */
+function JobTable({ list, onView, onNearEnd }) {
+  const ids = list.rows.value ?? [];
+  list.version.value; // Rows are rendered again when a job in them has changed.
+  const headings = ['State', 'Job', 'Progress', 'Submitted', 'Caller'];
+  return html`<table role="table" class="jobs" aria-rowcount=${list.isComplete.value ? ids.length + 1 : -1}>
+    <thead role="rowgroup"><tr role="row" aria-rowindex="1">${headings.map((text) => html`<th role="columnheader" scope="col">${text}</th>`)}</tr></thead>
+    <${VirtualRows} ids=${ids} row=${(/** @type {string} */ id, /** @type {number} */ index) => html`<${JobRow} key=${id} job=${list.job(id)} index=${index} />`} onView=${onView} onNearEnd=${onNearEnd} />
+  </table>`;
+}
+
+/** @param {{ job: ListedJob, index: number }} props */
+function JobRow({ job, index }) {
+  const { job_id: id, status, timing, caller } = job;
+  return html`<tr role="row" aria-rowindex=${index + 2}>
+    <td role="cell"><span class="state ${status}">${status}</span></td>
+    <td role="cell"><a href=${linkTo(['jobs', id])}><code>${id}</code></a></td>
+    <td role="cell"><${Progress} job=${job} /></td>
+    <td role="cell"><time datetime=${timing.queued_at} title=${exactTime(timing.queued_at)}>${ageText(timing.queued_at, now.value)}</time></td>
+    <td role="cell">${caller ?? ''}</td>
+  </tr>`;
 }
 
 /** @param {{ job: ListedJob }} props */
-function JobRow({ job: { job_id: id, status, progress, timing, caller } }) {
-  return html`<tr>
-    <td><span class="state ${status}">${status}</span></td>
-    <td><a href=${linkTo(['jobs', id])}><code>${id}</code></a></td>
-    <td>${progress && html`<progress value=${shareOf(progress)} max="1" aria-label="Progress"></progress><small class="muted">${progress.inputs_done} of ${progress.inputs_total} inputs, ${sizeText(progress.bytes_done)}</small>`}</td>
-    <td><time datetime=${timing.queued_at} title=${exactTime(timing.queued_at)}>${ageText(timing.queued_at, now.value)}</time></td>
-    <td>${caller ?? ''}</td>
-  </tr>`;
+function Progress({ job: { job_id: id, status, progress, timing } }) {
+  const { queued_at: queued, started_at: started = queued, finished_at: finished } = timing;
+  if (progress === undefined)
+    return (
+      finished && html`<small class="muted">took ${durationText(Date.parse(finished) - Date.parse(started))}</small>`
+    );
+  if (status === 'queued') return html`<small class="muted">${countText(progress.inputs_total)} waiting</small>`;
+  const rate = rates.rateOf(id, progress.bytes_done, now.value);
+  return html`<progress value=${shareOf(progress)} max="1" aria-label="Progress"></progress>
+    <small class="muted">${progress.inputs_done} of ${countText(progress.inputs_total)}, ${sizeText(progress.bytes_done)}${rate > 0 && `, ${sizeText(rate)}/s`}</small>`;
+}
+
+/** @param {number} inputs */
+function countText(inputs) {
+  return inputs === 1 ? '1 input' : `${inputs.toLocaleString('en')} inputs`;
 }

@@ -1,8 +1,10 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { addressOf, call } from './api.js';
+import { call } from './api.js';
+import { BrowseDialog, listInputs } from './browse-dialog.js';
 import { html } from './html.js';
 import { Field, isComposite, resolved, typedValue, withCode } from './request-form.js';
+import { RequestView } from './request-view.js';
 import { linkTo, route } from './router.js';
 
 /** @typedef {import('./request-form.js').Schema} Schema */
@@ -116,7 +118,7 @@ function RequestForm({ operation, document }) {
       ${shown !== null && at !== undefined && html`<p class="bad" role="alert">Not submitted: see ${at}.</p>`}
       <button type="submit" aria-busy=${busy.value ? 'true' : undefined} disabled=${busy.value}>Submit</button>
     </form>
-    <${RequestView} path=${path} request=${request} />
+    <aside aria-label="The request" class="request"><h2>The request</h2><${RequestView} path=${path} request=${request} /></aside>
   </div>`;
 }
 
@@ -141,6 +143,20 @@ function Inputs({ inputs, isOfFolders, problem }) {
   const change = (index, change) => {
     inputs.value = inputs.value.map((input, at) => (at === index ? { ...input, ...change } : input));
   };
+  const canBrowse = useSignal(false);
+  const browsed = useSignal(/** @type {number | null} */ (null));
+  useEffect(() => {
+    listInputs(null).then(
+      () => {
+        canBrowse.value = true;
+      },
+      // No roots are set, or there is nothing to list them with now: paths are typed in.
+      () => undefined,
+    );
+  }, []);
+  const close = () => {
+    browsed.value = null;
+  };
   const kinds = Object.entries(KINDS).filter(([type]) => !isOfFolders || type.includes('folder'));
   /** @param {Event} event */
   const textOf = (event) => /** @type {HTMLInputElement} */ (event.target).value;
@@ -156,6 +172,13 @@ function Inputs({ inputs, isOfFolders, problem }) {
             placeholder=${type.endsWith('_url') ? 'https://… or s3://…' : '/media/…'} aria-invalid=${wrong === undefined ? undefined : 'true'} aria-describedby="input-${index}-help"
             onInput=${(/** @type {Event} */ event) => change(index, { address: textOf(event) })} />
           ${
+            canBrowse.value &&
+            type.startsWith('local_') &&
+            html`<button type="button" class="secondary outline" aria-label="Browse for input ${index}" onClick=${() => {
+              browsed.value = index;
+            }}>Browse</button>`
+          }
+          ${
             inputs.value.length > 1 &&
             html`<button type="button" class="secondary outline" aria-label="Remove input ${index}" onClick=${() => {
               inputs.value = inputs.value.filter((_input, at) => at !== index);
@@ -168,30 +191,16 @@ function Inputs({ inputs, isOfFolders, problem }) {
     <button type="button" class="secondary outline small" onClick=${() => {
       inputs.value = [...inputs.value, newInput(isOfFolders)];
     }}>Add another</button>
+    ${
+      browsed.value !== null &&
+      html`<${BrowseDialog} takesFolder=${inputs.value[browsed.value]?.type === 'local_folder_path'} onClose=${close} onChoose=${(
+        /** @type {string} */ path,
+      ) => {
+        change(browsed.value ?? 0, { address: path });
+        close();
+      }} />`
+    }
   `;
-}
-
-/**
- * Shows the request as the API takes it.
- * @param {{ path: string, request: object }} props
- */
-function RequestView({ path, request }) {
-  const copied = useSignal(false);
-  const json = JSON.stringify(request, null, 2);
-  const curl = `curl ${addressOf(path)} -H 'content-type: application/json' -d '${json.replaceAll("'", "'\\''")}'`;
-  const copy = () =>
-    navigator.clipboard.writeText(curl).then(() => {
-      copied.value = true;
-      setTimeout(() => {
-        copied.value = false;
-      }, 2000);
-    });
-  return html`<aside aria-label="The request" class="request">
-    <h2>The request</h2>
-    <p><code>POST ${new URL(addressOf(path)).pathname}</code></p>
-    <pre tabindex="0"><code>${json}</code></pre>
-    ${isSecureContext && html`<button type="button" class="secondary outline small" onClick=${copy}>${copied.value ? 'Copied' : 'Copy as curl'}</button>`}
-  </aside>`;
 }
 
 /** @param {Schema} document @param {string} path */

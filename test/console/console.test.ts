@@ -5,22 +5,13 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import axe from 'axe-core';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import type { JobResultResponse } from '#contract/job.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { temporaryFolder } from '../support/publications/make-publication.ts';
 import { serve } from '../support/servers/serve.ts';
+import { assertAccessible, launchBrowser, openPage } from './browser.ts';
 
-const FLAGS = [
-  '--headless',
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  '--autoplay-policy=no-user-gesture-required',
-];
 const SAMPLES = fileURLToPath(new URL('../../samples/', import.meta.url));
 const PATTERNS = { playlist_pattern: '*.{m3u8,mpd}', init_pattern: 'init-*.mp4', frag_pattern: 'fragment-*.m4s' };
 /** A name that would run a script, if it were ever taken for markup. */
@@ -32,40 +23,14 @@ let browser: Browser;
 
 before(async () => {
   service = await startService({ folder: join(folder, 'service'), settings: { LOG_LEVEL: 'warn' } });
-  browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
+  browser = await launchBrowser();
 });
 after(async () => {
   await browser?.close();
   await service?.stop();
 });
 
-/** Opens a page of the console. Errors of scripts, and requests to other servers, fail the test when the page is closed. */
-async function open(path: string, base = service.base): Promise<Page & AsyncDisposable> {
-  const page = await browser.newPage();
-  const problems: string[] = [];
-  page.on('pageerror', ({ message }) => problems.push(message));
-  page.on('request', (sent) => {
-    if (!sent.url().startsWith(base) && !/^(data|blob):/.test(sent.url())) problems.push(`it asked for ${sent.url()}`);
-  });
-  await page.goto(`${base}/${path}`);
-  return Object.assign(page, {
-    [Symbol.asyncDispose]: async () => {
-      await page.close();
-      assert.deepEqual(problems, []);
-    },
-  });
-}
-
-/** Fails where axe-core finds what keeps people with disabilities from using the page. */
-async function assertAccessible(page: Page): Promise<void> {
-  await page.evaluate(axe.source);
-  const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());
-  const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-  assert.deepEqual(
-    serious.map(({ id, nodes }) => [id, nodes[0]?.html]),
-    [],
-  );
-}
+const open = (path: string, base = service.base) => openPage(browser, base, path);
 
 async function signPublication(name: string): Promise<{ job: JobResultResponse; output: string }> {
   const input = join(folder, name);

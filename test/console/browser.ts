@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import axe from 'axe-core';
+import { type Browser, chromium, type Page } from 'playwright-core';
+
+const FLAGS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--autoplay-policy=no-user-gesture-required',
+];
+
+/** Starts Debian's Chromium. */
+export function launchBrowser(): Promise<Browser> {
+  return chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
+}
+
+/** Opens a page of a console. Errors of scripts, and requests to other servers, fail the test when the page is closed. */
+export async function openPage(browser: Browser, base: string, path: string): Promise<Page & AsyncDisposable> {
+  const page = await browser.newPage();
+  const problems: string[] = [];
+  page.on('pageerror', ({ message }) => problems.push(message));
+  page.on('request', (sent) => {
+    if (!sent.url().startsWith(base) && !/^(data|blob):/.test(sent.url())) problems.push(`it asked for ${sent.url()}`);
+  });
+  await page.goto(`${base}/${path}`);
+  return Object.assign(page, {
+    [Symbol.asyncDispose]: async () => {
+      await page.close();
+      assert.deepEqual(problems, []);
+    },
+  });
+}
+
+/** Fails where axe-core finds what keeps people with disabilities from using the page. */
+export async function assertAccessible(page: Page): Promise<void> {
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());
+  const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+  assert.deepEqual(
+    serious.map(({ id, nodes }) => [id, nodes[0]?.html]),
+    [],
+  );
+}
