@@ -12,6 +12,8 @@ export const c2paVideoRequest = z.strictObject({ ...commonRequestFields, params:
       inputs: [{ type: 'local_file_path', path: '/media/interview.mp4' }],
       output: { type: 'local', prefix: 'newsroom' },
       params: { assertions: [{ label: 'com.example.review', data: { approved: true } }] },
+      client_reference: 'order-4711',
+      labels: { project: 'evening-news' },
     },
     {
       inputs: [{ type: 'local_file_path', path: '/media/master.mxf' }],

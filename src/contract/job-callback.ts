@@ -19,7 +19,17 @@ export const jobCallback = jobResultResponse
       {
         job_id: exampleId,
         status: 'succeeded',
-        results: [{ input_index: 0, status: 'succeeded', output_path: '/srv/signed/newsroom/interview_c2pa.mp4' }],
+        operation: 'c2pa-video',
+        input_count: 1,
+        input_names: ['interview.mp4'],
+        results: [
+          {
+            input_index: 0,
+            input_name: 'interview.mp4',
+            status: 'succeeded',
+            output_path: '/srv/signed/newsroom/interview_c2pa.mp4',
+          },
+        ],
         timing: {
           queued_at: '2026-11-21T10:00:00.000Z',
           started_at: '2026-11-21T10:00:00.004Z',

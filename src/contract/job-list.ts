@@ -1,13 +1,26 @@
 import { z } from 'zod';
-import { exampleId, jobResultResponse, jobStatus } from './job.ts';
+import { exampleId, jobResultResponse, jobStatus, operationName } from './job.ts';
+import { clientReference, labelFilter } from './job-labels.ts';
 import { wholeNumber } from './whole-number.ts';
 
 const MAX_JOBS_PER_PAGE = 200;
 const JOBS_PER_PAGE = 50;
 
+/** Longer than the name of any caller in `auth.tokens`. */
+const MAX_CALLER_LENGTH = 64;
+
 /** The query of the list of jobs: a filter and a page. */
 export const jobListQuery = z.strictObject({
   status: jobStatus.optional().describe('Only jobs of this status.'),
+  operation: operationName.optional().describe('Only jobs of this operation.'),
+  client_reference: clientReference.optional().describe('Only jobs with this `client_reference`.'),
+  label: labelFilter.optional(),
+  caller: z
+    .string()
+    .min(1)
+    .max(MAX_CALLER_LENGTH)
+    .optional()
+    .describe('Only jobs of this caller. Somebody who is no admin sees its own jobs only, whatever is asked for.'),
   limit: z
     .preprocess(wholeNumber, z.int().min(1).max(MAX_JOBS_PER_PAGE).default(JOBS_PER_PAGE))
     .describe('Jobs of one page.'),
@@ -23,6 +36,11 @@ export const listedJob = jobResultResponse.omit({ results: true }).meta({
     {
       job_id: exampleId,
       status: 'running',
+      operation: 'c2pa-video',
+      client_reference: 'order-4711',
+      labels: { project: 'evening-news' },
+      input_count: 3,
+      input_names: ['interview.mp4', 'street.mov', 'studio.mp4'],
       timing: { queued_at: '2026-11-21T10:00:00.000Z', started_at: '2026-11-21T10:00:00.004Z' },
       progress: { inputs_done: 2, inputs_total: 3, bytes_done: 524288000, bytes_total: 1200000000 },
     },
@@ -44,6 +62,9 @@ export const jobListResponse = z
           {
             job_id: exampleId,
             status: 'succeeded',
+            operation: 'c2pa-audio',
+            input_count: 1,
+            input_names: ['podcast.mp3'],
             timing: {
               queued_at: '2026-11-21T10:00:00.000Z',
               started_at: '2026-11-21T10:00:00.004Z',

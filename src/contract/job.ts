@@ -1,5 +1,11 @@
 import { z } from 'zod';
+import { clientReference } from './job-labels.ts';
 import { verification } from './verification.ts';
+
+export const operationName = z
+  .enum(['c2pa-video', 'c2pa-audio', 'c2pa-fragmented', 'c2pa-package', 'package', 'verify'])
+  .describe('The operation, as `operationId` names it.');
+export type OperationName = z.infer<typeof operationName>;
 
 /** The job of the examples. */
 export const exampleId = '0197f3a2-5d5c-7c3e-9b1a-2f64d1c0a7e5';
@@ -26,6 +32,12 @@ const timestamp = z.iso.datetime().describe('ISO 8601, UTC, with milliseconds.')
 export const jobResultEntry = z
   .object({
     input_index: z.int().min(0).describe('Position in the `inputs` of the request, counted from zero.'),
+    input_name: z
+      .string()
+      .exactOptional()
+      .describe(
+        'The name of the input, without its path and the query of its address. Absent in results of older releases.',
+      ),
     status: z.enum(['succeeded', 'failed', 'cancelled']),
     output_path: z
       .string()
@@ -79,14 +91,27 @@ export const jobProgress = z
   .meta({ id: 'JobProgress', description: 'How far a job is that has not ended.' });
 export type JobProgress = z.infer<typeof jobProgress>;
 
+/** Names of inputs that a job is shown with. */
+export const MAX_INPUT_NAMES = 100;
+export const MAX_LISTED_INPUT_NAMES = 3;
+
 export const jobResultResponse = z
   .object({
     job_id: z.string(),
     status: jobStatus,
+    operation: operationName,
     caller: z
       .string()
       .exactOptional()
       .describe('Who submitted it: the name of its token in `auth.tokens`. Absent where no tokens were set.'),
+    client_reference: clientReference.exactOptional(),
+    labels: z.record(z.string(), z.string()).exactOptional().describe('The labels of the request.'),
+    input_count: z.int().min(1).describe('The number of inputs in the request.'),
+    input_names: z
+      .array(z.string())
+      .describe(
+        `The names of the first inputs, without their paths and the queries of their addresses: ${MAX_INPUT_NAMES} at most, ${MAX_LISTED_INPUT_NAMES} in a list. Those of all are in \`results\`. Empty for jobs of older releases.`,
+      ),
     results: z.array(jobResultEntry).describe('One entry for each input; empty until the job has ended.'),
     timing: jobTiming,
     progress: jobProgress.exactOptional(),
@@ -98,7 +123,19 @@ export const jobResultResponse = z
       {
         job_id: exampleId,
         status: 'succeeded',
-        results: [{ input_index: 0, status: 'succeeded', output_path: '/srv/signed/newsroom/interview_c2pa.mp4' }],
+        operation: 'c2pa-video',
+        client_reference: 'order-4711',
+        labels: { project: 'evening-news' },
+        input_count: 1,
+        input_names: ['interview.mp4'],
+        results: [
+          {
+            input_index: 0,
+            input_name: 'interview.mp4',
+            status: 'succeeded',
+            output_path: '/srv/signed/newsroom/interview_c2pa.mp4',
+          },
+        ],
         timing: {
           queued_at: '2026-11-21T10:00:00.000Z',
           started_at: '2026-11-21T10:00:00.004Z',
@@ -108,6 +145,9 @@ export const jobResultResponse = z
       {
         job_id: exampleId,
         status: 'running',
+        operation: 'c2pa-video',
+        input_count: 1,
+        input_names: ['interview.mp4'],
         results: [],
         timing: { queued_at: '2026-11-21T10:00:00.000Z', started_at: '2026-11-21T10:00:00.004Z' },
         progress: { inputs_done: 0, inputs_total: 1, bytes_done: 524288000, bytes_total: 1200000000 },
@@ -115,9 +155,13 @@ export const jobResultResponse = z
       {
         job_id: exampleId,
         status: 'failed',
+        operation: 'c2pa-video',
+        input_count: 1,
+        input_names: ['notes.txt'],
         results: [
           {
             input_index: 0,
+            input_name: 'notes.txt',
             status: 'failed',
             error: '"notes.txt" is none of the containers that can carry a manifest here.',
             error_code: 'INVALID_INPUT_TYPE',

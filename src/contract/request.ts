@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clientReference, jobLabels } from './job-labels.ts';
 import { callbackUrl, path, sourceUrl, text } from './text.ts';
 
 const filenameHint = text
@@ -78,6 +79,8 @@ export type ApiOutputSpec = z.infer<typeof apiOutputSpec>;
 /** The fields that every operation's request has beside its `output` and `params`. */
 export const inputRequestFields = {
   inputs: z.array(apiInputRef).min(1).describe('One or more inputs; each is processed on its own.'),
+  client_reference: clientReference.nullish(),
+  labels: jobLabels.nullish(),
   callback_url: callbackUrl
     .nullish()
     .describe(

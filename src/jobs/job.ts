@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { JobResponse, JobResultEntry } from '#contract/job.ts';
+import type { JobLabels } from '#contract/job-labels.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
@@ -49,6 +50,9 @@ export interface Submission {
   };
   /** True when the caller waits for it: such jobs go first. */
   readonly sync: boolean;
+  /** What its caller calls it. */
+  readonly clientReference?: string | null | undefined;
+  readonly labels?: JobLabels | null | undefined;
   /** The address that its result is sent to. */
   readonly callbackUrl?: string | null | undefined;
   readonly idempotency?: IdempotencyKey | null;

@@ -1,6 +1,8 @@
 import type { z } from 'zod';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { Config } from '#config/config.ts';
+import type { OperationName } from '#contract/job.ts';
+import type { JobLabels } from '#contract/job-labels.ts';
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
 import type { Verification } from '#contract/verification.ts';
 import type { Warning } from '#errors/warning.ts';
@@ -12,6 +14,7 @@ import type { ManifestAuthor } from '#provenance/manifest-author.ts';
 import type { AssetReader, ManifestReader } from '#provenance/manifest-reader.ts';
 import type { TrustSettings } from '#provenance/trust-lists.ts';
 
+export type { OperationName } from '#contract/job.ts';
 export type { InputSize } from '#inputs/input-resolver.ts';
 
 /**
@@ -28,8 +31,6 @@ export interface InputWork {
   readonly output: ApiOutputSpec | null;
   readonly params: unknown;
 }
-
-export type OperationName = 'c2pa-video' | 'c2pa-audio' | 'c2pa-fragmented' | 'c2pa-package' | 'package' | 'verify';
 
 /** Result of one input that became an output. */
 export interface InputOutcome {
@@ -116,6 +117,8 @@ export interface OperationRequest {
   readonly inputs: readonly ApiInputRef[];
   readonly output?: ApiOutputSpec | null | undefined;
   readonly params?: unknown;
+  readonly client_reference?: string | null | undefined;
+  readonly labels?: JobLabels | null | undefined;
   readonly callback_url?: string | null | undefined;
 }
 

@@ -83,6 +83,16 @@ describe('callers', () => {
     assert.deepEqual(idsOf(await listed(server, ARCHIVE, `?cursor=${page.next_cursor}`)), []);
   });
 
+  test('are what an admin filters a list by; it shows nobody else the jobs of another', async (t) => {
+    const server = await withTokens(t);
+    const newsroom = await submit(server, NEWSROOM);
+    const archive = await submit(server, ARCHIVE);
+    assert.deepEqual(idsOf(await listed(server, ADMIN, '?caller=newsroom')), [newsroom]);
+    assert.deepEqual(idsOf(await listed(server, ARCHIVE, '?caller=archive')), [archive]);
+    assert.deepEqual(idsOf(await listed(server, ARCHIVE, '?caller=newsroom')), []);
+    assert.equal((await listed(server, ADMIN)).jobs[0]?.caller, 'archive');
+  });
+
   test('keep their jobs when their token changes; an admin controls those of all', async (t) => {
     const server = await withTokens(t);
     const id = await submit(server, NEWSROOM, 'sleep 60000');

@@ -71,7 +71,7 @@ describe('DELETE /v2/jobs/{id}', () => {
       await cancel(server, id);
       const job = await server.ended(id);
       assert.ok(performance.now() - startedAt < CANCEL_BOUND_MS);
-      assert.deepEqual(job.results, [{ input_index: 0, status: 'cancelled' }]);
+      assert.deepEqual(job.results, [{ input_index: 0, input_name: 'went on', status: 'cancelled' }]);
       assert.ok(!existsSync(join(folder, 'went on')));
       assert.ok(cleared.some((claim) => claim?.jobId === id));
     });

@@ -7,7 +7,7 @@ import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type EventClient, eventStream } from '#http/routes/event-routes.ts';
 import { JobFeed } from '#jobs/following/job-feed.ts';
-import type { JobEvent } from '#jobs/job.ts';
+import type { JobEvent, JobSnapshot } from '#jobs/job.ts';
 import { cancelledEntry } from '#jobs/job.ts';
 import { ended, resultsOf, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
 import { errorOf, serve } from '../support/servers/serve.ts';
@@ -16,10 +16,20 @@ import { allEvents, readEvents } from './sse-reader.ts';
 
 const NEVER = new AbortController().signal;
 
-const DONE: JobEvent = {
-  type: 'done',
-  job: { job_id: 'a', status: 'succeeded', resultsJson: '[]', timing: { queued_at: '2026-11-21T10:00:00.000Z' } },
+const timing = { queued_at: '2026-11-21T10:00:00.000Z' };
+
+/** A job that has ended. */
+const JOB: JobSnapshot = {
+  job_id: 'a',
+  status: 'succeeded',
+  operation: 'verify',
+  input_count: 1,
+  input_names: ['a.mp4'],
+  resultsJson: '[]',
+  timing: { ...timing, finished_at: timing.queued_at },
 };
+
+const DONE: JobEvent = { type: 'done', job: JOB };
 
 const EVENT_BYTES = 64 * 1024;
 
@@ -280,17 +290,14 @@ describe('a feed', () => {
   });
 
   test('tells each input once to a follower that is slow, however many end meanwhile', async () => {
-    const timing = { queued_at: '2026-11-21T10:00:00.000Z' };
     const total = 1300;
     let done = 0;
     const feed = new JobFeed(
       {
-        find: async (id) => {
+        find: async () => {
           done = Math.min(total, done + 130);
           const progress = { inputs_done: done, inputs_total: total, bytes_done: 0, bytes_total: 0 };
-          if (done < total) return { job_id: id, status: 'running', resultsJson: '[]', timing, progress };
-          const finished_at = timing.queued_at;
-          return { job_id: id, status: 'succeeded', resultsJson: '[]', timing: { ...timing, finished_at } };
+          return done < total ? { ...JOB, status: 'running', timing, progress } : JOB;
         },
         finishedInputs: async () => Array.from({ length: done }, (_, index) => index),
         resultEntries: async (_id, indexes) => JSON.stringify(indexes.map((index) => cancelledEntry(index))),
@@ -310,20 +317,13 @@ describe('a feed', () => {
   });
 
   test('goes on after the store could not be reached for a while', async () => {
-    const timing = { queued_at: '2026-11-21T10:00:00.000Z' };
     let looks = 0;
     const feed = new JobFeed(
       {
         find: async () => {
           looks += 1;
           if (looks === 2) throw new Error('the store is gone');
-          if (looks < 4) return { job_id: 'a', status: 'running', resultsJson: '[]', timing };
-          return {
-            job_id: 'a',
-            status: 'succeeded',
-            resultsJson: '[]',
-            timing: { ...timing, finished_at: timing.queued_at },
-          };
+          return looks < 4 ? { ...JOB, status: 'running', timing } : JOB;
         },
         finishedInputs: async () => [],
         resultEntries: async () => '[]',

@@ -91,6 +91,16 @@ describe('a list that cannot be asked for', () => {
     ['cursor=YQ==', 'cursor'],
     [`cursor=${'a'.repeat(300)}`, 'cursor'],
     ['state=queued', 'state'],
+    ['operation=sign', 'operation'],
+    ['operation=', 'operation'],
+    ['client_reference=', 'client_reference'],
+    ['client_reference=a%0Ab', 'client_reference'],
+    ['label=', 'label'],
+    ['label=team', 'label'],
+    ['label==x', 'label'],
+    ['label=a%20b=x', 'label'],
+    ['label=a=1&label=b=2', 'label'],
+    ['caller=', 'caller'],
   ]) {
     test(`answers 400 VALIDATION_FAILED to ?${query?.slice(0, 40)}`, async () => {
       const error = await errorOf(await fetch(`${server.base}/v2/jobs?${query}`));

@@ -50,7 +50,10 @@ export function describeJobControl(
       assert.deepEqual(await store.cancelJob(jobId), { changed: true, jobEnded: true });
       const job = await store.findJob(jobId);
       assert.equal(job?.status, 'failed');
-      assert.deepEqual(resultsOf(job), [cancelledEntry(0), cancelledEntry(1)]);
+      assert.deepEqual(resultsOf(job), [
+        { ...cancelledEntry(0), input_name: 'a' },
+        { ...cancelledEntry(1), input_name: 'b' },
+      ]);
       assert.deepEqual(await store.leaseInputs(jobId, { start: 1, reserve: 0 }), []);
       assert.deepEqual(await store.cancelJob(jobId), { changed: false, jobEnded: false });
     });
@@ -86,7 +89,7 @@ export function describeJobControl(
       const lease = await started(store, jobId);
       await store.cancelJob(jobId);
       assert.deepEqual(await store.recordProcessExit(lease, 'in a test'), { input: 'ended', jobEnded: true });
-      assert.deepEqual(resultsOf(await store.findJob(jobId)), [cancelledEntry(0)]);
+      assert.deepEqual(resultsOf(await store.findJob(jobId)), [{ ...cancelledEntry(0), input_name: 'a' }]);
     });
 
     test('returns null for an unknown job', async (t) => {

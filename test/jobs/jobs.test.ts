@@ -38,7 +38,8 @@ describe('jobs', () => {
     assert.equal(status, 'queued');
     const job = await ended(jobs, jobId);
     assert.equal(job.status, 'failed');
-    assert.deepEqual(job.results[0], { input_index: 0, status: 'succeeded', output_path: '/out/0' });
+    const first = { input_index: 0, input_name: 'progress 10', status: 'succeeded', output_path: '/out/0' };
+    assert.deepEqual(job.results[0], first);
     assert.equal(job.results[1]?.error_code, 'PROCESSING_FAILED');
     assert.deepEqual(job.results[1]?.error_details, { reason: 'SOURCE_NOT_FOUND', path: '/nowhere' });
     assert.equal(job.results[2]?.status, 'succeeded');

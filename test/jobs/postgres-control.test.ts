@@ -3,10 +3,14 @@ import { PostgresJobStore } from '#jobs/store/postgres/postgres-job-store.ts';
 import { NO_LOG } from '../support/jobs/test-jobs.ts';
 import { startPostgres } from '../support/servers/postgres-server.ts';
 import { describeJobControl } from './control-contract.ts';
+import { describeRecognition } from './recognition-contract.ts';
 
 const server = await startPostgres({ after });
 
-describeJobControl('PostgreSQL', async () => {
+const databaseFor = async () => {
   const url = await server.createDatabase();
   return () => PostgresJobStore.open(url, 4, NO_LOG);
-});
+};
+
+describeJobControl('PostgreSQL', databaseFor);
+describeRecognition('PostgreSQL', databaseFor);

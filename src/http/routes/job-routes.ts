@@ -99,10 +99,9 @@ function addList(app: FastifyInstance, jobs: Pick<Jobs, 'find' | 'cancel' | 'lis
       querystring: jobListQuery,
       response: { 200: ok(jobListResponse, 'A page of jobs.'), ...errorResponses([400, 401, 403, 405, 500, 503]) },
     },
-    handler: async ({ caller, query: { status, limit, cursor } }) => {
+    handler: async ({ caller, query: { cursor, caller: submitter, client_reference: clientReference, ...asked } }) => {
       const before = cursor === undefined ? undefined : keyOfCursor(cursor, (key) => JOB_ID.test(key));
-      const asked = { limit, ...(status !== undefined && { status }), ...(before && { before }) };
-      const page = await jobs.list({ ...asked, ...scopeOf(caller) });
+      const page = await jobs.list({ ...asked, clientReference, submitter, before, ...scopeOf(caller) });
       const last = page.jobs.at(-1);
       return { jobs: page.jobs, next_cursor: page.more && last !== undefined ? cursorAfter(last.job_id) : null };
     },

@@ -129,6 +129,8 @@ async function acceptJob(
     operation: operation.name,
     request: body,
     sync,
+    clientReference: body.client_reference,
+    labels: body.labels,
     callbackUrl: body.callback_url,
     idempotency,
     traceParent,

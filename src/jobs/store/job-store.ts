@@ -186,12 +186,17 @@ export interface KnownJob {
   readonly digest: string;
 }
 
-/** The selection of jobs to list. */
+/** The selection of jobs to list: those in the scope that everything else given here holds for. */
 export interface JobFilter extends JobScope {
   readonly limit: number;
-  readonly status?: JobStatus;
+  readonly status?: JobStatus | undefined;
+  readonly operation?: OperationName | undefined;
+  readonly clientReference?: string | undefined;
+  readonly label?: { readonly name: string; readonly value: string } | undefined;
+  /** The name of the caller who submitted them. */
+  readonly submitter?: string | undefined;
   /** Only jobs that were submitted before this one. */
-  readonly before?: string;
+  readonly before?: string | undefined;
 }
 
 export interface JobPage {

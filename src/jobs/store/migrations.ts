@@ -12,6 +12,7 @@ export const migrations: readonly Migration[] = [
   addSharing,
   addServiceEnds,
   addCallers,
+  addDescriptions,
 ];
 
 /**
@@ -195,4 +196,26 @@ async function addCallers(db: Kysely<unknown>): Promise<void> {
     .addColumn('written_at', 'text', (column) => column.notNull())
     .addColumn('padding', 'text', (column) => column.notNull())
     .execute();
+}
+
+/** Adds what callers recognise jobs by: references, labels and names of inputs. Inputs of older jobs have no names. */
+async function addDescriptions(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('jobs').addColumn('client_reference', 'text').execute();
+  await db.schema.alterTable('inputs').addColumn('name', 'text').execute();
+  await db.schema
+    .createTable('job_labels')
+    .addColumn('job_id', 'text', (column) => column.notNull().references('jobs.job_id').onDelete('cascade'))
+    .addColumn('name', 'text', (column) => column.notNull())
+    .addColumn('value', 'text', (column) => column.notNull())
+    .addPrimaryKeyConstraint('job_labels_key', ['job_id', 'name'])
+    .execute();
+
+  await db.schema
+    .createIndex('jobs_client_reference')
+    .on('jobs')
+    .columns(['client_reference', 'job_id'])
+    .where(sql.ref('client_reference'), 'is not', null)
+    .execute();
+  await db.schema.createIndex('job_requests_operation').on('job_requests').columns(['operation', 'job_id']).execute();
+  await db.schema.createIndex('job_labels_value').on('job_labels').columns(['name', 'value', 'job_id']).execute();
 }

@@ -1,5 +1,7 @@
 import { sql } from 'kysely';
+import { MAX_INPUT_NAMES, MAX_LISTED_INPUT_NAMES } from '#contract/job.ts';
 import type { ListedJob } from '#contract/job-list.ts';
+import type { OperationName } from '#operations/operation.ts';
 import type { JobReport } from '#telemetry/input-report.ts';
 import type { JobScope } from '../caller.ts';
 import type { JobSnapshot } from '../job.ts';
@@ -8,9 +10,11 @@ import { type Database, isPostgres, type JobRow } from './tables.ts';
 
 /** The columns of a job that callers see. */
 const VISIBLE_COLUMNS = [
-  'job_id',
+  'jobs.job_id',
+  'job_requests.operation',
   'status',
   'caller',
+  'client_reference',
   'queued_at',
   'started_at',
   'finished_at',
@@ -20,14 +24,50 @@ const VISIBLE_COLUMNS = [
   'bytes_total',
 ] as const;
 
-type VisibleJob = Pick<JobRow, (typeof VISIBLE_COLUMNS)[number]>;
+/** Those columns, and what other tables hold of a job. */
+interface VisibleJob
+  extends Pick<
+    JobRow,
+    | 'job_id'
+    | 'status'
+    | 'caller'
+    | 'client_reference'
+    | 'queued_at'
+    | 'started_at'
+    | 'finished_at'
+    | 'inputs_total'
+    | 'inputs_done'
+    | 'bytes_done'
+    | 'bytes_total'
+  > {
+  readonly operation: OperationName;
+  /** JSON of the names of the first inputs; null where none has one. */
+  readonly names: string | null;
+  /** JSON of the labels; null or `{}` where there are none. */
+  readonly labels: string | null;
+}
 
 /** Bound on the jobs in one statement, because databases limit the values of a statement. */
 const MAX_JOBS_PER_STATEMENT = 1000;
 
-/** A JSON array of result entries of finished inputs. An input that was cancelled while it was queued has no recorded entry. */
+/** A result entry as it was recorded. An input that was cancelled while it was queued has none. */
+const RECORDED = sql`coalesce(result, '{"input_index":' || input_index || ',"status":"cancelled"}')`;
+
+/** A JSON array of result entries of finished inputs, with the names of the inputs. */
 const ENTRIES = sql<string>`'[' || coalesce(string_agg(
-  coalesce(result, '{"input_index":' || input_index || ',"status":"cancelled"}'), ',' order by input_index), '') || ']'`;
+  case when name is null then ${RECORDED} else '{"input_name":' || name || ',' || substr(${RECORDED}, 2) end,
+  ',' order by input_index), '') || ']'`;
+
+const namesOfFirst = (count: number) => sql<string | null>`(
+  select '[' || string_agg(name, ',' order by input_index) || ']' from inputs
+  where inputs.job_id = jobs.job_id and input_index < ${sql.lit(count)})`;
+
+const labelsOf = (db: Database) => {
+  const labels = isPostgres(db)
+    ? sql`json_object_agg(name, value order by name)::text`
+    : sql`json_group_object(name, value order by name)`;
+  return sql<string | null>`(select ${labels} from job_labels where job_labels.job_id = jobs.job_id)`;
+};
 
 const RESULTS = sql<string | null>`case when jobs.finished_at is not null then (
   select ${ENTRIES} from inputs where inputs.job_id = jobs.job_id) end`;
@@ -42,12 +82,13 @@ const runningSum = (column: 'bytes_done' | 'bytes_total') =>
 export async function findJob(db: Database, jobId: string, { caller }: JobScope = {}): Promise<JobSnapshot | null> {
   const job = await db
     .selectFrom('jobs')
+    .innerJoin('job_requests', 'job_requests.job_id', 'jobs.job_id')
     .select(VISIBLE_COLUMNS)
-    .select(RESULTS.as('results'))
+    .select([RESULTS.as('results'), namesOfFirst(MAX_INPUT_NAMES).as('names'), labelsOf(db).as('labels')])
     .$if(isPostgres(db), (jobs) =>
       jobs.select([runningSum('bytes_done').as('running_done'), runningSum('bytes_total').as('running_total')]),
     )
-    .where('job_id', '=', jobId)
+    .where('jobs.job_id', '=', jobId)
     .$if(caller !== undefined, (jobs) => jobs.where('caller', '=', caller ?? null))
     .executeTakeFirst();
   if (job === undefined) return null;
@@ -58,17 +99,38 @@ export async function findJob(db: Database, jobId: string, { caller }: JobScope 
 }
 
 /** Implements `JobStore.listJobs`. Identifiers sort by submission time. */
-export async function listJobs(db: Database, { limit, status, before, caller }: JobFilter): Promise<JobPage> {
+export async function listJobs(db: Database, filter: JobFilter): Promise<JobPage> {
+  const { limit, status, operation, clientReference, label, before } = filter;
+  const jobId = sql.ref<string>(orderColumn(filter));
   let query = db
     .selectFrom('jobs')
+    .innerJoin('job_requests', 'job_requests.job_id', 'jobs.job_id')
     .select(VISIBLE_COLUMNS)
-    .orderBy('job_id', 'desc')
+    .select([namesOfFirst(MAX_LISTED_INPUT_NAMES).as('names'), labelsOf(db).as('labels')])
+    .orderBy(jobId, 'desc')
     .limit(limit + 1);
-  if (caller !== undefined) query = query.where('caller', '=', caller);
+  if (label !== undefined)
+    query = query.innerJoin('job_labels', (join) =>
+      join
+        .onRef('job_labels.job_id', '=', 'jobs.job_id')
+        .on('job_labels.name', '=', label.name)
+        .on('job_labels.value', '=', label.value),
+    );
+  for (const caller of [filter.caller, filter.submitter]) {
+    if (caller !== undefined) query = query.where('caller', '=', caller);
+  }
   if (status !== undefined) query = query.where('status', '=', status);
-  if (before !== undefined) query = query.where('job_id', '<', before);
+  if (operation !== undefined) query = query.where('job_requests.operation', '=', operation);
+  if (clientReference !== undefined) query = query.where('client_reference', '=', clientReference);
+  if (before !== undefined) query = query.where(jobId, '<', before);
   const rows = await query.execute();
   return { jobs: rows.slice(0, limit).map(listedJob), more: rows.length > limit };
+}
+
+/** Returns the column that a list is ordered by: that of the index which finds its jobs, because SQLite orders by no other. */
+function orderColumn({ label, operation }: JobFilter): string {
+  if (label !== undefined) return 'job_labels.job_id';
+  return operation === undefined ? 'jobs.job_id' : 'job_requests.job_id';
 }
 
 /** Implements `JobStore.finishedAmong`. */
@@ -152,10 +214,20 @@ function listedJob(job: VisibleJob): ListedJob {
   return {
     job_id: job.job_id,
     status: job.status,
+    operation: job.operation,
     ...(job.caller !== null && { caller: job.caller }),
+    ...(job.client_reference !== null && { client_reference: job.client_reference }),
+    ...labelsIn(job),
+    input_count: job.inputs_total,
+    input_names: JSON.parse(job.names ?? '[]') as string[],
     timing: timingOf(job),
     ...(job.finished_at === null && { progress: progressOf(job) }),
   };
+}
+
+function labelsIn(job: VisibleJob): Pick<ListedJob, 'labels'> {
+  const labels: Record<string, string> = JSON.parse(job.labels ?? '{}');
+  return Object.keys(labels).length === 0 ? {} : { labels };
 }
 
 function timingOf({ queued_at, started_at, finished_at }: VisibleJob): JobSnapshot['timing'] {

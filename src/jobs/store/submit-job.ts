@@ -1,8 +1,10 @@
 import { sql } from 'kysely';
+import type { ApiInputRef } from '#contract/request.ts';
+import { requestedName } from '#inputs/input-name.ts';
 import { insertCallback } from './callbacks.ts';
 import type { KnownJob, NewJob } from './job-store.ts';
 import { type Database, isPostgres } from './tables.ts';
-import { hasUrlSecrets } from './url-secrets.ts';
+import { hasUrlSecrets, withoutQueries } from './url-secrets.ts';
 
 /** Implements `JobStore.submitJob`. */
 export async function submitJob(db: Database, job: NewJob): Promise<KnownJob | null> {
@@ -16,6 +18,7 @@ export async function submitJobs(db: Database, jobs: readonly NewJob[]): Promise
   const newJobs = jobs.filter(({ jobId }) => added.has(jobId));
   if (newJobs.length > 0) {
     await db.insertInto('job_requests').values(newJobs.map(requestRow)).execute();
+    await insertLabels(db, newJobs);
     await insertInputs(db, newJobs);
   }
   const answers: (KnownJob | null)[] = [];
@@ -54,7 +57,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : Number(a > b);
 }
 
-function jobRow({ jobId, sync, queuedAt, request, idempotency, callbackUrl, caller }: NewJob) {
+function jobRow({ jobId, sync, queuedAt, request, clientReference, idempotency, callbackUrl, caller }: NewJob) {
   return {
     job_id: jobId,
     sync: sync ? 1 : 0,
@@ -66,6 +69,7 @@ function jobRow({ jobId, sync, queuedAt, request, idempotency, callbackUrl, call
     bytes_done: 0,
     bytes_total: 0,
     caller: caller ?? null,
+    client_reference: clientReference ?? null,
     idempotency_key: idempotency?.key ?? null,
     request_digest: idempotency?.digest ?? null,
     has_callback: callbackUrl == null ? 0 : 1,
@@ -83,18 +87,32 @@ function requestRow({ jobId, operation, request, traceParent }: NewJob) {
   };
 }
 
+async function insertLabels(db: Database, jobs: readonly NewJob[]): Promise<void> {
+  const rows = jobs.flatMap(({ jobId, labels }) =>
+    Object.entries(labels ?? {}).map(([name, value]) => ({ job_id: jobId, name, value })),
+  );
+  if (rows.length > 0) await db.insertInto('job_labels').values(rows).execute();
+}
+
 /** Inserts all inputs by one statement: a job may have 10,000. */
 async function insertInputs(db: Database, jobs: readonly NewJob[]): Promise<void> {
   const rows = jobs.flatMap(({ jobId, request }) =>
-    request.inputs.map((input, index) => [jobId, index, jsonOf(input)]),
+    request.inputs.map((input, index) => [jobId, index, jsonOf(input), jsonOf(nameOf(input, index))]),
   );
   const elements = isPostgres(db)
-    ? sql`select value ->> 0 as job_id, (value ->> 1)::integer as input_index, value ->> 2 as input
+    ? sql`select value ->> 0 as job_id, (value ->> 1)::integer as input_index, value ->> 2 as input,
+          value ->> 3 as name
         from json_array_elements(${JSON.stringify(rows)}::json) as element(value)`
-    : sql`select value ->> 0 as job_id, value ->> 1 as input_index, value ->> 2 as input
+    : sql`select value ->> 0 as job_id, value ->> 1 as input_index, value ->> 2 as input,
+          value ->> 3 as name
         from json_each(${JSON.stringify(rows)})`;
-  await sql`insert into inputs (job_id, input_index, status, input)
-    select job_id, input_index, 'queued', input from (${elements}) as elements`.execute(db);
+  await sql`insert into inputs (job_id, input_index, status, input, name)
+    select job_id, input_index, 'queued', input, name from (${elements}) as elements`.execute(db);
+}
+
+/** Returns the name that callers see. The query of an address may grant access, so it is no part of it. */
+function nameOf(input: ApiInputRef, index: number): string {
+  return requestedName(withoutQueries(input) as ApiInputRef, index);
 }
 
 function jsonOf(value: unknown): string {

@@ -9,6 +9,7 @@ import type { OperationName } from '#operations/operation.ts';
 export interface Tables {
   readonly jobs: JobsTable;
   readonly job_requests: JobRequestsTable;
+  readonly job_labels: JobLabelsTable;
   readonly inputs: InputsTable;
   readonly callbacks: CallbacksTable;
   readonly destinations: DestinationsTable;
@@ -35,6 +36,8 @@ interface JobsTable {
   cancelled_at: string | null;
   /** The name of the submitter; null when no tokens were configured, and for jobs older than callers. */
   readonly caller: string | null;
+  /** The caller's name of the job. */
+  readonly client_reference: string | null;
   /** Prefixed with the caller's name; unique. */
   readonly idempotency_key: string | null;
   /** SHA-256 of the request that used the key, in hexadecimal. */
@@ -56,6 +59,13 @@ interface JobRequestsTable {
   readonly trace_parent: string | null;
 }
 
+/** Labels of jobs, which lists are filtered by. */
+interface JobLabelsTable {
+  readonly job_id: string;
+  readonly name: string;
+  readonly value: string;
+}
+
 /** Inputs: the unit that is queued, run, retried and fenced. */
 interface InputsTable {
   readonly job_id: string;
@@ -74,6 +84,8 @@ interface InputsTable {
   bytes_total: Generated<number>;
   /** JSON of the request's input. */
   input: string;
+  /** JSON of the name that callers see, without the query of an address; null for jobs of older releases. */
+  readonly name: string | null;
   /** JSON of the result entry of a finished input. */
   result: string | null;
   /** SHA-256 of the manifest of the output, in hexadecimal; it tells the output from those of other attempts. */

@@ -57,7 +57,7 @@ function hasQuery(value: unknown): boolean {
 }
 
 /** Copies a value without the queries of its `url` fields. */
-function withoutQueries(value: unknown): unknown {
+export function withoutQueries(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutQueries);
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(

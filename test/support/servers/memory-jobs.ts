@@ -26,7 +26,9 @@ export class MemoryJobs implements JobService {
     this.submitted.push(submission);
     const job_id = randomUUID();
     const timing = { queued_at: new Date().toISOString() };
-    this.#jobs.set(job_id, { job_id, status: 'queued', resultsJson: '[]', timing });
+    const { operation, request } = submission;
+    const described = { operation, input_count: request.inputs.length, input_names: [] };
+    this.#jobs.set(job_id, { job_id, status: 'queued', ...described, resultsJson: '[]', timing });
     this.#ends.emit('submitted', job_id);
     return { job_id, status: 'queued', replayed: false };
   }

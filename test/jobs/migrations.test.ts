@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
+import { describe, test } from 'node:test';
+import { Kysely, SqliteDialect } from 'kysely';
+import { JobIds } from '#jobs/job.ts';
+import { migrate, migrations } from '#jobs/store/migrations.ts';
+import { openSqlite } from '#jobs/store/sqlite/sqlite-job-store.ts';
+import type { Tables } from '#jobs/store/tables.ts';
+import { temporaryFolder } from '../support/jobs/test-jobs.ts';
+
+/** Migrations of the release that had callers, and neither labels nor names of inputs. */
+const BEFORE_DESCRIPTIONS = 5;
+
+const ids = new JobIds();
+
+/** Makes a database as an older release has it, and runs statements in it. */
+async function oldDatabase(folder: string, version: number, statements: string): Promise<void> {
+  await mkdir(folder, { mode: 0o700 });
+  const database = new DatabaseSync(join(folder, 'jobs.sqlite'));
+  const prepare = (text: string) => {
+    const statement = database.prepare(text);
+    return {
+      reader: statement.columns().length > 0,
+      all: (values: readonly unknown[]) => statement.all(...(values as SQLInputValue[])),
+      run: (values: readonly unknown[]) => statement.run(...(values as SQLInputValue[])),
+      iterate: (values: readonly unknown[]) => statement.iterate(...(values as SQLInputValue[])),
+    };
+  };
+  const dialect = new SqliteDialect({ database: { prepare, close: () => undefined } });
+  await migrate(new Kysely<Tables>({ dialect }), folder, migrations.slice(0, version));
+  database.exec(statements);
+  database.close();
+}
+
+describe('a database of an older release', () => {
+  test('keeps its jobs, whose inputs have no names', async (t) => {
+    const folder = join(await temporaryFolder(t), 'data');
+    const jobId = ids.next();
+    await oldDatabase(
+      folder,
+      BEFORE_DESCRIPTIONS,
+      `insert into jobs (job_id, sync, status, queued_at, inputs_total)
+         values ('${jobId}', 0, 'queued', '2026-11-21T10:00:00.000Z', 1);
+       insert into job_requests (job_id, operation, output, params) values ('${jobId}', 'verify', 'null', 'null');
+       insert into inputs (job_id, input_index, status, input) values ('${jobId}', 0, 'queued', '{}')`,
+    );
+    const store = await openSqlite(folder);
+    t.after(() => store.close());
+    const [listed] = (await store.listJobs({ limit: 1, operation: 'verify' })).jobs;
+    assert.deepEqual([listed?.job_id, listed?.input_count, listed?.input_names], [jobId, 1, []]);
+    await store.cancelJob(jobId);
+    assert.equal((await store.findJob(jobId))?.resultsJson, '[{"input_index":0,"status":"cancelled"}]');
+  });
+});

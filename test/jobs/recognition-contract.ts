@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { JobIds, NO_PROGRESS, type Submission, succeededEntry } from '#jobs/job.ts';
+import type { JobFilter, JobStore } from '#jobs/store/job-store.ts';
+import { pruneAllJobs } from '#jobs/store/maintenance.ts';
+import { resultsOf, scripts } from '../support/jobs/test-jobs.ts';
+
+const ids = new JobIds();
+
+/** The contract of `JobStore` for what callers recognise and find jobs by. */
+export function describeRecognition(
+  engineName: string,
+  databaseFor: (t: TestContext) => Promise<() => Promise<JobStore>>,
+) {
+  async function openStore(t: TestContext): Promise<JobStore> {
+    const store = await (await databaseFor(t))();
+    t.after(() => store.close());
+    return store;
+  }
+
+  async function submitted(store: JobStore, more: Partial<Submission> = {}, inputs = ['/media/a.mp4']) {
+    const jobId = ids.next();
+    await store.submitJob({ ...scripts(inputs), ...more, jobId, queuedAt: new Date() });
+    return jobId;
+  }
+
+  describe(`recognising jobs on ${engineName}`, () => {
+    test('a job and its place in the list have its operation, reference, labels and the names of its inputs', async (t) => {
+      const store = await openStore(t);
+      const labels = { project: 'evening-news', 'desk/4': '"quoted" = ä' };
+      const jobId = await submitted(store, { operation: 'verify', clientReference: 'order-4711', labels });
+      const { resultsJson: _, ...found } = (await store.findJob(jobId)) ?? assert.fail();
+      assert.deepEqual(
+        [found.operation, found.client_reference, found.labels, found.input_count, found.input_names],
+        ['verify', 'order-4711', labels, 1, ['a.mp4']],
+      );
+      assert.deepEqual((await store.listJobs({ limit: 10 })).jobs, [found]);
+    });
+
+    test('a job that was given neither reference nor labels has none', async (t) => {
+      const store = await openStore(t);
+      const job = await store.findJob(await submitted(store));
+      assert.deepEqual([job?.client_reference, job?.labels], [undefined, undefined]);
+    });
+
+    test('a large batch is shown with its first names, of which a list has three', async (t) => {
+      const store = await openStore(t);
+      const names = Array.from({ length: 120 }, (_, index) => `${index} ä ".mp4`);
+      const jobId = await submitted(store, {}, names);
+      const job = await store.findJob(jobId);
+      assert.deepEqual([job?.input_count, job?.input_names], [120, names.slice(0, 100)]);
+      const [listed] = (await store.listJobs({ limit: 1 })).jobs;
+      assert.deepEqual([listed?.input_count, listed?.input_names], [120, names.slice(0, 3)]);
+    });
+
+    test('names hold no query of an address, before and after their job has finished', async (t) => {
+      const store = await openStore(t);
+      const inputs: Submission['request']['inputs'] = [
+        { type: 'remote_file_url', url: 'https://example.com/films/interview.mp4?X-Signature=hush' },
+        { type: 'remote_file_url', url: 's3://bucket/films/street.mp4?hush' },
+        { type: 'remote_folder_url', url: 'https://example.com/news/master.m3u8?token=hush#hush' },
+      ];
+      const jobId = await submitted(store, { request: { inputs } });
+      const expected = ['interview.mp4', 'street.mp4', 'news'];
+      assert.deepEqual((await store.findJob(jobId))?.input_names, expected);
+      await store.cancelJob(jobId);
+      const job = await store.findJob(jobId);
+      assert.deepEqual(job?.input_names, expected);
+      assert.deepEqual(
+        resultsOf(job).map((entry) => entry.input_name),
+        expected,
+      );
+    });
+
+    test('every result has the name of its input, recorded or cancelled while it was queued', async (t) => {
+      const store = await openStore(t);
+      const jobId = await submitted(store, {}, ['/m/a.mp4', '/m/b.mp4']);
+      const [lease] = await store.leaseInputs(jobId, { start: 1, reserve: 0 });
+      assert(lease !== undefined);
+      await store.finishInput(lease, succeededEntry(0, { outputPath: '/out', warnings: [] }), NO_PROGRESS);
+      await store.cancelJob(jobId);
+      assert.deepEqual(resultsOf(await store.findJob(jobId)), [
+        { input_name: 'a.mp4', input_index: 0, status: 'succeeded', output_path: '/out' },
+        { input_name: 'b.mp4', input_index: 1, status: 'cancelled' },
+      ]);
+    });
+
+    test('lists are filtered by each of these, and by several together', async (t) => {
+      const store = await openStore(t);
+      const first = await submitted(store, { operation: 'verify', clientReference: 'r', labels: { a: '1', b: '2' } });
+      const second = await submitted(store, { operation: 'verify', labels: { a: '1' }, caller: 'newsroom' });
+      const third = await submitted(store, { clientReference: 'r', labels: { a: '2' }, caller: 'archive' });
+      const listed = async (filter: Partial<JobFilter>) =>
+        (await store.listJobs({ limit: 10, ...filter })).jobs.map((job) => job.job_id);
+      const label = (name: string, value: string) => ({ label: { name, value } });
+      for (const [filter, expected] of [
+        [{ operation: 'verify' }, [second, first]],
+        [{ operation: 'package' }, []],
+        [{ clientReference: 'r' }, [third, first]],
+        [{ clientReference: 'R' }, []],
+        [label('a', '1'), [second, first]],
+        [label('a', ''), []],
+        [label('b', '1'), []],
+        [{ submitter: 'archive' }, [third]],
+        [{ ...label('a', '1'), clientReference: 'r', operation: 'verify', status: 'queued' }, [first]],
+        [{ ...label('a', '1'), operation: 'c2pa-video' }, []],
+        [{ operation: 'verify', before: second }, [first]],
+        [{ ...label('a', '1'), before: second }, [first]],
+        [{ caller: 'newsroom', submitter: 'archive' }, []],
+        [{ caller: 'newsroom', ...label('a', '1') }, [second]],
+      ] as const satisfies readonly (readonly [Partial<JobFilter>, readonly string[]])[]) {
+        assert.deepEqual(await listed(filter), expected, JSON.stringify(filter));
+      }
+      const page = await store.listJobs({ limit: 1, operation: 'verify', ...label('a', '1') });
+      assert.deepEqual([page.jobs[0]?.job_id, page.more], [second, true]);
+    });
+
+    test('labels are deleted with their job', async (t) => {
+      const store = await openStore(t);
+      const jobId = await submitted(store, { labels: { a: '1' } });
+      await store.cancelJob(jobId);
+      await pruneAllJobs(store, new Date(Date.now() + 1));
+      assert.equal(await store.findJob(jobId), null);
+      assert.deepEqual((await store.listJobs({ limit: 1, label: { name: 'a', value: '1' } })).jobs, []);
+    });
+  });
+}
