@@ -1,6 +1,6 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
-import { type FormatHandler, HEAD_SIZE_BYTES, LONG_HEAD_SIZE_BYTES } from './format-handler.ts';
+import { type FormatHandler, HEAD_SIZE_BYTES, LONG_HEAD_SIZE_BYTES, type MediaLayout } from './format-handler.ts';
 import { id3 } from './id3/id3.ts';
 import { isobmff } from './isobmff/isobmff.ts';
 import { riff } from './riff/riff.ts';
@@ -56,4 +56,24 @@ export async function recogniseFormat(source: ByteSource, signal: AbortSignal): 
 /** Returns the error for a file that matches none of the formats, which says what its first bytes look like. */
 export function formatUnknown(name: string, head: Uint8Array): AppError {
   return new AppError('FORMAT_UNKNOWN', { name, startsLike: describeContainer(head), containers: CONTAINERS });
+}
+
+/** A source whose format is known from its bytes, with its layout. */
+export interface SignableFile {
+  readonly source: ByteSource;
+  readonly format: FormatHandler;
+  readonly layout: MediaLayout;
+}
+
+/**
+ * Finds the format of a source from its first bytes and reads its layout. Names and claimed media types play no part. Throws
+ * `FORMAT_UNKNOWN` where no manifest can be embedded, and what `FormatHandler.readLayout` throws.
+ */
+export async function readSignableFile(source: ByteSource, signal: AbortSignal): Promise<SignableFile> {
+  const format = await recogniseFormat(source, signal);
+  if (format === undefined) {
+    const head = await readRange(source, 0, Math.min(source.sizeBytes, HEAD_SIZE_BYTES), signal);
+    throw formatUnknown(source.name, head);
+  }
+  return { source, format, layout: await format.readLayout(source, signal) };
 }

@@ -9,6 +9,7 @@ import type { Jobs } from '#jobs/jobs.ts';
 import type { Operation, RequestContext } from '#operations/operation.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { guardHosts, identifyCallers } from './hooks/access.ts';
+import { limitBodies, limitResponseBuffers, RequestBodyLimit, ResponseBufferLimit } from './hooks/body-limits.ts';
 import {
   answerConnectionError,
   answerErrors,
@@ -18,8 +19,6 @@ import {
   pathOf,
 } from './hooks/error-replies.ts';
 import { takeJsonBodies } from './hooks/json-limits.ts';
-import { limitBodies, RequestBodyLimit } from './hooks/request-body-limit.ts';
-import { limitResponseBuffers, ResponseBufferLimit } from './hooks/response-buffer-limit.ts';
 import { addDocuments, collectDocument } from './openapi/openapi-document.ts';
 import { addConsole } from './routes/console-routes.ts';
 import { addEventRoute } from './routes/event-routes.ts';

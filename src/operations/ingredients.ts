@@ -6,10 +6,10 @@ import { AppError } from '#errors/app-error.ts';
 import { isInputError } from '#errors/catalogue.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import type { MediaLayout } from '#formats/format-handler.ts';
+import { readSignableFile } from '#formats/formats.ts';
 import type { InputResolver, OpeningContext } from '#inputs/input-resolver.ts';
 import type { Creation, IngredientSource, ManifestRequest, StatedAction } from '#provenance/manifest-request.ts';
 import type { OperationServices } from './operation.ts';
-import { readSignableFile } from './signable-file.ts';
 
 /** Bytes of an XMP packet that are searched for an identifier and for the address of a remote manifest. */
 const MAX_XMP_BYTES = 1024 * 1024;

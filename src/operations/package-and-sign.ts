@@ -22,8 +22,7 @@ import {
 import { existingOrigin, packagedOrigin } from './packaging/packaging-ingredients.ts';
 import { publicationOrigin, signForInput, verificationContext } from './sign-fragmented.ts';
 import { refuseWarnings } from './strict.ts';
-import { validateFolderInputs } from './validation/validate-inputs.ts';
-import { folderLeaf } from './validation/validate-outputs.ts';
+import { folderLeaf, validateFolderInputs } from './validation/validate-request.ts';
 import { validateSigning } from './validation/validate-signing.ts';
 
 /** One input with everything that signing it needs. */

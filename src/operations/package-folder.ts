@@ -19,8 +19,7 @@ import {
   sizeOfSources,
 } from './packaging/make-publication.ts';
 import { refuseWarnings } from './strict.ts';
-import { validateFolderInputs } from './validation/validate-inputs.ts';
-import { folderLeaf, validateOutputs } from './validation/validate-outputs.ts';
+import { folderLeaf, validateFolderInputs, validateOutputs } from './validation/validate-request.ts';
 
 /** Files that are copied concurrently. */
 const MAX_CONCURRENT_COPIES = 8;

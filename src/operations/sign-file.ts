@@ -1,13 +1,21 @@
 import { createHash } from 'node:crypto';
 import type { ByteSink } from '#bytes/byte-sink.ts';
 import { executePlan, fillHole } from '#bytes/execute-plan.ts';
+import { pinnedCopyOf } from '#bytes/local-copies.ts';
+import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { c2paAudioRequest, c2paVideoRequest } from '#contract/c2pa-requests.ts';
 import type { C2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { MediaLayout } from '#formats/format-handler.ts';
-import { AUDIO_EXTENSIONS, AUDIO_ONLY_EXTENSIONS, VIDEO_EXTENSIONS } from '#formats/formats.ts';
+import {
+  AUDIO_EXTENSIONS,
+  AUDIO_ONLY_EXTENSIONS,
+  readSignableFile,
+  type SignableFile,
+  VIDEO_EXTENSIONS,
+} from '#formats/formats.ts';
 import { outputLeaf } from '#outputs/output-path.ts';
 import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-author.ts';
 import type { ManifestReader } from '#provenance/manifest-reader.ts';
@@ -15,7 +23,6 @@ import { assignRoles, fileCandidate, givenOrigin, statementOf } from './ingredie
 import type { InputContext, InputOutcome, InputWork, Operation, OperationServices } from './operation.ts';
 import { readBack } from './read-back.ts';
 import { signSidecar } from './sidecar/sign-sidecar.ts';
-import { pinIfSigned, readSignableFile, type SignableFile } from './signable-file.ts';
 import { validateFileSigning } from './validation/validate-signing.ts';
 
 /** Limit of an output that is read back while the worker starts its next input, because that takes little memory. */
@@ -196,4 +203,28 @@ function refuseVideo(name: string, layout: MediaLayout): void {
     const { mediaType } = layout;
     throw new AppError('AUDIO_CONTAINER_UNSUPPORTED', { name, mediaType, extensions: SIGNED_EXTENSIONS });
   }
+}
+
+/**
+ * Returns the file ready to be validated by the SDK, which reads files of this host only, and then copied as it was
+ * validated: pinned or copied, and with the layout of those very bytes. A file without a manifest is returned as it is.
+ */
+export async function pinIfSigned(
+  file: SignableFile,
+  { scratch, signal }: { readonly scratch: ScratchSpace; readonly signal: AbortSignal },
+): Promise<SignableFile> {
+  if (file.layout.manifest === null) return file;
+  const source = await pinnedCopyOf(file.source, scratch, signal);
+  const kept = await readSignableFile(source, signal);
+  // The operation, its destination and its media type were decided by the first layout.
+  if (!isAlike(kept.layout, file.layout)) throw new AppError('SOURCE_CHANGED', { name: source.name });
+  return kept;
+}
+
+function isAlike(first: MediaLayout, second: MediaLayout): boolean {
+  return (
+    first.mediaType === second.mediaType &&
+    first.hasVideo === second.hasVideo &&
+    (first.manifest === null) === (second.manifest === null)
+  );
 }

@@ -20,8 +20,7 @@ import {
 } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, Operation, OperationServices } from './operation.ts';
 import { refuseWarnings, type StrictParams } from './strict.ts';
-import { validateFolderInputs } from './validation/validate-inputs.ts';
-import { folderLeaf } from './validation/validate-outputs.ts';
+import { folderLeaf, validateFolderInputs } from './validation/validate-request.ts';
 import { validateSigning } from './validation/validate-signing.ts';
 
 /**

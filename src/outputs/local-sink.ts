@@ -11,8 +11,7 @@ import { removeEarlierStagings, stagingSecretIn } from './local/staged-entries.t
 import { StagedFile, type Staging } from './local/staged-file.ts';
 import { StagedFolder } from './local/staged-folder.ts';
 import { checkOutputSegments, type Naming } from './output-path.ts';
-import type { FolderSink, OutputSink } from './output-sink.ts';
-import { refuseFile, refuseFolder, withOutputErrors } from './staging/output-error.ts';
+import { type FolderSink, type OutputSink, refuseFile, refuseFolder, withOutputErrors } from './output-sink.ts';
 import { StagingJournal } from './staging-journal.ts';
 
 /** Free space, in bytes, that an output must leave: folders and journals grow too. */

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
+import { lstatSync, type Stats } from 'node:fs';
 import type { ByteSink, ByteWriter } from '#bytes/byte-sink.ts';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { StagingKey } from '#bytes/staged-name.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
+import { AppError } from '#errors/app-error.ts';
+import { isSystemError, problemOf } from '#errors/system-problem.ts';
 import { isS3Url } from '#s3/s3-address.ts';
 import type { Naming } from './output-path.ts';
 
@@ -132,4 +135,36 @@ export function isPlaylist(path: string): boolean {
 /** Sorts playlists by depth, the deepest first: a multivariant playlist usually lies above those that it names. */
 export function innermostPlaylistFirst(first: string, second: string): number {
   return second.split('/').length - first.split('/').length || (first < second ? -1 : 1);
+}
+
+/** Translates a system error into an error about the destination. Returns any other error unchanged. */
+export function outputError(destination: string, cause: unknown): unknown {
+  if (!isSystemError(cause)) return cause;
+  return new AppError('OUTPUT_FAILED', { path: destination, problem: problemOf(cause) }, { cause });
+}
+
+/** Runs a step whose system errors are about `destination`. */
+export async function withOutputErrors<T>(destination: string, step: () => Promise<T> | T): Promise<T> {
+  try {
+    return await step();
+  } catch (error) {
+    throw outputError(destination, error);
+  }
+}
+
+/** Returns the entry at a path, without following links; null for none. */
+export function entryAt(path: string): Stats | null {
+  return lstatSync(path, { throwIfNoEntry: false }) ?? null;
+}
+
+/** Throws `OUTPUT_IS_FOLDER` when a folder exists at the destination of a file. */
+export async function refuseFolder(destination: string, realDestination: string): Promise<void> {
+  const existing = await withOutputErrors(destination, () => entryAt(realDestination));
+  if (existing?.isDirectory()) throw new AppError('OUTPUT_IS_FOLDER', { path: destination });
+}
+
+/** Throws `OUTPUT_IS_FILE` when a file or link exists at the destination of a folder. */
+export async function refuseFile(destination: string, realDestination: string): Promise<void> {
+  const existing = await withOutputErrors(destination, () => entryAt(realDestination));
+  if (existing !== null && !existing.isDirectory()) throw new AppError('OUTPUT_IS_FILE', { path: destination });
 }

@@ -13,7 +13,7 @@ import { connectS3 } from '#s3/s3-connection.ts';
 import { S3Writer } from '#s3/s3-writer.ts';
 import { contentTypeOf } from './content-type.ts';
 import { type Naming, s3Destination } from './output-path.ts';
-import type { FolderSink, OutputSink } from './output-sink.ts';
+import { type FolderSink, type OutputSink, withOutputErrors } from './output-sink.ts';
 import { CommittedObjects } from './s3/committed-objects.ts';
 import { LARGEST_OBJECT_BYTES, planParts } from './s3/object-parts.ts';
 import { type Finished, ObjectUpload, RequestLimit, type UploadContext } from './s3/object-upload.ts';
@@ -22,7 +22,6 @@ import { markOf, rollBackUploads } from './s3/roll-back-uploads.ts';
 import { ScratchMirror } from './s3/scratch-mirror.ts';
 import { StagedS3Folder } from './s3/staged-s3-folder.ts';
 import { UploadJournal } from './s3/upload-journal.ts';
-import { withOutputErrors } from './staging/output-error.ts';
 
 /** Concurrent requests with a body of one output: parts of a file, or files of a publication. */
 const MAX_FILE_REQUESTS = 4;

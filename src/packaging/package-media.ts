@@ -3,7 +3,7 @@ import { constants, statfsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LocalSource } from '#bytes/byte-source.ts';
-import { Descriptor } from '#bytes/descriptor.ts';
+import { Descriptor } from '#bytes/file-source.ts';
 import type { LocalCopies } from '#bytes/local-copies.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';

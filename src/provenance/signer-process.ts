@@ -8,7 +8,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { ManifestProblem } from './dry-run/dry-run-manifest.ts';
-import { FIRST_CHANNEL, type FromSigner, stopReading, type ToSigner } from './identity/signer-protocol.ts';
+import { FIRST_CHANNEL, type FromSigner, stopReading, type ToSigner } from './remote-signer.ts';
 import type { IdentityDescription } from './signing-identity.ts';
 
 /** Has the extension of this module: in a build, both are JavaScript. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { fstatSync } from 'node:fs';
 import { test } from 'node:test';
-import { Descriptor } from '#bytes/descriptor.ts';
+import { Descriptor } from '#bytes/file-source.ts';
 
 test('a file is closed when the running calls have finished, and is not used after that', async () => {
   const file = Descriptor.open(import.meta.filename, 'r');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { firstConflict } from '#operations/validation/validate-outputs.ts';
+import { firstConflict } from '#operations/validation/validate-request.ts';
 import { admit, files, folder, refusal } from './submit-request.ts';
 
 describe('what an operation on files takes', () => {

@@ -9,8 +9,9 @@ import {
   addRandomAccessOffsets,
   addTrackOffsets,
   checkNesting,
-} from './find-offsets.ts';
-import { OffsetCollector, type StoredOffsets } from './stored-offsets.ts';
+  OffsetCollector,
+  type StoredOffsets,
+} from './stored-offsets.ts';
 import {
   BOX_ID_SIZE_BYTES,
   C2PA_BOX_HEAD_BYTES,

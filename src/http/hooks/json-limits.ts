@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '#errors/app-error.ts';
-import { leaseOf, receiveBody } from './request-body-limit.ts';
+import { leaseOf, receiveBody } from './body-limits.ts';
 
 /** Deeper bodies are refused before they are parsed. Assertions may be 100 deep, and lie a few levels down. */
 const MAX_NESTING = 256;

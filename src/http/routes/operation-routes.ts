@@ -11,7 +11,7 @@ import type { IdempotencyKey } from '#jobs/job.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import type { Operation, OperationName, OperationRequest, RequestContext } from '#operations/operation.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
-import { releaseBody } from '../hooks/request-body-limit.ts';
+import { releaseBody } from '../hooks/body-limits.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
 import { sendJob } from './job-routes.ts';
 

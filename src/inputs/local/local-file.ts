@@ -2,8 +2,7 @@ import { type BigIntStats, constants, fstatSync, readlinkSync, realpathSync, sta
 import { homedir } from 'node:os';
 import { relative, sep } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
-import { Descriptor } from '#bytes/descriptor.ts';
-import { FileSource } from '#bytes/file-source.ts';
+import { Descriptor, FileSource } from '#bytes/file-source.ts';
 import { isSameOrInside, nearestRealPath } from '#bytes/path-overlap.ts';
 import { isInStaging } from '#bytes/staged-name.ts';
 import type { Config } from '#config/config.ts';

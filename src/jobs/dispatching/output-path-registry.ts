@@ -1,6 +1,6 @@
 import { basename, dirname, join, resolve } from 'node:path';
 import { nearestRealPath, PathSet } from '#bytes/path-overlap.ts';
-import { yieldingEntries } from '#concurrency/yielding-iteration.ts';
+import { yieldingEntries } from '#concurrency/map-concurrent.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import type { C2paParams } from '#contract/signing.ts';
 import type { VerifyParams } from '#contract/verify-request.ts';

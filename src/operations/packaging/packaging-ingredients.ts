@@ -5,6 +5,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isInputError } from '#errors/catalogue.ts';
 import { warning } from '#errors/warning.ts';
+import { readSignableFile } from '#formats/formats.ts';
 import type { PlannedStream } from '#packaging/packaging-plan.ts';
 import type { ContainerKind } from '#packaging/probed-file.ts';
 import type { IngredientSource, RecordedAction } from '#provenance/manifest-request.ts';
@@ -23,7 +24,6 @@ import {
 } from '../ingredients.ts';
 import type { InputContext } from '../operation.ts';
 import { publicationOrigin } from '../sign-fragmented.ts';
-import { readSignableFile } from '../signable-file.ts';
 import type { PackagingTask } from './make-publication.ts';
 
 /** Media types of containers that carry no manifest (IANA, or what is commonly said). */

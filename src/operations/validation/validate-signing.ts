@@ -5,8 +5,15 @@ import { UNSIGNABLE_EXTENSIONS } from '#formats/unsupported-containers.ts';
 import { statedAction } from '../ingredients.ts';
 import type { OperationRequest, RequestContext } from '../operation.ts';
 import { sidecarLeaves } from '../sidecar/sidecar-names.ts';
-import { type ExtensionRule, type ReferenceLocation, requireResolver, validateFileInputs } from './validate-inputs.ts';
-import { fileLeaf, type LeafRule, validateOutputs } from './validate-outputs.ts';
+import {
+  type ExtensionRule,
+  fileLeaf,
+  type LeafRule,
+  type ReferenceLocation,
+  requireResolver,
+  validateFileInputs,
+  validateOutputs,
+} from './validate-request.ts';
 
 /**
  * Checks what all signing operations have in common: parents and overrides, outputs, and assertions, by a dry-run

@@ -1,7 +1,7 @@
 import { constants, statfsSync, write } from 'node:fs';
 import { promisify } from 'node:util';
 import { isPageMemory, offsetInPage } from '#bytes/buffers.ts';
-import { Descriptor } from '#bytes/descriptor.ts';
+import { Descriptor } from '#bytes/file-source.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
 
 /** Smaller writes go through the page cache: they are not worth a wait for the disk. */

@@ -1,6 +1,6 @@
 import { constants, fdatasync, fstatSync, fsync, write, writeSync } from 'node:fs';
 import { promisify } from 'node:util';
-import { Descriptor } from '#bytes/descriptor.ts';
+import { Descriptor } from '#bytes/file-source.ts';
 import { DirectWriter } from './direct-writer.ts';
 
 /**

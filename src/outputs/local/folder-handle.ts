@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { promisify } from 'node:util';
-import { Descriptor } from '#bytes/descriptor.ts';
+import { Descriptor } from '#bytes/file-source.ts';
 import { isSameOrInside } from '#bytes/path-overlap.ts';
 import { AppError } from '#errors/app-error.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';

@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { replacedNameOf, type StagingKey, stagedNameOf } from '#bytes/staged-name.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
-import { entryAt } from '../staging/output-error.ts';
+import { entryAt } from '../output-sink.ts';
 import type { FolderHandle } from './folder-handle.ts';
 
 /** Entries of one folder that are removed at once. */

@@ -3,7 +3,7 @@ import { renameSync } from 'node:fs';
 import type { ByteSink } from '#bytes/byte-sink.ts';
 import { replacedNameOf } from '#bytes/staged-name.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
-import { entryAt, outputError, refuseFolder, withOutputErrors } from '../staging/output-error.ts';
+import { entryAt, outputError, refuseFolder, withOutputErrors } from '../output-sink.ts';
 import { DurableFile } from './durable-file.ts';
 import type { FolderHandle } from './folder-handle.ts';
 import { recoverReplacement, removeEntry } from './staged-entries.ts';

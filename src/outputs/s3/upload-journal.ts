@@ -8,7 +8,7 @@ import { systemErrorCode } from '#errors/system-problem.ts';
 import type { S3Address } from '#s3/s3-address.ts';
 import type { S3Upload } from '#s3/s3-writer.ts';
 import { syncFolder } from '../local/durable-file.ts';
-import { withOutputErrors } from '../staging/output-error.ts';
+import { withOutputErrors } from '../output-sink.ts';
 
 const syncData = promisify(fdatasync);
 

@@ -1,8 +1,5 @@
 import { Socket } from 'node:net';
 import { AppError } from '#errors/app-error.ts';
-import type { Signer } from '../signer.ts';
-import { describeIdentity } from '../signing-identity.ts';
-import { loadSigningIdentity } from './load-signing-identity.ts';
 import {
   FIRST_CHANNEL,
   type Frame,
@@ -14,7 +11,10 @@ import {
   STATUS,
   sendFrame,
   type ToSigner,
-} from './signer-protocol.ts';
+} from '../remote-signer.ts';
+import type { Signer } from '../signer.ts';
+import { describeIdentity } from '../signing-identity.ts';
+import { loadSigningIdentity } from './load-signing-identity.ts';
 
 // The process that holds the signing key. It reads the identity's files, signs the data that its clients send, without
 // parsing it, and does nothing else. It is killed when the service exits.
