@@ -15,6 +15,7 @@ import { jobsPart } from './jobs-part.ts';
 import { linearPart } from './linear-part.ts';
 import { progress } from './measuring.ts';
 import { packagingPart } from './packaging-part.ts';
+import { playbackPart } from './playback-part.ts';
 import { publicationsPart } from './publications-part.ts';
 import { machine } from './report.ts';
 import { s3Part } from './s3-part.ts';
@@ -27,6 +28,7 @@ const PARTS: Readonly<Record<string, BenchPart>> = {
   publications: publicationsPart,
   packaging: packagingPart,
   s3: s3Part,
+  playback: playbackPart,
   jobs: jobsPart,
   console: consolePart,
 };

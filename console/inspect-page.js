@@ -1,68 +1,130 @@
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
+import { loginNeeded } from './api.js';
 import { html } from './html.js';
-import { listOutput, outputAddress } from './outputs.js';
+import { outputAddress } from './outputs.js';
 import { Provenance } from './provenance.js';
-import { MAX_FILE_BYTES, verify } from './reader.js';
-import { route } from './router.js';
-import { sizeText } from './text.js';
+import { MAX_FILE_BYTES, readFile } from './reader.js';
+import { linkTo, route } from './router.js';
+import { shareOf, sizeText } from './text.js';
+import { inputRef, locateOutput, verifyByService } from './verify-by-service.js';
 
-/** @typedef {import('./reader.js').Verdict} Verdict */
+/**
+ * @typedef {import('./reader.js').Reading} Reading
+ * @typedef {import('./verify-by-service.js').InputRef} InputRef
+ *
+ * @typedef {object} Subject what is inspected
+ * @property {string} name
+ * @property {number} [sizeBytes]
+ * @property {string} [address] as the service refers to it
+ * @property {'browser' | 'service'} by
+ */
 
-/** Media types by extension, where the browser knows none. */
-const MEDIA_TYPES = /** @type {Record<string, string>} */ ({
-  mp4: 'video/mp4',
-  m4v: 'video/mp4',
-  mov: 'video/quicktime',
-  m4a: 'audio/mp4',
-  mp3: 'audio/mpeg',
-  wav: 'audio/wav',
-  flac: 'audio/flac',
-  avi: 'video/avi',
-});
-
-/** Shows the provenance of an output of a job, or of a file that is dropped here. It is read in the browser, and never uploaded. */
+/**
+ * Shows the provenance of an output of a job, of a dropped file, or of what a path or an address names. A dropped file is read
+ * in the browser and sent nowhere; all else is verified by the service.
+ */
 export function InspectPage() {
   const { query } = route.value;
   const [job, index, path] = [query.get('job'), query.get('index') ?? '0', query.get('path')];
-  const file = useSignal(/** @type {{ name: string, size: number } | null} */ (null));
-  const verdict = useSignal(/** @type {Verdict | null} */ (null));
-  const problem = useSignal('');
-  /** @param {string} name @param {number} size @param {() => Promise<Blob>} open */
-  const inspect = async (name, size, open) => {
-    file.value = { name, size };
-    verdict.value = null;
-    problem.value =
-      size > MAX_FILE_BYTES
-        ? `${sizeText(size)} is more than a browser can read. Verify it by the service: POST /v2/verify.`
-        : '';
-    if (problem.value !== '') return;
-    try {
-      const blob = await open();
-      verdict.value = await verify(blob, mediaTypeOf(name, blob.type));
-    } catch (error) {
-      problem.value = `The file cannot be read: ${/** @type {Error} */ (error).message}`;
-    }
-  };
+  const inspection = useInspection();
   useEffect(() => {
-    if (job === null) return;
-    openOutput(job, index, path).then(
-      ({ name, size, open }) => inspect(name, size, open),
-      (error) => {
-        problem.value = error.message;
-      },
-    );
-  }, [job, index, path]);
+    if (job !== null) void inspection.output(job, index, path);
+  }, [job, index, path, loginNeeded.value]);
+  const { subject, reading, problem, share, tooLarge } = inspection;
   return html`
     <h1>Inspect</h1>
-    <${DropZone} take=${(/** @type {File} */ dropped) => inspect(dropped.name, dropped.size, async () => dropped)} />
-    ${file.value && html`<h2 class="path">${file.value.name} <small class="muted">${sizeText(file.value.size)}</small></h2>`}
+    <${DropZone} take=${inspection.dropped} />
+    <${ServiceForm} verify=${inspection.named} isOpen=${tooLarge.value} />
+    ${subject.value && html`<${Heading} subject=${subject.value} job=${job} index=${index} />`}
     ${problem.value !== '' && html`<p class="notice" role="alert">${problem.value}</p>`}
     <div aria-live="polite">
-      ${file.value && !verdict.value && problem.value === '' && html`<p aria-busy="true">Reading …</p>`}
-      ${verdict.value && html`<${Provenance} verdict=${verdict.value} />`}
+      ${subject.value && !reading.value && problem.value === '' && html`<p aria-busy="true">${subject.value.by === 'browser' ? 'Reading …' : 'The service is verifying …'}</p>${share.value > 0 && html`<progress value=${share.value} max="1" aria-label="Progress"></progress>`}`}
+      ${reading.value && html`<${Provenance} reading=${reading.value} />`}
     </div>
   `;
+}
+
+/** Holds what is inspected and what was found. A new inspection ends the one before. */
+function useInspection() {
+  const subject = useSignal(/** @type {Subject | null} */ (null));
+  const reading = useSignal(/** @type {Reading | null} */ (null));
+  const problem = useSignal('');
+  const share = useSignal(0);
+  const tooLarge = useSignal(false);
+  const current = useRef(new AbortController());
+  useEffect(() => () => current.current.abort(), []);
+
+  /** @param {(signal: AbortSignal) => Promise<Reading>} read */
+  const run = async (read) => {
+    current.current.abort();
+    current.current = new AbortController();
+    const { signal } = current.current;
+    subject.value = null;
+    reading.value = null;
+    problem.value = '';
+    share.value = 0;
+    try {
+      const found = await read(signal);
+      if (!signal.aborted) reading.value = found;
+    } catch (error) {
+      if (!signal.aborted) problem.value = /** @type {Error} */ (error).message;
+    }
+  };
+  /** @param {InputRef} input @param {AbortSignal} signal */
+  const byService = (input, signal) =>
+    verifyByService(input, {
+      signal,
+      onProgress: ({ progress }) => {
+        if (progress) share.value = shareOf(progress);
+      },
+    });
+  return {
+    ...{ subject, reading, problem, share, tooLarge },
+    dropped: (/** @type {File} */ file) =>
+      run(async () => {
+        subject.value = { name: file.name, sizeBytes: file.size, by: 'browser' };
+        tooLarge.value = file.size > MAX_FILE_BYTES;
+        if (!tooLarge.value) return await readFile(file, file.name);
+        throw new Error(
+          `${sizeText(file.size)} is more than a browser can verify (${sizeText(MAX_FILE_BYTES)}), and the service takes no uploads. Where the service can reach the file, by its path or an address, it verifies a file of any size.`,
+        );
+      }),
+    named: (/** @type {string} */ address, /** @type {boolean} */ isFolder) =>
+      run((signal) => {
+        subject.value = { name: address.split('/').at(-1) || address, address, by: 'service' };
+        return byService(inputRef(address, isFolder), signal);
+      }),
+    output: (/** @type {string} */ job, /** @type {string} */ index, /** @type {string | null} */ path) =>
+      run(async (signal) => {
+        const { input, name, address, file } = await locateOutput(job, index, path);
+        const sizeBytes = file && { sizeBytes: file.size_bytes };
+        subject.value = { name, address, ...sizeBytes, by: 'service' };
+        try {
+          return await byService(input, signal);
+        } catch (error) {
+          // Where the service may not read its own outputs as inputs, the browser fetches and reads them.
+          if (signal.aborted || file === undefined || file.size_bytes > MAX_FILE_BYTES) throw error;
+          subject.value = { name, ...sizeBytes, by: 'browser' };
+          return await readFile(await fetchOutput(outputAddress(job, index, file.path), signal), name);
+        }
+      }),
+  };
+}
+
+/** @param {string} address @param {AbortSignal} signal */
+async function fetchOutput(address, signal) {
+  const response = await fetch(address, { signal });
+  if (!response.ok) throw new Error(`The service answered with status ${response.status}.`);
+  return await response.blob();
+}
+
+/** @param {{ subject: Subject, job: string | null, index: string }} props */
+function Heading({ subject: { name, sizeBytes, address, by }, job, index }) {
+  return html`<hgroup>
+    <h2 class="path">${name} ${sizeBytes !== undefined && html`<small class="muted">${sizeText(sizeBytes)}</small>`}</h2>
+    <p class="muted">${by === 'browser' ? 'Verified in this browser' : 'Verified by the service'}${address !== undefined && html`: <code class="path">${address}</code>`}${by === 'service' && job !== null && html` · <a href=${linkTo(['play'], { job, index })}>Play</a>`}</p>
+  </hgroup>`;
 }
 
 /** @param {{ take: (file: File) => void }} props */
@@ -97,24 +159,21 @@ function DropZone({ take }) {
 }
 
 /**
- * @param {string} job
- * @param {string} index
- * @param {string | null} path
+ * Asks for a path or an address that the service verifies. Nothing is sent before the button is pressed.
+ * @param {{ verify: (address: string, isFolder: boolean) => void, isOpen: boolean }} props
  */
-async function openOutput(job, index, path) {
-  const files = await listOutput(job, index);
-  const file = path === null ? files[0] : files.find((candidate) => candidate.path === path);
-  if (file === undefined) throw new Error('The output is not there any more.');
-  const open = async () => {
-    const response = await fetch(outputAddress(job, index, file.path));
-    if (!response.ok) throw new Error(`the service answered with status ${response.status}`);
-    return response.blob();
+function ServiceForm({ verify, isOpen }) {
+  /** @param {any} event */
+  const submit = (event) => {
+    event.preventDefault();
+    const { address, kind } = event.target.elements;
+    verify(address.value.trim(), kind.value === 'folder');
   };
-  return { name: file.path, size: file.size_bytes, open };
-}
-
-/** @param {string} name @param {string} given */
-function mediaTypeOf(name, given) {
-  const extension = name.split('.').at(-1)?.toLowerCase() ?? '';
-  return MEDIA_TYPES[extension] ?? (given || 'application/octet-stream');
+  return html`<details class="by-service" open=${isOpen}><summary>Have the service verify a path or an address, of any size</summary>
+    <form class="input-row" aria-label="Verify by the service" onSubmit=${submit}>
+      <select name="kind" aria-label="Kind of input"><option value="file">File</option><option value="folder">Publication (folder)</option></select>
+      <input name="address" required aria-label="Path or address" placeholder="/media/film.mp4, https://… or s3://…" />
+      <button type="submit" class="small">Verify</button>
+    </form>
+  </details>`;
 }

@@ -96,7 +96,8 @@ function InputResult({ jobId, entry }) {
       output &&
       html`<p>
       <a href=${linkTo(['play'], place)}>Play</a>
-      ${isFile(output) && html` · <a href=${linkTo(['inspect'], place)}>Inspect</a> · <a href=${outputAddress(jobId, index, nameOf(output))} download>Download</a>`}
+      ${' · '}<a href=${linkTo(['inspect'], place)}>Inspect</a>
+      ${isFile(output) && html` · <a href=${outputAddress(jobId, index, nameOf(output))} download>Download</a>`}
     </p>`
     }
     ${warnings.length > 0 && html`<details><summary>${warnings.length === 1 ? 'One warning' : `${warnings.length} warnings`}</summary><ul>${warnings.map((text) => html`<li>${text}</li>`)}</ul></details>`}

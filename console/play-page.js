@@ -3,26 +3,35 @@ import { useEffect, useRef } from 'preact/hooks';
 import { addressOf, loginNeeded } from './api.js';
 import { html } from './html.js';
 import { entryOf, listOutput, outputAddress } from './outputs.js';
-import { Provenance, StateMark, sentenceOf } from './provenance.js';
-import { PublicationPlayer } from './publication-player.js';
-import { MAX_FILE_BYTES, verify } from './reader.js';
-import { route } from './router.js';
-import { Timeline } from './timeline.js';
+import { Provenance } from './provenance.js';
+import { isIntact, PublicationPlayer } from './publication-player.js';
+import { MAX_FILE_BYTES, readFile } from './reader.js';
+import { linkTo, route } from './router.js';
+import { StateMark } from './state-mark.js';
+import { clockText } from './text.js';
+import { fragmentAt, Timeline } from './timeline.js';
+import { locateOutput, verifyByService } from './verify-by-service.js';
 
-/** @typedef {import('./reader.js').Verdict} Verdict */
+/**
+ * @typedef {import('./reader.js').Reading} Reading
+ * @typedef {import('./playlists.js').Rendition} Rendition
+ * @typedef {{ address: string, job: string | null, index: string, path: string | null }} Source
+ */
+
+const AUDIO_NAME = /\.(?:m4a|mp3|wav|flac|aac|ogg)$/i;
 
 /** Plays an output. Of a publication every fragment is verified as it is played; a single file is verified whole. */
 export function PlayPage() {
   const { query } = route.value;
   const asked = query.toString();
-  const address = useSignal('');
+  const source = useSignal(/** @type {Source | null} */ (null));
   const problem = useSignal('');
   useEffect(() => {
-    address.value = '';
+    source.value = null;
     problem.value = '';
-    addressToPlay(query).then(
+    sourceOf(query).then(
       (found) => {
-        address.value = found;
+        source.value = found;
       },
       (error) => {
         problem.value = error.message;
@@ -30,65 +39,86 @@ export function PlayPage() {
     );
   }, [asked, loginNeeded.value]);
   if (problem.value !== '') return html`<h1>Play</h1><p class="notice" role="alert">${problem.value}</p>`;
-  if (address.value === '') return html`<h1 aria-busy="true">Play</h1>`;
-  const name = decodeURIComponent(new URL(address.value).pathname.split('/').at(-1) ?? '');
-  return /\.m3u8$/i.test(name)
-    ? html`<${PublicationView} key=${address.value} name=${name} address=${address.value} />`
-    : html`<${FileView} key=${address.value} name=${name} address=${address.value} />`;
+  if (source.value === null) return html`<h1 aria-busy="true">Play</h1>`;
+  const { address, job, index } = source.value;
+  const name = decodeURIComponent(new URL(address).pathname.split('/').at(-1) ?? '');
+  const isPublication = /\.m3u8$/i.test(name);
+  return html`
+    <hgroup><h1 class="path">${name}</h1>${job !== null && html`<p><a href=${linkTo(['inspect'], { job, index })}>Inspect</a> · <a href=${linkTo(['jobs', job])}>Job</a></p>`}</hgroup>
+    <${isPublication ? PublicationView : FileView} key=${address} name=${name} source=${source.value} />
+  `;
 }
 
 /**
  * Returns what the address of the page names: a file below this page (`src`), a file of an output, or its entry.
  * @param {URLSearchParams} query
+ * @returns {Promise<Source>}
  */
-async function addressToPlay(query) {
-  const [job, index, source] = [query.get('job') ?? '', query.get('index') ?? '0', query.get('src')];
-  if (source !== null) {
-    const address = addressOf(source);
+async function sourceOf(query) {
+  const [job, index, src, path] = [query.get('job'), query.get('index') ?? '0', query.get('src'), query.get('path')];
+  if (src !== null) {
+    const address = addressOf(src);
     if (!address.startsWith(addressOf(''))) throw new Error('Only what this service serves can be played here.');
-    return address;
+    return { address, job: null, index, path: null };
   }
-  const entry = query.get('path') ?? entryOf(await listOutput(job, index))?.path;
-  if (entry === undefined) throw new Error('The output has no playlist that a browser can play.');
-  return outputAddress(job, index, entry);
+  if (job === null) throw new Error('Choose an output of a job to play: each job has a link for it.');
+  const entry = path ?? entryOf(await listOutput(job, index))?.path;
+  if (entry === undefined) throw new Error('The output has no playlist that a browser can play. Inspect verifies it.');
+  return { address: outputAddress(job, index, entry), job, index, path };
 }
 
-/** @param {{ name: string, address: string }} props */
-function FileView({ name, address }) {
-  const verdict = useSignal(/** @type {Verdict | null} */ (null));
+/** @param {{ name: string, source: Source }} props */
+function FileView({ name, source }) {
+  const reading = useSignal(/** @type {Reading | null} */ (null));
   const problem = useSignal('');
+  const unplayable = useSignal(false);
   useEffect(() => {
-    verifyAddress(address).then(
+    const gone = new AbortController();
+    readSource(source, name, gone.signal).then(
       (found) => {
-        verdict.value = found;
+        reading.value = found;
       },
       (error) => {
-        problem.value = error.message;
+        if (!gone.signal.aborted) problem.value = error.message;
       },
     );
-  }, [address]);
+    return () => gone.abort();
+  }, [source.address]);
+  const fail = () => {
+    unplayable.value = true;
+  };
   return html`
-    <h1 class="path">${name}</h1>
-    <video controls src=${address} aria-label=${name}></video>
-    ${problem.value !== '' && html`<p class="notice" role="alert">${problem.value}</p>`}
-    ${verdict.value ? html`<${Provenance} verdict=${verdict.value} />` : problem.value === '' && html`<p aria-busy="true">Verifying the whole file …</p>`}
+    ${
+      unplayable.value
+        ? html`<p class="notice" role="alert">This browser cannot play this file: it has no decoder for its format or codec, or the file is damaged. It is verified all the same.</p>`
+        : AUDIO_NAME.test(name)
+          ? html`<audio controls src=${source.address} aria-label=${name} onError=${fail}></audio>`
+          : html`<video controls src=${source.address} aria-label=${name} onError=${fail}></video>`
+    }
+    ${problem.value !== '' && html`<p class="notice" role="alert">It is not verified. ${problem.value}</p>`}
+    <div aria-live="polite">${reading.value ? html`<${Provenance} reading=${reading.value} />` : problem.value === '' && html`<p aria-busy="true">Verifying the whole file …</p>`}</div>
   `;
 }
 
-/** @param {string} address */
-async function verifyAddress(address) {
-  const response = await fetch(address);
+/**
+ * Reads a file in the browser; one that is too large for that is verified by the service, where it is an output.
+ * @param {Source} source
+ * @param {string} name
+ * @param {AbortSignal} signal
+ */
+async function readSource({ address, job, index, path }, name, signal) {
+  const response = await fetch(address, { signal });
   if (!response.ok) throw new Error(`The service answered with status ${response.status}.`);
-  if (Number(response.headers.get('content-length')) > MAX_FILE_BYTES) {
-    await response.body?.cancel();
-    throw new Error('The file is too large to be verified in a browser. It plays unverified.');
-  }
-  const blob = await response.blob();
-  return verify(blob, blob.type);
+  if (Number(response.headers.get('content-length')) <= MAX_FILE_BYTES)
+    return await readFile(await response.blob(), name);
+  await response.body?.cancel();
+  if (job === null) throw new Error('It is too large to be verified in a browser.');
+  const { input } = await locateOutput(job, index, path);
+  return await verifyByService(input, { signal, onProgress: () => undefined });
 }
 
-/** @param {{ name: string, address: string }} props */
-function PublicationView({ name, address }) {
+/** @param {{ name: string, source: Source }} props */
+function PublicationView({ name, source: { address } }) {
   const video = useRef(/** @type {HTMLVideoElement | null} */ (null));
   const player = useSignal(/** @type {PublicationPlayer | null} */ (null));
   const time = useSignal(0);
@@ -98,45 +128,93 @@ function PublicationView({ name, address }) {
     player.value = started;
     return () => started.close();
   }, [address]);
-  const state = player.value;
-  const failed = state?.firstFailure.value;
+  const seek = (/** @type {number} */ seconds) => {
+    if (video.current !== null) video.current.currentTime = seconds;
+  };
   return html`
-    <h1 class="path">${name}</h1>
     <video
       ref=${video}
       controls
+      playsinline
       aria-label=${name}
       onTimeUpdate=${(/** @type {any} */ { target }) => {
         time.value = target.currentTime;
       }}
     ></video>
-    ${failed && html`<p class="notice" role="alert">From ${clock(failed.start)} on, this is not what was signed: fragment ${failed.number} of ${failed.rendition}. ${sentenceOf(failed.verdict)}</p>`}
-    ${state?.problem.value && html`<p class="notice" role="alert">${state.problem.value}</p>`}
-    ${state && html`<${OnScreen} player=${state} time=${time.value} />`}
-    ${state?.renditions.value.map((rendition) => html`<${Timeline} key=${rendition.name} rendition=${rendition} time=${time.value} />`)}
-    ${state?.verdict.value && html`<${Provenance} verdict=${state.verdict.value} />`}
+    ${player.value && html`<${PlayerState} player=${player.value} time=${time.value} seek=${seek} />`}
   `;
 }
 
-/**
- * Tells what is known of the fragments that are on screen at this moment.
- * @param {{ player: PublicationPlayer, time: number }} props
- */
-function OnScreen({ player, time }) {
-  const current = player.renditions.value.flatMap(({ fragments }) =>
-    fragments.filter(({ start, duration, verdict }) => verdict !== null && start <= time && time < start + duration),
-  );
-  if (current.length === 0) return html`<p class="muted">Nothing of what is on screen is verified yet.</p>`;
-  const worst =
-    current.find(({ verdict }) => verdict?.state === 'invalid') ??
-    current.find(({ verdict }) => verdict?.state === 'none') ??
-    current[0];
-  return html`<p>On screen now: <${StateMark} state=${worst?.verdict?.state ?? 'none'} /></p>`;
+/** @param {{ player: PublicationPlayer, time: number, seek: (seconds: number) => void }} props */
+function PlayerState({ player, time, seek }) {
+  const { renditions, problem, canRetry, left } = player;
+  const failure = firstFailure(renditions.value);
+  const isComplete = renditions.value.every(({ fragments }) => fragments.every(({ reading }) => reading !== null));
+  return html`
+    ${failure && html`<p class="notice" role="alert" data-seconds=${failure.start} data-index=${failure.index}>From <strong>${clockText(failure.start)}</strong> on, this is not what was signed: fragment ${failure.index} of ${failure.rendition}. ${failure.reading.verification.summary}</p>`}
+    ${problem.value && html`<p class="notice" role="alert">${problem.value}${canRetry.value && html` <button type="button" class="secondary outline small" onClick=${() => player.retry()}>Try again</button>`}</p>`}
+    <div class="player-controls">
+      <${OnScreen} renditions=${renditions.value} time=${time} />
+      <${Choice} label="Resolution" choices=${player.levels.value} automatic choose=${(/** @type {number} */ id) => player.chooseLevel(id)} />
+      <${Choice} label="Language" choices=${player.languages.value} choose=${(/** @type {number} */ id) => player.chooseLanguage(id)} />
+      ${
+        !isComplete &&
+        html`<button type="button" class="secondary outline small" disabled=${left.value >= 0} onClick=${() => player.verifyAll()}>${left.value >= 0 ? `${left.value} to verify` : 'Verify all fragments'}</button>`
+      }
+    </div>
+    ${renditions.value.map((rendition) => html`<${Timeline} key=${rendition.key} rendition=${rendition} time=${time} seek=${seek} />`)}
+    <${OnScreenProvenance} renditions=${renditions.value} time=${time} />
+  `;
 }
 
-/** @param {number} seconds */
-export function clock(seconds) {
-  const whole = Math.round(seconds);
-  const parts = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60), whole % 60];
-  return parts.map((part) => String(part).padStart(2, '0')).join(':');
+/** @param {{ label: string, choices: import('./publication-player.js').Choices, automatic?: boolean, choose: (id: number) => void }} props */
+function Choice({ label, choices: { choices, chosen }, automatic = false, choose }) {
+  if (choices.length < 2) return null;
+  return html`<label>${label}
+    <select value=${chosen} onChange=${(/** @type {any} */ { target }) => choose(Number(target.value))}>
+      ${automatic && html`<option value="-1">Automatic</option>`}
+      ${choices.map(({ id, name }) => html`<option value=${id}>${name}</option>`)}
+    </select></label>`;
+}
+
+/** @param {readonly Rendition[]} renditions */
+function firstFailure(renditions) {
+  const failures = renditions.flatMap(({ name, fragments }) =>
+    fragments.flatMap(({ index, start, reading }) =>
+      reading !== null && !isIntact(reading) ? [{ index, start, reading, rendition: name }] : [],
+    ),
+  );
+  return failures.reduce((first, failure) => (first && first.start <= failure.start ? first : failure), failures[0]);
+}
+
+/**
+ * Returns the reading of what is on screen: the worst of the fragments that were verified.
+ * @param {readonly Rendition[]} renditions
+ * @param {number} time
+ */
+function readingAt(renditions, time) {
+  const current = renditions.flatMap(({ fragments }) => fragmentAt(fragments, time)?.reading ?? []);
+  return current.find((reading) => !isIntact(reading)) ?? current[0];
+}
+
+/** @param {{ renditions: readonly Rendition[], time: number }} props */
+function OnScreen({ renditions, time }) {
+  const reading = readingAt(renditions, time);
+  if (reading === undefined) return html`<p class="muted on-screen">Nothing of what is on screen is verified yet.</p>`;
+  return html`<p class="on-screen">On screen now: <${StateMark} state=${reading.verification.state} /></p>`;
+}
+
+/**
+ * Shows the manifest of what is on screen; before anything is, that of the first fragment that was verified.
+ * @param {{ renditions: readonly Rendition[], time: number }} props
+ */
+function OnScreenProvenance({ renditions, time }) {
+  const known = renditions.flatMap(({ fragments }) => fragments.flatMap(({ reading }) => reading ?? []));
+  const current = readingAt(renditions, time);
+  // Fragments share their manifest: that of the rendition that was read in detail says most.
+  const detailed = known.find(
+    ({ raw, verification: { state } }) => raw !== null && state === current?.verification.state,
+  );
+  const reading = (current && !isIntact(current) ? current : detailed) ?? current ?? known[0];
+  return reading ? html`<${Provenance} reading=${reading} />` : null;
 }

@@ -1,153 +1,100 @@
 import { html } from './html.js';
+import { IngredientTree } from './ingredient-tree.js';
+import { CopyButton, FoldedText, More, RawJson } from './long-values.js';
+import { PublicationReport } from './publication-report.js';
+import { StateMark } from './state-mark.js';
 import { exactTime } from './text.js';
 
-/** @typedef {import('./reader.js').Verdict} Verdict */
-/** @typedef {import('./reader.js').State} State */
-
-/** Actions in plain words (C2PA 2.2 §18.15). */
-const ACTIONS = /** @type {Record<string, string>} */ ({
-  'c2pa.created': 'Made',
-  'c2pa.opened': 'Opened',
-  'c2pa.placed': 'Combined with another file',
-  'c2pa.edited': 'Edited',
-  'c2pa.published': 'Published',
-  'c2pa.transcoded': 'Converted to another coding',
-  'c2pa.repackaged': 'Packed into another container',
-  'c2pa.converted': 'Converted to another format',
-  'c2pa.cropped': 'Cropped',
-  'c2pa.resized': 'Resized',
-  'c2pa.redacted': 'Information removed',
-  'c2pa.translated': 'Translated',
-  'c2pa.trimmed': 'Shortened',
-  'c2pa.unknown': 'Something that is not known',
-});
-
-const MARKS = { trusted: '✓', valid: '✓', invalid: '✕', none: '–' };
-/** States in a few words. */
-export const WORDS = {
-  trusted: 'Unchanged, signer trusted',
-  valid: 'Unchanged since signing',
-  invalid: 'Not intact',
-  none: 'No provenance',
-};
+/**
+ * @typedef {import('./reader.js').Reading} Reading
+ * @typedef {import('../src/contract/verification.ts').Verification} Verification
+ * @typedef {import('../src/contract/verification.ts').VerifiedManifest} Manifest
+ */
 
 /**
- * Marks an asset with its state: a sign, a word and a colour.
- * @param {{ state: State }} props
+ * Shows what was found: state and summary; signer, time and actions; then, each below a click, ingredients, assertions, checks
+ * and the raw report.
+ * @param {{ reading: Reading }} props
  */
-export function StateMark({ state }) {
-  return html`<span class="state ${state}"><span aria-hidden="true">${MARKS[state]} </span>${WORDS[state]}</span>`;
-}
-
-/**
- * Tells what a verdict means in one sentence.
- * @param {Verdict} verdict
- */
-export function sentenceOf({ state, failures, store, problem }) {
-  const signer = signerOf(activeManifest(store));
-  if (state === 'none') return 'No provenance information.';
-  if (state === 'trusted') return `Unchanged. Signed by ${signer}, who is on the trust list of this reader.`;
-  if (state === 'valid') return `Unchanged since signing. ${signer} is on no trust list that this reader knows.`;
-  if (failures.some(({ code }) => code.endsWith('Hash.mismatch')))
-    return 'Changed after signing: the bytes are not those that were signed.';
-  if (failures.some(({ code }) => code.startsWith('claimSignature'))) return 'The signature does not verify.';
-  return problem === '' ? 'The manifest is not valid.' : `The manifest cannot be read: ${problem}`;
-}
-
-/**
- * Shows what a manifest store says: summary, actions, ingredients, and the raw report.
- * @param {{ verdict: Verdict }} props
- */
-export function Provenance({ verdict }) {
-  const { store, failures, state } = verdict;
-  const manifest = activeManifest(store);
+export function Provenance({ reading: { verification, raw } }) {
+  const { state, summary, codes, manifests, publication, omitted } = verification;
+  const [manifest] = manifests;
+  const failures = codes.filter(
+    ({ code, kind, ingredient }) => kind === 'failure' && ingredient !== true && code !== 'signingCredential.untrusted',
+  );
   return html`
     <article class="card">
-      <p><${StateMark} state=${state} /></p>
-      <p>${sentenceOf(verdict)}</p>
-      ${failures.length > 0 && html`<${Failures} failures=${failures} />`}
-      ${manifest && html`<${Summary} manifest=${manifest} />`}
-      ${manifest && html`<${Actions} manifest=${manifest} />`}
-      ${(manifest?.ingredients?.length ?? 0) > 0 && html`<h3>Made from</h3><${Ingredients} store=${store} manifest=${manifest} depth=${0} />`}
-      ${store && html`<details><summary>Everything that the reader reports (JSON)</summary><pre><code>${JSON.stringify(store, null, 2)}</code></pre></details>`}
+      <p class="verdict"><${StateMark} state=${state} /> <span>${summary}</span></p>
+      ${failures.length > 0 && html`<${Codes} codes=${failures} />`}
+      ${publication && html`<${PublicationReport} publication=${publication} />`}
+      ${manifest && html`<${Summary} verification=${verification} manifest=${manifest} />`}
+      ${manifest && manifest.actions.length > 0 && html`<h3>What was done</h3><${Actions} manifest=${manifest} />`}
+      ${manifest && manifest.ingredients.length > 0 && html`<h3>Made from</h3><${IngredientTree} manifests=${manifests} manifest=${manifest} path=${[manifest.label]} />`}
+      ${(omitted?.manifests ?? 0) > 0 && html`<p class="muted">${omitted?.manifests} more manifests are in the report.</p>`}
+      ${manifest && manifest.assertions.length > 0 && html`<${Assertions} manifest=${manifest} />`}
+      ${
+        codes.length > 0 &&
+        html`<details><summary>What was checked (${codes.length})</summary><${Codes} codes=${codes} /></details>`
+      }
+      ${raw && html`<${RawJson} blob=${raw} name="${manifest?.title ?? 'provenance'}.json" />`}
     </article>
   `;
 }
 
-/** @param {{ failures: Verdict['failures'] }} props */
-function Failures({ failures }) {
-  return html`<ul>${failures.slice(0, 20).map(({ code, explanation }) => html`<li><code>${code}</code>${explanation && html` ${explanation}`}</li>`)}</ul>`;
+/** @param {{ codes: Verification['codes'] }} props */
+function Codes({ codes }) {
+  return html`<ul class="codes"><${More} items=${codes} row=${codeRow} /></ul>`;
 }
 
-/** @param {{ manifest: any }} props */
-function Summary({ manifest }) {
-  const { signature_info: signature = {}, claim_generator_info: [generator] = [] } = manifest;
+/** @param {Verification['codes'][number]} code */
+function codeRow({ code, kind, explanation, count, ingredient }) {
+  return html`<li class=${kind}>${explanation} <code>${code}</code>${count > 1 && ` ${count} times`}${ingredient && html` <span class="muted">of an ingredient</span>`}</li>`;
+}
+
+/** @param {{ verification: Verification, manifest: Manifest }} props */
+function Summary({ verification: { trust_list: list, manifest_from: from }, manifest }) {
+  const { signer, time_stamp: stamp, generator, title, label } = manifest;
   return html`<dl class="facts">
-    <dt>Signed by</dt><dd>${signerOf(manifest)}${isDevelopment(signature) && html` <span class="state invalid">development identity</span>`}</dd>
-    ${signature.issuer && html`<dt>Certificate from</dt><dd>${signature.issuer}</dd>`}
-    <dt>Signed at</dt><dd>${signature.time ? exactTime(signature.time) : 'No time-stamp'}</dd>
-    ${generator && html`<dt>Made with</dt><dd>${generator.name} ${generator.version ?? ''}</dd>`}
+    <dt>Signed by</dt><dd><${Signer} signer=${signer} /></dd>
+    <dt>Trust list</dt><dd>${list ?? 'None that this service knows has the signer'}</dd>
+    <dt>Signed at</dt><dd>${stamp ? html`<time datetime=${stamp.time}>${exactTime(stamp.time)}</time><${Authority} stamp=${stamp} />` : 'No authority confirms a time'}</dd>
+    ${title && html`<dt>Title</dt><dd><${FoldedText} text=${title} /></dd>`}
+    ${generator && html`<dt>Made with</dt><dd><${FoldedText} text=${generator} /></dd>`}
+    ${from === 'sidecar' && html`<dt>Manifest</dt><dd>In a file of its own, next to the media</dd>`}
+    <dt>Identifier</dt><dd><code>${label}</code> <${CopyButton} text=${label} /></dd>
   </dl>`;
 }
 
-/** @param {{ manifest: any }} props */
-function Actions({ manifest }) {
-  const actions = /** @type {any[]} */ (manifest.assertions ?? [])
-    .filter(({ label }) => /^c2pa\.actions/.test(label))
-    .flatMap(({ data }) => data?.actions ?? []);
-  if (actions.length === 0) return null;
-  return html`<h3>What was done</h3><ol>${actions.slice(0, 200).map(
-    ({ action, when, description, digitalSourceType }) => html`<li>
-      ${ACTIONS[action] ?? action}${when && html`, <time datetime=${when}>${exactTime(when)}</time>`}
-      ${description && html`: ${description}`}${digitalSourceType && html` <span class="muted">(${digitalSourceType.split('/').at(-1)})</span>`}
-    </li>`,
-  )}</ol>`;
+/** @param {{ signer: Manifest['signer'] }} props */
+function Signer({ signer }) {
+  const { name, organization, development } = signer ?? {};
+  const known = [organization, name].filter((part) => part !== undefined);
+  return html`<${FoldedText} text=${known.join(', ') || 'A signer without a name'} />${development && html` <span class="state bad">development identity</span>`}`;
 }
 
-/** Levels of the tree that are shown. Chains of several hundred versions are real. */
-const MAX_DEPTH = 12;
-
-/** @param {{ store: any, manifest: any, depth: number }} props */
-function Ingredients({ store, manifest, depth }) {
-  const ingredients = /** @type {any[]} */ (manifest.ingredients ?? []);
-  return html`<ul class="tree">${ingredients.slice(0, 100).map((ingredient) => {
-    const own = ingredient.active_manifest === undefined ? undefined : store.manifests?.[ingredient.active_manifest];
-    const state = ingredientState(ingredient);
-    const title = html`${ingredient.title ?? 'Untitled'} <${StateMark} state=${state} />`;
-    const role = ingredient.relationship === 'parentOf' ? 'the version before' : 'a part of it';
-    if (own === undefined || depth === MAX_DEPTH) return html`<li>${title} <span class="muted">${role}</span></li>`;
-    return html`<li><details open=${depth === 0}><summary>${title} <span class="muted">${role}, signed by ${signerOf(own)}</span></summary><${Ingredients} store=${store} manifest=${own} depth=${depth + 1} /></details></li>`;
-  })}</ul>
-  ${ingredients.length > 100 && html`<p class="muted">and ${ingredients.length - 100} more</p>`}`;
+/** @param {{ stamp: NonNullable<Manifest['time_stamp']> }} props */
+function Authority({ stamp: { authority, trusted } }) {
+  return html`, as ${authority ?? 'an authority'} states${!trusted && ' (on no trust list that this service knows)'}`;
 }
 
-/**
- * @param {any} ingredient
- * @returns {State}
- */
-function ingredientState(ingredient) {
-  if (ingredient.active_manifest === undefined) return 'none';
-  const results = ingredient.validation_results?.activeManifest;
-  const failures = results?.failure ?? ingredient.validation_status ?? [];
-  const serious = failures.filter((/** @type {any} */ { code }) => !/untrusted$/.test(code));
-  if (serious.length > 0) return 'invalid';
-  return results?.success?.some((/** @type {any} */ { code }) => code === 'signingCredential.trusted')
-    ? 'trusted'
-    : 'valid';
+/** @param {{ manifest: Manifest }} props */
+function Actions({ manifest: { actions, omitted } }) {
+  return html`<ol><${More} items=${actions} row=${actionRow} omitted=${omitted?.actions} /></ol>`;
 }
 
-/** @param {any} store */
-function activeManifest(store) {
-  return store?.manifests?.[store.active_manifest];
+/** @param {Manifest['actions'][number]} action */
+function actionRow({ action, description, when, software_agent: agent, digital_source_type: type }) {
+  return html`<li title=${action}><${FoldedText} text=${description} />${when && html`, <time datetime=${when}>${exactTime(when)}</time>`}${agent && html`, with ${agent}`}${type && html` <span class="muted">(${type.split('/').at(-1)})</span>`}</li>`;
 }
 
-/** @param {any} manifest */
-function signerOf(manifest) {
-  const { common_name: name, issuer } = manifest?.signature_info ?? {};
-  return name ?? issuer ?? 'an unknown signer';
+/** @param {{ manifest: Manifest }} props */
+function Assertions({ manifest: { assertions, omitted } }) {
+  return html`<details><summary>What the manifest states (${assertions.length + (omitted?.assertions ?? 0)} assertions)</summary>
+    <ul class="codes"><${More} items=${assertions} row=${assertionRow} omitted=${omitted?.assertions} /></ul>
+  </details>`;
 }
 
-/** @param {{ common_name?: string, issuer?: string }} signature */
-function isDevelopment({ common_name: name = '', issuer = '' }) {
-  return /development/i.test(`${name} ${issuer}`);
+/** @param {Manifest['assertions'][number]} assertion */
+function assertionRow({ label, created, data }) {
+  return html`<li><code>${label}</code> <span class="muted">${created ? 'stated by the signer' : 'taken over'}</span>${data !== undefined && html` <${FoldedText} text=${JSON.stringify(data)} />`}</li>`;
 }

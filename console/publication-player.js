@@ -1,147 +1,237 @@
 import { signal } from '@preact/signals';
 import { addressOf } from './api.js';
-import { verify } from './reader.js';
+import { fetchPart, keyOf, languageName, partKey, readPlaylists } from './playlists.js';
+import { readFragment } from './reader.js';
 
 /**
- * @typedef {import('./reader.js').Verdict} Verdict
- * @typedef {object} Fragment
- * @property {number} number
- * @property {number} start in seconds of the programme
- * @property {number} duration in seconds
- * @property {number} sizeBytes 0 before it is loaded
- * @property {Verdict | null} verdict null before it is verified
- *
- * @typedef {{ key: string, name: string, fragments: readonly Fragment[] }} Rendition
- * @typedef {{ rendition: string, number: number, start: number, verdict: Verdict }} Failure
+ * @typedef {import('./playlists.js').Rendition} Rendition
+ * @typedef {import('./playlists.js').Fragment} Fragment
+ * @typedef {import('./reader.js').Reading} Reading
+ * @typedef {{ id: number, name: string }} Choice
+ * @typedef {{ choices: readonly Choice[], chosen: number }} Choices
  */
+
+/** Readings of failures that are kept whole; later ones lack the raw report. */
+const MAX_DETAILED_FAILURES = 20;
 
 /** Plays an HLS publication, and verifies every fragment that the player loads. Playback goes on whatever the verdict. */
 export class PublicationPlayer {
   /** @type {import('@preact/signals').Signal<readonly Rendition[]>} */
   renditions = signal([]);
-  /** The verdict of the first fragment, whose manifest is that of the publication; then the first that fails. */
-  verdict = signal(/** @type {Verdict | null} */ (null));
-  /** @type {import('@preact/signals').Signal<Failure | null>} */
-  firstFailure = signal(null);
   /** Why nothing can be played; empty while all is well. */
   problem = signal('');
+  /** True where playback can be tried again. */
+  canRetry = signal(false);
+  /** Resolutions to choose from; -1 is the player's own choice. @type {import('@preact/signals').Signal<Choices>} */
+  levels = signal({ choices: [], chosen: -1 });
+  /** Languages to choose from. @type {import('@preact/signals').Signal<Choices>} */
+  languages = signal({ choices: [], chosen: -1 });
+  /** Fragments that are still to be verified by `verifyAll`; -1 while it does not run. */
+  left = signal(-1);
+  #video;
+  #address;
   /** @type {any} */
   #hls;
-  #closed = false;
+  /** @type {Map<string, Fragment[]>} */
+  #byPart = new Map();
+  /** Init segments that were read in detail. @type {Set<string>} */
+  #known = new Set();
+  #failures = 0;
+  #closed = new AbortController();
 
   /**
    * @param {HTMLVideoElement} video
    * @param {string} address of the main playlist
    */
   constructor(video, address) {
-    void this.#open(video, address);
+    this.#video = video;
+    this.#address = address;
+    this.retry();
   }
 
   close() {
-    this.#closed = true;
+    this.#closed.abort();
     this.#hls?.destroy();
   }
 
-  /**
-   * @param {HTMLVideoElement} video
-   * @param {string} address
-   */
-  async #open(video, address) {
-    const { default: Hls } = await import(addressOf('console/vendor/hls.js'));
-    if (this.#closed) return;
-    if (!Hls.isSupported()) {
-      this.problem.value = 'This browser cannot play streaming publications from a page.';
-      return;
+  /** @param {number} id a resolution; -1 leaves the choice to the player */
+  chooseLevel(id) {
+    this.#hls.nextLevel = id;
+    this.levels.value = { ...this.levels.value, chosen: id };
+  }
+
+  /** @param {number} id */
+  chooseLanguage(id) {
+    this.#hls.audioTrack = id;
+    this.languages.value = { ...this.languages.value, chosen: id };
+  }
+
+  /** Starts, or goes on after the connection was lost. */
+  retry() {
+    this.problem.value = '';
+    if (this.#hls !== undefined) this.#hls.startLoad();
+    else this.#open().catch((error) => this.#stop(error.message, true));
+  }
+
+  /** Verifies every fragment that was not verified yet, without playing it. */
+  async verifyAll() {
+    const waiting = this.renditions.value.flatMap(({ fragments }) =>
+      fragments.filter(({ reading }) => reading === null),
+    );
+    await this.#verifyEach(waiting);
+  }
+
+  async #open() {
+    const { default: Hls, M3U8Parser: parser } = await import(addressOf('console/vendor/hls.js'));
+    const renditions = await readPlaylists({ parser }, this.#address, this.#closed.signal);
+    for (const fragment of renditions.flatMap(({ fragments }) => fragments)) {
+      const key = keyOf(fragment.part);
+      this.#byPart.set(key, [...(this.#byPart.get(key) ?? []), fragment]);
     }
+    this.renditions.value = renditions;
+    if (this.#closed.signal.aborted) return;
+    if (Hls.isSupported()) this.#play(Hls);
+    else await this.#onlyVerify('This browser cannot play streaming publications from a page.');
+  }
+
+  /** @param {any} Hls */
+  #play(Hls) {
     // The page's policy allows no worker that is made from text.
     this.#hls = new Hls({ enableWorker: false });
     const { Events } = Hls;
-    this.#hls.on(Events.LEVEL_LOADED, (/** @type {any} */ _, /** @type {any} */ { details, levelInfo, level }) =>
-      this.#list(`main ${level}`, videoName(levelInfo, level), details),
-    );
-    this.#hls.on(Events.AUDIO_TRACK_LOADED, (/** @type {any} */ _, /** @type {any} */ { details, id, track }) =>
-      this.#list(`audio ${id}`, `Audio ${track?.name ?? id}`, details),
-    );
-    this.#hls.on(
-      Events.FRAG_LOADED,
-      (/** @type {any} */ _, /** @type {any} */ { frag, payload }) => void this.#check(frag, payload),
-    );
-    this.#hls.on(Events.ERROR, (/** @type {any} */ _, /** @type {any} */ data) => this.#fail(data));
-    this.#hls.loadSource(address);
-    this.#hls.attachMedia(video);
-  }
-
-  /**
-   * @param {string} key
-   * @param {string} name
-   * @param {any} details
-   */
-  #list(key, name, details) {
-    if (this.renditions.value.some((rendition) => rendition.key === key)) return;
-    const fragments = details.fragments.map((/** @type {any} */ { sn, start, duration }) => ({
-      number: sn,
-      start,
-      duration,
-      sizeBytes: 0,
-      verdict: null,
-    }));
-    this.renditions.value = [...this.renditions.value, { key, name, fragments }].sort((a, b) =>
-      a.key < b.key ? 1 : -1,
-    );
+    /** @param {string} event @param {(data: any) => void} listener */
+    const on = (event, listener) =>
+      this.#hls.on(event, (/** @type {any} */ _, /** @type {any} */ data) => listener(data));
+    on(Events.MANIFEST_PARSED, ({ levels }) => {
+      this.levels.value = { choices: levels.map(levelChoice), chosen: -1 };
+    });
+    on(Events.AUDIO_TRACKS_UPDATED, ({ audioTracks }) => {
+      const choices = audioTracks.map((/** @type {any} */ { id, lang, name }) => ({
+        id,
+        name: languageName(lang) || name,
+      }));
+      this.languages.value = { choices, chosen: this.#hls.audioTrack };
+    });
+    on(Events.AUDIO_TRACK_SWITCHED, ({ id }) => {
+      this.languages.value = { ...this.languages.value, chosen: id };
+    });
+    on(Events.FRAG_LOADED, ({ frag, payload }) => {
+      const init = frag.initSegment?.data;
+      if (frag.sn === 'initSegment' || !init) return;
+      // Copies: the player may hand its buffers on before the reader has them.
+      const [initBlob, blob] = [new Blob([init]), new Blob([payload])];
+      for (const fragment of this.#byPart.get(partKey(frag)) ?? []) void this.#verify(fragment, initBlob, blob);
+    });
+    on(Events.ERROR, (data) => this.#fail(data));
+    this.#hls.loadSource(this.#address);
+    this.#hls.attachMedia(this.#video);
   }
 
   /**
    * Verifies a fragment with the init segment that it was loaded with.
-   * @param {any} frag
-   * @param {ArrayBuffer} payload
+   * @param {Fragment} fragment
+   * @param {Blob} init
+   * @param {Blob} blob
    */
-  async #check(frag, payload) {
-    const init = frag.initSegment?.data;
-    if (frag.sn === 'initSegment' || init === undefined || init === null) return;
-    // Copies: the player may hand its buffers on before the reader has them.
-    const [initBlob, fragment] = [new Blob([init]), new Blob([payload])];
-    const verdict = await verify(initBlob, 'video/mp4', fragment);
-    if (this.#closed) return;
-    const key = `${frag.type} ${frag.level}`;
-    this.#note(key, { number: frag.sn, start: frag.start, sizeBytes: fragment.size, verdict });
+  async #verify(fragment, init, blob) {
+    const initKey = keyOf(fragment.init);
+    const isFirst = !this.#known.has(initKey);
+    this.#known.add(initKey);
+    let reading = await this.#read(init, blob, isFirst);
+    if (!isIntact(reading)) {
+      this.#failures += 1;
+      if (!isFirst && this.#failures <= MAX_DETAILED_FAILURES) reading = await this.#read(init, blob, true);
+    }
+    if (this.#closed.signal.aborted) return;
+    fragment.reading = reading;
+    fragment.sizeBytes = blob.size;
+    // Fragments change in place, because a programme may have 20,000 of them; the rendition is a new object.
+    this.renditions.value = this.renditions.value.map((rendition) =>
+      rendition.fragments[fragment.index] === fragment ? { ...rendition } : rendition,
+    );
   }
 
   /**
-   * @param {string} key
-   * @param {{ number: number, start: number, sizeBytes: number, verdict: Verdict }} checked
+   * @param {Blob} init
+   * @param {Blob} blob
+   * @param {boolean} detailed
+   * @returns {Promise<Reading>}
    */
-  #note(key, { number, start, sizeBytes, verdict }) {
-    this.renditions.value = this.renditions.value.map((rendition) =>
-      rendition.key !== key
-        ? rendition
-        : {
-            ...rendition,
-            fragments: rendition.fragments.map((fragment) =>
-              fragment.number === number ? { ...fragment, sizeBytes, verdict } : fragment,
-            ),
-          },
-    );
-    const isGood = verdict.state === 'valid' || verdict.state === 'trusted';
-    const failed = this.firstFailure.value;
-    if (!isGood && (failed === null || start < failed.start)) {
-      const name = this.renditions.value.find((rendition) => rendition.key === key)?.name ?? key;
-      this.firstFailure.value = { rendition: name, number, start, verdict };
+  async #read(init, blob, detailed) {
+    try {
+      return await readFragment(init, blob, detailed);
+    } catch (error) {
+      const summary = `It cannot be verified. ${/** @type {Error} */ (error).message}`;
+      return { verification: { state: 'invalid', summary, codes: [], manifests: [] }, raw: null };
     }
-    if (this.verdict.value === null || (!isGood && this.verdict.value.state !== 'invalid'))
-      this.verdict.value = verdict;
+  }
+
+  /** @param {readonly Fragment[]} fragments */
+  async #verifyEach(fragments) {
+    const { signal: closed } = this.#closed;
+    this.left.value = fragments.length;
+    let initKey = '';
+    let init = new Blob();
+    try {
+      for (const fragment of fragments) {
+        if (fragment.reading === null) {
+          if (initKey !== keyOf(fragment.init)) init = await fetchPart(fragment.init, closed);
+          initKey = keyOf(fragment.init);
+          await this.#verify(fragment, init, await fetchPart(fragment.part, closed));
+        }
+        if (closed.aborted) return;
+        this.left.value -= 1;
+      }
+    } catch (error) {
+      this.#stop(`Verification stopped: ${/** @type {Error} */ (error).message}.`, false);
+    } finally {
+      this.left.value = -1;
+    }
+  }
+
+  /**
+   * Says why nothing plays, and verifies the first fragment of every rendition all the same.
+   * @param {string} problem
+   */
+  async #onlyVerify(problem) {
+    this.#stop(problem, false);
+    const first = this.renditions.value.flatMap(({ fragments }) => fragments.slice(0, 1));
+    await this.#verifyEach(first.filter(({ reading }) => reading === null));
+  }
+
+  /**
+   * Says why nothing more is played or verified.
+   * @param {string} problem
+   * @param {boolean} canRetry
+   */
+  #stop(problem, canRetry) {
+    if (this.#closed.signal.aborted) return;
+    this.problem.value = problem;
+    this.canRetry.value = canRetry;
   }
 
   /** @param {any} data */
   #fail({ fatal, type, details }) {
-    if (!fatal) return;
-    if (type === 'mediaError' && /codec/i.test(details))
-      this.problem.value = 'This browser has no decoder for the codec of this publication.';
-    else this.problem.value = `Playback stopped: ${details}.`;
+    if (/codec/i.test(details) || (fatal && type === 'mediaError')) {
+      this.#hls?.destroy();
+      this.#hls = undefined;
+      void this.#onlyVerify(
+        'This browser cannot decode the codec of this publication, so nothing plays. It is verified all the same.',
+      );
+    } else if (fatal && type === 'networkError') {
+      this.#stop('Playback stopped: a part of the publication cannot be loaded.', true);
+    } else if (fatal) {
+      this.#stop(`Playback stopped: ${details}.`, true);
+    }
   }
 }
 
-/** @param {any} level @param {number} index */
-function videoName(level, index) {
-  if (level?.height) return `Video ${level.height}p`;
-  return level?.bitrate ? `Rendition ${Math.round(level.bitrate / 1000)} kbit/s` : `Rendition ${index}`;
+/** @param {Reading} reading */
+export function isIntact({ verification: { state } }) {
+  return state === 'valid' || state === 'trusted';
+}
+
+/** @param {any} level @param {number} id */
+function levelChoice({ height, bitrate }, id) {
+  return { id, name: height ? `${height}p` : `${Math.round(bitrate / 1000)} kbit/s` };
 }

@@ -1,9 +1,37 @@
-// The official reader (WebAssembly) in a web worker: it validates files and fragments beside the page.
+// The official reader (WebAssembly) in a web worker: it validates files and fragments beside the page, which gets a description
+// of bounded size, however large the manifest is.
+import { describeReport } from './shared/describe-report.js';
+import { summarize } from './shared/summarize.js';
 
-/** Nothing that a manifest refers to is fetched. */
-const SETTINGS = JSON.stringify({ verify: { remote_manifest_fetch: false, ocsp_fetch: false } });
+/**
+ * @typedef {import('../src/contract/verification.ts').Verification} Verification
+ * @typedef {import('../src/contract/trust-lists.ts').ShownTrustLists} TrustLists
+ *
+ * @typedef {object} ReadRequest
+ * @property {number} id
+ * @property {string} mediaType
+ * @property {Blob} blob the file, or the init segment of the fragment
+ * @property {Blob} [fragment]
+ * @property {boolean} detailed with the data of assertions, and the report as text
+ * @property {TrustLists} trust
+ *
+ * @typedef {object} ReadAnswer
+ * @property {number} id
+ * @property {Verification} [verification] missing where nothing could be judged
+ * @property {Blob | null} [raw] the reader's report as JSON
+ * @property {string} [problem] why nothing could be judged
+ * @property {boolean} [isBroken] the reader cannot be used again
+ */
+
+/** The reader's words for a file without a manifest. */
+const NO_MANIFEST = /JumbfNotFound|no JUMBF data found|ProvenanceMissing/i;
+/** The reader's words for a file that is damaged, or none of its formats. */
+const NOT_MEDIA = /UnsupportedType|type is unsupported|InvalidAsset|asset could not be parsed|IoError|failed to fill/i;
 
 const loaded = loadReader();
+
+/** Trust lists by the serial number of a signer that is on them. @type {Map<string, string | null>} */
+const knownSigners = new Map();
 
 /** Loads the reader once, under the names that the service serves it by: a worker has no import map. */
 async function loadReader() {
@@ -13,22 +41,88 @@ async function loadReader() {
   return WasmReader;
 }
 
-/**
- * @typedef {{ id: number, mediaType: string, blob: Blob, fragment?: Blob }} ReadRequest
- * @typedef {{ id: number, store?: any, problem?: string }} ReadAnswer the manifest store as the reader reports it, or why there is none
- */
-
 addEventListener('message', async (/** @type {MessageEvent<ReadRequest>} */ { data }) => {
-  const { id, mediaType, blob, fragment } = data;
   try {
-    const WasmReader = await loaded;
-    const reader = await (fragment === undefined
-      ? WasmReader.fromBlob(mediaType, blob, SETTINGS)
-      : WasmReader.fromBlobFragment(mediaType, blob, fragment, SETTINGS));
-    const json = reader.json();
-    reader.free();
-    postMessage({ id, store: JSON.parse(json) });
+    postMessage({ id: data.id, ...(await answerTo(data)) });
   } catch (error) {
-    postMessage({ id, problem: error instanceof Error ? error.message : String(error) });
+    postMessage({ id: data.id, ...failureOf(error) });
   }
 });
+
+/** @param {ReadRequest} request */
+async function answerTo(request) {
+  const { trust, detailed } = request;
+  const lists = [...trust.signers, ...trust.authorities];
+  const report = await reportOf(request, lists);
+  const described = describeReport(report, detailed ? 'detailed' : 'summary');
+  const verdict = described.state === 'trusted' ? await withTrustList(described, request) : described;
+  const verification = { ...verdict, summary: summarize(verdict) };
+  return { verification, raw: detailed ? new Blob([JSON.stringify(report, null, 2)]) : null };
+}
+
+/**
+ * Reads a file or a fragment. Nothing that a manifest refers to is fetched.
+ * @param {ReadRequest} request
+ * @param {TrustLists['signers']} lists
+ */
+async function reportOf({ mediaType, blob, fragment }, lists) {
+  const WasmReader = await loaded;
+  const settings = JSON.stringify({
+    verify: { remote_manifest_fetch: false, ocsp_fetch: false },
+    ...(lists.length > 0 && { trust: { trust_anchors: lists.map(({ pem }) => pem).join('\n') } }),
+  });
+  const reader = await (fragment === undefined
+    ? WasmReader.fromBlob(mediaType, blob, settings)
+    : WasmReader.fromBlobFragment(mediaType, blob, fragment, settings));
+  try {
+    return reader.manifestStore();
+  } finally {
+    reader.free();
+  }
+}
+
+/**
+ * Names the trust list of a trusted signer: the first that suffices. A signer who has the anchor of a time-stamp authority only is
+ * on no list, as for the service.
+ * @param {any} described
+ * @param {ReadRequest} request
+ */
+async function withTrustList(described, request) {
+  const { name, serial_number: serial = '' } = described.manifests[0]?.signer ?? {};
+  const signer = `${name} ${serial}`;
+  if (!knownSigners.has(signer)) knownSigners.set(signer, await listOfSigner(request));
+  const list = knownSigners.get(signer);
+  return list == null ? { ...described, state: 'valid' } : { ...described, trust_list: list };
+}
+
+/** @param {ReadRequest} request */
+async function listOfSigner(request) {
+  const { signers, authorities } = request.trust;
+  if (signers.length === 1 && authorities.length === 0) return signers[0]?.name ?? null;
+  for (const list of signers) {
+    const report = await reportOf(request, [list]);
+    const codes = /** @type {any[]} */ (report.validation_results?.activeManifest?.success ?? []);
+    if (codes.some(({ code }) => code === 'signingCredential.trusted')) return list.name;
+  }
+  return null;
+}
+
+/**
+ * Says what the failure of a reading means: no manifest, a manifest that cannot be read, or nothing to judge.
+ * @param {unknown} error
+ */
+function failureOf(error) {
+  const problem = error instanceof Error ? error.message : String(error);
+  if (error instanceof WebAssembly.RuntimeError || error instanceof RangeError) return { problem, isBroken: true };
+  const nothing = { manifests: [], codes: [] };
+  if (NO_MANIFEST.test(problem)) {
+    return {
+      verification: { state: 'none', summary: 'No provenance information.', ...nothing },
+      raw: null,
+    };
+  }
+  if (NOT_MEDIA.test(problem)) return { problem };
+  const explanation = `The manifest cannot be read. The reader says: ${problem}`;
+  const codes = [{ code: 'general.error', kind: 'failure', explanation, count: 1 }];
+  return { verification: { state: 'invalid', summary: explanation, codes, manifests: [] }, raw: null };
+}

@@ -1,77 +1,109 @@
+import { call } from './api.js';
+import { mediaTypeOf } from './media-type.js';
+
 /**
+ * @typedef {import('./reader-worker.js').ReadRequest} ReadRequest
  * @typedef {import('./reader-worker.js').ReadAnswer} ReadAnswer
- * @typedef {'trusted' | 'valid' | 'invalid' | 'none'} State
- * @typedef {{ code: string, explanation?: string, url?: string }} ValidationCode
- * @typedef {object} Verdict
- * @property {State} state
- * @property {ValidationCode[]} failures
- * @property {any} store the manifest store; null when there is none that can be read
- * @property {string} problem why nothing could be read; empty otherwise
+ * @typedef {import('../src/contract/verification.ts').Verification} Verification
+ * @typedef {Verification['state']} State
+ * @typedef {{ verification: Verification, raw: Blob | null }} Reading what was found, and the report as JSON
  */
 
-/** Largest file that is read in the browser, in bytes: WebAssembly addresses 4 GB, and the reader takes more than the file. */
-export const MAX_FILE_BYTES = 1_000_000_000;
+/** Largest file that the reader judges in a browser, in bytes: its addresses have 32 bits. */
+export const MAX_FILE_BYTES = 4_000_000_000;
 
 /** @type {Worker | undefined} */
 let worker;
 let lastId = 0;
 /** @type {Map<number, (answer: ReadAnswer) => void>} */
 const waiting = new Map();
+/** @type {Promise<import('./reader-worker.js').TrustLists> | undefined} */
+let trust;
 
 /**
- * Validates a file, or a fragment under its init segment, with the official reader. Nothing leaves the browser.
- * @param {Blob} blob the file, or the init segment
- * @param {string} mediaType
- * @param {Blob} [fragment]
- * @returns {Promise<Verdict>}
+ * Validates a file with the official reader. Nothing leaves the browser. Throws an Error that says why there is nothing to judge.
+ * @param {Blob} file
+ * @param {string} name
+ * @returns {Promise<Reading>}
  */
-export async function verify(blob, mediaType, fragment) {
-  return verdictOf(await ask({ mediaType, blob, ...(fragment && { fragment }) }));
+export async function readFile(file, name) {
+  const mediaType = await mediaTypeOf(file);
+  if (mediaType === null) {
+    throw new Error(
+      `"${name}" is none of the media that the reader knows: it begins like none of their formats. A manifest in a file of its own (.c2pa) is found by the service: verify it there.`,
+    );
+  }
+  return await read({ mediaType, blob: file, detailed: true });
 }
 
 /**
- * @param {Omit<import('./reader-worker.js').ReadRequest, 'id'>} request
+ * Validates a fragment under its init segment.
+ * @param {Blob} init
+ * @param {Blob} fragment
+ * @param {boolean} detailed
+ * @returns {Promise<Reading>}
+ */
+export function readFragment(init, fragment, detailed) {
+  return read({ mediaType: 'video/mp4', blob: init, fragment, detailed });
+}
+
+/**
+ * @param {Omit<ReadRequest, 'id' | 'trust'>} request
+ * @returns {Promise<Reading>}
+ */
+async function read(request) {
+  const { verification, raw = null, problem = '', isBroken } = await ask(request);
+  if (verification !== undefined) return { verification, raw };
+  throw new Error(
+    isBroken
+      ? `The reader of this browser gave up, as it does where memory is short: ${problem}`
+      : `The file is damaged, or not what its first bytes say. The reader says: ${problem}`,
+  );
+}
+
+/**
+ * @param {Omit<ReadRequest, 'id' | 'trust'>} request
  * @returns {Promise<ReadAnswer>}
  */
-function ask(request) {
+async function ask(request) {
+  const lists = await trustLists();
   worker ??= startWorker();
   lastId += 1;
   const id = lastId;
   const { promise, resolve } = /** @type {PromiseWithResolvers<ReadAnswer>} */ (Promise.withResolvers());
   waiting.set(id, resolve);
-  worker.postMessage({ id, ...request });
-  return promise;
+  worker.postMessage({ id, ...request, trust: lists });
+  return await promise;
+}
+
+/** Loads the trust lists of the service once. Where there are none, signers are on no list. */
+function trustLists() {
+  trust ??= call('GET', 'v2/trust-lists').catch(() => {
+    trust = undefined;
+    return { signers: [], authorities: [] };
+  });
+  return trust;
 }
 
 /** Starts the worker. One that fails, for want of memory for example, is replaced by the next request. */
 function startWorker() {
   const started = new Worker(new URL('./reader-worker.js', import.meta.url), { type: 'module' });
-  started.addEventListener('message', ({ data }) => {
+  started.addEventListener('message', (/** @type {MessageEvent<ReadAnswer>} */ { data }) => {
     waiting.get(data.id)?.(data);
     waiting.delete(data.id);
+    if (data.isBroken) replace(started, data.problem ?? '');
   });
-  started.addEventListener('error', ({ message }) => {
-    started.terminate();
-    worker = undefined;
-    for (const [id, answer] of waiting) answer({ id, problem: message || 'The reader could not be started.' });
-    waiting.clear();
-  });
+  started.addEventListener('error', ({ message }) => replace(started, message || 'it could not be started'));
   return started;
 }
 
 /**
- * @param {ReadAnswer} answer
- * @returns {Verdict}
+ * @param {Worker} broken
+ * @param {string} problem
  */
-function verdictOf({ store, problem = '' }) {
-  if (store === undefined) {
-    const state = /no JUMBF|JumbfNotFound|not found|UnsupportedType|not supported/i.test(problem) ? 'none' : 'invalid';
-    return { state, failures: [], store: null, problem };
-  }
-  const states = /** @type {Record<string, State>} */ ({ Trusted: 'trusted', Valid: 'valid' });
-  /** @type {ValidationCode[]} */
-  const codes = store.validation_results?.activeManifest?.failure ?? store.validation_status ?? [];
-  // A signer that is on no list is a matter of trust: the state says so, and nothing is broken.
-  const failures = codes.filter(({ code }) => !/\.untrusted$/.test(code));
-  return { state: states[store.validation_state] ?? 'invalid', failures, store, problem: '' };
+function replace(broken, problem) {
+  broken.terminate();
+  if (worker === broken) worker = undefined;
+  for (const [id, answer] of waiting) answer({ id, problem, isBroken: true });
+  waiting.clear();
 }

@@ -51,3 +51,14 @@ export function shareOf({ bytes_done, bytes_total, inputs_done, inputs_total }) 
   if (inputs_total > 1) return inputs_done / inputs_total;
   return bytes_total > 0 ? Math.min(1, bytes_done / bytes_total) : 0;
 }
+
+/**
+ * Formats a time in the programme, such as 00:01:02.6.
+ * @param {number} seconds
+ */
+export function clockText(seconds) {
+  const tenths = Math.floor(seconds * 10 + 1e-6);
+  const parts = [Math.floor(tenths / 36_000), Math.floor((tenths % 36_000) / 600), Math.floor((tenths % 600) / 10)];
+  const clock = parts.map((part) => String(part).padStart(2, '0')).join(':');
+  return tenths % 10 === 0 ? clock : `${clock}.${tenths % 10}`;
+}

@@ -93,7 +93,10 @@ async function serveJobs(parts: ServiceParts, signer: SignerProcess | null): Pro
   await jobs.start();
   const { checkAssertions, close: closeAssertionChecker } = createAssertionChecker({ launcher });
   try {
-    const server = await createHttpServer({ config, jobs, operations, checkAssertions, telemetry, logger });
+    const server = await createHttpServer({
+      ...{ config, jobs, operations, checkAssertions, telemetry, logger },
+      ...(signer !== null && { identity: signer.identity }),
+    });
     stopOnSignals(logger, async () => {
       await server.close();
       await closeAssertionChecker();

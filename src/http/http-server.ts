@@ -7,6 +7,7 @@ import { validate, validateInSlices } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import type { Operation, RequestContext } from '#operations/operation.ts';
+import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { guardHosts, identifyCallers } from './hooks/access.ts';
 import { limitBodies, limitResponseBuffers, RequestBodyLimit, ResponseBufferLimit } from './hooks/body-limits.ts';
@@ -32,6 +33,7 @@ import {
   addMetrics,
   addReadinessRoute,
   addSessionRoutes,
+  addTrustListsRoute,
   addWatermarkRoutes,
 } from './routes/service-routes.ts';
 
@@ -62,6 +64,8 @@ export interface HttpServerParts {
   readonly checkAssertions: RequestContext['checkAssertions'];
   readonly telemetry: Telemetry;
   readonly logger: FastifyBaseLogger;
+  /** What this node signs with; none where it only takes jobs. */
+  readonly identity?: IdentityDescription;
 }
 
 /**
@@ -94,7 +98,8 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   addSessionRoutes(app, config.auth.tokens.length > 0);
   addHealthRoute(app, jobs);
   addReadinessRoute(app, jobs);
-  addConfigurationRoute(app, config);
+  addConfigurationRoute(app, config, parts.identity ?? null);
+  addTrustListsRoute(app, config);
   addWatermarkRoutes(app);
   if (config.server.docs) addDocuments(app);
   await addConsole(app);

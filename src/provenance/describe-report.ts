@@ -47,11 +47,16 @@ const DEVELOPMENT_ORGANIZATION = 'Attestream development identity';
 export function describeReport(report: ManifestReport, kind: keyof typeof DESCRIPTION_LIMITS): ReportDescription {
   let limits: DescriptionLimits = DESCRIPTION_LIMITS[kind];
   let described = describeWithin(report, limits);
-  while (Buffer.byteLength(JSON.stringify(described)) > MAX_ANSWER_BYTES[kind] && limits.entries > 1) {
+  while (jsonBytes(described) > MAX_ANSWER_BYTES[kind] && limits.entries > 1) {
     limits = tightened(limits);
     described = describeWithin(report, limits);
   }
   return described;
+}
+
+/** Returns the size of a value as JSON. The console runs this file in browsers, which have no Buffer. */
+function jsonBytes(value: unknown): number {
+  return new TextEncoder().encode(JSON.stringify(value)).length;
 }
 
 function tightened({ characters, codes, manifests, entries, data }: DescriptionLimits): DescriptionLimits {

@@ -14,15 +14,22 @@ export interface TrustSettings {
 
 /** The trust lists of a deployment. */
 export interface TrustLists {
+  /** The lists of signers and of time-stamp authorities. */
+  readonly signers: readonly NamedList[];
+  readonly authorities: readonly NamedList[];
   /** All certificates in PEM, for the readers; null where there are none. */
   readonly pem: string | null;
   /** Returns the name of the list that has an anchor of the signer of a store's active manifest; null for none. */
   listOfSigner(store: Uint8Array): string | null;
 }
 
-interface TrustList {
+/** A list by the name of its file, and its certificates in PEM. */
+interface NamedList {
   readonly name: string;
   readonly pem: string;
+}
+
+interface TrustList extends NamedList {
   readonly anchors: readonly X509Certificate[];
 }
 
@@ -36,7 +43,12 @@ export async function loadTrustLists({ anchors, tsaAnchors }: TrustSettings): Pr
   const signers = (await Promise.all(anchors.map(listsAt))).flat();
   const authorities = (await Promise.all(tsaAnchors.map(listsAt))).flat();
   const pem = [...signers, ...authorities].map((list) => list.pem).join('\n');
-  return { pem: pem === '' ? null : pem, listOfSigner: (store) => listOf(signerChainOf(store), signers) };
+  return {
+    signers,
+    authorities,
+    pem: pem === '' ? null : pem,
+    listOfSigner: (store) => listOf(signerChainOf(store), signers),
+  };
 }
 
 async function listsAt(path: string): Promise<TrustList[]> {

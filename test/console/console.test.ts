@@ -1,19 +1,17 @@
 import assert from 'node:assert/strict';
-import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { copyFile } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Browser, Page } from 'playwright-core';
-import type { JobResultResponse } from '#contract/job.ts';
+import type { Browser } from 'playwright-core';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { temporaryFolder } from '../support/publications/make-publication.ts';
 import { serve } from '../support/servers/serve.ts';
 import { assertAccessible, launchBrowser, openPage } from './browser.ts';
 
 const SAMPLES = fileURLToPath(new URL('../../samples/', import.meta.url));
-const PATTERNS = { playlist_pattern: '*.{m3u8,mpd}', init_pattern: 'init-*.mp4', frag_pattern: 'fragment-*.m4s' };
 /** A name that would run a script, if it were ever taken for markup. */
 const MARKUP = '<img src=x onerror=document.title=1>';
 
@@ -31,40 +29,6 @@ after(async () => {
 });
 
 const open = (path: string, base = service.base) => openPage(browser, base, path);
-
-async function signPublication(name: string): Promise<{ job: JobResultResponse; output: string }> {
-  const input = join(folder, name);
-  await mkdir(input);
-  for (const file of await readdir(join(SAMPLES, 'publication'))) {
-    await copyFile(join(SAMPLES, 'publication', file), join(input, file));
-  }
-  const job = await service.runSync('/v2/sync/c2pa/fragmented', {
-    inputs: [{ type: 'local_folder_path', path: input }],
-    params: PATTERNS,
-  });
-  assert.equal(job.status, 'succeeded', job.results[0]?.error);
-  return { job, output: job.results[0]?.output_path ?? '' };
-}
-
-/** Starts playback, muted, once the player has loaded what it needs for that: a load that comes after it would end it. */
-async function play(page: Page): Promise<void> {
-  await page.locator('video').evaluate(async (video: PlayedVideo) => {
-    video.muted = true;
-    if (video.readyState < 2)
-      await new Promise((resolve) => video.addEventListener('canplay', resolve, { once: true }));
-    await video.play();
-  });
-}
-
-/** The part of the browser's `HTMLVideoElement` that is used here. */
-interface PlayedVideo {
-  muted: boolean;
-  readonly readyState: number;
-  addEventListener(type: string, listener: (event: unknown) => void, options: { once: boolean }): void;
-  play(): Promise<void>;
-}
-
-const captions = (page: Page) => page.locator('figcaption').allTextContents();
 
 describe('the console', () => {
   test('shows a visitor the way to a first job, and jobs as they come', async () => {
@@ -98,43 +62,6 @@ describe('the console', () => {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
       await assertAccessible(page);
     }
-  });
-
-  test('plays a publication, and verifies every fragment meanwhile', async () => {
-    const { job } = await signPublication('intact');
-    await using page = await open(`#/play?job=${job.job_id}&index=0`);
-    await play(page);
-    await page.getByText('3 of 3 fragments verified').first().waitFor();
-    await page.getByText('On screen now').waitFor();
-    for (const caption of await captions(page)) assert.doesNotMatch(caption, /not intact/);
-    await assertAccessible(page);
-  });
-
-  test('shows which fragment is not what was signed, and plays on', async () => {
-    const { job, output } = await signPublication('altered');
-    const playlist = await readFile(join(output, 'master.m3u8'), 'utf8');
-    assert.match(playlist, /#EXTM3U/);
-    const altered = join(output, 'fragment-0-2.m4s');
-    const bytes = await readFile(altered);
-    bytes.writeUInt8((bytes.at(-20) ?? 0) ^ 1, bytes.length - 20);
-    await writeFile(altered, bytes);
-    await using page = await open(`#/play?job=${job.job_id}&index=0`);
-    await play(page);
-    await page.getByText(/, 1 not intact$/).waitFor();
-    assert.match((await page.getByRole('alert').allTextContents()).join(), /From 00:00:03 on, .* fragment 2 of Video/);
-    await page.locator('rect.invalid').first().waitFor({ state: 'attached' });
-    assert.equal(await page.locator('rect.invalid').count(), 1);
-  });
-
-  test('reads a file that is dropped, and sends it nowhere', async () => {
-    await using page = await open('#/inspect');
-    const sent: string[] = [];
-    page.on('request', (asked) => {
-      if (asked.method() !== 'GET') sent.push(asked.url());
-    });
-    await page.locator('input[type=file]').setInputFiles(join(SAMPLES, 'four-notes.mp3'));
-    await page.getByText('No provenance information.').waitFor();
-    assert.deepEqual(sent, []);
   });
 
   test('submits a job from a form, and shows the request and what is wrong with it', async () => {

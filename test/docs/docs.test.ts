@@ -11,6 +11,7 @@ import { promisify } from 'node:util';
 import { parse } from 'smol-toml';
 import { configSchema } from '#config/config-schema.ts';
 import { configurationPage } from '../../scripts/configuration-page.ts';
+import { consoleModules } from '../../scripts/console-modules.ts';
 import { errorsPage } from '../../scripts/errors-page.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 
@@ -79,6 +80,12 @@ describe('the documentation', () => {
 
   test('shows the errors as the catalogue has them', () => {
     assert.equal(readFileSync(join(ROOT, 'docs/errors.md'), 'utf8'), errorsPage());
+  });
+
+  test('has the modules of the console as "npm run docs" writes them', () => {
+    for (const [name, code] of consoleModules()) {
+      assert.equal(readFileSync(join(ROOT, 'console/shared', name), 'utf8'), code);
+    }
   });
 
   test('shows requests that the service carries out', async () => {

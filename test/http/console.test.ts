@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
+import { extname } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { errorOf, goodBody, serve, type TestServer } from '../support/servers/serve.ts';
 
 const BROWSER = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };
+const CONSOLE = new URL('../../console/', import.meta.url);
 const TOKEN = 'a-token/with=signs;and%more';
 
 /** What the console may transfer before it shows something, in bytes. */
@@ -36,7 +38,8 @@ describe('the console', () => {
   });
 
   test('sends every file that it is made of, and no other', async () => {
-    for (const name of await readdir(new URL('../../console/', import.meta.url))) {
+    const found = await readdir(CONSOLE, { recursive: true });
+    for (const name of found.filter((path) => extname(path) !== '')) {
       const reply = await fetch(`${server.base}/console/${name}`);
       await reply.arrayBuffer();
       assert.equal(reply.status, 200, name);

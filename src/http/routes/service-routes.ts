@@ -1,10 +1,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { type Config, shownConfig } from '#config/config.ts';
-import { configuration } from '#contract/configuration.ts';
+import { configuration, type ShownConfig } from '#contract/configuration.ts';
 import { readiness } from '#contract/readiness.ts';
+import { type ShownTrustLists, trustLists } from '#contract/trust-lists.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Jobs } from '#jobs/jobs.ts';
+import type { IdentityDescription } from '#provenance/signing-identity.ts';
+import { loadTrustLists } from '#provenance/trust-lists.ts';
 import type { Metrics } from '#telemetry/telemetry.ts';
 import { SESSION_COOKIE } from '../hooks/access.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
@@ -65,8 +68,12 @@ export function addReadinessRoute(app: FastifyInstance, jobs: Pick<Jobs, 'health
   });
 }
 
-/** Adds the configuration in force, for admins. */
-export function addConfigurationRoute(app: FastifyInstance, config: Config): void {
+/** Adds the configuration in force, for admins. `identity` is null on a node that signs nothing. */
+export function addConfigurationRoute(
+  app: FastifyInstance,
+  config: Config,
+  identity: IdentityDescription | null,
+): void {
   app.route({
     method: 'GET',
     url: '/v2/configuration',
@@ -80,7 +87,32 @@ export function addConfigurationRoute(app: FastifyInstance, config: Config): voi
     },
     handler: async ({ caller }) => {
       if (!caller.isAdmin) throw new AppError('ADMIN_NEEDED', {});
-      return shownConfig(config);
+      return { ...shownConfig(config), ...(identity !== null && { identity: shownIdentity(identity) }) };
+    },
+  });
+}
+
+function shownIdentity({ kind, subject, algorithm, notAfter }: IdentityDescription): ShownConfig['identity'] {
+  return { kind, subject, algorithm, not_after: notAfter };
+}
+
+/** Adds the trust lists, so that a browser judges signers as this service does. */
+export function addTrustListsRoute(app: FastifyInstance, { trust }: Config): void {
+  app.route({
+    method: 'GET',
+    url: '/v2/trust-lists',
+    logLevel: 'warn',
+    schema: {
+      operationId: 'trust-lists',
+      summary: 'The trust lists',
+      description: 'The certificates of `trust.anchors` and `trust.tsa_anchors`, as they are now.',
+      tags: ['Service'],
+      response: { 200: ok(trustLists, 'The lists.'), ...errorResponses([401, 403, 404, 405, 500]) },
+    },
+    handler: async (): Promise<ShownTrustLists> => {
+      const { signers, authorities } = await loadTrustLists({ anchors: trust.anchors, tsaAnchors: trust.tsa_anchors });
+      const shown = ({ name, pem }: { name: string; pem: string }) => ({ name, pem });
+      return { signers: signers.map(shown), authorities: authorities.map(shown) };
     },
   });
 }

@@ -1,0 +1,137 @@
+/**
+ * @typedef {import('./reader.js').Reading} Reading
+ *
+ * @typedef {{ url: string, start: number | null, end: number | null }} Part a file, or a range of its bytes; the end is not in it
+ *
+ * @typedef {object} Fragment
+ * @property {number} index position in its playlist, counted from zero
+ * @property {number} start in seconds of the programme
+ * @property {number} duration in seconds
+ * @property {Part} part
+ * @property {Part} init
+ * @property {number} sizeBytes 0 before it is loaded
+ * @property {Reading | null} reading null before it is verified
+ *
+ * @typedef {{ key: string, kind: 'video' | 'audio', name: string, fragments: readonly Fragment[] }} Rendition
+ */
+
+/**
+ * Reads the playlists of a publication, all renditions of video and audio. Throws an Error where they cannot be read.
+ * @param {any} Hls the player's library, whose parser is used
+ * @param {string} address of the main playlist
+ * @param {AbortSignal} signal
+ * @returns {Promise<Rendition[]>}
+ */
+export async function readPlaylists({ parser }, address, signal) {
+  const text = await fetchText(address, signal);
+  if (parser.isMediaPlaylist(text)) return [renditionOf(parser, text, address, { kind: 'video', name: 'Programme' })];
+  const main = parser.parseMasterPlaylist(text, address);
+  const { AUDIO = [] } = parser.parseMasterPlaylistMedia(text, address, main);
+  const listed = [
+    ...main.levels.map((/** @type {any} */ level, /** @type {number} */ index) => ({
+      url: level.url,
+      kind: level.height || level.videoCodec ? 'video' : 'audio',
+      name: videoName(level, index),
+    })),
+    ...AUDIO.map((/** @type {any} */ track) => ({ url: track.url, kind: 'audio', name: audioName(track) })),
+  ];
+  const unique = [...new Map(listed.filter(({ url }) => url).map((entry) => [entry.url, entry])).values()];
+  return await Promise.all(
+    unique.map(async (entry) => renditionOf(parser, await fetchText(entry.url, signal), entry.url, entry)),
+  );
+}
+
+/** @param {string} address @param {AbortSignal} signal */
+async function fetchText(address, signal) {
+  const response = await fetch(address, { signal });
+  if (!response.ok)
+    throw new Error(`A playlist cannot be loaded: the service answered with status ${response.status}.`);
+  return await response.text();
+}
+
+/**
+ * @param {any} parser
+ * @param {string} text
+ * @param {string} url
+ * @param {{ kind: any, name: string }} entry
+ * @returns {Rendition}
+ */
+function renditionOf(parser, text, url, { kind, name }) {
+  const { fragments, playlistParsingError } = parser.parseLevelPlaylist(text, url, 0, 'main', 0, null);
+  if (playlistParsingError) throw new Error(`A playlist cannot be read: ${playlistParsingError.message}`);
+  const parts = fragments
+    .filter((/** @type {any} */ { initSegment }) => initSegment)
+    .map((/** @type {any} */ fragment, /** @type {number} */ index) => ({
+      index,
+      start: fragment.start,
+      duration: fragment.duration,
+      part: partOf(fragment),
+      init: partOf(fragment.initSegment),
+      sizeBytes: 0,
+      reading: null,
+    }));
+  return { key: url, kind, name, fragments: parts };
+}
+
+/**
+ * @param {any} fragment
+ * @returns {Part}
+ */
+function partOf({ url, byteRangeStartOffset: start = null, byteRangeEndOffset: end = null }) {
+  return { url, start, end: start === null ? null : end };
+}
+
+/**
+ * Names a part, so that a loaded fragment finds its entry.
+ * @param {any} fragment of the player's library
+ */
+export function partKey(fragment) {
+  return keyOf(partOf(fragment));
+}
+
+/** @param {Part} part */
+export function keyOf({ url, start, end }) {
+  return `${url} ${start ?? ''} ${end ?? ''}`;
+}
+
+/**
+ * Fetches a part.
+ * @param {Part} part
+ * @param {AbortSignal} signal
+ */
+export async function fetchPart({ url, start, end }, signal) {
+  const headers = start === null || end === null ? {} : { Range: `bytes=${start}-${end - 1}` };
+  const response = await fetch(url, { signal, headers });
+  if (!response.ok) throw new Error(`the service answered with status ${response.status}`);
+  return await response.blob();
+}
+
+/** @param {any} level @param {number} index */
+function videoName({ height, bitrate, name }, index) {
+  if (height) return `Video ${height}p${bitrate ? `, ${rateText(bitrate)}` : ''}`;
+  return name || (bitrate ? `Rendition ${rateText(bitrate)}` : `Rendition ${index + 1}`);
+}
+
+/** @param {number} bitrate */
+function rateText(bitrate) {
+  return bitrate < 1_000_000 ? `${Math.round(bitrate / 1000)} kbit/s` : `${(bitrate / 1_000_000).toFixed(1)} Mbit/s`;
+}
+
+/** @param {any} track */
+function audioName({ name = '', lang = '' }) {
+  return `Audio ${languageName(lang) || name}`;
+}
+
+/**
+ * Returns a language by its English name.
+ * @param {string} code
+ */
+export function languageName(code) {
+  if (code === '' || code === 'und') return '';
+  try {
+    return new Intl.DisplayNames('en', { type: 'language' }).of(code) ?? code;
+  } catch {
+    // It is no language tag.
+    return code;
+  }
+}
