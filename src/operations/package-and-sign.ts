@@ -1,6 +1,6 @@
 import { LocalCopies } from '#bytes/local-copies.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import { type C2paPackageParams, c2paPackageRequest } from '#contract/c2pa-requests.ts';
+import type { C2paPackageParams } from '#contract/c2pa-requests.ts';
 import type { Warning } from '#errors/warning.ts';
 import { PackagedFolder } from '#packaging/packaged-folder.ts';
 import type { PackagingPlan, PlannedStream } from '#packaging/packaging-plan.ts';
@@ -10,7 +10,7 @@ import { type MatchedPaths, matchingPaths } from '#publications/path-patterns.ts
 import { readInits, readMatchedPublication } from '#publications/read-publication.ts';
 import { growingTaskOf, type SigningTask, signingTaskOf } from '#publications/signing-task.ts';
 import { givenOrigin } from './ingredients.ts';
-import type { InputContext, InputOutcome, InputWork, Operation, OperationServices } from './operation.ts';
+import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
 import { growthOf, publicationFoundWarning, unsignedFragments } from './packaging/existing-tracks.ts';
 import {
   contextInScratch,
@@ -22,8 +22,6 @@ import {
 import { existingOrigin, packagedOrigin } from './packaging/packaging-ingredients.ts';
 import { publicationOrigin, signForInput, verificationContext } from './sign-fragmented.ts';
 import { refuseWarnings } from './strict.ts';
-import { folderLeaf, validateFolderInputs } from './validation/validate-request.ts';
-import { validateSigning } from './validation/validate-signing.ts';
 
 /** One input with everything that signing it needs. */
 interface Signing {
@@ -35,22 +33,10 @@ interface Signing {
 }
 
 /**
- * Packages folders of media as HLS and DASH over the same segments, and signs the publications. A folder that is a
+ * Packages a folder of media as HLS and DASH over the same segments, and signs the publication. A folder that is a
  * publication of CMAF already is signed as it is.
  */
-export const packageAndSign: Operation<InputOutcome> = {
-  name: 'c2pa-package',
-  path: '/c2pa/package',
-  summary: 'Package folders of media, and sign them',
-  request: c2paPackageRequest,
-  async validateRequest(request, context) {
-    await validateFolderInputs(request.inputs, context.config);
-    await validateSigning(request, folderLeaf, context);
-  },
-  run: packageAndSignFolder,
-};
-
-async function packageAndSignFolder(
+export async function packageAndSignFolder(
   work: InputWork,
   context: InputContext,
   services: OperationServices,

@@ -1,14 +1,14 @@
 import { LocalCopies } from '#bytes/local-copies.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
-import { type PackageParams, packageRequest } from '#contract/package-request.ts';
+import type { PackageParams } from '#contract/package-request.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Warning } from '#errors/warning.ts';
 import type { FolderSink } from '#outputs/output-sink.ts';
 import { PackagedFolder } from '#packaging/packaged-folder.ts';
 import { copyFile } from '#publications/copy-files.ts';
 import { NO_PATTERNS } from '#publications/find-publication.ts';
-import type { InputContext, InputOutcome, InputWork, Operation, OperationServices } from './operation.ts';
+import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
 import { growthOf, publicationFoundWarning } from './packaging/existing-tracks.ts';
 import {
   type CarryTask,
@@ -19,28 +19,15 @@ import {
   sizeOfSources,
 } from './packaging/make-publication.ts';
 import { refuseWarnings } from './strict.ts';
-import { folderLeaf, validateFolderInputs, validateOutputs } from './validation/validate-request.ts';
 
 /** Files that are copied concurrently. */
 const MAX_CONCURRENT_COPIES = 8;
 
 /**
- * Packages folders of media: plans a rendition for every stream, has the packager write HLS and DASH over the same
+ * Packages a folder of media: plans a rendition for every stream, has the packager write HLS and DASH over the same
  * segments into the staged folder, checks the result, and commits the folder.
  */
-export const packageFolder: Operation<InputOutcome> = {
-  name: 'package',
-  path: '/package',
-  summary: 'Package folders of media',
-  request: packageRequest,
-  async validateRequest(request, context) {
-    await validateFolderInputs(request.inputs, context.config);
-    await validateOutputs(request, folderLeaf, [], context);
-  },
-  run: packageOneFolder,
-};
-
-async function packageOneFolder(
+export async function packageOneFolder(
   work: InputWork,
   context: InputContext,
   services: OperationServices,

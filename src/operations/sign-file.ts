@@ -5,51 +5,23 @@ import { pinnedCopyOf } from '#bytes/local-copies.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
-import { c2paAudioRequest, c2paVideoRequest } from '#contract/c2pa-requests.ts';
 import type { C2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { MediaLayout } from '#formats/format-handler.ts';
-import {
-  AUDIO_EXTENSIONS,
-  AUDIO_ONLY_EXTENSIONS,
-  readSignableFile,
-  type SignableFile,
-  VIDEO_EXTENSIONS,
-} from '#formats/formats.ts';
+import { AUDIO_EXTENSIONS, AUDIO_ONLY_EXTENSIONS, readSignableFile, type SignableFile } from '#formats/formats.ts';
 import { outputLeaf } from '#outputs/output-path.ts';
 import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-author.ts';
 import type { ManifestReader } from '#provenance/manifest-reader.ts';
 import { assignRoles, fileCandidate, givenOrigin, statementOf } from './ingredients.ts';
-import type { InputContext, InputOutcome, InputWork, Operation, OperationServices } from './operation.ts';
+import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
 import { readBack } from './read-back.ts';
 import { signSidecar } from './sidecar/sign-sidecar.ts';
-import { validateFileSigning } from './validation/validate-signing.ts';
 
 /** Limit of an output that is read back while the worker starts its next input, because that takes little memory. */
 const MAX_OVERLAPPED_READ_BYTES = 1024 * 1024;
 
 /** Extensions that the audio operation signs, for messages. */
 const SIGNED_EXTENSIONS = [...AUDIO_EXTENSIONS].join(', ');
-
-/** Signs video files. An MP4 that holds audio only is taken too; MP3, WAV and FLAC belong to the audio operation. */
-export const signVideo: Operation<InputOutcome> = {
-  name: 'c2pa-video',
-  path: '/c2pa/video',
-  summary: 'Sign video files',
-  request: c2paVideoRequest,
-  validateRequest: (request, context) => validateFileSigning(request, refusalOfAudio, context),
-  run: (work, context, services) => signFile(work, context, services, refuseAudioContainer),
-};
-
-/** Signs audio files: MP3, WAV, FLAC, or an MP4 without a video track. */
-export const signAudio: Operation<InputOutcome> = {
-  name: 'c2pa-audio',
-  path: '/c2pa/audio',
-  summary: 'Sign audio files',
-  request: c2paAudioRequest,
-  validateRequest: (request, context) => validateFileSigning(request, refusalOfVideo, context),
-  run: (work, context, services) => signFile(work, context, services, refuseVideo),
-};
 
 /** Throws where the operation does not sign a file of this layout. */
 type FileCheck = (name: string, layout: MediaLayout) => void;
@@ -59,7 +31,7 @@ type FileCheck = (name: string, layout: MediaLayout) => void;
  * while hashing, has the SDK sign the hash, and commits the output. Where the request asks for a sidecar, the file is signed
  * as it is, whatever it holds. Throws an AppError where any step fails.
  */
-async function signFile(
+export async function signFile(
   work: InputWork,
   context: InputContext,
   services: OperationServices,
@@ -182,22 +154,15 @@ async function sealAndReadBack(
   await mapConcurrent([seal, check], 2, (step) => step());
 }
 
-function refusalOfAudio(extension: string): string | null {
-  return AUDIO_ONLY_EXTENSIONS.has(extension) ? `".${extension}" is audio. Use the audio endpoint` : null;
-}
-
-function refuseAudioContainer(name: string, layout: MediaLayout): void {
+/** Refuses what the audio operation signs. Throws `VIDEO_IS_AUDIO_FILE`. */
+export function refuseAudioContainer(name: string, layout: MediaLayout): void {
   if (layout.extensions.some((extension) => AUDIO_ONLY_EXTENSIONS.has(extension))) {
     throw new AppError('VIDEO_IS_AUDIO_FILE', { name, mediaType: layout.mediaType });
   }
 }
 
-function refusalOfVideo(extension: string): string | null {
-  if (!VIDEO_EXTENSIONS.has(extension)) return null;
-  return `the audio endpoint signs ${SIGNED_EXTENSIONS}. Use the video endpoint for ".${extension}"`;
-}
-
-function refuseVideo(name: string, layout: MediaLayout): void {
+/** Refuses what the audio operation does not sign. Throws `AUDIO_HAS_VIDEO` or `AUDIO_CONTAINER_UNSUPPORTED`. */
+export function refuseVideo(name: string, layout: MediaLayout): void {
   if (layout.hasVideo) throw new AppError('AUDIO_HAS_VIDEO', { name });
   if (!layout.extensions.some((extension) => AUDIO_EXTENSIONS.has(extension))) {
     const { mediaType } = layout;

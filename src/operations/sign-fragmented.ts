@@ -1,5 +1,5 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import { type C2paFragmentedParams, c2paFragmentedRequest } from '#contract/c2pa-requests.ts';
+import type { C2paFragmentedParams } from '#contract/c2pa-requests.ts';
 import type { RecordedAction } from '#provenance/manifest-request.ts';
 import type { PublicationSource } from '#publications/publication.ts';
 import { readInits, readPublication } from '#publications/read-publication.ts';
@@ -18,28 +18,18 @@ import {
   type StatedParams,
   statementOf,
 } from './ingredients.ts';
-import type { InputContext, InputOutcome, InputWork, Operation, OperationServices } from './operation.ts';
+import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
 import { refuseWarnings, type StrictParams } from './strict.ts';
-import { folderLeaf, validateFolderInputs } from './validation/validate-request.ts';
-import { validateSigning } from './validation/validate-signing.ts';
 
 /**
- * Signs fragmented publications: reads which fragments belong to which init segment, writes and hashes every fragment
+ * Signs a fragmented publication: reads which fragments belong to which init segment, writes and hashes every fragment
  * once, has the SDK sign one manifest over all renditions, puts it into every init segment, and commits the folder.
  */
-export const signFragmented: Operation<InputOutcome> = {
-  name: 'c2pa-fragmented',
-  path: '/c2pa/fragmented',
-  summary: 'Sign fragmented publications',
-  request: c2paFragmentedRequest,
-  async validateRequest(request, context) {
-    await validateFolderInputs(request.inputs, context.config);
-    await validateSigning(request, folderLeaf, context);
-  },
-  run: signFolder,
-};
-
-async function signFolder(work: InputWork, context: InputContext, services: OperationServices): Promise<InputOutcome> {
+export async function signFolder(
+  work: InputWork,
+  context: InputContext,
+  services: OperationServices,
+): Promise<InputOutcome> {
   const folder = await services.inputs.openFolder(work.input, work.inputIndex, {
     ...context,
     playlistPattern: (work.params as C2paFragmentedParams).playlist_pattern,

@@ -5,8 +5,6 @@ import { findRubrics } from '#provenance/rubrics.ts';
 import type { Operation, RequestContext, VerificationOutcome } from './operation.ts';
 import { isFolder, requireResolver, validateAnyInputs, validateOutputs } from './validation/validate-request.ts';
 import { reportLeaf } from './verification/report.ts';
-import { verifyFile } from './verification/verify-file.ts';
-import { verifyFolder } from './verification/verify-folder.ts';
 
 /**
  * Verifies what inputs carry: reads the manifest of each, has the official reader validate it, and describes the verdict. An
@@ -18,8 +16,14 @@ export const verify: Operation<VerificationOutcome> = {
   summary: 'Verify files and publications',
   request: verifyRequest,
   validateRequest: (request, context) => validateVerification(request as VerifyRequest, context),
-  run: (work, context, services) =>
-    isFolder(work.input) ? verifyFolder(work, context, services) : verifyFile(work, context, services),
+  async run(work, context, services) {
+    if (isFolder(work.input)) {
+      const { verifyFolder } = await import('./verification/verify-folder.ts');
+      return verifyFolder(work, context, services);
+    }
+    const { verifyFile } = await import('./verification/verify-file.ts');
+    return verifyFile(work, context, services);
+  },
 };
 
 /** Inputs of a request for detailed reports, each of which may have half a megabyte. */

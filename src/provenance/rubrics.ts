@@ -1,7 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import JsonFormula, { type CustomFunction } from '@adobe/json-formula';
-import { parseAllDocuments } from 'yaml';
+import type { CustomFunction } from '@adobe/json-formula';
 import { z } from 'zod';
 import type { RubricResult } from '#contract/verification.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -41,7 +40,8 @@ export async function evaluateRubrics(
   for (const file of files) {
     const path = join(folder, file);
     try {
-      results.push(compileRubric(await readRubric(path)).evaluate(crJson));
+      const rubric = await compileRubric(await readRubric(path));
+      results.push(rubric.evaluate(crJson));
     } catch (cause) {
       throw cause instanceof AppError ? cause : unusable(path, cause);
     }
@@ -70,7 +70,8 @@ interface CompiledRubric {
 }
 
 /** Compiles a rubric. Throws an Error of the library where one of its named expressions is malformed. */
-function compileRubric(rubric: Rubric): CompiledRubric {
+async function compileRubric(rubric: Rubric): Promise<CompiledRubric> {
+  const { default: JsonFormula } = await import('@adobe/json-formula');
   const { expressions } = rubric;
   const variables = { ...rubric.variables, [ARGUMENTS]: [] as unknown[] };
   const bodies = new Map<string, object>();
@@ -201,6 +202,7 @@ interface Rubric {
  * where it is none.
  */
 async function readRubric(path: string): Promise<Rubric> {
+  const { parseAllDocuments } = await import('yaml');
   const { size } = await stat(path);
   if (size > MAX_RUBRIC_BYTES) throw new Error(`it has more than ${MAX_RUBRIC_BYTES} bytes`);
   const [head, ...sections] = parseAllDocuments(await readFile(path, 'utf8')).map((document) => {

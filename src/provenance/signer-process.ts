@@ -228,11 +228,13 @@ const CHECK_PROCESS_URL = new URL(`./dry-run/run-identity-check${extname(import.
 const CHECK_TIMEOUT_MS = 60_000;
 
 /**
- * Signs a small manifest with the signing identity. Throws `IDENTITY_INVALID` where one of the official readers calls it
- * invalid. The SDK runs in a process of its own, without the key.
+ * Signs a small manifest with a configured identity. Throws `IDENTITY_INVALID` where one of the official readers calls it
+ * invalid. The SDK runs in a process of its own, without the key. A development identity is this program's own work, and
+ * not checked at each start: that takes half a second of processor time.
  */
 export async function checkIdentity(signer: SignerProcess, launcher: Launcher): Promise<void> {
-  const { file } = signer.identity;
+  const { file, kind } = signer.identity;
+  if (kind === 'development') return;
   const problems = await judgeInProcess(signer, launcher);
   if (problems.length === 0) return;
   throw new AppError('IDENTITY_INVALID', {

@@ -5,7 +5,7 @@ import type { C2paParams } from '#contract/signing.ts';
 import { InputResolver } from '#inputs/input-resolver.ts';
 import { localFileOpener } from '#inputs/local/local-file.ts';
 import type { InputContext, InputOutcome, InputPhase, InputWork, OperationServices } from '#operations/operation.ts';
-import { signVideo } from '#operations/sign-file.ts';
+import { signVideo } from '#operations/registry.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
 import { createAssetReader, createManifestReader, type ManifestReader } from '#provenance/manifest-reader.ts';
 import { testAuthor } from '../manifests/sign-wav.ts';
