@@ -125,8 +125,9 @@ function isSet(value: unknown): boolean {
 
 function withoutUrlSecrets(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutUrlSecrets);
-  if (typeof value !== 'string' || !/^[a-z][a-z0-9+.-]*:\/\//i.test(value)) return value;
+  if (typeof value !== 'string') return value;
+  // Parsed as it is used: with blanks before it, or without slashes, it is an address too.
   const url = URL.parse(value);
-  if (url === null) return undefined;
+  if (url === null || !/^https?:$/.test(url.protocol)) return value;
   return Object.assign(url, { username: '', password: '', search: '', hash: '' }).href;
 }

@@ -28,6 +28,19 @@ test('what is shown of a configuration holds no secret, and says which are set',
   ]);
 });
 
+test('what is shown of an address has no password, however it is written', async () => {
+  for (const url of [
+    'https:hush:hush@tsa.example/a',
+    ' https://hush:hush@tsa.example/a',
+    'https:\\\\hush:hush@tsa.example/a',
+  ]) {
+    const env = { SERVICE__TELEMETRY__OTLP_ENDPOINT: url, SERVICE__SIGNING__TSA_URL: url };
+    const { settings } = shownConfig(await loadConfig({ env, cwd: '/nowhere' }));
+    assert.deepEqual(settings['telemetry.otlp_endpoint'], 'https://tsa.example/a');
+    assert.deepEqual(settings['signing.tsa_url'], ['https://tsa.example/a']);
+  }
+});
+
 test('every default of the configuration is shown or withheld on purpose', async () => {
   const config = await loadConfig({ env: {}, cwd: '/nowhere' });
   const { settings } = shownConfig(config);
