@@ -1,7 +1,8 @@
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, open, opendir, readlink, realpath } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
+import { isSameOrInside } from '#bytes/path-overlap.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isS3Url, parseS3Url, type S3Object } from '#s3/s3-address.ts';
 import { connectS3 } from '#s3/s3-connection.ts';
@@ -29,16 +30,22 @@ export interface OutputFile {
   readonly segments: readonly string[];
 }
 
+/** Where outputs are delivered. */
+export interface OutputSettings {
+  readonly local: { readonly base_dir: string };
+  readonly s3?: S3OutputSettings;
+}
+
 /**
  * Opens a delivered file. Resolves with null when there is none under that name: it was removed, is a folder, or a link
- * leads to it. Throws the errors of S3 as they are.
+ * leads to it or out of the folder of outputs. Throws the errors of S3 as they are.
  */
 export function openOutput(
   file: OutputFile,
-  s3: S3OutputSettings | undefined,
+  { local, s3 }: OutputSettings,
   signal: AbortSignal,
 ): Promise<OpenedOutput | null> {
-  if (!isS3Url(file.outputPath)) return openLocalOutput(file);
+  if (!isS3Url(file.outputPath)) return openLocalOutput(file, local.base_dir);
   return s3 === undefined ? Promise.resolve(null) : openS3Output(file, s3, signal);
 }
 
@@ -60,16 +67,16 @@ export const MAX_LISTED_FILES = 20_000;
 /** Lists the files of a delivered output. Throws the errors of S3 as they are; files that were removed are not listed. */
 export async function listOutput(
   outputPath: string,
-  s3: S3OutputSettings | undefined,
+  settings: OutputSettings,
   signal: AbortSignal,
 ): Promise<OutputListing> {
-  const itself = await openOutput({ outputPath, segments: [] }, s3, signal);
+  const itself = await openOutput({ outputPath, segments: [] }, settings, signal);
   if (itself !== null) {
     await itself.close();
     return { files: [{ path: basename(outputPath), sizeBytes: itself.sizeBytes }], more: false };
   }
   const files: ListedOutputFile[] = [];
-  for await (const file of isS3Url(outputPath) ? objectsBelow(outputPath, s3, signal) : filesBelow(outputPath)) {
+  for await (const file of filesIn(outputPath, settings, signal)) {
     signal.throwIfAborted();
     if (files.length === MAX_LISTED_FILES) return { files: files.sort(byPath), more: true };
     files.push(file);
@@ -79,6 +86,17 @@ export async function listOutput(
 
 function byPath(a: ListedOutputFile, b: ListedOutputFile): number {
   return a.path < b.path ? -1 : Number(a.path > b.path);
+}
+
+async function* filesIn(
+  outputPath: string,
+  { local, s3 }: OutputSettings,
+  signal: AbortSignal,
+): AsyncGenerator<ListedOutputFile> {
+  if (isS3Url(outputPath)) return yield* objectsBelow(outputPath, s3, signal);
+  const folder = await placeOf(outputPath, local.base_dir).catch(absent);
+  const stats = folder === null ? null : await lstat(folder).catch(absent);
+  if (folder !== null && stats?.isDirectory()) yield* filesBelow(folder);
 }
 
 async function* filesBelow(folder: string, path = ''): AsyncGenerator<ListedOutputFile> {
@@ -107,9 +125,22 @@ async function* objectsBelow(
 /** Errors of the system that mean "no such file": nothing there, a file used as a folder, a link, a name too long. */
 const ABSENT = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG']);
 
-async function openLocalOutput({ outputPath, segments }: OutputFile): Promise<OpenedOutput | null> {
+/**
+ * Returns where an output lies, with the links on the way to it resolved; null where they lead out of the folder of outputs.
+ * An output from before that folder was configured has no links on its way.
+ */
+async function placeOf(outputPath: string, baseDir: string): Promise<string | null> {
+  const folder = dirname(outputPath);
+  const real = await realpath(folder);
+  const isInPlace = isSameOrInside(folder, baseDir) ? isSameOrInside(real, await realpath(baseDir)) : real === folder;
+  return isInPlace ? join(real, basename(outputPath)) : null;
+}
+
+async function openLocalOutput({ outputPath, segments }: OutputFile, baseDir: string): Promise<OpenedOutput | null> {
   try {
-    const path = join(await realpath(outputPath), ...segments);
+    const place = await placeOf(outputPath, baseDir);
+    if (place === null) return null;
+    const path = join(place, ...segments);
     const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     return await describeLocal(file, path);
   } catch (error) {

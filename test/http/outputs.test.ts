@@ -24,6 +24,10 @@ before(async () => {
   await writeFile(join(folder, 'publication', 'video', '1.m4s'), FILM);
   await symlink(join(folder, 'secret.txt'), join(folder, 'publication', 'link.m3u8'));
   await symlink(folder, join(folder, 'publication', 'up'));
+  await symlink(join(folder, 'secret.txt'), join(folder, 'replaced.mp4'));
+  await mkdir(join(folder, 'elsewhere'));
+  await writeFile(join(folder, 'elsewhere', 'film.mp4'), 'secret');
+  await symlink(join(folder, 'elsewhere'), join(folder, 'replaced'));
   server = await serve();
   job = ((await (await server.post('/v2/c2pa/video', goodBody)).json()) as { job_id: string }).job_id;
   server.jobs.end(job, [
@@ -37,6 +41,9 @@ before(async () => {
       output_path: join(folder, 'film #1?.mp4'),
       sidecar_path: join(folder, 'film.c2pa'),
     },
+    { input_index: 5, status: 'succeeded', output_path: join(folder, 'replaced.mp4') },
+    { input_index: 6, status: 'succeeded', output_path: join(folder, 'replaced') },
+    { input_index: 7, status: 'succeeded', output_path: join(folder, 'replaced', 'film.mp4') },
   ]);
 });
 
@@ -133,6 +140,7 @@ test('the files of an output are listed, without links', async () => {
     ],
     more: false,
   });
+  for (const replaced of [5, 6, 7]) assert.deepEqual(await listing(replaced), { files: [], more: false });
   assert.equal((await errorOf(await get('2'))).status, 404);
 });
 
@@ -148,6 +156,9 @@ describe('nothing is sent', () => {
     ['below a file', '1/master.m3u8/x'],
     ['behind a link', '1/link.m3u8'],
     ['behind a link to a folder', '1/up/secret.txt'],
+    ['where a link has replaced the file', '5/replaced.mp4'],
+    ['where a link has replaced the folder', '6/film.mp4'],
+    ['where a link has replaced a folder on the way', '7/film.mp4'],
     ['above the output', '1/%2e%2e/secret.txt'],
     ['above the output, with an encoded slash', '1/..%2fsecret.txt'],
     ['beside the output', '0/secret.txt'],

@@ -72,7 +72,7 @@ export function addOutputRoutes(app: FastifyInstance, { jobs, config }: OutputRo
     handler: async (request, reply) => {
       const signal = goneSignal(reply);
       const paths = await outputPathsOf(request, jobs);
-      const listings = await Promise.all(paths.map((path) => listOutput(path, config.output_sinks.s3, signal)));
+      const listings = await Promise.all(paths.map((path) => listOutput(path, config.output_sinks, signal)));
       const files = listings.flatMap((listing) => listing.files);
       return {
         files: files.map(({ path, sizeBytes }) => ({ path, size_bytes: sizeBytes })),
@@ -110,7 +110,7 @@ async function openRequested(
   config: Config,
   signal: AbortSignal,
 ): Promise<OpenedOutput> {
-  const { s3 } = config.output_sinks;
+  const sinks = config.output_sinks;
   const path = request.params['*'] ?? '';
   const segments = path.split('/');
   const outputPaths = await outputPathsOf(request, jobs);
@@ -118,8 +118,8 @@ async function openRequested(
   for (const outputPath of outputPaths) {
     const isOutputItself = path === basename(outputPath);
     const output =
-      (isOutputItself ? await openOutput({ outputPath, segments: [] }, s3, signal) : null) ??
-      (await openOutput({ outputPath, segments }, s3, signal));
+      (isOutputItself ? await openOutput({ outputPath, segments: [] }, sinks, signal) : null) ??
+      (await openOutput({ outputPath, segments }, sinks, signal));
     if (output !== null) return output;
   }
   throw unknownOutput(request);
