@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { AppError } from '#errors/app-error.ts';
 import { decodeCbor, type JumbfBox, onlyCbor, parseJumbf } from './jumbf.ts';
 
 /** Limits the manifest store of an ingredient: every output carries it. */
@@ -71,11 +72,14 @@ export class ChainAllowance {
   }
 }
 
-/**
- * Returns the limit that validating a manifest store would exceed; null where there is none, or where the store cannot be
- * parsed here: then a reader refuses it, or the budgets of the input end it.
- */
-export function exceededChainLimit(store: Uint8Array): ExceededLimit | null {
+/** Throws `MANIFEST_TOO_COMPLEX` where validating the manifest store of a file or publication would take readers minutes. */
+export function refuseCostlyChain(name: string, store: Uint8Array): void {
+  const exceeded = exceededLimitOf(store);
+  if (exceeded !== null) throw new AppError('MANIFEST_TOO_COMPLEX', { name, ...exceeded });
+}
+
+/** Returns null also for a store that cannot be parsed here: then a reader refuses it, or the budgets of the input end it. */
+function exceededLimitOf(store: Uint8Array): ExceededLimit | null {
   try {
     return new ChainAllowance().admit(store).exceeded;
   } catch {

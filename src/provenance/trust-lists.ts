@@ -19,6 +19,8 @@ export interface TrustLists {
   readonly authorities: readonly NamedList[];
   /** All certificates in PEM, for the readers; null where there are none. */
   readonly pem: string | null;
+  /** Those of signers. */
+  readonly signersPem: string | null;
   /** Returns the name of the list that has an anchor of the signer of a store's active manifest; null for none. */
   listOfSigner(store: Uint8Array): string | null;
 }
@@ -42,13 +44,17 @@ const MAX_LIST_BYTES = 16 * 1024 * 1024;
 export async function loadTrustLists({ anchors, tsaAnchors }: TrustSettings): Promise<TrustLists> {
   const signers = (await Promise.all(anchors.map(listsAt))).flat();
   const authorities = (await Promise.all(tsaAnchors.map(listsAt))).flat();
-  const pem = [...signers, ...authorities].map((list) => list.pem).join('\n');
   return {
     signers,
     authorities,
-    pem: pem === '' ? null : pem,
+    pem: pemOf([...signers, ...authorities]),
+    signersPem: pemOf(signers),
     listOfSigner: (store) => listOf(signerChainOf(store), signers),
   };
+}
+
+function pemOf(lists: readonly TrustList[]): string | null {
+  return lists.length === 0 ? null : lists.map(({ pem }) => pem).join('\n');
 }
 
 async function listsAt(path: string): Promise<TrustList[]> {

@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { Builder } from '@contentauth/c2pa-node';
 import type { Verification } from '#contract/verification.ts';
+import { NO_MANIFEST, withTrustList } from '#operations/verification/describe-verdict.ts';
 import { pemOf } from '#provenance/identity/pem.ts';
+import { loadTrustLists } from '#provenance/trust-lists.ts';
 import { readPublication } from '#publications/read-publication.ts';
 import { signWav, testAuthor } from '../support/manifests/sign-wav.ts';
-import { defaultIdentity, testIdentity } from '../support/manifests/test-identity.ts';
+import { defaultIdentity, type TestIdentity, testIdentity } from '../support/manifests/test-identity.ts';
 import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
-import { makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { ffmpeg, makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
 import { signAsOthers } from '../support/publications/sign-as-others.ts';
 import { verifyInput } from '../support/verification/verify-input.ts';
 
@@ -18,19 +22,37 @@ function rootOf({ chain }: { readonly chain: readonly Buffer[] }): Buffer {
   return Buffer.from(pemOf(chain.at(-1) as Buffer));
 }
 
+/** Signs a picture with the SDK alone. */
+async function signPicture({ chain, signer }: TestIdentity): Promise<Buffer> {
+  ffmpeg(home, ['-f', 'lavfi', '-i', 'testsrc2=s=64x64:d=1'], '-frames:v 1 picture.jpg');
+  const builder = Builder.withJson(
+    { title: 'picture', claim_generator_info: [{ name: 'test', version: '1' }] } as never,
+    { verify: { verify_after_sign: false } },
+  );
+  builder.setIntent({ create: 'http://cv.iptc.org/newscodes/digitalsourcetype/digitalCapture' } as never);
+  const certs = [Buffer.from(chain.slice(0, -1).map(pemOf).join(''))];
+  const call = { alg: 'es256', certs, reserveSize: 4096, directCoseHandling: false } as const;
+  const output = { path: join(home, 'signed.jpg') };
+  await builder.signConfigAsync((data: Buffer) => signer.sign(data), call, { path: join(home, 'picture.jpg') }, output);
+  return readFileSync(output.path);
+}
+
 describe('a signer', async () => {
   const identity = await testIdentity({ intermediate: true });
   const stranger = await testIdentity();
-  const { bytes } = await signWav(testAuthor({ signer: identity.signer }));
+  const { bytes, manifest } = await signWav(testAuthor({ signer: identity.signer }));
   const lists = writeFiles(join(home, 'lists'), {
     'others.pem': rootOf(stranger),
     'house list.pem': Buffer.concat([Buffer.from('A comment\n'), rootOf(identity)]),
     'notes.txt': Buffer.from('none'),
   });
 
-  async function verified(trust: { anchors?: string[]; tsaAnchors?: string[] }): Promise<Verification> {
-    const folder = writeFiles(join(home, String(count++)), { 'a.wav': bytes });
-    const input = { type: 'local_file_path', path: join(folder, 'a.wav') } as const;
+  async function verified(
+    trust: { anchors?: string[]; tsaAnchors?: string[] },
+    file: Uint8Array = bytes,
+  ): Promise<Verification> {
+    const folder = writeFiles(join(home, String(count++)), { file });
+    const input = { type: 'local_file_path', path: join(folder, 'file') } as const;
     return (await verifyInput(input, folder, { trust: { anchors: [], tsaAnchors: [], ...trust } })).verification;
   }
 
@@ -43,6 +65,20 @@ describe('a signer', async () => {
   test('is not trusted who is on no list, or on one of time-stamp authorities only', async () => {
     assert.equal((await verified({ anchors: [join(lists, 'others.pem')] })).state, 'valid');
     assert.equal((await verified({ tsaAnchors: [lists] })).state, 'valid');
+  });
+
+  test('of a picture is not trusted who is on a list of time-stamp authorities only', async () => {
+    const picture = await signPicture(identity);
+    assert.equal((await verified({ anchors: [lists] }, picture)).state, 'trusted');
+    assert.equal((await verified({ tsaAnchors: [lists] }, picture)).state, 'valid');
+  });
+
+  test('of one of several manifests has to be on a list like those of the others', async () => {
+    const theirs = await signWav(testAuthor({ signer: stranger.signer }));
+    const known = await loadTrustLists({ anchors: [join(lists, 'house list.pem')], tsaAnchors: [lists] });
+    const trusted = { ...NO_MANIFEST, state: 'trusted' } as const;
+    assert.equal(withTrustList(trusted, [manifest, manifest], known).trust_list, 'house list');
+    assert.equal(withTrustList(trusted, [manifest, theirs.manifest], known).state, 'valid');
   });
 
   test('is not judged by a list that cannot be used', async () => {

@@ -39,12 +39,18 @@ export function describeReported(reading: Exclude<AssetReading, 'none'>, kind: R
 }
 
 /**
- * Names the trust list of a trusted verification. The readers know one bundle of anchors: a signer who has that of a time-stamp
- * authority only is on no list. `store` is null where its bytes are not known here; then no list is named.
+ * Names the trust list of a trusted verification: that of the signer of the first of its manifest stores. The readers know one
+ * bundle of anchors: a signer who has that of a time-stamp authority only is on no list. Where the bytes of no store are known
+ * here, no list is named.
  */
-export function withTrustList(verification: Verification, store: Uint8Array | null, lists: TrustLists): Verification {
-  if (verification.state !== 'trusted' || store === null) return verification;
-  const list = lists.listOfSigner(store);
+export function withTrustList(
+  verification: Verification,
+  stores: readonly Uint8Array[],
+  lists: TrustLists,
+): Verification {
+  const [first, ...others] = stores;
+  if (verification.state !== 'trusted' || first === undefined) return verification;
+  const list = others.every((store) => lists.listOfSigner(store) !== null) ? lists.listOfSigner(first) : null;
   const judged = list === null ? { ...verification, state: 'valid' as const } : { ...verification, trust_list: list };
   return { ...judged, summary: summarize(judged) };
 }

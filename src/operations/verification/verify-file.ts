@@ -10,11 +10,12 @@ import { HEAD_SIZE_BYTES, type MediaLayout } from '#formats/format-handler.ts';
 import { formatUnknown, recogniseFormat } from '#formats/formats.ts';
 import { isUnsupportedContainer } from '#formats/unsupported-containers.ts';
 import { stemOf } from '#outputs/output-path.ts';
-import { exceededChainLimit, MAX_STORE_BYTES } from '#provenance/chain-limits.ts';
+import { MAX_STORE_BYTES, refuseCostlyChain } from '#provenance/chain-limits.ts';
 import type { CrJsonAsset } from '#provenance/crjson-reader.ts';
 import type { AssetReading } from '#provenance/manifest-reader.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
 import { loadTrustLists, type TrustLists } from '#provenance/trust-lists.ts';
+import type { ManifestReport } from '#provenance/validation-report.ts';
 import { faultOf, remoteManifestWarnings } from '../ingredients.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
 import { withHeartbeat } from '../read-back.ts';
@@ -38,7 +39,7 @@ export async function verifyFile(
     context.reached('verified');
     const manifestFrom = found.sidecar === null ? 'embedded' : 'sidecar';
     const describe = (asked: ReportKind): Verification => ({
-      ...withTrustList(describeReading(reading, manifestFrom, asked), store, lists),
+      ...withTrustList(describeReading(reading, manifestFrom, asked), store === null ? [] : [store], lists),
       ...(reading !== 'none' && forensics(asked)),
     });
     const outputPath = await writeReport(source.name, () => describe('full'), work, context, services);
@@ -106,7 +107,7 @@ interface AssetResult {
 async function readAsset(
   { layout, mediaType, problem, sidecar }: FoundManifest,
   source: ByteSource,
-  { pem: anchors }: TrustLists,
+  lists: TrustLists,
   context: InputContext,
   { assets }: OperationServices,
 ): Promise<AssetResult> {
@@ -115,18 +116,38 @@ async function readAsset(
   if (hasNone && sidecar === null) return { reading: withoutManifest(problem), store: null, crJsonAsset: null };
   const pinned = await pinnedCopyOf(source, scratch, signal);
   const store = sidecar ?? (await embeddedStore(pinned, layout, signal));
-  refuseCostlyChain(source.name, store);
+  if (store !== null) refuseCostlyChain(source.name, store);
   const asset = {
     path: pinned.openedPath ?? pinned.localPath,
     mediaType: mediaType ?? 'application/octet-stream',
-    ...(anchors !== null && { anchors }),
     ...(sidecar !== null && { detachedStore: sidecar }),
   };
-  const reading = await withHeartbeat(context, source.sizeBytes, () => assets.read(asset, signal));
+  const read = (anchors: string | null) =>
+    withHeartbeat(context, source.sizeBytes, () =>
+      assets.read({ ...asset, ...(anchors !== null && { anchors }) }, signal),
+    );
+  const reading = store === null ? await readUnknownSigner(lists, read) : await read(lists.pem);
   await pinned.checkUnchanged?.(signal);
   const isRead = layout !== null || sidecar !== null || (reading !== 'none' && !('problem' in reading));
   if (!isRead) return { reading: withoutManifest(problem), store: null, crJsonAsset: null };
   return { reading, store, crJsonAsset: sidecar === null ? { path: asset.path, mediaType: asset.mediaType } : null };
+}
+
+/**
+ * Reads an asset whose signer is not known here. The readers know one bundle of anchors: whether the signer has one of a
+ * time-stamp authority only shows without those.
+ */
+async function readUnknownSigner(
+  lists: TrustLists,
+  read: (anchors: string | null) => Promise<AssetReading>,
+): Promise<AssetReading> {
+  const reading = await read(lists.pem);
+  if (!isTrusted(reading) || lists.pem === lists.signersPem) return reading;
+  return isTrusted(await read(lists.signersPem)) ? reading : { ...reading, validation_state: 'Valid' };
+}
+
+function isTrusted(reading: AssetReading): reading is ManifestReport {
+  return reading !== 'none' && !('problem' in reading) && reading.validation_state === 'Trusted';
 }
 
 /** Throws where the file is damaged, or nothing that could have a manifest. */
@@ -147,12 +168,6 @@ async function embeddedStore(
     throw new AppError('MANIFEST_TOO_LARGE', details);
   }
   return await readRange(source, offset, length, signal);
-}
-
-/** Throws `MANIFEST_TOO_COMPLEX` where validating a store would take the official reader minutes. */
-function refuseCostlyChain(name: string, store: Buffer | null): void {
-  const exceeded = store === null ? null : exceededChainLimit(store);
-  if (exceeded !== null) throw new AppError('MANIFEST_TOO_COMPLEX', { name, ...exceeded });
 }
 
 /** Reasons for which a file is taken to have no sidecar next to it: some servers refuse names that they do not have. */

@@ -42,8 +42,8 @@ export async function verifyFolder(
     const forensics = isSigned
       ? await forensicsOf(() => firstFragment(judged, folder, context), params, context, services, lists.pem)
       : () => ({});
-    const store = judged.manifests[0]?.store ?? null;
-    const describe: Describer = (kind) => ({ ...withTrustList(verdict(kind), store, lists), ...forensics(kind) });
+    const stores = judged.manifests.map(({ store }) => store);
+    const describe: Describer = (kind) => ({ ...withTrustList(verdict(kind), stores, lists), ...forensics(kind) });
     context.reached('verified');
     const outputPath = await writeReport(folder.name, () => describe('full'), work, context, services);
     return { ...(outputPath !== null && { outputPath }), verification: describe(answerKind(params)), warnings: [] };
