@@ -88,7 +88,7 @@ export const publicationDeviation = z
     kind: z
       .enum(['missing', 'added', 'swapped', 'reordered', 'altered', 'unsigned', 'unreadable'])
       .describe(
-        '`missing`: signed, and not there; `added`: there, and never signed for this publication, or there twice; `swapped`: another part of the publication stands in its place; `reordered`: not in the order that was signed; `altered`: not the bytes that were signed; `unsigned`: an init segment without a manifest; `unreadable`: the reader cannot read it.',
+        '`missing`: signed, and not there, or left out by a playlist midway; `added`: there, and never signed for this publication, or there twice; `swapped`: another part of the publication stands in its place; `reordered`: not in the order that was signed; `altered`: not the bytes that were signed; `unsigned`: an init segment without a manifest, or media without an init segment; `unreadable`: the reader cannot read it.',
       ),
     part: z.enum(['init', 'fragment', 'rendition']),
     count: z

@@ -1,16 +1,20 @@
+import { createHash } from 'node:crypto';
 import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { refuseCostlyChain } from '#provenance/chain-limits.ts';
 import type { FragmentReader, FragmentReading } from '#provenance/fragment-reader.ts';
 import { MAX_SAMPLED_FRAGMENTS, sampleOf } from './checking/check-output.ts';
 import type { VerifiedManifest } from './checking/publication-verdict.ts';
 import type { StoredMap } from './checking/stored-maps.ts';
 import { type ReadRendition, verifyParts } from './checking/verify-parts.ts';
 import { type JudgedRendition, judgeRenditions } from './judging/judge-renditions.ts';
-import { readStatedRenditions } from './judging/stated-renditions.ts';
+import { readStatedPublication } from './judging/stated-renditions.ts';
+import type { UnboundMedia } from './judging/unbound-media.ts';
 import { type MediaPart, partKey, singleFileOf } from './media-part.ts';
 
 export type { Deviation, JudgedRendition } from './judging/judge-renditions.ts';
+export type { UnboundMedia } from './judging/unbound-media.ts';
 
 /** Resources that a publication is judged with. */
 interface JudgementContext {
@@ -30,6 +34,8 @@ export interface JudgedPublication {
   readonly renditions: readonly JudgedRendition[];
   /** Signed renditions that no playlist has. */
   readonly missingRenditions: number;
+  /** What playlists name beside the renditions, and no manifest binds. */
+  readonly unbound: readonly UnboundMedia[];
   readonly official: readonly OfficialReading[];
   /** The one file that all parts are byte ranges of, where its manifest binds it as a whole; null for any other publication. */
   readonly wholeFile: string | null;
@@ -39,11 +45,11 @@ export interface JudgedPublication {
  * Compares a publication with the manifests in its init segments: every init segment and every fragment that a playlist names,
  * and the order in which each playlist names them. Our own engine hashes all of it once; the official reader validates the
  * manifests with a sample of fragments, or with all. Differences are results, not errors; throws where the folder holds no
- * publication that can be read.
+ * publication that can be read, and `MANIFEST_TOO_COMPLEX`.
  */
 export async function judgePublication(folder: SourceFolder, context: JudgementContext): Promise<JudgedPublication> {
   const { signal, reader, depth, anchors } = context;
-  const stated = await readStatedRenditions(folder, signal);
+  const { renditions: stated, unbound } = await readStatedPublication(folder, signal);
   const totalBytes = folder.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const advance = (): void => context.progress(0, totalBytes);
   const there = stated.filter(({ isInitMissing }) => !isInitMissing);
@@ -54,10 +60,12 @@ export async function judgePublication(folder: SourceFolder, context: JudgementC
     signal,
     { verified: advance, onRendition: (read) => reads.set(read.index, read) },
   );
-  const nothing = { renditions: [], missingRenditions: 0, official: [] };
+  const nothing = { renditions: [], missingRenditions: 0, unbound: [], official: [] };
   if (manifests.length === 0) return { ...nothing, manifests, wholeFile: null };
+  for (const { store } of manifests) refuseCostlyChain(folder.name, store);
   const isBoundByParts = manifests.some(({ binding }) => binding !== null);
-  const wholeFile = isBoundByParts ? null : singleFileOf(there.map(({ present }) => present));
+  const isOneFile = !isBoundByParts && unbound.length === 0;
+  const wholeFile = isOneFile ? singleFileOf(there.map(({ present }) => present)) : null;
   if (wholeFile !== null) return { ...nothing, manifests, wholeFile };
   const candidates = stated.map((rendition) => {
     const index = there.indexOf(rendition);
@@ -65,7 +73,8 @@ export async function judgePublication(folder: SourceFolder, context: JudgementC
   });
   const renditions = judgeRenditions(candidates);
   const official = await readOfficially(renditions, { folder, reader, depth, anchors, signal, onRead: advance });
-  return { manifests, renditions, missingRenditions: countMissing(manifests, renditions), official, wholeFile };
+  const missingRenditions = countMissing(manifests, renditions);
+  return { manifests, renditions, missingRenditions, unbound, official, wholeFile };
 }
 
 /**
@@ -79,8 +88,10 @@ function countMissing(manifests: readonly VerifiedManifest[], renditions: readon
   return Math.max(unused - renditions.filter(({ map }) => map === null).length, 0);
 }
 
-function keyOf({ uniqueId, localId, count, initHash }: StoredMap): string {
-  return `${uniqueId} ${localId} ${count} ${Buffer.from(initHash).toString('hex')}`;
+/** Names what a map binds: init segments of two publications may be the same, and their fragments are not. */
+function keyOf({ uniqueId, localId, count, initHash, hashes }: StoredMap): string {
+  const digest = hashes.reduce((hash, each) => hash.update(each), createHash('sha256').update(initHash)).digest('hex');
+  return `${uniqueId} ${localId} ${count} ${digest}`;
 }
 
 /** Of those, the ones that our own engine finds fault with. */

@@ -4,7 +4,7 @@ import type { AssetReading } from '#provenance/manifest-reader.ts';
 import { explanationOf } from '#provenance/status-codes.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import { failuresIn, problemsIn, VALID_ASSET } from '#provenance/validation-report.ts';
-import type { Deviation, JudgedPublication, OfficialReading } from '#publications/judge-publication.ts';
+import type { Deviation, JudgedPublication, OfficialReading, UnboundMedia } from '#publications/judge-publication.ts';
 import { describePart, partKey } from '#publications/media-part.ts';
 import type { ReportKind } from './report.ts';
 
@@ -108,7 +108,9 @@ export function describePublication(judged: JudgedPublication, kind: ReportKind)
   const faulty = new Set(faults.map(({ part }) => partKey(part)));
   const intact = renditions.flatMap((rendition) => [...rendition.intact]).filter((key) => !faulty.has(key)).length;
   const unnamed = found.filter(({ part, file }) => part === 'fragment' && file === undefined);
-  const named = renditions.reduce((sum, { stated }) => sum + namedIn(stated), 0);
+  const named =
+    renditions.reduce((sum, { stated }) => sum + namedIn(stated), 0) +
+    judged.unbound.reduce((sum, { fragments }) => sum + fragments.length, 0);
   const first = found.slice(0, MAX_LISTED[kind]);
   return {
     renditions: renditions.length,
@@ -132,7 +134,7 @@ function officiallyIntact({ renditions, official }: JudgedPublication): number {
 
 /** Returns all deviations in the order of the programme, those that only the official reader finds included. */
 function deviationsOf(
-  { renditions, missingRenditions }: JudgedPublication,
+  { renditions, missingRenditions, unbound }: JudgedPublication,
   faults: readonly OfficialReading[],
 ): PublicationDeviation[] {
   const nameOf = (index: number): string =>
@@ -148,6 +150,7 @@ function deviationsOf(
     const further = others.map((read) => describeFault(read, nameOf(index), positions.get(partKey(read.part))));
     return [...own, ...further];
   });
+  found.push(...unbound.map(describeUnbound));
   if (missingRenditions > 0) found.push({ kind: 'missing', part: 'rendition', count: missingRenditions });
   return found.sort((first, second) => (first.time_seconds ?? 0) - (second.time_seconds ?? 0));
 }
@@ -170,6 +173,19 @@ function describeDeviation(
     ...(origin !== null && {
       signed_as: { rendition: nameOf(origin.rendition), ...(origin.index !== null && { index: origin.index }) },
     }),
+  };
+}
+
+function describeUnbound({ playlist, fragments }: UnboundMedia): PublicationDeviation {
+  const [first] = fragments;
+  const startSeconds = first?.startSeconds ?? null;
+  return {
+    kind: 'unsigned',
+    part: 'fragment',
+    count: fragments.length,
+    ...(first !== undefined && { file: named(describePart(first.part)) }),
+    playlist: named(playlist),
+    ...(startSeconds !== null && { time_seconds: toMilliseconds(startSeconds) }),
   };
 }
 

@@ -62,7 +62,7 @@ export async function rehashPart(
   }
 }
 
-/** A box by its header; up to seven bytes at the end make one of type '' without header. */
+/** A box by its header; what is none, such as up to seven bytes at the end, makes one of type '' without header. */
 interface FoundBox {
   readonly type: string;
   readonly offset: number;
@@ -101,16 +101,20 @@ class PartRehash {
     return { digest: this.#bound.digest(), content, c2pa: this.#c2pa };
   }
 
-  /** A box that does not fit takes the remaining bytes: its hash will not match. */
+  /**
+   * A box that does not fit, and all behind the last that is looked at, is no box: its bytes are hashed whatever they say they
+   * are, so that no exclusion hides them. A size of zero means the end of the file (ISO/IEC 14496-12 §4.2).
+   */
   async #boxAt(offset: number, isLast: boolean): Promise<FoundBox> {
     const left = this.#sizeBytes - offset;
     if (left < 8) return { type: '', offset, sizeBytes: left, headerSizeBytes: 0 };
     const head = await this.#window.read(offset, Math.min(16, left));
     const isWide = head.readUInt32BE(0) === 1 && head.length === 16;
-    const stated = isWide ? Number(head.readBigUInt64BE(8)) : head.readUInt32BE(0);
+    const stated = isWide ? Number(head.readBigUInt64BE(8)) : head.readUInt32BE(0) || left;
     const headerSizeBytes = isWide ? 16 : 8;
-    const sizeBytes = isLast || stated < headerSizeBytes || stated > left ? left : stated;
-    return { type: head.toString('latin1', 4, 8), offset, sizeBytes, headerSizeBytes };
+    const isBox = stated >= headerSizeBytes && stated <= left && (!isLast || stated === left);
+    if (!isBox) return { type: '', offset, sizeBytes: left, headerSizeBytes: 0 };
+    return { type: head.toString('latin1', 4, 8), offset, sizeBytes: stated, headerSizeBytes };
   }
 
   async #add(box: FoundBox): Promise<void> {

@@ -17,7 +17,13 @@ export interface StoredBinding {
 }
 
 /** A binding, or why there is none that can be judged here; the official reader may know more. */
-export type BindingReading = StoredBinding | { readonly problem: string };
+export type BindingReading = StoredBinding | UnjudgedBinding;
+
+export interface UnjudgedBinding {
+  readonly problem: string;
+  /** True where bytes that nobody signed are the cause: anybody can have added them. */
+  readonly isDisturbed: boolean;
+}
 
 const bytes = z.instanceof(Uint8Array);
 const integer = z.int().nonnegative();
@@ -67,23 +73,27 @@ export function readStoredBinding(store: Buffer): BindingReading {
   const manifests = parseJumbf(store)?.children ?? [];
   const manifest = manifests.at(-1);
   if (manifest === undefined || manifests.some((other) => other !== manifest && other.label === manifest.label)) {
-    return { problem: 'its manifest store cannot be read' };
+    return { problem: 'its manifest store cannot be read', isDisturbed: true };
   }
   const assertions = onlyChild(manifest, ASSERTION_STORE);
   const [assertion, ...others] = assertions?.children.filter(({ label }) => label.startsWith('c2pa.hash.')) ?? [];
   const version = BINDING_LABEL.exec(assertion?.label ?? '');
   if (assertion === undefined || version === null || others.length > 0) {
-    return { problem: 'its manifest has not exactly one binding of fragments' };
+    return unjudged('its manifest has not exactly one binding of fragments');
   }
   const claim = readClaim(manifest);
   if (claim === undefined || !isClaimed(assertion, claim)) {
-    return { problem: 'its claim does not hold the hash of its binding' };
+    return { problem: 'its claim does not hold the hash of its binding', isDisturbed: true };
   }
   return readBinding(assertion, claim.alg ?? undefined, {
     manifest: manifest.label,
     assertion: assertion.label,
     hashesOffsets: version[1] !== undefined,
   });
+}
+
+function unjudged(problem: string): UnjudgedBinding {
+  return { problem, isDisturbed: false };
 }
 
 type Claim = z.infer<typeof storedClaim>;
@@ -113,19 +123,19 @@ function readBinding(
   common: Pick<StoredBinding, 'manifest' | 'assertion' | 'hashesOffsets'>,
 ): BindingReading {
   const { data } = storedBinding.safeParse(decodeCbor(onlyCbor(assertion)));
-  if (data === undefined) return { problem: 'its manifest binds no fragments, or in a way that is not known' };
+  if (data === undefined) return unjudged('its manifest binds no fragments, or in a way that is not known');
   const named = new Set(data.merkle.map(({ alg }) => alg ?? data.alg ?? claimed ?? 'sha256'));
   const [algorithm, ...others] = [...named].map(knownAlgorithm);
-  if (algorithm === undefined || others.length > 0) return { problem: 'its hash algorithm is not known' };
+  if (algorithm === undefined || others.length > 0) return unjudged('its hash algorithm is not known');
   const exclusions = data.exclusions.map(readBoxExclusion);
   if (!exclusions.every((exclusion) => exclusion !== undefined)) {
-    return { problem: 'its binding leaves out parts of boxes' };
+    return unjudged('its binding leaves out parts of boxes');
   }
   const isWhole = data.merkle.every(
     (map) => holdsRow(map) && map.hashes.every(({ length }) => length === DIGEST_SIZES_BYTES[algorithm]),
   );
   const ids = new Set(data.merkle.map(({ uniqueId, localId }) => `${uniqueId} ${localId}`));
-  if (!isWhole || ids.size < data.merkle.length) return { problem: 'its Merkle maps cannot be read' };
+  if (!isWhole || ids.size < data.merkle.length) return unjudged('its Merkle maps cannot be read');
   return { ...common, algorithm, exclusions, maps: data.merkle };
 }
 

@@ -12,7 +12,7 @@ import {
   type VerifiedManifest,
 } from './publication-verdict.ts';
 import { type PartHashing, type RehashedPart, rehashPart } from './rehash-part.ts';
-import { readStoredBinding, type StoredBinding } from './stored-binding.ts';
+import { readStoredBinding, type StoredBinding, type UnjudgedBinding } from './stored-binding.ts';
 import { isBound, readStoredLocation, type StoredMap } from './stored-maps.ts';
 
 /** Fragments that are read and hashed at once. */
@@ -26,6 +26,7 @@ const MAX_MERKLE_BOX_BYTES = 64 * 1024;
 const STORE_OFFSET = 8;
 /** Hashing of parts that no manifest binds: only their contents count. */
 const UNBOUND = { algorithm: 'sha256', hashesOffsets: false, exclusions: [] } as const;
+const SEVERAL_BOXES: UnjudgedBinding = { problem: 'its init segment has several C2PA boxes', isDisturbed: true };
 const TOO_MANY_STORES = 'the publication carries too many different manifests';
 
 export interface VerificationOptions {
@@ -45,6 +46,8 @@ export interface ReadRendition {
   readonly manifest: number | null;
   /** Null where its manifest is missing or cannot be judged by this engine. */
   readonly binding: StoredBinding | null;
+  /** True where the cause is in bytes that nobody signed. */
+  readonly isDisturbed: boolean;
   /** The maps that bind its init segment. */
   readonly initMaps: readonly StoredMap[];
   /** In the order of the rendition's fragments; empty where there is no binding. */
@@ -71,7 +74,7 @@ export async function verifyParts(
 interface KnownManifest extends VerifiedManifest {
   readonly renditions: number[];
   readonly used: Set<StoredMap>;
-  readonly problem?: string;
+  readonly unjudged: UnjudgedBinding | null;
 }
 
 /** An init segment: its manifest, where it has one that is looked at, and what it hashes to. */
@@ -104,11 +107,12 @@ class Verification {
         index,
         manifest: this.#numberOf(manifest),
         binding: null,
+        isDisturbed: manifest?.unjudged?.isDisturbed === true,
         initMaps: [],
         found: [],
       });
       const kind = hasStore ? 'unjudged' : 'unsigned';
-      const why = manifest === null ? TOO_MANY_STORES : manifest.problem;
+      const why = manifest === null ? TOO_MANY_STORES : manifest.unjudged?.problem;
       const said = kind === 'unjudged' && why !== undefined ? { problem: why } : {};
       this.#find(init, manifest, { kind, count: 1, parts: [init], locations: [], ...said });
       return;
@@ -116,7 +120,8 @@ class Verification {
     const { binding } = manifest;
     const found = await this.#eachFragment(fragments, binding);
     const initMaps = binding.maps.filter(({ initHash }) => digest.equals(initHash));
-    this.#options.onRendition?.({ index, manifest: this.#numberOf(manifest), binding, initMaps, found });
+    const number = this.#numberOf(manifest);
+    this.#options.onRendition?.({ index, manifest: number, binding, isDisturbed: false, initMaps, found });
     for (const finding of judgeRendition(rendition, digest, found, manifest, binding.maps)) {
       this.#find(init, manifest, finding);
     }
@@ -153,8 +158,7 @@ class Verification {
       this.#note(init, content);
       const box = c2pa.find(({ purpose }) => purpose === 'manifest');
       if (box === undefined) return { hasStore: false, manifest: null, digest };
-      const problem = c2pa.length > 1 ? 'its init segment has several C2PA boxes' : undefined;
-      const manifest = this.#manifestOf(wholeBoxOf(box.content.subarray(STORE_OFFSET)), problem);
+      const manifest = this.#manifestOf(wholeBoxOf(box.content.subarray(STORE_OFFSET)), c2pa.length > 1);
       if (manifest === null || manifest.binding === null) return { hasStore: true, manifest, digest };
       const bound = await rehashPart(source, init.range, { ...manifest.binding, c2paBoxMaxBytes: 0 }, this.#signal);
       return { hasStore: true, manifest, digest: bound.digest };
@@ -162,17 +166,19 @@ class Verification {
   }
 
   /** The manifest of a store, which may be known; null where there are too many. */
-  #manifestOf(store: Buffer, ambiguity: string | undefined): KnownManifest | null {
-    const known = this.#manifests.find((manifest) => manifest.store.equals(store));
-    if (known !== undefined && ambiguity === undefined) return known;
+  #manifestOf(store: Buffer, hasOtherBoxes: boolean): KnownManifest | null {
+    const known = this.#manifests.find(
+      (manifest) => manifest.store.equals(store) && (manifest.unjudged === SEVERAL_BOXES) === hasOtherBoxes,
+    );
+    if (known !== undefined) return known;
     const knownBytes = this.#manifests.reduce((sum, manifest) => sum + manifest.store.length, 0);
     if (this.#manifests.length === MAX_STORES || knownBytes + store.length > MAX_STORES_BYTES) return null;
-    const binding = ambiguity === undefined ? readStoredBinding(store) : { problem: ambiguity };
+    const binding = hasOtherBoxes ? SEVERAL_BOXES : readStoredBinding(store);
     const manifest = {
       store,
       renditions: [],
       used: new Set<StoredMap>(),
-      ...('problem' in binding ? { binding: null, problem: binding.problem } : { binding }),
+      ...('problem' in binding ? { binding: null, unjudged: binding } : { binding, unjudged: null }),
     };
     this.#manifests.push(manifest);
     return manifest;

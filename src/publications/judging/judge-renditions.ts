@@ -67,6 +67,7 @@ function initDeviations(
   ];
   if (isInitMissing || read === null) return found('missing');
   if (read.manifest === null) return found('unsigned');
+  if (read.isDisturbed) return found('altered');
   if (map === null || read.initMaps.includes(map)) return [];
   const rendition = read.initMaps.map((other) => numberOf.get(other)).find((number) => number !== undefined);
   return rendition === undefined ? found('altered') : found('swapped', { rendition, index: null });
@@ -80,6 +81,8 @@ class OrderJudge {
   readonly #foundOf: ReadonlyMap<string, FoundFragment>;
   /** Positions of the map that some fragment stands for. */
   readonly #covered = new Set<number>();
+  /** Locations that a playlist leaves out of the middle of what it plays, whether others name them or not. */
+  readonly #skipped: Run[] = [];
   readonly #startOf = new Map<number, number | null>();
   readonly #intact = new Set<string>();
   readonly #deviations = new Map<string, Deviation>();
@@ -107,7 +110,17 @@ class OrderJudge {
   #judge(order: StatedOrder): void {
     const placed = order.fragments.map(({ part }) => ({ found: this.#foundOf.get(partKey(part)) ?? null }));
     const verdicts = this.#map === null ? placed.map(unjudged) : judgeSequence(placed, this.#map);
+    const covered = verdicts.flatMap((verdict) => (verdict === null ? [] : this.#locationsOf(verdict)));
+    for (const location of covered) this.#covered.add(location);
+    this.#skipped.push(...runsBetween(covered, order.playlist));
     for (const [index, verdict] of verdicts.entries()) if (verdict !== null) this.#note(verdict, index, order);
+  }
+
+  /** Returns the positions of the map that a fragment stands for: where it is, and where it was signed. */
+  #locationsOf(verdict: FragmentVerdict): number[] {
+    const origin = 'origin' in verdict && verdict.origin?.map === this.#map ? verdict.origin : null;
+    const own = 'location' in verdict ? verdict.location : null;
+    return [own, origin?.location ?? null].filter((location) => location !== null);
   }
 
   #note(verdict: FragmentVerdict, index: number, { fragments, playlist }: StatedOrder): void {
@@ -115,9 +128,6 @@ class OrderJudge {
     const origin = 'origin' in verdict ? verdict.origin : null;
     const signedIndex = 'location' in verdict ? verdict.location : null;
     if (signedIndex !== null) this.#startOf.set(signedIndex, startSeconds);
-    for (const location of [signedIndex, origin?.map === this.#map ? origin?.location : null]) {
-      if (location != null) this.#covered.add(location);
-    }
     if (verdict.kind === 'intact') return void this.#intact.add(partKey(file));
     // Several playlists may show the same deviation.
     const key = `${partKey(file)}\n${verdict.kind}\n${signedIndex}`;
@@ -131,21 +141,45 @@ class OrderJudge {
     return origin === null || rendition === undefined ? null : { rendition, index: origin.location };
   }
 
-  /** Returns the runs of fragments that were signed and that no playlist has. */
+  /** Returns the runs of fragments that were signed and that no playlist has, or that one leaves out midway. */
   #unstated(): Deviation[] {
     if (this.#map === null) return [];
     const playlist = this.#stated.statements[0]?.playlist ?? null;
-    const about = { part: 'fragment', kind: 'missing', file: null, playlist, index: null, origin: null } as const;
-    const runs: Deviation[] = [];
-    let next = 0;
-    let startSeconds: number | null = 0;
-    for (const location of [...[...this.#covered].sort((first, second) => first - second), this.#map.count]) {
-      startSeconds = this.#startOf.get(location) ?? startSeconds;
-      if (location > next) runs.push({ ...about, count: location - next, signedIndex: next, startSeconds });
-      next = location + 1;
-    }
-    return runs;
+    const about = { part: 'fragment', kind: 'missing', file: null, index: null, origin: null } as const;
+    const nowhere = runsBetween([-1, ...this.#covered, this.#map.count], playlist);
+    return joinRuns([...nowhere, ...this.#skipped]).map(({ start, end, playlist: shownBy }) => {
+      // It was played where what follows it is played now.
+      const startSeconds = this.#startOf.get(end) ?? (start === 0 ? 0 : (this.#startOf.get(start - 1) ?? null));
+      return { ...about, count: end - start, signedIndex: start, startSeconds, playlist: shownBy };
+    });
   }
+}
+
+/** Positions `[start, end)` of a map that a playlist does not have. */
+interface Run {
+  readonly start: number;
+  readonly end: number;
+  readonly playlist: string | null;
+}
+
+/** Returns the runs between locations, in whatever order these are. */
+function runsBetween(locations: readonly number[], playlist: string | null): Run[] {
+  const sorted = [...new Set(locations)].sort((first, second) => first - second);
+  return sorted.flatMap((location, rank) => {
+    const next = sorted[rank + 1] ?? location + 1;
+    return next === location + 1 ? [] : [{ start: location + 1, end: next, playlist }];
+  });
+}
+
+/** Returns the runs in order, those that overlap as one. */
+function joinRuns(runs: readonly Run[]): Run[] {
+  const joined: Run[] = [];
+  for (const run of [...runs].sort((first, second) => first.start - second.start)) {
+    const last = joined.at(-1);
+    if (last === undefined || run.start >= last.end) joined.push(run);
+    else joined[joined.length - 1] = { ...last, end: Math.max(last.end, run.end) };
+  }
+  return joined;
 }
 
 /** Without a map, all that is known of a fragment is that its file is missing. */

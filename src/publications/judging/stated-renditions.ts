@@ -4,9 +4,10 @@ import { playlistsIn } from '../find-publication.ts';
 import { type MediaPart, partKey, type Rendition } from '../media-part.ts';
 import { FolderIndex } from '../playlists/folder-index.ts';
 import { MAX_RENDITIONS, MAX_STATED_FRAGMENTS, refuseBeyond } from '../playlists/limits.ts';
-import { readPlaylists } from '../playlists/read-playlists.ts';
+import { readPlaylists, refusePartialSegments } from '../playlists/read-playlists.ts';
 import { type RenditionStatement, type StatedFragment, statementsOf } from '../playlists/rendition-statements.ts';
 import { checkRanges } from '../reading/merge-renditions.ts';
+import { findUnboundMedia, type UnboundMedia } from './unbound-media.ts';
 
 /** A rendition as playlists state it, whether its files are there or not. */
 export interface StatedRendition {
@@ -24,14 +25,23 @@ export interface StatedOrder {
   readonly fragments: readonly StatedFragment[];
 }
 
+/** What the playlists of a folder state. */
+export interface StatedPublication {
+  readonly renditions: readonly StatedRendition[];
+  readonly unbound: readonly UnboundMedia[];
+}
+
 /**
  * Reads what the playlists of a folder state, each for itself: one that was tampered with contradicts the others. Files that
- * are named and not there are kept. Throws `PUBLICATION_NOT_FOUND` where no playlist names fragments with an init segment.
+ * are named and not there are kept. Throws `PUBLICATION_NOT_FOUND` where no playlist names fragments with an init segment, and
+ * `PLAYLIST_UNSUPPORTED` for low-latency playlists.
  */
-export async function readStatedRenditions(folder: SourceFolder, signal: AbortSignal): Promise<StatedRendition[]> {
+export async function readStatedPublication(folder: SourceFolder, signal: AbortSignal): Promise<StatedPublication> {
   const index = new FolderIndex(folder, 'keep');
   const entries = await playlistsIn(folder, index, null, signal);
-  const statements = statementsOf(await readPlaylists(folder, index, entries, signal), index);
+  const playlists = await readPlaylists(folder, index, entries, signal);
+  refusePartialSegments(playlists);
+  const statements = statementsOf(playlists, index);
   checkRanges(presentOnly(statements, index), index);
   const groups = Map.groupBy(
     statements.filter(({ init }) => init !== null),
@@ -41,7 +51,10 @@ export async function readStatedRenditions(folder: SourceFolder, signal: AbortSi
   refuseBeyond('init segments', groups.size, MAX_RENDITIONS);
   const stated = statements.reduce((sum, { fragments }) => sum + fragments.length, 0);
   refuseBeyond('fragments named in playlists', stated, MAX_STATED_FRAGMENTS);
-  return [...groups.values()].map((group) => renditionOf(group, index));
+  return {
+    renditions: [...groups.values()].map((group) => renditionOf(group, index)),
+    unbound: await findUnboundMedia(folder, playlists, statements, index, signal),
+  };
 }
 
 function presentOnly(statements: readonly RenditionStatement[], index: FolderIndex): RenditionStatement[] {
@@ -56,7 +69,7 @@ function renditionOf(group: readonly RenditionStatement[], index: FolderIndex): 
   const init = group[0]?.init?.part as MediaPart;
   const orders = new Map<string, StatedOrder>();
   for (const { playlist, fragments } of group) {
-    const once = [...new Map(fragments.toReversed().map((each) => [partKey(each.part), each])).values()].reverse();
+    const once = [...Map.groupBy(fragments, ({ part }) => partKey(part)).values()].flatMap(([played]) => played ?? []);
     const key = once.map(({ part }) => partKey(part)).join('\n');
     if (!orders.has(key)) orders.set(key, { playlist, fragments: once });
   }

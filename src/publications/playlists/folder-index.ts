@@ -47,6 +47,11 @@ export class FolderIndex {
     this.#root = new URL(folder.baseUrl ?? FOLDER_URL);
   }
 
+  /** True where nothing is passed over that players may follow. */
+  get isComplete(): boolean {
+    return this.#missing === 'keep';
+  }
+
   get paths(): Iterable<string> {
     return this.#sizes.keys();
   }

@@ -1,21 +1,33 @@
 import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
+import type { PlaylistPosition } from '#errors/entry.ts';
 import type { ByteRange } from '../media-part.ts';
 import { hlsAttribute } from './hls-attributes.ts';
-import type { HlsMap, HlsPlaylist, HlsReference, HlsSegment } from './playlist-document.ts';
+import type { HlsMap, HlsPlaylist, HlsSegment, PlaylistReference } from './playlist-document.ts';
 
 /** Tags by which a playlist shows what it is; the first of them decides. */
 const DECIDING_TAG = /^#(?:EXTINF|EXT-X-(?:TARGETDURATION|MEDIA|SESSION-DATA|SESSION-KEY|[A-Z-]*STREAM-INF)):/;
 
+/** A tag with an address that does not begin its line: a comment, and a tag to some players. */
+const HIDDEN_TAG = /.#EXT-X-(?:MEDIA|STREAM-INF):/;
+
 /** Tags of a multivariant playlist whose URI attribute names a media playlist. */
 const REFERRING_TAG = /^#EXT-X-(?:MEDIA|I-FRAME-STREAM-INF|IMAGE-STREAM-INF):/;
 
-/** The lines of a playlist as they are meant: without white space around them, and with variables written out. */
+const OTHER_LINE_END = /[\r\u2028\u2029]/;
+
+/**
+ * The lines of a playlist as they are meant: without white space around them, and with variables written out. Throws
+ * `PLAYLIST_MALFORMED` where a line holds a character at which some players end it (RFC 8216 §4.1: lines end with a line feed).
+ */
 export function hlsLines(path: string, text: string): readonly string[] {
-  return expandVariables(
-    path,
-    text.split('\n').map((line) => line.trim()),
-  );
+  const lines = text.split('\n').map((line) => line.trim());
+  const broken = lines.findIndex((line) => OTHER_LINE_END.test(line));
+  if (broken !== -1) {
+    const problem = 'a character inside the line ends it for some players (carriage return, U+2028 or U+2029)';
+    throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line: broken + 1, problem });
+  }
+  return expandVariables(path, lines);
 }
 
 /**
@@ -24,7 +36,7 @@ export function hlsLines(path: string, text: string): readonly string[] {
  */
 export function parseHlsPlaylist(path: string, text: string): HlsPlaylist {
   const lines = hlsLines(path, text);
-  if (isMultivariant(lines)) return { kind: 'hls-multivariant', path, text, references: referencesIn(lines) };
+  if (isMultivariant(lines)) return { kind: 'hls-multivariant', path, text, references: referencesIn(path, lines) };
   const iFramesOnly = lines.some((line) => /^#EXT-X-I-FRAMES-ONLY\b/.test(line));
   return { kind: 'hls-media', path, text, iFramesOnly, segments: readSegments(path, lines) };
 }
@@ -34,13 +46,34 @@ function isMultivariant(lines: readonly string[]): boolean {
   return !/^#(?:EXTINF|EXT-X-TARGETDURATION):/.test(first);
 }
 
-function referencesIn(lines: readonly string[]): HlsReference[] {
-  const references: HlsReference[] = [];
-  for (const [index, line] of lines.entries()) {
-    const uri = isAddress(line) ? line : REFERRING_TAG.test(line) ? hlsAttribute(line, 'URI') : undefined;
-    if (uri !== undefined) references.push({ uri, line: index + 1 });
+function referencesIn(path: string, lines: readonly string[]): PlaylistReference[] {
+  const references: PlaylistReference[] = [];
+  for (const [index, text] of lines.entries()) {
+    const line = index + 1;
+    const place = { playlist: path, line };
+    if (HIDDEN_TAG.test(text)) {
+      throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: 'a tag does not stand at the start of its line' });
+    }
+    const uri = isAddress(text) ? text : REFERRING_TAG.test(text) ? uriIn(text, place) : undefined;
+    if (uri !== undefined) references.push({ uri, line, isOfMedia: isAddress(text) || isMediaRendition(text) });
   }
   return references;
+}
+
+/** Returns true for the tag of a rendition of sound or pictures. */
+function isMediaRendition(tag: string): boolean {
+  return tag.startsWith('#EXT-X-MEDIA:') && !/^(?:SUBTITLES|CLOSED-CAPTIONS)$/.test(hlsAttribute(tag, 'TYPE') ?? '');
+}
+
+/** Returns the URI attribute of a tag. Throws `PLAYLIST_MALFORMED` where players may find another one in it. */
+function uriIn(tag: string, place: PlaylistPosition): string | undefined {
+  const uri = hlsAttribute(tag, 'URI');
+  const count = [...tag.replace(/"[^"]*"/g, '""').matchAll(/\bURI\s*=/gi)].length;
+  if (count <= (uri === undefined ? 0 : 1)) return uri;
+  throw new AppError('PLAYLIST_MALFORMED', {
+    ...place,
+    problem: 'its URI stands there twice, or behind what is no attribute',
+  });
 }
 
 /** For every line the position of the next address below it; the number of lines where there is none. */
@@ -111,7 +144,7 @@ function readSegment(
 
 function readMap(playlist: string, text: string, line: number): HlsMap {
   const place = { playlist, line };
-  const uri = hlsAttribute(text, 'URI');
+  const uri = uriIn(text, place);
   if (uri === undefined) throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: '#EXT-X-MAP without a URI' });
   return { uri, line, range: readRange(hlsAttribute(text, 'BYTERANGE') ?? null, 0, place) };
 }

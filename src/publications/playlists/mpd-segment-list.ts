@@ -60,7 +60,7 @@ export async function addressByIndex(
   try {
     const stated = statedIndexRange(task, elements);
     const found = stated ?? (await findSegmentIndex(source, signal));
-    if (found === null) return { addressing: 'none', init: null, segments: [] };
+    if (found === null) return { addressing: 'none', init: null, segments: [], path };
     const index = await readSegmentIndex(source, found, signal);
     const init = readInitialization(task, elements) ?? headOf(path, found);
     return {

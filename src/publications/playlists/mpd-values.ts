@@ -78,7 +78,10 @@ export class MpdValues {
   }
 }
 
-/** The base for references inside `element`. Several BaseURL elements are alternatives: the first inside the folder counts. */
+/**
+ * The base for references inside `element`. Several BaseURL elements are alternatives: the first inside the folder counts,
+ * unless nothing may be passed over.
+ */
 export function enterBaseUrl(base: URL, element: XmlElement, index: FolderIndex, values: MpdValues): URL {
   const alternatives = childrenOf(element, 'BaseURL');
   let refusal: unknown;
@@ -86,6 +89,7 @@ export function enterBaseUrl(base: URL, element: XmlElement, index: FolderIndex,
     try {
       return index.enter(base, alternative.text, values.placeOf(alternative));
     } catch (error) {
+      if (index.isComplete) throw error;
       // Another alternative may lie inside the folder; the first refusal is thrown where none does.
       refusal ??= error;
     }

@@ -13,12 +13,17 @@ export interface HlsMultivariant {
   readonly path: string;
   readonly text: string;
   /** Every media playlist it names, by variant, rendition or I-frame stream. */
-  readonly references: readonly HlsReference[];
+  readonly references: readonly PlaylistReference[];
 }
 
 export interface HlsReference {
   readonly uri: string;
   readonly line: number;
+}
+
+export interface PlaylistReference extends HlsReference {
+  /** True for variants, sound and pictures; false for subtitles, images and I-frames. */
+  readonly isOfMedia: boolean;
 }
 
 export interface HlsMedia {

@@ -82,14 +82,22 @@ export function refuseUnsignable(playlists: readonly PlaylistDocument[]): void {
           remedy: 'Use sample encryption (SAMPLE-AES, SAMPLE-AES-CTR, CENC), or sign before encrypting.',
         });
       }
-      if (namesParts(line)) {
-        throw new AppError('PLAYLIST_UNSUPPORTED', {
-          ...place,
-          feature: 'A low-latency playlist of partial segments',
-          remedy: 'Package-and-sign re-segments such a folder into whole fragments.',
-        });
-      }
     }
+  }
+  refusePartialSegments(playlists);
+}
+
+/** Refuses low-latency playlists: some players play the partial segments that they name, and others the whole ones. */
+export function refusePartialSegments(playlists: readonly PlaylistDocument[]): void {
+  for (const { path, text } of playlists.filter(({ kind }) => kind === 'hls-media')) {
+    const at = text.split('\n').findIndex(namesParts);
+    if (at === -1) continue;
+    throw new AppError('PLAYLIST_UNSUPPORTED', {
+      playlist: path,
+      line: at + 1,
+      feature: 'A low-latency playlist of partial segments',
+      remedy: 'Package-and-sign re-segments such a folder into whole fragments.',
+    });
   }
 }
 

@@ -31,9 +31,6 @@ export function statementsOf(playlists: readonly PlaylistDocument[], index: Fold
     if (playlist.kind === 'mpd') return joinByInit(statementsOfMpd(playlist));
     return playlist.kind === 'hls-media' && !playlist.iFramesOnly ? joinByInit(statementsOfHls(playlist, index)) : [];
   });
-  const iFrames = playlists.flatMap((playlist) =>
-    playlist.kind === 'hls-media' && playlist.iFramesOnly ? joinByInit(statementsOfHls(playlist, index)) : [],
-  );
   const named = new Set(statements.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)));
   const isOfItsOwn = ({ fragments }: RenditionStatement): boolean =>
     !fragments.some(({ part }) => named.has(part.path)) &&
@@ -41,7 +38,14 @@ export function statementsOf(playlists: readonly PlaylistDocument[], index: Fold
       fragments.map(({ part }) => part),
       index,
     );
-  return [...statements, ...iFrames.filter(isOfItsOwn)];
+  return [...statements, ...iFrameStatementsOf(playlists, index).filter(isOfItsOwn)];
+}
+
+/** Returns the statements of I-frame playlists, also those that name parts of fragments. */
+export function iFrameStatementsOf(playlists: readonly PlaylistDocument[], index: FolderIndex): RenditionStatement[] {
+  return playlists.flatMap((playlist) =>
+    playlist.kind === 'hls-media' && playlist.iFramesOnly ? joinByInit(statementsOfHls(playlist, index)) : [],
+  );
 }
 
 /** A statement per EXT-X-MAP tag, which may change midway. */

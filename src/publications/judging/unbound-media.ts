@@ -1,0 +1,100 @@
+import { readRange } from '#bytes/byte-source.ts';
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { stillMediaType } from '#provenance/still-media-type.ts';
+import { partKey } from '../media-part.ts';
+import { isPicture, isPlainText } from '../playlists/file-names.ts';
+import type { FolderIndex } from '../playlists/folder-index.ts';
+import type { PlaylistDocument } from '../playlists/playlist-document.ts';
+import { iFrameStatementsOf, type RenditionStatement, type StatedFragment } from '../playlists/rendition-statements.ts';
+
+/** Media that a playlist names and that no manifest binds, because no init segment could carry one. */
+export interface UnboundMedia {
+  readonly playlist: string;
+  /** At least one. */
+  readonly fragments: readonly StatedFragment[];
+}
+
+/** Files whose first bytes are read at once. */
+const MAX_CONCURRENT_FILES = 8;
+/** Bytes of a file that have to look like text. */
+const HEAD_SIZE_BYTES = 512;
+
+/**
+ * Finds what players play beside the renditions with init segments: transport streams, packed audio, files without segments, and
+ * I-frames that lie in no fragment. `statements` are those of the playlists. Subtitles as text and pictures, which never carry a
+ * manifest, are left out where they are what their names say.
+ */
+export async function findUnboundMedia(
+  folder: Pick<SourceFolder, 'open'>,
+  playlists: readonly PlaylistDocument[],
+  statements: readonly RenditionStatement[],
+  index: FolderIndex,
+  signal: AbortSignal,
+): Promise<UnboundMedia[]> {
+  const named = new Set(statements.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)));
+  const candidates: UnboundMedia[] = [
+    ...statements.filter(({ init }) => init === null),
+    ...playlists.flatMap(wholeFilesOf),
+    ...iFrameStatementsOf(playlists, index).filter(({ fragments }) =>
+      fragments.some(({ part }) => !named.has(part.path)),
+    ),
+  ];
+  const mediaPlaylists = new Set(playlists.flatMap((playlist) => mediaPlaylistsOf(playlist, index)));
+  const found = new Map<string, UnboundMedia>();
+  for (const candidate of candidates) {
+    const [first] = candidate.fragments;
+    if (first === undefined || found.has(partKey(first.part))) continue;
+    const isAuxiliary =
+      !mediaPlaylists.has(candidate.playlist) && (await areTextOrPictures(folder, candidate, index, signal));
+    if (!isAuxiliary) found.set(partKey(first.part), candidate);
+  }
+  return [...found.values()];
+}
+
+function wholeFilesOf(playlist: PlaylistDocument): UnboundMedia[] {
+  if (playlist.kind !== 'mpd') return [];
+  return playlist.representations.flatMap(({ addressing, path, line }) => {
+    if (addressing !== 'none' || path === undefined) return [];
+    return { playlist: playlist.path, fragments: [{ part: { path, range: null }, line, startSeconds: null }] };
+  });
+}
+
+/** Returns the playlists that a multivariant one names as variants, sound or pictures. */
+function mediaPlaylistsOf(playlist: PlaylistDocument, index: FolderIndex): string[] {
+  if (playlist.kind !== 'hls-multivariant') return [];
+  const base = index.baseOf(playlist.path);
+  return playlist.references
+    .filter(({ isOfMedia }) => isOfMedia)
+    .map(({ uri, line }) => index.locate(base, uri, { playlist: playlist.path, line }));
+}
+
+async function areTextOrPictures(
+  folder: Pick<SourceFolder, 'open'>,
+  { fragments }: UnboundMedia,
+  index: FolderIndex,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const paths = [...new Set(fragments.map(({ part }) => part.path))];
+  if (!paths.every((path) => isPlainText(path) || isPicture(path))) return false;
+  const present = paths.filter((path) => index.has(path));
+  const judged = await mapConcurrent(present, MAX_CONCURRENT_FILES, async (path) => {
+    const head = await headOf(folder, path, signal);
+    return isText(head) || stillMediaType(head)?.startsWith('image/') === true;
+  });
+  return judged.every((isAuxiliary) => isAuxiliary);
+}
+
+async function headOf(folder: Pick<SourceFolder, 'open'>, path: string, signal: AbortSignal): Promise<Buffer> {
+  const source = await folder.open(path, signal);
+  try {
+    return await readRange(source, 0, Math.min(source.sizeBytes, HEAD_SIZE_BYTES), signal);
+  } finally {
+    await source.close();
+  }
+}
+
+/** Every packet of a transport stream, and every box, has a zero in it. Text has none, unless it is UTF-16. */
+function isText(head: Buffer): boolean {
+  return !head.includes(0) || /^(?:\xff\xfe|\xfe\xff)/.test(head.toString('latin1', 0, 2));
+}

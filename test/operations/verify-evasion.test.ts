@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { Verification } from '#contract/verification.ts';
+import { c2paUuidBox } from '#formats/isobmff-boxes.ts';
+import type { Rendition } from '#publications/media-part.ts';
+import { readPublication } from '#publications/read-publication.ts';
+import { storeByHand } from '../provenance/manifest-store-bytes.ts';
+import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
+import { ffmpeg, makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { signAsOthers } from '../support/publications/sign-as-others.ts';
+import { topBoxesOf } from '../support/publications/signed-publication.ts';
+import { verifyInput } from '../support/verification/verify-input.ts';
+
+// Signed publications, changed in ways that every single fragment survives, or that only some players notice.
+
+const { signal } = new AbortController();
+const home = temporaryFolder();
+type Files = Readonly<Record<string, Uint8Array>>;
+
+function buffersAt(folder: string): Record<string, Buffer> {
+  return Object.fromEntries(Object.entries(filesAt(folder)).map(([path, bytes]) => [path, Buffer.from(bytes)]));
+}
+
+const film = makeFilm(home);
+const SHORT_SEGMENTS = '-seg_duration 0.25 -use_timeline 1 -use_template 1 -hls_playlist 1';
+const files = buffersAt(makeFfmpegDash(film, join(home, 'dash'), SHORT_SEGMENTS));
+const patterns = { playlist: '*.mpd', init: '*init*', frag: '*chunk*' };
+const { renditions } = await readPublication(folderOf(files), patterns, signal);
+const [video, audio] = renditions as [Rendition, Rendition];
+const signed: Files = await signAsOthers(files, renditions, {});
+const [, second, third] = video.fragments.map(({ path }) => path) as [string, string, string];
+const VIDEO_PLAYLIST = 'media_0.m3u8';
+const MPD = 'manifest.mpd';
+let count = 0;
+
+async function verified(changes: Files, ...removed: readonly string[]): Promise<Verification> {
+  const kept = Object.entries({ ...signed, ...changes }).filter(([path]) => !removed.includes(path));
+  const folder = writeFiles(join(home, `case-${count++}`, 'show'), Object.fromEntries(kept));
+  return (await verifyInput({ type: 'local_folder_path', path: folder }, join(folder, '..'))).verification;
+}
+
+/** The kinds of deviations of a publication that is invalid for them. */
+async function deviations(changes: Files, ...removed: readonly string[]): Promise<Record<string, number> | undefined> {
+  const { state, publication } = await verified(changes, ...removed);
+  assert.equal(state, 'invalid');
+  return publication?.deviations;
+}
+
+/** A playlist of the publication with a text in it replaced. */
+function edited(path: string, text: string, replacement: string): Record<string, Buffer> {
+  const before = Buffer.from(signed[path] as Uint8Array).toString();
+  assert.ok(before.includes(text));
+  return { [path]: Buffer.from(before.replace(text, replacement)) };
+}
+
+const named = (path: string): string => `\n${path}\n`;
+const extended = (line: string): Record<string, Buffer> =>
+  edited('master.m3u8', '#EXT-X-VERSION:7\n', `#EXT-X-VERSION:7\n${line}\n`);
+const bytesOf = (path: string): Buffer => Buffer.from(signed[path] as Uint8Array);
+const withoutThird = Buffer.from(
+  bytesOf(VIDEO_PLAYLIST)
+    .toString()
+    .replace(new RegExp(`#EXTINF[^#]*#[^\\n]*\\n${third}\\n`), ''),
+);
+
+describe('a publication is not as it was signed', () => {
+  test('where an excluded box hides media behind more boxes than are looked at', async () => {
+    const [, victim, other] = audio.fragments.map(({ path }) => path) as [string, string, string];
+    const box = Buffer.from('000000086d667261', 'hex');
+    const hidden = Buffer.concat([bytesOf(victim), ...Array<Buffer>(5000).fill(box), files[other] as Buffer]);
+    assert.deepEqual(await deviations({ [victim]: hidden }), { altered: 1 });
+  });
+
+  for (const [size, of] of [
+    ['00000004', 'less than a header'],
+    ['7fffffff', 'more than there is'],
+  ]) {
+    test(`where an excluded box of ${of} hides media`, async () => {
+      const [, victim, other] = audio.fragments.map(({ path }) => path) as [string, string, string];
+      const hidden = Buffer.concat([bytesOf(victim), Buffer.from(`${size}6d667261`, 'hex'), files[other] as Buffer]);
+      assert.deepEqual(await deviations({ [victim]: hidden }), { altered: 1 });
+    });
+  }
+
+  test('where a box that no reader knows keeps this one from judging the order', async () => {
+    const inits = Object.fromEntries(
+      renditions.map(({ init: { path } }) => [
+        path,
+        Buffer.concat([bytesOf(path), c2paUuidBox('other' as 'merkle', Buffer.alloc(8))]),
+      ]),
+    );
+    assert.deepEqual(await deviations({ ...inits, [VIDEO_PLAYLIST]: withoutThird }, MPD), { altered: 2 });
+  });
+
+  test('where one playlist leaves out a fragment that another names', async () => {
+    assert.deepEqual(await deviations({ [VIDEO_PLAYLIST]: withoutThird }), { missing: 1 });
+  });
+
+  test('where one playlist says that there is a gap', async () => {
+    const gap = edited(VIDEO_PLAYLIST, named(third), `\n#EXT-X-GAP${named(third)}`);
+    assert.deepEqual(await deviations(gap), { missing: 1 });
+  });
+
+  test('where a rendition is that of another publication with the same init segments', async () => {
+    const others = Object.fromEntries(
+      Object.entries(files).map(([path, bytes]) => {
+        const changed = Buffer.from(bytes);
+        if (path.includes('chunk')) changed.writeUInt8((changed.at(-9) as number) ^ 1, changed.length - 9);
+        return [path, changed];
+      }),
+    );
+    const theirs = await signAsOthers(others, renditions, {});
+    const paths = [audio.init, ...audio.fragments].map(({ path }) => path);
+    const mixed = Object.fromEntries(paths.map((path) => [path, theirs[path] as Buffer]));
+    assert.deepEqual(await deviations(mixed), { missing: 2 });
+  });
+});
+
+describe('what players play beside the signed renditions is unsigned', () => {
+  const out = join(home, 'unsigned');
+  writeFiles(out, { 'film.vtt': 'WEBVTT\n\n00:00.000 --> 00:01.000\nHello\n' });
+  ffmpeg(out, ['-i', film], '-c copy -f hls -hls_time 1 -hls_list_size 0 -hls_segment_filename ts%d.ts ts.m3u8');
+  const stream = buffersAt(out);
+  const asText = Object.fromEntries(
+    Object.entries(stream).map(([path, bytes]) =>
+      path === 'ts.m3u8'
+        ? [path, Buffer.from(bytes.toString().replaceAll('.ts\n', '.vtt\n'))]
+        : [path.replace(/\.ts$/, '.vtt'), bytes],
+    ),
+  );
+  const segments = Object.keys(stream).filter((path) => path.endsWith('.ts')).length;
+  const VARIANT = '#EXT-X-STREAM-INF:BANDWIDTH=9000000\nts.m3u8';
+  const SUBTITLES = '#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="t",NAME="t",URI="ts.m3u8"';
+
+  test('in transport streams, whatever they are called', async () => {
+    assert.deepEqual(await deviations({ ...stream, ...extended(VARIANT) }), { unsigned: segments });
+    assert.deepEqual(await deviations({ ...asText, ...extended(VARIANT) }), { unsigned: segments });
+    assert.deepEqual(await deviations({ ...asText, ...extended(SUBTITLES) }), { unsigned: segments });
+  });
+
+  test('before the init segment of a playlist', async () => {
+    const early = edited(VIDEO_PLAYLIST, '#EXT-X-MAP', '#EXTINF:1.0,\nts0.ts\n#EXT-X-DISCONTINUITY\n#EXT-X-MAP');
+    assert.deepEqual(await deviations({ 'ts0.ts': stream['ts0.ts'] as Buffer, ...early }, MPD), { unsigned: 1 });
+  });
+
+  test('in I-frames outside the fragments', async () => {
+    const playlist = `#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-I-FRAMES-ONLY\n#EXTINF:1,\n#EXT-X-BYTERANGE:188@0\nts0.ts\n`;
+    const changes = { 'ts0.ts': stream['ts0.ts'] as Buffer, 'ts.m3u8': Buffer.from(playlist), ...extended(VARIANT) };
+    assert.deepEqual(await deviations(changes), { unsigned: 1 });
+  });
+
+  test('in a file that an MPD names as a whole', async () => {
+    const set =
+      '<AdaptationSet mimeType="video/webm"><Representation id="9" bandwidth="9"><BaseURL>x.webm</BaseURL></Representation></AdaptationSet>';
+    const changes = { 'x.webm': Buffer.alloc(100), ...edited(MPD, '</Period>', `${set}</Period>`) };
+    assert.deepEqual(await deviations(changes), { unsigned: 1 });
+  });
+
+  test('but not in subtitles as text', async () => {
+    const playlist = '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfilm.vtt\n#EXT-X-ENDLIST\n';
+    const changes = {
+      'film.vtt': stream['film.vtt'] as Buffer,
+      'ts.m3u8': Buffer.from(playlist),
+      ...extended(SUBTITLES),
+    };
+    assert.equal((await verified(changes)).state, 'valid');
+  });
+});
+
+describe('a playlist is not verified that players may read in another way', () => {
+  const RENDITION = '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="e",NAME="e"';
+  for (const [why, changes, reason] of [
+    [
+      'a carriage return inside a line',
+      edited(VIDEO_PLAYLIST, named(third), `\n#x\rother.m4s${named(third)}`),
+      'PLAYLIST_MALFORMED',
+    ],
+    ['an address behind what is no attribute', extended(`${RENDITION},x=1,URI="other.txt"`), 'PLAYLIST_MALFORMED'],
+    ['two addresses in one tag', extended(`${RENDITION},URI="media_1.m3u8",URI="other.txt"`), 'PLAYLIST_MALFORMED'],
+    ['a tag inside a comment', extended(`## ${RENDITION},URI="other.txt"`), 'PLAYLIST_MALFORMED'],
+    [
+      'partial segments',
+      edited(VIDEO_PLAYLIST, named(third), `\n#EXT-X-PART:DURATION=1,URI="other.m4s"${named(third)}`),
+      'PLAYLIST_UNSUPPORTED',
+    ],
+    [
+      'a base address elsewhere',
+      edited(MPD, '<Period', '<BaseURL>https://cdn.example/</BaseURL><BaseURL>./</BaseURL><Period'),
+      'PLAYLIST_LEAVES_FOLDER',
+    ],
+  ] as const) {
+    test(why, () => assert.rejects(verified(changes), { reason }));
+  }
+});
+
+test('a chain of manifests that would take readers minutes is refused in a publication, too', async () => {
+  const levels = Array.from({ length: 24 }, (_, level): [string, string[]] => [
+    `m${level}`,
+    level === 0 ? [] : [`m${level - 1}`, `m${level - 1}`],
+  ]);
+  const [ftyp, ...rest] = topBoxesOf(files[video.init.path] as Buffer).map(({ bytes }) => bytes) as [Buffer];
+  const costly = Buffer.concat([ftyp, c2paUuidBox('manifest', storeByHand(Object.fromEntries(levels))), ...rest]);
+  await assert.rejects(verified({ [video.init.path]: costly }), { reason: 'MANIFEST_TOO_COMPLEX' });
+});
+
+test('a fragment that a playlist plays twice counts where it is played first, as for signing', async () => {
+  const again = edited(VIDEO_PLAYLIST, named(third), `${named(third)}#EXTINF:1.0,${named(second)}`);
+  assert.equal((await verified(again, MPD)).state, 'valid');
+});
