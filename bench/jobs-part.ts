@@ -19,7 +19,7 @@ const WORK_MS = 5;
 const WORKERS = 4;
 const JOB_BOUND_MS = 60_000;
 
-/** So many connections has a node of a cluster. */
+/** Connections of a node of a cluster. */
 const CONNECTIONS = 10;
 const QUEUE = 'bench';
 

@@ -28,7 +28,7 @@ export class ThrottledQuery<Value> {
 
   /** Returns the current result, or the last one when it is too early to query again. Throws what the query throws. */
   async value(): Promise<Value> {
-    return this.#isDue() ? this.#lookNow() : (this.#seen as Seen<Value>).value;
+    return this.#seen === null || this.#isDue() ? this.#lookNow() : this.#seen.value;
   }
 
   /** Returns the current result; undefined when it is too early to query again. Throws what the query throws. */

@@ -7,3 +7,8 @@ export function itemAt<T>(list: ArrayLike<T>, index: number): T {
   if (!exists) assert.fail(`no item ${index} in a list of ${list.length}`);
   return list[index] as T;
 }
+
+/** Returns the value of a key that is known to be in a map. A key that is not is a bug: throws. */
+export function valueAt<K, V extends NonNullable<unknown>>(map: Pick<ReadonlyMap<K, V>, 'get'>, key: K): V {
+  return map.get(key) ?? assert.fail(`no value of ${String(key)}`);
+}

@@ -98,7 +98,7 @@ export interface OperationServices {
   readonly inputs: InputResolver;
   readonly outputs: OutputSink;
   readonly author: ManifestAuthor;
-  /** What manifests state where a request states nothing of it. */
+  /** Statements of manifests where the request has none of its own. */
   readonly stated: Pick<Config['signing'], 'digital_source_type' | 'actions'>;
   /** Null where `signing.verify_outputs` is off. */
   readonly reader: ManifestReader | null;

@@ -1,6 +1,6 @@
-import type { ApiInputRef } from '#contract/request.ts';
 import { type VerifyRequest, verifyRequest } from '#contract/verify-request.ts';
 import { AppError } from '#errors/app-error.ts';
+import { itemAt } from '#errors/assert.ts';
 import { findRubrics } from '#provenance/rubrics.ts';
 import type { Operation, RequestContext, VerificationOutcome } from './operation.ts';
 import { isFolder, requireResolver, validateAnyInputs, validateOutputs } from './validation/validate-request.ts';
@@ -58,7 +58,7 @@ function validateSidecars({ inputs, params }: VerifyRequest, { config }: Request
       throw new AppError('OVERRIDE_REPEATED', { inputIndex }, { field: `${field}.input_index`, inputIndex });
     }
     given.add(inputIndex);
-    const input = inputs[inputIndex] as ApiInputRef;
+    const input = itemAt(inputs, inputIndex);
     if (isFolder(input)) {
       throw new AppError(
         'INPUT_IS_FOLDER',

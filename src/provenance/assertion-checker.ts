@@ -1,6 +1,7 @@
 import { extname } from 'node:path';
 import { raceAbort } from '#concurrency/race-abort.ts';
 import { AppError } from '#errors/app-error.ts';
+import { itemAt } from '#errors/assert.ts';
 import { Launcher } from '#processes/launcher.ts';
 import { requireFitActions, requireFitAssertions } from './dry-run/assertion-rules.ts';
 import type { CheckedStatements } from './dry-run/dry-run-manifest.ts';
@@ -234,7 +235,7 @@ class AssertionCheck implements QueuedCheck {
 
   /** The next batch. */
   get batch(): AssertionBatch {
-    return this.#batches[this.#doneCount] as AssertionBatch;
+    return itemAt(this.#batches, this.#doneCount);
   }
 
   /** The limits of the next batch. */

@@ -36,6 +36,12 @@ export interface ExceededLimit {
 }
 
 type Costs = Record<keyof typeof CHAIN_LIMITS, number>;
+const MEASURES = [
+  'depth',
+  'validations',
+  'validatedBytes',
+  'assertionPairs',
+] as const satisfies readonly (keyof Costs)[];
 
 /** The limits of one output, shared by its ingredients, which are admitted one after the other. */
 export class ChainAllowance {
@@ -52,10 +58,9 @@ export class ChainAllowance {
     const { activeDigest } = graph;
     if (this.#admitted.has(activeDigest)) return { exceeded: null, activeDigest };
     const costs = this.#with(costsOf(graph, graph.active, new Map()));
-    const over = Object.entries(costs).find(([measure, value]) => value > CHAIN_LIMITS[measure as keyof Costs]);
-    if (over !== undefined) {
-      const [measure, value] = over as [keyof Costs, number];
-      return { exceeded: { measure, value, limit: CHAIN_LIMITS[measure] }, activeDigest };
+    for (const measure of MEASURES) {
+      const [value, limit] = [costs[measure], CHAIN_LIMITS[measure]];
+      if (value > limit) return { exceeded: { measure, value, limit }, activeDigest };
     }
     this.#spent = costs;
     this.#admitted.add(activeDigest);

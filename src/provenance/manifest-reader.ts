@@ -12,7 +12,7 @@ export interface ReadableAsset {
   readonly anchors?: string;
 }
 
-/** What the official reader says of an asset: its report, that there is no manifest, or why it cannot read it. */
+/** A reading of an asset by the official reader: its report, that there is no manifest, or why it cannot read it. */
 export type AssetReading = ManifestReport | 'none' | { readonly problem: string };
 
 /** Validates assets of any origin with the official reader. */

@@ -1,6 +1,7 @@
 import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
+import { itemAt } from '#errors/assert.ts';
 import { BOX_HEADER_SIZE_BYTES } from '#formats/isobmff-boxes.ts';
 import {
   auxiliaryKindOf,
@@ -129,7 +130,7 @@ async function bareKindOf(
   { playlist, parts }: ExistingRendition,
   signal: AbortSignal,
 ): Promise<SegmentKind> {
-  const [first] = parts as [MediaPart];
+  const first = itemAt(parts, 0);
   const source = await folder.open(first.path, signal);
   try {
     const { offset, length } = rangeOf(first, source);

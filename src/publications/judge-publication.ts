@@ -106,7 +106,7 @@ export interface OfficialReading {
   readonly reading: FragmentReading;
 }
 
-/** What the official reader is given, and who it is. */
+/** The official reader, and what it reads. */
 interface OfficialTask {
   readonly folder: Pick<SourceFolder, 'open'>;
   readonly reader: FragmentReader;

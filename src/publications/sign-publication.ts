@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { StagingKey } from '#bytes/staged-name.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
-import { itemAt } from '#errors/assert.ts';
+import { itemAt, valueAt } from '#errors/assert.ts';
 import type { Warning } from '#errors/warning.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
@@ -179,7 +179,7 @@ async function writeOthers(
 
 /** Returns the paths of each rendition's parts in the output. */
 function outputRenditions({ read, paths }: WrittenPublication): OutputRendition[] {
-  const pathOf = (part: MediaPart): string => paths.get(partKey(part)) as string;
+  const pathOf = (part: MediaPart): string => valueAt(paths, partKey(part));
   return read.publication.renditions.map(({ init, fragments }) => ({
     init: pathOf(init),
     fragments: fragments.map(pathOf),

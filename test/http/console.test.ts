@@ -9,7 +9,7 @@ const BROWSER = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9
 const CONSOLE = new URL('../../console/', import.meta.url);
 const TOKEN = 'a-token/with=signs;and%more';
 
-/** What the console may transfer before it shows something, in bytes. */
+/** The limit of bytes that the console transfers before it shows something. */
 const FIRST_LOAD_LIMIT_BYTES = 60_000;
 
 describe('the console', () => {

@@ -8,7 +8,7 @@ import { errorOf, goodBody, serve, type TestServer } from '../support/servers/se
 /** More than what the system keeps of an answer that nobody reads. */
 const ANSWER_BYTES = 20 * 1024 * 1024;
 const ENTRY_BYTES = 2048;
-/** So many of them have room. */
+/** The number of them that the limit admits. */
 const ANSWERS_AT_ONCE = 3;
 
 let server: TestServer;

@@ -30,7 +30,7 @@ interface ShownManifest {
   readonly assertions: readonly { readonly label: string; readonly data: unknown }[];
 }
 
-/** What the native reader says of a file with its sidecar. */
+/** Returns the report of the native reader on a file with its sidecar. */
 async function judged(
   file: string,
   sidecar: string,
@@ -46,7 +46,7 @@ async function judged(
   return { state: report.validation_state, ...(report.manifests[report.active_manifest] as ShownManifest) };
 }
 
-/** What the stricter reader says of a manifest store; it takes no asset beside it, and so misses the bytes that are hashed. */
+/** Returns the codes of the stricter reader for a manifest store; it takes no asset beside it, and so misses the bytes that are hashed. */
 async function statusesInWasm(sidecar: string): Promise<unknown[]> {
   const WasmReader = await wasmReader();
   const reader = await WasmReader.fromBlob('application/c2pa', blobOf(readFileSync(sidecar)));

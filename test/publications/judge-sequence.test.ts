@@ -19,7 +19,7 @@ const UNSIGNED: PlacedFragment = { found: [] };
 
 const programme = Array.from({ length: COUNT }, (_, location) => signedAt(location));
 
-/** What is not intact: the kind, the position, and the location. */
+/** Returns what is not intact: the kind, the position, and the location. */
 function deviations(fragments: readonly PlacedFragment[], map = own): string[] {
   return judgeSequence(fragments, map).flatMap((verdict, position) =>
     verdict.kind === 'intact' ? [] : [`${verdict.kind} ${position} ${'location' in verdict ? verdict.location : '-'}`],

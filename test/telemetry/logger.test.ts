@@ -10,7 +10,7 @@ function logged(env: NodeJS.ProcessEnv, write: (logger: ReturnType<typeof create
   return lines;
 }
 
-/** What a logger writes to a terminal, or elsewhere. */
+/** Returns what a logger writes to a terminal, or elsewhere. */
 async function written(isTTY: boolean, write: (logger: ReturnType<typeof createLogger>) => void): Promise<string> {
   let text = '';
   const output = new Writable({

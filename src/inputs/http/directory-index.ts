@@ -40,7 +40,8 @@ function readJson(text: string, folder: URL): IndexEntry[] | null {
     const isFolder = kind === 'folder';
     // Caddy writes a slash behind the names of folders.
     const name = isFolder ? item.name.replace(/\/$/, '') : item.name;
-    const sizeBytes = Number.isSafeInteger(item.size) && (item.size as number) >= 0 ? (item.size as number) : null;
+    const { size } = item;
+    const sizeBytes = typeof size === 'number' && Number.isSafeInteger(size) && size >= 0 ? size : null;
     const url = new URL(encodeURIComponent(name) + (isFolder ? '/' : ''), folder);
     entries.push({ name, isFolder, url, sizeBytes });
   }

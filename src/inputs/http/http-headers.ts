@@ -92,10 +92,10 @@ export function fileNameOf(header: string | undefined): string | undefined {
 function parametersOf(header: string): Map<string, string> {
   const parameters = new Map<string, string>();
   const pattern = /;\s*([\w!#$&+^`|~*%'.-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;]*))/g;
-  for (const [, name, quoted, bare] of header.matchAll(pattern)) {
-    const key = (name as string).toLowerCase();
+  for (const [, name = '', quoted, bare = ''] of header.matchAll(pattern)) {
+    const key = name.toLowerCase();
     if (parameters.has(key)) continue;
-    parameters.set(key, quoted === undefined ? (bare as string).trim() : quoted.replace(/\\(.)/g, '$1'));
+    parameters.set(key, quoted === undefined ? bare.trim() : quoted.replace(/\\(.)/g, '$1'));
   }
   return parameters;
 }

@@ -10,7 +10,7 @@ export function reportLeaf(name: string): string {
   return `${stemOf(name)}_verification.json`;
 }
 
-/** How much of a verification is told: in the answer, or all of it. */
+/** The extent of a description: as much as the answer has, or all of it. */
 export type ReportKind = 'summary' | 'detailed' | 'full';
 
 /** Returns how much the answer to a request tells. */
@@ -48,7 +48,7 @@ export async function writeReport(
 /** Characters of crJSON in an answer; a report that is written has all of it. */
 const MAX_CRJSON_CHARACTERS = 512 * 1024;
 
-/** What a request asks of an asset beside the verdict. */
+/** Makes the parts of a verification that a request asks for beside the verdict. */
 type Forensics = (kind: ReportKind) => Pick<Verification, 'rubrics' | 'crjson' | 'crjson_omitted'>;
 
 /**

@@ -95,7 +95,7 @@ async function identify(source: ByteSource, signal: AbortSignal): Promise<Omit<F
   }
 }
 
-/** What the official reader says of a file, and the file as it can be read again: null where there is nothing to read. */
+/** A reading of a file by the official reader, and the file as it can be read again: null where there is nothing to read. */
 interface AssetResult {
   readonly reading: AssetReading;
   /** Its manifest store, where its bytes are known. */

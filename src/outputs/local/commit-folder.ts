@@ -107,22 +107,13 @@ async function replaceOwn(
 /** Files that are moved, or folders that are synced, at once. */
 const MAX_CONCURRENT_MOVES = 16;
 
-interface FolderMerge {
-  readonly destination: string;
-  readonly folder: FolderHandle;
-  readonly name: string;
-  readonly stagedName: string;
-  readonly staged: FolderTree;
-  readonly paths: readonly string[];
-}
-
 /**
  * Moves the files of a staged folder into one that holds foreign files too, each by one rename. What cannot be done is
  * refused before the first one. Media is durable there before the first playlist names it.
  */
-async function mergeFolder(merge: FolderMerge): Promise<void> {
-  const { folder, name, stagedName, staged, paths } = merge;
-  await refuseConflicts(merge);
+async function mergeFolder(commit: FolderCommit): Promise<void> {
+  const { folder, name, stagedName, staged, paths } = commit;
+  await refuseConflicts(commit);
   const existing = new FolderTree(folder.enter(name));
   try {
     await makeFolders(existing, foldersOf(paths));
@@ -140,7 +131,7 @@ async function mergeFolder(merge: FolderMerge): Promise<void> {
 }
 
 /** Throws `OUTPUT_IS_FILE` when a needed folder is a file or link, `OUTPUT_IS_FOLDER` when a needed file is a folder. */
-async function refuseConflicts({ destination, folder, name, paths }: FolderMerge): Promise<void> {
+async function refuseConflicts({ destination, folder, name, paths }: FolderCommit): Promise<void> {
   const root = folder.entry(name);
   for (const inner of foldersOf(paths)) {
     const existing = entryAt(join(root, inner));

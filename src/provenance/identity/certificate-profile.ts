@@ -1,4 +1,5 @@
 import type { KeyObject, X509Certificate } from 'node:crypto';
+import { itemAt } from '#errors/assert.ts';
 import type { SigningAlgorithm } from '../signer.ts';
 
 const MIN_RSA_BITS = 2048;
@@ -109,7 +110,7 @@ function keyProblems(publicKey: KeyObject, algorithm: SigningAlgorithm): string[
 
 function chainProblems(chain: readonly X509Certificate[]): string[] {
   return chain.slice(1).flatMap((issuer, index) => {
-    const certificate = chain[index] as X509Certificate;
+    const certificate = itemAt(chain, index);
     const place = `certificate ${index + 2}`;
     if (!certificate.checkIssued(issuer) || !certificate.verify(issuer.publicKey)) {
       return [

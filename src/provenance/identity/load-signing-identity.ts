@@ -35,10 +35,11 @@ interface IdentityFiles {
 }
 
 /** Loads a PEM chain and key. Throws `IDENTITY_FILE_UNREADABLE`, or `IDENTITY_INVALID` where readers would refuse its signatures. */
-async function loadConfiguredIdentity(files: IdentityFiles, now = new Date()): Promise<SigningIdentity> {
+async function loadConfiguredIdentity(files: IdentityFiles): Promise<SigningIdentity> {
   const chain = certificatesOf(await readPem(files.certificatePath), files.certificatePath);
   const key = privateKeyOf(await readPem(files.privateKeyPath), files);
   const algorithm = chooseAlgorithm(key, files);
+  const now = new Date();
   const problems = await certificateProblems(chain, key, algorithm, now);
   if (problems.length > 0) throw invalid(files.certificatePath, problems);
 

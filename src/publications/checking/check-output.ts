@@ -2,6 +2,7 @@ import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
+import { itemAt } from '#errors/assert.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
 import { describeFinding } from './publication-verdict.ts';
 import { verifyParts } from './verify-parts.ts';
@@ -130,5 +131,5 @@ export const MAX_SAMPLED_FRAGMENTS = 16;
 export function sampleOf<Item>(items: readonly Item[], count = MAX_SAMPLED_FRAGMENTS): Item[] {
   if (items.length <= count) return [...items];
   const step = (items.length - 1) / (count - 1);
-  return Array.from({ length: count }, (_, index) => items[Math.round(index * step)] as Item);
+  return Array.from({ length: count }, (_, index) => itemAt(items, Math.round(index * step)));
 }

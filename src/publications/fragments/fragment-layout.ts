@@ -1,4 +1,5 @@
 import { AppError } from '#errors/app-error.ts';
+import { itemAt, valueAt } from '#errors/assert.ts';
 import { BoxFields } from '#formats/isobmff-boxes.ts';
 import { isC2paBox, listTopBoxes, malformed, type PartReader, readBox, type TopBox } from './top-boxes.ts';
 
@@ -106,14 +107,14 @@ export function outputPositions({ boxes, moof }: FragmentLayout, merkleBoxSizeBy
     starts.set(box, end);
     end += box.sizeBytes;
   }
-  const last = boxes.at(-1) as TopBox;
+  const last = itemAt(boxes, boxes.length - 1);
   const shiftAtEnd = end - (last.offset + last.sizeBytes);
   return {
-    ofBox: (box) => starts.get(box) as number,
+    ofBox: (box) => valueAt(starts, box),
     ofBoundary: (offset) => {
       const box = boxes.find((candidate) => offset < candidate.offset + candidate.sizeBytes);
       if (box === undefined) return offset + shiftAtEnd;
-      const start = starts.get(box) as number;
+      const start = valueAt(starts, box);
       if (offset <= box.offset) return box === moof ? start - merkleBoxSizeBytes : start;
       return start + (offset - box.offset);
     },

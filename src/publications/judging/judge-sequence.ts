@@ -1,3 +1,4 @@
+import { itemAt, valueAt } from '#errors/assert.ts';
 import type { StoredMap } from '../checking/stored-maps.ts';
 import type { FoundFragment } from '../checking/verify-parts.ts';
 
@@ -7,7 +8,7 @@ export interface PlacedFragment {
   readonly found: FoundFragment | null;
 }
 
-/** What became of a fragment since it was signed. */
+/** The fate of a fragment since it was signed. */
 export type FragmentVerdict =
   /** It is where it was signed, with the bytes that were signed. */
   | { readonly kind: 'intact'; readonly location: number }
@@ -97,7 +98,7 @@ function chooseAnchors(fragments: readonly PlacedFragment[], map: StoredMap): Ma
 
 type Candidate = { readonly position: number; readonly isBound: boolean };
 
-/** What is bound comes before what only says so; then the fragment that is nearer to its place. */
+/** Prefers what is bound to what only says so, and then the fragment that is nearer to its location. */
 function isBetter(candidate: Candidate, known: Candidate, location: number): boolean {
   if (candidate.isBound !== known.isBound) return candidate.isBound;
   return Math.abs(candidate.position - location) < Math.abs(known.position - location);
@@ -182,7 +183,7 @@ function orderOf(locations: readonly number[]): Map<number, Disorder> {
   const disorder = new Map<number, Disorder>();
   const sorted = locations.toSorted((first, second) => first - second);
   const rankOf = new Map(sorted.map((location, rank) => [location, rank]));
-  const target = locations.map((location) => rankOf.get(location) as number);
+  const target = locations.map((location) => valueAt(rankOf, location));
   for (const [rank, partner] of target.entries()) {
     if (partner !== rank && target[partner] === rank) disorder.set(rank, { kind: 'swapped', partner });
   }
@@ -200,7 +201,7 @@ function longestIncreasing(values: readonly number[]): Set<number> {
     let low = 0;
     for (let high = tails.length; low < high; ) {
       const middle = (low + high) >> 1;
-      if ((values[tails[middle] as number] as number) < value) low = middle + 1;
+      if (itemAt(values, itemAt(tails, middle)) < value) low = middle + 1;
       else high = middle;
     }
     previous[index] = low === 0 ? undefined : tails[low - 1];

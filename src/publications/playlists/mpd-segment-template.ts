@@ -6,13 +6,13 @@ import {
   type AddressingElements,
   type AddressingTask,
   expandTimeline,
+  innermost,
   refuseChunks,
   type SegmentTime,
   timelineOf,
   timescaleOf,
 } from './mpd-timeline.ts';
 import type { MpdSegment } from './playlist-document.ts';
-import type { XmlElement } from './xml-element.ts';
 
 /** A number that no publication reaches, put in a template to see where the number goes. */
 const PROBE_NUMBER = 98765432109876543210n;
@@ -23,7 +23,7 @@ const PATHS_PER_ADDRESS = 100;
 /** The segments of a representation that a SegmentTemplate addresses (ISO/IEC 23009-1, §5.3.9.4). */
 export function addressByTemplate(task: AddressingTask, elements: AddressingElements): AddressedSegments {
   const media = attributeOf(elements, 'media');
-  const template = elements.at(-1) as XmlElement;
+  const template = innermost(elements);
   if (media === undefined) throw task.values.malformed(template, 'SegmentTemplate has no @media');
   if (media.includes('$SubNumber')) refuseChunks(task, template);
   return { addressing: 'template', init: readInit(task, elements), segments: readSegments(task, elements, media) };
@@ -82,10 +82,7 @@ function countByDuration(
       ? Math.max(1, Math.ceil((task.periodSeconds as number) / durationSeconds - 1e-6))
       : Number(endNumber - startNumber(task, elements) + 1n);
   if (count > MAX_STATED_FRAGMENTS) {
-    throw task.values.malformed(
-      elements.at(-1) as XmlElement,
-      `it addresses more than ${MAX_STATED_FRAGMENTS} segments`,
-    );
+    throw task.values.malformed(innermost(elements), `it addresses more than ${MAX_STATED_FRAGMENTS} segments`);
   }
   return Math.max(count, 0);
 }
@@ -97,7 +94,7 @@ function locateAll(
   times: readonly SegmentTime[],
 ): MpdSegment[] {
   if (times.length > 1 && !isEnumerating(media)) {
-    throw task.values.malformed(elements.at(-1) as XmlElement, '@media names the same file for every segment');
+    throw task.values.malformed(innermost(elements), '@media names the same file for every segment');
   }
   const first = startNumber(task, elements);
   const place = task.values.placeOf(task.lineage[3]);

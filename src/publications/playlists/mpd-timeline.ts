@@ -1,5 +1,6 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
+import { itemAt } from '#errors/assert.ts';
 import type { FolderIndex } from './folder-index.ts';
 import { MAX_STATED_FRAGMENTS } from './limits.ts';
 import type { MpdValues } from './mpd-values.ts';
@@ -23,6 +24,11 @@ export type AddressedSegments = Pick<MpdRepresentation, 'addressing' | 'init' | 
 /** The elements of one addressing scheme that a representation inherits, outermost first; the innermost decides. */
 export type AddressingElements = readonly XmlElement[];
 
+/** Returns the element that decides. A representation has at least one. */
+export function innermost(elements: AddressingElements): XmlElement {
+  return itemAt(elements, elements.length - 1);
+}
+
 /** Refuses addressing that describes chunks inside segments rather than segments. */
 export function refuseChunks(task: AddressingTask, element: XmlElement): never {
   throw new AppError('PLAYLIST_UNSUPPORTED', {
@@ -43,7 +49,7 @@ export interface SegmentTime {
 /** Ticks per second; 1 where nothing says otherwise. */
 export function timescaleOf({ values }: AddressingTask, elements: AddressingElements): bigint {
   const timescale = values.inherited(elements, 'timescale') ?? 1n;
-  if (timescale === 0n) throw values.malformed(elements.at(-1) as XmlElement, '@timescale is 0');
+  if (timescale === 0n) throw values.malformed(innermost(elements), '@timescale is 0');
   return timescale;
 }
 

@@ -1,6 +1,7 @@
 import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
+import { valueAt } from '#errors/assert.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
 import type { MatchedPaths } from '../path-patterns.ts';
@@ -30,7 +31,7 @@ export async function addUnlistedFiles(
   refuseBeyond('init segments', renditions.length, MAX_RENDITIONS);
   const names = new InitsByName([...byInit.keys()]);
   for (const [initPath, paths] of Map.groupBy(fragments, (fragment) => names.initOf(fragment))) {
-    const rendition = byInit.get(initPath) as MergedRendition;
+    const rendition = valueAt(byInit, initPath);
     rendition.fragments = withUnlisted(rendition.fragments, paths);
   }
   return renditions;

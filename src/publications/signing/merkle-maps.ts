@@ -98,7 +98,7 @@ export function bindPublication(plans: readonly MapPlan[], digests: readonly Ren
 /** The row of a rendition's tree that the manifest holds. */
 function manifestRow({ count, levels }: MapPlan, leaves: readonly Uint8Array[]): readonly Uint8Array[] {
   assert.equal(leaves.length, count, 'every fragment has a leaf');
-  return buildRows(leaves, levels, FRAGMENT_ALGORITHM)[levels] as readonly Uint8Array[];
+  return itemAt(buildRows(leaves, levels, FRAGMENT_ALGORITHM), levels);
 }
 
 /** A binding of exactly the final size, for measuring. */

@@ -32,7 +32,7 @@ describe('the plan of a WAV file', () => {
       name: 'jumbf manifest',
       alg: 'sha256',
       hash: [...hash],
-      // What two integers of nine bytes would take beyond these of two bytes and one.
+      // Two integers of nine bytes would take so many bytes beyond these of two bytes and one.
       pad: new Array(15).fill(0),
     });
   });

@@ -121,7 +121,7 @@ function assertOneManifest(files: Files, renditions: readonly Rendition[]): void
   }
 }
 
-/** What the native reader may find in an init segment: it checks everything but fragments. */
+/** Codes that the native reader may find in an init segment: it checks everything but fragments. */
 const WITHOUT_FRAGMENTS: readonly string[] = ['signingCredential.untrusted', 'assertion.bmffHash.mismatch'];
 
 /**

@@ -10,7 +10,7 @@ import { LocalSink } from '#outputs/local-sink.ts';
 import { createAssetReader, createManifestReader, type ManifestReader } from '#provenance/manifest-reader.ts';
 import { testAuthor } from '../manifests/sign-wav.ts';
 
-/** How a signing with a sidecar is asked for, and what happens meanwhile. */
+/** The request of a signing with a sidecar, and what happens meanwhile. */
 export interface Wishes {
   readonly params?: C2paParams;
   /** Null: nothing is read back. */

@@ -20,7 +20,7 @@ const fragments = createFragmentReader();
 
 const NO_LISTS: TrustSettings = { anchors: [], tsaAnchors: [] };
 
-/** What a verification is asked beside its input. */
+/** The settings of a verification beside its input. */
 export interface Asked {
   readonly params?: VerifyParams;
   readonly output?: ApiOutputSpec;
