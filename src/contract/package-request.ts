@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { commonRequestFields } from './request.ts';
-import { path } from './text.ts';
+import { path, text } from './text.ts';
 
 /** The longest name that a request can give a playlist, a rendition or a label, in UTF-16 code units. */
 const MAX_NAME_LENGTH = 100;
@@ -70,6 +70,14 @@ export type PackageTrack = z.infer<typeof packageTrack>;
 
 /** The fields of `params` that all packaging operations share. */
 export const packagingParamsFields = {
+  include: z
+    .array(text)
+    .min(1)
+    .max(100)
+    .optional()
+    .describe(
+      'Globs on paths relative to the input folder, such as `trailer*.mp4`: what none of them matches is treated as if it were not there. Without a slash one matches in every subfolder. A folder may so hold several films, each chosen by a request with an `output.name` of its own.',
+    ),
   segment_duration: z
     .number()
     .min(1)

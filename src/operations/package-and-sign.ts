@@ -12,6 +12,7 @@ import { growingTaskOf, type SigningTask, signingTaskOf } from '#publications/si
 import { givenOrigin } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
 import { growthOf, publicationFoundWarning, unsignedFragments } from './packaging/existing-tracks.ts';
+import { includedFiles } from './packaging/included-files.ts';
 import {
   contextInScratch,
   makePublication,
@@ -48,7 +49,7 @@ export async function packageAndSignFolder(
     ...(typeof playlistPattern === 'string' && { playlistPattern }),
   });
   try {
-    return await signOpened({ folder, params, work, context, services });
+    return await signOpened({ folder: includedFiles(folder, params), params, work, context, services });
   } finally {
     await folder.close();
   }

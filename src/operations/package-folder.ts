@@ -10,6 +10,7 @@ import { copyFile } from '#publications/copy-files.ts';
 import { NO_PATTERNS } from '#publications/find-publication.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
 import { growthOf, publicationFoundWarning } from './packaging/existing-tracks.ts';
+import { includedFiles } from './packaging/included-files.ts';
 import {
   type CarryTask,
   contextInScratch,
@@ -34,7 +35,8 @@ export async function packageOneFolder(
 ): Promise<InputOutcome> {
   const folder = await services.inputs.openFolder(work.input, work.inputIndex, context);
   try {
-    return await packageOpened(folder, work, context, services);
+    const included = includedFiles(folder, (work.params ?? {}) as PackageParams);
+    return await packageOpened(included, work, context, services);
   } finally {
     await folder.close();
   }

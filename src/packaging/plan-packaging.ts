@@ -5,6 +5,7 @@ import type { DefaultLanguages, LeftOut, PackagingPlan, PlannedStream, Publicati
 import { type AlignedStream, alignTimes } from './planning/align-times.ts';
 import { chooseStreams } from './planning/choose-streams.ts';
 import { defaultLanguages, unmatchedDefault } from './planning/default-languages.ts';
+import { refuseDifferentFilms } from './planning/film-lengths.ts';
 import { canonicalTag } from './planning/languages.ts';
 import { nameRenditions } from './planning/name-renditions.ts';
 import { assumedTimes, mediaEnd, planWarnings, timesOf } from './planning/plan-warnings.ts';
@@ -18,8 +19,8 @@ const MAX_PROBLEMS = 10;
 
 /**
  * Plans the publication of a folder: for every stream its rendition and its route to the packager, or the reason why it is
- * left out. Throws `PACKAGING_FILES_BROKEN`, `PACKAGING_TRACK_UNKNOWN`, `PACKAGING_NO_MEDIA`, `PACKAGING_TOO_LARGE`, or
- * `PACKAGING_FFMPEG_MISSING` where a route needs ffmpeg.
+ * left out. Throws `PACKAGING_FILES_BROKEN`, `PACKAGING_TRACK_UNKNOWN`, `PACKAGING_NO_MEDIA`, `PACKAGING_TOO_LARGE`,
+ * `PACKAGING_FILMS_DIFFER`, or `PACKAGING_FFMPEG_MISSING` where a route needs ffmpeg.
  */
 export function planPackaging(folder: ProbedFolder, params: PackageParams, hasFfmpeg: boolean): PackagingPlan {
   refuseBroken(folder);
@@ -31,6 +32,7 @@ export function planPackaging(folder: ProbedFolder, params: PackageParams, hasFf
   if (chosen.length > MAX_STREAMS) {
     throw new AppError('PACKAGING_TOO_LARGE', { folder: folder.name, count: chosen.length, limit: MAX_STREAMS });
   }
+  refuseDifferentFilms(folder, chosen);
   const requested = canonicalTag(params.default_language ?? '');
   const defaults = defaultLanguages(chosen, requested);
   const streams = nameRenditions(chosen, requested === null ? null : defaults.defaultLanguage);

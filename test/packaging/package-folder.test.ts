@@ -76,6 +76,23 @@ describe('packaging a folder', () => {
     assert.deepEqual(await defaultsOf({ default_language: 'de' }), ['https://example.com/audio/de_aac/index.m3u8']);
   });
 
+  test('makes one film of a folder of several, which the request chooses', async () => {
+    const films = join(place, 'films');
+    mkdirSync(films);
+    makeFilm(films, 'film.mp4');
+    ffmpeg(films, ['-i', 'film.mp4'], '-t 5 -map 0:v -map 0:a:0 -c copy trailer.mp4');
+    await assert.rejects(packageInput(films), { reason: 'PACKAGING_FILMS_DIFFER' });
+    const { outputPath, reasons } = await packageInput(films, { include: ['trailer*'] });
+    assert.deepEqual(reasons, []);
+    assert.deepEqual(
+      packetHashes(joinRendition(join(outputPath, 'video/h264_180p'))),
+      packetHashes(join(films, 'trailer.mp4'), 'v:0'),
+    );
+    await assert.rejects(packageInput(films, { include: ['film.mp4', 'nothing*'] }), { reason: 'PATTERN_NO_MATCH' });
+    await assert.rejects(packageInput(films, {}, { sign: true }), { reason: 'PACKAGING_FILMS_DIFFER' });
+    assert.deepEqual((await packageInput(films, { include: ['trailer*'] }, { sign: true })).reasons, []);
+  });
+
   test('makes HLS alone, or DASH alone', async () => {
     const hls = (await packageInput(film, { formats: ['hls'] }, { work: join(place, 'hls') })).outputPath;
     const dash = (await packageInput(film, { formats: ['dash'] }, { work: join(place, 'dash') })).outputPath;

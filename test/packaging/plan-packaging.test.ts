@@ -165,11 +165,43 @@ describe('a plan', () => {
     assert.deepEqual(routes(fileOf('a.ts', 'mpeg-ts', [video(720), audio(null), audio(null)]))[0], 'mp4 as-they-are');
   });
 
-  test('warns of files of different lengths, and of subtitles that go on', () => {
+  test('warns of audio of another length, and of subtitles that go on', () => {
     const subtitles = fileOf('film.srt', 'srt', [{ kind: 'text', codec: 'srt', startSeconds: 1, durationSeconds: 90 }]);
-    const short = { ...video(360), durationSeconds: 30 };
-    const made = plan([fileOf('a.mp4', 'mp4', [video(720)]), fileOf('b.mp4', 'mp4', [short]), subtitles]);
+    const short = { ...audio('eng'), durationSeconds: 30 };
+    const made = plan([fileOf('a.mp4', 'mp4', [video(720)]), fileOf('b.m4a', 'mp4', [short]), subtitles]);
     assert.deepEqual(reasonsOf(made), ['RENDITION_LENGTHS_DIFFER', 'SUBTITLES_CUT']);
+  });
+
+  test('is refused for videos of different lengths, which it names, but not for a second more or less', () => {
+    const films = (...seconds: readonly (number | null)[]) =>
+      seconds.map((durationSeconds, index) =>
+        fileOf(`${index}.mp4`, 'mp4', [{ ...video(720 - index), durationSeconds }]),
+      );
+    assert.equal(plan(films(60, 59.1, null)).streams.length, 3);
+    assert.throws(
+      () => plan(films(60, 58.5)),
+      (error: unknown) => {
+        assert.ok(error instanceof AppError);
+        assert.equal(error.reason, 'PACKAGING_FILMS_DIFFER');
+        assert.deepEqual((error.details as { films: unknown }).films, [
+          { file: '0.mp4', seconds: 60 },
+          { file: '1.mp4', seconds: 58.5 },
+        ]);
+        return true;
+      },
+    );
+  });
+
+  test('takes renditions of a publication that end a segment apart, but not several publications', () => {
+    const recorded = (seconds: number) => {
+      const files = [720, 360].map((height, index) =>
+        fileOf(`${height}.ts`, 'mpeg-ts', [{ ...video(height), durationSeconds: 60 - index * seconds }]),
+      );
+      const folder = { name: 'film', files, unusable: [], sharedTimeline: new Set(['720.ts', '360.ts']) };
+      return planPackaging(folder, {}, true).streams.length;
+    };
+    assert.equal(recorded(6), 2);
+    refuses('PACKAGING_FILMS_DIFFER', () => recorded(30));
   });
 
   test('warns of languages that are not there in every codec, and of pre-roll that is shown', () => {

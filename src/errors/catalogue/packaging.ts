@@ -26,6 +26,16 @@ export const packagingErrors = {
     ({ folder, count, limit }) =>
       `"${folder}" holds ${count} streams, and a publication is made of at most ${limit}. A folder is one film or programme with its renditions and languages: submit several folders.`,
   ),
+  PACKAGING_FILMS_DIFFER: entry<{
+    folder: string;
+    films: readonly { readonly file: string; readonly seconds: number }[];
+    count: number;
+    limitSeconds: number;
+  }>(
+    'PROCESSING_FAILED',
+    ({ folder, films, count, limitSeconds }) =>
+      `The ${count} videos of "${folder}" differ by more than ${limitSeconds} s in length and are not renditions of one film: ${films.map(({ file, seconds }) => `"${file}" (${seconds.toFixed(1)} s)`).join(', ')}${count > films.length ? ' and others' : ''}. Choose the files of one film with params.include, such as ["film-*.mp4", "film.*.srt"], or submit a folder for each film.`,
+  ),
   PACKAGING_TRACK_UNKNOWN: entry<{ file: string; stream: number | null; streamCount: number | null }>(
     'PROCESSING_FAILED',
     ({ file, stream, streamCount }) =>
