@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { hasAbandonedNativeCall } from '#concurrency/race-abort.ts';
 import type { Config } from '#config/config.ts';
 import { configFileOf } from '#config/load-config.ts';
 import { protectedPaths, recordsDirOf } from '#config/protected-paths.ts';
@@ -13,7 +14,6 @@ import { S3Sink } from '#outputs/s3-sink.ts';
 import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import { createManifestAuthor } from '#provenance/manifest-author.ts';
 import { createAssetReader, createManifestReader } from '#provenance/manifest-reader.ts';
-import { hasAbandonedNativeCall } from '#provenance/native-calls.ts';
 import type { Signer } from '#provenance/signer.ts';
 import { crawlPlaylists } from '#publications/read-publication.ts';
 

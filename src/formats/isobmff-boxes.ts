@@ -14,6 +14,7 @@ export {
   readWholeBox,
   requireFit,
 } from './isobmff/boxes.ts';
+export { parseTrack, type Track } from './isobmff/layout.ts';
 export {
   C2PA_BOX_HEAD_BYTES,
   C2PA_BOX_ID,
@@ -22,4 +23,3 @@ export {
   parseC2paBox,
   walkTopLevelBoxes,
 } from './isobmff/top-level-boxes.ts';
-export { parseTrack, type Track } from './isobmff/tracks.ts';

@@ -8,8 +8,13 @@ import { packageRequest } from '#contract/package-request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { AUDIO_EXTENSIONS, AUDIO_ONLY_EXTENSIONS, VIDEO_EXTENSIONS } from '#formats/formats.ts';
 import type { InputOutcome, Operation, OperationName } from './operation.ts';
-import { folderLeaf, validateFolderInputs, validateOutputs } from './validation/validate-request.ts';
-import { validateFileSigning, validateSigning } from './validation/validate-signing.ts';
+import {
+  folderLeaf,
+  validateFileSigning,
+  validateFolderInputs,
+  validateOutputs,
+  validateSigning,
+} from './validation/validate-request.ts';
 import { verify } from './verify.ts';
 
 // The service process validates requests by these definitions, and runs nothing. The work of an operation is therefore

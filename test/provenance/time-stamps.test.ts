@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
+import { hasAbandonedNativeCall } from '#concurrency/race-abort.ts';
 import type { AppError } from '#errors/app-error.ts';
 import type { ManifestAuthor, TimeStampSettings } from '#provenance/manifest-author.ts';
-import { hasAbandonedNativeCall } from '#provenance/native-calls.ts';
 import { assertValid } from '../support/judges/file-judges.ts';
 import { readManifest } from '../support/manifests/read-manifest.ts';
 import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';

@@ -3,8 +3,10 @@ import { nearestRealPath, PathSet } from '#bytes/path-overlap.ts';
 import { mapConcurrent, yieldingEntries } from '#concurrency/map-concurrent.ts';
 import type { Config } from '#config/config.ts';
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
+import type { ApiParent, ApiParentFileSource, C2paParams } from '#contract/signing.ts';
 import { AppError, type ErrorLocation } from '#errors/app-error.ts';
 import { isSignableExtension } from '#formats/formats.ts';
+import { UNSIGNABLE_EXTENSIONS } from '#formats/unsupported-containers.ts';
 import { requestedName } from '#inputs/input-name.ts';
 import {
   checkOutputSegments,
@@ -14,16 +16,18 @@ import {
   s3Destination,
 } from '#outputs/output-path.ts';
 import { admittedS3Address, admittedS3Object, comparableS3Urls, isS3Url } from '#s3/s3-address.ts';
+import { statedAction } from '../ingredients.ts';
 import type { OperationRequest, RequestContext } from '../operation.ts';
+import { sidecarLeaves } from '../sidecar/sidecar-names.ts';
 
 /** Returns why an operation refuses an extension (lower case, without dot), as the end of a sentence; null where it does not. */
-export type ExtensionRule = (extension: string) => string | null;
+type ExtensionRule = (extension: string) => string | null;
 
 /**
  * Checks the inputs of an operation on files: their number, their types, the extensions of their names, and that this
  * deployment can open them. Throws `TOO_MANY_INPUTS`, `INPUT_IS_FOLDER`, `INPUT_EXTENSION_REFUSED` or an S3 reason.
  */
-export async function validateFileInputs(
+async function validateFileInputs(
   inputs: readonly ApiInputRef[],
   config: Config,
   refusalOf: ExtensionRule,
@@ -94,7 +98,7 @@ function extensionOf(name: string): string {
 }
 
 /** Position of a reference to a file or folder in a request. */
-export type ReferenceLocation = ErrorLocation & { readonly field: string };
+type ReferenceLocation = ErrorLocation & { readonly field: string };
 
 /** Refuses a reference that no input resolver of this deployment opens. Throws an S3 reason. */
 export function requireResolver(input: ApiInputRef, { input_resolvers }: Config, location: ReferenceLocation): void {
@@ -113,10 +117,10 @@ interface Destination {
 }
 
 /** Returns the names of the files or the folder that an input is written to; none where they depend on its bytes. */
-export type LeafRule = (name: string, naming: Naming) => readonly string[];
+type LeafRule = (name: string, naming: Naming) => readonly string[];
 
 /** Names an output after a file whose extension is signable. Any other extension is replaced later, by what the bytes are. */
-export const fileLeaf: LeafRule = (name, naming) => {
+const fileLeaf: LeafRule = (name, naming) => {
   const extension = extensionOf(name);
   return isSignableExtension(extension) ? [outputLeaf(name, [extension], naming).leaf] : [];
 };
@@ -235,4 +239,100 @@ export async function firstConflict(
     for (const source of paths.overlapping(destination.path)) return { ...destination, source };
   }
   return null;
+}
+
+/**
+ * Checks what all signing operations have in common: parents and overrides, outputs, and assertions, by a dry-run
+ * signature. Throws `OVERRIDE_OUT_OF_RANGE`, `OVERRIDE_REPEATED`, `ORIGIN_HAS_PARENT`, or what the checks of outputs, assertions
+ * and actions throw.
+ */
+export async function validateSigning(
+  request: OperationRequest,
+  leafOf: LeafRule,
+  context: RequestContext,
+): Promise<void> {
+  const params = (request.params ?? {}) as C2paParams;
+  validateParents(params, request.inputs.length, context.config);
+  validateOrigin(params, request.inputs.length);
+  await validateOutputs(request, leafOf, parentSources(params), context);
+  const actions = (params.actions ?? context.config.signing.actions).map(statedAction);
+  await context.checkAssertions(params.assertions ?? [], context.signal, actions);
+}
+
+/** Throws `ORIGIN_HAS_PARENT` for the first input that the request says was made anew, and gives a parent. */
+function validateOrigin(params: C2paParams, inputCount: number): void {
+  if (params.digital_source_type === undefined || params.digital_source_type === null) return;
+  const overrides = new Map((params.parent_overrides ?? []).map((override) => [override.input_index, override.parent]));
+  const isGiven = (index: number): boolean => (overrides.has(index) ? overrides.get(index) : params.parent) != null;
+  const inputIndex = Array.from({ length: inputCount }, (_, index) => index).find(isGiven);
+  if (inputIndex === undefined) return;
+  throw new AppError('ORIGIN_HAS_PARENT', { inputIndex }, { field: 'params.digital_source_type', inputIndex });
+}
+
+function validateParents(params: C2paParams, inputCount: number, config: Config): void {
+  validateParent(params.parent, config, { field: 'params.parent' });
+  const overridden = new Set<number>();
+  for (const [index, override] of (params.parent_overrides ?? []).entries()) {
+    const field = `params.parent_overrides[${index}]`;
+    const { input_index: inputIndex } = override;
+    if (inputIndex >= inputCount) {
+      throw new AppError('OVERRIDE_OUT_OF_RANGE', { inputIndex, inputCount }, { field: `${field}.input_index` });
+    }
+    if (overridden.has(inputIndex)) {
+      throw new AppError('OVERRIDE_REPEATED', { inputIndex }, { field: `${field}.input_index`, inputIndex });
+    }
+    overridden.add(inputIndex);
+    validateParent(override.parent, config, { field: `${field}.parent`, inputIndex });
+  }
+}
+
+function validateParent(parent: ApiParent | null | undefined, config: Config, location: ReferenceLocation): void {
+  if (parent?.type !== 'file') return;
+  requireResolver(parent.source, config, { ...location, field: `${location.field}.source` });
+}
+
+/** Returns the files that the parents of a request are read from: outputs must not overwrite them either. */
+function parentSources({ parent, parent_overrides: overrides = [] }: C2paParams): ApiParentFileSource[] {
+  return [parent, ...overrides.map((override) => override.parent)].flatMap((candidate) =>
+    candidate?.type === 'file' ? [candidate.source] : [],
+  );
+}
+
+/**
+ * Checks a request to sign files. `refusalOf` refuses extensions where the manifest is embedded; a sidecar goes with a file
+ * of any kind. Throws `COPY_SOURCE_WITHOUT_SIDECAR`, or what the checks of inputs and of signing throw.
+ */
+export async function validateFileSigning(
+  request: OperationRequest,
+  refusalOf: ExtensionRule,
+  context: RequestContext,
+): Promise<void> {
+  const params = (request.params ?? {}) as C2paParams;
+  const isSidecar = params.manifest === 'sidecar';
+  if (!isSidecar && params.copy_source !== undefined) {
+    throw new AppError('COPY_SOURCE_WITHOUT_SIDECAR', {}, { field: 'params.copy_source' });
+  }
+  await validateFileInputs(request.inputs, context.config, isSidecar ? refusalOfSidecar : embeddable(refusalOf));
+  await validateSigning(request, isSidecar ? leavesWithSidecar(params) : fileLeaf, context);
+}
+
+function refusalOfSidecar(extension: string): string | null {
+  return extension === 'c2pa'
+    ? 'a ".c2pa" file is itself a manifest, and a sidecar of it would have its name. Submit the file that it belongs to'
+    : null;
+}
+
+/** Refuses containers that cannot carry a manifest as well. */
+function embeddable(refusalOf: ExtensionRule): ExtensionRule {
+  return (extension) =>
+    UNSIGNABLE_EXTENSIONS.has(extension)
+      ? `a ".${extension}" file cannot carry a manifest here. Set params.manifest to "sidecar", for a manifest in a file of its own, or convert it to MP4, MOV, M4A, WAV, MP3 or FLAC`
+      : refusalOf(extension);
+}
+
+function leavesWithSidecar(params: C2paParams): LeafRule {
+  return (name, naming) => {
+    const { copy, sidecar } = sidecarLeaves(name, naming, params.copy_source);
+    return copy === null ? [sidecar] : [copy, sidecar];
+  };
 }

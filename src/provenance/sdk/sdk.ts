@@ -1,5 +1,5 @@
 import { Builder, type JsCallbackSignerConfig, Reader } from '@contentauth/c2pa-node';
-import { awaitNativeCall } from '../native-calls.ts';
+import { awaitNativeCall } from '#concurrency/race-abort.ts';
 import type { ManifestReport, ValidationResults } from '../validation-report.ts';
 
 // The only file that imports the native SDK. Every call states every setting that protects the service: nothing that a
