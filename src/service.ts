@@ -22,6 +22,7 @@ import { disableCoreDumps, Launcher } from '#processes/launcher.ts';
 import { probeProtections, ptraceScope } from '#processes/protections.ts';
 import { createAssertionChecker } from '#provenance/assertion-checker.ts';
 import { type SignerProcess, startSigner } from '#provenance/signer-process.ts';
+import { TrustStore } from '#provenance/trust-store.ts';
 import { requireS3Sdk } from '#s3/s3-connection.ts';
 import { openLogger, requireLogLevel } from '#telemetry/logger.ts';
 import { Telemetry, type Tracing } from '#telemetry/telemetry.ts';
@@ -63,16 +64,18 @@ async function serve(parts: ServiceParts): Promise<void> {
   const { config, launcher, logger } = parts;
   requireS3Sdk(config);
   requireFolders(config, logger);
-  const signer = config.jobs.role === 'api' ? null : await startSigner({ config, launcher, log: logger });
+  const trust = await TrustStore.open({ settings: config.trust, log: logger });
+  if (config.jobs.role === 'api') return await serveJobs(parts, trust);
+  const signer = await startSigner({ config, launcher, log: logger }, trust.current);
   try {
-    await serveJobs(parts, signer);
+    await serveJobs(parts, trust, signer);
   } catch (error) {
-    signer?.close();
+    signer.close();
     throw error;
   }
 }
 
-async function serveJobs(parts: ServiceParts, signer: SignerProcess | null): Promise<void> {
+async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: SignerProcess): Promise<void> {
   const { config, workerEntry, launcher, logger } = parts;
   const { s3 } = config.output_sinks;
   if (s3 !== undefined && config.jobs.role !== 'api') await probeBuckets(s3, launcher);
@@ -84,7 +87,8 @@ async function serveJobs(parts: ServiceParts, signer: SignerProcess | null): Pro
     config,
     workerEntry,
     launcher,
-    ...(signer !== null && { signer }),
+    trust,
+    ...(signer && { signer }),
     log: logger,
     telemetry,
     ...(config.callbacks.secret !== undefined && { post: guardedPost(deniedNetworks) }),
@@ -94,14 +98,15 @@ async function serveJobs(parts: ServiceParts, signer: SignerProcess | null): Pro
   const { checkAssertions, close: closeAssertionChecker } = createAssertionChecker({ launcher });
   try {
     const server = await createHttpServer({
-      ...{ config, jobs, operations, checkAssertions, telemetry, logger },
-      ...(signer !== null && { identity: signer.identity }),
+      ...{ config, jobs, operations, checkAssertions, telemetry, logger, trust },
+      ...(signer && { identity: signer.identity }),
     });
     stopOnSignals(logger, async () => {
       await server.close();
       await closeAssertionChecker();
       await jobs.stop(SHUTDOWN_TIMEOUT_MS);
       await tracing?.close();
+      trust.close();
     });
     await listen(server, config);
     const [address] = server.addresses();

@@ -5,7 +5,7 @@ import { configFileOf } from '#config/load-config.ts';
 import { protectedPaths, recordsDirOf } from '#config/protected-paths.ts';
 import { RELEASE } from '#config/release.ts';
 import { createInputResolver } from '#inputs/create-input-resolver.ts';
-import { type InputRunner, runInputWorker } from '#jobs/input-worker.ts';
+import { type InputRunner, runInputWorker, type WorkerParts } from '#jobs/input-worker.ts';
 import type { OperationServices } from '#operations/operation.ts';
 import { operationNamed } from '#operations/registry.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
@@ -18,7 +18,7 @@ import type { Signer } from '#provenance/signer.ts';
 import { crawlPlaylists } from '#publications/read-publication.ts';
 
 /** Creates the inputs, outputs and authors that operations use, by the configuration. */
-function openModules(config: Config, signer: Signer): OperationServices {
+function openModules(config: Config, signer: Signer, trust: WorkerParts['trust']): OperationServices {
   const { verify_outputs: verify, tsa_url: urls, tsa_timeout_ms: timeoutMs, tsa_required: isRequired } = config.signing;
   return {
     inputs: createInputResolver(config, configFile(), crawlPlaylists),
@@ -27,11 +27,12 @@ function openModules(config: Config, signer: Signer): OperationServices {
       signer,
       timeStamps: urls.length === 0 ? null : { urls, timeoutMs, isRequired },
       generator: { name: RELEASE.product, version: RELEASE.version },
+      trust,
     }),
     stated: config.signing,
     reader: verify ? createManifestReader() : null,
     assets: createAssetReader(),
-    trust: { anchors: config.trust.anchors, tsaAnchors: config.trust.tsa_anchors },
+    trust,
     ...(config.trust.rubrics_dir !== undefined && { rubricsDir: config.trust.rubrics_dir }),
     fragments: createFragmentReader(),
     fragmentChecks: verify ? config.signing.verify_fragments : null,
@@ -65,7 +66,7 @@ function configFile(): string {
 export const inputRunner: InputRunner = {
   async start(config, worker) {
     assert(worker.signer !== null, 'workers that sign are started with a signer');
-    const services = openModules(config, worker.signer);
+    const services = openModules(config, worker.signer, worker.trust);
     return async (work, context) => {
       try {
         return await operationNamed(work.operation).run(work, context, services);

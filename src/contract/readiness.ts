@@ -9,6 +9,15 @@ export const readiness = z
       ),
     version: z.string().describe('The release of the service.'),
     role: z.enum(['all', 'api', 'worker']).describe('What this node does.'),
+    identity: z
+      .object({
+        kind: z
+          .enum(['development', 'configured'])
+          .describe('`development`: made by the service itself, so nobody has a reason to trust it.'),
+        not_after: z.iso.datetime().describe('When its certificate expires.'),
+      })
+      .exactOptional()
+      .describe('The signing identity; absent where the node signs nothing.'),
     store: z.object({
       engine: z.enum(['sqlite', 'postgresql']),
       reachable: z.boolean().describe('Whether it can be written.'),
@@ -31,6 +40,7 @@ export const readiness = z
         ready: true,
         version: '0.1.0',
         role: 'all',
+        identity: { kind: 'configured', not_after: '2026-12-31T23:59:59.000Z' },
         store: { engine: 'sqlite', reachable: true },
         queue: { waiting: 12, capacity: 100000 },
         workers: { running: 4, limit: 4, processes: 4 },

@@ -8,6 +8,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import type { Operation, RequestContext } from '#operations/operation.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
+import type { TrustSource } from '#provenance/trust-lists.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { guardHosts, identifyCallers } from './hooks/access.ts';
 import { limitBodies, limitResponseBuffers, RequestBodyLimit, ResponseBufferLimit } from './hooks/body-limits.ts';
@@ -66,6 +67,7 @@ export interface HttpServerParts {
   readonly logger: FastifyBaseLogger;
   /** What this node signs with; none where it only takes jobs. */
   readonly identity?: IdentityDescription;
+  readonly trust: TrustSource;
 }
 
 /**
@@ -99,7 +101,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   addHealthRoute(app, jobs);
   addReadinessRoute(app, jobs);
   addConfigurationRoute(app, config, parts.identity ?? null);
-  addTrustListsRoute(app, config);
+  addTrustListsRoute(app, parts.trust);
   addWatermarkRoutes(app);
   if (config.server.docs) addDocuments(app);
   await addConsole(app);

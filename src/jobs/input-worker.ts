@@ -8,6 +8,7 @@ import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { InputContext, InputPhase, InputSize, InputWork, OperationOutcome } from '#operations/operation.ts';
 import { inheritedSignerChannel, RemoteSigner } from '#provenance/remote-signer.ts';
 import type { Signer } from '#provenance/signer.ts';
+import { NO_TRUST_LISTS, TrustLists, type TrustSource } from '#provenance/trust-lists.ts';
 import { callRecorder } from '#telemetry/input-report.ts';
 import { exhaustedBudget, type KernelLimits, readKernelLimits } from './workers/input-budgets.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerState } from './workers/worker-protocol.ts';
@@ -26,6 +27,7 @@ export interface WorkerParts {
   taint(): void;
   /** Signs with the key of the signer process; null where the worker was started without one. */
   readonly signer: Signer | null;
+  readonly trust: TrustSource;
 }
 
 /** The work of a worker process, given by the composition root. */
@@ -64,6 +66,7 @@ class InputWorker {
   #run: RunInput | null = null;
   #config: Config | null = null;
   #signer: RemoteSigner | null = null;
+  readonly #trust = { current: NO_TRUST_LISTS };
   #folders = new MountedFolders([]);
   readonly #aborts = new Map<number, AbortController>();
   #nextQuestion = 1;
@@ -81,6 +84,9 @@ class InputWorker {
         return void this.#start(message);
       case 'signer':
         return void (channel && this.#signer?.connect(channel));
+      case 'trust':
+        this.#trust.current = new TrustLists(message.trust);
+        return;
       case 'run':
         return void this.#do(message.run, message.order);
       case 'abort':
@@ -93,8 +99,9 @@ class InputWorker {
   }
 
   /** A rejection ends the process: Node writes it to standard error, and the service learns the exit code. */
-  async #start({ config, isSandboxed, identity }: ToWorker & { type: 'start' }): Promise<void> {
+  async #start({ config, isSandboxed, identity, trust }: ToWorker & { type: 'start' }): Promise<void> {
     this.#config = config;
+    this.#trust.current = new TrustLists(trust);
     this.#folders = new MountedFolders(isSandboxed ? writableFolders(config) : []);
     if (identity !== undefined) {
       this.#signer = new RemoteSigner(identity);
@@ -102,6 +109,7 @@ class InputWorker {
     }
     this.#run = await this.#runner.start(config, {
       signer: this.#signer,
+      trust: this.#trust,
       taint: () => {
         this.#tainted = true;
       },

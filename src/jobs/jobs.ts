@@ -5,8 +5,6 @@ import type { Config } from '#config/config.ts';
 import { RELEASE } from '#config/release.ts';
 import type { Readiness } from '#contract/readiness.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { Launcher } from '#processes/launcher.ts';
-import type { SignerProcess } from '#provenance/signer-process.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { CurrentState, Telemetry } from '#telemetry/telemetry.ts';
 import { type CallbackLimits, type CallbackOutcome, CallbackSender, type Post } from './callback-sender.ts';
@@ -28,7 +26,7 @@ import {
 } from './job.ts';
 import type { Cancellation, JobFilter, JobPage, JobStore, KnownJob, QueueState } from './store/job-store.ts';
 import { pruneAllJobs, StoreProbe } from './store/maintenance.ts';
-import { WorkerPool } from './workers/worker-pool.ts';
+import { WorkerPool, type WorkerPoolOptions } from './workers/worker-pool.ts';
 import type { WorkerTimeouts } from './workers/worker-process.ts';
 
 /** The interval of deleting jobs past their retention. */
@@ -36,7 +34,7 @@ const PRUNE_INTERVAL_MS = 60 * 60 * 1000;
 
 const HOUR_MS = 60 * 60 * 1000;
 
-export interface JobsOptions {
+export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signer' | 'trust'> {
   readonly config: Config;
   /** The module that calls `runInputWorker`. */
   readonly workerEntry: URL;
@@ -44,8 +42,6 @@ export interface JobsOptions {
   /** Inputs that run at once, of all jobs together; the number of cores unless given. */
   readonly maxRunningInputs?: number;
   readonly workerTimeouts?: Partial<WorkerTimeouts>;
-  readonly launcher?: Launcher;
-  readonly signer?: SignerProcess;
   /**
    * Removes the staged outputs of an attempt whose worker is gone; without one, those of all, when the service starts and
    * holds the data folder.
@@ -227,7 +223,8 @@ export class Jobs {
 
   /** Tells in detail how this node is. It is not ready while its store cannot be written, or its queue is full. */
   async readiness(): Promise<Readiness> {
-    const { jobs, worker } = this.#options.config;
+    const { config, signer } = this.#options;
+    const { jobs, worker } = config;
     const healthy = await this.healthy();
     const waiting = this.#engine?.dispatcher.waiting ?? 0;
     const isFull = jobs.role !== 'worker' && waiting >= worker.queue_capacity;
@@ -235,6 +232,7 @@ export class Jobs {
       ready: healthy && !isFull,
       version: RELEASE.version,
       role: jobs.role,
+      ...(signer && { identity: { kind: signer.identity.kind, not_after: signer.identity.notAfter } }),
       store: { engine: jobs.database_url === undefined ? 'sqlite' : 'postgresql', reachable: healthy },
       queue: { waiting, capacity: worker.queue_capacity },
       workers: {
@@ -281,10 +279,12 @@ export class Jobs {
   }
 
   async #assemble(engine: JobEngine): Promise<Engine> {
-    const { config, workerEntry: entry, log, workerTimeouts: timeouts, launcher, signer, telemetry } = this.#options;
+    const { config, workerEntry: entry, log, workerTimeouts: timeouts, launcher, telemetry } = this.#options;
+    const { signer, trust } = this.#options;
     const { store } = engine;
     const maxRunningInputs = this.#maxRunningInputs;
-    const starting = { ...(timeouts && { timeouts }), ...(launcher && { launcher }), ...(signer && { signer }) };
+    const tools = { ...(signer && { signer }), ...(trust && { trust }) };
+    const starting = { ...(timeouts && { timeouts }), ...(launcher && { launcher }), ...tools };
     const pool = new WorkerPool({ entry, config, maxWorkers: maxRunningInputs, log, ...starting });
     if (maxRunningInputs > 0) pool.prestart();
     const waiters = new CompletionWaiters((jobIds) => store.finishedAmong(jobIds), config.server.sync_poll_interval_ms);

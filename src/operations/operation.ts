@@ -12,7 +12,7 @@ import type { AssertionChecker } from '#provenance/assertion-checker.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
 import type { ManifestAuthor } from '#provenance/manifest-author.ts';
 import type { AssetReader, ManifestReader } from '#provenance/manifest-reader.ts';
-import type { TrustSettings } from '#provenance/trust-lists.ts';
+import type { TrustSource } from '#provenance/trust-lists.ts';
 
 export type { OperationName } from '#contract/job.ts';
 export type { InputSize } from '#inputs/input-resolver.ts';
@@ -103,8 +103,8 @@ export interface OperationServices {
   /** Null where `signing.verify_outputs` is off. */
   readonly reader: ManifestReader | null;
   readonly assets: AssetReader;
-  /** Trust lists that inputs are verified with. */
-  readonly trust: TrustSettings;
+  /** Trust lists that inputs and ingredients are validated with. */
+  readonly trust: TrustSource;
   /** The folder of rubrics (`trust.rubrics_dir`), where there is one. */
   readonly rubricsDir?: string;
   readonly fragments: FragmentReader;

@@ -73,9 +73,9 @@ interface PublicationOrigin extends Pick<VerifiedIngredient, 'contents'> {
 /** Returns what verification needs of an operation's context. */
 export function verificationContext(
   context: InputContext,
-  { fragments: reader }: Pick<OperationServices, 'fragments'>,
+  { fragments: reader, trust }: Pick<OperationServices, 'fragments' | 'trust'>,
 ): VerificationContext {
-  return { ...context, reader };
+  return { ...context, reader, trust: trust.current };
 }
 
 /**

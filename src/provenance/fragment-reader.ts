@@ -16,8 +16,16 @@ export interface FragmentReader {
    * init segment, which need not be trusted.
    */
   readBack(init: Uint8Array, fragment: Uint8Array, name: string, signal: AbortSignal): Promise<void>;
-  /** Returns validation results for an ingredient; null where the reader cannot read the init segment and the fragment. */
-  validationResults(init: Uint8Array, fragment: Uint8Array, signal: AbortSignal): Promise<ValidationResults | null>;
+  /**
+   * Returns validation results for an ingredient, with trust anchors in PEM (null for none); null where the reader cannot
+   * read the init segment and the fragment.
+   */
+  validationResults(
+    init: Uint8Array,
+    fragment: Uint8Array,
+    anchors: string | null,
+    signal: AbortSignal,
+  ): Promise<ValidationResults | null>;
   /** Reads an init segment and a fragment, whatever their state. */
   read(
     init: Uint8Array,
@@ -56,8 +64,8 @@ export function createFragmentReader(): FragmentReader {
         'problem' in findings ? [findings.problem] : problemsIn(findings.report.validation_results, VALID_ASSET);
       if (problems.length > 0) throw new AppError('OUTPUT_PART_INVALID', { file: name, problem: problems.join(', ') });
     },
-    async validationResults(init, fragment, signal) {
-      const findings = await threads.read(init, fragment, signal);
+    async validationResults(init, fragment, anchors, signal) {
+      const findings = await threads.read(init, fragment, signal, { detail: 'results', anchors });
       // A publication that the reader cannot read is attached as an ingredient without results.
       return 'problem' in findings ? null : JSON.parse(JSON.stringify(findings.report.validation_results ?? null));
     },

@@ -22,6 +22,7 @@ import { ChainAllowance } from './chain-limits.ts';
 import type { IngredientSource, ManifestRequest } from './manifest-request.ts';
 import type { ManifestDefinition } from './sdk/sdk.ts';
 import type { Signer } from './signer.ts';
+import type { TrustLists, TrustSource } from './trust-lists.ts';
 
 export type { SignedManifest, TimeStampSettings };
 
@@ -50,12 +51,14 @@ export interface ManifestDraft {
   sign(binding: HardBinding, signal: AbortSignal): Promise<SignedManifest>;
 }
 
-/** The signer, the time-stamp authorities and the name that an author makes manifests with. */
+/** The signer, the time-stamp authorities, the name and the trust lists that an author makes manifests with. */
 export interface ManifestAuthorParts {
   readonly signer: Signer;
   /** Null where signatures get no time-stamps. */
   readonly timeStamps: TimeStampSettings | null;
   readonly generator: ClaimGenerator;
+  /** Trust lists that the manifests of ingredients are validated with. */
+  readonly trust: TrustSource;
 }
 
 /**
@@ -72,12 +75,12 @@ export async function signAgainIfLarger<Result>(step: () => Promise<Result>): Pr
 }
 
 /** Creates an author of manifests. */
-export function createManifestAuthor({ generator, signer, timeStamps }: ManifestAuthorParts): ManifestAuthor {
+export function createManifestAuthor({ generator, signer, timeStamps, trust }: ManifestAuthorParts): ManifestAuthor {
   const signature = { signer, timeStamps: timeStamps === null ? null : new TimeStamps(timeStamps) };
   const measureSize = createSizeMeter(signer);
   return {
     async draft(request, signal) {
-      const ingredients = await readIngredients(request, signer, signal);
+      const ingredients = await readIngredients(request, signer, trust.current, signal);
       return draftOf({ request, ingredients, generator }, signature, measureSize);
     },
   };
@@ -86,9 +89,10 @@ export function createManifestAuthor({ generator, signer, timeStamps }: Manifest
 async function readIngredients(
   { origin, components, inputs }: ManifestRequest,
   signer: Signer,
+  trust: TrustLists,
   signal: AbortSignal,
 ): Promise<PreparedIngredients> {
-  const context = { signer, allowance: new ChainAllowance(), signal };
+  const context = { signer, trust, allowance: new ChainAllowance(), signal };
   const role = { relationship: 'parentOf', label: 'parent' } as const;
   const parent = origin.kind === 'created' ? null : await readIngredient(origin, role, context);
   const labels = new Map<IngredientSource, string>();

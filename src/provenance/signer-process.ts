@@ -1,5 +1,6 @@
 import assert from 'node:assert';
 import type { ChildProcess } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { extname } from 'node:path';
@@ -10,6 +11,7 @@ import type { Log } from '#telemetry/logger.ts';
 import type { ManifestProblem } from './dry-run/dry-run-manifest.ts';
 import { FIRST_CHANNEL, type FromSigner, stopReading, type ToSigner } from './remote-signer.ts';
 import type { IdentityDescription } from './signing-identity.ts';
+import type { TrustLists } from './trust-lists.ts';
 
 /** Has the extension of this module: in a build, both are JavaScript. */
 const PROCESS_URL = new URL(`./identity/run-signer${extname(import.meta.url)}`, import.meta.url);
@@ -197,11 +199,11 @@ function send(child: ChildProcess, message: ToSigner, channel?: Socket): void {
  * Starts the process that holds the key, and has both official readers judge what it signs. Throws an AppError that names the
  * file, its problem, and the remedy.
  */
-export async function startSigner(options: SignerProcessOptions): Promise<SignerProcess> {
+export async function startSigner(options: SignerProcessOptions, trust: TrustLists): Promise<SignerProcess> {
   const signer = await SignerProcess.start(options);
   try {
     await checkIdentity(signer, options.launcher);
-    logIdentity(signer.identity, options.log);
+    logIdentity(signer.identity, trust, options.log);
     return signer;
   } catch (error) {
     signer.close();
@@ -209,16 +211,21 @@ export async function startSigner(options: SignerProcessOptions): Promise<Signer
   }
 }
 
-/** Logs the identity, and warns where nobody has a reason to trust it, or others can read its key. */
-function logIdentity({ kind, subject, notAfter, file, exposedKey }: IdentityDescription, log: Log): void {
+/**
+ * Logs the identity with the trust list that has an anchor of it (null for none), and warns where nobody has a reason to trust
+ * it, or others can read its key.
+ */
+function logIdentity(identity: IdentityDescription, trust: TrustLists, log: Log): void {
+  const { kind, subject, notAfter, file, exposedKey, certificateChain } = identity;
   if (exposedKey !== null) {
     const remedy = `chmod 600 "${exposedKey.file}"`;
     log.warn({ ...exposedKey, remedy }, 'others can read or change the file of the signing key');
   }
-  const identity = { subject, not_after: notAfter, file };
-  if (kind === 'configured') return log.info(identity, 'signing identity loaded');
+  const chain = certificateChain.map((der) => new X509Certificate(Buffer.from(der, 'base64')));
+  const fields = { kind, subject, not_after: notAfter, file, trust_list: trust.listOfChain(chain) };
+  if (kind === 'configured') return log.info(fields, 'signing identity loaded');
   log.warn(
-    identity,
+    fields,
     'SIGNING WITH A DEVELOPMENT IDENTITY that nobody has a reason to trust. Set signing.certificate_path and signing.private_key_path before outputs are published.',
   );
 }

@@ -8,6 +8,7 @@ import type { Warning } from '#errors/warning.ts';
 import { exceedsChainLimits } from '#provenance/chain-limits.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
 import type { IngredientSource } from '#provenance/manifest-request.ts';
+import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { Finding, Findings, ValidationResults } from '#provenance/validation-report.ts';
 import {
   describeFinding,
@@ -28,6 +29,8 @@ export interface VerificationContext {
   readonly signal: AbortSignal;
   readonly scratch: ScratchSpace;
   readonly reader: FragmentReader;
+  /** Trust lists that the manifests are validated with. */
+  readonly trust: TrustLists;
   /** Called after each part, because a large publication takes long and writes nothing meanwhile. */
   progress(bytesDone: number, bytesTotal: number): void;
 }
@@ -86,11 +89,12 @@ async function manifestIngredients(
       continue;
     }
     const own = findings.filter((finding) => finding.manifest === index);
-    const parts = { folder, renditions, reader: context.reader, hasUnsigned };
+    const { reader, trust, signal } = context;
     const { store: manifestStore } = manifest;
+    const parts = { folder, renditions, reader, anchors: trust.anchorsFor(manifestStore), hasUnsigned };
     const validationResults = exceedsChainLimits(manifestStore)
       ? null
-      : await validateEarlierManifest(manifest, own, parts, context.signal);
+      : await validateEarlierManifest(manifest, own, parts, signal);
     ingredients.push({ kind: 'manifest-store', title, mediaType: MEDIA_TYPE, manifestStore, validationResults });
   }
   return ingredients;
@@ -123,6 +127,8 @@ interface ReadParts {
   readonly folder: Pick<SourceFolder, 'open'>;
   readonly renditions: readonly Rendition[];
   readonly reader: FragmentReader;
+  /** Trust anchors in PEM that the manifest is validated with; null for none. */
+  readonly anchors: string | null;
   /** True when a rendition has no manifest: where one of this manifest is missing, it lost its own. */
   readonly hasUnsigned: boolean;
 }
@@ -226,7 +232,7 @@ class Reading {
     const [rendition] = this.#renditions;
     const init = rendition === undefined ? null : await this.#bytesOf(rendition.init);
     if (init === null) return null;
-    const results = await this.#parts.reader.validationResults(init, STAND_IN, this.#signal);
+    const results = await this.#validate(init, STAND_IN);
     if (results === null) return null;
     return binding === null ? without(results, MISMATCH) : withMatch(results, binding);
   }
@@ -250,7 +256,12 @@ class Reading {
     const initBytes = await this.#bytesOf(init);
     const bytes = initBytes === null ? null : await this.#bytesOf(part);
     if (initBytes === null || bytes === null) return null;
-    return await this.#parts.reader.validationResults(initBytes, bytes, this.#signal);
+    return await this.#validate(initBytes, bytes);
+  }
+
+  #validate(init: Uint8Array, fragment: Uint8Array): Promise<ValidationResults | null> {
+    const { reader, anchors } = this.#parts;
+    return reader.validationResults(init, fragment, anchors, this.#signal);
   }
 
   /** A part as bytes; null where it is larger than a part is read for this. */

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { pemOf } from '#provenance/identity/pem.ts';
 import { defaultIdentity } from '../support/manifests/test-identity.ts';
 import { temporaryFolder } from '../support/publications/make-publication.ts';
-import { errorOf, serve } from '../support/servers/serve.ts';
+import { serve } from '../support/servers/serve.ts';
 
 test('the configuration is shown to everybody where no tokens are set', async () => {
   await using server = await serve();
@@ -14,15 +14,13 @@ test('the configuration is shown to everybody where no tokens are set', async ()
   assert.deepEqual([reply.status, settings['jobs.role']], [200, 'all']);
 });
 
-test('the trust lists are read anew for each caller who may use the API', async () => {
+test('the trust lists are shown to each caller who may use the API', async () => {
   const list = join(temporaryFolder(), 'newsroom.pem');
-  const pem = pemOf(defaultIdentity.chain.at(-1) as Buffer).trim();
+  const pem = pemOf(defaultIdentity.chain.at(-1) as Buffer);
   writeFileSync(list, pem);
   await using server = await serve({ SERVICE__TRUST__ANCHORS: list, SERVICE__AUTH__TOKENS: 'a-token' });
   const ask = (token: string) =>
     fetch(`${server.base}/v2/trust-lists`, { headers: { authorization: `Bearer ${token}` } });
   assert.deepEqual(await (await ask('a-token')).json(), { signers: [{ name: 'newsroom', pem }], authorities: [] });
   assert.equal((await ask('another')).status, 401);
-  writeFileSync(list, 'no certificate');
-  assert.deepEqual((await errorOf(await ask('a-token'))).status, 500);
 });

@@ -5,6 +5,7 @@ import { type JobResultResponse, jobResultResponse } from '#contract/job.ts';
 import { createHttpServer } from '#http/http-server.ts';
 import type { Jobs, JobsOptions } from '#jobs/jobs.ts';
 import { operations } from '#operations/registry.ts';
+import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
 import { createLogger } from '#telemetry/logger.ts';
 import type { Tracing } from '#telemetry/telemetry.ts';
 import { Telemetry } from '#telemetry/telemetry.ts';
@@ -47,7 +48,8 @@ export async function serveJobs(t: TestContext, options: JobServerOptions = {}):
   const telemetry: Telemetry = new Telemetry(() => jobs.state(), tracing);
   const jobs = await startedJobs(t, { config, workerEntry: SCRIPTED_WORKER, telemetry, log: logger, ...options.jobs });
   const { checkAssertions } = trial;
-  const app = await createHttpServer({ config, jobs, operations, checkAssertions, telemetry, logger });
+  const trust = { current: NO_TRUST_LISTS };
+  const app = await createHttpServer({ config, jobs, operations, checkAssertions, telemetry, logger, trust });
   t.after(() => app.close());
   const base = await app.listen({ host: '127.0.0.1', port: 0 });
   const post: JobServer['post'] = (path, scripts, { body = {}, headers = {} } = {}) =>

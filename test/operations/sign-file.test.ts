@@ -14,6 +14,7 @@ import { LocalSink } from '#outputs/local-sink.ts';
 import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import type { ManifestAuthor } from '#provenance/manifest-author.ts';
 import { createManifestReader } from '#provenance/manifest-reader.ts';
+import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
 import { startAuthority } from '../provenance/time-stamp-authority.ts';
 import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { makeFfmpegHls, makeFilm } from '../support/publications/make-publication.ts';
@@ -62,7 +63,7 @@ async function signing(
   };
   const policy = { roots: undefined, protectedPaths: [] };
   const limits = { maxFiles: 1000, maxBytes: 2 ** 30, maxDepth: 4 };
-  const services: Omit<OperationServices, 'assets' | 'trust'> = {
+  const services: Omit<OperationServices, 'assets'> = {
     inputs: new InputResolver(
       { local_file_path: localFileOpener(policy) },
       { local_folder_path: localFolderOpener(policy, limits) },
@@ -73,6 +74,7 @@ async function signing(
     reader: readBack ? createManifestReader() : null,
     fragments: createFragmentReader(),
     fragmentChecks: 'all',
+    trust: { current: NO_TRUST_LISTS },
   };
   if (!publication) {
     const input = { type: 'local_file_path', path } as const;

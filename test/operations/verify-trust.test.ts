@@ -3,19 +3,24 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { Builder } from '@contentauth/c2pa-node';
+import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { Verification } from '#contract/verification.ts';
 import { NO_MANIFEST, withTrustList } from '#operations/verification/describe-verdict.ts';
+import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import { pemOf } from '#provenance/identity/pem.ts';
-import { loadTrustLists } from '#provenance/trust-lists.ts';
-import { readPublication } from '#publications/read-publication.ts';
+import { TrustStore } from '#provenance/trust-store.ts';
+import { readInits, readPublication } from '#publications/read-publication.ts';
+import { verifyAsIngredient } from '#publications/verify-as-ingredient.ts';
+import { NO_LOG } from '../support/jobs/test-jobs.ts';
 import { signWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { defaultIdentity, type TestIdentity, testIdentity } from '../support/manifests/test-identity.ts';
-import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
+import { filesAt, folderAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
 import { ffmpeg, makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
 import { signAsOthers } from '../support/publications/sign-as-others.ts';
 import { verifyInput } from '../support/verification/verify-input.ts';
 
 const home = temporaryFolder();
+const { signal } = new AbortController();
 let count = 0;
 
 function rootOf({ chain }: { readonly chain: readonly Buffer[] }): Buffer {
@@ -48,12 +53,12 @@ describe('a signer', async () => {
   });
 
   async function verified(
-    trust: { anchors?: string[]; tsaAnchors?: string[] },
+    trust: { anchors?: string[]; tsa_anchors?: string[] },
     file: Uint8Array = bytes,
   ): Promise<Verification> {
     const folder = writeFiles(join(home, String(count++)), { file });
     const input = { type: 'local_file_path', path: join(folder, 'file') } as const;
-    return (await verifyInput(input, folder, { trust: { anchors: [], tsaAnchors: [], ...trust } })).verification;
+    return (await verifyInput(input, folder, { trust: { anchors: [], tsa_anchors: [], ...trust } })).verification;
   }
 
   test('is trusted who is on a list, which is named', async () => {
@@ -64,18 +69,21 @@ describe('a signer', async () => {
 
   test('is not trusted who is on no list, or on one of time-stamp authorities only', async () => {
     assert.equal((await verified({ anchors: [join(lists, 'others.pem')] })).state, 'valid');
-    assert.equal((await verified({ tsaAnchors: [lists] })).state, 'valid');
+    assert.equal((await verified({ tsa_anchors: [lists] })).state, 'valid');
   });
 
   test('of a picture is not trusted who is on a list of time-stamp authorities only', async () => {
     const picture = await signPicture(identity);
     assert.equal((await verified({ anchors: [lists] }, picture)).state, 'trusted');
-    assert.equal((await verified({ tsaAnchors: [lists] }, picture)).state, 'valid');
+    assert.equal((await verified({ tsa_anchors: [lists] }, picture)).state, 'valid');
   });
 
-  test('of one of several manifests has to be on a list like those of the others', async () => {
+  test('of one of several manifests has to be on a list like those of the others', async (t) => {
     const theirs = await signWav(testAuthor({ signer: stranger.signer }));
-    const known = await loadTrustLists({ anchors: [join(lists, 'house list.pem')], tsaAnchors: [lists] });
+    const settings = { anchors: [join(lists, 'house list.pem')], tsa_anchors: [lists] };
+    const store = await TrustStore.open({ settings, log: NO_LOG });
+    t.after(() => store.close());
+    const known = store.current;
     const trusted = { ...NO_MANIFEST, state: 'trusted' } as const;
     assert.equal(withTrustList(trusted, [manifest, manifest], known).trust_list, 'house list');
     assert.equal(withTrustList(trusted, [manifest, theirs.manifest], known).state, 'valid');
@@ -88,14 +96,26 @@ describe('a signer', async () => {
   });
 });
 
-test('the signer of a publication is trusted who is on a list', async () => {
+test('the signer of a publication is trusted who is on a list, and recorded so where it is signed again', async (t) => {
   const dash = filesAt(makeFfmpegDash(makeFilm(home), join(home, 'dash')));
   const files = Object.fromEntries(Object.entries(dash).map(([path, bytes]) => [path, Buffer.from(bytes)]));
   const patterns = { playlist: '*.mpd', init: '*init*', frag: '*chunk*' };
-  const { renditions } = await readPublication(folderOf(files), patterns, new AbortController().signal);
+  const { renditions } = await readPublication(folderOf(files), patterns, signal);
   const folder = writeFiles(join(home, 'show'), await signAsOthers(files, renditions, {}));
   const anchors = [join(writeFiles(join(home, 'own'), { 'own.pem': rootOf(defaultIdentity) }), 'own.pem')];
   const input = { type: 'local_folder_path', path: folder } as const;
-  const { verification } = await verifyInput(input, home, { trust: { anchors, tsaAnchors: [] } });
+  const { verification } = await verifyInput(input, home, { trust: { anchors, tsa_anchors: [] } });
   assert.deepEqual([verification.state, verification.trust_list], ['trusted', 'own']);
+
+  const store = await TrustStore.open({ settings: { anchors, tsa_anchors: [] }, log: NO_LOG });
+  t.after(() => store.close());
+  const scratch = new ScratchSpace({ dir: home, dataDir: home }, { jobId: 'again', inputIndex: 0, attempt: 1 });
+  const publication = folderAt(folder);
+  const read = await readPublication(publication, patterns, signal);
+  const inits = await readInits(publication, read.renditions, signal);
+  const context = { signal, scratch, reader: createFragmentReader(), trust: store.current, progress: () => undefined };
+  const { ingredient } = await verifyAsIngredient({ folder: publication, publication: read, inits }, context);
+  assert(ingredient.kind === 'manifest-store');
+  const { success = [] } = ingredient.validationResults?.activeManifest ?? {};
+  assert(success.some(({ code }) => code === 'signingCredential.trusted'));
 });

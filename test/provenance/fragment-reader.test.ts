@@ -20,7 +20,7 @@ describe('the fragment reader', async () => {
 
   test('accepts what was signed, and tells its validation results', async () => {
     await reader.readBack(initBytes, fragmentBytes, 'name', signal);
-    const results = await reader.validationResults(initBytes, fragmentBytes, signal);
+    const results = await reader.validationResults(initBytes, fragmentBytes, null, signal);
     assert.ok(results?.activeManifest?.success.some(({ code }) => code === 'assertion.bmffHash.match'));
   });
 
@@ -51,6 +51,6 @@ describe('the fragment reader', async () => {
         (error) => error instanceof AppError && error.reason === 'OUTPUT_PART_INVALID',
       );
     }
-    assert.equal(await reader.validationResults(unsigned, fragmentBytes, signal), null);
+    assert.equal(await reader.validationResults(unsigned, fragmentBytes, null, signal), null);
   });
 });

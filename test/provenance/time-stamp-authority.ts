@@ -39,6 +39,8 @@ export const CROWD = 16;
 /** A time-stamp authority over HTTP whose answers are made by `openssl ts`. */
 export interface FakeAuthority {
   readonly url: string;
+  /** The certificate of its root, in PEM. */
+  readonly root: Buffer;
   behave(behaviour: Behaviour): void;
   queryCount(): number;
   lastAnswerBytes(): number;
@@ -90,6 +92,7 @@ export async function startAuthority(): Promise<FakeAuthority> {
   await once(server, 'listening');
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/tsa`,
+    root: readFileSync(path.join(folder, 'root.pem')),
     behave: (next) => {
       behaviour = next;
     },

@@ -7,6 +7,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { c2paUuidBox } from '#formats/isobmff-boxes.ts';
 import { openLocalFile } from '#inputs/local/local-file.ts';
 import { createFragmentReader } from '#provenance/fragment-reader.ts';
+import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
 import type { InitLayout } from '#publications/fragments/init-layout.ts';
 import { verifyAsIngredient } from '#publications/verify-as-ingredient.ts';
 import { temporaryFolder } from '../support/publications/make-publication.ts';
@@ -42,7 +43,7 @@ async function ingredientOf(t: TestContext, { pinned }: { readonly pinned: boole
   };
   const inits = [{ manifest: { offset: 0, length: initLength } } as InitLayout];
   const read = { folder, publication: { renditions: [{ init, fragments: [fragment] }] }, inits };
-  const context = { signal, scratch, reader: createFragmentReader(), progress: () => undefined };
+  const context = { signal, scratch, reader: createFragmentReader(), trust: NO_TRUST_LISTS, progress: () => undefined };
   const { ingredient } = await verifyAsIngredient(read, context);
   assert(ingredient.kind === 'file');
   return { ingredient, path };

@@ -69,7 +69,8 @@ describe('a service that is observed', () => {
     await metricsOf(service, { authorization: 'Bearer hush' });
     const reply = await fetch(`${service.base}/v2/health/ready`);
     assert.equal(reply.status, 200);
-    const { ready, role, store, queue } = readiness.parse(await reply.json());
+    const { ready, role, identity, store, queue } = readiness.parse(await reply.json());
+    assert.equal(identity?.kind, 'development');
     assert.deepEqual([ready, role, store], [true, 'all', { engine: 'sqlite', reachable: true }]);
     assert.deepEqual(queue, { waiting: 0, capacity: 100_000 });
   });

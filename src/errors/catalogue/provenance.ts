@@ -34,11 +34,10 @@ export const provenanceErrors = {
       `The signed output was read back and is not valid (${codes.join(', ')}), so it was not delivered. Report this with the input if it happens again.`,
     { operational: true },
   ),
-  TRUST_LIST_UNUSABLE: entry<{ path: string; problem: string }>(
+  TRUST_LIST_UNUSABLE: entry<{ field: string; file: string; problem: string }>(
     'INTERNAL_ERROR',
-    ({ path, problem }) =>
-      `The trust list at "${path}" (trust.anchors, trust.tsa_anchors) cannot be used: ${problem}. Correct the path, or replace the file.`,
-    { callersSee: 'A trust list of this service cannot be used. The log of the service says which, and why.' },
+    ({ field, file, problem }) =>
+      `The trust list "${file}" (${field}) cannot be used: ${problem}. Correct the path, or replace the file.`,
   ),
   RUBRICS_OFF: entry<object>(
     'VALIDATION_FAILED',

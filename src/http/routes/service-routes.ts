@@ -7,7 +7,7 @@ import { type ShownTrustLists, trustLists } from '#contract/trust-lists.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
-import { loadTrustLists } from '#provenance/trust-lists.ts';
+import type { TrustSource } from '#provenance/trust-lists.ts';
 import type { Metrics } from '#telemetry/telemetry.ts';
 import { SESSION_COOKIE } from '../hooks/access.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
@@ -97,7 +97,7 @@ function shownIdentity({ kind, subject, algorithm, notAfter }: IdentityDescripti
 }
 
 /** Adds the trust lists, so that a browser judges signers as this service does. */
-export function addTrustListsRoute(app: FastifyInstance, { trust }: Config): void {
+export function addTrustListsRoute(app: FastifyInstance, trust: TrustSource): void {
   app.route({
     method: 'GET',
     url: '/v2/trust-lists',
@@ -105,14 +105,13 @@ export function addTrustListsRoute(app: FastifyInstance, { trust }: Config): voi
     schema: {
       operationId: 'trust-lists',
       summary: 'The trust lists',
-      description: 'The certificates of `trust.anchors` and `trust.tsa_anchors`, as they are now.',
+      description: 'The certificates of `trust.anchors` and `trust.tsa_anchors`, as they are in force.',
       tags: ['Service'],
-      response: { 200: ok(trustLists, 'The lists.'), ...errorResponses([401, 403, 404, 405, 500]) },
+      response: { 200: ok(trustLists, 'The lists.'), ...errorResponses([401, 403, 404, 405]) },
     },
     handler: async (): Promise<ShownTrustLists> => {
-      const { signers, authorities } = await loadTrustLists({ anchors: trust.anchors, tsaAnchors: trust.tsa_anchors });
-      const shown = ({ name, pem }: { name: string; pem: string }) => ({ name, pem });
-      return { signers: signers.map(shown), authorities: authorities.map(shown) };
+      const { signers, authorities } = trust.current.data;
+      return { signers: [...signers], authorities: [...authorities] };
     },
   });
 }

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
 import { Launcher } from '#processes/launcher.ts';
 import type { SignerProcess } from '#provenance/signer-process.ts';
+import type { TrustStore } from '#provenance/trust-store.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { needsExclusiveWorker, WORKER_TIMEOUTS, WorkerProcess, type WorkerTimeouts } from './worker-process.ts';
 import type { InputOrder } from './worker-protocol.ts';
@@ -31,6 +32,8 @@ export interface WorkerPoolOptions {
   readonly launcher?: Launcher;
   /** Signs for workers; without it they cannot sign. */
   readonly signer?: SignerProcess;
+  /** Trust lists of workers, which get new ones as they come. */
+  readonly trust?: TrustStore;
   readonly timeouts?: Partial<WorkerTimeouts>;
   readonly maxIdleRssBytes?: number;
 }
@@ -55,6 +58,9 @@ export class WorkerPool {
     this.#options = options;
     this.#timeouts = { ...WORKER_TIMEOUTS, ...options.timeouts };
     this.#maxIdleRssBytes = options.maxIdleRssBytes ?? MAX_IDLE_RSS_BYTES;
+    options.trust?.onChange((lists) => {
+      for (const worker of this.#all) worker.giveTrust(lists);
+    });
   }
 
   /** The number of worker processes. */
@@ -121,9 +127,10 @@ export class WorkerPool {
 
   /** The error where the system gives no process, such as for want of memory. */
   #start(): WorkerProcess | Error {
-    const { entry, config, log, launcher = new Launcher(), signer } = this.#options;
+    const { entry, config, log, launcher = new Launcher(), signer, trust } = this.#options;
+    const tools = { ...(signer && { signer }), ...(trust && { trust: trust.current }) };
     try {
-      return this.#watch(new WorkerProcess(entry, config, this.#timeouts, launcher, signer));
+      return this.#watch(new WorkerProcess(entry, config, this.#timeouts, launcher, tools));
     } catch (error) {
       log.error({ err: error }, 'an input worker could not be started');
       return error as Error;

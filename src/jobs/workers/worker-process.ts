@@ -7,6 +7,7 @@ import { writableFolders } from '#config/protected-paths.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import { exitOf, type Launcher } from '#processes/launcher.ts';
 import { type SignerProcess, signerChannelOf } from '#provenance/signer-process.ts';
+import { NO_TRUST_LISTS, type TrustLists } from '#provenance/trust-lists.ts';
 import { type Excess, kernelLimitsOf } from './input-budgets.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerState } from './worker-protocol.ts';
 import { BudgetWatch, type RunHooks, type RunResult, WorkerRun } from './worker-run.ts';
@@ -38,6 +39,12 @@ const YOUNG_GENERATION = '--max-semi-space-size=4';
  */
 const OLD_GENERATION = '--heap-growing-percent=50';
 
+/** What workers sign and judge with; without a signer they cannot sign. */
+export interface WorkerTools {
+  readonly signer?: SignerProcess;
+  readonly trust?: TrustLists;
+}
+
 /**
  * One worker process: forked at once, given one input at a time, and the next when that mostly waits; killed where it does
  * not keep to its bounds.
@@ -63,7 +70,8 @@ export class WorkerProcess {
   #watchdog: NodeJS.Timeout | undefined;
   #state: WorkerState = { phases: {}, bytesDone: 0, bytesTotal: 0, calls: {}, rssBytes: 0, tainted: false };
 
-  constructor(entry: URL, config: Config, timeouts: WorkerTimeouts, launcher: Launcher, signer?: SignerProcess) {
+  constructor(entry: URL, config: Config, timeouts: WorkerTimeouts, launcher: Launcher, tools: WorkerTools) {
+    const { signer, trust = NO_TRUST_LISTS } = tools;
     this.#timeouts = timeouts;
     // Messages go as JSON, Node's default: small ones cost half of what the structured clone costs on each side.
     this.#child = launcher.launch(entry, {
@@ -80,8 +88,13 @@ export class WorkerProcess {
     this.#child.on('error', ({ message }) => this.#recordExit(`because of an error (${message})`));
     this.#child.on('exit', (code, signal) => void this.#handleExit(code, signal));
     this.#budgetWatch = this.#watchBudgets(config);
-    const identity = signer === undefined ? {} : { identity: signer.identity };
-    this.#send({ type: 'start', config: withoutSecrets(config), isSandboxed: launcher.hasSandbox, ...identity });
+    this.#send({
+      type: 'start',
+      config: withoutSecrets(config),
+      isSandboxed: launcher.hasSandbox,
+      ...(signer !== undefined && { identity: signer.identity }),
+      trust: trust.data,
+    });
     signer?.attach(this, signerChannelOf(this.#child));
     this.#watch(timeouts.startMs, 'because it did not get ready in time');
   }
@@ -89,6 +102,11 @@ export class WorkerProcess {
   /** Gives the worker the channel to a new signer. */
   giveChannel(channel: Socket): void {
     this.#child.send({ type: 'signer' } satisfies ToWorker, channel, undefined, () => channel.destroy());
+  }
+
+  /** Gives the worker new trust lists. */
+  giveTrust({ data }: TrustLists): void {
+    this.#send({ type: 'trust', trust: data });
   }
 
   /** Kills the worker. An input that was in it alone is charged with that; several are each run again alone. */

@@ -2,6 +2,7 @@ import type { Config } from '#config/config.ts';
 import type { AppErrorData } from '#errors/app-error.ts';
 import type { InputPhase, InputSize, OperationName, OperationOutcome } from '#operations/operation.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
+import type { TrustListData } from '#provenance/trust-lists.ts';
 import type { CallDurations } from '#telemetry/input-report.ts';
 
 /** The order to run an input. The JSON is parsed there: it may be megabytes, and the service serves others. */
@@ -30,9 +31,12 @@ export type ToWorker =
       readonly config: Config;
       readonly isSandboxed: boolean;
       readonly identity?: IdentityDescription;
+      readonly trust: TrustListData;
     }
   /** Comes with the channel to a signer that took the place of another one. */
   | { readonly type: 'signer' }
+  /** Trust lists that took the place of others; inputs that run go on with those that they took. */
+  | { readonly type: 'trust'; readonly trust: TrustListData }
   | { readonly type: 'run'; readonly run: number; readonly order: InputOrder }
   /** The answer is still `succeeded` or `failed`, whichever it came to; a worker that takes too long is killed. */
   | { readonly type: 'abort'; readonly run: number }

@@ -14,7 +14,7 @@ import { MAX_STORE_BYTES, refuseCostlyChain } from '#provenance/chain-limits.ts'
 import type { CrJsonAsset } from '#provenance/crjson-reader.ts';
 import type { AssetReading } from '#provenance/manifest-reader.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
-import { loadTrustLists, type TrustLists } from '#provenance/trust-lists.ts';
+import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';
 import { faultOf, remoteManifestWarnings } from '../ingredients.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
@@ -33,7 +33,7 @@ export async function verifyFile(
     const found = await findManifest(source, work, context, services);
     context.reached('resolved');
     const params = (work.params ?? {}) as VerifyParams;
-    const lists = await loadTrustLists(services.trust);
+    const lists = services.trust.current;
     const { reading, store, crJsonAsset } = await readAsset(found, source, lists, context, services);
     const forensics = await forensicsOf(async () => crJsonAsset, params, context, services, lists.pem);
     context.reached('verified');

@@ -6,7 +6,7 @@ import type { VerifyParams } from '#contract/verify-request.ts';
 import type { CrJsonAsset } from '#provenance/crjson-reader.ts';
 import { stateOf } from '#provenance/describe-report.ts';
 import type { AssetReading } from '#provenance/manifest-reader.ts';
-import { loadTrustLists, type TrustLists } from '#provenance/trust-lists.ts';
+import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { Finding, ManifestReport } from '#provenance/validation-report.ts';
 import { type JudgedPublication, judgePublication } from '#publications/judge-publication.ts';
 import type { MediaPart } from '#publications/media-part.ts';
@@ -34,7 +34,7 @@ export async function verifyFolder(
     context.reached('resolved');
     const params = (work.params ?? {}) as VerifyParams;
     const { depth = 'sample' } = params;
-    const lists = await loadTrustLists(services.trust);
+    const lists = services.trust.current;
     const task = { ...context, reader: services.fragments, depth, anchors: lists.pem };
     const judged = await judgePublication(folder, task);
     const verdict = await describerOf(judged, folder, lists, context, services);

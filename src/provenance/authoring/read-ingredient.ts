@@ -6,6 +6,7 @@ import type { IngredientSource } from '../manifest-request.ts';
 import {
   activeManifestOf,
   type IngredientJson,
+  type IngredientValidation,
   ingredientStoreOf,
   MANIFEST_STORE_TYPE,
   signIngredient,
@@ -13,6 +14,7 @@ import {
 import { sdkProblem } from '../sdk/sdk-problem.ts';
 import type { Signer } from '../signer.ts';
 import { stillMediaTypeOf } from '../still-media-type.ts';
+import type { TrustLists } from '../trust-lists.ts';
 import { failuresIn, VALID_ASSET } from '../validation-report.ts';
 import { newInstanceId, type PreparedIngredient, smallestDefinition } from './manifest-definition.ts';
 import { dryRunSignature } from './sign-manifest.ts';
@@ -26,6 +28,8 @@ interface IngredientRole {
 /** The context in which the ingredients of one output are read. */
 export interface ReadingContext {
   readonly signer: Signer;
+  /** Trust lists that files are validated with. */
+  readonly trust: TrustLists;
   /** Shared by all ingredients of the output. */
   readonly allowance: ChainAllowance;
   readonly signal: AbortSignal;
@@ -128,7 +132,7 @@ async function readMedia(
   const { exceeded, activeDigest } = context.allowance.admit(store);
   if (exceeded !== null) return plain(source, role, [warning('INGREDIENT_TOO_COMPLEX', { title, ...exceeded })]);
   const json = { title, format: mediaType, ...role };
-  const read = await dryRunIngredient(source, json, true, context);
+  const read = await dryRunIngredient(source, json, { anchors: context.trust.anchorsFor(store) }, context);
   if (read.ingredient.active_manifest === undefined) return plain(source, role);
   const bytes = await ingredientStoreOf(read.store, context.signal);
   assert(bytes !== null, 'an ingredient with an active manifest has a manifest store');
@@ -138,17 +142,17 @@ async function readMedia(
 /** Returns the manifest store of a file whose format has no handler here. The SDK finds it without validating it. */
 async function storeUnvalidated(source: SourceOf<'file'>, context: ReadingContext): Promise<Uint8Array | null> {
   const json = { title: source.title, format: source.mediaType };
-  const { ingredient, store } = await dryRunIngredient(source, json, false, context);
+  const { ingredient, store } = await dryRunIngredient(source, json, 'none', context);
   return ingredient.active_manifest === undefined ? null : await ingredientStoreOf(store, context.signal);
 }
 
 function dryRunIngredient(
   source: SourceOf<'file'>,
   json: Readonly<Record<string, unknown>>,
-  isValidated: boolean,
+  validation: IngredientValidation,
   { signer, signal }: ReadingContext,
 ): ReturnType<typeof signIngredient> {
-  return signIngredient(smallestDefinition(), json, source, isValidated, dryRunSignature(signer), signal);
+  return signIngredient(smallestDefinition(), json, source, validation, dryRunSignature(signer), signal);
 }
 
 async function readStore(

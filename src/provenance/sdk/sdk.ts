@@ -59,6 +59,9 @@ export async function signManifest(
   return signBuilder(await builderOf(definition, signal), signature, signal);
 }
 
+/** The validation of an ingredient, with trust anchors in PEM (null for none); or that it is not validated. */
+export type IngredientValidation = { readonly anchors: string | null } | 'none';
+
 /**
  * Reads an asset as an ingredient, with or without validating it, and signs a manifest with it: some that the SDK reads,
  * it cannot sign. Returns the ingredient and that manifest store. Rejects with the SDK's own error.
@@ -67,11 +70,12 @@ export async function signIngredient(
   definition: ManifestDefinition,
   ingredient: Readonly<Record<string, unknown>>,
   asset: SdkAsset,
-  isValidated: boolean,
+  validation: IngredientValidation,
   signature: SdkSignature,
   signal: AbortSignal,
 ): Promise<{ ingredient: IngredientJson; store: Buffer }> {
-  const builder = await builderOf(definition, signal, isValidated ? VALIDATING : NOT_VALIDATING);
+  const settings = validation === 'none' ? NOT_VALIDATING : validating(validation.anchors ?? undefined);
+  const builder = await builderOf(definition, signal, settings);
   await awaitNativeCall(() => builder.addIngredient(JSON.stringify(ingredient), sdkAsset(asset)), signal);
   const read = builder.getManifestDefinition().ingredients?.[0] as IngredientJson;
   return { ingredient: read, store: await signBuilder(builder, signature, signal) };
@@ -120,7 +124,7 @@ export async function activeManifestOf(store: Uint8Array, signal: AbortSignal): 
 async function builderOf(
   { json, createdLabels, resources }: ManifestDefinition,
   signal: AbortSignal,
-  settings: typeof VALIDATING | typeof NOT_VALIDATING = VALIDATING,
+  settings: typeof NOT_VALIDATING | ReturnType<typeof validating> = VALIDATING,
 ): Promise<Builder> {
   const vouchedFor = { ...settings.builder, created_assertion_labels: [...createdLabels] };
   const builder = Builder.withJson(json as never, { ...settings, builder: vouchedFor } as typeof settings);

@@ -9,7 +9,13 @@ export interface ShownIngredient {
   readonly relationship: string;
   readonly label: string;
   readonly active_manifest?: string;
-  readonly validation_results?: { readonly activeManifest: { readonly failure: readonly { code: string }[] } };
+  readonly validation_results?: {
+    readonly activeManifest: {
+      readonly success: readonly { code: string }[];
+      readonly informational: readonly { code: string }[];
+      readonly failure: readonly { code: string }[];
+    };
+  };
 }
 
 /** An action as the official reader shows it. */

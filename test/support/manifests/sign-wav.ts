@@ -10,6 +10,7 @@ import {
 } from '#provenance/manifest-author.ts';
 import type { IngredientSource, ManifestRequest } from '#provenance/manifest-request.ts';
 import type { Signer } from '#provenance/signer.ts';
+import { NO_TRUST_LISTS, type TrustSource } from '#provenance/trust-lists.ts';
 import { memorySink, memorySource } from '../memory-bytes.ts';
 import { defaultIdentity } from './test-identity.ts';
 
@@ -19,11 +20,13 @@ export const generator = { name: 'Attestream', version: '0.0.0-test' };
 export function testAuthor({
   signer = defaultIdentity.signer,
   timeStamps = null,
+  trust = { current: NO_TRUST_LISTS },
 }: {
   signer?: Signer;
   timeStamps?: TimeStampSettings | null;
+  trust?: TrustSource;
 } = {}): ManifestAuthor {
-  return createManifestAuthor({ signer, timeStamps, generator });
+  return createManifestAuthor({ signer, timeStamps, generator, trust });
 }
 
 /** A second of silence in 8-bit mono. */

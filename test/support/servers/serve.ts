@@ -6,6 +6,7 @@ import { type ApiErrorResponse, apiErrorResponse } from '#contract/error.ts';
 import { createHttpServer } from '#http/http-server.ts';
 import { operations } from '#operations/registry.ts';
 import { createAssertionChecker } from '#provenance/assertion-checker.ts';
+import { TrustStore } from '#provenance/trust-store.ts';
 import { createLogger } from '#telemetry/logger.ts';
 import { Telemetry } from '#telemetry/telemetry.ts';
 import { MemoryJobs } from './memory-jobs.ts';
@@ -32,7 +33,8 @@ export async function serve(env: NodeJS.ProcessEnv = {}): Promise<TestServer> {
   const config = await loadConfig({ env, cwd: join(tmpdir(), 'attestream-http-nowhere') });
   const telemetry = new Telemetry(() => Promise.reject(new Error('these jobs have no store')), null);
   const { checkAssertions } = trial;
-  const app = await createHttpServer({ config, jobs, operations, checkAssertions, telemetry, logger });
+  const trust = await TrustStore.open({ settings: config.trust, log: logger });
+  const app = await createHttpServer({ config, jobs, operations, checkAssertions, telemetry, logger, trust });
   const base = await app.listen({ host: '127.0.0.1', port: 0 });
   return {
     app,
@@ -45,7 +47,10 @@ export async function serve(env: NodeJS.ProcessEnv = {}): Promise<TestServer> {
         headers: { 'content-type': 'application/json', ...headers },
         body: typeof body === 'string' ? body : JSON.stringify(body),
       }),
-    [Symbol.asyncDispose]: () => app.close(),
+    [Symbol.asyncDispose]: async () => {
+      trust.close();
+      await app.close();
+    },
   };
 }
 

@@ -11,14 +11,15 @@ import { verify } from '#operations/verify.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
 import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import { createAssetReader } from '#provenance/manifest-reader.ts';
-import type { TrustSettings } from '#provenance/trust-lists.ts';
+import { type TrustSettings, TrustStore } from '#provenance/trust-store.ts';
+import { NO_LOG } from '../jobs/test-jobs.ts';
 
 const BOUNDS = { maxFiles: 100_000, maxBytes: 1e12, maxDepth: 16 };
 
 /** Shared, because its threads load the reader once. */
 const fragments = createFragmentReader();
 
-const NO_LISTS: TrustSettings = { anchors: [], tsaAnchors: [] };
+const NO_LISTS: TrustSettings = { anchors: [], tsa_anchors: [] };
 
 /** The settings of a verification beside its input. */
 export interface Asked {
@@ -48,6 +49,7 @@ export async function verifyInput(
     confirmLease: () => Promise.resolve(),
     reportIoBound: () => undefined,
   };
+  const lists = await TrustStore.open({ settings: trust, log: NO_LOG });
   const policy = { roots: undefined, protectedPaths: [] };
   const services: Pick<OperationServices, 'inputs' | 'outputs' | 'assets' | 'fragments' | 'rubricsDir' | 'trust'> = {
     inputs: new InputResolver(
@@ -57,13 +59,14 @@ export async function verifyInput(
     outputs: new LocalSink({ baseDir: join(folder, 'output'), dataDir }),
     assets: createAssetReader(),
     fragments,
-    trust,
+    trust: lists,
     ...(rubricsDir !== undefined && { rubricsDir }),
   };
   const work: InputWork = { ...key, operation: 'verify', input, output: output ?? null, params };
   try {
     return await verify.run(work, context, services as OperationServices);
   } finally {
+    lists.close();
     await scratch.remove();
   }
 }

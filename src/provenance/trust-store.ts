@@ -1,0 +1,178 @@
+import { X509Certificate } from 'node:crypto';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { Config } from '#config/config.ts';
+import { AppError } from '#errors/app-error.ts';
+import { isSystemError, problemOf } from '#errors/system-problem.ts';
+import type { Log } from '#telemetry/logger.ts';
+import { type PemBlock, pemBlocks } from './identity/pem.ts';
+import { type TrustList, TrustLists, type TrustSource } from './trust-lists.ts';
+
+/** Where trust lists are: PEM files, or folders of them. */
+export type TrustSettings = Pick<Config['trust'], 'anchors' | 'tsa_anchors'>;
+
+export interface TrustStoreOptions {
+  readonly settings: TrustSettings;
+  readonly log: Log;
+  /** Time between two looks at the files, in milliseconds. */
+  readonly pollIntervalMs?: number;
+}
+
+const PEM_NAME = /\.(?:pem|crt|cer)$/i;
+/** Limits the lists of a folder, and the size of a list; that of C2PA has 60 kB. */
+const MAX_LISTS = 256;
+const MAX_LIST_BYTES = 16 * 1024 * 1024;
+/** Polling sees changes that watches miss: files renamed into place, links that move, network file systems. */
+const POLL_INTERVAL_MS = 2_000;
+
+/**
+ * The trust lists as their files are. They are read again when files change, are replaced, added or removed, once two looks
+ * in a row find the same state: a file that is being written is not read. After a change that cannot be used the lists stay
+ * as they were.
+ */
+export class TrustStore implements TrustSource {
+  readonly #options: TrustStoreOptions;
+  readonly #listeners: ((lists: TrustLists) => void)[] = [];
+  readonly #polls: NodeJS.Timeout | undefined;
+  #current: TrustLists;
+  /** The state of the files that the lists were read from, and that of the last look. */
+  #readState: string;
+  #seenState: string;
+  /** The message of the last failure, which is logged once. */
+  #problem: string | null = null;
+  #isPolling = false;
+
+  private constructor(options: TrustStoreOptions, lists: TrustLists, state: string) {
+    this.#options = options;
+    this.#current = lists;
+    this.#readState = state;
+    this.#seenState = state;
+    const { settings, pollIntervalMs = POLL_INTERVAL_MS } = options;
+    if (settings.anchors.length + settings.tsa_anchors.length === 0) return;
+    this.#polls = setInterval(() => void this.#poll(), pollIntervalMs).unref();
+  }
+
+  /** Reads the lists. Throws `TRUST_LIST_UNUSABLE` for a file that cannot be read, or holds anything that is no certificate. */
+  static async open(options: TrustStoreOptions): Promise<TrustStore> {
+    const state = await stateOf(options.settings);
+    const lists = await readLists(options.settings);
+    if (lists.pem !== null) options.log.info(namesOf(lists), 'trust lists loaded');
+    return new TrustStore(options, lists, state);
+  }
+
+  get current(): TrustLists {
+    return this.#current;
+  }
+
+  /** Calls the listener with the lists each time that they have been replaced. */
+  onChange(listener: (lists: TrustLists) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  close(): void {
+    clearInterval(this.#polls);
+  }
+
+  async #poll(): Promise<void> {
+    if (this.#isPolling) return;
+    this.#isPolling = true;
+    try {
+      const state = await stateOf(this.#options.settings);
+      const isSettled = state === this.#seenState;
+      this.#seenState = state;
+      if (state === this.#readState) this.#problem = null;
+      else if (isSettled) await this.#reload(state);
+    } finally {
+      this.#isPolling = false;
+    }
+  }
+
+  /** Keeps the lists where the files cannot be used; they are read again at the next look, because the cause may pass. */
+  async #reload(state: string): Promise<void> {
+    const { settings, log } = this.#options;
+    try {
+      this.#current = await readLists(settings);
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      if (error.message !== this.#problem) {
+        log.warn({ reason: error.reason, ...error.details }, 'changed trust lists cannot be used; the old ones stay');
+      }
+      this.#problem = error.message;
+      return;
+    }
+    this.#readState = state;
+    this.#problem = null;
+    log.info(namesOf(this.#current), 'trust lists reloaded');
+    for (const listener of this.#listeners) listener(this.#current);
+  }
+}
+
+function namesOf({ data: { signers, authorities } }: TrustLists): object {
+  const names = (lists: readonly TrustList[]): string[] => lists.map(({ name }) => name);
+  return { anchors: names(signers), tsa_anchors: names(authorities) };
+}
+
+async function readLists(settings: TrustSettings): Promise<TrustLists> {
+  const read = async (key: keyof TrustSettings): Promise<TrustList[]> =>
+    (await Promise.all(settings[key].map((path) => listsAt(`trust.${key}`, path)))).flat();
+  return new TrustLists({ signers: await read('anchors'), authorities: await read('tsa_anchors') });
+}
+
+async function listsAt(field: string, path: string): Promise<TrustList[]> {
+  const lists: TrustList[] = [];
+  let file = path;
+  try {
+    for (file of await filesAt(path)) lists.push(await readList(file));
+  } catch (cause) {
+    const problem = isSystemError(cause) ? problemOf(cause) : (cause as Error).message;
+    throw new AppError('TRUST_LIST_UNUSABLE', { field, file, problem }, { cause });
+  }
+  return lists;
+}
+
+/** Returns the files of a path: its own, or the PEM files in a folder. */
+async function filesAt(path: string): Promise<string[]> {
+  if (!(await stat(path)).isDirectory()) return [path];
+  const names = (await readdir(path)).filter((name) => PEM_NAME.test(name)).sort();
+  if (names.length > MAX_LISTS) throw new Error(`it holds ${names.length} PEM files, more than ${MAX_LISTS}`);
+  return names.map((name) => join(path, name));
+}
+
+async function readList(file: string): Promise<TrustList> {
+  const { size } = await stat(file);
+  if (size > MAX_LIST_BYTES) throw new Error(`it has ${size} bytes, more than ${MAX_LIST_BYTES}`);
+  const text = await readFile(file, 'latin1');
+  const blocks = pemBlocks(text);
+  if (blocks.length === 0) throw new Error('it holds no certificate in PEM ("-----BEGIN CERTIFICATE-----")');
+  if (text.split('-----BEGIN ').length - 1 > blocks.length) throw new Error('one of its certificates has no end');
+  for (const [index, block] of blocks.entries()) requireCertificate(block, index + 1);
+  return { name: basename(file).replace(PEM_NAME, ''), pem: blocks.map(({ pem }) => pem).join('') };
+}
+
+function requireCertificate({ label, pem }: PemBlock, number: number): void {
+  if (label !== 'CERTIFICATE') throw new Error(`block ${number} is no certificate ("-----BEGIN ${label}-----")`);
+  try {
+    new X509Certificate(pem);
+  } catch {
+    // OpenSSL's reason says nothing that a person could use.
+    throw new Error(`certificate ${number} is damaged`);
+  }
+}
+
+/** Returns a text that differs when a file was changed, replaced, added or removed. */
+async function stateOf({ anchors, tsa_anchors: authorities }: TrustSettings): Promise<string> {
+  const states = [...anchors, ...authorities].map(async (path) => {
+    const files = await filesAt(path).catch(() => [path]);
+    return await Promise.all(files.map(stateOfFile));
+  });
+  return JSON.stringify(await Promise.all(states));
+}
+
+async function stateOfFile(file: string): Promise<string> {
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true });
+    return [file, dev, ino, size, mtimeNs, ctimeNs].join();
+  } catch (error) {
+    return `${file}: ${problemOf(error)}`;
+  }
+}
