@@ -61,6 +61,19 @@ async function answerTo(request) {
 }
 
 /**
+ * The extended key usages of signers, as in the service: email, documents, time-stamps, OCSP, C2PA's own and Microsoft's. Left to
+ * itself, the reader calls manifests invalid whose signer has a certificate for documents or claims only.
+ */
+const SIGNER_USAGES = [
+  '1.3.6.1.5.5.7.3.4',
+  '1.3.6.1.5.5.7.3.36',
+  '1.3.6.1.5.5.7.3.8',
+  '1.3.6.1.5.5.7.3.9',
+  '1.3.6.1.4.1.62558.2.1',
+  '1.3.6.1.4.1.311.76.59.1.9',
+].join('\n');
+
+/**
  * Reads a file or a fragment. Nothing that a manifest refers to is fetched.
  * @param {ReadRequest} request
  * @param {TrustLists['signers']} lists
@@ -69,7 +82,10 @@ async function reportOf({ mediaType, blob, fragment }, lists) {
   const WasmReader = await loaded;
   const settings = JSON.stringify({
     verify: { remote_manifest_fetch: false, ocsp_fetch: false },
-    ...(lists.length > 0 && { trust: { trust_anchors: lists.map(({ pem }) => pem).join('\n') } }),
+    trust: {
+      trust_config: SIGNER_USAGES,
+      ...(lists.length > 0 && { trust_anchors: lists.map(({ pem }) => pem).join('\n') }),
+    },
   });
   const reader = await (fragment === undefined
     ? WasmReader.fromBlob(mediaType, blob, settings)

@@ -7,6 +7,7 @@ import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { Verification } from '#contract/verification.ts';
 import { NO_MANIFEST, withTrustList } from '#operations/verification/describe-verdict.ts';
 import { createFragmentReader } from '#provenance/fragment-reader.ts';
+import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
 import { pemOf } from '#provenance/identity/pem.ts';
 import { TrustStore } from '#provenance/trust-store.ts';
 import { readInits, readPublication } from '#publications/read-publication.ts';
@@ -96,26 +97,47 @@ describe('a signer', async () => {
   });
 });
 
-test('the signer of a publication is trusted who is on a list, and recorded so where it is signed again', async (t) => {
+describe('the signer of a publication', async () => {
   const dash = filesAt(makeFfmpegDash(makeFilm(home), join(home, 'dash')));
   const files = Object.fromEntries(Object.entries(dash).map(([path, bytes]) => [path, Buffer.from(bytes)]));
   const patterns = { playlist: '*.mpd', init: '*init*', frag: '*chunk*' };
   const { renditions } = await readPublication(folderOf(files), patterns, signal);
-  const folder = writeFiles(join(home, 'show'), await signAsOthers(files, renditions, {}));
-  const anchors = [join(writeFiles(join(home, 'own'), { 'own.pem': rootOf(defaultIdentity) }), 'own.pem')];
-  const input = { type: 'local_folder_path', path: folder } as const;
-  const { verification } = await verifyInput(input, home, { trust: { anchors, tsa_anchors: [] } });
-  assert.deepEqual([verification.state, verification.trust_list], ['trusted', 'own']);
 
-  const store = await TrustStore.open({ settings: { anchors, tsa_anchors: [] }, log: NO_LOG });
-  t.after(() => store.close());
-  const scratch = new ScratchSpace({ dir: home, dataDir: home }, { jobId: 'again', inputIndex: 0, attempt: 1 });
-  const publication = folderAt(folder);
-  const read = await readPublication(publication, patterns, signal);
-  const inits = await readInits(publication, read.renditions, signal);
-  const context = { signal, scratch, reader: createFragmentReader(), trust: store.current, progress: () => undefined };
-  const { ingredient } = await verifyAsIngredient({ folder: publication, publication: read, inits }, context);
-  assert(ingredient.kind === 'manifest-store');
-  const { success = [] } = ingredient.validationResults?.activeManifest ?? {};
-  assert(success.some(({ code }) => code === 'signingCredential.trusted'));
+  test('is trusted who is on a list, and recorded so where it is signed again', async (t) => {
+    const folder = writeFiles(join(home, 'show'), await signAsOthers(files, renditions, {}));
+    const anchors = [join(writeFiles(join(home, 'own'), { 'own.pem': rootOf(defaultIdentity) }), 'own.pem')];
+    const input = { type: 'local_folder_path', path: folder } as const;
+    const { verification } = await verifyInput(input, home, { trust: { anchors, tsa_anchors: [] } });
+    assert.deepEqual([verification.state, verification.trust_list], ['trusted', 'own']);
+
+    const store = await TrustStore.open({ settings: { anchors, tsa_anchors: [] }, log: NO_LOG });
+    t.after(() => store.close());
+    const scratch = new ScratchSpace({ dir: home, dataDir: home }, { jobId: 'again', inputIndex: 0, attempt: 1 });
+    const publication = folderAt(folder);
+    const read = await readPublication(publication, patterns, signal);
+    const inits = await readInits(publication, read.renditions, signal);
+    const context = {
+      signal,
+      scratch,
+      reader: createFragmentReader(),
+      trust: store.current,
+      progress: () => undefined,
+    };
+    const { ingredient } = await verifyAsIngredient({ folder: publication, publication: read, inits }, context);
+    assert(ingredient.kind === 'manifest-store');
+    const { success = [] } = ingredient.validationResults?.activeManifest ?? {};
+    assert(success.some(({ code }) => code === 'signingCredential.trusted'));
+  });
+
+  for (const usage of ['documentSigning', 'c2paClaimSigning'] as const) {
+    test(`may have a certificate for ${usage} alone, as that of a file may`, async () => {
+      const identity = await testIdentity({ leaf: { extendedKeyUsages: [EXTENDED_KEY_USAGE[usage]] } });
+      const place = join(home, String(count++));
+      const folder = writeFiles(join(place, 'show'), await signAsOthers(files, renditions, { identity }));
+      const anchors = [join(writeFiles(place, { 'own.pem': rootOf(identity) }), 'own.pem')];
+      const input = { type: 'local_folder_path', path: folder } as const;
+      const { verification } = await verifyInput(input, place, { trust: { anchors, tsa_anchors: [] } });
+      assert.equal(verification.state, 'trusted');
+    });
+  }
 });

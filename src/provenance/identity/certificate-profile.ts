@@ -4,7 +4,7 @@ import type { SigningAlgorithm } from '../signer.ts';
 
 const MIN_RSA_BITS = 2048;
 
-/** Object identifiers of extended key usages (RFC 5280 §4.2.1.12; the last is C2PA's own for claim signers). */
+/** Object identifiers of extended key usages (RFC 5280 §4.2.1.12; the last two are C2PA's own for claim signers, and Microsoft's). */
 export const EXTENDED_KEY_USAGE = {
   any: '2.5.29.37.0',
   serverAuth: '1.3.6.1.5.5.7.3.1',
@@ -14,6 +14,7 @@ export const EXTENDED_KEY_USAGE = {
   ocspSigning: '1.3.6.1.5.5.7.3.9',
   documentSigning: '1.3.6.1.5.5.7.3.36',
   c2paClaimSigning: '1.3.6.1.4.1.62558.2.1',
+  microsoftC2paSigning: '1.3.6.1.4.1.311.76.59.1.9',
 } as const;
 
 /** The usages of which a leaf needs one; readers refuse leaves with none of them. */

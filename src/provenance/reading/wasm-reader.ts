@@ -2,14 +2,31 @@ import { readSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { WasmReader } from '@contentauth/c2pa-wasm';
+import { EXTENDED_KEY_USAGE } from '../identity/certificate-profile.ts';
 
 /** The settings of every call: nothing that a file names is ever fetched. */
-export const READER_SETTINGS = readerSettings(null);
+const VERIFY = { remote_manifest_fetch: false, ocsp_fetch: false };
 
-/** Returns the settings of a call that knows trust anchors in PEM, where there are any. */
+/** The settings that anybody's reader has, which outputs have to satisfy. */
+export const READER_SETTINGS = JSON.stringify({ verify: VERIFY });
+
+/**
+ * The extended key usages of signers (C2PA 2.2 §14.4.1). Left to itself, this build knows fewer than the native one, and calls
+ * manifests invalid whose signer has a certificate for signing documents or claims only.
+ */
+const SIGNER_USAGES = [
+  EXTENDED_KEY_USAGE.emailProtection,
+  EXTENDED_KEY_USAGE.documentSigning,
+  EXTENDED_KEY_USAGE.timeStamping,
+  EXTENDED_KEY_USAGE.ocspSigning,
+  EXTENDED_KEY_USAGE.c2paClaimSigning,
+  EXTENDED_KEY_USAGE.microsoftC2paSigning,
+].join('\n');
+
+/** Returns the settings for media of any origin, with trust anchors in PEM where there are any. */
 export function readerSettings(anchors: string | null): string {
-  const verify = { remote_manifest_fetch: false, ocsp_fetch: false };
-  return JSON.stringify({ verify, ...(anchors !== null && { trust: { trust_anchors: anchors } }) });
+  const trust = { trust_config: SIGNER_USAGES, ...(anchors !== null && { trust_anchors: anchors }) };
+  return JSON.stringify({ verify: VERIFY, trust });
 }
 
 let loading: Promise<typeof WasmReader> | undefined;

@@ -1,7 +1,7 @@
 import { Builder } from '@contentauth/c2pa-node';
 import type { HardBinding } from '#formats/hard-binding.ts';
 import { pemOf } from '#provenance/identity/pem.ts';
-import { defaultIdentity } from './test-identity.ts';
+import { defaultIdentity, type TestIdentity } from './test-identity.ts';
 
 /** The size of the signature in a manifest whose size does not matter. */
 const RESERVE_BYTES = 4096;
@@ -10,13 +10,21 @@ const RESERVE_BYTES = 4096;
  * A manifest of nothing but a hard binding, made by the official SDK under a throw-away certificate. With `sizeBytes`, the
  * padding of the signature gives it that size.
  */
-export async function makeManifest(binding: HardBinding, sizeBytes?: number): Promise<Buffer> {
-  const manifest = await signedWith(binding, RESERVE_BYTES);
+export async function makeManifest(
+  binding: HardBinding,
+  sizeBytes?: number,
+  identity: TestIdentity = defaultIdentity,
+): Promise<Buffer> {
+  const manifest = await signedWith(binding, RESERVE_BYTES, identity);
   if (sizeBytes === undefined || sizeBytes === manifest.length) return manifest;
-  return signedWith(binding, RESERVE_BYTES + sizeBytes - manifest.length);
+  return signedWith(binding, RESERVE_BYTES + sizeBytes - manifest.length, identity);
 }
 
-async function signedWith({ label, data }: HardBinding, reserveSize: number): Promise<Buffer> {
+async function signedWith(
+  { label, data }: HardBinding,
+  reserveSize: number,
+  { chain, signer }: TestIdentity,
+): Promise<Buffer> {
   const definition = {
     title: 'test',
     claim_generator_info: [{ name: 'test', version: '1' }],
@@ -26,8 +34,8 @@ async function signedWith({ label, data }: HardBinding, reserveSize: number): Pr
   builder.setIntent({ create: 'http://cv.iptc.org/newscodes/digitalsourcetype/digitalCapture' } as never);
   builder.setNoEmbed(true);
   const standIn = { buffer: Buffer.alloc(0), mimeType: 'application/octet-stream' };
-  const certs = [Buffer.from(defaultIdentity.chain.map(pemOf).join(''))];
+  const certs = [Buffer.from(chain.map(pemOf).join(''))];
   const configuration = { alg: 'es256', certs, reserveSize, directCoseHandling: false } as const;
-  const sign = (bytes: Buffer): Promise<Buffer> => defaultIdentity.signer.sign(bytes);
+  const sign = (bytes: Buffer): Promise<Buffer> => signer.sign(bytes);
   return builder.signConfigAsync(sign, configuration, standIn, { buffer: null });
 }

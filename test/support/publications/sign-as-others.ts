@@ -6,10 +6,12 @@ import { c2paUuidBox } from '#formats/isobmff-boxes.ts';
 import type { Rendition } from '#publications/media-part.ts';
 import { bmffExclusions } from '#publications/signing/merkle-maps.ts';
 import { makeManifest } from '../manifests/make-manifest.ts';
+import type { TestIdentity } from '../manifests/test-identity.ts';
 import { topBoxesOf } from './signed-publication.ts';
 
 /** Ways in which other tools may sign a publication, all by the specification. */
 export interface OtherTool {
+  readonly identity?: TestIdentity;
   readonly label?: string;
   readonly algorithm?: HashAlgorithm;
   /** Levels between the leaves and the row in the manifest. */
@@ -96,8 +98,9 @@ function manifestOf(merkle: readonly object[], tool: OtherTool, index = 0): Prom
     name: 'jumbf manifest',
   };
   // One signing of the same data, so that init segments that share a manifest share its bytes.
-  const key = JSON.stringify([label, data, tool.manifestEach === true ? index : 0]);
-  const made = cache.get(key) ?? makeManifest({ label, data } as never);
+  const signer = tool.identity?.chain[0]?.toString('base64');
+  const key = JSON.stringify([label, data, tool.manifestEach === true ? index : 0, signer]);
+  const made = cache.get(key) ?? makeManifest({ label, data } as never, undefined, tool.identity);
   cache.set(key, made);
   return made;
 }
