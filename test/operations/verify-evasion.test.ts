@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { Verification } from '#contract/verification.ts';
@@ -6,6 +7,8 @@ import { c2paUuidBox } from '#formats/isobmff-boxes.ts';
 import type { Rendition } from '#publications/media-part.ts';
 import { readPublication } from '#publications/read-publication.ts';
 import { storeByHand } from '../provenance/manifest-store-bytes.ts';
+import { makeManifest } from '../support/manifests/make-manifest.ts';
+import { smallWav } from '../support/manifests/sign-wav.ts';
 import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
 import { ffmpeg, makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
 import { signAsOthers } from '../support/publications/sign-as-others.ts';
@@ -192,6 +195,36 @@ describe('a playlist is not verified that players may read in another way', () =
   ] as const) {
     test(why, () => assert.rejects(verified(changes), { reason }));
   }
+});
+
+describe('a verdict says that the signature leaves out parts', () => {
+  const EXTRA = /^assertion\.(?:data|bmff)Hash\.additionalExclusionsPresent$/;
+  const isTold = ({ state, codes }: Verification): boolean => {
+    assert.equal(state, 'valid');
+    return codes.some(({ code }) => EXTRA.test(code));
+  };
+
+  test('of the media of a publication', async () => {
+    assert.equal(isTold(await verified({})), false);
+    const loose = await signAsOthers(files, renditions, { excluded: ['mdat'] });
+    assert.equal(isTold(await verified(loose)), true);
+  });
+
+  test('of a file with a sidecar', async () => {
+    const wav = smallWav();
+    for (const [start, length] of [
+      [0, 0],
+      [100, 4000],
+    ] as const) {
+      const covered = Buffer.concat([wav.subarray(0, start), wav.subarray(start + length)]);
+      const hash = [...createHash('sha256').update(covered).digest()];
+      const data = { exclusions: [{ start, length }], name: 'a', alg: 'sha256', hash, pad: [] };
+      const store = await makeManifest({ label: 'c2pa.hash.data', data });
+      const folder = writeFiles(join(home, `case-${count++}`), { 'a.wav': wav, 'a.c2pa': store });
+      const input = { type: 'local_file_path', path: join(folder, 'a.wav') } as const;
+      assert.equal(isTold((await verifyInput(input, folder)).verification), length > 0);
+    }
+  });
 });
 
 test('a chain of manifests that would take readers minutes is refused in a publication, too', async () => {

@@ -1,5 +1,6 @@
 import type { PublicationDeviation, PublicationVerification, Verification } from '#contract/verification.ts';
 import { describeReport, type ReportDescription } from '#provenance/describe-report.ts';
+import { extraExclusionCode } from '#provenance/extra-exclusions.ts';
 import type { AssetReading } from '#provenance/manifest-reader.ts';
 import { explanationOf } from '#provenance/status-codes.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
@@ -55,8 +56,21 @@ export function withTrustList(
   return { ...judged, summary: summarize(judged) };
 }
 
+/** Adds a code where a manifest that is accepted leaves out more of its media than itself, of which the readers say nothing. */
+export function withExtraExclusions(verification: Verification, stores: readonly Uint8Array[]): Verification {
+  const { state, codes, manifest_from: from } = verification;
+  if (state !== 'valid' && state !== 'trusted') return verification;
+  const found = stores.map((store) => extraExclusionCode(store, from === 'sidecar')).find((code) => code !== null);
+  if (found === undefined || codes.some(({ code }) => code === found)) return verification;
+  const added = { code: found, kind: 'informational', explanation: explanationOf(found) ?? found, count: 1 } as const;
+  const described = { ...verification, codes: [added, ...codes] };
+  return { ...described, summary: summarize(described) };
+}
+
 /** Failures that say that the media was changed. */
 const MEDIA_CHANGED = /^assertion\.(?:dataHash|bmffHash|boxesHash|collectionHash)\.mismatch$/;
+/** The signature covers a part of the media only. */
+const EXTRA_EXCLUSIONS = /\.additionalExclusionsPresent$/;
 /** Failures of the signature itself. */
 const SIGNATURE_FAILED = /^claimSignature\./;
 
@@ -67,12 +81,17 @@ export function summarize({ state, codes, manifests, trust_list: list }: Omit<Ve
     case 'none':
       return 'No provenance information.';
     case 'trusted':
-      return `Unchanged. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.`;
+      return `${unchanged('Unchanged', codes)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.`;
     case 'valid':
-      return `Unchanged since signing. ${signerOf(active)} is on no trust list that this service knows.`;
+      return `${unchanged('Unchanged since signing', codes)}. ${signerOf(active)} is on no trust list that this service knows.`;
     case 'invalid':
       return reasonOf(codes);
   }
+}
+
+function unchanged(words: string, codes: Verification['codes']): string {
+  const isPartly = codes.some(({ code, ingredient }) => EXTRA_EXCLUSIONS.test(code) && ingredient !== true);
+  return isPartly ? `${words} as far as the signature covers it: it leaves out parts of the media` : words;
 }
 
 function signerOf(active: Verification['manifests'][number] | undefined): string {

@@ -19,7 +19,7 @@ import type { ManifestReport } from '#provenance/validation-report.ts';
 import { faultOf, remoteManifestWarnings } from '../ingredients.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
 import { withHeartbeat } from '../read-back.ts';
-import { describeReading, withTrustList } from './describe-verdict.ts';
+import { describeReading, withExtraExclusions, withTrustList } from './describe-verdict.ts';
 import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
 
 /** Verifies one file with its embedded manifest or its sidecar. Throws an AppError where it cannot be judged. */
@@ -38,8 +38,11 @@ export async function verifyFile(
     const forensics = await forensicsOf(async () => crJsonAsset, params, context, services, lists.pem);
     context.reached('verified');
     const manifestFrom = found.sidecar === null ? 'embedded' : 'sidecar';
+    const stores = store === null ? [] : [store];
+    const described = (asked: ReportKind): Verification =>
+      withExtraExclusions(describeReading(reading, manifestFrom, asked), stores);
     const describe = (asked: ReportKind): Verification => ({
-      ...withTrustList(describeReading(reading, manifestFrom, asked), store === null ? [] : [store], lists),
+      ...withTrustList(described(asked), stores, lists),
       ...(reading !== 'none' && forensics(asked)),
     });
     const outputPath = await writeReport(source.name, () => describe('full'), work, context, services);

@@ -19,6 +19,7 @@ import {
   isFaulty,
   NO_MANIFEST,
   summarize,
+  withExtraExclusions,
   withTrustList,
 } from './describe-verdict.ts';
 import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
@@ -43,7 +44,10 @@ export async function verifyFolder(
       ? await forensicsOf(() => firstFragment(judged, folder, context), params, context, services, lists.pem)
       : () => ({});
     const stores = judged.manifests.map(({ store }) => store);
-    const describe: Describer = (kind) => ({ ...withTrustList(verdict(kind), stores, lists), ...forensics(kind) });
+    const describe: Describer = (kind) => ({
+      ...withTrustList(withExtraExclusions(verdict(kind), stores), stores, lists),
+      ...forensics(kind),
+    });
     context.reached('verified');
     const outputPath = await writeReport(folder.name, () => describe('full'), work, context, services);
     return { ...(outputPath !== null && { outputPath }), verification: describe(answerKind(params)), warnings: [] };
