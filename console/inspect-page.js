@@ -6,7 +6,7 @@ import { outputAddress } from './outputs.js';
 import { Provenance } from './provenance.js';
 import { MAX_FILE_BYTES, readFile } from './reader.js';
 import { linkTo, route } from './router.js';
-import { shareOf, sizeText } from './text.js';
+import { sizeText } from './text.js';
 import { inputRef, locateOutput, verifyByService } from './verify-by-service.js';
 
 /**
@@ -76,7 +76,7 @@ function useInspection() {
     verifyByService(input, {
       signal,
       onProgress: ({ progress }) => {
-        if (progress) share.value = shareOf(progress);
+        if (progress) share.value = progress.fraction;
       },
     });
   return {

@@ -4,7 +4,7 @@ import { addressOf, call, loginNeeded } from './api.js';
 import { html } from './html.js';
 import { outputAddress } from './outputs.js';
 import { linkTo } from './router.js';
-import { durationText, exactTime, shareOf, sizeText } from './text.js';
+import { durationText, exactTime, sizeText } from './text.js';
 
 /** @typedef {import('./api.js').Job} Job */
 /** @typedef {import('./api.js').ResultEntry} ResultEntry */
@@ -30,7 +30,7 @@ export function JobPage({ id }) {
     <hgroup><h1>Job <span class="state ${status}">${status}</span></h1><p><code>${id}</code>${caller && html`, submitted by ${caller}`}</p></hgroup>
     ${
       progress &&
-      html`<progress value=${shareOf(progress)} max="1" aria-label="Progress"></progress>
+      html`<progress value=${progress.fraction} max="1" aria-label="Progress"></progress>
       <p class="muted">${progress.inputs_done} of ${progress.inputs_total} inputs, ${sizeText(progress.bytes_done)} of ${sizeText(progress.bytes_total)}</p>
       <button class="secondary" onClick=${cancel}>Cancel</button>`
     }

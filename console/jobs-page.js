@@ -5,7 +5,7 @@ import { html } from './html.js';
 import { JobList } from './job-list.js';
 import { Rates } from './rates.js';
 import { linkTo, route } from './router.js';
-import { ageText, durationText, exactTime, shareOf, sizeText } from './text.js';
+import { ageText, durationText, exactTime, sizeText } from './text.js';
 import { VirtualRows } from './virtual-rows.js';
 
 /** @typedef {import('./api.js').ListedJob} ListedJob */
@@ -139,7 +139,7 @@ function Progress({ job: { job_id: id, status, progress, timing } }) {
     );
   if (status === 'queued') return html`<small class="muted">${countText(progress.inputs_total)} waiting</small>`;
   const rate = rates.rateOf(id, progress.bytes_done, now.value);
-  return html`<progress value=${shareOf(progress)} max="1" aria-label="Progress"></progress>
+  return html`<progress value=${progress.fraction} max="1" aria-label="Progress"></progress>
     <small class="muted">${progress.inputs_done} of ${countText(progress.inputs_total)}, ${sizeText(progress.bytes_done)}${rate > 0 && `, ${sizeText(rate)}/s`}</small>`;
 }
 

@@ -46,12 +46,6 @@ export function durationText(ms) {
     : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** @param {{ bytes_done: number, bytes_total: number, inputs_done: number, inputs_total: number }} progress */
-export function shareOf({ bytes_done, bytes_total, inputs_done, inputs_total }) {
-  if (inputs_total > 1) return inputs_done / inputs_total;
-  return bytes_total > 0 ? Math.min(1, bytes_done / bytes_total) : 0;
-}
-
 /**
  * Formats a time in the programme, such as 00:01:02.6.
  * @param {number} seconds

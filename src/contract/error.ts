@@ -9,6 +9,11 @@ export const apiErrorResponse = z
         .object({
           field: z.string().nullish().describe('A path into the request body, such as `params.assertions[0].label`.'),
           input_index: z.int().min(0).nullish().describe('The input at fault, counted from zero.'),
+          input_indexes: z
+            .array(z.int().min(0))
+            .readonly()
+            .exactOptional()
+            .describe('All inputs at fault, where there may be several.'),
         })
         .nullish(),
     }),

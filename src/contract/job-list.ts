@@ -42,7 +42,7 @@ export const listedJob = jobResultResponse.omit({ results: true }).meta({
       input_count: 3,
       input_names: ['interview.mp4', 'street.mov', 'studio.mp4'],
       timing: { queued_at: '2026-11-21T10:00:00.000Z', started_at: '2026-11-21T10:00:00.004Z' },
-      progress: { inputs_done: 2, inputs_total: 3, bytes_done: 524288000, bytes_total: 1200000000 },
+      progress: { inputs_done: 2, inputs_total: 3, bytes_done: 524288000, bytes_total: 1200000000, fraction: 0.6667 },
     },
   ],
 });

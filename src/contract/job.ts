@@ -87,6 +87,13 @@ export const jobProgress = z
     inputs_total: z.int().min(0),
     bytes_done: z.int().min(0),
     bytes_total: z.int().min(0).describe('Grows as inputs are opened: a size is known only then.'),
+    fraction: z
+      .number()
+      .min(0)
+      .max(1)
+      .describe(
+        'The part of the job that is done. Every input counts the same, opened or not; a running one by its bytes.',
+      ),
   })
   .meta({ id: 'JobProgress', description: 'How far a job is that has not ended.' });
 export type JobProgress = z.infer<typeof jobProgress>;
@@ -106,6 +113,10 @@ export const jobResultResponse = z
       .describe('Who submitted it: the name of its token in `auth.tokens`. Absent where no tokens were set.'),
     client_reference: clientReference.exactOptional(),
     labels: z.record(z.string(), z.string()).exactOptional().describe('The labels of the request.'),
+    retried_from: z
+      .string()
+      .exactOptional()
+      .describe('The job whose failed inputs it runs again; it may have been deleted since. Only of a retry.'),
     input_count: z.int().min(1).describe('The number of inputs in the request.'),
     input_names: z
       .array(z.string())
@@ -150,7 +161,7 @@ export const jobResultResponse = z
         input_names: ['interview.mp4'],
         results: [],
         timing: { queued_at: '2026-11-21T10:00:00.000Z', started_at: '2026-11-21T10:00:00.004Z' },
-        progress: { inputs_done: 0, inputs_total: 1, bytes_done: 524288000, bytes_total: 1200000000 },
+        progress: { inputs_done: 0, inputs_total: 1, bytes_done: 524288000, bytes_total: 1200000000, fraction: 0.4369 },
       },
       {
         job_id: exampleId,

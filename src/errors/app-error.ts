@@ -1,12 +1,14 @@
 import { catalogue, type DetailsOf, type Reason } from './catalogue.ts';
 import type { ApiErrorCode, CatalogueEntry } from './entry.ts';
 
-/** The location of a fault in a request or job; both fields become `error.details` of the error body. */
+/** The location of a fault in a request or job; the fields become `error.details` of the error body. */
 export interface ErrorLocation {
   /** A path into the request body, such as `params.assertions[0].label`. */
   readonly field?: string;
   /** Zero-based index into the request's `inputs`. */
   readonly inputIndex?: number;
+  /** All of them, where several inputs are at fault. */
+  readonly inputIndexes?: readonly number[];
 }
 
 /** An error that crossed a process boundary, as plain data. */

@@ -28,6 +28,7 @@ import { addInputRoute } from './routes/input-routes.ts';
 import { addJobRoutes } from './routes/job-routes.ts';
 import { addOperationRoutes } from './routes/operation-routes.ts';
 import { addOutputRoutes } from './routes/output-routes.ts';
+import { addRetryRoute } from './routes/retry-route.ts';
 import {
   addConfigurationRoute,
   addHealthRoute,
@@ -54,7 +55,17 @@ const MAX_PARAM_LENGTH = 16_384;
 /** The part of the jobs that the routes use. Starting and stopping them is the caller's business. */
 export type JobService = Pick<
   Jobs,
-  'submit' | 'recall' | 'find' | 'whenEnded' | 'cancel' | 'list' | 'events' | 'outputPathsOf' | 'healthy' | 'readiness'
+  | 'submit'
+  | 'recall'
+  | 'find'
+  | 'findRetried'
+  | 'whenEnded'
+  | 'cancel'
+  | 'list'
+  | 'events'
+  | 'outputPathsOf'
+  | 'healthy'
+  | 'readiness'
 >;
 
 export interface HttpServerParts {
@@ -90,10 +101,10 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   takeJsonBodies(app, config.server.max_upload_bytes);
   if (config.server.docs) await collectDocument(app, config);
   addMetrics(app, telemetry.metrics);
-  for (const operation of operations) {
-    addOperationRoutes(app, operation, { jobs, config, checkAssertions, telemetry, closing });
-  }
+  const submissions = { jobs, config, checkAssertions, telemetry, closing };
+  for (const operation of operations) addOperationRoutes(app, operation, submissions);
   addJobRoutes(app, jobs);
+  addRetryRoute(app, submissions);
   addEventRoute(app, { jobs, closing, responseBuffers });
   addOutputRoutes(app, { jobs, config });
   addInputRoute(app, config);

@@ -53,6 +53,8 @@ export interface Submission {
   /** What its caller calls it. */
   readonly clientReference?: string | null | undefined;
   readonly labels?: JobLabels | null | undefined;
+  /** The job whose failed inputs it runs again. */
+  readonly retriedFrom?: string | undefined;
   /** The address that its result is sent to. */
   readonly callbackUrl?: string | null | undefined;
   readonly idempotency?: IdempotencyKey | null;
@@ -81,7 +83,34 @@ export interface ByteProgress {
   readonly bytesTotal: number;
 }
 
+/** The progress of several running inputs together. */
+export interface RunningProgress extends ByteProgress {
+  /** The number of inputs that the parts which are done make up: two that are half done count 1. */
+  readonly inputsDone: number;
+}
+
+/** Returns the part of an input that is done, from 0 to 1; 0 before it was opened. */
+export function partDone({ bytesDone, bytesTotal }: ByteProgress): number {
+  return bytesTotal > 0 ? Math.min(1, bytesDone / bytesTotal) : 0;
+}
+
+/** Adds the progress of running inputs to a job whose record does not have it. */
+export function withRunning<J extends ListedJob>(job: J, { bytesDone, bytesTotal, inputsDone }: RunningProgress): J {
+  const { progress } = job;
+  if (progress === undefined) return job;
+  return {
+    ...job,
+    progress: {
+      ...progress,
+      bytes_done: progress.bytes_done + bytesDone,
+      bytes_total: progress.bytes_total + bytesTotal,
+      fraction: Math.min(1, progress.fraction + inputsDone / progress.inputs_total),
+    },
+  };
+}
+
 export const NO_PROGRESS: ByteProgress = { bytesDone: 0, bytesTotal: 0 };
+export const NOTHING_RUNNING: RunningProgress = { ...NO_PROGRESS, inputsDone: 0 };
 
 /** Process exits after which an input fails. */
 export const MAX_PROCESS_EXITS = 3;

@@ -23,8 +23,17 @@ import {
   type ResultEntry,
   type Submission,
   type SubmittedJob,
+  withRunning,
 } from './job.ts';
-import type { Cancellation, JobFilter, JobPage, JobStore, KnownJob, QueueState } from './store/job-store.ts';
+import type {
+  Cancellation,
+  JobFilter,
+  JobPage,
+  JobStore,
+  KnownJob,
+  QueueState,
+  RetriedJob,
+} from './store/job-store.ts';
 import { pruneAllJobs, StoreProbe } from './store/maintenance.ts';
 import { WorkerPool, type WorkerPoolOptions } from './workers/worker-pool.ts';
 import type { WorkerTimeouts } from './workers/worker-process.ts';
@@ -138,6 +147,11 @@ export class Jobs {
     return known === null ? null : replayOf(known, digest);
   }
 
+  /** Returns what a retry of a job needs; null where there is no such job in the scope. */
+  findRetried(jobId: string, scope: JobScope = {}): Promise<RetriedJob | null> {
+    return this.#running().store.findRetriedJob(jobId, scope);
+  }
+
   /**
    * Cancels a job: what waits ends at once, what runs within the bound of an abort. `changed` is false where it was
    * cancelled or had ended before. Null where there is no such job in the scope.
@@ -159,8 +173,10 @@ export class Jobs {
   }
 
   /** A page of jobs, newest first. */
-  list(jobs: JobFilter): Promise<JobPage> {
-    return this.#running().store.listJobs(jobs);
+  async list(filter: JobFilter): Promise<JobPage> {
+    const { store, dispatcher } = this.#running();
+    const { jobs, more } = await store.listJobs(filter);
+    return { jobs: jobs.map((job) => withRunning(job, dispatcher.progressOf(job.job_id))), more };
   }
 
   /** Returns the events of a job until it has finished or the signal is aborted; null when there is none in the scope. */
@@ -177,17 +193,7 @@ export class Jobs {
   async find(jobId: string, scope: JobScope = {}): Promise<JobSnapshot | null> {
     const { store, dispatcher } = this.#running();
     const job = await store.findJob(jobId, scope);
-    if (job?.progress === undefined) return job;
-    const { bytesDone, bytesTotal } = dispatcher.progressOf(jobId);
-    const { progress } = job;
-    return {
-      ...job,
-      progress: {
-        ...progress,
-        bytes_done: progress.bytes_done + bytesDone,
-        bytes_total: progress.bytes_total + bytesTotal,
-      },
-    };
+    return job === null ? null : withRunning(job, dispatcher.progressOf(jobId));
   }
 
   /** Returns where the outputs of an input were delivered, a sidecar last; none when it failed, or its job is not in the scope. */

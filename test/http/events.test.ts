@@ -296,7 +296,13 @@ describe('a feed', () => {
       {
         find: async () => {
           done = Math.min(total, done + 130);
-          const progress = { inputs_done: done, inputs_total: total, bytes_done: 0, bytes_total: 0 };
+          const progress = {
+            inputs_done: done,
+            inputs_total: total,
+            bytes_done: 0,
+            bytes_total: 0,
+            fraction: done / total,
+          };
           return done < total ? { ...JOB, status: 'running', timing, progress } : JOB;
         },
         finishedInputs: async () => Array.from({ length: done }, (_, index) => index),

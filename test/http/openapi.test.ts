@@ -6,6 +6,7 @@ import { operations } from '#operations/registry.ts';
 import { serve, type TestServer } from '../support/servers/serve.ts';
 
 interface Operation {
+  readonly requestBody?: { readonly required: boolean };
   readonly responses: Record<string, { $ref?: string; description?: string; content?: object }>;
 }
 interface Document {
@@ -101,6 +102,11 @@ describe('/openapi.json', () => {
     for (const [, kind = '', name = ''] of JSON.stringify(document).matchAll(/"#\/components\/(\w+)\/([^"]+)"/g)) {
       assert.ok(name in ((document.components as unknown as Record<string, object>)[kind] ?? {}), `${kind}/${name}`);
     }
+  });
+
+  test('requires the body of a submission, and none of a retry', () => {
+    const isRequired = (path: string) => document.paths[path]?.['post']?.requestBody?.required;
+    assert.deepEqual(['/v2/verify', '/v2/jobs/{id}/retry'].map(isRequired), [true, false]);
   });
 
   test('describes every response', () => {

@@ -34,7 +34,28 @@ async function oldDatabase(folder: string, version: number, statements: string):
   database.close();
 }
 
+/** Migrations of the release that had those, and no retries. */
+const BEFORE_RETRIES = 6;
+
 describe('a database of an older release', () => {
+  test('tells of no input whose address may have lost its query that it can be retried', async (t) => {
+    const folder = join(await temporaryFolder(t), 'data');
+    const jobIds = [0, 1].map(() => ids.next());
+    const rowsOf = (jobId: string, hasUrlSecrets: number) =>
+      `insert into jobs (job_id, sync, status, queued_at, finished_at, inputs_total, has_url_secrets)
+         values ('${jobId}', 0, 'failed', '2026-11-21T10:00:00.000Z', '2026-11-21T10:00:00.000Z', 1, ${hasUrlSecrets});
+       insert into job_requests (job_id, operation, output, params) values ('${jobId}', 'verify', 'null', 'null');
+       insert into inputs (job_id, input_index, status, input) values ('${jobId}', 0, 'failed', '{}');`;
+    await oldDatabase(folder, BEFORE_RETRIES, jobIds.map(rowsOf).join(''));
+    const store = await openSqlite(folder);
+    t.after(() => store.close());
+    const found = await Promise.all(jobIds.map((jobId) => store.findRetriedJob(jobId)));
+    assert.deepEqual(
+      found.map((job) => job?.failed.map(({ isErased }) => isErased)),
+      [[false], [true]],
+    );
+  });
+
   test('keeps its jobs, whose inputs have no names', async (t) => {
     const folder = join(await temporaryFolder(t), 'data');
     const jobId = ids.next();

@@ -10,6 +10,7 @@ function ledgerOf(inputs: readonly string[], params: unknown = null, outputs: re
     inputs: inputs.map((path) => ({ type: 'local_file_path', path })),
     params,
     outputs: outputs.map((outputPath, inputIndex) => ({ inputIndex, outputPath })),
+    retried: [],
   });
 }
 
@@ -63,9 +64,28 @@ describe('the output path registry', () => {
       inputs: [{ type: 'remote_file_url', url: 'https://example.com/a.wav' }],
       params: null,
       outputs: [],
+      retried: [],
     });
     await named.reserve('/out/a_c2pa.wav', 0);
     assert.equal(named.openFolder, undefined, 'the server may give it another name');
+  });
+
+  test('a retry leaves the sources and outputs of the job that it retries alone', async () => {
+    const job = {
+      params: null,
+      inputs: ['/in/a.wav', '/in/b.wav'].map((path) => ({ type: 'local_file_path' as const, path })),
+    };
+    const earlier = { ...job, outputs: [{ inputIndex: 0, outputPath: '/out/a_c2pa.wav' }] };
+    const ledger = await OutputPathRegistry.of({
+      ...job,
+      inputs: job.inputs.slice(1),
+      outputs: [],
+      retried: [earlier],
+    });
+    assert.equal((await ledger.reserve('/out/a_c2pa.wav', 0))?.reason, 'OUTPUT_TAKEN');
+    assert.equal((await ledger.reserve('/in/a.wav', 0))?.reason, 'OUTPUT_TOUCHES_SOURCE');
+    assert.equal(await ledger.reserve('/out/b_c2pa.wav', 0), undefined);
+    assert.equal(ledger.openFolder, undefined, 'its names may be those of earlier outputs');
   });
 
   test('a destination that is, holds or lies inside an input is refused', async () => {
@@ -86,6 +106,7 @@ describe('the output path registry', () => {
       ],
       params: null,
       outputs: [{ inputIndex: 3, outputPath: 's3://bucket/out/b.mp4' }],
+      retried: [],
     });
     for (const path of ['in/a.mp4', 'in', 'a folder/x', 'a%20folder'].map((key) => `s3://bucket/${key}`)) {
       assert.equal((await ledger.reserve(path, 1))?.reason, 'OUTPUT_TOUCHES_SOURCE', path);

@@ -4,6 +4,7 @@ import { NO_LOG } from '../support/jobs/test-jobs.ts';
 import { startPostgres } from '../support/servers/postgres-server.ts';
 import { describeJobControl } from './control-contract.ts';
 import { describeRecognition } from './recognition-contract.ts';
+import { describeRetries } from './retry-contract.ts';
 
 const server = await startPostgres({ after });
 
@@ -14,3 +15,4 @@ const databaseFor = async () => {
 
 describeJobControl('PostgreSQL', databaseFor);
 describeRecognition('PostgreSQL', databaseFor);
+describeRetries('PostgreSQL', databaseFor);

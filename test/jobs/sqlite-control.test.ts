@@ -3,6 +3,7 @@ import { openSqlite } from '#jobs/store/sqlite/sqlite-job-store.ts';
 import { temporaryFolder } from '../support/jobs/test-jobs.ts';
 import { describeJobControl } from './control-contract.ts';
 import { describeRecognition } from './recognition-contract.ts';
+import { describeRetries } from './retry-contract.ts';
 
 const databaseFor = async (t: TestContext) => {
   const folder = await temporaryFolder(t);
@@ -11,3 +12,4 @@ const databaseFor = async (t: TestContext) => {
 
 describeJobControl('SQLite', databaseFor);
 describeRecognition('SQLite', databaseFor);
+describeRetries('SQLite', databaseFor);

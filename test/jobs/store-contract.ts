@@ -55,7 +55,7 @@ export function describeJobStore(
       assert.equal(job?.status, 'queued');
       assert.deepEqual(resultsOf(job), []);
       assert.deepEqual(Object.keys(job?.timing ?? {}), ['queued_at']);
-      assert.deepEqual(job?.progress, { inputs_done: 0, inputs_total: 2, bytes_done: 0, bytes_total: 0 });
+      assert.deepEqual(job?.progress, { inputs_done: 0, inputs_total: 2, bytes_done: 0, bytes_total: 0, fraction: 0 });
     });
 
     test('an unknown job is not found', async (t) => {
@@ -143,7 +143,13 @@ export function describeJobStore(
       const jobId = await submitted(store, ['a', 'b']);
       await succeed(store, await started(store, jobId));
       const job = await store.findJob(jobId);
-      assert.deepEqual(job?.progress, { inputs_done: 1, inputs_total: 2, bytes_done: 70, bytes_total: 70 });
+      assert.deepEqual(job?.progress, {
+        inputs_done: 1,
+        inputs_total: 2,
+        bytes_done: 70,
+        bytes_total: 70,
+        fraction: 0.5,
+      });
     });
 
     test('a late result of an old attempt is refused and changes nothing', async (t) => {

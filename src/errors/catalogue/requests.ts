@@ -1,4 +1,4 @@
-import { entry } from '../entry.ts';
+import { entry, listNames, type NameSample } from '../entry.ts';
 
 /** Errors of a request, apart from the media that it names. */
 export const requestErrors = {
@@ -141,7 +141,7 @@ export const requestErrors = {
   ),
 };
 
-/** Errors of idempotency keys, callbacks and event streams. */
+/** Errors of idempotency keys, retries, callbacks and event streams. */
 export const controlErrors = {
   IDEMPOTENCY_KEY_MALFORMED: entry<{ limit: number }>(
     'VALIDATION_FAILED',
@@ -152,6 +152,20 @@ export const controlErrors = {
     'IDEMPOTENCY_CONFLICT',
     ({ jobId }) =>
       `This Idempotency-Key was sent before with another request, which became job "${jobId}". Send that request, or use a new key.`,
+  ),
+  JOB_NOT_ENDED: entry<{ jobId: string }>(
+    'JOB_NOT_RETRYABLE',
+    ({ jobId }) => `Job "${jobId}" has not ended. Retry it when it has.`,
+  ),
+  NOTHING_FAILED: entry<{ jobId: string }>(
+    'JOB_NOT_RETRYABLE',
+    ({ jobId }) =>
+      `No input of job "${jobId}" failed, so there is nothing to retry. Cancelled inputs did not fail: submit them again.`,
+  ),
+  QUERY_ERASED: entry<NameSample>(
+    'JOB_NOT_RETRYABLE',
+    (names) =>
+      `The queries of addresses that these inputs need were erased when their job ended, because they may grant access: ${listNames(names)}. Submit them again with new addresses.`,
   ),
   CALLBACKS_OFF: entry<object>(
     'VALIDATION_FAILED',

@@ -15,6 +15,7 @@ const STATUS_OF_CODE: Readonly<Record<ApiErrorCode, number>> = {
   METHOD_NOT_ALLOWED: 405,
   REQUEST_TIMEOUT: 408,
   IDEMPOTENCY_CONFLICT: 409,
+  JOB_NOT_RETRYABLE: 409,
   PAYLOAD_TOO_LARGE: 413,
   UNSUPPORTED_MEDIA_TYPE: 415,
   RANGE_NOT_SATISFIABLE: 416,
@@ -76,11 +77,12 @@ function errorBody(error: AppError | null, code: ApiErrorCode, requestId: string
 }
 
 /** Returns the location of an error as responses and log lines state it. */
-function detailsOf(error: AppError | null): { field?: string; input_index?: number } {
-  const { field, inputIndex } = error?.location ?? {};
+function detailsOf(error: AppError | null): NonNullable<ApiErrorResponse['error']['details']> {
+  const { field, inputIndex, inputIndexes } = error?.location ?? {};
   return {
     ...(field !== undefined && { field }),
     ...(inputIndex !== undefined && { input_index: inputIndex }),
+    ...(inputIndexes !== undefined && { input_indexes: inputIndexes }),
   };
 }
 

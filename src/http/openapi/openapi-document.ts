@@ -32,10 +32,12 @@ export async function collectDocument(app: FastifyInstance, config: Config): Pro
     // OpenAPI has no wildcard; a parameter that may hold slashes comes nearest.
     transform: ({ schema, url }) => ({ schema: schema && routeSchema(schema), url: url.replace(/\*$/, ':path') }),
     transformObject: (document) =>
-      withErrorComponents({
-        ...('openapiObject' in document && document.openapiObject),
-        components: { ...DOCUMENT_HEAD.components, schemas: namedSchemas() },
-      } as unknown as Document) as never,
+      withErrorComponents(
+        withOptionalBodies({
+          ...('openapiObject' in document && document.openapiObject),
+          components: { ...DOCUMENT_HEAD.components, schemas: namedSchemas() },
+        } as unknown as Document),
+      ) as never,
   });
 }
 
@@ -157,6 +159,22 @@ function namedSchemas(): JsonObject {
     const { $schema: _, $id: __, id: ___, ...written } = schema as JsonObject;
     return written;
   });
+}
+
+/** Marks the bodies that may be left out: those whose schema has a default. The plugin requires every body. */
+function withOptionalBodies(document: Document): Document {
+  const isOptional = (body: Json): boolean =>
+    Object.entries(document.components.schemas).some(
+      ([name, schema]) => 'default' in (schema as JsonObject) && JSON.stringify(body).includes(`"${SCHEMAS}${name}"`),
+    );
+  const paths = mapValues(document.paths, (methods) =>
+    mapValues(methods as JsonObject, (operation) => {
+      const { requestBody, ...rest } = operation as JsonObject;
+      if (requestBody === undefined) return rest;
+      return { ...rest, requestBody: { ...(requestBody as JsonObject), required: !isOptional(requestBody) } };
+    }),
+  );
+  return { ...document, paths } as Document;
 }
 
 /** Says what each error status means, with its header and an example, once for all routes. */

@@ -53,8 +53,9 @@ const ERROR_RESPONSES = {
     },
   },
   409: {
-    name: 'IdempotencyConflict',
-    description: '`IDEMPOTENCY_CONFLICT`: the `Idempotency-Key` was sent before with another request.',
+    name: 'Conflict',
+    description:
+      '`IDEMPOTENCY_CONFLICT`: the `Idempotency-Key` was sent before with another request. `JOB_NOT_RETRYABLE`: the job has not ended, none of its inputs failed, or the query of an address that they need was erased; `details.input_indexes` has the inputs.',
     example: {
       code: 'IDEMPOTENCY_CONFLICT',
       message: 'This Idempotency-Key was sent before with another request, which became job "0197f3a2".',

@@ -1,38 +1,21 @@
-import { createHash } from 'node:crypto';
-import type { IncomingHttpHeaders } from 'node:http';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { z } from 'zod';
-import type { Config } from '#config/config.ts';
+import type { FastifyInstance } from 'fastify';
 import { type JobResponse, jobResponse, jobResultResponse } from '#contract/job.ts';
 import { AppError } from '#errors/app-error.ts';
-import { admitCallback } from '#jobs/callback-sender.ts';
-import type { Caller } from '#jobs/caller.ts';
-import type { IdempotencyKey } from '#jobs/job.ts';
-import type { Jobs } from '#jobs/jobs.ts';
-import type { Operation, OperationName, OperationRequest, RequestContext } from '#operations/operation.ts';
-import type { Telemetry } from '#telemetry/telemetry.ts';
+import type { Operation, OperationRequest } from '#operations/operation.ts';
 import { releaseBody } from '../hooks/body-limits.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
+import {
+  acceptJob,
+  clientGone,
+  idempotencyHeaders,
+  idempotencyOf,
+  LOCATION_HEADER,
+  REPLAYED_HEADER,
+  SUBMISSION_ERRORS,
+  type Submissions,
+  type Submitted,
+} from './accept-job.ts';
 import { sendJob } from './job-routes.ts';
-
-/** The dependencies of every submission. */
-export interface Submissions {
-  readonly jobs: Pick<Jobs, 'submit' | 'recall' | 'whenEnded'>;
-  readonly config: Config;
-  readonly checkAssertions: RequestContext['checkAssertions'];
-  readonly telemetry: Telemetry;
-  /** Aborted when the service stops; it ends every wait. */
-  readonly closing: AbortSignal;
-}
-
-/** A submission on its way to becoming a job. */
-interface Submitted {
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
-  readonly sync: boolean;
-  /** Aborted when the connection closes. */
-  readonly gone: AbortSignal;
-}
 
 /** Adds the asynchronous and the synchronous form of an operation. */
 export function addOperationRoutes(app: FastifyInstance, operation: Operation, submissions: Submissions): void {
@@ -57,7 +40,7 @@ function addAsyncRoute(app: FastifyInstance, operation: Operation, submissions: 
       },
     },
     handler: (request, reply) =>
-      acceptJob(operation, submissions, { request, reply, sync: false, gone: clientGone(reply) }),
+      acceptRequest(operation, submissions, { request, reply, sync: false, gone: clientGone(reply) }),
   });
 }
 
@@ -75,14 +58,14 @@ function addSyncRoute(app: FastifyInstance, operation: Operation, submissions: S
       headers: idempotencyHeaders,
       body: operation.request,
       response: {
-        200: ok(jobResultResponse, 'The job has ended.', SYNC_HEADERS),
+        200: ok(jobResultResponse, 'The job has ended.', { ...LOCATION_HEADER, ...REPLAYED_HEADER }),
         ...errorResponses([...SUBMISSION_ERRORS, 408]),
       },
     },
     handler: async (request, reply) => {
       const waitedMs = config.server.sync_timeout_ms;
       const gone = clientGone(reply);
-      const { job_id: jobId } = await acceptJob(operation, submissions, { request, reply, sync: true, gone });
+      const { job_id: jobId } = await acceptRequest(operation, submissions, { request, reply, sync: true, gone });
       // From here on the job is there, whatever becomes of this request.
       releaseBody(request);
       reply.header('Location', `/v2/jobs/${jobId}`);
@@ -95,74 +78,16 @@ function addSyncRoute(app: FastifyInstance, operation: Operation, submissions: S
   });
 }
 
-const REPLAYED_HEADER = {
-  'Idempotent-Replayed': {
-    type: 'string',
-    description: 'Always `true`; only where the `Idempotency-Key` stood for this job already.',
-  },
-} as const;
-
-const SYNC_HEADERS = {
-  Location: { type: 'string', description: 'The address of the job: `/v2/jobs/{id}`.' },
-  ...REPLAYED_HEADER,
-} as const;
-
-const SUBMISSION_ERRORS = [400, 401, 403, 405, 409, 413, 415, 500, 503] as const;
-
-/** The job of a submission: a new one, or the one that its idempotency key stands for already. */
-async function acceptJob(
+/** Accepts the body of a request as it is, in the name of who sent it. */
+async function acceptRequest(
   operation: Operation,
   submissions: Submissions,
-  { request, reply, sync, gone }: Submitted,
+  submitted: Submitted,
 ): Promise<JobResponse> {
-  const { jobs, config, checkAssertions, telemetry } = submissions;
-  const body = request.body as OperationRequest;
-  const { name: caller } = request.caller;
-  const traceParent = traceSubmission(request, reply, telemetry);
-  const idempotency = idempotencyOf(request.headers, operation.name, body, request.caller);
-  // Looked up first: what was accepted once is not refused later because the queue or a disk is full.
-  const known = idempotency === null ? null : await jobs.recall(idempotency);
-  if (known !== null) return replayed(reply, known);
-  if (body.callback_url) admitCallback(body.callback_url, config);
-  await operation.validateRequest(body, { config, checkAssertions, signal: gone });
-  const job = await jobs.submit({
-    operation: operation.name,
-    request: body,
-    sync,
-    clientReference: body.client_reference,
-    labels: body.labels,
-    callbackUrl: body.callback_url,
-    idempotency,
-    traceParent,
-    caller,
-  });
-  if (job.replayed) return replayed(reply, job);
-  telemetry.metrics.jobSubmitted(operation.name, sync ? 'sync' : 'async', caller);
-  const line = { job_id: job.job_id, operation: operation.name, inputs: body.inputs.length };
-  request.log.info(caller === null ? line : { ...line, caller }, 'job accepted');
-  return { job_id: job.job_id, status: job.status };
-}
-
-function replayed(reply: FastifyReply, { job_id, status }: JobResponse): JobResponse {
-  reply.header('Idempotent-Replayed', 'true');
-  return { job_id, status };
-}
-
-/** Starts the span of a request that makes a job; it ends with the answer. Null where nothing is traced. */
-function traceSubmission(request: FastifyRequest, reply: FastifyReply, { tracing }: Telemetry): string | null {
-  if (tracing === null) return null;
-  const { method, headers, routeOptions } = request;
-  const traceParent = [headers['traceparent']].flat()[0];
-  const span = tracing.startRequest({ method, route: routeOptions.url ?? '', traceParent });
-  reply.raw.once('close', () => span.end(reply.statusCode));
-  return span.traceParent;
-}
-
-/** Aborted when the connection closes: the client hung up, or it has its answer. */
-function clientGone(reply: FastifyReply): AbortSignal {
-  const controller = new AbortController();
-  reply.raw.once('close', () => controller.abort(new Error('the connection was closed')));
-  return controller.signal;
+  const { body, headers, caller } = submitted.request;
+  const request = body as OperationRequest;
+  const idempotency = idempotencyOf(headers, operation.name, request, caller);
+  return acceptJob({ operation, request, idempotency, caller: caller.name }, submissions, submitted);
 }
 
 /** A wait that was aborted ends like one that elapsed; every other rejection stays one. */
@@ -170,44 +95,5 @@ function unlessAborted(signal: AbortSignal): (error: unknown) => null {
   return (error) => {
     if (signal.aborted) return null;
     throw error;
-  };
-}
-
-const MAX_KEY_LENGTH = 255;
-
-/** Printable ASCII without the space: a header that was sent twice arrives joined by a comma and a space. */
-const KEY = /^[\x21-\x7e]+$/;
-
-/** The documentation of the header; `idempotencyOf` refuses malformed keys. */
-export const idempotencyHeaders = z.looseObject({
-  'idempotency-key': z
-    .string()
-    .optional()
-    .describe(
-      `1 to ${MAX_KEY_LENGTH} printable ASCII characters, such as a UUID. The same key with the same request is answered with the same job for as long as the job is kept (\`jobs.retention_hours\`), and with the header \`Idempotent-Replayed: true\`; with another request it is answered 409.`,
-    ),
-});
-
-/**
- * The idempotency key of a submission with a digest of what was asked for; null where it has none. The synchronous
- * and the asynchronous form of an operation ask for the same. Every caller has keys of its own.
- */
-export function idempotencyOf(
-  headers: IncomingHttpHeaders,
-  operation: OperationName,
-  body: object,
-  caller: Caller,
-): IdempotencyKey | null {
-  const key = headers['idempotency-key'];
-  if (key === undefined) return null;
-  if (typeof key !== 'string' || key.length > MAX_KEY_LENGTH || !KEY.test(key)) {
-    throw new AppError('IDEMPOTENCY_KEY_MALFORMED', { limit: MAX_KEY_LENGTH });
-  }
-  return {
-    // A key holds no space, so no two callers can mean the same by theirs.
-    key: caller.name === null ? key : `${caller.name} ${key}`,
-    digest: createHash('sha256')
-      .update(`${operation} ${JSON.stringify(body)}`)
-      .digest('hex'),
   };
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { InputReport } from '#telemetry/input-report.ts';
 import type { Log } from '#telemetry/logger.ts';
-import { type ByteProgress, type InputAttempt, NO_PROGRESS } from '../job.ts';
+import { type InputAttempt, NOTHING_RUNNING, type RunningProgress } from '../job.ts';
 import type { JobRequest, LeasedInput } from '../store/job-store.ts';
 import type { WorkerPool } from '../workers/worker-pool.ts';
 import { ExtraSlots, MAX_EXTRA_SLOTS, QueueCapacity, type QueueLimits } from './input-queue.ts';
@@ -153,8 +153,8 @@ export class Dispatcher implements WorkHost {
   }
 
   /** Returns the progress of the running inputs of a job together, as far as the store does not have it. */
-  progressOf(jobId: string): ByteProgress {
-    return this.#source.isShared ? NO_PROGRESS : this.#runs.progressOf(jobId);
+  progressOf(jobId: string): RunningProgress {
+    return this.#source.isShared ? NOTHING_RUNNING : this.#runs.progressOf(jobId);
   }
 
   jobEnded(jobId: string): void {

@@ -10,7 +10,10 @@ import {
   failedEntry,
   type InputAttempt,
   NO_PROGRESS,
+  NOTHING_RUNNING,
+  partDone,
   type ResultEntry,
+  type RunningProgress,
   succeededEntry,
 } from '../job.ts';
 import type { JobRequest, LeasedInput } from '../store/job-store.ts';
@@ -64,8 +67,8 @@ export class InputRuns {
   }
 
   /** Returns the progress of the open runs of a job together. */
-  progressOf(jobId: string): ByteProgress {
-    return [...(this.#byJob.get(jobId) ?? [])].reduce((sum, { progress }) => plus(sum, progress), NO_PROGRESS);
+  progressOf(jobId: string): RunningProgress {
+    return [...(this.#byJob.get(jobId) ?? [])].reduce((sum, { progress }) => plus(sum, progress), NOTHING_RUNNING);
   }
 
   /** Stops the running inputs of a job; each ends as cancelled, unless it had succeeded. */
@@ -193,8 +196,12 @@ function entryOf(
   return failedEntry(inputIndex, result.error ?? new AppError('INPUT_MET_BUG', { jobId, inputIndex }).toData());
 }
 
-function plus(a: ByteProgress, b: ByteProgress): ByteProgress {
-  return { bytesDone: a.bytesDone + b.bytesDone, bytesTotal: a.bytesTotal + b.bytesTotal };
+function plus({ bytesDone, bytesTotal, inputsDone }: RunningProgress, one: ByteProgress): RunningProgress {
+  return {
+    bytesDone: bytesDone + one.bytesDone,
+    bytesTotal: bytesTotal + one.bytesTotal,
+    inputsDone: inputsDone + partDone(one),
+  };
 }
 
 /** The pauses before the retries of an input that failed with a transient error, in milliseconds. Its last failure is its result. */

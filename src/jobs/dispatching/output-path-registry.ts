@@ -15,6 +15,9 @@ import type { JobPaths, JobStore } from '../store/job-store.ts';
 /** Paths that are resolved at once. */
 const MAX_CONCURRENT_RESOLUTIONS = 32;
 
+/** Stands for the index of an input of a job that was retried. */
+const OF_RETRIED_JOB = -1;
+
 /**
  * The output paths that the inputs of one job have reserved: no path is written twice within a request, and no source of the
  * request is written. Paths are compared with their links resolved.
@@ -26,27 +29,32 @@ export class OutputPathRegistry {
   /** The outputs of a job lie in one folder, whose links are resolved once. */
   readonly #folders = new Map<string, Promise<string>>();
 
-  /** True when the job has a single input, so that no conflict is possible. */
+  /** True when the job has a single input, so that no conflict with another one is possible. */
   readonly hasSingleInput: boolean;
   readonly #areApart: boolean;
   #openFolder: string | undefined;
 
-  private constructor(sources: PathSet<string>, inputs: readonly ApiInputRef[]) {
+  private constructor(sources: PathSet<string>, { inputs, retried }: JobPaths) {
     this.#sources = sources;
     this.hasSingleInput = inputs.length === 1;
-    this.#areApart = areApart(inputs);
+    this.#areApart = retried.length === 0 && areApart(inputs);
   }
 
-  /** Returns the registry of a job, with what its inputs have delivered so far. */
-  static async of({ inputs, params, outputs }: JobPaths): Promise<OutputPathRegistry> {
+  /**
+   * Returns the registry of a job, with what its inputs have delivered so far. A retry leaves the sources and outputs of the jobs
+   * that it retries alone, as their other inputs do.
+   */
+  static async of(paths: JobPaths): Promise<OutputPathRegistry> {
     const sources = new PathSet<string>();
-    const given = [...sourcesOf(inputs, params)];
+    const given = [paths, ...paths.retried].flatMap(({ inputs, params }) => [...sourcesOf(inputs, params)]);
     const local = given.flatMap((source) => ('path' in source ? [source.path] : []));
     for await (const [index, real] of yieldingEntries(await resolveAll(local))) sources.add(real, local[index] ?? real);
     for await (const [, source] of yieldingEntries(given)) {
       if ('url' in source) for (const path of comparableS3Urls(source.url)) sources.add(path, source.url);
     }
-    const registry = new OutputPathRegistry(sources, inputs);
+    const registry = new OutputPathRegistry(sources, paths);
+    const earlier = paths.retried.flatMap(({ outputs }) => outputs);
+    const outputs = [...paths.outputs, ...earlier.map((output) => ({ ...output, inputIndex: OF_RETRIED_JOB }))];
     const delivered = await resolveAll(outputs.map((output) => output.outputPath));
     for (const [index, { inputIndex }] of outputs.entries()) registry.#add(delivered[index] ?? '', inputIndex);
     return registry;

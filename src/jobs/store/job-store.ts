@@ -1,4 +1,5 @@
 import type { JobStatus } from '#contract/job.ts';
+import type { JobLabels } from '#contract/job-labels.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import type { OperationName } from '#operations/operation.ts';
@@ -53,6 +54,9 @@ export interface JobStore {
 
   /** Returns those of the jobs that are cancelled. */
   cancelledAmong(jobIds: readonly string[]): Promise<readonly string[]>;
+
+  /** Reads what a retry of a job needs. Resolves with null when there is no such job in the scope. */
+  findRetriedJob(jobId: string, scope?: JobScope): Promise<RetriedJob | null>;
 
   /** Returns the indexes of the finished inputs of a job, in ascending order. */
   finishedInputs(jobId: string): Promise<readonly number[]>;
@@ -199,6 +203,29 @@ export interface JobFilter extends JobScope {
   readonly before?: string | undefined;
 }
 
+/** What a retry takes from a job. */
+export interface RetriedJob {
+  readonly operation: OperationName;
+  readonly caller: string | null;
+  readonly clientReference: string | null;
+  readonly labels: JobLabels | null;
+  readonly outputJson: string;
+  readonly paramsJson: string;
+  /** False while there are inputs that are not finished. */
+  readonly hasEnded: boolean;
+  /** The inputs that failed so far, in order. */
+  readonly failed: readonly FailedInput[];
+}
+
+export interface FailedInput {
+  readonly inputIndex: number;
+  readonly inputJson: string;
+  /** Null where an older release took the job. */
+  readonly name: string | null;
+  /** True when the query of an address was erased that the input needs: its own, or that of its parent or sidecar. */
+  readonly isErased: boolean;
+}
+
 export interface JobPage {
   readonly jobs: readonly ListedJob[];
   /** True when there are older jobs. */
@@ -254,7 +281,7 @@ export interface JobRequest {
 export type InputLease =
   | {
       readonly lease: LeasedInput;
-      /** The request, when the job has a single input. Jobs with several inputs share one that is read separately. */
+      /** The request, when the job has a single input and retries no other. That of other jobs is read separately. */
       readonly singleInputRequest: JobRequest | null;
     }
   | { readonly lease: null; readonly jobEnded: boolean };
@@ -277,6 +304,8 @@ export interface JobPaths {
   /** The request's `params`. */
   readonly params: unknown;
   readonly outputs: readonly { readonly inputIndex: number; readonly outputPath: string }[];
+  /** The same of the jobs that it retries, newest first, as far as they are kept. */
+  readonly retried: readonly Omit<JobPaths, 'retried'>[];
 }
 
 /** A leased callback, to be sent now. */

@@ -123,8 +123,13 @@ async function leaseQueued(
     .executeTakeFirst();
   if (lease === undefined) return null;
   await startJob(db, jobId);
-  const job = await db.selectFrom('jobs').select('inputs_total').where('job_id', '=', jobId).executeTakeFirst();
-  const singleInputRequest = job?.inputs_total === 1 ? await requestOfJob(db, jobId) : null;
+  const job = await db
+    .selectFrom('jobs')
+    .select(['inputs_total', 'retried_from'])
+    .where('job_id', '=', jobId)
+    .executeTakeFirst();
+  const isAlone = job?.inputs_total === 1 && job.retried_from === null;
+  const singleInputRequest = isAlone ? await requestOfJob(db, jobId) : null;
   return { lease: { jobId, inputIndex, ...lease }, singleInputRequest };
 }
 

@@ -13,6 +13,7 @@ export const migrations: readonly Migration[] = [
   addServiceEnds,
   addCallers,
   addDescriptions,
+  addRetries,
 ];
 
 /**
@@ -218,4 +219,15 @@ async function addDescriptions(db: Kysely<unknown>): Promise<void> {
     .execute();
   await db.schema.createIndex('job_requests_operation').on('job_requests').columns(['operation', 'job_id']).execute();
   await db.schema.createIndex('job_labels_value').on('job_labels').columns(['name', 'value', 'job_id']).execute();
+}
+
+/** Adds retries. Which inputs of an older job lost the query of an address is not known, so all of them count as such. */
+async function addRetries(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('jobs').addColumn('retried_from', 'text').execute();
+  await db.schema
+    .alterTable('inputs')
+    .addColumn('query_erased', 'integer', (column) => column.notNull().defaultTo(0))
+    .execute();
+  await sql`update inputs set query_erased = 1
+    where job_id in (select job_id from jobs where has_url_secrets = 1 and finished_at is not null)`.execute(db);
 }

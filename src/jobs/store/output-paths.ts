@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { foldersAbove } from '#bytes/path-overlap.ts';
 import type { ApiInputRef } from '#contract/request.ts';
-import type { ResultEntry } from '../job.ts';
+import { outputPathsIn, type ResultEntry } from '../job.ts';
 import type { InputId, JobPaths, JobRequest, LeasedInput } from './job-store.ts';
 import { type Database, isPostgres } from './tables.ts';
 
@@ -36,9 +36,31 @@ export async function releaseOutputPaths(db: Database, { jobId, inputIndex }: In
   await db.deleteFrom('destinations').where('job_id', '=', jobId).where('input_index', '=', inputIndex).execute();
 }
 
+/** Bound on the jobs that a job retries by way of others. */
+const MAX_RETRIED_JOBS = 100;
+
 /** Implements `JobStore.pathsOfJob`. */
 export async function pathsOfJob(db: Database, jobId: string): Promise<JobPaths> {
-  const request = await db.selectFrom('job_requests').select('params').where('job_id', '=', jobId).executeTakeFirst();
+  const { retriedFrom, ...paths } = await pathsOfOneJob(db, jobId);
+  const retried: Omit<JobPaths, 'retried'>[] = [];
+  for (let next = retriedFrom; next !== null && retried.length < MAX_RETRIED_JOBS; ) {
+    const { retriedFrom: before, ...earlier } = await pathsOfOneJob(db, next);
+    retried.push(earlier);
+    next = before;
+  }
+  return { ...paths, retried };
+}
+
+async function pathsOfOneJob(
+  db: Database,
+  jobId: string,
+): Promise<Omit<JobPaths, 'retried'> & { retriedFrom: string | null }> {
+  const request = await db
+    .selectFrom('job_requests')
+    .innerJoin('jobs', 'jobs.job_id', 'job_requests.job_id')
+    .select(['params', 'retried_from'])
+    .where('jobs.job_id', '=', jobId)
+    .executeTakeFirst();
   const rows = await db
     .selectFrom('inputs')
     .select(['input', 'result'])
@@ -49,17 +71,16 @@ export async function pathsOfJob(db: Database, jobId: string): Promise<JobPaths>
   return {
     inputs: rows.map(({ input }) => JSON.parse(input) as ApiInputRef),
     params: JSON.parse(request?.params ?? 'null'),
-    outputs: results.flatMap(({ input_index: inputIndex, output_path, sidecar_path }) =>
-      [output_path, sidecar_path].flatMap((outputPath) =>
-        outputPath === undefined ? [] : [{ inputIndex, outputPath }],
-      ),
+    outputs: results.flatMap((entry) =>
+      outputPathsIn(entry).map((outputPath) => ({ inputIndex: entry.input_index, outputPath })),
     ),
+    retriedFrom: request?.retried_from ?? null,
   };
 }
 
 /** Returns the paths of a job from the lease of its single input. */
 export function pathsOfSingleInput({ inputJson }: LeasedInput, { paramsJson }: JobRequest): JobPaths {
-  return { inputs: [JSON.parse(inputJson)], params: JSON.parse(paramsJson), outputs: [] };
+  return { inputs: [JSON.parse(inputJson)], params: JSON.parse(paramsJson), outputs: [], retried: [] };
 }
 
 /**

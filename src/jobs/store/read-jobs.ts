@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { MAX_INPUT_NAMES, MAX_LISTED_INPUT_NAMES } from '#contract/job.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { OperationName } from '#operations/operation.ts';
@@ -15,6 +15,7 @@ const VISIBLE_COLUMNS = [
   'status',
   'caller',
   'client_reference',
+  'retried_from',
   'queued_at',
   'started_at',
   'finished_at',
@@ -32,6 +33,7 @@ interface VisibleJob
     | 'status'
     | 'caller'
     | 'client_reference'
+    | 'retried_from'
     | 'queued_at'
     | 'started_at'
     | 'finished_at'
@@ -45,6 +47,9 @@ interface VisibleJob
   readonly names: string | null;
   /** JSON of the labels; null or `{}` where there are none. */
   readonly labels: string | null;
+  readonly running_bytes_done: number | null;
+  readonly running_bytes_total: number | null;
+  readonly running_inputs_done: number | null;
 }
 
 /** Bound on the jobs in one statement, because databases limit the values of a statement. */
@@ -62,7 +67,8 @@ const namesOfFirst = (count: number) => sql<string | null>`(
   select '[' || string_agg(name, ',' order by input_index) || ']' from inputs
   where inputs.job_id = jobs.job_id and input_index < ${sql.lit(count)})`;
 
-const labelsOf = (db: Database) => {
+/** JSON of the labels of a job; null or `{}` where it has none. */
+export const labelsOf = (db: Database) => {
   const labels = isPostgres(db)
     ? sql`json_object_agg(name, value order by name)::text`
     : sql`json_group_object(name, value order by name)`;
@@ -72,11 +78,24 @@ const labelsOf = (db: Database) => {
 const RESULTS = sql<string | null>`case when jobs.finished_at is not null then (
   select ${ENTRIES} from inputs where inputs.job_id = jobs.job_id) end`;
 
-/** The recorded progress of running inputs. A part of the one statement, so that no input is counted twice or not at all. */
-const runningSum = (column: 'bytes_done' | 'bytes_total') =>
-  sql<number | null>`case when jobs.status = 'running' then (
-    select sum(inputs.${sql.ref(column)}) from inputs
-    where inputs.job_id = jobs.job_id and inputs.status = 'running') end`;
+/**
+ * The recorded progress of running inputs. A part of the one statement, so that no input is counted twice or not at all. None on
+ * SQLite, which does not record it.
+ */
+const runningProgress = (db: Database) => {
+  const ofRunning = (sum: RawBuilder<unknown>) =>
+    isPostgres(db)
+      ? sql<number | null>`case when jobs.status = 'running' then (
+          select sum(${sum}) from inputs where inputs.job_id = jobs.job_id and inputs.status = 'running') end`
+      : sql<null>`null`;
+  return [
+    ofRunning(sql`inputs.bytes_done`).as('running_bytes_done'),
+    ofRunning(sql`inputs.bytes_total`).as('running_bytes_total'),
+    ofRunning(
+      sql`case when inputs.bytes_total > 0 then least(1, inputs.bytes_done::float8 / inputs.bytes_total) end`,
+    ).as('running_inputs_done'),
+  ];
+};
 
 /** Implements `JobStore.findJob`. */
 export async function findJob(db: Database, jobId: string, { caller }: JobScope = {}): Promise<JobSnapshot | null> {
@@ -85,17 +104,12 @@ export async function findJob(db: Database, jobId: string, { caller }: JobScope 
     .innerJoin('job_requests', 'job_requests.job_id', 'jobs.job_id')
     .select(VISIBLE_COLUMNS)
     .select([RESULTS.as('results'), namesOfFirst(MAX_INPUT_NAMES).as('names'), labelsOf(db).as('labels')])
-    .$if(isPostgres(db), (jobs) =>
-      jobs.select([runningSum('bytes_done').as('running_done'), runningSum('bytes_total').as('running_total')]),
-    )
+    .select(runningProgress(db))
     .where('jobs.job_id', '=', jobId)
     .$if(caller !== undefined, (jobs) => jobs.where('caller', '=', caller ?? null))
     .executeTakeFirst();
   if (job === undefined) return null;
-  const { results, running_done, running_total, ...visible } = job;
-  const bytes_done = visible.bytes_done + (running_done ?? 0);
-  const bytes_total = visible.bytes_total + (running_total ?? 0);
-  return { ...listedJob({ ...visible, bytes_done, bytes_total }), resultsJson: results ?? '[]' };
+  return { ...listedJob(job), resultsJson: job.results ?? '[]' };
 }
 
 /** Implements `JobStore.listJobs`. Identifiers sort by submission time. */
@@ -107,6 +121,7 @@ export async function listJobs(db: Database, filter: JobFilter): Promise<JobPage
     .innerJoin('job_requests', 'job_requests.job_id', 'jobs.job_id')
     .select(VISIBLE_COLUMNS)
     .select([namesOfFirst(MAX_LISTED_INPUT_NAMES).as('names'), labelsOf(db).as('labels')])
+    .select(runningProgress(db))
     .orderBy(jobId, 'desc')
     .limit(limit + 1);
   if (label !== undefined)
@@ -218,6 +233,7 @@ function listedJob(job: VisibleJob): ListedJob {
     ...(job.caller !== null && { caller: job.caller }),
     ...(job.client_reference !== null && { client_reference: job.client_reference }),
     ...labelsIn(job),
+    ...(job.retried_from !== null && { retried_from: job.retried_from }),
     input_count: job.inputs_total,
     input_names: JSON.parse(job.names ?? '[]') as string[],
     timing: timingOf(job),
@@ -225,7 +241,7 @@ function listedJob(job: VisibleJob): ListedJob {
   };
 }
 
-function labelsIn(job: VisibleJob): Pick<ListedJob, 'labels'> {
+export function labelsIn(job: Pick<VisibleJob, 'labels'>): Pick<ListedJob, 'labels'> {
   const labels: Record<string, string> = JSON.parse(job.labels ?? '{}');
   return Object.keys(labels).length === 0 ? {} : { labels };
 }
@@ -235,10 +251,12 @@ function timingOf({ queued_at, started_at, finished_at }: VisibleJob): JobSnapsh
 }
 
 function progressOf(job: VisibleJob): NonNullable<JobSnapshot['progress']> {
+  const { inputs_done, inputs_total } = job;
   return {
-    inputs_done: job.inputs_done,
-    inputs_total: job.inputs_total,
-    bytes_done: job.bytes_done,
-    bytes_total: job.bytes_total,
+    inputs_done,
+    inputs_total,
+    bytes_done: job.bytes_done + (job.running_bytes_done ?? 0),
+    bytes_total: job.bytes_total + (job.running_bytes_total ?? 0),
+    fraction: Math.min(1, (inputs_done + (job.running_inputs_done ?? 0)) / inputs_total),
   };
 }

@@ -57,7 +57,8 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : Number(a > b);
 }
 
-function jobRow({ jobId, sync, queuedAt, request, clientReference, idempotency, callbackUrl, caller }: NewJob) {
+function jobRow(job: NewJob) {
+  const { jobId, sync, queuedAt, request, clientReference, retriedFrom, idempotency, callbackUrl, caller } = job;
   return {
     job_id: jobId,
     sync: sync ? 1 : 0,
@@ -70,6 +71,7 @@ function jobRow({ jobId, sync, queuedAt, request, clientReference, idempotency, 
     bytes_total: 0,
     caller: caller ?? null,
     client_reference: clientReference ?? null,
+    retried_from: retriedFrom ?? null,
     idempotency_key: idempotency?.key ?? null,
     request_digest: idempotency?.digest ?? null,
     has_callback: callbackUrl == null ? 0 : 1,

@@ -38,6 +38,8 @@ interface JobsTable {
   readonly caller: string | null;
   /** The caller's name of the job. */
   readonly client_reference: string | null;
+  /** The job that it retries; it may have been deleted. */
+  readonly retried_from: string | null;
   /** Prefixed with the caller's name; unique. */
   readonly idempotency_key: string | null;
   /** SHA-256 of the request that used the key, in hexadecimal. */
@@ -84,6 +86,8 @@ interface InputsTable {
   bytes_total: Generated<number>;
   /** JSON of the request's input. */
   input: string;
+  /** True when the query of an address was erased that the input needs, as a boolean. */
+  query_erased: Generated<number>;
   /** JSON of the name that callers see, without the query of an address; null for jobs of older releases. */
   readonly name: string | null;
   /** JSON of the result entry of a finished input. */

@@ -1,4 +1,5 @@
 import type { Submission } from '../job.ts';
+import { INPUT_LISTS } from '../retry-request.ts';
 import type { Database } from './tables.ts';
 
 /** Inputs rewritten by one statement, because databases limit the values of a statement. */
@@ -12,36 +13,58 @@ export function hasUrlSecrets({ inputs, params }: Submission['request']): boolea
   return hasQuery(inputs) || hasQuery(params);
 }
 
-/** Erases the queries of all URLs from the record of a job. To be called when the job is finished. */
+/**
+ * Erases the queries of all URLs from the record of a job, and marks the inputs that needed them. To be called when the job is
+ * finished.
+ */
 export async function eraseUrlSecrets(db: Database, jobId: string): Promise<void> {
   const inputs = await db.selectFrom('inputs').select(['input_index', 'input']).where('job_id', '=', jobId).execute();
+  const needsParams = await eraseFromParams(db, jobId);
   const rewritten = inputs.flatMap(({ input_index, input }) => {
     const parsed: unknown = JSON.parse(input);
-    if (!hasQuery(parsed)) return [];
+    if (!hasQuery(parsed) && !needsParams(input_index)) return [];
+    const erased = { input: JSON.stringify(withoutQueries(parsed)), query_erased: 1 };
     // The mandatory columns only; the row exists, and keeps its other values.
-    return [{ job_id: jobId, input_index, status: 'queued' as const, input: JSON.stringify(withoutQueries(parsed)) }];
+    return [{ job_id: jobId, input_index, status: 'queued' as const, ...erased }];
   });
   for (let start = 0; start < rewritten.length; start += REWRITE_BATCH_SIZE) {
     await db
       .insertInto('inputs')
       .values(rewritten.slice(start, start + REWRITE_BATCH_SIZE))
       .onConflict((row) =>
-        row.columns(['job_id', 'input_index']).doUpdateSet(({ ref }) => ({ input: ref('excluded.input') })),
+        row
+          .columns(['job_id', 'input_index'])
+          .doUpdateSet(({ ref }) => ({ input: ref('excluded.input'), query_erased: ref('excluded.query_erased') })),
       )
       .execute();
   }
-  await eraseFromParams(db, jobId);
 }
 
-async function eraseFromParams(db: Database, jobId: string): Promise<void> {
+/** Erases the queries from `params`, and returns which inputs needed one, by their indexes. */
+async function eraseFromParams(db: Database, jobId: string): Promise<(inputIndex: number) => boolean> {
   const request = await db.selectFrom('job_requests').select('params').where('job_id', '=', jobId).executeTakeFirst();
   const params: unknown = JSON.parse(request?.params ?? 'null');
-  if (!hasQuery(params)) return;
+  if (!hasQuery(params)) return () => false;
   await db
     .updateTable('job_requests')
     .set({ params: JSON.stringify(withoutQueries(params)) })
     .where('job_id', '=', jobId)
     .execute();
+  return inputsWithQueryIn(params as JobParams);
+}
+
+/** The parts of `params` that name sources of inputs. */
+type JobParams = { readonly parent?: unknown } & Readonly<
+  Partial<Record<(typeof INPUT_LISTS)[number], readonly { readonly input_index: number }[]>>
+>;
+
+/** Returns which inputs have a source in `params` with a query. An override takes the place of the common parent. */
+function inputsWithQueryIn(params: JobParams): (inputIndex: number) => boolean {
+  const ofOne = INPUT_LISTS.flatMap((name) => params[name] ?? []).filter(hasQuery);
+  const marked = new Set(ofOne.map((entry) => entry.input_index));
+  const overridden = new Set(params.parent_overrides?.map((entry) => entry.input_index));
+  const parentHasQuery = hasQuery(params.parent);
+  return (inputIndex) => marked.has(inputIndex) || (parentHasQuery && !overridden.has(inputIndex));
 }
 
 /** Assertions are the caller's own data: the service fetches nothing that they name, so they contain no secret of it. */

@@ -61,6 +61,9 @@ describe('nodes that share a database', () => {
     const inputs = ['progress 70; sleep 60000', 'sleep 60000', 'sleep 60000'];
     const { job_id: jobId } = await taking.submit(scripts(inputs));
     await until(async () => (await taking.find(jobId))?.progress?.bytes_done === 70);
+    const [listed] = (await taking.list({ limit: 1 })).jobs;
+    assert.deepEqual(listed?.progress, (await taking.find(jobId))?.progress);
+    assert.equal(listed?.progress?.fraction, 1 / 3);
     assert.equal((await taking.cancel(jobId))?.changed, true);
     const job = await ended(taking, jobId);
     assert.deepEqual(
@@ -82,6 +85,14 @@ describe('nodes that share a database', () => {
     const job = await ended(first, (await first.submit(scripts(claims.map((claim) => `${claim}; sleep 50`)))).job_id);
     const refused = job.results.filter((entry) => entry.error_details?.reason === 'OUTPUT_TAKEN');
     assert(refused.length >= 3, JSON.stringify(job.results));
+  });
+
+  test('replace no output of a job that they retry', async (t) => {
+    const [first] = await nodes(t, ['all', 'all']);
+    const { job_id: jobId } = await first.submit(scripts(['progress 1', 'fail /nowhere']));
+    await ended(first, jobId);
+    const retry = await first.submit({ ...scripts(['claim /out/0']), retriedFrom: jobId });
+    assert.equal((await ended(first, retry.job_id)).results[0]?.error_details?.reason, 'OUTPUT_TAKEN');
   });
 
   test('do one-file jobs while a large batch is under way, those that somebody waits for first', async (t) => {

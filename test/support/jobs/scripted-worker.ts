@@ -51,7 +51,10 @@ const steps: Readonly<Record<string, Step>> = {
     }
   },
   'report-io-bound': (_none, context) => context.reportIoBound(),
-  progress: (bytes, context) => context.progress(Number(bytes), Number(bytes)),
+  progress: (argument, context) => {
+    const [done, total = done] = argument.split(' of ').map(Number);
+    context.progress(done ?? 0, total ?? 0);
+  },
   crash: (signal) => {
     process.kill(process.pid, signal as NodeJS.Signals);
     return sleep(60_000);

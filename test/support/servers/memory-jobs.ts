@@ -37,6 +37,9 @@ export class MemoryJobs implements JobService {
     return null;
   }
 
+  /** To be replaced by a test that retries jobs. */
+  findRetried: JobService['findRetried'] = async () => null;
+
   async cancel(id: string): ReturnType<JobService['cancel']> {
     const job = this.#jobs.get(id);
     if (job === undefined) return null;

@@ -139,7 +139,7 @@ select coalesce((
       'singleInputRequest', (
         select json_build_object('operation', operation, 'outputJson', output, 'paramsJson', params,
           'traceParent', trace_parent)
-        from job_requests where job_requests.job_id = leased.job_id and jobs.inputs_total = 1
+        from job_requests where job_requests.job_id = leased.job_id and jobs.inputs_total = 1 and jobs.retried_from is null
       )))
     from leased join jobs on jobs.job_id = leased.job_id
   ), '[]'::json) as leased,

@@ -26,6 +26,7 @@ import { probeWrite, pruneJobs } from '../maintenance.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from '../output-paths.ts';
 import { countQueued, jobsOfSameCallers, queuedJobs, queueState, recordProgress } from '../queue-state.ts';
 import { findJob, finishedAmong, finishedInputs, jobReport, listJobs, resultEntries } from '../read-jobs.ts';
+import { findRetriedJob } from '../retried-job.ts';
 import { findByIdempotencyKey, submitJobs } from '../submit-job.ts';
 import { Batcher } from './batcher.ts';
 import { type CompletedInput, leaseAndComplete, type NewLease } from './lease-and-complete.ts';
@@ -116,6 +117,10 @@ export class PostgresJobStore implements JobStore {
 
   findJob(jobId: string, scope?: JobScope) {
     return this.#database.read((db) => findJob(db, jobId, scope));
+  }
+
+  findRetriedJob(jobId: string, scope?: JobScope) {
+    return this.#database.read((db) => findRetriedJob(db, jobId, scope));
   }
 
   listJobs(filter: JobFilter) {

@@ -13,6 +13,7 @@ export const STORE_METHODS = {
   countQueued: 'read',
   findByIdempotencyKey: 'read',
   findJob: 'read',
+  findRetriedJob: 'read',
   finishedAmong: 'read',
   finishedInputs: 'read',
   finishInput: 'write',

@@ -19,6 +19,7 @@ import { migrate } from '../migrations.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from '../output-paths.ts';
 import { countQueued, jobsOfSameCallers, queuedJobs, queueState, recordProgress } from '../queue-state.ts';
 import { findJob, finishedAmong, finishedInputs, jobReport, listJobs, resultEntries } from '../read-jobs.ts';
+import { findRetriedJob } from '../retried-job.ts';
 import { findByIdempotencyKey, submitJob } from '../submit-job.ts';
 import type { Database, Tables } from '../tables.ts';
 import {
@@ -54,6 +55,7 @@ const implementations: {
   countQueued,
   findByIdempotencyKey,
   findJob,
+  findRetriedJob,
   finishedAmong,
   finishedInputs,
   finishInput,

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { failedEntry, JobIds, NO_PROGRESS, type Submission, succeededEntry } from '#jobs/job.ts';
+import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
+import { pruneAllJobs } from '#jobs/store/maintenance.ts';
+import { scripts } from '../support/jobs/test-jobs.ts';
+
+const ids = new JobIds();
+const LOST = { reason: 'SOURCE_NOT_FOUND', details: { path: '/' }, location: {} } as const;
+
+/** The contract of `JobStore` for retries. */
+export function describeRetries(engineName: string, databaseFor: (t: TestContext) => Promise<() => Promise<JobStore>>) {
+  async function openStore(t: TestContext): Promise<JobStore> {
+    const store = await (await databaseFor(t))();
+    t.after(() => store.close());
+    return store;
+  }
+
+  async function submitted(store: JobStore, more: Partial<Submission> = {}, inputs: readonly string[] = ['a']) {
+    const jobId = ids.next();
+    await store.submitJob({ ...scripts(inputs), ...more, jobId, queuedAt: new Date() });
+    return jobId;
+  }
+
+  const fail = (store: JobStore, lease: LeasedInput) =>
+    store.finishInput(lease, failedEntry(lease.inputIndex, LOST), NO_PROGRESS);
+  const succeed = (store: JobStore, lease: LeasedInput, outputPath: string) =>
+    store.finishInput(lease, succeededEntry(lease.inputIndex, { outputPath, warnings: [] }), NO_PROGRESS);
+
+  async function failAll(store: JobStore, jobId: string): Promise<void> {
+    for (const lease of await store.leaseInputs(jobId, { start: 1000, reserve: 0 })) await fail(store, lease);
+  }
+
+  describe(`retries on ${engineName}`, () => {
+    test('get the failed inputs of a job in order, and all that its request had', async (t) => {
+      const store = await openStore(t);
+      const output = { type: 'local', prefix: 'p' } as const;
+      const params = { parent_overrides: [{ input_index: 0, parent: null }] };
+      const inputs = ['/m/a', '/m/b', '/m/c', '/m/d'].map((path) => ({ type: 'local_file_path' as const, path }));
+      const labels = { a: '1' };
+      const jobId = await submitted(store, {
+        operation: 'verify',
+        request: { inputs, output, params },
+        caller: 'newsroom',
+        clientReference: 'r',
+        labels,
+      });
+      const leases = await store.leaseInputs(jobId, { start: 3, reserve: 0 });
+      for (const lease of leases.toReversed()) {
+        await (lease.inputIndex === 1 ? succeed(store, lease, '/out') : fail(store, lease));
+      }
+      assert.equal((await store.findRetriedJob(jobId))?.hasEnded, false);
+      await store.cancelJob(jobId);
+      assert.equal(await store.findRetriedJob(jobId, { caller: 'archive' }), null);
+      const job = (await store.findRetriedJob(jobId, { caller: 'newsroom' })) ?? assert.fail();
+      const { outputJson, paramsJson, failed, ...rest } = job;
+      const described = { operation: 'verify', caller: 'newsroom', clientReference: 'r', labels };
+      assert.deepEqual(rest, { ...described, hasEnded: true });
+      assert.deepEqual([JSON.parse(outputJson), JSON.parse(paramsJson)], [output, params]);
+      assert.deepEqual(
+        failed.map(({ inputJson, ...input }) => ({ ...input, input: JSON.parse(inputJson) })),
+        [
+          { inputIndex: 0, name: 'a', isErased: false, input: inputs[0] },
+          { inputIndex: 2, name: 'c', isErased: false, input: inputs[2] },
+        ],
+        'the cancelled input did not fail',
+      );
+    });
+
+    test('are shown with the job that they retry, also after that was deleted', async (t) => {
+      const store = await openStore(t);
+      const first = await submitted(store);
+      await failAll(store, first);
+      const second = await submitted(store, { retriedFrom: first });
+      await pruneAllJobs(store, new Date(Date.now() + 1));
+      assert.equal(await store.findRetriedJob(first), null);
+      assert.equal((await store.findJob(second))?.retried_from, first);
+      assert.equal((await store.listJobs({ limit: 1 })).jobs[0]?.retried_from, first);
+    });
+
+    test('leave alone what the jobs read and wrote that they retry', async (t) => {
+      const store = await openStore(t);
+      const first = await submitted(store, {}, ['a', 'b', 'c']);
+      const [a, b, c] = await store.leaseInputs(first, { start: 3, reserve: 0 });
+      assert(a !== undefined && b !== undefined && c !== undefined);
+      await succeed(store, a, '/out/a');
+      for (const lease of [b, c]) await fail(store, lease);
+      const second = await submitted(store, { retriedFrom: first }, ['b', 'c']);
+      const [again, last] = await store.leaseInputs(second, { start: 2, reserve: 0 });
+      assert(again !== undefined && last !== undefined);
+      await succeed(store, again, '/out/b');
+      await fail(store, last);
+      const third = await submitted(store, { retriedFrom: second }, ['c']);
+      const { inputs, outputs, retried } = await store.pathsOfJob(third);
+      assert.deepEqual([inputs.length, outputs], [1, []]);
+      assert.deepEqual(
+        retried.map((job) => [job.inputs.length, job.outputs.map(({ outputPath }) => outputPath)]),
+        [
+          [2, ['/out/b']],
+          [3, ['/out/a']],
+        ],
+      );
+      const answer = await store.leaseInput({ jobId: third, inputIndex: 0 });
+      assert(answer.lease !== null);
+      assert.equal(answer.singleInputRequest, null, 'its paths are those of several jobs');
+    });
+
+    const presigned = (name: string) => ({ type: 'remote_file_url' as const, url: `https://example.com/${name}?hush` });
+    const plain = (name: string) => ({ type: 'remote_file_url' as const, url: `https://example.com/${name}` });
+    const parent = (source: object) => ({ type: 'file', source });
+
+    for (const [what, request, erased] of [
+      ['an input', { inputs: [presigned('a'), plain('b'), { type: 'local_file_path', path: '/c?d' }] }, [0]],
+      [
+        'an override or a sidecar',
+        {
+          inputs: [plain('a'), plain('b'), plain('c')],
+          params: {
+            parent_overrides: [{ input_index: 1, parent: parent(presigned('p')) }],
+            sidecars: [{ input_index: 2, source: presigned('s') }],
+          },
+        },
+        [1, 2],
+      ],
+      [
+        'the parent of all that have no other',
+        {
+          inputs: [plain('a'), plain('b'), plain('c'), plain('d')],
+          params: {
+            parent: parent(presigned('p')),
+            parent_overrides: [
+              { input_index: 1, parent: null },
+              { input_index: 2, parent: parent(plain('q')) },
+            ],
+          },
+        },
+        [0, 3],
+      ],
+    ] as const satisfies readonly (readonly [string, Submission['request'], readonly number[]])[]) {
+      test(`are told which inputs lost a query: that of ${what}`, async (t) => {
+        const store = await openStore(t);
+        const jobId = await submitted(store, { request });
+        await failAll(store, jobId);
+        const { failed } = (await store.findRetriedJob(jobId)) ?? assert.fail();
+        assert.equal(failed.length, request.inputs.length);
+        assert.deepEqual(
+          failed.filter(({ isErased }) => isErased).map(({ inputIndex }) => inputIndex),
+          erased,
+        );
+        assert.ok(!JSON.stringify(failed).includes('hush'));
+      });
+    }
+  });
+}
