@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, copyFileSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -50,7 +51,9 @@ export interface RunningService {
 }
 
 export interface WaitOptions {
+  /** Time between two looks, where `onLook` is given. */
   readonly intervalMs?: number;
+  /** Told the job again and again. Without it, the job is looked up when it has ended. */
   readonly onLook?: (job: JobResultResponse) => void;
 }
 
@@ -110,7 +113,8 @@ function serviceOf(child: ChildProcess, base: string, logPath: string): RunningS
         const job = await lookUp(jobId);
         onLook?.(job);
         if (job.status === 'succeeded' || job.status === 'failed') return job;
-        await sleep(intervalMs);
+        if (onLook === undefined) await endOfEvents(base, jobId);
+        else await sleep(intervalMs);
       }
     },
     stop,
@@ -122,13 +126,31 @@ async function untilReady(base: string, child: ChildProcess, logPath: string): P
   const deadline = Date.now() + START_TIMEOUT_MS;
   while (Date.now() < deadline) {
     if (child.exitCode !== null || child.signalCode !== null) break;
-    const answer = await fetch(`${base}/v2/health`).catch(() => null);
-    await answer?.arrayBuffer();
-    if (answer?.status === 200) return;
+    if ((await isListening(base)) && (await isHealthy(base))) return;
     await sleep(HEALTH_INTERVAL_MS);
   }
   child.kill('SIGKILL');
   throw new Error(`The service did not start. Its log (${logPath}) ends with:\n${endOf(logPath)}`);
+}
+
+/** Tries to connect, which takes a fraction of a request: most of the time before a service is ready, nothing listens. */
+function isListening(base: string): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const { hostname, port } = new URL(base);
+  const socket = connect(Number(port), hostname, () => resolve(true)).on('error', () => resolve(false));
+  return promise.finally(() => socket.destroy());
+}
+
+async function isHealthy(base: string): Promise<boolean> {
+  const answer = await fetch(`${base}/v2/health`).catch(() => null);
+  await answer?.arrayBuffer();
+  return answer?.status === 200;
+}
+
+/** Waits until the stream of a job's events ends: with the job, or with the service. */
+async function endOfEvents(base: string, jobId: string): Promise<void> {
+  const answer = await fetch(`${base}/v2/jobs/${jobId}/events`);
+  await answer.body?.pipeTo(new WritableStream());
 }
 
 async function stopChild(child: ChildProcess): Promise<void> {

@@ -8,7 +8,7 @@ import { temporaryFolder } from '../support/media/make-film.ts';
 
 const FLOOD = 10;
 
-test('a small request is answered while ten requests with 2,000 assertions each are checked', async (context) => {
+test('a small request is answered while ten requests with 1,000 assertions each are checked', async (context) => {
   const folder = temporaryFolder();
   const path = join(folder, 'talk.wav');
   writeFileSync(path, smallWav());
@@ -21,7 +21,7 @@ test('a small request is answered while ten requests with 2,000 assertions each 
   let acceptedCount = 0;
   const startMs = performance.now();
   const flood = Array.from({ length: FLOOD }, async (_, index) => {
-    await service.submit('/v2/c2pa/audio', requestWith(2_000, `flood-${index}`));
+    await service.submit('/v2/c2pa/audio', requestWith(1_000, `flood-${index}`));
     acceptedCount += 1;
   });
   await Promise.any(flood);
