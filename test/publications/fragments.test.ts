@@ -10,7 +10,7 @@ import { readFragmentLayout } from '#publications/fragments/fragment-layout.ts';
 import { readInitLayout } from '#publications/fragments/init-layout.ts';
 import { readerOf } from '#publications/fragments/top-boxes.ts';
 import { planFragment } from '#publications/signing/plan-parts.ts';
-import { decodedFrames, problemsOf } from '../support/judges/publication-judges.ts';
+import { allDecodedFrames, problemsOf } from '../support/judges/publication-judges.ts';
 import { memorySink, memorySource } from '../support/memory-bytes.ts';
 import { folderOf } from '../support/publications/make-folder.ts';
 import { ffmpeg, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
@@ -171,6 +171,7 @@ test('absolute offsets of a fragmented file become relative where it is laid out
   }
   const whole = Buffer.concat([init, ...fragments].map((path) => files[path] as Buffer));
   writeFileSync(join(folder, 'joined.mp4'), whole);
-  assert.equal(decodedFrames(join(folder, 'joined.mp4')), decodedFrames(join(folder, 'whole.mp4')));
+  const [joined, source] = allDecodedFrames(['joined.mp4', 'whole.mp4'].map((name) => join(folder, name)));
+  assert.equal(joined, source);
   assert.equal(fragments.length, starts.length);
 });

@@ -4,7 +4,7 @@ import { basename, extname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { JobResultResponse } from '#contract/job.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import { decodedFrames } from '../support/judges/publication-judges.ts';
+import { assertSameFrames, decodedFrames } from '../support/judges/publication-judges.ts';
 import { readManifest } from '../support/manifests/read-manifest.ts';
 import { filesAt } from '../support/publications/make-folder.ts';
 import {
@@ -166,7 +166,7 @@ describe('a folder of sources over HTTP is packaged', () => {
           readdirSync(remote, { recursive: true }).sort(),
           readdirSync(local, { recursive: true }).sort(),
         );
-        assert.equal(decodedFrames(join(remote, 'master.m3u8')), decodedFrames(join(local, 'master.m3u8')));
+        assertSameFrames(remote, local, ['master.m3u8']);
       });
     }
   }

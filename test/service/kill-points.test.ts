@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -9,6 +8,7 @@ import { MAX_SERVICE_EXITS } from '#jobs/job.ts';
 import { INPUT_PHASES } from '#operations/operation.ts';
 import { startService } from '../../scripts/running-service.ts';
 import { assertValid } from '../support/judges/file-judges.ts';
+import { makeMedia } from '../support/media/make-media.ts';
 import { KILLING_SERVICE, KilledService } from './killed-service.ts';
 
 describe('A service that is killed while an input is', () => {
@@ -19,7 +19,7 @@ describe('A service that is killed while an input is', () => {
 
   before(() => {
     const picture = ['-f', 'lavfi', '-i', 'testsrc=duration=2:size=320x240'];
-    execFileSync('ffmpeg', ['-v', 'error', ...picture, '-c:v', 'libx264', sample]);
+    makeMedia(folder, [...picture, '-c:v', 'libx264', 'sample.mp4']);
   });
   after(async () => {
     await service.stop();

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { PublicationPatterns } from '#publications/publication.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import { decodedFrames } from '../support/judges/publication-judges.ts';
+import { assertSameFrames } from '../support/judges/publication-judges.ts';
 import { filesAt, writeFiles } from '../support/publications/make-folder.ts';
 import {
   makeFfmpegByteRanges,
@@ -112,9 +112,8 @@ async function signAndCompare({ name, make, patterns = separate, order = [], pla
   const renditions = await assertSignedPublication(files, patterns, signed);
   assert.ok(renditions.every(({ fragments }) => fragments.length > 0));
   for (const [location, path] of order.entries()) assert.equal(locationOf(signed[path] as Uint8Array), location, path);
-  for (const playlist of readdirSync(source).filter((file) => played.test(file))) {
-    assert.equal(decodedFrames(join(target, playlist)), decodedFrames(join(source, playlist)), playlist);
-  }
+  const playlists = readdirSync(source).filter((file) => played.test(file));
+  if (playlists.length > 0) assertSameFrames(target, source, playlists);
 }
 
 async function sign(source: string, { playlist, init, frag }: PublicationPatterns): Promise<string> {

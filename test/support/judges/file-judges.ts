@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { hash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -27,13 +28,20 @@ export function run(folder: string, tool: string, ...args: string[]): Buffer {
 
 /** MD5 of the decoded audio, as ffmpeg hears it. */
 export function decodedMd5(folder: string, bytes: Uint8Array, extension: string): string {
-  const name = `decoded-${Math.random().toString(36).slice(2)}.${extension}`;
+  const name = `${hash('sha256', bytes)}.${extension}`;
+  const known = decoded.get(name);
+  if (known !== undefined) return known;
   writeFileSync(path.join(folder, name), bytes);
   const args = ['-v', 'error', '-i', name, '-map', '0:a', '-f', 'md5', '-'];
-  return run(folder, 'ffmpeg', ...args)
+  const md5 = run(folder, 'ffmpeg', ...args)
     .toString('utf8')
     .trim();
+  decoded.set(name, md5);
+  return md5;
 }
+
+/** The decoded audio of files by the hash of their content: several outputs are compared with one source. */
+const decoded = new Map<string, string>();
 
 /** Space for what the real reserve is larger than. */
 const SLACK_BYTES = 101;

@@ -1,8 +1,8 @@
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
+import { makeMedia } from './make-media.ts';
 
 /** A folder of this test file, removed when its tests are done. */
 export function temporaryFolder(): string {
@@ -15,7 +15,7 @@ export const SECONDS = 8;
 
 /** Runs ffmpeg in a folder; words of `rest` are separated by single spaces. */
 export function ffmpeg(folder: string, inputs: readonly string[], rest: string): void {
-  execFileSync('ffmpeg', ['-v', 'error', '-y', ...inputs, ...rest.split(' ')], { cwd: folder, stdio: 'pipe' });
+  makeMedia(folder, [...inputs, ...rest.split(' ')]);
 }
 
 /** A film of 8 s with a key frame every second, and two tracks of sound, English and German: `film.mp4`. */

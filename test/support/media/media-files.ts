@@ -12,6 +12,7 @@ import {
   type OutputFormat,
 } from 'mediabunny';
 import { run } from '../judges/file-judges.ts';
+import { makeMedia } from './make-media.ts';
 
 const VIDEO = ['-f', 'lavfi', '-i', 'testsrc=size=96x64:rate=25:duration=1'];
 const SOUND = ['-f', 'lavfi', '-i', 'sine=duration=1:sample_rate=16000'];
@@ -27,7 +28,7 @@ export function sound(folder: string, name: string, ...options: readonly string[
 }
 
 export function ffmpeg(folder: string, name: string, ...options: readonly string[]): Buffer {
-  run(folder, 'ffmpeg', '-v', 'error', '-y', ...options, '-bitexact', name);
+  makeMedia(folder, [...options, '-bitexact', name]);
   return readFileSync(path.join(folder, name));
 }
 

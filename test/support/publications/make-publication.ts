@@ -15,6 +15,7 @@ import {
   Output,
   PathedTarget,
 } from 'mediabunny';
+import { makeMedia } from '../media/make-media.ts';
 
 /** A folder of this test file, removed when its tests are done. */
 export function temporaryFolder(): string {
@@ -37,7 +38,7 @@ export function makeFilm(folder: string): string {
 }
 
 export function ffmpeg(folder: string, inputs: readonly string[], rest: string): void {
-  execFileSync('ffmpeg', ['-v', 'error', '-y', ...inputs, ...rest.split(' ')], { cwd: folder, stdio: 'pipe' });
+  makeMedia(folder, [...inputs, ...rest.split(' ')]);
 }
 
 /** HLS in fragmented MP4 by ffmpeg: two variants, muxed audio and video, in one folder, numbers without padding. */
