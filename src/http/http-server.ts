@@ -23,7 +23,7 @@ import {
 import { takeJsonBodies } from './hooks/json-limits.ts';
 import { addDocuments, collectDocument } from './openapi/openapi-document.ts';
 import { addConsole } from './routes/console-routes.ts';
-import { addEventRoute } from './routes/event-routes.ts';
+import { addEventRoutes } from './routes/event-routes.ts';
 import { addInputRoute } from './routes/input-routes.ts';
 import { addJobRoutes } from './routes/job-routes.ts';
 import { addOperationRoutes } from './routes/operation-routes.ts';
@@ -59,10 +59,12 @@ export type JobService = Pick<
   | 'recall'
   | 'find'
   | 'findRetried'
+  | 'findRequest'
   | 'whenEnded'
   | 'cancel'
   | 'list'
   | 'events'
+  | 'changes'
   | 'outputPathsOf'
   | 'healthy'
   | 'readiness'
@@ -105,7 +107,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<FastifyI
   for (const operation of operations) addOperationRoutes(app, operation, submissions);
   addJobRoutes(app, jobs);
   addRetryRoute(app, submissions);
-  addEventRoute(app, { jobs, closing, responseBuffers });
+  addEventRoutes(app, { jobs, closing, responseBuffers });
   addOutputRoutes(app, { jobs, config });
   addInputRoute(app, config);
   addSessionRoutes(app, config.auth.tokens.length > 0);

@@ -32,6 +32,9 @@ export interface JobEvent {
   readonly job: JobSnapshot;
 }
 
+/** A change of the list of jobs. `reload`: there were more changes than are told one by one. */
+export type ListEvent = { readonly type: 'jobs'; readonly jobs: readonly ListedJob[] } | { readonly type: 'reload' };
+
 /** The result of one input, as callers see it and as the store keeps it. */
 export type ResultEntry = JobResultEntry;
 
@@ -214,4 +217,10 @@ export class JobIds {
       this.#count = 0;
     }
   }
+}
+
+/** Returns what the identifiers of all jobs that were submitted at a time or later sort behind. */
+export function firstJobIdAt(time: Date): string {
+  const hex = Math.max(0, time.getTime()).toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}`;
 }

@@ -13,12 +13,14 @@ import { Dispatcher, type DispatcherOptions } from './dispatching/dispatcher.ts'
 import { openEmbeddedEngine } from './dispatching/embedded-source.ts';
 import type { JobEngine } from './dispatching/work-source.ts';
 import { CompletionWaiters, JobFeed } from './following/job-feed.ts';
+import { ListFeed } from './following/list-feed.ts';
 import {
   type IdempotencyKey,
   type InputAttempt,
   type JobEvent,
   JobIds,
   type JobSnapshot,
+  type ListEvent,
   outputPathsIn,
   type ResultEntry,
   type Submission,
@@ -32,6 +34,7 @@ import type {
   JobStore,
   KnownJob,
   QueueState,
+  RecordedRequest,
   RetriedJob,
 } from './store/job-store.ts';
 import { pruneAllJobs, StoreProbe } from './store/maintenance.ts';
@@ -69,6 +72,7 @@ interface Engine {
   readonly dispatcher: Dispatcher;
   readonly waiters: CompletionWaiters;
   readonly feed: JobFeed;
+  readonly listFeed: ListFeed;
   readonly callbackSender: CallbackSender;
   readonly queueState: ThrottledQuery<QueueState>;
   readonly probe: StoreProbe;
@@ -112,7 +116,7 @@ export class Jobs {
     if (databaseUrl === undefined) return openEmbeddedEngine(dataDir, this.#options.log);
     // The cluster's dependencies take memory, so they are loaded only when a database is configured.
     const { openCluster } = await import('./cluster/cluster-source.ts');
-    return openCluster(databaseUrl, this.#options);
+    return openCluster(databaseUrl, dataDir, this.#options.log);
   }
 
   /**
@@ -174,9 +178,7 @@ export class Jobs {
 
   /** A page of jobs, newest first. */
   async list(filter: JobFilter): Promise<JobPage> {
-    const { store, dispatcher } = this.#running();
-    const { jobs, more } = await store.listJobs(filter);
-    return { jobs: jobs.map((job) => withRunning(job, dispatcher.progressOf(job.job_id))), more };
+    return this.#withRunning(await this.#running().store.listJobs(filter));
   }
 
   /** Returns the events of a job until it has finished or the signal is aborted; null when there is none in the scope. */
@@ -189,11 +191,21 @@ export class Jobs {
     return (await this.find(jobId, scope)) === null ? null : feed.follow(jobId, signal);
   }
 
+  /** Returns the changes of the list of jobs until the signal is aborted. */
+  changes(signal: AbortSignal, scope: JobScope = {}): AsyncGenerator<ListEvent, void, void> {
+    return this.#running().listFeed.follow(scope, signal);
+  }
+
   /** A job as it is now; null where there is none in the scope. */
   async find(jobId: string, scope: JobScope = {}): Promise<JobSnapshot | null> {
     const { store, dispatcher } = this.#running();
     const job = await store.findJob(jobId, scope);
     return job === null ? null : withRunning(job, dispatcher.progressOf(jobId));
+  }
+
+  /** Returns the request of a job, without the queries of its addresses; null where there is none in the scope. */
+  findRequest(jobId: string, scope: JobScope = {}): Promise<RecordedRequest | null> {
+    return this.#running().store.findRequest(jobId, scope);
   }
 
   /** Returns where the outputs of an input were delivered, a sidecar last; none when it failed, or its job is not in the scope. */
@@ -278,6 +290,11 @@ export class Jobs {
     await engine.closeStore();
   }
 
+  #withRunning({ jobs, more }: JobPage): JobPage {
+    const { dispatcher } = this.#running();
+    return { jobs: jobs.map((job) => withRunning(job, dispatcher.progressOf(job.job_id))), more };
+  }
+
   #running(): Engine {
     if (this.#engine !== null) return this.#engine;
     assert(this.#stopping, 'jobs are started before they are used');
@@ -299,6 +316,7 @@ export class Jobs {
       finishedInputs: (jobId) => store.finishedInputs(jobId),
       resultEntries: (jobId, inputIndexes) => store.resultEntries(jobId, inputIndexes),
     });
+    const listFeed = new ListFeed(async (since, limit) => this.#withRunning(await store.recentJobs(since, limit)));
     const callbackSender = this.#createCallbackSender(store);
     const limits = {
       maxInputsPerJob: config.worker.default_max_files_parallel,
@@ -334,6 +352,7 @@ export class Jobs {
       dispatcher,
       waiters,
       feed,
+      listFeed,
       callbackSender,
       queueState,
       probe,

@@ -115,6 +115,68 @@ export function describeRecognition(
       assert.deepEqual([page.jobs[0]?.job_id, page.more], [second, true]);
     });
 
+    test('recent jobs are those that were submitted or have finished since a time, and those that run', async (t) => {
+      const store = await openStore(t);
+      const submit = async (ageMs: number) => {
+        const queuedAt = new Date(Date.now() - ageMs);
+        const jobId = new JobIds().next(queuedAt.getTime());
+        await store.submitJob({ ...scripts(['/media/a.mp4']), jobId, queuedAt });
+        return jobId;
+      };
+      const [waiting, running, finished, recent] = [
+        await submit(9e6),
+        await submit(8e6),
+        await submit(7e6),
+        await submit(0),
+      ];
+      await store.leaseInputs(running, { start: 1, reserve: 0 });
+      await store.cancelJob(finished);
+      const recentIds = async (since: Date) => (await store.recentJobs(since, 10)).jobs.map((job) => job.job_id);
+      assert.deepEqual(await recentIds(new Date(Date.now() - 60_000)), [recent, finished, running]);
+      assert.deepEqual(await recentIds(new Date(Date.now() - 1e7)), [recent, finished, running, waiting]);
+      assert.deepEqual(await recentIds(new Date(Date.now() + 60_000)), [running]);
+      const page = await store.recentJobs(new Date(0), 2);
+      assert.deepEqual([page.jobs.map((job) => job.job_id), page.more], [[recent, finished], true]);
+      assert.deepEqual(await store.recentJobs(new Date(0), 4), await store.listJobs({ limit: 4 }));
+    });
+
+    test('the request of a job is found as it was sent, without the queries of its addresses', async (t) => {
+      const store = await openStore(t);
+      const jobId = ids.next();
+      const url = 'https://example.com/a.mp4';
+      const request = {
+        inputs: [
+          { type: 'remote_file_url' as const, url: `${url}?signature=secret` },
+          { type: 'local_file_path' as const, path: '/media/b?.mp4' },
+        ],
+        output: { type: 'local' as const, prefix: 'news' },
+        params: { parent: { type: 'file', source: { type: 'remote_file_url', url: `${url}#secret` } }, strict: false },
+      };
+      const submission = {
+        operation: 'c2pa-video',
+        request,
+        sync: false,
+        clientReference: '"1"',
+        labels: { a: 'b' },
+      } as const;
+      await store.submitJob({ ...submission, caller: 'newsroom', jobId, queuedAt: new Date() });
+      const found = await store.findRequest(jobId, { caller: 'newsroom' });
+      assert.equal(found?.operation, 'c2pa-video');
+      assert.deepEqual(JSON.parse(found.bodyJson), {
+        inputs: [{ type: 'remote_file_url', url }, request.inputs[1]],
+        output: request.output,
+        params: { parent: { type: 'file', source: { type: 'remote_file_url', url } }, strict: false },
+        client_reference: '"1"',
+        labels: { a: 'b' },
+      });
+      assert.equal(await store.findRequest(jobId, { caller: 'archive' }), null);
+      assert.equal(await store.findRequest(ids.next()), null);
+      const bare = await store.findRequest(await submitted(store));
+      assert.deepEqual(JSON.parse(bare?.bodyJson ?? ''), {
+        inputs: [{ type: 'local_file_path', path: '/media/a.mp4' }],
+      });
+    });
+
     test('labels are deleted with their job', async (t) => {
       const store = await openStore(t);
       const jobId = await submitted(store, { labels: { a: '1' } });

@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { AppError } from '#errors/app-error.ts';
 import { scopeOf } from '#jobs/caller.ts';
-import { type JobEvent, type JobSnapshot, jobJson } from '#jobs/job.ts';
+import { type JobEvent, type JobSnapshot, jobJson, type ListEvent } from '#jobs/job.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import type { ResponseBufferLimit } from '../hooks/body-limits.ts';
 import { errorResponses } from '../openapi/responses.ts';
@@ -13,9 +13,10 @@ import { type JobRoute, jobParams, knownJobId } from './job-routes.ts';
 /** Bound on the streams of a node; each holds a connection. */
 const MAX_STREAMS = 1000;
 
-const COMMENT = Buffer.from(': the job goes on\n\n');
+const COMMENT = Buffer.from(': nothing has changed\n\n');
 
-const eventStreamText = z.string().describe('`event: progress`, `event: input` and `event: done`, each with `data:`.');
+const jobEventsText = z.string().describe('`event: progress`, `event: input` and `event: done`, each with `data:`.');
+const listEventsText = z.string().describe('`event: jobs` and `event: reload`, each with `data:`.');
 
 /** The interval of comments, which keep proxies from closing the connection as idle. */
 const COMMENT_INTERVAL_MS = 15_000;
@@ -40,15 +41,41 @@ export const STREAM_TIMINGS: StreamTimings = {
 };
 
 export interface EventRouteParts {
-  readonly jobs: Pick<Jobs, 'events'>;
+  readonly jobs: Pick<Jobs, 'events' | 'changes'>;
   /** Aborted when the service stops; it ends every stream. */
   readonly closing: AbortSignal;
   readonly responseBuffers: ResponseBufferLimit;
 }
 
-/** Adds the stream of what happens to a job. */
-export function addEventRoute(app: FastifyInstance, { jobs, closing, responseBuffers }: EventRouteParts): void {
-  let streams = 0;
+/** Adds the streams of what happens to a job, and to all jobs. */
+export function addEventRoutes(app: FastifyInstance, parts: EventRouteParts): void {
+  const streams = new OpenStreams();
+  addJobEvents(app, parts, streams);
+  addListEvents(app, parts, streams);
+}
+
+/** Counts the streams that are open. */
+class OpenStreams {
+  #count = 0;
+
+  /** Returns a signal that is aborted when the client is gone. Throws EVENT_STREAMS_FULL where there are too many streams. */
+  add(reply: FastifyReply): AbortSignal {
+    if (this.#count >= MAX_STREAMS) throw new AppError('EVENT_STREAMS_FULL', { limit: MAX_STREAMS });
+    const gone = new AbortController();
+    this.#count += 1;
+    reply.raw.once('close', () => {
+      this.#count -= 1;
+      gone.abort();
+    });
+    return gone.signal;
+  }
+}
+
+function addJobEvents(
+  app: FastifyInstance,
+  { jobs, closing, responseBuffers }: EventRouteParts,
+  streams: OpenStreams,
+): void {
   app.route<JobRoute>({
     method: 'GET',
     url: '/v2/jobs/:id/events',
@@ -60,7 +87,7 @@ export function addEventRoute(app: FastifyInstance, { jobs, closing, responseBuf
       tags: ['Jobs'],
       params: jobParams,
       response: {
-        200: { description: 'The events.', content: { 'text/event-stream': { schema: eventStreamText } } },
+        200: { description: 'The events.', content: { 'text/event-stream': { schema: jobEventsText } } },
         204: z.undefined().describe('The client has seen `done` (`Last-Event-ID: done`): it need not connect again.'),
         ...errorResponses([400, 401, 403, 404, 405, 500, 503]),
       },
@@ -68,23 +95,48 @@ export function addEventRoute(app: FastifyInstance, { jobs, closing, responseBuf
     handler: async (request, reply) => {
       const id = knownJobId(request.params.id);
       if (request.headers['last-event-id'] === LAST_EVENT_ID) return reply.status(204).send();
-      if (streams >= MAX_STREAMS) throw new AppError('EVENT_STREAMS_FULL', { limit: MAX_STREAMS });
-      const gone = new AbortController();
-      streams += 1;
-      reply.raw.once('close', () => {
-        streams -= 1;
-        gone.abort();
-      });
-      const events = await jobs.events(id, AbortSignal.any([gone.signal, closing]), scopeOf(request.caller));
+      const signal = AbortSignal.any([streams.add(reply), closing]);
+      const events = await jobs.events(id, signal, scopeOf(request.caller));
       if (events === null) throw new AppError('JOB_UNKNOWN', { jobId: id });
-      const text = eventStream(events, STREAM_TIMINGS, {
+      const client = {
         drop: () => reply.raw.destroy(),
-        mayEnd: (sizeBytes) => responseBuffers.tryReserve(reply.raw, sizeBytes),
-      });
-      reply.header('X-Accel-Buffering', 'no').type('text/event-stream');
-      return reply.send(Readable.from(text, { objectMode: false, highWaterMark: 1 }));
+        mayEnd: (sizeBytes: number) => responseBuffers.tryReserve(reply.raw, sizeBytes),
+      };
+      return sendStream(reply, eventStream(events, STREAM_TIMINGS, client));
     },
   });
+}
+
+/** It does not lie under `/v2/jobs/`, where every name may be that of a job. */
+function addListEvents(app: FastifyInstance, { jobs, closing }: EventRouteParts, streams: OpenStreams): void {
+  app.route({
+    method: 'GET',
+    url: '/v2/events',
+    schema: {
+      operationId: 'list-events',
+      summary: 'Follow all jobs',
+      description:
+        'Server-sent events about the jobs that the caller may list, at most one a second: `jobs` with those that were submitted or have changed, as the list shows them (`{"jobs": [Listed job]}`); `reload` where there were too many, so that they have to be listed anew. The first events may repeat what was listed before. List the jobs once the stream is open, and again whenever it was opened anew. Where nothing happens, a comment is sent every 15 seconds. The stream has no end.',
+      tags: ['Jobs'],
+      response: {
+        200: { description: 'The events.', content: { 'text/event-stream': { schema: listEventsText } } },
+        ...errorResponses([401, 403, 405, 500, 503]),
+      },
+    },
+    handler: async (request, reply) => {
+      const signal = AbortSignal.any([streams.add(reply), closing]);
+      const pieces = piecesOf(jobs.changes(signal, scopeOf(request.caller)), listEventPiece);
+      return sendStream(
+        reply,
+        streamText(pieces, STREAM_TIMINGS, { drop: () => reply.raw.destroy(), mayEnd: () => true }),
+      );
+    },
+  });
+}
+
+function sendStream(reply: FastifyReply, text: AsyncGenerator<Buffer>): FastifyReply {
+  reply.header('X-Accel-Buffering', 'no').type('text/event-stream');
+  return reply.send(Readable.from(text, { objectMode: false, highWaterMark: 1 }));
 }
 
 /** The client that events are sent to. */
@@ -95,18 +147,27 @@ export interface EventClient {
   mayEnd(sizeBytes: number): boolean;
 }
 
-/**
- * Yields the events of a job as text of the type `text/event-stream` (HTML, "Server-sent events"). The next piece is made when
- * the one before was taken; a client that does not take it in time is dropped.
- */
-export async function* eventStream(
+/** Yields the events of a job as text of the type `text/event-stream`, as `streamText` does. */
+export function eventStream(
   events: AsyncIterator<JobEvent>,
+  timings: StreamTimings,
+  client: EventClient,
+): AsyncGenerator<Buffer, void, void> {
+  return streamText(piecesOf(events, jobEventPiece), timings, client);
+}
+
+/**
+ * Yields events as text of the type `text/event-stream` (HTML, "Server-sent events"). The next piece is made when the one before was
+ * taken; a client that does not take it in time is dropped.
+ */
+async function* streamText(
+  pieces: AsyncGenerator<Piece, void, void>,
   { commentIntervalMs, stallTimeoutMs }: StreamTimings,
   client: EventClient,
 ): AsyncGenerator<Buffer, void, void> {
   try {
     yield Buffer.from(`retry: ${RECONNECT_MS}\n\n`);
-    for await (const { bytes, isLast } of withComments(events, commentIntervalMs)) {
+    for await (const { bytes, isLast } of withComments(pieces, commentIntervalMs)) {
       if (isLast && !client.mayEnd(bytes.length)) return client.drop();
       const stalled = setTimeout(() => client.drop(), stallTimeoutMs);
       try {
@@ -116,7 +177,7 @@ export async function* eventStream(
       }
     }
   } finally {
-    await events.return?.();
+    await pieces.return();
   }
 }
 
@@ -125,30 +186,45 @@ interface Piece {
   readonly isLast: boolean;
 }
 
-async function* withComments(events: AsyncIterator<JobEvent>, intervalMs: number): AsyncGenerator<Piece, void, void> {
-  let next = events.next();
+async function* piecesOf<Event>(
+  events: AsyncIterator<Event>,
+  pieceOf: (event: Event) => Piece,
+): AsyncGenerator<Piece, void, void> {
+  try {
+    for (let event = await events.next(); event.done !== true; event = await events.next()) yield pieceOf(event.value);
+  } finally {
+    await events.return?.();
+  }
+}
+
+async function* withComments(pieces: AsyncIterator<Piece>, intervalMs: number): AsyncGenerator<Piece, void, void> {
+  let next = pieces.next();
   for (;;) {
     const quiet = new AbortController();
     const comment = sleep(intervalMs, null, { signal: quiet.signal }).catch(() => null);
-    const event = await Promise.race([next, comment]).finally(() => quiet.abort());
-    if (event === null) {
+    const piece = await Promise.race([next, comment]).finally(() => quiet.abort());
+    if (piece === null) {
       yield { bytes: COMMENT, isLast: false };
       continue;
     }
-    if (event.done === true) return;
-    yield { bytes: bytesOf(event.value), isLast: event.value.type === 'done' };
-    next = events.next();
+    if (piece.done === true) return;
+    yield piece.value;
+    next = pieces.next();
   }
 }
 
 /** Many may follow a job: how it ended, which may be megabytes, is written once for them all. */
 const lastEvents = new WeakMap<JobSnapshot, Buffer>();
 
-function bytesOf({ type, job }: JobEvent): Buffer {
-  if (type !== 'done') return Buffer.from(textOf(type, job));
+function jobEventPiece({ type, job }: JobEvent): Piece {
+  if (type !== 'done') return { bytes: Buffer.from(textOf(type, job)), isLast: false };
   const bytes = lastEvents.get(job) ?? Buffer.from(`id: ${LAST_EVENT_ID}\n${textOf(type, job)}`);
   lastEvents.set(job, bytes);
-  return bytes;
+  return { bytes, isLast: true };
+}
+
+function listEventPiece({ type, ...data }: ListEvent): Piece {
+  return { bytes: Buffer.from(`event: ${type}\ndata: ${JSON.stringify(data)}\n\n`), isLast: false };
 }
 
 /** JSON as it is kept and written here holds no line breaks, so an event is one line of data. */

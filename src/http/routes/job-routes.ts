@@ -2,10 +2,12 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { jobResultResponse } from '#contract/job.ts';
 import { type JobListQuery, jobListQuery, jobListResponse } from '#contract/job-list.ts';
+import { jobRequestResponse } from '#contract/job-request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { scopeOf } from '#jobs/caller.ts';
 import { type JobSnapshot, jobJson } from '#jobs/job.ts';
 import type { Jobs } from '#jobs/jobs.ts';
+import { operationNamed } from '#operations/registry.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
 import { cursorAfter, keyOfCursor } from './cursors.ts';
 
@@ -25,14 +27,17 @@ export function knownJobId(id: string): string {
   throw new AppError('JOB_UNKNOWN', { jobId: id.slice(0, 64) });
 }
 
-/** Adds the look-up of a job, its cancelling, and the list of jobs. */
-export function addJobRoutes(app: FastifyInstance, jobs: Pick<Jobs, 'find' | 'cancel' | 'list'>): void {
+type ListedJobs = Pick<Jobs, 'find' | 'findRequest' | 'cancel' | 'list'>;
+
+/** Adds the look-up of a job and of its request, its cancelling, and the list of jobs. */
+export function addJobRoutes(app: FastifyInstance, jobs: ListedJobs): void {
   addLookUp(app, jobs);
+  addRequestLookUp(app, jobs);
   addCancel(app, jobs);
   addList(app, jobs);
 }
 
-function addLookUp(app: FastifyInstance, jobs: Pick<Jobs, 'find' | 'cancel' | 'list'>): void {
+function addLookUp(app: FastifyInstance, jobs: ListedJobs): void {
   app.route<JobRoute>({
     method: 'GET',
     url: '/v2/jobs/:id',
@@ -56,7 +61,33 @@ function addLookUp(app: FastifyInstance, jobs: Pick<Jobs, 'find' | 'cancel' | 'l
   });
 }
 
-function addCancel(app: FastifyInstance, jobs: Pick<Jobs, 'find' | 'cancel' | 'list'>): void {
+function addRequestLookUp(app: FastifyInstance, jobs: ListedJobs): void {
+  app.route<JobRoute>({
+    method: 'GET',
+    url: '/v2/jobs/:id/request',
+    schema: {
+      operationId: 'get-job-request',
+      summary: 'Look up the request of a job',
+      description: 'What was submitted, so that it can be read and sent again. Secrets are left out.',
+      tags: ['Jobs'],
+      params: jobParams,
+      response: {
+        200: ok(jobRequestResponse, 'The request.'),
+        ...errorResponses([400, 401, 403, 404, 405, 500, 503]),
+      },
+    },
+    handler: async (request, reply) => {
+      const id = knownJobId(request.params.id);
+      const found = await jobs.findRequest(id, scopeOf(request.caller));
+      if (found === null) throw new AppError('JOB_UNKNOWN', { jobId: id });
+      const path = `/v2${operationNamed(found.operation).path}`;
+      const json = `{"method":"POST","path":${JSON.stringify(path)},"body":${found.bodyJson}}`;
+      return reply.type('application/json; charset=utf-8').send(json);
+    },
+  });
+}
+
+function addCancel(app: FastifyInstance, jobs: ListedJobs): void {
   const cancel = async (request: FastifyRequest<JobRoute>, reply: FastifyReply): Promise<FastifyReply> => {
     const id = knownJobId(request.params.id);
     const cancelled = await jobs.cancel(id, scopeOf(request.caller));
@@ -86,7 +117,7 @@ function addCancel(app: FastifyInstance, jobs: Pick<Jobs, 'find' | 'cancel' | 'l
   });
 }
 
-function addList(app: FastifyInstance, jobs: Pick<Jobs, 'find' | 'cancel' | 'list'>): void {
+function addList(app: FastifyInstance, jobs: ListedJobs): void {
   app.route<{ Querystring: JobListQuery }>({
     method: 'GET',
     url: '/v2/jobs',

@@ -40,8 +40,14 @@ export interface JobStore {
    */
   findJob(jobId: string, scope?: JobScope): Promise<JobSnapshot | null>;
 
+  /** Reads the request of a job without the queries of its addresses; null when there is no such job in the scope. */
+  findRequest(jobId: string, scope?: JobScope): Promise<RecordedRequest | null>;
+
   /** Reads a page of jobs, newest first. */
   listJobs(filter: JobFilter): Promise<JobPage>;
+
+  /** Reads the jobs that were submitted or finished since a time, and those that are running, newest first. */
+  recentJobs(since: Date, limit: number): Promise<JobPage>;
 
   /**
    * Cancels a job: inputs that are queued or reserved finish at once; running inputs are left to their workers. Resolves
@@ -199,6 +205,8 @@ export interface JobFilter extends JobScope {
   readonly label?: { readonly name: string; readonly value: string } | undefined;
   /** The name of the caller who submitted them. */
   readonly submitter?: string | undefined;
+  /** Only these jobs. */
+  readonly jobIds?: readonly string[] | undefined;
   /** Only jobs that were submitted before this one. */
   readonly before?: string | undefined;
 }
@@ -230,6 +238,13 @@ export interface JobPage {
   readonly jobs: readonly ListedJob[];
   /** True when there are older jobs. */
   readonly more: boolean;
+}
+
+/** The request of a job, in the shape of the contract. */
+export interface RecordedRequest {
+  readonly operation: OperationName;
+  /** A text, because a batch of 10,000 inputs is passed on as it is. */
+  readonly bodyJson: string;
 }
 
 /** The effect of cancelling a job. */

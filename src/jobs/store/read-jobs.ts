@@ -114,7 +114,7 @@ export async function findJob(db: Database, jobId: string, { caller }: JobScope 
 
 /** Implements `JobStore.listJobs`. Identifiers sort by submission time. */
 export async function listJobs(db: Database, filter: JobFilter): Promise<JobPage> {
-  const { limit, status, operation, clientReference, label, before } = filter;
+  const { limit, status, operation, clientReference, label, jobIds, before } = filter;
   const jobId = sql.ref<string>(orderColumn(filter));
   let query = db
     .selectFrom('jobs')
@@ -137,6 +137,7 @@ export async function listJobs(db: Database, filter: JobFilter): Promise<JobPage
   if (status !== undefined) query = query.where('status', '=', status);
   if (operation !== undefined) query = query.where('job_requests.operation', '=', operation);
   if (clientReference !== undefined) query = query.where('client_reference', '=', clientReference);
+  if (jobIds !== undefined) query = query.where(jobId, 'in', jobIds);
   if (before !== undefined) query = query.where(jobId, '<', before);
   const rows = await query.execute();
   return { jobs: rows.slice(0, limit).map(listedJob), more: rows.length > limit };

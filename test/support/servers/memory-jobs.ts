@@ -56,6 +56,11 @@ export class MemoryJobs implements JobService {
   /** To be replaced by a test that follows jobs. */
   events: JobService['events'] = async () => null;
 
+  async *changes(signal: AbortSignal): ReturnType<JobService['changes']> {
+    yield* [];
+    await once(signal, 'abort');
+  }
+
   async readiness(): ReturnType<JobService['readiness']> {
     return {
       ready: this.isHealthy,
@@ -70,6 +75,10 @@ export class MemoryJobs implements JobService {
 
   async find(id: string): Promise<JobSnapshot | null> {
     return this.#jobs.get(id) ?? null;
+  }
+
+  async findRequest(): ReturnType<JobService['findRequest']> {
+    return null;
   }
 
   async outputPathsOf(id: string, inputIndex: number): Promise<readonly string[]> {

@@ -2,6 +2,7 @@ import type { Log } from '#telemetry/logger.ts';
 import type { JobScope } from '../../caller.ts';
 import type { ByteProgress, InputAttempt, ResultEntry } from '../../job.ts';
 import { closeCallback, leaseCallbacks, postponeCallback } from '../callbacks.ts';
+import { findRequest } from '../find-request.ts';
 import {
   cancelJob,
   cancelledAmong,
@@ -26,12 +27,12 @@ import { probeWrite, pruneJobs } from '../maintenance.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from '../output-paths.ts';
 import { countQueued, jobsOfSameCallers, queuedJobs, queueState, recordProgress } from '../queue-state.ts';
 import { findJob, finishedAmong, finishedInputs, jobReport, listJobs, resultEntries } from '../read-jobs.ts';
+import { recentJobs } from '../recent-jobs.ts';
 import { findRetriedJob } from '../retried-job.ts';
 import { findByIdempotencyKey, submitJobs } from '../submit-job.ts';
 import { Batcher } from './batcher.ts';
 import { type CompletedInput, leaseAndComplete, type NewLease } from './lease-and-complete.ts';
 import { type JobMessage, MessageQueue } from './message-queue.ts';
-import { type NodeRecord, recordHeartbeat, registerNode, removeNode, type SeenNode } from './node-records.ts';
 import { NotificationPublisher } from './notifications.ts';
 import type { PostgresDatabase } from './postgres-database.ts';
 import { openPostgres } from './postgres-database.ts';
@@ -124,8 +125,16 @@ export class PostgresJobStore implements JobStore {
     return this.#database.read((db) => findRetriedJob(db, jobId, scope));
   }
 
+  findRequest(jobId: string, scope?: JobScope) {
+    return this.#database.read((db) => findRequest(db, jobId, scope));
+  }
+
   listJobs(filter: JobFilter) {
     return this.#database.read((db) => listJobs(db, filter));
+  }
+
+  recentJobs(since: Date, limit: number) {
+    return this.#database.read((db) => recentJobs(db, since, limit));
   }
 
   async cancelJob(jobId: string, scope?: JobScope) {
@@ -332,25 +341,6 @@ export class PostgresJobStore implements JobStore {
   /** Renews the leases of messages, and returns those that had expired. */
   renew(messages: readonly JobMessage[]): Promise<readonly JobMessage[]> {
     return this.#messages.renew(messages);
-  }
-
-  /** Records a node that starts, unless `mayJoin` refuses, and returns the others that were seen within `expiryMs`. */
-  registerNode(
-    node: NodeRecord,
-    expiryMs: number,
-    mayJoin: (others: readonly SeenNode[]) => boolean,
-  ): Promise<readonly SeenNode[]> {
-    return this.#database.transaction((db) => registerNode(db, node, expiryMs, mayJoin));
-  }
-
-  /** Records that a node is alive. */
-  recordHeartbeat(node: NodeRecord): Promise<void> {
-    return this.#database.transaction((db) => recordHeartbeat(db, node));
-  }
-
-  /** Deletes the record of a node that stops. */
-  removeNode(node: NodeRecord): Promise<void> {
-    return this.#database.transaction((db) => removeNode(db, node));
   }
 
   async close(): Promise<void> {

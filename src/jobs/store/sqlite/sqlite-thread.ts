@@ -3,6 +3,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlit
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Kysely, SqliteDialect, type SqliteStatement, sql } from 'kysely';
 import { closeCallback, leaseCallbacks, postponeCallback } from '../callbacks.ts';
+import { findRequest } from '../find-request.ts';
 import {
   cancelJob,
   cancelledAmong,
@@ -19,6 +20,7 @@ import { migrate } from '../migrations.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from '../output-paths.ts';
 import { countQueued, jobsOfSameCallers, queuedJobs, queueState, recordProgress } from '../queue-state.ts';
 import { findJob, finishedAmong, finishedInputs, jobReport, listJobs, resultEntries } from '../read-jobs.ts';
+import { recentJobs } from '../recent-jobs.ts';
 import { findRetriedJob } from '../retried-job.ts';
 import { findByIdempotencyKey, submitJob } from '../submit-job.ts';
 import type { Database, Tables } from '../tables.ts';
@@ -56,6 +58,7 @@ const implementations: {
   findByIdempotencyKey,
   findJob,
   findRetriedJob,
+  findRequest,
   finishedAmong,
   finishedInputs,
   finishInput,
@@ -71,6 +74,7 @@ const implementations: {
   pruneJobs,
   queuedJobs,
   queueState,
+  recentJobs,
   recordProcessExit,
   recordProgress,
   recordTransientFailure,
