@@ -81,7 +81,8 @@ export class JobList {
   }
 
   /**
-   * Takes jobs as they are now, from the stream. Returns true when the list has to be refreshed, because one of them is not in it.
+   * Takes jobs as they are now, from the stream. Returns true when the list has to be refreshed, because one of them may belong
+   * into it and is not there: only the service knows what a filter finds.
    * @param {readonly ListedJob[]} jobs
    */
   update(jobs) {
@@ -89,7 +90,7 @@ export class JobList {
     for (const job of jobs) if (this.#jobs.has(job.job_id)) this.#remember(job);
     this.#current = this.#current.filter((id) => status === undefined || this.#jobs.get(id)?.status === status);
     this.#show();
-    const last = this.#nextCursor === null ? '' : (this.#current.at(-1) ?? '');
+    const last = this.isComplete.value ? '' : (this.#current.at(-1) ?? '');
     const isListed = new Set(this.#current);
     return jobs.some((job) => job.job_id > last && !isListed.has(job.job_id) && (status ?? job.status) === job.status);
   }

@@ -1,77 +1,107 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { addressOf, call, loginNeeded } from './api.js';
+import { call } from './api.js';
 import { html } from './html.js';
-import { outputAddress } from './outputs.js';
+import { InputResults } from './input-results.js';
+import { jobName, OPERATION_TEXTS } from './job-name.js';
+import { follow } from './live.js';
+import { Rates } from './rates.js';
+import { RequestView } from './request-view.js';
 import { linkTo } from './router.js';
 import { durationText, exactTime, sizeText } from './text.js';
 
 /** @typedef {import('./api.js').Job} Job */
 /** @typedef {import('./api.js').ResultEntry} ResultEntry */
 
+const rates = new Rates();
+
 /**
- * Shows one job: its state as it changes, and what became of each input, failed ones first.
+ * Shows one job: its state as it changes, what became of each input, and what was asked for.
  * @param {{ id: string }} props
  */
 export function JobPage({ id }) {
   /** @type {import('@preact/signals').Signal<Job | null>} */
   const job = useSignal(null);
+  /** @type {import('@preact/signals').Signal<readonly ResultEntry[]>} */
+  const entries = useSignal([]);
   const problem = useSignal('');
-  const login = loginNeeded.value;
-  useEffect(() => follow(id, job, problem), [id, login]);
-  if (problem.value !== '') return html`<h1>Job</h1><p class="notice" role="alert">${problem.value}</p>`;
-  if (job.value === null) return html`<h1 aria-busy="true">Job</h1>`;
-  const { status, progress, timing, caller, results } = job.value;
-  const cancel = () =>
-    call('DELETE', `v2/jobs/${id}`).catch((error) => {
-      problem.value = error.message;
-    });
+  useEffect(() => followJob(id, { job, entries, problem }), [id]);
+  if (job.value === null)
+    return problem.value === ''
+      ? html`<h1 aria-busy="true">Job</h1>`
+      : html`<h1>Job</h1><p class="notice" role="alert">${problem.value}</p>`;
+  const { status, timing, caller, operation, labels = {}, retried_from: retried } = job.value;
   return html`
-    <hgroup><h1>Job <span class="state ${status}">${status}</span></h1><p><code>${id}</code>${caller && html`, submitted by ${caller}`}</p></hgroup>
-    ${
-      progress &&
-      html`<progress value=${progress.fraction} max="1" aria-label="Progress"></progress>
-      <p class="muted">${progress.inputs_done} of ${progress.inputs_total} inputs, ${sizeText(progress.bytes_done)} of ${sizeText(progress.bytes_total)}</p>
-      <button class="secondary" onClick=${cancel}>Cancel</button>`
-    }
+    <hgroup>
+      <h1 class="path">${jobName(job.value)} <span class="state ${status}">${status}</span></h1>
+      <p>${OPERATION_TEXTS[operation]}${caller && html`, submitted by ${caller}`}${retried && html`, <a href=${linkTo(['jobs', retried])}>retried from another job</a>`} · <code class="path">${id}</code></p>
+      ${Object.keys(labels).length > 0 && html`<p class="filter labels">${Object.entries(labels).map(([name, value]) => html`<a class="state" href=${linkTo(['jobs'], { label: `${name}=${value}` })}>${name}=${value}</a>`)}</p>`}
+    </hgroup>
+    ${problem.value !== '' && html`<p class="notice" role="alert">${problem.value}</p>`}
+    <${Progress} job=${job.value} />
+    <${Actions} job=${job.value} entries=${entries.value} problem=${problem} />
     <${Times} timing=${timing} />
-    ${results.length > 0 && html`<h2>Inputs</h2>${[...results].sort(failedFirst).map((entry) => html`<${InputResult} key=${entry.input_index} jobId=${id} entry=${entry} />`)}`}
+    ${entries.value.length > 0 && html`<h2>Inputs</h2><${InputResults} jobId=${id} entries=${entries.value} isSingle=${job.value.input_count === 1} />`}
+    <${Request} id=${id} />
   `;
 }
 
 /**
- * Follows a job by server-sent events until it has finished; returns what ends that.
+ * Follows a job until it has finished; returns what ends that.
  * @param {string} id
- * @param {import('@preact/signals').Signal<Job | null>} job
- * @param {import('@preact/signals').Signal<string>} problem
+ * @param {{ job: import('@preact/signals').Signal<Job | null>, entries: import('@preact/signals').Signal<readonly ResultEntry[]>, problem: import('@preact/signals').Signal<string> }} state
  */
-function follow(id, job, problem) {
-  const events = new EventSource(addressOf(`v2/jobs/${encodeURIComponent(id)}/events`));
-  events.addEventListener('progress', ({ data }) => {
-    job.value = JSON.parse(data);
-  });
-  events.addEventListener('done', ({ data }) => {
-    job.value = JSON.parse(data);
-    events.close();
-  });
-  // An error that ends the stream says nothing of its cause; a look-up does. The browser connects again by itself otherwise.
-  events.addEventListener('error', () => {
-    if (events.readyState !== EventSource.CLOSED) return;
-    call('GET', `v2/jobs/${encodeURIComponent(id)}`).then(
-      (found) => {
-        job.value = found;
-      },
-      (error) => {
-        problem.value = error.message;
-      },
-    );
-  });
-  return () => events.close();
+function followJob(id, { job, entries, problem }) {
+  const path = `v2/jobs/${encodeURIComponent(id)}`;
+  const over = new AbortController();
+  /** @param {Job} found */
+  const show = (found) => {
+    job.value = found;
+    problem.value = '';
+    if (found.results.length > 0) entries.value = found.results;
+    if (found.timing.finished_at !== undefined) over.abort();
+  };
+  /** @param {Job} event */
+  const addEntries = ({ results, ...rest }) => {
+    const known = new Set(results.map(({ input_index: index }) => index));
+    show({ ...rest, results: [...entries.value.filter((entry) => !known.has(entry.input_index)), ...results] });
+  };
+  const refresh = () =>
+    call('GET', path, { signal: over.signal }).then(show, (error) => {
+      if (over.signal.aborted) return;
+      // The page says by itself that the service is out of reach, or asks for a login.
+      if (![0, 401].includes(error.status)) problem.value = error.message;
+      if (error.status === 404) over.abort();
+    });
+  follow(`${path}/events`, { progress: show, input: addEntries, done: show }, refresh, over.signal);
+  return () => over.abort();
 }
 
-/** @param {ResultEntry} a @param {ResultEntry} b */
-function failedFirst(a, b) {
-  return Number(a.status === 'succeeded') - Number(b.status === 'succeeded') || a.input_index - b.input_index;
+/** @param {{ job: Job }} props */
+function Progress({ job: { job_id: id, progress } }) {
+  if (progress === undefined) return null;
+  const { inputs_done: done, inputs_total: total, bytes_done: bytes, bytes_total: allBytes } = progress;
+  const rate = rates.rateOf(id, bytes, Date.now());
+  return html`<progress value=${progress.fraction} max="1" aria-label="Progress"></progress>
+    <p class="muted">${done.toLocaleString('en')} of ${total.toLocaleString('en')} inputs, ${sizeText(bytes)} of ${sizeText(allBytes)}${rate > 0 && `, ${sizeText(rate)}/s`}</p>`;
+}
+
+/** @param {{ job: Job, entries: readonly ResultEntry[], problem: import('@preact/signals').Signal<string> }} props */
+function Actions({ job: { job_id: id, progress }, entries, problem }) {
+  const failed = entries.filter(({ status }) => status === 'failed').length;
+  const report = (/** @type {Error} */ error) => {
+    problem.value = error.message;
+  };
+  const cancel = () => call('DELETE', `v2/jobs/${id}`).catch(report);
+  const retry = () =>
+    call('POST', `v2/jobs/${id}/retry`).then((started) => {
+      location.hash = linkTo(['jobs', started.job_id]);
+    }, report);
+  if (progress !== undefined) return html`<p><button class="secondary" onClick=${cancel}>Cancel</button></p>`;
+  return (
+    failed > 0 &&
+    html`<p><button onClick=${retry}>${failed === 1 ? 'Retry the failed input' : `Retry ${failed.toLocaleString('en')} failed inputs`}</button></p>`
+  );
 }
 
 /** @param {{ timing: Job['timing'] }} props */
@@ -83,36 +113,26 @@ function Times({ timing: { queued_at: queued, started_at: started, finished_at: 
   </dl>`;
 }
 
-/** @param {{ jobId: string, entry: ResultEntry }} props */
-function InputResult({ jobId, entry }) {
-  const { input_index: index, status, output_path: output, error, error_details: details, warnings = [] } = entry;
-  const place = { job: jobId, index: String(index) };
-  return html`<article class="input">
-    <header><span class="state ${status}">${status}</span> Input ${index}</header>
-    ${error && html`<p>${error}</p>`}
-    ${details?.reason && html`<p class="muted">Reason <code>${details.reason}</code></p>`}
-    ${output && html`<p><code class="path">${output}</code></p>`}
-    ${
-      output &&
-      html`<p>
-      <a href=${linkTo(['play'], place)}>Play</a>
-      ${' · '}<a href=${linkTo(['inspect'], place)}>Inspect</a>
-      ${isFile(output) && html` · <a href=${outputAddress(jobId, index, nameOf(output))} download>Download</a>`}
-    </p>`
-    }
-    ${warnings.length > 0 && html`<details><summary>${warnings.length === 1 ? 'One warning' : `${warnings.length} warnings`}</summary><ul>${warnings.map((text) => html`<li>${text}</li>`)}</ul></details>`}
-  </article>`;
-}
-
-/** @param {string} path */
-function nameOf(path) {
-  return path.split('/').at(-1) ?? '';
-}
-
-/**
- * Tells whether an output is a file: a publication is a folder, whose name rarely ends like that of a media file.
- * @param {string} path
- */
-function isFile(path) {
-  return /\.(mp4|m4v|mov|qt|3gp|3g2|m4a|mp3|wav|flac|avi)$/i.test(path);
+/** Shows the request of a job once somebody asks for it: it may have megabytes. @param {{ id: string }} props */
+function Request({ id }) {
+  const request = useSignal(/** @type {import('../src/contract/job-request.ts').JobRequestResponse | null} */ (null));
+  const problem = useSignal('');
+  /** @param {Event} event */
+  const load = (event) => {
+    if (!(/** @type {HTMLDetailsElement} */ (event.target).open) || request.value !== null) return;
+    call('GET', `v2/jobs/${encodeURIComponent(id)}/request`).then(
+      (found) => {
+        request.value = found;
+        problem.value = '';
+      },
+      (error) => {
+        problem.value = error.message;
+      },
+    );
+  };
+  return html`<details class="request" onToggle=${load}>
+    <summary>The request</summary>
+    ${problem.value !== '' && html`<p class="notice" role="alert">${problem.value}</p>`}
+    ${request.value !== null && html`<${RequestView} path=${request.value.path.slice(1)} request=${request.value.body} />`}
+  </details>`;
 }

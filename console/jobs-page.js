@@ -1,8 +1,9 @@
 import { signal, useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import { loginNeeded, poll } from './api.js';
 import { html } from './html.js';
 import { JobList } from './job-list.js';
+import { jobName, OPERATION_TEXTS } from './job-name.js';
+import { follow } from './live.js';
 import { Rates } from './rates.js';
 import { linkTo, route } from './router.js';
 import { ageText, durationText, exactTime, sizeText } from './text.js';
@@ -10,40 +11,73 @@ import { VirtualRows } from './virtual-rows.js';
 
 /** @typedef {import('./api.js').ListedJob} ListedJob */
 
-const LIST_INTERVAL_MS = 2000;
-
 /** The clock that ages are told by. */
 const now = signal(Date.now());
 
 const rates = new Rates();
 
+/** What lists are filtered by, as the API and the address name it. */
+const FILTERS = ['status', 'operation', 'client_reference', 'label', 'caller'];
+
 /** Lists jobs, newest first. The filter stands in the address, so that it can be shared. */
 export function JobsPage() {
-  const status = route.value.query.get('status') ?? '';
+  const { query } = route.value;
+  /** @type {Record<string, string>} */
+  const filter = Object.fromEntries(
+    FILTERS.map((name) => [name, query.get(name) ?? '']).filter(([, value]) => value !== ''),
+  );
   return html`
     <h1>Jobs</h1>
-    <${Filter} status=${status} />
-    <${Jobs} key=${status} status=${status} />
+    <${Filters} filter=${filter} />
+    <${Jobs} key=${JSON.stringify(filter)} filter=${filter} />
   `;
 }
 
-/** @param {{ status: string }} props */
-function Filter({ status }) {
+/** @param {{ filter: Record<string, string> }} props */
+function Filters({ filter }) {
   const states = ['', 'queued', 'running', 'succeeded', 'failed'];
-  return html`<p role="group" aria-label="Filter by state" class="filter">
-    ${states.map((state) => html`<a role="button" class=${state === status ? '' : 'outline secondary'} aria-current=${state === status ? 'true' : undefined} href=${linkTo(['jobs'], { status: state })}>${state || 'all'}</a>`)}
-  </p>`;
+  const { status = '', operation = '' } = filter;
+  const others = Object.entries(filter).filter(([name]) => !['status', 'operation'].includes(name));
+  /** @param {string} name @param {string} value */
+  const changed = (name, value) => linkTo(['jobs'], { ...filter, [name]: value });
+  /** @param {SubmitEvent} event */
+  const submit = (event) => {
+    event.preventDefault();
+    const data = new FormData(/** @type {HTMLFormElement} */ (event.target));
+    location.hash = changed(String(data.get('by')), String(data.get('value')).trim());
+  };
+  /** @param {Event} event */
+  const choose = (event) => {
+    location.hash = changed('operation', /** @type {HTMLSelectElement} */ (event.target).value);
+  };
+  return html`
+    <p role="group" aria-label="Filter by state" class="filter">
+      ${states.map((state) => html`<a role="button" class=${state === status ? '' : 'outline secondary'} aria-current=${state === status ? 'true' : undefined} href=${changed('status', state)}>${state || 'all'}</a>`)}
+    </p>
+    <form class="filter" onSubmit=${submit}>
+      <select aria-label="Operation" value=${operation} onChange=${choose}>
+        <option value="">all operations</option>
+        ${Object.entries(OPERATION_TEXTS).map(([name, text]) => html`<option value=${name}>${text}</option>`)}
+      </select>
+      <select aria-label="Find by" name="by">
+        <option value="client_reference">reference</option><option value="label">label (name=value)</option><option value="caller">caller</option>
+      </select>
+      <input aria-label="Text to find" name="value" type="search" required autocomplete="off" placeholder="exact" />
+      <button type="submit" class="secondary outline">Find</button>
+    </form>
+    ${others.length > 0 && html`<p class="filter">${others.map(([name, value]) => html`<a role="button" class="outline" href=${changed(name, '')} aria-label=${`Remove the filter ${name}: ${value}`}>${name.replace('_', ' ')}: ${value} ×</a>`)}</p>`}
+  `;
 }
 
 /**
  * Shows the jobs of a filter as they change. The rows stay where they are while somebody has scrolled down, points at them or has
  * the focus in them: then a button shows what is new.
- * @param {{ status: string }} props
+ * @param {{ filter: Record<string, string> }} props
  */
-function Jobs({ status }) {
+function Jobs({ filter }) {
   const problem = useSignal('');
   const gone = useMemo(() => new AbortController(), []);
-  const list = useMemo(() => new JobList({ ...(status && { status }) }, gone.signal), []);
+  const list = useMemo(() => new JobList(filter, gone.signal), []);
   const region = useRef(/** @type {HTMLElement | null} */ (null));
   const firstInView = useRef(/** @type {string | undefined} */ (undefined));
   /** @param {Promise<void>} loading */
@@ -60,12 +94,17 @@ function Jobs({ status }) {
     );
   const holdIfInUse = () => list.hold(scrollY > 0 || region.current?.matches(':hover, :focus-within') === true);
   useEffect(() => {
-    const look = async () => {
-      if (loginNeeded.value) return;
+    const refresh = () => {
       holdIfInUse();
-      await report(list.refresh(firstInView.current));
+      return report(list.refresh(firstInView.current));
     };
-    void poll(look, LIST_INTERVAL_MS, gone.signal);
+    /** @param {{ jobs: ListedJob[] }} event */
+    const update = ({ jobs }) => {
+      holdIfInUse();
+      now.value = Date.now();
+      if (list.update(jobs)) void refresh();
+    };
+    follow('v2/events', { jobs: update, reload: () => void refresh() }, refresh, gone.signal);
     return () => gone.abort();
   }, []);
   const showNewest = () => {
@@ -75,7 +114,7 @@ function Jobs({ status }) {
   const rows = list.rows.value;
   return html`
     ${problem.value !== '' && html`<p class="notice" role="alert">${problem.value}</p>`}
-    ${rows !== null && rows.length === 0 && html`<${NoJobs} filtered=${status !== ''} />`}
+    ${rows !== null && rows.length === 0 && html`<${NoJobs} filtered=${Object.keys(filter).length > 0} />`}
     ${
       rows !== null &&
       rows.length > 0 &&
@@ -91,7 +130,7 @@ function Jobs({ status }) {
 
 /** @param {{ filtered: boolean }} props */
 function NoJobs({ filtered }) {
-  if (filtered) return html`<p>No job is in this state.</p>`;
+  if (filtered) return html`<p>No job is like this.</p>`;
   const example = `curl -s ${new URL('v2/c2pa/video', document.baseURI).href} \\
   -H 'content-type: application/json' \\
   -d '{"inputs": [{"type": "local_file_path", "path": "/media/film.mp4"}]}'`;
@@ -120,10 +159,10 @@ function JobTable({ list, onView, onNearEnd }) {
 
 /** @param {{ job: ListedJob, index: number }} props */
 function JobRow({ job, index }) {
-  const { job_id: id, status, timing, caller } = job;
+  const { job_id: id, status, operation, timing, caller } = job;
   return html`<tr role="row" aria-rowindex=${index + 2}>
     <td role="cell"><span class="state ${status}">${status}</span></td>
-    <td role="cell"><a href=${linkTo(['jobs', id])}><code>${id}</code></a></td>
+    <td role="cell"><a href=${linkTo(['jobs', id])} title=${`${jobName(job)} (${id})`}>${jobName(job)}</a><small class="muted">${OPERATION_TEXTS[operation]}</small></td>
     <td role="cell"><${Progress} job=${job} /></td>
     <td role="cell"><time datetime=${timing.queued_at} title=${exactTime(timing.queued_at)}>${ageText(timing.queued_at, now.value)}</time></td>
     <td role="cell">${caller ?? ''}</td>

@@ -3,6 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { serveJobs } from '../http/serve-jobs.ts';
 import { scripts } from '../support/jobs/test-jobs.ts';
+import { serve } from '../support/servers/serve.ts';
 import { assertAccessible, launchBrowser, openPage } from './browser.ts';
 
 let browser: Browser;
@@ -70,5 +71,97 @@ describe('the list of jobs', () => {
     await page.locator(`a[href="#/jobs/${newest}"]`).waitFor();
     assert.equal((await page.locator('.jobs tbody a').first().getAttribute('href'))?.replace('#/jobs/', ''), newest);
     assert.equal(await page.locator(`a[href="${link}"]`).count(), 0);
+  });
+
+  test('shows jobs as they come and change, by one stream', async (t) => {
+    const server = await serveJobs(t);
+    await using page = await openPage(browser, server.base, '#/status');
+    const streams: string[] = [];
+    page.on('request', (sent) => {
+      if (sent.url().endsWith('/v2/events')) streams.push(sent.url());
+    });
+    await page.goto(`${server.base}/#/jobs`);
+    await page.getByText('No jobs yet').waitFor();
+    const id = await server.submit('sleep 60000');
+    const row = page.locator('.jobs tr', { has: page.locator(`a[href="#/jobs/${id}"]`) });
+    await row.locator('.state.running').waitFor();
+    await server.jobs.cancel(id);
+    await row.locator('.state.failed').waitFor();
+    assert.equal(streams.length, 1);
+  });
+
+  test('asks for the jobs where there is no stream', async (t) => {
+    const server = await serveJobs(t);
+    await using page = await openPage(browser, server.base, '#/inspect');
+    await page.route('**/v2/events', (route) => route.abort());
+    await page.goto(`${server.base}/#/jobs`);
+    await page.getByText('No jobs yet').waitFor();
+    const id = await server.submit('sleep 60000');
+    await page.locator(`a[href="#/jobs/${id}"]`).waitFor();
+    await server.jobs.cancel(id);
+    await page.locator('.state.failed').waitFor();
+  });
+
+  test('is filtered by what jobs are recognised by, and takes no name for markup', async (t) => {
+    const server = await serveJobs(t, { jobs: { maxRunningInputs: 0 } });
+    const body = { client_reference: '<img src=x onerror=document.title=1>', labels: { desk: '<b>4</b>' } };
+    const reply = await server.post('/v2/c2pa/video', ['sleep 60000'], { body });
+    const { job_id: id } = (await reply.json()) as { job_id: string };
+    await server.submit('sleep 60000');
+    await using page = await openPage(browser, server.base, '');
+    await page.getByRole('link', { name: body.client_reference }).click();
+    await page.getByRole('heading', { name: `${body.client_reference} queued` }).waitFor();
+    await page.getByText('The request').click();
+    await page.locator('pre', { hasText: body.client_reference }).waitFor();
+    await assertAccessible(page);
+    await page.getByRole('link', { name: 'desk=<b>4</b>' }).click();
+    await page.locator(`a[href="#/jobs/${id}"]`).waitFor();
+    assert.equal(await rendered(page), 1);
+    await page.getByRole('button', { name: /^Remove the filter label/ }).click();
+    await page.locator('table[aria-rowcount="3"]').waitFor();
+    await page.getByLabel('Text to find').fill(body.client_reference);
+    await page.getByRole('button', { name: 'Find' }).click();
+    await page.locator('table[aria-rowcount="2"]').waitFor();
+    await page.getByLabel('Operation').selectOption('verify');
+    await page.getByText('No job is like this').waitFor();
+    assert.equal(await page.title(), 'Attestream');
+  });
+});
+
+describe('a job', () => {
+  test('shows inputs as they end, with the documentation of their errors', async (t) => {
+    const server = await serveJobs(t);
+    const id = await server.submit('fail /media/x.mp4', 'sleep 60000', 'progress 5');
+    await using page = await openPage(browser, server.base, `#/jobs/${id}`);
+    const entry = page.locator('article', { hasText: 'Input 0' });
+    await entry.locator('.state.failed').waitFor();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByText('1 failed, 1 cancelled, 1 succeeded').waitFor();
+    await assertAccessible(page);
+    const reason = await entry.locator('code').first().textContent();
+    await entry.getByRole('link', { name: 'Open documentation' }).click();
+    await page.getByRole('heading', { name: reason ?? '' }).waitFor();
+    await assertAccessible(page);
+    await page.goBack();
+    await page.getByRole('button', { name: 'Retry the failed input' }).click();
+    await page.getByRole('link', { name: 'retried from another job' }).waitFor();
+    await page.getByRole('heading', { name: 'x.mp4 failed' }).waitFor();
+  });
+});
+
+describe('a page that was left open', () => {
+  test('asks for a token when the login has expired, and goes on where it was', async () => {
+    await using server = await serve({ SERVICE__AUTH__TOKENS: 'right-token' });
+    await using page = await openPage(browser, server.base, '#/jobs?status=failed');
+    const login = async () => {
+      await page.getByLabel('Token').fill('right-token');
+      await page.getByRole('button', { name: 'Log in' }).click();
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+      await page.getByText('No job is like this').waitFor();
+    };
+    await login();
+    await page.context().clearCookies();
+    await login();
+    assert.equal(new URL(page.url()).hash, '#/jobs?status=failed');
   });
 });

@@ -1,0 +1,19 @@
+/** Operations as the pages name them. */
+export const OPERATION_TEXTS = {
+  'c2pa-video': 'Sign video',
+  'c2pa-audio': 'Sign audio',
+  'c2pa-fragmented': 'Sign a publication',
+  'c2pa-package': 'Package and sign',
+  package: 'Package',
+  verify: 'Verify',
+};
+
+/**
+ * Returns what a job is called: what its caller calls it, else its first input, else its identifier.
+ * @param {import('./api.js').ListedJob} job
+ */
+export function jobName({ job_id: id, client_reference: reference, input_names: [first], input_count: count }) {
+  if (reference !== undefined) return reference;
+  if (first === undefined) return id;
+  return count > 1 ? `${first} + ${(count - 1).toLocaleString('en')}` : first;
+}
