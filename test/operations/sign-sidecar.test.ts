@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { Reader } from '@contentauth/c2pa-node';
@@ -98,6 +98,20 @@ const SOURCES: Readonly<Record<string, { mediaType: string; make: (name: string)
   'notes.unknown': { mediaType: 'application/octet-stream', make: () => Buffer.from('\x01\x02 no container at all') },
   'no-extension': { mediaType: 'application/octet-stream', make: () => Buffer.from([0]) },
 };
+
+test('a sidecar takes the place of its own file’s, and not of that of another file', async () => {
+  const { home, source, output } = homeWith('sound.wav', smallWav());
+  const other = join(home, 'sound.bin');
+  writeFileSync(other, 'other media');
+  const { outputPath = '', sidecarPath = '' } = await signWithSidecar(source, home);
+  await assert.rejects(signWithSidecar(other, home), { reason: 'SIDECAR_OF_OTHER_FILE' });
+  assert.deepEqual(readdirSync(output).sort(), ['sound_c2pa.c2pa', 'sound_c2pa.wav']);
+  assert.equal((await judged(outputPath, sidecarPath)).state, 'Valid');
+  await signWithSidecar(source, home);
+  rmSync(outputPath);
+  const replaced = await signWithSidecar(other, home);
+  assert.equal((await judged(replaced.outputPath ?? '', replaced.sidecarPath ?? '')).state, 'Valid');
+});
 
 describe('a sidecar', () => {
   for (const [name, { mediaType, make }] of Object.entries(SOURCES)) {

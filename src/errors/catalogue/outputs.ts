@@ -12,6 +12,11 @@ export const placementErrors = {
     ({ path }) =>
       `Another input of this request is written to "${path}". Give the inputs different names or submit them with different outputs.`,
   ),
+  SIDECAR_OF_OTHER_FILE: entry<{ path: string; owner: string }>(
+    'VALIDATION_FAILED',
+    ({ path, owner }) =>
+      `The sidecar "${path}" would replace that of "${owner}", which lies beside it. Submit the file with another output, or rename it.`,
+  ),
   OUTPUT_TOUCHES_SOURCE: entry<{ path: string; source: string }>(
     'VALIDATION_FAILED',
     ({ path, source }) =>

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
-import { renameSync } from 'node:fs';
+import { readdirSync, renameSync } from 'node:fs';
 import type { ByteSink } from '#bytes/byte-sink.ts';
-import { replacedNameOf } from '#bytes/staged-name.ts';
+import { isReservedName, replacedNameOf } from '#bytes/staged-name.ts';
+import { AppError } from '#errors/app-error.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
+import { stemOf } from '../output-path.ts';
 import { entryAt, outputError, refuseFolder, withOutputErrors } from '../output-sink.ts';
 import { DurableFile } from './durable-file.ts';
 import type { FolderHandle } from './folder-handle.ts';
@@ -70,6 +72,7 @@ export class StagedFile implements ByteSink {
   /**
    * Sets aside what has this name, commits the first file, and gives this one its name. The journal knows both: after a
    * crash, a first file without its name means that nothing was delivered, and one with it that this file has to follow.
+   * Throws `SIDECAR_OF_OTHER_FILE` where what has this name belongs to a file that stands beside it.
    */
   async commitAfter(first: ByteSink, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
@@ -77,6 +80,7 @@ export class StagedFile implements ByteSink {
     assert(first instanceof StagedFile && first.#staging.folder.path === folder.path, 'both lie in one folder');
     const replacedName = replacedNameOf(stagedName);
     await refuseFolder(this.destination, folder.entry(name));
+    await this.#translated(() => this.#refuseForeign(first.#staging.name));
     await this.#translated(async () => {
       await noteFollowing(first.#staging.stagedName);
       if (entryAt(folder.entry(name)) !== null) renameSync(folder.entry(name), folder.entry(replacedName));
@@ -91,6 +95,16 @@ export class StagedFile implements ByteSink {
     }
     await removeEntry(folder, replacedName);
     await this.#finish();
+  }
+
+  /** What is there with this name was delivered with a file of the same stem: with the first one, if that is there. */
+  #refuseForeign(firstName: string): void {
+    const { folder, name } = this.#staging;
+    if (entryAt(folder.entry(name)) === null || entryAt(folder.entry(firstName)) !== null) return;
+    const isOwner = (other: string): boolean =>
+      other !== name && stemOf(other) === stemOf(name) && !isReservedName(other);
+    const owner = readdirSync(folder.self).find(isOwner);
+    if (owner !== undefined) throw new AppError('SIDECAR_OF_OTHER_FILE', { path: this.destination, owner });
   }
 
   async #appear(): Promise<void> {
