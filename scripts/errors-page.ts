@@ -37,6 +37,7 @@ const KNOWN_DETAILS = {
   playlist: '‹playlist›',
   line: '‹line›',
   names: ['‹name›'],
+  differences: [{ key: '‹key›', here: '‹here›', there: '‹there›' }],
   films: [{ file: '‹file›', seconds: 2 }],
   codecs: [{ codec: '‹codec›', languages: ['‹language›'] }],
 };

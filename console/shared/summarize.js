@@ -2,22 +2,29 @@
 // Written by "npm run docs" from src/operations/verification/summarize.ts: change that.
 /** Failures that say that the media was changed. */
 const MEDIA_CHANGED = /^assertion\.(?:dataHash|bmffHash|boxesHash|collectionHash)\.mismatch$/;
+/** The signature covers a part of the media only. */
+const EXTRA_EXCLUSIONS = /\.additionalExclusionsPresent$/;
 /** Failures of the signature itself. */
 const SIGNATURE_FAILED = /^claimSignature\./;
 
-/** Returns the verdict in one or two sentences. */
+/** Returns the verdict in one or two sentences. Browsers run this module too (`scripts/console-modules.ts`), so it imports types only. */
 export function summarize({ state, codes, manifests, trust_list: list }                               )         {
   const [active] = manifests;
   switch (state) {
     case 'none':
       return 'No provenance information.';
     case 'trusted':
-      return `Unchanged. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.`;
+      return `${unchanged('Unchanged', codes)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.`;
     case 'valid':
-      return `Unchanged since signing. ${signerOf(active)} is on no trust list that this service knows.`;
+      return `${unchanged('Unchanged since signing', codes)}. ${signerOf(active)} is on no trust list that this service knows.`;
     case 'invalid':
       return reasonOf(codes);
   }
+}
+
+function unchanged(words        , codes                       )         {
+  const isPartly = codes.some(({ code, ingredient }) => EXTRA_EXCLUSIONS.test(code) && ingredient !== true);
+  return isPartly ? `${words} as far as the signature covers it: it leaves out parts of the media` : words;
 }
 
 function signerOf(active                                               )         {

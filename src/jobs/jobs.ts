@@ -116,7 +116,7 @@ export class Jobs {
     if (databaseUrl === undefined) return openEmbeddedEngine(dataDir, this.#options.log);
     // The cluster's dependencies take memory, so they are loaded only when a database is configured.
     const { openCluster } = await import('./cluster/cluster-source.ts');
-    return openCluster(databaseUrl, dataDir, this.#options.log);
+    return openCluster(databaseUrl, this.#options);
   }
 
   /**

@@ -162,6 +162,15 @@ export const databaseErrors = {
       `The server of the database ${place} is PostgreSQL ${version}; 13 is the oldest that will do. Use a newer one.`,
     { callersSee: STORE_UNUSABLE },
   ),
+  NODE_OUTPUTS_DIFFER: entry<{
+    node: string;
+    differences: readonly { readonly key: string; readonly here: string; readonly there: string }[];
+  }>(
+    'INTERNAL_ERROR',
+    ({ node, differences }) =>
+      `Another node of the cluster (${node}) writes outputs elsewhere: ${differences.map(({ key, here, there }) => `${key} is "${here}" here and "${there}" there`).join('; ')}. Give all nodes the same; to change it, stop all of them before the first one starts with the new one.`,
+    { callersSee: STORE_UNUSABLE },
+  ),
   OPERATION_UNKNOWN: entry<{ operation: string }>(
     'INTERNAL_ERROR',
     ({ operation }) =>

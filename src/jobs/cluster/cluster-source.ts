@@ -1,5 +1,7 @@
 import { ThrottledQuery } from '#concurrency/throttled-query.ts';
+import type { Config } from '#config/config.ts';
 import { AppError, type AppErrorData } from '#errors/app-error.ts';
+import type { SignerProcess } from '#provenance/signer-process.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { MAX_EXTRA_SLOTS } from '../dispatching/input-queue.ts';
 import { retryPauseMs } from '../dispatching/input-runs.ts';
@@ -7,10 +9,12 @@ import { InputRun, type JobEngine, type RunEnd, type WorkHost, type WorkSource }
 import { holdDataFolder } from '../store/data-folder.ts';
 import type { InputEnd, JobPaths, LeasedInput } from '../store/job-store.ts';
 import { pathsOfSingleInput } from '../store/output-paths.ts';
+import type { NodeSettings } from '../store/postgres/node-records.ts';
 import { type Notification, NotificationListener } from '../store/postgres/notifications.ts';
 import { PostgresJobStore, type ReleaseReason } from '../store/postgres/postgres-job-store.ts';
 import { type FinishedRun, LeaseAndComplete } from './lease-and-complete.ts';
 import { LeasedInputs, type LeasedMessage, type RunningLease } from './leased-inputs.ts';
+import { NodeRegistry, nodeSettings } from './node-registry.ts';
 
 /** The interval of heartbeats, which renew leases and look for cancellations, in milliseconds. */
 const HEARTBEAT_INTERVAL_MS = 2_000;
@@ -18,24 +22,43 @@ const HEARTBEAT_INTERVAL_MS = 2_000;
 /** Bound on the connections of a node, which submissions, look-ups and workers share. One more listens for notifications. */
 const MAX_CONNECTIONS = 10;
 
+export interface ClusterOptions {
+  readonly config: Config;
+  /** Absent on nodes that do not sign. */
+  readonly signer?: Pick<SignerProcess, 'identity'>;
+  readonly log: Log;
+}
+
 /**
- * Opens the database that nodes share, and this node's own data folder. Throws an AppError of the catalogue when either
- * cannot be used.
+ * Opens this node's own data folder and the database that nodes share, and joins them. Throws an AppError of the catalogue
+ * when either cannot be used, or a node has other settings.
  */
-export async function openCluster(url: string, dataDir: string, log: Log): Promise<JobEngine> {
-  const releaseFolder = await holdDataFolder(dataDir);
+export async function openCluster(url: string, { config, signer, log }: ClusterOptions): Promise<JobEngine> {
+  const releaseFolder = await holdDataFolder(config.jobs.data_dir);
   try {
     const store = await PostgresJobStore.open(url, MAX_CONNECTIONS, log);
+    const registry = await joinNodes(store, nodeSettings(config, signer?.identity ?? null), log);
     return {
       store,
       createSource: (host) => new ClusterSource(store, url, host, log),
       close: async () => {
+        await registry.leave();
         await store.close();
         releaseFolder();
       },
     };
   } catch (error) {
     releaseFolder();
+    throw error;
+  }
+}
+
+/** Joins the other nodes. Closes the store when that is refused. */
+async function joinNodes(store: PostgresJobStore, settings: NodeSettings, log: Log): Promise<NodeRegistry> {
+  try {
+    return await NodeRegistry.join(store, settings, log);
+  } catch (error) {
+    await store.close();
     throw error;
   }
 }

@@ -14,6 +14,7 @@ export const migrations: readonly Migration[] = [
   addCallers,
   addDescriptions,
   addRetries,
+  addNodes,
 ];
 
 /**
@@ -230,4 +231,15 @@ async function addRetries(db: Kysely<unknown>): Promise<void> {
     .execute();
   await sql`update inputs set query_erased = 1
     where job_id in (select job_id from jobs where has_url_secrets = 1 and finished_at is not null)`.execute(db);
+}
+
+/** Adds the nodes that share the store. */
+async function addNodes(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('nodes')
+    .addColumn('node_id', 'text', (column) => column.primaryKey())
+    .addColumn('name', 'text', (column) => column.notNull())
+    .addColumn('settings', 'text', (column) => column.notNull())
+    .addColumn('seen_at_ms', 'bigint', (column) => column.notNull())
+    .execute();
 }

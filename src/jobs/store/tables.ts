@@ -15,6 +15,7 @@ export interface Tables {
   readonly destinations: DestinationsTable;
   readonly schema_versions: SchemaVersionsTable;
   readonly write_probe: WriteProbeTable;
+  readonly nodes: NodesTable;
 }
 
 /** Jobs: the unit that callers see. The row is small, because every finished input updates it. */
@@ -131,6 +132,17 @@ interface WriteProbeTable {
   readonly id: number;
   written_at: string;
   padding: string;
+}
+
+/** Nodes that share the store, each with a new row at every start. */
+interface NodesTable {
+  readonly node_id: string;
+  /** Host and process, for messages. */
+  readonly name: string;
+  /** JSON of the settings that nodes compare. */
+  settings: string;
+  /** The last heartbeat, by the clock of the database: milliseconds since 1970. */
+  seen_at_ms: number;
 }
 
 export type JobRow = Selectable<JobsTable>;

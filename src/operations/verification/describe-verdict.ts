@@ -8,6 +8,7 @@ import { failuresIn, problemsIn, VALID_ASSET } from '#provenance/validation-repo
 import type { Deviation, JudgedPublication, OfficialReading, UnboundMedia } from '#publications/judge-publication.ts';
 import { describePart, partKey } from '#publications/media-part.ts';
 import type { ReportKind } from './report.ts';
+import { summarize } from './summarize.ts';
 
 /** The verification of an input without a manifest. */
 export const NO_MANIFEST: Verification = {
@@ -65,50 +66,6 @@ export function withExtraExclusions(verification: Verification, stores: readonly
   const added = { code: found, kind: 'informational', explanation: explanationOf(found) ?? found, count: 1 } as const;
   const described = { ...verification, codes: [added, ...codes] };
   return { ...described, summary: summarize(described) };
-}
-
-/** Failures that say that the media was changed. */
-const MEDIA_CHANGED = /^assertion\.(?:dataHash|bmffHash|boxesHash|collectionHash)\.mismatch$/;
-/** The signature covers a part of the media only. */
-const EXTRA_EXCLUSIONS = /\.additionalExclusionsPresent$/;
-/** Failures of the signature itself. */
-const SIGNATURE_FAILED = /^claimSignature\./;
-
-/** Returns the verdict in one or two sentences. */
-export function summarize({ state, codes, manifests, trust_list: list }: Omit<Verification, 'summary'>): string {
-  const [active] = manifests;
-  switch (state) {
-    case 'none':
-      return 'No provenance information.';
-    case 'trusted':
-      return `${unchanged('Unchanged', codes)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.`;
-    case 'valid':
-      return `${unchanged('Unchanged since signing', codes)}. ${signerOf(active)} is on no trust list that this service knows.`;
-    case 'invalid':
-      return reasonOf(codes);
-  }
-}
-
-function unchanged(words: string, codes: Verification['codes']): string {
-  const isPartly = codes.some(({ code, ingredient }) => EXTRA_EXCLUSIONS.test(code) && ingredient !== true);
-  return isPartly ? `${words} as far as the signature covers it: it leaves out parts of the media` : words;
-}
-
-function signerOf(active: Verification['manifests'][number] | undefined): string {
-  const { name, organization, development } = active?.signer ?? {};
-  const known = organization ?? name;
-  const shown = known === undefined ? 'a signer without a name' : `"${known}"`;
-  return development ? `${shown} (development identity)` : shown;
-}
-
-function reasonOf(codes: Verification['codes']): string {
-  const failures = codes.filter(({ kind, ingredient }) => kind === 'failure' && ingredient !== true);
-  if (failures.some(({ code }) => MEDIA_CHANGED.test(code))) return 'Changed after signing.';
-  if (failures.some(({ code }) => SIGNATURE_FAILED.test(code))) return 'Signature does not verify.';
-  const [failure] = failures.filter(({ code }) => code !== 'signingCredential.untrusted');
-  return failure === undefined
-    ? 'The manifest could not be validated completely.'
-    : `The manifest is not valid. ${failure.explanation}`;
 }
 
 /** Deviations that a report lists, by its kind; more are counted. */

@@ -18,11 +18,11 @@ import {
   describeReported,
   isFaulty,
   NO_MANIFEST,
-  summarize,
   withExtraExclusions,
   withTrustList,
 } from './describe-verdict.ts';
 import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
+import { summarize } from './summarize.ts';
 
 /** Verifies the publication in a folder, part by part. Throws an AppError where it holds none that can be read. */
 export async function verifyFolder(

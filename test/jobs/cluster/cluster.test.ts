@@ -6,8 +6,18 @@ import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
+import { openCluster } from '#jobs/cluster/cluster-source.ts';
 import type { Jobs } from '#jobs/jobs.ts';
-import { ended, nodeConfig, scripts, startedJobs, temporaryFolder, until } from '../../support/jobs/test-jobs.ts';
+import type { IdentityDescription } from '#provenance/signing-identity.ts';
+import {
+  ended,
+  keptLog,
+  nodeConfig,
+  scripts,
+  startedJobs,
+  temporaryFolder,
+  until,
+} from '../../support/jobs/test-jobs.ts';
 import { startPostgres } from '../../support/servers/postgres-server.ts';
 
 const server = await startPostgres({ after });
@@ -145,3 +155,79 @@ describe('nodes that share a database', () => {
     await assert.rejects(startedJobs(t, { config }), { reason: 'STORE_IN_USE' });
   });
 });
+
+describe('nodes of which the settings differ', () => {
+  /** The configuration of a node that writes outputs to a folder. */
+  async function nodeWith(t: TestContext, url: string, baseDir: string): Promise<Config> {
+    const config = nodeConfig(await temporaryFolder(t), url);
+    return { ...config, output_sinks: { local: { ...config.output_sinks.local, base_dir: baseDir } } };
+  }
+
+  /** Records a node that was lost some time ago. */
+  async function loseNode(url: string, baseDir: string, agoMs: number): Promise<void> {
+    const settings = JSON.stringify({ outputRoots: { 'output_sinks.local.base_dir': baseDir }, identity: null });
+    await server.query(
+      url,
+      `insert into nodes values ('lost', 'elsewhere', '${settings}', extract(epoch from clock_timestamp()) * 1000 - ${agoMs})`,
+    );
+  }
+
+  test('do not start with another output root, until all others have stopped', async (t) => {
+    const url = await server.createDatabase();
+    const first = await startedJobs(t, { config: await nodeWith(t, url, '/one') });
+    await startedJobs(t, { config: await nodeWith(t, url, '/one') }).then((same) => same.stop(0));
+    const config = await nodeWith(t, url, '/other');
+    await assert.rejects(startedJobs(t, { config }), (error: AppError) => {
+      assert.equal(error.reason, 'NODE_OUTPUTS_DIFFER');
+      assert.deepEqual((error.details as { differences: unknown }).differences, [
+        { key: 'output_sinks.local.base_dir', here: '/other', there: '/one' },
+      ]);
+      return true;
+    });
+    await first.stop(0);
+    await startedJobs(t, { config });
+  });
+
+  test('start where a node with another output root was lost', async (t) => {
+    const url = await server.createDatabase();
+    await startedJobs(t, { config: await nodeWith(t, url, '/one') }).then((jobs) => jobs.stop(0));
+    await loseNode(url, '/other', 9_000);
+    await startedJobs(t, { config: await nodeWith(t, url, '/one') });
+  });
+
+  test('start one alone of several that start first, and together', async (t) => {
+    const url = await server.createDatabase();
+    const configs = await Promise.all(['/one', '/other', '/third'].map((baseDir) => nodeWith(t, url, baseDir)));
+    const starts = await Promise.allSettled(configs.map((config) => startedJobs(t, { config })));
+    const refusals = starts.flatMap((start) =>
+      start.status === 'rejected' ? [(start.reason as AppError).reason] : [],
+    );
+    assert.deepEqual(refusals, ['NODE_OUTPUTS_DIFFER', 'NODE_OUTPUTS_DIFFER']);
+  });
+
+  test('start with another signing identity, and warn of it', async (t) => {
+    const url = await server.createDatabase();
+    const [one, two] = [describedIdentity('one'), describedIdentity('two')];
+    const warnings = async (identity: IdentityDescription): Promise<number> => {
+      const log = keptLog();
+      const { close } = await openCluster(url, { config: await nodeWith(t, url, '/one'), signer: { identity }, log });
+      t.after(close);
+      return log.lines.filter(({ level }) => level === 'warn').length;
+    };
+    assert.deepEqual([await warnings(one), await warnings(one), await warnings(two)], [0, 0, 1]);
+  });
+});
+
+/** An identity as a signer process describes it. */
+function describedIdentity(certificate: string): IdentityDescription {
+  return {
+    kind: 'configured',
+    subject: 'CN=Signer',
+    file: `/${certificate}.pem`,
+    algorithm: 'es256',
+    certificateChain: [Buffer.from(certificate).toString('base64')],
+    signatureSizeBytes: 64,
+    notAfter: '2040-01-01T00:00:00.000Z',
+    exposedKey: null,
+  };
+}

@@ -33,6 +33,7 @@ import { findByIdempotencyKey, submitJobs } from '../submit-job.ts';
 import { Batcher } from './batcher.ts';
 import { type CompletedInput, leaseAndComplete, type NewLease } from './lease-and-complete.ts';
 import { type JobMessage, MessageQueue } from './message-queue.ts';
+import { type NodeRecord, recordHeartbeat, registerNode, removeNode, type SeenNode } from './node-records.ts';
 import { NotificationPublisher } from './notifications.ts';
 import type { PostgresDatabase } from './postgres-database.ts';
 import { openPostgres } from './postgres-database.ts';
@@ -341,6 +342,25 @@ export class PostgresJobStore implements JobStore {
   /** Renews the leases of messages, and returns those that had expired. */
   renew(messages: readonly JobMessage[]): Promise<readonly JobMessage[]> {
     return this.#messages.renew(messages);
+  }
+
+  /** Records a node that starts, unless `mayJoin` refuses, and returns the others that were seen within `expiryMs`. */
+  registerNode(
+    node: NodeRecord,
+    expiryMs: number,
+    mayJoin: (others: readonly SeenNode[]) => boolean,
+  ): Promise<readonly SeenNode[]> {
+    return this.#database.transaction((db) => registerNode(db, node, expiryMs, mayJoin));
+  }
+
+  /** Records that a node is alive. */
+  recordHeartbeat(node: NodeRecord): Promise<void> {
+    return this.#database.transaction((db) => recordHeartbeat(db, node));
+  }
+
+  /** Deletes the record of a node that stops. */
+  removeNode(node: NodeRecord): Promise<void> {
+    return this.#database.transaction((db) => removeNode(db, node));
   }
 
   async close(): Promise<void> {

@@ -1,0 +1,123 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { pause } from '#concurrency/retry.ts';
+import type { Config } from '#config/config.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { IdentityDescription } from '#provenance/signing-identity.ts';
+import type { Log } from '#telemetry/logger.ts';
+import type { NodeRecord, NodeSettings, SeenNode } from '../store/postgres/node-records.ts';
+import type { PostgresJobStore } from '../store/postgres/postgres-job-store.ts';
+
+/** The interval of heartbeats, in milliseconds. */
+const HEARTBEAT_INTERVAL_MS = 2_000;
+
+/** The time after its last heartbeat for which a node counts as alive, in milliseconds. */
+const EXPIRY_MS = 10_000;
+
+/** The interval of looking whether a node with other settings is alive, in milliseconds, and the bound on looking. */
+const LOOK_INTERVAL_MS = 500;
+const MAX_LOOKS = (3 * EXPIRY_MS) / LOOK_INTERVAL_MS;
+
+type NodeStore = Pick<PostgresJobStore, 'registerNode' | 'recordHeartbeat' | 'removeNode'>;
+
+/** Returns the settings that all nodes must share, and the identity, which they should. */
+export function nodeSettings(
+  { output_sinks: { local, s3 } }: Config,
+  identity: IdentityDescription | null,
+): NodeSettings {
+  const [leaf = ''] = identity?.certificateChain ?? [];
+  const certificateSha256 = createHash('sha256').update(Buffer.from(leaf, 'base64')).digest('hex');
+  return {
+    outputRoots: {
+      'output_sinks.local.base_dir': local.base_dir,
+      ...(s3 !== undefined && { 'output_sinks.s3.base_prefix': s3.base_prefix }),
+    },
+    identity: identity === null ? null : { subject: identity.subject, certificateSha256 },
+  };
+}
+
+/** The record of this node in the database, kept alive by heartbeats. */
+export class NodeRegistry {
+  readonly #store: NodeStore;
+  readonly #node: NodeRecord;
+  readonly #heartbeats: NodeJS.Timeout;
+  #beating: Promise<void> | null = null;
+
+  private constructor(store: NodeStore, node: NodeRecord) {
+    this.#store = store;
+    this.#node = node;
+    this.#heartbeats = setInterval(() => {
+      this.#beating ??= this.#beat().finally(() => {
+        this.#beating = null;
+      });
+    }, HEARTBEAT_INTERVAL_MS).unref();
+  }
+
+  /**
+   * Records this node. Throws `NODE_OUTPUTS_DIFFER` when a node is alive that has another output root: which node runs an
+   * input would decide where its output goes. A node that may have been lost is watched: a heartbeat shows that it is
+   * alive, and without one it expires. Warns about nodes that sign with other identities.
+   */
+  static async join(store: NodeStore, settings: NodeSettings, log: Log): Promise<NodeRegistry> {
+    const node = { nodeId: randomUUID(), name: `${hostname()}, process ${process.pid}`, settings };
+    const firstSeenAtMs = new Map<string, number>();
+    for (let looks = 1; ; looks += 1) {
+      const others = await store.registerNode(node, EXPIRY_MS, (found) => !found.some((one) => differs(one, node)));
+      const differing = others.filter((one) => differs(one, node));
+      if (differing.length === 0) {
+        warnOfIdentities(node, others, log);
+        return new NodeRegistry(store, node);
+      }
+      for (const one of differing) {
+        const first = firstSeenAtMs.get(one.nodeId) ?? one.seenAtMs;
+        firstSeenAtMs.set(one.nodeId, first);
+        if (one.seenAtMs > first || looks === MAX_LOOKS) throw refusal(one, node);
+      }
+      await pause(LOOK_INTERVAL_MS);
+    }
+  }
+
+  /** Deletes the record, so that nodes with other settings may start. */
+  async leave(): Promise<void> {
+    clearInterval(this.#heartbeats);
+    await this.#beating;
+    // Where the database cannot be reached, the record expires.
+    await this.#store.removeNode(this.#node).catch(() => undefined);
+  }
+
+  async #beat(): Promise<void> {
+    // The heartbeats that renew leases are logged when they fail.
+    await this.#store.recordHeartbeat(this.#node).catch(() => undefined);
+  }
+}
+
+interface RootDifference {
+  readonly key: string;
+  readonly here: string;
+  readonly there: string;
+}
+
+/** Compares the roots that both nodes have: one may have no S3, or be of another release. */
+function differencesOf(other: NodeRecord, { settings: { outputRoots } }: NodeRecord): RootDifference[] {
+  return Object.entries(outputRoots).flatMap(([key, here]) => {
+    const there = other.settings.outputRoots[key];
+    return there === undefined || there === here ? [] : [{ key, here, there }];
+  });
+}
+
+function differs(other: NodeRecord, node: NodeRecord): boolean {
+  return differencesOf(other, node).length > 0;
+}
+
+function refusal(other: NodeRecord, node: NodeRecord): AppError {
+  return new AppError('NODE_OUTPUTS_DIFFER', { node: other.name, differences: differencesOf(other, node) });
+}
+
+function warnOfIdentities({ settings: { identity } }: NodeRecord, others: readonly SeenNode[], log: Log): void {
+  if (identity === null) return;
+  const differing = others.flatMap(({ name, settings: { identity: theirs } }) =>
+    theirs === null || theirs.certificateSha256 === identity.certificateSha256 ? [] : [{ node: name, ...theirs }],
+  );
+  if (differing.length === 0) return;
+  log.warn({ identity, others: differing }, 'nodes that share the database sign with different identities');
+}

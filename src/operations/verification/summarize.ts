@@ -1,0 +1,45 @@
+import type { Verification } from '#contract/verification.ts';
+
+/** Failures that say that the media was changed. */
+const MEDIA_CHANGED = /^assertion\.(?:dataHash|bmffHash|boxesHash|collectionHash)\.mismatch$/;
+/** The signature covers a part of the media only. */
+const EXTRA_EXCLUSIONS = /\.additionalExclusionsPresent$/;
+/** Failures of the signature itself. */
+const SIGNATURE_FAILED = /^claimSignature\./;
+
+/** Returns the verdict in one or two sentences. Browsers run this module too (`scripts/console-modules.ts`), so it imports types only. */
+export function summarize({ state, codes, manifests, trust_list: list }: Omit<Verification, 'summary'>): string {
+  const [active] = manifests;
+  switch (state) {
+    case 'none':
+      return 'No provenance information.';
+    case 'trusted':
+      return `${unchanged('Unchanged', codes)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.`;
+    case 'valid':
+      return `${unchanged('Unchanged since signing', codes)}. ${signerOf(active)} is on no trust list that this service knows.`;
+    case 'invalid':
+      return reasonOf(codes);
+  }
+}
+
+function unchanged(words: string, codes: Verification['codes']): string {
+  const isPartly = codes.some(({ code, ingredient }) => EXTRA_EXCLUSIONS.test(code) && ingredient !== true);
+  return isPartly ? `${words} as far as the signature covers it: it leaves out parts of the media` : words;
+}
+
+function signerOf(active: Verification['manifests'][number] | undefined): string {
+  const { name, organization, development } = active?.signer ?? {};
+  const known = organization ?? name;
+  const shown = known === undefined ? 'a signer without a name' : `"${known}"`;
+  return development ? `${shown} (development identity)` : shown;
+}
+
+function reasonOf(codes: Verification['codes']): string {
+  const failures = codes.filter(({ kind, ingredient }) => kind === 'failure' && ingredient !== true);
+  if (failures.some(({ code }) => MEDIA_CHANGED.test(code))) return 'Changed after signing.';
+  if (failures.some(({ code }) => SIGNATURE_FAILED.test(code))) return 'Signature does not verify.';
+  const [failure] = failures.filter(({ code }) => code !== 'signingCredential.untrusted');
+  return failure === undefined
+    ? 'The manifest could not be validated completely.'
+    : `The manifest is not valid. ${failure.explanation}`;
+}
