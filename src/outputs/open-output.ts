@@ -166,9 +166,25 @@ async function describeLocal(file: FileHandle, path: string): Promise<OpenedOutp
     sizeBytes,
     etag: `"${[stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].map((part) => part.toString(36)).join('-')}"`,
     mediaType: contentTypeOf(path),
-    read: (offset, length) => file.createReadStream({ start: offset, end: offset + length - 1 }),
+    read: (offset, length) => {
+      const pieces = file.createReadStream({ start: offset, end: offset + length - 1 });
+      return Readable.from(complete(pieces, length), { objectMode: false });
+    },
     close: () => file.close(),
   };
+}
+
+/**
+ * Yields pieces of `length` bytes together. Throws where they end before, as those of a file that is cut short meanwhile: its
+ * size was told already, and a client would take what is sent next for the rest of it.
+ */
+async function* complete(pieces: AsyncIterable<Uint8Array>, length: number): AsyncGenerator<Uint8Array> {
+  let missing = length;
+  for await (const piece of pieces) {
+    missing -= piece.length;
+    yield piece;
+  }
+  if (missing > 0) throw new Error(`the file ends ${missing} bytes before the end that was told`);
 }
 
 async function pathOf(file: FileHandle, path: string): Promise<string> {

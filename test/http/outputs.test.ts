@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -104,6 +104,17 @@ describe('an output', () => {
   test('may be empty', async () => {
     const reply = await get('3/empty.wav');
     assert.deepEqual([reply.status, await reply.text()], [200, '']);
+  });
+
+  test('ends the connection where its file is cut short meanwhile', async () => {
+    const large = join(folder, 'publication', 'large.bin');
+    await writeFile(large, '');
+    await truncate(large, 256 * 1024 * 1024);
+    await assert.rejects(async () => {
+      const { body } = await get('1/large.bin');
+      for await (const _piece of body ?? []) await truncate(large, 10);
+    });
+    await rm(large);
   });
 
   test('is described without its bytes to HEAD', async () => {
