@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { namespacedLabel, text } from './text.ts';
+import { namespacedLabel, text } from './request.ts';
 
 const IPTC_SCHEME = 'http://cv.iptc.org/newscodes/digitalsourcetype/';
 const C2PA_SCHEME = 'http://c2pa.org/digitalsourcetype/';

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { packagingParamsFields } from './package-request.ts';
-import { commonRequestFields } from './request.ts';
+import { commonRequestFields, text } from './request.ts';
 import { c2paParams, signingParamsFields } from './signing.ts';
-import { text } from './text.ts';
 
 export const c2paVideoRequest = z.strictObject({ ...commonRequestFields, params: c2paParams.optional() }).meta({
   id: 'C2paVideoRequest',

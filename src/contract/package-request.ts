@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { commonRequestFields } from './request.ts';
-import { path, text } from './text.ts';
+import { commonRequestFields, path, text } from './request.ts';
 
 /** The longest name that a request can give a playlist, a rendition or a label, in UTF-16 code units. */
 const MAX_NAME_LENGTH = 100;

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { apiOutputSpec, inputRequestFields } from './request.ts';
+import { apiOutputSpec, inputRequestFields, text } from './request.ts';
 import { apiParentFileSource } from './signing.ts';
-import { text } from './text.ts';
 
 /** Rubrics of one request. */
 const MAX_RUBRICS = 20;

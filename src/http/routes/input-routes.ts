@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Config } from '#config/config.ts';
 import { configFileOf } from '#config/load-config.ts';
 import { browsedFolder } from '#contract/browsed-folder.ts';
-import { path } from '#contract/text.ts';
+import { path } from '#contract/request.ts';
 import { wholeNumber } from '#contract/whole-number.ts';
 import { InputBrowser } from '#inputs/input-browser.ts';
 import { goneSignal } from '../hooks/gone-signal.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { namespacedLabel } from '#contract/request.ts';
 import { MAX_ASSERTIONS } from '#contract/signing.ts';
-import { namespacedLabel } from '#contract/text.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { CustomAssertion, StatedAction } from '../manifest-request.ts';
 
