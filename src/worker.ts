@@ -13,7 +13,7 @@ import { OutputRouter } from '#outputs/output-sink.ts';
 import { S3Sink } from '#outputs/s3-sink.ts';
 import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import { createManifestAuthor } from '#provenance/manifest-author.ts';
-import { createAssetReader, createManifestReader } from '#provenance/manifest-reader.ts';
+import { createManifestReader } from '#provenance/manifest-reader.ts';
 import type { Signer } from '#provenance/signer.ts';
 import { crawlPlaylists } from '#publications/read-publication.ts';
 
@@ -31,7 +31,6 @@ function openModules(config: Config, signer: Signer, trust: WorkerParts['trust']
     }),
     stated: config.signing,
     reader: verify ? createManifestReader() : null,
-    assets: createAssetReader(),
     trust,
     ...(config.trust.rubrics_dir !== undefined && { rubricsDir: config.trust.rubrics_dir }),
     fragments: createFragmentReader(),

@@ -11,7 +11,7 @@ import type { OutputSink } from '#outputs/output-sink.ts';
 import type { AssertionChecker } from '#provenance/assertion-checker.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
 import type { ManifestAuthor } from '#provenance/manifest-author.ts';
-import type { AssetReader, ManifestReader } from '#provenance/manifest-reader.ts';
+import type { ManifestReader } from '#provenance/manifest-reader.ts';
 import type { TrustSource } from '#provenance/trust-lists.ts';
 
 export type { OperationName } from '#contract/job.ts';
@@ -102,7 +102,6 @@ export interface OperationServices {
   readonly stated: Pick<Config['signing'], 'digital_source_type' | 'actions'>;
   /** Null where `signing.verify_outputs` is off. */
   readonly reader: ManifestReader | null;
-  readonly assets: AssetReader;
   /** Trust lists that inputs and ingredients are validated with. */
   readonly trust: TrustSource;
   /** The folder of rubrics (`trust.rubrics_dir`), where there is one. */

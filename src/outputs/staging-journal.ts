@@ -14,8 +14,7 @@ import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isStagedName, type StagingKey } from '#bytes/staged-name.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
-import { syncFolder } from './local/durable-file.ts';
-import { FolderHandle } from './local/folder-handle.ts';
+import { FolderHandle, syncFolder } from './local/folder-handle.ts';
 import { finishFollowing, recoverReplacement, removeEntry } from './local/staged-entries.ts';
 
 /** Suffix of the link beside a note that points to the destination about to be replaced. */

@@ -15,29 +15,22 @@ export interface ReadableAsset {
 /** A reading of an asset by the official reader: its report, that there is no manifest, or why it cannot read it. */
 export type AssetReading = ManifestReport | 'none' | { readonly problem: string };
 
-/** Validates assets of any origin with the official reader. */
-export interface AssetReader {
-  /** Reads an asset, whatever its state. Throws only when the signal is aborted. */
-  read(asset: ReadableAsset, signal: AbortSignal): Promise<AssetReading>;
-}
-
 /** The native SDK's words for an asset without a manifest. */
 const NO_MANIFEST = /JumbfNotFound|no JUMBF data found/i;
 
-/** Creates a reader of files, which uses the native SDK. */
-export function createAssetReader(): AssetReader {
-  return {
-    async read({ detachedStore, anchors, ...asset }, signal) {
-      try {
-        if (detachedStore !== undefined) return await readDetachedReport(detachedStore, asset, signal, anchors);
-        return (await readReport(asset, signal, anchors)) ?? 'none';
-      } catch (error) {
-        signal.throwIfAborted();
-        const problem = sdkProblem(error);
-        return NO_MANIFEST.test(problem) ? 'none' : { problem };
-      }
-    },
-  };
+/** Reads an asset of any origin and state with the official reader. Throws only when the signal is aborted. */
+export async function assetReadingOf(
+  { detachedStore, anchors, ...asset }: ReadableAsset,
+  signal: AbortSignal,
+): Promise<AssetReading> {
+  try {
+    if (detachedStore !== undefined) return await readDetachedReport(detachedStore, asset, signal, anchors);
+    return (await readReport(asset, signal, anchors)) ?? 'none';
+  } catch (error) {
+    signal.throwIfAborted();
+    const problem = sdkProblem(error);
+    return NO_MANIFEST.test(problem) ? 'none' : { problem };
+  }
 }
 
 /** Validates finished outputs with the official reader. */

@@ -5,9 +5,10 @@ import { isInputError } from '#errors/catalogue.ts';
 import { type FormatHandler, HEAD_SIZE_BYTES } from '#formats/format-handler.ts';
 import { recogniseFormat } from '#formats/formats.ts';
 import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
+import { assetReadingOf } from '#provenance/manifest-reader.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
 import type { DescribedFile } from '../ingredients.ts';
-import type { InputContext, OperationServices } from '../operation.ts';
+import type { InputContext } from '../operation.ts';
 
 /** The media type of bytes that tell nothing about themselves (RFC 2046 §4.5.1). */
 const ANY_BYTES = 'application/octet-stream';
@@ -17,17 +18,12 @@ const ANY_BYTES = 'application/octet-stream';
  * binds all bytes, whatever they mean. Throws `SIDECAR_SOURCE_SIGNED` for a file that carries a manifest, and the errors
  * of the source.
  */
-export async function describeSource(
-  source: ByteSource,
-  context: InputContext,
-  { assets }: OperationServices,
-): Promise<DescribedFile> {
-  const { signal, scratch } = context;
+export async function describeSource(source: ByteSource, { signal, scratch }: InputContext): Promise<DescribedFile> {
   const head = await readRange(source, 0, Math.min(source.sizeBytes, HEAD_SIZE_BYTES), signal);
   const still = stillMediaType(head);
   if (still !== null) {
     const { openedPath, localPath } = await pinnedCopyOf(source, scratch, signal);
-    const reading = await assets.read({ path: openedPath ?? localPath, mediaType: still }, signal);
+    const reading = await assetReadingOf({ path: openedPath ?? localPath, mediaType: still }, signal);
     if (reading !== 'none' && !('problem' in reading)) throw alreadySigned(source);
     return withoutLayout(source, still);
   }

@@ -46,7 +46,7 @@ export async function signSidecar(
   services: OperationServices,
 ): Promise<InputOutcome> {
   const params = work.params as C2paParams;
-  const file = await describeSource(source, context, services);
+  const file = await describeSource(source, context);
   const destinations = await reserveDestinations(source.name, work, context, services);
   context.reached('resolved');
 

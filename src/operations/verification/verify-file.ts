@@ -12,7 +12,7 @@ import { isUnsupportedContainer } from '#formats/unsupported-containers.ts';
 import { stemOf } from '#outputs/output-path.ts';
 import { MAX_STORE_BYTES, refuseCostlyChain } from '#provenance/chain-limits.ts';
 import type { CrJsonAsset } from '#provenance/crjson-reader.ts';
-import type { AssetReading } from '#provenance/manifest-reader.ts';
+import { type AssetReading, assetReadingOf } from '#provenance/manifest-reader.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';
@@ -34,7 +34,7 @@ export async function verifyFile(
     context.reached('resolved');
     const params = (work.params ?? {}) as VerifyParams;
     const lists = services.trust.current;
-    const { reading, store, crJsonAsset } = await readAsset(found, source, lists, context, services);
+    const { reading, store, crJsonAsset } = await readAsset(found, source, lists, context);
     const forensics = await forensicsOf(async () => crJsonAsset, params, context, services, lists.pem);
     context.reached('verified');
     const manifestFrom = found.sidecar === null ? 'embedded' : 'sidecar';
@@ -112,7 +112,6 @@ async function readAsset(
   source: ByteSource,
   lists: TrustLists,
   context: InputContext,
-  { assets }: OperationServices,
 ): Promise<AssetResult> {
   const { signal, scratch } = context;
   const hasNone = layout === null ? mediaType === null : layout.manifest === null;
@@ -127,7 +126,7 @@ async function readAsset(
   };
   const read = (anchors: string | null) =>
     withHeartbeat(context, source.sizeBytes, () =>
-      assets.read({ ...asset, ...(anchors !== null && { anchors }) }, signal),
+      assetReadingOf({ ...asset, ...(anchors !== null && { anchors }) }, signal),
     );
   const reading = store === null ? await readUnknownSigner(lists, read) : await read(lists.pem);
   await pinned.checkUnchanged?.(signal);

@@ -5,7 +5,7 @@ import type { PublicationVerification, Verification } from '#contract/verificati
 import type { VerifyParams } from '#contract/verify-request.ts';
 import type { CrJsonAsset } from '#provenance/crjson-reader.ts';
 import { stateOf } from '#provenance/describe-report.ts';
-import type { AssetReading } from '#provenance/manifest-reader.ts';
+import { type AssetReading, assetReadingOf } from '#provenance/manifest-reader.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { Finding, ManifestReport } from '#provenance/validation-report.ts';
 import { type JudgedPublication, judgePublication } from '#publications/judge-publication.ts';
@@ -38,7 +38,7 @@ export async function verifyFolder(
     const lists = services.trust.current;
     const task = { ...context, reader: services.fragments, depth, anchors: lists.pem };
     const judged = await judgePublication(folder, task);
-    const verdict = await describerOf(judged, folder, lists, context, services);
+    const verdict = await describerOf(judged, folder, lists, context);
     const isSigned = judged.manifests.length > 0;
     const forensics = isSigned
       ? await forensicsOf(() => firstFragment(judged, folder, context), params, context, services, lists.pem)
@@ -84,11 +84,10 @@ async function describerOf(
   folder: SourceFolder,
   lists: TrustLists,
   context: InputContext,
-  services: OperationServices,
 ): Promise<Describer> {
   if (judged.manifests.length === 0) return () => NO_MANIFEST;
   if (judged.wholeFile === null) return (kind) => describeJudged(judged, kind);
-  const reading = await readWholeFile(judged.wholeFile, folder, lists, context, services);
+  const reading = await readWholeFile(judged.wholeFile, folder, lists, context);
   return (kind) => describeReading(reading, 'embedded', kind);
 }
 
@@ -98,7 +97,6 @@ async function readWholeFile(
   folder: SourceFolder,
   { pem: anchors }: TrustLists,
   context: InputContext,
-  { assets }: OperationServices,
 ): Promise<AssetReading> {
   const { scratch, signal } = context;
   const source = await folder.open(path, signal);
@@ -109,7 +107,7 @@ async function readWholeFile(
     mediaType: 'video/mp4',
     ...(anchors !== null && { anchors }),
   };
-  const reading = await withHeartbeat(context, source.sizeBytes, () => assets.read(asset, signal));
+  const reading = await withHeartbeat(context, source.sizeBytes, () => assetReadingOf(asset, signal));
   await pinned.checkUnchanged?.(signal);
   return reading;
 }

@@ -7,8 +7,8 @@ import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
 import { entryAt, innermostPlaylistFirst, isPlaylist, refuseFile } from '../output-sink.ts';
-import { syncFolder } from './durable-file.ts';
 import type { FolderHandle } from './folder-handle.ts';
+import { syncFolder } from './folder-handle.ts';
 import { FolderTree } from './folder-tree.ts';
 import { recoverReplacement, removeEntry } from './staged-entries.ts';
 

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemErrorCode } from '#errors/system-problem.ts';
-import { syncFolder } from '../local/durable-file.ts';
+import { syncFolder } from '../local/folder-handle.ts';
 
 /** ETags by path, relative to the publication. */
 export type ObjectTags = ReadonlyMap<string, string>;

@@ -7,7 +7,7 @@ import type { StagingKey } from '#bytes/staged-name.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
 import type { S3Address } from '#s3/s3-address.ts';
 import type { S3Upload } from '#s3/s3-writer.ts';
-import { syncFolder } from '../local/durable-file.ts';
+import { syncFolder } from '../local/folder-handle.ts';
 import { withOutputErrors } from '../output-sink.ts';
 
 const syncData = promisify(fdatasync);

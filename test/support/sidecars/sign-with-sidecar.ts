@@ -7,7 +7,7 @@ import { localFileOpener } from '#inputs/local/local-file.ts';
 import type { InputContext, InputOutcome, InputPhase, InputWork, OperationServices } from '#operations/operation.ts';
 import { signVideo } from '#operations/registry.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
-import { createAssetReader, createManifestReader, type ManifestReader } from '#provenance/manifest-reader.ts';
+import { createManifestReader, type ManifestReader } from '#provenance/manifest-reader.ts';
 import { testAuthor } from '../manifests/sign-wav.ts';
 
 /** The request of a signing with a sidecar, and what happens meanwhile. */
@@ -40,12 +40,11 @@ export async function signWithSidecar(
     confirmLease: () => confirmLease?.() ?? Promise.resolve(),
     reportIoBound: () => undefined,
   };
-  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'author' | 'reader' | 'assets' | 'stated'> = {
+  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'author' | 'reader' | 'stated'> = {
     inputs: new InputResolver({ local_file_path: localFileOpener({ roots: undefined, protectedPaths: [] }) }),
     outputs: new LocalSink({ baseDir: join(home, 'output'), dataDir }),
     author: testAuthor(),
     reader,
-    assets: createAssetReader(),
     stated: { actions: [] },
   };
   const work: InputWork = {

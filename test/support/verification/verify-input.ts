@@ -10,7 +10,6 @@ import type { InputContext, InputWork, OperationServices, VerificationOutcome } 
 import { verify } from '#operations/verify.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
 import { createFragmentReader } from '#provenance/fragment-reader.ts';
-import { createAssetReader } from '#provenance/manifest-reader.ts';
 import { type TrustSettings, TrustStore } from '#provenance/trust-store.ts';
 import { NO_LOG } from '../jobs/test-jobs.ts';
 
@@ -51,13 +50,12 @@ export async function verifyInput(
   };
   const lists = await TrustStore.open({ settings: trust, log: NO_LOG });
   const policy = { roots: undefined, protectedPaths: [] };
-  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'assets' | 'fragments' | 'rubricsDir' | 'trust'> = {
+  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'fragments' | 'rubricsDir' | 'trust'> = {
     inputs: new InputResolver(
       { local_file_path: localFileOpener(policy) },
       { local_folder_path: localFolderOpener(policy, BOUNDS) },
     ),
     outputs: new LocalSink({ baseDir: join(folder, 'output'), dataDir }),
-    assets: createAssetReader(),
     fragments,
     trust: lists,
     ...(rubricsDir !== undefined && { rubricsDir }),
