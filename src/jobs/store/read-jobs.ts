@@ -6,7 +6,7 @@ import type { JobReport } from '#telemetry/input-report.ts';
 import type { JobScope } from '../caller.ts';
 import type { JobSnapshot } from '../job.ts';
 import type { JobFilter, JobPage } from './job-store.ts';
-import { type Database, isPostgres, type JobRow } from './tables.ts';
+import { type Database, isPostgres, type JobRow, type Tables } from './tables.ts';
 
 /** The columns of a job that callers see. */
 const VISIBLE_COLUMNS = [
@@ -114,8 +114,12 @@ export async function findJob(db: Database, jobId: string, { caller }: JobScope 
 
 /** Implements `JobStore.listJobs`. Identifiers sort by submission time. */
 export async function listJobs(db: Database, filter: JobFilter): Promise<JobPage> {
-  const { limit, status, operation, clientReference, label, jobIds, before } = filter;
-  const jobId = sql.ref<string>(orderColumn(filter));
+  const { limit, label, jobIds, before } = filter;
+  const conditions = conditionsOf(filter);
+  // Given identifiers find the jobs, and no index of a condition does.
+  const first = jobIds === undefined ? conditions[0] : undefined;
+  const others = first === undefined ? conditions : conditions.slice(1);
+  const jobId = sql.ref<string>(first?.jobId ?? 'jobs.job_id');
   let query = db
     .selectFrom('jobs')
     .innerJoin('job_requests', 'job_requests.job_id', 'jobs.job_id')
@@ -124,29 +128,53 @@ export async function listJobs(db: Database, filter: JobFilter): Promise<JobPage
     .select(runningProgress(db))
     .orderBy(jobId, 'desc')
     .limit(limit + 1);
-  if (label !== undefined)
-    query = query.innerJoin('job_labels', (join) =>
-      join
-        .onRef('job_labels.job_id', '=', 'jobs.job_id')
-        .on('job_labels.name', '=', label.name)
-        .on('job_labels.value', '=', label.value),
-    );
-  for (const caller of [filter.caller, filter.submitter]) {
-    if (caller !== undefined) query = query.where('caller', '=', caller);
+  if (label !== undefined) query = query.innerJoin('job_labels', 'job_labels.job_id', 'jobs.job_id');
+  for (const [column, value] of first?.equals ?? []) query = query.where(sql.ref(column), '=', value);
+  for (const [column, value] of others.flatMap(({ equals }) => equals)) {
+    query = query.where(withoutIndex(db, column), '=', value);
   }
-  if (status !== undefined) query = query.where('status', '=', status);
-  if (operation !== undefined) query = query.where('job_requests.operation', '=', operation);
-  if (clientReference !== undefined) query = query.where('client_reference', '=', clientReference);
   if (jobIds !== undefined) query = query.where(jobId, 'in', jobIds);
   if (before !== undefined) query = query.where(jobId, '<', before);
   const rows = await query.execute();
   return { jobs: rows.slice(0, limit).map(listedJob), more: rows.length > limit };
 }
 
-/** Returns the column that a list is ordered by: that of the index which finds its jobs, because SQLite orders by no other. */
-function orderColumn({ label, operation }: JobFilter): string {
-  if (label !== undefined) return 'job_labels.job_id';
-  return operation === undefined ? 'jobs.job_id' : 'job_requests.job_id';
+/** A condition of a list. Its index has the columns that it compares, and then the identifier, by which the list is ordered. */
+interface Condition {
+  readonly equals: readonly (readonly [column: string, value: string])[];
+  /** The column with the identifier. */
+  readonly jobId: string;
+}
+
+/** Returns the conditions of a list. The one that few jobs meet, as far as can be told, comes first: its index finds the jobs. */
+function conditionsOf(filter: JobFilter): readonly Condition[] {
+  const { status, operation, clientReference, label, caller, submitter } = filter;
+  const mostHaveStatus = status === 'succeeded';
+  return [
+    conditionOn('jobs', { client_reference: clientReference }),
+    conditionOn('job_labels', { ...label }),
+    conditionOn('jobs', { status: mostHaveStatus ? undefined : status }),
+    conditionOn('jobs', { caller }),
+    conditionOn('jobs', { caller: submitter }),
+    conditionOn('job_requests', { operation }),
+    conditionOn('jobs', { status: mostHaveStatus ? status : undefined }),
+  ].filter(({ equals }) => equals.length > 0);
+}
+
+/** Returns the condition that columns of a table have these values; without the values that are not asked for. */
+function conditionOn(table: keyof Tables, values: Readonly<Record<string, string | undefined>>): Condition {
+  const equals = Object.entries(values).flatMap(([column, value]) =>
+    value === undefined ? [] : [[`${table}.${column}`, value] as const],
+  );
+  return { equals, jobId: `${table}.job_id` };
+}
+
+/**
+ * Keeps SQLite, which has no statistics, from finding jobs by the index of a column: it would sort all that it finds. PostgreSQL
+ * chooses by its statistics.
+ */
+function withoutIndex(db: Database, column: string): RawBuilder<unknown> {
+  return isPostgres(db) ? sql.ref(column) : sql`+${sql.ref(column)}`;
 }
 
 /** Implements `JobStore.finishedAmong`. */
