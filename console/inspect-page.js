@@ -4,7 +4,7 @@ import { loginNeeded } from './api.js';
 import { html } from './html.js';
 import { outputAddress } from './outputs.js';
 import { Provenance } from './provenance.js';
-import { MAX_FILE_BYTES, readFile } from './reader.js';
+import { LARGE_FILE_BYTES, readFile } from './reader.js';
 import { linkTo, route } from './router.js';
 import { sizeText } from './text.js';
 import { inputRef, locateOutput, verifyByService } from './verify-by-service.js';
@@ -31,11 +31,11 @@ export function InspectPage() {
   useEffect(() => {
     if (job !== null) void inspection.output(job, index, path);
   }, [job, index, path, loginNeeded.value]);
-  const { subject, reading, problem, share, tooLarge } = inspection;
+  const { subject, reading, problem, share, isLarge } = inspection;
   return html`
     <h1>Inspect</h1>
     <${DropZone} take=${inspection.dropped} />
-    <${ServiceForm} verify=${inspection.named} isOpen=${tooLarge.value} />
+    <${ServiceForm} verify=${inspection.named} isOpen=${isLarge.value} />
     ${subject.value && html`<${Heading} subject=${subject.value} job=${job} index=${index} />`}
     ${problem.value !== '' && html`<p class="notice" role="alert">${problem.value}</p>`}
     <div aria-live="polite">
@@ -51,7 +51,7 @@ function useInspection() {
   const reading = useSignal(/** @type {Reading | null} */ (null));
   const problem = useSignal('');
   const share = useSignal(0);
-  const tooLarge = useSignal(false);
+  const isLarge = useSignal(false);
   const current = useRef(new AbortController());
   useEffect(() => () => current.current.abort(), []);
 
@@ -80,15 +80,12 @@ function useInspection() {
       },
     });
   return {
-    ...{ subject, reading, problem, share, tooLarge },
+    ...{ subject, reading, problem, share, isLarge },
     dropped: (/** @type {File} */ file) =>
-      run(async () => {
+      run(async (signal) => {
         subject.value = { name: file.name, sizeBytes: file.size, by: 'browser' };
-        tooLarge.value = file.size > MAX_FILE_BYTES;
-        if (!tooLarge.value) return await readFile(file, file.name);
-        throw new Error(
-          `${sizeText(file.size)} is more than a browser can verify (${sizeText(MAX_FILE_BYTES)}), and the service takes no uploads. Where the service can reach the file, by its path or an address, it verifies a file of any size.`,
-        );
+        isLarge.value = file.size > LARGE_FILE_BYTES;
+        return await readFile(file, file.name, signal);
       }),
     named: (/** @type {string} */ address, /** @type {boolean} */ isFolder) =>
       run((signal) => {
@@ -104,9 +101,9 @@ function useInspection() {
           return await byService(input, signal);
         } catch (error) {
           // Where the service may not read its own outputs as inputs, the browser fetches and reads them.
-          if (signal.aborted || file === undefined || file.size_bytes > MAX_FILE_BYTES) throw error;
+          if (signal.aborted || file === undefined || file.size_bytes > LARGE_FILE_BYTES) throw error;
           subject.value = { name, ...sizeBytes, by: 'browser' };
-          return await readFile(await fetchOutput(outputAddress(job, index, file.path), signal), name);
+          return await readFile(await fetchOutput(outputAddress(job, index, file.path), signal), name, signal);
         }
       }),
   };
@@ -148,7 +145,7 @@ function DropZone({ take }) {
       over.value = false;
     }}
   >
-    Drop a video or audio file here, or choose one. It is read in this browser and not uploaded.
+    <span>Drop a video or audio file here, or choose one. It is read in this browser and not uploaded.</span>
     <input
       type="file"
       onChange=${(/** @type {any} */ { target }) => {
@@ -170,6 +167,7 @@ function ServiceForm({ verify, isOpen }) {
     verify(address.value.trim(), kind.value === 'folder');
   };
   return html`<details class="by-service" open=${isOpen}><summary>Have the service verify a path or an address, of any size</summary>
+    ${isOpen && html`<p role="status">A browser reads a file of this size for minutes, and cannot hand it to the service: there are no uploads. The service is faster, where it can reach the file.</p>`}
     <form class="input-row" aria-label="Verify by the service" onSubmit=${submit}>
       <select name="kind" aria-label="Kind of input"><option value="file">File</option><option value="folder">Publication (folder)</option></select>
       <input name="address" required aria-label="Path or address" placeholder="/media/film.mp4, https://… or s3://…" />

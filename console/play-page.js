@@ -5,7 +5,7 @@ import { html } from './html.js';
 import { entryOf, listOutput, outputAddress } from './outputs.js';
 import { Provenance } from './provenance.js';
 import { isIntact, PublicationPlayer } from './publication-player.js';
-import { MAX_FILE_BYTES, readFile } from './reader.js';
+import { LARGE_FILE_BYTES, readFile } from './reader.js';
 import { linkTo, route } from './router.js';
 import { StateMark } from './state-mark.js';
 import { clockText } from './text.js';
@@ -15,7 +15,7 @@ import { locateOutput, verifyByService } from './verify-by-service.js';
 /**
  * @typedef {import('./reader.js').Reading} Reading
  * @typedef {import('./playlists.js').Rendition} Rendition
- * @typedef {{ address: string, job: string | null, index: string, path: string | null }} Source
+ * @typedef {{ address: string, name: string, job: string | null, index: string, path: string | null }} Source
  */
 
 const AUDIO_NAME = /\.(?:m4a|mp3|wav|flac|aac|ogg)$/i;
@@ -40,11 +40,10 @@ export function PlayPage() {
   }, [asked, loginNeeded.value]);
   if (problem.value !== '') return html`<h1>Play</h1><p class="notice" role="alert">${problem.value}</p>`;
   if (source.value === null) return html`<h1 aria-busy="true">Play</h1>`;
-  const { address, job, index } = source.value;
-  const name = decodeURIComponent(new URL(address).pathname.split('/').at(-1) ?? '');
-  const isPublication = /\.m3u8$/i.test(name);
+  const { address, name, job, index, path } = source.value;
+  const isPublication = /\.m3u8$/i.test(new URL(address).pathname);
   return html`
-    <hgroup><h1 class="path">${name}</h1>${job !== null && html`<p><a href=${linkTo(['inspect'], { job, index })}>Inspect</a> · <a href=${linkTo(['jobs', job])}>Job</a></p>`}</hgroup>
+    <hgroup><h1 class="path">${name}</h1>${job !== null && html`<p><a href=${linkTo(['inspect'], { job, index, path: path ?? '' })}>Inspect</a> · <a href=${linkTo(['jobs', job])}>Job</a></p>`}</hgroup>
     <${isPublication ? PublicationView : FileView} key=${address} name=${name} source=${source.value} />
   `;
 }
@@ -59,12 +58,13 @@ async function sourceOf(query) {
   if (src !== null) {
     const address = addressOf(src);
     if (!address.startsWith(addressOf(''))) throw new Error('Only what this service serves can be played here.');
-    return { address, job: null, index, path: null };
+    return { address, name: decodeURIComponent(address.split('/').at(-1) ?? ''), job: null, index, path: null };
   }
   if (job === null) throw new Error('Choose an output of a job to play: each job has a link for it.');
   const entry = path ?? entryOf(await listOutput(job, index))?.path;
   if (entry === undefined) throw new Error('The output has no playlist that a browser can play. Inspect verifies it.');
-  return { address: outputAddress(job, index, entry), job, index, path };
+  const { name } = await locateOutput(job, index, path);
+  return { address: outputAddress(job, index, entry), name, job, index, path };
 }
 
 /** @param {{ name: string, source: Source }} props */
@@ -101,7 +101,7 @@ function FileView({ name, source }) {
 }
 
 /**
- * Reads a file in the browser; one that is too large for that is verified by the service, where it is an output.
+ * Reads a file in the browser; a large one is verified by the service, where it is an output.
  * @param {Source} source
  * @param {string} name
  * @param {AbortSignal} signal
@@ -109,10 +109,10 @@ function FileView({ name, source }) {
 async function readSource({ address, job, index, path }, name, signal) {
   const response = await fetch(address, { signal });
   if (!response.ok) throw new Error(`The service answered with status ${response.status}.`);
-  if (Number(response.headers.get('content-length')) <= MAX_FILE_BYTES)
-    return await readFile(await response.blob(), name);
+  if (Number(response.headers.get('content-length')) <= LARGE_FILE_BYTES)
+    return await readFile(await response.blob(), name, signal);
   await response.body?.cancel();
-  if (job === null) throw new Error('It is too large to be verified in a browser.');
+  if (job === null) throw new Error('It is too large to be fetched by a browser. Inspect verifies it as a file.');
   const { input } = await locateOutput(job, index, path);
   return await verifyByService(input, { signal, onProgress: () => undefined });
 }
@@ -131,18 +131,21 @@ function PublicationView({ name, source: { address } }) {
   const seek = (/** @type {number} */ seconds) => {
     if (video.current !== null) video.current.currentTime = seconds;
   };
-  return html`
-    <video
-      ref=${video}
-      controls
-      playsinline
-      aria-label=${name}
-      onTimeUpdate=${(/** @type {any} */ { target }) => {
-        time.value = target.currentTime;
-      }}
-    ></video>
-    ${player.value && html`<${PlayerState} player=${player.value} time=${time.value} seek=${seek} />`}
-  `;
+  return html`<div class="player">
+    <div>
+      <video
+        ref=${video}
+        controls
+        playsinline
+        aria-label=${name}
+        onTimeUpdate=${(/** @type {any} */ { target }) => {
+          time.value = target.currentTime;
+        }}
+      ></video>
+      ${player.value && html`<${PlayerState} player=${player.value} time=${time.value} seek=${seek} />`}
+    </div>
+    ${player.value && html`<${OnScreenProvenance} player=${player.value} time=${time.value} />`}
+  </div>`;
 }
 
 /** @param {{ player: PublicationPlayer, time: number, seek: (seconds: number) => void }} props */
@@ -163,7 +166,6 @@ function PlayerState({ player, time, seek }) {
       }
     </div>
     ${renditions.value.map((rendition) => html`<${Timeline} key=${rendition.key} rendition=${rendition} time=${time} seek=${seek} />`)}
-    <${OnScreenProvenance} renditions=${renditions.value} time=${time} />
   `;
 }
 
@@ -206,9 +208,10 @@ function OnScreen({ renditions, time }) {
 
 /**
  * Shows the manifest of what is on screen; before anything is, that of the first fragment that was verified.
- * @param {{ renditions: readonly Rendition[], time: number }} props
+ * @param {{ player: PublicationPlayer, time: number }} props
  */
-function OnScreenProvenance({ renditions, time }) {
+function OnScreenProvenance({ player, time }) {
+  const renditions = player.renditions.value;
   const known = renditions.flatMap(({ fragments }) => fragments.flatMap(({ reading }) => reading ?? []));
   const current = readingAt(renditions, time);
   // Fragments share their manifest: that of the rendition that was read in detail says most.

@@ -52,11 +52,11 @@ function codeRow({ code, kind, explanation, count, ingredient }) {
 }
 
 /** @param {{ verification: Verification, manifest: Manifest }} props */
-function Summary({ verification: { trust_list: list, manifest_from: from }, manifest }) {
+function Summary({ verification: { state, trust_list: list, manifest_from: from }, manifest }) {
   const { signer, time_stamp: stamp, generator, title, label } = manifest;
   return html`<dl class="facts">
     <dt>Signed by</dt><dd><${Signer} signer=${signer} /></dd>
-    <dt>Trust list</dt><dd>${list ?? 'None that this service knows has the signer'}</dd>
+    ${state !== 'invalid' && html`<dt>Trust list</dt><dd>${list ?? 'On none that this service knows'}</dd>`}
     <dt>Signed at</dt><dd>${stamp ? html`<time datetime=${stamp.time}>${exactTime(stamp.time)}</time><${Authority} stamp=${stamp} />` : 'No authority confirms a time'}</dd>
     ${title && html`<dt>Title</dt><dd><${FoldedText} text=${title} /></dd>`}
     ${generator && html`<dt>Made with</dt><dd><${FoldedText} text=${generator} /></dd>`}

@@ -9,8 +9,11 @@ import { mediaTypeOf } from './media-type.js';
  * @typedef {{ verification: Verification, raw: Blob | null }} Reading what was found, and the report as JSON
  */
 
-/** Largest file that the reader judges in a browser, in bytes: its addresses have 32 bits. */
-export const MAX_FILE_BYTES = 4_000_000_000;
+/**
+ * Files of more bytes take a browser long: it reads some 100 MB a second. It reads them in slices, so that memory is no limit
+ * (4.5 GB were tried).
+ */
+export const LARGE_FILE_BYTES = 1_000_000_000;
 
 /** @type {Worker | undefined} */
 let worker;
@@ -24,16 +27,17 @@ let trust;
  * Validates a file with the official reader. Nothing leaves the browser. Throws an Error that says why there is nothing to judge.
  * @param {Blob} file
  * @param {string} name
+ * @param {AbortSignal} signal
  * @returns {Promise<Reading>}
  */
-export async function readFile(file, name) {
+export async function readFile(file, name, signal) {
   const mediaType = await mediaTypeOf(file);
   if (mediaType === null) {
     throw new Error(
       `"${name}" is none of the media that the reader knows: it begins like none of their formats. A manifest in a file of its own (.c2pa) is found by the service: verify it there.`,
     );
   }
-  return await read({ mediaType, blob: file, detailed: true });
+  return await read({ mediaType, blob: file, detailed: true }, signal);
 }
 
 /**
@@ -49,10 +53,11 @@ export function readFragment(init, fragment, detailed) {
 
 /**
  * @param {Omit<ReadRequest, 'id' | 'trust'>} request
+ * @param {AbortSignal} [signal]
  * @returns {Promise<Reading>}
  */
-async function read(request) {
-  const { verification, raw = null, problem = '', isBroken } = await ask(request);
+async function read(request, signal) {
+  const { verification, raw = null, problem = '', isBroken } = await ask(request, signal);
   if (verification !== undefined) return { verification, raw };
   throw new Error(
     isBroken
@@ -63,16 +68,22 @@ async function read(request) {
 
 /**
  * @param {Omit<ReadRequest, 'id' | 'trust'>} request
+ * @param {AbortSignal} [signal] ends the worker, which nothing else can interrupt
  * @returns {Promise<ReadAnswer>}
  */
-async function ask(request) {
+async function ask(request, signal) {
   const lists = await trustLists();
+  signal?.throwIfAborted();
   worker ??= startWorker();
+  const asked = worker;
   lastId += 1;
   const id = lastId;
   const { promise, resolve } = /** @type {PromiseWithResolvers<ReadAnswer>} */ (Promise.withResolvers());
   waiting.set(id, resolve);
-  worker.postMessage({ id, ...request, trust: lists });
+  signal?.addEventListener('abort', () => {
+    if (waiting.has(id)) replace(asked, 'it was ended');
+  });
+  asked.postMessage({ id, ...request, trust: lists });
   return await promise;
 }
 

@@ -4,8 +4,8 @@ import { html } from './html.js';
 
 /** States in a few words. Who trusts the signer stands beside it. */
 export const WORDS = {
-  trusted: 'Unchanged, signer on a trust list',
-  valid: 'Unchanged since signing',
+  trusted: 'Intact, signer on a trust list',
+  valid: 'Intact',
   invalid: 'Not intact',
   none: 'No provenance',
 };

@@ -106,7 +106,7 @@ function Numbers() {
     ['Callbacks that wait', countText(last.callbacks), samples.value.map(({ callbacks }) => callbacks)],
   ];
   return html`<dl class="facts numbers">${facts.map(([label, value, values]) => html`<dt>${label}</dt><dd>${value} <${Sparkline} values=${values} /></dd>`)}</dl>
-    <p class="muted">The lines show the last ${durationText(samples.value.length * METRICS_INTERVAL_MS)} on this page; of totals, what was added.</p>`;
+    ${samples.value.length > 2 && html`<p class="muted">The lines show the last ${durationText(samples.value.length * METRICS_INTERVAL_MS)} on this page; of totals, what was added.</p>`}`;
 }
 
 /**

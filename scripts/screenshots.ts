@@ -1,12 +1,13 @@
 // `npm run screenshots`: writes the pictures of the console in the documentation, docs/images, in light and dark colours. It
 // runs the service, signs what the pictures show, and takes them with Debian's Chromium. ffmpeg makes them small.
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type Browser, chromium, type Page } from 'playwright-core';
+import { makeIdentity } from '../bench/identity.ts';
 import { type RunningService, startService } from './running-service.ts';
 
 const ROOT = join(fileURLToPath(import.meta.url), '../..');
@@ -34,11 +35,20 @@ interface Jobs {
   readonly batch: string;
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'attestream-screenshots-'));
+/** A path that is fit to be seen. */
+const folder = join(tmpdir(), 'newsroom');
+mkdirSync(folder);
 try {
+  const { certificatePath, keyPath, rootPath } = makeIdentity(join(folder, 'identity'), 'Example Broadcasting');
+  cpSync(rootPath, join(folder, 'broadcasters.pem'));
   await using service = await startService({
-    folder: join(folder, 'service'),
-    settings: { SERVICE__INPUT_RESOLVERS__LOCAL__ROOTS: `${folder},${SAMPLES}` },
+    folder,
+    settings: {
+      SERVICE__INPUT_RESOLVERS__LOCAL__ROOTS: folder,
+      SERVICE__SIGNING__CERTIFICATE_PATH: certificatePath,
+      SERVICE__SIGNING__PRIVATE_KEY_PATH: keyPath,
+      SERVICE__TRUST__ANCHORS: join(folder, 'broadcasters.pem'),
+    },
   });
   const jobs = await makeJobs(service);
   const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
@@ -68,7 +78,7 @@ function picturesOf({ film, altered, interview, batch }: Jobs): Picture[] {
     {
       name: 'status',
       hash: '#/status',
-      prepare: (page) => page.locator('.numbers, dt:has-text("Inputs that succeeded")').first().waitFor(),
+      prepare: (page) => page.locator('.sparkline').first().waitFor(),
     },
   ];
 }

@@ -41,7 +41,7 @@ describe('the console', () => {
     await page.locator(`a[href="#/jobs/${id}"]`).click();
     await page.getByRole('heading', { name: 'four-notes.mp3 succeeded' }).waitFor();
     await page.getByRole('link', { name: 'Inspect' }).last().click();
-    await page.locator('.state.valid', { hasText: 'Unchanged since signing' }).waitFor();
+    await page.locator('.verdict .state.valid').waitFor();
     await assertAccessible(page);
   });
 
@@ -59,7 +59,7 @@ describe('the console', () => {
     ]);
     assert.ok((await page.getByText(MARKUP).count()) > 1);
     await page.getByRole('link', { name: 'Inspect' }).last().click();
-    await page.locator('.state.valid', { hasText: 'Unchanged since signing' }).waitFor();
+    await page.locator('.verdict .state.valid').waitFor();
     assert.equal(await page.title(), 'Attestream');
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
