@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import * as cborg from 'cborg';
 import type { Verification } from '#contract/verification.ts';
 import { c2paUuidBox } from '#formats/isobmff-boxes.ts';
 import type { Rendition } from '#publications/media-part.ts';
@@ -12,7 +13,7 @@ import { smallWav } from '../support/manifests/sign-wav.ts';
 import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
 import { ffmpeg, makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
 import { signAsOthers } from '../support/publications/sign-as-others.ts';
-import { topBoxesOf } from '../support/publications/signed-publication.ts';
+import { merkleBoxIn, topBoxesOf } from '../support/publications/signed-publication.ts';
 import { verifyInput } from '../support/verification/verify-input.ts';
 
 // Signed publications, changed in ways that every single fragment survives, or that only some players notice.
@@ -85,6 +86,15 @@ describe('a publication is not as it was signed', () => {
       assert.deepEqual(await deviations({ [victim]: hidden }), { altered: 1 });
     });
   }
+
+  test('where a second Merkle box of a fragment says that it belongs elsewhere', async () => {
+    const [, victim] = audio.fragments.map(({ path }) => path) as [string, string];
+    for (const elsewhere of [{ location: 5 }, { uniqueId: 1 }]) {
+      const stated = { ...merkleBoxIn(bytesOf(victim)), ...elsewhere };
+      const second = Buffer.concat([bytesOf(victim), c2paUuidBox('merkle', cborg.encode(stated))]);
+      assert.deepEqual(await deviations({ [victim]: second }), { altered: 1 });
+    }
+  });
 
   test('where a box that no reader knows keeps this one from judging the order', async () => {
     const inits = Object.fromEntries(

@@ -223,7 +223,7 @@ function wholeBoxOf(bytes: Buffer): Buffer {
   return sizeBytes < 8 || sizeBytes > bytes.length ? bytes : bytes.subarray(0, sizeBytes);
 }
 
-/** Finds where a fragment is bound. All its C2PA boxes have to be Merkle boxes, and all that they say has to be true. */
+/** Finds where a fragment is bound: nowhere, unless all its C2PA boxes are Merkle boxes, and all that they say is true. */
 function findFragment(
   { digest, c2pa }: RehashedPart,
   maps: readonly StoredMap[],
@@ -235,7 +235,8 @@ function findFragment(
     if (stated === undefined || map === undefined) return [];
     return [{ map, location: stated.location, isBound: isBound(digest, stated, map, algorithm) }];
   });
-  return places.length === c2pa.length ? places : [];
+  const areTrue = places.every(({ isBound: isTrue }) => isTrue);
+  return places.length === c2pa.length ? places.map((place) => ({ ...place, isBound: areTrue })) : [];
 }
 
 /** Judges one rendition, and notes in `manifest` which maps it uses up. */
