@@ -29,6 +29,8 @@ export class JobList {
   #pages = [{ cursor: null, after: null }];
   /** @type {string | null} */
   #nextCursor = null;
+  /** Where jobs are missing between the newest ones and the others. @type {{ after: string, cursor: string | null } | null} */
+  #gap = null;
   #isHeld = false;
   #filter;
   #abort;
@@ -124,23 +126,39 @@ export class JobList {
     const last = ids.at(-1) ?? '';
     const above = after === null ? [] : this.#current.filter((id) => id >= after);
     const below = next === null ? [] : this.#current.filter((id) => id < last);
-    // More jobs came than the newest page has: the older ones are loaded again behind it.
-    const hasGap = after === null && below.length > 0 && (this.#current[0] ?? '') < last;
-    this.#current = [...above, ...ids, ...(hasGap ? [] : below)];
-    if (hasGap || below.length === 0) this.#nextCursor = next;
-    if (hasGap) this.#pages.length = 1;
+    // More jobs came than the newest page has.
+    if (after === null && below.length > 0 && (this.#current[0] ?? '') < last)
+      this.#gap = { after: last, cursor: next };
+    this.#current = [...above, ...ids, ...below];
+    if (below.length === 0) this.#nextCursor = next;
     this.isComplete.value = this.#nextCursor === null;
   }
 
-  /** A job that has finished does not change: an answer that was under way may be older. @param {ListedJob} job */
+  /** Drops the jobs behind a gap: they are loaded again when somebody scrolls to them. */
+  #closeGap() {
+    if (this.#gap === null) return;
+    const { after, cursor } = this.#gap;
+    this.#current = this.#current.filter((id) => id >= after);
+    this.#nextCursor = cursor;
+    this.#pages.length = 1;
+    this.#gap = null;
+    this.isComplete.value = cursor === null;
+  }
+
+  /**
+   * Keeps a job as it is now; what has not changed stays the same object, so that its row is not rendered again. A job that has
+   * finished does not change: an answer that was under way may be older.
+   * @param {ListedJob} job
+   */
   #remember(job) {
     const known = this.#jobs.get(job.job_id);
-    if (known?.timing.finished_at === undefined || job.timing.finished_at !== undefined)
-      this.#jobs.set(job.job_id, job);
+    if (known?.timing.finished_at !== undefined || JSON.stringify(known) === JSON.stringify(job)) return;
+    this.#jobs.set(job.job_id, job);
   }
 
   #show() {
     const shown = this.rows.value;
+    if (!this.#isHeld) this.#closeGap();
     this.version.value += 1;
     if (shown === null || shown.length === 0 || !this.#isHeld) {
       this.rows.value = this.#current;

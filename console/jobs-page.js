@@ -102,7 +102,7 @@ function Jobs({ filter }) {
     const update = ({ jobs }) => {
       holdIfInUse();
       now.value = Date.now();
-      if (list.update(jobs)) void refresh();
+      if (list.update(jobs)) void report(list.refresh());
     };
     follow('v2/events', { jobs: update, reload: () => void refresh() }, refresh, gone.signal);
     return () => gone.abort();
@@ -157,14 +157,20 @@ function JobTable({ list, onView, onNearEnd }) {
   </table>`;
 }
 
-/** @param {{ job: ListedJob, index: number }} props */
+/** Renders a row, again only where what it shows has changed: many rows pass by. @param {{ job: ListedJob, index: number }} props */
 function JobRow({ job, index }) {
+  const age = ageText(job.timing.queued_at, now.value);
+  return useMemo(() => rowOf(job, index, age), [job, index, age]);
+}
+
+/** @param {ListedJob} job @param {number} index @param {string} age */
+function rowOf(job, index, age) {
   const { job_id: id, status, operation, timing, caller } = job;
   return html`<tr role="row" aria-rowindex=${index + 2}>
     <td role="cell"><span class="state ${status}">${status}</span></td>
     <td role="cell"><a href=${linkTo(['jobs', id])} title=${`${jobName(job)} (${id})`}>${jobName(job)}</a><small class="muted">${OPERATION_TEXTS[operation]}</small></td>
     <td role="cell"><${Progress} job=${job} /></td>
-    <td role="cell"><time datetime=${timing.queued_at} title=${exactTime(timing.queued_at)}>${ageText(timing.queued_at, now.value)}</time></td>
+    <td role="cell"><time datetime=${timing.queued_at} title=${exactTime(timing.queued_at)}>${age}</time></td>
     <td role="cell">${caller ?? ''}</td>
   </tr>`;
 }
@@ -177,7 +183,7 @@ function Progress({ job: { job_id: id, status, progress, timing } }) {
       finished && html`<small class="muted">took ${durationText(Date.parse(finished) - Date.parse(started))}</small>`
     );
   if (status === 'queued') return html`<small class="muted">${countText(progress.inputs_total)} waiting</small>`;
-  const rate = rates.rateOf(id, progress.bytes_done, now.value);
+  const rate = rates.rateOf(id, progress.bytes_done, now.peek());
   return html`<progress value=${progress.fraction} max="1" aria-label="Progress"></progress>
     <small class="muted">${progress.inputs_done} of ${countText(progress.inputs_total)}, ${sizeText(progress.bytes_done)}${rate > 0 && `, ${sizeText(rate)}/s`}</small>`;
 }

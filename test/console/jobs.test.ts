@@ -73,6 +73,28 @@ describe('the list of jobs', () => {
     assert.equal(await page.locator(`a[href="${link}"]`).count(), 0);
   });
 
+  test('goes on to the oldest job although more jobs come than are loaded at once', async (t) => {
+    const server = await serveJobs(t, { jobs: { maxRunningInputs: 0 } });
+    const [oldest] = await submitMany(server.jobs, 300);
+    await using page = await openPage(browser, server.base, '');
+    await page.getByRole('table').waitFor();
+    await page.mouse.wheel(0, 1500);
+    await page.waitForFunction('scrollY > 0');
+    const newest = (await submitMany(server.jobs, 120)).at(-1);
+    const scrollToOldest = async () => {
+      while ((await page.locator(`a[href="#/jobs/${oldest}"]`).count()) === 0) {
+        await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
+      }
+    };
+    const update = page.getByRole('button', { name: /^Update the list/ });
+    await update.waitFor();
+    await scrollToOldest();
+    await update.click();
+    await page.locator(`a[href="#/jobs/${newest}"]`).waitFor();
+    await scrollToOldest();
+    await page.locator('table[aria-rowcount="421"]').waitFor();
+  });
+
   test('shows jobs as they come and change, by one stream', async (t) => {
     const server = await serveJobs(t);
     await using page = await openPage(browser, server.base, '#/status');
@@ -163,5 +185,18 @@ describe('a page that was left open', () => {
     await page.context().clearCookies();
     await login();
     assert.equal(new URL(page.url()).hash, '#/jobs?status=failed');
+  });
+
+  test('says that the service is gone, and shows what happened meanwhile when it is back', async (t) => {
+    const server = await serveJobs(t);
+    await using page = await openPage(browser, server.base, '');
+    await page.getByText('No jobs yet').waitFor();
+    await page.context().setOffline(true);
+    const banner = page.getByText('The service cannot be reached');
+    await banner.waitFor();
+    const id = await server.submit('sleep 60000');
+    await page.context().setOffline(false);
+    await page.locator(`a[href="#/jobs/${id}"]`).waitFor();
+    await banner.waitFor({ state: 'detached' });
   });
 });
