@@ -14,7 +14,7 @@ const LIVE_JOB_INTERVAL_MS = 100;
 /** Each frame replaces most rows in view, and the browser draws them without a graphics processor. */
 const MAX_FRAME_P95_MS = 100;
 
-/** What the browser saw while it scrolled from the newest job to the oldest. */
+/** Rows and frames while the browser scrolled from the newest job to the oldest. */
 interface Scrolled {
   readonly seconds: number;
   readonly rows: number;

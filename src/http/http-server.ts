@@ -78,7 +78,7 @@ export interface HttpServerParts {
   readonly checkAssertions: RequestContext['checkAssertions'];
   readonly telemetry: Telemetry;
   readonly logger: FastifyBaseLogger;
-  /** What this node signs with; none where it only takes jobs. */
+  /** The identity that this node signs with; none where it only takes jobs. */
   readonly identity?: IdentityDescription;
   readonly trust: TrustSource;
 }

@@ -53,7 +53,7 @@ export interface Submission {
   };
   /** True when the caller waits for it: such jobs go first. */
   readonly sync: boolean;
-  /** What its caller calls it. */
+  /** The name that its caller gave it. */
   readonly clientReference?: string | null | undefined;
   readonly labels?: JobLabels | null | undefined;
   /** The job whose failed inputs it runs again. */

@@ -37,14 +37,9 @@ import type {
   RecordedRequest,
   RetriedJob,
 } from './store/job-store.ts';
-import { pruneAllJobs, StoreProbe } from './store/maintenance.ts';
+import { Pruning, StoreProbe } from './store/maintenance.ts';
 import { WorkerPool, type WorkerPoolOptions } from './workers/worker-pool.ts';
 import type { WorkerTimeouts } from './workers/worker-process.ts';
-
-/** The interval of deleting jobs past their retention. */
-const PRUNE_INTERVAL_MS = 60 * 60 * 1000;
-
-const HOUR_MS = 60 * 60 * 1000;
 
 export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signer' | 'trust'> {
   readonly config: Config;
@@ -76,7 +71,7 @@ interface Engine {
   readonly callbackSender: CallbackSender;
   readonly queueState: ThrottledQuery<QueueState>;
   readonly probe: StoreProbe;
-  readonly pruning: NodeJS.Timeout;
+  readonly pruning: Pruning;
   closeStore(): Promise<void>;
 }
 
@@ -108,7 +103,6 @@ export class Jobs {
       await engine.close();
       throw error;
     }
-    void this.#prune(engine.store);
   }
 
   async #openEngine(): Promise<JobEngine> {
@@ -282,7 +276,7 @@ export class Jobs {
     this.#stopping = true;
     const engine = this.#engine;
     if (engine === null) return;
-    clearInterval(engine.pruning);
+    engine.pruning.stop();
     await engine.dispatcher.stop(graceMs);
     await engine.callbackSender.stop();
     this.#engine = null;
@@ -343,7 +337,6 @@ export class Jobs {
     };
     const dispatcher = new Dispatcher(options, engine);
     await dispatcher.begin();
-    const pruning = setInterval(() => void this.#prune(store), PRUNE_INTERVAL_MS).unref();
     const queueState = new ThrottledQuery(() => store.queueState());
     const probe = new StoreProbe(() => store.probeWrite(), log);
     return {
@@ -356,7 +349,7 @@ export class Jobs {
       callbackSender,
       queueState,
       probe,
-      pruning,
+      pruning: new Pruning(store, config.jobs.retention_hours, log),
       closeStore: () => engine.close(),
     };
   }
@@ -396,17 +389,6 @@ export class Jobs {
         'stagings could not be removed',
       );
     });
-  }
-
-  async #prune(store: JobStore): Promise<void> {
-    const { config, log } = this.#options;
-    try {
-      const pruned = await pruneAllJobs(store, new Date(Date.now() - config.jobs.retention_hours * HOUR_MS));
-      if (pruned > 0) log.info({ pruned_jobs: pruned }, 'jobs past their retention were deleted');
-    } catch (error) {
-      if (this.#stopping) return; // The store was closed under it; the next start goes on.
-      log.error({ err: error }, 'jobs past their retention could not be deleted');
-    }
   }
 }
 

@@ -35,7 +35,7 @@ export interface FragmentReader {
   ): Promise<FragmentReading>;
 }
 
-/** What a reading is asked for: the results of the validation or the full report; and trust anchors in PEM, null for none. */
+/** The extent of a reading: the results of the validation or the full report; and trust anchors in PEM, null for none. */
 export type FragmentReadingOptions = Pick<FragmentMessage, 'detail' | 'anchors'>;
 
 /** A report, without the manifests where only results were asked for; or why the reader cannot read the parts. */

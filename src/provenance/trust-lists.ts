@@ -109,7 +109,7 @@ function signerChainOf(store: Uint8Array): X509Certificate[] {
     const chain = [found.find((value) => value !== undefined)].flat().slice(0, MAX_CERTIFICATES);
     return chain.filter((der) => der instanceof Uint8Array).map((der) => new X509Certificate(der));
   } catch {
-    // What the reader trusts has a chain that can be read; of anything else no list is named.
+    // A signer that the reader trusts has a chain that can be read; of any other no list is named.
     return [];
   }
 }

@@ -34,7 +34,7 @@ export interface JudgedPublication {
   readonly renditions: readonly JudgedRendition[];
   /** Signed renditions that no playlist has. */
   readonly missingRenditions: number;
-  /** What playlists name beside the renditions, and no manifest binds. */
+  /** Media that playlists name beside the renditions, and no manifest binds. */
   readonly unbound: readonly UnboundMedia[];
   readonly official: readonly OfficialReading[];
   /** The one file that all parts are byte ranges of, where its manifest binds it as a whole; null for any other publication. */

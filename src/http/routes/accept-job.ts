@@ -31,7 +31,7 @@ export interface Submitted {
   readonly gone: AbortSignal;
 }
 
-/** What is to become a job. */
+/** A submission that is to become a job. */
 interface AskedJob {
   readonly operation: Operation;
   readonly request: OperationRequest;

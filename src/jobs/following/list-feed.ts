@@ -83,7 +83,7 @@ export class ListFeed {
   }
 }
 
-/** What a follower has not been told yet. */
+/** Changes that a follower has not been told yet. */
 class Follower {
   readonly #caller: string | undefined;
   readonly #jobs = new Map<string, ListedJob>();

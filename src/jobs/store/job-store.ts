@@ -211,7 +211,7 @@ export interface JobFilter extends JobScope {
   readonly before?: string | undefined;
 }
 
-/** What a retry takes from a job. */
+/** The parts of a job that a retry takes over. */
 export interface RetriedJob {
   readonly operation: OperationName;
   readonly caller: string | null;

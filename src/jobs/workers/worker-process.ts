@@ -39,7 +39,7 @@ const YOUNG_GENERATION = '--max-semi-space-size=4';
  */
 const OLD_GENERATION = '--heap-growing-percent=50';
 
-/** What workers sign and judge with; without a signer they cannot sign. */
+/** The signer and the trust lists of workers; without a signer they cannot sign. */
 export interface WorkerTools {
   readonly signer?: SignerProcess;
   readonly trust?: TrustLists;

@@ -21,7 +21,7 @@ interface Destinations {
   readonly sidecar: string;
 }
 
-/** What is staged for them. */
+/** The staged outputs for them. */
 interface Staged {
   readonly copy: ByteSink | null;
   readonly sidecar: ByteSink;

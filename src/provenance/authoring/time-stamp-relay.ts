@@ -29,7 +29,7 @@ export interface TimeStampRelay {
   outcome(): TimeStampOutcome;
 }
 
-/** What came of a query. */
+/** The outcome of a query. */
 export interface TimeStampOutcome {
   /** The problem where the SDK got no time-stamp that it can use, as the end of "The authority …"; null where it did not ask. */
   readonly problem: string | null;

@@ -5,7 +5,7 @@ import { blobOf, fileBlobOf, readerSettings, wasmReader } from './wasm-reader.ts
 
 // A thread of `createCrJsonReader`: reads one asset, answers, and ends.
 
-/** What is read: a file of this host, bytes, or a fragment with its init segment. */
+/** An asset that is read: a file of this host, bytes, or a fragment with its init segment. */
 export type CrJsonAsset =
   | { readonly path: string; readonly mediaType: string }
   | { readonly bytes: Uint8Array; readonly mediaType: string }

@@ -25,7 +25,7 @@ export interface StatedOrder {
   readonly fragments: readonly StatedFragment[];
 }
 
-/** What the playlists of a folder state. */
+/** The statements of the playlists of a folder. */
 export interface StatedPublication {
   readonly renditions: readonly StatedRendition[];
   readonly unbound: readonly UnboundMedia[];
