@@ -59,14 +59,11 @@ export async function openEnvironment(
   if (disk !== null) tearDown(() => disk.close());
   const root = disk?.path ?? folder;
   const outputs = join(root, 'output');
-  const identity = makeIdentity(join(folder, 'identity'));
   const bucket = withS3 ? await openChaosBucket() : null;
   if (bucket !== null) tearDown(() => bucket.close());
   const settings: Record<string, string> = {
     SERVICE__OUTPUT_SINKS__LOCAL__BASE_DIR: outputs,
     SERVICE__SERVER__SYNC_TIMEOUT_MS: String(SYNC_TIMEOUT_MS),
-    SERVICE__SIGNING__CERTIFICATE_PATH: identity.certificatePath,
-    SERVICE__SIGNING__PRIVATE_KEY_PATH: identity.keyPath,
     ...bucket?.settings,
   };
   const shared = { outputs, bucket, disk, counts: new ChaosCounts(), reachedPoints: new Set<string>() };
@@ -75,11 +72,17 @@ export async function openEnvironment(
     nodeAt(join(root, name), { ...settings, ...more });
   if (engine === 'embedded') return { ...shared, ...known, node: nodeNamed('disturbed'), cluster: null };
   const after = { after: tearDown };
+  const identity = makeIdentity(join(folder, 'identity'));
   const server = await startPostgres(after);
   const proxy = await startProxy(after, server.port);
   const url = await server.createDatabase();
-  const direct = { SERVICE__JOBS__DATABASE_URL: url };
-  const through = { SERVICE__JOBS__DATABASE_URL: url.replace(`:${server.port}/`, `:${proxy.port}/`) };
+  // All nodes of a cluster sign as one.
+  const signing = {
+    SERVICE__SIGNING__CERTIFICATE_PATH: identity.certificatePath,
+    SERVICE__SIGNING__PRIVATE_KEY_PATH: identity.keyPath,
+  };
+  const direct = { ...signing, SERVICE__JOBS__DATABASE_URL: url };
+  const through = { ...direct, SERVICE__JOBS__DATABASE_URL: url.replace(`:${server.port}/`, `:${proxy.port}/`) };
   const cluster = { server, proxy, front: nodeNamed('front', direct), helper: nodeNamed('helper', direct) };
   return { ...shared, ...known, node: nodeNamed('disturbed', through), cluster };
 }

@@ -79,11 +79,10 @@ class RoundNodes implements AsyncDisposable {
   }
 
   /** Rejects where the job does not end: then it is lost, although it is known. */
-  waitFor(jobId: string): Promise<JobResultResponse> {
-    const deadline = Date.now() + JOB_ENDS_MS;
-    const onLook = ({ status }: JobResultResponse) =>
-      assert.ok(Date.now() < deadline, `job ${jobId} is ${status} and does not end`);
-    return this.#door.waitFor(jobId, { onLook });
+  async waitFor(jobId: string): Promise<JobResultResponse> {
+    const job = await Promise.race([this.#door.waitFor(jobId), sleep(JOB_ENDS_MS, null, { ref: false })]);
+    assert.ok(job !== null, `job ${jobId} does not end`);
+    return job;
   }
 
   /** Starts the nodes that are there from the beginning: the disturbed one, and those that it needs to be of use. */

@@ -45,10 +45,10 @@ before(async () => {
   s3 = await openTestS3();
   bucket = await s3.createBucket();
   proxy = await startFaultyProxy(s3.place.endpoint);
-});
-beforeEach(async () => {
-  proxy.fault = () => null;
   await s3.client.putObject({ Bucket: bucket, Key: 'source', Body: SOURCE });
+});
+beforeEach(() => {
+  proxy.fault = () => null;
 });
 after(async () => {
   await proxy.close();

@@ -13,7 +13,7 @@ import type { IngredientSource } from '#provenance/manifest-request.ts';
 import { readManifest } from '../support/manifests/read-manifest.ts';
 import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { memorySink, memorySource } from '../support/memory-bytes.ts';
-import { box, storeByHand, storeOver, superbox } from './manifest-store-bytes.ts';
+import { box, chainOf, storeByHand, storeOver, superbox } from './manifest-store-bytes.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'attestream-chains-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -176,9 +176,7 @@ test('manifests that would take readers minutes are left out, whether a file car
 });
 
 test('the longest chain that is attached is one that the official reader reads, and the next version is signed without it', async () => {
-  let store = await storeOver(null);
-  for (let count = 1; count < CHAIN_LIMITS.depth - 1; count += 1) store = await storeOver(store, 'parentOf');
-  const longest = await signWav(author, { origin: storeIngredient(store) });
+  const longest = await signWav(author, { origin: storeIngredient(await chainOf(CHAIN_LIMITS.depth - 1)) });
   assert.deepEqual(
     longest.warnings.map(({ reason }) => reason),
     [],

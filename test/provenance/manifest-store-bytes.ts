@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import * as cborg from 'cborg';
 import { dryRunSignature } from '#provenance/authoring/sign-manifest.ts';
 import { activeManifestOf, signManifest } from '#provenance/sdk/sdk.ts';
@@ -11,6 +12,25 @@ export type Relationship = 'parentOf' | 'componentOf';
 /** A manifest store signed by the SDK, whose ingredients are all the same store; nothing is validated for it. */
 export async function storeOver(store: Uint8Array | null, ...relationships: readonly Relationship[]): Promise<Buffer> {
   const active = store === null ? null : await activeManifestOf(store, never);
+  return await storeOverActive(store, active, relationships);
+}
+
+/** A manifest store signed by the SDK, of manifests in a row. Their labels are given, so that none is read to find them. */
+export async function chainOf(count: number): Promise<Buffer> {
+  const labels = Array.from({ length: count }, () => `urn:c2pa:${randomUUID()}`);
+  let store: Buffer | null = null;
+  for (const [index, label] of labels.entries()) {
+    store = await storeOverActive(store, labels[index - 1] ?? null, index === 0 ? [] : ['parentOf'], label);
+  }
+  return store as Buffer;
+}
+
+async function storeOverActive(
+  store: Uint8Array | null,
+  active: string | null,
+  relationships: readonly Relationship[],
+  label?: string,
+): Promise<Buffer> {
   const ingredients = relationships.map((relationship) => ({
     title: 'earlier.wav',
     format: 'audio/wav',
@@ -21,6 +41,7 @@ export async function storeOver(store: Uint8Array | null, ...relationships: read
   }));
   const data = { exclusions: [], name: 'none', alg: 'sha256', hash: new Array<number>(32).fill(0), pad: [] };
   const json = {
+    ...(label !== undefined && { label }),
     claim_version: 2,
     claim_generator_info: [{ name: 'test', version: '0' }],
     ingredients,
