@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { MAX_INPUT_NAMES, MAX_LISTED_INPUT_NAMES } from './input-name-limits.ts';
 import { clientReference } from './job-labels.ts';
 import { verification } from './verification.ts';
 
@@ -97,10 +98,6 @@ export const jobProgress = z
   })
   .meta({ id: 'JobProgress', description: 'How far a job is that has not ended.' });
 export type JobProgress = z.infer<typeof jobProgress>;
-
-/** Names of inputs that a job is shown with. */
-export const MAX_INPUT_NAMES = 100;
-export const MAX_LISTED_INPUT_NAMES = 3;
 
 export const jobResultResponse = z
   .object({

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { MAX_INPUT_NAMES, MAX_LISTED_INPUT_NAMES } from '#contract/job.ts';
+import { MAX_INPUT_NAMES, MAX_LISTED_INPUT_NAMES } from '#contract/input-name-limits.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { OperationName } from '#operations/operation.ts';
 import type { JobReport } from '#telemetry/input-report.ts';
