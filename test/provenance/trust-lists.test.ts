@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
@@ -22,6 +22,12 @@ function rootOf({ chain }: TestIdentity): string {
 
 function damaged(pem: string): string {
   return pem.replace('\nMII', '\nAAA');
+}
+
+/** Writes a file beside its path and renames it, so that no look finds it half-written. The other name is that of no list. */
+function replaceFile(path: string, contents: string): void {
+  writeFileSync(`${path}.new`, contents);
+  renameSync(`${path}.new`, path);
 }
 
 /** The list that an identity is on. */
@@ -100,8 +106,7 @@ describe('the new manifest', () => {
     writeFileSync(list, rootOf(stranger));
     const { store } = await opened(t, { anchors: [list] });
     assert((await recorded(source, store)).includes('signingCredential.untrusted'));
-    writeFileSync(`${list}.new`, rootOf(signer));
-    renameSync(`${list}.new`, list);
+    replaceFile(list, rootOf(signer));
     await until(() => listOf(store, signer) === 'list');
     assert((await recorded(source, store)).includes('signingCredential.trusted'));
   });
@@ -116,9 +121,9 @@ describe('trust lists', () => {
     store.onChange(() => told.push(listOf(store, signer)));
     assert.equal(store.current.pem, null);
 
-    writeFileSync(join(lists, 'house.pem'), rootOf(stranger));
+    replaceFile(join(lists, 'house.pem'), rootOf(stranger));
     await until(() => listOf(store, stranger) === 'house');
-    appendFileSync(join(lists, 'house.pem'), rootOf(signer));
+    replaceFile(join(lists, 'house.pem'), rootOf(stranger) + rootOf(signer));
     await until(() => listOf(store, signer) === 'house');
     rmSync(join(lists, 'house.pem'));
     await until(() => store.current.pem === null);
@@ -131,25 +136,26 @@ describe('trust lists', () => {
 
   test('stay as they were after a change that cannot be used, which one warning names', async (t) => {
     const folder = await temporaryFolder(t);
-    const list = join(folder, 'list.pem');
-    writeFileSync(list, rootOf(signer));
+    // The lists of a folder are read in the order of their names, so "first" is the one that is warned of where both are bad.
+    const [first, second] = [join(folder, 'first.pem'), join(folder, 'second.pem')];
+    writeFileSync(second, rootOf(signer));
     const { store, log } = await opened(t, { anchors: [folder] });
     const warnings = () => log.lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields);
 
-    writeFileSync(list, damaged(rootOf(signer)));
+    replaceFile(second, damaged(rootOf(signer)));
     await until(() => warnings().length > 0);
-    assert.equal(listOf(store, signer), 'list');
-    rmSync(list);
-    writeFileSync(join(folder, 'next.pem'), 'no certificate');
+    assert.equal(listOf(store, signer), 'second');
+    replaceFile(first, 'no certificate');
     await until(() => warnings().length > 1);
-    assert.equal(listOf(store, signer), 'list');
+    assert.equal(listOf(store, signer), 'second');
     assert.deepEqual(
       warnings().map((fields) => ('file' in fields ? fields.file : null)),
-      [list, join(folder, 'next.pem')],
+      [second, first],
     );
 
-    writeFileSync(join(folder, 'next.pem'), rootOf(signer));
-    await until(() => listOf(store, signer) === 'next');
+    replaceFile(second, rootOf(stranger));
+    replaceFile(first, rootOf(signer));
+    await until(() => listOf(store, signer) === 'first');
     assert.equal(warnings().length, 2);
   });
 
