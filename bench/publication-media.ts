@@ -13,6 +13,11 @@ export interface PublicationShape {
   readonly fragmentBytes: number;
 }
 
+/** 1.5 GB in fragments of 750 kB. */
+export const LARGE: PublicationShape = { renditions: 3, fragments: 2_001, fragmentBytes: 750_000 };
+/** Small fragments, so that what counts is what a file costs. */
+export const SMALL: PublicationShape = { renditions: 3, fragments: 20_001, fragmentBytes: 4_096 };
+
 const BOX_HEADER_BYTES = 8;
 
 /** Writes an HLS publication: a folder for each rendition, fragments of random bytes behind real headers. */

@@ -6,15 +6,11 @@ import type { RunningService } from '../scripts/running-service.ts';
 import { type BenchContext, startBenchService } from './bench-context.ts';
 import { type Contender, measureProgram, measureRounds, median, progress, type Series } from './measuring.ts';
 import { type PeakMemory, peakMemoryDuring } from './process-memory.ts';
-import { type PublicationShape, writePublication } from './publication-media.ts';
+import { LARGE, type PublicationShape, SMALL, writePublication } from './publication-media.ts';
 import { megabytes, ratioTarget, type Target, targetsTable, timesTable } from './report.ts';
 
 const run = promisify(execFile);
 
-/** 1.5 GB in fragments of 750 kB. */
-const LARGE: PublicationShape = { renditions: 3, fragments: 2_001, fragmentBytes: 750_000 };
-/** Small fragments, so that what counts is what a file costs. */
-const SMALL: PublicationShape = { renditions: 3, fragments: 20_001, fragmentBytes: 4_096 };
 const MEMORY_LIMIT_BYTES = 300e6;
 const MIN_FRAGMENTS_PER_SECOND = 2_500;
 /** Twice the work may take so many times as long, as far as a shared machine lets time be measured. */

@@ -19,6 +19,7 @@ import { playbackPart } from './playback-part.ts';
 import { publicationsPart } from './publications-part.ts';
 import { machine } from './report.ts';
 import { s3Part } from './s3-part.ts';
+import { verifyPart } from './verify-part.ts';
 import { videoPart } from './video-part.ts';
 
 const PARTS: Readonly<Record<string, BenchPart>> = {
@@ -26,6 +27,7 @@ const PARTS: Readonly<Record<string, BenchPart>> = {
   audio: audioPart,
   linear: linearPart,
   publications: publicationsPart,
+  verify: verifyPart,
   packaging: packagingPart,
   s3: s3Part,
   playback: playbackPart,
