@@ -13,7 +13,7 @@ import { OutputRouter } from '#outputs/output-sink.ts';
 import { S3Sink } from '#outputs/s3-sink.ts';
 import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import { createManifestAuthor } from '#provenance/manifest-author.ts';
-import { createManifestReader } from '#provenance/manifest-reader.ts';
+import { createOutputChecker } from '#provenance/official-reader.ts';
 import type { Signer } from '#provenance/signer.ts';
 import { crawlPlaylists } from '#publications/read-publication.ts';
 
@@ -30,7 +30,7 @@ function openModules(config: Config, signer: Signer, trust: WorkerParts['trust']
       trust,
     }),
     stated: config.signing,
-    reader: verify ? createManifestReader() : null,
+    outputChecker: verify ? createOutputChecker() : null,
     trust,
     ...(config.trust.rubrics_dir !== undefined && { rubricsDir: config.trust.rubrics_dir }),
     fragments: createFragmentReader(),

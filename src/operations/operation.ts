@@ -11,7 +11,7 @@ import type { OutputSink } from '#outputs/output-sink.ts';
 import type { AssertionChecker } from '#provenance/assertion-checker.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
 import type { ManifestAuthor } from '#provenance/manifest-author.ts';
-import type { ManifestReader } from '#provenance/manifest-reader.ts';
+import type { OutputChecker } from '#provenance/official-reader.ts';
 import type { TrustSource } from '#provenance/trust-lists.ts';
 
 export type { OperationName } from '#contract/job.ts';
@@ -101,7 +101,7 @@ export interface OperationServices {
   /** Statements of manifests where the request has none of its own. */
   readonly stated: Pick<Config['signing'], 'digital_source_type' | 'actions'>;
   /** Null where `signing.verify_outputs` is off. */
-  readonly reader: ManifestReader | null;
+  readonly outputChecker: OutputChecker | null;
   /** Trust lists that inputs and ingredients are validated with. */
   readonly trust: TrustSource;
   /** The folder of rubrics (`trust.rubrics_dir`), where there is one. */

@@ -1,5 +1,5 @@
 import { AppError } from '#errors/app-error.ts';
-import type { ManifestReader, ReadableAsset } from '#provenance/manifest-reader.ts';
+import type { OutputChecker, ReadableAsset } from '#provenance/official-reader.ts';
 import type { InputContext } from './operation.ts';
 
 /**
@@ -11,7 +11,7 @@ const READ_BACK_ALLOWANCE_MS = 600_000;
 
 /** Has the official reader validate a staged output. Throws `READ_BACK_TIMED_OUT`, or what the reader finds. */
 export async function readBack(
-  reader: ManifestReader,
+  checker: OutputChecker,
   asset: ReadableAsset,
   sizeBytes: number,
   context: InputContext,
@@ -20,7 +20,7 @@ export async function readBack(
   const late = AbortSignal.timeout(Math.ceil(boundMs));
   const signal = AbortSignal.any([context.signal, late]);
   try {
-    await withHeartbeat(context, sizeBytes, () => reader.readBack(asset, signal));
+    await withHeartbeat(context, sizeBytes, () => checker.readBack(asset, signal));
   } catch (cause) {
     if (late.aborted && !context.signal.aborted) throw new AppError('READ_BACK_TIMED_OUT', { boundMs }, { cause });
     throw cause;

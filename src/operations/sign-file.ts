@@ -11,7 +11,7 @@ import type { MediaLayout } from '#formats/format-handler.ts';
 import { AUDIO_EXTENSIONS, AUDIO_ONLY_EXTENSIONS, readSignableFile, type SignableFile } from '#formats/formats.ts';
 import { outputLeaf } from '#outputs/output-path.ts';
 import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-author.ts';
-import type { ManifestReader } from '#provenance/manifest-reader.ts';
+import type { OutputChecker } from '#provenance/official-reader.ts';
 import { assignRoles, fileCandidate, givenOrigin, statementOf } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
 import { readBack } from './read-back.ts';
@@ -111,13 +111,14 @@ async function writeSigned(
       onProgress: (bytesDone) => context.progress(bytesDone, totalBytes),
     });
     context.reached('copied');
-    const isIoBound = sink.isOnDisk === true && (services.reader === null || totalBytes <= MAX_OVERLAPPED_READ_BYTES);
+    const isIoBound =
+      sink.isOnDisk === true && (services.outputChecker === null || totalBytes <= MAX_OVERLAPPED_READ_BYTES);
     if (isIoBound) context.reportIoBound();
     const { manifest, warnings } = await draft.sign(binding(digests), signal);
     await fillHole(plan, sink, manifest, signal);
     const manifestDigest = createHash('sha256').update(manifest).digest('hex');
     context.reached('signed');
-    await sealAndReadBack(sink, services.reader, layout.mediaType, totalBytes, context);
+    await sealAndReadBack(sink, services.outputChecker, layout.mediaType, totalBytes, context);
     if (sink.isOnDisk && !isIoBound) context.reportIoBound();
     // The manifest states that the signed source was valid: it must not have changed until the output is committed.
     if (layout.manifest !== null) await source.checkUnchanged?.(signal);
@@ -131,10 +132,10 @@ async function writeSigned(
   }
 }
 
-/** Syncs the output to the disk and, with a reader, has it read back. */
+/** Syncs the output to the disk and, with a checker, has it read back. */
 async function sealAndReadBack(
   sink: ByteSink,
-  reader: ManifestReader | null,
+  checker: OutputChecker | null,
   mediaType: string,
   sizeBytes: number,
   context: InputContext,
@@ -144,8 +145,8 @@ async function sealAndReadBack(
     await sink.seal(context.signal);
     context.reached('sealed');
   };
-  if (reader === null || stagedPath === undefined) return await seal();
-  const check = () => readBack(reader, { path: stagedPath, mediaType }, sizeBytes, context);
+  if (checker === null || stagedPath === undefined) return await seal();
+  const check = () => readBack(checker, { path: stagedPath, mediaType }, sizeBytes, context);
   if (!isOnDisk) {
     await seal();
     return await check();

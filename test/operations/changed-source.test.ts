@@ -70,12 +70,12 @@ async function sign(
       return draft;
     },
   };
-  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'author' | 'stated' | 'reader'> = {
+  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'author' | 'stated' | 'outputChecker'> = {
     inputs: new InputResolver({ local_file_path: localFileOpener(anywhere) }),
     outputs: new LocalSink({ baseDir: output, dataDir }),
     author: validating,
     stated: { actions: [] },
-    reader: null,
+    outputChecker: null,
   };
   const params =
     parent === undefined ? undefined : { parent: { type: 'file', source: { type: 'local_file_path', path: parent } } };

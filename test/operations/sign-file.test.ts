@@ -13,7 +13,7 @@ import { signAudio, signFragmented } from '#operations/registry.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
 import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import type { ManifestAuthor } from '#provenance/manifest-author.ts';
-import { createManifestReader } from '#provenance/manifest-reader.ts';
+import { createOutputChecker } from '#provenance/official-reader.ts';
 import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
 import { startAuthority } from '../provenance/time-stamp-authority.ts';
 import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
@@ -71,7 +71,7 @@ async function signing(
     outputs: new LocalSink({ baseDir: output, dataDir }),
     author,
     stated: { actions: [] },
-    reader: readBack ? createManifestReader() : null,
+    outputChecker: readBack ? createOutputChecker() : null,
     fragments: createFragmentReader(),
     fragmentChecks: 'all',
     trust: { current: NO_TRUST_LISTS },

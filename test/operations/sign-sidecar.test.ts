@@ -206,8 +206,8 @@ describe('nothing is delivered', () => {
       const { home, source, output } = homeWith('film.mkv', Buffer.alloc(500_000, 7));
       const params = { copy_source: copies };
       const refused = new AppError('READ_BACK_FAILED', { codes: ['claimSignature.mismatch'] });
-      const reader = { readBack: () => Promise.reject(refused) };
-      await assert.rejects(signWithSidecar(source, home, { params, reader }), { reason: 'READ_BACK_FAILED' });
+      const outputChecker = { readBack: () => Promise.reject(refused) };
+      await assert.rejects(signWithSidecar(source, home, { params, outputChecker }), { reason: 'READ_BACK_FAILED' });
       const lost = new Error('the lease was lost');
       const confirmLease = () => Promise.reject(lost);
       await assert.rejects(signWithSidecar(source, home, { params, confirmLease }), lost);
@@ -218,9 +218,9 @@ describe('nothing is delivered', () => {
   test('for a file that only its bytes tell to be another', async () => {
     const { home, source, output } = homeWith('film.mkv', Buffer.alloc(500_000, 7));
     const mismatch = new AppError('READ_BACK_FAILED', { codes: ['assertion.dataHash.mismatch'] });
-    const reader = { readBack: () => Promise.reject(mismatch) };
+    const outputChecker = { readBack: () => Promise.reject(mismatch) };
     const params = { copy_source: false };
-    await assert.rejects(signWithSidecar(source, home, { params, reader }), { reason: 'SOURCE_CHANGED' });
+    await assert.rejects(signWithSidecar(source, home, { params, outputChecker }), { reason: 'SOURCE_CHANGED' });
     assert.deepEqual(readdirSync(output), []);
   });
 

@@ -8,8 +8,8 @@ import { executePlan, fillHole } from '#bytes/execute-plan.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import { riff } from '#formats/riff/riff.ts';
 import { CHAIN_LIMITS, ChainAllowance, exceedsChainLimits } from '#provenance/chain-limits.ts';
-import { createManifestReader } from '#provenance/manifest-reader.ts';
 import type { IngredientSource } from '#provenance/manifest-request.ts';
+import { createOutputChecker } from '#provenance/official-reader.ts';
 import { readManifest } from '../support/manifests/read-manifest.ts';
 import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { memorySink, memorySource } from '../support/memory-bytes.ts';
@@ -181,7 +181,7 @@ test('the longest chain that is attached is one that the official reader reads, 
     longest.warnings.map(({ reason }) => reason),
     [],
   );
-  await createManifestReader().readBack(
+  await createOutputChecker().readBack(
     { path: written('longest.wav', longest.bytes).path, mediaType: 'audio/wav' },
     never,
   );
@@ -191,7 +191,7 @@ test('the longest chain that is attached is one that the official reader reads, 
     next.warnings.map(({ reason }) => reason),
     ['INGREDIENT_TOO_COMPLEX'],
   );
-  await createManifestReader().readBack({ path: written('next.wav', next.bytes).path, mediaType: 'audio/wav' }, never);
+  await createOutputChecker().readBack({ path: written('next.wav', next.bytes).path, mediaType: 'audio/wav' }, never);
 });
 
 /** A WAV file with a manifest store that was made for nothing in particular. */

@@ -5,7 +5,7 @@ import { isInputError } from '#errors/catalogue.ts';
 import { type FormatHandler, HEAD_SIZE_BYTES } from '#formats/format-handler.ts';
 import { recogniseFormat } from '#formats/formats.ts';
 import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
-import { assetReadingOf } from '#provenance/manifest-reader.ts';
+import { assetReadingOf } from '#provenance/official-reader.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
 import type { DescribedFile } from '../ingredients.ts';
 import type { InputContext } from '../operation.ts';

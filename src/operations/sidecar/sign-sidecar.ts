@@ -74,7 +74,7 @@ async function copyAndSign(
   let sidecar: ByteSink | null = null;
   try {
     context.reached('staged');
-    const isReadAlone = copy === null && services.reader !== null;
+    const isReadAlone = copy === null && services.outputChecker !== null;
     const hashed = isReadAlone ? await localCopyOf(source, scratch, signal) : source;
     const binding = await bindingOf(hashed, copy, context);
     const { manifest, warnings } = await signAgainIfLarger(async () => {
@@ -140,14 +140,14 @@ async function readBothBack(
   { source, layout }: DescribedFile,
   { copy, sidecar }: Staged,
   context: InputContext,
-  { reader }: OperationServices,
+  { outputChecker: checker }: OperationServices,
 ): Promise<void> {
-  if (reader === null) return;
+  if (checker === null) return;
   const path = copy === null ? (source.openedPath ?? source.localPath) : copy.stagedPath;
   assert(path !== undefined && sidecar.stagedPath !== undefined, 'what is read back is on this host');
   const asset = { path, mediaType: layout.mediaType, detachedStore: await readFile(sidecar.stagedPath) };
   try {
-    await readBack(reader, asset, source.sizeBytes, context);
+    await readBack(checker, asset, source.sizeBytes, context);
   } catch (error) {
     // On some file systems nothing but its bytes tells that a file has changed.
     if (copy !== null || !isOtherFile(error)) throw error;

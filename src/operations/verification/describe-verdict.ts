@@ -1,7 +1,7 @@
 import type { PublicationDeviation, PublicationVerification, Verification } from '#contract/verification.ts';
 import { describeReport, type ReportDescription } from '#provenance/describe-report.ts';
 import { extraExclusionCode } from '#provenance/extra-exclusions.ts';
-import type { AssetReading } from '#provenance/manifest-reader.ts';
+import type { AssetReading } from '#provenance/official-reader.ts';
 import { explanationOf } from '#provenance/status-codes.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import { failuresIn, problemsIn, VALID_ASSET } from '#provenance/validation-report.ts';

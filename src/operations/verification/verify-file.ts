@@ -12,7 +12,7 @@ import { isUnsupportedContainer } from '#formats/unsupported-containers.ts';
 import { stemOf } from '#outputs/output-path.ts';
 import { MAX_STORE_BYTES, refuseCostlyChain } from '#provenance/chain-limits.ts';
 import type { CrJsonAsset } from '#provenance/crjson-reader.ts';
-import { type AssetReading, assetReadingOf } from '#provenance/manifest-reader.ts';
+import { type AssetReading, assetReadingOf } from '#provenance/official-reader.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';

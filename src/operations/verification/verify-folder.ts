@@ -5,7 +5,7 @@ import type { PublicationVerification, Verification } from '#contract/verificati
 import type { VerifyParams } from '#contract/verify-request.ts';
 import type { CrJsonAsset } from '#provenance/crjson-reader.ts';
 import { stateOf } from '#provenance/describe-report.ts';
-import { type AssetReading, assetReadingOf } from '#provenance/manifest-reader.ts';
+import { type AssetReading, assetReadingOf } from '#provenance/official-reader.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { Finding, ManifestReport } from '#provenance/validation-report.ts';
 import { type JudgedPublication, judgePublication } from '#publications/judge-publication.ts';

@@ -7,14 +7,14 @@ import { localFileOpener } from '#inputs/local/local-file.ts';
 import type { InputContext, InputOutcome, InputPhase, InputWork, OperationServices } from '#operations/operation.ts';
 import { signVideo } from '#operations/registry.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
-import { createManifestReader, type ManifestReader } from '#provenance/manifest-reader.ts';
+import { createOutputChecker, type OutputChecker } from '#provenance/official-reader.ts';
 import { testAuthor } from '../manifests/sign-wav.ts';
 
 /** The request of a signing with a sidecar, and what happens meanwhile. */
 export interface Wishes {
   readonly params?: C2paParams;
   /** Null: nothing is read back. */
-  readonly reader?: ManifestReader | null;
+  readonly outputChecker?: OutputChecker | null;
   readonly attempt?: number;
   readonly reached?: (phase: InputPhase) => void;
   readonly confirmLease?: () => Promise<void>;
@@ -24,7 +24,7 @@ export interface Wishes {
 export async function signWithSidecar(
   path: string,
   home: string,
-  { params = {}, reader = createManifestReader(), attempt = 1, reached, confirmLease }: Wishes = {},
+  { params = {}, outputChecker = createOutputChecker(), attempt = 1, reached, confirmLease }: Wishes = {},
 ): Promise<InputOutcome> {
   const dataDir = join(home, 'data');
   mkdirSync(dataDir, { recursive: true });
@@ -40,11 +40,11 @@ export async function signWithSidecar(
     confirmLease: () => confirmLease?.() ?? Promise.resolve(),
     reportIoBound: () => undefined,
   };
-  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'author' | 'reader' | 'stated'> = {
+  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'author' | 'outputChecker' | 'stated'> = {
     inputs: new InputResolver({ local_file_path: localFileOpener({ roots: undefined, protectedPaths: [] }) }),
     outputs: new LocalSink({ baseDir: join(home, 'output'), dataDir }),
     author: testAuthor(),
-    reader,
+    outputChecker,
     stated: { actions: [] },
   };
   const work: InputWork = {

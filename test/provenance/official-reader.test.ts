@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
 import { createKeySigner } from '#provenance/identity/key-signer.ts';
-import { createManifestReader } from '#provenance/manifest-reader.ts';
+import { createOutputChecker } from '#provenance/official-reader.ts';
 import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { testIdentity, testKey } from '../support/manifests/test-identity.ts';
 
@@ -18,7 +18,7 @@ describe('reading an output back', () => {
   async function readBack(bytes: Uint8Array, mediaType = 'audio/wav'): Promise<void> {
     const file = path.join(folder, `.${Math.random()}.part`);
     writeFileSync(file, bytes);
-    await createManifestReader().readBack({ path: file, mediaType }, signal);
+    await createOutputChecker().readBack({ path: file, mediaType }, signal);
   }
 
   test('accepts an output that only lacks trust in its certificate', async () => {
@@ -54,7 +54,7 @@ describe('reading an output back', () => {
 
   test('refuses a file that does not exist', async () => {
     const missing = path.join(folder, 'missing.wav');
-    await assert.rejects(createManifestReader().readBack({ path: missing, mediaType: 'audio/wav' }, signal), {
+    await assert.rejects(createOutputChecker().readBack({ path: missing, mediaType: 'audio/wav' }, signal), {
       reason: 'READ_BACK_FAILED',
     });
   });
@@ -63,7 +63,7 @@ describe('reading an output back', () => {
     const stop = new Error('stop');
     const file = path.join(folder, 'any.wav');
     await assert.rejects(
-      createManifestReader().readBack({ path: file, mediaType: 'audio/wav' }, AbortSignal.abort(stop)),
+      createOutputChecker().readBack({ path: file, mediaType: 'audio/wav' }, AbortSignal.abort(stop)),
       stop,
     );
   });

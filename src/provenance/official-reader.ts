@@ -34,16 +34,16 @@ export async function assetReadingOf(
 }
 
 /** Validates finished outputs with the official reader. */
-export interface ManifestReader {
+export interface OutputChecker {
   /**
-   * Reads a file back, with its sidecar where it has one. Throws `READ_BACK_FAILED` unless signature, assertions and hard binding of its active manifest are
-   * valid; it need not be trusted. Findings about ingredients do not count.
+   * Reads a file back, with its sidecar where it has one. Throws `READ_BACK_FAILED` unless signature, assertions and hard
+   * binding of its active manifest are valid; it need not be trusted. Findings about ingredients do not count.
    */
   readBack(asset: ReadableAsset, signal: AbortSignal): Promise<void>;
 }
 
-/** Creates a reader of files, which uses the native SDK. */
-export function createManifestReader(): ManifestReader {
+/** Creates a checker of files, which uses the native SDK. */
+export function createOutputChecker(): OutputChecker {
   return {
     async readBack(asset, signal) {
       const report = await readFileReport(asset, signal);
