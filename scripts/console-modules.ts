@@ -6,6 +6,7 @@ import { basename } from 'node:path';
 
 const TARGET = new URL('../console/shared/', import.meta.url);
 const SOURCES = [
+  'provenance/algorithm-name.ts',
   'provenance/describe-report.ts',
   'provenance/status-codes.ts',
   'provenance/validation-report.ts',

@@ -1,5 +1,6 @@
 // @ts-nocheck
 // Written by "npm run docs" from src/provenance/describe-report.ts: change that.
+import { algorithmName } from './algorithm-name.js';
 import { describeAction, explanationOf } from './status-codes.js';
 import {
 
@@ -158,7 +159,8 @@ function signatureOf(
   { characters }                   ,
 )                                                  {
   if (info === undefined) return {};
-  const { common_name: name, issuer: organization, alg: algorithm, cert_serial_number: serial_number, time } = info;
+  const { common_name: name, issuer: organization, alg, cert_serial_number: serial_number, time } = info;
+  const algorithm = alg && algorithmName(alg);
   const signer = {
     ...texts({ name, organization, algorithm, serial_number }, characters),
     ...(organization === DEVELOPMENT_ORGANIZATION && { development: true          }),

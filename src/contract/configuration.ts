@@ -12,7 +12,7 @@ export const configuration = z
           .enum(['configured', 'development'])
           .describe('`development`: made by the service itself; nobody has a reason to trust it.'),
         subject: z.string().describe('The subject of its certificate.'),
-        algorithm: z.string(),
+        algorithm: z.string().describe('As C2PA and COSE name it: `ES256`, `PS256`, `Ed25519`.'),
         not_after: z.string().describe('When its certificate expires.'),
       })
       .exactOptional()
@@ -28,7 +28,7 @@ export const configuration = z
         identity: {
           kind: 'configured',
           subject: 'CN=Example signer,O=Example Broadcasting',
-          algorithm: 'es256',
+          algorithm: 'ES256',
           not_after: '2027-11-21T10:00:00.000Z',
         },
       },

@@ -1,4 +1,5 @@
 import type { ValidationCode, Verification, VerificationState, VerifiedManifest } from '#contract/verification.ts';
+import { algorithmName } from './algorithm-name.ts';
 import { describeAction, explanationOf } from './status-codes.ts';
 import {
   type Finding,
@@ -170,7 +171,8 @@ function signatureOf(
   { characters }: DescriptionLimits,
 ): Pick<VerifiedManifest, 'signer' | 'time_stamp'> {
   if (info === undefined) return {};
-  const { common_name: name, issuer: organization, alg: algorithm, cert_serial_number: serial_number, time } = info;
+  const { common_name: name, issuer: organization, alg, cert_serial_number: serial_number, time } = info;
+  const algorithm = alg && algorithmName(alg);
   const signer = {
     ...texts({ name, organization, algorithm, serial_number }, characters),
     ...(organization === DEVELOPMENT_ORGANIZATION && { development: true as const }),

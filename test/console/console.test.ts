@@ -116,6 +116,7 @@ describe('the console', () => {
   test('shows how the node is, and its configuration', async () => {
     await using page = await open('#/status');
     await page.getByText('development identity', { exact: true }).waitFor();
+    await page.getByText('(ES256)').waitFor();
     await page.getByText('output_sinks', { exact: true }).click();
     await page.getByText(join(folder, 'service/output'), { exact: true }).waitFor();
     await page.getByText('Inputs that succeeded').waitFor();

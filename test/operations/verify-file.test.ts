@@ -46,7 +46,7 @@ describe('the verdict on a file', async () => {
   test('is that it is unchanged, with its signer, where nobody trusts that', async () => {
     const { state, manifests, codes, manifest_from: from } = await verified('a.wav', { 'a.wav': signed });
     assert.deepEqual([state, from, manifests.length], ['valid', 'embedded', 1]);
-    assert.equal(manifests[0]?.signer?.algorithm, 'Es256');
+    assert.equal(manifests[0]?.signer?.algorithm, 'ES256');
     assert.deepEqual(
       manifests[0]?.actions.map(({ action }) => action),
       ['c2pa.created'],

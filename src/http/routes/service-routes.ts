@@ -6,6 +6,7 @@ import { readiness } from '#contract/readiness.ts';
 import { type ShownTrustLists, trustLists } from '#contract/trust-lists.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Jobs } from '#jobs/jobs.ts';
+import { algorithmName } from '#provenance/algorithm-name.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import type { TrustSource } from '#provenance/trust-lists.ts';
 import type { Metrics } from '#telemetry/telemetry.ts';
@@ -93,7 +94,7 @@ export function addConfigurationRoute(
 }
 
 function shownIdentity({ kind, subject, algorithm, notAfter }: IdentityDescription): ShownConfig['identity'] {
-  return { kind, subject, algorithm, not_after: notAfter };
+  return { kind, subject, algorithm: algorithmName(algorithm), not_after: notAfter };
 }
 
 /** Adds the trust lists, so that a browser judges signers as this service does. */
