@@ -1,13 +1,3 @@
-/** Operations as the pages name them. */
-export const OPERATION_TEXTS = {
-  'c2pa-video': 'Sign video',
-  'c2pa-audio': 'Sign audio',
-  'c2pa-fragmented': 'Sign a publication',
-  'c2pa-package': 'Package and sign',
-  package: 'Package',
-  verify: 'Verify',
-};
-
 /**
  * Returns what a job is called: what its caller calls it, else its first input, else its identifier.
  * @param {import('./api.js').ListedJob} job

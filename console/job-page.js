@@ -3,8 +3,9 @@ import { useEffect } from 'preact/hooks';
 import { call } from './api.js';
 import { html } from './html.js';
 import { InputResults } from './input-results.js';
-import { jobName, OPERATION_TEXTS } from './job-name.js';
+import { jobName } from './job-name.js';
 import { follow } from './live.js';
+import { OPERATIONS } from './operations.js';
 import { Rates } from './rates.js';
 import { RequestView } from './request-view.js';
 import { linkTo } from './router.js';
@@ -34,14 +35,14 @@ export function JobPage({ id }) {
   return html`
     <hgroup>
       <h1 class="path">${jobName(job.value)} <span class="state ${status}">${status}</span></h1>
-      <p>${OPERATION_TEXTS[operation]}${caller && html`, submitted by ${caller}`}${retried && html`, <a href=${linkTo(['jobs', retried])}>retried from another job</a>`} · <code class="path">${id}</code></p>
+      <p>${OPERATIONS[operation]?.text}${caller && html`, submitted by ${caller}`}${retried && html`, <a href=${linkTo(['jobs', retried])}>retried from another job</a>`} · <code class="path">${id}</code></p>
       ${Object.keys(labels).length > 0 && html`<p class="filter labels">${Object.entries(labels).map(([name, value]) => html`<a class="state" href=${linkTo(['jobs'], { label: `${name}=${value}` })}>${name}=${value}</a>`)}</p>`}
     </hgroup>
     ${problem.value !== '' && html`<p class="notice" role="alert">${problem.value}</p>`}
     <${Progress} job=${job.value} />
     <${Actions} job=${job.value} entries=${entries.value} problem=${problem} />
     <${Times} timing=${timing} />
-    ${entries.value.length > 0 && html`<h2>Inputs</h2><${InputResults} jobId=${id} entries=${entries.value} isSingle=${job.value.input_count === 1} />`}
+    ${entries.value.length > 0 && html`<h2>Inputs</h2><${InputResults} jobId=${id} operation=${operation} entries=${entries.value} isSingle=${job.value.input_count === 1} />`}
     <${Request} id=${id} />
   `;
 }

@@ -2,8 +2,9 @@ import { signal, useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { html } from './html.js';
 import { JobList } from './job-list.js';
-import { jobName, OPERATION_TEXTS } from './job-name.js';
+import { jobName } from './job-name.js';
 import { follow } from './live.js';
+import { OPERATIONS } from './operations.js';
 import { Rates } from './rates.js';
 import { linkTo, route } from './router.js';
 import { ageText, durationText, exactTime, sizeText } from './text.js';
@@ -57,7 +58,7 @@ function Filters({ filter }) {
     <form class="filter" onSubmit=${submit}>
       <select aria-label="Operation" value=${operation} onChange=${choose}>
         <option value="">all operations</option>
-        ${Object.entries(OPERATION_TEXTS).map(([name, text]) => html`<option value=${name}>${text}</option>`)}
+        ${Object.entries(OPERATIONS).map(([name, { text }]) => html`<option value=${name}>${text}</option>`)}
       </select>
       <select aria-label="Find by" name="by">
         <option value="client_reference">reference</option><option value="label">label (name=value)</option><option value="caller">caller</option>
@@ -136,8 +137,8 @@ function NoJobs({ filtered }) {
   -d '{"inputs": [{"type": "local_file_path", "path": "/media/film.mp4"}]}'`;
   return html`<p>No jobs yet. Start with one of these:</p>
     <p class="filter">
-      <a role="button" href=${linkTo(['new', 'video'])}>Sign a file</a>
-      <a role="button" class="outline" href=${linkTo(['new', 'package-and-sign'])}>Package a folder</a>
+      <a role="button" href=${linkTo(['new', 'c2pa-video'])}>Sign a file</a>
+      <a role="button" class="outline" href=${linkTo(['new', 'c2pa-package'])}>Package a folder</a>
       <a role="button" class="outline" href=${linkTo(['inspect'])}>Inspect a file</a>
     </p>
     <p>Or on the command line:</p><pre tabindex="0"><code>${example}</code></pre>`;
@@ -168,7 +169,7 @@ function rowOf(job, index, age) {
   const { job_id: id, status, operation, timing, caller } = job;
   return html`<tr role="row" aria-rowindex=${index + 2}>
     <td role="cell"><span class="state ${status}">${status}</span></td>
-    <td role="cell"><a href=${linkTo(['jobs', id])} title=${`${jobName(job)} (${id})`}>${jobName(job)}</a><small class="muted">${OPERATION_TEXTS[operation]}</small></td>
+    <td role="cell"><a href=${linkTo(['jobs', id])} title=${`${jobName(job)} (${id})`}>${jobName(job)}</a><small class="muted">${OPERATIONS[operation]?.text}</small></td>
     <td role="cell"><${Progress} job=${job} /></td>
     <td role="cell"><time datetime=${timing.queued_at} title=${exactTime(timing.queued_at)}>${age}</time></td>
     <td role="cell">${caller ?? ''}</td>

@@ -3,22 +3,13 @@ import { useEffect } from 'preact/hooks';
 import { call } from './api.js';
 import { BrowseDialog, listInputs } from './browse-dialog.js';
 import { html } from './html.js';
+import { OPERATIONS } from './operations.js';
 import { Field, isComposite, resolved, typedValue, withCode } from './request-form.js';
 import { RequestView } from './request-view.js';
 import { linkTo, route } from './router.js';
 
 /** @typedef {import('./request-form.js').Schema} Schema */
 /** @typedef {{ field: string, message: string }} Problem */
-
-/** @type {readonly { name: string, text: string, path: string, isOfFolders: boolean }[]} */
-const OPERATIONS = [
-  { name: 'video', text: 'Sign video', path: 'v2/c2pa/video', isOfFolders: false },
-  { name: 'audio', text: 'Sign audio', path: 'v2/c2pa/audio', isOfFolders: false },
-  { name: 'fragmented', text: 'Sign a publication', path: 'v2/c2pa/fragmented', isOfFolders: true },
-  { name: 'package-and-sign', text: 'Package and sign', path: 'v2/c2pa/package', isOfFolders: true },
-  { name: 'package', text: 'Package', path: 'v2/package', isOfFolders: true },
-  { name: 'verify', text: 'Verify', path: 'v2/verify', isOfFolders: false },
-];
 
 /** Kinds of inputs, by their `type` in the API. */
 const KINDS = {
@@ -30,8 +21,9 @@ const KINDS = {
 
 /** Writes a request for one of the operations, in a form made from the API's own document, and submits it. */
 export function NewPage() {
-  const [, name = 'video'] = route.value.parts;
-  const operation = OPERATIONS.find((one) => one.name === name);
+  const [, name = 'c2pa-video'] = route.value.parts;
+  const entries = Object.entries(OPERATIONS);
+  const operation = entries.find(([one]) => one === name)?.[1];
   const document = useSignal(/** @type {Schema | null} */ (null));
   const problem = useSignal('');
   useEffect(() => {
@@ -50,7 +42,7 @@ export function NewPage() {
   return html`
     <h1>New job</h1>
     <p role="group" aria-label="Operation" class="filter">
-      ${OPERATIONS.map((one) => html`<a role="button" class=${one.name === name ? '' : 'outline secondary'} aria-current=${one.name === name ? 'true' : undefined} href=${linkTo(['new', one.name])}>${one.text}</a>`)}
+      ${entries.map(([one, { text }]) => html`<a role="button" class=${one === name ? '' : 'outline secondary'} aria-current=${one === name ? 'true' : undefined} href=${linkTo(['new', one])}>${text}</a>`)}
     </p>
     ${problem.value !== '' && html`<p class="notice" role="alert">${problem.value}</p>`}
     ${operation === undefined && html`<p>There is no such operation.</p>`}
@@ -59,7 +51,7 @@ export function NewPage() {
   `;
 }
 
-/** @param {{ operation: typeof OPERATIONS[number], document: Schema }} props */
+/** @param {{ operation: import('./operations.js').Operation, document: Schema }} props */
 function RequestForm({ operation, document }) {
   const { path, isOfFolders } = operation;
   const inputs = useSignal([newInput(isOfFolders)]);

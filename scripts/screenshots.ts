@@ -70,7 +70,7 @@ function picturesOf({ film, altered, interview, batch }: Jobs): Picture[] {
       hash: `#/jobs/${batch}`,
       prepare: (page) => page.getByText('SOURCE_NOT_FOUND').first().waitFor(),
     },
-    { name: 'new-job', hash: '#/new/video', prepare: (page) => page.getByRole('form').first().waitFor() },
+    { name: 'new-job', hash: '#/new/c2pa-video', prepare: (page) => page.getByRole('form').first().waitFor() },
     { name: 'inspect-film', hash: `#/inspect?job=${interview}&index=0`, prepare: verdict },
     { name: 'inspect-altered-publication', hash: `#/inspect?job=${altered}&index=0`, prepare: verdict },
     { name: 'play-publication', hash: `#/play?job=${film}&index=0`, prepare: (page) => playTo(page, 1.2) },

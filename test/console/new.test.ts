@@ -23,7 +23,7 @@ after(() => browser?.close());
 describe('choosing an input', () => {
   test('browses the folders of inputs for a file, whose name is no markup', async () => {
     await using server = await serve({ SERVICE__INPUT_RESOLVERS__LOCAL__ROOTS: join(folder, 'ingest') });
-    await using page = await openPage(browser, server.base, '#/new/video');
+    await using page = await openPage(browser, server.base, '#/new/c2pa-video');
     await page.getByRole('button', { name: 'Browse for input 0' }).click();
     const dialog = page.getByRole('dialog', { name: 'Choose a file' });
     await dialog.getByRole('button', { name: join(folder, 'ingest') }).click();
@@ -54,7 +54,7 @@ describe('choosing an input', () => {
     await using server = await serve();
     await using page = await openPage(browser, server.base, '');
     const refused = page.waitForResponse((answer) => answer.url().includes('/v2/inputs') && answer.status() === 404);
-    await page.goto(`${server.base}/#/new/video`);
+    await page.goto(`${server.base}/#/new/c2pa-video`);
     await refused;
     await page.getByLabel('Address of input 0').waitFor();
     assert.equal(await page.getByRole('button', { name: /Browse/ }).count(), 0);
