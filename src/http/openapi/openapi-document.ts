@@ -42,7 +42,7 @@ export async function collectDocument(app: FastifyInstance, config: Config): Pro
 }
 
 const DESCRIPTION =
-  'Signs video files, audio files and streaming publications with C2PA manifests, and packages folders of media into such publications. Work is done as jobs over one or more inputs: asynchronously, to be polled, or synchronously.';
+  'Signs video files, audio files and streaming publications with C2PA manifests, verifies such files and publications, and packages folders of media into publications. Work is done as jobs over one or more inputs: asynchronously, to be polled, or synchronously.';
 
 const DEVELOPMENT_IDENTITY =
   '**This deployment signs with a development identity, which nobody has a reason to trust.**';
