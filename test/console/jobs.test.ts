@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { serveJobs } from '../http/serve-jobs.ts';
-import { scripts } from '../support/jobs/test-jobs.ts';
+import { scripts, until } from '../support/jobs/test-jobs.ts';
 import { serve } from '../support/servers/serve.ts';
 import { assertAccessible, launchBrowser, openPage } from './browser.ts';
 
@@ -59,7 +59,7 @@ describe('the list of jobs', () => {
     await using page = await openPage(browser, server.base, '#/jobs?status=queued');
     await page.getByRole('table').waitFor();
     await page.mouse.wheel(0, 1500);
-    await page.waitForFunction('scrollY === 1500');
+    await until(async () => (await page.evaluate('scrollY')) === 1500);
     const seen = await rowsInView(page);
     const [, link = ''] = Object.keys(seen);
     await server.jobs.cancel(link.replace('#/jobs/', ''));
@@ -79,7 +79,7 @@ describe('the list of jobs', () => {
     await using page = await openPage(browser, server.base, '');
     await page.getByRole('table').waitFor();
     await page.mouse.wheel(0, 1500);
-    await page.waitForFunction('scrollY > 0');
+    await until(async () => Number(await page.evaluate('scrollY')) > 0);
     const newest = (await submitMany(server.jobs, 120)).at(-1);
     const scrollToOldest = async () => {
       while ((await page.locator(`a[href="#/jobs/${oldest}"]`).count()) === 0) {
