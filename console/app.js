@@ -18,7 +18,7 @@ const StatusPage = lazy(async () => (await import('./status-page.js')).StatusPag
 
 const READINESS_INTERVAL_MS = 5000;
 
-/** @type {import('@preact/signals').Signal<import('../src/contract/readiness.ts').Readiness | null>} */
+/** @type {import('@preact/signals').Signal<import('../src/contract/service.ts').Readiness | null>} */
 const readiness = signal(null);
 
 const TABS = [

@@ -116,7 +116,7 @@ function Times({ timing: { queued_at: queued, started_at: started, finished_at: 
 
 /** Shows the request of a job once somebody asks for it: it may have megabytes. @param {{ id: string }} props */
 function Request({ id }) {
-  const request = useSignal(/** @type {import('../src/contract/job-request.ts').JobRequestResponse | null} */ (null));
+  const request = useSignal(/** @type {import('../src/contract/job.ts').JobRequestResponse | null} */ (null));
   const problem = useSignal('');
   /** @param {Event} event */
   const load = (event) => {

@@ -5,7 +5,7 @@ import { summarize } from './shared/summarize.js';
 
 /**
  * @typedef {import('../src/contract/verification.ts').Verification} Verification
- * @typedef {import('../src/contract/trust-lists.ts').ShownTrustLists} TrustLists
+ * @typedef {import('../src/contract/service.ts').ShownTrustLists} TrustLists
  *
  * @typedef {object} ReadRequest
  * @property {number} id

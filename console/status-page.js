@@ -5,8 +5,8 @@ import { html } from './html.js';
 import { Sparkline } from './sparkline.js';
 import { durationText, exactTime, sizeText } from './text.js';
 
-/** @typedef {import('../src/contract/readiness.ts').Readiness} Readiness */
-/** @typedef {import('../src/contract/configuration.ts').ShownConfig} ShownConfig */
+/** @typedef {import('../src/contract/service.ts').Readiness} Readiness */
+/** @typedef {import('../src/contract/service.ts').ShownConfig} ShownConfig */
 
 const UNKNOWN = 'not known now';
 const DAY_MS = 86_400_000;

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { ShownConfig } from '#contract/configuration.ts';
+import type { ShownConfig } from '#contract/service.ts';
 import type { configSchema } from './config-schema.ts';
 
 type DeepReadonly<T> = T extends readonly (infer Item)[]

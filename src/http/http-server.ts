@@ -25,10 +25,9 @@ import { addDocuments, collectDocument } from './openapi/openapi-document.ts';
 import { addConsole } from './routes/console-routes.ts';
 import { addEventRoutes } from './routes/event-routes.ts';
 import { addInputRoute } from './routes/input-routes.ts';
-import { addJobRoutes } from './routes/job-routes.ts';
+import { addJobRoutes, addRetryRoute } from './routes/job-routes.ts';
 import { addOperationRoutes } from './routes/operation-routes.ts';
 import { addOutputRoutes } from './routes/output-routes.ts';
-import { addRetryRoute } from './routes/retry-route.ts';
 import {
   addConfigurationRoute,
   addHealthRoute,

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { ThrottledQuery } from '#concurrency/throttled-query.ts';
 import type { Config } from '#config/config.ts';
 import { RELEASE } from '#config/release.ts';
-import type { Readiness } from '#contract/readiness.ts';
+import type { Readiness } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { CurrentState, Telemetry } from '#telemetry/telemetry.ts';

@@ -1,12 +1,10 @@
 import type { PackageParams } from '#contract/package-request.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { Warning } from '#errors/warning.ts';
+import { type Warning, warning } from '#errors/warning.ts';
 import type { DefaultLanguages, LeftOut, PackagingPlan, PlannedStream, PublicationShape } from './packaging-plan.ts';
 import { type AlignedStream, alignTimes } from './planning/align-times.ts';
 import { chooseStreams } from './planning/choose-streams.ts';
-import { defaultLanguages, unmatchedDefault } from './planning/default-languages.ts';
-import { refuseDifferentFilms } from './planning/film-lengths.ts';
-import { canonicalTag } from './planning/languages.ts';
+import { canonicalTag, UNKNOWN_LANGUAGE } from './planning/languages.ts';
 import { nameRenditions } from './planning/name-renditions.ts';
 import { assumedTimes, mediaEnd, planWarnings, timesOf } from './planning/plan-warnings.ts';
 import type { ProbedFile, ProbedFolder } from './probed-file.ts';
@@ -16,6 +14,15 @@ const MAX_STREAMS = 100;
 
 /** Problems that one error lists; a folder may have thousands of files. */
 const MAX_PROBLEMS = 10;
+
+/** Tolerated difference in length of files with the same film, in seconds: encoders round, and add or drop a few frames. */
+const MAX_DIFFERENCE_SECONDS = 1;
+
+/** The same for the renditions of a publication, whose recording may have stopped a segment apart. */
+const MAX_RENDITION_DIFFERENCE_SECONDS = 10;
+
+/** Lengths that one error lists from each end. */
+const MAX_LENGTHS_LISTED = 5;
 
 /**
  * Plans the publication of a folder: for every stream its rendition and its route to the packager, or the reason why it is
@@ -49,6 +56,77 @@ export function planPackaging(folder: ProbedFolder, params: PackageParams, hasFf
       ...assumedTimes(chosen),
     ],
   };
+}
+
+interface FilmLength {
+  readonly file: string;
+  readonly seconds: number;
+}
+
+/**
+ * Throws `PACKAGING_FILMS_DIFFER` where videos differ in length: they are no renditions of one film, and a player that
+ * switches between them would show another one. Files that do not state their length are not compared.
+ */
+function refuseDifferentFilms({ name, sharedTimeline }: ProbedFolder, chosen: readonly AlignedStream[]): void {
+  const lengths = chosen.flatMap(lengthOf).sort((first, second) => second.seconds - first.seconds);
+  const [longest, shortest] = [lengths[0], lengths.at(-1)];
+  if (longest === undefined || shortest === undefined) return;
+  const isPublication = lengths.every(({ file }) => sharedTimeline.has(file));
+  const limitSeconds = isPublication ? MAX_RENDITION_DIFFERENCE_SECONDS : MAX_DIFFERENCE_SECONDS;
+  if (longest.seconds - shortest.seconds <= limitSeconds) return;
+  const isEveryListed = lengths.length <= 2 * MAX_LENGTHS_LISTED;
+  const films = isEveryListed
+    ? lengths
+    : [...lengths.slice(0, MAX_LENGTHS_LISTED), ...lengths.slice(-MAX_LENGTHS_LISTED)];
+  throw new AppError('PACKAGING_FILMS_DIFFER', { folder: name, films, count: lengths.length, limitSeconds });
+}
+
+/** Returns the length of a video in its file, in seconds; nothing for other streams, and where it is not known. */
+function lengthOf({ file, stream }: AlignedStream): FilmLength[] {
+  const { kind, durationSeconds, undecodableSeconds } = stream;
+  if (kind !== 'video' || durationSeconds === null) return [];
+  return [{ file: file.path, seconds: durationSeconds + undecodableSeconds }];
+}
+
+/**
+ * Chooses the default languages for a requested one, which is canonical, or null where the request names none. Audio
+ * falls back to a track that may have the requested language, because its file states none, and then to the first one:
+ * without a default, players choose at random. Subtitles are shown only where no audio has the requested language.
+ */
+function defaultLanguages(chosen: readonly AlignedStream[], requested: string | null): DefaultLanguages {
+  const audio = chosen.filter(({ stream }) => stream.kind === 'audio');
+  const text = chosen.filter(({ stream }) => stream.kind === 'text');
+  const heard = matchOf(audio, requested);
+  return {
+    defaultLanguage: heard ?? (requested === null ? null : untagged(audio)) ?? audio[0]?.language ?? null,
+    defaultTextLanguage: heard === null ? matchOf(text, requested) : null,
+  };
+}
+
+/** Returns the language of the streams that matches: the same one, else a regional form of it (RFC 4647 §3.3.1). */
+function matchOf(streams: readonly Pick<PlannedStream, 'language'>[], requested: string | null): string | null {
+  if (requested === null) return null;
+  const languages = streams.map(({ language }) => language);
+  return languages.find((each) => each === requested) ?? languages.find(isFormOf(requested)) ?? null;
+}
+
+function isFormOf(requested: string): (language: string) => boolean {
+  return (language) => language.startsWith(`${requested}-`);
+}
+
+function untagged(audio: readonly AlignedStream[]): string | null {
+  const isMain = ({ role }: AlignedStream): boolean => role === null || role === 'main';
+  return audio.some((stream) => stream.language === UNKNOWN_LANGUAGE && isMain(stream)) ? UNKNOWN_LANGUAGE : null;
+}
+
+/** Warns about a requested language that no track is known to have. `streams` are in the order of the publication. */
+function unmatchedDefault(streams: readonly PlannedStream[], requested: string | null): Warning[] {
+  const spoken = streams.filter(({ kind }) => kind !== 'video');
+  if (requested === null || matchOf(spoken, requested) !== null) return [];
+  const audio = spoken.find(({ kind }) => kind === 'audio');
+  const { file = null, language = UNKNOWN_LANGUAGE } = audio ?? {};
+  const fileLanguage = language === UNKNOWN_LANGUAGE ? null : language;
+  return [warning('DEFAULT_LANGUAGE_UNMATCHED', { language: requested, file, fileLanguage })];
 }
 
 /** Returns the warnings of files of which something is packaged. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { configSchema } from '#config/config-schema.ts';
+import { jobRequestResponse } from '#contract/job.ts';
 import { type ListedJob, listedJob } from '#contract/job-list.ts';
-import { jobRequestResponse } from '#contract/job-request.ts';
 import { ListFeed, type RecentJobs } from '#jobs/following/list-feed.ts';
 import type { ListEvent } from '#jobs/job.ts';
 import { type JobServer, serveJobs } from './serve-jobs.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { readiness } from '#contract/readiness.ts';
+import { readiness } from '#contract/service.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { until } from '../support/jobs/test-jobs.ts';
 import { FORMAT, wav } from '../support/media/wav-bytes.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { JobResultResponse } from '#contract/job.ts';
-import { readiness } from '#contract/readiness.ts';
+import { readiness } from '#contract/service.ts';
 import { pemOf } from '#provenance/identity/pem.ts';
 import { startService } from '../../scripts/running-service.ts';
 import { HANG_MS, temporaryFolder, until } from '../support/jobs/test-jobs.ts';

@@ -1,9 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { type Config, shownConfig } from '#config/config.ts';
-import { configuration, type ShownConfig } from '#contract/configuration.ts';
-import { readiness } from '#contract/readiness.ts';
-import { type ShownTrustLists, trustLists } from '#contract/trust-lists.ts';
+import { configuration, readiness, type ShownConfig, type ShownTrustLists, trustLists } from '#contract/service.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import { algorithmName } from '#provenance/algorithm-name.ts';

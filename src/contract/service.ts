@@ -1,0 +1,103 @@
+import { z } from 'zod';
+
+export const readiness = z
+  .object({
+    ready: z
+      .boolean()
+      .describe(
+        'Whether the node can take jobs, or do them, as its role is: its store can be written, its queue is not full.',
+      ),
+    version: z.string().describe('The release of the service.'),
+    role: z.enum(['all', 'api', 'worker']).describe('What this node does.'),
+    identity: z
+      .object({
+        kind: z
+          .enum(['development', 'configured'])
+          .describe('`development`: made by the service itself, so nobody has a reason to trust it.'),
+        not_after: z.iso.datetime().describe('When its certificate expires.'),
+      })
+      .exactOptional()
+      .describe('The signing identity; absent where the node signs nothing.'),
+    store: z.object({
+      engine: z.enum(['sqlite', 'postgresql']),
+      reachable: z.boolean().describe('Whether it can be written.'),
+    }),
+    queue: z.object({
+      waiting: z.int().min(0).describe('Inputs that wait here.'),
+      capacity: z.int().min(1).describe('Inputs that may wait (`worker.queue_capacity`).'),
+    }),
+    workers: z.object({
+      running: z.int().min(0).describe('Inputs that run on this node.'),
+      limit: z.int().min(0).describe('Inputs that may run on this node at once.'),
+      processes: z.int().min(0).describe('Worker processes of this node.'),
+    }),
+  })
+  .meta({
+    id: 'Readiness',
+    description: 'How a node is.',
+    examples: [
+      {
+        ready: true,
+        version: '0.1.0',
+        role: 'all',
+        identity: { kind: 'configured', not_after: '2026-12-31T23:59:59.000Z' },
+        store: { engine: 'sqlite', reachable: true },
+        queue: { waiting: 12, capacity: 100000 },
+        workers: { running: 4, limit: 4, processes: 4 },
+      },
+    ],
+  });
+export type Readiness = z.infer<typeof readiness>;
+
+export const configuration = z
+  .object({
+    settings: z
+      .record(z.string(), z.unknown())
+      .describe('Values in force, by key; user parts and queries of addresses are left out.'),
+    withheld: z.array(z.string()).describe('Keys that are set, and whose values are secret.'),
+    identity: z
+      .object({
+        kind: z
+          .enum(['configured', 'development'])
+          .describe('`development`: made by the service itself; nobody has a reason to trust it.'),
+        subject: z.string().describe('The subject of its certificate.'),
+        algorithm: z.string().describe('As C2PA and COSE name it: `ES256`, `PS256`, `Ed25519`.'),
+        not_after: z.string().describe('When its certificate expires.'),
+      })
+      .exactOptional()
+      .describe('What this node signs with; nodes that only take jobs have none.'),
+  })
+  .meta({
+    id: 'Configuration',
+    description: 'The configuration of a node.',
+    examples: [
+      {
+        settings: { 'server.bind_addr': '0.0.0.0:8080' },
+        withheld: ['auth.tokens'],
+        identity: {
+          kind: 'configured',
+          subject: 'CN=Example signer,O=Example Broadcasting',
+          algorithm: 'ES256',
+          not_after: '2027-11-21T10:00:00.000Z',
+        },
+      },
+    ],
+  });
+export type ShownConfig = z.infer<typeof configuration>;
+
+const namedList = z.object({
+  name: z.string().describe('The name of its file, without the extension.'),
+  pem: z.string().describe('Its certificates.'),
+});
+
+export const trustLists = z
+  .object({
+    signers: z.array(namedList).describe('Anchors of signers (`trust.anchors`).'),
+    authorities: z.array(namedList).describe('Anchors of time-stamp authorities (`trust.tsa_anchors`).'),
+  })
+  .meta({
+    id: 'TrustLists',
+    description: 'The trust lists that verification uses, for readers that run elsewhere.',
+    examples: [{ signers: [{ name: 'C2PA-TRUST-LIST', pem: '-----BEGIN CERTIFICATE-----…' }], authorities: [] }],
+  });
+export type ShownTrustLists = z.infer<typeof trustLists>;
