@@ -56,6 +56,22 @@ describe('opening a local file', () => {
     await refuses('SOURCE_OPEN_FAILED', join(folder, 'x'.repeat(300)));
   });
 
+  test('says of a relative path what it is relative to, and not where that is', async () => {
+    const outside: LocalInputPolicy = { roots: [join(folder, 'media')], protectedPaths: [] };
+    for (const [path, policy, reason] of [
+      ['missing.mp4', anywhere, 'SOURCE_NOT_FOUND'],
+      ['package.json', outside, 'SOURCE_OUTSIDE_ROOTS'],
+    ] as const) {
+      await assert.rejects(openFile(path, policy), (error) => {
+        assert.ok(error instanceof AppError && error.reason === reason);
+        assert.deepEqual(error.details, { path, relativeTo: 'start_folder' });
+        assert.ok(!error.message.includes(process.cwd()));
+        return true;
+      });
+    }
+    await assert.rejects(openFile(join(folder, 'missing.mp4')), { details: { path: join(folder, 'missing.mp4') } });
+  });
+
   test('refuses a FIFO, a socket and a device without waiting for them', async () => {
     const fifo = join(folder, 'fifo');
     execFileSync('mkfifo', [fifo]);

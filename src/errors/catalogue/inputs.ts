@@ -8,11 +8,22 @@ const FOLDER_BOUND_KEYS = {
   'levels of folders': 'max_depth',
 } as const;
 
+/** A path as a request spells it, and what it is relative to: the folder that the service was started in, or unsaid. */
+interface LocalPath {
+  readonly path: string;
+  readonly relativeTo?: 'start_folder';
+}
+
+/** Is told of relative paths. The folder itself is inside the deployment, so it is not named. */
+const FROM_START_FOLDER =
+  'The path is relative, so it starts at the folder that the service was started in: give an absolute one.';
+
 /** Errors of reaching, opening and reading an input, before its format is known. */
 export const inputErrors = {
-  SOURCE_NOT_FOUND: entry<{ path: string }>(
+  SOURCE_NOT_FOUND: entry<LocalPath>(
     'PROCESSING_FAILED',
-    ({ path }) => `There is nothing at "${path}". Check the path, and that it is the same on the host of the service.`,
+    ({ path, relativeTo }) =>
+      `There is nothing at "${path}". ${relativeTo === 'start_folder' ? FROM_START_FOLDER : 'Check the path, and that it is the same on the host of the service.'}`,
   ),
   SOURCE_IS_FOLDER: entry<{ path: string }>(
     'INVALID_INPUT_TYPE',
@@ -35,10 +46,10 @@ export const inputErrors = {
     ({ path }) =>
       `The service has no permission to read "${path}". Let its user read it and enter the folders above it.`,
   ),
-  SOURCE_OUTSIDE_ROOTS: entry<{ path: string }>(
+  SOURCE_OUTSIDE_ROOTS: entry<LocalPath>(
     'PROCESSING_FAILED',
-    ({ path }) =>
-      `"${path}" does not lie in a folder that inputs may be read from, after its links are resolved. The operator sets these folders as input_resolvers.local.roots.`,
+    ({ path, relativeTo }) =>
+      `"${path}" does not lie in a folder that inputs may be read from, after its links are resolved. The operator sets these folders as input_resolvers.local.roots.${relativeTo === 'start_folder' ? ` ${FROM_START_FOLDER}` : ''}`,
   ),
   SOURCE_IN_SYSTEM_PLACE: entry<{ path: string; place: string }>(
     'PROCESSING_FAILED',

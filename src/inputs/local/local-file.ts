@@ -1,6 +1,6 @@
 import { type BigIntStats, constants, fstatSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { relative, sep } from 'node:path';
+import { isAbsolute, relative, sep } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { Descriptor, FileSource } from '#bytes/file-source.ts';
 import { isSameOrInside, nearestRealPath } from '#bytes/path-overlap.ts';
@@ -113,13 +113,18 @@ export function openError(path: string, cause: unknown): unknown {
   switch (systemErrorCode(cause)) {
     case 'ENOENT':
     case 'ENOTDIR':
-      return new AppError('SOURCE_NOT_FOUND', { path }, { cause });
+      return new AppError('SOURCE_NOT_FOUND', localPath(path), { cause });
     case 'EACCES':
     case 'EPERM':
       return new AppError('SOURCE_NOT_PERMITTED', { path }, { cause });
     default:
       return new AppError('SOURCE_OPEN_FAILED', { path, problem: problemOf(cause) }, { cause });
   }
+}
+
+/** Returns a path as messages tell it. */
+function localPath(path: string): { path: string; relativeTo?: 'start_folder' } {
+  return isAbsolute(path) ? { path } : { path, relativeTo: 'start_folder' };
 }
 
 /** The folders that local inputs are read from. Paths may be relative to the working directory, and need not exist. */
@@ -165,7 +170,7 @@ async function resolveCheck(policy: LocalInputPolicy): Promise<RealPathCheck> {
   const roots = policy.roots === undefined ? undefined : await Promise.all(policy.roots.map(nearestRealPath));
   const own = await Promise.all(policy.protectedPaths.map(nearestRealPath));
   return (path, realPath) => {
-    if (roots !== undefined && !liesInAny(realPath, roots)) throw new AppError('SOURCE_OUTSIDE_ROOTS', { path });
+    if (roots !== undefined && !liesInAny(realPath, roots)) throw new AppError('SOURCE_OUTSIDE_ROOTS', localPath(path));
     if (isInStaging(realPath) || liesInAny(realPath, own)) throw new AppError('SOURCE_PROTECTED', { path });
     const place = roots === undefined ? systemFolderOf(realPath) : undefined;
     if (place !== undefined) throw new AppError('SOURCE_IN_SYSTEM_PLACE', { path, place });
