@@ -156,7 +156,7 @@ export type PublicationVerification = z.infer<typeof publicationVerification>;
 export const verification = z
   .object({
     state: verificationState,
-    summary: z.string().describe('The verdict in one or two sentences.'),
+    summary: z.string().describe('The verdict in a few sentences.'),
     manifest_from: z.enum(['embedded', 'sidecar']).exactOptional().describe('Where the manifest was found.'),
     trust_list: z.string().exactOptional().describe('The trust list that the signer is on.'),
     codes: z.array(validationCode),

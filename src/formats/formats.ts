@@ -54,8 +54,9 @@ export async function recogniseFormat(source: ByteSource, signal: AbortSignal): 
 }
 
 /** Returns the error for a file that matches none of the formats, which says what its first bytes look like. */
-export function formatUnknown(name: string, head: Uint8Array): AppError {
-  return new AppError('FORMAT_UNKNOWN', { name, startsLike: describeContainer(head), containers: CONTAINERS });
+export function formatUnknown(name: string, head: Uint8Array, operation: 'sign' | 'verify'): AppError {
+  const startsLike = describeContainer(head);
+  return new AppError('FORMAT_UNKNOWN', { name, startsLike, containers: CONTAINERS, operation });
 }
 
 /** A source whose format is known from its bytes, with its layout. */
@@ -73,7 +74,7 @@ export async function readSignableFile(source: ByteSource, signal: AbortSignal):
   const format = await recogniseFormat(source, signal);
   if (format === undefined) {
     const head = await readRange(source, 0, Math.min(source.sizeBytes, HEAD_SIZE_BYTES), signal);
-    throw formatUnknown(source.name, head);
+    throw formatUnknown(source.name, head, 'sign');
   }
   return { source, format, layout: await format.readLayout(source, signal) };
 }

@@ -152,7 +152,7 @@ function describeManifest(label: string, report: ManifestReport, limits: Descrip
     ...texts({ title, generator }, characters),
     ...signatureOf(label, manifest, report, limits),
     actions: actions.slice(0, entries).map((action) => describedAction(action, characters)),
-    ingredients: ingredients.slice(0, entries).map((ingredient) => describedIngredient(ingredient, characters)),
+    ingredients: describedIngredients(ingredients, limits),
     assertions: assertions.slice(0, entries).map((assertion) => describedAssertion(assertion, limits)),
     ...(Object.keys(omitted).length > 0 && { omitted }),
   };
@@ -208,6 +208,17 @@ function describedAction(
     description: cut(told, characters),
     ...texts({ when, software_agent: agent, digital_source_type: digitalSourceType }, characters),
   };
+}
+
+/** Describes ingredients up to the limit. Where some are left out, those that are not valid come first. */
+function describedIngredients(
+  ingredients: readonly ReportedIngredient[],
+  { characters, entries }: DescriptionLimits,
+): VerifiedManifest['ingredients'] {
+  const described = ingredients.map((ingredient) => describedIngredient(ingredient, characters));
+  if (described.length <= entries) return described;
+  const isInvalid = ({ state }: { state: VerificationState }): boolean => state === 'invalid';
+  return [...described.filter(isInvalid), ...described.filter((each) => !isInvalid(each))].slice(0, entries);
 }
 
 function describedIngredient(

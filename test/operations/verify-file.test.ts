@@ -4,7 +4,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { Verification } from '#contract/verification.ts';
+import { AppError } from '#errors/app-error.ts';
 import { riff } from '#formats/formats.ts';
+import { filesWithXmp, xmpNaming } from '../provenance/files-with-xmp.ts';
 import { startAuthority } from '../provenance/time-stamp-authority.ts';
 import { signBytes } from '../support/judges/file-judges.ts';
 import { makeManifest } from '../support/manifests/make-manifest.ts';
@@ -98,8 +100,37 @@ describe('the verdict on a file', async () => {
     await assert.rejects(failing, { reason: 'SOURCE_NOT_FOUND', location: { field: 'params.sidecars[0].source' } });
   });
 
+  test('is that there is none, of media and pictures that are not signed here', async () => {
+    const packets = Buffer.alloc(3 * 188).map((_, index) => (index % 188 === 0 ? 0x47 : 0));
+    const ogg = Buffer.concat([Buffer.from('OggS'), Buffer.alloc(500)]);
+    const [picture] = filesWithXmp('').filter(({ mediaType }) => mediaType === 'image/jpeg');
+    const files = { 'a.ts': packets, 'a.ogg': ogg, 'a.jpg': picture?.bytes ?? ogg };
+    for (const name of Object.keys(files)) assert.equal((await verified(name, files)).state, 'none', name);
+  });
+
+  test('is that there is none where a file names one at a remote address, with a warning', async () => {
+    for (const { name, bytes } of filesWithXmp(xmpNaming('https://media.example/a.c2pa'))) {
+      const home = writeFiles(join(folder, String(count++)), { [name]: bytes });
+      const { verification, warnings } = await verifyInput({ type: 'local_file_path', path: join(home, name) }, home);
+      assert.deepEqual(
+        [verification.state, warnings.map(({ reason }) => reason)],
+        ['none', ['REMOTE_MANIFEST_NOT_FETCHED']],
+        name,
+      );
+    }
+  });
+
   test('is not given on what is no media, or damaged beyond reading', async () => {
-    await assert.rejects(verified('notes.txt', { 'notes.txt': text }), { reason: 'FORMAT_UNKNOWN' });
+    const cut = Buffer.from('ffd8ffe000104a464946', 'hex');
+    for (const bytes of [text, cut]) {
+      await assert.rejects(verified('notes.txt', { 'notes.txt': bytes }), (error) => {
+        assert(error instanceof AppError && error.reason === 'FORMAT_UNKNOWN');
+        // What can be done is about verifying, not about signing.
+        assert.partialDeepStrictEqual(error.details, { operation: 'verify' });
+        assert(error.message.includes('params.sidecars') && !error.message.includes('params.manifest'));
+        return true;
+      });
+    }
     const beheaded = signed.subarray(0, 30);
     await assert.rejects(verified('a.wav', { 'a.wav': beheaded }), { code: 'PROCESSING_FAILED' });
   });
@@ -130,16 +161,15 @@ describe('a verification of a chain', () => {
     }
   });
 
+  /** A parent that was altered before it was added. */
+  async function alteredParent() {
+    const { bytes } = await signWav(testAuthor());
+    const path = join(writeFiles(join(folder, String(count++)), { 'parent.wav': flipped(bytes, 1000) }), 'parent.wav');
+    return { kind: 'file', path, title: 'parent.wav', mediaType: 'audio/wav' } as const;
+  }
+
   test('names every manifest, and what each signer found of its ingredients', async () => {
-    const { bytes: parent } = await signWav(testAuthor());
-    const home = writeFiles(join(folder, 'chain'), { 'parent.wav': flipped(parent, 1000) });
-    const ingredient = {
-      kind: 'file',
-      path: join(home, 'parent.wav'),
-      title: 'parent.wav',
-      mediaType: 'audio/wav',
-    } as const;
-    const { bytes } = await signWav(testAuthor(), { origin: ingredient });
+    const { bytes } = await signWav(testAuthor(), { origin: await alteredParent() });
     const { state, manifests } = await verified('a.wav', { 'a.wav': bytes });
     const [active, below] = manifests;
     assert.deepEqual([state, manifests.length], ['valid', 2]);
@@ -151,6 +181,28 @@ describe('a verification of a chain', () => {
       state: 'invalid',
       failures: ['assertion.dataHash.mismatch'],
     });
+  });
+
+  test('names in its summary an ingredient that is not valid, wherever it is in the chain', async () => {
+    const { bytes: child } = await signWav(testAuthor(), { origin: await alteredParent() });
+    const path = join(writeFiles(join(folder, String(count++)), { 'child.wav': child }), 'child.wav');
+    const origin = { kind: 'file', path, title: 'child.wav', mediaType: 'audio/wav' } as const;
+    const { bytes: grandchild } = await signWav(testAuthor(), { origin });
+    for (const bytes of [child, grandchild]) {
+      const { state, summary } = await verified('a.wav', { 'a.wav': bytes });
+      assert.deepEqual(
+        [state, summary.includes('"parent.wav"'), summary.includes('child.wav')],
+        ['valid', true, false],
+      );
+    }
+  });
+
+  test('names an ingredient that is not valid also where not all are listed', async () => {
+    const components = Array.from({ length: 30 }, (_, index) => ({ ...plainParent, title: `take-${index}.wav` }));
+    const { bytes } = await signWav(testAuthor(), { components: [...components, await alteredParent()] });
+    const { summary, manifests } = await verified('a.wav', { 'a.wav': bytes });
+    assert(summary.includes('"parent.wav"'));
+    assert.equal(manifests[0]?.ingredients[0]?.title, 'parent.wav');
   });
 
   test('is bounded, whatever its author put into it', async () => {

@@ -5,10 +5,14 @@ const OR_SIDECAR = 'Or sign it as it is, with params.manifest set to "sidecar".'
 
 /** Errors in the bytes of a media file. Offsets and sizes are in bytes, offsets from the file's start. */
 export const formatErrors = {
-  FORMAT_UNKNOWN: entry<{ name: string; startsLike: string | null; containers: string }>(
+  FORMAT_UNKNOWN: entry<{ name: string; startsLike: string | null; containers: string; operation: 'sign' | 'verify' }>(
     'INVALID_INPUT_TYPE',
-    ({ name, startsLike, containers }) =>
-      `"${name}" ${startsLike === null ? 'is' : `starts like ${startsLike}, and is`} none of the containers that can carry a manifest here (${containers}). Convert it to one of them. ${OR_SIDECAR}`,
+    ({ name, startsLike, containers, operation }) =>
+      `"${name}" ${startsLike === null ? 'is' : `starts like ${startsLike}, and is`} ${
+        operation === 'verify'
+          ? 'no file that a manifest can be read from. Verify the file as it was signed. If its manifest is in a sidecar, put that next to it, or name it in params.sidecars.'
+          : `none of the containers that can carry a manifest here (${containers}). Convert it to one of them. ${OR_SIDECAR}`
+      }`,
   ),
 
   RIFF_64_BIT: entry<{ name: string; signature: string; sizeBytes: number }>(

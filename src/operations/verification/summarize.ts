@@ -7,16 +7,16 @@ const EXTRA_EXCLUSIONS = /\.additionalExclusionsPresent$/;
 /** Failures of the signature itself. */
 const SIGNATURE_FAILED = /^claimSignature\./;
 
-/** Returns the verdict in one or two sentences. Browsers run this module too (`scripts/console-modules.ts`), so it imports types only. */
+/** Returns the verdict in a few sentences. Browsers run this module too (`scripts/console-modules.ts`), so it imports types only. */
 export function summarize({ state, codes, manifests, trust_list: list }: Omit<Verification, 'summary'>): string {
   const [active] = manifests;
   switch (state) {
     case 'none':
       return 'No provenance information.';
     case 'trusted':
-      return `${unchanged('Unchanged', codes)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.`;
+      return `${unchanged('Unchanged', codes)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.${invalidIngredients(manifests)}`;
     case 'valid':
-      return `${unchanged('Unchanged since signing', codes)}. ${signerOf(active)} is on no trust list that this service knows.`;
+      return `${unchanged('Unchanged since signing', codes)}. ${signerOf(active)} is on no trust list that this service knows.${invalidIngredients(manifests)}`;
     case 'invalid':
       return reasonOf(codes);
   }
@@ -25,6 +25,16 @@ export function summarize({ state, codes, manifests, trust_list: list }: Omit<Ve
 function unchanged(words: string, codes: Verification['codes']): string {
   const isPartly = codes.some(({ code, ingredient }) => EXTRA_EXCLUSIONS.test(code) && ingredient !== true);
   return isPartly ? `${words} as far as the signature covers it: it leaves out parts of the media` : words;
+}
+
+/** Returns a sentence about ingredients that were not valid when they were added, anywhere in the chain; an empty text for none. */
+function invalidIngredients(manifests: Verification['manifests']): string {
+  const invalid = manifests.flatMap(({ ingredients }) => ingredients).filter(({ state }) => state === 'invalid');
+  const title = invalid.find((ingredient) => ingredient.title !== undefined)?.title;
+  if (invalid.length === 0) return '';
+  if (invalid.length > 1)
+    return ` Ingredients were not valid when they were added${title === undefined ? '' : `, such as "${title}"`}.`;
+  return ` ${title === undefined ? 'An ingredient' : `The ingredient "${title}"`} was not valid when it was added.`;
 }
 
 function signerOf(active: Verification['manifests'][number] | undefined): string {

@@ -5,10 +5,10 @@ import type { Verification } from '#contract/verification.ts';
 import type { VerifyParams } from '#contract/verify-request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isInputError, type Reason } from '#errors/catalogue.ts';
-import type { Warning } from '#errors/warning.ts';
+import { type Warning, warning } from '#errors/warning.ts';
 import { HEAD_SIZE_BYTES, type MediaLayout } from '#formats/format-handler.ts';
 import { formatUnknown, recogniseFormat } from '#formats/formats.ts';
-import { isUnsupportedContainer } from '#formats/unsupported-containers.ts';
+import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
 import { stemOf } from '#outputs/output-path.ts';
 import { MAX_STORE_BYTES, refuseCostlyChain } from '#provenance/chain-limits.ts';
 import type { CrJsonAsset } from '#provenance/crjson-reader.ts';
@@ -34,7 +34,7 @@ export async function verifyFile(
     context.reached('resolved');
     const params = (work.params ?? {}) as VerifyParams;
     const lists = services.trust.current;
-    const { reading, store, crJsonAsset } = await readAsset(found, source, lists, context);
+    const { reading, store, crJsonAsset, warnings } = await readAsset(found, source, lists, context);
     const forensics = await forensicsOf(async () => crJsonAsset, params, context, services, lists.pem);
     context.reached('verified');
     const manifestFrom = found.sidecar === null ? 'embedded' : 'sidecar';
@@ -47,7 +47,7 @@ export async function verifyFile(
     });
     const outputPath = await writeReport(source.name, () => describe('full'), work, context, services);
     const verification = describe(answerKind(params));
-    return { ...(outputPath !== null && { outputPath }), verification, warnings: found.warnings };
+    return { ...(outputPath !== null && { outputPath }), verification, warnings: [...found.warnings, ...warnings] };
   } finally {
     await source.close();
   }
@@ -85,7 +85,7 @@ async function identify(source: ByteSource, signal: AbortSignal): Promise<Omit<F
   const format = await recogniseFormat(source, signal);
   if (format === undefined) {
     const head = await readRange(source, 0, Math.min(source.sizeBytes, HEAD_SIZE_BYTES), signal);
-    const problem = isUnsupportedContainer(head) ? null : formatUnknown(source.name, head);
+    const problem = unsupportedMediaType(head) === null ? formatUnknown(source.name, head, 'verify') : null;
     return { mediaType: stillMediaType(head), layout: null, problem, warnings: [] };
   }
   try {
@@ -104,7 +104,11 @@ interface AssetResult {
   /** Its manifest store, where its bytes are known. */
   readonly store: Uint8Array | null;
   readonly crJsonAsset: CrJsonAsset | null;
+  readonly warnings: readonly Warning[];
 }
+
+/** The reader's words for a file that names a manifest at a remote address only. It is never fetched. */
+const REMOTE_MANIFEST = /must fetch remote manifests/i;
 
 /** Has the official reader read the file. Throws where neither it nor this service can make anything of the container. */
 async function readAsset(
@@ -115,7 +119,7 @@ async function readAsset(
 ): Promise<AssetResult> {
   const { signal, scratch } = context;
   const hasNone = layout === null ? mediaType === null : layout.manifest === null;
-  if (hasNone && sidecar === null) return { reading: withoutManifest(problem), store: null, crJsonAsset: null };
+  if (hasNone && sidecar === null) return withoutManifest(problem);
   const pinned = await pinnedCopyOf(source, scratch, signal);
   const store = sidecar ?? (await embeddedStore(pinned, layout, signal));
   if (store !== null) refuseCostlyChain(source.name, store);
@@ -130,9 +134,15 @@ async function readAsset(
     );
   const reading = store === null ? await readUnknownSigner(lists, read) : await read(lists.pem);
   await pinned.checkUnchanged?.(signal);
-  const isRead = layout !== null || sidecar !== null || (reading !== 'none' && !('problem' in reading));
-  if (!isRead) return { reading: withoutManifest(problem), store: null, crJsonAsset: null };
-  return { reading, store, crJsonAsset: sidecar === null ? { path: asset.path, mediaType: asset.mediaType } : null };
+  if (layout === null && sidecar === null && (reading === 'none' || 'problem' in reading)) {
+    // Only the reader knows pictures and documents: they have no manifest where it finds none. Of a damaged container it may miss one.
+    const isRemote = reading !== 'none' && REMOTE_MANIFEST.test(reading.problem);
+    const isSearched = problem?.reason === 'FORMAT_UNKNOWN' && (reading === 'none' || isRemote);
+    const warnings = isRemote ? [warning('REMOTE_MANIFEST_NOT_FETCHED', { title: source.name })] : [];
+    return withoutManifest(isSearched ? null : problem, warnings);
+  }
+  const crJsonAsset = sidecar === null ? { path: asset.path, mediaType: asset.mediaType } : null;
+  return { reading, store, crJsonAsset, warnings: [] };
 }
 
 /**
@@ -153,9 +163,9 @@ function isTrusted(reading: AssetReading): reading is ManifestReport {
 }
 
 /** Throws where the file is damaged, or nothing that could have a manifest. */
-function withoutManifest(problem: AppError | null): 'none' {
+function withoutManifest(problem: AppError | null, warnings: readonly Warning[] = []): AssetResult {
   if (problem !== null) throw problem;
-  return 'none';
+  return { reading: 'none', store: null, crJsonAsset: null, warnings };
 }
 
 async function embeddedStore(
