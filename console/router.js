@@ -8,14 +8,20 @@ addEventListener('hashchange', () => {
 /** The page in the address: `#/jobs/<id>?status=failed` has the parts `['jobs', '<id>']` and the query `status=failed`. */
 export const route = computed(() => {
   const [path = '', query = ''] = hash.value.replace(/^#\/?/, '').split('?');
-  return {
-    parts: path
+  return { parts: partsOf(path), query: new URLSearchParams(query) };
+});
+
+/** Returns the decoded parts of a path. One that cannot be decoded is one part, which no page has for a name. @param {string} path */
+function partsOf(path) {
+  try {
+    return path
       .split('/')
       .filter((part) => part !== '')
-      .map(decodeURIComponent),
-    query: new URLSearchParams(query),
-  };
-});
+      .map(decodeURIComponent);
+  } catch {
+    return [path];
+  }
+}
 
 /**
  * Returns the link to a page.

@@ -29,6 +29,31 @@ after(async () => {
   await service?.stop();
 });
 
+/** Counts the rows that the items of the header lie in. */
+const ROWS_OF_HEADER = `(() => {
+  let [rows, end] = [0, 0];
+  for (const item of document.querySelectorAll('body > header li')) {
+    const { top, bottom } = item.getBoundingClientRect();
+    if (top >= end) rows += 1;
+    end = Math.max(end, bottom);
+  }
+  return rows;
+})()`;
+
+/** Lists what hides a part of its text, or lies partly outside the window; a list of choices has to fit the longest one. */
+const CUT_OFF = `[...document.querySelectorAll('body > header :is(li, a, button), form.filter :is(select, button)')]
+  .filter((item) => {
+    const { left, right, width } = item.getBoundingClientRect();
+    const isHidden = getComputedStyle(item).overflow !== 'visible' && item.scrollWidth > item.clientWidth;
+    if (left < 0 || right > innerWidth || isHidden) return true;
+    if (item.tagName !== 'SELECT') return false;
+    item.style.cssText = 'flex: none; width: max-content';
+    const needed = item.getBoundingClientRect().width;
+    item.style.cssText = '';
+    return needed > width;
+  })
+  .map((item) => item.textContent)`;
+
 const open = (path: string, base = service.base) => openPage(browser, base, path);
 
 describe('the console', () => {
@@ -165,6 +190,15 @@ describe('the console', () => {
     await page.getByText('There is no job "none"').waitFor();
   });
 
+  for (const hash of ['#/nothing', '#/%', '#/jobs/%', '#/jobs/%E0%A4%A?status=failed']) {
+    test(`says that there is no page at ${hash}`, async () => {
+      await using page = await open(hash);
+      await page.getByRole('heading', { name: 'There is no such page' }).waitFor();
+      await page.getByRole('link', { name: 'the jobs' }).click();
+      await page.getByRole('heading', { name: 'Jobs' }).waitFor();
+    });
+  }
+
   test('says that the service is gone, and goes on when it is back', async () => {
     const server = await serve();
     const { port } = new URL(server.base);
@@ -221,6 +255,23 @@ describe('the console', () => {
     }
     proxy.close();
     proxy.closeAllConnections();
+  });
+
+  test('has a header of two rows in a narrow window, and cuts nothing off', async () => {
+    await using page = await open('#/status');
+    const busy = { ready: false, queue: { waiting: 10_000, capacity: 10_000 }, workers: { running: 16 } };
+    await page.route('**/v2/health/ready', (route) => route.fulfill({ status: 503, json: busy }));
+    await page.setViewportSize({ width: 320, height: 800 });
+    for (const name of ['New', 'Inspect', 'Jobs']) {
+      await page.getByRole('link', { name, exact: true }).focus();
+      await page.keyboard.press('Enter');
+      await page.locator('body > header a[aria-current=page]', { hasText: name }).waitFor();
+    }
+    await page.locator('body > header', { hasText: '10000 waiting, 16 running' }).waitFor();
+    await page.locator('form.filter').waitFor();
+    assert.equal(await page.evaluate(ROWS_OF_HEADER), 2);
+    assert.deepEqual(await page.evaluate(CUT_OFF), []);
+    await assertAccessible(page);
   });
 
   for (const width of [320, 1440]) {
