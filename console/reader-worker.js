@@ -25,6 +25,8 @@ import { summarize } from './shared/summarize.js';
 
 /** The reader's words for a file without a manifest. */
 const NO_MANIFEST = /JumbfNotFound|no JUMBF data found|ProvenanceMissing/i;
+/** The reader's words for a file that names a manifest at a remote address only. */
+const REMOTE_MANIFEST = /must fetch remote manifests|RemoteManifest/i;
 /** The reader's words for a file that is damaged, or none of its formats. */
 const NOT_MEDIA = /UnsupportedType|type is unsupported|InvalidAsset|asset could not be parsed|IoError|failed to fill/i;
 
@@ -132,10 +134,12 @@ function failureOf(error) {
   if (error instanceof WebAssembly.RuntimeError || error instanceof RangeError) return { problem, isBroken: true };
   const nothing = { manifests: [], codes: [] };
   if (NO_MANIFEST.test(problem)) {
-    return {
-      verification: { state: 'none', summary: 'No provenance information.', ...nothing },
-      raw: null,
-    };
+    return { verification: { state: 'none', summary: 'No provenance information.', ...nothing }, raw: null };
+  }
+  if (REMOTE_MANIFEST.test(problem)) {
+    const summary =
+      'No provenance information in the file. It names a manifest at a remote address, which is not fetched.';
+    return { verification: { state: 'none', summary, ...nothing }, raw: null };
   }
   if (NOT_MEDIA.test(problem)) return { problem };
   const explanation = `The manifest cannot be read. The reader says: ${problem}`;

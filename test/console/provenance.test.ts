@@ -10,6 +10,7 @@ import type { Browser, Page } from 'playwright-core';
 import type { JobResultResponse } from '#contract/job.ts';
 import { pemOf } from '#provenance/identity/pem.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
+import { filesWithXmp, xmpNaming } from '../provenance/files-with-xmp.ts';
 import { plainParent, signWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
 import { ffmpeg, makeFilm } from '../support/media/make-film.ts';
@@ -123,6 +124,25 @@ describe('the page that inspects', () => {
     await drop(page, join(SAMPLES, 'four-notes.mp3'));
     await page.locator('.verdict .state.none').waitFor();
     assert.deepEqual(sent, []);
+  });
+
+  test('names in the verdict an ingredient that was altered before it was added', async () => {
+    const path = written('parent.wav', (await signWav(testAuthor())).bytes);
+    await alter(path);
+    const origin = { kind: 'file', path, title: 'parent.wav', mediaType: 'audio/wav' } as const;
+    const { bytes } = await signWav(testAuthor(), { origin });
+    await using page = await open('#/inspect');
+    await drop(page, written('child.wav', bytes));
+    await page.locator('.verdict', { has: page.locator('.state.valid'), hasText: '"parent.wav"' }).waitFor();
+  });
+
+  test('calls a file unsigned that names a manifest at a remote address, and asks nothing there', async () => {
+    await using page = await open('#/inspect');
+    for (const { name, bytes } of filesWithXmp(xmpNaming('https://media.example/a.c2pa'))) {
+      await drop(page, written(name, bytes));
+      await page.getByRole('heading', { name }).waitFor();
+      await page.locator('.verdict .state.none').waitFor();
+    }
   });
 
   test('labels a development identity', async () => {
