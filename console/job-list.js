@@ -32,6 +32,8 @@ export class JobList {
   /** Where jobs are missing between the newest ones and the others. @type {{ after: string, cursor: string | null } | null} */
   #gap = null;
   #isHeld = false;
+  /** Rows that are superfluous. @type {Set<string>} */
+  #left = new Set();
   #filter;
   #abort;
   /** Requests follow each other, so that no page is put where the list was meanwhile replaced. @type {Promise<unknown>} */
@@ -47,6 +49,11 @@ export class JobList {
   /** @param {string} id */
   job(id) {
     return this.#jobs.get(id);
+  }
+
+  /** Returns true where a job in a held list is known no longer to have the state that it is shown with. @param {string} id */
+  hasLeft(id) {
+    return this.#left.has(id) && this.#hasStatus(id);
   }
 
   /** Loads the newest page again, and the one that a row is on. Rejects with an ApiError. @param {string} [visibleId] */
@@ -90,7 +97,7 @@ export class JobList {
   update(jobs) {
     const { status } = this.#filter;
     for (const job of jobs) if (this.#jobs.has(job.job_id)) this.#remember(job);
-    this.#current = this.#current.filter((id) => status === undefined || this.#jobs.get(id)?.status === status);
+    this.#current = this.#current.filter((id) => this.#hasStatus(id));
     this.#show();
     const last = this.isComplete.value ? '' : (this.#current.at(-1) ?? '');
     const isListed = new Set(this.#current);
@@ -129,9 +136,16 @@ export class JobList {
     // More jobs came than the newest page has.
     if (after === null && below.length > 0 && (this.#current[0] ?? '') < last)
       this.#gap = { after: last, cursor: next };
-    this.#current = [...above, ...ids, ...below];
+    // The answer may be older than what the stream has told of a job.
+    this.#current = [...above, ...ids.filter((id) => this.#hasStatus(id)), ...below];
     if (below.length === 0) this.#nextCursor = next;
     this.isComplete.value = this.#nextCursor === null;
+  }
+
+  /** Returns true where a job has the state that the list is filtered by. @param {string} id */
+  #hasStatus(id) {
+    const { status } = this.#filter;
+    return status === undefined || this.#jobs.get(id)?.status === status;
   }
 
   /** Drops the jobs behind a gap: they are loaded again when somebody scrolls to them. */
@@ -162,6 +176,7 @@ export class JobList {
     this.version.value += 1;
     if (shown === null || shown.length === 0 || !this.#isHeld) {
       this.rows.value = this.#current;
+      this.#left.clear();
       this.withheld.value = 0;
       return;
     }
@@ -169,7 +184,7 @@ export class JobList {
     const rows = [...shown, ...this.#current.filter((id) => id < last)];
     const [listed, present] = [new Set(this.#current), new Set(rows)];
     this.rows.value = rows;
-    this.withheld.value =
-      this.#current.filter((id) => !present.has(id)).length + rows.filter((id) => !listed.has(id)).length;
+    this.#left = new Set(rows.filter((id) => !listed.has(id)));
+    this.withheld.value = this.#current.filter((id) => !present.has(id)).length + this.#left.size;
   }
 }

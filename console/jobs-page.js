@@ -1,5 +1,6 @@
 import { signal, useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useCurl } from './curl.js';
 import { html } from './html.js';
 import { JobList } from './job-list.js';
 import { jobName } from './job-name.js';
@@ -131,10 +132,9 @@ function Jobs({ filter }) {
 
 /** @param {{ filtered: boolean }} props */
 function NoJobs({ filtered }) {
+  const curlOf = useCurl();
   if (filtered) return html`<p>No job is like this.</p>`;
-  const example = `curl -s ${new URL('v2/c2pa/video', document.baseURI).href} \\
-  -H 'content-type: application/json' \\
-  -d '{"inputs": [{"type": "local_file_path", "path": "/media/film.mp4"}]}'`;
+  const example = curlOf('v2/c2pa/video', '{"inputs": [{"type": "local_file_path", "path": "/media/film.mp4"}]}');
   return html`<p>No jobs yet. Start with one of these:</p>
     <p class="filter">
       <a role="button" href=${linkTo(['new', 'c2pa-video'])}>Sign a file</a>
@@ -154,21 +154,21 @@ function JobTable({ list, onView, onNearEnd }) {
   const headings = ['State', 'Job', 'Progress', 'Submitted', 'Caller'];
   return html`<table role="table" class="jobs" aria-rowcount=${list.isComplete.value ? ids.length + 1 : -1}>
     <thead role="rowgroup"><tr role="row" aria-rowindex="1">${headings.map((text) => html`<th role="columnheader" scope="col">${text}</th>`)}</tr></thead>
-    <${VirtualRows} ids=${ids} row=${(/** @type {string} */ id, /** @type {number} */ index) => html`<${JobRow} key=${id} job=${list.job(id)} index=${index} />`} onView=${onView} onNearEnd=${onNearEnd} />
+    <${VirtualRows} ids=${ids} row=${(/** @type {string} */ id, /** @type {number} */ index) => html`<${JobRow} key=${id} job=${list.job(id)} hasLeft=${list.hasLeft(id)} index=${index} />`} onView=${onView} onNearEnd=${onNearEnd} />
   </table>`;
 }
 
-/** Renders a row, again only where what it shows has changed: many rows pass by. @param {{ job: ListedJob, index: number }} props */
-function JobRow({ job, index }) {
+/** Renders a row, again only where what it shows has changed: many rows pass by. @param {{ job: ListedJob, hasLeft: boolean, index: number }} props */
+function JobRow({ job, hasLeft, index }) {
   const age = ageText(job.timing.queued_at, now.value);
-  return useMemo(() => rowOf(job, index, age), [job, index, age]);
+  return useMemo(() => rowOf(job, hasLeft, index, age), [job, hasLeft, index, age]);
 }
 
-/** @param {ListedJob} job @param {number} index @param {string} age */
-function rowOf(job, index, age) {
+/** @param {ListedJob} job @param {boolean} hasLeft its state has changed since @param {number} index @param {string} age */
+function rowOf(job, hasLeft, index, age) {
   const { job_id: id, status, operation, timing, caller } = job;
   return html`<tr role="row" aria-rowindex=${index + 2}>
-    <td role="cell"><span class="state ${status}">${status}</span></td>
+    <td role="cell"><span class="state ${hasLeft ? '' : status}">${hasLeft && 'not '}${status}</span></td>
     <td role="cell"><a href=${linkTo(['jobs', id])} title=${`${jobName(job)} (${id})`}>${jobName(job)}</a><small class="muted">${OPERATIONS[operation]?.text}</small></td>
     <td role="cell"><${Progress} job=${job} /></td>
     <td role="cell"><time datetime=${timing.queued_at} title=${exactTime(timing.queued_at)}>${age}</time></td>

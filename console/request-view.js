@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { addressOf } from './api.js';
+import { useCurl } from './curl.js';
 import { html } from './html.js';
 
 /** Longer requests are shown in part: a batch may have 10,000 inputs. */
@@ -10,6 +11,7 @@ const MAX_SHOWN_LENGTH = 20_000;
  * @param {{ path: string, request: object }} props
  */
 export function RequestView({ path, request }) {
+  const curlOf = useCurl();
   const json = JSON.stringify(request, null, 2);
   const shown =
     json.length > MAX_SHOWN_LENGTH
@@ -20,11 +22,6 @@ export function RequestView({ path, request }) {
     <pre tabindex="0"><code>${shown}</code></pre>
     ${isSecureContext && html`<p class="filter"><${Copy} text=${curlOf(path, json)} label="Copy as curl" /><${Copy} text=${json} label="Copy JSON" /></p>`}
   `;
-}
-
-/** @param {string} path @param {string} json */
-function curlOf(path, json) {
-  return `curl ${addressOf(path)} -H 'content-type: application/json' -d '${json.replaceAll("'", "'\\''")}'`;
 }
 
 /** @param {{ text: string, label: string }} props */

@@ -124,6 +124,52 @@ describe('the list of jobs', () => {
     await page.locator('.state.failed').waitFor();
   });
 
+  test('shows no job with a state that it has left, where there is no stream', async (t) => {
+    const server = await serveJobs(t, { jobs: { maxRunningInputs: 0 } });
+    const [first = '', second = '', third] = await submitMany(server.jobs, 3);
+    await using page = await openPage(browser, server.base, '#/inspect');
+    await page.route('**/v2/events', (route) => route.abort());
+    await page.goto(`${server.base}/#/jobs?status=queued`);
+    const rowOf = (id: string | undefined) =>
+      page.locator('.jobs tbody tr', { has: page.locator(`a[href="#/jobs/${id}"]`) });
+    await rowOf(first).waitFor();
+    await server.jobs.cancel(first);
+    await rowOf(first).waitFor({ state: 'detached' });
+    await rowOf(second).hover();
+    await server.jobs.cancel(second);
+    await rowOf(second).locator('.state:not(.queued)').waitFor();
+    assert.equal(await rowOf(third).locator('.state.queued').count(), 1);
+    await page.mouse.move(0, 0);
+    await rowOf(second).waitFor({ state: 'detached' });
+  });
+
+  test('does not take a job back by an answer that is older than the stream', async (t) => {
+    const server = await serveJobs(t, { jobs: { maxRunningInputs: 0 } });
+    const [id = ''] = await submitMany(server.jobs, 1);
+    await using page = await openPage(browser, server.base, '#/jobs?status=queued');
+    const row = page.locator(`a[href="#/jobs/${id}"]`);
+    await row.waitFor();
+    const asked = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    await page.route('**/v2/jobs?*', async (route) => {
+      const response = await route.fetch();
+      asked.resolve();
+      await released.promise;
+      await route.fulfill({ response });
+    });
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+    await asked.promise;
+    await server.jobs.cancel(id);
+    await row.waitFor({ state: 'detached' });
+    await page.evaluate(`new MutationObserver(() => {
+      if (document.querySelector('a[href="#/jobs/${id}"]') !== null) globalThis.wasBack = true;
+    }).observe(document.body, { childList: true, subtree: true })`);
+    released.resolve();
+    const [next] = await submitMany(server.jobs, 1);
+    await page.locator(`a[href="#/jobs/${next}"]`).waitFor();
+    assert.equal(await page.evaluate('globalThis.wasBack'), undefined);
+  });
+
   test('is filtered by what jobs are recognised by, and takes no name for markup', async (t) => {
     const server = await serveJobs(t, { jobs: { maxRunningInputs: 0 } });
     const body = { client_reference: '<img src=x onerror=document.title=1>', labels: { desk: '<b>4</b>' } };
@@ -169,6 +215,37 @@ describe('a job', () => {
     await page.getByRole('link', { name: 'retried from another job' }).waitFor();
     await page.getByRole('heading', { name: 'x.mp4 failed' }).waitFor();
   });
+});
+
+describe('a request as a command', () => {
+  for (const [env, header] of [
+    [{ SERVICE__AUTH__TOKENS: 'right-token' }, true],
+    [{}, false],
+  ] as const) {
+    test(`${header ? 'takes the token from a variable where tokens are set' : 'has no token where none are set'}`, async () => {
+      await using server = await serve(env);
+      await using page = await openPage(browser, server.base, '');
+      if (header) {
+        await page.getByLabel('Token').fill('right-token');
+        await page.getByRole('button', { name: 'Log in' }).click();
+      }
+      const isShown = page
+        .locator('pre', { hasText: 'curl' })
+        .filter({ hasText: '"Authorization: Bearer $ATTESTREAM_TOKEN"' });
+      await page.getByText('No jobs yet').waitFor();
+      await page.evaluate(
+        'navigator.clipboard.writeText = (text) => { globalThis.copied = text; return Promise.resolve(); }',
+      );
+      if (header) await isShown.waitFor();
+      await page.evaluate("location.hash = '#/new/c2pa-video'");
+      await page.getByRole('button', { name: 'Copy as curl' }).click();
+      const copied = String(await page.evaluate('globalThis.copied'));
+      assert.deepEqual(
+        [copied.includes('"Authorization: Bearer $ATTESTREAM_TOKEN"'), copied.includes('right-token')],
+        [header, false],
+      );
+    });
+  }
 });
 
 describe('a page that was left open', () => {
