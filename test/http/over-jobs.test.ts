@@ -1,25 +1,28 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { jobResponse, jobResultResponse } from '#contract/job.ts';
-import { until } from '../support/jobs/test-jobs.ts';
+import { temporaryFolder, until } from '../support/jobs/test-jobs.ts';
 import { errorOf } from '../support/servers/serve.ts';
 import { serveJobs } from './serve-jobs.ts';
 
 describe('the routes over the real jobs', () => {
   test('answer at once and show the job until it has ended', async (t) => {
     const { base, post } = await serveJobs(t);
-    const { job_id: id, status } = jobResponse.parse(await (await post('/v2/c2pa/video', ['sleep 50'])).json());
+    const seenRunning = join(await temporaryFolder(t), 'seen-running');
+    const accepted = await post('/v2/c2pa/video', [`wait-for ${seenRunning}`]);
+    const { job_id: id, status } = jobResponse.parse(await accepted.json());
     assert.equal(status, 'queued');
-    const seen = new Set<string>();
     for (;;) {
       const job = jobResultResponse.parse(await (await fetch(`${base}/v2/jobs/${id}`)).json());
-      seen.add(job.status);
       assert.equal(job.results.length, job.status === 'succeeded' ? 1 : 0);
       assert.equal(job.progress === undefined, job.status === 'succeeded');
       if (job.status === 'succeeded') break;
+      // Nothing but a look at the running job lets it end.
+      if (job.status === 'running') writeFileSync(seenRunning, '');
     }
-    assert.ok(seen.has('running'));
   });
 
   test('have how a job ended logged', async (t) => {
