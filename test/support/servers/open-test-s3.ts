@@ -16,14 +16,19 @@ export interface TestS3 {
   close(): Promise<void>;
 }
 
+/** The variable that holds, as JSON, the place of the server that all test files of a run share (`global-setup.ts`). */
+export const SHARED_S3 = 'ATTESTREAM_TEST_S3';
+
 /**
- * Starts an S3 server for a test file, or takes the one that `S3_TEST_ENDPOINT` names, with the credentials in
- * `S3_TEST_ACCESS_KEY_ID` and `S3_TEST_SECRET_ACCESS_KEY` and the region in `S3_TEST_REGION` (us-east-1).
+ * Opens the S3 server that `S3_TEST_ENDPOINT` names, with the credentials in `S3_TEST_ACCESS_KEY_ID` and
+ * `S3_TEST_SECRET_ACCESS_KEY` and the region in `S3_TEST_REGION` (us-east-1); otherwise the one that all test files share,
+ * or, for a file that runs alone, starts one.
  */
 export async function openTestS3(): Promise<TestS3> {
   const given = givenPlace(process.env);
-  const server = given === null ? await startS3Server() : null;
-  const { endpoint, region, accessKeyId, secretAccessKey } = (given ?? server) as S3Place;
+  const shared = sharedPlace(process.env);
+  const server = given === null && shared === null ? await startS3Server() : null;
+  const { endpoint, region, accessKeyId, secretAccessKey } = (given ?? shared ?? server) as S3Place;
   process.env['AWS_ACCESS_KEY_ID'] = accessKeyId;
   process.env['AWS_SECRET_ACCESS_KEY'] = secretAccessKey;
   const client = new S3({ endpoint, region, forcePathStyle: true });
@@ -40,11 +45,16 @@ export async function openTestS3(): Promise<TestS3> {
     },
     async close() {
       // A server of our own goes away with all that it holds.
-      if (server === null) for (const bucket of buckets) await removeBucket(client, bucket);
+      if (given !== null) for (const bucket of buckets) await removeBucket(client, bucket);
       await server?.stop();
       client.destroy();
     },
   };
+}
+
+function sharedPlace(env: NodeJS.ProcessEnv): S3Place | null {
+  const place = env[SHARED_S3];
+  return place === undefined ? null : (JSON.parse(place) as S3Place);
 }
 
 function givenPlace(env: NodeJS.ProcessEnv): S3Place | null {
