@@ -74,10 +74,15 @@ function NodeState() {
 }
 
 async function lookAtNode() {
-  const response = await fetch(addressOf('v2/health/ready')).catch(() => null);
-  offline.value = response === null;
-  // A node that is not ready answers 503, with its state as well.
-  if (response?.ok || response?.status === 503) readiness.value = await response.json();
+  try {
+    const response = await fetch(addressOf('v2/health/ready'));
+    // A node that is not ready answers 503, with its state as well.
+    if (response.ok || response.status === 503) readiness.value = await response.json();
+    offline.value = false;
+  } catch {
+    // Nothing answered, the answer was cut off, or a proxy answered instead of the service.
+    offline.value = true;
+  }
 }
 
 render(html`<${App} />`, document.body);

@@ -83,9 +83,13 @@ function Numbers() {
   useEffect(() => {
     const gone = new AbortController();
     const look = async () => {
-      const response = await fetch(addressOf('metrics'), { signal: gone.signal }).catch(() => null);
-      if (!response?.ok) return;
-      samples.value = [...samples.value, sampleOf(await response.text())].slice(-MAX_SAMPLES);
+      try {
+        const response = await fetch(addressOf('metrics'), { signal: gone.signal });
+        if (!response.ok) return;
+        samples.value = [...samples.value, sampleOf(await response.text())].slice(-MAX_SAMPLES);
+      } catch {
+        // The service is out of reach, or the page was left while the answer came: the numbers stay as they are.
+      }
     };
     void poll(look, METRICS_INTERVAL_MS, gone.signal);
     return () => gone.abort();

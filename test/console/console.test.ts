@@ -257,6 +257,21 @@ describe('the console', () => {
     proxy.closeAllConnections();
   });
 
+  test('shows the state of the node again after a proxy answered in its place', async () => {
+    await using page = await open('#/inspect');
+    const header = page.locator('body > header');
+    await header.getByText('Ready', { exact: true }).waitFor();
+    let isInTheWay = true;
+    await page.route('**/v2/health/ready', async (route) => {
+      if (isInTheWay)
+        await route.fulfill({ status: 503, contentType: 'text/html', body: '<h1>Service Unavailable</h1>' });
+      else await route.fulfill({ json: { ready: true, queue: { waiting: 7 }, workers: { running: 0 } } });
+    });
+    await page.getByText('cannot be reached').first().waitFor();
+    isInTheWay = false;
+    await header.getByText('7 waiting').waitFor();
+  });
+
   test('has a header of two rows in a narrow window, and cuts nothing off', async () => {
     await using page = await open('#/status');
     const busy = { ready: false, queue: { waiting: 10_000, capacity: 10_000 }, workers: { running: 16 } };
