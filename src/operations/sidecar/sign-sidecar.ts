@@ -2,18 +2,26 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { ByteSink } from '#bytes/byte-sink.ts';
-import type { ByteSource } from '#bytes/byte-source.ts';
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { digestPlan, executePlan } from '#bytes/execute-plan.ts';
-import { localCopyOf } from '#bytes/local-copies.ts';
+import { localCopyOf, pinnedCopyOf } from '#bytes/local-copies.ts';
 import type { C2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
+import { isInputError } from '#errors/catalogue.ts';
+import { type FormatHandler, HEAD_SIZE_BYTES } from '#formats/format-handler.ts';
+import { recogniseFormat } from '#formats/formats.ts';
 import { placeholderWholeHash, planWholeHash } from '#formats/hard-binding.ts';
+import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
 import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-author.ts';
+import { assetReadingOf } from '#provenance/official-reader.ts';
+import { stillMediaType } from '#provenance/still-media-type.ts';
 import { assignRoles, type DescribedFile, fileCandidate, givenOrigin, statementOf } from '../ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from '../operation.ts';
 import { readBack } from '../read-back.ts';
 import { sidecarLeaves } from './sidecar-names.ts';
-import { describeSource } from './sidecar-source.ts';
+
+/** The media type of bytes that tell nothing about themselves (RFC 2046 §4.5.1). */
+const ANY_BYTES = 'application/octet-stream';
 
 /** Destinations of an input that gets a sidecar; `copy` is null where the sidecar is delivered alone. */
 interface Destinations {
@@ -167,4 +175,43 @@ async function commitBoth({ copy, sidecar }: Staged, signal: AbortSignal): Promi
   await copy.commit(signal);
   // The copy is delivered: the sidecar has to follow, even if the input is stopped now.
   await sidecar.commit(new AbortController().signal);
+}
+
+/**
+ * Describes a file of any kind by its bytes. Containers that are damaged, or have no handler here, have no layout: a sidecar
+ * binds all bytes, whatever they mean. Throws `SIDECAR_SOURCE_SIGNED` for a file that carries a manifest, and the errors
+ * of the source.
+ */
+async function describeSource(source: ByteSource, { signal, scratch }: InputContext): Promise<DescribedFile> {
+  const head = await readRange(source, 0, Math.min(source.sizeBytes, HEAD_SIZE_BYTES), signal);
+  const still = stillMediaType(head);
+  if (still !== null) {
+    const { openedPath, localPath } = await pinnedCopyOf(source, scratch, signal);
+    const reading = await assetReadingOf({ path: openedPath ?? localPath, mediaType: still }, signal);
+    if (reading !== 'none' && !('problem' in reading)) throw alreadySigned(source);
+    return withoutLayout(source, still);
+  }
+  const unsupported = unsupportedMediaType(head);
+  if (unsupported !== null) return withoutLayout(source, unsupported);
+  const format = await recogniseFormat(source, signal);
+  return format === undefined ? withoutLayout(source, ANY_BYTES) : await describeFormat(source, format, signal);
+}
+
+async function describeFormat(source: ByteSource, format: FormatHandler, signal: AbortSignal): Promise<DescribedFile> {
+  try {
+    const layout = await format.readLayout(source, signal);
+    if (layout.manifest === null) return { source, layout };
+  } catch (error) {
+    if (!(error instanceof AppError) || isInputError(error.reason)) throw error;
+    return withoutLayout(source, format.mediaType);
+  }
+  throw alreadySigned(source);
+}
+
+function alreadySigned({ name }: ByteSource): AppError {
+  return new AppError('SIDECAR_SOURCE_SIGNED', { name });
+}
+
+function withoutLayout(source: ByteSource, mediaType: string): DescribedFile {
+  return { source, layout: { mediaType, manifest: null, xmp: null } };
 }

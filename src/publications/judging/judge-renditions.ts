@@ -1,3 +1,4 @@
+import { itemAt } from '#errors/assert.ts';
 import type { StoredMap } from '../checking/stored-maps.ts';
 import type { FoundFragment, ReadRendition } from '../checking/verify-parts.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
@@ -124,7 +125,7 @@ class OrderJudge {
   }
 
   #note(verdict: FragmentVerdict, index: number, { fragments, playlist }: StatedOrder): void {
-    const { part: file, startSeconds } = fragments[index] as StatedOrder['fragments'][number];
+    const { part: file, startSeconds } = itemAt(fragments, index);
     const origin = 'origin' in verdict ? verdict.origin : null;
     const signedIndex = 'location' in verdict ? verdict.location : null;
     if (signedIndex !== null) this.#startOf.set(signedIndex, startSeconds);
