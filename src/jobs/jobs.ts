@@ -218,12 +218,10 @@ export class Jobs {
     // The wait begins before the look, so that no end can fall between them.
     const waiting = waiters.wait(jobId, timeoutMs, AbortSignal.any([signal, settled.signal]));
     waiting.catch(() => undefined);
-    const job = await store.findJob(jobId);
-    if (job === null || job.timing.finished_at !== undefined) {
-      settled.abort();
-      return job;
-    }
-    return (await waiting) ? store.findJob(jobId) : null;
+    // A job that is not known counts as finished. What a job is shown with is read once, when it has ended.
+    const [finished] = await store.finishedAmong([jobId]);
+    if (finished !== undefined) settled.abort();
+    return finished !== undefined || (await waiting) ? store.findJob(jobId) : null;
   }
 
   /** Resolves with whether the store can be written, so that jobs can be taken and their results recorded. */
