@@ -4,7 +4,7 @@ import { runChaos } from './run-chaos.ts';
 
 describe('A service that is killed at any moment', () => {
   for (const [engine, rounds] of [
-    ['embedded', 3],
+    ['embedded', 4],
     ['postgres', 2],
   ] as const) {
     test(`loses no job, delivers nothing half, and leaves nothing behind (${engine})`, async () => {

@@ -12,7 +12,7 @@ import { HANG_MS, scripts, temporaryFolder, until } from '../support/jobs/test-j
 import { isRunning } from '../support/processes.ts';
 import { startTestService, type TestService } from './start-test-service.ts';
 
-const ROUNDS = 7;
+const ROUNDS = 15;
 
 /** A round is killed after at most so long; the first acknowledgements come after a few milliseconds. */
 const LONGEST_ROUND_MS = 500;
@@ -53,7 +53,7 @@ describe('kill -9', () => {
     }
     const succeeded = jobs.flatMap((job) => job.results).filter((entry) => entry.status === 'succeeded');
     assert(succeeded.length > 0);
-    // What was recorded and not acknowledged may still be written, into a folder that is about to be removed.
+    // Inputs that were recorded but not acknowledged may still be written into the folder, which is removed next.
     await service.stop(HANG_MS);
     t.diagnostic(`${ROUNDS} kills: ${jobs.length} jobs acknowledged, 0 lost, ${succeeded.length} inputs succeeded`);
   });

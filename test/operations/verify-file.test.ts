@@ -125,7 +125,7 @@ describe('the verdict on a file', async () => {
     for (const bytes of [text, cut]) {
       await assert.rejects(verified('notes.txt', { 'notes.txt': bytes }), (error) => {
         assert(error instanceof AppError && error.reason === 'FORMAT_UNKNOWN');
-        // What can be done is about verifying, not about signing.
+        // The remedy is about verifying, not about signing.
         assert.partialDeepStrictEqual(error.details, { operation: 'verify' });
         assert(error.message.includes('params.sidecars') && !error.message.includes('params.manifest'));
         return true;

@@ -15,7 +15,7 @@ import { key, openS3Place, type S3Place } from './s3-place.ts';
 
 const MIB = 1024 * 1024;
 const never = new AbortController().signal;
-const SOURCE = randomBytes(26 * MIB + 5);
+const SOURCE = randomBytes(60 * MIB + 5);
 const MANIFEST = Buffer.alloc(900, 7);
 
 /** As a film is signed: something new at the start, a hole in it, and then the film. */
@@ -178,7 +178,7 @@ describe('an upload that meets faults', () => {
       assert.ok((await place.objectAt(sink.destination))?.equals(OUTPUT));
       assert.deepEqual(await place.leftovers(), []);
     });
-    assert.ok(refusals.size > 6, `${refusals.size} requests`);
+    assert.ok(refusals.size > 8, `${refusals.size} requests`);
   });
 
   test('leaves nothing where the storm never ends', async () => {
