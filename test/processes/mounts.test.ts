@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { dirname } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { mountArguments } from '#processes/sandbox/mounts.ts';
+import { mountArguments } from '#processes/launcher.ts';
 
 /** The folder of package.json, without a slash at its end. */
 const REPOSITORY = dirname(fileURLToPath(new URL('../../package.json', import.meta.url)));
