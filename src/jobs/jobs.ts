@@ -12,8 +12,7 @@ import type { JobScope } from './caller.ts';
 import { Dispatcher, type DispatcherOptions } from './dispatching/dispatcher.ts';
 import { openEmbeddedEngine } from './dispatching/embedded-source.ts';
 import type { JobEngine } from './dispatching/work-source.ts';
-import { CompletionWaiters, JobFeed } from './following/job-feed.ts';
-import { ListFeed } from './following/list-feed.ts';
+import { CompletionWaiters, JobFeed, ListFeed } from './following/job-feeds.ts';
 import {
   type IdempotencyKey,
   type InputAttempt,

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type EventClient, eventStream } from '#http/routes/event-routes.ts';
-import { JobFeed } from '#jobs/following/job-feed.ts';
+import { JobFeed } from '#jobs/following/job-feeds.ts';
 import type { JobEvent, JobSnapshot } from '#jobs/job.ts';
 import { cancelledEntry } from '#jobs/job.ts';
 import { ended, resultsOf, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';

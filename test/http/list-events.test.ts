@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { configSchema } from '#config/config-schema.ts';
 import { jobRequestResponse } from '#contract/job.ts';
 import { type ListedJob, listedJob } from '#contract/job-list.ts';
-import { ListFeed, type RecentJobs } from '#jobs/following/list-feed.ts';
+import { ListFeed, type RecentJobs } from '#jobs/following/job-feeds.ts';
 import type { ListEvent } from '#jobs/job.ts';
 import { type JobServer, serveJobs } from './serve-jobs.ts';
 import { readRawEvents } from './sse-reader.ts';
