@@ -2,16 +2,19 @@ import { createHash } from 'node:crypto';
 import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { Semaphore } from '#concurrency/semaphore.ts';
+import { itemAt } from '#errors/assert.ts';
 import { refuseCostlyChain } from '#provenance/chain-limits.ts';
 import type { FragmentReader, FragmentReading } from '#provenance/fragment-reader.ts';
 import { MAX_SAMPLED_FRAGMENTS, sampleOf } from './checking/check-output.ts';
 import type { VerifiedManifest } from './checking/publication-verdict.ts';
 import type { StoredMap } from './checking/stored-maps.ts';
-import { type ReadRendition, verifyParts } from './checking/verify-parts.ts';
-import { type JudgedRendition, judgeRenditions } from './judging/judge-renditions.ts';
+import { PartsVerification } from './checking/verify-parts.ts';
+import { type Candidate, type JudgedRendition, judgeRenditions } from './judging/judge-renditions.ts';
+import { mapOf } from './judging/judge-sequence.ts';
 import { readStatedPublication } from './judging/stated-renditions.ts';
 import type { UnboundMedia } from './judging/unbound-media.ts';
-import { type MediaPart, partKey, singleFileOf } from './media-part.ts';
+import { type MediaPart, singleFileOf } from './media-part.ts';
 
 export type { Deviation, JudgedRendition } from './judging/judge-renditions.ts';
 export type { UnboundMedia } from './judging/unbound-media.ts';
@@ -48,33 +51,36 @@ export interface JudgedPublication {
  * publication that can be read, and `MANIFEST_TOO_COMPLEX`.
  */
 export async function judgePublication(folder: SourceFolder, context: JudgementContext): Promise<JudgedPublication> {
-  const { signal, reader, depth, anchors } = context;
+  const { signal } = context;
   const { renditions: stated, unbound } = await readStatedPublication(folder, signal);
   const totalBytes = folder.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const advance = (): void => context.progress(0, totalBytes);
-  const there = stated.filter(({ isInitMissing }) => !isInitMissing);
-  const reads = new Map<number, ReadRendition>();
-  const { manifests } = await verifyParts(
-    folder,
-    there.map(({ present }) => present),
-    signal,
-    { verified: advance, onRendition: (read) => reads.set(read.index, read) },
-  );
+  const verification = new PartsVerification(folder, signal, { verified: advance });
+  const { manifests } = verification;
+  const official = new OfficialReadings(manifests, { ...context, folder, onRead: advance });
+  // The threads of the official reader read a rendition while this one hashes the next.
+  const [hashing, reading] = [new Semaphore(1), new Semaphore(1)];
+  const candidates = await mapConcurrent(stated, 2, async (rendition, number): Promise<Candidate> => {
+    const { isInitMissing, present } = rendition;
+    const read = isInitMissing ? null : await hashing.run(() => verification.add(present));
+    const candidate = { stated: rendition, read, map: read === null ? null : mapOf(read) };
+    if (candidate.map !== null) await reading.run(() => official.add(number, candidate));
+    return candidate;
+  });
   const nothing = { renditions: [], missingRenditions: 0, unbound: [], official: [] };
   if (manifests.length === 0) return { ...nothing, manifests, wholeFile: null };
   for (const { store } of manifests) refuseCostlyChain(folder.name, store);
   const isBoundByParts = manifests.some(({ binding }) => binding !== null);
   const isOneFile = !isBoundByParts && unbound.length === 0;
-  const wholeFile = isOneFile ? singleFileOf(there.map(({ present }) => present)) : null;
+  const wholeFile = isOneFile
+    ? singleFileOf(stated.flatMap(({ isInitMissing, present }) => (isInitMissing ? [] : present)))
+    : null;
   if (wholeFile !== null) return { ...nothing, manifests, wholeFile };
-  const candidates = stated.map((rendition) => {
-    const index = there.indexOf(rendition);
-    return { stated: rendition, read: reads.get(index) ?? null };
-  });
+  for (const [number, candidate] of candidates.entries())
+    if (candidate.map === null) await official.add(number, candidate);
   const renditions = judgeRenditions(candidates);
-  const official = await readOfficially(renditions, { folder, reader, depth, anchors, signal, onRead: advance });
   const missingRenditions = countMissing(manifests, renditions);
-  return { manifests, renditions, missingRenditions, unbound, official, wholeFile };
+  return { manifests, renditions, missingRenditions, unbound, official: official.readings, wholeFile };
 }
 
 /**
@@ -94,8 +100,8 @@ function keyOf({ uniqueId, localId, count, initHash, hashes }: StoredMap): strin
   return `${uniqueId} ${localId} ${count} ${digest}`;
 }
 
-/** Of those, the ones that our own engine finds fault with. */
-const MAX_SAMPLED_DEVIATIONS = 4;
+/** Of the fragments that the official reader reads of a rendition, those that our own engine finds altered or foreign. */
+const MAX_SAMPLED_FAULTS = 4;
 /** The reader holds an init segment and a fragment in memory; larger ones are judged by our own engine alone. */
 const MAX_PART_BYTES = 64 * 1024 * 1024;
 
@@ -108,7 +114,7 @@ export interface OfficialReading {
 
 /** The official reader, and what it reads. */
 interface OfficialTask {
-  readonly folder: Pick<SourceFolder, 'open'>;
+  readonly folder: Pick<SourceFolder, 'open' | 'name'>;
   readonly reader: FragmentReader;
   /** `full` has it read every fragment. */
   readonly depth: 'sample' | 'full';
@@ -118,43 +124,56 @@ interface OfficialTask {
   onRead(): void;
 }
 
-/**
- * Has the official reader read every init segment with fragments of its rendition: of each manifest the first with a full
- * report, which describes the chain. Renditions that our own engine cannot judge are read completely.
- */
-async function readOfficially(renditions: readonly JudgedRendition[], task: OfficialTask): Promise<OfficialReading[]> {
-  const readings: OfficialReading[] = [];
-  const described = new Set<number>();
-  for (const [number, rendition] of renditions.entries()) {
-    const manifest = rendition.read?.manifest ?? null;
-    if (manifest === null) continue;
-    const init = await bytesOf(rendition.stated.init, task);
-    if (init === null) continue;
-    const isFirst = !described.has(manifest);
-    described.add(manifest);
-    const chosen = chosenParts(rendition, task.depth);
-    const read = await mapConcurrent(chosen, task.reader.maxConcurrency, async (part) => {
-      const bytes = await bytesOf(part, task);
+/** What the official reader finds in a publication: every init segment, with fragments of its rendition. */
+class OfficialReadings {
+  readonly readings: OfficialReading[] = [];
+  readonly #manifests: readonly VerifiedManifest[];
+  readonly #task: OfficialTask;
+  readonly #described = new Set<number>();
+
+  constructor(manifests: readonly VerifiedManifest[], task: OfficialTask) {
+    this.#manifests = manifests;
+    this.#task = task;
+  }
+
+  /**
+   * Reads a rendition under its init segment: of each manifest the first fragment with a full report, which describes the
+   * chain. Throws `MANIFEST_TOO_COMPLEX`.
+   */
+  async add(rendition: number, candidate: Candidate): Promise<void> {
+    const { folder, reader, depth, anchors, signal, onRead } = this.#task;
+    const manifest = candidate.read?.manifest ?? null;
+    if (manifest === null) return;
+    const isFirst = !this.#described.has(manifest);
+    if (isFirst) refuseCostlyChain(folder.name, itemAt(this.#manifests, manifest).store);
+    const chosen = chosenParts(candidate, depth);
+    const init = await bytesOf(candidate.stated.init, this.#task);
+    if (init === null || chosen.length === 0) return;
+    this.#described.add(manifest);
+    const read = await mapConcurrent(chosen, reader.maxConcurrency, async (part) => {
+      const bytes = await bytesOf(part, this.#task);
       if (bytes === null) return [];
       const detail = isFirst && part === chosen[0] ? 'full' : 'results';
-      const reading = await task.reader.read(init, bytes, { detail, anchors: task.anchors }, task.signal);
-      task.onRead();
-      return [{ rendition: number, part, reading }];
+      const reading = await reader.read(init, bytes, { detail, anchors }, signal);
+      onRead();
+      return [{ rendition, part, reading }];
     });
-    readings.push(...read.flat());
+    this.readings.push(...read.flat());
   }
-  return readings;
 }
 
-/** Chooses fragments, intact ones first: evenly over the programme, with the first and the last. */
-function chosenParts({ stated, map, intact, deviations }: JudgedRendition, depth: 'sample' | 'full'): MediaPart[] {
+/**
+ * Chooses fragments, first those that are bound: evenly over the programme, with the first and the last. A rendition that our
+ * own engine cannot judge is read completely.
+ */
+function chosenParts({ stated, read, map }: Candidate, depth: 'sample' | 'full'): MediaPart[] {
   const { fragments } = stated.present;
-  const sound = fragments.filter((part) => intact.has(partKey(part)));
-  const others = fragments.filter((part) => !intact.has(partKey(part)));
-  if (depth === 'full' || map === null) return [...sound, ...others];
-  const wrong = new Set(deviations.flatMap(({ file }) => (file === null ? [] : [partKey(file)])));
-  const faulty = others.filter((part) => wrong.has(partKey(part))).slice(0, MAX_SAMPLED_DEVIATIONS);
-  return [...sampleOf(sound, MAX_SAMPLED_FRAGMENTS - faulty.length), ...faulty];
+  const isSound = (index: number) => read?.found[index]?.some((place) => place.map === map && place.isBound) === true;
+  const sound = fragments.filter((_part, index) => isSound(index));
+  const faulty = fragments.filter((_part, index) => !isSound(index));
+  if (depth === 'full' || map === null) return [...sound, ...faulty];
+  const sampledFaults = faulty.slice(0, MAX_SAMPLED_FAULTS);
+  return [...sampleOf(sound, MAX_SAMPLED_FRAGMENTS - sampledFaults.length), ...sampledFaults];
 }
 
 async function bytesOf({ path, range }: MediaPart, { folder, signal }: OfficialTask): Promise<Uint8Array | null> {

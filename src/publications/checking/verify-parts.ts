@@ -34,14 +34,10 @@ export interface VerificationOptions {
   readonly contents?: PartContents;
   /** Called after each part. */
   readonly verified?: () => void;
-  /** Called after each rendition with what was found, which `PublicationVerdict` only counts. */
-  readonly onRendition?: (read: ReadRendition) => void;
 }
 
 /** A rendition as it was read, by the positions that its fragments state. */
 export interface ReadRendition {
-  /** Its number. */
-  readonly index: number;
   /** Its number in `PublicationVerdict.manifests`; null where the init segment carries none that is looked at. */
   readonly manifest: number | null;
   /** Null where its manifest is missing or cannot be judged by this engine. */
@@ -65,8 +61,8 @@ export async function verifyParts(
   signal: AbortSignal,
   options: VerificationOptions = {},
 ): Promise<PublicationVerdict> {
-  const verification = new Verification(folder, signal, options);
-  for (const [index, rendition] of renditions.entries()) await verification.add(rendition, index);
+  const verification = new PartsVerification(folder, signal, options);
+  for (const rendition of renditions) await verification.add(rendition);
   return verification.verdict();
 }
 
@@ -84,12 +80,14 @@ interface ReadInit {
   readonly digest: Buffer;
 }
 
-class Verification {
+/** The verification of a publication, one rendition after the other. */
+export class PartsVerification {
   readonly #folder: Pick<SourceFolder, 'open'>;
   readonly #signal: AbortSignal;
   readonly #options: VerificationOptions;
   readonly #manifests: KnownManifest[] = [];
   readonly #findings: PartFinding[] = [];
+  #nextIndex = 0;
 
   constructor(folder: Pick<SourceFolder, 'open'>, signal: AbortSignal, options: VerificationOptions) {
     this.#folder = folder;
@@ -97,34 +95,34 @@ class Verification {
     this.#options = options;
   }
 
-  async add(rendition: Rendition, index: number): Promise<void> {
+  /** Reads the next rendition completely. Returns what was found in it, which `verdict` only counts. */
+  async add(rendition: Rendition): Promise<ReadRendition> {
     const { init, fragments } = rendition;
+    const index = this.#nextIndex++;
     const { hasStore, manifest, digest } = await this.#readInit(init);
     manifest?.renditions.push(index);
+    const number = this.#numberOf(manifest);
     if (manifest === null || manifest.binding === null) {
       await this.#eachFragment(fragments, UNBOUND);
-      this.#options.onRendition?.({
-        index,
-        manifest: this.#numberOf(manifest),
-        binding: null,
-        isDisturbed: manifest?.unjudged?.isDisturbed === true,
-        initMaps: [],
-        found: [],
-      });
       const kind = hasStore ? 'unjudged' : 'unsigned';
       const why = manifest === null ? TOO_MANY_STORES : manifest.unjudged?.problem;
       const said = kind === 'unjudged' && why !== undefined ? { problem: why } : {};
       this.#find(init, manifest, { kind, count: 1, parts: [init], locations: [], ...said });
-      return;
+      const isDisturbed = manifest?.unjudged?.isDisturbed === true;
+      return { manifest: number, binding: null, isDisturbed, initMaps: [], found: [] };
     }
     const { binding } = manifest;
     const found = await this.#eachFragment(fragments, binding);
     const initMaps = binding.maps.filter(({ initHash }) => digest.equals(initHash));
-    const number = this.#numberOf(manifest);
-    this.#options.onRendition?.({ index, manifest: number, binding, isDisturbed: false, initMaps, found });
     for (const finding of judgeRendition(rendition, digest, found, manifest, binding.maps)) {
       this.#find(init, manifest, finding);
     }
+    return { manifest: number, binding, isDisturbed: false, initMaps, found };
+  }
+
+  /** The different manifests of the renditions so far, as `ReadRendition.manifest` numbers them. */
+  get manifests(): readonly VerifiedManifest[] {
+    return this.#manifests;
   }
 
   /** Returns the findings so far. A publication without any manifest has none either: `manifests` is empty then. */

@@ -2,13 +2,16 @@ import { itemAt } from '#errors/assert.ts';
 import type { StoredMap } from '../checking/stored-maps.ts';
 import type { FoundFragment, ReadRendition } from '../checking/verify-parts.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
-import { type FragmentOrigin, type FragmentVerdict, judgeSequence, mapOf } from './judge-sequence.ts';
+import { type FragmentOrigin, type FragmentVerdict, judgeSequence } from './judge-sequence.ts';
 import type { StatedOrder, StatedRendition } from './stated-renditions.ts';
 
-/** A rendition as it is stated and as it was read; `read` is null where its init segment is missing. */
+/** A rendition as it is stated and as it was read. */
 export interface Candidate {
   readonly stated: StatedRendition;
+  /** Null where its init segment is missing. */
   readonly read: ReadRendition | null;
+  /** The map that most of its fragments are bound by; null where nothing is known that it could be judged by. */
+  readonly map: StoredMap | null;
 }
 
 /** Kinds of differences between a part of a publication and what was signed. */
@@ -36,19 +39,17 @@ export interface Deviation {
 
 /** The judgement of one rendition. */
 export interface JudgedRendition extends Candidate {
-  /** Null where nothing is known that it could be judged by. */
-  readonly map: StoredMap | null;
   /** Fragments that are in their place with the bytes that were signed, by `partKey`. */
   readonly intact: ReadonlySet<string>;
   readonly deviations: readonly Deviation[];
 }
 
-/** Judges the renditions of a publication, each by the map that most of its fragments are bound by. */
+/** Judges the renditions of a publication, each by its map. */
 export function judgeRenditions(candidates: readonly Candidate[]): JudgedRendition[] {
-  const maps = candidates.map(({ read }) => (read?.binding ? mapOf(read.initMaps, read.found) : null));
-  const numberOf = new Map(maps.flatMap((map, index): [StoredMap, number][] => (map === null ? [] : [[map, index]])));
-  return candidates.map(({ stated, read }, index) => {
-    const map = maps[index] ?? null;
+  const numberOf = new Map(
+    candidates.flatMap(({ map }, index): [StoredMap, number][] => (map === null ? [] : [[map, index]])),
+  );
+  return candidates.map(({ stated, read, map }) => {
     const init = initDeviations(stated, read, map, numberOf);
     const judge = new OrderJudge(stated, map === null ? [] : (read?.found ?? []), map, numberOf);
     const { intact, deviations } = judge.judgement();

@@ -1,6 +1,6 @@
 import { itemAt, valueAt } from '#errors/assert.ts';
 import type { StoredMap } from '../checking/stored-maps.ts';
-import type { FoundFragment } from '../checking/verify-parts.ts';
+import type { FoundFragment, ReadRendition } from '../checking/verify-parts.ts';
 
 /** A fragment in playback order, as far as its place is judged. */
 export interface PlacedFragment {
@@ -29,10 +29,13 @@ export interface FragmentOrigin {
   readonly location: number;
 }
 
-/** Returns the map that most of a rendition's fragments are bound by, of those that bind its init segment where they agree. */
-export function mapOf(initMaps: readonly StoredMap[], found: readonly (FoundFragment | null)[]): StoredMap | null {
+/**
+ * Returns the map that most of a rendition's fragments are bound by, of those that bind its init segment where they agree; null
+ * where there is none.
+ */
+export function mapOf({ initMaps, found }: Pick<ReadRendition, 'initMaps' | 'found'>): StoredMap | null {
   const counts = new Map<StoredMap, number>();
-  for (const { map, isBound } of found.flatMap((places) => places ?? [])) {
+  for (const { map, isBound } of found.flat()) {
     // Fragments that were altered count where all are.
     counts.set(map, (counts.get(map) ?? 0) + (isBound ? found.length + 1 : 1));
   }
