@@ -150,7 +150,9 @@ class OfficialReadings {
     const init = await bytesOf(candidate.stated.init, this.#task);
     if (init === null || chosen.length === 0) return;
     this.#described.add(manifest);
-    const read = await mapConcurrent(chosen, reader.maxConcurrency, async (part) => {
+    // One thread, of 40 MB, keeps up with the hashing where it reads a sample only.
+    const threads = chosen.length > MAX_SAMPLED_FRAGMENTS ? reader.maxConcurrency : 1;
+    const read = await mapConcurrent(chosen, threads, async (part) => {
       const bytes = await bytesOf(part, this.#task);
       if (bytes === null) return [];
       const detail = isFirst && part === chosen[0] ? 'full' : 'results';
