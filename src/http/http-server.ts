@@ -25,8 +25,7 @@ import { addDocuments, collectDocument } from './openapi/openapi-document.ts';
 import { addConsole } from './routes/console-routes.ts';
 import { addEventRoutes } from './routes/event-routes.ts';
 import { addInputRoute } from './routes/input-routes.ts';
-import { addJobRoutes, addRetryRoute } from './routes/job-routes.ts';
-import { addOperationRoutes } from './routes/operation-routes.ts';
+import { addJobRoutes } from './routes/job-routes.ts';
 import { addOutputRoutes } from './routes/output-routes.ts';
 import {
   addConfigurationRoute,
@@ -37,6 +36,7 @@ import {
   addTrustListsRoute,
   addWatermarkRoutes,
 } from './routes/service-routes.ts';
+import { addOperationRoutes, addRetryRoute } from './routes/submission-routes.ts';
 
 /** A request must have arrived whole within this time; a slow sender holds a connection no longer. */
 const RECEIVE_TIMEOUT_MS = 60_000;
