@@ -16,6 +16,7 @@ import type { Operation, OperationRequest, RequestContext } from '#operations/op
 import { operationNamed } from '#operations/registry.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { releaseBody } from '../hooks/body-limits.ts';
+import { goneSignal } from '../hooks/gone-signal.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
 import { type JobRoute, jobParams, knownJobId, sendJob } from './job-routes.ts';
 
@@ -42,7 +43,7 @@ function addAsyncRoute(app: FastifyInstance, operation: Operation, submissions: 
       },
     },
     handler: (request, reply) =>
-      acceptRequest(operation, submissions, { request, reply, sync: false, gone: clientGone(reply) }),
+      acceptRequest(operation, submissions, { request, reply, sync: false, gone: goneSignal(reply) }),
   });
 }
 
@@ -66,7 +67,7 @@ function addSyncRoute(app: FastifyInstance, operation: Operation, submissions: S
     },
     handler: async (request, reply) => {
       const waitedMs = config.server.sync_timeout_ms;
-      const gone = clientGone(reply);
+      const gone = goneSignal(reply);
       const { job_id: jobId } = await acceptRequest(operation, submissions, { request, reply, sync: true, gone });
       // From here on the job is there, whatever becomes of this request.
       releaseBody(request);
@@ -152,7 +153,7 @@ async function retryJob(
   return acceptJob(
     { operation, request: asked as OperationRequest, idempotency, caller: job.caller, retriedFrom: id },
     submissions,
-    { request, reply, sync: false, gone: clientGone(reply) },
+    { request, reply, sync: false, gone: goneSignal(reply) },
   );
 }
 
@@ -256,13 +257,6 @@ function traceSubmission(request: FastifyRequest, reply: FastifyReply, { tracing
   const span = tracing.startRequest({ method, route: routeOptions.url ?? '', traceParent });
   reply.raw.once('close', () => span.end(reply.statusCode));
   return span.traceParent;
-}
-
-/** Aborted when the connection closes: the client hung up, or it has its answer. */
-function clientGone(reply: FastifyReply): AbortSignal {
-  const controller = new AbortController();
-  reply.raw.once('close', () => controller.abort(new Error('the connection was closed')));
-  return controller.signal;
 }
 
 const MAX_KEY_LENGTH = 255;
