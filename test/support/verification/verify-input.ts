@@ -7,7 +7,7 @@ import { InputResolver } from '#inputs/input-resolver.ts';
 import { localFileOpener } from '#inputs/local/local-file.ts';
 import { localFolderOpener } from '#inputs/local/local-folder.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '#operations/operation.ts';
-import { verify } from '#operations/verify.ts';
+import { verify } from '#operations/registry.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
 import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import { type TrustSettings, TrustStore } from '#provenance/trust-store.ts';
