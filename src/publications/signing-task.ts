@@ -8,10 +8,10 @@ import type { Warning } from '#errors/warning.ts';
 import type { InitLayout } from './fragments/init-layout.ts';
 import type { PartContents } from './fragments/part-contents.ts';
 import { type OutputPaths, outputPathsOf, PATHS_OF_FILES } from './fragments/signed-part.ts';
-import type { MediaPart, Rendition } from './media-part.ts';
+import { describePart, type MediaPart, partKey, type Rendition } from './media-part.ts';
+import { type StatedKind, statedKinds } from './playlists/rendition-statements.ts';
 import type { Publication, PublicationPatterns, ReadPublication } from './publication.ts';
 import { readInits, readPublication } from './read-publication.ts';
-import { refuseSwappedInits } from './reading/refuse-swapped-inits.ts';
 import type { MapPlan, OpenMap, RenditionSize } from './signing/merkle-maps.ts';
 import { type SignedFragments, signFragments, trackIdsOf } from './signing/sign-rendition.ts';
 import { FragmentGroupMutex, type FragmentsContext, type SigningContext } from './signing/signing-context.ts';
@@ -70,6 +70,30 @@ export function signingTaskOf(read: ReadPublication, contents: PartContents | nu
       return { read, ...validated, paths, maps, fragments, warnings: [] };
     },
   };
+}
+
+/** Handlers of pictures: moving ones, auxiliary ones such as transparency, and still ones. */
+const HANDLERS: Readonly<Record<StatedKind['kind'], readonly string[]>> = {
+  video: ['vide', 'auxv', 'pict'],
+  audio: ['soun'],
+};
+
+/**
+ * Refuses an init segment that is of another kind than a playlist says, as one that took the place of another: what plays
+ * nowhere is not signed. An init segment of several tracks has to have one of the kind.
+ */
+export function refuseSwappedInits(
+  folder: SourceFolder,
+  { renditions, playlists }: Publication,
+  inits: readonly InitLayout[],
+): void {
+  const kinds = statedKinds(folder, playlists);
+  for (const [index, { init }] of renditions.entries()) {
+    const handlers = inits[index]?.handlers ?? [];
+    if (handlers.length === 0) continue;
+    const wrong = kinds.get(partKey(init))?.find(({ kind }) => !handlers.some((each) => HANDLERS[kind].includes(each)));
+    if (wrong !== undefined) throw new AppError('INIT_OF_OTHER_KIND', { ...wrong, init: describePart(init), handlers });
+  }
 }
 
 /** Returns every file that the output is made from, each once. */

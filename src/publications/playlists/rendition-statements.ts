@@ -1,6 +1,16 @@
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { itemAt } from '#errors/assert.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
-import type { FolderIndex } from './folder-index.ts';
-import type { HlsMedia, MpdDocument, MpdRepresentation, PlaylistDocument } from './playlist-document.ts';
+import { FolderIndex } from './folder-index.ts';
+import { hlsAttribute } from './hls-attributes.ts';
+import { addressesBelow, hlsLines } from './hls-playlist.ts';
+import type {
+  HlsMedia,
+  HlsMultivariant,
+  MpdDocument,
+  MpdRepresentation,
+  PlaylistDocument,
+} from './playlist-document.ts';
 
 /** The fragments that one playlist assigns to one init segment, in playback order. */
 export interface RenditionStatement {
@@ -131,4 +141,82 @@ export function areWholeFragments(parts: readonly MediaPart[], index: FolderInde
     if (end !== index.sizeOf(path)) return false;
   }
   return true;
+}
+
+/** The kind of media that a playlist says an init segment is for, and the line that says it. */
+export interface StatedKind {
+  readonly kind: 'video' | 'audio';
+  readonly playlist: string;
+  readonly line: number;
+}
+
+/** Codecs of pictures, by the beginnings of their names in CODECS (RFC 6381). */
+const VIDEO_CODECS = /^(?:avc|hvc|hev|dvh|dva|dav|av01|vp0?[89]|vvc|vvi|mp4v|jxs|lvc)/;
+
+/** Returns the kinds that playlists state for their init segments, by `partKey`; no entry where they state none. */
+export function statedKinds(folder: SourceFolder, playlists: readonly PlaylistDocument[]): Map<string, StatedKind[]> {
+  const index = new FolderIndex(folder);
+  const kinds = new Map<string, StatedKind[]>();
+  const note = (init: MediaPart, stated: StatedKind): void => {
+    const known = kinds.get(partKey(init));
+    if (known === undefined) kinds.set(partKey(init), [stated]);
+    else known.push(stated);
+  };
+  const ofPlaylists = new Map(
+    playlists.flatMap((playlist) =>
+      playlist.kind === 'hls-multivariant' ? [...kindsOfVariants(playlist, index)] : [],
+    ),
+  );
+  for (const { playlist, init } of statementsOf(playlists, index)) {
+    const stated = ofPlaylists.get(playlist);
+    if (init !== null && stated !== undefined) note(init.part, stated);
+  }
+  for (const playlist of playlists) {
+    if (playlist.kind !== 'mpd') continue;
+    for (const { init, line, lineage } of playlist.representations) {
+      const [, , set, representation] = lineage;
+      const kind = kindOfMpd((name) => representation.attributes.get(name) ?? set.attributes.get(name));
+      if (init !== null && kind !== null) note(init, { kind, playlist: playlist.path, line });
+    }
+  }
+  return kinds;
+}
+
+function kindOfMpd(attribute: (name: string) => string | undefined): StatedKind['kind'] | null {
+  const type = attribute('contentType') ?? attribute('mimeType')?.split('/')[0];
+  return type === 'video' || type === 'audio' ? type : null;
+}
+
+/** Returns the kinds that a multivariant playlist states for its media playlists, by path. */
+function* kindsOfVariants({ path, text }: HlsMultivariant, index: FolderIndex): Generator<[string, StatedKind]> {
+  const base = index.baseOf(path);
+  const lines = hlsLines(path, text);
+  const addresses = addressesBelow(lines);
+  for (const [at, line] of lines.entries()) {
+    const isMedia = line.startsWith('#EXT-X-MEDIA:');
+    if (!isMedia && !line.startsWith('#EXT-X-STREAM-INF:')) continue;
+    const kind = isMedia ? kindOfMedia(line) : kindOfVariant(line);
+    const uriAt = isMedia ? at : itemAt(addresses, at);
+    const uri = isMedia ? hlsAttribute(line, 'URI') : lines[uriAt];
+    if (kind === null || uri === undefined) continue;
+    const place = { playlist: path, line: uriAt + 1 };
+    yield [index.locate(base, uri, place), { kind, playlist: path, line: at + 1 }];
+  }
+}
+
+function kindOfMedia(line: string): StatedKind['kind'] | null {
+  const type = hlsAttribute(line, 'TYPE');
+  return type === 'AUDIO' ? 'audio' : type === 'VIDEO' ? 'video' : null;
+}
+
+/** A variant has the pictures itself, unless they are in a group of their own; its codecs include those of its groups. */
+function kindOfVariant(line: string): StatedKind['kind'] | null {
+  if (hlsAttribute(line, 'VIDEO') !== undefined) return null;
+  const codecs = hlsAttribute(line, 'CODECS')
+    ?.split(',')
+    .map((codec) => codec.trim().toLowerCase());
+  if (hlsAttribute(line, 'RESOLUTION') !== undefined || codecs?.some((codec) => VIDEO_CODECS.test(codec))) {
+    return 'video';
+  }
+  return codecs === undefined || codecs.every((codec) => /^(?:st|wv)/.test(codec)) ? null : 'audio';
 }
