@@ -3,6 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { Semaphore } from '#concurrency/semaphore.ts';
 import type { Config } from '#config/config.ts';
+import type { BrowsedFolder } from '#contract/browsed-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isInputError } from '#errors/catalogue.ts';
 import {
@@ -23,27 +24,12 @@ const MAX_CONCURRENT_ENTRIES = 8;
 /** Names that are kept beyond a page before the last of them are dropped. */
 const SPARE_NAMES = 4096;
 
-/** A file or folder that can be an input. */
-export interface BrowsedEntry {
-  readonly name: string;
-  /** The absolute path, as a request names it. */
-  readonly path: string;
-  readonly kind: 'file' | 'folder';
-  /** Null for a folder. */
-  readonly sizeBytes: number | null;
-}
+type BrowsedEntry = BrowsedFolder['entries'][number];
 
-export interface BrowsedFolder {
-  /** Null for the list of roots. */
-  readonly path: string | null;
-  /** The folder above; null for a root. */
-  readonly parent: string | null;
-  readonly entries: readonly BrowsedEntry[];
-  /** The name to go on after; null on the last page. */
-  readonly next: string | null;
-}
+/** A page of a folder, and the name to go on after; null on the last page. */
+type BrowsedPage = Omit<BrowsedFolder, 'next_cursor'> & { readonly next: string | null };
 
-export interface BrowseRequest {
+interface BrowseRequest {
   /** The folder; the list of roots when it is undefined. */
   readonly path?: string | undefined;
   /** Only names after this one, in the order of code units. */
@@ -67,7 +53,7 @@ export class InputBrowser {
    * Lists a page of a folder in the order of the names. Hidden files, and what no input is read from, are left out. Throws
    * `INPUTS_NOT_BROWSABLE` where no roots are set, and `INPUT_FOLDER_UNUSABLE` for a folder that cannot be listed.
    */
-  async list(request: BrowseRequest, signal: AbortSignal): Promise<BrowsedFolder> {
+  async list(request: BrowseRequest, signal: AbortSignal): Promise<BrowsedPage> {
     const { roots } = this.#policy;
     if (roots === undefined) throw new AppError('INPUTS_NOT_BROWSABLE', {});
     const { path, limit, after } = request;
@@ -91,7 +77,7 @@ export class InputBrowser {
     { path, limit, after = '' }: BrowseRequest & { readonly path: string },
     check: RealPathCheck,
     signal: AbortSignal,
-  ): Promise<BrowsedFolder> {
+  ): Promise<BrowsedPage> {
     const folder = await resolveAllowed(path, check, realpath);
     const names = await translated(path, () => this.#namesAfter(folder, after, limit + 1, signal));
     const page = names.slice(0, limit);
@@ -131,7 +117,7 @@ function keepFirst(names: string[], count: number): void {
   names.length = Math.min(names.length, count);
 }
 
-async function listRoots(roots: readonly string[], check: RealPathCheck): Promise<BrowsedFolder> {
+async function listRoots(roots: readonly string[], check: RealPathCheck): Promise<BrowsedPage> {
   const paths = roots.map((root) => resolve(root));
   const entries = await mapConcurrent(paths, MAX_CONCURRENT_ENTRIES, (root) => entryOf(root, root, check));
   return {
@@ -148,8 +134,8 @@ async function entryOf(path: string, location: string, check: RealPathCheck): Pr
     const realPath = await realpath(location);
     check(path, realPath);
     const stats = await stat(realPath);
-    if (stats.isDirectory()) return { name: basename(path), path, kind: 'folder', sizeBytes: null };
-    return stats.isFile() ? { name: basename(path), path, kind: 'file', sizeBytes: stats.size } : null;
+    if (stats.isDirectory()) return { name: basename(path), path, kind: 'folder' };
+    return stats.isFile() ? { name: basename(path), path, kind: 'file', size_bytes: stats.size } : null;
   } catch {
     // It may not be read, or is gone: then it is no input.
     return null;

@@ -39,18 +39,8 @@ export function addInputRoute(app: FastifyInstance, config: Config): void {
     },
     handler: async ({ query: { path, limit, cursor } }, reply) => {
       const after = cursor === undefined ? undefined : keyOfCursor(cursor);
-      const folder = await browser.list({ path, limit, after }, goneSignal(reply));
-      return {
-        path: folder.path,
-        parent: folder.parent,
-        entries: folder.entries.map(({ name, path: at, kind, sizeBytes }) => ({
-          name,
-          path: at,
-          kind,
-          ...(sizeBytes !== null && { size_bytes: sizeBytes }),
-        })),
-        next_cursor: folder.next === null ? null : cursorAfter(folder.next),
-      };
+      const { next, ...page } = await browser.list({ path, limit, after }, goneSignal(reply));
+      return { ...page, next_cursor: next === null ? null : cursorAfter(next) };
     },
   });
 }
