@@ -1,7 +1,14 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
-import { manifestOf, type SourceRange, type StoredOffsets, storedOffsetsOf, xmpOf } from './frame-contents.ts';
-import { type Unreadable, unreadabilityOf } from './frame-readability.ts';
+import {
+  manifestOf,
+  type SourceRange,
+  type StoredOffsets,
+  storedOffsetsOf,
+  type Unreadable,
+  unreadabilityOf,
+  xmpOf,
+} from './frame-contents.ts';
 import { type FrameContext, type FrameWalk, type Id3Frame, readFrames } from './frames.ts';
 import {
   type Id3Version,
