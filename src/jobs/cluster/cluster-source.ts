@@ -97,7 +97,7 @@ class ClusterSource implements WorkSource<RunningLease> {
       persistence: host.persistence,
       clock: this.#leased.clock,
       capacity: (requested) => this.#capacity(requested),
-      excludedJobs: () => this.#excludedJobs(),
+      excludedJobs: (requested) => this.#excludedJobs(requested),
       start: (message) => this.#start(message),
     });
   }
@@ -181,16 +181,21 @@ class ClusterSource implements WorkSource<RunningLease> {
     else this.#host.jobEndedElsewhere(notification.jobId);
   }
 
-  /** One at a time where a job may have fewer inputs at once than there are workers. */
   #capacity(requested: number): number {
     const { maxRunningInputs, limits, draining } = this.#host;
     const { running } = this.#leased;
     if (draining.aborted || running.size + requested >= limits.maxRunningJobs) return 0;
     const free = maxRunningInputs - sumOf(running.values()) - requested;
     if (free <= 0) return this.#mayLeaseExtra && requested === 0 && free > -MAX_EXTRA_SLOTS ? 1 : 0;
-    if (limits.maxInputsPerJob >= maxRunningInputs)
-      return Math.min(free, limits.maxRunningJobs - running.size - requested);
-    return requested === 0 ? Math.min(free, 1) : 0;
+    const mostOfOneJob = this.#freeInputsPerJob - requested;
+    return Math.max(0, Math.min(free, limits.maxRunningJobs - running.size - requested, mostOfOneJob));
+  }
+
+  /** The number of inputs that every job may start which is not at its limit: all that are leased next may be of one job. */
+  get #freeInputsPerJob(): number {
+    const { maxInputsPerJob } = this.#host.limits;
+    const belowLimit = [...this.#leased.runningOfSeveral.values()].filter((inputs) => inputs < maxInputsPerJob);
+    return maxInputsPerJob - Math.max(0, ...belowLimit);
   }
 
   get #isFull(): boolean {
@@ -199,11 +204,12 @@ class ClusterSource implements WorkSource<RunningLease> {
   }
 
   /** Returns the jobs that may lease nothing more. When every worker is busy, also those of callers with a running input. */
-  async #excludedJobs(): Promise<readonly string[]> {
+  async #excludedJobs(requested: number): Promise<readonly string[]> {
     const { limits } = this.#host;
-    const { running } = this.#leased;
+    const { running, runningOfSeveral } = this.#leased;
     if (this.#isFull) return this.#store.jobsOfSameCallers([...running.keys()]);
-    return [...running].filter(([, inputs]) => inputs >= limits.maxInputsPerJob).map(([jobId]) => jobId);
+    const atLimit = [...runningOfSeveral].filter(([, inputs]) => inputs + requested > limits.maxInputsPerJob);
+    return atLimit.map(([jobId]) => jobId);
   }
 
   #start(message: LeasedMessage): void {

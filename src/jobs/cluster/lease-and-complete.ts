@@ -19,8 +19,8 @@ export interface LeaseAndCompleteOptions {
   readonly clock: LeaseClock;
   /** Returns the number of inputs that could start now, beside those that are requested already. */
   capacity(requested: number): number;
-  /** Returns the jobs of which no input may be leased now. */
-  excludedJobs(count: number): Promise<readonly string[]>;
+  /** Returns the jobs of which no input may be leased now, where all requested ones may be of one job. */
+  excludedJobs(requested: number): Promise<readonly string[]>;
   start(leased: LeasedMessage): void;
 }
 
@@ -103,7 +103,7 @@ export class LeaseAndComplete {
     const completed = results.map(({ input: { lease, message }, end }) => ({ lease, message, ...end }));
     return persistence.write(async () => {
       const askedAtMs = clock();
-      const excluded = count > 0 ? await excludedJobs(count) : [];
+      const excluded = count > 0 ? await excludedJobs(this.#requested) : [];
       return { askedAtMs, ...(await store.leaseAndComplete(completed, count, excluded)) };
     });
   }

@@ -51,11 +51,12 @@ export class LeasedInputs {
 
   /** The number of running inputs of each job that has any. */
   get running(): ReadonlyMap<string, number> {
-    const counts = new Map<string, number>();
-    for (const { lease, hasStopped } of this.#inputs) {
-      if (!hasStopped) counts.set(lease.jobId, (counts.get(lease.jobId) ?? 0) + 1);
-    }
-    return counts;
+    return this.#countRunning(() => true);
+  }
+
+  /** The same of the jobs that may have more inputs than those that run. */
+  get runningOfSeveral(): ReadonlyMap<string, number> {
+    return this.#countRunning(({ request }) => request === null);
   }
 
   of(lease: InputAttempt): RunningLease | undefined {
@@ -105,6 +106,15 @@ export class LeasedInputs {
     } finally {
       signal.removeEventListener('abort', abort);
     }
+  }
+
+  #countRunning(isCounted: (input: RunningLease) => boolean): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const input of this.#inputs) {
+      const { jobId } = input.lease;
+      if (!input.hasStopped && isCounted(input)) counts.set(jobId, (counts.get(jobId) ?? 0) + 1);
+    }
+    return counts;
   }
 
   /** Returns the inputs whose progress changed since the last call. */
