@@ -11,6 +11,9 @@ const UNREACHABLE = /^(08...|57P0[1-5]|53300|25P0[34])$/;
 /** A conflict with another transaction; a retry may succeed. */
 const CONFLICT = /^40(001|P01)$/;
 
+/** A prepared statement returns other types than before, because a migration changed a table ("cached plan must not …"). */
+const STALE_STATEMENT = '0A000';
+
 /** The codes and messages of Node and its PostgreSQL driver for connections that are lost or refused. */
 const CONNECTION_CODES = new Set([
   'ECONNREFUSED',
@@ -54,6 +57,11 @@ export function isConnectionLoss(error: unknown): boolean {
 /** Returns true when a connection was cut or refused at once. A timeout is excluded: it has cost its time already. */
 export function isConnectionCut(error: unknown): boolean {
   return isConnectionLoss(error) && !TIMEOUT.test((error as Error).message);
+}
+
+/** Returns true when a prepared statement must be prepared anew. */
+export function isStaleStatement(error: unknown): boolean {
+  return error instanceof Error && codeOf(error) === STALE_STATEMENT;
 }
 
 /** Returns true when a transaction failed only because of a conflict with another one. */
