@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
@@ -19,6 +19,20 @@ import { startPostgres } from '../support/servers/postgres-server.ts';
 /** One job may take all workers, on whatever host. */
 function severalOfOneJob(config: Config): Config {
   return { ...config, worker: { ...config.worker, default_max_files_parallel: 8 } };
+}
+
+function linesOf(file: string): readonly string[] {
+  return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [];
+}
+
+/** Returns the most inputs that ran at once, of those that wrote a line at their start and one at their end. */
+function mostAtOnce(file: string): number {
+  const running = new Set<string>();
+  const counts = linesOf(file).map((line) => {
+    if (!running.delete(line)) running.add(line);
+    return running.size;
+  });
+  return Math.max(...counts);
 }
 
 /** Runs the same tests on both work sources. */
@@ -84,6 +98,23 @@ function workSourceContract(engine: string, configOf: (t: TestContext) => Promis
       await ended(jobs, busy.job_id);
       await ended(jobs, (await jobs.submit(scripts([`write ${next}`]))).job_id);
       assert(!existsSync(cancelled));
+    });
+
+    test('fills its workers with inputs of several jobs, each up to its limit', async (t) => {
+      const folder = await temporaryFolder(t);
+      const gate = join(folder, 'gate');
+      const config = await configOf(t);
+      const worker = { ...config.worker, default_max_files_parallel: 2 };
+      const jobs = await startedJobs(t, { config: { ...config, worker }, maxRunningInputs: 4 });
+      const files = ['one', 'other'].map((name) => join(folder, name));
+      const submitted = [];
+      for (const file of files)
+        submitted.push(await jobs.submit(scripts(Array(30).fill(`append ${file}; wait-for ${gate}; append ${file}`))));
+      await until(() => files.every((file) => linesOf(file).length === 2));
+      await writeFile(gate, '');
+      for (let single = 0; single < 30; single += 1) submitted.push(await jobs.submit(scripts(['progress 1'])));
+      for (const { job_id: jobId } of submitted) assert.equal((await ended(jobs, jobId)).status, 'succeeded');
+      for (const file of files) assert.deepEqual([linesOf(file).length, mostAtOnce(file)], [60, 2]);
     });
 
     test('starts what was queued when the service stopped', async (t) => {
