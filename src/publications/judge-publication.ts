@@ -58,7 +58,7 @@ export async function judgePublication(folder: SourceFolder, context: JudgementC
   const verification = new PartsVerification(folder, signal, { verified: advance });
   const { manifests } = verification;
   const official = new OfficialReadings(manifests, { ...context, folder, onRead: advance });
-  // The threads of the official reader read a rendition while this one hashes the next.
+  // A thread of the official reader reads the sample of a rendition while this thread hashes the next one.
   const [hashing, reading] = [new Semaphore(1), new Semaphore(1)];
   const candidates = await mapConcurrent(stated, 2, async (rendition, number): Promise<Candidate> => {
     const { isInitMissing, present } = rendition;

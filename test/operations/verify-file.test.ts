@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { crc32, deflateSync } from 'node:zlib';
 import type { Verification } from '#contract/verification.ts';
 import { AppError } from '#errors/app-error.ts';
 import { riff } from '#formats/formats.ts';
@@ -38,6 +39,22 @@ function flipped(bytes: Uint8Array, offset: number): Buffer {
 function sidecarFor(bytes: Uint8Array): Promise<Buffer> {
   const hash = [...createHash('sha256').update(bytes).digest()];
   return makeManifest({ label: 'c2pa.hash.data', data: { exclusions: [], name: 'all', alg: 'sha256', hash, pad: [] } });
+}
+
+/** A picture of one grey pixel, with a manifest store (C2PA 2.2 §A.3.2: chunk `caBX`). */
+function pngWith(store: Uint8Array | null): Buffer {
+  const header = Buffer.from('00000001000000010800000000', 'hex');
+  const manifest = store === null ? [] : [pngChunk('caBX', store)];
+  const pixel = pngChunk('IDAT', deflateSync(Buffer.alloc(2)));
+  const signature = Buffer.from('89504e470d0a1a0a', 'hex');
+  return Buffer.concat([signature, pngChunk('IHDR', header), ...manifest, pixel, pngChunk('IEND', Buffer.alloc(0))]);
+}
+
+function pngChunk(type: string, data: Uint8Array): Buffer {
+  const chunk = Buffer.concat([Buffer.alloc(4), Buffer.from(type, 'latin1'), data, Buffer.alloc(4)]);
+  chunk.writeUInt32BE(data.length);
+  chunk.writeUInt32BE(crc32(chunk.subarray(4, -4)), chunk.length - 4);
+  return chunk;
 }
 
 describe('the verdict on a file', async () => {
@@ -106,6 +123,15 @@ describe('the verdict on a file', async () => {
     const [picture] = filesWithXmp('').filter(({ mediaType }) => mediaType === 'image/jpeg');
     const files = { 'a.ts': packets, 'a.ogg': ogg, 'a.jpg': picture?.bytes ?? ogg };
     for (const name of Object.keys(files)) assert.equal((await verified(name, files)).state, 'none', name);
+  });
+
+  test('is that it was changed, where the manifest of a picture cannot be read', async () => {
+    const store = await sidecarFor(text);
+    const claim = store.indexOf('claim_generator_info');
+    const { state, codes } = await verified('a.png', { 'a.png': pngWith(flipped(store, claim - 1)) });
+    assert.equal(state, 'invalid');
+    assert(codes.some(({ code, explanation }) => code === 'general.error' && explanation.includes('claim')));
+    assert.equal((await verified('a.png', { 'a.png': pngWith(null) })).state, 'none');
   });
 
   test('is that there is none where a file names one at a remote address, with a warning', async () => {

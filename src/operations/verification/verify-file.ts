@@ -109,6 +109,8 @@ interface AssetResult {
 
 /** The reader's words for a file that names a manifest at a remote address only. It is never fetched. */
 const REMOTE_MANIFEST = /must fetch remote manifests/i;
+/** The reader's words for a manifest that is there and cannot be read: they name a part of it. Others are about the container. */
+const UNREADABLE_MANIFEST = /\b(claim|assertion|COSE|CBOR|JUMBF?|time stamp)\b/i;
 
 /** Has the official reader read the file. Throws where neither it nor this service can make anything of the container. */
 async function readAsset(
@@ -134,15 +136,20 @@ async function readAsset(
     );
   const reading = store === null ? await readUnknownSigner(lists, read) : await read(lists.pem);
   await pinned.checkUnchanged?.(signal);
-  if (layout === null && sidecar === null && (reading === 'none' || 'problem' in reading)) {
+  if (layout === null && sidecar === null && !showsManifest(reading)) {
     // Only the reader knows pictures and documents: they have no manifest where it finds none. Of a damaged container it may miss one.
-    const isRemote = reading !== 'none' && REMOTE_MANIFEST.test(reading.problem);
+    const isRemote = reading !== 'none' && 'problem' in reading && REMOTE_MANIFEST.test(reading.problem);
     const isSearched = problem?.reason === 'FORMAT_UNKNOWN' && (reading === 'none' || isRemote);
     const warnings = isRemote ? [warning('REMOTE_MANIFEST_NOT_FETCHED', { title: source.name })] : [];
     return withoutManifest(isSearched ? null : problem, warnings);
   }
   const crJsonAsset = sidecar === null ? { path: asset.path, mediaType: asset.mediaType } : null;
   return { reading, store, crJsonAsset, warnings: [] };
+}
+
+/** Returns true where the reader finds a manifest, whether it can read it or not. */
+function showsManifest(reading: AssetReading): boolean {
+  return reading !== 'none' && (!('problem' in reading) || UNREADABLE_MANIFEST.test(reading.problem));
 }
 
 /**
