@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { Semaphore } from '#concurrency/semaphore.ts';
@@ -14,7 +13,7 @@ import { type Candidate, type JudgedRendition, judgeRenditions } from './judging
 import { mapOf } from './judging/judge-sequence.ts';
 import { readStatedPublication } from './judging/stated-renditions.ts';
 import type { UnboundMedia } from './judging/unbound-media.ts';
-import { type MediaPart, singleFileOf } from './media-part.ts';
+import { type MediaPart, readPart, singleFileOf } from './media-part.ts';
 
 export type { Deviation, JudgedRendition } from './judging/judge-renditions.ts';
 export type { UnboundMedia } from './judging/unbound-media.ts';
@@ -102,8 +101,6 @@ function keyOf({ uniqueId, localId, count, initHash, hashes }: StoredMap): strin
 
 /** Of the fragments that the official reader reads of a rendition, those that our own engine finds altered or foreign. */
 const MAX_SAMPLED_FAULTS = 4;
-/** The reader holds an init segment and a fragment in memory; larger ones are judged by our own engine alone. */
-const MAX_PART_BYTES = 64 * 1024 * 1024;
 
 /** A fragment as the official reader sees it. */
 export interface OfficialReading {
@@ -147,13 +144,13 @@ class OfficialReadings {
     const isFirst = !this.#described.has(manifest);
     if (isFirst) refuseCostlyChain(folder.name, itemAt(this.#manifests, manifest).store);
     const chosen = chosenParts(candidate, depth);
-    const init = await bytesOf(candidate.stated.init, this.#task);
+    const init = await readPart(folder, candidate.stated.init, signal);
     if (init === null || chosen.length === 0) return;
     this.#described.add(manifest);
     // One thread, of 40 MB, keeps up with the hashing where it reads a sample only.
     const threads = chosen.length > MAX_SAMPLED_FRAGMENTS ? reader.maxConcurrency : 1;
     const read = await mapConcurrent(chosen, threads, async (part) => {
-      const bytes = await bytesOf(part, this.#task);
+      const bytes = await readPart(folder, part, signal);
       if (bytes === null) return [];
       const detail = isFirst && part === chosen[0] ? 'full' : 'results';
       const reading = await reader.read(init, bytes, { detail, anchors }, signal);
@@ -176,14 +173,4 @@ function chosenParts({ stated, read, map }: Candidate, depth: 'sample' | 'full')
   if (depth === 'full' || map === null) return [...sound, ...faulty];
   const sampledFaults = faulty.slice(0, MAX_SAMPLED_FAULTS);
   return [...sampleOf(sound, MAX_SAMPLED_FRAGMENTS - sampledFaults.length), ...sampledFaults];
-}
-
-async function bytesOf({ path, range }: MediaPart, { folder, signal }: OfficialTask): Promise<Uint8Array | null> {
-  const source = await folder.open(path, signal);
-  try {
-    const { offset, length } = range ?? { offset: 0, length: source.sizeBytes };
-    return length > MAX_PART_BYTES ? null : await readRange(source, offset, length, signal);
-  } finally {
-    await source.close();
-  }
 }

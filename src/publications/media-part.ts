@@ -1,3 +1,6 @@
+import { readRange } from '#bytes/byte-source.ts';
+import type { SourceFolder } from '#bytes/source-folder.ts';
+
 /** Bytes `[offset, offset + length)` of a file. */
 export interface ByteRange {
   readonly offset: number;
@@ -32,4 +35,22 @@ export function singleFileOf(renditions: readonly Rendition[]): string | null {
   const [first] = parts;
   const isOne = parts.every(({ path, range }) => range !== null && path === first?.path);
   return isOne && first !== undefined ? first.path : null;
+}
+
+/** The official reader holds an init segment and a fragment in memory; larger ones are judged by our own engine alone. */
+const MAX_READ_PART_BYTES = 64 * 1024 * 1024;
+
+/** Reads a part for the official reader; null where it is larger than that is given. */
+export async function readPart(
+  folder: Pick<SourceFolder, 'open'>,
+  { path, range }: MediaPart,
+  signal: AbortSignal,
+): Promise<Buffer | null> {
+  const source = await folder.open(path, signal);
+  try {
+    const { offset, length } = range ?? { offset: 0, length: source.sizeBytes };
+    return length > MAX_READ_PART_BYTES ? null : await readRange(source, offset, length, signal);
+  } finally {
+    await source.close();
+  }
 }

@@ -1,4 +1,3 @@
-import { readRange } from '#bytes/byte-source.ts';
 import { pinnedCopyOf } from '#bytes/local-copies.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
@@ -21,7 +20,7 @@ import {
 import type { StoredBinding } from './checking/stored-binding.ts';
 import { verifyParts } from './checking/verify-parts.ts';
 import { PartContents } from './fragments/part-contents.ts';
-import { describePart, type MediaPart, type Rendition, singleFileOf } from './media-part.ts';
+import { describePart, type MediaPart, type Rendition, readPart, singleFileOf } from './media-part.ts';
 import type { PublicationSource } from './publication.ts';
 
 /** Resources that a publication is verified with. */
@@ -133,8 +132,6 @@ interface ReadParts {
   readonly hasUnsigned: boolean;
 }
 
-/** The reader holds an init segment and a fragment in memory; larger ones are judged by our own pass alone. */
-const MAX_PART_BYTES = 64 * 1024 * 1024;
 /** Renditions of which the reader is given the first fragment and the last; a read takes some ten milliseconds. */
 const MAX_SAMPLED_RENDITIONS = 16;
 /** Fragments that the reader is given one by one, where our own pass cannot judge how they are bound. */
@@ -264,15 +261,8 @@ class Reading {
     return reader.validationResults(init, fragment, anchors, this.#signal);
   }
 
-  /** A part as bytes; null where it is larger than a part is read for this. */
-  async #bytesOf({ path, range }: MediaPart): Promise<Uint8Array | null> {
-    const source = await this.#parts.folder.open(path, this.#signal);
-    try {
-      const { offset, length } = range ?? { offset: 0, length: source.sizeBytes };
-      return length > MAX_PART_BYTES ? null : await readRange(source, offset, length, this.#signal);
-    } finally {
-      await source.close();
-    }
+  #bytesOf(part: MediaPart): Promise<Uint8Array | null> {
+    return readPart(this.#parts.folder, part, this.#signal);
   }
 }
 

@@ -1,4 +1,3 @@
-import { readRange } from '#bytes/byte-source.ts';
 import { pinnedCopyOf } from '#bytes/local-copies.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { PublicationVerification, Verification } from '#contract/verification.ts';
@@ -9,7 +8,7 @@ import { type AssetReading, assetReadingOf } from '#provenance/official-reader.t
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { Finding, ManifestReport } from '#provenance/validation-report.ts';
 import { type JudgedPublication, judgePublication } from '#publications/judge-publication.ts';
-import type { MediaPart } from '#publications/media-part.ts';
+import { readPart } from '#publications/media-part.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
 import { withHeartbeat } from '../read-back.ts';
 import {
@@ -64,17 +63,8 @@ async function firstFragment(
 ): Promise<CrJsonAsset | null> {
   const init = first === undefined ? undefined : renditions[first.rendition]?.stated.init;
   if (first === undefined || init === undefined) return null;
-  return { init: await readPart(folder, init, signal), fragment: await readPart(folder, first.part, signal) };
-}
-
-async function readPart(folder: SourceFolder, { path, range }: MediaPart, signal: AbortSignal): Promise<Buffer> {
-  const source = await folder.open(path, signal);
-  try {
-    const { offset, length } = range ?? { offset: 0, length: source.sizeBytes };
-    return await readRange(source, offset, length, signal);
-  } finally {
-    await source.close();
-  }
+  const [initBytes, fragment] = [await readPart(folder, init, signal), await readPart(folder, first.part, signal)];
+  return initBytes === null || fragment === null ? null : { init: initBytes, fragment };
 }
 
 type Describer = (kind: ReportKind) => Verification;
