@@ -139,8 +139,9 @@ const NESTING_IDS = ['CHAP', 'CTOC'];
 const LOOKUP_TABLE_IDS = ['MLLT', 'MLL'];
 
 /**
- * Part of a frame's content in the grammar of the frames that C2PA readers decode (v2.4.0 frames, §4): a text encoding byte; a terminated text in that encoding, or in ISO 8859-1; a text,
- * several texts or a URL up to the end of the frame; a number of arbitrary bytes. Anything may follow the last part.
+ * Part of a frame's content in the grammar of the frames that C2PA readers decode (v2.4.0 frames, §4): a text encoding
+ * byte; a terminated text in that encoding, or in ISO 8859-1; a text, several texts or a URL up to the end of the frame; a
+ * number of arbitrary bytes. Anything may follow the last part.
  */
 type Part = 'encoding' | 'text' | 'latin1' | 'last text' | 'last texts' | 'last url' | 'picture format' | 1 | 3;
 
