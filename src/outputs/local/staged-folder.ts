@@ -9,9 +9,10 @@ import { BackgroundTasks } from '#concurrency/semaphore.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type FolderPart, type FolderSink, outputError, withOutputErrors } from '../output-sink.ts';
 import { type CommittedFolders, commitFolder } from './commit-folder.ts';
+import { DurableFile } from './durable-file.ts';
 import { FolderTree } from './folder-tree.ts';
 import { removeEntry } from './staged-entries.ts';
-import { DurableFile, type Staging } from './staged-file.ts';
+import type { Staging } from './staged-file.ts';
 
 /** Closed files that become durable at once, and folders: the file system makes one commit of all that wait together. */
 const MAX_CONCURRENT_SYNCS = 16;
