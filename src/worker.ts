@@ -4,7 +4,7 @@ import type { Config } from '#config/config.ts';
 import { configFileOf } from '#config/load-config.ts';
 import { protectedPaths, recordsDirOf } from '#config/protected-paths.ts';
 import { RELEASE } from '#config/release.ts';
-import { createInputResolver } from '#inputs/create-input-resolver.ts';
+import { createInputResolver } from '#inputs/input-resolver.ts';
 import { type InputRunner, runInputWorker, type WorkerParts } from '#jobs/input-worker.ts';
 import type { OperationServices } from '#operations/operation.ts';
 import { operationNamed } from '#operations/registry.ts';

@@ -7,7 +7,8 @@ import { isInputError } from '#errors/catalogue.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import type { MediaLayout } from '#formats/format-handler.ts';
 import { readSignableFile } from '#formats/formats.ts';
-import type { InputResolver, OpeningContext } from '#inputs/input-resolver.ts';
+import type { OpeningContext } from '#inputs/input-opener.ts';
+import type { InputResolver } from '#inputs/input-resolver.ts';
 import type { Creation, IngredientSource, ManifestRequest, StatedAction } from '#provenance/manifest-request.ts';
 import type { OperationServices } from './operation.ts';
 

@@ -6,7 +6,8 @@ import type { JobLabels } from '#contract/job-labels.ts';
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
 import type { Verification } from '#contract/verification.ts';
 import type { Warning } from '#errors/warning.ts';
-import type { InputResolver, InputSize } from '#inputs/input-resolver.ts';
+import type { InputSize } from '#inputs/input-opener.ts';
+import type { InputResolver } from '#inputs/input-resolver.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
 import type { AssertionChecker } from '#provenance/assertion-checker.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
@@ -15,7 +16,7 @@ import type { OutputChecker } from '#provenance/official-reader.ts';
 import type { TrustSource } from '#provenance/trust-lists.ts';
 
 export type { OperationName } from '#contract/job.ts';
-export type { InputSize } from '#inputs/input-resolver.ts';
+export type { InputSize } from '#inputs/input-opener.ts';
 
 /**
  * Work on one input as plain data, which is sent to the worker process. `params` has been validated by the operation's

@@ -7,7 +7,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { httpFolderOpener } from '#inputs/http/open-http-folder.ts';
-import type { FolderLimits } from '#inputs/input-resolver.ts';
+import type { FolderLimits } from '#inputs/input-opener.ts';
 import { crawlPlaylists } from '#publications/read-publication.ts';
 import { sourceFolderContract } from '../bytes/source-folder-contract.ts';
 import { writeFiles } from '../support/publications/make-folder.ts';

@@ -6,7 +6,7 @@ import { ScratchSpace } from '#bytes/scratch-space.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import type { FolderLimits } from '#inputs/input-resolver.ts';
+import type { FolderLimits } from '#inputs/input-opener.ts';
 import type { S3InputSettings } from '#inputs/s3/s3-sources.ts';
 import { openS3Folder, s3FolderOpener } from '#inputs/s3/s3-sources.ts';
 import { sourceFolderContract } from '../bytes/source-folder-contract.ts';

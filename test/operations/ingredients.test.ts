@@ -6,7 +6,8 @@ import { test } from 'node:test';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { C2paParams } from '#contract/signing.ts';
 import { warning } from '#errors/warning.ts';
-import { InputResolver, type OpeningContext } from '#inputs/input-resolver.ts';
+import type { OpeningContext } from '#inputs/input-opener.ts';
+import { InputResolver } from '#inputs/input-resolver.ts';
 import { localFileOpener } from '#inputs/local/local-file.ts';
 import {
   assignRoles,

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { allocatePages, PAGE_SIZE_BYTES } from '#bytes/buffers.ts';
-import { syncFolder } from '#outputs/local/folder-handle.ts';
 import { DurableFile } from '#outputs/local/durable-file.ts';
+import { syncFolder } from '#outputs/local/folder-handle.ts';
 import { openSmallDisk, type SmallDisk } from '../support/small-disk.ts';
 import { cachedBytes, makeDirectFolder } from './page-cache.ts';
 

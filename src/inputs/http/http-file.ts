@@ -9,7 +9,7 @@ import {
 } from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';
 import { inputName, nameOfUrl } from '../input-name.ts';
-import type { FileOpener } from '../input-resolver.ts';
+import type { FileOpener } from '../input-opener.ts';
 import type { HttpClient, HttpResponse } from './http-client.ts';
 import { isTransient, requestError, shownAddress } from './http-errors.ts';
 import {

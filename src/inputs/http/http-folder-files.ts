@@ -5,7 +5,7 @@ import type { FolderFile, SourceFolder, UnlistedFolder } from '#bytes/source-fol
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { safeName } from '../input-name.ts';
-import type { FolderLimits } from '../input-resolver.ts';
+import type { FolderLimits } from '../input-opener.ts';
 import { checkSegment } from './directory-index.ts';
 import type { HttpClient, HttpResponse } from './http-client.ts';
 import { requestError, shownAddress } from './http-errors.ts';

@@ -2,7 +2,7 @@ import type { SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { folderNameOfUrl, inputName, nameOfUrl } from '../input-name.ts';
-import type { FolderLimits, FolderOpener, FolderOpeningContext } from '../input-resolver.ts';
+import type { FolderLimits, FolderOpener, FolderOpeningContext } from '../input-opener.ts';
 import { checkSegment, type IndexEntry, readDirectoryIndex } from './directory-index.ts';
 import type { HttpClient } from './http-client.ts';
 import { requestError, shownAddress } from './http-errors.ts';

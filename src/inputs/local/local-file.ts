@@ -10,7 +10,7 @@ import { protectedPaths } from '#config/protected-paths.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import { inputName, nameOfPath } from '../input-name.ts';
-import type { FileOpener } from '../input-resolver.ts';
+import type { FileOpener } from '../input-opener.ts';
 
 /**
  * Reads never wait (a FIFO would), and the last link was resolved before: if it is one again, somebody changed it.

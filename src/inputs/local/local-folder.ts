@@ -10,7 +10,7 @@ import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isSystemError, problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import { inputName, nameOfPath, safeName } from '../input-name.ts';
-import type { FolderLimits, FolderOpener } from '../input-resolver.ts';
+import type { FolderLimits, FolderOpener } from '../input-opener.ts';
 import {
   kindOf,
   type LocalInputPolicy,

@@ -15,7 +15,7 @@ import {
 import { connectS3 } from '#s3/s3-connection.ts';
 import { type OpenedS3Object, S3Reader } from '#s3/s3-reader.ts';
 import { inputName, nameOfUrl, safeName } from '../input-name.ts';
-import type { FileOpener, FolderLimits, FolderOpener } from '../input-resolver.ts';
+import type { FileOpener, FolderLimits, FolderOpener } from '../input-opener.ts';
 
 /** The keys of `input_resolvers.s3`. */
 export type S3InputSettings = NonNullable<Config['input_resolvers']['s3']>;
