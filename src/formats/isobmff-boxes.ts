@@ -8,18 +8,16 @@ export {
   Box,
   BoxFields,
   type BoxHeader,
-  MAX_BOX_HEADER_SIZE_BYTES,
-  parseBoxHeader,
-  printableType,
-  readWholeBox,
-  requireFit,
-} from './isobmff/boxes.ts';
-export { parseTrack, type Track } from './isobmff/layout.ts';
-export {
   C2PA_BOX_HEAD_BYTES,
   C2PA_BOX_ID,
   c2paUuidBox,
   c2paUuidBoxHead,
+  MAX_BOX_HEADER_SIZE_BYTES,
+  parseBoxHeader,
   parseC2paBox,
+  printableType,
+  readWholeBox,
+  requireFit,
   walkTopLevelBoxes,
-} from './isobmff/top-level-boxes.ts';
+} from './isobmff/boxes.ts';
+export { parseTrack, type Track } from './isobmff/layout.ts';

@@ -1,6 +1,6 @@
 import type { HashAlgorithm, PlanDigests } from '#bytes/splice-plan.ts';
 import type { HardBinding } from '../hard-binding.ts';
-import { C2PA_BOX_ID, type TopLevelBox } from './top-level-boxes.ts';
+import { C2PA_BOX_ID, type TopLevelBox } from './boxes.ts';
 
 export const BMFF_HASH_ALGORITHM: HashAlgorithm = 'sha256';
 const DIGEST_SIZE_BYTES = 32;

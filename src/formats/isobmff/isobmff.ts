@@ -11,10 +11,15 @@ import {
   offsetMark,
   placeholderBmffHash,
 } from './bmff-hash.ts';
-import { BOX_HEADER_SIZE_BYTES, MAX_BOX_HEADER_SIZE_BYTES } from './boxes.ts';
+import {
+  BOX_HEADER_SIZE_BYTES,
+  c2paUuidBoxHead,
+  isC2paBox,
+  MAX_BOX_HEADER_SIZE_BYTES,
+  type TopLevelBox,
+} from './boxes.ts';
 import { type IsobmffLayout, readLayout } from './layout.ts';
 import { type Edit, moveOffsets, type Replacement } from './move-offsets.ts';
-import { c2paUuidBoxHead, isC2paBox, type TopLevelBox } from './top-level-boxes.ts';
 
 /**
  * Types of a file's first box. Without `ftyp` it is an old QuickTime file, or a fragment, which `readLayout` refuses by

@@ -2,7 +2,20 @@ import { type ByteSource, ReadWindow } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import type { MediaLayout } from '../format-handler.ts';
-import { BOX_HEADER_SIZE_BYTES, Box, BoxFields, readWholeBox } from './boxes.ts';
+import {
+  BOX_HEADER_SIZE_BYTES,
+  BOX_ID_SIZE_BYTES,
+  Box,
+  BoxFields,
+  C2PA_BOX_HEAD_BYTES,
+  type C2paBoxPurpose,
+  isC2paBox,
+  parseC2paBox,
+  readWholeBox,
+  type TopLevelBox,
+  type TopLevelBoxes,
+  walkTopLevelBoxes,
+} from './boxes.ts';
 import {
   addFragmentOffsets,
   addItemOffsets,
@@ -12,16 +25,6 @@ import {
   OffsetCollector,
   type StoredOffsets,
 } from './stored-offsets.ts';
-import {
-  BOX_ID_SIZE_BYTES,
-  C2PA_BOX_HEAD_BYTES,
-  type C2paBoxPurpose,
-  isC2paBox,
-  parseC2paBox,
-  type TopLevelBox,
-  type TopLevelBoxes,
-  walkTopLevelBoxes,
-} from './top-level-boxes.ts';
 
 /** Size of one read of headers: it covers many small fragments, or the `moof` box of a large one. */
 const WINDOW_SIZE_BYTES = 256 * 1024;
