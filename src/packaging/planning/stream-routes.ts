@@ -27,10 +27,8 @@ const PRIMING_SECONDS = 0.001;
 
 const DIRECT: Route = { kind: 'direct' };
 const REMUXED: Route = { kind: 'feed', into: 'mp4', packets: 'as-they-are' };
-const FEEDS: Readonly<Record<string, Route>> = {
-  mp3: { kind: 'feed', into: 'mpegts', packets: 'as-they-are' },
-  pcm: { kind: 'feed', into: 'mp4', packets: 'flac' },
-};
+const MP3_FEED: Route = { kind: 'feed', into: 'mpegts', packets: 'as-they-are' };
+const FLAC_FEED: Route = { kind: 'feed', into: 'mp4', packets: 'flac' };
 
 /** Returns the route of a stream to the packager, by the containers and codecs that it was measured to read. */
 export function routeOf(file: ProbedFile, stream: ProbedStream, isAlone: boolean): Route | Refusal {
@@ -38,7 +36,7 @@ export function routeOf(file: ProbedFile, stream: ProbedStream, isAlone: boolean
   if (stream.kind === 'picture') return { reason: NOT_PACKAGED };
   const { codec } = stream;
   if (codec?.startsWith('pcm-f')) return refusedFloat(codec);
-  if (becomesFlac(codec)) return FEEDS['pcm'] as Route;
+  if (becomesFlac(codec)) return FLAC_FEED;
   if (codec === null || !PACKAGED_CODECS.has(codec)) return { reason: refusalOf(stream) };
   if ((stream.bitsPerSample ?? 0) > MAX_FLAC_BITS) {
     return { reason: `FLAC of ${stream.bitsPerSample} bits a sample is not played by browsers; convert it to 24 bits` };
@@ -46,14 +44,14 @@ export function routeOf(file: ProbedFile, stream: ProbedStream, isAlone: boolean
   if (codec === 'mp3' && stream.sampleRate !== null && stream.sampleRate < MIN_MP3_RATE) {
     return { reason: `MP3 of ${stream.sampleRate} samples a second is not read by the packager; encode it as AAC` };
   }
-  if (codec === 'mp3' && !(file.container === 'mpeg-ts' && readsTransportStream(file, isAlone)))
-    return FEEDS['mp3'] as Route;
+  if (codec === 'mp3' && !(file.container === 'mpeg-ts' && readsTransportStream(file, isAlone))) return MP3_FEED;
   return packagerReads(file, isAlone) ? DIRECT : REMUXED;
 }
 
 /** Returns the route through ffmpeg for a codec that is packaged. */
 export function feedRouteOf(codec: string): Route {
-  return FEEDS[codec] ?? REMUXED;
+  if (codec === 'pcm') return FLAC_FEED;
+  return codec === 'mp3' ? MP3_FEED : REMUXED;
 }
 
 /** Returns whether the packager reads a file itself: it refuses a whole file for one stream that it cannot parse. */
