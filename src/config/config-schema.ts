@@ -308,8 +308,14 @@ export const configSchema = z
     path: ['jobs', 'database_url'],
   });
 
-/** The schema inside its defaults and optionality. */
-export function innerSchema(schema: z.core.$ZodType): z.core.$ZodType {
-  const { innerType } = schema._zod.def as { innerType?: z.core.$ZodType };
-  return innerType === undefined ? schema : innerSchema(innerType);
+/** The JSON schema of one key, as far as it tells what a text stands for. */
+export interface KeySchema {
+  readonly type?: string;
+  readonly anyOf?: readonly KeySchema[];
+  readonly properties?: Readonly<Record<string, KeySchema>>;
+}
+
+/** Returns the JSON schema of the configuration, section by section. */
+export function keySchemas(): KeySchema {
+  return z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' }) as KeySchema;
 }

@@ -6,7 +6,7 @@ import type { z } from 'zod';
 import { AppError } from '#errors/app-error.ts';
 import { problemOf, systemErrorCode } from '#errors/system-problem.ts';
 import type { Config } from './config.ts';
-import { configSchema, innerSchema } from './config-schema.ts';
+import { configSchema, type KeySchema, keySchemas } from './config-schema.ts';
 
 const DEFAULT_FILE = 'config/service.toml';
 
@@ -198,28 +198,28 @@ export interface EnvironmentOverride {
  * spell, so that the schema refuses them as it refuses unknown keys of a file.
  */
 export function environmentOverrides(env: NodeJS.ProcessEnv): EnvironmentOverride[] {
+  const schema = keySchemas();
   return Object.entries(env)
     .filter(([variable, value]) => variable.toUpperCase().startsWith(PREFIX) && value !== undefined)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([variable, value = '']) => {
       const path = variable.slice(PREFIX.length).toLowerCase().split('__');
-      return { variable, path, value: typed(value, schemaAt(path)) };
+      return { variable, path, value: typed(value, schemaAt(path, schema)) };
     });
 }
 
-function schemaAt(path: readonly string[]): z.core.$ZodType | undefined {
-  return path.reduce<z.core.$ZodType | undefined>((schema, key) => {
-    const shape = schema && (innerSchema(schema)._zod.def as { shape?: Record<string, z.core.$ZodType> }).shape;
-    return shape !== undefined && Object.hasOwn(shape, key) ? shape[key] : undefined;
-  }, configSchema);
+function schemaAt(path: readonly string[], root: KeySchema): KeySchema | undefined {
+  return path.reduce<KeySchema | undefined>((schema, key) => {
+    const { properties } = schema ?? {};
+    return properties !== undefined && Object.hasOwn(properties, key) ? properties[key] : undefined;
+  }, root);
 }
 
 /** A variable's text as the key's type; what does not fit stays text, and the schema says what it should be. */
-function typed(value: string, schema: z.core.$ZodType | undefined): unknown {
-  const type = schema && innerSchema(schema)._zod.def.type;
-  if (type === 'number') return /^-?\d{1,16}$/.test(value) ? Number(value) : value;
+function typed(value: string, { type, anyOf }: KeySchema = {}): unknown {
+  if (type === 'integer') return /^-?\d{1,16}$/.test(value) ? Number(value) : value;
   if (type === 'boolean') return /^true$/i.test(value) ? true : /^false$/i.test(value) ? false : value;
-  if (type === 'array' || type === 'union')
+  if (type === 'array' || anyOf !== undefined)
     return value
       .split(',')
       .map((item) => item.trim())

@@ -139,7 +139,7 @@ const JSON_SCHEMA = {
   io: 'input',
   override: ({ zodSchema, jsonSchema: written }) => {
     // Without a schema, Fastify sends an empty body.
-    if (zodSchema._zod.def.type === 'undefined') written.type = 'null';
+    if (zodSchema instanceof z.ZodUndefined) written.type = 'null';
   },
   unrepresentable: 'any',
 } as const satisfies z.core.ToJSONSchemaParams;
