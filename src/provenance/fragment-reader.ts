@@ -4,7 +4,7 @@ import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { raceAbort } from '#concurrency/race-abort.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { FragmentMessage, FragmentReport } from './reading/fragment-thread.ts';
+import type { FragmentMessage, FragmentReport } from './reading/reader-thread.ts';
 import { type ManifestReport, problemsIn, VALID_ASSET, type ValidationResults } from './validation-report.ts';
 
 /** Validates single fragments, each with its init segment, with the official reader. */
@@ -48,7 +48,7 @@ const IDLE_TIMEOUT_MS = 5_000;
 /** Limits the young generation of a thread's heap: it holds one fragment, and objects that live shortly. */
 const THREAD_YOUNG_GENERATION_MB = 4;
 /** Has the extension of this module: in a build, both are JavaScript. */
-const THREAD_URL = new URL(`./reading/fragment-thread${extname(import.meta.url)}`, import.meta.url);
+const THREAD_URL = new URL(`./reading/reader-thread${extname(import.meta.url)}`, import.meta.url);
 
 /**
  * Creates a reader of single fragments. Only the WASM build of the official reader, which players in browsers use, can read

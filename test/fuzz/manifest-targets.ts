@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readFragment } from '#provenance/reading/fragment-thread.ts';
+import { readFragment } from '#provenance/reading/reader-thread.ts';
 import { readStoredBinding } from '#publications/checking/stored-binding.ts';
 import { readStoredLocation } from '#publications/checking/stored-maps.ts';
 import { verifyParts } from '#publications/checking/verify-parts.ts';
