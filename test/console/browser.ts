@@ -20,12 +20,21 @@ export function launchBrowser(): Promise<Browser> {
 /** Pages that nobody uses. A new page costs more than a second of processor time, most of it for an empty cache. */
 const idlePages = new WeakMap<Browser, Page[]>();
 
-/**
- * Opens a page of a console, in a tab that an earlier test may have left, with nothing of that test in it. Errors of scripts,
- * and requests to other servers, fail the test when the page is closed.
- */
-export async function openPage(browser: Browser, base: string, path: string): Promise<Page & AsyncDisposable> {
+/** Returns an empty page, which a later test gets, cleared, when this one is done with it. */
+export async function takePage(browser: Browser): Promise<Page & AsyncDisposable> {
   const page = idlePages.get(browser)?.pop() ?? (await browser.newPage());
+  return Object.assign(page, {
+    [Symbol.asyncDispose]: async () => {
+      await clear(page);
+      idlePages.set(browser, [...(idlePages.get(browser) ?? []), page]);
+    },
+  });
+}
+
+/** Opens a page of a console. Errors of scripts, and requests to other servers, fail the test when the page is closed. */
+export async function openPage(browser: Browser, base: string, path: string): Promise<Page & AsyncDisposable> {
+  const page = await takePage(browser);
+  const close = page[Symbol.asyncDispose];
   const problems: string[] = [];
   page.on('pageerror', ({ message }) => problems.push(message));
   page.on('request', (sent) => {
@@ -34,8 +43,7 @@ export async function openPage(browser: Browser, base: string, path: string): Pr
   await page.goto(`${base}/${path}`);
   return Object.assign(page, {
     [Symbol.asyncDispose]: async () => {
-      await clear(page);
-      idlePages.set(browser, [...(idlePages.get(browser) ?? []), page]);
+      await close();
       assert.deepEqual(problems, []);
     },
   });

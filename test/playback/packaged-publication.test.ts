@@ -2,20 +2,12 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
+import { launchBrowser, takePage } from '../console/browser.ts';
 import { makeFilm, SRT, temporaryFolder, turnFilm } from '../support/media/make-film.ts';
 import { type MediaServer, serveMedia } from './media-server.ts';
 
-const FLAGS = [
-  '--headless',
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  '--autoplay-policy=no-user-gesture-required',
-];
 const PLAYBACK_TIMEOUT_MS = 60_000;
 /** Shaka Player once stood still for good when the sound was changed, and played the same media whenever it was tried again. */
 const PLAYS_TRIED = 2;
@@ -47,7 +39,7 @@ before(async () => {
   turnFilm(makeFilm(turned));
   await run('/v2/sync/c2pa/package', { inputs: [{ type: 'local_folder_path', path: turned }], params: {} });
   media = await serveMedia(outputs);
-  browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
+  browser = await launchBrowser();
 });
 after(async () => {
   await browser?.close();
@@ -103,14 +95,10 @@ describe('A packaged film whose picture is to be turned', () => {
     ['shaka.html', 'manifest.mpd'],
   ]) {
     test(`is upright in ${page}`, async () => {
-      const tab = await browser.newPage();
-      try {
-        await tab.goto(`${media.base}/${page}?source=/media/turned/${playlist}`);
-        await until(tab, 'video.currentTime > 0.5');
-        assert.deepEqual(await tab.evaluate('[video.videoWidth, video.videoHeight]'), [180, 320]);
-      } finally {
-        await tab.close();
-      }
+      await using tab = await takePage(browser);
+      await tab.goto(`${media.base}/${page}?source=/media/turned/${playlist}`);
+      await until(tab, 'video.currentTime > 0.5');
+      assert.deepEqual(await tab.evaluate('[video.videoWidth, video.videoHeight]'), [180, 320]);
     });
   }
 });
@@ -129,24 +117,20 @@ async function assertPlays(t: TestContext, player: Player, playlist: string): Pr
 
 /** It plays, gives its languages, fetches the sound of another one when that is chosen, and shows subtitles. */
 async function playOnce(player: Player, playlist: string): Promise<void> {
-  const page = await browser.newPage();
+  await using page = await takePage(browser);
   const asked: string[] = [];
   page.on('request', (request) => asked.push(request.url()));
-  try {
-    await page.goto(`${media.base}/${player.page}?source=/media/${playlist}`);
-    await until(page, 'video.currentTime > 0.5');
-    assert.deepEqual(((await page.evaluate(player.languages)) as string[]).sort(), ['de', 'en']);
-    assert.ok(!asked.some((url) => url.includes('/audio/de_aac/0')), 'German is not fetched before it is chosen');
-    await page.evaluate(`void (${player.chooseGerman})`);
-    const isGerman = (url: string): boolean => url.includes('/audio/de_aac/0');
-    if (!asked.some(isGerman)) await page.waitForRequest((request) => isGerman(request.url()));
-    await until(page, 'video.currentTime > 1.5');
-    await assertShowsFrench(page, player);
-    await until(page, 'video.currentTime > 3');
-    assert.deepEqual(await page.evaluate('errors'), []);
-  } finally {
-    await page.close();
-  }
+  await page.goto(`${media.base}/${player.page}?source=/media/${playlist}`);
+  await until(page, 'video.currentTime > 0.5');
+  assert.deepEqual(((await page.evaluate(player.languages)) as string[]).sort(), ['de', 'en']);
+  assert.ok(!asked.some((url) => url.includes('/audio/de_aac/0')), 'German is not fetched before it is chosen');
+  await page.evaluate(`void (${player.chooseGerman})`);
+  const isGerman = (url: string): boolean => url.includes('/audio/de_aac/0');
+  if (!asked.some(isGerman)) await page.waitForRequest((request) => isGerman(request.url()));
+  await until(page, 'video.currentTime > 1.5');
+  await assertShowsFrench(page, player);
+  await until(page, 'video.currentTime > 3');
+  assert.deepEqual(await page.evaluate('errors'), []);
 }
 
 async function assertShowsFrench(page: Page, { showFrench }: Player): Promise<void> {

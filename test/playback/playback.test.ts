@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
+import { launchBrowser, takePage } from '../console/browser.ts';
 import {
   makeFfmpegByteRanges,
   makeFilm,
@@ -12,15 +13,6 @@ import {
 } from '../support/publications/make-publication.ts';
 import { type MediaServer, serveMedia } from './media-server.ts';
 
-const FLAGS = [
-  '--headless',
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  '--autoplay-policy=no-user-gesture-required',
-];
 /** The film has six seconds; sound may end a few hundredths earlier. */
 const FILM_SECONDS = 5.9;
 /** So far playback has to get for the test to believe in it. */
@@ -45,7 +37,7 @@ let service: RunningService;
 before(async () => {
   service = await startService({ folder: join(folder, 'service'), settings: { LOG_LEVEL: 'warn' } });
   media = await serveMedia(join(folder, 'service', 'output'));
-  browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
+  browser = await launchBrowser();
 });
 after(async () => {
   await browser?.close();
@@ -77,16 +69,12 @@ interface PlayerState {
 
 /** A player plays what an address names, without an error, and fetches it to its end. */
 async function assertPlays(player: string, playlist: string): Promise<void> {
-  const page = await browser.newPage();
-  try {
-    await page.goto(`${media.base}/${player}?source=/media/${playlist}`);
-    const { errors, playedSeconds, bufferedSeconds } = await untilPlayed(page);
-    assert.deepEqual(errors, [], `${player} plays ${playlist}`);
-    assert.ok(playedSeconds >= PLAYED_SECONDS, `${player} played ${playedSeconds} s of ${playlist}`);
-    assert.ok(bufferedSeconds >= FILM_SECONDS, `${player} fetched ${bufferedSeconds} s of ${playlist}`);
-  } finally {
-    await page.close();
-  }
+  await using page = await takePage(browser);
+  await page.goto(`${media.base}/${player}?source=/media/${playlist}`);
+  const { errors, playedSeconds, bufferedSeconds } = await untilPlayed(page);
+  assert.deepEqual(errors, [], `${player} plays ${playlist}`);
+  assert.ok(playedSeconds >= PLAYED_SECONDS, `${player} played ${playedSeconds} s of ${playlist}`);
+  assert.ok(bufferedSeconds >= FILM_SECONDS, `${player} fetched ${bufferedSeconds} s of ${playlist}`);
 }
 
 /** Waits until enough was played and all was fetched, or something went wrong, and returns how it stands then. */
