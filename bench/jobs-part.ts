@@ -45,7 +45,7 @@ interface Times {
 export async function jobsPart(context: BenchContext): Promise<string> {
   progress('starting PostgreSQL');
   await using stack = new AsyncDisposableStack();
-  const server = await startPostgres({ after: (tearDown) => stack.defer(tearDown) });
+  const server = await startPostgres({ after: (tearDown) => stack.defer(tearDown) }, ['fsync=on']);
   const database = await server.createDatabase();
   const engines = [
     stack.use(await openService(EMBEDDED, configFor(context, 'embedded'))),

@@ -1,5 +1,6 @@
 import { after } from 'node:test';
 import { PostgresJobStore } from '#jobs/store/postgres/postgres-job-store.ts';
+import { createJobsDatabase } from '../support/jobs/jobs-database.ts';
 import { NO_LOG } from '../support/jobs/test-jobs.ts';
 import { startPostgres } from '../support/servers/postgres-server.ts';
 import { describeJobControl } from './control-contract.ts';
@@ -9,7 +10,7 @@ import { describeRetries } from './retry-contract.ts';
 const server = await startPostgres({ after });
 
 const databaseFor = async () => {
-  const url = await server.createDatabase();
+  const url = await createJobsDatabase(server);
   return () => PostgresJobStore.open(url, 4, NO_LOG);
 };
 

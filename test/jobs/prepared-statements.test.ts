@@ -3,6 +3,7 @@ import { after, describe, type TestContext, test } from 'node:test';
 import { sql } from 'kysely';
 import { openPostgres } from '#jobs/store/postgres/postgres-database.ts';
 import { PreparedStatements } from '#jobs/store/postgres/prepared-statements.ts';
+import { createJobsDatabase } from '../support/jobs/jobs-database.ts';
 import { startPostgres } from '../support/servers/postgres-server.ts';
 
 const server = await startPostgres({ after });
@@ -11,7 +12,7 @@ const USES = 20;
 
 /** Opens a database with a table of one analyzed row, and a statement that finds rows by their identifiers. */
 async function openTable(t: TestContext) {
-  const url = await server.createDatabase();
+  const url = await createJobsDatabase(server);
   const columns = 'id integer primary key, value integer not null';
   await server.query(url, `create table things (${columns}) with (autovacuum_enabled = off)`);
   await server.query(url, 'insert into things values (1, 1)');

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
+import { createJobsDatabase } from '../support/jobs/jobs-database.ts';
 import {
   configFor,
   ended,
@@ -135,4 +136,4 @@ workSourceContract('embedded', async (t) => configFor(await temporaryFolder(t)))
 
 const server = await startPostgres({ after });
 
-workSourceContract('PostgreSQL', async (t) => nodeConfig(await temporaryFolder(t), await server.createDatabase()));
+workSourceContract('PostgreSQL', async (t) => nodeConfig(await temporaryFolder(t), await createJobsDatabase(server)));

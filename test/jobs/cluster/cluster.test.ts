@@ -9,6 +9,7 @@ import { AppError } from '#errors/app-error.ts';
 import { openCluster } from '#jobs/cluster/cluster-source.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
+import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
 import {
   ended,
   keptLog,
@@ -27,7 +28,7 @@ after(() => rm(folder, { recursive: true, force: true }));
 
 /** Nodes of this process that share a database. */
 async function nodes(t: TestContext, roles: readonly Config['jobs']['role'][]): Promise<[Jobs, ...Jobs[]]> {
-  const url = await server.createDatabase();
+  const url = await createJobsDatabase(server);
   const folders = await Promise.all(roles.map(() => temporaryFolder(t)));
   const configs = folders.map((dataDir, index) => nodeConfig(dataDir, url, { role: roles[index] ?? 'all' }));
   return (await Promise.all(configs.map((config) => startedJobs(t, { config })))) as [Jobs, ...Jobs[]];
@@ -117,7 +118,7 @@ describe('nodes that share a database', () => {
   });
 
   test('refuse what does not fit into the queue they share', async (t) => {
-    const url = await server.createDatabase();
+    const url = await createJobsDatabase(server);
     const config = nodeConfig(await temporaryFolder(t), url, { role: 'api' });
     const jobs = await startedJobs(t, { config: { ...config, worker: { ...config.worker, queue_capacity: 3 } } });
     await jobs.submit(scripts(['progress 1', 'progress 1']));
@@ -136,7 +137,7 @@ describe('nodes that share a database', () => {
   });
 
   test('queue again what does not end within the grace of a node that stops, and another does it', async (t) => {
-    const url = await server.createDatabase();
+    const url = await createJobsDatabase(server);
     const [log, gate] = ['log', 'gate'].map((name) => join(folder, name));
     const first = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), url) });
     const { job_id: jobId } = await first.submit(scripts([`append ${log}; wait-for ${gate}`]));
@@ -149,7 +150,7 @@ describe('nodes that share a database', () => {
   });
 
   test('keep a data folder each', async (t) => {
-    const url = await server.createDatabase();
+    const url = await createJobsDatabase(server);
     const config = nodeConfig(folder, url);
     await startedJobs(t, { config });
     await assert.rejects(startedJobs(t, { config }), { reason: 'STORE_IN_USE' });
@@ -173,7 +174,7 @@ describe('nodes of which the settings differ', () => {
   }
 
   test('do not start with another output root, until all others have stopped', async (t) => {
-    const url = await server.createDatabase();
+    const url = await createJobsDatabase(server);
     const first = await startedJobs(t, { config: await nodeWith(t, url, '/one') });
     await startedJobs(t, { config: await nodeWith(t, url, '/one') }).then((same) => same.stop(0));
     const config = await nodeWith(t, url, '/other');
@@ -189,7 +190,7 @@ describe('nodes of which the settings differ', () => {
   });
 
   test('start where a node with another output root was lost', async (t) => {
-    const url = await server.createDatabase();
+    const url = await createJobsDatabase(server);
     await startedJobs(t, { config: await nodeWith(t, url, '/one') }).then((jobs) => jobs.stop(0));
     await loseNode(url, '/other', 9_000);
     await startedJobs(t, { config: await nodeWith(t, url, '/one') });
@@ -206,7 +207,7 @@ describe('nodes of which the settings differ', () => {
   });
 
   test('start with another signing identity, and warn of it', async (t) => {
-    const url = await server.createDatabase();
+    const url = await createJobsDatabase(server);
     const [one, two] = [describedIdentity('one'), describedIdentity('two')];
     const warnings = async (identity: IdentityDescription): Promise<number> => {
       const log = keptLog();

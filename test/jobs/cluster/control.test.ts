@@ -5,6 +5,7 @@ import type { Config } from '#config/config.ts';
 import { DeniedNetworks } from '#inputs/guarded-request.ts';
 import { guardedPost } from '#jobs/callback-sender.ts';
 import type { Jobs } from '#jobs/jobs.ts';
+import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
 import { ended, nodeConfig, resultsOf, scripts, startedJobs, temporaryFolder } from '../../support/jobs/test-jobs.ts';
 import { startReceiver } from '../../support/servers/callback-receiver.ts';
 import { startPostgres } from '../../support/servers/postgres-server.ts';
@@ -13,7 +14,7 @@ const server = await startPostgres({ after });
 
 /** Nodes of this process that share a database, and send callbacks. */
 async function nodes(t: TestContext, roles: readonly Config['jobs']['role'][]): Promise<[Jobs, ...Jobs[]]> {
-  const url = await server.createDatabase();
+  const url = await createJobsDatabase(server);
   const post = guardedPost(new DeniedNetworks([]));
   const started = roles.map(async (role) => {
     const config = nodeConfig(await temporaryFolder(t), url, { role });

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
+import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
 import { ended, nodeConfig, scripts, startedJobs, temporaryFolder, until } from '../../support/jobs/test-jobs.ts';
 import { startPostgres } from '../../support/servers/postgres-server.ts';
 import { startProxy } from '../../support/servers/unreliable-proxy.ts';
@@ -19,7 +20,7 @@ const linesOf = async (file: string) => (await readFile(file, 'utf8').catch(() =
 
 describe('nodes of three processes', () => {
   test('of which two are killed leave nothing undone, and nothing done twice that was done', async (t) => {
-    const url = await server.createDatabase();
+    const url = await createJobsDatabase(server);
     const outputs = join(folder, 'killed');
     const log = join(folder, 'killed.log');
     const services: TestService[] = [];
@@ -50,7 +51,7 @@ describe('nodes of three processes', () => {
 
 describe('a database that is lost', () => {
   test('by a restart costs nothing, and is told of meanwhile', async (t) => {
-    const url = await server.createDatabase();
+    const url = await createJobsDatabase(server);
     const jobs = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), url) });
     const log = join(folder, 'restart.log');
     const submitted = await Promise.all(
@@ -73,7 +74,7 @@ describe('a database that is lost', () => {
   });
 
   test('to writing only is told of, and jobs are taken again when it can be written', async (t) => {
-    const url = await server.createDatabase();
+    const url = await createJobsDatabase(server);
     const jobs = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), url) });
     assert.equal(await jobs.healthy(), true);
     const setReadOnly = async (value: 'on' | 'off') => {
@@ -92,7 +93,7 @@ describe('a database that is lost', () => {
   });
 
   test('by cut connections costs nothing', async (t) => {
-    const url = await server.createDatabase();
+    const url = await createJobsDatabase(server);
     const proxy = await startProxy(t, server.port);
     const through = url.replace(`:${server.port}/`, `:${proxy.port}/`);
     const jobs = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), through) });
@@ -107,7 +108,7 @@ describe('a database that is lost', () => {
   });
 
   test('by cut connections fails no look-up', async (t) => {
-    const url = await server.createDatabase();
+    const url = await createJobsDatabase(server);
     const proxy = await startProxy(t, server.port);
     const through = url.replace(`:${server.port}/`, `:${proxy.port}/`);
     const jobs = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), through) });
@@ -133,7 +134,7 @@ describe('a database that is lost', () => {
   });
 
   test('by a partition leaves the input to another node: what comes late delivers nothing', async (t) => {
-    const url = await server.createDatabase();
+    const url = await createJobsDatabase(server);
     const proxy = await startProxy(t, server.port);
     const through = url.replace(`:${server.port}/`, `:${proxy.port}/`);
     const [log, gate, started] = ['partition.log', 'gate', 'started'].map((name) => join(folder, name)) as [

@@ -9,6 +9,7 @@ import {
   PostgresJobStore,
   type ReceivedMessage,
 } from '#jobs/store/postgres/postgres-job-store.ts';
+import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
 import { NO_LOG, scripts } from '../../support/jobs/test-jobs.ts';
 import { startPostgres } from '../../support/servers/postgres-server.ts';
 
@@ -26,7 +27,7 @@ function completedOf({ message, leased }: ReceivedMessage): CompletedMessage[] {
 
 /** Opens a database of its own, as a node does. */
 async function openNode(t: TestContext) {
-  const url = await server.createDatabase();
+  const url = await createJobsDatabase(server);
   const warnings: unknown[] = [];
   const log = { ...NO_LOG, warn: (fields: unknown) => warnings.push(fields) };
   const store = await PostgresJobStore.open(url, CLIENTS + 1, log);

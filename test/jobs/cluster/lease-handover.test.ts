@@ -5,6 +5,7 @@ import { requeueInput } from '#jobs/store/finish-input.ts';
 import { leaseInput } from '#jobs/store/lease-inputs.ts';
 import { openPostgres } from '#jobs/store/postgres/postgres-database.ts';
 import { submitJob } from '#jobs/store/submit-job.ts';
+import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
 import { scripts, until } from '../../support/jobs/test-jobs.ts';
 import { startPostgres } from '../../support/servers/postgres-server.ts';
 
@@ -12,7 +13,7 @@ const server = await startPostgres({ after });
 
 describe('an input that changes hands', () => {
   test('is leased by the node that has its job message, also while the other node queues it again', async (t) => {
-    const url = await server.createDatabase();
+    const url = await createJobsDatabase(server);
     const database = await openPostgres(url, 4);
     t.after(() => database.close());
     const input = { jobId: new JobIds().next(), inputIndex: 0 };
