@@ -1,11 +1,14 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { CustomFunction } from '@adobe/json-formula';
 import { z } from 'zod';
 import type { RubricResult } from '#contract/verification.ts';
 import { AppError } from '#errors/app-error.ts';
+import { type Rubric, type RubricStatement, readRubric } from './rubrics/read-rubric.ts';
 
 const EXTENSION = /\.ya?ml$/i;
+/** Names of rubrics that an error lists. */
+const MAX_NAMED_RUBRICS = 20;
 
 /**
  * Finds the files of the rubrics that a request names, with or without extension; `true` for all. Throws `RUBRICS_OFF`
@@ -18,7 +21,12 @@ export async function findRubrics(folder: string | undefined, asked: true | read
   return asked.map((name, index) => {
     const file = files.find((candidate) => candidate === name || candidate.replace(EXTENSION, '') === name);
     if (file !== undefined) return file;
-    throw new AppError('RUBRIC_UNKNOWN', { rubric: name, available: files }, { field: `params.rubrics[${index}]` });
+    const available = files.slice(0, MAX_NAMED_RUBRICS);
+    throw new AppError(
+      'RUBRIC_UNKNOWN',
+      { rubric: name, available, count: files.length },
+      { field: `params.rubrics[${index}]` },
+    );
   });
 }
 
@@ -30,18 +38,28 @@ async function listRubrics(folder: string): Promise<string[]> {
   }
 }
 
-/** Evaluates rubrics over the crJSON of an asset. Throws `RUBRIC_UNUSABLE` for a file that is none. */
+/** Characters of all results of an input, which are part of the answer; those of the official rubrics have 15,000. */
+const MAX_RESULT_CHARACTERS = 128 * 1024;
+
+/**
+ * Evaluates rubrics over the crJSON of an asset. Throws `RUBRIC_UNUSABLE` for a file that is none, and where the results exceed
+ * their limit.
+ */
 export async function evaluateRubrics(
   folder: string,
   files: readonly string[],
   crJson: unknown,
 ): Promise<RubricResult[]> {
   const results: RubricResult[] = [];
+  let characters = 0;
   for (const file of files) {
     const path = join(folder, file);
     try {
       const rubric = await compileRubric(await readRubric(path));
-      results.push(rubric.evaluate(crJson));
+      const result = rubric.evaluate(crJson);
+      characters += JSON.stringify(result).length;
+      if (characters > MAX_RESULT_CHARACTERS) throw new Error(`results have over ${MAX_RESULT_CHARACTERS} characters`);
+      results.push(result);
     } catch (cause) {
       throw cause instanceof AppError ? cause : unusable(path, cause);
     }
@@ -61,6 +79,9 @@ const LANGUAGE = 'en';
 /** Characters of one text of a result, and of one value that it names. */
 const MAX_TEXT_CHARACTERS = 500;
 const MAX_VALUE_CHARACTERS = 80;
+/** Matches that a text names at most, and characters of it before they are filled in: more would be cut off. */
+const MAX_SHOWN_MATCHES = 100;
+const MAX_TEMPLATE_CHARACTERS = MAX_TEXT_CHARACTERS * '{{matches}}'.length;
 /** The arguments of a named expression, which its body reads as `$args[0]` and so on. */
 const ARGUMENTS = '$args';
 
@@ -118,8 +139,8 @@ function evaluate({ file, metadata, statements }: Rubric, search: (expression: s
   const { name, version } = metadata;
   return {
     rubric: file,
-    ...(name !== undefined && { name }),
-    ...(version !== undefined && { version }),
+    ...(name !== undefined && { name: cut(name, MAX_TEXT_CHARACTERS) }),
+    ...(version !== undefined && { version: cut(version, MAX_TEXT_CHARACTERS) }),
     counts,
     statements: results,
   };
@@ -129,106 +150,56 @@ function resultOf(
   statement: RubricStatement,
   search: (expression: string) => unknown,
 ): RubricResult['statements'][number] {
-  const { id, failIfMatched = false, warnIfMatched = false } = statement;
+  const { failIfMatched = false, warnIfMatched = false } = statement;
+  const id = cut(statement.id, MAX_TEXT_CHARACTERS);
   try {
     const value = search(statement.expression);
-    const matches = Array.isArray(value) ? value : [];
-    const isMatched = matches.length > 0;
-    const isTrue = failIfMatched || warnIfMatched ? !isMatched : Array.isArray(value) ? isMatched : value === true;
-    const result = isTrue ? 'true' : warnIfMatched ? 'warn' : 'false';
-    return { id, result, text: textOf(statement, result, matches) };
+    const isTrue = isMatch(value) !== (failIfMatched || warnIfMatched);
+    const result = isTrue ? 'true' : warnIfMatched && !failIfMatched ? 'warn' : 'false';
+    return { id, result, text: textOf(statement, result, Array.isArray(value) ? value : []) };
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error);
     return { id, result: 'error', text: cut(`It could not be evaluated: ${problem}`, MAX_TEXT_CHARACTERS) };
   }
 }
 
+/** Tells whether the value of an expression is a match, as rubrics take it: anything but nothing, false, zero and what is empty. */
+function isMatch(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length > 0;
+  return typeof value === 'number' ? value > 0 : Boolean(value);
+}
+
 /** Returns the text of a rubric for a result, in English where it has several languages. */
 function textOf(
-  { reportText, description }: RubricStatement,
+  { reportText, description = '' }: RubricStatement,
   result: 'true' | 'false' | 'warn',
   matches: readonly unknown[],
 ): string {
-  const chosen =
-    typeof reportText === 'object' ? (reportText[result] ?? reportText['false'] ?? reportText) : reportText;
-  const text = typeof chosen === 'object' ? chosen['en'] : chosen;
-  const values = matches.map((match) =>
-    cut(typeof match === 'string' ? match : JSON.stringify(match), MAX_VALUE_CHARACTERS),
+  const text = inEnglish(typeof reportText === 'object' ? outcomeText(reportText, result) : reportText);
+  if (text === undefined) return cut(description, MAX_TEXT_CHARACTERS);
+  const values = matches
+    .slice(0, MAX_SHOWN_MATCHES)
+    .map((match) => cut(typeof match === 'string' ? match : JSON.stringify(match), MAX_VALUE_CHARACTERS));
+  const shown = cut(values.join(', '), MAX_TEXT_CHARACTERS);
+  return cut(
+    cut(text, MAX_TEMPLATE_CHARACTERS).replaceAll('{{matches}}', () => shown),
+    MAX_TEXT_CHARACTERS,
   );
-  const shown =
-    typeof text === 'string' ? text.replaceAll('{{matches}}', () => values.join(', ')) : (description ?? '');
-  return cut(shown, MAX_TEXT_CHARACTERS);
+}
+
+type ReportTexts = Exclude<RubricStatement['reportText'], string | undefined>;
+
+/** Returns the text of a result; that of a failure for a warning without one of its own. */
+function outcomeText(texts: ReportTexts, result: 'true' | 'false' | 'warn'): string | ReportTexts {
+  const outcome = texts[result] ?? (result === 'warn' ? texts['false'] : undefined);
+  return outcome ?? texts['default'] ?? texts;
+}
+
+function inEnglish(text: string | ReportTexts | undefined): string | undefined {
+  const english = typeof text === 'object' ? text['en'] : text;
+  return typeof english === 'string' ? english : undefined;
 }
 
 function cut(text: string, characters: number): string {
   return text.length <= characters ? text.toWellFormed() : `${text.slice(0, characters - 1).toWellFormed()}…`;
-}
-
-/** Size limit of a rubric; the official ones have up to 30 kB. */
-const MAX_RUBRIC_BYTES = 1024 * 1024;
-const MAX_STATEMENTS = 1000;
-
-/** A text in one language, or in several by their tags. */
-const reportText = z.union([z.string(), z.record(z.string(), z.union([z.string(), z.record(z.string(), z.string())]))]);
-
-const rubricHead = z.looseObject({
-  rubric_metadata: z.looseObject({ name: z.string().optional(), version: z.string().optional() }),
-  variables: z.record(z.string().startsWith('$'), z.unknown()).default({}),
-  expressions: z.record(z.string().startsWith('_'), z.string()).default({}),
-});
-
-const rubricStatement = z.looseObject({
-  id: z.string(),
-  expression: z.string(),
-  description: z.string().optional().catch(undefined),
-  failIfMatched: z.boolean().optional(),
-  warnIfMatched: z.boolean().optional(),
-  reportText: reportText.optional(),
-});
-type RubricStatement = z.infer<typeof rubricStatement>;
-
-/** A rubric of the format of C2PA's asset rubrics: expressions over crJSON, with a text for each result. */
-interface Rubric {
-  /** The name of its file. */
-  readonly file: string;
-  readonly metadata: z.infer<typeof rubricHead>['rubric_metadata'];
-  readonly variables: Readonly<Record<string, unknown>>;
-  readonly expressions: Readonly<Record<string, string>>;
-  readonly statements: readonly RubricStatement[];
-}
-
-/**
- * Reads a rubric: a YAML file of several documents, first what it is and what it names, then lists of statements. Throws an Error
- * where it is none.
- */
-async function readRubric(path: string): Promise<Rubric> {
-  const { parseAllDocuments } = await import('yaml');
-  const { size } = await stat(path);
-  if (size > MAX_RUBRIC_BYTES) throw new Error(`it has more than ${MAX_RUBRIC_BYTES} bytes`);
-  const [head, ...sections] = parseAllDocuments(await readFile(path, 'utf8')).map((document) => {
-    const [error] = document.errors;
-    if (error !== undefined) throw error;
-    return document.toJS() as unknown;
-  });
-  const { rubric_metadata: metadata, variables, expressions } = rubricHead.parse(head);
-  const items = z
-    .array(z.array(z.unknown()))
-    .parse(sections.filter((section) => section !== null))
-    .flat();
-  const statements = items.filter((item) => Object.hasOwn(Object(item), 'expression'));
-  if (statements.length > MAX_STATEMENTS) throw new Error(`it has more than ${MAX_STATEMENTS} statements`);
-  const file = basename(path);
-  return {
-    file,
-    metadata,
-    variables: versioned(file, variables),
-    expressions,
-    statements: z.array(rubricStatement).parse(statements),
-  };
-}
-
-/** The version of the specification that a rubric is about stands in its name, and is a variable of its expressions. */
-function versioned(file: string, variables: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const version = /spec(\d+\.\d+)/.exec(file)?.[1];
-  return version === undefined ? variables : { $expected_spec_version: version, ...variables };
 }

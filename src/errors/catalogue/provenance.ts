@@ -43,10 +43,10 @@ export const provenanceErrors = {
     'VALIDATION_FAILED',
     () => 'This deployment has no rubrics. Its operator has to set trust.rubrics_dir.',
   ),
-  RUBRIC_UNKNOWN: entry<{ rubric: string; available: readonly string[] }>(
+  RUBRIC_UNKNOWN: entry<{ rubric: string; available: readonly string[]; count: number }>(
     'VALIDATION_FAILED',
-    ({ rubric, available }) =>
-      `There is no rubric "${rubric}". There are: ${available.length === 0 ? 'none' : available.join(', ')}.`,
+    ({ rubric, available, count }) =>
+      `There is no rubric "${rubric}". There are ${count}: ${available.join(', ') || 'none'}${count > available.length ? ', …' : '.'}`,
   ),
   RUBRIC_UNUSABLE: entry<{ path: string; problem: string }>(
     'INTERNAL_ERROR',
