@@ -9,6 +9,6 @@ runInputWorker({
     await context.reserveOutputPath(outputPath);
     await sleep(5, undefined, { signal: context.signal });
     await context.confirmLease();
-    return { outputPath, warnings: [] };
+    return { outputPath, warnings: [], manifestDigest: null };
   },
 });

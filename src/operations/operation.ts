@@ -39,8 +39,8 @@ export interface InputOutcome {
   /** The file with the manifest, where it is not in the output itself. */
   readonly sidecarPath?: string;
   readonly warnings: readonly Warning[];
-  /** SHA-256 of the manifest in hexadecimal, which differs from that of every other attempt. */
-  readonly manifestDigest?: string;
+  /** SHA-256 of the manifest in hexadecimal, which differs from that of every other attempt; null for an unsigned package. */
+  readonly manifestDigest: string | null;
 }
 
 /** Result of one input that was verified. */

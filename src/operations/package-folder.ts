@@ -68,7 +68,7 @@ async function packageOpened(
     await context.confirmLease();
     await sink.commit(signal);
     context.reached('delivered');
-    return { outputPath: sink.destination, warnings };
+    return { outputPath: sink.destination, warnings, manifestDigest: null };
   } catch (error) {
     await sink.discard();
     throw error;

@@ -68,7 +68,7 @@ export interface SignedPublication {
   readonly outputPath: string;
   readonly warnings: readonly Warning[];
   /** SHA-256 of the manifest, in hexadecimal. */
-  readonly digest: string;
+  readonly manifestDigest: string;
 }
 
 /**
@@ -108,7 +108,8 @@ export async function signPublication(
     await environment.confirmLease();
     await sink.commit(signal);
     environment.reached('delivered');
-    return { outputPath: sink.destination, warnings, digest: createHash('sha256').update(manifest).digest('hex') };
+    const manifestDigest = createHash('sha256').update(manifest).digest('hex');
+    return { outputPath: sink.destination, warnings, manifestDigest };
   } catch (error) {
     await sink.discard();
     throw error;

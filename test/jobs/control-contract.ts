@@ -34,7 +34,11 @@ export function describeJobControl(
   }
 
   const succeed = (store: JobStore, lease: LeasedInput) =>
-    store.finishInput(lease, succeededEntry(lease.inputIndex, { outputPath: '/out', warnings: [] }), NO_PROGRESS);
+    store.finishInput(
+      lease,
+      succeededEntry(lease.inputIndex, { outputPath: '/out', warnings: [], manifestDigest: null }),
+      NO_PROGRESS,
+    );
 
   /** Submits a job and ends it. */
   async function endedJob(store: JobStore, more: Partial<Submission> = {}): Promise<string> {

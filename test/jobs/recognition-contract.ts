@@ -77,7 +77,11 @@ export function describeRecognition(
       const jobId = await submitted(store, {}, ['/m/a.mp4', '/m/b.mp4']);
       const [lease] = await store.leaseInputs(jobId, { start: 1, reserve: 0 });
       assert(lease !== undefined);
-      await store.finishInput(lease, succeededEntry(0, { outputPath: '/out', warnings: [] }), NO_PROGRESS);
+      await store.finishInput(
+        lease,
+        succeededEntry(0, { outputPath: '/out', warnings: [], manifestDigest: null }),
+        NO_PROGRESS,
+      );
       await store.cancelJob(jobId);
       assert.deepEqual(resultsOf(await store.findJob(jobId)), [
         { input_name: 'a.mp4', input_index: 0, status: 'succeeded', output_path: '/out' },

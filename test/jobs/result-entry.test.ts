@@ -39,7 +39,7 @@ describe('what became of an input is told with names of the interface', () => {
       warning('TEXT_SEGMENTS_UNSIGNED', { playlist: 'fr.m3u8' }),
       warning('FRAME_CUT_SHORT', { file: 'talk.mp3', missingBytes: 7 }),
     ];
-    const entry = succeededEntry(3, { outputPath: '/out', warnings: structuredClone(warnings) });
+    const entry = succeededEntry(3, { outputPath: '/out', warnings: structuredClone(warnings), manifestDigest: null });
     assert.deepEqual(
       entry.warnings,
       warnings.map(({ message }) => message),
@@ -51,7 +51,7 @@ describe('what became of an input is told with names of the interface', () => {
     assert.deepEqual(jobResultEntry.parse(entry), entry);
     const { warning_details: _, ...ofOlderRelease } = entry;
     assert.deepEqual(jobResultEntry.parse(ofOlderRelease), ofOlderRelease);
-    assert.deepEqual(succeededEntry(3, { outputPath: '/out', warnings: [] }), {
+    assert.deepEqual(succeededEntry(3, { outputPath: '/out', warnings: [], manifestDigest: null }), {
       input_index: 3,
       status: 'succeeded',
       output_path: '/out',

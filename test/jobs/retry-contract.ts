@@ -25,7 +25,11 @@ export function describeRetries(engineName: string, databaseFor: (t: TestContext
   const fail = (store: JobStore, lease: LeasedInput) =>
     store.finishInput(lease, failedEntry(lease.inputIndex, LOST), NO_PROGRESS);
   const succeed = (store: JobStore, lease: LeasedInput, outputPath: string) =>
-    store.finishInput(lease, succeededEntry(lease.inputIndex, { outputPath, warnings: [] }), NO_PROGRESS);
+    store.finishInput(
+      lease,
+      succeededEntry(lease.inputIndex, { outputPath, warnings: [], manifestDigest: null }),
+      NO_PROGRESS,
+    );
 
   async function failAll(store: JobStore, jobId: string): Promise<void> {
     for (const lease of await store.leaseInputs(jobId, { start: 1000, reserve: 0 })) await fail(store, lease);

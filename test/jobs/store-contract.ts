@@ -45,7 +45,11 @@ export function describeJobStore(
   }
 
   const succeed = (store: JobStore, lease: LeasedInput) =>
-    store.finishInput(lease, succeededEntry(lease.inputIndex, { outputPath: '/out', warnings: [] }), DONE);
+    store.finishInput(
+      lease,
+      succeededEntry(lease.inputIndex, { outputPath: '/out', warnings: [], manifestDigest: null }),
+      DONE,
+    );
 
   describe(`job store on ${engineName}`, () => {
     test('a submitted job is queued, with no results and all its inputs to do', async (t) => {

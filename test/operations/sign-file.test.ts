@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { closeSync, mkdirSync, openSync, readdirSync, writeFileSync, writeSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -115,6 +116,25 @@ test('the next input may begin when the output is copied, for a large one when i
   await large.outcome;
   assert.deepEqual(large.told.slice(-2), ['io-bound', 'delivered']);
 });
+
+test('the outcome names the digest of the manifest in the output, of a file and of a publication', async (t) => {
+  for (const publication of [false, true]) {
+    const { manifestDigest, outputPath } = await (await signing(t, { readBack: false, publication })).outcome;
+    const files = publication ? readdirSync(outputPath).filter((name) => name.startsWith('init_')) : [''];
+    for (const name of files) {
+      const store = storeIn(readFileSync(join(outputPath, name)));
+      assert.equal(manifestDigest, createHash('sha256').update(store).digest('hex'), name);
+    }
+    assert(files.length > 0);
+  }
+});
+
+/** Returns the first JUMBF box of a file, which is its manifest store. */
+function storeIn(bytes: Buffer): Buffer {
+  const start = bytes.indexOf('jumb', 0, 'latin1') - 4;
+  assert(start > 0);
+  return bytes.subarray(start, start + bytes.readUInt32BE(start));
+}
 
 test('an output is written again, and the init segments of a publication alone, where the time-stamp has grown', async (t) => {
   const authority = await startAuthority();

@@ -215,5 +215,5 @@ export function retryPauseMs({ transientFailures }: LeasedInput, end: RunEnd): n
 
 /** Returns the digest of the manifest that was written; null where none was. */
 function manifestDigestOf(outcome: OperationOutcome): string | null {
-  return 'manifestDigest' in outcome ? (outcome.manifestDigest ?? null) : null;
+  return 'manifestDigest' in outcome ? outcome.manifestDigest : null;
 }

@@ -21,7 +21,7 @@ const jobIds = new JobIds();
 function completedOf({ message, leased }: ReceivedMessage): CompletedMessage[] {
   if (leased === null) return [];
   const { lease } = leased;
-  const entry = succeededEntry(lease.inputIndex, { outputPath: '/out', warnings: [] });
+  const entry = succeededEntry(lease.inputIndex, { outputPath: '/out', warnings: [], manifestDigest: null });
   return [{ lease, message, entry, progress: NO_PROGRESS, digest: null }];
 }
 

@@ -114,7 +114,7 @@ runInputWorker({
         const [verb = '', ...argument] = step.split(' ');
         await steps[verb]?.(argument.join(' '), context, work);
       }
-      return { outputPath: `/out/${work.inputIndex}`, warnings: [] };
+      return { outputPath: `/out/${work.inputIndex}`, warnings: [], manifestDigest: null };
     };
   },
 });
