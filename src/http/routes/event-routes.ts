@@ -6,7 +6,7 @@ import { AppError } from '#errors/app-error.ts';
 import { scopeOf } from '#jobs/caller.ts';
 import { type JobEvent, type JobSnapshot, jobJson, type ListEvent } from '#jobs/job.ts';
 import type { Jobs } from '#jobs/jobs.ts';
-import type { ResponseBufferLimit } from '../hooks/body-limits.ts';
+import type { ResponseBufferLimit } from '../hooks/responses.ts';
 import { errorResponses } from '../openapi/responses.ts';
 import { type JobRoute, jobParams, knownJobId } from './job-routes.ts';
 

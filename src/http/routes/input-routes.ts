@@ -6,7 +6,7 @@ import { browsedFolder } from '#contract/browsed-folder.ts';
 import { path } from '#contract/request.ts';
 import { wholeNumber } from '#contract/whole-number.ts';
 import { InputBrowser } from '#inputs/input-browser.ts';
-import { goneSignal } from '../hooks/gone-signal.ts';
+import { goneSignal } from '../hooks/responses.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
 import { cursorAfter, keyOfCursor } from './cursors.ts';
 

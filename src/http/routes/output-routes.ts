@@ -8,7 +8,7 @@ import { AppError } from '#errors/app-error.ts';
 import { scopeOf } from '#jobs/caller.ts';
 import type { Jobs } from '#jobs/jobs.ts';
 import { listOutput, MAX_LISTED_FILES, type OpenedOutput, openOutput } from '#outputs/open-output.ts';
-import { goneSignal } from '../hooks/gone-signal.ts';
+import { goneSignal } from '../hooks/responses.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
 import { knownJobId } from './job-routes.ts';
 

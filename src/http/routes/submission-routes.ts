@@ -16,7 +16,7 @@ import type { Operation, OperationRequest, RequestContext } from '#operations/op
 import { operationNamed } from '#operations/registry.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { releaseBody } from '../hooks/body-limits.ts';
-import { goneSignal } from '../hooks/gone-signal.ts';
+import { goneSignal } from '../hooks/responses.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
 import { type JobRoute, jobParams, knownJobId, sendJob } from './job-routes.ts';
 
