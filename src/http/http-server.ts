@@ -11,7 +11,6 @@ import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import type { TrustSource } from '#provenance/trust-lists.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { guardHosts, identifyCallers } from './hooks/access.ts';
-import { limitBodies, RequestBodyLimit } from './hooks/body-limits.ts';
 import {
   answerConnectionError,
   answerErrors,
@@ -20,7 +19,7 @@ import {
   COMMON_HEADERS,
   pathOf,
 } from './hooks/error-replies.ts';
-import { takeJsonBodies } from './hooks/json-limits.ts';
+import { limitBodies, RequestBodyLimit, takeJsonBodies } from './hooks/request-bodies.ts';
 import { limitResponseBuffers, ResponseBufferLimit } from './hooks/responses.ts';
 import { addDocuments, collectDocument } from './openapi/openapi-document.ts';
 import { addConsole } from './routes/console-routes.ts';

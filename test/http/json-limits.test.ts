@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { jsonProblem } from '#http/hooks/json-limits.ts';
+import { jsonProblem } from '#http/hooks/request-bodies.ts';
 
 const LARGE = { maxNesting: 1000, maxValues: 1_000_000, maxNames: 1_000_000 };
 

@@ -4,7 +4,7 @@ import { PassThrough, Readable } from 'node:stream';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AppError } from '#errors/app-error.ts';
-import { RequestBodyLimit, receiveBody } from '#http/hooks/body-limits.ts';
+import { RequestBodyLimit, receiveBody } from '#http/hooks/request-bodies.ts';
 
 const MAX_BYTES = 100_000;
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { RequestBodyLimit } from '#http/hooks/body-limits.ts';
+import { RequestBodyLimit } from '#http/hooks/request-bodies.ts';
 import { until } from '../support/jobs/test-jobs.ts';
 import { errorOf, goodBody, serve, type TestServer } from '../support/servers/serve.ts';
 

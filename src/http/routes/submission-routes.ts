@@ -15,7 +15,7 @@ import { retryRequest } from '#jobs/retry-request.ts';
 import type { Operation, OperationRequest, RequestContext } from '#operations/operation.ts';
 import { operationNamed } from '#operations/registry.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
-import { releaseBody } from '../hooks/body-limits.ts';
+import { releaseBody } from '../hooks/request-bodies.ts';
 import { goneSignal } from '../hooks/responses.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
 import { type JobRoute, jobParams, knownJobId, sendJob } from './job-routes.ts';
