@@ -2,7 +2,7 @@
  * The public face of `isobmff`: reading boxes, and the boxes and rules that C2PA adds. Publications and packaging build
  * on it; everything else in the folder serves its `FormatHandler` alone.
  */
-export { isExcludedType, offsetMark } from './isobmff/bmff-hash.ts';
+
 export {
   BOX_HEADER_SIZE_BYTES,
   Box,
@@ -20,4 +20,5 @@ export {
   requireFit,
   walkTopLevelBoxes,
 } from './isobmff/boxes.ts';
+export { isExcludedType, offsetMark } from './isobmff/isobmff.ts';
 export { parseTrack, type Track } from './isobmff/layout.ts';
