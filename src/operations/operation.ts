@@ -54,7 +54,10 @@ export interface VerificationOutcome {
 /** Result of one input of any operation. */
 export type OperationOutcome = InputOutcome | VerificationOutcome;
 
-/** Phases of an input, in order. They are logged, and tests kill the process at each of them. */
+/**
+ * Names the phases of an input. On local disks `sealed` and `verified` come in either order; `packaged` comes from packaging only.
+ * They are logged, and tests kill the process at each of them.
+ */
 export const INPUT_PHASES = [
   'resolved',
   'staged',

@@ -17,7 +17,7 @@ describe('the rules of modules', () => {
     },
     {
       violation: 'an import of types from above',
-      file: 'formats/flac/flac.ts',
+      file: 'formats/riff/chunks.ts',
       source: "import type { Operation } from '#operations/operation.ts';",
     },
     {

@@ -61,7 +61,7 @@ const CALLBACK_WEBHOOKS = {
       operationId: 'job-ended',
       summary: 'A job has ended',
       description:
-        'Sent to the `callback_url` of a submission, at least once: tell repetitions by `job_id`. Anything but a 2xx answer within 15 seconds is a failure, also a redirect; it is tried again after 5 seconds, then ever more slowly, for a day after the end of the job.',
+        'Sent to the `callback_url` of a submission until it is accepted, for a day at most: tell repetitions by `job_id`. Anything but a 2xx answer within 15 seconds is a failure, also a redirect; it is tried again after 5 seconds, then ever more slowly.',
       tags: ['Jobs'],
       security: [],
       parameters: [
