@@ -5,7 +5,6 @@ import { backoffMs } from '#concurrency/retry.ts';
 import type { Config } from '#config/config.ts';
 import { type JobCallback, SIGNATURE_HEADER } from '#contract/job-callback.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { Reason } from '#errors/catalogue.ts';
 import { createGuardedAgent, DeniedNetworks, exchange } from '#inputs/guarded-request.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { type JobSnapshot, jobJson } from './job.ts';
@@ -67,10 +66,7 @@ const LEASE_MARGIN_MS = 30_000;
 /** The delay before polling after a job has finished, in milliseconds, so that several jobs share a query. */
 const POLL_DELAY_MS = 50;
 
-/** The permanent error. */
-const DENIED = 'HTTP_ADDRESS_DENIED' satisfies Reason;
-
-/** A larger body is sent without the results. */
+/** A larger body is sent without the results, in bytes. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
 /** Timeouts and intervals of callbacks, in milliseconds. */
@@ -85,7 +81,10 @@ export interface CallbackLimits {
 
 const CALLBACK_LIMITS: CallbackLimits = { attemptMs: 15_000, firstPauseMs: 5_000, pollIntervalMs: 5_000 };
 
-/** `failed`: it is tried again. */
+/** The result of one attempt. `denied` is permanent, `failed` is not. `problem` is for the log. */
+type AttemptResult = { readonly kind: 'accepted' } | { readonly kind: 'denied' | 'failed'; readonly problem: string };
+
+/** The outcome of an attempt, as it is counted. `failed`: the callback is sent again. */
 export type CallbackOutcome = 'delivered' | 'failed' | 'given_up';
 
 interface CallbackSenderOptions {
@@ -193,20 +192,21 @@ export class CallbackSender {
     const { jobId, attempts, url } = callback;
     const job = await store.findJob(jobId);
     if (job === null) return;
-    const problem = await this.#attempt(url, job);
-    if (this.#stop.signal.aborted && problem !== null) return;
+    const result = await this.#attempt(url, job);
+    if (this.#stop.signal.aborted && result.kind !== 'accepted') return;
     // The address may be a secret from its first slash on.
     const line = { job_id: jobId, receiver: new URL(url).origin, attempt: attempts };
-    if (problem === null) {
+    if (result.kind === 'accepted') {
       await store.closeCallback(jobId, 'delivered');
       log.info(line, 'callback delivered');
       return sent('delivered');
     }
+    const { kind, problem } = result;
     const failed = { attempts, endedAtMs: Date.parse(callback.endedAt), firstPauseMs: this.#limits.firstPauseMs };
-    const nextMs = problem === DENIED ? null : nextAttemptAt(failed, Date.now());
+    const nextMs = kind === 'denied' ? null : nextAttemptAt(failed, Date.now());
     if (nextMs === null) {
       await store.closeCallback(jobId, 'given_up');
-      const because = problem === DENIED ? 'its address is denied' : 'its receiver did not take it for a day';
+      const because = kind === 'denied' ? 'its address is denied' : 'its receiver did not take it for a day';
       log.error({ ...line, problem }, `callback given up: ${because}`);
       return sent('given_up');
     }
@@ -215,10 +215,10 @@ export class CallbackSender {
     sent('failed');
   }
 
-  /** Sends a callback. Returns the problem, or null when the receiver accepted it. */
-  async #attempt(url: string, job: JobSnapshot): Promise<string | null> {
+  /** Sends a callback once. Never rejects. */
+  async #attempt(url: string, job: JobSnapshot): Promise<AttemptResult> {
     const { secret, post } = this.#options;
-    if (secret === undefined) return 'callbacks.secret is not set any more';
+    if (secret === undefined) return { kind: 'failed', problem: 'callbacks.secret is not set any more' };
     const body = bodyOf(job);
     const headers = {
       'Content-Type': 'application/json; charset=utf-8',
@@ -227,19 +227,22 @@ export class CallbackSender {
     const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(this.#limits.attemptMs)]);
     try {
       const status = await post(url, { headers, body }, signal);
-      return status >= 200 && status < 300 ? null : `the receiver answered ${status}`;
+      if (status >= 200 && status < 300) return { kind: 'accepted' };
+      return { kind: 'failed', problem: `the receiver answered ${status}` };
     } catch (error) {
-      return problemOf(error, signal);
+      return failureOf(error, signal);
     }
   }
 }
 
-/** Returns the name of an error and its code: its message may repeat the address. */
-function problemOf(error: unknown, signal: AbortSignal): string {
-  if (signal.aborted) return 'the receiver did not answer in time';
-  if (error instanceof AppError) return error.reason;
+/** Returns the result for an error. Its problem has no message of the error, which may repeat the address. */
+function failureOf(error: unknown, signal: AbortSignal): AttemptResult {
+  if (signal.aborted) return { kind: 'failed', problem: 'the receiver did not answer in time' };
+  if (error instanceof AppError) {
+    return { kind: error.reason === 'HTTP_ADDRESS_DENIED' ? 'denied' : 'failed', problem: error.reason };
+  }
   const { name, code } = error as { name?: string; code?: string };
-  return `the request failed (${code ?? name ?? 'unknown'})`;
+  return { kind: 'failed', problem: `the request failed (${code ?? name ?? 'unknown'})` };
 }
 
 function bodyOf(job: JobSnapshot): string {
