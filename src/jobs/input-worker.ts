@@ -19,7 +19,7 @@ const PROGRESS_INTERVAL_MS = 100;
 /** The shortest interval between two samples of the memory of the process. */
 const MEMORY_SAMPLE_INTERVAL_MS = 50;
 
-/** Does one input. Rejects with an AppError where the input is at fault, with anything else where the service is. */
+/** Runs one input. Rejects with an AppError when the input is at fault, with any other error when the service is. */
 export type RunInput = (work: InputWork, context: InputContext) => Promise<OperationOutcome>;
 
 /** The worker's services for an input runner. */
@@ -33,16 +33,16 @@ export interface WorkerParts {
 /** The work of a worker process, given by the composition root. */
 export interface InputRunner {
   /**
-   * Sets up whatever inputs need, once. `taint` may be called later, from within an input: the worker is then
-   * replaced after that input.
+   * Sets up what inputs need. Called once. `taint` may be called later, from within an input: the worker is then replaced
+   * after that input.
    */
   start(config: Config, worker: WorkerParts): Promise<RunInput>;
 }
 
 /**
- * The main loop of an input worker: a process that was forked by the service and does one input after another, the next
- * while the last ones mostly wait. It leads a process group, and ends at once when the service does, in whatever way, with
- * all programs that it started. Signals are left to the service, which ends its workers itself.
+ * Runs the main loop of an input worker. The service forks it as a process, and sends it one input after another; the next one
+ * may start while the others are I/O-bound. The worker leads a process group. When the service exits, for any reason, it kills
+ * the group, with all programs that it started. It ignores signals: the service stops its workers itself.
  */
 export function runInputWorker(runner: InputRunner): void {
   process.on('disconnect', endProcessGroup);
@@ -51,7 +51,7 @@ export function runInputWorker(runner: InputRunner): void {
   process.on('message', (message: ToWorker, channel?: Socket) => worker.take(message, channel));
 }
 
-/** In a sandbox the group is led from outside; there, everything ends with this process. */
+/** Kills this process and its group. In a sandbox the group is led from outside, and killing this process kills all others. */
 function endProcessGroup(): void {
   try {
     process.kill(-process.pid, 'SIGKILL');
@@ -98,7 +98,7 @@ class InputWorker {
     }
   }
 
-  /** A rejection ends the process: Node writes it to standard error, and the service learns the exit code. */
+  /** Starts the runner. A rejection makes the process exit: Node writes it to standard error, and the service gets the exit code. */
   async #start({ config, isSandboxed, identity, trust }: ToWorker & { type: 'start' }): Promise<void> {
     this.#config = config;
     this.#trust.current = new TrustLists(trust);
@@ -122,7 +122,7 @@ class InputWorker {
     this.#aborts.set(run, abort);
     const track = new InputTrack(run);
     try {
-      if (this.#folders.haveChanged()) return this.#handBack(track);
+      if (this.#folders.haveChanged()) return this.#returnInput(track);
       const outcome = await this.#runInScratch(order, track, abort.signal);
       send({ type: 'succeeded', run, outcome, state: this.#state(track) });
     } catch (error) {
@@ -133,8 +133,8 @@ class InputWorker {
     }
   }
 
-  /** The next worker is given the folders that there are now. */
-  #handBack(track: InputTrack): void {
+  /** Returns an input to the service, which runs it in a new worker, with the folders that exist now. */
+  #returnInput(track: InputTrack): void {
     this.#tainted = true;
     send({ type: 'run-again', run: track.run, state: this.#state(track) });
   }
@@ -190,7 +190,7 @@ class InputWorker {
   }
 }
 
-/** A sandbox holds on to the folders it was made with: one that was removed and made again outside is read-only in it. */
+/** Remembers the folders that the sandbox mounted. One that was removed and made again outside is read-only in it. */
 class MountedFolders {
   readonly #known: ReadonlyMap<string, string>;
 
@@ -214,7 +214,7 @@ class MemorySampler {
   #rssBytes = 0;
   #sampledAtMs = Number.NEGATIVE_INFINITY;
 
-  /** As it was at most `MEMORY_SAMPLE_INTERVAL_MS` ago. */
+  /** Returns the resident memory, as sampled at most `MEMORY_SAMPLE_INTERVAL_MS` ago. */
   rssBytes(): number {
     const nowMs = performance.now();
     if (nowMs - this.#sampledAtMs >= MEMORY_SAMPLE_INTERVAL_MS) {
@@ -226,8 +226,8 @@ class MemorySampler {
 }
 
 /**
- * The progress of an input. Steps that follow quickly are reported with the result alone: messages between processes are
- * expensive beside a small file.
+ * Reports the progress of an input. Steps that follow quickly are reported with the result alone: messages between processes
+ * are expensive compared with a small file.
  */
 class InputTrack {
   readonly phases: { [Phase in InputPhase]?: number } = {};
@@ -266,17 +266,17 @@ class InputTrack {
     return this.#phase;
   }
 
-  /** Says that the input is being worked on, though no more of its output is there. */
+  /** Reports that the input is being worked on, although its output has not grown. */
   alive(): void {
     this.report(this.bytesDone, this.bytesTotal);
   }
 
-  /** The result tells the rest. */
+  /** Stops reporting: the result contains the rest. */
   end(): void {
     clearTimeout(this.#timer);
   }
 
-  /** At once where the input already takes long: what follows may hold up this thread. */
+  /** Sends progress, at once when the input has run for a while: the next step may block this thread. */
   #sendProgress(): void {
     if (performance.now() - this.#startedAtMs < PROGRESS_INTERVAL_MS) return this.#sendSoon();
     clearTimeout(this.#timer);
@@ -305,7 +305,7 @@ function failureOf(error: unknown, phase: string, limits: KernelLimits): { error
   return { error: null, bug: error instanceof Error ? (error.stack ?? error.message) : String(error) };
 }
 
-/** Ignores that the service is gone: `disconnect` ends the worker. */
+/** Sends a message. Ignores that the service has exited: `disconnect` stops the worker. */
 function send(message: FromWorker): void {
   process.send?.(message, undefined, undefined, () => undefined);
 }

@@ -7,15 +7,15 @@ import { AppError, type AppErrorData } from '#errors/app-error.ts';
 import type { OperationName, OperationOutcome } from '#operations/operation.ts';
 
 /**
- * A job as callers see it. Its results are passed on as the text that they are kept as: to parse those of 10,000 inputs, only
- * to write them again, would hold up everybody else.
+ * A job as callers see it. Its results are passed on as the stored text: parsing and writing those of 10,000 inputs would
+ * block other requests.
  */
 export interface JobSnapshot extends ListedJob {
   /** JSON of a list of result entries; an empty one until the job has ended. */
   readonly resultsJson: string;
 }
 
-/** JSON of a job in the contract's shape, with more fields where they are given. */
+/** Returns the JSON of a job in the contract's shape, with additional fields when they are given. */
 export function jobJson({ job_id, status, resultsJson, ...rest }: JobSnapshot, more: object = {}): string {
   const before = JSON.stringify({ job_id, status });
   const after = JSON.stringify({ ...rest, ...more });
@@ -155,12 +155,12 @@ export function failedEntry(inputIndex: number, data: AppErrorData): ResultEntry
   };
 }
 
-/** The entry of an input whose job was cancelled before it had succeeded. */
+/** Returns the entry of an input whose job was cancelled before it had succeeded. */
 export function cancelledEntry(inputIndex: number): ResultEntry {
   return { input_index: inputIndex, status: 'cancelled' };
 }
 
-/** The names of the code as those of the interface: `fileCount` becomes `file_count`. */
+/** Converts names of the code to those of the API: `fileCount` becomes `file_count`. */
 function snakeCased(details: object): object {
   const named = Object.entries(details).map(([name, value]) => [
     name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
@@ -169,7 +169,7 @@ function snakeCased(details: object): object {
   return Object.fromEntries(named);
 }
 
-/** Details come from every module; a 64-bit size among them must not keep a result from being recorded. */
+/** Converts details to plain JSON. A 64-bit size becomes a text, because it must not prevent a result from being recorded. */
 function plainJson<T>(value: T): T {
   return JSON.parse(JSON.stringify(value, (_key, part) => (typeof part === 'bigint' ? String(part) : part)));
 }
@@ -205,7 +205,7 @@ export class JobIds {
     return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
   }
 
-  /** A clock that was set back, or more than 4096 in a millisecond, go on from the last identifier. */
+  /** Counts on from the last identifier when the clock was set back, or after 4096 in a millisecond. */
   #advance(nowMs: number): void {
     if (nowMs > this.#lastMs) {
       this.#lastMs = nowMs;
@@ -219,7 +219,7 @@ export class JobIds {
   }
 }
 
-/** Returns what the identifiers of all jobs that were submitted at a time or later sort behind. */
+/** Returns a text that sorts before the identifiers of all jobs that were submitted at a time or later. */
 export function firstJobIdAt(time: Date): string {
   const hex = Math.max(0, time.getTime()).toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}`;

@@ -74,10 +74,7 @@ interface Engine {
   closeStore(): Promise<void>;
 }
 
-/**
- * The jobs of the service: takes them, has their inputs done, and tells how they are. What `submit` resolved with is
- * on the disk and will be done, whatever happens to the process.
- */
+/** Accepts, runs and reports jobs. A job that `submit` resolved with is on disk and survives the process. */
 export class Jobs {
   readonly #options: JobsOptions;
   readonly #ids = new JobIds();
@@ -89,8 +86,9 @@ export class Jobs {
   }
 
   /**
-   * Opens the store, takes up what was running or waiting when the service last ended, and begins. Rejects with an
-   * AppError where the store cannot be used: held by another process, damaged, of a newer release, on a full disk.
+   * Opens the store, recovers what was running or waiting when the service last exited, and starts it. Rejects with an
+   * AppError (`STORE_…`, `DATABASE_…`) when the store cannot be used: it is locked by another process, damaged, of a newer
+   * release, or on a full disk.
    */
   async start(): Promise<void> {
     assert(this.#engine === null, 'jobs are started once');
@@ -113,8 +111,9 @@ export class Jobs {
   }
 
   /**
-   * Records a job; from then on it is certain to be done. Throws QUEUE_FULL where too many inputs wait. A submission
-   * with the idempotency key of another one is that job, or throws IDEMPOTENCY_KEY_REUSED.
+   * Records a job, or returns the one that was submitted with the same idempotency key. Throws `QUEUE_FULL`,
+   * `JOB_EXCEEDS_QUEUE`, `IDEMPOTENCY_KEY_REUSED` when the key came with another request, `NODE_TAKES_NO_JOBS` on a node with
+   * the role `worker`, `SERVICE_STOPPING`, or an error of the store (`STORE_…`, `DATABASE_…`).
    */
   async submit(submission: Submission): Promise<SubmittedJob> {
     if (this.#stopping) throw new AppError('SERVICE_STOPPING', {});
@@ -122,23 +121,26 @@ export class Jobs {
     const { store, dispatcher } = this.#running();
     const jobId = this.#ids.next();
     const count = submission.request.inputs.length;
-    dispatcher.reserve(count);
+    dispatcher.reserveCapacity(count);
     let known: KnownJob | null;
     try {
       known = await store.submitJob({ ...submission, jobId, queuedAt: new Date() });
     } catch (error) {
-      dispatcher.unreserve(count);
+      dispatcher.releaseCapacity(count);
       throw error;
     }
     if (known !== null) {
-      dispatcher.unreserve(count);
+      dispatcher.releaseCapacity(count);
       return replayOf(known, submission.idempotency?.digest);
     }
     dispatcher.enqueue({ jobId, sync: submission.sync, count, caller: submission.caller ?? null });
     return { job_id: jobId, status: 'queued', replayed: false };
   }
 
-  /** The job that an idempotency key stands for; null where it is new. Throws as `submit` does. */
+  /**
+   * Returns the job that was submitted with an idempotency key; null when the key is new. Throws `IDEMPOTENCY_KEY_REUSED` when
+   * the key came with another request, `SERVICE_STOPPING`, or an error of the store (`STORE_…`, `DATABASE_…`).
+   */
   async recall({ key, digest }: IdempotencyKey): Promise<SubmittedJob | null> {
     const known = await this.#running().store.findByIdempotencyKey(key);
     return known === null ? null : replayOf(known, digest);
@@ -150,26 +152,26 @@ export class Jobs {
   }
 
   /**
-   * Cancels a job: what waits ends at once, what runs within the bound of an abort. `changed` is false where it was
-   * cancelled or had ended before. Null where there is no such job in the scope.
+   * Cancels a job: inputs that wait finish at once, running ones within the timeout of an abort. `changed` is false when it
+   * was cancelled or finished before. Resolves with null when there is no such job in the scope.
    */
   async cancel(jobId: string, scope: JobScope = {}): Promise<{ job: JobSnapshot; changed: boolean } | null> {
     const { store, dispatcher } = this.#running();
-    // Nothing of a job is held up for somebody who may not know of it.
+    // A caller cannot pause a job that it may not see.
     if (scope.caller !== undefined && (await store.findJob(jobId, scope)) === null) return null;
-    const letGo = dispatcher.hold(jobId);
+    const resume = dispatcher.pauseJob(jobId);
     let cancel: Cancellation | null;
     try {
       cancel = await store.cancelJob(jobId, scope);
       if (cancel?.changed) dispatcher.cancel(jobId, cancel.jobEnded);
     } finally {
-      letGo();
+      resume();
     }
     const job = cancel === null ? null : await this.find(jobId);
     return job === null ? null : { job, changed: cancel?.changed === true };
   }
 
-  /** A page of jobs, newest first. */
+  /** Returns a page of jobs, newest first. */
   async list(filter: JobFilter): Promise<JobPage> {
     return this.#withRunning(await this.#running().store.listJobs(filter));
   }
@@ -189,7 +191,7 @@ export class Jobs {
     return this.#running().listFeed.follow(scope, signal);
   }
 
-  /** A job as it is now; null where there is none in the scope. */
+  /** Returns a job as it is now; null when there is none in the scope. */
   async find(jobId: string, scope: JobScope = {}): Promise<JobSnapshot | null> {
     const { store, dispatcher } = this.#running();
     const job = await store.findJob(jobId, scope);
@@ -208,29 +210,29 @@ export class Jobs {
   }
 
   /**
-   * Resolves with the job the moment it has ended; with null where it does not end in time, or there is none. Rejects
+   * Resolves with a job as soon as it has finished; with null when it does not finish in time, or there is none. Rejects
    * when the signal is aborted.
    */
   async whenEnded(jobId: string, timeoutMs: number, signal: AbortSignal): Promise<JobSnapshot | null> {
     const { store, waiters } = this.#running();
     const settled = new AbortController();
-    // The wait begins before the look, so that no end can fall between them.
+    // The wait begins before the query, so that the job cannot finish unseen between them.
     const waiting = waiters.wait(jobId, timeoutMs, AbortSignal.any([signal, settled.signal]));
     waiting.catch(() => undefined);
-    // A job that is not known counts as finished. What a job is shown with is read once, when it has ended.
+    // A job that is not known counts as finished. The job is read once, after it has finished.
     const [finished] = await store.finishedAmong([jobId]);
     if (finished !== undefined) settled.abort();
     return finished !== undefined || (await waiting) ? store.findJob(jobId) : null;
   }
 
-  /** Resolves with whether the store can be written, so that jobs can be taken and their results recorded. */
+  /** Resolves with true when the store can be written, so that jobs can be accepted and their results recorded. */
   async healthy(): Promise<boolean> {
     if (this.#engine === null || this.#stopping) return false;
     const { probe, dispatcher } = this.#engine;
     return dispatcher.storeWorks && (await probe.works());
   }
 
-  /** Tells in detail how this node is. It is not ready while its store cannot be written, or its queue is full. */
+  /** Returns the state of this node. It is not ready while its store cannot be written, or its queue is full. */
   async readiness(): Promise<Readiness> {
     const { config, signer } = this.#options;
     const { jobs, worker } = config;
@@ -266,8 +268,8 @@ export class Jobs {
   }
 
   /**
-   * Starts nothing more, lets running inputs end within the grace, queues the others again, and lets go of the store.
-   * Waiting inputs go on at the next start.
+   * Starts nothing more, lets running inputs finish within the grace period, queues the others again, and closes the store.
+   * Waiting inputs continue at the next start.
    */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;

@@ -34,7 +34,7 @@ const DONE: JobEvent = { type: 'done', job: JOB };
 const EVENT_BYTES = 64 * 1024;
 
 /** Events of some size without end. */
-async function* endlessEvents(made: () => void, letGo: () => void): AsyncGenerator<JobEvent, void, void> {
+async function* endlessEvents(made: () => void, closed: () => void): AsyncGenerator<JobEvent, void, void> {
   const job = { ...DONE.job, job_id: 'x'.repeat(EVENT_BYTES) };
   try {
     for (;;) {
@@ -42,17 +42,17 @@ async function* endlessEvents(made: () => void, letGo: () => void): AsyncGenerat
       yield { type: 'progress', job };
     }
   } finally {
-    letGo();
+    closed();
   }
 }
 
 /** One step of progress, and then nothing until the signal is aborted. */
-async function* untilGone(signal: AbortSignal, letGo: () => void): AsyncGenerator<JobEvent, void, void> {
+async function* untilGone(signal: AbortSignal, closed: () => void): AsyncGenerator<JobEvent, void, void> {
   try {
     yield { ...DONE, type: 'progress' };
     await once(signal, 'abort');
   } finally {
-    letGo();
+    closed();
   }
 }
 

@@ -68,7 +68,7 @@ async function joinNodes(store: PostgresJobStore, settings: NodeSettings, log: L
  * deletion of their messages.
  */
 class ClusterSource implements WorkSource<RunningLease> {
-  readonly isShared = true;
+  readonly isClustered = true;
   /** Only the database knows. */
   readonly mayHaveQueued = true;
   readonly #store: PostgresJobStore;
@@ -156,7 +156,7 @@ class ClusterSource implements WorkSource<RunningLease> {
   }
 
   /** Inputs are leased in transactions, either before that of the cancellation or after it. */
-  hold(): () => void {
+  pauseJob(): () => void {
     return () => undefined;
   }
 

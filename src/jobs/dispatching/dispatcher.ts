@@ -62,7 +62,7 @@ export class Dispatcher implements WorkHost {
     this.#requests = new RequestCache((jobId) => store.requestOfJob(jobId));
     this.#source = createSource(this);
     const pathsOfJob = (jobId: string) => this.#source.pathsOfJob(jobId);
-    this.#outputPaths = new OutputPathRegistries(pathsOfJob, log, this.#source.isShared ? store : null);
+    this.#outputPaths = new OutputPathRegistries(pathsOfJob, log, this.#source.isClustered ? store : null);
     this.#runs = new InputRuns({
       pool,
       log,
@@ -113,12 +113,12 @@ export class Dispatcher implements WorkHost {
    * Reserves capacity of the queue for inputs that are about to be recorded. Throws `QUEUE_FULL`, or `JOB_EXCEEDS_QUEUE` when
    * they could never fit.
    */
-  reserve(count: number): void {
+  reserveCapacity(count: number): void {
     this.#capacity.reserve(count);
   }
 
   /** Releases capacity that was reserved for inputs which were not recorded. */
-  unreserve(count: number): void {
+  releaseCapacity(count: number): void {
     this.#capacity.release(count);
   }
 
@@ -137,9 +137,9 @@ export class Dispatcher implements WorkHost {
     this.#awaitExtraSlot();
   }
 
-  /** Starts nothing more of a job that is about to be cancelled, until the returned function is called. */
-  hold(jobId: string): () => void {
-    return this.#source.hold(jobId);
+  /** Pauses a job that is about to be cancelled: none of its inputs starts until the returned function, `resume`, is called. */
+  pauseJob(jobId: string): () => void {
+    return this.#source.pauseJob(jobId);
   }
 
   /**
@@ -154,7 +154,7 @@ export class Dispatcher implements WorkHost {
 
   /** Returns the progress of the running inputs of a job together, as far as the store does not have it. */
   progressOf(jobId: string): RunningProgress {
-    return this.#source.isShared ? NOTHING_RUNNING : this.#runs.progressOf(jobId);
+    return this.#source.isClustered ? NOTHING_RUNNING : this.#runs.progressOf(jobId);
   }
 
   jobEnded(jobId: string): void {

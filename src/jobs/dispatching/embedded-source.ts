@@ -34,7 +34,7 @@ interface EmbeddedItem extends WorkItem {
 
 /** Decides in memory which input is next; the queue is made from the store when the service starts. */
 class EmbeddedSource implements WorkSource<EmbeddedItem> {
-  readonly isShared = false;
+  readonly isClustered = false;
   readonly #store: JobStore;
   readonly #batched: JobStore;
   readonly #host: WorkHost;
@@ -43,8 +43,8 @@ class EmbeddedSource implements WorkSource<EmbeddedItem> {
   readonly #prefetch = new InputPrefetch(MAX_PREFETCHED);
   /** Prefetched inputs that were started and are still recorded as reserved. */
   readonly #unrecordedStarts = new Set<LeasedInput>();
-  /** Jobs that are being cancelled. */
-  readonly #holds = new Map<string, Promise<void>>();
+  /** Jobs that are being cancelled; each promise resolves when its job resumes. */
+  readonly #paused = new Map<string, Promise<void>>();
 
   constructor(store: JobStore, host: WorkHost, log: Log) {
     this.#store = store;
@@ -79,7 +79,7 @@ class EmbeddedSource implements WorkSource<EmbeddedItem> {
     const { jobId } = item.job;
     for (;;) {
       // While the job is being cancelled, the store may have the input as cancelled already.
-      for (let held = this.#holds.get(jobId); held !== undefined; held = this.#holds.get(jobId)) await held;
+      for (let pause = this.#paused.get(jobId); pause !== undefined; pause = this.#paused.get(jobId)) await pause;
       const prefetched = this.#prefetch.take(jobId);
       if (prefetched !== undefined) {
         this.#unrecordedStarts.add(prefetched);
@@ -116,13 +116,13 @@ class EmbeddedSource implements WorkSource<EmbeddedItem> {
     return this.#store.pathsOfJob(jobId);
   }
 
-  hold(jobId: string): () => void {
+  pauseJob(jobId: string): () => void {
     // A cancellation finishes inputs that are recorded as reserved: what was started must be recorded as running before.
     for (const lease of this.#unrecordedStarts) if (lease.jobId === jobId) this.#recordStart(lease);
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#holds.set(jobId, promise);
+    this.#paused.set(jobId, promise);
     return () => {
-      if (this.#holds.get(jobId) === promise) this.#holds.delete(jobId);
+      if (this.#paused.get(jobId) === promise) this.#paused.delete(jobId);
       resolve();
     };
   }

@@ -28,7 +28,7 @@ export interface InputRunsOptions {
   /** Removes the staged outputs of an attempt whose worker may be gone. Never rejects. */
   readonly clearStagings: (lease: InputAttempt) => Promise<void>;
   readonly outputPaths: OutputPathRegistries;
-  readonly source: Pick<WorkSource, 'isShared' | 'mayPublish'>;
+  readonly source: Pick<WorkSource, 'isClustered' | 'mayPublish'>;
   /** Called after each run. */
   readonly ended: (report: InputReport) => void;
 }
@@ -90,7 +90,7 @@ export class InputRuns {
     const startedAtMs = Date.now();
     const openFolder = outputPaths.openFolderOf(lease.jobId);
     const result = await pool.run(
-      { ...lease, ...request, leased: source.isShared, ...(openFolder !== undefined && { openFolder }) },
+      { ...lease, ...request, leased: source.isClustered, ...(openFolder !== undefined && { openFolder }) },
       {
         signal: run.abort.signal,
         progress: (progress) => {
@@ -98,7 +98,7 @@ export class InputRuns {
         },
         reserveOutputPath: (destination) => outputPaths.reserve(destination, lease),
         confirmLease: () => source.mayPublish(lease),
-        ...(!source.isShared && { ioBound: release }),
+        ...(!source.isClustered && { ioBound: release }),
       },
     );
     if (MAY_LEAVE_STAGINGS.has(result.type)) await clearStagings(lease);

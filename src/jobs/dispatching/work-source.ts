@@ -35,7 +35,7 @@ export interface WorkSource<Item extends WorkItem = WorkItem> {
    * True when other nodes run inputs of the same jobs. Then leases expire, output paths are reserved in the store, the store
    * has the progress of running inputs, and a worker runs one input at a time.
    */
-  readonly isShared: boolean;
+  readonly isClustered: boolean;
 
   /** False when nothing is queued. True when something is, or when only the database knows. */
   readonly mayHaveQueued: boolean;
@@ -46,7 +46,10 @@ export interface WorkSource<Item extends WorkItem = WorkItem> {
   /** Starts inputs of a recorded job, as far as slots are free. */
   enqueue(job: EnqueuedJob): void;
 
-  /** Starts at most one input beyond the number of slots, of a job and a caller that have nothing running. */
+  /**
+   * Starts at most one input beyond the number of slots, of a job and a caller that have nothing running. Called after a stall:
+   * inputs wait, and no slot has become free for a while.
+   */
   startExtra(): void;
 
   /** Resolves with the committed lease of a started item; undefined when there is none, for instance after a cancellation. */
@@ -68,10 +71,10 @@ export interface WorkSource<Item extends WorkItem = WorkItem> {
   pathsOfJob(jobId: string): Promise<JobPaths>;
 
   /**
-   * Starts nothing more of a job until the returned function is called. Called before a cancellation is written: inputs that the
-   * store still has as reserved must not start while it is.
+   * Pauses a job: none of its inputs starts until the returned function, `resume`, is called. Called before a cancellation is
+   * written: inputs that the store still has as reserved must not start while it is.
    */
-  hold(jobId: string): () => void;
+  pauseJob(jobId: string): () => void;
 
   /** Forgets the queued inputs of a cancelled job, and returns their number. */
   drop(jobId: string): number;

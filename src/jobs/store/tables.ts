@@ -97,7 +97,7 @@ interface InputsTable {
   delivered_digest: string | null;
 }
 
-/** `reserved`: leased ahead of time, so that no worker waits for the disk between two inputs. */
+/** The stored value `reserved` is an input leased ahead of time, so that no worker waits for the disk between two inputs. */
 export type InputStatus = 'queued' | 'reserved' | 'running' | 'succeeded' | 'failed' | 'cancelled';
 
 /** Callbacks: POST requests with the result of a job. */

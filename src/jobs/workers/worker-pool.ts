@@ -104,8 +104,8 @@ export class WorkerPool {
       this.#idle.push(worker);
       mayStartNext?.();
     };
-    const isShared = mayStartNext !== undefined && !needsExclusiveWorker(order);
-    const result = await worker.run(order, isShared ? { ...others, ioBound } : others);
+    const mayOverlap = mayStartNext !== undefined && !needsExclusiveWorker(order);
+    const result = await worker.run(order, mayOverlap ? { ...others, ioBound } : others);
     if (!isFree) {
       this.#active -= 1;
       this.#keepOrReplace(worker);

@@ -178,7 +178,7 @@ export class WorkerProcess {
   async #runNow(run: WorkerRun, order: InputOrder): Promise<RunResult> {
     if (this.#exitCause !== null) return this.#endOf(run, [], this.#exitCause);
     this.#runs.set(run.id, run);
-    if (this.#runs.size > 1) for (const one of this.#runs.values()) one.isShared = true;
+    if (this.#runs.size > 1) for (const one of this.#runs.values()) one.hadOtherInputs = true;
     run.watch(this.#timeouts.silenceMs, () =>
       this.#killUnlessShared(run, 'because it gave no sign of progress for too long'),
     );
@@ -220,7 +220,7 @@ export class WorkerProcess {
       budgets: config.worker.budgets,
       runs: () => [...this.#runs.values()],
       exceeded: (run, excess) => {
-        if (!run.isShared) this.#excess = excess;
+        if (!run.hadOtherInputs) this.#excess = excess;
         this.#killUnlessShared(run, `because it was over its budget (${excess.budget})`);
       },
     });
@@ -228,7 +228,7 @@ export class WorkerProcess {
 
   /** Kills the process for an input; where others were in it, none is blamed, and each is run again alone. */
   #killUnlessShared(run: WorkerRun, because: string): void {
-    this.#isCauseUnknown = run.isShared;
+    this.#isCauseUnknown = run.hadOtherInputs;
     this.#killFor(run, because);
   }
 
@@ -299,7 +299,7 @@ export class WorkerProcess {
     this.#runs.delete(run.id);
     if (this.#runs.size === 0) this.#budgetWatch?.stop();
     run.hooks.progress({ bytesDone: state.bytesDone, bytesTotal: state.bytesTotal });
-    if (isOverBudget(result) && run.isShared)
+    if (isOverBudget(result) && run.hadOtherInputs)
       return run.end({ type: 'run-again', exitCause: 'with no memory left, or no file left to open' });
     run.end({ ...result, phases: state.phases, calls: state.calls });
   }
@@ -318,7 +318,7 @@ export class WorkerProcess {
   #blameForMemory(): void {
     const [run, ...others] = this.#runs.values();
     const excess = this.#budgetWatch?.presumedMemoryExcess ?? null;
-    if (run === undefined || others.length > 0 || run.isShared || excess === null) return;
+    if (run === undefined || others.length > 0 || run.hadOtherInputs || excess === null) return;
     this.#killedFor = run;
     this.#excess = { ...excess, phase: run.usage.phase };
   }

@@ -49,7 +49,7 @@ export class WorkerRun {
   /** True once it is I/O-bound for the rest. */
   isIoBound = false;
   /** True when another input was in the process at any time: their resource usage cannot be told apart then. */
-  isShared = false;
+  hadOtherInputs = false;
   #usage: InputUsage = {
     size: { bytes: 0, files: 0 },
     cpuMs: 0,
