@@ -11,7 +11,7 @@ import type { StoredMap } from './checking/stored-maps.ts';
 import { PartsVerification } from './checking/verify-parts.ts';
 import { type Candidate, type JudgedRendition, judgeRenditions } from './judging/judge-renditions.ts';
 import { mapOf } from './judging/judge-sequence.ts';
-import { readStatedPublication } from './judging/stated-renditions.ts';
+import { readStatedPublication, type StatedRendition } from './judging/stated-renditions.ts';
 import type { UnboundMedia } from './judging/unbound-media.ts';
 import { type MediaPart, readPart, singleFileOf } from './media-part.ts';
 
@@ -57,29 +57,44 @@ export async function judgePublication(folder: SourceFolder, context: JudgementC
   const verification = new PartsVerification(folder, signal, { verified: advance });
   const { manifests } = verification;
   const official = new OfficialReadings(manifests, { ...context, folder, onRead: advance });
-  // A thread of the official reader reads the sample of a rendition while this thread hashes the next one.
-  const [hashing, reading] = [new Semaphore(1), new Semaphore(1)];
-  const candidates = await mapConcurrent(stated, 2, async (rendition, number): Promise<Candidate> => {
-    const { isInitMissing, present } = rendition;
-    const read = isInitMissing ? null : await hashing.run(() => verification.add(present));
-    const candidate = { stated: rendition, read, map: read === null ? null : mapOf(read) };
-    if (candidate.map !== null) await reading.run(() => official.add(number, candidate));
-    return candidate;
-  });
-  const nothing = { renditions: [], missingRenditions: 0, unbound: [], official: [] };
-  if (manifests.length === 0) return { ...nothing, manifests, wholeFile: null };
+  const candidates = await readRenditions(stated, verification, official);
   for (const { store } of manifests) refuseCostlyChain(folder.name, store);
-  const isBoundByParts = manifests.some(({ binding }) => binding !== null);
-  const isOneFile = !isBoundByParts && unbound.length === 0;
-  const wholeFile = isOneFile
-    ? singleFileOf(stated.flatMap(({ isInitMissing, present }) => (isInitMissing ? [] : present)))
-    : null;
-  if (wholeFile !== null) return { ...nothing, manifests, wholeFile };
-  for (const [number, candidate] of candidates.entries())
-    if (candidate.map === null) await official.add(number, candidate);
+  const wholeFile = unbound.length === 0 ? fileBoundAsWhole(stated, manifests) : null;
+  if (manifests.length === 0 || wholeFile !== null) {
+    return { manifests, renditions: [], missingRenditions: 0, unbound: [], official: [], wholeFile };
+  }
+  for (const [index, candidate] of candidates.entries()) {
+    if (candidate.map === null) await official.add(index, candidate);
+  }
   const renditions = judgeRenditions(candidates);
   const missingRenditions = countMissing(manifests, renditions);
   return { manifests, renditions, missingRenditions, unbound, official: official.readings, wholeFile };
+}
+
+/**
+ * Hashes the renditions one after the other. A thread of the official reader reads its sample of one while this thread hashes
+ * the next; renditions that our own engine cannot judge are left to be read when all are known.
+ */
+async function readRenditions(
+  stated: readonly StatedRendition[],
+  verification: PartsVerification,
+  official: OfficialReadings,
+): Promise<Candidate[]> {
+  const [hashing, reading] = [new Semaphore(1), new Semaphore(1)];
+  return await mapConcurrent(stated, 2, async (rendition, index) => {
+    const { isInitMissing, present } = rendition;
+    const read = isInitMissing ? null : await hashing.run(() => verification.add(present));
+    const candidate = { stated: rendition, read, map: read === null ? null : mapOf(read) };
+    if (candidate.map !== null) await reading.run(() => official.add(index, candidate));
+    return candidate;
+  });
+}
+
+/** Returns the one file that all parts are byte ranges of, where manifests bind no parts: they bind it as a whole, or nothing. */
+function fileBoundAsWhole(stated: readonly StatedRendition[], manifests: readonly VerifiedManifest[]): string | null {
+  const present = stated.flatMap((rendition) => (rendition.isInitMissing ? [] : rendition.present));
+  const isBoundByParts = manifests.some(({ binding }) => binding !== null);
+  return manifests.length === 0 || isBoundByParts ? null : singleFileOf(present);
 }
 
 /**
