@@ -8,12 +8,13 @@ import type { FragmentReader, FragmentReading } from '#provenance/fragment-reade
 import { MAX_SAMPLED_FRAGMENTS, sampleOf } from './checking/check-output.ts';
 import type { VerifiedManifest } from './checking/publication-verdict.ts';
 import type { StoredMap } from './checking/stored-maps.ts';
-import { PartsVerification } from './checking/verify-parts.ts';
+import { MAX_STORES_BYTES, PartsVerification, type ReadRendition } from './checking/verify-parts.ts';
 import { type Candidate, type JudgedRendition, judgeRenditions } from './judging/judge-renditions.ts';
 import { mapOf } from './judging/judge-sequence.ts';
 import { readStatedPublication, type StatedRendition } from './judging/stated-renditions.ts';
 import type { UnboundMedia } from './judging/unbound-media.ts';
 import { type MediaPart, readPart, singleFileOf } from './media-part.ts';
+import { MAX_RENDITIONS, refuseBeyond } from './playlists/limits.ts';
 
 export type { Deviation, JudgedRendition } from './judging/judge-renditions.ts';
 export type { UnboundMedia } from './judging/unbound-media.ts';
@@ -47,14 +48,14 @@ export interface JudgedPublication {
  * Compares a publication with the manifests in its init segments: every init segment and every fragment that a playlist names,
  * and the order in which each playlist names them. Our own engine hashes all of it once; the official reader validates the
  * manifests with a sample of fragments, or with all. Differences are results, not errors; throws where the folder holds no
- * publication that can be read, and `MANIFEST_TOO_COMPLEX`.
+ * publication that can be read, and `MANIFEST_TOO_COMPLEX`, `PUBLICATION_TOO_LARGE`.
  */
 export async function judgePublication(folder: SourceFolder, context: JudgementContext): Promise<JudgedPublication> {
   const { signal } = context;
   const { renditions: stated, unbound } = await readStatedPublication(folder, signal);
   const totalBytes = folder.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const advance = (): void => context.progress(0, totalBytes);
-  const verification = new PartsVerification(folder, signal, { verified: advance });
+  const verification = new PartsVerification(folder, signal, { verified: advance, maxManifests: MAX_RENDITIONS });
   const { manifests } = verification;
   const official = new OfficialReadings(manifests, { ...context, folder, onRead: advance });
   const candidates = await readRenditions(stated, verification, official);
@@ -71,6 +72,12 @@ export async function judgePublication(folder: SourceFolder, context: JudgementC
   return { manifests, renditions, missingRenditions, unbound, official: official.readings, wholeFile };
 }
 
+/** Refuses a rendition whose manifest is one of too many to be read: it is not one without a manifest. */
+function refuseUnread(read: ReadRendition | null): void {
+  if (read === null || read.manifest !== null || !read.hasManifest) return;
+  refuseBeyond('bytes of different manifests', MAX_STORES_BYTES + 1, MAX_STORES_BYTES);
+}
+
 /**
  * Hashes the renditions one after the other. A thread of the official reader reads its sample of one while this thread hashes
  * the next; renditions that our own engine cannot judge are left to be read when all are known.
@@ -84,6 +91,7 @@ async function readRenditions(
   return await mapConcurrent(stated, 2, async (rendition, index) => {
     const { isInitMissing, present } = rendition;
     const read = isInitMissing ? null : await hashing.run(() => verification.add(present));
+    refuseUnread(read);
     const candidate = { stated: rendition, read, map: read === null ? null : mapOf(read) };
     if (candidate.map !== null) await reading.run(() => official.add(index, candidate));
     return candidate;
@@ -121,6 +129,8 @@ const MAX_SAMPLED_FAULTS = 4;
 export interface OfficialReading {
   readonly rendition: number;
   readonly part: MediaPart;
+  /** True of the one reading of each manifest with a full report. */
+  readonly isFull: boolean;
   readonly reading: FragmentReading;
 }
 
@@ -149,28 +159,27 @@ class OfficialReadings {
   }
 
   /**
-   * Reads a rendition under its init segment: of each manifest the first fragment with a full report, which describes the
-   * chain. Throws `MANIFEST_TOO_COMPLEX`.
+   * Reads a rendition under its init segment: of each manifest the first fragment that is not too large with a full report, which
+   * describes the chain. Throws `MANIFEST_TOO_COMPLEX`.
    */
   async add(rendition: number, candidate: Candidate): Promise<void> {
     const { folder, reader, depth, anchors, signal, onRead } = this.#task;
     const manifest = candidate.read?.manifest ?? null;
     if (manifest === null) return;
-    const isFirst = !this.#described.has(manifest);
-    if (isFirst) refuseCostlyChain(folder.name, itemAt(this.#manifests, manifest).store);
+    if (!this.#described.has(manifest)) refuseCostlyChain(folder.name, itemAt(this.#manifests, manifest).store);
     const chosen = chosenParts(candidate, depth);
     const init = await readPart(folder, candidate.stated.init, signal);
     if (init === null || chosen.length === 0) return;
-    this.#described.add(manifest);
     // One thread, of 40 MB, keeps up with the hashing where it reads a sample only.
     const threads = chosen.length > MAX_SAMPLED_FRAGMENTS ? reader.maxConcurrency : 1;
     const read = await mapConcurrent(chosen, threads, async (part) => {
       const bytes = await readPart(folder, part, signal);
       if (bytes === null) return [];
-      const detail = isFirst && part === chosen[0] ? 'full' : 'results';
-      const reading = await reader.read(init, bytes, { detail, anchors }, signal);
+      const isFull = !this.#described.has(manifest);
+      this.#described.add(manifest);
+      const reading = await reader.read(init, bytes, { detail: isFull ? 'full' : 'results', anchors }, signal);
       onRead();
-      return [{ rendition, part, reading }];
+      return [{ rendition, part, isFull, reading }];
     });
     this.readings.push(...read.flat());
   }

@@ -119,11 +119,11 @@ const NOT_READ = { problem: 'its init segment and fragments are too large to be 
  */
 function reportOf({ renditions, official }: JudgedPublication, number: number): ManifestReport | { problem: string } {
   const own = official.filter(({ rendition }) => renditions[rendition]?.read?.manifest === number);
-  const [first] = own;
+  const first = own.find(({ isFull }) => isFull);
   if (first === undefined || 'problem' in first.reading) return first?.reading ?? NOT_READ;
   const results = first.reading.validation_results;
   if (results?.activeManifest === undefined) return first.reading;
-  const further = own.slice(1).filter(isFaulty).flatMap(failuresOf);
+  const further = own.filter((read) => read !== first && isFaulty(read)).flatMap(failuresOf);
   const failure = [...results.activeManifest.failure, ...further];
   const activeManifest = { ...results.activeManifest, failure };
   return { ...first.reading, validation_results: { ...results, activeManifest } };

@@ -17,8 +17,9 @@ import { isBound, readStoredLocation, type StoredMap } from './stored-maps.ts';
 
 /** Fragments that are read and hashed at once. */
 const MAX_CONCURRENT_FRAGMENTS = 8;
-/** Manifest stores that differ, of one publication, in bytes together and by number; others are not looked at. */
-const MAX_STORES_BYTES = 64 * 1024 * 1024;
+/** Manifest stores that differ, of one publication, in bytes together; others are not looked at. */
+export const MAX_STORES_BYTES = 64 * 1024 * 1024;
+/** The number of such stores where the caller says nothing else: of a source that is signed again, each becomes an ingredient. */
 const MAX_STORES = 16;
 /** A Merkle box with a proof for more fragments than can be takes 4 kB. */
 const MAX_MERKLE_BOX_BYTES = 64 * 1024;
@@ -34,12 +35,16 @@ export interface VerificationOptions {
   readonly contents?: PartContents;
   /** Called after each part. */
   readonly verified?: () => void;
+  /** Different manifests that are looked at. */
+  readonly maxManifests?: number;
 }
 
 /** A rendition as it was read, by the positions that its fragments state. */
 export interface ReadRendition {
   /** Its number in `PublicationVerdict.manifests`; null where the init segment carries none that is looked at. */
   readonly manifest: number | null;
+  /** True where the init segment carries a manifest, looked at or not. */
+  readonly hasManifest: boolean;
   /** Null where its manifest is missing or cannot be judged by this engine. */
   readonly binding: StoredBinding | null;
   /** True where the cause is in bytes that nobody signed. */
@@ -109,7 +114,7 @@ export class PartsVerification {
       const said = kind === 'unjudged' && why !== undefined ? { problem: why } : {};
       this.#find(init, manifest, { kind, count: 1, parts: [init], locations: [], ...said });
       const isDisturbed = manifest?.unjudged?.isDisturbed === true;
-      return { manifest: number, binding: null, isDisturbed, initMaps: [], found: [] };
+      return { manifest: number, hasManifest: hasStore, binding: null, isDisturbed, initMaps: [], found: [] };
     }
     const { binding } = manifest;
     const found = await this.#eachFragment(fragments, binding);
@@ -117,7 +122,7 @@ export class PartsVerification {
     for (const finding of judgeRendition(rendition, digest, found, manifest, binding.maps)) {
       this.#find(init, manifest, finding);
     }
-    return { manifest: number, binding, isDisturbed: false, initMaps, found };
+    return { manifest: number, hasManifest: true, binding, isDisturbed: false, initMaps, found };
   }
 
   /** The different manifests of the renditions so far, as `ReadRendition.manifest` numbers them. */
@@ -170,7 +175,8 @@ export class PartsVerification {
     );
     if (known !== undefined) return known;
     const knownBytes = this.#manifests.reduce((sum, manifest) => sum + manifest.store.length, 0);
-    if (this.#manifests.length === MAX_STORES || knownBytes + store.length > MAX_STORES_BYTES) return null;
+    const { maxManifests = MAX_STORES } = this.#options;
+    if (this.#manifests.length === maxManifests || knownBytes + store.length > MAX_STORES_BYTES) return null;
     const binding = hasOtherBoxes ? SEVERAL_BOXES : readStoredBinding(store);
     const manifest = {
       store,

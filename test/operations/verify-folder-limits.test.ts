@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { Verification } from '#contract/verification.ts';
+import { c2paUuidBox } from '#formats/isobmff-boxes.ts';
+import type { Rendition } from '#publications/media-part.ts';
+import { readPublication } from '#publications/read-publication.ts';
+import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
+import { makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { type OtherTool, signAsOthers } from '../support/publications/sign-as-others.ts';
+import { type Asked, verifyInput } from '../support/verification/verify-input.ts';
+
+const { signal } = new AbortController();
+const home = temporaryFolder();
+type Files = Record<string, Buffer>;
+
+/** DASH and HLS over the same fragments of a second each, unsigned: a rendition of pictures, and one of sound. */
+const files: Files = Object.fromEntries(
+  Object.entries(filesAt(makeFfmpegDash(makeFilm(home), join(home, 'dash')))).map(([path, bytes]) => [
+    path,
+    Buffer.from(bytes),
+  ]),
+);
+let count = 0;
+
+async function renditionsOf(publication: Files, playlist: string): Promise<readonly Rendition[]> {
+  const patterns = { playlist, init: '*init*', frag: '*chunk*' };
+  return (await readPublication(folderOf(publication), patterns, signal)).renditions;
+}
+
+const renditions = await renditionsOf(files, '*.mpd');
+const [video, audio] = renditions as [Rendition, Rendition];
+
+async function verified(publication: Files, asked?: Asked): Promise<Verification> {
+  const folder = writeFiles(join(home, `case-${count++}`, 'show'), publication);
+  const input = { type: 'local_folder_path', path: folder } as const;
+  return (await verifyInput(input, join(folder, '..'), asked)).verification;
+}
+
+/** The largest part that the official reader is given has 64 MiB. */
+function tooLarge(part: Buffer | undefined): Buffer {
+  const free = Buffer.alloc(65 * 1024 * 1024);
+  free.writeUInt32BE(free.length, 0);
+  free.write('free', 4, 'latin1');
+  return Buffer.concat([part as Buffer, free]);
+}
+
+function signedWithLarge(paths: readonly string[], tool: OtherTool): Promise<Files> {
+  const large = Object.fromEntries(paths.map((path) => [path, tooLarge(files[path])]));
+  return signAsOthers({ ...files, ...large }, renditions, tool);
+}
+
+describe('a publication with a fragment that is too large for the official reader', () => {
+  test('is described as others are', async () => {
+    const [first] = video.fragments;
+    const signed = await signedWithLarge([first?.path as string], { levels: 1 });
+    const { state, summary, manifests, publication } = await verified(signed);
+    assert.equal(state, 'valid');
+    assert.match(summary, /"Attestream tests"/);
+    assert.equal(manifests[0]?.signer?.organization, 'Attestream tests');
+    const total = video.fragments.length + audio.fragments.length;
+    assert.deepEqual([publication?.intact, publication?.read_officially], [total, total - 1]);
+  });
+});
+
+/** A number of copies of the rendition of sound, which differ in their fragments. */
+function copies(number: number): Files {
+  const copied: Files = {};
+  const lines = ['#EXTM3U', '#EXT-X-VERSION:7'];
+  const media = Array.from({ length: number }, (_, rendition) => {
+    lines.push(`#EXT-X-STREAM-INF:BANDWIDTH=${rendition + 1}`, `${rendition}/index.m3u8`);
+    copied[`${rendition}/init.mp4`] = files[audio.init.path] as Buffer;
+    const chunk = Buffer.from(files[audio.fragments[0]?.path as string] as Buffer);
+    chunk.writeUInt8(rendition, chunk.length - 1);
+    copied[`${rendition}/chunk.m4s`] = chunk;
+    return '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MAP:URI="init.mp4"\n#EXTINF:1,\nchunk.m4s\n#EXT-X-ENDLIST\n';
+  });
+  for (const [rendition, text] of media.entries()) copied[`${rendition}/index.m3u8`] = Buffer.from(text);
+  return { ...copied, 'master.m3u8': Buffer.from(`${lines.join('\n')}\n`) };
+}
+
+test('a publication whose many renditions carry a manifest each is intact', async () => {
+  const unsigned = copies(20);
+  const signed = await signAsOthers(unsigned, await renditionsOf(unsigned, '*.m3u8'), { manifestEach: true });
+  const { state, publication } = await verified(signed);
+  assert.deepEqual([state, publication?.deviations, publication?.intact], ['valid', {}, 20]);
+});
+
+test('a publication with more bytes of manifests than are read is refused, and not called unsigned', async () => {
+  const withManifest = (path: string, filling: number): Buffer =>
+    Buffer.concat([files[path] as Buffer, c2paUuidBox('manifest', Buffer.alloc(40 * 1024 * 1024, filling))]);
+  const inits = {
+    [video.init.path]: withManifest(video.init.path, 254),
+    [audio.init.path]: withManifest(audio.init.path, 255),
+  };
+  await assert.rejects(verified({ ...files, ...inits }), { reason: 'PUBLICATION_TOO_LARGE' });
+});
