@@ -9,7 +9,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { Launcher } from '#processes/launcher.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { ManifestProblem } from './dry-run/dry-run-manifest.ts';
-import { FIRST_CHANNEL, type FromSigner, stopReading, type ToSigner } from './remote-signer.ts';
+import { FIRST_CHANNEL, type FromSigner, stopReading, type ToSigner } from './signer-protocol.ts';
 import type { IdentityDescription } from './signing-identity.ts';
 import type { TrustLists } from './trust-lists.ts';
 

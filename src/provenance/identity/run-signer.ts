@@ -1,5 +1,6 @@
 import { Socket } from 'node:net';
 import { AppError } from '#errors/app-error.ts';
+import type { Signer } from '../signer.ts';
 import {
   FIRST_CHANNEL,
   type Frame,
@@ -11,8 +12,7 @@ import {
   STATUS,
   sendFrame,
   type ToSigner,
-} from '../remote-signer.ts';
-import type { Signer } from '../signer.ts';
+} from '../signer-protocol.ts';
 import { describeIdentity } from '../signing-identity.ts';
 import { loadSigningIdentity } from './load-signing-identity.ts';
 

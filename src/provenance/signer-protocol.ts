@@ -1,0 +1,131 @@
+import type { Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import type { Config } from '#config/config.ts';
+import type { AppErrorData } from '#errors/app-error.ts';
+import type { IdentityDescription } from './signing-identity.ts';
+
+// The service and the signer process exchange messages over the IPC channel. Clients of the signer send frames over a channel
+// of their own: a request holds the data to sign, an answer the signature.
+
+/** The first message to the signer process, the only process that gets the passphrase. */
+export interface SignerOrder {
+  readonly signing: Config['signing'];
+  readonly dataDir: string;
+  /** The numbers of the clients whose channels it inherits: the file descriptors from `FIRST_CHANNEL` on. */
+  readonly clientIds: readonly number[];
+  /** The certificates of the signer before it, which it must sign for, too; null for the first. */
+  readonly expected: readonly string[] | null;
+}
+
+/** The file descriptor of the first channel that a process inherits. 3 is the IPC channel. */
+export const FIRST_CHANNEL = 4;
+
+/** A message to the signer process. A `client` is sent with its channel. */
+export type ToSigner =
+  | { readonly type: 'start'; readonly order: SignerOrder }
+  | { readonly type: 'client'; readonly clientId: number }
+  | { readonly type: 'ping' };
+
+/** A message of the signer process. */
+export type FromSigner =
+  | { readonly type: 'ready'; readonly identity: IdentityDescription }
+  | { readonly type: 'failed'; readonly error: AppErrorData }
+  | { readonly type: 'violation'; readonly clientId: number; readonly problem: string }
+  | { readonly type: 'pong' };
+
+/** A header holds the size of the body and a request's number, both of 32 bits, little-endian, and the status of an answer. */
+const HEADER_BYTES = 9;
+
+/** The status of an answer; that of a request is not used. */
+export const STATUS = { signature: 0, failure: 1 } as const;
+
+/** Limits a request: a COSE `Sig_structure`, which holds the claim and the certificates. */
+export const MAX_REQUEST_BYTES = 8 * 1024 * 1024;
+
+/** Limits an answer: a signature, or why there is none. */
+export const MAX_ANSWER_BYTES = 64 * 1024;
+
+/** Limits the requests of one client that are not answered yet. Another one violates the protocol. */
+export const MAX_PENDING_REQUESTS = 4;
+
+/** Limits the frames of one peer that are taken before other peers get their turn. */
+const FRAME_BATCH_SIZE = 16;
+
+/** A message on a channel. */
+export interface Frame {
+  readonly id: number;
+  readonly status: number;
+  readonly body: Buffer;
+}
+
+/** Sends a frame. Returns false where the sender should wait for `drain` before it sends more. */
+export function sendFrame(channel: Socket, id: number, body: Uint8Array, status: number = STATUS.signature): boolean {
+  const frame = Buffer.allocUnsafe(HEADER_BYTES + body.length);
+  frame.writeUInt32LE(body.length, 0);
+  frame.writeUInt32LE(id, 4);
+  frame.writeUInt8(status, 8);
+  frame.set(body, HEADER_BYTES);
+  return channel.write(frame);
+}
+
+/**
+ * Takes the frames of a channel as they arrive; other work of the process runs between batches. Calls `refuse` where the peer
+ * sends a frame over the limit.
+ */
+export function receiveFrames(
+  channel: Socket,
+  maxBodyBytes: number,
+  take: (frame: Frame) => void,
+  refuse: (problem: string) => void,
+): void {
+  const nextFrame = frameReader(channel, maxBodyBytes);
+  let isTaking = false;
+  const takeAll = async (): Promise<void> => {
+    isTaking = true;
+    let count = 0;
+    for (let frame = nextFrame(); frame !== null && !channel.destroyed; frame = nextFrame()) {
+      take(frame);
+      count += 1;
+      if (count % FRAME_BATCH_SIZE === 0) await setImmediate();
+    }
+    isTaking = false;
+  };
+  channel.on('readable', () => {
+    if (!isTaking) takeAll().catch((error: Error) => refuse(error.message));
+  });
+}
+
+/** Returns a function that reads the next whole frame; null where it has not arrived yet. It throws where a frame is too large. */
+function frameReader(channel: Socket, maxBodyBytes: number): () => Frame | null {
+  let header: Buffer | null = null;
+  return () => {
+    header ??= readExactly(channel, HEADER_BYTES);
+    if (header === null) return null;
+    const sizeBytes = header.readUInt32LE(0);
+    if (sizeBytes > maxBodyBytes) throw new Error(`a frame of ${sizeBytes} bytes is over the limit`);
+    const body = sizeBytes === 0 ? Buffer.alloc(0) : readExactly(channel, sizeBytes);
+    if (body === null) return null;
+    const frame = { id: header.readUInt32LE(4), status: header.readUInt8(8), body };
+    header = null;
+    return frame;
+  };
+}
+
+/** Reads bytes that have arrived; null where there are fewer. A stream that has ended returns the rest, which is no frame. */
+function readExactly(channel: Socket, sizeBytes: number): Buffer | null {
+  const bytes: Buffer | null = channel.read(sizeBytes);
+  return bytes?.length === sizeBytes ? bytes : null;
+}
+
+/**
+ * Stops reading from a channel that is sent to another process. Node reads on until the other process has received it, and
+ * would drop the bytes. It has no documented way to stop that for a child's pipe: `pause` stops the events, not the reading,
+ * and `pauseOnConnect` exists for listening servers only, which other processes could connect to.
+ */
+export function stopReading(channel: Socket): Socket {
+  const { _handle: handle } = channel as Socket & { _handle: { reading: boolean; readStop(): void } | null };
+  if (handle === null) return channel;
+  handle.reading = false;
+  handle.readStop();
+  return channel;
+}
