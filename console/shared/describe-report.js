@@ -15,7 +15,7 @@ import {
 /** Limits of a description: a manifest holds as much as its author likes. */
 
 /** Limits of what a reader's report is described with, by the kind of description. */
-export const DESCRIPTION_LIMITS = {
+const DESCRIPTION_LIMITS = {
   summary: { characters: 300, codes: 40, manifests: 10, entries: 20, data: 0 },
   detailed: { characters: 1000, codes: 100, manifests: 100, entries: 500, data: 4_000 },
   full: { characters: 10_000, codes: 10_000, manifests: 1000, entries: 10_000, data: 1_000_000 },

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { HashAlgorithm } from './splice-plan.ts';
 
 /** Level of a Merkle tree, as digests from left to right. */
-export type MerkleRow = readonly Uint8Array[];
+type MerkleRow = readonly Uint8Array[];
 
 /** Returns the lengths of a tree's rows, from the leaves up to the root. */
 export function rowLengths(leafCount: number): number[] {

@@ -8,7 +8,7 @@ import { freeMemory } from './buffers.ts';
  * is requested. May be called concurrently for several ranges. Stops when the signal is aborted, and retries transient
  * errors before it throws.
  */
-export type RangeFetch = (offset: number, length: number, signal: AbortSignal) => AsyncIterable<Uint8Array>;
+type RangeFetch = (offset: number, length: number, signal: AbortSignal) => AsyncIterable<Uint8Array>;
 
 const MIB = 1024 * 1024;
 /** Smallest first fetch at a new position: headers are close together. */

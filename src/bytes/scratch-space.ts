@@ -17,7 +17,7 @@ const STAT_BLOCK_BYTES = 512;
 const FILE_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
 
 /** Location of a service's scratch spaces. */
-export interface ScratchLocation {
+interface ScratchLocation {
   /** `jobs.scratch_dir`, which services may share. */
   readonly dir: string;
   /** `jobs.data_dir`, which belongs to one service: names of scratch spaces are derived from it. */

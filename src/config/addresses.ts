@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 const MAX_PORT = 65_535;
 
 /** The address that the service listens on. */
-export interface BindAddress {
+interface BindAddress {
   readonly host: string;
   /** 0 lets the system choose. */
   readonly port: number;

@@ -111,7 +111,7 @@ function withAbsolutePaths(config: ReturnType<typeof configSchema.parse>, cwd: s
 const REPLACEMENT_CHARACTER = '\ufffd';
 
 /** Finds the first bytes that are not UTF-8, by line and character counted from 1; null where all are. */
-export function firstNonUtf8(bytes: Buffer): { readonly line: number; readonly column: number } | null {
+function firstNonUtf8(bytes: Buffer): { readonly line: number; readonly column: number } | null {
   for (let line = 1, start = 0; start <= bytes.length; line += 1) {
     const newline = bytes.indexOf('\n', start);
     const end = newline < 0 ? bytes.length : newline;
@@ -187,7 +187,7 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
 const PREFIX = 'SERVICE__';
 
 /** One override from the environment: the key's path, and the value in the type that the key has. */
-export interface EnvironmentOverride {
+interface EnvironmentOverride {
   readonly variable: string;
   readonly path: readonly string[];
   readonly value: unknown;
@@ -197,7 +197,7 @@ export interface EnvironmentOverride {
  * Reads every `SERVICE__SECTION__KEY` variable, case-insensitive. Names without a key are returned with the path they
  * spell, so that the schema refuses them as it refuses unknown keys of a file.
  */
-export function environmentOverrides(env: NodeJS.ProcessEnv): EnvironmentOverride[] {
+function environmentOverrides(env: NodeJS.ProcessEnv): EnvironmentOverride[] {
   const schema = keySchemas();
   return Object.entries(env)
     .filter(([variable, value]) => variable.toUpperCase().startsWith(PREFIX) && value !== undefined)

@@ -48,7 +48,7 @@ export interface FormatHandler<Layout extends MediaLayout = MediaLayout> {
  * File name extensions, lower case without dot, by what a file with such a name holds. A request is refused early by
  * them; afterwards only the bytes of the file decide.
  */
-export interface NameExtensions {
+interface NameExtensions {
   /** Never video. */
   readonly audio: readonly string[];
   /** Never audio alone. */

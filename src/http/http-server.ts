@@ -69,7 +69,7 @@ export type JobService = Pick<
   | 'readiness'
 >;
 
-export interface HttpServerParts {
+interface HttpServerParts {
   readonly config: Config;
   readonly jobs: JobService;
   readonly operations: readonly Operation[];
@@ -199,7 +199,7 @@ const MAX_CONNECTIONS = 10_000;
 const LOG_INTERVAL_MS = 60_000;
 
 /** Limits the connections of the server: further ones are closed as they arrive. */
-export function limitConnections(app: FastifyInstance): void {
+function limitConnections(app: FastifyInstance): void {
   let quietUntilMs = 0;
   app.server.maxConnections = MAX_CONNECTIONS;
   app.server.on('drop', () => {
@@ -213,7 +213,7 @@ export function limitConnections(app: FastifyInstance): void {
  * Validates bodies and queries with the schemas of the contract. Fastify's own validators must answer at once, so they
  * could not yield to the event loop. Parameters and headers are checked by the routes that read them.
  */
-export function validateRequests(app: FastifyInstance): void {
+function validateRequests(app: FastifyInstance): void {
   app.setValidatorCompiler(() => (value) => ({ value }));
   app.addHook('preValidation', async (request) => {
     const { body, querystring } = (request.routeOptions.schema ?? {}) as Partial<Record<string, z.ZodType>>;

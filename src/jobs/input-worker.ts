@@ -20,7 +20,7 @@ const PROGRESS_INTERVAL_MS = 100;
 const MEMORY_SAMPLE_INTERVAL_MS = 50;
 
 /** Runs one input. Rejects with an AppError when the input is at fault, with any other error when the service is. */
-export type RunInput = (work: InputWork, context: InputContext) => Promise<OperationOutcome>;
+type RunInput = (work: InputWork, context: InputContext) => Promise<OperationOutcome>;
 
 /** The worker's services for an input runner. */
 export interface WorkerParts {

@@ -183,7 +183,7 @@ const PATTERNS = { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.{m4s,vtt
  * Makes the task of signing a folder of media while it is packaged into `target`. A signed segment is removed from the
  * scratch space at once, usually before it was written to the disk.
  */
-export function packagingTaskOf(
+function packagingTaskOf(
   task: PackagingTask,
   sources: LocalCopies,
   target: PackagedFolder,

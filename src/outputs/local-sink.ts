@@ -30,7 +30,7 @@ const LARGEST_CACHED_SHARE = 0.5;
 type RefuseStanding = (destination: string, path: string) => Promise<void>;
 
 /** The folders of local outputs and of the records about them. */
-export interface LocalSinkOptions {
+interface LocalSinkOptions {
   readonly baseDir: string;
   /** This node's own. */
   readonly dataDir: string;

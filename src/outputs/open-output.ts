@@ -23,7 +23,7 @@ export interface OpenedOutput {
 }
 
 /** The output of an input: a file, or a folder that `segments` name a file in. */
-export interface OutputFile {
+interface OutputFile {
   /** The absolute path or `s3://` URL that the result names. */
   readonly outputPath: string;
   /** Names below it, without `.`, `..` and separators; none for the output itself. */
@@ -31,7 +31,7 @@ export interface OutputFile {
 }
 
 /** Where outputs are delivered. */
-export interface OutputSettings {
+interface OutputSettings {
   readonly local: { readonly base_dir: string };
   readonly s3?: S3OutputSettings;
 }
@@ -50,7 +50,7 @@ export function openOutput(
 }
 
 /** A file of an output, by its path below it; for an output that is a file, its name. */
-export interface ListedOutputFile {
+interface ListedOutputFile {
   readonly path: string;
   readonly sizeBytes: number;
 }

@@ -17,7 +17,7 @@ const PROCESS_URL = new URL(`./s3/s3-task-process${extname(import.meta.url)}`, i
 const MAX_CONCURRENT_PROBES = 8;
 
 /** A background task of the service in S3. */
-export type S3Task =
+type S3Task =
   /** Writes to and deletes from every bucket of outputs. */
   | { readonly kind: 'probe' }
   /** Rolls back what attempts of lost processes left in S3: those of one attempt, or all. */

@@ -26,7 +26,7 @@ import {
 import { writeSubtitles } from './subtitles/write-subtitles.ts';
 
 /** Services and callbacks of a packaging run. */
-export interface PackagingContext {
+interface PackagingContext {
   readonly signal: AbortSignal;
   readonly scratch: ScratchSpace;
   /** Called with the bytes of segments written so far, and of the sources that they are made from. */
@@ -38,7 +38,7 @@ export interface PackagingContext {
 }
 
 /** Result of a packaging run. */
-export interface PackagedMedia {
+interface PackagedMedia {
   /** The plan as it was carried out: without subtitles that turned out to be empty. */
   readonly plan: PackagingPlan;
   readonly warnings: readonly Warning[];

@@ -30,7 +30,7 @@ export interface DefaultLanguages {
   readonly defaultTextLanguage: string | null;
 }
 
-export type PublicationFormat = 'hls' | 'dash';
+type PublicationFormat = 'hls' | 'dash';
 
 /** One stream of a file, and the rendition that it becomes. */
 export interface PlannedStream {

@@ -203,7 +203,7 @@ function refuseFeeds(streams: readonly PlannedStream[]): void {
 }
 
 /** Returns whether a stream needs ffmpeg: one that the packager does not read, or subtitles that only ffmpeg reads. */
-export function needsFfmpeg({ route }: PlannedStream): boolean {
+function needsFfmpeg({ route }: PlannedStream): boolean {
   return route.kind === 'feed' || (route.kind === 'text' && route.reader === 'ffmpeg');
 }
 

@@ -14,7 +14,7 @@ import {
   type Protections,
 } from './protections.ts';
 
-export interface LauncherOptions {
+interface LauncherOptions {
   readonly protections?: Protections;
   /** Files and folders that are hidden from every sandboxed process. */
   readonly hidden?: readonly string[];
@@ -168,7 +168,7 @@ const AWS_PREFIX = 'AWS_';
  * Returns the variables that a child process of the service gets: those of an allow-list, so that no secret of the
  * service's environment (`SERVICE__…`) reaches one. `names` are further ones to pass on.
  */
-export function childEnvironment(
+function childEnvironment(
   env: NodeJS.ProcessEnv,
   { s3 = false, names = [] }: { readonly s3?: boolean; readonly names?: readonly string[] } = {},
 ): NodeJS.ProcessEnv {

@@ -26,10 +26,10 @@ export const MEDIA_PROCESS_LIMITS: ProcessLimits = { openFiles: 4096, dataBytes:
 const KEPT_CAPABILITIES = ['chown', 'dac_override', 'fowner', 'fsetid'] as const;
 
 /** The use of a sandbox: where the system allows it; never; or required, without which the service does not start. */
-export type SandboxMode = 'auto' | 'off' | 'require';
+type SandboxMode = 'auto' | 'off' | 'require';
 
 /** A protection that this system lacks, with its remedy. */
-export interface MissingProtection {
+interface MissingProtection {
   readonly protection: 'sandbox' | 'privileges' | 'limits';
   readonly problem: string;
   readonly remedy: string;

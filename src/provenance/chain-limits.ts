@@ -29,7 +29,7 @@ export const CHAIN_LIMITS = {
 const MAX_COST = 1e15;
 
 /** A limit that a chain exceeds. */
-export interface ExceededLimit {
+interface ExceededLimit {
   readonly measure: keyof typeof CHAIN_LIMITS;
   readonly value: number;
   readonly limit: number;

@@ -14,7 +14,7 @@ export interface JumbfBox {
 }
 
 /** A content box. */
-export interface JumbfContent {
+interface JumbfContent {
   readonly type: string;
   readonly bytes: Uint8Array;
 }

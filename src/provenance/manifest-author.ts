@@ -52,7 +52,7 @@ export interface ManifestDraft {
 }
 
 /** The signer, the time-stamp authorities, the name and the trust lists that an author makes manifests with. */
-export interface ManifestAuthorParts {
+interface ManifestAuthorParts {
   readonly signer: Signer;
   /** Null where signatures get no time-stamps. */
   readonly timeStamps: TimeStampSettings | null;

@@ -11,7 +11,7 @@ import { type TrustList, TrustLists, type TrustSource } from './trust-lists.ts';
 /** Where trust lists are: PEM files, or folders of them. */
 export type TrustSettings = Pick<Config['trust'], 'anchors' | 'tsa_anchors'>;
 
-export interface TrustStoreOptions {
+interface TrustStoreOptions {
   readonly settings: TrustSettings;
   readonly log: Log;
   /** Time between two looks at the files, in milliseconds. */

@@ -117,7 +117,7 @@ interface OpenFile {
 }
 
 /** Cache of open files, least recently used first: opening a file may be a request over the network. */
-export class OpenFileCache {
+class OpenFileCache {
   readonly #folder: SourceFolder;
   /** Sorted by last use; the most recent one is last. */
   #files: OpenFile[] = [];

@@ -33,7 +33,7 @@ import type { FragmentsOutput, SigningTask, WrittenPublication } from './signing
 const MAX_CONCURRENT_COPIES = 8;
 
 /** The content of the manifest beside its title and hard binding, and the destination of the signed publication. */
-export interface PublicationRequest {
+interface PublicationRequest {
   readonly statement: Omit<ManifestRequest, 'title' | 'mediaType'>;
   /** Warnings about the ingredients in `statement`. */
   readonly warnings: readonly Warning[];
@@ -42,7 +42,7 @@ export interface PublicationRequest {
 }
 
 /** Callbacks and resources of the input that is signed. */
-export interface SigningEnvironment {
+interface SigningEnvironment {
   readonly signal: AbortSignal;
   readonly scratch: ScratchSpace;
   progress(bytesDone: number, bytesTotal: number): void;
@@ -55,7 +55,7 @@ export interface SigningEnvironment {
 }
 
 /** Services that a publication is signed and written with. */
-export interface SigningServices {
+interface SigningServices {
   readonly outputs: Pick<OutputSink, 'stageFolder'>;
   readonly author: ManifestAuthor;
   readonly fragments: FragmentReader;
@@ -64,7 +64,7 @@ export interface SigningServices {
 }
 
 /** A publication that was signed and committed. */
-export interface SignedPublication {
+interface SignedPublication {
   readonly outputPath: string;
   readonly warnings: readonly Warning[];
   /** SHA-256 of the manifest, in hexadecimal. */

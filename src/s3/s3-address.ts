@@ -49,7 +49,7 @@ export function decodedS3Address({ bucket, key }: S3Address): S3Address | null {
 }
 
 /** The part of `input_resolvers.s3` that restricts where inputs are read from. */
-export interface S3InputPolicy {
+interface S3InputPolicy {
   /** Absent: from every bucket that the service's credentials may read. */
   readonly buckets?: readonly string[];
 }

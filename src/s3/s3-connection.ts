@@ -6,7 +6,7 @@ import { callRecorder } from '#telemetry/input-report.ts';
 import { type S3RetryBounds, s3Retry } from './sdk/s3-error.ts';
 
 /** The AWS SDK's module. It is loaded only by processes that use S3, since it takes 35 MB and most of a second. */
-export type S3Sdk = typeof import('@aws-sdk/client-s3');
+type S3Sdk = typeof import('@aws-sdk/client-s3');
 
 /** The settings of a connection: the keys that `input_resolvers.s3` and `output_sinks.s3` share. */
 export interface S3Settings {
@@ -112,7 +112,7 @@ function clientConfig(settings: S3Settings): S3ClientConfig {
 }
 
 /** Records the duration of each command until its response starts, failed attempts included: `s3 PutObject`. */
-export function measureCalls(client: S3Client): void {
+function measureCalls(client: S3Client): void {
   client.middlewareStack.add(
     (next, { commandName = 'unknown' }) =>
       (args) =>

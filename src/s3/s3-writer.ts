@@ -33,13 +33,13 @@ export interface S3Deletion {
 }
 
 /** A running upload, as a listing describes it. */
-export interface S3ListedUpload {
+interface S3ListedUpload {
   readonly uploadId: string;
   readonly initiatedAt: Date;
 }
 
 /** A range of an object that S3 is to copy itself. */
-export interface S3CopyRange extends S3Address {
+interface S3CopyRange extends S3Address {
   /** The object must still have it. */
   readonly etag: string;
   readonly offset: number;

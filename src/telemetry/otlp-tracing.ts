@@ -30,7 +30,7 @@ const EXPORT_INTERVAL_MS = 2_000;
 /** The path of traces under an endpoint (OTLP/HTTP, "Default endpoint URLs"). */
 const TRACES_PATH = 'v1/traces';
 
-export interface OtlpOptions {
+interface OtlpOptions {
   /** The collector's base address, such as `http://127.0.0.1:4318`. */
   readonly endpoint: string;
   readonly service: { readonly name: string; readonly version: string };
@@ -200,7 +200,7 @@ function contextOf(parent: TraceParent | null): Context {
 }
 
 /** The parent of a span: its trace, the span above it, and whether the trace is sampled. */
-export interface TraceParent {
+interface TraceParent {
   /** 32 lower-case hexadecimal digits, not all zero. */
   readonly traceId: string;
   /** 16 of them. */

@@ -1,7 +1,7 @@
 import { entry, listNames, type NameSample, warningEntry } from '../entry.ts';
 
 /** A file of a folder and what is wrong with it; the problem ends the sentence `"<file>" …`. */
-export interface FileProblem {
+interface FileProblem {
   readonly file: string;
   readonly problem: string;
 }

@@ -21,7 +21,7 @@ export interface BoxHeader {
 }
 
 /** Parent of a box: the file, or another box. */
-export interface BoxParent {
+interface BoxParent {
   readonly fileName: string;
   /** `file`, or the type of the box. */
   readonly type: string;
@@ -180,7 +180,7 @@ export function parseBoxHeader(bytes: Buffer, offset: number, parentEndOffset: n
 }
 
 /** Tells whether the size of a box is possible at its position. */
-export function fitsInto({ offset, sizeBytes, headerSizeBytes }: BoxHeader, parentEndOffset: number): boolean {
+function fitsInto({ offset, sizeBytes, headerSizeBytes }: BoxHeader, parentEndOffset: number): boolean {
   return sizeBytes >= headerSizeBytes && offset + sizeBytes <= parentEndOffset;
 }
 

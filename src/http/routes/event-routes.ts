@@ -28,19 +28,19 @@ const STALL_TIMEOUT_MS = 30_000;
 const RECONNECT_MS = 2_000;
 
 /** The identifier of the last event. A client that sends it back has seen everything. */
-export const LAST_EVENT_ID = 'done';
+const LAST_EVENT_ID = 'done';
 
-export interface StreamTimings {
+interface StreamTimings {
   readonly commentIntervalMs: number;
   readonly stallTimeoutMs: number;
 }
 
-export const STREAM_TIMINGS: StreamTimings = {
+const STREAM_TIMINGS: StreamTimings = {
   commentIntervalMs: COMMENT_INTERVAL_MS,
   stallTimeoutMs: STALL_TIMEOUT_MS,
 };
 
-export interface EventRouteParts {
+interface EventRouteParts {
   readonly jobs: Pick<Jobs, 'events' | 'changes'>;
   /** Aborted when the service stops; it ends every stream. */
   readonly closing: AbortSignal;

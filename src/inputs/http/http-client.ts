@@ -28,7 +28,7 @@ const PROBLEM_MAX_BYTES = 16 * 1024;
 /** The message of undici for bytes after the end of a response; its error code is that of any lost connection. */
 const EXCESS_MESSAGE = 'bad response';
 
-export interface HttpClientOptions extends AgentOptions {
+interface HttpClientOptions extends AgentOptions {
   readonly idleTimeoutMs: number;
   /** The largest file that is read, in bytes. */
   readonly maxBytes: number;

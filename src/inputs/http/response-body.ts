@@ -20,7 +20,7 @@ interface Connection {
 }
 
 /** The server fell silent, or as good as, in the middle of a body. */
-export class SilentServerError extends Error {
+class SilentServerError extends Error {
   readonly code = 'SILENT_SERVER';
 }
 

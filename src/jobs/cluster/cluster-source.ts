@@ -22,7 +22,7 @@ const HEARTBEAT_INTERVAL_MS = 2_000;
 /** Bound on the connections of a node, which submissions, look-ups and workers share. One more listens for notifications. */
 const MAX_CONNECTIONS = 10;
 
-export interface ClusterOptions {
+interface ClusterOptions {
   readonly config: Config;
   /** Absent on nodes that do not sign. */
   readonly signer?: Pick<SignerProcess, 'identity'>;

@@ -13,7 +13,7 @@ const POLL_INTERVAL_MS = 2_000;
 /** The end of a run that finished with a result. */
 export type FinishedRun = RunEnd & { readonly type: 'ended' };
 
-export interface LeaseAndCompleteOptions {
+interface LeaseAndCompleteOptions {
   readonly store: Pick<PostgresJobStore, 'leaseAndComplete' | 'takeOver' | 'undoServiceExit'>;
   readonly persistence: Persistence;
   readonly clock: LeaseClock;

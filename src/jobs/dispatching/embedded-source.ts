@@ -214,7 +214,7 @@ interface JobPrefetch {
  * Prefetches inputs by job: they are leased ahead of their turn, so that no worker waits for the disk between two inputs. Whose
  * turn it is stays undecided until then, so prefetching does not affect fairness.
  */
-export class InputPrefetch {
+class InputPrefetch {
   readonly #byJob = new Map<string, JobPrefetch>();
   readonly #limit: number;
   #size = 0;

@@ -22,7 +22,7 @@ import type { RunResult } from '../workers/worker-run.ts';
 import type { OutputPathRegistries } from './output-path-registry.ts';
 import type { InputRun, RunEnd, WorkSource } from './work-source.ts';
 
-export interface InputRunsOptions {
+interface InputRunsOptions {
   readonly pool: WorkerPool;
   readonly log: Log;
   /** Removes the staged outputs of an attempt whose worker may be gone. Never rejects. */

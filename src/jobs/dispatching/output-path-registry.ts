@@ -131,7 +131,7 @@ async function resolveAll(paths: readonly string[]): Promise<string[]> {
 }
 
 /** Addresses of objects are compared as they are; so is a path that cannot be resolved, whose input fails elsewhere. */
-export async function comparablePath(path: string): Promise<string> {
+async function comparablePath(path: string): Promise<string> {
   if (isAddress(path)) return path;
   return nearestRealPath(path).catch(() => path);
 }
@@ -147,7 +147,7 @@ function isAddress(path: string): boolean {
 }
 
 /** Reserves output paths of a job that several nodes work on. */
-export type SharedReservations = Pick<JobStore, 'reserveOutputPath' | 'releaseOutputPaths'>;
+type SharedReservations = Pick<JobStore, 'reserveOutputPath' | 'releaseOutputPaths'>;
 
 /** The registries of the jobs that run in this process, each made when its job reserves its first output path. */
 export class OutputPathRegistries {

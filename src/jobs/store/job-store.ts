@@ -225,7 +225,7 @@ export interface RetriedJob {
   readonly failed: readonly FailedInput[];
 }
 
-export interface FailedInput {
+interface FailedInput {
   readonly inputIndex: number;
   readonly inputJson: string;
   /** Null where an older release took the job. */

@@ -40,7 +40,7 @@ const YOUNG_GENERATION = '--max-semi-space-size=4';
 const OLD_GENERATION = '--heap-growing-percent=50';
 
 /** The signer and the trust lists of workers; without a signer they cannot sign. */
-export interface WorkerTools {
+interface WorkerTools {
   readonly signer?: SignerProcess;
   readonly trust?: TrustLists;
 }

@@ -45,7 +45,7 @@ import {
  */
 
 /** Task for a folder. */
-export type PublicationTask = CarryTask | PackagingTask;
+type PublicationTask = CarryTask | PackagingTask;
 
 /** Task to keep a folder that is a publication already. */
 export interface CarryTask {
@@ -65,7 +65,7 @@ export interface PackagingTask {
 }
 
 /** Services and callbacks for packaging a publication. */
-export interface MakingContext {
+interface MakingContext {
   readonly signal: AbortSignal;
   readonly scratch: ScratchSpace;
   progress(bytesDone: number, bytesTotal: number): void;
@@ -201,11 +201,7 @@ const PATTERNS = { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.m4s' };
  * is as long as its source. Throws `PACKAGED_OUTPUT_INVALID` or `PACKAGED_CUT_SHORT`; returns warnings where renditions
  * do not align.
  */
-export async function checkPackaged(
-  plan: PackagingPlan,
-  folder: SourceFolder,
-  signal: AbortSignal,
-): Promise<Warning[]> {
+async function checkPackaged(plan: PackagingPlan, folder: SourceFolder, signal: AbortSignal): Promise<Warning[]> {
   for (const stream of plan.streams) checkPresent(stream, folder);
   const { playlists } = await readPublication(folder, PATTERNS, signal);
   const starts = plan.streams.map((stream) => {

@@ -45,7 +45,7 @@ const MEDIA_TYPES: Readonly<Record<ContainerKind, string>> = {
 };
 
 /** The ingredients of a publication that was packaged, and the actions on them. */
-export interface PackagedOrigin {
+interface PackagedOrigin {
   readonly ingredients: Ingredients;
   readonly actions: readonly RecordedAction[];
 }

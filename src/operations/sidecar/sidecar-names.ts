@@ -2,7 +2,7 @@ import { AppError } from '#errors/app-error.ts';
 import { type Naming, stemOf } from '#outputs/output-path.ts';
 
 /** Names of the outputs of an input that gets a sidecar. */
-export interface SidecarLeaves {
+interface SidecarLeaves {
   /** Null where the sidecar is delivered alone. */
   readonly copy: string | null;
   readonly sidecar: string;

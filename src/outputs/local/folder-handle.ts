@@ -257,7 +257,7 @@ export function syncFolder(folder: string): Promise<void> {
  * Syncs the folder that `key` stands for. Callers that ask while it is being synced share the next sync: the one that runs
  * may have started before their entry was there.
  */
-export function shareSync(key: string, sync: () => Promise<void>): Promise<void> {
+function shareSync(key: string, sync: () => Promise<void>): Promise<void> {
   const next = queued.get(key);
   if (next !== undefined) return next;
   const current = running.get(key);

@@ -24,7 +24,7 @@ const MAX_CONCURRENT_SYNCS = 16;
 const MAX_WAITING_SYNCS = 64;
 
 /** The parameters of a staged folder. */
-export interface FolderStaging extends Staging {
+interface FolderStaging extends Staging {
   readonly records: CommittedFolders;
   /** Notes, durably, that what stands at the destination is about to be replaced whole. */
   readonly noteReplacement: () => Promise<void>;

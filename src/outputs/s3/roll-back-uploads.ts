@@ -21,7 +21,7 @@ const MAX_CREATION_MS = 3 * 60_000;
 const PUT_CLOCK_DIFFERENCE_MS = 60_000;
 
 /** A finished attempt. */
-export interface FinishedAttempt {
+interface FinishedAttempt {
   readonly noted: NotedUploads;
   /** The mark in the metadata of the objects that it put. */
   readonly mark: string;

@@ -26,7 +26,7 @@ const KEPT_BYTES = 16 * 1024 * 1024;
 const MAX_EXISTING_KEYS = 200_000;
 
 /** The parameters of a staged folder in S3. */
-export interface S3FolderStaging {
+interface S3FolderStaging {
   readonly writer: S3Writer;
   /** The key is that of the folder, without a slash at the end. */
   readonly at: S3Address;

@@ -136,7 +136,7 @@ export class UploadNote {
 }
 
 /** The note of a lost process. */
-export interface LeftoverNote {
+interface LeftoverNote {
   readonly path: string;
   readonly noted: NotedUploads;
   /** Time of its last entry, in milliseconds since 1970. */

@@ -6,7 +6,7 @@ import type { OtherTracks } from './mp4-tracks.ts';
 export const MAX_HEADER_BYTES = 12;
 
 /** An element of EBML (RFC 8794 §6). */
-export interface Element {
+interface Element {
   readonly id: number;
   /** Start and end of its content; an unknown size extends to the end of its parent. */
   readonly start: number;

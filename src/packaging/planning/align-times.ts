@@ -4,7 +4,7 @@ import type { ChosenStream } from './choose-streams.ts';
 import { feedRouteOf } from './stream-routes.ts';
 
 /** Shift of the times of a stream, in seconds. */
-export interface AlignedTimes {
+interface AlignedTimes {
   /** Seconds added to them, so that the publication starts at zero. */
   readonly shiftSeconds: number;
   /** Time at which the first packet of its file stands in the publication. */

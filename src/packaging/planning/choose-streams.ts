@@ -16,7 +16,7 @@ export interface ChosenStream {
   readonly track: PackageTrack | null;
 }
 
-export interface Choice {
+interface Choice {
   readonly chosen: readonly ChosenStream[];
   readonly leftOut: readonly LeftOut[];
 }

@@ -24,7 +24,7 @@ export function canonicalTag(code: string): string | null {
 }
 
 /** Language and mark in a file's name: `film.pt-BR.srt`, `audio_en.m4a`, `film.en.forced.vtt`. */
-export interface NameHints {
+interface NameHints {
   readonly language: string | null;
   readonly mark: 'forced' | 'caption' | null;
 }

@@ -69,7 +69,7 @@ function isParsedInMp4({ kind, codec }: ProbedStream): boolean {
 }
 
 /** Returns whether an edit list starts the video between key frames: the packager fails on the hidden packets. */
-export function hasPreroll({ streams }: ProbedFile): boolean {
+function hasPreroll({ streams }: ProbedFile): boolean {
   return streams.some(({ kind, startSeconds }) => kind === 'video' && startSeconds < -PRIMING_SECONDS);
 }
 

@@ -140,7 +140,7 @@ const LACING = 0x06;
  * Refuses lists that a demuxer processes in quadratic time, by searching, removing and inserting entries one by one. The
  * header that was requested before tells which element a request reads.
  */
-export class MatroskaCounts {
+class MatroskaCounts {
   #header = { id: 0, start: -1 };
   #seekBytes = 0;
 

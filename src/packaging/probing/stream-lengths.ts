@@ -70,7 +70,7 @@ const FIRST_FRAME_BYTES = 1500;
 const FRAME_SEARCH_BYTES = 64 * 1024;
 
 /** Start of an MP3 file. */
-export interface Mp3Start {
+interface Mp3Start {
   /** Offset of its first frame, after tags, silence or a torn frame. */
   readonly offset: number;
   /** True where a frame at its start states the number of frames (Xing, LAME). */
@@ -91,7 +91,7 @@ export async function readMp3Start(source: ByteSource, signal: AbortSignal): Pro
 }
 
 /** Returns the size of the ID3v2 tag at the start of a file, in bytes; 0 where there is none. */
-export async function leadingTagBytes(source: ByteSource, signal: AbortSignal): Promise<number> {
+async function leadingTagBytes(source: ByteSource, signal: AbortSignal): Promise<number> {
   const head = await readRange(source, 0, Math.min(source.sizeBytes, ID3_HEADER_BYTES), signal);
   if (head.length < ID3_HEADER_BYTES || head.toString('latin1', 0, 3) !== 'ID3') return 0;
   return [6, 7, 8, 9].reduce((size, at) => size * 128 + ((head[at] as number) & 0x7f), 0) + ID3_HEADER_BYTES;
@@ -117,7 +117,7 @@ const PARSERS = { mp3: parseMpegFrame, adts: parseAdtsFrame } as const;
 const UNKNOWN: FrameWalk = { seconds: null, missingBytes: 0 };
 
 /** Walks the frames of MP3 or ADTS from `start` on. Data after them is mostly a tag. */
-export async function walkFrames(
+async function walkFrames(
   source: ByteSource,
   kind: keyof typeof PARSERS,
   start: number,

@@ -8,7 +8,7 @@ import type { ContainerKind } from '../probed-file.ts';
 import { describeExit, type Program, type ProgramExit, TERMINATION_SIGNALS } from './run-programs.ts';
 
 /** Streams of one file that ffmpeg remuxes into one container, in their order there. */
-export interface Feed {
+interface Feed {
   readonly file: string;
   readonly into: 'mp4' | 'mpegts';
   readonly streams: readonly PlannedStream[];

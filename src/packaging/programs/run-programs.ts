@@ -8,7 +8,7 @@ import { programPrefix } from '#processes/protections.ts';
 const POLL_INTERVAL_MS = 100;
 
 /** Limits of programs that run together. */
-export interface ProgramLimits {
+interface ProgramLimits {
   /** Time without progress. */
   readonly stallMs: number;
   readonly totalMs: number;
@@ -39,7 +39,7 @@ export interface ProgramExit {
   readonly errorText: string;
 }
 
-export interface RunOptions {
+interface RunOptions {
   /** Working directory of the programs, also for their temporary files. */
   readonly folder: string;
   readonly signal: AbortSignal;

@@ -75,14 +75,14 @@ function joined(pieces: readonly Cue[]): Cue[] {
 }
 
 /** One sample of a subtitle track, with its times in seconds of the movie. */
-export interface TextSample {
+interface TextSample {
   readonly startSeconds: number;
   readonly endSeconds: number;
   readonly payload: Buffer;
 }
 
 /** A subtitle track with all its samples. */
-export interface TextTrack {
+interface TextTrack {
   /** Sample entry: the format, and the data that all samples share. */
   readonly sampleEntry: Box;
   readonly samples: readonly TextSample[];
@@ -99,11 +99,7 @@ const WINDOW_SIZE_BYTES = 256 * 1024;
  * Reads a subtitle track of an MP4 file from its sample table and its fragments; null where there is none of that index.
  * Throws `BMFF_…` for inconsistent boxes, `SAMPLE_PAST_END` or `SUBTITLES_TOO_LARGE`.
  */
-export async function readTextTrack(
-  source: ByteSource,
-  indexOfKind: number,
-  signal: AbortSignal,
-): Promise<TextTrack | null> {
+async function readTextTrack(source: ByteSource, indexOfKind: number, signal: AbortSignal): Promise<TextTrack | null> {
   const window = new ReadWindow(source, signal, WINDOW_SIZE_BYTES);
   const { boxes } = await walkTopLevelBoxes(source, window, () => undefined);
   const movie = boxes.find(({ type }) => type === 'moov');

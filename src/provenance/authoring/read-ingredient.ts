@@ -26,7 +26,7 @@ interface IngredientRole {
 }
 
 /** The context in which the ingredients of one output are read. */
-export interface ReadingContext {
+interface ReadingContext {
   readonly signer: Signer;
   /** Trust lists that files are validated with. */
   readonly trust: TrustLists;

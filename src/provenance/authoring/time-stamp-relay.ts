@@ -6,7 +6,7 @@ import https from 'node:https';
 import { isSystemError, problemOf } from '#errors/system-problem.ts';
 
 /** An RFC 3161 time-stamp authority. */
-export interface TimeStampAuthority {
+interface TimeStampAuthority {
   /** May hold credentials: never shown whole. */
   readonly url: string;
   /** Limits the time of one time-stamp. */
@@ -24,13 +24,13 @@ const QUERY_TYPE = 'application/timestamp-query';
 const REPLY_TYPE = 'application/timestamp-reply';
 
 /** A local address from which the SDK gets a time-stamp. */
-export interface TimeStampRelay {
+interface TimeStampRelay {
   readonly url: string;
   outcome(): TimeStampOutcome;
 }
 
 /** The outcome of a query. */
-export interface TimeStampOutcome {
+interface TimeStampOutcome {
   /** The problem where the SDK got no time-stamp that it can use, as the end of "The authority …"; null where it did not ask. */
   readonly problem: string | null;
   /** The size of the answer; 0 where there was none. */

@@ -18,7 +18,7 @@ const MAX_SHOWN_CHARACTERS = 80;
 const VERSION_ENDING = /\.v\d+$/;
 
 /** Assertions that keep the rules. */
-export interface FitAssertions {
+interface FitAssertions {
   /** The size of the data of each as JSON, in bytes. */
   readonly sizesBytes: readonly number[];
 }
@@ -194,14 +194,14 @@ const STATABLE: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
 ]);
 
 /** Returns why a request may not state an assertion of this label; null where it may. */
-export function standardLabelProblem(label: string): string | null {
+function standardLabelProblem(label: string): string | null {
   if (!STANDARD_NAMESPACE.test(label) || STATABLE.has(label)) return null;
   if (label === 'c2pa.actions') return 'actions are stated in params.actions';
   return `of the labels in "c2pa." and "cawg.", a request may state only ${[...STATABLE.keys()].join(', ')}`;
 }
 
 /** Returns the problem with the content of a standard assertion; null where there is none, or where the label is not a standard one. */
-export function standardContentProblem(label: string, data: unknown): string | null {
+function standardContentProblem(label: string, data: unknown): string | null {
   const issue = STATABLE.get(label)?.safeParse(data).error?.issues[0];
   if (issue === undefined) return null;
   const at = issue.path.map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)).join('');

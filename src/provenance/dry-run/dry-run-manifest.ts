@@ -45,7 +45,7 @@ export interface ManifestProblem {
 }
 
 /** The verdict of both official readers on a manifest store without its asset. */
-export interface ManifestJudgement {
+interface ManifestJudgement {
   /** Empty where both readers accept the active manifest. */
   readonly problems: readonly ManifestProblem[];
   /** The native reader's report; null where it cannot read the manifest store. */

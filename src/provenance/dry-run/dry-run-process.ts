@@ -46,7 +46,7 @@ const OLD_GENERATION = '--max-old-space-size=512';
 const LIMITS = { openFiles: 256, dataBytes: 2 * 1024 ** 3 };
 
 /** A child process that checks one batch of assertions at a time. */
-export class DryRunProcess {
+class DryRunProcess {
   readonly #child: ChildProcess;
   readonly #ready = Promise.withResolvers<void>();
   #outcome: PromiseWithResolvers<DryRunOutcome> | null = null;
@@ -154,7 +154,7 @@ export class DryRunProcess {
 /** A process that holds more memory after a batch is replaced: neither the SDK nor WASM gives memory back. */
 const MAX_IDLE_BYTES = 512 * 1024 ** 2;
 
-export interface DryRunWorkerOptions {
+interface DryRunWorkerOptions {
   readonly entry: URL;
   readonly launcher: Launcher;
   readonly idleTimeoutMs: number;

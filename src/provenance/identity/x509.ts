@@ -69,7 +69,7 @@ function publicKeyOf(key: KeyObject): x509.PublicKey {
 }
 
 /** The fields of a certificate that node:crypto does not show. */
-export interface CertificateFields {
+interface CertificateFields {
   /** False before version 3 of X.509, which introduced extensions. */
   readonly hasExtensions: boolean;
   /** Bits of `KEY_USAGE`; null without that extension. */

@@ -46,7 +46,7 @@ export type IngredientJson = Readonly<Record<string, unknown>> & {
 };
 
 /** A file, or bytes, with a media type. */
-export type SdkAsset =
+type SdkAsset =
   | { readonly path: string; readonly mediaType: string }
   | { readonly bytes: Uint8Array; readonly mediaType: string };
 

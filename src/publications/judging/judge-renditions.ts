@@ -15,7 +15,7 @@ export interface Candidate {
 }
 
 /** Kinds of differences between a part of a publication and what was signed. */
-export type DeviationKind = Exclude<FragmentVerdict['kind'], 'intact'> | 'unsigned';
+type DeviationKind = Exclude<FragmentVerdict['kind'], 'intact'> | 'unsigned';
 
 /** A difference between a part of a publication, or a run of missing ones, and what was signed. */
 export interface Deviation {

@@ -26,7 +26,7 @@ export interface StatedOrder {
 }
 
 /** The statements of the playlists of a folder. */
-export interface StatedPublication {
+interface StatedPublication {
   readonly renditions: readonly StatedRendition[];
   readonly unbound: readonly UnboundMedia[];
 }

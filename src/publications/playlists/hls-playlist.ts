@@ -172,7 +172,7 @@ const MAX_EXPANDED_LENGTH = 16 * 1024 * 1024;
  * 8216bis §4.3). What a variable stands for that comes from another playlist, or with the player's request, is not known
  * here: an address made of one is refused.
  */
-export function expandVariables(path: string, lines: readonly string[]): readonly string[] {
+function expandVariables(path: string, lines: readonly string[]): readonly string[] {
   if (!lines.some((line) => line.includes('{$'))) return lines;
   const values = new Map<string, string>();
   let length = 0;

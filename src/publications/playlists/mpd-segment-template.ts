@@ -146,7 +146,7 @@ function fill(task: AddressingTask, template: string, values: Partial<TemplateVa
 }
 
 /** Values of a template's identifiers in one representation (ISO/IEC 23009-1, §5.3.9.4.4). */
-export interface TemplateValues {
+interface TemplateValues {
   readonly RepresentationID: string;
   readonly Bandwidth: string;
   readonly Number?: bigint;
@@ -157,7 +157,7 @@ export interface TemplateValues {
 const MAX_TEMPLATE_WIDTH = 32;
 
 /** Fills a segment template, or undefined where it is malformed or asks for a value that is not there. */
-export function fillTemplate(template: string, values: TemplateValues): string | undefined {
+function fillTemplate(template: string, values: TemplateValues): string | undefined {
   let failed = false;
   const filled = template.replace(/\$([^$]*)\$/g, (_, identifier: string) => {
     const text = textOf(identifier, values);
@@ -177,6 +177,6 @@ function textOf(identifier: string, values: TemplateValues): string | undefined 
 }
 
 /** Returns true when the template distinguishes segments, by number or by time. */
-export function isEnumerating(template: string): boolean {
+function isEnumerating(template: string): boolean {
   return /\$(?:Number|Time)(?:%0\d{1,3}d)?\$/.test(template);
 }

@@ -11,7 +11,7 @@ import type { PlaylistDocument } from './playlist-document.ts';
 const ADDRESS_ATTRIBUTE = /[:,][A-Z0-9-]*UR[IL]="([^"]*)"/g;
 
 /** The files of a publication, for choosing the other files to copy. */
-export interface PublicationFiles {
+interface PublicationFiles {
   /** The files that are neither its playlists nor signed media. */
   readonly candidates: readonly string[];
   /** Its playlists, init segments and fragments: what lies in their folders, and below, belongs to it. */
@@ -20,7 +20,7 @@ export interface PublicationFiles {
   readonly playlists: readonly PlaylistDocument[];
 }
 
-export interface OtherFiles {
+interface OtherFiles {
   readonly paths: readonly string[];
   /** Says what was left out, if anything. */
   readonly warnings: readonly Warning[];

@@ -16,7 +16,7 @@ export interface HlsMultivariant {
   readonly references: readonly PlaylistReference[];
 }
 
-export interface HlsReference {
+interface HlsReference {
   readonly uri: string;
   readonly line: number;
 }

@@ -13,7 +13,7 @@ export interface SegmentIndex {
   readonly subsegments: readonly Subsegment[];
 }
 
-export interface Subsegment {
+interface Subsegment {
   readonly offset: number;
   readonly length: number;
   readonly durationTicks: number;

@@ -169,7 +169,7 @@ function editAlignment(text: string, element: XmlElement): TextEdit[] {
  * The SegmentTemplate that takes the place of a SegmentBase: numbered files, and the segment index's durations as a
  * SegmentTimeline. Players know it better than a SegmentList with a timeline.
  */
-export function templateFor(
+function templateFor(
   { document, representation, init, fragments, referenceTo }: RepresentationRewrite,
   indent: string,
 ): string {
@@ -253,7 +253,7 @@ function timelineEntries(startTicks: bigint, durations: readonly number[]): stri
 }
 
 /** A SegmentList of byte ranges becomes one of files; durations and all else stay as they are. */
-export function editSegmentList({
+function editSegmentList({
   document,
   representation,
   init,
@@ -288,7 +288,7 @@ export function editSegmentList({
 }
 
 /** A representation whose byte ranges became files. */
-export interface RepresentationRewrite {
+interface RepresentationRewrite {
   readonly document: MpdDocument;
   readonly representation: MpdRepresentation;
   readonly init: SignedPart;

@@ -33,14 +33,14 @@ export interface MapPlan {
 export type OpenMap = Omit<MapPlan, 'count'>;
 
 /** Digests of a rendition. */
-export interface RenditionDigests {
+interface RenditionDigests {
   readonly initHash: Uint8Array;
   /** Of the fragments, in playback order. */
   readonly leaves: readonly Uint8Array[];
 }
 
 /** The manifest stays below this, where up to `MAX_PROOF_LEVELS` levels can do it: it is in every init segment. */
-export const MANIFEST_TARGET_BYTES = 64 * 1024;
+const MANIFEST_TARGET_BYTES = 64 * 1024;
 /** Each level halves the manifest's rows and adds a hash to every fragment. */
 const MAX_PROOF_LEVELS = 5;
 /** A digest in CBOR: the bytes and a head of two. */
@@ -151,7 +151,7 @@ export const bmffExclusions = [
 ];
 
 /** The position of a fragment in its Merkle tree, and its proof (C2PA 2.2, §18.7). */
-export interface MerkleBoxContent {
+interface MerkleBoxContent {
   readonly uniqueId: number;
   readonly localId: number;
   /** The fragment's position among its rendition's, counted from zero. */

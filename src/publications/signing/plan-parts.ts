@@ -79,7 +79,7 @@ export function planInit(layout: InitLayout, manifestSizeBytes: number, leaveOut
 }
 
 /** The bytes of a box as it is written, and as it was read. */
-export interface ChangedBox {
+interface ChangedBox {
   readonly bytes: Uint8Array;
   readonly original: Uint8Array;
 }
@@ -88,7 +88,7 @@ export interface ChangedBox {
  * One top-level box of an output and how `c2pa.hash.bmff.v3` hashes it: its offset in the output as eight bytes, then
  * the box. `changed` stands in for the box where it is not copied as it is; the size stays.
  */
-export function hashedBox(box: TopBox, position: number, changed: ChangedBox | null): Splice[] {
+function hashedBox(box: TopBox, position: number, changed: ChangedBox | null): Splice[] {
   const into = isExcludedType(box.type) ? 'none' : 'flat';
   const splice: Splice =
     changed === null
@@ -112,7 +112,7 @@ const FIELD_OFFSET_BYTES = 16;
  * are absolute, and what they lead to moves as far as the moof does. In a fragment that becomes a file of its own they
  * are said relative to the moof instead, where they lead to it: players read such files one behind the other.
  */
-export function moveBaseDataOffsets(layout: FragmentLayout, moofPosition: number): Uint8Array | null {
+function moveBaseDataOffsets(layout: FragmentLayout, moofPosition: number): Uint8Array | null {
   const { moofWithPositions, moof, isRange } = layout;
   const shift = BigInt(moofPosition - moof.offset);
   if (moofWithPositions === null || shift === 0n) return null;
@@ -151,7 +151,7 @@ const REFERENCE_SIZE_BYTES = 12;
  * A segment index whose distances and sizes span what was inserted or left out. Its anchor and the end of every
  * reference are boundaries in the source; the difference of their new positions is the new size.
  */
-export function moveSegmentIndex(index: Buffer, box: TopBox, positions: OutputPositions, path: string): Uint8Array {
+function moveSegmentIndex(index: Buffer, box: TopBox, positions: OutputPositions, path: string): Uint8Array {
   const refuse = (problem: string): never => {
     throw new AppError('FRAGMENT_MALFORMED', { file: path, boxType: 'sidx', offset: box.offset, problem });
   };

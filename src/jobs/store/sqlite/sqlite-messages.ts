@@ -65,7 +65,7 @@ export type ToSqliteThread =
   | { readonly type: 'close' };
 
 /** The failure of a call: an error of the catalogue, or a refusal by SQLite. */
-export type CallFailure =
+type CallFailure =
   | { readonly error: AppErrorData }
   /** The extended result code (https://sqlite.org/rescode.html), 0 for an error of another origin. */
   | { readonly code: number; readonly message: string };

@@ -245,7 +245,7 @@ const MAX_STATEMENTS = 200;
  * Opens the database for this process alone. The exclusive lock is taken before anything is read, and the operating system
  * releases it when the process exits. `synchronous=full` syncs the log at every commit, so that commits survive a power cut.
  */
-export function openDatabase(file: string): Database {
+function openDatabase(file: string): Database {
   const database = new DatabaseSync(file, { timeout: LOCK_TIMEOUT_MS, enableForeignKeyConstraints: true });
   database.exec('pragma locking_mode = exclusive');
   database.exec('pragma journal_mode = wal');
