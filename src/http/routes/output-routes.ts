@@ -1,7 +1,6 @@
 import { basename } from 'node:path';
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import parseRange from 'range-parser';
 import { z } from 'zod';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -172,15 +171,19 @@ async function sendOutput(request: FastifyRequest, reply: FastifyReply, output: 
   return reply.send(output.read(offset, length));
 }
 
-/** Returns the bytes to send, the last one included; null when the file has none of the range. */
+/** One range of bytes (RFC 9110 §14.1.2): from a first to a last one, which may be left out, or so many at the end. */
+const BYTE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;
+
+/** Returns the bytes to send, the last one included; null when the file has none of the range. A malformed range is ignored. */
 function rangeOf(
-  { headers: { range, 'if-range': ifRange } }: FastifyRequest,
+  { headers: { range = '', 'if-range': ifRange } }: FastifyRequest,
   { sizeBytes, etag }: OpenedOutput,
 ): { start: number; end: number; isPart: boolean } | null {
   const whole = { start: 0, end: sizeBytes - 1, isPart: false };
-  if (range === undefined || (ifRange !== undefined && ifRange !== etag)) return whole;
-  const ranges = parseRange(sizeBytes, range);
-  if (ranges === -1) return null;
-  const [only, ...others] = ranges === -2 || ranges.type !== 'bytes' ? [] : ranges;
-  return only === undefined || others.length > 0 ? whole : { ...only, isPart: true };
+  const [, first = '', last = ''] = BYTE_RANGE.exec(range) ?? [];
+  const isReversed = first !== '' && last !== '' && Number(last) < Number(first);
+  if ((first === '' && last === '') || isReversed || (ifRange !== undefined && ifRange !== etag)) return whole;
+  const start = first === '' ? Math.max(sizeBytes - Number(last), 0) : Number(first);
+  const end = first === '' || last === '' ? whole.end : Math.min(Number(last), whole.end);
+  return start > end ? null : { start, end, isPart: true };
 }
