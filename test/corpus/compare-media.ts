@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { createHash, type Hash } from 'node:crypto';
 import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { ALL_FORMATS, EncodedPacketSink, FilePathSource, Input } from 'mediabunny';
 
 const DECODE_TIMEOUT_MS = 180_000;
@@ -22,14 +23,23 @@ export interface MediaReading {
 /** The readings that are compared. */
 const READINGS = ['frames', 'packets', 'samples'] as const;
 
+/** Options of ffmpeg for the frames, and for the packets of all streams. */
+const FRAMES = ['-map', '0:v?', '-map', '0:a?', '-fps_mode', 'passthrough', '-t', String(DECODED_SECONDS)];
+const PACKETS = ['-map', '0', '-c', 'copy', '-copy_unknown'];
+
 /** Reads a file with ffmpeg and with mediabunny, neither of which knows anything of this project. */
 export async function readMedia(path: string): Promise<MediaReading> {
-  const [frames, packets, samples] = await Promise.all([
-    ffmpegDigest(path, ['-map', '0:v?', '-map', '0:a?', '-fps_mode', 'passthrough', '-t', String(DECODED_SECONDS)]),
-    ffmpegDigest(path, ['-map', '0', '-c', 'copy', '-copy_unknown']),
-    samplesDigest(path),
-  ]);
-  return { frames: frames.digest, packets: packets.digest, samples, damaged: frames.damaged || packets.damaged };
+  const [{ digests, damaged }, samples] = await Promise.all([readWithFfmpeg(path), samplesDigest(path)]);
+  const [frames = null, packets = null] = digests;
+  return { frames, packets, samples, damaged };
+}
+
+/** Reads frames and packets by one start of ffmpeg, which takes long; by one each where it cannot read both. */
+async function readWithFfmpeg(path: string): Promise<FfmpegReading> {
+  const both = await ffmpegDigests(path, [FRAMES, PACKETS]);
+  if (!both.damaged && !both.digests.includes(null)) return both;
+  const [frames, packets] = await Promise.all([ffmpegDigests(path, [FRAMES]), ffmpegDigests(path, [PACKETS])]);
+  return { digests: [...frames.digests, ...packets.digests], damaged: frames.damaged || packets.damaged };
 }
 
 /** Returns the readings in which a source and its signed output differ. A reading that failed on the source is left out. */
@@ -44,31 +54,37 @@ export function differences(source: MediaReading, output: MediaReading): string[
 const COMPARED_FIELDS = 6;
 
 interface FfmpegReading {
-  readonly digest: string | null;
+  /** One for each selection; null where ffmpeg finds no frame at all. */
+  readonly digests: readonly (string | null)[];
   readonly damaged: boolean;
 }
 
-/**
- * Digest of what ffmpeg prints as framemd5, stream by stream: how streams are interleaved varies from run to run. Null
- * where it finds no frame at all.
- */
-async function ffmpegDigest(path: string, selection: readonly string[]): Promise<FfmpegReading> {
+async function ffmpegDigests(path: string, selections: readonly (readonly string[])[]): Promise<FfmpegReading> {
+  const outputs = selections.flatMap((selection, index) => [...selection, '-f', 'framemd5', `pipe:${3 + index}`]);
   // One thread: what a decoder conceals of a damaged stream must not depend on timing.
-  const fixed = ['-nostdin', '-v', 'error', '-threads', '1', '-i', path, ...selection, '-f', 'framemd5', '-'];
-  const child = spawn('ffmpeg', fixed, { stdio: ['ignore', 'pipe', 'pipe'], timeout: DECODE_TIMEOUT_MS });
+  const child = spawn('ffmpeg', ['-nostdin', '-v', 'error', '-threads', '1', '-i', path, ...outputs], {
+    stdio: ['ignore', 'ignore', 'pipe', ...selections.map(() => 'pipe' as const)],
+    timeout: DECODE_TIMEOUT_MS,
+  });
   let damaged = false;
-  child.stderr.on('data', () => {
+  child.stderr?.on('data', () => {
     damaged = true;
   });
+  const printed = child.stdio.slice(3) as Readable[];
+  return { digests: await Promise.all(printed.map(digestOf)), damaged };
+}
+
+/** Digest of a framemd5, stream by stream: how streams are interleaved varies from run to run. */
+async function digestOf(printed: Readable): Promise<string | null> {
   const streams = new Map<string, Hash>();
-  for await (const line of createInterface({ input: child.stdout, crlfDelay: Number.POSITIVE_INFINITY })) {
+  for await (const line of createInterface({ input: printed, crlfDelay: Number.POSITIVE_INFINITY })) {
     if (line.startsWith('#')) continue;
     const stream = line.slice(0, line.indexOf(','));
     const hash = streams.get(stream) ?? createHash('sha256');
     streams.set(stream, hash.update(`${line.split(',', COMPARED_FIELDS).join(',')}\n`));
   }
   const digests = [...streams].map(([stream, hash]) => `${stream} ${hash.digest('hex')}`);
-  return { digest: digests.length === 0 ? null : digests.sort().join('\n'), damaged };
+  return digests.length === 0 ? null : digests.sort().join('\n');
 }
 
 async function samplesDigest(path: string): Promise<string | null> {
