@@ -25,7 +25,7 @@ export interface DescribedFile {
 type ParentParams = Pick<C2paParams, 'parent' | 'parent_overrides'>;
 
 /** An ingredient before its role is known, with warnings. */
-export interface Candidate {
+export interface UnassignedIngredient {
   readonly ingredient: IngredientSource;
   readonly warnings: readonly Warning[];
 }
@@ -40,7 +40,7 @@ export async function givenIngredient(
   inputIndex: number,
   inputs: InputResolver,
   context: OpeningContext,
-): Promise<Candidate | null> {
+): Promise<UnassignedIngredient | null> {
   const given = givenParent(params, inputIndex);
   return given === null ? null : await parentIngredient(given, inputIndex, inputs, context);
 }
@@ -61,7 +61,7 @@ function givenParent(params: ParentParams | undefined, inputIndex: number): Give
 }
 
 /** Returns the ingredient of a file. One with a manifest is copied to this host first, because the SDK reads it by its path. */
-export async function fileCandidate(file: DescribedFile, context: OpeningContext): Promise<Candidate> {
+export async function describeIngredient(file: DescribedFile, context: OpeningContext): Promise<UnassignedIngredient> {
   const { source, layout } = file;
   const described = { title: source.name, mediaType: layout.mediaType };
   if (layout.manifest === null) {
@@ -99,14 +99,14 @@ async function parentIngredient(
   inputIndex: number,
   inputs: InputResolver,
   context: OpeningContext,
-): Promise<Candidate> {
+): Promise<UnassignedIngredient> {
   if (parent.type === 'reference') {
     return { ingredient: { kind: 'reference', reference: parent.reference }, warnings: [] };
   }
   const source = await inputs.openFile(parent.source, inputIndex, context).catch(faultOf(`${field}.source`));
   context.scratch.adopt(source);
   try {
-    return await fileCandidate(await readSignableFile(source, context.signal), context);
+    return await describeIngredient(await readSignableFile(source, context.signal), context);
   } catch (error) {
     // A source that could not be fetched or stored may be available later, so its chain must not be dropped.
     if (!(error instanceof AppError) || isInputError(error.reason)) throw error;
@@ -127,7 +127,7 @@ async function unidentifiedParent(
   source: ByteSource,
   error: AppError,
   { scratch, signal }: OpeningContext,
-): Promise<Candidate> {
+): Promise<UnassignedIngredient> {
   const mediaType = source.claimedMediaType ?? 'application/octet-stream';
   const ingredient = fileIngredient(await pinnedCopyOf(source, scratch, signal));
   return {
@@ -164,7 +164,7 @@ export interface Ingredients {
 }
 
 /** The origin that the request gives an input; null where it gives none. */
-export type GivenOrigin = { readonly parent: Candidate } | GivenCreation | null;
+export type GivenOrigin = { readonly parent: UnassignedIngredient } | GivenCreation | null;
 
 /** A statement that the media were made anew. A configured one gives way to a manifest in the source. */
 interface GivenCreation {
@@ -217,7 +217,7 @@ export function createdIngredients(creation: Creation, warnings: readonly Warnin
  * Assigns the roles of ingredients. Without a given origin the source is the parent. With a given parent, a source with a
  * manifest of its own becomes a component, so that its provenance chain is kept. Throws `ORIGIN_HAS_MANIFEST`.
  */
-export function assignRoles(source: Candidate, given: GivenOrigin): Ingredients {
+export function assignRoles(source: UnassignedIngredient, given: GivenOrigin): Ingredients {
   const creation = creationOf(given, [source.ingredient]);
   if (creation !== null) return createdIngredients(creation, source.warnings);
   const parent = given !== null && 'parent' in given ? given.parent : source;

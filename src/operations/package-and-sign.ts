@@ -21,11 +21,11 @@ import {
   sizeOfSources,
 } from './packaging/make-publication.ts';
 import { existingOrigin, packagedOrigin } from './packaging/packaging-ingredients.ts';
-import { publicationOrigin, signForInput, verificationContext } from './sign-fragmented.ts';
-import { refuseWarnings } from './strict.ts';
+import { refuseWarnings } from './refuse-warnings.ts';
+import { publicationOrigin, signForInput, verificationContext } from './sign-fragmented-folder.ts';
 
-/** One input with everything that signing it needs. */
-interface Signing {
+/** One input with everything that packaging and signing it needs. */
+interface PackageInput {
   readonly folder: SourceFolder;
   readonly params: C2paPackageParams;
   readonly work: InputWork;
@@ -49,19 +49,19 @@ export async function packageAndSignFolder(
     ...(typeof playlistPattern === 'string' && { playlistPattern }),
   });
   try {
-    return await signOpened({ folder: includedFiles(folder, params), params, work, context, services });
+    return await packageOrSign({ folder: includedFiles(folder, params), params, work, context, services });
   } finally {
     await folder.close();
   }
 }
 
-async function signOpened(signing: Signing): Promise<InputOutcome> {
-  const { folder, params, context } = signing;
+async function packageOrSign(input: PackageInput): Promise<InputOutcome> {
+  const { folder, params, context } = input;
   const chosen = chosenPaths(folder, params);
-  if (chosen !== null) return await signExisting(chosen, [], signing);
+  if (chosen !== null) return await signExisting(chosen, [], input);
   const task = await planPublication(folder, params, patternsOf(params), context.signal);
-  if (task.kind === 'package') return await packageThenSign(task, signing);
-  const found = claimed(folder, params, pathsInPlaylists(folder, task.existing.playlists));
+  if (task.kind === 'package') return await packageThenSign(task, input);
+  const found = filesToSign(folder, params, pathsInPlaylists(folder, task.existing.playlists));
   const isChosen = typeof params.frag_pattern === 'string';
   const unsigned = isChosen ? [] : unsignedFragments(folder, new Set([...found.fragments, ...found.inits]));
   const warnings = [
@@ -69,7 +69,7 @@ async function signOpened(signing: Signing): Promise<InputOutcome> {
     ...growthOf(task.existing),
     ...unsigned,
   ];
-  return await signExisting(found, warnings, signing);
+  return await signExisting(found, warnings, input);
 }
 
 function patternsOf(params: C2paPackageParams): ChoicePatterns {
@@ -82,11 +82,11 @@ function chosenPaths(folder: SourceFolder, params: C2paPackageParams): MatchedPa
   const { playlist_pattern: playlist, init_pattern: init, frag_pattern: frag } = params;
   const isPlayed = folder.files.some(({ path }) => /\.(?:m3u8|mpd)$/i.test(path));
   if (isPlayed || typeof playlist === 'string' || typeof init !== 'string' || typeof frag !== 'string') return null;
-  return claimed(folder, params, { playlists: new Set(), inits: new Set(), fragments: new Set() });
+  return filesToSign(folder, params, { playlists: new Set(), inits: new Set(), fragments: new Set() });
 }
 
 /** Returns the files of a publication that are signed: by the patterns, or as detected where there is no pattern. */
-function claimed(folder: SourceFolder, params: C2paPackageParams, found: MatchedPaths): MatchedPaths {
+function filesToSign(folder: SourceFolder, params: C2paPackageParams, found: MatchedPaths): MatchedPaths {
   const paths = folder.files.map(({ path }) => path);
   const { init_pattern: init, frag_pattern: frag } = params;
   return {
@@ -100,13 +100,13 @@ function claimed(folder: SourceFolder, params: C2paPackageParams, found: Matched
 async function signExisting(
   paths: MatchedPaths,
   found: readonly Warning[],
-  { folder, params, work, context, services }: Signing,
+  { folder, params, work, context, services }: PackageInput,
 ): Promise<InputOutcome> {
   refuseWarnings(found, params);
   const publication = await readMatchedPublication(folder, paths, context.signal);
   const inits = await readInits(folder, publication.renditions, context.signal);
   const read = { folder, publication, inits };
-  const destination = await claimDestination(folder, work, context, services);
+  const destination = await reserveDestination(folder, work, context, services);
   const given = await givenOrigin(params, work.inputIndex, services, context);
   const { ingredients, contents } = await publicationOrigin(read, given, verificationContext(context, services));
   const statement = { ingredients, actions: [], destination };
@@ -126,9 +126,9 @@ async function signExisting(
  */
 async function packageThenSign(
   task: PackagingTask,
-  { folder, params, work, context, services }: Signing,
+  { folder, params, work, context, services }: PackageInput,
 ): Promise<InputOutcome> {
-  const destination = await claimDestination(folder, work, context, services);
+  const destination = await reserveDestination(folder, work, context, services);
   const sources = new LocalCopies(task.folder, context.scratch);
   const scratch = await context.scratch.reserveFolder('packaged', sizeOfSources(task));
   try {
@@ -148,7 +148,8 @@ async function packageThenSign(
   }
 }
 
-async function claimDestination(
+/** Reserves the output path of a folder, and returns it. Throws `OUTPUT_TAKEN` or `OUTPUT_TOUCHES_SOURCE`. */
+async function reserveDestination(
   { name }: SourceFolder,
   { output }: InputWork,
   context: InputContext,
@@ -160,7 +161,7 @@ async function claimDestination(
   return destination;
 }
 
-/** The contexts of two steps that go on side by side, each of which is half of the work. */
+/** Returns the contexts of two steps that run concurrently, each of which is half of the work. */
 function halvesOf(context: InputContext): [InputContext, InputContext] {
   const doneBytes = [0, 0];
   const half = (index: number): InputContext => ({

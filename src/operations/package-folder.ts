@@ -19,7 +19,7 @@ import {
   planPublication,
   sizeOfSources,
 } from './packaging/make-publication.ts';
-import { refuseWarnings } from './strict.ts';
+import { refuseWarnings } from './refuse-warnings.ts';
 
 /** Files that are copied concurrently. */
 const MAX_CONCURRENT_COPIES = 8;
@@ -28,7 +28,7 @@ const MAX_CONCURRENT_COPIES = 8;
  * Packages a folder of media: plans a rendition for every stream, has the packager write HLS and DASH over the same
  * segments into the staged folder, checks the result, and commits the folder.
  */
-export async function packageOneFolder(
+export async function packageFolder(
   work: InputWork,
   context: InputContext,
   services: OperationServices,

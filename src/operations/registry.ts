@@ -72,8 +72,8 @@ export const signFragmented: Operation<InputOutcome> = {
     await validateSigning(request, folderLeaf, context);
   },
   async run(work, context, services) {
-    const { signFolder } = await import('./sign-fragmented.ts');
-    return signFolder(work, context, services);
+    const { signFragmentedFolder } = await import('./sign-fragmented-folder.ts');
+    return signFragmentedFolder(work, context, services);
   },
 };
 
@@ -94,7 +94,7 @@ export const packageAndSign: Operation<InputOutcome> = {
 };
 
 /** Packages folders of media as HLS and DASH over the same segments. */
-export const packageFolder: Operation<InputOutcome> = {
+export const packageWithoutSigning: Operation<InputOutcome> = {
   name: 'package',
   path: '/package',
   summary: 'Package folders of media',
@@ -104,8 +104,8 @@ export const packageFolder: Operation<InputOutcome> = {
     await validateOutputs(request, folderLeaf, [], context);
   },
   async run(work, context, services) {
-    const { packageOneFolder } = await import('./package-folder.ts');
-    return packageOneFolder(work, context, services);
+    const { packageFolder } = await import('./package-folder.ts');
+    return packageFolder(work, context, services);
   },
 };
 
@@ -179,7 +179,7 @@ export const operations: readonly Operation[] = [
   signAudio,
   signFragmented,
   packageAndSign,
-  packageFolder,
+  packageWithoutSigning,
   verify,
 ];
 

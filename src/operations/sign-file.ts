@@ -12,7 +12,7 @@ import { AUDIO_EXTENSIONS, AUDIO_ONLY_EXTENSIONS, readSignableFile, type Signabl
 import { outputLeaf } from '#outputs/output-path.ts';
 import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-author.ts';
 import type { OutputChecker } from '#provenance/official-reader.ts';
-import { assignRoles, fileCandidate, givenOrigin, statementOf } from './ingredients.ts';
+import { assignRoles, describeIngredient, givenOrigin, statementOf } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
 import { readBack } from './read-back.ts';
 import { signSidecar } from './sidecar/sign-sidecar.ts';
@@ -72,7 +72,7 @@ async function signIdentified(
   const { layout } = file;
   const params = work.params as C2paParams | undefined;
   const given = await givenOrigin(params, work.inputIndex, services, context);
-  const ingredients = assignRoles(await fileCandidate(file, context), given);
+  const ingredients = assignRoles(await describeIngredient(file, context), given);
   const statement = { ...statementOf(ingredients, params, services.stated), actions: [] };
   const draft = await services.author.draft({ title: leaf, mediaType: layout.mediaType, ...statement }, signal);
   const written = await signAgainIfLarger(() => writeSigned(file, draft, destination, work, context, services));
@@ -173,7 +173,8 @@ export function refuseVideo(name: string, layout: MediaLayout): void {
 
 /**
  * Returns the file ready to be validated by the SDK, which reads files of this host only, and then copied as it was
- * validated: pinned or copied, and with the layout of those very bytes. A file without a manifest is returned as it is.
+ * validated: pinned or copied, and with the layout of those very bytes. A file without a manifest is returned as it is. Throws
+ * `SOURCE_CHANGED` when the copy has another layout than the file had.
  */
 export async function pinIfSigned(
   file: SignableFile,

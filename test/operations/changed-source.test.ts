@@ -18,7 +18,7 @@ import { ScratchSpace } from '#bytes/scratch-space.ts';
 import { readSignableFile } from '#formats/formats.ts';
 import { InputResolver } from '#inputs/input-resolver.ts';
 import { localFileOpener, openLocalFile } from '#inputs/local/local-file.ts';
-import { fileCandidate } from '#operations/ingredients.ts';
+import { describeIngredient } from '#operations/ingredients.ts';
 import type { InputContext, InputOutcome, InputPhase, OperationServices } from '#operations/operation.ts';
 import { signAudio, signVideo } from '#operations/registry.ts';
 import { pinIfSigned } from '#operations/sign-file.ts';
@@ -161,7 +161,7 @@ test('the SDK is led to the file that was opened, whatever its path leads to by 
   const bytes = readFileSync(path);
   const source = await openLocalFile(path, 'opened.wav', anywhere, never);
   t.after(() => source.close());
-  const { ingredient } = await fileCandidate(await readSignableFile(source, never), { scratch, signal: never });
+  const { ingredient } = await describeIngredient(await readSignableFile(source, never), { scratch, signal: never });
   renameSync(path, `${path}.away`);
   writeFileSync(path, 'another');
   assert(ingredient.kind === 'file');

@@ -6,7 +6,7 @@ import type { WarningReason } from '#errors/catalogue.ts';
 import { InputResolver } from '#inputs/input-resolver.ts';
 import { localFolderOpener } from '#inputs/local/local-folder.ts';
 import type { InputContext, InputOutcome, InputPhase, InputWork, OperationServices } from '#operations/operation.ts';
-import { packageAndSign, packageFolder } from '#operations/registry.ts';
+import { packageAndSign, packageWithoutSigning } from '#operations/registry.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
 import type { OutputSink } from '#outputs/output-sink.ts';
 import { testAuthor } from '../support/manifests/sign-wav.ts';
@@ -64,7 +64,7 @@ export async function packageInput(
     const outcome =
       options.sign === true
         ? await packageAndSign.run(input, context, { ...services, author: testAuthor() })
-        : await packageFolder.run(input, context, services);
+        : await packageWithoutSigning.run(input, context, services);
     return { ...outcome, reasons: outcome.warnings.map(({ reason }) => reason) };
   } finally {
     await scratch.remove();

@@ -19,7 +19,7 @@ import { matchingPaths } from '#publications/path-patterns.ts';
 import type { HlsMedia } from '#publications/publication.ts';
 import { readPublication } from '#publications/read-publication.ts';
 import { refuseUnjoinable } from '#publications/refuse-unjoinable.ts';
-import { refuseWarnings } from '../strict.ts';
+import { refuseWarnings } from '../refuse-warnings.ts';
 import {
   defaultLanguageOf,
   publicationFoundWarning,

@@ -15,15 +15,15 @@ import { readInits } from '#publications/read-publication.ts';
 import type { VerificationContext } from '#publications/verify-as-ingredient.ts';
 import {
   assignRoles,
-  type Candidate,
   createdIngredients,
   creationOf,
-  fileCandidate,
+  describeIngredient,
   type GivenOrigin,
   type Ingredients,
+  type UnassignedIngredient,
 } from '../ingredients.ts';
 import type { InputContext } from '../operation.ts';
-import { publicationOrigin } from '../sign-fragmented.ts';
+import { publicationOrigin } from '../sign-fragmented-folder.ts';
 import type { PackagingTask } from './make-publication.ts';
 
 /** Media types of containers that carry no manifest (IANA, or what is commonly said). */
@@ -63,10 +63,10 @@ export async function packagedOrigin(
   given: GivenOrigin,
   context: InputContext,
 ): Promise<PackagedOrigin> {
-  const candidates = await sourceCandidates(task, sources, context);
-  const [main, ...others] = candidates.values();
+  const ingredients = await sourceIngredients(task, sources, context);
+  const [main, ...others] = ingredients.values();
   if (main === undefined) throw new Error('a plan has at least one stream');
-  const files = new Map([...candidates].map(([path, { ingredient }]) => [path, ingredient]));
+  const files = new Map([...ingredients].map(([path, { ingredient }]) => [path, ingredient]));
   const warnings = others.flatMap((other) => other.warnings);
   const creation = creationOf(given, [...files.values()]);
   if (creation !== null) {
@@ -123,32 +123,35 @@ function isTranscoded({ route, container }: PlannedStream): boolean {
 }
 
 /** Returns the source files by their paths, in the order of their streams: the plan has the tallest video first. */
-async function sourceCandidates(
+async function sourceIngredients(
   { folder, plan }: PackagingTask,
   sources: LocalCopies,
   context: InputContext,
-): Promise<Map<string, Candidate>> {
+): Promise<Map<string, UnassignedIngredient>> {
   const containers = new Map(plan.streams.map(({ file, container }) => [file, container]));
-  const candidates = new Map<string, Candidate>();
+  const ingredients = new Map<string, UnassignedIngredient>();
   for (const [path, container] of containers) {
-    candidates.set(path, await sourceCandidate(folder, path, MEDIA_TYPES[container], sources, context));
+    ingredients.set(path, await sourceIngredient(folder, path, MEDIA_TYPES[container], sources, context));
   }
-  return candidates;
+  return ingredients;
 }
 
 /** Returns the ingredient of a source file. The SDK reads a signed one by its path before the sources are released. */
-async function sourceCandidate(
+async function sourceIngredient(
   folder: SourceFolder,
   path: string,
   mediaType: string,
   sources: LocalCopies,
   context: InputContext,
-): Promise<Candidate> {
+): Promise<UnassignedIngredient> {
   const source = await folder.open(path, context.signal);
   try {
     const file = await readSignableFile(source, context.signal);
     const isSigned = file.layout.manifest !== null;
-    return await fileCandidate(isSigned ? { ...file, source: await sources.of(path, context.signal) } : file, context);
+    return await describeIngredient(
+      isSigned ? { ...file, source: await sources.of(path, context.signal) } : file,
+      context,
+    );
   } catch (error) {
     if (!(error instanceof AppError) || isInputError(error.reason)) throw error;
     return {

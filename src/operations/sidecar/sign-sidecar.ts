@@ -15,7 +15,7 @@ import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
 import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-author.ts';
 import { assetReadingOf } from '#provenance/official-reader.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
-import { assignRoles, type DescribedFile, fileCandidate, givenOrigin, statementOf } from '../ingredients.ts';
+import { assignRoles, type DescribedFile, describeIngredient, givenOrigin, statementOf } from '../ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from '../operation.ts';
 import { readBack } from '../read-back.ts';
 import { sidecarLeaves } from './sidecar-names.ts';
@@ -36,7 +36,7 @@ interface Staged {
 }
 
 /** A file that is signed with a sidecar, and the manifest that lacks only its hard binding. */
-interface Signing {
+interface SidecarSigning {
   readonly file: DescribedFile;
   readonly draft: ManifestDraft;
   readonly destinations: Destinations;
@@ -59,7 +59,7 @@ export async function signSidecar(
   context.reached('resolved');
 
   const given = await givenOrigin(params, work.inputIndex, services, context);
-  const ingredients = assignRoles(await fileCandidate(file, context), given);
+  const ingredients = assignRoles(await describeIngredient(file, context), given);
   const statement = { ...statementOf(ingredients, params, services.stated), actions: [] };
   const { mediaType } = file.layout;
   const draft = await services.author.draft({ title: source.name, mediaType, ...statement }, context.signal);
@@ -69,7 +69,7 @@ export async function signSidecar(
 
 /** Stages the copy, where there is one, hashes the source, and delivers both. Discards what is staged when anything fails. */
 async function copyAndSign(
-  { file, draft, destinations }: Signing,
+  { file, draft, destinations }: SidecarSigning,
   work: InputWork,
   context: InputContext,
   services: OperationServices,

@@ -7,8 +7,8 @@ export interface StrictParams {
 }
 
 /**
- * Refuses every warning where the request is strict. Called as soon as there can be warnings of a kind, and in any case
- * before the output is committed.
+ * Refuses every warning when the request is strict. Called as soon as there can be warnings of a kind, and in any case before
+ * the output is committed. Throws `PACKAGING_WARNED`.
  */
 export function refuseWarnings(warnings: readonly Warning[], params: StrictParams | null | undefined): void {
   if (params?.strict !== true || warnings.length === 0) return;

@@ -19,13 +19,13 @@ import {
   statementOf,
 } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
-import { refuseWarnings, type StrictParams } from './strict.ts';
+import { refuseWarnings, type StrictParams } from './refuse-warnings.ts';
 
 /**
  * Signs a fragmented publication: reads which fragments belong to which init segment, writes and hashes every fragment
  * once, has the SDK sign one manifest over all renditions, puts it into every init segment, and commits the folder.
  */
-export async function signFolder(
+export async function signFragmentedFolder(
   work: InputWork,
   context: InputContext,
   services: OperationServices,
