@@ -26,9 +26,10 @@ import { refusal } from './refuse-unjoinable.ts';
 
 /**
  * Finds the publication in a folder that is to be packaged: playlists that name segments. `readPublication` reads one that is to
- * be signed, by patterns that name its parts. `patterns` choose its
- * files; without one for playlists every .m3u8 and .mpd is read. Null where there is none: lists of songs have the same extensions.
- * Throws `PLAYLIST_MALFORMED` or `PLAYLIST_FILE_MISSING` when a playlist does not parse or names a missing file.
+ * be signed, by patterns that name its parts. `patterns` choose its files; without one for playlists every .m3u8 and .mpd is
+ * read. Resolves with null when there is none: lists of songs have the same extensions. Throws `PLAYLIST_…` for a playlist,
+ * `PUBLICATION_TOO_LARGE`, `SEGMENT_INDEX_MALFORMED`, `FRAGMENT_MALFORMED` or `BMFF_…` for boxes, `PATTERN_INVALID` or
+ * `PATTERN_NO_MATCH` for a pattern, and `PUBLICATION_NOT_REPACKAGED` for segments that cannot be read or joined.
  */
 export async function findPublication(
   folder: SourceFolder,
@@ -180,7 +181,7 @@ interface ChosenRenditions {
 
 /**
  * Chooses the renditions of which the patterns find the init segment and a segment. Subtitles as text have neither, and
- * stay. Throws PATTERN_NO_MATCH for a pattern that finds nothing in the folder.
+ * stay. Throws `PATTERN_NO_MATCH` for a pattern that finds nothing in the folder.
  */
 function chooseRenditions(
   renditions: readonly ExistingRendition[],
@@ -204,8 +205,8 @@ type Statement = Pick<ExistingRendition, 'language' | 'label' | 'role' | 'isDefa
 const NOTHING_STATED: Statement = { language: null, label: null, role: null, isDefault: false };
 
 /**
- * A rendition for every media playlist of segments, once, whichever playlists name it. Playlists of key frames are renditions
- * where there are no others.
+ * Returns a rendition for every media playlist of segments, once, whichever playlists name it. Playlists of key frames are
+ * renditions when there are no others.
  */
 function renditionsOfHls(playlists: readonly PlaylistDocument[], index: FolderIndex): ExistingRendition[] {
   const stated = statementsIn(playlists, index);
@@ -287,7 +288,7 @@ function statementOf(line: string): Statement {
   };
 }
 
-/** A rendition for every representation of every period. */
+/** Returns a rendition for every representation of every period. */
 function renditionsOfMpd(playlists: readonly PlaylistDocument[]): ExistingRendition[] {
   return playlists.flatMap((playlist) => {
     if (playlist.kind !== 'mpd') return [];
@@ -297,13 +298,13 @@ function renditionsOfMpd(playlists: readonly PlaylistDocument[]): ExistingRendit
   });
 }
 
-/** Its segments; subtitles may be one file without any. */
+/** Returns the segments of a representation; subtitles may be one file without any. */
 function partsOf({ addressing, segments, path, lineage: [, , set, element] }: MpdRepresentation): MediaPart[] {
   if (addressing !== 'none') return segments.map(({ part }) => part);
   return path !== undefined && isTextFile(mimeTypeOf(set, element)) ? [{ path, range: null }] : [];
 }
 
-/** Subtitles that are no fragments. */
+/** Returns true for subtitles that are no fragments. */
 function isTextFile(mimeType: string): boolean {
   return mimeType.startsWith('text/') || mimeType === 'application/ttml+xml';
 }

@@ -9,7 +9,7 @@ import { MAX_SAMPLED_FRAGMENTS, sampleOf } from './checking/check-output.ts';
 import type { VerifiedManifest } from './checking/publication-verdict.ts';
 import type { StoredMap } from './checking/stored-maps.ts';
 import { MAX_STORES_BYTES, PartsVerification, type ReadRendition } from './checking/verify-parts.ts';
-import { type Candidate, type JudgedRendition, judgeRenditions } from './judging/judge-renditions.ts';
+import { type JudgedRendition, judgeRenditions, type RenditionReading } from './judging/judge-renditions.ts';
 import { mapOf } from './judging/judge-sequence.ts';
 import { readStatedPublication, type StatedRendition } from './judging/stated-renditions.ts';
 import type { UnboundMedia } from './judging/unbound-media.ts';
@@ -86,7 +86,7 @@ async function readRenditions(
   stated: readonly StatedRendition[],
   verification: PartsVerification,
   official: OfficialReadings,
-): Promise<Candidate[]> {
+): Promise<RenditionReading[]> {
   const [hashing, reading] = [new Semaphore(1), new Semaphore(1)];
   return await mapConcurrent(stated, 2, async (rendition, index) => {
     const { isInitMissing, present } = rendition;
@@ -162,7 +162,7 @@ class OfficialReadings {
    * Reads a rendition under its init segment: of each manifest the first fragment that is not too large with a full report, which
    * describes the chain. Throws `MANIFEST_TOO_COMPLEX`.
    */
-  async add(rendition: number, candidate: Candidate): Promise<void> {
+  async add(rendition: number, candidate: RenditionReading): Promise<void> {
     const { folder, reader, depth, anchors, signal, onRead } = this.#task;
     const manifest = candidate.read?.manifest ?? null;
     if (manifest === null) return;
@@ -189,7 +189,7 @@ class OfficialReadings {
  * Chooses fragments, first those that are bound: evenly over the programme, with the first and the last. A rendition that our
  * own engine cannot judge is read completely.
  */
-function chosenParts({ stated, read, map }: Candidate, depth: 'sample' | 'full'): MediaPart[] {
+function chosenParts({ stated, read, map }: RenditionReading, depth: 'sample' | 'full'): MediaPart[] {
   const { fragments } = stated.present;
   const isSound = (index: number) => read?.found[index]?.some((place) => place.map === map && place.isBound) === true;
   const sound = fragments.filter((_part, index) => isSound(index));

@@ -19,8 +19,8 @@ export interface MatchedPaths {
 }
 
 /**
- * Matches the request's three patterns against the folder's paths. A pattern that matches nothing is an error; segments
- * of transport streams get an error of their own, because there an init pattern cannot match.
+ * Matches the request's three patterns against the folder's paths. Throws `PATTERN_INVALID`, `PATTERN_NO_MATCH` when a pattern
+ * matches nothing, and `SEGMENTS_NEED_PACKAGING` for segments of transport streams, which no init pattern can match.
  */
 export function matchPatterns(paths: readonly string[], patterns: PublicationPatterns): MatchedPaths {
   const fragments = matchingPaths(paths, patterns.frag, 'params.frag_pattern');
@@ -54,7 +54,7 @@ function noMatch(paths: readonly string[], pattern: string, field: string): AppE
 /** The context that patterns are matched in. Making one takes longer than matching most patterns. */
 const matching: { paths?: () => string[] } = createContext({});
 
-/** A pattern without `/` matches in every subfolder. */
+/** Returns the paths that a pattern matches. One without `/` matches in every subfolder. Throws `PATTERN_INVALID`. */
 function select(
   paths: readonly string[],
   pattern: string,
@@ -70,10 +70,10 @@ function select(
   }
   const everywhere = !pattern.includes('/');
   const matches = compile(pattern.replace(/^\.?\//, ''), field);
-  const claims = (path: string) => matches(everywhere ? path.slice(path.lastIndexOf('/') + 1) : path);
+  const matchesPath = (path: string) => matches(everywhere ? path.slice(path.lastIndexOf('/') + 1) : path);
   try {
     // A glob becomes a regular expression, and there are some that take years: only a bound on a script interrupts them.
-    matching.paths = () => paths.filter(claims);
+    matching.paths = () => paths.filter(matchesPath);
     return new Set(runInContext('paths()', matching, { timeout: timeoutMs }));
   } catch (cause) {
     // Made in the context of the script, it is no Error of this one.

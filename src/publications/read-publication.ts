@@ -21,6 +21,8 @@ import { addUnlistedFiles, readUnlistedPlaylists } from './reading/unlisted-file
  * Reads which parts of a folder are to be signed: which fragments belong to which init segment, and in which order. Playlists
  * decide; where none names a file, folders, names and natural order do. A rendition is signed as soon as a pattern matches its
  * init segment or one of its fragments, and then whole: a fragment left out would be an invalid one.
+ *
+ * Throws `PATTERN_INVALID` or `PATTERN_NO_MATCH` for a pattern, and what `readMatchedPublication` throws.
  */
 export async function readPublication(
   folder: SourceFolder,
@@ -34,7 +36,12 @@ export async function readPublication(
   return await readMatchedPublication(folder, matched, signal);
 }
 
-/** Does the same for paths that are already matched. */
+/**
+ * Reads which parts of a folder are to be signed, as `readPublication` does, for paths that are already matched. Throws
+ * `PLAYLIST_…` for a playlist, `PUBLICATION_TOO_LARGE`, `SEGMENTS_NEED_PACKAGING`, `INIT_WITHOUT_FRAGMENTS`,
+ * `SEGMENT_INDEX_MALFORMED`, `BYTE_RANGE_PAST_END`, or `FRAGMENT_…` for fragments that no rendition or several could have, that
+ * overlap, or that playlists order differently.
+ */
 export async function readMatchedPublication(
   folder: SourceFolder,
   matched: MatchedPaths,

@@ -79,8 +79,8 @@ const HANDLERS: Readonly<Record<StatedKind['kind'], readonly string[]>> = {
 };
 
 /**
- * Refuses an init segment that is of another kind than a playlist says, as one that took the place of another: what plays
- * nowhere is not signed. An init segment of several tracks has to have one of the kind.
+ * Refuses an init segment of another kind than a playlist says, for instance one that replaced another: what plays nowhere is
+ * not signed. An init segment of several tracks must have one of the kind. Throws `INIT_OF_OTHER_KIND`.
  */
 export function refuseSwappedInits(
   folder: SourceFolder,

@@ -199,7 +199,7 @@ class Reading {
     return this.#manifest.renditions.map((index) => itemAt(this.#parts.renditions, index));
   }
 
-  /** Of the first altered part that the reader finds fault with, too. */
+  /** Returns the results for the first altered part that the reader also finds at fault; null when there is none. */
   async ofAltered(alterations: readonly PartFinding[]): Promise<ValidationResults | null> {
     for (const { init, kind, parts } of alterations.slice(0, MAX_SAMPLED_RENDITIONS)) {
       const rendition = this.#renditions.find((each) => each.init === init);
@@ -211,7 +211,7 @@ class Reading {
     return null;
   }
 
-  /** Of the first fragment of all, or of one of the sample that the reader finds more fault with. */
+  /** Returns the results for the fragment of the sample with the most failures: the first one, unless another has more. */
   async ofSample(): Promise<ValidationResults | null> {
     let best: ValidationResults | null = null;
     for (const { init, fragments } of this.#renditions.slice(0, MAX_SAMPLED_RENDITIONS)) {
@@ -223,7 +223,7 @@ class Reading {
     return best;
   }
 
-  /** Of the manifest alone where all parts are too large; that they are bound, or not, is what our own pass found. */
+  /** Returns the results for the manifest alone, when all parts are too large. Our own pass decides whether they are bound. */
   async ofStandIn(): Promise<ValidationResults | null> {
     const { binding } = this.#manifest;
     const [rendition] = this.#renditions;
@@ -234,7 +234,10 @@ class Reading {
     return binding === null ? without(results, MISMATCH) : withMatch(results, binding);
   }
 
-  /** Of every fragment, where they are not too many or too large: else it is left open whether they are bound. */
+  /**
+   * Returns the results for the first fragment with a mismatch; null when every fragment matches. When there are too many
+   * fragments, or one is too large, the results leave open whether they are bound.
+   */
   async ofAll(): Promise<ValidationResults | null> {
     const all = this.#renditions.flatMap(({ init, fragments }) => fragments.map((part) => ({ init, part })));
     const read = await mapConcurrent(all.slice(0, MAX_READER_FRAGMENTS), this.#parts.reader.maxConcurrency, (one) =>
@@ -270,12 +273,12 @@ function hasCode(findings: readonly Finding[] | undefined, code: string): boolea
   return findings?.some((finding) => finding.code === code) ?? false;
 }
 
-/** Unreadable is below all. */
+/** Counts the failures of a reading; -1 for a part that could not be read. */
 function failureCount(results: ValidationResults | null): number {
   return results === null ? -1 : (results.activeManifest?.failure.length ?? 0);
 }
 
-/** The results with a mismatch of the binding instead of its match, unless the reader found one itself. */
+/** Returns the results with a mismatch of the binding instead of its match, unless the reader found one itself. */
 function withMismatch(results: ValidationResults, manifest: VerifiedManifest, explanation: string): ValidationResults {
   if (hasCode(results.activeManifest?.failure, MISMATCH)) return results;
   const rest = without(results, MATCH);

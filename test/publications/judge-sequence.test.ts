@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { StoredMap } from '#publications/checking/stored-maps.ts';
-import { judgeSequence, type PlacedFragment } from '#publications/judging/judge-sequence.ts';
+import { judgeSequence, type PlayedFragment } from '#publications/judging/judge-sequence.ts';
 
 const COUNT = 12;
 const own = mapOf(COUNT);
@@ -12,17 +12,17 @@ function mapOf(count: number): StoredMap {
   return { uniqueId: 1, localId: 1, count, initHash: new Uint8Array(32), hashes: [] };
 }
 
-const signedAt = (location: number, map = own): PlacedFragment => ({ found: [{ map, location, isBound: true }] });
-const alteredAt = (location: number): PlacedFragment => ({ found: [{ map: own, location, isBound: false }] });
-const ABSENT: PlacedFragment = { found: null };
-const UNSIGNED: PlacedFragment = { found: [] };
+const signedAt = (location: number, map = own): PlayedFragment => ({ found: [{ map, location, isBound: true }] });
+const alteredAt = (location: number): PlayedFragment => ({ found: [{ map: own, location, isBound: false }] });
+const ABSENT: PlayedFragment = { found: null };
+const UNSIGNED: PlayedFragment = { found: [] };
 
 const programme = Array.from({ length: COUNT }, (_, location) => signedAt(location));
 
-/** Returns what is not intact: the kind, the position, and the location. */
-function deviations(fragments: readonly PlacedFragment[], map = own): string[] {
-  return judgeSequence(fragments, map).flatMap((verdict, position) =>
-    verdict.kind === 'intact' ? [] : [`${verdict.kind} ${position} ${'location' in verdict ? verdict.location : '-'}`],
+/** Returns what is not intact: the kind, the index in playback order, and the position in the map. */
+function deviations(fragments: readonly PlayedFragment[], map = own): string[] {
+  return judgeSequence(fragments, map).flatMap((verdict, index) =>
+    verdict.kind === 'intact' ? [] : [`${verdict.kind} ${index} ${'position' in verdict ? verdict.position : '-'}`],
   );
 }
 
@@ -41,7 +41,7 @@ describe('fragments in playback order', () => {
     assert.deepEqual(deviations(exchanged), ['swapped 2 2', 'swapped 9 9']);
   });
 
-  test('are assigned to the places of what is missing', () => {
+  test('are assigned the positions of what is missing', () => {
     assert.deepEqual(deviations(programme.with(3, ABSENT).with(4, UNSIGNED).with(5, signedAt(5, other))), [
       'missing 3 3',
       'altered 4 4',
@@ -49,7 +49,7 @@ describe('fragments in playback order', () => {
     ]);
   });
 
-  test('are added where no place is free', () => {
+  test('are added where no position is free', () => {
     assert.deepEqual(deviations(programme.toSpliced(4, 0, UNSIGNED, UNSIGNED)), ['added 4 -', 'added 5 -']);
     assert.deepEqual(deviations(programme.toSpliced(4, 0, signedAt(7))), ['added 4 -']);
   });
@@ -58,7 +58,7 @@ describe('fragments in playback order', () => {
     assert.deepEqual(deviations(programme.with(6, alteredAt(6))), ['altered 6 6']);
   });
 
-  test('take no longer for a map that claims millions', () => {
+  test('take no longer for a map that states millions', () => {
     const huge = mapOf(2 ** 24);
     const scattered = Array.from({ length: 20_000 }, (_, index) =>
       index % 2 === 0 ? { found: [{ map: huge, location: (index * 7919) % 20_011, isBound: true }] } : UNSIGNED,
@@ -67,20 +67,20 @@ describe('fragments in playback order', () => {
   });
 
   test('get a verdict each, whatever they state', () => {
-    const place = fc.record({
+    const stated = fc.record({
       map: fc.constantFrom(own, other),
       location: fc.integer({ min: 0, max: COUNT + 2 }),
       isBound: fc.boolean(),
     });
     const fragment = fc.oneof(
       fc.constant(ABSENT),
-      fc.array(place, { maxLength: 3 }).map((found) => ({ found })),
+      fc.array(stated, { maxLength: 3 }).map((found) => ({ found })),
     );
     fc.assert(
       fc.property(fc.array(fragment, { maxLength: 20 }), (fragments) => {
         const verdicts = judgeSequence(fragments, own);
         assert.equal(verdicts.filter((verdict) => verdict !== undefined).length, fragments.length);
-        const standing = verdicts.flatMap((verdict) => (verdict.kind === 'intact' ? [verdict.location] : []));
+        const standing = verdicts.flatMap((verdict) => (verdict.kind === 'intact' ? [verdict.position] : []));
         assert.deepEqual(
           standing,
           [...new Set(standing)].sort((a, b) => a - b),

@@ -6,7 +6,7 @@ import { type FragmentOrigin, type FragmentVerdict, judgeSequence } from './judg
 import type { StatedOrder, StatedRendition } from './stated-renditions.ts';
 
 /** A rendition as it is stated and as it was read. */
-export interface Candidate {
+export interface RenditionReading {
   readonly stated: StatedRendition;
   /** Null where its init segment is missing. */
   readonly read: ReadRendition | null;
@@ -33,23 +33,23 @@ export interface Deviation {
   readonly signedIndex: number | null;
   /** Seconds from the start of the programme; null where the playlist does not tell. */
   readonly startSeconds: number | null;
-  /** Where what stands there was signed, where that is known and elsewhere; the index is null for an init segment. */
+  /** The position at which the part was signed, if that is known and another one; the index is null for an init segment. */
   readonly origin: { readonly rendition: number; readonly index: number | null } | null;
 }
 
 /** The judgement of one rendition. */
-export interface JudgedRendition extends Candidate {
-  /** Fragments that are in their place with the bytes that were signed, by `partKey`. */
+export interface JudgedRendition extends RenditionReading {
+  /** Fragments that are at their position with the bytes that were signed, by `partKey`. */
   readonly intact: ReadonlySet<string>;
   readonly deviations: readonly Deviation[];
 }
 
 /** Judges the renditions of a publication, each by its map. */
-export function judgeRenditions(candidates: readonly Candidate[]): JudgedRendition[] {
+export function judgeRenditions(readings: readonly RenditionReading[]): JudgedRendition[] {
   const numberOf = new Map(
-    candidates.flatMap(({ map }, index): [StoredMap, number][] => (map === null ? [] : [[map, index]])),
+    readings.flatMap(({ map }, index): [StoredMap, number][] => (map === null ? [] : [[map, index]])),
   );
-  return candidates.map(({ stated, read, map }) => {
+  return readings.map(({ stated, read, map }) => {
     const init = initDeviations(stated, read, map, numberOf);
     const judge = new OrderJudge(stated, map === null ? [] : (read?.found ?? []), map, numberOf);
     const { intact, deviations } = judge.judgement();
@@ -83,7 +83,7 @@ class OrderJudge {
   readonly #foundOf: ReadonlyMap<string, FoundFragment>;
   /** Positions of the map that some fragment stands for. */
   readonly #covered = new Set<number>();
-  /** Locations that a playlist leaves out of the middle of what it plays, whether others name them or not. */
+  /** Positions that a playlist leaves out of the middle of what it plays, whether others name them or not. */
   readonly #skipped: Run[] = [];
   readonly #startOf = new Map<number, number | null>();
   readonly #intact = new Set<string>();
@@ -110,25 +110,25 @@ class OrderJudge {
   }
 
   #judge(order: StatedOrder): void {
-    const placed = order.fragments.map(({ part }) => ({ found: this.#foundOf.get(partKey(part)) ?? null }));
-    const verdicts = this.#map === null ? placed.map(unjudged) : judgeSequence(placed, this.#map);
-    const covered = verdicts.flatMap((verdict) => (verdict === null ? [] : this.#locationsOf(verdict)));
-    for (const location of covered) this.#covered.add(location);
+    const played = order.fragments.map(({ part }) => ({ found: this.#foundOf.get(partKey(part)) ?? null }));
+    const verdicts = this.#map === null ? played.map(unjudged) : judgeSequence(played, this.#map);
+    const covered = verdicts.flatMap((verdict) => (verdict === null ? [] : this.#positionsOf(verdict)));
+    for (const position of covered) this.#covered.add(position);
     this.#skipped.push(...runsBetween(covered, order.playlist));
     for (const [index, verdict] of verdicts.entries()) if (verdict !== null) this.#note(verdict, index, order);
   }
 
   /** Returns the positions of the map that a fragment stands for: where it is, and where it was signed. */
-  #locationsOf(verdict: FragmentVerdict): number[] {
+  #positionsOf(verdict: FragmentVerdict): number[] {
     const origin = 'origin' in verdict && verdict.origin?.map === this.#map ? verdict.origin : null;
-    const own = 'location' in verdict ? verdict.location : null;
-    return [own, origin?.location ?? null].filter((location) => location !== null);
+    const own = 'position' in verdict ? verdict.position : null;
+    return [own, origin?.position ?? null].filter((position) => position !== null);
   }
 
   #note(verdict: FragmentVerdict, index: number, { fragments, playlist }: StatedOrder): void {
     const { part: file, startSeconds } = itemAt(fragments, index);
     const origin = 'origin' in verdict ? verdict.origin : null;
-    const signedIndex = 'location' in verdict ? verdict.location : null;
+    const signedIndex = 'position' in verdict ? verdict.position : null;
     if (signedIndex !== null) this.#startOf.set(signedIndex, startSeconds);
     if (verdict.kind === 'intact') return void this.#intact.add(partKey(file));
     // Several playlists may show the same deviation.
@@ -140,7 +140,7 @@ class OrderJudge {
 
   #originOf(origin: FragmentOrigin | null): Deviation['origin'] {
     const rendition = origin === null ? undefined : this.#numberOf.get(origin.map);
-    return origin === null || rendition === undefined ? null : { rendition, index: origin.location };
+    return origin === null || rendition === undefined ? null : { rendition, index: origin.position };
   }
 
   /** Returns the runs of fragments that were signed and that no playlist has, or that one leaves out midway. */
@@ -164,12 +164,12 @@ interface Run {
   readonly playlist: string | null;
 }
 
-/** Returns the runs between locations, in whatever order these are. */
-function runsBetween(locations: readonly number[], playlist: string | null): Run[] {
-  const sorted = [...new Set(locations)].sort((first, second) => first - second);
-  return sorted.flatMap((location, rank) => {
-    const next = sorted[rank + 1] ?? location + 1;
-    return next === location + 1 ? [] : [{ start: location + 1, end: next, playlist }];
+/** Returns the runs between positions, in whatever order these are. */
+function runsBetween(positions: readonly number[], playlist: string | null): Run[] {
+  const sorted = [...new Set(positions)].sort((first, second) => first - second);
+  return sorted.flatMap((position, rank) => {
+    const next = sorted[rank + 1] ?? position + 1;
+    return next === position + 1 ? [] : [{ start: position + 1, end: next, playlist }];
   });
 }
 
@@ -186,5 +186,5 @@ function joinRuns(runs: readonly Run[]): Run[] {
 
 /** Without a map, all that is known of a fragment is that its file is missing. */
 function unjudged({ found }: { readonly found: FoundFragment | null }): FragmentVerdict | null {
-  return found === null ? { kind: 'missing', location: null } : null;
+  return found === null ? { kind: 'missing', position: null } : null;
 }

@@ -2,31 +2,34 @@ import { itemAt, valueAt } from '#errors/assert.ts';
 import type { StoredMap } from '../checking/stored-maps.ts';
 import type { FoundFragment, ReadRendition } from '../checking/verify-parts.ts';
 
-/** A fragment in playback order, as far as its place is judged. */
-export interface PlacedFragment {
+/**
+ * A fragment in playback order, as far as its position is judged. Here, an index counts in playback order; a position counts in the
+ * map, that is, in the rendition as it was signed (the `location` of a Merkle box).
+ */
+export interface PlayedFragment {
   /** The positions that it states; null where its file is missing. */
   readonly found: FoundFragment | null;
 }
 
 /** The fate of a fragment since it was signed. */
 export type FragmentVerdict =
-  /** It is where it was signed, with the bytes that were signed. */
-  | { readonly kind: 'intact'; readonly location: number }
-  /** It is in its place, and its bytes are other ones. */
-  | { readonly kind: 'altered'; readonly location: number }
-  /** It is named, and its file is missing; the location is null where more is missing than can be assigned. */
-  | { readonly kind: 'missing'; readonly location: number | null }
-  /** Another fragment of the publication stands in the place of `location`; null where it took the place of none. */
-  | { readonly kind: 'swapped'; readonly location: number | null; readonly origin: FragmentOrigin }
+  /** It is at its position, with the bytes that were signed. */
+  | { readonly kind: 'intact'; readonly position: number }
+  /** It is at its position, and its bytes are other ones. */
+  | { readonly kind: 'altered'; readonly position: number }
+  /** It is named, and its file is missing; the position is null when more is missing than can be assigned. */
+  | { readonly kind: 'missing'; readonly position: number | null }
+  /** Another fragment of the publication stands at `position`; null when it replaced none. */
+  | { readonly kind: 'swapped'; readonly position: number | null; readonly origin: FragmentOrigin }
   /** It belongs to the rendition, and the others do not follow it as they were signed. */
-  | { readonly kind: 'reordered'; readonly location: number }
+  | { readonly kind: 'reordered'; readonly position: number }
   /** It was never signed for this publication, or is there more than once. */
   | { readonly kind: 'added'; readonly origin: FragmentOrigin | null };
 
-/** Where a fragment was signed: a map, and the position in it. */
+/** The origin of a signed fragment: a map, and the position in it. */
 export interface FragmentOrigin {
   readonly map: StoredMap;
-  readonly location: number;
+  readonly position: number;
 }
 
 /**
@@ -47,67 +50,77 @@ export function mapOf({ initMaps, found }: Pick<ReadRendition, 'initMaps' | 'fou
 }
 
 /**
- * Judges fragments in playback order by the map that they were signed under. A fragment is placed by the position that it is bound
- * to; one that is bound to none is assigned to the free position between its neighbours, where there is one.
+ * Judges fragments in playback order by the map that they were signed under. A fragment has the position that it is bound to; one
+ * that is bound to none is assigned the free position between its neighbours, if there is one.
  */
-export function judgeSequence(fragments: readonly PlacedFragment[], map: StoredMap): FragmentVerdict[] {
+export function judgeSequence(fragments: readonly PlayedFragment[], map: StoredMap): FragmentVerdict[] {
   const anchors = chooseAnchors(fragments, map);
   const verdicts = new Array<FragmentVerdict>(fragments.length);
-  const free = new FreeLocations([...anchors.values()]);
+  const free = new FreePositions([...anchors.values()]);
   for (const { start, end, after, before } of gapsBetween(anchors, fragments.length, map.count)) {
-    const positions = Array.from({ length: end - start }, (_, index) => start + index);
-    judgeGap(positions, fragments, free.between(after, before, positions.length), map, verdicts);
+    const indexes = Array.from({ length: end - start }, (_, index) => start + index);
+    judgeGap(indexes, fragments, free.between(after, before, indexes.length), map, verdicts);
   }
-  const locations = [...anchors.values()];
-  const disorder = orderOf(locations);
-  for (const [rank, [position, location]] of [...anchors].entries()) {
-    const isBound = placeIn(fragments[position]?.found ?? null, map)?.isBound === true;
-    verdicts[position] = anchored(isBound, location, disorder.get(rank), map, locations);
+  const positions = [...anchors.values()];
+  const disorder = orderOf(positions);
+  for (const [rank, [index, position]] of [...anchors].entries()) {
+    const isBound = positionIn(fragments[index]?.found ?? null, map)?.isBound === true;
+    verdicts[index] = anchored(isBound, position, disorder.get(rank), map, positions);
   }
   return verdicts;
 }
 
 function anchored(
   isBound: boolean,
-  location: number,
+  position: number,
   disorder: Disorder | undefined,
   map: StoredMap,
-  locations: readonly number[],
+  positions: readonly number[],
 ): FragmentVerdict {
-  if (!isBound) return { kind: 'altered', location };
-  if (disorder === undefined) return { kind: 'intact', location };
-  if (disorder.kind === 'reordered') return { kind: 'reordered', location };
-  return { kind: 'swapped', location: locations[disorder.partner] ?? null, origin: { map, location } };
+  if (!isBound) return { kind: 'altered', position };
+  if (disorder === undefined) return { kind: 'intact', position };
+  if (disorder.kind === 'reordered') return { kind: 'reordered', position };
+  return { kind: 'swapped', position: positions[disorder.partner] ?? null, origin: { map, position } };
 }
 
-function placeIn(found: FoundFragment | null, map: StoredMap) {
-  return found?.find((place) => place.map === map && place.location < map.count);
+/** The position of a fragment in a map; `isBound` is false when the fragment only states it. */
+interface BoundPosition {
+  readonly position: number;
+  readonly isBound: boolean;
 }
 
-/** Returns the positions of fragments that belong to the map, each with its location; of copies the one nearest to its place. */
-function chooseAnchors(fragments: readonly PlacedFragment[], map: StoredMap): Map<number, number> {
-  const best = new Map<number, { position: number; isBound: boolean }>();
-  for (const [position, { found }] of fragments.entries()) {
-    const place = placeIn(found, map);
-    if (place === undefined) continue;
-    const known = best.get(place.location);
-    if (known === undefined || isBetter({ position, ...place }, known, place.location)) {
-      best.set(place.location, { position, isBound: place.isBound });
-    }
+/** Returns the position of a fragment in a map; null when it states none. */
+function positionIn(found: FoundFragment | null, map: StoredMap): BoundPosition | null {
+  const stated = found?.find((each) => each.map === map && each.location < map.count);
+  return stated === undefined ? null : { position: stated.location, isBound: stated.isBound };
+}
+
+/** Returns the indexes of fragments that belong to the map, each with its position; of copies the one nearest to its position. */
+function chooseAnchors(fragments: readonly PlayedFragment[], map: StoredMap): Map<number, number> {
+  const best = new Map<number, Anchor>();
+  for (const [index, { found }] of fragments.entries()) {
+    const stated = positionIn(found, map);
+    if (stated === null) continue;
+    const known = best.get(stated.position);
+    const anchor = { index, ...stated };
+    if (known === undefined || isBetter(anchor, known)) best.set(stated.position, anchor);
   }
-  const anchors = [...best].map(([location, { position }]): [number, number] => [position, location]);
+  const anchors = [...best].map(([position, { index }]): [number, number] => [index, position]);
   return new Map(anchors.sort(([first], [second]) => first - second));
 }
 
-type Candidate = { readonly position: number; readonly isBound: boolean };
-
-/** Prefers what is bound to what only says so, and then the fragment that is nearer to its location. */
-function isBetter(candidate: Candidate, known: Candidate, location: number): boolean {
-  if (candidate.isBound !== known.isBound) return candidate.isBound;
-  return Math.abs(candidate.position - location) < Math.abs(known.position - location);
+/** A fragment that states a position. */
+interface Anchor extends BoundPosition {
+  readonly index: number;
 }
 
-/** A run of positions without anchors, and the locations on both sides of it. */
+/** Prefers what is bound to what only says so, and then the fragment that is nearer to its position. */
+function isBetter(anchor: Anchor, known: Anchor): boolean {
+  if (anchor.isBound !== known.isBound) return anchor.isBound;
+  return Math.abs(anchor.index - anchor.position) < Math.abs(known.index - known.position);
+}
+
+/** A run of indexes without anchors, and the positions on both sides of it. */
 interface Gap {
   readonly start: number;
   readonly end: number;
@@ -118,75 +131,75 @@ interface Gap {
 function* gapsBetween(anchors: ReadonlyMap<number, number>, length: number, count: number): Generator<Gap> {
   let start = 0;
   let after = -1;
-  for (const [position, location] of [...anchors, [length, count] as const]) {
-    if (position > start) yield { start, end: position, after, before: location };
-    start = position + 1;
-    after = location;
+  for (const [index, position] of [...anchors, [length, count] as const]) {
+    if (index > start) yield { start, end: index, after, before: position };
+    start = index + 1;
+    after = position;
   }
 }
 
-/** The locations that no fragment has. Each is found in constant time, however many others lie between. */
-class FreeLocations {
-  /** The first free location behind each that is taken. */
+/** The positions that no fragment has. Each is found in constant time, however many others lie between. */
+class FreePositions {
+  /** The first free position behind each that is taken. */
   readonly #next = new Map<number, number>();
 
   constructor(taken: readonly number[]) {
-    for (const location of taken.toSorted((first, second) => second - first)) {
-      this.#next.set(location, this.#next.get(location + 1) ?? location + 1);
+    for (const position of taken.toSorted((first, second) => second - first)) {
+      this.#next.set(position, this.#next.get(position + 1) ?? position + 1);
     }
   }
 
-  /** Returns the first locations between two, at most `limit`. */
+  /** Returns the first positions between two, at most `limit`. */
   between(after: number, before: number, limit: number): number[] {
     const free: number[] = [];
-    let location = this.#next.get(after + 1) ?? after + 1;
-    while (location < before && free.length < limit) {
-      free.push(location);
-      location = this.#next.get(location + 1) ?? location + 1;
+    let position = this.#next.get(after + 1) ?? after + 1;
+    while (position < before && free.length < limit) {
+      free.push(position);
+      position = this.#next.get(position + 1) ?? position + 1;
     }
     return free;
   }
 }
 
-/** Assigns the free locations to what stands there: to all where there are enough, else to the missing files first. */
+/** Assigns the free positions of a gap: to all fragments when there are enough, else to the missing files first. */
 function judgeGap(
-  positions: readonly number[],
-  fragments: readonly PlacedFragment[],
+  indexes: readonly number[],
+  fragments: readonly PlayedFragment[],
   free: readonly number[],
   map: StoredMap,
   verdicts: FragmentVerdict[],
 ): void {
-  const isMissing = (position: number): boolean => fragments[position]?.found === null;
-  const assigned = positions.length <= free.length ? positions : positions.filter(isMissing);
-  const locations = new Map(assigned.map((position, index) => [position, free[index] ?? null]));
-  for (const position of positions) {
-    const location = locations.get(position) ?? null;
-    const origin = originOf(fragments[position]?.found ?? null, map);
-    if (isMissing(position)) verdicts[position] = { kind: 'missing', location };
-    else if (location === null) verdicts[position] = { kind: 'added', origin };
-    else if (origin === null) verdicts[position] = { kind: 'altered', location };
-    else verdicts[position] = { kind: 'swapped', location, origin };
+  const isMissing = (index: number): boolean => fragments[index]?.found === null;
+  const assigned = indexes.length <= free.length ? indexes : indexes.filter(isMissing);
+  const positions = new Map(assigned.map((index, rank) => [index, free[rank] ?? null]));
+  for (const index of indexes) {
+    const position = positions.get(index) ?? null;
+    const origin = originOf(fragments[index]?.found ?? null, map);
+    if (isMissing(index)) verdicts[index] = { kind: 'missing', position };
+    else if (position === null) verdicts[index] = { kind: 'added', origin };
+    else if (origin === null) verdicts[index] = { kind: 'altered', position };
+    else verdicts[index] = { kind: 'swapped', position, origin };
   }
 }
 
-/** Returns where a fragment was signed, by a position that binds it; null where none does. */
+/** Returns the origin of a fragment, by a position that binds it; null when none does. */
 function originOf(found: FoundFragment | null, own: StoredMap): FragmentOrigin | null {
   const bound = found?.filter(({ isBound }) => isBound) ?? [];
-  const place = bound.find(({ map }) => map === own) ?? bound[0];
-  return place === undefined ? null : { map: place.map, location: place.location };
+  const stated = bound.find(({ map }) => map === own) ?? bound[0];
+  return stated === undefined ? null : { map: stated.map, position: stated.location };
 }
 
 type Disorder = { readonly kind: 'reordered' } | { readonly kind: 'swapped'; readonly partner: number };
 
 /**
- * Returns the ranks that are out of order: pairs that stand in each other's place, and of the rest as few as have to be moved
+ * Returns the ranks that are out of order: pairs that stand at each other's position, and of the rest as few as have to be moved
  * for the others to be in order.
  */
-function orderOf(locations: readonly number[]): Map<number, Disorder> {
+function orderOf(positions: readonly number[]): Map<number, Disorder> {
   const disorder = new Map<number, Disorder>();
-  const sorted = locations.toSorted((first, second) => first - second);
-  const rankOf = new Map(sorted.map((location, rank) => [location, rank]));
-  const target = locations.map((location) => valueAt(rankOf, location));
+  const sorted = positions.toSorted((first, second) => first - second);
+  const rankOf = new Map(sorted.map((position, rank) => [position, rank]));
+  const target = positions.map((position) => valueAt(rankOf, position));
   for (const [rank, partner] of target.entries()) {
     if (partner !== rank && target[partner] === rank) disorder.set(rank, { kind: 'swapped', partner });
   }

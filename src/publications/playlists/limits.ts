@@ -34,7 +34,7 @@ export const MAX_MISSING_ADDRESSES = 100_000;
 export const MAX_MISSING_IN_A_ROW = 100;
 /** Characters of one address in a playlist or MPD, what it is relative to included; paths of files have at most 4,096 bytes. */
 export const MAX_ADDRESS_LENGTH = 16_384;
-/** Playlists that are read because no pattern claims them, each time that one names it. */
+/** Playlists that are read because no pattern matches them, each time that one names it. */
 export const MAX_UNLISTED_PLAYLIST_READS = 10_000;
 
 /** Refuses a publication that passes one of its bounds. */

@@ -203,7 +203,7 @@ export async function readUnlistedPlaylists(
   for (const path of paths.filter((candidate) => /\.(m3u8?|mpd)$/i.test(candidate))) {
     const read = await tryRead(folder, index, path, known, signal);
     reads += read.documents.length;
-    refuseBeyond('playlists that no pattern claims', reads, MAX_UNLISTED_PLAYLIST_READS);
+    refuseBeyond('playlists that no pattern matches', reads, MAX_UNLISTED_PLAYLIST_READS);
     const parts = read.statements.flatMap(partsOf);
     if (!parts.some((part) => signedPaths.has(part.path))) continue;
     for (const document of read.documents) if (unmatched.has(document.path)) playlists.set(document.path, document);
