@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
-import { probeMedia } from '#packaging/probe-folder.ts';
+import { probeMedia } from '#packaging/probing/probe-media.ts';
 import { joinRendition, packetHashes } from '../support/judges/packets.ts';
 import { ffmpeg, makeFilm, SECONDS, temporaryFolder } from '../support/media/make-film.ts';
 import { MemorySource } from '../support/memory-source.ts';
