@@ -11,8 +11,8 @@ import { type FolderPart, type FolderSink, outputError, withOutputErrors } from 
 import { type CommittedFolders, commitFolder } from './commit-folder.ts';
 import { DurableFile } from './durable-file.ts';
 import { FolderTree } from './folder-tree.ts';
+import type { Staging } from './staged-entries.ts';
 import { removeEntry } from './staged-entries.ts';
-import type { Staging } from './staged-file.ts';
 
 /** Closed files that become durable at once, and folders: the file system makes one commit of all that wait together. */
 const MAX_CONCURRENT_SYNCS = 16;
