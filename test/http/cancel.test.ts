@@ -9,7 +9,9 @@ import type { InputAttempt } from '#jobs/job.ts';
 import { temporaryFolder, until } from '../support/jobs/test-jobs.ts';
 import { isRunning } from '../support/processes.ts';
 import { errorOf, goodBody, serve } from '../support/servers/serve.ts';
-import { type JobServer, serveJobs } from './serve-jobs.ts';
+import { type JobServer, serveJobs, sharedJobServer } from './serve-jobs.ts';
+
+const sharedServer = sharedJobServer();
 
 /** "within 2 s", with room for a machine that is busy with other tests. */
 const CANCEL_BOUND_MS = 6_000;
@@ -48,8 +50,8 @@ describe('DELETE /v2/jobs/{id}', () => {
     assert.deepEqual([status, job.status, job.results.length], [202, 'failed', 2]);
   });
 
-  test('answers 200 with the job unchanged where it was cancelled or had ended before', async (t) => {
-    const server = await serveJobs(t);
+  test('answers 200 with the job unchanged where it was cancelled or had ended before', async () => {
+    const server = await sharedServer();
     const ended = await server.submit('progress 1');
     const before = await server.ended(ended);
     assert.deepEqual(await cancel(server, ended), { status: 200, job: before });
@@ -79,7 +81,7 @@ describe('DELETE /v2/jobs/{id}', () => {
 
   test('ends the programs that the worker of an input had started', async (t) => {
     const folder = await temporaryFolder(t);
-    const server = await serveJobs(t);
+    const server = await sharedServer();
     const pidFile = join(folder, 'pid');
     const id = await server.submit(`spawn ${pidFile}; block 60000`);
     await until(() => existsSync(pidFile));
@@ -90,8 +92,8 @@ describe('DELETE /v2/jobs/{id}', () => {
     await until(() => !isRunning(pid));
   });
 
-  test('leaves other jobs alone, and the workers go on', async (t) => {
-    const server = await serveJobs(t);
+  test('leaves other jobs alone, and the workers go on', async () => {
+    const server = await sharedServer();
     const cancelled = await server.submit('sleep 60000', 'sleep 60000');
     const other = await server.submit('sleep 50', 'progress 1', 'progress 1');
     await cancel(server, cancelled);
@@ -151,8 +153,8 @@ describe('DELETE /v2/jobs/{id}', () => {
     });
   }
 
-  test('answers 404 where there is no such job', async (t) => {
-    const { base } = await serveJobs(t);
+  test('answers 404 where there is no such job', async () => {
+    const { base } = await sharedServer();
     const error = await errorOf(await fetch(`${base}/v2/jobs/nothing`, { method: 'DELETE' }));
     assert.deepEqual([error.status, error.code], [404, 'JOB_NOT_FOUND']);
   });

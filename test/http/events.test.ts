@@ -11,7 +11,7 @@ import type { JobEvent, JobSnapshot } from '#jobs/job.ts';
 import { cancelledEntry } from '#jobs/job.ts';
 import { ended, resultsOf, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
 import { errorOf, serve } from '../support/servers/serve.ts';
-import { serveJobs } from './serve-jobs.ts';
+import { serveJobs, sharedJobServer } from './serve-jobs.ts';
 import { allEvents, readEvents } from './sse-reader.ts';
 
 const NEVER = new AbortController().signal;
@@ -56,10 +56,12 @@ async function* untilGone(signal: AbortSignal, closed: () => void): AsyncGenerat
   }
 }
 
+const sharedServer = sharedJobServer();
+
 describe('GET /v2/jobs/{id}/events', () => {
   test('tells every input and the end of a job, and then ends', async (t) => {
     const folder = await temporaryFolder(t);
-    const server = await serveJobs(t);
+    const server = await sharedServer();
     const go = join(folder, 'go');
     const id = await server.submit(`wait-for ${go}; progress 5`, 'fail /x', 'progress 1');
     const reply = await fetch(`${server.base}/v2/jobs/${id}/events`);
@@ -82,24 +84,24 @@ describe('GET /v2/jobs/{id}/events', () => {
     for (const { type, job } of seen) if (type === 'progress') assert.deepEqual(job.results, []);
   });
 
-  test('tells of a job that ended before in one event', async (t) => {
-    const server = await serveJobs(t);
+  test('tells of a job that ended before in one event', async () => {
+    const server = await sharedServer();
     const id = await server.submit('progress 1', 'fail /x');
     const job = await server.ended(id);
     const events = await allEvents(await fetch(`${server.base}/v2/jobs/${id}/events`));
     assert.deepEqual(events, [{ type: 'done', id: 'done', job }]);
   });
 
-  test('tells a client that has seen the end to stay away', async (t) => {
-    const server = await serveJobs(t);
+  test('tells a client that has seen the end to stay away', async () => {
+    const server = await sharedServer();
     const id = await server.submit('progress 1');
     await server.ended(id);
     const reply = await fetch(`${server.base}/v2/jobs/${id}/events`, { headers: { 'last-event-id': 'done' } });
     assert.equal(reply.status, 204);
   });
 
-  test('tells of a job that is cancelled', async (t) => {
-    const server = await serveJobs(t);
+  test('tells of a job that is cancelled', async () => {
+    const server = await sharedServer();
     const id = await server.submit('sleep 60000', 'sleep 60000', 'sleep 60000');
     const events = allEvents(await fetch(`${server.base}/v2/jobs/${id}/events`));
     await fetch(`${server.base}/v2/jobs/${id}`, { method: 'DELETE' });
@@ -107,8 +109,8 @@ describe('GET /v2/jobs/{id}/events', () => {
     assert.deepEqual([last?.type, last?.job.status, last?.job.results.length], ['done', 'failed', 3]);
   });
 
-  test('answers 404 where there is no such job', async (t) => {
-    const { base } = await serveJobs(t);
+  test('answers 404 where there is no such job', async () => {
+    const { base } = await sharedServer();
     const error = await errorOf(await fetch(`${base}/v2/jobs/nothing/events`));
     assert.deepEqual([error.status, error.code], [404, 'JOB_NOT_FOUND']);
   });

@@ -6,11 +6,13 @@ import { describe, test } from 'node:test';
 import { jobResponse, jobResultResponse } from '#contract/job.ts';
 import { temporaryFolder, until } from '../support/jobs/test-jobs.ts';
 import { errorOf } from '../support/servers/serve.ts';
-import { serveJobs } from './serve-jobs.ts';
+import { serveJobs, sharedJobServer } from './serve-jobs.ts';
+
+const sharedServer = sharedJobServer();
 
 describe('the routes over the real jobs', () => {
   test('answer at once and show the job until it has ended', async (t) => {
-    const { base, post } = await serveJobs(t);
+    const { base, post } = await sharedServer();
     const seenRunning = join(await temporaryFolder(t), 'seen-running');
     const accepted = await post('/v2/c2pa/video', [`wait-for ${seenRunning}`]);
     const { job_id: id, status } = jobResponse.parse(await accepted.json());
@@ -34,8 +36,8 @@ describe('the routes over the real jobs', () => {
     assert.deepEqual([job_id, operation, status, inputs], [id, 'c2pa-video', 'failed', 2]);
   });
 
-  test('wait for a job of which one input fails, and answer 200', async (t) => {
-    const { post } = await serveJobs(t);
+  test('wait for a job of which one input fails, and answer 200', async () => {
+    const { post } = await sharedServer();
     const reply = await post('/v2/sync/c2pa/audio', ['sleep 1', 'fail /somewhere']);
     assert.equal(reply.status, 200);
     const { status, results, timing } = jobResultResponse.parse(await reply.json());

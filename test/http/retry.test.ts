@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, type TestContext, test } from 'node:test';
-import type { Config } from '#config/config.ts';
+import { describe, test } from 'node:test';
 import { configSchema } from '#config/config-schema.ts';
 import { jobResponse } from '#contract/job.ts';
 import { DeniedNetworks } from '#inputs/guarded-request.ts';
@@ -10,7 +9,7 @@ import { guardedPost } from '#jobs/callback-sender.ts';
 import { temporaryFolder } from '../support/jobs/test-jobs.ts';
 import { startReceiver } from '../support/servers/callback-receiver.ts';
 import { errorOf } from '../support/servers/serve.ts';
-import { type JobServer, serveJobs } from './serve-jobs.ts';
+import { type JobServer, serveJobs, sharedJobServer } from './serve-jobs.ts';
 
 function retry({ base }: JobServer, id: string, init: RequestInit = {}): Promise<Response> {
   return fetch(`${base}/v2/jobs/${id}/retry`, { method: 'POST', ...init });
@@ -31,17 +30,18 @@ async function refused(reply: Response): Promise<[number, string]> {
   return [status, code];
 }
 
-/** A server with a job that has ended: its second input failed, the others succeeded. */
-async function serveFailed(t: TestContext, change: (config: Config) => Config = (config) => config) {
-  const server = await serveJobs(t, { config: change });
+const sharedServer = sharedJobServer();
+
+/** Returns a job that has ended: its second input failed, the others succeeded. */
+async function failedJob(server: JobServer): Promise<string> {
   const id = await server.submit('progress 1', 'fail /x', 'progress 2');
   await server.ended(id);
-  return { server, id };
+  return id;
 }
 
 describe('POST /v2/jobs/{id}/retry', () => {
   test('runs the failed inputs again as a new job, and nothing else', async (t) => {
-    const server = await serveJobs(t);
+    const server = await sharedServer();
     const log = join(await temporaryFolder(t), 'log');
     const body = { client_reference: 'order-4711', labels: { project: 'evening-news' } };
     const scripts = [`append ${log}`, `append ${log}; fail /x`, `append ${log}`, `append ${log}; fail /y`];
@@ -63,8 +63,9 @@ describe('POST /v2/jobs/{id}/retry', () => {
     assert.ok(server.logged.some((line) => JSON.parse(line).retried_from === first.job_id));
   });
 
-  test('can be retried itself', async (t) => {
-    const { server, id } = await serveFailed(t);
+  test('can be retried itself', async () => {
+    const server = await sharedServer();
+    const id = await failedJob(server);
     const second = await retried(server, id);
     await server.ended(second);
     const third = await server.ended(await retried(server, second));
@@ -84,8 +85,8 @@ describe('POST /v2/jobs/{id}/retry', () => {
     assert.equal((await server.ended(await retried(server, failing))).input_count, 1);
   });
 
-  test('replaces no output of the jobs that it retries', async (t) => {
-    const server = await serveJobs(t);
+  test('replaces no output of the jobs that it retries', async () => {
+    const server = await sharedServer();
     const id = await server.submit('progress 1', 'fail /x; claim /out/0');
     await server.ended(id);
     // What is retried fails before it reserves anything, so a script that claims at once is submitted in its place.
@@ -101,8 +102,8 @@ describe('POST /v2/jobs/{id}/retry', () => {
     assert.equal(again.results[0]?.error_details?.reason, 'OUTPUT_TAKEN', 'nor of those which these retry');
   });
 
-  test('is answered 404 for a job that is not there', async (t) => {
-    const server = await serveJobs(t);
+  test('is answered 404 for a job that is not there', async () => {
+    const server = await sharedServer();
     for (const id of ['0197f3a2-5d5c-7c3e-9b1a-2f64d1c0a7e5', '..', 'a%00b']) {
       assert.deepEqual((await refused(await retry(server, id)))[0], 404, id);
     }
@@ -118,8 +119,8 @@ describe('POST /v2/jobs/{id}/retry', () => {
     }
   });
 
-  test('is answered 409 with the inputs whose presigned queries were erased', async (t) => {
-    const server = await serveJobs(t);
+  test('is answered 409 with the inputs whose presigned queries were erased', async () => {
+    const server = await sharedServer();
     const url = (name: string) => ({
       type: 'remote_file_url',
       url: `https://example.com/${name}.mp4?X-Signature=hush`,
@@ -135,8 +136,9 @@ describe('POST /v2/jobs/{id}/retry', () => {
     assert.doesNotMatch(error.message, /hush/);
   });
 
-  test('is one job with an Idempotency-Key, also when the first job is gone', async (t) => {
-    const { server, id } = await serveFailed(t);
+  test('is one job with an Idempotency-Key, also when the first job is gone', async () => {
+    const server = await sharedServer();
+    const id = await failedJob(server);
     const headers = { 'idempotency-key': 'k' };
     const second = await retried(server, id, { headers });
     await server.ended(second);
@@ -160,7 +162,8 @@ describe('POST /v2/jobs/{id}/retry', () => {
   });
 
   test('is checked like any submission: against the configuration as it is now', async (t) => {
-    const { server, id } = await serveFailed(t);
+    const server = await serveJobs(t);
+    const id = await failedJob(server);
     Object.assign(server.config.worker, { max_inputs_per_job: 0 });
     assert.deepEqual(await refused(await retry(server, id)), [400, 'VALIDATION_FAILED']);
   });

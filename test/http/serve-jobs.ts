@@ -1,4 +1,4 @@
-import type { TestContext } from 'node:test';
+import { after } from 'node:test';
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '#config/config.ts';
 import { type JobResultResponse, jobResultResponse } from '#contract/job.ts';
@@ -9,7 +9,14 @@ import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
 import { createLogger } from '#telemetry/logger.ts';
 import type { Tracing } from '#telemetry/telemetry.ts';
 import { Telemetry } from '#telemetry/telemetry.ts';
-import { configFor, SCRIPTED_WORKER, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import {
+  configFor,
+  SCRIPTED_WORKER,
+  type Scope,
+  startedJobs,
+  temporaryFolder,
+  until,
+} from '../support/jobs/test-jobs.ts';
 import { trial } from '../support/servers/serve.ts';
 
 /** A server over the real jobs, whose workers do what an input's path says. */
@@ -40,7 +47,7 @@ export interface JobServerOptions {
   readonly tracing?: Tracing;
 }
 
-export async function serveJobs(t: TestContext, options: JobServerOptions = {}): Promise<JobServer> {
+export async function serveJobs(t: Scope, options: JobServerOptions = {}): Promise<JobServer> {
   const { config: change = (config: Config) => config, tracing = null } = options;
   const config = change(configFor(await temporaryFolder(t), options.worker));
   const logged: string[] = [];
@@ -50,7 +57,7 @@ export async function serveJobs(t: TestContext, options: JobServerOptions = {}):
   const { checkAssertions } = trial;
   const trust = { current: NO_TRUST_LISTS };
   const app = await createHttpServer({ config, jobs, operations, checkAssertions, telemetry, logger, trust });
-  t.after(() => app.close());
+  t.after(async () => void (await app.close()));
   const base = await app.listen({ host: '127.0.0.1', port: 0 });
   const post: JobServer['post'] = (path, scripts, { body = {}, headers = {} } = {}) =>
     fetch(base + path, {
@@ -73,4 +80,17 @@ export async function serveJobs(t: TestContext, options: JobServerOptions = {}):
       return lookUp(id);
     },
   };
+}
+
+/**
+ * Returns a function that resolves with one server for the tests of a file that neither mind each other's jobs nor leave any
+ * running. A server of its own costs a test half a second of processor time.
+ */
+export function sharedJobServer(): () => Promise<JobServer> {
+  let server: Promise<JobServer> | undefined;
+  const tearDowns: (() => Promise<void>)[] = [];
+  after(async () => {
+    for (const tearDown of tearDowns.reverse()) await tearDown();
+  });
+  return () => (server ??= serveJobs({ after: (tearDown) => void tearDowns.push(tearDown) }));
 }

@@ -1,7 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
 import { configSchema } from '#config/config-schema.ts';
@@ -27,8 +26,13 @@ export function keptLog(): Log & { readonly lines: { level: string; fields: obje
   return { lines, info: at('info'), warn: at('warn'), error: at('error') };
 }
 
+/** A test, or all tests of a file, after which something is torn down. */
+export interface Scope {
+  after(tearDown: () => Promise<void>): void;
+}
+
 /** A new folder that is removed when the test ends. */
-export async function temporaryFolder(t: TestContext): Promise<string> {
+export async function temporaryFolder(t: Scope): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'jobs-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
   return folder;
@@ -54,7 +58,7 @@ export function scripts(inputs: readonly string[], { sync = false } = {}): Submi
 }
 
 /** Started jobs in a folder of their own, stopped when the test ends. */
-export async function startedJobs(t: TestContext, options: Partial<JobsOptions> = {}): Promise<Jobs> {
+export async function startedJobs(t: Scope, options: Partial<JobsOptions> = {}): Promise<Jobs> {
   const launcher = new Launcher({ variables: ['SCRIPTED_START'] });
   const config = options.config ?? configFor(await temporaryFolder(t));
   const jobs = new Jobs({
