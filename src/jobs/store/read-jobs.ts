@@ -135,6 +135,10 @@ export async function listJobs(db: Database, filter: JobFilter): Promise<JobPage
   }
   if (jobIds !== undefined) query = query.where(jobId, 'in', jobIds);
   if (before !== undefined) query = query.where(jobId, '<', before);
+  if (before !== undefined && isPostgres(db)) {
+    // PostgreSQL knows equal columns by their joins, but no bounds of theirs: it would merge what the pages before have, too.
+    query = query.where('jobs.job_id', '<', before).where('job_requests.job_id', '<', before);
+  }
   const rows = await query.execute();
   return { jobs: rows.slice(0, limit).map(listedJob), more: rows.length > limit };
 }
