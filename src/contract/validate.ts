@@ -30,10 +30,10 @@ function stepsFrom({ path, start }: SliceLocation, [index, ...steps]: readonly P
 }
 
 /** A caller may make up names of any length; errors repeat the start of one. */
-const FIELD_MAX_LENGTH = 500;
+const MAX_FIELD_LENGTH = 500;
 
 function shortened(field: string): string {
-  return field.length <= FIELD_MAX_LENGTH ? field : `${field.slice(0, FIELD_MAX_LENGTH)}…`;
+  return field.length <= MAX_FIELD_LENGTH ? field : `${field.slice(0, MAX_FIELD_LENGTH)}…`;
 }
 
 /** Writes a path as in `params.assertions[0].label`. */

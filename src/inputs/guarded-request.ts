@@ -15,7 +15,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const CONNECTIONS_PER_ORIGIN = 16;
 
 /** The longest response headers, in bytes. */
-const HEADERS_MAX_BYTES = 32 * 1024;
+const MAX_HEADERS_BYTES = 32 * 1024;
 
 export interface AgentOptions {
   readonly denied: DeniedNetworks;
@@ -42,7 +42,7 @@ export async function createGuardedAgent({
     connections: CONNECTIONS_PER_ORIGIN,
     pipelining: 1,
     allowH2: false,
-    maxHeaderSize: HEADERS_MAX_BYTES,
+    maxHeaderSize: MAX_HEADERS_BYTES,
     connect: (options, callback) => {
       const { hostname } = options;
       if (isIP(hostname) !== 0 && denied.denies(hostname)) return callback(denial(hostname), null);

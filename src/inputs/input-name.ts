@@ -4,10 +4,10 @@ import type { ApiInputRef } from '#contract/request.ts';
 import { isS3Url } from '#s3/s3-address.ts';
 
 /** The longest name in bytes of UTF-8: leaves space for an added `_c2pa` and extension (most file systems allow 255). */
-export const LONGEST_NAME_BYTES = 200;
+export const MAX_SAFE_NAME_BYTES = 200;
 
 /** Longest extension of a name, in bytes, dot included. */
-const LONGEST_EXTENSION_BYTES = 32;
+const MAX_EXTENSION_BYTES = 32;
 
 /**
  * Characters that are removed from names: control characters, line and paragraph separators, and marks that reverse the direction
@@ -65,7 +65,7 @@ export function folderNameOfUrl(url: string): string {
   return nameOfUrl(isPlaylist ? new URL('.', url).href : url);
 }
 
-/** Makes a name one safe path segment of at most `LONGEST_NAME_BYTES`; empty where nothing is left. */
+/** Makes a name one safe path segment of at most `MAX_SAFE_NAME_BYTES`; empty where nothing is left. */
 export function safeName(candidate: string): string {
   const cleaned = candidate.toWellFormed().normalize('NFC').replace(UNSAFE_CHARACTERS, '');
   const segments = cleaned.split(/[/\\]/).map((segment) => segment.trim());
@@ -82,10 +82,10 @@ function withoutDot(name: string): string {
 
 /** Cuts the stem, between characters, so that the whole fits and the extension is kept. */
 function shortened(name: string): string {
-  if (Buffer.byteLength(name) <= LONGEST_NAME_BYTES) return name;
+  if (Buffer.byteLength(name) <= MAX_SAFE_NAME_BYTES) return name;
   const candidate = extname(name);
-  const extension = Buffer.byteLength(candidate) <= LONGEST_EXTENSION_BYTES ? candidate : '';
-  const limitBytes = LONGEST_NAME_BYTES - Buffer.byteLength(extension);
+  const extension = Buffer.byteLength(candidate) <= MAX_EXTENSION_BYTES ? candidate : '';
+  const limitBytes = MAX_SAFE_NAME_BYTES - Buffer.byteLength(extension);
   return cutToBytes(name.slice(0, name.length - extension.length), limitBytes).trimEnd() + extension;
 }
 

@@ -20,10 +20,10 @@ const FREE_SPACE_MARGIN_BYTES = 1024 * 1024;
  * Less goes through the page cache: nobody waits for the disk then before the next file is begun, and it is likely to be
  * read while it is still there.
  */
-const SMALLEST_DIRECT_OUTPUT_BYTES = 16 * 1024 * 1024;
+const MIN_DIRECT_OUTPUT_BYTES = 16 * 1024 * 1024;
 
 /** Outputs that are read back go through the page cache up to this share of the available memory. */
-const LARGEST_CACHED_SHARE = 0.5;
+const MAX_CACHED_SHARE = 0.5;
 
 /** Throws when the entry at a destination must not be replaced by the output. */
 type RefuseStanding = (destination: string, path: string) => Promise<void>;
@@ -146,8 +146,8 @@ export class LocalSink implements OutputSink {
   }
 
   #isCached(sizeBytes: number): boolean {
-    if (sizeBytes < SMALLEST_DIRECT_OUTPUT_BYTES) return true;
-    return this.#readBack && sizeBytes <= process.availableMemory() * LARGEST_CACHED_SHARE;
+    if (sizeBytes < MIN_DIRECT_OUTPUT_BYTES) return true;
+    return this.#readBack && sizeBytes <= process.availableMemory() * MAX_CACHED_SHARE;
   }
 
   /** Opens the folder of a destination, and refuses what can be told before anything is written. */

@@ -3,11 +3,11 @@ import { isReservedName } from '#bytes/staged-name.ts';
 import type { ApiOutputSpec } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type Warning, warning } from '#errors/warning.ts';
-import { s3UrlOf } from '#s3/s3-address.ts';
+import { MAX_KEY_BYTES, s3UrlOf } from '#s3/s3-address.ts';
 
 /** Longest `prefix` or `name` and longest part between slashes, in bytes of UTF-8: the limits of Linux paths. */
-const LONGEST_SEGMENTS_BYTES = 2048;
-const LONGEST_SEGMENT_BYTES = 255;
+const MAX_SEGMENTS_BYTES = 2048;
+const MAX_SEGMENT_BYTES = 255;
 
 /** Folders that a `prefix` or `name` may lie deep: each that has to be made waits for the disk. */
 const MAX_SEGMENTS = 32;
@@ -52,14 +52,11 @@ export function checkOutputSegments(output: ApiOutputSpec | null | undefined): r
 /** The output of a request that goes to S3. */
 export type S3OutputSpec = Extract<ApiOutputSpec, { type: 's3' }>;
 
-/** The longest key of S3, in bytes of UTF-8. */
-export const LONGEST_KEY_BYTES = 1024;
-
 /** Returns the destination in S3: `s3://bucket/base/prefix/name/leaf`. Throws `OUTPUT_SEGMENT_INVALID` for a key that is too long. */
 export function s3Destination(output: S3OutputSpec, leaf: string, basePrefix: string): string {
   const key = [...(basePrefix === '' ? [] : [basePrefix]), ...checkOutputSegments(output), leaf].join('/');
-  if (Buffer.byteLength(key) <= LONGEST_KEY_BYTES) return s3UrlOf({ bucket: output.bucket, key });
-  const problem = `with it, the key of an output is longer than the ${LONGEST_KEY_BYTES} bytes that S3 takes`;
+  if (Buffer.byteLength(key) <= MAX_KEY_BYTES) return s3UrlOf({ bucket: output.bucket, key });
+  const problem = `with it, the key of an output is longer than the ${MAX_KEY_BYTES} bytes that S3 takes`;
   throw new AppError('OUTPUT_SEGMENT_INVALID', { field: 'output.prefix', problem }, { field: 'output.prefix' });
 }
 
@@ -80,7 +77,7 @@ function problemOfValue(value: string): string | undefined {
   if (/\p{Cc}/u.test(value)) return 'it holds a control character';
   if (/\p{Bidi_Control}/u.test(value)) return 'it holds a character that reverses the direction of text';
   if (!value.isWellFormed()) return 'it is not well-formed Unicode';
-  if (Buffer.byteLength(value) > LONGEST_SEGMENTS_BYTES) return `it is longer than ${LONGEST_SEGMENTS_BYTES} bytes`;
+  if (Buffer.byteLength(value) > MAX_SEGMENTS_BYTES) return `it is longer than ${MAX_SEGMENTS_BYTES} bytes`;
   return undefined;
 }
 
@@ -90,8 +87,7 @@ function problemOfDepth({ length: depth }: readonly string[]): string | undefine
 
 function problemOfSegment(segment: string): string | undefined {
   if (segment === '..') return 'it leads to a parent folder (..)';
-  if (Buffer.byteLength(segment) > LONGEST_SEGMENT_BYTES)
-    return `a part of it is longer than ${LONGEST_SEGMENT_BYTES} bytes`;
+  if (Buffer.byteLength(segment) > MAX_SEGMENT_BYTES) return `a part of it is longer than ${MAX_SEGMENT_BYTES} bytes`;
   if (isReservedName(segment)) return 'a part of it starts with ".attestream", a name that belongs to the service';
   return undefined;
 }

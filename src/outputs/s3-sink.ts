@@ -15,7 +15,7 @@ import { contentTypeOf } from './content-type.ts';
 import { type Naming, s3Destination } from './output-path.ts';
 import { type FolderSink, type OutputSink, withOutputErrors } from './output-sink.ts';
 import { CommittedObjects } from './s3/committed-objects.ts';
-import { LARGEST_OBJECT_BYTES, planParts } from './s3/object-parts.ts';
+import { MAX_OBJECT_BYTES, planParts } from './s3/object-parts.ts';
 import { type Finished, ObjectUpload, RequestLimit, type UploadContext } from './s3/object-upload.ts';
 import { PartBufferPool } from './s3/part-buffers.ts';
 import { markOf, rollBackUploads } from './s3/roll-back-uploads.ts';
@@ -76,8 +76,8 @@ export class S3Sink implements OutputSink {
     scratch: ScratchSpace,
   ): Promise<ByteSink> {
     signal.throwIfAborted();
-    if (sizeBytes > LARGEST_OBJECT_BYTES) {
-      const problem = `it has ${sizeBytes} bytes, and an object of S3 at most ${LARGEST_OBJECT_BYTES}`;
+    if (sizeBytes > MAX_OBJECT_BYTES) {
+      const problem = `it has ${sizeBytes} bytes, and an object of S3 at most ${MAX_OBJECT_BYTES}`;
       throw new AppError('OUTPUT_FAILED', { path: destination, problem });
     }
     const { readBack } = this.#options;

@@ -17,8 +17,8 @@ export interface S3Object extends S3Address {
 
 const SCHEME = /^s3:\/\//i;
 
-/** The longest key of S3, in bytes of UTF-8. */
-const LONGEST_KEY_BYTES = 1024;
+/** The limit of S3 on keys, in bytes of UTF-8. */
+export const MAX_KEY_BYTES = 1024;
 
 /** Tells whether an address has the scheme `s3://`. */
 export function isS3Url(url: string): boolean {
@@ -90,7 +90,7 @@ export function s3UrlOf({ bucket, key }: S3Address): string {
 function problemOf(bucket: string, key: string): string | null {
   if (!isBucketName(bucket)) return 'it names no bucket, as in s3://bucket/folder/video.mp4';
   if (key.includes('\0')) return 'its key holds a NUL';
-  if (Buffer.byteLength(key) > LONGEST_KEY_BYTES) return `its key is longer than ${LONGEST_KEY_BYTES} bytes`;
+  if (Buffer.byteLength(key) > MAX_KEY_BYTES) return `its key is longer than ${MAX_KEY_BYTES} bytes`;
   if (key.split('/').some((segment) => segment === '.' || segment === '..')) {
     return 'its key has a segment "." or "..". Write the key without it';
   }

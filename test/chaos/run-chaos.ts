@@ -18,9 +18,9 @@ import { serveMedia } from './media-server.ts';
 const LATEST_KILL_MS = 2500;
 const LATEST_SECOND_KILL_MS = 1500;
 /** Connections are made again meanwhile, or not. */
-const LONGEST_CRASH_MS = 4000;
+const MAX_CRASH_MS = 4000;
 /** Some partitions are over before a lease is, and some last until another node has the inputs. */
-const LONGEST_PARTITION_MS = 20_000;
+const MAX_PARTITION_MS = 20_000;
 
 /** Disturbances that take turns, beside kills at the points of all operations. */
 const DISTURBANCES = {
@@ -109,9 +109,9 @@ function disturbanceOf(kind: Disturbance['kind'], random: SeededRandom, point: P
     case 'workers':
       return { kind, afterMs, takesProgramsAlong: random.chance(0.5) };
     case 'database':
-      return { kind, afterMs, pauseMs: random.between(0, LONGEST_CRASH_MS) };
+      return { kind, afterMs, pauseMs: random.between(0, MAX_CRASH_MS) };
     case 'partition':
-      return { kind, afterMs, pauseMs: random.between(0, LONGEST_PARTITION_MS) };
+      return { kind, afterMs, pauseMs: random.between(0, MAX_PARTITION_MS) };
   }
 }
 

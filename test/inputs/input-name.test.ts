@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { folderNameOfUrl, inputName, LONGEST_NAME_BYTES, nameOfUrl, safeName } from '#inputs/input-name.ts';
+import { folderNameOfUrl, inputName, MAX_SAFE_NAME_BYTES, nameOfUrl, safeName } from '#inputs/input-name.ts';
 
 describe('the name of an input', () => {
   test('is always one safe segment of bounded length, whatever it is made from', () => {
@@ -12,7 +12,7 @@ describe('the name of an input', () => {
         (candidates, index) => {
           const name = inputName(candidates, index);
           assert.ok(name.length > 0 && name !== '.' && name !== '..');
-          assert.ok(Buffer.byteLength(name) <= LONGEST_NAME_BYTES);
+          assert.ok(Buffer.byteLength(name) <= MAX_SAFE_NAME_BYTES);
           assert.doesNotMatch(name, /[/\\\p{Cc}]/u);
           assert.equal(name, name.normalize('NFC'));
           assert.ok(name.isWellFormed());
@@ -46,9 +46,9 @@ describe('the name of an input', () => {
   test('is cut between characters, the extension kept', () => {
     const family = '👨‍👩‍👧';
     const name = safeName(`${family.repeat(40)}.mp4`);
-    assert.equal(name, `${family.repeat(Math.floor((LONGEST_NAME_BYTES - 4) / Buffer.byteLength(family)))}.mp4`);
-    assert.equal(safeName(`${'a'.repeat(400)}.flac`), `${'a'.repeat(LONGEST_NAME_BYTES - 5)}.flac`);
-    assert.equal(Buffer.byteLength(safeName(`a.${'b'.repeat(400)}`)), LONGEST_NAME_BYTES);
+    assert.equal(name, `${family.repeat(Math.floor((MAX_SAFE_NAME_BYTES - 4) / Buffer.byteLength(family)))}.mp4`);
+    assert.equal(safeName(`${'a'.repeat(400)}.flac`), `${'a'.repeat(MAX_SAFE_NAME_BYTES - 5)}.flac`);
+    assert.equal(Buffer.byteLength(safeName(`a.${'b'.repeat(400)}`)), MAX_SAFE_NAME_BYTES);
     assert.equal(Buffer.byteLength(safeName(`e${'\u0301'.repeat(400)}`)) > 100, true);
   });
 });

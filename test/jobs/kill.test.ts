@@ -15,7 +15,7 @@ import { startTestService, type TestService } from './start-test-service.ts';
 const ROUNDS = 15;
 
 /** A round is killed after at most so long; the first acknowledgements come after a few milliseconds. */
-const LONGEST_ROUND_MS = 500;
+const MAX_ROUND_MS = 500;
 
 describe('kill -9', () => {
   test('at random moments loses nothing that was acknowledged', async (t) => {
@@ -39,7 +39,7 @@ describe('kill -9', () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const service = await startTestService(t, data);
       const submitting = submitUntilKilled(service);
-      await sleep(randomInt(1, LONGEST_ROUND_MS));
+      await sleep(randomInt(1, MAX_ROUND_MS));
       await service.kill();
       await submitting;
     }

@@ -5,7 +5,7 @@ import type { Splice } from '#bytes/splice-plan.ts';
 import { copyRunsOf } from '#bytes/splice-plan.ts';
 import {
   growingParts,
-  LARGEST_OBJECT_BYTES,
+  MAX_OBJECT_BYTES,
   type ObjectPart,
   type PartLayout,
   planParts,
@@ -28,7 +28,7 @@ describe('the parts of an object', () => {
   });
 
   test('grow with the object, up to the largest that there can be', () => {
-    for (const sizeBytes of [79 * GIB, 500 * GIB, LARGEST_OBJECT_BYTES]) {
+    for (const sizeBytes of [79 * GIB, 500 * GIB, MAX_OBJECT_BYTES]) {
       const parts = partsOf(planParts(sizeBytes, []), sizeBytes);
       assert.ok(parts.length <= 10_000);
       assertWhole(parts, sizeBytes);

@@ -9,9 +9,9 @@ import { c2paBoxesOf } from '../support/publications/signed-publication.ts';
 
 const FRAGMENT_COUNT = 10_000;
 /** Limit of the manifest in an init segment, which a player has to load before it can start. */
-const MANIFEST_MAX_BYTES = 64 * 1024;
+const MAX_MANIFEST_BYTES = 64 * 1024;
 /** The longest proof in bytes beside what a Merkle box takes anyway: five SHA-256 digests. */
-const MERKLE_BOX_MAX_BYTES = 260;
+const MAX_MERKLE_BOX_BYTES = 260;
 /** First, last, around the edges of groups, and some between. */
 const SAMPLE = [0, 1, 31, 32, 33, 255, 256, 4_095, 5_000, 7_777, 9_983, 9_984, 9_998, 9_999];
 
@@ -29,11 +29,11 @@ test('A publication of 10,000 fragments keeps its manifest small, and its fragme
   assert.equal(job.status, 'succeeded', result?.error);
   const output = (name: string): Buffer => readFileSync(join(result?.output_path as string, name));
   const init = output('init.mp4');
-  assert.ok((c2paBoxesOf(init, 'manifest')[0]?.bytes.length as number) < MANIFEST_MAX_BYTES);
+  assert.ok((c2paBoxesOf(init, 'manifest')[0]?.bytes.length as number) < MAX_MANIFEST_BYTES);
   for (const number of SAMPLE) {
     const fragment = output(`${number}.m4s`);
     const [merkle] = c2paBoxesOf(fragment, 'merkle');
-    assert.ok(merkle !== undefined && merkle.bytes.length <= MERKLE_BOX_MAX_BYTES);
+    assert.ok(merkle !== undefined && merkle.bytes.length <= MAX_MERKLE_BOX_BYTES);
     assert.deepEqual(await problemsOf(init, fragment), [], `fragment ${number}`);
   }
   const other = output('5001.m4s');

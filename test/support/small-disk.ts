@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** The largest shared memory file system that a test fills up, in bytes. Containers have 64 MiB. */
-const LARGEST_FILLED_BYTES = 256 * 1024 * 1024;
+const MAX_FILLED_BYTES = 256 * 1024 * 1024;
 
 export interface SmallDisk {
   /** An empty folder on a file system with `freeBytes` left, give or take what folders and files need. */
@@ -37,7 +37,7 @@ export async function openSmallDisk(freeBytes: number): Promise<SmallDisk> {
 async function fillSharedMemory(freeBytes: number, cause: unknown): Promise<SmallDisk> {
   const { bavail, bsize } = await statfs('/dev/shm');
   const fillBytes = bavail * bsize - freeBytes;
-  if (fillBytes < 0 || fillBytes > LARGEST_FILLED_BYTES) {
+  if (fillBytes < 0 || fillBytes > MAX_FILLED_BYTES) {
     throw new Error('This test needs a small file system: run it as root, or in a container with a small /dev/shm.', {
       cause,
     });

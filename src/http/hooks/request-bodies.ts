@@ -320,7 +320,7 @@ const CLOSE_BRACE = 0x7d;
 const NUMBER = /[-+.\deE]+/y;
 
 /** Shorter numbers are kept whatever they are: 15 digits always fit, and 9e99 is not too large. */
-const SHORTEST_LOST_NUMBER = 5;
+const MIN_LOST_NUMBER_LENGTH = 5;
 
 /**
  * Why a text should not be parsed, if it is JSON at all: it is nested too deep, holds too many values or names, or a number
@@ -378,7 +378,7 @@ function numberAt(text: string, index: number): string {
  * come.
  */
 function isKept(number: string): boolean {
-  if (number.length < SHORTEST_LOST_NUMBER) return true;
+  if (number.length < MIN_LOST_NUMBER_LENGTH) return true;
   const value = Number(number);
   if (!Number.isFinite(value)) return Number.isNaN(value);
   return Number.isSafeInteger(value) || !/^-?\d+$/.test(number) || BigInt(number) === BigInt(value);

@@ -23,7 +23,7 @@ const MAX_ATTEMPTS = 4;
 const BACKOFF = { firstMs: 100, maxMs: 1600, factor: 4 } as const;
 
 /** Bytes of an error response that are read. */
-const PROBLEM_MAX_BYTES = 16 * 1024;
+const MAX_PROBLEM_BYTES = 16 * 1024;
 
 /** The message of undici for bytes after the end of a response; its error code is that of any lost connection. */
 const EXCESS_MESSAGE = 'bad response';
@@ -174,7 +174,7 @@ function redirected(from: URL, location: string): URL {
 /** Returns the start of a body, which frees the connection for the next request; empty when it cannot be read. */
 async function beginningOf(body: ResponseBody): Promise<string> {
   try {
-    return (await readBody(body, PROBLEM_MAX_BYTES))?.toString('utf8') ?? '';
+    return (await readBody(body, MAX_PROBLEM_BYTES))?.toString('utf8') ?? '';
   } catch {
     // The status says enough.
     return '';

@@ -78,12 +78,12 @@ export function isBusy(status: number): boolean {
 }
 
 /** An address is shown up to this length. */
-const SHOWN_MAX_LENGTH = 400;
+const MAX_SHOWN_LENGTH = 400;
 
 /** Returns an address for messages and logs: without the query, which may hold a secret, and without user names. */
 export function shownAddress(url: URL): string {
   const shown = `${url.protocol}//${url.host}${url.pathname}`;
-  return shown.length <= SHOWN_MAX_LENGTH ? shown : `${shown.slice(0, SHOWN_MAX_LENGTH)}…`;
+  return shown.length <= MAX_SHOWN_LENGTH ? shown : `${shown.slice(0, MAX_SHOWN_LENGTH)}…`;
 }
 
 /** Phrases of S3, Google and Azure for an expired presigned URL. */

@@ -74,14 +74,14 @@ export function mediaTypeOf({ 'content-type': header }: IncomingHttpHeaders): st
 }
 
 /** The longest header that is looked at, in characters. */
-const HEADER_MAX_LENGTH = 4096;
+const MAX_HEADER_LENGTH = 4096;
 
 /**
  * The file name of a Content-Disposition header, if it has one: `filename*` (RFC 8187) before `filename` (RFC 6266,
  * with RFC 2047 words and raw UTF-8, as servers send them). It is not yet safe to be used as one.
  */
 export function fileNameOf(header: string | undefined): string | undefined {
-  if (header === undefined || header.length > HEADER_MAX_LENGTH) return undefined;
+  if (header === undefined || header.length > MAX_HEADER_LENGTH) return undefined;
   const parameters = parametersOf(header);
   const extended = parameters.get('filename*');
   const decoded = extended === undefined ? undefined : decodeExtended(extended);

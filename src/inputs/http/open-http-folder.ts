@@ -10,8 +10,8 @@ import { type HttpFolderContext, HttpFolderFiles } from './http-folder-files.ts'
 import { mediaTypeOf } from './http-headers.ts';
 import { readBody } from './response-body.ts';
 
-/** A playlist, or the page that lists a directory of 100,000 files, has at most so many bytes. */
-const PAGE_MAX_BYTES = 64 * 1024 * 1024;
+/** Limits a playlist, and the page that lists a directory; 100,000 files fit in. */
+const MAX_PAGE_BYTES = 64 * 1024 * 1024;
 
 /** Directories that are listed at once. */
 const MAX_CONCURRENT_LISTINGS = 8;
@@ -174,9 +174,9 @@ class FolderOpening {
     const { signal } = this.#context;
     const { body, headers, url: from } = await this.#client.get(url, PAGE_HEADERS, signal);
     try {
-      const bytes = await readBody(body, PAGE_MAX_BYTES);
+      const bytes = await readBody(body, MAX_PAGE_BYTES);
       if (bytes === null)
-        throw new AppError('HTTP_TOO_LARGE', { address: shownAddress(url), limitBytes: PAGE_MAX_BYTES });
+        throw new AppError('HTTP_TOO_LARGE', { address: shownAddress(url), limitBytes: MAX_PAGE_BYTES });
       return { text: bytes.toString('utf8'), mediaType: mediaTypeOf(headers), url: from };
     } catch (error) {
       signal.throwIfAborted();

@@ -16,7 +16,7 @@ import {
 const MAX_RESUMPTIONS = 5;
 
 /** A server may answer with a shorter range than requested; below this size it counts as a lost connection. */
-const LEAST_PART_BYTES = 64 * 1024;
+const MIN_PART_BYTES = 64 * 1024;
 
 /** One version of a file that is fetched in ranges. */
 export interface RangedFile {
@@ -52,7 +52,7 @@ export async function* fetchRange(
       resumptions += 1;
       continue;
     }
-    if (doneBytes === length || doneBytes - startedAt >= LEAST_PART_BYTES) continue;
+    if (doneBytes === length || doneBytes - startedAt >= MIN_PART_BYTES) continue;
     if (resumptions >= MAX_RESUMPTIONS) throw cutShort(file, offset + doneBytes);
     resumptions += 1;
   }

@@ -10,7 +10,7 @@ const RESUME_BELOW_CHUNKS = 1024;
 const GATHERED_BYTES = 16 * 1024;
 
 /** Least number of bytes per idle timeout: a server that sends less counts as silent. */
-const LEAST_BYTES_PER_WATCH = 16 * 1024;
+const MIN_BYTES_PER_WATCH = 16 * 1024;
 
 /** The connection of a body, as far as the body controls it. */
 interface Connection {
@@ -121,12 +121,12 @@ export class ResponseBody implements AsyncIterable<Buffer> {
     this.#bufferedBytes -= bytes;
     if (!this.#paused || this.#bufferedBytes > RESUME_BELOW_BYTES || this.#chunks.length > RESUME_BELOW_CHUNKS) return;
     this.#paused = false;
-    this.#bytesSinceWatch = LEAST_BYTES_PER_WATCH; // The pause was ours.
+    this.#bytesSinceWatch = MIN_BYTES_PER_WATCH; // The pause was ours.
     this.#connection.resume();
   }
 
   #look(): void {
-    if (!this.#paused && this.#bytesSinceWatch < LEAST_BYTES_PER_WATCH) {
+    if (!this.#paused && this.#bytesSinceWatch < MIN_BYTES_PER_WATCH) {
       const error = new SilentServerError('the server sends no more');
       this.fail(error);
       this.#connection.abort(error);

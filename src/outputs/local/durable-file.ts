@@ -15,7 +15,7 @@ const FLUSH_EVERY_BYTES = 16 * 1024 * 1024;
  * pages of 2 MiB it uses memory that a virtual machine has returned to its host: 1.2 GB, read back, took 4.2 to 5.0 s with
  * writes of 2 MiB, and 2.5 s with these.
  */
-const LONGEST_CACHED_WRITE_BYTES = 512 * 1024;
+const MAX_CACHED_WRITE_BYTES = 512 * 1024;
 
 /** Writes of at most this size are synchronous: the thread pool would cost more. */
 const MAX_SYNC_WRITE_BYTES = 256 * 1024;
@@ -78,7 +78,7 @@ export class DurableFile {
   }
 
   async #writeSome(bytes: Uint8Array, written: number, position: number): Promise<number> {
-    const length = Math.min(bytes.length - written, LONGEST_CACHED_WRITE_BYTES);
+    const length = Math.min(bytes.length - written, MAX_CACHED_WRITE_BYTES);
     if (length <= MAX_SYNC_WRITE_BYTES) return writeSync(this.#file.number, bytes, written, length, position + written);
     const writing = this.#file.use((file) => writeInBackground(file, bytes, written, length, position + written));
     return (await writing).bytesWritten;
@@ -117,7 +117,7 @@ export class DurableFile {
 }
 
 /** Smaller writes go through the page cache: they are not worth a wait for the disk. */
-const SMALLEST_DIRECT_WRITE_BYTES = 64 * 1024;
+const MIN_DIRECT_WRITE_BYTES = 64 * 1024;
 
 /**
  * The largest page that the page cache may have: what is written directly ends where such pages do, so that no page is
@@ -161,7 +161,7 @@ class DirectWriter {
    */
   async write(bytes: Uint8Array, position: number): Promise<WrittenRange> {
     const { start, end } = wholePagesOf(bytes, position);
-    if (end - start < SMALLEST_DIRECT_WRITE_BYTES) return NOTHING;
+    if (end - start < MIN_DIRECT_WRITE_BYTES) return NOTHING;
     if (this.#direct === undefined) this.#direct = openDirectly(this.#file);
     if (this.#direct === null) return NOTHING;
     try {

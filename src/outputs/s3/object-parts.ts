@@ -5,15 +5,15 @@ import { itemAt } from '#errors/assert.ts';
 const MIB = 1024 * 1024;
 
 // The bounds of S3: parts of 5 MiB to 5 GiB, the last of any size; 10,000 of them; objects of up to 5 TiB.
-const SMALLEST_PART_BYTES = 5 * MIB;
+const MIN_PART_BYTES = 5 * MIB;
 const MAX_PARTS = 10_000;
-export const LARGEST_OBJECT_BYTES = 5 * 1024 * 1024 * MIB;
+export const MAX_OBJECT_BYTES = 5 * 1024 * 1024 * MIB;
 
 /** The size of parts of objects up to 80 GB; larger objects have larger parts. Parts are in memory until they are sent. */
-const USUAL_PART_BYTES = 8 * MIB;
+const DEFAULT_PART_BYTES = 8 * MIB;
 
 /** Parts that the server copies pass through nobody's memory. */
-const USUAL_COPIED_PART_BYTES = 64 * MIB;
+const DEFAULT_COPIED_PART_BYTES = 64 * MIB;
 
 /** The first copied part is awaited: it shows that the server supports copies. */
 const FIRST_COPIED_PART_BYTES = 8 * MIB;
@@ -23,8 +23,8 @@ const MAX_WRITTEN_PARTS = 4_000;
 const MAX_COPIED_PARTS = 2_000;
 const MAX_COPIED_RANGES = 1_000;
 
-/** A range that the server copies is at least so long: its neighbours take of it what they lack of a smallest part. */
-const SHORTEST_COPY_BYTES = 4 * SMALLEST_PART_BYTES;
+/** Limits the ranges that the server copies from below: their neighbours take from them what they lack of a part. */
+const MIN_COPY_BYTES = 4 * MIN_PART_BYTES;
 
 /** A part of an object. All in bytes. */
 export interface ObjectPart {
@@ -54,7 +54,7 @@ export function planParts(sizeBytes: number, runs: readonly CopyRun[]): PartLayo
   const segments = segmentsOf(sizeBytes, runs);
   const sizes = partSizesOf(sizeBytes, segments);
   for (const segment of segments) {
-    const shortestRest = segment === segments.at(-1) ? 1 : SMALLEST_PART_BYTES;
+    const shortestRest = segment === segments.at(-1) ? 1 : MIN_PART_BYTES;
     for (const [start, length] of cut(segment.length, sizes(segment, parts.some(isCopied)), shortestRest)) {
       const from = segment.copiedFrom === undefined ? {} : { copiedFrom: segment.copiedFrom + start };
       parts.push({ number: parts.length + 1, position: segment.position + start, length, ...from });
@@ -76,7 +76,7 @@ const GROWING_STEP_PARTS = 1_000;
 
 function growingPartAt(position: number): ObjectPart {
   let stepPosition = 0;
-  let length = SMALLEST_PART_BYTES;
+  let length = MIN_PART_BYTES;
   for (let stepNumber = 1; ; stepNumber += GROWING_STEP_PARTS) {
     const stepBytes = length * GROWING_STEP_PARTS;
     if (position < stepPosition + stepBytes) {
@@ -121,13 +121,13 @@ type Segment = Omit<ObjectPart, 'number'>;
 
 /** The object as ranges that are written and ranges that are copied, each at least as long as a part has to be. */
 function segmentsOf(sizeBytes: number, runs: readonly CopyRun[]): Segment[] {
-  const shortest = Math.max(SHORTEST_COPY_BYTES, Math.ceil(sizeBytes / MAX_COPIED_RANGES));
+  const shortest = Math.max(MIN_COPY_BYTES, Math.ceil(sizeBytes / MAX_COPIED_RANGES));
   const segments: Segment[] = [];
   let position = 0;
   for (const run of runs) {
     if (run.length < shortest) continue;
     const writtenBytes = run.position - position;
-    const ceded = writtenBytes === 0 ? 0 : Math.max(SMALLEST_PART_BYTES - writtenBytes, 0);
+    const ceded = writtenBytes === 0 ? 0 : Math.max(MIN_PART_BYTES - writtenBytes, 0);
     const start = run.position + ceded;
     if (start > position) segments.push({ position, length: start - position });
     position = run.position + run.length;
@@ -144,8 +144,8 @@ function partSizesOf(
 ): (segment: Segment, copiesBefore: boolean) => readonly [first: number, others: number] {
   const copiedBytes = segments.reduce((sum, part) => sum + (part.copiedFrom === undefined ? 0 : part.length), 0);
   const maxWritten = copiedBytes === 0 ? MAX_PARTS : MAX_WRITTEN_PARTS;
-  const written = wholeMib(Math.max(USUAL_PART_BYTES, (sizeBytes - copiedBytes) / maxWritten));
-  const copied = wholeMib(Math.max(USUAL_COPIED_PART_BYTES, copiedBytes / MAX_COPIED_PARTS));
+  const written = wholeMib(Math.max(DEFAULT_PART_BYTES, (sizeBytes - copiedBytes) / maxWritten));
+  const copied = wholeMib(Math.max(DEFAULT_COPIED_PART_BYTES, copiedBytes / MAX_COPIED_PARTS));
   return ({ copiedFrom }, copiesBefore) => {
     if (copiedFrom === undefined) return [written, written];
     return [copiesBefore ? copied : FIRST_COPIED_PART_BYTES, copied];

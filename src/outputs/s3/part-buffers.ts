@@ -44,7 +44,7 @@ export class PartBuffer {
 
 /** Buffers kept for the next parts: usually as many as are sent at once. Smaller ones, of all sizes, are freed. */
 const MAX_SPARE_BUFFERS = 4;
-const SMALLEST_SPARE_BYTES = 1024 * 1024;
+const MIN_SPARE_BYTES = 1024 * 1024;
 
 /** Memory for the parts of one output, used again and again: the collector lets go of large buffers late. */
 export class PartBufferPool {
@@ -59,7 +59,7 @@ export class PartBufferPool {
   /** Returns a buffer to the pool, given the whole of it or its start. */
   release(bytes: Buffer): void {
     const whole = Buffer.from(bytes.buffer);
-    if (whole.length < SMALLEST_SPARE_BYTES) return freeMemory(whole);
+    if (whole.length < MIN_SPARE_BYTES) return freeMemory(whole);
     this.#spare.push(whole);
     if (this.#spare.length > MAX_SPARE_BUFFERS) freeMemory(this.#spare.shift() ?? whole);
   }

@@ -2,10 +2,9 @@ import assert from 'node:assert/strict';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
-import { type S3Address, s3UrlOf } from '#s3/s3-address.ts';
+import { MAX_KEY_BYTES, type S3Address, s3UrlOf } from '#s3/s3-address.ts';
 import type { S3Deletion, S3Writer } from '#s3/s3-writer.ts';
 import { contentTypeOf } from '../content-type.ts';
-import { LONGEST_KEY_BYTES } from '../output-path.ts';
 import { type FolderPart, type FolderSink, innermostPlaylistFirst, isPlaylist } from '../output-sink.ts';
 import type { CommittedObjects, ObjectTags } from './committed-objects.ts';
 import { growingParts } from './object-parts.ts';
@@ -214,8 +213,8 @@ export class StagedS3Folder implements FolderSink {
   #addressOf(path: string): S3Address {
     const { bucket, key } = this.#staging.at;
     const address = { bucket, key: `${key}/${path}` };
-    if (Buffer.byteLength(address.key) <= LONGEST_KEY_BYTES) return address;
-    const problem = `its key would be longer than ${LONGEST_KEY_BYTES} bytes`;
+    if (Buffer.byteLength(address.key) <= MAX_KEY_BYTES) return address;
+    const problem = `its key would be longer than ${MAX_KEY_BYTES} bytes`;
     throw new AppError('OUTPUT_FAILED', { path: s3UrlOf(address), problem });
   }
 
