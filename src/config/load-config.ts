@@ -56,9 +56,9 @@ async function readTable(env: NodeJS.ProcessEnv, cwd: string): Promise<{ file: s
 
 /** TOML is UTF-8 (v1.0.0, "Preliminaries"); read as anything else, a passphrase would silently become another one. */
 function textOf(bytes: Buffer, file: string): string {
-  const place = firstNonUtf8(bytes);
-  if (place === null) return bytes.toString('utf8');
-  throw new AppError('CONFIG_FILE_MALFORMED', { file, ...place, problem: 'this is not UTF-8' });
+  const position = firstNonUtf8(bytes);
+  if (position === null) return bytes.toString('utf8');
+  throw new AppError('CONFIG_FILE_MALFORMED', { file, ...position, problem: 'this is not UTF-8' });
 }
 
 /** Sets a value deep in a table; false where something that is no table is in the way. */

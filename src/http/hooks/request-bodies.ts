@@ -284,11 +284,11 @@ async function parseJson(body: string, maxValues: number): Promise<unknown> {
   }
 }
 
-/** The place of a syntax error; the engine's message may also quote the body, which may hold a presigned URL. */
+/** Describes a syntax error by its position; the engine's message may also quote the body, which may hold a presigned URL. */
 function syntaxProblem({ message }: SyntaxError): string {
-  const place = /\(line \d+ column \d+\)/.exec(message)?.[0];
+  const position = /\(line \d+ column \d+\)/.exec(message)?.[0];
   const token = /^Unexpected token '.{1,2}'/u.exec(message)?.[0];
-  if (place !== undefined) return `it has a syntax error ${place}`;
+  if (position !== undefined) return `it has a syntax error ${position}`;
   return token === undefined ? 'it ends too early or is not JSON at all' : `it has an ${token.toLowerCase()}`;
 }
 
@@ -316,7 +316,7 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** A number of JSON, and what a broken text has in its place. */
+/** A number of JSON, or what a broken text has instead. */
 const NUMBER = /[-+.\deE]+/y;
 
 /** Shorter numbers are kept whatever they are: 15 digits always fit, and 9e99 is not too large. */

@@ -30,10 +30,10 @@ export class ResponseBufferLimit {
 }
 
 /** Refuses responses beyond the limit with 503. Streams are not counted here: they are generated as they are read. */
-export function limitResponseBuffers(app: FastifyInstance, room: ResponseBufferLimit): void {
+export function limitResponseBuffers(app: FastifyInstance, limit: ResponseBufferLimit): void {
   app.addHook('onSend', (_request, reply, payload, done) => {
     const sizeBytes = typeof payload === 'string' ? Buffer.byteLength(payload) : 0;
-    if (room.tryReserve(reply.raw, sizeBytes)) done(null, payload);
+    if (limit.tryReserve(reply.raw, sizeBytes)) done(null, payload);
     else done(new AppError('ANSWERS_TOO_LARGE_TOGETHER', {}));
   });
 }

@@ -17,7 +17,7 @@ export interface StartedInput {
   readonly caller: string | null;
 }
 
-/** A job in the queue: numbers only, so that a hundred thousand inputs take no room. The store knows which come next. */
+/** A job in the queue: numbers only, so that a hundred thousand inputs take little memory. The store knows which come next. */
 interface QueuedJob {
   readonly jobId: string;
   readonly sync: boolean;
@@ -155,7 +155,7 @@ export class InputQueue {
     return undefined;
   }
 
-  /** The running job whose last start is longest ago. It may still stand in a line; that place is only a place. */
+  /** Returns the running job whose last start is longest ago. It may also be in a queue, and stays in it. */
   #nextOfRunning(): QueuedJob | undefined {
     return [...this.#runningJobs].find((job) => this.#mayStart(job));
   }

@@ -15,7 +15,7 @@ export interface FragmentPlan {
 }
 
 /**
- * Plans the signed form of a fragment: earlier Merkle boxes out, room for a new one immediately before the moof, and
+ * Plans the signed form of a fragment: earlier Merkle boxes out, space for a new one immediately before the moof, and
  * every stored offset and size moved accordingly. The digest of the plan is the fragment's leaf, whatever the Merkle box
  * will say, because the box is excluded from the hash and only its size moves what follows.
  */
@@ -108,7 +108,7 @@ const EMPTY_FREE_BOX = Buffer.from('0000000866726565', 'hex');
 const FIELD_OFFSET_BYTES = 16;
 
 /**
- * The moof of a fragment that stores base data offsets, for its place in the output; null where nothing changes. They
+ * Returns the moof of a fragment that stores base data offsets, for its position in the output; null when nothing changes. They
  * are absolute, and what they lead to moves as far as the moof does. In a fragment that becomes a file of its own they
  * are said relative to the moof instead, where they lead to it: players read such files one behind the other.
  */

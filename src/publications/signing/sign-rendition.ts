@@ -64,7 +64,7 @@ export interface PlannedInit {
   readonly plan: SplicePlan;
 }
 
-/** Plans and hashes an init segment with room for the manifest. */
+/** Plans and hashes an init segment with space for the manifest. */
 export async function planSignedInit(
   init: MediaPart,
   layout: InitLayout,
@@ -192,7 +192,7 @@ interface FragmentGroup {
   readonly open: Set<FragmentOutput>;
 }
 
-/** Reads a fragment once, hashes what it becomes, and writes it with room for its Merkle box. */
+/** Reads a fragment once, hashes what it becomes, and writes it with space for its Merkle box. */
 async function writeFragment(
   part: MediaPart,
   boxSizeBytes: number,
