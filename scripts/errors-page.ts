@@ -10,7 +10,7 @@ const INTRODUCTION = `# Errors and warnings
 
 Every error has a reason, which is stable and stands in \`error_details.reason\` of a result entry and in \`reason\` of a log
 line, and one of the codes of the API, which stands in \`error_code\` or \`error.code\`. The message says what is wrong, where,
-and what to do; words in ‹brackets› stand for what it names.
+and what to do; words in ‹brackets› stand for what it names, and ‹n› for a number.
 
 Errors marked with "↻" may pass without anybody changing anything: the service tries the input again by itself, and a
 request can be sent again.
@@ -19,26 +19,35 @@ request can be sent again.
 that was made all the same; with \`params.strict\`, packaging fails instead.
 `;
 
-/** Stand-ins for one detail of a message, tried in this order: most are texts, some are lists, numbers, or absent. */
+/** Returns a stand-in for a number that a message prints with some decimals. */
+function numberStandIn(name: string) {
+  return { toFixed: () => `‹${name}›` };
+}
+
+/** The result of a calculation with a stand-in, and what the page shows of it. */
+const NOT_A_NUMBER = /\bNaN\b/g;
+const CALCULATED = '‹n›';
+
+/** Stand-ins for one detail of a message, tried in this order: most are texts; some are lists, numbers, a value of a closed set, or absent. */
 const STAND_INS: readonly ((name: string) => unknown)[] = [
   (name) => `‹${name}›`,
   (name) => [`‹${name}›`],
   () => [{ file: '‹file›', problem: '‹problem›' }],
-  () => 2,
+  numberStandIn,
+  () => 'cpu_time',
   () => null,
 ];
 /** Messages have few details; more combinations than this are not tried. */
-const MAX_COMBINATIONS = 5 ** 6;
+const MAX_COMBINATIONS = 6 ** 6;
 /** Details of a closed set of values, and those of nested objects, which a message does not ask for by name. */
 const KNOWN_DETAILS = {
-  budget: 'cpu_time',
   treatment: 'copied',
   what: 'files',
   playlist: '‹playlist›',
   line: '‹line›',
   names: ['‹name›'],
   differences: [{ key: '‹key›', here: '‹here›', there: '‹there›' }],
-  films: [{ file: '‹file›', seconds: 2 }],
+  films: [{ file: '‹file›', seconds: numberStandIn('seconds') }],
   codecs: [{ codec: '‹codec›', languages: ['‹language›'] }],
 };
 
@@ -93,7 +102,7 @@ function standInsFor(names: readonly string[], number: number): object {
 function tryMessage(message: (details: object) => string, details: object): string | null {
   try {
     const text = message(details);
-    return /undefined|NaN|\[object/.test(text) ? null : text;
+    return /undefined|\[object/.test(text) ? null : text.replaceAll(NOT_A_NUMBER, CALCULATED);
   } catch {
     // These stand-ins are of the wrong kind.
     return null;

@@ -82,6 +82,17 @@ describe('the documentation', () => {
     assert.equal(readFileSync(join(ROOT, 'docs/errors.md'), 'utf8'), errorsPage());
   });
 
+  test('states no figure of an error but those that its message always states', () => {
+    const folder = join(ROOT, 'src/errors/catalogue');
+    const source = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'utf8'));
+    const figures = errorsPage().match(/(?:\p{L}+ )?\d[\d.]*(?: \p{L}+)?/gu) ?? [];
+    assert.ok(figures.length > 0);
+    assert.deepEqual(
+      figures.filter((figure) => !source.some((text) => text.includes(figure))),
+      [],
+    );
+  });
+
   test('has the modules of the console as "npm run docs" writes them', () => {
     for (const [name, code] of consoleModules()) {
       assert.equal(readFileSync(join(ROOT, 'console/shared', name), 'utf8'), code);

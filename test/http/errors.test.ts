@@ -297,8 +297,8 @@ describe('a failure inside the service', () => {
   test('names no host, folder or process of the deployment while its store is out of reach; the log does', async () => {
     const inside = 'db-7.internal:5432/jobs';
     for (const refusal of [
-      new AppError('DATABASE_UNREACHABLE', { place: inside, problem: 'connect ECONNREFUSED 10.0.0.7:5432' }),
-      new AppError('DATABASE_REFUSES_LOGIN', { place: inside, problem: 'no password for user "attestream"' }),
+      new AppError('DATABASE_UNREACHABLE', { address: inside, problem: 'connect ECONNREFUSED 10.0.0.7:5432' }),
+      new AppError('DATABASE_REFUSES_LOGIN', { address: inside, problem: 'no password for user "attestream"' }),
       new AppError('STORE_IO_FAILED', { file: '/srv/secret-place/jobs.sqlite', problem: 'disk I/O error' }),
     ]) {
       server.logged.length = 0;

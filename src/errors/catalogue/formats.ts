@@ -178,7 +178,7 @@ export const formatErrors = {
   BMFF_OFFSET_OVERFLOW: entry<{ name: string; boxType: string; offset: number }>(
     'PROCESSING_FAILED',
     ({ name, boxType, offset }) =>
-      `The box "${boxType}" at byte ${offset} of "${name}" has no room for the offsets that its media gets when a manifest is put in. Write the file anew with 64-bit offsets.`,
+      `The box "${boxType}" at byte ${offset} of "${name}" cannot store the offsets that its media gets when a manifest is put in. Write the file anew with 64-bit offsets.`,
   ),
   BMFF_DATA_REFERENCES_MIXED: entry<{ name: string; offset: number }>(
     'PROCESSING_FAILED',

@@ -54,7 +54,7 @@ export const inputErrors = {
   SOURCE_IN_SYSTEM_PLACE: entry<{ path: string; place: string }>(
     'PROCESSING_FAILED',
     ({ path, place }) =>
-      `"${path}" lies in ${place}, a place of the system that inputs are not read from. Move the file, or let the operator name its folder in input_resolvers.local.roots.`,
+      `"${path}" lies in ${place}, a folder of the system that inputs are not read from. Move the file, or let the operator name its folder in input_resolvers.local.roots.`,
   ),
   SOURCE_PROTECTED: entry<{ path: string }>(
     'PROCESSING_FAILED',
@@ -174,18 +174,18 @@ export const inputErrors = {
   SCRATCH_FULL: entry<{ path: string; neededBytes: number; freeBytes: number }>(
     'PROCESSING_FAILED',
     ({ path, neededBytes, freeBytes }) =>
-      `The input has to lie on the host of the service while it is worked on, which takes ${neededBytes} bytes and 1 MiB to spare, and there are ${freeBytes} free at "${path}". Make room, or let the operator move jobs.scratch_dir.`,
+      `The input has to lie on the host of the service while it is worked on, which takes ${neededBytes} bytes and 1 MiB to spare, and there are ${freeBytes} free at "${path}". Free disk space, or let the operator move jobs.scratch_dir.`,
     {
       transient: true,
       operational: true,
       callersSee:
-        'The input has to lie on the host of the service while it is worked on, and there is no room for it just now. Submit it again later; the operator makes room.',
+        'The input has to lie on the host of the service while it is worked on, and there is not enough free disk space now. Submit it again later; the operator frees disk space.',
     },
   ),
   SCRATCH_UNUSABLE: entry<{ path: string; problem: string }>(
     'INTERNAL_ERROR',
     ({ path, problem }) =>
-      `The scratch folder "${path}" could not be made: ${problem}. The operator sets its place as jobs.scratch_dir.`,
+      `The scratch folder "${path}" could not be made: ${problem}. The operator sets its path as jobs.scratch_dir.`,
     { callersSee: 'The service cannot put files where it needs them while it works on the input. Its log says why.' },
   ),
   SOURCE_CHANGED: entry<{ name: string }>(

@@ -60,7 +60,7 @@ export const jobErrors = {
   STORE_DISK_FULL: entry<{ file: string }>(
     'INTERNAL_ERROR',
     ({ file }) =>
-      `The job database ${file} cannot grow: the disk is full. Make room; nothing that was accepted is lost.`,
+      `The job database ${file} cannot grow: the disk is full. Free disk space; nothing that was accepted is lost.`,
     { transient: true, callersSee: STORE_UNUSABLE },
   ),
   STORE_IO_FAILED: entry<{ file: string; problem: string }>(
@@ -112,54 +112,54 @@ export const jobErrors = {
   ),
 };
 
-/** Errors of the PostgreSQL database that nodes share. `place` never holds a user or password. */
+/** Errors of the PostgreSQL database that nodes share. `address` never holds a user or password. */
 export const databaseErrors = {
-  DATABASE_UNREACHABLE: entry<{ place: string; problem: string }>(
+  DATABASE_UNREACHABLE: entry<{ address: string; problem: string }>(
     'INTERNAL_ERROR',
-    ({ place, problem }) =>
-      `The database ${place} cannot be reached: ${problem}. Check that it runs and jobs.database_url leads to it; nothing that was accepted is lost.`,
+    ({ address, problem }) =>
+      `The database ${address} cannot be reached: ${problem}. Check that it runs and jobs.database_url leads to it; nothing that was accepted is lost.`,
     { transient: true, callersSee: STORE_UNUSABLE },
   ),
-  DATABASE_REFUSES_LOGIN: entry<{ place: string; problem: string }>(
+  DATABASE_REFUSES_LOGIN: entry<{ address: string; problem: string }>(
     'INTERNAL_ERROR',
-    ({ place, problem }) =>
-      `The database ${place} refuses the login: ${problem}. Correct the user and password in jobs.database_url, or what the server allows (pg_hba.conf).`,
+    ({ address, problem }) =>
+      `The database ${address} refuses the login: ${problem}. Correct the user and password in jobs.database_url, or what the server allows (pg_hba.conf).`,
     { callersSee: STORE_UNUSABLE },
   ),
-  DATABASE_MISSING: entry<{ place: string }>(
+  DATABASE_MISSING: entry<{ address: string }>(
     'INTERNAL_ERROR',
-    ({ place }) =>
-      `There is no database ${place} on the server. Create it (createdb), or correct its name in jobs.database_url.`,
+    ({ address }) =>
+      `There is no database ${address} on the server. Create it (createdb), or correct its name in jobs.database_url.`,
     { callersSee: STORE_UNUSABLE },
   ),
-  DATABASE_FORBIDS: entry<{ place: string; problem: string }>(
+  DATABASE_FORBIDS: entry<{ address: string; problem: string }>(
     'INTERNAL_ERROR',
-    ({ place, problem }) =>
-      `The database ${place} does not permit what the service needs: ${problem}. Let its user own the database, or grant it CREATE on it.`,
+    ({ address, problem }) =>
+      `The database ${address} does not permit what the service needs: ${problem}. Let its user own the database, or grant it CREATE on it.`,
     { callersSee: STORE_UNUSABLE },
   ),
-  DATABASE_READ_ONLY: entry<{ place: string }>(
+  DATABASE_READ_ONLY: entry<{ address: string }>(
     'INTERNAL_ERROR',
-    ({ place }) =>
-      `The database ${place} can only be read. Point jobs.database_url to the primary server, or let it be written.`,
+    ({ address }) =>
+      `The database ${address} can only be read. Point jobs.database_url to the primary server, or let it be written.`,
     { transient: true, callersSee: STORE_UNUSABLE },
   ),
-  DATABASE_FULL: entry<{ place: string; problem: string }>(
+  DATABASE_FULL: entry<{ address: string; problem: string }>(
     'INTERNAL_ERROR',
-    ({ place, problem }) =>
-      `The database ${place} has no room: ${problem}. Make room on its server; nothing that was accepted is lost.`,
+    ({ address, problem }) =>
+      `The server of the database ${address} is out of disk space or memory: ${problem}. Free some of it; nothing that was accepted is lost.`,
     { transient: true, callersSee: STORE_UNUSABLE },
   ),
-  DATABASE_POOLED: entry<{ place: string }>(
+  DATABASE_POOLED: entry<{ address: string }>(
     'INTERNAL_ERROR',
-    ({ place }) =>
-      `The database ${place} is reached through a pooler that gives its sessions to others between transactions, as PgBouncer does with pool_mode = transaction or statement. Point jobs.database_url to the server itself, or set pool_mode = session for this database.`,
+    ({ address }) =>
+      `The database ${address} is reached through a pooler that gives its sessions to others between transactions, as PgBouncer does with pool_mode = transaction or statement. Point jobs.database_url to the server itself, or set pool_mode = session for this database.`,
     { callersSee: STORE_UNUSABLE },
   ),
-  DATABASE_TOO_OLD: entry<{ place: string; version: string }>(
+  DATABASE_TOO_OLD: entry<{ address: string; version: string }>(
     'INTERNAL_ERROR',
-    ({ place, version }) =>
-      `The server of the database ${place} is PostgreSQL ${version}; 13 is the oldest that will do. Use a newer one.`,
+    ({ address, version }) =>
+      `The server of the database ${address} is PostgreSQL ${version}; 13 is the oldest that will do. Use a newer one.`,
     { callersSee: STORE_UNUSABLE },
   ),
   NODE_OUTPUTS_DIFFER: entry<{
@@ -180,7 +180,7 @@ export const databaseErrors = {
   LEASE_LOST: entry<{ jobId: string; inputIndex: number }>(
     'INTERNAL_ERROR',
     ({ jobId, inputIndex }) =>
-      `This node lost its claim on input ${inputIndex} of job ${jobId} before the output was delivered, so it delivers nothing; another node does the input.`,
+      `This node's lease on input ${inputIndex} of job ${jobId} expired before the output was committed, so nothing was published. Another node runs the input.`,
     { transient: true },
   ),
   NODE_TAKES_NO_JOBS: entry<Record<never, never>>(

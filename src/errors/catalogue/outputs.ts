@@ -30,7 +30,7 @@ export const placementErrors = {
   OUTPUT_IN_OWN_PLACE: entry<{ path: string }>(
     'VALIDATION_FAILED',
     ({ path }) =>
-      `"${path}" is, holds or lies inside a place of the service itself (its data, configuration or keys), and no output is written there. Choose another output.prefix or output.name.`,
+      `"${path}" is, holds or lies inside a file or folder of the service itself (its data, configuration or keys), and no output is written there. Choose another output.prefix or output.name.`,
   ),
   OUTPUT_NAME_RESERVED: entry<{ path: string }>(
     'PROCESSING_FAILED',
@@ -59,7 +59,7 @@ export const placementErrors = {
   OUTPUT_DISK_FULL: entry<{ path: string; neededBytes: number; freeBytes: number }>(
     'PROCESSING_FAILED',
     ({ path, neededBytes, freeBytes }) =>
-      `"${path}" needs ${neededBytes} bytes and 1 MiB to spare, and its file system has ${freeBytes} free. Make room and submit the input again.`,
+      `"${path}" needs ${neededBytes} bytes and 1 MiB to spare, and its file system has ${freeBytes} free. Free disk space, and submit the input again.`,
     { operational: true },
   ),
   OUTPUT_FAILED: entry<{ path: string; problem: string }>(

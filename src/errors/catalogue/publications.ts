@@ -45,22 +45,22 @@ export const publicationErrors = {
   ),
   PLAYLIST_MALFORMED: entry<PlaylistPosition & { problem: string }>(
     'PROCESSING_FAILED',
-    ({ problem, ...place }) =>
-      `The playlist cannot be read (${at(place)}): ${problem}. Correct it and submit it again.`,
+    ({ problem, ...position }) =>
+      `The playlist cannot be read (${at(position)}): ${problem}. Correct it and submit it again.`,
   ),
   PLAYLIST_UNSUPPORTED: entry<PlaylistPosition & { feature: string; remedy: string }>(
     'PROCESSING_FAILED',
-    ({ feature, remedy, ...place }) => `${feature} cannot be signed (${at(place)}). ${remedy}`,
+    ({ feature, remedy, ...position }) => `${feature} cannot be signed (${at(position)}). ${remedy}`,
   ),
   PLAYLIST_FILE_MISSING: entry<PlaylistPosition & { reference: string }>(
     'PROCESSING_FAILED',
-    ({ reference, ...place }) =>
-      `The playlist names ${shown(reference)} (${at(place)}), and there is no such file in the folder. Add the file or correct the playlist.`,
+    ({ reference, ...position }) =>
+      `The playlist names ${shown(reference)} (${at(position)}), and there is no such file in the folder. Add the file or correct the playlist.`,
   ),
   PLAYLIST_LEAVES_FOLDER: entry<PlaylistPosition & { reference: string }>(
     'PROCESSING_FAILED',
-    ({ reference, ...place }) =>
-      `The playlist points outside the folder, at ${shown(reference)} (${at(place)}). Make every address relative to the playlist and bring all files into the folder.`,
+    ({ reference, ...position }) =>
+      `The playlist points outside the folder, at ${shown(reference)} (${at(position)}). Make every address relative to the playlist and bring all files into the folder.`,
   ),
   SEGMENTS_NEED_PACKAGING: entry<{ segment: string }>(
     'PROCESSING_FAILED',
@@ -81,28 +81,28 @@ export const publicationErrors = {
   ),
   INIT_OF_OTHER_KIND: entry<PlaylistPosition & { init: string; kind: string; handlers: readonly string[] }>(
     'PROCESSING_FAILED',
-    ({ init, kind, handlers, ...place }) =>
-      `The playlist says that the init segment ${shown(init)} is of ${kind} (${at(place)}), but its tracks are of the kind ${handlers.map(shown).join(', ')}. Put the right init segment in its place, or correct the playlist.`,
+    ({ init, kind, handlers, ...position }) =>
+      `The playlist says that the init segment ${shown(init)} is of ${kind} (${at(position)}), but its tracks are of the kind ${handlers.map(shown).join(', ')}. Put the right init segment in its place, or correct the playlist.`,
   ),
   FRAGMENT_IN_TWO_RENDITIONS: entry<PlaylistPosition & { fragment: string; init: string; otherInit: string }>(
     'PROCESSING_FAILED',
-    ({ fragment, init, otherInit, ...place }) =>
-      `The fragment ${shown(fragment)} is given to the init segment ${shown(init)} (${at(place)}) and also to ${shown(otherInit)}. A fragment can be bound to one init segment only.`,
+    ({ fragment, init, otherInit, ...position }) =>
+      `The fragment ${shown(fragment)} is given to the init segment ${shown(init)} (${at(position)}) and also to ${shown(otherInit)}. A fragment can be bound to one init segment only.`,
   ),
   FRAGMENT_IS_INIT: entry<PlaylistPosition & { name: string }>(
     'PROCESSING_FAILED',
-    ({ name, ...place }) =>
-      `${shown(name)} is named both as an init segment and as a fragment (${at(place)}). Give the init segment a file or a byte range of its own.`,
+    ({ name, ...position }) =>
+      `${shown(name)} is named both as an init segment and as a fragment (${at(position)}). Give the init segment a file or a byte range of its own.`,
   ),
   FRAGMENT_ORDER_CONFLICT: entry<PlaylistPosition & { fragment: string; otherPlaylist: string }>(
     'PROCESSING_FAILED',
-    ({ fragment, otherPlaylist, ...place }) =>
-      `The fragment ${shown(fragment)} stands in another order (${at(place)}) than in ${shown(otherPlaylist)}. Make the playlists agree.`,
+    ({ fragment, otherPlaylist, ...position }) =>
+      `The fragment ${shown(fragment)} stands in another order (${at(position)}) than in ${shown(otherPlaylist)}. Make the playlists agree.`,
   ),
   FRAGMENT_RANGES_OVERLAP: entry<PlaylistPosition & { file: string; offset: number }>(
     'PROCESSING_FAILED',
-    ({ file, offset, ...place }) =>
-      `Two byte ranges of ${shown(file)} overlap at byte ${offset} (${at(place)}). Make the playlists agree on where fragments begin and end.`,
+    ({ file, offset, ...position }) =>
+      `Two byte ranges of ${shown(file)} overlap at byte ${offset} (${at(position)}). Make the playlists agree on where fragments begin and end.`,
   ),
   SEGMENT_INDEX_MALFORMED: entry<{ file: string; offset: number; problem: string }>(
     'PROCESSING_FAILED',
@@ -111,8 +111,8 @@ export const publicationErrors = {
   ),
   BYTE_RANGE_PAST_END: entry<PlaylistPosition & { file: string; end: number; sizeBytes: number }>(
     'PROCESSING_FAILED',
-    ({ file, end, sizeBytes, ...place }) =>
-      `A byte range of ${shown(file)} ends at byte ${end} (${at(place)}), but the file has only ${sizeBytes} bytes.`,
+    ({ file, end, sizeBytes, ...position }) =>
+      `A byte range of ${shown(file)} ends at byte ${end} (${at(position)}), but the file has only ${sizeBytes} bytes.`,
   ),
   FRAGMENT_MALFORMED: entry<{ file: string; boxType: string; offset: number; problem: string }>(
     'PROCESSING_FAILED',
@@ -143,7 +143,7 @@ interface FoundInPublication {
   readonly title: string;
   readonly finding: string;
   readonly init: string | null;
-  /** The first fragments that it is about, by path, and the places of the first that are missing. */
+  /** The first fragments that it is about, by path, and the positions of the first that are missing. */
   readonly parts: readonly string[];
   readonly locations: readonly number[];
   readonly count: number;

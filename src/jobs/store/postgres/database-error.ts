@@ -36,14 +36,12 @@ export function databaseError(address: string, error: unknown): unknown {
   if (error instanceof AppError || !(error instanceof Error)) return error;
   const code = codeOf(error);
   const problem = problemOf(error);
-  if (LOGIN_REFUSED.test(code))
-    return new AppError('DATABASE_REFUSES_LOGIN', { place: address, problem }, { cause: error });
-  if (code === DATABASE_ABSENT) return new AppError('DATABASE_MISSING', { place: address }, { cause: error });
-  if (code === NOT_PERMITTED) return new AppError('DATABASE_FORBIDS', { place: address, problem }, { cause: error });
-  if (code === READ_ONLY) return new AppError('DATABASE_READ_ONLY', { place: address }, { cause: error });
-  if (FULL.test(code)) return new AppError('DATABASE_FULL', { place: address, problem }, { cause: error });
-  if (isConnectionLoss(error))
-    return new AppError('DATABASE_UNREACHABLE', { place: address, problem }, { cause: error });
+  if (LOGIN_REFUSED.test(code)) return new AppError('DATABASE_REFUSES_LOGIN', { address, problem }, { cause: error });
+  if (code === DATABASE_ABSENT) return new AppError('DATABASE_MISSING', { address }, { cause: error });
+  if (code === NOT_PERMITTED) return new AppError('DATABASE_FORBIDS', { address, problem }, { cause: error });
+  if (code === READ_ONLY) return new AppError('DATABASE_READ_ONLY', { address }, { cause: error });
+  if (FULL.test(code)) return new AppError('DATABASE_FULL', { address, problem }, { cause: error });
+  if (isConnectionLoss(error)) return new AppError('DATABASE_UNREACHABLE', { address, problem }, { cause: error });
   return error;
 }
 

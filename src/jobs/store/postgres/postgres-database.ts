@@ -114,8 +114,8 @@ async function checkServer(db: Database, address: string): Promise<void> {
   const [server] = rows;
   if (server === undefined) return;
   const version = `${Math.floor(server.version / 10_000)}.${server.version % 10_000}`;
-  if (server.version < MIN_SERVER_VERSION) throw new AppError('DATABASE_TOO_OLD', { place: address, version });
-  if (server.read_only === 'on') throw new AppError('DATABASE_READ_ONLY', { place: address });
+  if (server.version < MIN_SERVER_VERSION) throw new AppError('DATABASE_TOO_OLD', { address, version });
+  if (server.read_only === 'on') throw new AppError('DATABASE_READ_ONLY', { address });
 }
 
 async function migrateAlone(db: Database, address: string, steps: readonly Migration[]): Promise<void> {
@@ -137,12 +137,10 @@ async function refusePooler(url: string, address: string): Promise<void> {
       client.on('error', () => undefined);
       await client.connect();
     }
-    if (await shareSession(...clients)) throw new AppError('DATABASE_POOLED', { place: address });
+    if (await shareSession(...clients)) throw new AppError('DATABASE_POOLED', { address });
   } catch (error) {
     const isPooled = error instanceof Error && POOLED_BY_STATEMENT.test(error.message);
-    throw isPooled
-      ? new AppError('DATABASE_POOLED', { place: address }, { cause: error })
-      : databaseError(address, error);
+    throw isPooled ? new AppError('DATABASE_POOLED', { address }, { cause: error }) : databaseError(address, error);
   } finally {
     await Promise.allSettled(clients.map((client) => client.end()));
   }
