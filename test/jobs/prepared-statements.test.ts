@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, describe, type TestContext, test } from 'node:test';
 import { sql } from 'kysely';
 import { openPostgres } from '#jobs/store/postgres/postgres-database.ts';
-import { PreparedStatements } from '#jobs/store/postgres/prepared-statements.ts';
+import { PLANNED_BY_VALUES, PreparedStatements } from '#jobs/store/postgres/prepared-statements.ts';
 import { createJobsDatabase } from '../support/jobs/jobs-database.ts';
 import { startPostgres } from '../support/servers/postgres-server.ts';
 
@@ -31,6 +31,7 @@ describe('statements that are used often', () => {
       Array.from({ length: uses }, () => statements.use(text)).at(-1) ?? null;
     assert.equal(nameAfter('select 1', 1), null);
     assert.equal(nameAfter('begin', USES), null);
+    assert.equal(nameAfter(`select 1 ${PLANNED_BY_VALUES}`, USES), null);
     const names = Array.from({ length: 1_000 }, (_, index) => nameAfter(`select ${index}`, USES));
     const given = names.filter((name) => name !== null);
     assert.equal(given.length, 100);

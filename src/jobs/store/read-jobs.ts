@@ -6,6 +6,7 @@ import type { JobReport } from '#telemetry/input-report.ts';
 import type { JobScope } from '../caller.ts';
 import type { JobSnapshot } from '../job.ts';
 import type { JobFilter, JobPage } from './job-store.ts';
+import { PLANNED_BY_VALUES } from './postgres/prepared-statements.ts';
 import { type Database, isPostgres, type JobRow, type Tables } from './tables.ts';
 
 /** The columns of a job that callers see. */
@@ -127,7 +128,8 @@ export async function listJobs(db: Database, filter: JobFilter): Promise<JobPage
     .select([namesOfFirst(MAX_LISTED_INPUT_NAMES).as('names'), labelsOf(db).as('labels')])
     .select(runningProgress(db))
     .orderBy(jobId, 'desc')
-    .limit(limit + 1);
+    .limit(limit + 1)
+    .modifyEnd(sql.raw(PLANNED_BY_VALUES));
   if (label !== undefined) query = query.innerJoin('job_labels', 'job_labels.job_id', 'jobs.job_id');
   for (const [column, value] of first?.equals ?? []) query = query.where(sql.ref(column), '=', value);
   for (const [column, value] of others.flatMap(({ equals }) => equals)) {

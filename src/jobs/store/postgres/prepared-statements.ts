@@ -11,6 +11,12 @@ const MAX_COUNTED = 1_000;
 const TRANSACTION_CONTROL = /^(begin|commit|rollback)\b/;
 
 /**
+ * Marks statements that are never prepared: which plan is a good one depends on their values. A plan for any caller or label reads
+ * all jobs for one that few have.
+ */
+export const PLANNED_BY_VALUES = '/* planned by its values */';
+
+/**
  * Names the frequent statements of a pool, which PostgreSQL then parses once in each connection, and plans rarely: planning the
  * statements of one input took longer than running them.
  */
@@ -22,7 +28,8 @@ export class PreparedStatements {
   /** Counts a use, and returns the name under which the statement is prepared; undefined when it is not. */
   use(text: string): string | undefined {
     const name = this.#names.get(text);
-    if (name !== undefined || this.#names.size >= MAX_PREPARED || TRANSACTION_CONTROL.test(text)) return name;
+    const isNeverPrepared = TRANSACTION_CONTROL.test(text) || text.endsWith(PLANNED_BY_VALUES);
+    if (name !== undefined || this.#names.size >= MAX_PREPARED || isNeverPrepared) return name;
     const uses = (this.#uses.get(text) ?? 0) + 1;
     if (uses < MIN_USES) return this.#count(text, uses);
     this.#uses.delete(text);
