@@ -146,6 +146,10 @@ export const publicationVerification = z
     fragments: counted.describe('Fragments that playlists name, or that are missing from them.'),
     intact: counted,
     read_officially: counted.describe('Fragments that the official reader read; all were hashed.'),
+    signers: z
+      .array(z.string())
+      .exactOptional()
+      .describe('Only where its init segments have manifests of different signers: the first ten.'),
     deviations: z.record(z.string(), counted).describe('How many of each kind.'),
     first: z.array(publicationDeviation).describe('The first of them, in the order of the programme.'),
     omitted: omitted.describe('How many entries more there are than are listed.'),

@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import type { PublicationDeviation, Verification } from '#contract/verification.ts';
 import type { Rendition } from '#publications/media-part.ts';
 import { readPublication } from '#publications/read-publication.ts';
+import { testIdentity } from '../support/manifests/test-identity.ts';
 import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
 import { makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
 import { signAsOthers } from '../support/publications/sign-as-others.ts';
@@ -188,6 +189,18 @@ describe('the verdict on a publication', () => {
     assert.equal(verification.publication?.first.length, 25);
     assert.equal(verification.publication?.omitted, 2975);
     assert(JSON.stringify(verification).length < 80 * 1024);
+  });
+
+  test('names every signer, where renditions have manifests of several', async () => {
+    const own = await signAsOthers(files, renditions, { manifestEach: true });
+    assert.equal((await verified(own)).publication?.signers, undefined);
+    const identity = await testIdentity({ leaf: { commonName: 'Somebody', organization: 'Somebody else' } });
+    const others = await signAsOthers(files, renditions, { manifestEach: true, identity });
+    const init = audio.init.path;
+    const { state, summary, publication } = await verified({ ...own, [init]: others[init] as Buffer });
+    assert.equal(state, 'valid');
+    assert.deepEqual(publication?.signers, ['Attestream tests (Test signer)', 'Somebody else (Somebody)']);
+    assert.match(summary, /several signers: "Attestream tests \(Test signer\)", "Somebody else \(Somebody\)"/);
   });
 
   test('is not given on a folder without a publication', async () => {

@@ -8,15 +8,16 @@ const EXTRA_EXCLUSIONS = /\.additionalExclusionsPresent$/;
 const SIGNATURE_FAILED = /^claimSignature\./;
 
 /** Returns the verdict in a few sentences. Browsers run this module too (`scripts/console-modules.ts`), so it imports types only. */
-export function summarize({ state, codes, manifests, trust_list: list }: Omit<Verification, 'summary'>): string {
+export function summarize(verification: Omit<Verification, 'summary'>): string {
+  const { state, codes, manifests, trust_list: list } = verification;
   const [active] = manifests;
   switch (state) {
     case 'none':
       return 'No provenance information.';
     case 'trusted':
-      return `${unchanged('Unchanged', codes)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged', codes)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.${severalSigners(verification)}${invalidIngredients(manifests)}`;
     case 'valid':
-      return `${unchanged('Unchanged since signing', codes)}. ${signerOf(active)} is on no trust list that this service knows.${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged since signing', codes)}. ${signerOf(active)} is on no trust list that this service knows.${severalSigners(verification)}${invalidIngredients(manifests)}`;
     case 'invalid':
       return reasonOf(codes);
   }
@@ -25,6 +26,12 @@ export function summarize({ state, codes, manifests, trust_list: list }: Omit<Ve
 function unchanged(words: string, codes: Verification['codes']): string {
   const isPartly = codes.some(({ code, ingredient }) => EXTRA_EXCLUSIONS.test(code) && ingredient !== true);
   return isPartly ? `${words} as far as the signature covers it: it leaves out parts of the media` : words;
+}
+
+/** Returns a sentence about a publication that is not of one signer alone; an empty text for any other. */
+function severalSigners({ publication }: Pick<Verification, 'publication'>): string {
+  const signers = publication?.signers?.map((signer) => `"${signer}"`);
+  return signers === undefined ? '' : ` Its renditions are of several signers: ${signers.join(', ')}.`;
 }
 
 /** Returns a sentence about ingredients that were not valid when they were added, anywhere in the chain; an empty text for none. */

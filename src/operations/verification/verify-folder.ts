@@ -103,12 +103,27 @@ async function readWholeFile(
 }
 
 function describeJudged(judged: JudgedPublication, kind: ReportKind): Verification {
-  const publication = describePublication(judged, kind);
+  const signers = signersOf(judged);
+  const publication = { ...describePublication(judged, kind), ...(signers.length > 1 && { signers }) };
   const isAltered = Object.values(publication.deviations).some((count) => count > 0);
   const { state: ofManifests, ...described } = describeReported(worstReport(judged), kind);
   const state = isAltered ? 'invalid' : ofManifests;
-  const summary = isAltered ? summarizeDeviations(publication) : summarize({ state, ...described });
+  const summary = isAltered ? summarizeDeviations(publication) : summarize({ state, publication, ...described });
   return { state, summary, manifest_from: 'embedded', publication, ...described };
+}
+
+/** Signers that a report names. */
+const MAX_SIGNERS = 10;
+
+/** Returns the different signers of the manifests of a publication, as far as these can be read. */
+function signersOf(judged: JudgedPublication): string[] {
+  const signers = judged.manifests.flatMap((_manifest, number) => {
+    const { manifests } = describeReported(reportOf(judged, number), 'summary');
+    const { name, organization } = manifests[0]?.signer ?? {};
+    if (organization === undefined || name === undefined) return organization ?? name ?? [];
+    return `${organization} (${name})`;
+  });
+  return [...new Set(signers)].slice(0, MAX_SIGNERS);
 }
 
 const NOT_READ = { problem: 'its init segment and fragments are too large to be read' } as const;
