@@ -16,7 +16,7 @@ import {
   type UniqueValues,
 } from './authoring/manifest-definition.ts';
 import { readIngredient } from './authoring/read-ingredient.ts';
-import { reserveTimeStamp, type Signature, signDryRun, signWithIdentity } from './authoring/sign-manifest.ts';
+import { reserveTimeStamp, type Signature, signForSize, signWithIdentity } from './authoring/sign-manifest.ts';
 import { NO_TIME_STAMP, type SignedManifest, type TimeStampSettings, TimeStamps } from './authoring/time-stamps.ts';
 import { ChainAllowance } from './chain-limits.ts';
 import type { IngredientSource, ManifestRequest } from './manifest-request.ts';
@@ -158,7 +158,7 @@ const PLACEHOLDERS: UniqueValues = { now: new Date(0), instanceId: 'xmp:iid:0000
 type SizeMeter = (contents: ManifestContents, placeholder: HardBinding, signal: AbortSignal) => Promise<number>;
 
 /**
- * Creates a meter, which makes a dry-run signature of a manifest of the same size. A batch of files needs nearly the same
+ * Creates a meter, which signs a manifest of the same size with zeros. A batch of files needs nearly the same
  * manifest over and over, so sizes are cached by what determines them.
  */
 function createSizeMeter(signer: Signer): SizeMeter {
@@ -169,7 +169,7 @@ function createSizeMeter(signer: Signer): SizeMeter {
     const known = cache.get(key);
     if (known !== undefined) return known;
 
-    const sizeBytes = (await signDryRun(definition, signer, signal)).length;
+    const sizeBytes = (await signForSize(definition, signer, signal)).length;
     addToCache(cache, key, sizeBytes);
     return sizeBytes;
   };

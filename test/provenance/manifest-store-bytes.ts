@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import * as cborg from 'cborg';
-import { dryRunSignature } from '#provenance/authoring/sign-manifest.ts';
+import { zeroSignature } from '#provenance/authoring/sign-manifest.ts';
 import { activeManifestOf, signManifest } from '#provenance/sdk/sdk.ts';
 import { defaultIdentity } from '../support/manifests/test-identity.ts';
 
 const never = new AbortController().signal;
-const signature = dryRunSignature(defaultIdentity.signer);
+const signature = zeroSignature(defaultIdentity.signer);
 
 export type Relationship = 'parentOf' | 'componentOf';
 

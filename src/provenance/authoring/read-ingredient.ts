@@ -17,7 +17,7 @@ import { stillMediaTypeOf } from '../still-media-type.ts';
 import type { TrustLists } from '../trust-lists.ts';
 import { failuresIn, VALID_ASSET } from '../validation-report.ts';
 import { newInstanceId, type PreparedIngredient, smallestDefinition } from './manifest-definition.ts';
-import { dryRunSignature } from './sign-manifest.ts';
+import { zeroSignature } from './sign-manifest.ts';
 
 /** The relationship of an ingredient to the output, and the label by which actions refer to it. */
 interface IngredientRole {
@@ -116,8 +116,8 @@ async function readSignedFile(
 }
 
 /**
- * Validates the media once, after its costs are known. The dry run tells whether the SDK can sign the ingredient (it reads
- * an unreadable manifest, and fails only when it signs), and holds the manifest store to attach.
+ * Validates the media once, after its costs are known. A signature of zeros shows whether the SDK can sign the ingredient (it reads
+ * an unreadable manifest, and fails only when it signs), and contains the manifest store to attach.
  */
 async function readMedia(
   source: SourceOf<'file'>,
@@ -152,7 +152,7 @@ function dryRunIngredient(
   validation: IngredientValidation,
   { signer, signal }: ReadingContext,
 ): ReturnType<typeof signIngredient> {
-  return signIngredient(smallestDefinition(), json, source, validation, dryRunSignature(signer), signal);
+  return signIngredient(smallestDefinition(), json, source, validation, zeroSignature(signer), signal);
 }
 
 async function readStore(

@@ -19,14 +19,14 @@ export interface Signature {
 /**
  * Signs a manifest with zeros instead of the key, to learn its size. Throws `MANIFEST_REFUSED` or `IDENTITY_EXPIRED`.
  */
-export async function signDryRun(
+export async function signForSize(
   definition: ManifestDefinition,
   signer: Signer,
   signal: AbortSignal,
   call = signingCallOf(signer),
 ): Promise<Buffer> {
   try {
-    return await signManifest(definition, { ...dryRunSignature(signer), call }, signal);
+    return await signManifest(definition, { ...zeroSignature(signer), call }, signal);
   } catch (cause) {
     signal.throwIfAborted();
     throw manifestRefused(cause, signer);
@@ -34,12 +34,12 @@ export async function signDryRun(
 }
 
 /** Returns a signature of zeros, of the size of a real one without a time-stamp. */
-export function dryRunSignature(signer: Signer): SdkSignature {
+export function zeroSignature(signer: Signer): SdkSignature {
   return { call: signingCallOf(signer), sign: async () => Buffer.alloc(signer.signatureSizeBytes) };
 }
 
 /**
- * Returns the space for a time-stamp in the next signature, and has an authority answer to a dry run where none has answered yet.
+ * Returns the space for a time-stamp in the next signature, and has an authority answer a probe when none has answered yet.
  * Throws `TIME_STAMP_UNAVAILABLE`.
  */
 export async function reserveTimeStamp(
@@ -50,13 +50,13 @@ export async function reserveTimeStamp(
   const call = signingCallOf(signer);
   const reserveSize = call.reserveSize + MAX_TIME_STAMP_BYTES;
   const probe = (tsaUrl: string): Promise<Buffer> =>
-    signDryRun(smallestDefinition(), signer, signal, { ...call, reserveSize, tsaUrl });
+    signForSize(smallestDefinition(), signer, signal, { ...call, reserveSize, tsaUrl });
   return timeStamps.reserve(probe, signal);
 }
 
 /**
- * Signs a manifest with the key, and with a time-stamp where there is space for one. The result is larger by that space than a
- * dry run of a definition as large, however large the time-stamp is: the SDK pads the signature (C2PA 2.2 §10.4). Throws
+ * Signs a manifest with the key, and with a time-stamp where there is space for one. The result is larger by that space than
+ * what `signForSize` returns for a definition as large, however large the time-stamp is: the SDK pads the signature (C2PA 2.2 §10.4). Throws
  * `SIGNATURE_FAILED`, `TIME_STAMP_UNAVAILABLE`, `TIME_STAMP_LARGER`, `MANIFEST_REFUSED` or `IDENTITY_EXPIRED`.
  */
 export async function signWithIdentity(

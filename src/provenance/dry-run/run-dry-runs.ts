@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { isSameData } from '../authoring/sdk-json.ts';
-import { dryRunSignature } from '../authoring/sign-manifest.ts';
+import { zeroSignature } from '../authoring/sign-manifest.ts';
 import { EXTENDED_KEY_USAGE } from '../identity/certificate-profile.ts';
 import { createKeySigner } from '../identity/key-signer.ts';
 import { issueCertificate, KEY_USAGE } from '../identity/x509.ts';
@@ -21,7 +21,7 @@ const SIGNER_LIFETIME_MS = 3650 * 24 * 60 * 60 * 1000;
 
 const signer = await throwAwaySigner();
 const signature = {
-  ...dryRunSignature(signer),
+  ...zeroSignature(signer),
   sign: (data: Buffer): Promise<Buffer> => signer.sign(data),
 };
 /** Never aborted: the service kills the process when a batch exceeds its budget. */
