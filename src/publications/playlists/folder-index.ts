@@ -79,24 +79,24 @@ export class FolderIndex {
   }
 
   /** The base that `reference` makes for references below it. Rejects one that leads out of the folder. */
-  enter(base: URL, reference: string, place: PlaylistPosition): URL {
-    const url = this.#resolve(base, reference, place);
-    this.#relativePath(url, reference, place);
+  enter(base: URL, reference: string, position: PlaylistPosition): URL {
+    const url = this.#resolve(base, reference, position);
+    this.#relativePath(url, reference, position);
     return url;
   }
 
   /** The path of the file that `reference` names; an AppError where it is missing or outside the folder. */
-  locate(base: URL, reference: string, place: PlaylistPosition): string {
-    const path = this.tryLocate(base, reference, place);
+  locate(base: URL, reference: string, position: PlaylistPosition): string {
+    const path = this.tryLocate(base, reference, position);
     if (path !== undefined) return path;
-    if (this.#missing === 'keep') return this.pathOf(base, reference, place);
-    throw new AppError('PLAYLIST_FILE_MISSING', { ...place, reference });
+    if (this.#missing === 'keep') return this.pathOf(base, reference, position);
+    throw new AppError('PLAYLIST_FILE_MISSING', { ...position, reference });
   }
 
   /** As `locate`, but undefined where there is no such file. */
-  tryLocate(base: URL, reference: string, place: PlaylistPosition): string | undefined {
+  tryLocate(base: URL, reference: string, position: PlaylistPosition): string | undefined {
     const found = this.#findPlain(base, reference);
-    return found === undefined ? this.#findResolved(base, reference, place) : (found ?? undefined);
+    return found === undefined ? this.#findResolved(base, reference, position) : (found ?? undefined);
   }
 
   /**
@@ -121,9 +121,9 @@ export class FolderIndex {
     return directory;
   }
 
-  #findResolved(base: URL, reference: string, place: PlaylistPosition): string | undefined {
-    const url = this.#resolve(base, reference, place);
-    const encoded = this.#relativePath(url, reference, place);
+  #findResolved(base: URL, reference: string, position: PlaylistPosition): string | undefined {
+    const url = this.#resolve(base, reference, position);
+    const encoded = this.#relativePath(url, reference, position);
     const decoded = decodePath(encoded);
     if (this.#note !== undefined) return this.#noted(decoded ?? encoded, url);
     return (
@@ -141,8 +141,8 @@ export class FolderIndex {
   }
 
   /** The decoded path that `reference` would have, whether there is such a file or not. */
-  pathOf(base: URL, reference: string, place: PlaylistPosition): string {
-    const encoded = this.#relativePath(this.#resolve(base, reference, place), reference, place);
+  pathOf(base: URL, reference: string, position: PlaylistPosition): string {
+    const encoded = this.#relativePath(this.#resolve(base, reference, position), reference, position);
     return decodePath(encoded) ?? encoded;
   }
 
@@ -179,15 +179,16 @@ export class FolderIndex {
     return directory === null ? undefined : this.#find(directory + reference);
   }
 
-  #resolve(base: URL, reference: string, place: PlaylistPosition): URL {
+  #resolve(base: URL, reference: string, position: PlaylistPosition): URL {
     if (reference.length + base.href.length > MAX_ADDRESS_LENGTH) {
       throw new AppError('PLAYLIST_MALFORMED', {
-        ...place,
+        ...position,
         problem: `an address has more than ${MAX_ADDRESS_LENGTH} characters, with what it is relative to`,
       });
     }
     const url = URL.parse(reference, base.href);
-    if (url === null) throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: 'an address is not well-formed' });
+    if (url === null)
+      throw new AppError('PLAYLIST_MALFORMED', { ...position, problem: 'an address is not well-formed' });
     return this.#fromRoot(reference) ?? url;
   }
 
@@ -203,12 +204,12 @@ export class FolderIndex {
     return directory !== undefined && this.#folders.has(directory) ? url : undefined;
   }
 
-  #relativePath(url: URL, reference: string, place: PlaylistPosition): string {
+  #relativePath(url: URL, reference: string, position: PlaylistPosition): string {
     const bare = new URL(url.href);
     bare.search = '';
     bare.hash = '';
     if (!bare.href.startsWith(this.#root.href)) {
-      throw new AppError('PLAYLIST_LEAVES_FOLDER', { ...place, reference: withoutQuery(reference) });
+      throw new AppError('PLAYLIST_LEAVES_FOLDER', { ...position, reference: withoutQuery(reference) });
     }
     return bare.href.slice(this.#root.href.length);
   }

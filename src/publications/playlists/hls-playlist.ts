@@ -50,11 +50,14 @@ function referencesIn(path: string, lines: readonly string[]): PlaylistReference
   const references: PlaylistReference[] = [];
   for (const [index, text] of lines.entries()) {
     const line = index + 1;
-    const place = { playlist: path, line };
+    const position = { playlist: path, line };
     if (HIDDEN_TAG.test(text)) {
-      throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: 'a tag does not stand at the start of its line' });
+      throw new AppError('PLAYLIST_MALFORMED', {
+        ...position,
+        problem: 'a tag does not stand at the start of its line',
+      });
     }
-    const uri = isAddress(text) ? text : REFERRING_TAG.test(text) ? uriIn(text, place) : undefined;
+    const uri = isAddress(text) ? text : REFERRING_TAG.test(text) ? uriIn(text, position) : undefined;
     if (uri !== undefined) references.push({ uri, line, isOfMedia: isAddress(text) || isMediaRendition(text) });
   }
   return references;
@@ -66,12 +69,12 @@ function isMediaRendition(tag: string): boolean {
 }
 
 /** Returns the URI attribute of a tag. Throws `PLAYLIST_MALFORMED` where players may find another one in it. */
-function uriIn(tag: string, place: PlaylistPosition): string | undefined {
+function uriIn(tag: string, position: PlaylistPosition): string | undefined {
   const uri = hlsAttribute(tag, 'URI');
   const count = [...tag.replace(/"[^"]*"/g, '""').matchAll(/\bURI\s*=/gi)].length;
   if (count <= (uri === undefined ? 0 : 1)) return uri;
   throw new AppError('PLAYLIST_MALFORMED', {
-    ...place,
+    ...position,
     problem: 'its URI stands there twice, or behind what is no attribute',
   });
 }
@@ -129,37 +132,37 @@ function readSegment(
   { durationSeconds, range, isGap }: SegmentTags,
   before: HlsSegment | undefined,
 ): HlsSegment {
-  const place = { playlist: path, line: address.line };
+  const position = { playlist: path, line: address.line };
   // A range without a start goes on where that of the segment before ends (RFC 8216bis §4.4.4.2).
   const follows =
     before?.uri === address.uri && before.range !== null ? before.range.offset + before.range.length : null;
-  const segment = { ...address, range: readRange(range, follows, place), durationSeconds: durationSeconds ?? 0 };
+  const segment = { ...address, range: readRange(range, follows, position), durationSeconds: durationSeconds ?? 0 };
   if (isGap) return segment;
   if (durationSeconds === null) {
-    throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: 'an address without #EXTINF' });
+    throw new AppError('PLAYLIST_MALFORMED', { ...position, problem: 'an address without #EXTINF' });
   }
   if (Number.isFinite(durationSeconds) && durationSeconds >= 0) return segment;
-  throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: '#EXTINF without a duration' });
+  throw new AppError('PLAYLIST_MALFORMED', { ...position, problem: '#EXTINF without a duration' });
 }
 
 function readMap(playlist: string, text: string, line: number): HlsMap {
-  const place = { playlist, line };
-  const uri = uriIn(text, place);
-  if (uri === undefined) throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: '#EXT-X-MAP without a URI' });
-  return { uri, line, range: readRange(hlsAttribute(text, 'BYTERANGE') ?? null, 0, place) };
+  const position = { playlist, line };
+  const uri = uriIn(text, position);
+  if (uri === undefined) throw new AppError('PLAYLIST_MALFORMED', { ...position, problem: '#EXT-X-MAP without a URI' });
+  return { uri, line, range: readRange(hlsAttribute(text, 'BYTERANGE') ?? null, 0, position) };
 }
 
 /** A byte range `length[@offset]`. `follows` is where one starts that does not say it; null where that is an error. */
 function readRange(
   value: string | null,
   follows: number | null,
-  place: { playlist: string; line: number },
+  position: { playlist: string; line: number },
 ): ByteRange | null {
   if (value === null) return null;
   const [, length, start] = /^(\d{1,15})(?:@(\d{1,15}))?$/.exec(value) ?? [];
   const offset = start === undefined ? follows : Number(start);
   if (Number(length) > 0 && offset !== null) return { offset, length: Number(length) };
-  throw new AppError('PLAYLIST_MALFORMED', { ...place, problem: 'a byte range without a length or a start' });
+  throw new AppError('PLAYLIST_MALFORMED', { ...position, problem: 'a byte range without a length or a start' });
 }
 
 const REFERENCE = /\{\$([\w-]+)\}/g;

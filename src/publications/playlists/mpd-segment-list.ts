@@ -39,8 +39,8 @@ function readSegments(task: AddressingTask, elements: AddressingElements): MpdSe
 }
 
 function readPart(task: AddressingTask, element: XmlElement, reference: string, range: string): MediaPart {
-  const place = task.values.placeOf(element);
-  const path = task.index.locate(task.base, element.attributes.get(reference) ?? task.base.href, place);
+  const position = task.values.positionOf(element);
+  const path = task.index.locate(task.base, element.attributes.get(reference) ?? task.base.href, position);
   return task.index.partAt(path, task.values.byteRange(element, range));
 }
 
@@ -53,7 +53,7 @@ export async function addressByIndex(
   elements: AddressingElements,
   signal: AbortSignal,
 ): Promise<AddressedSegments> {
-  const path = task.index.tryLocate(task.base, '', task.values.placeOf(task.lineage[3]));
+  const path = task.index.tryLocate(task.base, '', task.values.positionOf(task.lineage[3]));
   if (path === undefined) return { addressing: 'none', init: null, segments: [] };
   if (!isMp4(task)) return { addressing: 'none', init: null, segments: [], path };
   const source = await task.folder.open(path, signal);

@@ -36,8 +36,8 @@ function attributeOf(elements: AddressingElements, name: string): string | undef
 function readInit(task: AddressingTask, elements: AddressingElements): AddressedSegments['init'] {
   const template = attributeOf(elements, 'initialization');
   if (template === undefined) return readInitialization(task, elements);
-  const place = task.values.placeOf(task.lineage[3]);
-  return { path: task.index.locate(task.base, fill(task, template, {}), place), range: null };
+  const position = task.values.positionOf(task.lineage[3]);
+  return { path: task.index.locate(task.base, fill(task, template, {}), position), range: null };
 }
 
 function readSegments(task: AddressingTask, elements: AddressingElements, media: string): MpdSegment[] {
@@ -97,14 +97,14 @@ function locateAll(
     throw task.values.malformed(innermost(elements), '@media names the same file for every segment');
   }
   const first = startNumber(task, elements);
-  const place = task.values.placeOf(task.lineage[3]);
+  const position = task.values.positionOf(task.lineage[3]);
   const segments: MpdSegment[] = [];
   let missing = 0;
   for (const [index, { time, durationSeconds, mayBeMissing }] of times.entries()) {
     const reference = fill(task, media, { Number: first + BigInt(index), Time: time });
     const path = mayBeMissing
-      ? task.index.tryLocate(task.base, reference, place)
-      : task.index.locate(task.base, reference, place);
+      ? task.index.tryLocate(task.base, reference, position)
+      : task.index.locate(task.base, reference, position);
     missing = path === undefined ? missing + 1 : 0;
     if (path === undefined) task.values.countMissing(1);
     else segments.push({ part: { path, range: null }, durationSeconds });
@@ -116,9 +116,9 @@ function locateAll(
 /** Every file of the folder that the template could name, in the order of its number or time. */
 function matchingFiles(task: AddressingTask, media: string, durationSeconds: number): MpdSegment[] {
   task.values.countMissing(Math.ceil(task.index.fileCount / PATHS_PER_ADDRESS));
-  const place = task.values.placeOf(task.lineage[3]);
+  const position = task.values.positionOf(task.lineage[3]);
   const probe = fill(task, media, { Number: PROBE_NUMBER, Time: PROBE_NUMBER });
-  const [before, after] = task.index.pathOf(task.base, probe, place).split(String(PROBE_NUMBER));
+  const [before, after] = task.index.pathOf(task.base, probe, position).split(String(PROBE_NUMBER));
   if (before === undefined || after === undefined) return [];
   const paths = [...task.index.paths].filter(
     (path) =>
@@ -130,7 +130,7 @@ function matchingFiles(task: AddressingTask, media: string, durationSeconds: num
 }
 
 function locate(task: AddressingTask, template: string, values: Partial<TemplateValues>): string {
-  return task.index.locate(task.base, fill(task, template, values), task.values.placeOf(task.lineage[3]));
+  return task.index.locate(task.base, fill(task, template, values), task.values.positionOf(task.lineage[3]));
 }
 
 function fill(task: AddressingTask, template: string, values: Partial<TemplateValues>): string {

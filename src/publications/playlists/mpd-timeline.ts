@@ -32,7 +32,7 @@ export function innermost(elements: AddressingElements): XmlElement {
 /** Refuses addressing that describes chunks inside segments rather than segments. */
 export function refuseChunks(task: AddressingTask, element: XmlElement): never {
   throw new AppError('PLAYLIST_UNSUPPORTED', {
-    ...task.values.placeOf(element),
+    ...task.values.positionOf(element),
     feature: 'A low-latency manifest that addresses parts of segments',
     remedy: 'Package-and-sign re-segments such a folder into whole fragments.',
   });

@@ -16,12 +16,12 @@ export class MpdValues {
     this.#lines = new LineIndex(text);
   }
 
-  placeOf(element: XmlElement): { playlist: string; line: number } {
+  positionOf(element: XmlElement): { playlist: string; line: number } {
     return { playlist: this.path, line: this.#lines.lineAt(element.start) };
   }
 
   malformed(element: XmlElement, problem: string): AppError {
-    return new AppError('PLAYLIST_MALFORMED', { ...this.placeOf(element), problem });
+    return new AppError('PLAYLIST_MALFORMED', { ...this.positionOf(element), problem });
   }
 
   /** Counts segments that the MPD stands for, before they are made; too many are refused. */
@@ -87,7 +87,7 @@ export function enterBaseUrl(base: URL, element: XmlElement, index: FolderIndex,
   let refusal: unknown;
   for (const alternative of alternatives) {
     try {
-      return index.enter(base, alternative.text, values.placeOf(alternative));
+      return index.enter(base, alternative.text, values.positionOf(alternative));
     } catch (error) {
       if (index.isComplete) throw error;
       // Another alternative may lie inside the folder; the first refusal is thrown where none does.

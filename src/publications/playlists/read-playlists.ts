@@ -73,11 +73,11 @@ export function refuseUnsignable(playlists: readonly PlaylistDocument[]): void {
   for (const playlist of playlists) {
     if (playlist.kind === 'hls-multivariant') continue;
     for (const [index, line] of playlist.text.split('\n').entries()) {
-      const place = { playlist: playlist.path, line: index + 1 };
+      const position = { playlist: playlist.path, line: index + 1 };
       const method = wholeEncryptionIn(line);
       if (method !== null) {
         throw new AppError('PLAYLIST_UNSUPPORTED', {
-          ...place,
+          ...position,
           feature: `A segment that is encrypted as a whole (${method})`,
           remedy: 'Use sample encryption (SAMPLE-AES, SAMPLE-AES-CTR, CENC), or sign before encrypting.',
         });
@@ -209,7 +209,7 @@ function describeRepresentation(
   addressed: AddressedSegments,
   values: MpdValues,
 ): MpdRepresentation {
-  return { line: values.placeOf(lineage[3]).line, lineage, ...addressed };
+  return { line: values.positionOf(lineage[3]).line, lineage, ...addressed };
 }
 
 function timedPeriods(root: XmlElement, values: MpdValues): TimedPeriod[] {
@@ -230,7 +230,7 @@ function timedPeriods(root: XmlElement, values: MpdValues): TimedPeriod[] {
 function refuseRemoteElements(element: XmlElement, values: MpdValues): void {
   if (element.attributes.has('href')) {
     throw new AppError('PLAYLIST_UNSUPPORTED', {
-      ...values.placeOf(element),
+      ...values.positionOf(element),
       feature: 'An MPD with elements that stand elsewhere (xlink:href)',
       remedy: 'Write them into the MPD.',
     });

@@ -199,8 +199,8 @@ function* kindsOfVariants({ path, text }: HlsMultivariant, index: FolderIndex): 
     const uriAt = isMedia ? at : itemAt(addresses, at);
     const uri = isMedia ? hlsAttribute(line, 'URI') : lines[uriAt];
     if (kind === null || uri === undefined) continue;
-    const place = { playlist: path, line: uriAt + 1 };
-    yield [index.locate(base, uri, place), { kind, playlist: path, line: at + 1 }];
+    const position = { playlist: path, line: uriAt + 1 };
+    yield [index.locate(base, uri, position), { kind, playlist: path, line: at + 1 }];
   }
 }
 

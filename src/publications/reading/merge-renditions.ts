@@ -85,9 +85,9 @@ function mergeOrders(rendition: MergedRendition, statement: RenditionStatement):
     } else if (position > last) {
       last = position;
     } else {
-      const place = { playlist: statement.playlist, line };
+      const position = { playlist: statement.playlist, line };
       throw new AppError('FRAGMENT_ORDER_CONFLICT', {
-        ...place,
+        ...position,
         fragment: describePart(part),
         otherPlaylist: playlist ?? '',
       });
