@@ -261,7 +261,7 @@ class InputTrack {
     this.#sendSoon();
   }
 
-  /** The phase that was reached last; `started` before the first. */
+  /** Returns the phase that was reached last; `started` before the first. */
   get phase(): InputPhase | 'started' {
     return this.#phase;
   }

@@ -55,14 +55,14 @@ export class InputQueue {
     this.#lineUp(job);
   }
 
-  /** The job whose next input starts now; it counts as running from here on. Undefined where none may. */
+  /** Starts the next input, and returns its job, which counts as running from now on. Undefined when none may start. */
   start(): StartedInput | undefined {
     const mayStart = (job: QueuedJob) => this.#mayStart(job);
     const hasRoom = this.#runningJobs.size < this.#limits.maxRunningJobs;
     return this.#begin(hasRoom ? this.#nextInLine(mayStart) : this.#nextOfRunning());
   }
 
-  /** As `start`, but only of a job that has nothing running, and whose caller has nothing running, where it has a name. */
+  /** Starts an input as `start` does, but only of a job that has nothing running, and whose caller, if named, has nothing running. */
   startOfIdleJob(): StartedInput | undefined {
     if (this.#runningJobs.size >= this.#limits.maxRunningJobs) return undefined;
     const isIdle = ({ waiting, running, caller }: QueuedJob): boolean =>
@@ -113,7 +113,7 @@ export class InputQueue {
     return dropped;
   }
 
-  /** An input of the job runs no more. */
+  /** Records that an input of the job runs no more. */
   end(jobId: string): void {
     const job = this.#jobs.get(jobId);
     if (job === undefined) return;

@@ -183,7 +183,7 @@ export class OutputPathRegistries {
     }
   }
 
-  /** The folder that an input of a job may write a file into without reserving it, as far as one is known. */
+  /** Returns the folder that an input of a job may write a file into without reserving it, as far as one is known. */
   openFolderOf(jobId: string): string | undefined {
     return this.#openFolders.get(jobId);
   }
