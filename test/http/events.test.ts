@@ -166,9 +166,9 @@ describe('GET /v2/jobs/{id}/events', () => {
 
   test('asks for nothing more while a client does not read, and lets go when it hangs up', async (t) => {
     await using server = await serve();
-    const letGo = Promise.withResolvers<void>();
+    const closed = Promise.withResolvers<void>();
     let made = 0;
-    server.jobs.events = async () => endlessEvents(() => (made += 1), letGo.resolve);
+    server.jobs.events = async () => endlessEvents(() => (made += 1), closed.resolve);
     const { hostname, port } = new URL(server.base);
     const socket = connect(Number(port), hostname);
     t.after(() => socket.destroy());
@@ -181,7 +181,7 @@ describe('GET /v2/jobs/{id}/events', () => {
     }
     assert.ok(made * EVENT_BYTES < 64 * 1024 * 1024, `${made} events were made for nobody`);
     socket.destroy();
-    await letGo.promise;
+    await closed.promise;
   });
 });
 
@@ -194,12 +194,12 @@ describe('the text of events', () => {
     yield* events;
   }
   test('drops a client that takes nothing within the bound, and lets go of the job', async () => {
-    let letGo = false;
+    let closed = false;
     async function* endless(): AsyncGenerator<JobEvent, void, void> {
       try {
         for (;;) yield DONE;
       } finally {
-        letGo = true;
+        closed = true;
       }
     }
     const dropped = Promise.withResolvers<void>();
@@ -215,7 +215,7 @@ describe('the text of events', () => {
     await text.next();
     await dropped.promise;
     await text.return();
-    assert.equal(letGo, true);
+    assert.equal(closed, true);
   });
 
   test('has comments where nothing happens', async () => {
