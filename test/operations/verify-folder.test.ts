@@ -191,6 +191,14 @@ describe('the verdict on a publication', () => {
     assert(JSON.stringify(verification).length < 80 * 1024);
   });
 
+  test('says that the manifest was not read, where no fragment is there', async () => {
+    const { codes, publication } = await verified(
+      without(signed, ...paths, ...audio.fragments.map(({ path }) => path)),
+    );
+    assert.equal(publication?.read_officially, 0);
+    assert.match(codes[0]?.explanation ?? '', /none of its fragments is there/);
+  });
+
   test('names every signer, where renditions have manifests of several', async () => {
     const own = await signAsOthers(files, renditions, { manifestEach: true });
     assert.equal((await verified(own)).publication?.signers, undefined);

@@ -126,7 +126,9 @@ function signersOf(judged: JudgedPublication): string[] {
   return [...new Set(signers)].slice(0, MAX_SIGNERS);
 }
 
-const NOT_READ = { problem: 'its init segment and fragments are too large to be read' } as const;
+const NOT_READ = {
+  problem: 'none of its fragments is there with at most 64 MiB, and an init segment that is no larger',
+} as const;
 
 /**
  * Returns the report on a manifest by the fragment that was read in full, with the failures of the binding that were found in
