@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** The longest `client_reference` and value of a label, in UTF-16 code units. */
+/** The longest `client_reference` and value of a label, in Unicode code points, which JSON Schema counts. */
 const MAX_VALUE_LENGTH = 256;
 
 /** Labels of one job. */
@@ -63,7 +63,8 @@ function labelsProblem(value: unknown): { path: string[]; message: string } | nu
 
 function valueProblem(value: unknown): string | null {
   if (typeof value !== 'string') return 'must be a string';
-  if (value.length > MAX_VALUE_LENGTH) return `is longer than ${MAX_VALUE_LENGTH} characters`;
+  if (value.length > 2 * MAX_VALUE_LENGTH || [...value].length > MAX_VALUE_LENGTH)
+    return `is longer than ${MAX_VALUE_LENGTH} characters`;
   return isPlainText(value) ? null : UNSTORABLE;
 }
 

@@ -93,6 +93,7 @@ describe('a request of any operation', () => {
     ['a label that is a number', { labels: { a: 1 } }, 'labels.a'],
     ['a label that is null', { labels: { a: null } }, 'labels.a'],
     ['a label that is too long', { labels: { a: 'x'.repeat(257) } }, 'labels.a'],
+    ['a label of too many characters', { labels: { a: '🎬'.repeat(257) } }, 'labels.a'],
     ['a label with a NUL', { labels: { a: '\0' } }, 'labels.a'],
   ] as const) {
     test(`is refused with ${what}`, async () => {
@@ -108,10 +109,12 @@ describe('a request of any operation', () => {
   });
 
   test('is taken with null for both, and with the longest of both', async () => {
-    const labels = Object.fromEntries(Array.from({ length: 16 }, (_, i) => [`${i}${'n'.repeat(60)}`, 'ä'.repeat(256)]));
+    const labels = Object.fromEntries(
+      Array.from({ length: 16 }, (_, i) => [`${i}${'n'.repeat(60)}`, '🎬'.repeat(256)]),
+    );
     for (const more of [
       { client_reference: null, labels: null },
-      { client_reference: 'ä'.repeat(256), labels },
+      { client_reference: '🎬'.repeat(256), labels },
     ]) {
       assert.equal((await server.post('/v2/c2pa/video', { ...goodBody, ...more })).status, 200);
     }
