@@ -38,7 +38,7 @@ export function singleFileOf(renditions: readonly Rendition[]): string | null {
 }
 
 /** The official reader holds an init segment and a fragment in memory; larger ones are judged by our own engine alone. */
-const MAX_READ_PART_BYTES = 64 * 1024 * 1024;
+export const MAX_READ_PART_BYTES = 64 * 1024 * 1024;
 
 /** Reads a part for the official reader; null where it is larger than that is given. */
 export async function readPart(

@@ -63,6 +63,14 @@ describe('a publication with a fragment that is too large for the official reade
   });
 });
 
+test('a publication of which no fragment can be given to the official reader is refused, and not called invalid', async () => {
+  const paths = video.fragments.map(({ path }) => path);
+  const signed = await signedWithLarge(paths, { manifestEach: true });
+  await assert.rejects(verified(signed), { reason: 'FRAGMENTS_TOO_LARGE' });
+  const { [paths[0] as string]: _removed, ...altered } = signed;
+  assert.equal((await verified(altered)).state, 'invalid');
+});
+
 /** A number of copies of the rendition of sound, which differ in their fragments. */
 function copies(number: number): Files {
   const copied: Files = {};

@@ -33,6 +33,11 @@ export const publicationErrors = {
     ({ what, count, limit }) =>
       `The publication has ${count} ${what}, more than the ${limit} that are supported. Split it into several folders.`,
   ),
+  FRAGMENTS_TOO_LARGE: entry<{ name: string; limit: number }>(
+    'PROCESSING_FAILED',
+    ({ name, limit }) =>
+      `The signature of "${name}" cannot be validated: the official reader is given an init segment and fragments of at most ${limit} bytes each, and under one of its manifests all are larger. Every part is as it was signed. Package it with shorter segments.`,
+  ),
   PUBLICATION_NOT_FOUND: entry<{ name: string }>(
     'PROCESSING_FAILED',
     ({ name }) =>

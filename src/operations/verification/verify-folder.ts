@@ -2,13 +2,14 @@ import { pinnedCopyOf } from '#bytes/local-copies.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { PublicationVerification, Verification } from '#contract/verification.ts';
 import type { VerifyParams } from '#contract/verify-request.ts';
+import { AppError } from '#errors/app-error.ts';
 import type { CrJsonAsset } from '#provenance/crjson-reader.ts';
 import { stateOf } from '#provenance/describe-report.ts';
 import { type AssetReading, assetReadingOf } from '#provenance/official-reader.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { Finding, ManifestReport } from '#provenance/validation-report.ts';
 import { type JudgedPublication, judgePublication } from '#publications/judge-publication.ts';
-import { readPart } from '#publications/media-part.ts';
+import { MAX_READ_PART_BYTES, readPart } from '#publications/media-part.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
 import { withHeartbeat } from '../read-back.ts';
 import {
@@ -76,9 +77,34 @@ async function describerOf(
   context: InputContext,
 ): Promise<Describer> {
   if (judged.manifests.length === 0) return () => NO_MANIFEST;
-  if (judged.wholeFile === null) return (kind) => describeJudged(judged, kind);
+  if (judged.wholeFile === null) {
+    refuseUnread(judged, folder.name);
+    return (kind) => describeJudged(judged, kind);
+  }
   const reading = await readWholeFile(judged.wholeFile, folder, lists, context);
   return (kind) => describeReading(reading, 'embedded', kind);
+}
+
+/**
+ * Refuses a publication that is as it was signed, where the official reader could not be given a fragment under one of its manifests:
+ * nobody knows whether that is valid. Throws `FRAGMENTS_TOO_LARGE`.
+ */
+function refuseUnread(
+  { manifests, renditions, official, missingRenditions, unbound }: JudgedPublication,
+  name: string,
+): void {
+  const isAltered =
+    missingRenditions > 0 || unbound.length > 0 || renditions.some(({ deviations }) => deviations.length > 0);
+  if (isAltered) return;
+  const isUnread = manifests.some((_manifest, index) => {
+    const under = renditions.filter(({ read }) => read?.manifest === index);
+    const hasFragments = under.some(({ stated }) => stated.present.fragments.length > 0);
+    return (
+      hasFragments &&
+      !official.some(({ isFull, rendition }) => isFull && renditions[rendition]?.read?.manifest === index)
+    );
+  });
+  if (isUnread) throw new AppError('FRAGMENTS_TOO_LARGE', { name, limit: MAX_READ_PART_BYTES });
 }
 
 /** Has the official reader read the file that a publication is byte ranges of. */
