@@ -43,7 +43,7 @@ export type FragmentReading = ManifestReport | { readonly problem: string };
 
 /** Limits the threads, of which there is one per core. Each takes some 40 MB. */
 const MAX_THREADS = 4;
-/** A thread that has been idle for this time is terminated: as long as the next rendition is hashed, as a rule. */
+/** Terminates a thread that has been idle for this time, which is longer than hashing the next rendition takes, as a rule. */
 const IDLE_TIMEOUT_MS = 5_000;
 /** Limits the young generation of a thread's heap: it holds one fragment, and objects that live shortly. */
 const THREAD_YOUNG_GENERATION_MB = 4;

@@ -146,7 +146,7 @@ interface OfficialTask {
   onRead(): void;
 }
 
-/** What the official reader finds in a publication: every init segment, with fragments of its rendition. */
+/** Collects what the official reader finds in a publication: every init segment, with fragments of its rendition. */
 class OfficialReadings {
   readonly readings: OfficialReading[] = [];
   readonly #manifests: readonly VerifiedManifest[];

@@ -111,7 +111,7 @@ export class StagedFile implements ByteSink {
     await this.#finish();
   }
 
-  /** What is there with this name was delivered with a file of the same stem: with the first one, if that is there. */
+  /** Refuses a file that was published with another one of the same stem; it is the first one's own where that is there. */
   #refuseForeign(firstName: string): void {
     const { folder, name } = this.#staging;
     if (entryAt(folder.entry(name)) === null || entryAt(folder.entry(firstName)) !== null) return;
