@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { GrowingList } from '#publications/signing-task.ts';
+import { GrowingList } from '#publications/growing-publication.ts';
 
 async function itemsOf<Item>(list: GrowingList<Item>): Promise<Item[]> {
   const items: Item[] = [];
