@@ -1,34 +1,19 @@
-import { type ByteSource, type LocalSource, readRange } from '#bytes/byte-source.ts';
+import type { ByteSource } from '#bytes/byte-source.ts';
 import { pinnedCopyOf } from '#bytes/local-copies.ts';
 import { type ApiAction, digitalSourceTypeUri } from '#contract/actions.ts';
 import type { ApiParent, C2paParams } from '#contract/signing.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isInputError } from '#errors/catalogue.ts';
 import { type Warning, warning } from '#errors/warning.ts';
-import type { MediaLayout } from '#formats/format-handler.ts';
 import { readSignableFile } from '#formats/formats.ts';
 import type { OpeningContext } from '#inputs/input-opener.ts';
 import type { InputResolver } from '#inputs/input-resolver.ts';
 import type { Creation, IngredientSource, ManifestRequest, StatedAction } from '#provenance/manifest-request.ts';
+import { describeIngredient, fileIngredient, type UnassignedIngredient } from './describe-ingredient.ts';
 import type { OperationServices } from './operation.ts';
-
-/** Bytes of an XMP packet that are searched for an identifier and for the address of a remote manifest. */
-const MAX_XMP_BYTES = 1024 * 1024;
-
-/** A source, and what its bytes tell about it as an ingredient. */
-export interface DescribedFile {
-  readonly source: ByteSource;
-  readonly layout: Pick<MediaLayout, 'mediaType' | 'manifest' | 'xmp'>;
-}
 
 /** Parents in the `params` of a signing operation. */
 type ParentParams = Pick<C2paParams, 'parent' | 'parent_overrides'>;
-
-/** An ingredient before its role is known, with warnings. */
-export interface UnassignedIngredient {
-  readonly ingredient: IngredientSource;
-  readonly warnings: readonly Warning[];
-}
 
 function carriesManifest(ingredient: IngredientSource): boolean {
   return ingredient.kind === 'manifest-store' || ingredient.kind === 'file';
@@ -58,39 +43,6 @@ function givenParent(params: ParentParams | undefined, inputIndex: number): Give
   const parent = index < 0 ? params?.parent : overrides[index]?.parent;
   if (parent === undefined || parent === null) return null;
   return { parent, field: index < 0 ? 'params.parent' : `params.parent_overrides[${index}].parent` };
-}
-
-/** Returns the ingredient of a file. One with a manifest is copied to this host first, because the SDK reads it by its path. */
-export async function describeIngredient(file: DescribedFile, context: OpeningContext): Promise<UnassignedIngredient> {
-  const { source, layout } = file;
-  const described = { title: source.name, mediaType: layout.mediaType };
-  if (layout.manifest === null) {
-    const xmpText = await xmpTextOf(file, context.signal);
-    const instanceId = instanceIdIn(xmpText);
-    return {
-      ingredient: { kind: 'plain', ...described, ...(instanceId !== null && { instanceId }) },
-      // A remote manifest is never fetched: an address inside an input must not cause requests.
-      warnings: namesRemoteManifest(xmpText) ? [warning('REMOTE_MANIFEST_NOT_FETCHED', { title: source.name })] : [],
-    };
-  }
-  const pinned = await pinnedCopyOf(source, context.scratch, context.signal);
-  const { offset, length } = layout.manifest;
-  const manifest = {
-    sizeBytes: length,
-    read: (signal: AbortSignal) => readRange(pinned, offset, length, signal),
-  };
-  return { ingredient: { ...fileIngredient(pinned), ...described, manifest }, warnings: [] };
-}
-
-/** Describes a file that the SDK opens by its path: that of the open descriptor, checked for changes afterwards. */
-function fileIngredient(
-  source: LocalSource,
-): Pick<IngredientSource & { kind: 'file' }, 'kind' | 'path' | 'checkUnchanged'> {
-  return {
-    kind: 'file',
-    path: source.openedPath ?? source.localPath,
-    checkUnchanged: async (signal) => source.checkUnchanged?.(signal),
-  };
 }
 
 /** Opens a given parent. It stays open as long as the scratch space, because the SDK reads it later, by its path. */
@@ -137,19 +89,6 @@ async function unidentifiedParent(
         ? []
         : [warning('PARENT_NOT_READ', { title: source.name, cause: error.reason, problem: error.message })],
   };
-}
-
-/** Returns the XMP packet of a file; an empty text where it has none. */
-async function xmpTextOf({ source, layout }: DescribedFile, signal: AbortSignal): Promise<string> {
-  if (layout.xmp === null) return '';
-  const { offset, length } = layout.xmp;
-  return (await readRange(source, offset, Math.min(length, MAX_XMP_BYTES), signal)).toString('utf8');
-}
-
-/** Warns about a remote manifest. It is never fetched: an address inside an input must not cause requests. */
-export async function remoteManifestWarnings(file: DescribedFile, signal: AbortSignal): Promise<Warning[]> {
-  const isNamed = namesRemoteManifest(await xmpTextOf(file, signal));
-  return isNamed ? [warning('REMOTE_MANIFEST_NOT_FETCHED', { title: file.source.name })] : [];
 }
 
 /** Origin and further ingredients of one signed output, with warnings. */
@@ -256,33 +195,4 @@ export function statedAction(given: ApiAction): StatedAction {
     ...(term !== undefined && { digitalSourceType: digitalSourceTypeUri(term) }),
     ...(parameters !== undefined && { parameters }),
   } as StatedAction;
-}
-
-/**
- * `dcterms:provenance` as an attribute (`dcterms:provenance="…"`) or as an element (`<dcterms:provenance>…`), under
- * any prefix: the prefix is the packet's choice.
- */
-const PROVENANCE_PROPERTY = /(?:\s[\w.-]+:provenance\s*=\s*["']\s*[^"'\s])|(?:<[\w.-]+:provenance[\s>/])/;
-
-/**
- * Tells whether an XMP packet names the address of a manifest (`dcterms:provenance`; C2PA 2.2 §11.4). Such an address is
- * never fetched; the file is treated as one without a manifest, with a warning.
- */
-export function namesRemoteManifest(xmpText: string): boolean {
-  return PROVENANCE_PROPERTY.test(xmpText);
-}
-
-/** `xmpMM:InstanceID` as an attribute or as an element, under any prefix. References to other files have `instanceID`. */
-const INSTANCE_ID_PROPERTY = /\s[\w.-]+:InstanceID\s*=\s*(?:"([^"<]*)"|'([^'<]*)')|<[\w.-]+:InstanceID\s*>([^<]*)</;
-const MAX_INSTANCE_ID_CHARACTERS = 255;
-
-/**
- * Returns the identifier that an XMP packet gives its file (C2PA 2.2 §8.3). Returns null where there is none, and for one
- * that is longer than 255 characters, escaped or not printable.
- */
-export function instanceIdIn(xmpText: string): string | null {
-  const found = INSTANCE_ID_PROPERTY.exec(xmpText);
-  const value = (found?.[1] ?? found?.[2] ?? found?.[3] ?? '').trim();
-  const isUsable = /^[^\p{C}&]+$/u.test(value) && value.isWellFormed() && value.length <= MAX_INSTANCE_ID_CHARACTERS;
-  return isUsable ? value : null;
 }

@@ -12,7 +12,8 @@ import { AUDIO_EXTENSIONS, AUDIO_ONLY_EXTENSIONS, readSignableFile, type Signabl
 import { outputLeaf } from '#outputs/output-path.ts';
 import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-author.ts';
 import type { OutputChecker } from '#provenance/official-reader.ts';
-import { assignRoles, describeIngredient, givenOrigin, statementOf } from './ingredients.ts';
+import { describeIngredient } from './describe-ingredient.ts';
+import { assignRoles, givenOrigin, statementOf } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
 import { readBack } from './read-back.ts';
 import { signSidecar } from './sidecar/sign-sidecar.ts';

@@ -18,7 +18,7 @@ import { ScratchSpace } from '#bytes/scratch-space.ts';
 import { readSignableFile } from '#formats/formats.ts';
 import { InputResolver } from '#inputs/input-resolver.ts';
 import { localFileOpener, openLocalFile } from '#inputs/local/local-file.ts';
-import { describeIngredient } from '#operations/ingredients.ts';
+import { describeIngredient } from '#operations/describe-ingredient.ts';
 import type { InputContext, InputOutcome, InputPhase, OperationServices } from '#operations/operation.ts';
 import { signAudio, signVideo } from '#operations/registry.ts';
 import { pinIfSigned } from '#operations/sign-file.ts';

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Builder, Reader } from '@contentauth/c2pa-node';
-import { instanceIdIn, namesRemoteManifest } from '#operations/ingredients.ts';
+import { instanceIdIn, namesRemoteManifest } from '#operations/describe-ingredient.ts';
 import type { IngredientSource } from '#provenance/manifest-request.ts';
 import { createOutputChecker } from '#provenance/official-reader.ts';
 import { type FileWithXmp, filesWithXmp, xmpNaming } from '../provenance/files-with-xmp.ts';

@@ -13,15 +13,8 @@ import type { ExistingPublication, ExistingRendition } from '#publications/exist
 import { joinedName } from '#publications/joined-folder.ts';
 import { readInits } from '#publications/read-publication.ts';
 import type { VerificationContext } from '#publications/verify-as-ingredient.ts';
-import {
-  assignRoles,
-  createdIngredients,
-  creationOf,
-  describeIngredient,
-  type GivenOrigin,
-  type Ingredients,
-  type UnassignedIngredient,
-} from '../ingredients.ts';
+import { describeIngredient, type UnassignedIngredient } from '../describe-ingredient.ts';
+import { assignRoles, createdIngredients, creationOf, type GivenOrigin, type Ingredients } from '../ingredients.ts';
 import type { InputContext } from '../operation.ts';
 import { publicationOrigin } from '../sign-fragmented-folder.ts';
 import type { PackagingTask } from './make-publication.ts';

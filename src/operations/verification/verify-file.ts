@@ -16,7 +16,8 @@ import { type AssetReading, assetReadingOf } from '#provenance/official-reader.t
 import { stillMediaType } from '#provenance/still-media-type.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';
-import { faultOf, remoteManifestWarnings } from '../ingredients.ts';
+import { remoteManifestWarnings } from '../describe-ingredient.ts';
+import { faultOf } from '../ingredients.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
 import { withHeartbeat } from '../read-back.ts';
 import { describeReading, withExtraExclusions, withTrustList } from './describe-verdict.ts';
