@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { JobIds, type Submission } from '#jobs/job.ts';
+import type { Submission } from '#jobs/job.ts';
+import { JobIds } from '#jobs/job-ids.ts';
 import { openSqlite } from '#jobs/store/sqlite/sqlite-job-store.ts';
 import { launchBrowser } from '../test/console/browser.ts';
 import { type BenchContext, startBenchService } from './bench-context.ts';

@@ -17,15 +17,14 @@ import {
   type IdempotencyKey,
   type InputAttempt,
   type JobEvent,
-  JobIds,
   type JobSnapshot,
   type ListEvent,
-  outputPathsIn,
-  type ResultEntry,
   type Submission,
   type SubmittedJob,
   withRunning,
 } from './job.ts';
+import { JobIds } from './job-ids.ts';
+import { outputPathsIn, type ResultEntry } from './result-entries.ts';
 import type {
   Cancellation,
   JobFilter,

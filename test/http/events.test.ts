@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type EventClient, eventStream } from '#http/routes/event-routes.ts';
 import { JobFeed } from '#jobs/following/job-feeds.ts';
 import type { JobEvent, JobSnapshot } from '#jobs/job.ts';
-import { cancelledEntry } from '#jobs/job.ts';
+import { cancelledEntry } from '#jobs/result-entries.ts';
 import { ended, resultsOf, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
 import { errorOf, serve } from '../support/servers/serve.ts';
 import { serveJobs, sharedJobServer } from './serve-jobs.ts';

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { cancelledEntry, JobIds, NO_PROGRESS, type ResultEntry, type Submission, succeededEntry } from '#jobs/job.ts';
+import { NO_PROGRESS, type Submission } from '#jobs/job.ts';
+import { JobIds } from '#jobs/job-ids.ts';
+import { cancelledEntry, type ResultEntry, succeededEntry } from '#jobs/result-entries.ts';
 import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
 

@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { JobResultResponse } from '#contract/job.ts';
-import { MAX_SERVICE_EXITS } from '#jobs/job.ts';
+import { MAX_SERVICE_EXITS } from '#jobs/store/finish-input.ts';
 import { HANG_MS, scripts, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
 import { isRunning } from '../support/processes.ts';
 import { startTestService, type TestService } from './start-test-service.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import { Kysely, SqliteDialect } from 'kysely';
-import { JobIds } from '#jobs/job.ts';
+import { JobIds } from '#jobs/job-ids.ts';
 import { migrate, migrations } from '#jobs/store/migrations.ts';
 import { openSqlite } from '#jobs/store/sqlite/sqlite-job-store.ts';
 import type { Tables } from '#jobs/store/tables.ts';

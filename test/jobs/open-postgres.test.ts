@@ -3,7 +3,7 @@ import { after, describe, test } from 'node:test';
 import type { Kysely } from 'kysely';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import { JobIds } from '#jobs/job.ts';
+import { JobIds } from '#jobs/job-ids.ts';
 import { migrations } from '#jobs/store/migrations.ts';
 import { openPostgres } from '#jobs/store/postgres/postgres-database.ts';
 import { submitJob } from '#jobs/store/submit-job.ts';

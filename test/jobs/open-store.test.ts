@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
-import { JobIds } from '#jobs/job.ts';
+import { JobIds } from '#jobs/job-ids.ts';
 import type { JobStore } from '#jobs/store/job-store.ts';
 import { migrations } from '#jobs/store/migrations.ts';
 import { openSqlite } from '#jobs/store/sqlite/sqlite-job-store.ts';

@@ -4,7 +4,7 @@ import { jobResultEntry } from '#contract/job.ts';
 import { AppError } from '#errors/app-error.ts';
 import { catalogue, warningCatalogue } from '#errors/catalogue.ts';
 import { warning } from '#errors/warning.ts';
-import { failedEntry, succeededEntry } from '#jobs/job.ts';
+import { failedEntry, succeededEntry } from '#jobs/result-entries.ts';
 
 describe('what became of an input is told with names of the interface', () => {
   test('as the details of a failure', () => {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { failedEntry, JobIds, NO_PROGRESS, type Submission, succeededEntry } from '#jobs/job.ts';
+import { NO_PROGRESS, type Submission } from '#jobs/job.ts';
+import { JobIds } from '#jobs/job-ids.ts';
+import { failedEntry, succeededEntry } from '#jobs/result-entries.ts';
 import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
 import { scripts } from '../support/jobs/test-jobs.ts';

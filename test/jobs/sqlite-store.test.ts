@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { JobIds } from '#jobs/job.ts';
+import { JobIds } from '#jobs/job-ids.ts';
 import { openSqlite } from '#jobs/store/sqlite/sqlite-job-store.ts';
 import { resultsOf, scripts, temporaryFolder } from '../support/jobs/test-jobs.ts';
 import { describeJobStore } from './store-contract.ts';

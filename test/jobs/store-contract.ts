@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { failedEntry, JobIds, MAX_PROCESS_EXITS, MAX_SERVICE_EXITS, NO_PROGRESS, succeededEntry } from '#jobs/job.ts';
+import { NO_PROGRESS } from '#jobs/job.ts';
+import { JobIds } from '#jobs/job-ids.ts';
+import { failedEntry, succeededEntry } from '#jobs/result-entries.ts';
+import { MAX_PROCESS_EXITS, MAX_SERVICE_EXITS } from '#jobs/store/finish-input.ts';
 import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
-import { MAX_SERVICE_EXITS } from '#jobs/job.ts';
+import { MAX_SERVICE_EXITS } from '#jobs/store/finish-input.ts';
 import { INPUT_PHASES } from '#operations/operation.ts';
 import { startService } from '../../scripts/running-service.ts';
 import { assertValid } from '../support/judges/file-judges.ts';

@@ -4,18 +4,8 @@ import { requestedName } from '#inputs/input-name.ts';
 import type { OperationOutcome } from '#operations/operation.ts';
 import type { InputReport } from '#telemetry/input-report.ts';
 import type { Log } from '#telemetry/logger.ts';
-import {
-  type ByteProgress,
-  cancelledEntry,
-  failedEntry,
-  type InputAttempt,
-  NO_PROGRESS,
-  NOTHING_RUNNING,
-  partDone,
-  type ResultEntry,
-  type RunningProgress,
-  succeededEntry,
-} from '../job.ts';
+import { type ByteProgress, type InputAttempt, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress } from '../job.ts';
+import { cancelledEntry, failedEntry, type ResultEntry, succeededEntry } from '../result-entries.ts';
 import type { JobRequest, LeasedInput } from '../store/job-store.ts';
 import type { WorkerPool } from '../workers/worker-pool.ts';
 import type { RunResult } from '../workers/worker-run.ts';
@@ -202,6 +192,11 @@ function plus({ bytesDone, bytesTotal, inputsDone }: RunningProgress, one: ByteP
     bytesTotal: bytesTotal + one.bytesTotal,
     inputsDone: inputsDone + partDone(one),
   };
+}
+
+/** Returns the part of an input that is done, from 0 to 1; 0 before it was opened. */
+function partDone({ bytesDone, bytesTotal }: ByteProgress): number {
+  return bytesTotal > 0 ? Math.min(1, bytesDone / bytesTotal) : 0;
 }
 
 /** The pauses before the retries of an input that failed with a transient error, in milliseconds. Its last failure is its result. */

@@ -5,7 +5,8 @@ import type { ApiInputRef } from '#contract/request.ts';
 import type { OperationName } from '#operations/operation.ts';
 import type { JobReport } from '#telemetry/input-report.ts';
 import type { JobScope } from '../caller.ts';
-import type { ByteProgress, InputAttempt, JobSnapshot, ResultEntry, Submission } from '../job.ts';
+import type { ByteProgress, InputAttempt, JobSnapshot, Submission } from '../job.ts';
+import type { ResultEntry } from '../result-entries.ts';
 
 /**
  * The durable record of jobs and their inputs. SQLite and PostgreSQL implement it; `test/jobs/store-contract.ts` and

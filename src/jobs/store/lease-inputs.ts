@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
-import { cancelledEntry, type InputAttempt, NO_PROGRESS } from '../job.ts';
+import { type InputAttempt, NO_PROGRESS } from '../job.ts';
+import { cancelledEntry } from '../result-entries.ts';
 import { finishInput, isCancelled, isCurrent, recordServiceExit, requeueInput } from './finish-input.ts';
 import type {
   InputEnd,

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { foldersAbove } from '#bytes/path-overlap.ts';
 import type { ApiInputRef } from '#contract/request.ts';
-import { outputPathsIn, type ResultEntry } from '../job.ts';
+import { outputPathsIn, type ResultEntry } from '../result-entries.ts';
 import type { InputId, JobPaths, JobRequest, LeasedInput } from './job-store.ts';
 import { type Database, isPostgres } from './tables.ts';
 

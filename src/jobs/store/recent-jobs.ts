@@ -1,4 +1,4 @@
-import { firstJobIdAt } from '../job.ts';
+import { firstJobIdAt } from '../job-ids.ts';
 import type { JobPage } from './job-store.ts';
 import { listJobs } from './read-jobs.ts';
 import type { Database } from './tables.ts';

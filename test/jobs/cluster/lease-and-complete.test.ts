@@ -3,7 +3,9 @@ import { after, describe, type TestContext, test } from 'node:test';
 import { LeaseAndComplete } from '#jobs/cluster/lease-and-complete.ts';
 import type { LeasedMessage } from '#jobs/cluster/leased-inputs.ts';
 import { Persistence } from '#jobs/dispatching/work-source.ts';
-import { JobIds, NO_PROGRESS, type Submission, succeededEntry } from '#jobs/job.ts';
+import { NO_PROGRESS, type Submission } from '#jobs/job.ts';
+import { JobIds } from '#jobs/job-ids.ts';
+import { succeededEntry } from '#jobs/result-entries.ts';
 import {
   type CompletedMessage,
   PostgresJobStore,

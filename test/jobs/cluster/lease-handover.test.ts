@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import { JobIds } from '#jobs/job.ts';
+import { JobIds } from '#jobs/job-ids.ts';
 import { requeueInput } from '#jobs/store/finish-input.ts';
 import { leaseInput } from '#jobs/store/lease-inputs.ts';
 import { openPostgres } from '#jobs/store/postgres/postgres-database.ts';

@@ -5,8 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
 import { configSchema } from '#config/config-schema.ts';
 import type { JobResultResponse } from '#contract/job.ts';
-import { type JobSnapshot, jobJson, type ResultEntry, type Submission } from '#jobs/job.ts';
+import { type JobSnapshot, jobJson, type Submission } from '#jobs/job.ts';
 import { Jobs, type JobsOptions } from '#jobs/jobs.ts';
+import type { ResultEntry } from '#jobs/result-entries.ts';
 import { Launcher } from '#processes/launcher.ts';
 import type { Log } from '#telemetry/logger.ts';
 

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { RELEASE } from '#config/release.ts';
 import type { JobService } from '#http/http-server.ts';
-import { type JobSnapshot, outputPathsIn, type ResultEntry } from '#jobs/job.ts';
+import type { JobSnapshot } from '#jobs/job.ts';
+import { outputPathsIn, type ResultEntry } from '#jobs/result-entries.ts';
 
 /** Jobs in memory that end when the test says so. */
 export class MemoryJobs implements JobService {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
-import type { ByteProgress, InputAttempt, ResultEntry } from '../../job.ts';
+import type { ByteProgress, InputAttempt } from '../../job.ts';
+import type { ResultEntry } from '../../result-entries.ts';
 import type { InputId, JobRequest, LeasedInput } from '../job-store.ts';
 import type { Database } from '../tables.ts';
 import { eraseUrlSecrets } from '../url-secrets.ts';

@@ -1,6 +1,7 @@
 import type { Log } from '#telemetry/logger.ts';
 import type { JobScope } from '../../caller.ts';
-import type { ByteProgress, InputAttempt, ResultEntry } from '../../job.ts';
+import type { ByteProgress, InputAttempt } from '../../job.ts';
+import type { ResultEntry } from '../../result-entries.ts';
 import { closeCallback, leaseCallbacks, postponeCallback } from '../callbacks.ts';
 import { findRequest } from '../find-request.ts';
 import {
@@ -35,8 +36,7 @@ import { type CompletedInput, leaseAndComplete, type NewLease } from './lease-an
 import { type JobMessage, MessageQueue } from './message-queue.ts';
 import { type NodeRecord, recordHeartbeat, registerNode, removeNode, type SeenNode } from './node-records.ts';
 import { NotificationPublisher } from './notifications.ts';
-import type { PostgresDatabase } from './postgres-database.ts';
-import { openPostgres } from './postgres-database.ts';
+import { openPostgres, type PostgresDatabase } from './postgres-database.ts';
 
 /** Bounds on submissions that share a transaction. The weight is the number of characters of their requests. */
 const SUBMISSION_BATCHES = { maxSize: 64, maxWeight: 2 * 1024 * 1024, maxConcurrent: 2 };
