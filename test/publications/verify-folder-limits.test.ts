@@ -71,6 +71,34 @@ test('a publication of which no fragment can be given to the official reader is 
   assert.equal((await verified(altered)).state, 'invalid');
 });
 
+function withFlippedEnd(part: Buffer): Buffer {
+  const changed = Buffer.from(part);
+  changed.writeUInt8(changed.readUInt8(changed.length - 9) ^ 1, changed.length - 9);
+  return changed;
+}
+
+describe('fragments that are too large for the official reader are not taken for intact', () => {
+  const [path] = video.fragments.map((part) => part.path) as [string];
+  const large = tooLarge(files[path]);
+
+  test('where the manifest binds neither them nor their init segment', async () => {
+    const signed = await signAsOthers(files, renditions, {});
+    const foreign = Object.fromEntries(video.fragments.map((part) => [part.path, large]));
+    const init = { [video.init.path]: withFlippedEnd(signed[video.init.path] as Buffer) };
+    const { state, publication } = await verified({ ...signed, ...foreign, ...init });
+    assert.equal(state, 'invalid');
+    assert.deepEqual(publication?.deviations, { altered: 1, added: video.fragments.length });
+    assert.equal(publication?.first[0]?.file, video.init.path);
+  });
+
+  test('where the official reader alone could tell', async () => {
+    const unset = { length: null, data: null, subset: null, version: null, flags: null, exact: null };
+    const signed = await signAsOthers(files, renditions, { exclusions: [{ ...unset, xpath: '/moof/none' }] });
+    assert.equal((await verified(signed)).state, 'valid');
+    await assert.rejects(verified({ ...signed, [path]: large }), { reason: 'FRAGMENTS_TOO_LARGE' });
+  });
+});
+
 /** A number of copies of the rendition of sound, which differ in their fragments. */
 function copies(number: number): Files {
   const copied: Files = {};

@@ -36,7 +36,7 @@ export const publicationErrors = {
   FRAGMENTS_TOO_LARGE: entry<{ name: string; limit: number }>(
     'PROCESSING_FAILED',
     ({ name, limit }) =>
-      `The signature of "${name}" cannot be validated: the official reader is given an init segment and fragments of at most ${limit} bytes each, and under one of its manifests all are larger. Every part is as it was signed. Package it with shorter segments.`,
+      `"${name}" cannot be verified completely: the official reader is given init segments and fragments of at most ${limit} bytes each, and some that only it can judge are larger. Package it with shorter segments.`,
   ),
   PUBLICATION_NOT_FOUND: entry<{ name: string }>(
     'PROCESSING_FAILED',

@@ -86,16 +86,15 @@ async function describerOf(
 }
 
 /**
- * Refuses a publication that is as it was signed, where the official reader could not be given a fragment under one of its manifests:
- * nobody knows whether that is valid. Throws `FRAGMENTS_TOO_LARGE`.
+ * Refuses a publication in which nothing is found altered, where the official reader could not be given what only it can judge: a
+ * fragment under each manifest, and every fragment of a rendition that our own engine cannot judge. Throws `FRAGMENTS_TOO_LARGE`.
  */
 function refuseUnread(
   { manifests, renditions, official, missingRenditions, unbound }: JudgedPublication,
   name: string,
 ): void {
-  const isAltered =
-    missingRenditions > 0 || unbound.length > 0 || renditions.some(({ deviations }) => deviations.length > 0);
-  if (isAltered) return;
+  const hasDeviations = renditions.some(({ deviations }) => deviations.length > 0);
+  if (hasDeviations || missingRenditions > 0 || unbound.length > 0 || official.some(isFaulty)) return;
   const isUnread = manifests.some((_manifest, index) => {
     const under = renditions.filter(({ read }) => read?.manifest === index);
     const hasFragments = under.some(({ stated }) => stated.present.fragments.length > 0);
@@ -104,7 +103,11 @@ function refuseUnread(
       !official.some(({ isFull, rendition }) => isFull && renditions[rendition]?.read?.manifest === index)
     );
   });
-  if (isUnread) throw new AppError('FRAGMENTS_TOO_LARGE', { name, limit: MAX_READ_PART_BYTES });
+  const isPartlyRead = renditions.some(({ stated, read, map }, index) => {
+    if (map !== null || read?.hasManifest !== true) return false;
+    return official.filter(({ rendition }) => rendition === index).length < stated.present.fragments.length;
+  });
+  if (isUnread || isPartlyRead) throw new AppError('FRAGMENTS_TOO_LARGE', { name, limit: MAX_READ_PART_BYTES });
 }
 
 /** Has the official reader read the file that a publication is byte ranges of. */

@@ -51,7 +51,7 @@ export function judgeRenditions(readings: readonly RenditionReading[]): JudgedRe
   );
   return readings.map(({ stated, read, map }) => {
     const init = initDeviations(stated, read, map, numberOf);
-    const judge = new OrderJudge(stated, map === null ? [] : (read?.found ?? []), map, numberOf);
+    const judge = new OrderJudge(stated, read, map, numberOf);
     const { intact, deviations } = judge.judgement();
     return { stated, read, map, intact, deviations: [...init, ...deviations] };
   });
@@ -70,7 +70,8 @@ function initDeviations(
   if (isInitMissing || read === null) return found('missing');
   if (read.manifest === null) return found('unsigned');
   if (read.isDisturbed) return found('altered');
-  if (map === null || read.initMaps.includes(map)) return [];
+  if (map === null) return read.binding === null ? [] : found('altered');
+  if (read.initMaps.includes(map)) return [];
   const rendition = read.initMaps.map((other) => numberOf.get(other)).find((number) => number !== undefined);
   return rendition === undefined ? found('altered') : found('swapped', { rendition, index: null });
 }
@@ -79,6 +80,8 @@ function initDeviations(
 class OrderJudge {
   readonly #stated: StatedRendition;
   readonly #map: StoredMap | null;
+  /** True where the manifest of its init segment can be judged, and binds neither that nor any fragment. */
+  readonly #isForeign: boolean;
   readonly #numberOf: ReadonlyMap<StoredMap, number>;
   readonly #foundOf: ReadonlyMap<string, FoundFragment>;
   /** Positions of the map that some fragment stands for. */
@@ -91,15 +94,16 @@ class OrderJudge {
 
   constructor(
     stated: StatedRendition,
-    found: readonly FoundFragment[],
+    read: ReadRendition | null,
     map: StoredMap | null,
     numberOf: ReadonlyMap<StoredMap, number>,
   ) {
     this.#stated = stated;
     this.#map = map;
+    this.#isForeign = map === null && read !== null && read.binding !== null;
     this.#numberOf = numberOf;
     const { fragments } = stated.present;
-    this.#foundOf = new Map(fragments.map((part, index) => [partKey(part), found[index] ?? []]));
+    this.#foundOf = new Map(fragments.map((part, index) => [partKey(part), read?.found[index] ?? []]));
   }
 
   judgement(): Pick<JudgedRendition, 'intact' | 'deviations'> {
@@ -111,7 +115,10 @@ class OrderJudge {
 
   #judge(order: StatedOrder): void {
     const played = order.fragments.map(({ part }) => ({ found: this.#foundOf.get(partKey(part)) ?? null }));
-    const verdicts = this.#map === null ? played.map(unjudged) : judgeSequence(played, this.#map);
+    const verdicts =
+      this.#map === null
+        ? played.map(({ found }) => verdictWithoutMap(found, this.#isForeign))
+        : judgeSequence(played, this.#map);
     const covered = verdicts.flatMap((verdict) => (verdict === null ? [] : this.#positionsOf(verdict)));
     for (const position of covered) this.#covered.add(position);
     this.#skipped.push(...runsBetween(covered, order.playlist));
@@ -184,7 +191,8 @@ function joinRuns(runs: readonly Run[]): Run[] {
   return joined;
 }
 
-/** Without a map, all that is known of a fragment is that its file is missing. */
-function unjudged({ found }: { readonly found: FoundFragment | null }): FragmentVerdict | null {
-  return found === null ? { kind: 'missing', position: null } : null;
+/** Judges a fragment of a rendition without a map: null where only the official reader can tell. */
+function verdictWithoutMap(found: FoundFragment | null, isForeign: boolean): FragmentVerdict | null {
+  if (found === null) return { kind: 'missing', position: null };
+  return isForeign ? { kind: 'added', origin: null } : null;
 }
