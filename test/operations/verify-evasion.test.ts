@@ -58,6 +58,12 @@ function edited(path: string, text: string, replacement: string): Record<string,
   return { [path]: Buffer.from(before.replace(text, replacement)) };
 }
 
+function chunk(id: string, data: Uint8Array): Buffer {
+  const header = Buffer.from(`${id}\0\0\0\0`, 'latin1');
+  header.writeUInt32LE(data.length, 4);
+  return Buffer.concat([header, data]);
+}
+
 const named = (path: string): string => `\n${path}\n`;
 const extended = (line: string): Record<string, Buffer> =>
   edited('master.m3u8', '#EXT-X-VERSION:7\n', `#EXT-X-VERSION:7\n${line}\n`);
@@ -233,6 +239,23 @@ describe('a verdict says that the signature leaves out parts', () => {
       const folder = writeFiles(join(home, `case-${count++}`), { 'a.wav': wav, 'a.c2pa': store });
       const input = { type: 'local_file_path', path: join(folder, 'a.wav') } as const;
       assert.equal(isTold((await verifyInput(input, folder)).verification), length > 0);
+    }
+  });
+
+  test('of a file beside its manifest, where a chunk fits in', async () => {
+    const manifestBytes = 8192;
+    for (const besideBytes of [0, 40]) {
+      const wav = smallWav();
+      wav.writeUInt32LE(wav.length + manifestBytes + besideBytes, 4);
+      const hash = [...createHash('sha256').update(wav).digest()];
+      const exclusions = [{ start: wav.length, length: 8 + manifestBytes + besideBytes }];
+      const data = { exclusions, name: 'a', alg: 'sha256', hash, pad: [] };
+      const store = await makeManifest({ label: 'c2pa.hash.data', data }, manifestBytes);
+      const beside = besideBytes === 0 ? [] : [chunk('LIST', Buffer.alloc(besideBytes - 8, 'INFO'))];
+      const signed = Buffer.concat([wav, chunk('C2PA', store), ...beside]);
+      const folder = writeFiles(join(home, `case-${count++}`), { 'a.wav': signed });
+      const input = { type: 'local_file_path', path: join(folder, 'a.wav') } as const;
+      assert.equal(isTold((await verifyInput(input, folder)).verification), besideBytes > 0);
     }
   });
 });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { PublicationDeviation, PublicationVerification, Verification } from '#contract/verification.ts';
+import type { MediaLayout } from '#formats/format-handler.ts';
 import { describeReport, type ReportDescription } from '#provenance/describe-report.ts';
 import { decodeCbor, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
 import type { AssetReading } from '#provenance/official-reader.ts';
@@ -58,11 +59,18 @@ export function withTrustList(
   return { ...judged, summary: summarize(judged) };
 }
 
-/** Adds a code where a manifest that is accepted leaves out more of its media than itself, of which the readers say nothing. */
-export function withExtraExclusions(verification: Verification, stores: readonly Uint8Array[]): Verification {
-  const { state, codes, manifest_from: from } = verification;
+/**
+ * Adds a code where a manifest that is accepted leaves out more of its media than itself, of which the readers say nothing.
+ * `embedded` is where the store lies in its file; null for a sidecar.
+ */
+export function withExtraExclusions(
+  verification: Verification,
+  stores: readonly Uint8Array[],
+  embedded: MediaLayout['manifest'] = null,
+): Verification {
+  const { state, codes } = verification;
   if (state !== 'valid' && state !== 'trusted') return verification;
-  const found = stores.map((store) => extraExclusionCode(store, from === 'sidecar')).find((code) => code !== null);
+  const found = stores.map((store) => extraExclusionCode(store, embedded)).find((code) => code !== null);
   if (found === undefined || codes.some(({ code }) => code === found)) return verification;
   const added = { code: found, kind: 'informational', explanation: explanationOf(found) ?? found, count: 1 } as const;
   const described = { ...verification, codes: [added, ...codes] };
@@ -237,9 +245,9 @@ function toMilliseconds(seconds: number): number {
 
 /** Top-level boxes that a BMFF hash may leave out: what they hold is never played (C2PA 2.2 §18.7.3). */
 const HARMLESS_BOXES = /^\/(?:ftyp|mfra|free|skip)$/;
-/** The headers of the containers around an embedded manifest, which it is divided into in pictures. */
-const MIN_CONTAINER_BYTES = 1024;
-const MAX_CONTAINER_SHARE = 1 / 16;
+/** Header of the chunk around an embedded manifest, which signers leave out with it, and the pad byte behind it. */
+const CHUNK_HEADER_BYTES = 8;
+const PAD_BYTES = 1;
 
 const dataHash = z.object({ exclusions: z.array(z.object({ start: z.number(), length: z.number() })).nullish() });
 const bmffHash = z.object({
@@ -249,21 +257,26 @@ const bmffHash = z.object({
 
 /**
  * Returns the status code for a manifest that leaves out more of its file than itself (C2PA 2.2 §15.12): changes there do not
- * show. The readers do not report it. Null where it does not, or where its binding cannot be read here.
+ * show. The readers do not report it. Null where it does not, or where its binding cannot be read here. `embedded` is where
+ * it lies in its file.
  */
-function extraExclusionCode(store: Uint8Array, isDetached: boolean): string | null {
+function extraExclusionCode(store: Uint8Array, embedded: MediaLayout['manifest']): string | null {
   const manifest = parseJumbf(Buffer.from(store.buffer, store.byteOffset, store.byteLength))?.children.at(-1);
   const assertions = onlyChild(manifest, 'c2pa.assertions')?.children ?? [];
   const binding = assertions.find(({ label }) => label.startsWith('c2pa.hash.'));
   if (binding === undefined) return null;
   const content = decodeCbor(onlyCbor(binding));
   if (binding.label === 'c2pa.hash.data') {
-    const excludedBytes = (dataHash.safeParse(content).data?.exclusions ?? []).reduce(
-      (sum, { length }) => sum + length,
-      0,
+    const { exclusions } = dataHash.safeParse(content).data ?? {};
+    // Whoever makes the manifest shorter, by its padding or an ingredient, gets space beside it: a chunk of metadata fits there.
+    const hidesMedia = (exclusions ?? []).some(
+      ({ start, length }) =>
+        length > 0 &&
+        (embedded === null ||
+          start < embedded.offset - CHUNK_HEADER_BYTES ||
+          start + length > embedded.offset + embedded.length + PAD_BYTES),
     );
-    const ownBytes = isDetached ? 0 : store.length + Math.max(MIN_CONTAINER_BYTES, store.length * MAX_CONTAINER_SHARE);
-    return excludedBytes > ownBytes ? 'assertion.dataHash.additionalExclusionsPresent' : null;
+    return hidesMedia ? 'assertion.dataHash.additionalExclusionsPresent' : null;
   }
   if (!binding.label.startsWith('c2pa.hash.bmff')) return null;
   const { exclusions = [], merkle } = bmffHash.safeParse(content).data ?? {};

@@ -40,8 +40,9 @@ export async function verifyFile(
     context.reached('verified');
     const manifestFrom = found.sidecar === null ? 'embedded' : 'sidecar';
     const stores = store === null ? [] : [store];
+    const embedded = found.sidecar === null ? (found.layout?.manifest ?? null) : null;
     const described = (asked: ReportKind): Verification =>
-      withExtraExclusions(describeReading(reading, manifestFrom, asked), stores);
+      withExtraExclusions(describeReading(reading, manifestFrom, asked), stores, embedded);
     const describe = (asked: ReportKind): Verification => ({
       ...withTrustList(described(asked), stores, lists),
       ...(reading !== 'none' && forensics(asked)),
