@@ -124,7 +124,7 @@ async function openService(name: string, config: Config): Promise<Engine> {
       const submitted = await Promise.all(Array.from({ length: count }, (_, index) => jobs.submit(submission(index))));
       const submittedMs = performance.now() - startedAt;
       for (const { job_id: jobId } of submitted) {
-        const job = await jobs.whenEnded(jobId, JOB_BOUND_MS, new AbortController().signal);
+        const job = await jobs.whenFinished(jobId, JOB_BOUND_MS, new AbortController().signal);
         if (job?.status !== 'succeeded') throw new Error(`job ${jobId} did not succeed`);
       }
       return { submittedMs, endedMs: performance.now() - startedAt };

@@ -59,7 +59,7 @@ export type JobService = Pick<
   | 'find'
   | 'findRetried'
   | 'findRequest'
-  | 'whenEnded'
+  | 'whenFinished'
   | 'cancel'
   | 'list'
   | 'events'

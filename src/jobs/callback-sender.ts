@@ -202,7 +202,7 @@ export class CallbackSender {
       return sent('delivered');
     }
     const { kind, problem } = result;
-    const failed = { attempts, endedAtMs: Date.parse(callback.endedAt), firstPauseMs: this.#limits.firstPauseMs };
+    const failed = { attempts, finishedAtMs: Date.parse(callback.finishedAt), firstPauseMs: this.#limits.firstPauseMs };
     const nextMs = kind === 'denied' ? null : nextAttemptAt(failed, Date.now());
     if (nextMs === null) {
       await store.closeCallback(jobId, 'given_up');
@@ -264,19 +264,19 @@ interface FailedCallback {
   /** So far. */
   readonly attempts: number;
   /** When its job ended, in milliseconds since 1970. */
-  readonly endedAtMs: number;
+  readonly finishedAtMs: number;
   /** The pause after the first attempt. */
   readonly firstPauseMs: number;
 }
 
 /** Returns the time of the next attempt in milliseconds since 1970; null when the callback is given up. */
 export function nextAttemptAt(
-  { attempts, endedAtMs, firstPauseMs }: FailedCallback,
+  { attempts, finishedAtMs, firstPauseMs }: FailedCallback,
   nowMs: number,
   random: number = Math.random(),
 ): number | null {
   const atMs = Math.round(nowMs + backoffMs(attempts, { firstMs: firstPauseMs, maxMs: MAX_PAUSE_MS }, random));
-  return atMs > endedAtMs + RETRY_PERIOD_MS ? null : atMs;
+  return atMs > finishedAtMs + RETRY_PERIOD_MS ? null : atMs;
 }
 
 /**

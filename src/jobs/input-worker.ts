@@ -9,7 +9,7 @@ import type { InputContext, InputPhase, InputSize, InputWork, OperationOutcome }
 import { inheritedSignerChannel, RemoteSigner } from '#provenance/remote-signer.ts';
 import type { Signer } from '#provenance/signer.ts';
 import { NO_TRUST_LISTS, TrustLists, type TrustSource } from '#provenance/trust-lists.ts';
-import { callRecorder } from '#telemetry/input-report.ts';
+import { callRecorder } from '#telemetry/run-report.ts';
 import { exhaustedBudget, type KernelLimits, readKernelLimits } from './workers/input-budgets.ts';
 import type { FromWorker, InputOrder, ToWorker, WorkerState } from './workers/worker-protocol.ts';
 

@@ -9,7 +9,7 @@ import type { OperationName } from '#operations/operation.ts';
  * block other requests.
  */
 export interface JobSnapshot extends ListedJob {
-  /** JSON of a list of result entries; an empty one until the job has ended. */
+  /** JSON of a list of result entries; an empty one until the job has finished. */
   readonly resultsJson: string;
 }
 

@@ -162,7 +162,7 @@ export class Jobs {
     let cancel: Cancellation | null;
     try {
       cancel = await store.cancelJob(jobId, scope);
-      if (cancel?.changed) dispatcher.cancel(jobId, cancel.jobEnded);
+      if (cancel?.changed) dispatcher.cancel(jobId, cancel.jobFinished);
     } finally {
       resume();
     }
@@ -202,7 +202,7 @@ export class Jobs {
     return this.#running().store.findRequest(jobId, scope);
   }
 
-  /** Returns where the outputs of an input were delivered, a sidecar last; none when it failed, or its job is not in the scope. */
+  /** Returns the paths of the committed outputs of an input, a sidecar last; none when it failed, or its job is not in the scope. */
   async outputPathsOf(jobId: string, inputIndex: number, scope: JobScope = {}): Promise<readonly string[]> {
     const entries: ResultEntry[] = JSON.parse(await this.#running().store.resultEntries(jobId, [inputIndex], scope));
     return entries.flatMap(outputPathsIn);
@@ -212,7 +212,7 @@ export class Jobs {
    * Resolves with a job as soon as it has finished; with null when it does not finish in time, or there is none. Rejects
    * when the signal is aborted.
    */
-  async whenEnded(jobId: string, timeoutMs: number, signal: AbortSignal): Promise<JobSnapshot | null> {
+  async whenFinished(jobId: string, timeoutMs: number, signal: AbortSignal): Promise<JobSnapshot | null> {
     const { store, waiters } = this.#running();
     const settled = new AbortController();
     // The wait begins before the query, so that the job cannot finish unseen between them.
@@ -326,9 +326,9 @@ export class Jobs {
       maxRunningInputs,
       capacity: config.worker.queue_capacity,
       clearStagings: (attempt) => this.#clearStagings(attempt),
-      inputEnded: (report) => telemetry?.inputEnded(report),
-      jobEndedElsewhere: notifyFinished,
-      jobEnded: (jobId) => {
+      runEnded: (report) => telemetry?.runEnded(report),
+      jobFinishedElsewhere: notifyFinished,
+      jobFinished: (jobId) => {
         notifyFinished(jobId);
         void this.#reportEnd(store, jobId);
       },
@@ -364,10 +364,13 @@ export class Jobs {
     try {
       const report = await store.jobReport(jobId);
       if (report === null) return;
-      const { operation, caller, status, inputs, queuedAtMs, endedAtMs } = report;
+      const { operation, caller, status, inputs, queuedAtMs, finishedAtMs } = report;
       const callerField = caller === null ? {} : { caller };
-      log.info({ job_id: jobId, ...callerField, operation, status, inputs, ms: endedAtMs - queuedAtMs }, 'job ended');
-      telemetry?.jobEnded(report);
+      log.info(
+        { job_id: jobId, ...callerField, operation, status, inputs, ms: finishedAtMs - queuedAtMs },
+        'job ended',
+      );
+      telemetry?.jobFinished(report);
     } catch (error) {
       if (!this.#stopping) log.warn({ job_id: jobId, err: error }, 'the report of a finished job could not be read');
     }

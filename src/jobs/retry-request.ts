@@ -13,7 +13,7 @@ export const INPUT_LISTS = ['parent_overrides', 'sidecars'] as const;
  */
 export function retryRequest(jobId: string, job: RetriedJob): OperationRequest {
   const { failed } = job;
-  if (!job.hasEnded) throw new AppError('JOB_NOT_ENDED', { jobId });
+  if (!job.isFinished) throw new AppError('JOB_NOT_ENDED', { jobId });
   if (failed.length === 0) throw new AppError('NOTHING_FAILED', { jobId });
   refuseErased(job);
   const newIndexes = new Map(failed.map(({ inputIndex }, index) => [inputIndex, index]));

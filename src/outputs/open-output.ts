@@ -10,7 +10,7 @@ import { S3Reader } from '#s3/s3-reader.ts';
 import { contentTypeOf } from './content-type.ts';
 import type { S3OutputSettings } from './s3-sink.ts';
 
-/** A delivered file, open for reading. */
+/** A committed file, open for reading. */
 export interface OpenedOutput {
   readonly sizeBytes: number;
   /** An entity tag (RFC 9110 §8.8.3), quotes included: other bytes have another one. */
@@ -30,14 +30,14 @@ interface OutputFile {
   readonly segments: readonly string[];
 }
 
-/** Where outputs are delivered. */
+/** The configured destinations of outputs. */
 interface OutputSettings {
   readonly local: { readonly base_dir: string };
   readonly s3?: S3OutputSettings;
 }
 
 /**
- * Opens a delivered file. Resolves with null when there is none under that name: it was removed, is a folder, or a link
+ * Opens a committed file. Resolves with null when there is none under that name: it was removed, is a folder, or a link
  * leads to it or out of the folder of outputs. Throws the errors of S3 as they are.
  */
 export function openOutput(
@@ -64,7 +64,7 @@ export interface OutputListing {
 /** Bound on the files of a listing: its answer takes 2 MB then. */
 export const MAX_LISTED_FILES = 20_000;
 
-/** Lists the files of a delivered output. Throws the errors of S3 as they are; files that were removed are not listed. */
+/** Lists the files of a committed output. Throws the errors of S3 as they are; files that were removed are not listed. */
 export async function listOutput(
   outputPath: string,
   settings: OutputSettings,

@@ -2,7 +2,7 @@ import type { AgentOptions } from 'node:http';
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
-import { callRecorder } from '#telemetry/input-report.ts';
+import { callRecorder } from '#telemetry/run-report.ts';
 import { type S3RetryBounds, s3Retry } from './sdk/s3-error.ts';
 
 /** The AWS SDK's module. It is loaded only by processes that use S3, since it takes 35 MB and most of a second. */

@@ -19,7 +19,7 @@ import {
   RandomIdGenerator,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import type { InputReport, JobReport } from './input-report.ts';
+import type { JobReport, RunReport } from './run-report.ts';
 import type { IncomingRequest, RequestSpan, Tracing } from './telemetry.ts';
 
 /** Spans that wait to be exported; what comes while it is full is not traced. */
@@ -127,7 +127,7 @@ class OtlpTracing implements Tracing {
     };
   }
 
-  inputEnded(report: InputReport): void {
+  runEnded(report: RunReport): void {
     const request = parseTraceParent(report.traceParent ?? undefined);
     if (request === null) return;
     const context = contextOf({ ...request, spanId: jobSpanId(report.jobId) });
@@ -143,7 +143,7 @@ class OtlpTracing implements Tracing {
     span.end(report.endedAtMs);
   }
 
-  jobEnded(report: JobReport): void {
+  jobFinished(report: JobReport): void {
     const request = parseTraceParent(report.traceParent ?? undefined);
     if (request === null) return;
     const options = {
@@ -158,7 +158,7 @@ class OtlpTracing implements Tracing {
       this.#tracer.startSpan(`job ${report.operation}`, options, contextOf(request)),
     );
     if (report.status === 'failed') span.setStatus({ code: SpanStatusCode.ERROR });
-    span.end(report.endedAtMs);
+    span.end(report.finishedAtMs);
   }
 
   async close(): Promise<void> {
@@ -172,7 +172,7 @@ class OtlpTracing implements Tracing {
   }
 }
 
-function inputAttributes({ jobId, inputIndex, attempt, operation, end, reason, bytesDone }: InputReport) {
+function inputAttributes({ jobId, inputIndex, attempt, operation, end, reason, bytesDone }: RunReport) {
   return {
     'attestream.job_id': jobId,
     'attestream.input_index': inputIndex,

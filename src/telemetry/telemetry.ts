@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { type InputReport, type JobReport, phaseDurations } from './input-report.ts';
+import { type JobReport, phaseDurations, type RunReport } from './run-report.ts';
 
 /** Metrics, and traces where a collector is configured. */
 export class Telemetry {
@@ -12,14 +12,14 @@ export class Telemetry {
     this.tracing = tracing;
   }
 
-  inputEnded(report: InputReport): void {
-    this.metrics.inputEnded(report);
-    this.tracing?.inputEnded(report);
+  runEnded(report: RunReport): void {
+    this.metrics.runEnded(report);
+    this.tracing?.runEnded(report);
   }
 
-  jobEnded(report: JobReport): void {
-    this.metrics.jobEnded(report);
-    this.tracing?.jobEnded(report);
+  jobFinished(report: JobReport): void {
+    this.metrics.jobFinished(report);
+    this.tracing?.jobFinished(report);
   }
 }
 
@@ -30,8 +30,8 @@ export class Telemetry {
 export interface Tracing {
   startRequest(request: IncomingRequest): RequestSpan;
   /** A report without a `traceParent` is of a job that is not traced. */
-  inputEnded(report: InputReport): void;
-  jobEnded(report: JobReport): void;
+  runEnded(report: RunReport): void;
+  jobFinished(report: JobReport): void;
   /** Exports what is left, within a bound. Never rejects. */
   close(): Promise<void>;
 }
@@ -145,12 +145,12 @@ export class Metrics {
     if (caller !== null) this.#submittedBy.inc({ caller: this.#callerLabel(caller), operation });
   }
 
-  jobEnded({ operation, status, caller }: JobReport): void {
+  jobFinished({ operation, status, caller }: JobReport): void {
     this.#jobs.inc({ operation, status });
     if (caller !== null) this.#jobsOf.inc({ caller: this.#callerLabel(caller), status });
   }
 
-  inputEnded({ operation, end, budget, bytesDone, startedAtMs, endedAtMs, phases, calls }: InputReport): void {
+  runEnded({ operation, end, budget, bytesDone, startedAtMs, endedAtMs, phases, calls }: RunReport): void {
     this.#inputs.inc({ operation, end });
     if (budget !== undefined) this.#overBudget.inc({ operation, budget });
     this.#bytes.inc({ operation }, bytesDone);

@@ -122,7 +122,7 @@ describe('callers', () => {
 
   test('are named in logs and, to admins, in metrics; their tokens are in neither', async (t) => {
     const server = await withTokens(t);
-    await server.jobs.whenEnded(await submit(server, NEWSROOM), 60_000, new AbortController().signal);
+    await server.jobs.whenFinished(await submit(server, NEWSROOM), 60_000, new AbortController().signal);
     const lines = server.logged.map((line) => JSON.parse(line));
     for (const message of ['job accepted', 'job ended', 'request']) {
       assert.equal(lines.find((line) => line.msg === message)?.caller, 'newsroom', message);

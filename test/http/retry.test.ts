@@ -201,7 +201,7 @@ describe('callers', () => {
     const server = await serveJobs(t, { config: (config) => ({ ...config, auth }) });
     const reply = await server.post('/v2/c2pa/video', ['fail /x'], as('newsroom'));
     const { job_id: id } = (await reply.json()) as { job_id: string };
-    await server.jobs.whenEnded(id, 60_000, new AbortController().signal);
+    await server.jobs.whenFinished(id, 60_000, new AbortController().signal);
     assert.deepEqual(await refused(await retry(server, id, as('archive'))), [404, 'JOB_NOT_FOUND']);
     assert.equal((await retry(server, id)).status, 401);
     for (const name of ['newsroom', 'operations'] as const) {

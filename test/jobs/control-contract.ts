@@ -53,7 +53,7 @@ export function describeJobControl(
     test('finishes a job at once when none of its inputs is running', async (t) => {
       const store = await openStore(t);
       const jobId = await submitted(store, ['a', 'b']);
-      assert.deepEqual(await store.cancelJob(jobId), { changed: true, jobEnded: true });
+      assert.deepEqual(await store.cancelJob(jobId), { changed: true, jobFinished: true });
       const job = await store.findJob(jobId);
       assert.equal(job?.status, 'failed');
       assert.deepEqual(resultsOf(job), [
@@ -61,7 +61,7 @@ export function describeJobControl(
         { ...cancelledEntry(1), input_name: 'b' },
       ]);
       assert.deepEqual(await store.leaseInputs(jobId, { start: 1, reserve: 0 }), []);
-      assert.deepEqual(await store.cancelJob(jobId), { changed: false, jobEnded: false });
+      assert.deepEqual(await store.cancelJob(jobId), { changed: false, jobFinished: false });
     });
 
     test('leaves running inputs to their workers, and the job finishes with them', async (t) => {
@@ -69,10 +69,10 @@ export function describeJobControl(
       const jobId = await submitted(store, ['a', 'b', 'c']);
       const [first, second] = await store.leaseInputs(jobId, { start: 2, reserve: 0 });
       assert(first !== undefined && second !== undefined);
-      assert.deepEqual(await store.cancelJob(jobId), { changed: true, jobEnded: false });
+      assert.deepEqual(await store.cancelJob(jobId), { changed: true, jobFinished: false });
       assert.deepEqual(await store.cancelledAmong([jobId, ids.next()]), [jobId]);
-      assert.deepEqual(await store.requeueInput(first), { input: 'ended', jobEnded: false });
-      assert.deepEqual(await succeed(store, second), { input: 'ended', jobEnded: true });
+      assert.deepEqual(await store.requeueInput(first), { input: 'finished', jobFinished: false });
+      assert.deepEqual(await succeed(store, second), { input: 'finished', jobFinished: true });
       const job = await store.findJob(jobId);
       assert.deepEqual(
         [job?.status, ...resultsOf(job).map((entry) => entry.status)],
@@ -94,7 +94,7 @@ export function describeJobControl(
       const jobId = await submitted(store, ['a']);
       const lease = await started(store, jobId);
       await store.cancelJob(jobId);
-      assert.deepEqual(await store.recordProcessExit(lease, 'in a test'), { input: 'ended', jobEnded: true });
+      assert.deepEqual(await store.recordProcessExit(lease, 'in a test'), { input: 'finished', jobFinished: true });
       assert.deepEqual(resultsOf(await store.findJob(jobId)), [{ ...cancelledEntry(0), input_name: 'a' }]);
     });
 
@@ -185,7 +185,7 @@ export function describeJobControl(
         [report?.operation, report?.status, report?.inputs, report?.traceParent],
         ['c2pa-video', 'succeeded', 1, 'the trace'],
       );
-      assert.ok((report?.endedAtMs ?? 0) >= (report?.queuedAtMs ?? Number.NaN));
+      assert.ok((report?.finishedAtMs ?? 0) >= (report?.queuedAtMs ?? Number.NaN));
     });
   });
 

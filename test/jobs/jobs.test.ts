@@ -204,7 +204,7 @@ describe('waiting for a job', () => {
     const jobs = await startedJobs(t, { config: slow });
     for (const script of ['progress 1', 'sleep 50']) {
       const { job_id: jobId } = await jobs.submit(scripts([script], { sync: true }));
-      assert.equal((await jobs.whenEnded(jobId, HANG_MS, NEVER))?.status, 'succeeded');
+      assert.equal((await jobs.whenFinished(jobId, HANG_MS, NEVER))?.status, 'succeeded');
     }
   });
 
@@ -212,16 +212,16 @@ describe('waiting for a job', () => {
     const jobs = await startedJobs(t);
     const { job_id: jobId } = await jobs.submit(scripts(['progress 1']));
     await ended(jobs, jobId);
-    assert.equal((await jobs.whenEnded(jobId, 3_600_000, NEVER))?.job_id, jobId);
-    assert.equal(await jobs.whenEnded('unknown', 3_600_000, NEVER), null);
+    assert.equal((await jobs.whenFinished(jobId, 3_600_000, NEVER))?.job_id, jobId);
+    assert.equal(await jobs.whenFinished('unknown', 3_600_000, NEVER), null);
   });
 
   test('ends with null when the time is over, and rejects when it is aborted', async (t) => {
     const jobs = await startedJobs(t);
     const { job_id: jobId } = await jobs.submit(scripts(['sleep 60000']));
-    assert.equal(await jobs.whenEnded(jobId, 20, NEVER), null);
+    assert.equal(await jobs.whenFinished(jobId, 20, NEVER), null);
     const gone = new AbortController();
-    const waiting = jobs.whenEnded(jobId, 3_600_000, gone.signal);
+    const waiting = jobs.whenFinished(jobId, 3_600_000, gone.signal);
     gone.abort(new Error('the client is gone'));
     await assert.rejects(waiting, { message: 'the client is gone' });
   });

@@ -55,13 +55,13 @@ export function describeRetries(engineName: string, databaseFor: (t: TestContext
       for (const lease of leases.toReversed()) {
         await (lease.inputIndex === 1 ? succeed(store, lease, '/out') : fail(store, lease));
       }
-      assert.equal((await store.findRetriedJob(jobId))?.hasEnded, false);
+      assert.equal((await store.findRetriedJob(jobId))?.isFinished, false);
       await store.cancelJob(jobId);
       assert.equal(await store.findRetriedJob(jobId, { caller: 'archive' }), null);
       const job = (await store.findRetriedJob(jobId, { caller: 'newsroom' })) ?? assert.fail();
       const { outputJson, paramsJson, failed, ...rest } = job;
       const described = { operation: 'verify', caller: 'newsroom', clientReference: 'r', labels };
-      assert.deepEqual(rest, { ...described, hasEnded: true });
+      assert.deepEqual(rest, { ...described, isFinished: true });
       assert.deepEqual([JSON.parse(outputJson), JSON.parse(paramsJson)], [output, params]);
       assert.deepEqual(
         failed.map(({ inputJson, ...input }) => ({ ...input, input: JSON.parse(inputJson) })),

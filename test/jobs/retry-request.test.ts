@@ -24,7 +24,7 @@ const ENDED: RetriedJob = {
   labels: null,
   outputJson: 'null',
   paramsJson: 'null',
-  hasEnded: true,
+  isFinished: true,
   failed: [failedInput(1), failedInput(3)],
 };
 
@@ -84,7 +84,7 @@ describe('the request of a retry', () => {
   });
 
   test('is refused while the job runs, and where nothing failed', () => {
-    assert.equal(refusalOf({ ...ENDED, hasEnded: false }).reason, 'JOB_NOT_ENDED');
+    assert.equal(refusalOf({ ...ENDED, isFinished: false }).reason, 'JOB_NOT_ENDED');
     assert.equal(refusalOf({ ...ENDED, failed: [] }).reason, 'NOTHING_FAILED');
   });
 

@@ -6,7 +6,6 @@ import { failedEntry, succeededEntry } from '#jobs/result-entries.ts';
 import { MAX_PROCESS_EXITS, MAX_SERVICE_EXITS } from '#jobs/store/finish-input.ts';
 import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
-
 import { resultsOf, scripts } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
@@ -122,9 +121,12 @@ export function describeJobStore(
         details: { path: 'b' },
         location: { inputIndex: 1 },
       });
-      assert.deepEqual(await store.finishInput(second, refused, NO_PROGRESS), { input: 'ended', jobEnded: false });
+      assert.deepEqual(await store.finishInput(second, refused, NO_PROGRESS), {
+        input: 'finished',
+        jobFinished: false,
+      });
       assert.deepEqual(resultsOf(await store.findJob(jobId)), []);
-      assert.deepEqual(await succeed(store, first), { input: 'ended', jobEnded: true });
+      assert.deepEqual(await succeed(store, first), { input: 'finished', jobFinished: true });
       const job = await store.findJob(jobId);
       assert.equal(job?.status, 'failed');
       assert.deepEqual(
@@ -164,13 +166,13 @@ export function describeJobStore(
       const jobId = await submitted(store, ['a']);
       const old = await started(store, jobId);
       await store.requeueInput(old);
-      assert.deepEqual(await succeed(store, old), { input: 'late', jobEnded: false });
+      assert.deepEqual(await succeed(store, old), { input: 'late', jobFinished: false });
       const current = await started(store, jobId);
       assert.equal(current.attempt, 2);
-      assert.deepEqual(await succeed(store, old), { input: 'late', jobEnded: false });
+      assert.deepEqual(await succeed(store, old), { input: 'late', jobFinished: false });
       assert.equal((await store.requeueInput(old)).input, 'late');
       assert.equal((await store.recordProcessExit(old, 'by a signal')).input, 'late');
-      assert.deepEqual(await succeed(store, current), { input: 'ended', jobEnded: true });
+      assert.deepEqual(await succeed(store, current), { input: 'finished', jobFinished: true });
       assert.equal((await succeed(store, current)).input, 'late');
     });
 
@@ -179,10 +181,10 @@ export function describeJobStore(
       const jobId = await submitted(store, ['a']);
       for (let time = 1; time < MAX_PROCESS_EXITS; time += 1) {
         const end = await store.recordProcessExit(await started(store, jobId), 'by the signal SIGSEGV');
-        assert.deepEqual(end, { input: 'queued', jobEnded: false });
+        assert.deepEqual(end, { input: 'queued', jobFinished: false });
       }
       const last = await store.recordProcessExit(await started(store, jobId), 'by the signal SIGSEGV');
-      assert.deepEqual(last, { input: 'ended', jobEnded: true });
+      assert.deepEqual(last, { input: 'finished', jobFinished: true });
       assert.equal(resultsOf(await store.findJob(jobId))[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
     });
 
@@ -190,7 +192,7 @@ export function describeJobStore(
       const { store } = await openStore(t);
       const jobId = await submitted(store, ['a']);
       for (let time = 0; time < MAX_PROCESS_EXITS + 2; time += 1) await store.requeueInput(await started(store, jobId));
-      assert.deepEqual(await succeed(store, await started(store, jobId)), { input: 'ended', jobEnded: true });
+      assert.deepEqual(await succeed(store, await started(store, jobId)), { input: 'finished', jobFinished: true });
     });
 
     test('records persist when the store is opened again', async (t) => {
@@ -244,7 +246,7 @@ export function describeJobStore(
       const jobId = await submitted(store, ['a', 'b']);
       const [first, second] = [await started(store, jobId), await reserved(store, jobId)];
       assert.deepEqual(await store.leaseInputs(jobId, { start: 1, reserve: 1 }), []);
-      assert.equal((await succeed(store, first)).input, 'ended');
+      assert.equal((await succeed(store, first)).input, 'finished');
       assert.equal((await store.requeueInput(second)).input, 'queued');
       await store.startReservedInput(second);
       assert.equal((await started(store, jobId)).inputIndex, 1);
@@ -267,7 +269,7 @@ export function describeJobStore(
       assert.deepEqual([lease.inputIndex, lease.attempt, JSON.parse(lease.inputJson).path], [1, 1, 'b']);
       assert.equal((await store.findJob(jobId))?.status, 'running');
       await succeed(store, lease);
-      assert.deepEqual(await store.leaseInput({ jobId, inputIndex: 1 }), { lease: null, jobEnded: false });
+      assert.deepEqual(await store.leaseInput({ jobId, inputIndex: 1 }), { lease: null, jobFinished: false });
     });
 
     test('an input that is received again was lost by its node: too often, and it fails', async (t) => {
@@ -282,7 +284,7 @@ export function describeJobStore(
         leases.map((_, index) => index + 1),
       );
       assert.equal((await succeed(store, leases[1] as LeasedInput)).input, 'late');
-      assert.deepEqual(await store.leaseInput({ jobId, inputIndex: 0 }), { lease: null, jobEnded: true });
+      assert.deepEqual(await store.leaseInput({ jobId, inputIndex: 0 }), { lease: null, jobFinished: true });
       assert.equal(resultsOf(await store.findJob(jobId))[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
     });
 
@@ -304,8 +306,8 @@ export function describeJobStore(
       const { lease } = await store.leaseInput({ jobId, inputIndex: 0 });
       assert(lease !== null);
       await store.cancelJob(jobId);
-      assert.deepEqual(await store.leaseInput({ jobId, inputIndex: 1 }), { lease: null, jobEnded: false });
-      assert.deepEqual(await store.leaseInput({ jobId, inputIndex: 0 }), { lease: null, jobEnded: true });
+      assert.deepEqual(await store.leaseInput({ jobId, inputIndex: 1 }), { lease: null, jobFinished: false });
+      assert.deepEqual(await store.leaseInput({ jobId, inputIndex: 0 }), { lease: null, jobFinished: true });
       assert.equal((await succeed(store, lease)).input, 'late');
     });
 

@@ -32,7 +32,7 @@ async function answer(message: ToTestService): Promise<unknown> {
     case 'find':
       return jobs.find(message.jobId);
     case 'when-ended':
-      return jobs.whenEnded(message.jobId, message.timeoutMs, new AbortController().signal);
+      return jobs.whenFinished(message.jobId, message.timeoutMs, new AbortController().signal);
     case 'stop':
       return jobs.stop(message.graceMs);
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { connectS3 } from '#s3/s3-connection.ts';
-import { callRecorder } from '#telemetry/input-report.ts';
+import { callRecorder } from '#telemetry/run-report.ts';
 import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 
 describe('calls of S3', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { CallRecorder } from '#telemetry/input-report.ts';
+import { CallRecorder } from '#telemetry/run-report.ts';
 
 describe('the recorder of calls', () => {
   test('keeps the durations of calls by their names, until they are taken', async () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { phaseDurations } from '#telemetry/input-report.ts';
+import { phaseDurations } from '#telemetry/run-report.ts';
 import { type CurrentState, Metrics } from '#telemetry/telemetry.ts';
-import { inputReport, jobReport } from './reports.ts';
+import { jobReport, runReport } from './reports.ts';
 
 const STATE: CurrentState = {
   inputs: { queued: 7, reserved: 1, running: 2 },
@@ -39,9 +39,9 @@ describe('metrics', () => {
 
   test('count and time inputs, their phases and what they call', async () => {
     const metrics = new Metrics(async () => STATE);
-    metrics.inputEnded(inputReport({ calls: { sign: [2, 8], 's3 put': [100] } }));
-    metrics.inputEnded(inputReport({ end: 'failed' }));
-    metrics.jobEnded(jobReport({ status: 'failed' }));
+    metrics.runEnded(runReport({ calls: { sign: [2, 8], 's3 put': [100] } }));
+    metrics.runEnded(runReport({ end: 'failed' }));
+    metrics.jobFinished(jobReport({ status: 'failed' }));
     metrics.jobSubmitted('c2pa-video', 'sync');
     const samples = samplesOf(await metrics.render());
     assert.equal(samples.get('attestream_input_runs_total{operation="c2pa-video",end="succeeded"}'), 1);
@@ -59,7 +59,7 @@ describe('metrics', () => {
 
   test('count the jobs of callers that are known, and those of others together, where that is asked for', async () => {
     const metrics = new Metrics(async () => STATE, ['newsroom']);
-    for (const caller of ['newsroom', 'gone', 'long-gone', null]) metrics.jobEnded(jobReport({ caller }));
+    for (const caller of ['newsroom', 'gone', 'long-gone', null]) metrics.jobFinished(jobReport({ caller }));
     const samples = samplesOf(await metrics.render());
     assert.equal(samples.get('attestream_caller_jobs_ended_total{caller="newsroom",status="succeeded"}'), 1);
     assert.equal(samples.get('attestream_caller_jobs_ended_total{caller="other",status="succeeded"}'), 2);

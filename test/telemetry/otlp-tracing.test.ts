@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { startOtlpTracing } from '#telemetry/otlp-tracing.ts';
 import type { Tracing } from '#telemetry/telemetry.ts';
 import { attributeOf, startOtlpReceiver } from '../support/servers/otlp-receiver.ts';
-import { inputReport, JOB_ID, jobReport } from './reports.ts';
+import { JOB_ID, jobReport, runReport } from './reports.ts';
 
 const FROM_CLIENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
@@ -28,8 +28,8 @@ describe('traces over OTLP', () => {
     const request = requestOf(tracing);
     request.end(200);
     const { traceParent } = request;
-    tracing.inputEnded(inputReport({ traceParent }));
-    tracing.jobEnded(jobReport({ traceParent }));
+    tracing.runEnded(runReport({ traceParent }));
+    tracing.jobFinished(jobReport({ traceParent }));
     await tracing.close();
 
     assert.deepEqual([...services], ['attestream']);
@@ -67,7 +67,7 @@ describe('traces over OTLP', () => {
     const { tracing, spans } = await tracingTo(t);
     const request = requestOf(tracing, FROM_CLIENT.replace(/01$/, '00'));
     request.end(200);
-    tracing.inputEnded(inputReport({ traceParent: request.traceParent }));
+    tracing.runEnded(runReport({ traceParent: request.traceParent }));
     await tracing.close();
     assert.deepEqual(spans, []);
   });
@@ -83,8 +83,8 @@ describe('traces over OTLP', () => {
 
   test('leave out jobs that were submitted untraced', async (t) => {
     const { tracing, spans } = await tracingTo(t);
-    tracing.inputEnded(inputReport({ traceParent: null }));
-    tracing.jobEnded(jobReport({ traceParent: null }));
+    tracing.runEnded(runReport({ traceParent: null }));
+    tracing.jobFinished(jobReport({ traceParent: null }));
     await tracing.close();
     assert.deepEqual(spans, []);
   });
@@ -92,8 +92,8 @@ describe('traces over OTLP', () => {
   test('mark what failed', async (t) => {
     const { tracing, spans } = await tracingTo(t);
     const { traceParent } = requestOf(tracing, FROM_CLIENT);
-    tracing.inputEnded(inputReport({ traceParent, end: 'failed', reason: 'SOURCE_EMPTY' }));
-    tracing.jobEnded(jobReport({ traceParent, status: 'failed' }));
+    tracing.runEnded(runReport({ traceParent, end: 'failed', reason: 'SOURCE_EMPTY' }));
+    tracing.jobFinished(jobReport({ traceParent, status: 'failed' }));
     await tracing.close();
     assert.deepEqual(
       spans.map(({ status }) => status.code),

@@ -1,9 +1,9 @@
-import type { InputReport, JobReport } from '#telemetry/input-report.ts';
+import type { JobReport, RunReport } from '#telemetry/run-report.ts';
 
 export const JOB_ID = '0197f3a2-5d5c-7c3e-9b1a-2f64d1c0a7e5';
 
 /** An input that took 40 ms. */
-export function inputReport(differences: Partial<InputReport> = {}): InputReport {
+export function runReport(differences: Partial<RunReport> = {}): RunReport {
   return {
     jobId: JOB_ID,
     inputIndex: 0,
@@ -28,7 +28,7 @@ export function jobReport(differences: Partial<JobReport> = {}): JobReport {
     status: 'succeeded',
     inputs: 1,
     queuedAtMs: 1_700_000_000_000,
-    endedAtMs: 1_700_000_000_050,
+    finishedAtMs: 1_700_000_000_050,
     traceParent: null,
     ...differences,
   };

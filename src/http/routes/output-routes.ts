@@ -53,7 +53,7 @@ const listing = z
     examples: [{ files: [{ path: 'interview_c2pa.mp4', size_bytes: 1200000000 }], more: false }],
   });
 
-/** Adds the delivered files of a job, from local outputs and from S3, with ranges (RFC 9110 §14). */
+/** Adds the committed files of a job, from local outputs and from S3, with ranges (RFC 9110 §14). */
 export function addOutputRoutes(app: FastifyInstance, { jobs, config }: OutputRouteParts): void {
   app.route<OutputRoute>({
     method: 'GET',

@@ -73,7 +73,7 @@ function addSyncRoute(app: FastifyInstance, operation: Operation, submissions: S
       releaseBody(request);
       reply.header('Location', `/v2/jobs/${jobId}`);
       const signal = AbortSignal.any([gone, closing]);
-      const ended = await jobs.whenEnded(jobId, waitedMs, signal).catch(unlessAborted(signal));
+      const ended = await jobs.whenFinished(jobId, waitedMs, signal).catch(unlessAborted(signal));
       if (ended !== null) return sendJob(reply, ended);
       if (closing.aborted) throw new AppError('SERVICE_STOPPING', { jobId });
       throw new AppError('SYNC_WAIT_ELAPSED', { jobId, waitedMs });
@@ -159,7 +159,7 @@ async function retryJob(
 
 /** The dependencies of every submission. */
 interface Submissions {
-  readonly jobs: Pick<Jobs, 'submit' | 'recall' | 'whenEnded'>;
+  readonly jobs: Pick<Jobs, 'submit' | 'recall' | 'whenFinished'>;
   readonly config: Config;
   readonly checkAssertions: RequestContext['checkAssertions'];
   readonly telemetry: Telemetry;

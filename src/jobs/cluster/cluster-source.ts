@@ -128,7 +128,7 @@ class ClusterSource implements WorkSource<RunningLease> {
   }
 
   /** Waits while the database cannot be reached: it may come back, and the input still be this node's. */
-  async mayPublish(lease: LeasedInput): Promise<AppErrorData | undefined> {
+  async mayCommit(lease: LeasedInput): Promise<AppErrorData | undefined> {
     const input = this.#leased.of(lease);
     if (input !== undefined && (await this.#leased.isPublishable(input))) return undefined;
     return new AppError('LEASE_LOST', { jobId: lease.jobId, inputIndex: lease.inputIndex }).toData();
@@ -178,7 +178,7 @@ class ClusterSource implements WorkSource<RunningLease> {
   #hear(notification: Notification): void {
     if (notification.type === 'queued') this.#transactions.wake();
     else if (notification.type === 'cancelled') this.#host.cancel(notification.jobId, false);
-    else this.#host.jobEndedElsewhere(notification.jobId);
+    else this.#host.jobFinishedElsewhere(notification.jobId);
   }
 
   #capacity(requested: number): number {
@@ -213,8 +213,8 @@ class ClusterSource implements WorkSource<RunningLease> {
   }
 
   #start(message: LeasedMessage): void {
-    const { lease, jobEnded } = message;
-    if (jobEnded) this.#host.jobEnded(message.message.jobId);
+    const { lease, jobFinished } = message;
+    if (jobFinished) this.#host.jobFinished(message.message.jobId);
     if (lease === null) return;
     this.#host.start(this.#leased.add(message, lease, new InputRun(lease.jobId)));
   }
@@ -234,7 +234,7 @@ class ClusterSource implements WorkSource<RunningLease> {
 
   #logLate({ jobId, inputIndex, attempt }: LeasedInput, end: RunEnd): void {
     const ids = { job_id: jobId, input_index: inputIndex, attempt };
-    if (end.type !== 'ended' || end.entry.status !== 'succeeded') {
+    if (end.type !== 'finished' || end.entry.status !== 'succeeded') {
       this.#log.warn(ids, 'a lease was lost: another node runs the input');
       return;
     }
@@ -265,12 +265,12 @@ class ClusterSource implements WorkSource<RunningLease> {
 
 /** Returns false when the input is queued again. */
 function isResult(lease: LeasedInput, end: RunEnd): end is FinishedRun {
-  return end.type === 'ended' && retryPauseMs(lease, end) === null;
+  return end.type === 'finished' && retryPauseMs(lease, end) === null;
 }
 
 function releaseReasonOf(lease: LeasedInput, end: RunEnd): ReleaseReason {
   if (end.type === 'process-exited') return { type: 'process-exited', exitCause: end.exitCause };
-  if (end.type === 'ended') return { type: 'transient-failure', retryDelayMs: retryPauseMs(lease, end) ?? 0 };
+  if (end.type === 'finished') return { type: 'transient-failure', retryDelayMs: retryPauseMs(lease, end) ?? 0 };
   return { type: 'stopped' };
 }
 

@@ -11,7 +11,7 @@ const MAX_TRANSACTIONS = 2;
 const POLL_INTERVAL_MS = 2_000;
 
 /** The end of a run that finished with a result. */
-export type FinishedRun = RunEnd & { readonly type: 'ended' };
+export type FinishedRun = RunEnd & { readonly type: 'finished' };
 
 interface LeaseAndCompleteOptions {
   readonly store: Pick<PostgresJobStore, 'leaseAndComplete' | 'takeOver' | 'undoServiceExit'>;
@@ -124,15 +124,17 @@ export class LeaseAndComplete {
 
   /** Returns the lease of a received message; none when the message expired meanwhile. */
   async #leaseOf({ message, leased }: ReceivedMessage, askedAtMs: number): Promise<readonly LeasedMessage[]> {
-    if (leased !== null) return [{ message, ...leased, jobEnded: false, askedAtMs }];
+    if (leased !== null) return [{ message, ...leased, jobFinished: false, askedAtMs }];
     const { persistence, store } = this.#options;
     const answer = await persistence.write(() => store.takeOver(message));
     if (answer === undefined || answer === null) return [];
-    return [{ message, singleInputRequest: null, jobEnded: false, ...answer, askedAtMs }];
+    return [{ message, singleInputRequest: null, jobFinished: false, ...answer, askedAtMs }];
   }
 }
 
 function endOf({ lease }: RunningLease, { completed }: MessageExchange): InputEnd {
   const end = completed.find((one) => one.jobId === lease.jobId && one.inputIndex === lease.inputIndex);
-  return end === undefined ? { input: 'late', jobEnded: false } : { input: 'ended', jobEnded: end.jobEnded };
+  return end === undefined
+    ? { input: 'late', jobFinished: false }
+    : { input: 'finished', jobFinished: end.jobFinished };
 }

@@ -7,7 +7,7 @@ import type { PostgresJobStore } from '../store/postgres/postgres-job-store.ts';
 /** The lease that a node relies on, shorter than the heartbeat timeout of its message by more than any pause of the process. */
 const LEASE_MS = HEARTBEAT_SECONDS * 1000 - 2_000;
 
-/** The least that is left of a lease when an output is published. */
+/** The least that is left of a lease when an output is committed. */
 const MIN_LEASE_AT_COMMIT_MS = 3_000;
 
 /** A job message that this node received, and the lease of its input; null when nothing is left to do. */
@@ -16,7 +16,7 @@ export interface LeasedMessage {
   readonly lease: LeasedInput | null;
   /** The request, when the job has a single input. */
   readonly singleInputRequest: JobRequest | null;
-  readonly jobEnded: boolean;
+  readonly jobFinished: boolean;
   /** The time of the lease clock before the database was asked. */
   readonly askedAtMs: number;
 }
@@ -93,7 +93,7 @@ export class LeasedInputs {
     return inputs.filter((input) => input.lost);
   }
 
-  /** Returns true when the output may be published now. Waits for a renewal while the lease may be over; false after an abort. */
+  /** Returns true when the output may be committed now. Waits for a renewal while the lease may be over; false after an abort. */
   async isPublishable({ timer, run }: RunningLease): Promise<boolean> {
     const { signal } = run.abort;
     const aborted = Promise.withResolvers<void>();

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { InputReport } from '#telemetry/input-report.ts';
 import type { Log } from '#telemetry/logger.ts';
+import type { RunReport } from '#telemetry/run-report.ts';
 import { type InputAttempt, NOTHING_RUNNING, type RunningProgress } from '../job.ts';
 import type { JobRequest, LeasedInput } from '../store/job-store.ts';
 import type { WorkerPool } from '../workers/worker-pool.ts';
@@ -28,11 +28,11 @@ export interface DispatcherOptions {
   readonly capacity: number;
   /** Removes the staged outputs of an attempt whose worker may be gone. Never rejects. */
   readonly clearStagings: (attempt: InputAttempt) => Promise<void>;
-  readonly inputEnded: (report: InputReport) => void;
+  readonly runEnded: (report: RunReport) => void;
   /** Called when the end of a job is committed that this process brought about. */
-  readonly jobEnded: (jobId: string) => void;
+  readonly jobFinished: (jobId: string) => void;
   /** Called when a job has finished in any process; for one that finished here perhaps as well. */
-  readonly jobEndedElsewhere: (jobId: string) => void;
+  readonly jobFinishedElsewhere: (jobId: string) => void;
 }
 
 /**
@@ -55,7 +55,7 @@ export class Dispatcher implements WorkHost {
   #occupied = 0;
 
   constructor(options: DispatcherOptions, { store, createSource }: JobEngine) {
-    const { pool, log, clearStagings, inputEnded } = options;
+    const { pool, log, clearStagings, runEnded } = options;
     this.#options = options;
     this.persistence = new Persistence(log, this.#stopping.signal);
     this.#capacity = new QueueCapacity(options.capacity);
@@ -69,7 +69,7 @@ export class Dispatcher implements WorkHost {
       clearStagings,
       outputPaths: this.#outputPaths,
       source: this.#source,
-      ended: inputEnded,
+      runEnded,
     });
   }
 
@@ -144,12 +144,12 @@ export class Dispatcher implements WorkHost {
 
   /**
    * Stops the inputs of a job that the store has as cancelled: none of them starts, and running ones are aborted and end as
-   * cancelled. `jobEnded` says that the cancellation finished the job.
+   * cancelled. `jobFinished` says that the cancellation finished the job.
    */
-  cancel(jobId: string, jobEnded: boolean): void {
+  cancel(jobId: string, jobFinished: boolean): void {
     this.#capacity.release(this.#source.drop(jobId));
     this.#runs.cancel(jobId);
-    if (jobEnded) this.jobEnded(jobId);
+    if (jobFinished) this.jobFinished(jobId);
   }
 
   /** Returns the progress of the running inputs of a job together, as far as the store does not have it. */
@@ -157,13 +157,13 @@ export class Dispatcher implements WorkHost {
     return this.#source.isClustered ? NOTHING_RUNNING : this.#runs.progressOf(jobId);
   }
 
-  jobEnded(jobId: string): void {
+  jobFinished(jobId: string): void {
     this.#outputPaths.forget(jobId);
-    this.#options.jobEnded(jobId);
+    this.#options.jobFinished(jobId);
   }
 
-  jobEndedElsewhere(jobId: string): void {
-    this.#options.jobEndedElsewhere(jobId);
+  jobFinishedElsewhere(jobId: string): void {
+    this.#options.jobFinishedElsewhere(jobId);
   }
 
   start(item: WorkItem): void {
@@ -216,7 +216,7 @@ export class Dispatcher implements WorkHost {
       this.#requests.forget(run.jobId);
       this.#outputPaths.suspend(run.jobId);
     }
-    if (end?.jobEnded) this.jobEnded(run.jobId);
+    if (end?.jobFinished) this.jobFinished(run.jobId);
   }
 
   async #run(
@@ -227,7 +227,7 @@ export class Dispatcher implements WorkHost {
   ): Promise<RunEnd> {
     if (!request) return { type: 'stopped' };
     const end = await this.#runs.do(item.run, lease, request, release);
-    if (end.type === 'ended' && end.entry.status === 'failed') await this.#outputPaths.release(lease);
+    if (end.type === 'finished' && end.entry.status === 'failed') await this.#outputPaths.release(lease);
     return end;
   }
 

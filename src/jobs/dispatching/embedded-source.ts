@@ -94,7 +94,7 @@ class EmbeddedSource implements WorkSource<EmbeddedItem> {
   }
 
   /** Leases of the embedded store last until its process exits. */
-  async mayPublish(): Promise<AppErrorData | undefined> {
+  async mayCommit(): Promise<AppErrorData | undefined> {
     return undefined;
   }
 
@@ -177,7 +177,7 @@ class EmbeddedSource implements WorkSource<EmbeddedItem> {
         return persistence.write(() => this.#store.requeueInput(lease));
       case 'process-exited':
         return persistence.write(() => this.#store.recordProcessExit(lease, end.exitCause));
-      case 'ended': {
+      case 'finished': {
         const pauseMs = retryPauseMs(lease, end);
         if (pauseMs !== null) return this.#retryLater(lease, pauseMs);
         // Nobody can tell when an input finished except the last of its job, which finishes the job.

@@ -2,8 +2,8 @@ import type { ApiInputRef } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { requestedName } from '#inputs/input-name.ts';
 import type { OperationOutcome } from '#operations/operation.ts';
-import type { InputReport } from '#telemetry/input-report.ts';
 import type { Log } from '#telemetry/logger.ts';
+import type { RunReport } from '#telemetry/run-report.ts';
 import { type ByteProgress, type InputAttempt, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress } from '../job.ts';
 import { cancelledEntry, failedEntry, type ResultEntry, succeededEntry } from '../result-entries.ts';
 import type { JobRequest, LeasedInput } from '../store/job-store.ts';
@@ -18,9 +18,9 @@ interface InputRunsOptions {
   /** Removes the staged outputs of an attempt whose worker may be gone. Never rejects. */
   readonly clearStagings: (lease: InputAttempt) => Promise<void>;
   readonly outputPaths: OutputPathRegistries;
-  readonly source: Pick<WorkSource, 'isClustered' | 'mayPublish'>;
+  readonly source: Pick<WorkSource, 'isClustered' | 'mayCommit'>;
   /** Called after each run. */
-  readonly ended: (report: InputReport) => void;
+  readonly runEnded: (report: RunReport) => void;
 }
 
 /** Runs that may have finished without removing what they staged. */
@@ -76,7 +76,7 @@ export class InputRuns {
    * that its worker can start another one.
    */
   async do(run: InputRun, lease: LeasedInput, request: JobRequest, release: () => void): Promise<RunEnd> {
-    const { pool, clearStagings, outputPaths, source, ended } = this.#options;
+    const { pool, clearStagings, outputPaths, source, runEnded } = this.#options;
     const startedAtMs = Date.now();
     const openFolder = outputPaths.openFolderOf(lease.jobId);
     const result = await pool.run(
@@ -87,13 +87,13 @@ export class InputRuns {
           run.progress = progress;
         },
         reserveOutputPath: (destination) => outputPaths.reserve(destination, lease),
-        confirmLease: () => source.mayPublish(lease),
+        confirmLease: () => source.mayCommit(lease),
         ...(!source.isClustered && { ioBound: release }),
       },
     );
     if (MAY_LEAVE_STAGINGS.has(result.type)) await clearStagings(lease);
     const end = this.#endOf(run, lease, result);
-    ended(reportOf({ lease, request, startedAtMs, end, result, progress: run.progress }));
+    runEnded(reportOf({ lease, request, startedAtMs, end, result, progress: run.progress }));
     return end;
   }
 
@@ -105,7 +105,7 @@ export class InputRuns {
         if (!run.cancelled) return { type: 'stopped' };
         log.info(ids, 'input cancelled');
         return {
-          type: 'ended',
+          type: 'finished',
           entry: cancelledEntry(lease.inputIndex),
           progress: NO_PROGRESS,
           transient: false,
@@ -137,7 +137,7 @@ export class InputRuns {
         );
         const transient = error?.transient ?? false;
         const digest = result.type === 'succeeded' ? manifestDigestOf(result.outcome) : null;
-        return { type: 'ended', entry, progress: run.progress, transient, digest };
+        return { type: 'finished', entry, progress: run.progress, transient, digest };
       }
     }
   }
@@ -157,15 +157,15 @@ interface ReportParts {
   readonly progress: ByteProgress;
 }
 
-function reportOf({ lease, request, startedAtMs, end, result, progress }: ReportParts): InputReport {
-  const details = end.type === 'ended' ? end.entry.error_details : undefined;
+function reportOf({ lease, request, startedAtMs, end, result, progress }: ReportParts): RunReport {
+  const details = end.type === 'finished' ? end.entry.error_details : undefined;
   const budget = details?.reason === 'INPUT_OVER_BUDGET' ? details['budget'] : undefined;
   return {
     jobId: lease.jobId,
     inputIndex: lease.inputIndex,
     attempt: lease.attempt,
     operation: request.operation,
-    end: end.type === 'ended' ? end.entry.status : 'stopped',
+    end: end.type === 'finished' ? end.entry.status : 'stopped',
     ...(details !== undefined && { reason: details.reason }),
     ...(typeof budget === 'string' && { budget }),
     startedAtMs,
@@ -204,7 +204,7 @@ const RETRY_DELAYS_MS = [1_000, 4_000, 15_000];
 
 /** Returns the pause before an input is retried, in milliseconds; null when the end of its run is its result. */
 export function retryPauseMs({ transientFailures }: LeasedInput, end: RunEnd): number | null {
-  if (end.type !== 'ended' || end.entry.status !== 'failed' || !end.transient) return null;
+  if (end.type !== 'finished' || end.entry.status !== 'failed' || !end.transient) return null;
   return RETRY_DELAYS_MS[transientFailures] ?? null;
 }
 

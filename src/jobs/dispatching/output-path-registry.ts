@@ -41,7 +41,7 @@ export class OutputPathRegistry {
   }
 
   /**
-   * Returns the registry of a job, with what its inputs have delivered so far. A retry leaves the sources and outputs of the jobs
+   * Returns the registry of a job, with what its inputs have committed so far. A retry leaves the sources and outputs of the jobs
    * that it retries alone, as their other inputs do.
    */
   static async of(paths: JobPaths): Promise<OutputPathRegistry> {
@@ -55,8 +55,8 @@ export class OutputPathRegistry {
     const registry = new OutputPathRegistry(sources, paths);
     const earlier = paths.retried.flatMap(({ outputs }) => outputs);
     const outputs = [...paths.outputs, ...earlier.map((output) => ({ ...output, inputIndex: OF_RETRIED_JOB }))];
-    const delivered = await resolveAll(outputs.map((output) => output.outputPath));
-    for (const [index, { inputIndex }] of outputs.entries()) registry.#add(delivered[index] ?? '', inputIndex);
+    const resolved = await resolveAll(outputs.map((output) => output.outputPath));
+    for (const [index, { inputIndex }] of outputs.entries()) registry.#add(resolved[index] ?? '', inputIndex);
     return registry;
   }
 
@@ -89,7 +89,7 @@ export class OutputPathRegistry {
     return this.#openFolder;
   }
 
-  /** Frees what an input had reserved that delivered nothing. */
+  /** Releases the paths of an input that committed nothing. */
   release(inputIndex: number): void {
     for (const path of this.#pathsOfInput.get(inputIndex) ?? []) this.#destinations.delete(path);
     this.#pathsOfInput.delete(inputIndex);
@@ -188,7 +188,7 @@ export class OutputPathRegistries {
     return this.#openFolders.get(jobId);
   }
 
-  /** Frees for others what an input had reserved that delivered nothing. */
+  /** Releases the paths of an input that committed nothing, for other inputs. */
   async release(lease: InputAttempt): Promise<void> {
     const registry = await this.#byJob.get(lease.jobId)?.catch(() => undefined);
     registry?.release(lease.inputIndex);

@@ -56,8 +56,8 @@ export interface WorkSource<Item extends WorkItem = WorkItem> {
   /** Resolves with the committed lease of a started item; undefined when there is none, for instance after a cancellation. */
   lease(item: Item): Promise<LeasedInput | undefined>;
 
-  /** Resolves with undefined when the output may be published now, otherwise with the refusal. May wait until that is certain. */
-  mayPublish(lease: LeasedInput): Promise<AppErrorData | undefined>;
+  /** Resolves with undefined when the output may be committed now, otherwise with the refusal. May wait until that is certain. */
+  mayCommit(lease: LeasedInput): Promise<AppErrorData | undefined>;
 
   /**
    * Records how a run ended: its result, or that it is queued again. Called once for each lease. Resolves with undefined when
@@ -106,11 +106,11 @@ export interface WorkHost {
   /** Corrects the number of waiting inputs by a count of the whole database. */
   correctWaiting(count: number): void;
   /** Stops the running inputs of a cancelled job. */
-  cancel(jobId: string, jobEnded: boolean): void;
+  cancel(jobId: string, jobFinished: boolean): void;
   /** Reports a job that finished in this process. */
-  jobEnded(jobId: string): void;
+  jobFinished(jobId: string): void;
   /** Reports a job that finished in any process, perhaps in this one. */
-  jobEndedElsewhere(jobId: string): void;
+  jobFinishedElsewhere(jobId: string): void;
 }
 
 /** An open store with its work source: embedded in this process, or shared with other nodes. */
@@ -124,7 +124,7 @@ export interface JobEngine {
 /** The end of a run, as it is to be recorded. */
 export type RunEnd =
   | {
-      readonly type: 'ended';
+      readonly type: 'finished';
       readonly entry: ResultEntry;
       readonly progress: ByteProgress;
       /** True when a retry may succeed. */

@@ -35,7 +35,7 @@ export async function leaseCallbacks(db: Database, count: number, leaseMs: numbe
       // Another node may have leased it since the select.
       .where('next_attempt_at', '=', next_attempt_at)
       .executeTakeFirst();
-    if (numUpdatedRows > 0n) leased.push({ jobId, url, attempts: attempts + 1, endedAt: ended_at ?? '' });
+    if (numUpdatedRows > 0n) leased.push({ jobId, url, attempts: attempts + 1, finishedAt: ended_at ?? '' });
   }
   return leased;
 }

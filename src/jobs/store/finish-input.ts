@@ -17,9 +17,9 @@ export const MAX_PROCESS_EXITS = 3;
  */
 export const MAX_SERVICE_EXITS = 10;
 
-const LATE: InputEnd = { input: 'late', jobEnded: false };
-const UNCHANGED: Cancellation = { changed: false, jobEnded: false };
-const QUEUED: InputEnd = { input: 'queued', jobEnded: false };
+const LATE: InputEnd = { input: 'late', jobFinished: false };
+const UNCHANGED: Cancellation = { changed: false, jobFinished: false };
+const QUEUED: InputEnd = { input: 'queued', jobFinished: false };
 
 /** Implements `JobStore.finishInput`. The statements are templates: for SQLite, building them took as long as running them. */
 export async function finishInput(
@@ -46,7 +46,7 @@ export async function finishInput(
   );
   const [job] = counted.rows;
   assert(job !== undefined, 'an input belongs to a job');
-  return { input: 'ended', jobEnded: await finishJobWhenDone(db, job) };
+  return { input: 'finished', jobFinished: await finishJobWhenDone(db, job) };
 }
 
 /** Implements `JobStore.requeueInput`. */
@@ -153,7 +153,7 @@ export async function cancelJob(db: Database, jobId: string, { caller }: JobScop
     .executeTakeFirst();
   // The job finished, or was cancelled, after the select.
   if (counted === undefined) return UNCHANGED;
-  return { changed: true, jobEnded: await finishJobWhenDone(db, counted) };
+  return { changed: true, jobFinished: await finishJobWhenDone(db, counted) };
 }
 
 /** Implements `JobStore.cancelledAmong`. */

@@ -3,7 +3,7 @@ import type { JobLabels } from '#contract/job-labels.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import type { OperationName } from '#operations/operation.ts';
-import type { JobReport } from '#telemetry/input-report.ts';
+import type { JobReport } from '#telemetry/run-report.ts';
 import type { JobScope } from '../caller.ts';
 import type { ByteProgress, InputAttempt, JobSnapshot, Submission } from '../job.ts';
 import type { ResultEntry } from '../result-entries.ts';
@@ -152,7 +152,7 @@ export interface JobStore {
    */
   reserveOutputPath(lease: InputAttempt, path: string): Promise<boolean>;
 
-  /** Releases all output paths of an input that published nothing. */
+  /** Releases all output paths of an input that committed nothing. */
   releaseOutputPaths(lease: InputAttempt): Promise<void>;
 
   /**
@@ -221,7 +221,7 @@ export interface RetriedJob {
   readonly outputJson: string;
   readonly paramsJson: string;
   /** False while there are inputs that are not finished. */
-  readonly hasEnded: boolean;
+  readonly isFinished: boolean;
   /** The inputs that failed so far, in order. */
   readonly failed: readonly FailedInput[];
 }
@@ -253,7 +253,7 @@ export interface Cancellation {
   /** False when the job was finished or cancelled before; then nothing was written. */
   readonly changed: boolean;
   /** True when nothing of it was running, so that it is finished. */
-  readonly jobEnded: boolean;
+  readonly jobFinished: boolean;
 }
 
 /** A job with queued inputs. */
@@ -300,13 +300,13 @@ export type InputLease =
       /** The request, when the job has a single input and retries no other. That of other jobs is read separately. */
       readonly singleInputRequest: JobRequest | null;
     }
-  | { readonly lease: null; readonly jobEnded: boolean };
+  | { readonly lease: null; readonly jobFinished: boolean };
 
 /** The effect of recording how a lease finished. */
 export interface InputEnd {
-  readonly input: 'ended' | 'queued' | 'late';
+  readonly input: 'finished' | 'queued' | 'late';
   /** True when it was the last input of its job. */
-  readonly jobEnded: boolean;
+  readonly jobFinished: boolean;
 }
 
 /** A lease of an earlier run of the service, and what became of its input. */
@@ -332,7 +332,7 @@ export interface DueCallback {
   /** The number of attempts, this one included. */
   readonly attempts: number;
   /** The time when the job finished. */
-  readonly endedAt: string;
+  readonly finishedAt: string;
 }
 
 /** The numbers of inputs and callbacks of all nodes. */

@@ -96,14 +96,14 @@ export async function recoverLeases(db: Database): Promise<readonly RecoveredInp
 export async function leaseInput(db: Database, input: InputId): Promise<InputLease> {
   const queued = await leaseQueued(db, input);
   if (queued !== null) return queued;
-  if (await isCancelled(db, input.jobId)) return { lease: null, jobEnded: await finishCancelled(db, input) };
+  if (await isCancelled(db, input.jobId)) return { lease: null, jobFinished: await finishCancelled(db, input) };
   const lost = await recoverLost(db, input);
-  if (lost?.input === 'ended') return { lease: null, jobEnded: lost.jobEnded };
+  if (lost?.input === 'finished') return { lease: null, jobFinished: lost.jobFinished };
   // Also when nothing was lost: its node may have queued it again meanwhile, and this is its only job message.
   const leased = await leaseQueued(db, input);
   if (leased !== null) return leased;
   const cancelled = await isCancelled(db, input.jobId);
-  return { lease: null, jobEnded: cancelled && (await finishCancelled(db, input)) };
+  return { lease: null, jobFinished: cancelled && (await finishCancelled(db, input)) };
 }
 
 /** Leases an input that is queued, unless its job is cancelled. */
@@ -148,7 +148,7 @@ async function finishCancelled(db: Database, input: InputId): Promise<boolean> {
   // Queued again during the cancellation. Only a leased input can finish.
   if (lease.status === 'queued') await reserveQueued(db, lease);
   const end = await finishInput(db, lease, cancelledEntry(lease.inputIndex), NO_PROGRESS);
-  return end.jobEnded;
+  return end.jobFinished;
 }
 
 /** Returns the newest lease of an input that is not finished. */

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { MAX_INPUT_NAMES, MAX_LISTED_INPUT_NAMES } from '#contract/input-name-limits.ts';
 import type { ListedJob } from '#contract/job-list.ts';
 import type { OperationName } from '#operations/operation.ts';
-import type { JobReport } from '#telemetry/input-report.ts';
+import type { JobReport } from '#telemetry/run-report.ts';
 import type { JobScope } from '../caller.ts';
 import type { JobSnapshot } from '../job.ts';
 import type { JobFilter, JobPage } from './job-store.ts';
@@ -254,7 +254,7 @@ export async function jobReport(db: Database, jobId: string): Promise<JobReport 
     status: job.status === 'succeeded' ? 'succeeded' : 'failed',
     inputs: job.inputs_total,
     queuedAtMs: Date.parse(job.queued_at),
-    endedAtMs: Date.parse(job.finished_at),
+    finishedAtMs: Date.parse(job.finished_at),
     traceParent: job.trace_parent,
   };
 }

@@ -32,7 +32,7 @@ export async function findRetriedJob(
     labels: labelsIn(job).labels ?? null,
     outputJson: job.output,
     paramsJson: job.params,
-    hasEnded: job.finished_at !== null,
+    isFinished: job.finished_at !== null,
     failed: failed.map(({ input_index, input, name, query_erased }) => ({
       inputIndex: input_index,
       inputJson: input,

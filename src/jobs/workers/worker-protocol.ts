@@ -3,7 +3,7 @@ import type { AppErrorData } from '#errors/app-error.ts';
 import type { InputPhase, InputSize, OperationName, OperationOutcome } from '#operations/operation.ts';
 import type { IdentityDescription } from '#provenance/signing-identity.ts';
 import type { TrustListData } from '#provenance/trust-lists.ts';
-import type { CallDurations } from '#telemetry/input-report.ts';
+import type { CallDurations } from '#telemetry/run-report.ts';
 
 /** The order to run an input. The JSON is parsed there: it may be megabytes, and the service serves others. */
 export interface InputOrder {
@@ -14,7 +14,7 @@ export interface InputOrder {
   readonly inputJson: string;
   readonly outputJson: string;
   readonly paramsJson: string;
-  /** True when the worker has to ask before it publishes, because the lease may expire. */
+  /** True when the worker has to ask before it commits, because the lease may expire. */
   readonly leased: boolean;
   /** A folder that files may be written into without reserving them: messages between processes are dear. */
   readonly openFolder?: string;

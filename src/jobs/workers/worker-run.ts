@@ -12,7 +12,7 @@ export interface RunHooks {
   progress(progress: ByteProgress): void;
   /** Resolves with undefined when the output path is reserved for the input, otherwise with the refusal. */
   reserveOutputPath(destination: string): Promise<AppErrorData | undefined>;
-  /** Resolves with undefined when the worker may publish now, otherwise with the refusal. */
+  /** Resolves with undefined when the worker may commit now, otherwise with the refusal. */
   confirmLease(): Promise<AppErrorData | undefined>;
   /** Called at most once, when the rest of the input is I/O-bound: its worker can start the next one. */
   ioBound?(): void;

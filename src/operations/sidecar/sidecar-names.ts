@@ -3,14 +3,14 @@ import { type Naming, stemOf } from '#outputs/output-path.ts';
 
 /** Names of the outputs of an input that gets a sidecar. */
 interface SidecarLeaves {
-  /** Null where the sidecar is delivered alone. */
+  /** Null where the sidecar is the only output. */
   readonly copy: string | null;
   readonly sidecar: string;
 }
 
 /**
  * Names the copy of a file, which keeps its extension, and the sidecar, by which readers find it: `<stem of the copy>.c2pa`,
- * or `<stem of the source>.c2pa` where it is delivered alone. Throws `SIDECAR_NAME_TAKEN` for a file that has this name.
+ * or `<stem of the source>.c2pa` where it is the only output. Throws `SIDECAR_NAME_TAKEN` for a file that has this name.
  */
 export function sidecarLeaves(name: string, naming: Naming, copiesSource = true): SidecarLeaves {
   const stem = stemOf(name);

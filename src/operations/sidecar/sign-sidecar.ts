@@ -24,7 +24,7 @@ import { sidecarLeaves } from './sidecar-names.ts';
 /** The media type of bytes that tell nothing about themselves (RFC 2046 §4.5.1). */
 const ANY_BYTES = 'application/octet-stream';
 
-/** Destinations of an input that gets a sidecar; `copy` is null where the sidecar is delivered alone. */
+/** Destinations of an input that gets a sidecar; `copy` is null where the sidecar is the only output. */
 interface Destinations {
   readonly copy: string | null;
   readonly sidecar: string;
@@ -45,8 +45,8 @@ interface SidecarSigning {
 
 /**
  * Signs a file of any kind with a manifest in a file of its own: hashes all its bytes in one pass, which copies them as well
- * unless the sidecar is delivered alone, has the SDK sign the hash, and commits both. Throws `SOURCE_CHANGED` where the
- * source is not the one that was hashed any more, and an AppError where another step fails; nothing is delivered then.
+ * unless the sidecar is the only output, has the SDK sign the hash, and commits both. Throws `SOURCE_CHANGED` where the
+ * source is not the one that was hashed any more, and an AppError where another step fails; nothing is committed then.
  */
 export async function signSidecar(
   source: ByteSource,
@@ -68,7 +68,7 @@ export async function signSidecar(
   return { ...outcome, warnings: [...ingredients.warnings, ...draft.warnings, ...outcome.warnings] };
 }
 
-/** Stages the copy, where there is one, hashes the source, and delivers both. Discards what is staged when anything fails. */
+/** Stages the copy, where there is one, hashes the source, and commits both. Discards what is staged when anything fails. */
 async function copyAndSign(
   { file, draft, destinations }: SidecarSigning,
   work: InputWork,
@@ -174,7 +174,7 @@ async function commitBoth({ copy, sidecar }: Staged, signal: AbortSignal): Promi
   if (copy === null) return await sidecar.commit(signal);
   if (sidecar.commitAfter !== undefined) return await sidecar.commitAfter(copy, signal);
   await copy.commit(signal);
-  // The copy is delivered: the sidecar has to follow, even if the input is stopped now.
+  // The copy is committed: the sidecar has to follow, even if the input is stopped now.
   await sidecar.commit(new AbortController().signal);
 }
 

@@ -85,7 +85,7 @@ export class StagedFile implements ByteSink {
 
   /**
    * Sets aside what has this name, commits the first file, and gives this one its name. The journal knows both: after a
-   * crash, a first file without its name means that nothing was delivered, and one with it that this file has to follow.
+   * crash, a first file without its name means that nothing was committed, and one with it that this file has to follow.
    * Throws `SIDECAR_OF_OTHER_FILE` where what has this name belongs to a file that stands beside it.
    */
   async commitAfter(first: ByteSink, signal: AbortSignal): Promise<void> {

@@ -110,7 +110,7 @@ export class StagedS3Folder implements FolderSink {
     assert(this.#sealed, 'a folder is sealed before it is committed');
     const { note, committed, mirror } = this.#staging;
     // Replaced objects cannot be rolled back: half of the old publication would be left.
-    if (this.#existing === null || this.#existing.size > 0) await note.delivering();
+    if (this.#existing === null || this.#existing.size > 0) await note.committing();
     const media = [...this.#waiting].filter(([path]) => !isPlaylist(path));
     await mapConcurrent(media, MAX_CONCURRENT_COMMITS, ([path, finished]) => this.#publish(path, finished));
     const playlists = [...this.#waiting].filter(([path]) => isPlaylist(path));
@@ -185,14 +185,14 @@ export class StagedS3Folder implements FolderSink {
    * Removes the objects of the previous commit that this one does not have, and records the current ones. Objects that cannot
    * be removed stay recorded, for the next commit to remove.
    */
-  async #tidyUp(delivered: CommittedObjects): Promise<void> {
-    const last = await delivered.at(this.destination);
+  async #tidyUp(committed: CommittedObjects): Promise<void> {
+    const last = await committed.at(this.destination);
     const stale = new Map([...last].filter(([path]) => !this.#tags.has(path)));
     const removed = await this.#removeStale(stale).then(
       () => true,
       () => false,
     );
-    await delivered.record(this.destination, removed ? this.#tags : new Map([...stale, ...this.#tags]));
+    await committed.record(this.destination, removed ? this.#tags : new Map([...stale, ...this.#tags]));
   }
 
   /** Removes objects that are unchanged since the previous commit, by path and ETag. */

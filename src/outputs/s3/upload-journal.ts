@@ -105,7 +105,7 @@ export class UploadNote {
     await this.#add({ kind: 'put', key, etag });
   }
 
-  async delivering(): Promise<void> {
+  async committing(): Promise<void> {
     await this.#add({ kind: 'delivering' });
   }
 

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { AppError } from '#errors/app-error.ts';
-import { callRecorder } from '#telemetry/input-report.ts';
+import { callRecorder } from '#telemetry/run-report.ts';
 import { pemOf } from '../identity/pem.ts';
 import { type ManifestDefinition, type SdkSignature, signManifest } from '../sdk/sdk.ts';
 import { sdkProblem } from '../sdk/sdk-problem.ts';

@@ -23,7 +23,7 @@ interface OutputCheck {
 }
 
 /**
- * Checks a sealed publication before it is delivered: every file is hashed again from the staged bytes by code that
+ * Checks a sealed publication before it is committed: every file is hashed again from the staged bytes by code that
  * shares nothing with the writing, while the official reader validates fragments of each rendition on its own threads.
  * When one fails, the other is aborted and awaited before the failure is thrown.
  */

@@ -16,7 +16,7 @@ interface PublicationFiles {
   readonly candidates: readonly string[];
   /** Its playlists, init segments and fragments: what lies in their folders, and below, belongs to it. */
   readonly members: Iterable<string>;
-  /** Playlists that are delivered: what they name belongs to it, wherever it lies. */
+  /** Playlists of the output: what they name belongs to it, wherever it lies. */
   readonly playlists: readonly PlaylistDocument[];
 }
 

@@ -11,7 +11,7 @@ function attemptsOf(random: () => number): number[] {
   const times = [0];
   for (;;) {
     const nowMs = times.at(-1) ?? 0;
-    const failed = { attempts: times.length, endedAtMs: 0, firstPauseMs: FIRST_PAUSE_MS };
+    const failed = { attempts: times.length, finishedAtMs: 0, firstPauseMs: FIRST_PAUSE_MS };
     const nextMs = nextAttemptAt(failed, nowMs, random());
     if (nextMs === null) return times;
     times.push(nextMs);
@@ -32,7 +32,7 @@ describe('callbacks that fail', () => {
   });
 
   test('are tried again within seconds at first', () => {
-    const failed = { attempts: 1, endedAtMs: 0, firstPauseMs: FIRST_PAUSE_MS };
+    const failed = { attempts: 1, finishedAtMs: 0, firstPauseMs: FIRST_PAUSE_MS };
     assert.equal(nextAttemptAt(failed, 1000, 0), 6000);
     assert.equal(nextAttemptAt(failed, 1000, 1), 5000);
   });

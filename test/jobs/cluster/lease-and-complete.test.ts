@@ -64,7 +64,7 @@ describe('recording results together with new leases', () => {
       do {
         const done = await store.leaseAndComplete(finished, 2, []);
         recordedCount += done.completed.length;
-        ended.push(...done.completed.filter(({ jobEnded }) => jobEnded).map(({ jobId }) => jobId));
+        ended.push(...done.completed.filter(({ jobFinished }) => jobFinished).map(({ jobId }) => jobId));
         finished = done.received.flatMap(completedOf);
       } while (finished.length > 0 || recordedCount < jobs.length * INPUTS);
     };
@@ -140,7 +140,7 @@ describe('recording results together with new leases', () => {
       assert.equal((await store.leaseCallbacks(10, 1_000)).length, 0);
       const { completed } = await store.leaseAndComplete(completedOf(one), 0, []);
       assert.deepEqual(
-        completed.map(({ jobEnded }) => jobEnded),
+        completed.map(({ jobFinished }) => jobFinished),
         [index === 1],
       );
     }

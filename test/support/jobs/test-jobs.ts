@@ -77,7 +77,7 @@ export async function startedJobs(t: Scope, options: Partial<JobsOptions> = {}):
 
 /** The job when it has ended. */
 export async function ended(jobs: Jobs, jobId: string): Promise<JobResultResponse> {
-  const job = await jobs.whenEnded(jobId, HANG_MS, new AbortController().signal);
+  const job = await jobs.whenFinished(jobId, HANG_MS, new AbortController().signal);
   if (job === null) throw new Error(`job ${jobId} does not end`);
   return asCallersSee(job);
 }

@@ -87,7 +87,7 @@ export class MemoryJobs implements JobService {
     return results.filter(({ input_index: index }) => index === inputIndex).flatMap(outputPathsIn);
   }
 
-  async whenEnded(id: string, timeoutMs: number, signal: AbortSignal): Promise<JobSnapshot | null> {
+  async whenFinished(id: string, timeoutMs: number, signal: AbortSignal): Promise<JobSnapshot | null> {
     this.waiting += 1;
     this.#ends.emit('waiting');
     try {

@@ -24,12 +24,12 @@ export interface NewLease {
 /** The effects of `leaseAndComplete`. An input that is missing from `completed` was late. */
 export interface LeasedAndCompleted {
   readonly leased: readonly NewLease[];
-  readonly completed: readonly (InputId & { readonly jobEnded: boolean })[];
+  readonly completed: readonly (InputId & { readonly jobFinished: boolean })[];
 }
 
 interface Row {
   readonly leased: readonly NewLease[];
-  readonly completed: readonly (InputId & { readonly jobEnded: boolean; readonly hasUrlSecrets: boolean })[];
+  readonly completed: readonly (InputId & { readonly jobFinished: boolean; readonly hasUrlSecrets: boolean })[];
 }
 
 /**
@@ -44,10 +44,14 @@ export async function leaseAndComplete(
   if (completed.length === 0 && wanted.length === 0) return { leased: [], completed: [] };
   const { rows } = await statement(completed.map(rowOf), wanted).execute(db);
   const { leased, completed: recorded } = rows[0] ?? { leased: [], completed: [] };
-  const finishedJobs = new Map(recorded.filter(({ jobEnded }) => jobEnded).map((one) => [one.jobId, one]));
+  const finishedJobs = new Map(recorded.filter(({ jobFinished }) => jobFinished).map((one) => [one.jobId, one]));
   for (const { jobId, hasUrlSecrets } of finishedJobs.values()) if (hasUrlSecrets) await eraseUrlSecrets(db, jobId);
   // The end of a job is reported with one of its inputs.
-  const inputs = recorded.map(({ jobId, inputIndex }) => ({ jobId, inputIndex, jobEnded: finishedJobs.delete(jobId) }));
+  const inputs = recorded.map(({ jobId, inputIndex }) => ({
+    jobId,
+    inputIndex,
+    jobFinished: finishedJobs.delete(jobId),
+  }));
   return { leased, completed: inputs };
 }
 
@@ -146,7 +150,7 @@ select coalesce((
   ), '[]'::json) as leased,
   coalesce((
     select json_agg(json_build_object('jobId', completed.job_id, 'inputIndex', completed.input_index,
-      'jobEnded', counted.finished_at is not null, 'hasUrlSecrets', coalesce(counted.has_url_secrets = 1, false)))
+      'jobFinished', counted.finished_at is not null, 'hasUrlSecrets', coalesce(counted.has_url_secrets = 1, false)))
     from completed left join counted on counted.job_id = completed.job_id
   ), '[]'::json) as completed`;
 }

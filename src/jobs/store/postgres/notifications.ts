@@ -19,6 +19,7 @@ const HEARTBEAT_INTERVAL_MS = 5_000;
 /** A message to all nodes. It is only a hint: a node that misses one finds out by polling. */
 export type Notification =
   | { readonly type: 'queued' }
+  /** The job finished. */
   | { readonly type: 'ended'; readonly jobId: string }
   | { readonly type: 'cancelled'; readonly jobId: string };
 

@@ -56,7 +56,7 @@ export interface CompletedMessage extends CompletedInput {
 export interface MessageExchange {
   readonly received: readonly ReceivedMessage[];
   /** The recorded results. An input that is missing was late. */
-  readonly completed: readonly (InputId & { readonly jobEnded: boolean })[];
+  readonly completed: readonly (InputId & { readonly jobFinished: boolean })[];
   /** True when there may be more messages. */
   readonly more: boolean;
 }
@@ -140,7 +140,8 @@ export class PostgresJobStore implements JobStore {
 
   async cancelJob(jobId: string, scope?: JobScope) {
     const cancellation = await this.#database.transaction((db) => cancelJob(db, jobId, scope));
-    if (cancellation?.changed) this.#publisher.publish({ type: cancellation.jobEnded ? 'ended' : 'cancelled', jobId });
+    if (cancellation?.changed)
+      this.#publisher.publish({ type: cancellation.jobFinished ? 'ended' : 'cancelled', jobId });
     return cancellation;
   }
 
@@ -374,8 +375,8 @@ export class PostgresJobStore implements JobStore {
     this.#publishEnd(jobId, end);
   }
 
-  #publishEnd(jobId: string, { jobEnded }: { readonly jobEnded: boolean }): void {
-    if (jobEnded) this.#publisher.publish({ type: 'ended', jobId });
+  #publishEnd(jobId: string, { jobFinished }: { readonly jobFinished: boolean }): void {
+    if (jobFinished) this.#publisher.publish({ type: 'ended', jobId });
   }
 }
 

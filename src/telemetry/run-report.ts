@@ -1,10 +1,10 @@
 /** The report of one run of an input. Its metrics and spans are made from this. */
-export interface InputReport {
+export interface RunReport {
   readonly jobId: string;
   readonly inputIndex: number;
   readonly attempt: number;
   readonly operation: string;
-  /** `stopped`: it will be run again, as its process ended or the service stops. */
+  /** `stopped`: it will be run again, as its process exited or the service stops. */
   readonly end: 'succeeded' | 'failed' | 'cancelled' | 'stopped';
   /** The catalogue's name of what went wrong. */
   readonly reason?: string;
@@ -36,12 +36,12 @@ export interface JobReport {
   readonly inputs: number;
   /** Milliseconds since 1970. */
   readonly queuedAtMs: number;
-  readonly endedAtMs: number;
+  readonly finishedAtMs: number;
   readonly traceParent: string | null;
 }
 
 /** A phase with its own duration: that of the report counts from the input's start. */
-export function phaseDurations(phases: InputReport['phases']): { readonly phase: string; readonly ms: number }[] {
+export function phaseDurations(phases: RunReport['phases']): { readonly phase: string; readonly ms: number }[] {
   let before = 0;
   return Object.entries(phases)
     .sort(([, a], [, b]) => a - b)
