@@ -15,9 +15,9 @@ export function summarize(verification                               )         {
     case 'none':
       return 'No provenance information.';
     case 'trusted':
-      return `${unchanged('Unchanged', codes)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.${severalSigners(verification)}${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged', codes)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
     case 'valid':
-      return `${unchanged('Unchanged since signing', codes)}. ${signerOf(active)} is on no trust list that this service knows.${severalSigners(verification)}${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged since signing', codes)}. ${signerOf(active)} is on no trust list that this service knows.${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
     case 'invalid':
       return reasonOf(codes);
   }
@@ -32,6 +32,14 @@ function unchanged(words        , codes                       )         {
 function severalSigners({ publication }                                   )         {
   const signers = publication?.signers?.map((signer) => `"${signer}"`);
   return signers === undefined ? '' : ` Its renditions are of several signers: ${signers.join(', ')}.`;
+}
+
+/** Returns a sentence about fragments that the official reader was not given; an empty text where there are none. */
+function readAlone({ publication }                                   )         {
+  const count = publication?.manifests_read_alone;
+  if (count === undefined) return '';
+  const manifests = count === 1 ? 'one manifest' : `${count} manifests`;
+  return ` Under ${manifests} the official reader read no fragment, because all have more than 64 MiB: this service alone compared them.`;
 }
 
 /** Returns a sentence about ingredients that were not valid when they were added, anywhere in the chain; an empty text for none. */

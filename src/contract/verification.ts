@@ -13,7 +13,11 @@ const label = z.string().describe('A label of `manifests`.');
 
 export const validationCode = z
   .object({
-    code: z.string().describe('A status code of C2PA, as the reader reports it.'),
+    code: z
+      .string()
+      .describe(
+        'A status code of C2PA, as the reader reports it; of fragments that it was not given, as this service finds it.',
+      ),
     kind: z.enum(['success', 'informational', 'failure']),
     explanation: z
       .string()
@@ -146,6 +150,11 @@ export const publicationVerification = z
     fragments: counted.describe('Fragments that playlists name, or that are missing from them.'),
     intact: counted,
     read_officially: counted.describe('Fragments that the official reader read; all were hashed.'),
+    manifests_read_alone: counted
+      .exactOptional()
+      .describe(
+        'Manifests that the official reader read without a fragment, because all under them have more than 64 MiB: this service alone compared these with the manifest. Only where there are any.',
+      ),
     signers: z
       .array(z.string())
       .exactOptional()

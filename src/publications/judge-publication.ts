@@ -5,8 +5,10 @@ import { Semaphore } from '#concurrency/semaphore.ts';
 import { itemAt } from '#errors/assert.ts';
 import { refuseCostlyChain } from '#provenance/chain-limits.ts';
 import type { FragmentReader, FragmentReading } from '#provenance/fragment-reader.ts';
+import { STAND_IN, verdictOf, withMatch } from './checking/binding-results.ts';
 import { MAX_SAMPLED_FRAGMENTS, sampleOf } from './checking/check-output.ts';
 import type { VerifiedManifest } from './checking/publication-verdict.ts';
+import type { StoredBinding } from './checking/stored-binding.ts';
 import type { StoredMap } from './checking/stored-maps.ts';
 import { MAX_STORES_BYTES, PartsVerification, type ReadRendition } from './checking/verify-parts.ts';
 import { type JudgedRendition, judgeRenditions, type RenditionReading } from './judging/judge-renditions.ts';
@@ -40,6 +42,11 @@ export interface JudgedPublication {
   /** Media that playlists name beside the renditions, and no manifest binds. */
   readonly unbound: readonly UnboundMedia[];
   readonly official: readonly OfficialReading[];
+  /**
+   * Readings of the manifests under which every fragment is too large for the official reader, by their numbers. A stand-in was read;
+   * our own engine decides whether the binding matches.
+   */
+  readonly readAlone: ReadonlyMap<number, FragmentReading>;
   /** The one file that all parts are byte ranges of, where its manifest binds it as a whole; null for any other publication. */
   readonly wholeFile: string | null;
 }
@@ -62,14 +69,23 @@ export async function judgePublication(folder: SourceFolder, context: JudgementC
   for (const { store } of manifests) refuseCostlyChain(folder.name, store);
   const wholeFile = unbound.length === 0 ? fileBoundAsWhole(stated, manifests) : null;
   if (manifests.length === 0 || wholeFile !== null) {
-    return { manifests, renditions: [], missingRenditions: 0, unbound: [], official: [], wholeFile };
+    return {
+      manifests,
+      renditions: [],
+      missingRenditions: 0,
+      unbound: [],
+      official: [],
+      readAlone: new Map(),
+      wholeFile,
+    };
   }
   for (const [index, candidate] of candidates.entries()) {
     if (candidate.map === null) await official.add(index, candidate);
   }
   const renditions = judgeRenditions(candidates);
   const missingRenditions = countMissing(manifests, renditions);
-  return { manifests, renditions, missingRenditions, unbound, official: official.readings, wholeFile };
+  const readAlone = await official.readAlone(renditions);
+  return { manifests, renditions, missingRenditions, unbound, official: official.readings, readAlone, wholeFile };
 }
 
 /** Refuses a rendition whose manifest is one of too many to be read: it is not one without a manifest. */
@@ -183,6 +199,35 @@ class OfficialReadings {
     });
     this.readings.push(...read.flat());
   }
+
+  /**
+   * Reads the manifests of which no fragment was read because each is too large, where our own engine knows how they are bound. Returns
+   * the readings by the numbers of the manifests.
+   */
+  async readAlone(renditions: readonly JudgedRendition[]): Promise<Map<number, FragmentReading>> {
+    const { folder, reader, anchors, signal, onRead } = this.#task;
+    const readings = new Map<number, FragmentReading>();
+    for (const { stated, read } of renditions) {
+      if (read === null || read.manifest === null || read.binding === null) continue;
+      if (this.#described.has(read.manifest) || stated.present.fragments.length === 0) continue;
+      const init = await readPart(folder, stated.init, signal);
+      if (init === null) continue;
+      this.#described.add(read.manifest);
+      const reading = await reader.read(init, STAND_IN, { detail: 'full', anchors }, signal);
+      const under = renditions.filter((other) => other.read?.manifest === read.manifest);
+      const isIntact = under.every(({ map, deviations }) => map !== null && deviations.length === 0);
+      readings.set(read.manifest, isIntact ? asBound(reading, read.binding) : reading);
+      onRead();
+    }
+    return readings;
+  }
+}
+
+/** Returns the reading of a stand-in as that of fragments that our own engine found bound. */
+function asBound(reading: FragmentReading, binding: StoredBinding): FragmentReading {
+  if ('problem' in reading || reading.validation_results === undefined) return reading;
+  const results = withMatch(reading.validation_results, binding);
+  return { ...reading, validation_results: results, validation_state: verdictOf(results) };
 }
 
 /**

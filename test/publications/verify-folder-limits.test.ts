@@ -3,8 +3,10 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { Verification } from '#contract/verification.ts';
 import { c2paUuidBox } from '#formats/isobmff-boxes.ts';
+import { pemOf } from '#provenance/identity/pem.ts';
 import type { Rendition } from '#publications/media-part.ts';
 import { readPublication } from '#publications/read-publication.ts';
+import { testIdentity } from '../support/manifests/test-identity.ts';
 import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
 import { makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
 import { type OtherTool, signAsOthers } from '../support/publications/sign-as-others.ts';
@@ -23,8 +25,8 @@ const files: Files = Object.fromEntries(
 );
 let count = 0;
 
-async function renditionsOf(publication: Files, playlist: string): Promise<readonly Rendition[]> {
-  const patterns = { playlist, init: '*init*', frag: '*chunk*' };
+async function renditionsOf(publication: Files, playlist: string, frag = '*chunk*'): Promise<readonly Rendition[]> {
+  const patterns = { playlist, init: '*init*', frag };
   return (await readPublication(folderOf(publication), patterns, signal)).renditions;
 }
 
@@ -63,19 +65,97 @@ describe('a publication with a fragment that is too large for the official reade
   });
 });
 
-test('a publication of which no fragment can be given to the official reader is refused, and not called invalid', async () => {
-  const paths = video.fragments.map(({ path }) => path);
-  const signed = await signedWithLarge(paths, { manifestEach: true });
-  await assert.rejects(verified(signed), { reason: 'FRAGMENTS_TOO_LARGE' });
-  const { [paths[0] as string]: _removed, ...altered } = signed;
-  assert.equal((await verified(altered)).state, 'invalid');
-});
-
 function withFlippedEnd(part: Buffer): Buffer {
   const changed = Buffer.from(part);
   changed.writeUInt8(changed.readUInt8(changed.length - 9) ^ 1, changed.length - 9);
   return changed;
 }
+
+function codesIn({ codes }: Verification): string[] {
+  return codes.map(({ code, kind, count: often }) => `${kind} ${code} ${often}`).sort();
+}
+
+/** HLS of one rendition with two fragments: as they are, or too large for the official reader. */
+async function ofTwo(tool: OtherTool, size: (part: Buffer | undefined) => Buffer = tooLarge): Promise<Files> {
+  const [first, second] = video.fragments.map(({ path }) => files[path]);
+  const list = '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MAP:URI="init.mp4"\n#EXTINF:1,\na.m4s\n#EXTINF:1,\nb.m4s\n';
+  const unsigned: Files = {
+    'index.m3u8': Buffer.from(`${list}#EXT-X-ENDLIST\n`),
+    'init.mp4': files[video.init.path] as Buffer,
+    'a.m4s': size(first),
+    'b.m4s': size(second),
+  };
+  return signAsOthers(unsigned, await renditionsOf(unsigned, '*.m3u8', '*.m4s'), tool);
+}
+
+describe('a publication of which every fragment is too large for the official reader', async () => {
+  const identity = await testIdentity({ intermediate: true });
+  const lists = writeFiles(join(home, 'lists'), { 'list.pem': pemOf(identity.chain.at(-1) as Buffer) });
+  const trust = { anchors: [lists], tsa_anchors: [] };
+  const signed = await ofTwo({ identity });
+
+  test('has the verdict of one with small fragments, and says that none was read', async () => {
+    const small = await ofTwo({ identity }, (part) => part as Buffer);
+    for (const asked of [{}, { trust, params: { depth: 'full' } }] as const) {
+      const [large, usual] = [await verified(signed, asked), await verified(small, asked)];
+      assert.equal(large.state, 'trust' in asked ? 'trusted' : 'valid');
+      assert.equal(large.state, usual.state);
+      assert.deepEqual(codesIn(large), codesIn(usual));
+      assert.deepEqual(large.manifests[0]?.signer, usual.manifests[0]?.signer);
+      const { intact, read_officially, manifests_read_alone } = large.publication ?? {};
+      assert.deepEqual([intact, read_officially, manifests_read_alone], [2, 0, 1]);
+      assert.equal(usual.publication?.manifests_read_alone, undefined);
+      assert.notEqual(large.summary, usual.summary);
+    }
+  });
+
+  test('is invalid where a fragment is altered, missing or swapped, or its init segment altered', async () => {
+    const [a, b] = [signed['a.m4s'], signed['b.m4s']] as [Buffer, Buffer];
+    const altered = Buffer.from(a);
+    altered.writeUInt8(1, 65 * 1024 * 1024);
+    const { 'a.m4s': _removed, ...rest } = signed;
+    const cases: [Files, string][] = [
+      [{ ...signed, 'a.m4s': altered }, 'altered'],
+      [rest, 'missing'],
+      [{ ...signed, 'a.m4s': b, 'b.m4s': a }, 'swapped'],
+      [{ ...signed, 'init.mp4': withFlippedEnd(signed['init.mp4'] as Buffer) }, 'altered'],
+    ];
+    for (const [publication, kind] of cases) {
+      const { state, publication: compared, codes, manifests } = await verified(publication, { trust });
+      assert.deepEqual([state, compared?.first[0]?.kind], ['invalid', kind]);
+      assert(!codes.some(({ code }) => code === 'assertion.bmffHash.match'));
+      assert.equal(manifests[0]?.signer?.organization, 'Attestream tests');
+    }
+  });
+
+  test('is invalid where its signature is not that of its manifest', async () => {
+    const init = Buffer.from(signed['init.mp4'] as Buffer);
+    init.write('T', init.indexOf('dc:title') + 'dc:title'.length + 1);
+    const { state, publication, codes } = await verified({ ...signed, 'init.mp4': init });
+    assert.deepEqual([state, publication?.deviations], ['invalid', {}]);
+    assert(codes.some(({ code, kind }) => kind === 'failure' && code.startsWith('claimSignature.')));
+  });
+
+  test('is invalid where neither its init segment nor any fragment is what the manifest binds', async () => {
+    const init = withFlippedEnd(signed['init.mp4'] as Buffer);
+    const [first, second] = video.fragments.map(({ path }) => tooLarge(files[path]));
+    const foreign = { ...signed, 'init.mp4': init, 'a.m4s': first as Buffer, 'b.m4s': second as Buffer };
+    assert.equal((await verified(foreign)).state, 'invalid');
+  });
+
+  test('is refused where its binding can be judged by the official reader only', async () => {
+    const partly = {
+      xpath: '/moof/none',
+      length: null,
+      data: null,
+      subset: null,
+      version: null,
+      flags: null,
+      exact: null,
+    };
+    await assert.rejects(verified(await ofTwo({ exclusions: [partly] })), { reason: 'FRAGMENTS_TOO_LARGE' });
+  });
+});
 
 describe('fragments that are too large for the official reader are not taken for intact', () => {
   const [path] = video.fragments.map((part) => part.path) as [string];

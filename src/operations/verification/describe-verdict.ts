@@ -85,7 +85,7 @@ const MAX_CODES = 5;
 
 /** Describes how a publication differs from what was signed, part by part; the list is bounded by the kind of report. */
 export function describePublication(judged: JudgedPublication, kind: ReportKind): PublicationVerification {
-  const { renditions, official } = judged;
+  const { renditions, official, readAlone } = judged;
   const faults = faultsIn(judged);
   const found = deviationsOf(judged, faults);
   const deviations: Record<string, number> = {};
@@ -102,6 +102,7 @@ export function describePublication(judged: JudgedPublication, kind: ReportKind)
     fragments: named + unnamed.reduce((sum, { count }) => sum + count, 0),
     intact: judged.renditions.some(({ map }) => map === null) ? intact + officiallyIntact(judged) : intact,
     read_officially: official.length,
+    ...(readAlone.size > 0 && { manifests_read_alone: readAlone.size }),
     deviations,
     first,
     ...(found.length > first.length && { omitted: found.length - first.length }),

@@ -52,11 +52,11 @@ const MAX_CRJSON_CHARACTERS = 512 * 1024;
 type Forensics = (kind: ReportKind) => Pick<Verification, 'rubrics' | 'crjson' | 'crjson_omitted'>;
 
 /**
- * Reads an asset as crJSON and evaluates rubrics over it, where the request asks for either. `asset` is null where the reader has
- * no way to it. Throws the errors of rubrics.
+ * Reads an asset as crJSON and evaluates rubrics over it, where the request asks for either. `asset` says why where the reader
+ * has no way to it. Throws the errors of rubrics.
  */
 export async function forensicsOf(
-  asset: () => Promise<CrJsonAsset | null>,
+  asset: () => Promise<CrJsonAsset | { readonly problem: string }>,
   { report, rubrics }: VerifyParams,
   { signal }: InputContext,
   { rubricsDir }: OperationServices,
@@ -64,8 +64,7 @@ export async function forensicsOf(
 ): Promise<Forensics> {
   if (report !== 'crjson' && rubrics === undefined) return () => ({});
   const found = await asset();
-  if (found === null)
-    return () => ({ crjson_omitted: 'The manifest lies in a sidecar, of which the reader gives no crJSON.' });
+  if ('problem' in found) return () => ({ crjson_omitted: found.problem });
   const answer = await readCrJson({ asset: found, anchors }, signal);
   if ('problem' in answer) return () => ({ crjson_omitted: `The reader gives no crJSON: ${answer.problem}` });
   const crjson: unknown = JSON.parse(answer.text);

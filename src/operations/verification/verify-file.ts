@@ -23,6 +23,10 @@ import { withHeartbeat } from '../read-back.ts';
 import { describeReading, withExtraExclusions, withTrustList } from './describe-verdict.ts';
 import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
 
+/** The reasons for which a verification has no crJSON. */
+const UNSIGNED = 'There is no manifest.';
+const IN_SIDECAR = 'The manifest lies in a sidecar, of which the reader gives no crJSON.';
+
 /** Verifies one file with its embedded manifest or its sidecar. Throws an AppError where it cannot be judged. */
 export async function verifyFile(
   work: InputWork,
@@ -36,7 +40,8 @@ export async function verifyFile(
     const params = (work.params ?? {}) as VerifyParams;
     const lists = services.trust.current;
     const { reading, store, crJsonAsset, warnings } = await readAsset(found, source, lists, context);
-    const forensics = await forensicsOf(async () => crJsonAsset, params, context, services, lists.pem);
+    const asset = crJsonAsset ?? { problem: found.sidecar === null ? UNSIGNED : IN_SIDECAR };
+    const forensics = await forensicsOf(async () => asset, params, context, services, lists.pem);
     context.reached('verified');
     const manifestFrom = found.sidecar === null ? 'embedded' : 'sidecar';
     const stores = store === null ? [] : [store];

@@ -56,16 +56,18 @@ export async function verifyFolder(
   }
 }
 
-/** Returns the first fragment that the official reader has read, with its init segment; null where there is none. */
+const NO_FRAGMENT_READ = { problem: 'The official reader has read no fragment, and gives no crJSON without one.' };
+
+/** Returns the first fragment that the official reader has read, with its init segment; or why there is none. */
 async function firstFragment(
   { renditions, official: [first] }: JudgedPublication,
   folder: SourceFolder,
   { signal }: InputContext,
-): Promise<CrJsonAsset | null> {
+): Promise<CrJsonAsset | { problem: string }> {
   const init = first === undefined ? undefined : renditions[first.rendition]?.stated.init;
-  if (first === undefined || init === undefined) return null;
+  if (first === undefined || init === undefined) return NO_FRAGMENT_READ;
   const [initBytes, fragment] = [await readPart(folder, init, signal), await readPart(folder, first.part, signal)];
-  return initBytes === null || fragment === null ? null : { init: initBytes, fragment };
+  return initBytes === null || fragment === null ? NO_FRAGMENT_READ : { init: initBytes, fragment };
 }
 
 type Describer = (kind: ReportKind) => Verification;
@@ -90,7 +92,7 @@ async function describerOf(
  * fragment under each manifest, and every fragment of a rendition that our own engine cannot judge. Throws `FRAGMENTS_TOO_LARGE`.
  */
 function refuseUnread(
-  { manifests, renditions, official, missingRenditions, unbound }: JudgedPublication,
+  { manifests, renditions, official, readAlone, missingRenditions, unbound }: JudgedPublication,
   name: string,
 ): void {
   const hasDeviations = renditions.some(({ deviations }) => deviations.length > 0);
@@ -100,6 +102,7 @@ function refuseUnread(
     const hasFragments = under.some(({ stated }) => stated.present.fragments.length > 0);
     return (
       hasFragments &&
+      !readAlone.has(index) &&
       !official.some(({ isFull, rendition }) => isFull && renditions[rendition]?.read?.manifest === index)
     );
   });
@@ -163,10 +166,14 @@ const NOT_READ = {
  * Returns the report on a manifest by the fragment that was read in full, with the failures of the binding that were found in
  * others.
  */
-function reportOf({ renditions, official }: JudgedPublication, number: number): ManifestReport | { problem: string } {
+function reportOf(
+  { renditions, official, readAlone }: JudgedPublication,
+  number: number,
+): ManifestReport | { problem: string } {
   const own = official.filter(({ rendition }) => renditions[rendition]?.read?.manifest === number);
   const first = own.find(({ isFull }) => isFull);
-  if (first === undefined || 'problem' in first.reading) return first?.reading ?? NOT_READ;
+  if (first === undefined) return readAlone.get(number) ?? NOT_READ;
+  if ('problem' in first.reading) return first.reading;
   const results = first.reading.validation_results;
   if (results?.activeManifest === undefined) return first.reading;
   const further = own.filter((read) => read !== first && isFaulty(read)).flatMap(failuresOf);

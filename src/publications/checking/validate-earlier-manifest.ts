@@ -2,10 +2,10 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
-import type { Finding, Findings, ValidationResults } from '#provenance/validation-report.ts';
+import type { ValidationResults } from '#provenance/validation-report.ts';
 import { type MediaPart, type Rendition, readPart } from '../media-part.ts';
+import { hasCode, isAbout, MATCH, MISMATCH, STAND_IN, withMatch, withMismatch, without } from './binding-results.ts';
 import { describeFinding, type FindingKind, type PartFinding, type VerifiedManifest } from './publication-verdict.ts';
-import type { StoredBinding } from './stored-binding.ts';
 
 /** The publication that the official reader reads parts of. */
 interface ReadParts {
@@ -23,10 +23,6 @@ const MAX_SAMPLED_RENDITIONS = 16;
 /** Fragments that the reader is given one by one, where our own pass cannot judge how they are bound. */
 const MAX_READER_FRAGMENTS = 1000;
 
-const MATCH = 'assertion.bmffHash.match';
-const MISMATCH = 'assertion.bmffHash.mismatch';
-/** Stands in for a fragment that is too large: an empty box, which no manifest binds. */
-const STAND_IN = Buffer.from('0000000866726565', 'hex');
 /**
  * Findings that invalidate a manifest. A rendition may be left out by the request's own patterns, unless
  * one stands there without a manifest.
@@ -58,16 +54,11 @@ export async function validateEarlierManifest(
   const results = ofAltered ?? (await reading.ofSample()) ?? (await reading.ofStandIn());
   if (results === null || results.activeManifest === undefined) return results;
   const [alteration] = alterations;
-  if (alteration !== undefined) return withMismatch(results, manifest, describeFinding(alteration));
+  if (alteration !== undefined) return withMismatch(results, manifest.binding, describeFinding(alteration));
   if (manifest.binding === null) return (await reading.ofAll()) ?? results;
-  return isAbout(manifest.binding, results) ? results : withMismatch(results, manifest, 'the binding is ambiguous');
-}
-
-/** Returns true when the reader looked at the same binding as our own pass. */
-function isAbout(binding: StoredBinding, { activeManifest }: ValidationResults): boolean {
-  const { success = [], failure = [] } = activeManifest ?? {};
-  const urls = [...success, ...failure].filter(({ code }) => code === MATCH || code === MISMATCH).map(({ url }) => url);
-  return urls.length > 0 && urls.every((url) => url === urlOfBinding(binding));
+  return isAbout(manifest.binding, results)
+    ? results
+    : withMismatch(results, manifest.binding, 'the binding is ambiguous');
 }
 
 class Reading {
@@ -155,50 +146,7 @@ class Reading {
   }
 }
 
-function hasCode(findings: readonly Finding[] | undefined, code: string): boolean {
-  return findings?.some((finding) => finding.code === code) ?? false;
-}
-
 /** Counts the failures of a reading; -1 for a part that could not be read. */
 function failureCount(results: ValidationResults | null): number {
   return results === null ? -1 : (results.activeManifest?.failure.length ?? 0);
-}
-
-/** Returns the results with a mismatch of the binding instead of its match, unless the reader found one itself. */
-function withMismatch(results: ValidationResults, manifest: VerifiedManifest, explanation: string): ValidationResults {
-  if (hasCode(results.activeManifest?.failure, MISMATCH)) return results;
-  const rest = without(results, MATCH);
-  const finding = { code: MISMATCH, ...urlOf(results, manifest), explanation };
-  return edited(rest, ({ failure, ...others }) => ({ ...others, failure: [...failure, finding] }));
-}
-
-function withMatch(results: ValidationResults, binding: StoredBinding): ValidationResults {
-  const rest = without(results, MISMATCH);
-  const finding = { code: MATCH, url: urlOfBinding(binding), explanation: 'BMFF hash valid' };
-  return edited(rest, ({ success, ...others }) => ({ ...others, success: [...success, finding] }));
-}
-
-/** Returns the JUMBF URI of a binding in its store. */
-function urlOfBinding({ manifest, assertion }: StoredBinding): string {
-  return `self#jumbf=/c2pa/${manifest}/c2pa.assertions/${assertion}`;
-}
-
-function urlOf(results: ValidationResults, { binding }: VerifiedManifest): Pick<Finding, 'url'> {
-  if (binding !== null) return { url: urlOfBinding(binding) };
-  const { success = [], failure = [] } = results.activeManifest ?? {};
-  const url = [...success, ...failure].find(({ code }) => code === MATCH || code === MISMATCH)?.url;
-  return url === undefined ? {} : { url };
-}
-
-function without(results: ValidationResults, unwanted: string): ValidationResults {
-  const others = (findings: readonly Finding[]) => findings.filter(({ code }) => code !== unwanted);
-  return edited(results, ({ success, failure, ...rest }) => ({
-    ...rest,
-    success: others(success),
-    failure: others(failure),
-  }));
-}
-
-function edited(results: ValidationResults, edit: (findings: Findings) => Findings): ValidationResults {
-  return results.activeManifest === undefined ? results : { ...results, activeManifest: edit(results.activeManifest) };
 }

@@ -1,0 +1,93 @@
+import {
+  type Finding,
+  type Findings,
+  failuresIn,
+  problemsIn,
+  VALID_ASSET,
+  type ValidationResults,
+} from '#provenance/validation-report.ts';
+import type { StoredBinding } from './stored-binding.ts';
+
+// What our own pass found about the hard binding of a publication, put into the official reader's results by the same codes.
+
+export const MATCH = 'assertion.bmffHash.match';
+export const MISMATCH = 'assertion.bmffHash.mismatch';
+/** Stands in for a fragment that is too large: an empty box, which no manifest binds. */
+export const STAND_IN = Buffer.from('0000000866726565', 'hex');
+
+/** Returns true when the reader looked at the same binding as our own pass. */
+export function isAbout(binding: StoredBinding, { activeManifest }: ValidationResults): boolean {
+  const { success = [], failure = [] } = activeManifest ?? {};
+  const urls = [...success, ...failure].filter(({ code }) => code === MATCH || code === MISMATCH).map(({ url }) => url);
+  return urls.length > 0 && urls.every((url) => url === urlOf(binding));
+}
+
+/** Returns the results for a stand-in with a match instead of the mismatch, unless the reader looked at another binding. */
+export function withMatch(results: ValidationResults, binding: StoredBinding): ValidationResults {
+  if (!isAbout(binding, results)) return results;
+  const finding = { code: MATCH, url: urlOf(binding), explanation: 'BMFF hash valid' };
+  return edited(without(results, MISMATCH), ({ success, ...others }) => ({
+    ...others,
+    success: [...success, finding],
+  }));
+}
+
+/**
+ * Returns the results with a mismatch of the binding instead of its match, unless the reader found one itself. Without a binding that
+ * our own pass knows, it is about the one that the reader looked at.
+ */
+export function withMismatch(
+  results: ValidationResults,
+  binding: StoredBinding | null,
+  explanation: string,
+): ValidationResults {
+  if (hasCode(results.activeManifest?.failure, MISMATCH)) return results;
+  const url = binding === null ? urlIn(results) : urlOf(binding);
+  const finding = { code: MISMATCH, ...(url !== undefined && { url }), explanation };
+  return edited(without(results, MATCH), ({ failure, ...others }) => ({ ...others, failure: [...failure, finding] }));
+}
+
+/**
+ * Returns the verdict on results by the reader's own rule (C2PA 2.2 §14.3.5 and §14.3.6), for results that were completed after it
+ * gave its verdict.
+ */
+export function verdictOf(results: ValidationResults): 'Trusted' | 'Valid' | 'Invalid' {
+  const succeeded = new Set(results.activeManifest?.success.map(({ code }) => code));
+  const ofIngredients = (results.ingredientDeltas ?? []).map(({ validationDeltas }) => validationDeltas);
+  const hasProblem =
+    problemsIn(results, VALID_ASSET).length > 0 ||
+    ofIngredients.some((findings) => failuresIn(findings, VALID_ASSET).length > 0);
+  if (hasProblem || !succeeded.has('claimSignature.insideValidity')) return 'Invalid';
+  const hasFailure = [results.activeManifest, ...ofIngredients].some(
+    (findings) => (findings?.failure ?? []).length > 0,
+  );
+  return succeeded.has('signingCredential.trusted') && !hasFailure ? 'Trusted' : 'Valid';
+}
+
+/** Returns the results without the findings of one code. */
+export function without(results: ValidationResults, unwanted: string): ValidationResults {
+  const others = (findings: readonly Finding[]) => findings.filter(({ code }) => code !== unwanted);
+  return edited(results, ({ success, failure, ...rest }) => ({
+    ...rest,
+    success: others(success),
+    failure: others(failure),
+  }));
+}
+
+export function hasCode(findings: readonly Finding[] | undefined, code: string): boolean {
+  return findings?.some((finding) => finding.code === code) ?? false;
+}
+
+/** Returns the JUMBF URI of a binding in its store. */
+function urlOf({ manifest, assertion }: StoredBinding): string {
+  return `self#jumbf=/c2pa/${manifest}/c2pa.assertions/${assertion}`;
+}
+
+function urlIn({ activeManifest }: ValidationResults): string | undefined {
+  const { success = [], failure = [] } = activeManifest ?? {};
+  return [...success, ...failure].find(({ code }) => code === MATCH || code === MISMATCH)?.url;
+}
+
+function edited(results: ValidationResults, edit: (findings: Findings) => Findings): ValidationResults {
+  return results.activeManifest === undefined ? results : { ...results, activeManifest: edit(results.activeManifest) };
+}
