@@ -93,9 +93,10 @@ export class LocalSink implements OutputSink {
     return await this.#stage(destination, sizeBytes, key, signal, refuseFolder, (staging, note) =>
       StagedFile.create({
         ...staging,
-        noteFollowing: (firstStagedName) => {
+        noteFollowing: (firstName, firstIdentity) => {
           const { folder, name } = staging;
-          return this.#journal.noteFollowing(note, join(folder.path, firstStagedName), join(folder.path, name));
+          const first = { path: join(folder.path, firstName), identity: firstIdentity };
+          return this.#journal.noteFollowing(note, first, join(folder.path, name));
         },
       }),
     );

@@ -20,7 +20,7 @@ import { finishFollowing, recoverReplacement, removeEntry } from './local/staged
 /** Suffix of the link beside a note that points to the destination about to be replaced. */
 const REPLACEMENT_ENDING = '.replaces';
 
-/** Suffix of the link to the staged file that another one follows. */
+/** Suffix of the link `<destination>/<identity>` that tells which file another one follows; it leads nowhere. */
 const FOLLOWING_ENDING = '.follows';
 
 const LINK_ENDINGS = [REPLACEMENT_ENDING, FOLLOWING_ENDING];
@@ -88,9 +88,13 @@ export class StagingJournal {
   }
 
   /** Records, durably, that a staged file is about to take its name right after another staged file took its own. */
-  async noteFollowing(note: string, firstStagedPath: string, realDestination: string): Promise<void> {
+  async noteFollowing(
+    note: string,
+    first: { readonly path: string; readonly identity: string },
+    realDestination: string,
+  ): Promise<void> {
     rmSync(note + FOLLOWING_ENDING, { force: true });
-    symlinkSync(firstStagedPath, note + FOLLOWING_ENDING);
+    symlinkSync(join(first.path, first.identity), note + FOLLOWING_ENDING);
     await this.noteReplacement(note, realDestination);
   }
 
@@ -151,7 +155,7 @@ export async function recoverStagings(dataDir: string, key?: StagingKey): Promis
   const removed: string[] = [];
   // Spare notes stage nothing.
   if (key === undefined) await rm(spareFolderOf(dataDir), { force: true, recursive: true });
-  for (const name of followingFirst(await namesIn(folder))) {
+  for (const name of (await namesIn(folder)).filter(isNote)) {
     if (!name.startsWith(prefix)) continue;
     const note = join(folder, name);
     const text = await textOf(note);
@@ -167,13 +171,8 @@ export async function recoverStagings(dataDir: string, key?: StagingKey): Promis
   return removed;
 }
 
-/** Returns the names of notes, those of following files first: what they follow tells how far their commit came. */
-function followingFirst(names: readonly string[]): string[] {
-  const isFollowing = new Set(names.filter((name) => name.endsWith(FOLLOWING_ENDING)));
-  const rank = (name: string): number => (isFollowing.has(name + FOLLOWING_ENDING) ? 0 : 1);
-  return names
-    .filter((name) => !LINK_ENDINGS.some((ending) => name.endsWith(ending)))
-    .sort((first, second) => rank(first) - rank(second));
+function isNote(name: string): boolean {
+  return !LINK_ENDINGS.some((ending) => name.endsWith(ending));
 }
 
 /**
@@ -191,8 +190,9 @@ async function removeStaged(
     if (folder.path !== dirname(stagedPath)) return false;
     const stagedName = basename(stagedPath);
     if (replaced !== undefined && dirname(replaced) === folder.path) {
-      if (followed !== undefined && dirname(followed) === folder.path) {
-        await finishFollowing(folder, basename(followed), stagedName, basename(replaced));
+      const first = { name: basename(dirname(followed ?? '')), identity: basename(followed ?? '') };
+      if (followed !== undefined && dirname(dirname(followed)) === folder.path) {
+        await finishFollowing(folder, first, stagedName, basename(replaced));
       }
       await recoverReplacement(folder, stagedName, basename(replaced));
     }

@@ -77,6 +77,26 @@ for (const before of BEFORE) {
       assert.deepEqual(readdirSync(join(home, 'data', 'staging')), []);
     });
 
+    test('are neither delivered where an attempt on another node then removed the copy and staged no sidecar', async () => {
+      const home = homeWith(before);
+      await commitUntil(home, () => Promise.resolve());
+      const sink = new LocalSink({
+        baseDir: join(home, 'output'),
+        dataDir: join(home, 'other-node'),
+        recordsDir: join(home, 'data'),
+      });
+      const copy = await sink.stageFile(
+        sink.fileDestination(null, 'film.mkv'),
+        3,
+        { jobId: 'job', inputIndex: 0, attempt: 2 },
+        never,
+      );
+      await copy.discard();
+      await recoverStagings(join(home, 'data'));
+      assert.deepEqual(contents(home), Object.fromEntries(before.map((name) => [name, 'old'])));
+      assert.deepEqual(readdirSync(join(home, 'data', 'staging')), []);
+    });
+
     test('are both delivered where the process dies when the copy has its name', async () => {
       const home = homeWith(before);
       await commitUntil(home, (commit) => commit());

@@ -41,8 +41,8 @@ export interface Staging {
 
 /** The parameters of a staged file. */
 interface FileStaging extends Staging {
-  /** Notes, durably, that this file is about to take its name right after the file that is staged under another. */
-  readonly noteFollowing: (firstStagedName: string) => Promise<void>;
+  /** Notes, durably, that this file is about to take its name right after another file took `firstName`. */
+  readonly noteFollowing: (firstName: string, firstIdentity: string) => Promise<void>;
 }
 
 /** A file that is written beside its destination under a hidden name, and renamed when it is whole. */
@@ -86,6 +86,7 @@ export class StagedFile implements ByteSink {
   /**
    * Sets aside what has this name, commits the first file, and gives this one its name. The journal knows both: after a
    * crash, a first file without its name means that nothing was committed, and one with it that this file has to follow.
+   * That the first is no longer staged tells nothing: an attempt on another node may have removed it.
    * Throws `SIDECAR_OF_OTHER_FILE` where what has this name belongs to a file that stands beside it.
    */
   async commitAfter(first: ByteSink, signal: AbortSignal): Promise<void> {
@@ -96,7 +97,7 @@ export class StagedFile implements ByteSink {
     await refuseFolder(this.destination, folder.entry(name));
     await this.#translated(() => this.#refuseForeign(first.#staging.name));
     await this.#translated(async () => {
-      await noteFollowing(first.#staging.stagedName);
+      await noteFollowing(first.#staging.name, identityAt(first.stagedPath));
       if (entryAt(folder.entry(name)) !== null) renameSync(folder.entry(name), folder.entry(replacedName));
     });
     try {
@@ -240,14 +241,20 @@ export async function recoverReplacement(folder: FolderHandle, stagedName: strin
  */
 export async function finishFollowing(
   folder: FolderHandle,
-  firstStagedName: string,
+  first: { readonly name: string; readonly identity: string },
   stagedName: string,
   name: string,
 ): Promise<void> {
-  const [first, second, standing] = [firstStagedName, stagedName, name].map((entry) => entryAt(folder.entry(entry)));
-  if (first !== null || second === null || standing !== null) return;
+  if (identityAt(folder.entry(first.name)) !== first.identity) return;
+  if (entryAt(folder.entry(stagedName)) === null || entryAt(folder.entry(name)) !== null) return;
   await rename(folder.entry(stagedName), folder.entry(name));
   await folder.sync();
+}
+
+/** Returns the inode and size of a sealed file, which it keeps when it is renamed; empty for none. */
+function identityAt(path: string): string {
+  const entry = entryAt(path);
+  return entry === null ? '' : `${entry.ino}-${entry.size}`;
 }
 
 /** Earlier attempts whose stagings are removed. */
