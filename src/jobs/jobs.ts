@@ -301,7 +301,6 @@ export class Jobs {
     const tools = { ...(signer && { signer }), ...(trust && { trust }) };
     const starting = { ...(timeouts && { timeouts }), ...(launcher && { launcher }), ...tools };
     const pool = new WorkerPool({ entry, config, maxWorkers: maxRunningInputs, log, ...starting });
-    if (maxRunningInputs > 0) pool.prestart();
     const waiters = new CompletionWaiters((jobIds) => store.finishedAmong(jobIds), config.server.sync_poll_interval_ms);
     const feed = new JobFeed({
       find: (jobId) => this.find(jobId),
@@ -335,6 +334,8 @@ export class Jobs {
     };
     const dispatcher = new Dispatcher(options, engine);
     await dispatcher.begin();
+    // Last, because a worker keeps a process alive whose start failed.
+    if (maxRunningInputs > 0) pool.prestart();
     const queueState = new ThrottledQuery(() => store.queueState());
     const probe = new StoreProbe(() => store.probeWrite(), log);
     return {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { type ChildProcess, execFile } from 'node:child_process';
 import { chmod, chown, copyFile, mkdir, open, readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -12,6 +12,7 @@ import { JobIds } from '#jobs/job-ids.ts';
 import type { JobStore } from '#jobs/store/job-store.ts';
 import { migrations } from '#jobs/store/migrations.ts';
 import { openSqlite } from '#jobs/store/sqlite/sqlite-job-store.ts';
+import { Launcher } from '#processes/launcher.ts';
 import { configFor, ended, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
 import { fillDisk, openSmallDisk } from '../support/small-disk.ts';
 import { withoutPrivileges } from '../support/without-privileges.ts';
@@ -200,6 +201,25 @@ describe('opening the job store', () => {
     t.after(() => disk.cleanUp());
     await fillDisk(disk.path);
     await refusedFor('STORE_DISK_FULL', join(disk.path));
+  });
+
+  test('leaves no worker behind where its tables cannot be read', async (t) => {
+    const folder = await usedFolder(t);
+    const database = new DatabaseSync(join(folder, DATABASE));
+    database.exec('drop table inputs');
+    database.close();
+    const launched: ChildProcess[] = [];
+    class WatchedLauncher extends Launcher {
+      override launch(...args: Parameters<Launcher['launch']>): ChildProcess {
+        const child = super.launch(...args);
+        launched.push(child);
+        return child;
+      }
+    }
+    await assert.rejects(startedJobs(t, { config: configFor(folder), launcher: new WatchedLauncher() }));
+    const running = launched.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
+    for (const child of running) child.kill('SIGKILL');
+    assert.equal(running.length, 0);
   });
 
   test('takes the changes of its tables once', async (t) => {
