@@ -118,14 +118,23 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
   }
 }
 
-/** Removes what an attempt left behind whose process is gone: staged outputs, scratch files and uploads. Without an attempt, what all left. */
+/**
+ * Removes what an attempt left behind whose process is gone: staged outputs, scratch files and uploads. Without an attempt,
+ * what all left. What cannot be removed is logged, and stays for the next start.
+ */
 async function clearStagings({ config, launcher, logger }: ServiceParts, attempt?: InputAttempt): Promise<void> {
   const { data_dir: dataDir, scratch_dir: dir } = config.jobs;
   const { s3 } = config.output_sinks;
-  await recoverStagings(dataDir, attempt);
-  await clearScratchSpaces({ dir, dataDir }, attempt);
+  const logFailure = (error: unknown): void => {
+    const ids = { job_id: attempt?.jobId, input_index: attempt?.inputIndex };
+    for (const err of error instanceof AggregateError ? error.errors : [error]) {
+      logger.error({ ...ids, err }, 'what a lost process left could not be removed');
+    }
+  };
+  await recoverStagings(dataDir, attempt).catch(logFailure);
+  await clearScratchSpaces({ dir, dataDir }, attempt).catch(logFailure);
   if (s3 === undefined) return;
-  const addresses = await recoverUploads(s3, dataDir, attempt, launcher);
+  const addresses = (await recoverUploads(s3, dataDir, attempt, launcher).catch(logFailure)) ?? [];
   if (addresses.length > 0) logger.info({ addresses }, 'what a lost process had uploaded was taken back');
 }
 

@@ -16,6 +16,7 @@ import { isStagedName, type StagingKey } from '#bytes/staged-name.ts';
 import { systemErrorCode } from '#errors/system-problem.ts';
 import { FolderHandle, syncFolder } from './local/folder-handle.ts';
 import { finishFollowing, recoverReplacement, removeEntry } from './local/staged-entries.ts';
+import { outputError } from './output-sink.ts';
 
 /** Suffix of the link beside a note that points to the destination about to be replaced. */
 const REPLACEMENT_ENDING = '.replaces';
@@ -39,8 +40,8 @@ const MAX_SPARE_NOTES = 32;
 
 /**
  * Notes of what is being staged, so that nothing stays behind when a process is killed. A note is a file in
- * `<data_dir>/staging/` that holds the path of the staged file or folder; it is written under another name, so it is
- * never torn. A note is made before what it stages and removed after it. Before a publication is replaced, a link with
+ * `<data_dir>/staging/` that holds the path of the staged file or folder; it is written under another name, so a killed
+ * process leaves none that is torn. A note is made before what it stages and removed after it. Before a publication is replaced, a link with
  * the destination as its target joins the note, durably.
  *
  * A note that is done with is kept in `<data_dir>/spare-notes/` and renamed for the next staging: to make and remove a
@@ -100,9 +101,8 @@ export class StagingJournal {
 
   /** Safe to do again. */
   async erase(note: string): Promise<void> {
-    if (this.#spares.length >= MAX_SPARE_NOTES) return await eraseNote(note);
-    if (this.#replacing.has(note)) eraseLinks(note);
-    this.#replacing.delete(note);
+    if (this.#replacing.delete(note)) eraseLinks(note);
+    if (this.#spares.length >= MAX_SPARE_NOTES) return rmSync(note, { force: true });
     const spare = join(this.#spareFolder, basename(note));
     try {
       renameSync(note, spare);
@@ -148,11 +148,13 @@ function eraseLinks(note: string): void {
  * what one input's attempt left when its worker died. Of two files that are committed one after the other, the second follows
  * where the first has its name already. A publication that was being replaced stands whole afterwards, or
  * the one that replaced it does. Only what has a name that stagings have is touched. Returns the paths that were removed.
+ * Throws an AggregateError about the stagings that could not be, after all others; their notes stay.
  */
 export async function recoverStagings(dataDir: string, key?: StagingKey): Promise<string[]> {
   const folder = journalFolderOf(dataDir);
   const prefix = key === undefined ? '' : notePrefixOf(key);
   const removed: string[] = [];
+  const failures: unknown[] = [];
   // Spare notes stage nothing.
   if (key === undefined) await rm(spareFolderOf(dataDir), { force: true, recursive: true });
   for (const name of (await namesIn(folder)).filter(isNote)) {
@@ -164,10 +166,15 @@ export async function recoverStagings(dataDir: string, key?: StagingKey): Promis
     const stagedPath = stagedPathIn(text);
     if (!isStagedName(basename(stagedPath))) continue;
     const [replaced, followed] = await Promise.all(LINK_ENDINGS.map((ending) => targetOf(note + ending)));
-    if (!(await removeStaged(stagedPath, replaced, followed))) continue;
-    await eraseNote(note);
-    removed.push(stagedPath);
+    try {
+      if (!(await removeStaged(stagedPath, replaced, followed))) continue;
+      await eraseNote(note);
+      removed.push(stagedPath);
+    } catch (error) {
+      failures.push(outputError(stagedPath, error));
+    }
   }
+  if (failures.length > 0) throw new AggregateError(failures);
   return removed;
 }
 

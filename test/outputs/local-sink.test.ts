@@ -265,6 +265,26 @@ describe('recovering from a process that was killed', () => {
     assert.deepEqual(await recoverStagings(join(folder, 'new')), []);
   });
 
+  test('removes what it can, and names what it cannot', async () => {
+    await stageInChild(3);
+    const staging = join(dataDir, 'staging');
+    const unreachable = join(folder, 'circle', `.attestream-${'0'.repeat(32)}.part`);
+    await symlink('circle', join(folder, 'circle'));
+    for (const name of ['a-0-1-00000000', 'z-0-1-00000000']) await writeFile(join(staging, name), `${unreachable}\0`);
+    await assert.rejects(recoverStagings(dataDir), ({ errors }: AggregateError) => {
+      assert.deepEqual(
+        errors.map(({ reason, details }: AppError) => [reason, details['path']]),
+        [
+          ['OUTPUT_FAILED', unreachable],
+          ['OUTPUT_FAILED', unreachable],
+        ],
+      );
+      return true;
+    });
+    assert.deepEqual((await readdir(staging)).sort(), ['a-0-1-00000000', 'z-0-1-00000000']);
+    assert.deepEqual(await readdir(baseDir), []);
+  });
+
   test('removes a note that a power cut left without what it said', async () => {
     const staging = join(dataDir, 'staging');
     await mkdir(staging, { recursive: true });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -35,6 +35,7 @@ test('A download whose service is killed leaves nothing behind, and is made agai
   await first.ended;
   for (const response of waiting) if (!response.destroyed) await once(response, 'close');
   assert.notEqual(filesIn(scratch), 0, 'nobody was left to remove it');
+  const unreachable = noteUnreachableStaging();
 
   gives = 'all';
   const second = await startService({ folder: home });
@@ -42,10 +43,21 @@ test('A download whose service is killed leaves nothing behind, and is made agai
     const { status, results } = await second.waitFor(jobId);
     assert.equal(status, 'succeeded', results[0]?.error);
     assert.deepEqual(readdirSync(scratch), []);
+    assert.ok(readFileSync(second.logPath, 'utf8').includes(unreachable), 'what could not be removed is logged');
   } finally {
     await second.stop();
   }
 });
+
+/** Notes a staged file whose folder cannot be opened, and returns its path. */
+function noteUnreachableStaging(): string {
+  const staging = join(home, 'data', 'staging');
+  const path = join(home, 'circle', `.attestream-${'0'.repeat(32)}.part`);
+  symlinkSync('circle', join(home, 'circle'));
+  mkdirSync(staging, { recursive: true });
+  writeFileSync(join(staging, 'a-0-1-00000000'), `${path}\0`);
+  return path;
+}
 
 function filesIn(path: string): number {
   return readdirSync(path, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).length;
