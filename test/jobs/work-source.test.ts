@@ -118,6 +118,21 @@ function workSourceContract(engine: string, configOf: (t: TestContext) => Promis
       for (const file of files) assert.deepEqual([linesOf(file).length, mostAtOnce(file)], [60, 2]);
     });
 
+    test('fills its workers with inputs of the jobs that run, where no other job may start', async (t) => {
+      const folder = await temporaryFolder(t);
+      const [gate, other] = [join(folder, 'gate'), join(folder, 'other')];
+      const config = severalOfOneJob(await configOf(t));
+      const worker = { ...config.worker, max_concurrent_batches: 1 };
+      const jobs = await startedJobs(t, { config: { ...config, worker }, maxRunningInputs: 3 });
+      const batch = await jobs.submit(scripts(Array(6).fill(`wait-for ${gate}`)));
+      await until(async () => (await jobs.readiness()).workers.running > 0);
+      const next = await jobs.submit(scripts([`write ${other}`]));
+      await until(async () => (await jobs.readiness()).workers.running === 3);
+      assert(!existsSync(other));
+      await writeFile(gate, '');
+      for (const { job_id: jobId } of [batch, next]) assert.equal((await ended(jobs, jobId)).status, 'succeeded');
+    });
+
     test('starts what was queued when the service stopped', async (t) => {
       const folder = await temporaryFolder(t);
       const config = await configOf(t);

@@ -183,19 +183,18 @@ class ClusterSource implements WorkSource<RunningLease> {
 
   #capacity(requested: number): number {
     const { maxRunningInputs, limits, draining } = this.#host;
-    const { running } = this.#leased;
-    if (draining.aborted || running.size + requested >= limits.maxRunningJobs) return 0;
+    const { running, runningOfSeveral } = this.#leased;
+    if (draining.aborted) return 0;
     const free = maxRunningInputs - sumOf(running.values()) - requested;
-    if (free <= 0) return this.#mayLeaseExtra && requested === 0 && free > -MAX_EXTRA_SLOTS ? 1 : 0;
-    const mostOfOneJob = this.#freeInputsPerJob - requested;
-    return Math.max(0, Math.min(free, limits.maxRunningJobs - running.size - requested, mostOfOneJob));
-  }
-
-  /** The number of inputs that every job may start which is not at its limit: all that are leased next may be of one job. */
-  get #freeInputsPerJob(): number {
-    const { maxInputsPerJob } = this.#host.limits;
-    const belowLimit = [...this.#leased.runningOfSeveral.values()].filter((inputs) => inputs < maxInputsPerJob);
-    return maxInputsPerJob - Math.max(0, ...belowLimit);
+    const freeJobs = limits.maxRunningJobs - running.size - requested;
+    const mayLeaseExtra = this.#mayLeaseExtra && requested === 0 && freeJobs > 0 && free > -MAX_EXTRA_SLOTS;
+    if (free <= 0) return mayLeaseExtra ? 1 : 0;
+    const belowLimit = [...runningOfSeveral.values()].filter((inputs) => inputs < limits.maxInputsPerJob);
+    // Where no other job may start, only running ones are not excluded.
+    if (freeJobs <= 0 && belowLimit.length === 0) return 0;
+    // All that are leased next may be of one job.
+    const freeInputsPerJob = limits.maxInputsPerJob - Math.max(0, ...belowLimit) - requested;
+    return Math.max(0, Math.min(free, freeInputsPerJob, freeJobs > 0 ? freeJobs : free));
   }
 
   get #isFull(): boolean {
@@ -203,13 +202,20 @@ class ClusterSource implements WorkSource<RunningLease> {
     return !draining.aborted && maxRunningInputs > 0 && sumOf(this.#leased.running.values()) >= maxRunningInputs;
   }
 
-  /** Returns the jobs that may lease nothing more. When every worker is busy, also those of callers with a running input. */
-  async #excludedJobs(requested: number): Promise<readonly string[]> {
+  /**
+   * Returns the jobs that may lease nothing more. When every worker is busy, also those of callers with a running input; when the
+   * limit of running jobs is reached, all others, but for one that is submitted while they are read. Null when they are too many.
+   */
+  async #excludedJobs(requested: number): Promise<readonly string[] | null> {
     const { limits } = this.#host;
     const { running, runningOfSeveral } = this.#leased;
     if (this.#isFull) return this.#store.jobsOfSameCallers([...running.keys()]);
-    const atLimit = [...runningOfSeveral].filter(([, inputs]) => inputs + requested > limits.maxInputsPerJob);
-    return atLimit.map(([jobId]) => jobId);
+    const atLimit = [...runningOfSeveral]
+      .filter(([, inputs]) => inputs + requested > limits.maxInputsPerJob)
+      .map(([jobId]) => jobId);
+    if (running.size + requested <= limits.maxRunningJobs) return atLimit;
+    const others = await this.#store.otherJobs([...running.keys()]);
+    return others === null ? null : [...atLimit, ...others];
   }
 
   #start(message: LeasedMessage): void {

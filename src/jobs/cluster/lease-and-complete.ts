@@ -19,8 +19,11 @@ interface LeaseAndCompleteOptions {
   readonly clock: LeaseClock;
   /** Returns the number of inputs that could start now, beside those that are requested already. */
   capacity(requested: number): number;
-  /** Returns the jobs of which no input may be leased now, where all requested ones may be of one job. */
-  excludedJobs(requested: number): Promise<readonly string[]>;
+  /**
+   * Returns the jobs of which no input may be leased now, where all requested ones may be of one job; null when nothing may be
+   * leased.
+   */
+  excludedJobs(requested: number): Promise<readonly string[] | null>;
   start(leased: LeasedMessage): void;
 }
 
@@ -104,7 +107,8 @@ export class LeaseAndComplete {
     return persistence.write(async () => {
       const askedAtMs = clock();
       const excluded = count > 0 ? await excludedJobs(this.#requested) : [];
-      return { askedAtMs, ...(await store.leaseAndComplete(completed, count, excluded)) };
+      const received = await store.leaseAndComplete(completed, excluded === null ? 0 : count, excluded ?? []);
+      return { askedAtMs, ...received };
     });
   }
 

@@ -101,12 +101,6 @@ export interface JobStore {
   /** Returns the paths that a job reads and has written so far. */
   pathsOfJob(jobId: string): Promise<JobPaths>;
 
-  /**
-   * Returns these jobs and all unfinished jobs of the same named callers, at most 10,000. A node excludes them while it
-   * serves callers that have nothing running.
-   */
-  jobsOfSameCallers(jobIds: readonly string[]): Promise<readonly string[]>;
-
   /** Records the progress of running inputs, for other nodes to read. Late leases are ignored. */
   recordProgress(running: readonly (InputAttempt & ByteProgress)[]): Promise<void>;
 

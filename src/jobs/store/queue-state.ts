@@ -4,8 +4,8 @@ import { isCurrent } from './finish-input.ts';
 import type { QueuedJob, QueueState } from './job-store.ts';
 import type { Database, Tables } from './tables.ts';
 
-/** Bound on the excluded jobs, because they stand in a statement. */
-const MAX_JOBS_OF_CALLERS = 10_000;
+/** Bound on jobs that a node excludes, because they stand in a statement. */
+const MAX_EXCLUDED_JOBS = 10_000;
 
 /** Implements `JobStore.queueState`. */
 export async function queueState(db: Database): Promise<QueueState> {
@@ -79,21 +79,34 @@ export async function queuedJobs(db: Database): Promise<readonly QueuedJob[]> {
   }));
 }
 
-/** Implements `JobStore.jobsOfSameCallers`. */
-export async function jobsOfSameCallers(db: Database, jobIds: readonly string[]): Promise<readonly string[]> {
+/** Implements `PostgresJobStore.jobsOfSameCallers`. */
+export async function jobsOfSameCallers(db: Database, jobIds: readonly string[]): Promise<readonly string[] | null> {
   if (jobIds.length === 0) return [];
-  const jobs = await db
-    .selectFrom('jobs')
-    .select('job_id')
-    .where('status', 'in', ['queued', 'running'])
+  const jobs = await unfinishedJobs(db)
     .where('caller', 'in', ({ selectFrom }) =>
       selectFrom('jobs as given')
         .select('given.caller')
         .where('given.job_id', 'in', [...jobIds]),
     )
-    .limit(MAX_JOBS_OF_CALLERS)
     .execute();
-  return [...new Set([...jobIds, ...jobs.map(({ job_id: jobId }) => jobId)])];
+  return jobs.length > MAX_EXCLUDED_JOBS ? null : [...new Set([...jobIds, ...jobs.map(({ job_id: jobId }) => jobId)])];
+}
+
+/** Implements `PostgresJobStore.otherJobs`. */
+export async function otherJobs(db: Database, jobIds: readonly string[]): Promise<readonly string[] | null> {
+  const jobs = await unfinishedJobs(db)
+    .$if(jobIds.length > 0, (others) => others.where('job_id', 'not in', jobIds))
+    .execute();
+  return jobs.length > MAX_EXCLUDED_JOBS ? null : jobs.map(({ job_id: jobId }) => jobId);
+}
+
+/** Selects unfinished jobs, one more than may be excluded. */
+function unfinishedJobs(db: Database) {
+  return db
+    .selectFrom('jobs')
+    .select('job_id')
+    .where('status', 'in', ['queued', 'running'])
+    .limit(MAX_EXCLUDED_JOBS + 1);
 }
 
 /** A literal, so that the planner can use the partial index of queued inputs. */

@@ -26,7 +26,7 @@ import type {
 import { leaseInput, leaseInputs, recoverLeases, requestOfJob, startReservedInput } from '../lease-inputs.ts';
 import { probeWrite, pruneJobs } from '../maintenance.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from '../output-paths.ts';
-import { countQueued, jobsOfSameCallers, queuedJobs, queueState, recordProgress } from '../queue-state.ts';
+import { countQueued, jobsOfSameCallers, otherJobs, queuedJobs, queueState, recordProgress } from '../queue-state.ts';
 import { findJob, finishedAmong, finishedInputs, jobReport, listJobs, resultEntries } from '../read-jobs.ts';
 import { recentJobs } from '../recent-jobs.ts';
 import { findRetriedJob } from '../retried-job.ts';
@@ -195,10 +195,6 @@ export class PostgresJobStore implements JobStore {
     return this.#database.read((db) => pathsOfJob(db, jobId));
   }
 
-  jobsOfSameCallers(jobIds: readonly string[]) {
-    return this.#database.read((db) => jobsOfSameCallers(db, jobIds));
-  }
-
   recordProgress(running: readonly (InputAttempt & ByteProgress)[]) {
     return this.#database.transaction((db) => recordProgress(db, running));
   }
@@ -338,6 +334,19 @@ export class PostgresJobStore implements JobStore {
     });
     this.#publishRelease(lease.jobId, end);
     return end;
+  }
+
+  /**
+   * Returns these jobs and all unfinished jobs of the same named callers; null when there are more than 10,000. A node excludes
+   * them while it serves callers that have nothing running.
+   */
+  jobsOfSameCallers(jobIds: readonly string[]): Promise<readonly string[] | null> {
+    return this.#database.read((db) => jobsOfSameCallers(db, jobIds));
+  }
+
+  /** Returns all other unfinished jobs; null when there are more than 10,000. */
+  otherJobs(jobIds: readonly string[]): Promise<readonly string[] | null> {
+    return this.#database.read((db) => otherJobs(db, jobIds));
   }
 
   /** Renews the leases of messages, and returns those that had expired. */

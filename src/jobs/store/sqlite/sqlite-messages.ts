@@ -19,7 +19,6 @@ export const STORE_METHODS = {
   finishedInputs: 'read',
   finishInput: 'write',
   jobReport: 'read',
-  jobsOfSameCallers: 'read',
   leaseCallbacks: 'write',
   leaseInput: 'write',
   leaseInputs: 'write',

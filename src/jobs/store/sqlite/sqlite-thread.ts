@@ -18,7 +18,7 @@ import { leaseInput, leaseInputs, recoverLeases, requestOfJob, startReservedInpu
 import { probeWrite, pruneJobs } from '../maintenance.ts';
 import { migrate } from '../migrations.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from '../output-paths.ts';
-import { countQueued, jobsOfSameCallers, queuedJobs, queueState, recordProgress } from '../queue-state.ts';
+import { countQueued, queuedJobs, queueState, recordProgress } from '../queue-state.ts';
 import { findJob, finishedAmong, finishedInputs, jobReport, listJobs, resultEntries } from '../read-jobs.ts';
 import { recentJobs } from '../recent-jobs.ts';
 import { findRetriedJob } from '../retried-job.ts';
@@ -63,7 +63,6 @@ const implementations: {
   finishedInputs,
   finishInput,
   jobReport,
-  jobsOfSameCallers,
   leaseCallbacks,
   leaseInput,
   leaseInputs,
