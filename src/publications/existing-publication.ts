@@ -5,7 +5,7 @@ import type { MatchedPaths } from './path-patterns.ts';
 import { isPicture } from './playlists/file-names.ts';
 import { FolderIndex } from './playlists/folder-index.ts';
 import type { MpdRepresentation, PlaylistDocument } from './playlists/playlist-document.ts';
-import { statementsOf } from './playlists/rendition-statements.ts';
+import { listingsOf } from './playlists/rendition-listings.ts';
 import { childrenOf, type XmlElement } from './playlists/xml-element.ts';
 
 /** A publication that packaging found in a folder; `Publication` is one that is to be signed. */
@@ -91,12 +91,12 @@ export function holdsPictures(uris: readonly string[]): boolean {
 
 /** Returns the paths of playlists and of everything that they name but pictures. */
 export function pathsInPlaylists(folder: SourceFolder, playlists: readonly PlaylistDocument[]): MatchedPaths {
-  const stated = statementsOf(playlists, new FolderIndex(folder));
+  const listings = listingsOf(playlists, new FolderIndex(folder));
   return {
     playlists: new Set(playlists.map(({ path }) => path)),
-    inits: new Set(stated.flatMap(({ init }) => (init === null ? [] : [init.part.path]))),
+    inits: new Set(listings.flatMap(({ init }) => (init === null ? [] : [init.part.path]))),
     fragments: new Set(
-      stated.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)).filter((path) => !isPicture(path)),
+      listings.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)).filter((path) => !isPicture(path)),
     ),
   };
 }

@@ -20,7 +20,7 @@ import { hlsAttribute } from './playlists/hls-attributes.ts';
 import { chooseOtherFiles } from './playlists/other-files.ts';
 import type { HlsMedia, MpdRepresentation, PlaylistDocument } from './playlists/playlist-document.ts';
 import { isXml, namesParts, readPlaylists, readPlaylistText, wholeEncryptionIn } from './playlists/read-playlists.ts';
-import { areWholeFragments } from './playlists/rendition-statements.ts';
+import { areWholeFragments } from './playlists/rendition-listings.ts';
 import { childrenOf } from './playlists/xml-element.ts';
 import { refusal } from './refuse-unjoinable.ts';
 
@@ -200,20 +200,20 @@ function chooseRenditions(
   return { chosen: renditions.filter(isChosen), unchosen: renditions.filter((rendition) => !isChosen(rendition)) };
 }
 
-type Statement = Pick<ExistingRendition, 'language' | 'label' | 'role' | 'isDefault'>;
+type RenditionAttributes = Pick<ExistingRendition, 'language' | 'label' | 'role' | 'isDefault'>;
 
-const NOTHING_STATED: Statement = { language: null, label: null, role: null, isDefault: false };
+const NO_ATTRIBUTES: RenditionAttributes = { language: null, label: null, role: null, isDefault: false };
 
 /**
  * Returns a rendition for every media playlist of segments, once, whichever playlists name it. Playlists of key frames are
  * renditions when there are no others.
  */
 function renditionsOfHls(playlists: readonly PlaylistDocument[], index: FolderIndex): ExistingRendition[] {
-  const stated = statementsIn(playlists, index);
+  const attributes = attributesIn(playlists, index);
   const found = playlists.flatMap((playlist) => {
     if (playlist.kind !== 'hls-media' || playlist.segments.length === 0) return [];
     if (holdsPictures(playlist.segments.map(({ uri }) => uri))) return [];
-    const rendition = renditionOf(playlist, index, stated.get(playlist.path) ?? NOTHING_STATED);
+    const rendition = renditionOf(playlist, index, attributes.get(playlist.path) ?? NO_ATTRIBUTES);
     return [{ rendition, isOfKeyFrames: playlist.iFramesOnly }];
   });
   const films = found.filter(({ isOfKeyFrames }) => !isOfKeyFrames);
@@ -225,7 +225,7 @@ function renditionsOfHls(playlists: readonly PlaylistDocument[], index: FolderIn
 function refuseKeyFramesAlone(playlists: readonly PlaylistDocument[], index: FolderIndex): void {
   for (const playlist of playlists) {
     if (playlist.kind !== 'hls-media' || !playlist.iFramesOnly || playlist.segments.length === 0) continue;
-    const rendition = renditionOf(playlist, index, NOTHING_STATED);
+    const rendition = renditionOf(playlist, index, NO_ATTRIBUTES);
     const inits = new Set(rendition.parts.slice(0, rendition.hasInit ? 1 : 0).map(({ path }) => path));
     // Those of one file lie in a film, which is packaged from that file.
     if (segmentsOf(rendition).some(({ path }) => inits.has(path))) continue;
@@ -240,7 +240,7 @@ function segmentsOf({ parts, hasInit }: ExistingRendition): readonly MediaPart[]
   return parts.slice(hasInit ? 1 : 0);
 }
 
-function renditionOf(playlist: HlsMedia, index: FolderIndex, stated: Statement): ExistingRendition {
+function renditionOf(playlist: HlsMedia, index: FolderIndex, attributes: RenditionAttributes): ExistingRendition {
   const { path, segments } = playlist;
   const base = index.baseOf(path);
   const locate = (uri: string, line: number): string => index.locate(base, uri, { playlist: path, line });
@@ -254,26 +254,26 @@ function renditionOf(playlist: HlsMedia, index: FolderIndex, stated: Statement):
     hasInit: map !== null,
     isText: map === null && parts.every((part) => /\.(?:vtt|webvtt)$/i.test(part.path)),
     durationSeconds: segments.reduce((sum, { durationSeconds }) => sum + durationSeconds, 0),
-    ...stated,
+    ...attributes,
   };
 }
 
-/** Returns the attributes that EXT-X-MEDIA tags state for media playlists, by path. */
-function statementsIn(playlists: readonly PlaylistDocument[], index: FolderIndex): Map<string, Statement> {
-  const stated = new Map<string, Statement>();
+/** Returns the attributes that EXT-X-MEDIA tags give media playlists, by path. */
+function attributesIn(playlists: readonly PlaylistDocument[], index: FolderIndex): Map<string, RenditionAttributes> {
+  const found = new Map<string, RenditionAttributes>();
   for (const playlist of playlists) {
     if (playlist.kind !== 'hls-multivariant') continue;
     const base = index.baseOf(playlist.path);
     for (const [at, line] of playlist.text.split('\n').entries()) {
       const uri = line.startsWith('#EXT-X-MEDIA:') ? hlsAttribute(line, 'URI') : undefined;
       if (uri === undefined) continue;
-      stated.set(index.locate(base, uri, { playlist: playlist.path, line: at + 1 }), statementOf(line));
+      found.set(index.locate(base, uri, { playlist: playlist.path, line: at + 1 }), attributesOf(line));
     }
   }
-  return stated;
+  return found;
 }
 
-function statementOf(line: string): Statement {
+function attributesOf(line: string): RenditionAttributes {
   const characteristics = hlsAttribute(line, 'CHARACTERISTICS') ?? '';
   const role = characteristics.includes('describes-video')
     ? 'description'

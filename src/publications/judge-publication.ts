@@ -13,7 +13,7 @@ import type { StoredMap } from './checking/stored-maps.ts';
 import { MAX_STORES_BYTES, PartsVerification, type ReadRendition } from './checking/verify-parts.ts';
 import { type JudgedRendition, judgeRenditions, type RenditionReading } from './judging/judge-renditions.ts';
 import { mapOf } from './judging/judge-sequence.ts';
-import { readStatedPublication, type StatedRendition } from './judging/stated-renditions.ts';
+import { type ListedRendition, readListedPublication } from './judging/listed-renditions.ts';
 import type { UnboundMedia } from './judging/unbound-media.ts';
 import { type MediaPart, readPart, singleFileOf } from './media-part.ts';
 import { MAX_RENDITIONS, refuseBeyond } from './playlists/limits.ts';
@@ -59,15 +59,15 @@ export interface JudgedPublication {
  */
 export async function judgePublication(folder: SourceFolder, context: JudgementContext): Promise<JudgedPublication> {
   const { signal } = context;
-  const { renditions: stated, unbound } = await readStatedPublication(folder, signal);
+  const { renditions: listed, unbound } = await readListedPublication(folder, signal);
   const totalBytes = folder.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const advance = (): void => context.progress(0, totalBytes);
   const verification = new PartsVerification(folder, signal, { verified: advance, maxManifests: MAX_RENDITIONS });
   const { manifests } = verification;
   const official = new OfficialReadings(manifests, { ...context, folder, onRead: advance });
-  const candidates = await readRenditions(stated, verification, official);
+  const candidates = await readRenditions(listed, verification, official);
   for (const { store } of manifests) refuseCostlyChain(folder.name, store);
-  const wholeFile = unbound.length === 0 ? fileBoundAsWhole(stated, manifests) : null;
+  const wholeFile = unbound.length === 0 ? fileBoundAsWhole(listed, manifests) : null;
   if (manifests.length === 0 || wholeFile !== null) {
     return {
       manifests,
@@ -99,24 +99,24 @@ function refuseUnread(read: ReadRendition | null): void {
  * the next; renditions that our own engine cannot judge are left to be read when all are known.
  */
 async function readRenditions(
-  stated: readonly StatedRendition[],
+  listed: readonly ListedRendition[],
   verification: PartsVerification,
   official: OfficialReadings,
 ): Promise<RenditionReading[]> {
   const [hashing, reading] = [new Semaphore(1), new Semaphore(1)];
-  return await mapConcurrent(stated, 2, async (rendition, index) => {
+  return await mapConcurrent(listed, 2, async (rendition, index) => {
     const { isInitMissing, present } = rendition;
     const read = isInitMissing ? null : await hashing.run(() => verification.add(present));
     refuseUnread(read);
-    const candidate = { stated: rendition, read, map: read === null ? null : mapOf(read) };
+    const candidate = { listed: rendition, read, map: read === null ? null : mapOf(read) };
     if (candidate.map !== null) await reading.run(() => official.add(index, candidate));
     return candidate;
   });
 }
 
 /** Returns the one file that all parts are byte ranges of, where manifests bind no parts: they bind it as a whole, or nothing. */
-function fileBoundAsWhole(stated: readonly StatedRendition[], manifests: readonly VerifiedManifest[]): string | null {
-  const present = stated.flatMap((rendition) => (rendition.isInitMissing ? [] : rendition.present));
+function fileBoundAsWhole(listed: readonly ListedRendition[], manifests: readonly VerifiedManifest[]): string | null {
+  const present = listed.flatMap((rendition) => (rendition.isInitMissing ? [] : rendition.present));
   const isBoundByParts = manifests.some(({ binding }) => binding !== null);
   return manifests.length === 0 || isBoundByParts ? null : singleFileOf(present);
 }
@@ -184,7 +184,7 @@ class OfficialReadings {
     if (manifest === null) return;
     if (!this.#described.has(manifest)) refuseCostlyChain(folder.name, itemAt(this.#manifests, manifest).store);
     const chosen = chosenParts(candidate, depth);
-    const init = await readPart(folder, candidate.stated.init, signal);
+    const init = await readPart(folder, candidate.listed.init, signal);
     if (init === null || chosen.length === 0) return;
     // One thread, of 40 MB, keeps up with the hashing where it reads a sample only.
     const threads = chosen.length > MAX_SAMPLED_FRAGMENTS ? reader.maxConcurrency : 1;
@@ -234,8 +234,8 @@ function asBound(reading: FragmentReading, binding: StoredBinding): FragmentRead
  * Chooses fragments, first those that are bound: evenly over the programme, with the first and the last. A rendition that our
  * own engine cannot judge is read completely.
  */
-function chosenParts({ stated, read, map }: RenditionReading, depth: 'sample' | 'full'): MediaPart[] {
-  const { fragments } = stated.present;
+function chosenParts({ listed, read, map }: RenditionReading, depth: 'sample' | 'full'): MediaPart[] {
+  const { fragments } = listed.present;
   const isSound = (index: number) => read?.found[index]?.some((place) => place.map === map && place.isBound) === true;
   const sound = fragments.filter((_part, index) => isSound(index));
   const faulty = fragments.filter((_part, index) => !isSound(index));

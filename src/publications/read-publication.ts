@@ -12,9 +12,9 @@ import { hlsAttribute } from './playlists/hls-attributes.ts';
 import { chooseOtherFiles } from './playlists/other-files.ts';
 import type { HlsPlaylist, PlaylistDocument } from './playlists/playlist-document.ts';
 import { readPlaylists, refuseUnsignable } from './playlists/read-playlists.ts';
-import { type RenditionStatement, type StatedPart, statementsOf } from './playlists/rendition-statements.ts';
+import { type ListedPart, listingsOf, type RenditionListing } from './playlists/rendition-listings.ts';
 import type { Publication, PublicationPatterns } from './publication.ts';
-import { checkRanges, type MergedRendition, mergeStatements } from './reading/merge-renditions.ts';
+import { checkRanges, type MergedRendition, mergeListings } from './reading/merge-renditions.ts';
 import { addUnlistedFiles, readUnlistedPlaylists } from './reading/unlisted-files.ts';
 
 /**
@@ -50,12 +50,12 @@ export async function readMatchedPublication(
   const index = new FolderIndex(folder);
   const playlists = await readPlaylists(folder, index, matched.playlists, signal);
   refuseUnsignable(playlists);
-  const stated = statementsOf(playlists, index);
-  checkRanges(stated, index);
-  const { signed, warnings } = signedStatements(stated, matched);
-  const named = new Set([...pathsOfPlaylists(playlists), ...stated.flatMap(pathsOf)]);
+  const listings = listingsOf(playlists, index);
+  checkRanges(listings, index);
+  const { signed, warnings } = signedListings(listings, matched);
+  const named = new Set([...pathsOfPlaylists(playlists), ...listings.flatMap(pathsOf)]);
 
-  const listed = mergeStatements(signed);
+  const listed = mergeListings(signed);
   const renditions = await addUnlistedFiles(listed, folder, matched, named, signal);
   for (const { init, fragments } of renditions) {
     if (fragments.length === 0) throw new AppError('INIT_WITHOUT_FRAGMENTS', { init: describePart(init) });
@@ -86,29 +86,29 @@ function without(paths: Iterable<string>, excluded: readonly string[]): string[]
   return [...paths].filter((path) => !left.has(path));
 }
 
-interface SignedStatements {
-  readonly signed: readonly (RenditionStatement & { init: StatedPart })[];
+interface SignedListings {
+  readonly signed: readonly (RenditionListing & { init: ListedPart })[];
   readonly warnings: readonly Warning[];
 }
 
-/** Returns the statements about renditions that a pattern matches. Throws when one of them cannot be signed. */
-function signedStatements(stated: readonly RenditionStatement[], matched: MatchedPaths): SignedStatements {
-  const signed: (RenditionStatement & { init: StatedPart })[] = [];
+/** Returns the listings of renditions that a pattern matches. Throws when one of them cannot be signed. */
+function signedListings(listings: readonly RenditionListing[], matched: MatchedPaths): SignedListings {
+  const signed: (RenditionListing & { init: ListedPart })[] = [];
   const warnings: Warning[] = [];
-  for (const statement of stated) {
-    const { init, fragments } = statement;
+  for (const listing of listings) {
+    const { init, fragments } = listing;
     const isMatched =
       (init !== null && matched.inits.has(init.part.path)) ||
       fragments.some(({ part }) => matched.fragments.has(part.path));
     if (!isMatched) continue;
-    if (init !== null) signed.push({ ...statement, init });
-    else warnings.push(warningOfUnsigned(statement));
+    if (init !== null) signed.push({ ...listing, init });
+    else warnings.push(warningOfUnsigned(listing));
   }
   return { signed, warnings: distinctWarnings(warnings) };
 }
 
 /** Returns the warning for text segments without an init segment, which are copied unsigned. Throws for other fragments without one. */
-function warningOfUnsigned({ playlist, fragments }: RenditionStatement): Warning {
+function warningOfUnsigned({ playlist, fragments }: RenditionListing): Warning {
   for (const { part } of fragments) {
     if (needsPackaging(part.path)) throw new AppError('SEGMENTS_NEED_PACKAGING', { segment: part.path });
     if (!isPlainText(part.path)) throw new AppError('FRAGMENT_WITHOUT_INIT', { fragment: part.path, candidates: [] });
@@ -116,7 +116,7 @@ function warningOfUnsigned({ playlist, fragments }: RenditionStatement): Warning
   return warning('TEXT_SEGMENTS_UNSIGNED', { playlist });
 }
 
-function pathsOf({ init, fragments }: RenditionStatement): string[] {
+function pathsOf({ init, fragments }: RenditionListing): string[] {
   return [...(init === null ? [] : [init.part.path]), ...fragments.map(({ part }) => part.path)];
 }
 
@@ -147,7 +147,7 @@ const ELSEWHERE: ReadonlySet<string> = new Set(['PLAYLIST_LEAVES_FOLDER', 'PLAYL
 export async function crawlPlaylists(folder: UnlistedFolder, entryPath: string, signal: AbortSignal): Promise<void> {
   const index = new FolderIndex(folder);
   const playlists = await readPlaylists(folder, index, [entryPath], signal);
-  statementsOf(playlists, index);
+  listingsOf(playlists, index);
   for (const playlist of playlists) if (playlist.kind !== 'mpd') noteOthers(playlist, index);
 }
 

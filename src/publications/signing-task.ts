@@ -6,7 +6,7 @@ import type { InitLayout } from './fragments/init-layout.ts';
 import type { PartContents } from './fragments/part-contents.ts';
 import { type OutputPaths, outputPathsOf } from './fragments/signed-part.ts';
 import { describePart, partKey } from './media-part.ts';
-import { type StatedKind, statedKinds } from './playlists/rendition-statements.ts';
+import { type DeclaredKind, declaredKinds } from './playlists/rendition-listings.ts';
 import type { Publication, ReadPublication } from './publication.ts';
 import type { MapPlan, RenditionSize } from './signing/merkle-maps.ts';
 import { type SignedFragments, signFragments } from './signing/sign-rendition.ts';
@@ -69,7 +69,7 @@ export function signingTaskOf(read: ReadPublication, contents: PartContents | nu
 }
 
 /** Handlers of pictures: moving ones, auxiliary ones such as transparency, and still ones. */
-const HANDLERS: Readonly<Record<StatedKind['kind'], readonly string[]>> = {
+const HANDLERS: Readonly<Record<DeclaredKind['kind'], readonly string[]>> = {
   video: ['vide', 'auxv', 'pict'],
   audio: ['soun'],
 };
@@ -83,7 +83,7 @@ export function refuseSwappedInits(
   { renditions, playlists }: Publication,
   inits: readonly InitLayout[],
 ): void {
-  const kinds = statedKinds(folder, playlists);
+  const kinds = declaredKinds(folder, playlists);
   for (const [index, { init }] of renditions.entries()) {
     const handlers = inits[index]?.handlers ?? [];
     if (handlers.length === 0) continue;

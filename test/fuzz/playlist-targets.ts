@@ -3,7 +3,7 @@ import type { SignedParts } from '#publications/fragments/signed-part.ts';
 import { outputPathsOf } from '#publications/fragments/signed-part.ts';
 import { partKey } from '#publications/media-part.ts';
 import { matchingPaths, matchPatterns } from '#publications/path-patterns.ts';
-import { statedKinds } from '#publications/playlists/rendition-statements.ts';
+import { declaredKinds } from '#publications/playlists/rendition-listings.ts';
 import type { Publication } from '#publications/publication.ts';
 import { readPublication } from '#publications/read-publication.ts';
 import { rewritePlaylists } from '#publications/rewriting/rewrite-playlists.ts';
@@ -48,7 +48,7 @@ async function readFolder(input: Buffer): Promise<void> {
   const folder = folderOf(foldersFrom(input));
   await mayRefuse(async () => {
     const publication = await readPublication(folder, PATTERNS, signal);
-    statedKinds(folder, publication.playlists);
+    declaredKinds(folder, publication.playlists);
     await rewritePlaylists(publication, folder, signedParts(publication), signal);
   });
   await mayRefuse(() => findPublication(folder, NO_PATTERNS, signal));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
-import { statedKinds } from '#publications/playlists/rendition-statements.ts';
+import { declaredKinds } from '#publications/playlists/rendition-listings.ts';
 import { readInits, readPublication } from '#publications/read-publication.ts';
 import { refuseSwappedInits } from '#publications/signing-task.ts';
 import { filesAt, folderOf } from '../support/publications/make-folder.ts';
@@ -83,6 +83,6 @@ describe('the kind of an init segment is what the playlist says', () => {
   async function kindIn(files: Files, playlist: string): Promise<string | undefined> {
     const folder = folderOf(files);
     const { playlists } = await readPublication(folder, { playlist, init: 'init.mp4', frag: '*.m4s' }, signal);
-    return statedKinds(folder, playlists).get('init.mp4')?.[0]?.kind;
+    return declaredKinds(folder, playlists).get('init.mp4')?.[0]?.kind;
   }
 });

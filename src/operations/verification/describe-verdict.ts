@@ -94,7 +94,7 @@ export function describePublication(judged: JudgedPublication, kind: ReportKind)
   const intact = renditions.flatMap((rendition) => [...rendition.intact]).filter((key) => !faulty.has(key)).length;
   const unnamed = found.filter(({ part, file }) => part === 'fragment' && file === undefined);
   const named =
-    renditions.reduce((sum, { stated }) => sum + namedIn(stated), 0) +
+    renditions.reduce((sum, { listed }) => sum + namedIn(listed), 0) +
     judged.unbound.reduce((sum, { fragments }) => sum + fragments.length, 0);
   const first = found.slice(0, MAX_LISTED[kind]);
   return {
@@ -109,8 +109,8 @@ export function describePublication(judged: JudgedPublication, kind: ReportKind)
   };
 }
 
-function namedIn({ statements }: JudgedPublication['renditions'][number]['stated']): number {
-  return new Set(statements.flatMap(({ fragments }) => fragments.map(({ part }) => partKey(part)))).size;
+function namedIn({ orders }: JudgedPublication['renditions'][number]['listed']): number {
+  return new Set(orders.flatMap(({ fragments }) => fragments.map(({ part }) => partKey(part)))).size;
 }
 
 /** Counts the fragments that only the official reader can judge, and finds in order. */
@@ -124,7 +124,7 @@ function deviationsOf(
   faults: readonly OfficialReading[],
 ): PublicationDeviation[] {
   const nameOf = (index: number): string =>
-    named(describePart(renditions[index]?.stated.init ?? { path: '', range: null }));
+    named(describePart(renditions[index]?.listed.init ?? { path: '', range: null }));
   const readings = Map.groupBy(faults, ({ rendition }) => rendition);
   const found = renditions.flatMap((rendition, index) => {
     const { deviations } = rendition;
@@ -203,8 +203,8 @@ interface Position {
   readonly startSeconds: number | null;
 }
 
-function positionsIn({ stated }: JudgedPublication['renditions'][number]): Map<string, Position> {
-  const [order] = stated.statements;
+function positionsIn({ listed }: JudgedPublication['renditions'][number]): Map<string, Position> {
+  const [order] = listed.orders;
   const fragments = order?.fragments ?? [];
   return new Map(
     fragments.map(({ part, startSeconds }, index) => [

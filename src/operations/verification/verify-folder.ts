@@ -64,7 +64,7 @@ async function firstFragment(
   folder: SourceFolder,
   { signal }: InputContext,
 ): Promise<CrJsonAsset | { problem: string }> {
-  const init = first === undefined ? undefined : renditions[first.rendition]?.stated.init;
+  const init = first === undefined ? undefined : renditions[first.rendition]?.listed.init;
   if (first === undefined || init === undefined) return NO_FRAGMENT_READ;
   const [initBytes, fragment] = [await readPart(folder, init, signal), await readPart(folder, first.part, signal)];
   return initBytes === null || fragment === null ? NO_FRAGMENT_READ : { init: initBytes, fragment };
@@ -99,16 +99,16 @@ function refuseUnread(
   if (hasDeviations || missingRenditions > 0 || unbound.length > 0 || official.some(isFaulty)) return;
   const isUnread = manifests.some((_manifest, index) => {
     const under = renditions.filter(({ read }) => read?.manifest === index);
-    const hasFragments = under.some(({ stated }) => stated.present.fragments.length > 0);
+    const hasFragments = under.some(({ listed }) => listed.present.fragments.length > 0);
     return (
       hasFragments &&
       !readAlone.has(index) &&
       !official.some(({ isFull, rendition }) => isFull && renditions[rendition]?.read?.manifest === index)
     );
   });
-  const isPartlyRead = renditions.some(({ stated, read, map }, index) => {
+  const isPartlyRead = renditions.some(({ listed, read, map }, index) => {
     if (map !== null || read?.hasManifest !== true) return false;
-    return official.filter(({ rendition }) => rendition === index).length < stated.present.fragments.length;
+    return official.filter(({ rendition }) => rendition === index).length < listed.present.fragments.length;
   });
   if (isUnread || isPartlyRead) throw new AppError('FRAGMENTS_TOO_LARGE', { name, limit: MAX_READ_PART_BYTES });
 }

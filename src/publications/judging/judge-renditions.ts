@@ -3,11 +3,11 @@ import type { StoredMap } from '../checking/stored-maps.ts';
 import type { FoundFragment, ReadRendition } from '../checking/verify-parts.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
 import { type FragmentOrigin, type FragmentVerdict, judgeSequence } from './judge-sequence.ts';
-import type { StatedOrder, StatedRendition } from './stated-renditions.ts';
+import type { ListedOrder, ListedRendition } from './listed-renditions.ts';
 
-/** A rendition as it is stated and as it was read. */
+/** A rendition as it is listed and as it was read. */
 export interface RenditionReading {
-  readonly stated: StatedRendition;
+  readonly listed: ListedRendition;
   /** Null where its init segment is missing. */
   readonly read: ReadRendition | null;
   /** The map that most of its fragments are bound by; null where nothing is known that it could be judged by. */
@@ -49,16 +49,16 @@ export function judgeRenditions(readings: readonly RenditionReading[]): JudgedRe
   const numberOf = new Map(
     readings.flatMap(({ map }, index): [StoredMap, number][] => (map === null ? [] : [[map, index]])),
   );
-  return readings.map(({ stated, read, map }) => {
-    const init = initDeviations(stated, read, map, numberOf);
-    const judge = new OrderJudge(stated, read, map, numberOf);
+  return readings.map(({ listed, read, map }) => {
+    const init = initDeviations(listed, read, map, numberOf);
+    const judge = new OrderJudge(listed, read, map, numberOf);
     const { intact, deviations } = judge.judgement();
-    return { stated, read, map, intact, deviations: [...init, ...deviations] };
+    return { listed, read, map, intact, deviations: [...init, ...deviations] };
   });
 }
 
 function initDeviations(
-  { init, isInitMissing }: StatedRendition,
+  { init, isInitMissing }: ListedRendition,
   read: ReadRendition | null,
   map: StoredMap | null,
   numberOf: ReadonlyMap<StoredMap, number>,
@@ -78,7 +78,7 @@ function initDeviations(
 
 /** Judges one rendition in the order of each playlist that states another one. */
 class OrderJudge {
-  readonly #stated: StatedRendition;
+  readonly #listed: ListedRendition;
   readonly #map: StoredMap | null;
   /** True where the manifest of its init segment can be judged, and binds neither that nor any fragment. */
   readonly #isForeign: boolean;
@@ -93,27 +93,27 @@ class OrderJudge {
   readonly #deviations = new Map<string, Deviation>();
 
   constructor(
-    stated: StatedRendition,
+    listed: ListedRendition,
     read: ReadRendition | null,
     map: StoredMap | null,
     numberOf: ReadonlyMap<StoredMap, number>,
   ) {
-    this.#stated = stated;
+    this.#listed = listed;
     this.#map = map;
     this.#isForeign = map === null && read !== null && read.binding !== null;
     this.#numberOf = numberOf;
-    const { fragments } = stated.present;
+    const { fragments } = listed.present;
     this.#foundOf = new Map(fragments.map((part, index) => [partKey(part), read?.found[index] ?? []]));
   }
 
   judgement(): Pick<JudgedRendition, 'intact' | 'deviations'> {
-    for (const order of this.#stated.statements) this.#judge(order);
+    for (const order of this.#listed.orders) this.#judge(order);
     const deviations = [...this.#deviations.values(), ...this.#unstated()];
     for (const { file } of deviations) if (file !== null) this.#intact.delete(partKey(file));
     return { intact: this.#intact, deviations };
   }
 
-  #judge(order: StatedOrder): void {
+  #judge(order: ListedOrder): void {
     const played = order.fragments.map(({ part }) => ({ found: this.#foundOf.get(partKey(part)) ?? null }));
     const verdicts =
       this.#map === null
@@ -132,7 +132,7 @@ class OrderJudge {
     return [own, origin?.position ?? null].filter((position) => position !== null);
   }
 
-  #note(verdict: FragmentVerdict, index: number, { fragments, playlist }: StatedOrder): void {
+  #note(verdict: FragmentVerdict, index: number, { fragments, playlist }: ListedOrder): void {
     const { part: file, startSeconds } = itemAt(fragments, index);
     const origin = 'origin' in verdict ? verdict.origin : null;
     const signedIndex = 'position' in verdict ? verdict.position : null;
@@ -153,7 +153,7 @@ class OrderJudge {
   /** Returns the runs of fragments that were signed and that no playlist has, or that one leaves out midway. */
   #unstated(): Deviation[] {
     if (this.#map === null) return [];
-    const playlist = this.#stated.statements[0]?.playlist ?? null;
+    const playlist = this.#listed.orders[0]?.playlist ?? null;
     const about = { part: 'fragment', kind: 'missing', file: null, index: null, origin: null } as const;
     const nowhere = runsBetween([-1, ...this.#covered, this.#map.count], playlist);
     return joinRuns([...nowhere, ...this.#skipped]).map(({ start, end, playlist: shownBy }) => {

@@ -6,13 +6,13 @@ import { partKey } from '../media-part.ts';
 import { isPicture, isPlainText } from '../playlists/file-names.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
-import { iFrameStatementsOf, type RenditionStatement, type StatedFragment } from '../playlists/rendition-statements.ts';
+import { iFrameListingsOf, type ListedFragment, type RenditionListing } from '../playlists/rendition-listings.ts';
 
 /** Media that a playlist names and that no manifest binds, because no init segment could carry one. */
 export interface UnboundMedia {
   readonly playlist: string;
   /** At least one. */
-  readonly fragments: readonly StatedFragment[];
+  readonly fragments: readonly ListedFragment[];
 }
 
 /** Files whose first bytes are read at once. */
@@ -22,21 +22,21 @@ const HEAD_SIZE_BYTES = 512;
 
 /**
  * Finds what players play beside the renditions with init segments: transport streams, packed audio, files without segments, and
- * I-frames that lie in no fragment. `statements` are those of the playlists. Subtitles as text and pictures, which never carry a
+ * I-frames that lie in no fragment. `listings` are those of the playlists. Subtitles as text and pictures, which never carry a
  * manifest, are left out where they are what their names say.
  */
 export async function findUnboundMedia(
   folder: Pick<SourceFolder, 'open'>,
   playlists: readonly PlaylistDocument[],
-  statements: readonly RenditionStatement[],
+  listings: readonly RenditionListing[],
   index: FolderIndex,
   signal: AbortSignal,
 ): Promise<UnboundMedia[]> {
-  const named = new Set(statements.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)));
+  const named = new Set(listings.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)));
   const candidates: UnboundMedia[] = [
-    ...statements.filter(({ init }) => init === null),
+    ...listings.filter(({ init }) => init === null),
     ...playlists.flatMap(wholeFilesOf),
-    ...iFrameStatementsOf(playlists, index).filter(({ fragments }) =>
+    ...iFrameListingsOf(playlists, index).filter(({ fragments }) =>
       fragments.some(({ part }) => !named.has(part.path)),
     ),
   ];

@@ -19,7 +19,7 @@ export const MAX_REPRESENTATIONS = 20_000;
 /** Init segments of one publication, each a Merkle map of its own in the manifest. */
 export const MAX_RENDITIONS = 500;
 /** Fragments that all playlists together may name; the same fragment named twice counts twice. */
-export const MAX_STATED_FRAGMENTS = 400_000;
+export const MAX_LISTED_FRAGMENTS = 400_000;
 /** Bytes of all sidx boxes of one file together, each read once: as much as 400,000 references take, and some. */
 export const MAX_SIDX_BYTES = 8 * 1024 * 1024;
 /** Levels of sidx boxes that refer to further ones. */

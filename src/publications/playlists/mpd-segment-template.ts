@@ -1,5 +1,5 @@
 import { compareNaturally } from './file-names.ts';
-import { MAX_MISSING_IN_A_ROW, MAX_STATED_FRAGMENTS } from './limits.ts';
+import { MAX_LISTED_FRAGMENTS, MAX_MISSING_IN_A_ROW } from './limits.ts';
 import { readInitialization } from './mpd-segment-list.ts';
 import {
   type AddressedSegments,
@@ -81,8 +81,8 @@ function countByDuration(
     endNumber === undefined
       ? Math.max(1, Math.ceil((task.periodSeconds as number) / durationSeconds - 1e-6))
       : Number(endNumber - startNumber(task, elements) + 1n);
-  if (count > MAX_STATED_FRAGMENTS) {
-    throw task.values.malformed(innermost(elements), `it addresses more than ${MAX_STATED_FRAGMENTS} segments`);
+  if (count > MAX_LISTED_FRAGMENTS) {
+    throw task.values.malformed(innermost(elements), `it addresses more than ${MAX_LISTED_FRAGMENTS} segments`);
   }
   return Math.max(count, 0);
 }

@@ -2,7 +2,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { FolderIndex } from './folder-index.ts';
-import { MAX_STATED_FRAGMENTS } from './limits.ts';
+import { MAX_LISTED_FRAGMENTS } from './limits.ts';
 import type { MpdValues } from './mpd-values.ts';
 import type { MpdRepresentation } from './playlist-document.ts';
 import { childOf, childrenOf, type XmlElement } from './xml-element.ts';
@@ -76,8 +76,8 @@ export function expandTimeline(
     if (duration === undefined || duration === 0n) throw values.malformed(entry, 'S has no @d');
     clock = values.integer(entry, 't') ?? clock;
     const { count, certain } = repetition(task, entry, { start: clock, duration, end }, entries[position + 1]);
-    if (BigInt(times.length) + count > MAX_STATED_FRAGMENTS) {
-      throw values.malformed(entry, `the timeline has more than ${MAX_STATED_FRAGMENTS} segments`);
+    if (BigInt(times.length) + count > MAX_LISTED_FRAGMENTS) {
+      throw values.malformed(entry, `the timeline has more than ${MAX_LISTED_FRAGMENTS} segments`);
     }
     values.countAddresses(Number(count));
     const durationSeconds = Number(duration) / Number(timescale);

@@ -4,12 +4,12 @@ import { AppError } from '#errors/app-error.ts';
 import type { FolderIndex } from './folder-index.ts';
 import { parseHlsPlaylist } from './hls-playlist.ts';
 import {
+  MAX_LISTED_FRAGMENTS,
   MAX_PLAYLIST_BYTES,
   MAX_PLAYLIST_LINE_LENGTH,
   MAX_PLAYLIST_LINES,
   MAX_PLAYLISTS,
   MAX_REPRESENTATIONS,
-  MAX_STATED_FRAGMENTS,
   refuseBeyond,
 } from './limits.ts';
 import { addressByIndex, addressByList } from './mpd-segment-list.ts';
@@ -197,7 +197,7 @@ async function readMpd(
         representations.push(describeRepresentation(lineage, addressed, values));
         segmentCount += addressed.segments.length;
         refuseBeyond('representations in one MPD', representations.length, MAX_REPRESENTATIONS);
-        refuseBeyond('fragments named in playlists', segmentCount, MAX_STATED_FRAGMENTS);
+        refuseBeyond('fragments named in playlists', segmentCount, MAX_LISTED_FRAGMENTS);
       }
     }
   }

@@ -2,7 +2,7 @@ import type { ByteSource } from '#bytes/byte-source.ts';
 import { readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { ByteRange } from '../media-part.ts';
-import { MAX_SIDX_BOXES, MAX_SIDX_BYTES, MAX_SIDX_DEPTH, MAX_STATED_FRAGMENTS } from './limits.ts';
+import { MAX_LISTED_FRAGMENTS, MAX_SIDX_BOXES, MAX_SIDX_BYTES, MAX_SIDX_DEPTH } from './limits.ts';
 
 /** The content of a segment index: consecutive subsegments on one timescale. */
 export interface SegmentIndex {
@@ -73,8 +73,8 @@ class IndexReader {
       if (end > this.#source.sizeBytes) refuse(`it refers to byte ${end} of a file of ${this.#source.sizeBytes} bytes`);
       if (isIndex) await this.#walk({ offset: start, length: sizeBytes }, depth + 1, sidx.timescale);
       else this.#subsegments.push({ offset: start, length: sizeBytes, durationTicks });
-      if (this.#subsegments.length > MAX_STATED_FRAGMENTS)
-        refuse(`it has more than ${MAX_STATED_FRAGMENTS} references`);
+      if (this.#subsegments.length > MAX_LISTED_FRAGMENTS)
+        refuse(`it has more than ${MAX_LISTED_FRAGMENTS} references`);
       start = end;
     }
     return sidx;

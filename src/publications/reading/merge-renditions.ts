@@ -1,10 +1,10 @@
 import { AppError } from '#errors/app-error.ts';
 import { describePart, type MediaPart, partKey } from '../media-part.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
-import { MAX_RENDITIONS, MAX_STATED_FRAGMENTS, refuseBeyond } from '../playlists/limits.ts';
-import type { RenditionStatement, StatedPart } from '../playlists/rendition-statements.ts';
+import { MAX_LISTED_FRAGMENTS, MAX_RENDITIONS, refuseBeyond } from '../playlists/limits.ts';
+import type { ListedPart, RenditionListing } from '../playlists/rendition-listings.ts';
 
-/** A rendition while statements are merged into it. */
+/** A rendition while listings are merged into it. */
 export interface MergedRendition {
   readonly init: MediaPart;
   /** Playback order. */
@@ -19,35 +19,35 @@ export interface MergedRendition {
  * Merges what all playlists say into renditions: the same files named by several playlists, HLS and DASH alike, are one.
  * Playlists that contradict each other are refused.
  */
-export function mergeStatements(statements: readonly (RenditionStatement & { init: StatedPart })[]): MergedRendition[] {
+export function mergeListings(listings: readonly (RenditionListing & { init: ListedPart })[]): MergedRendition[] {
   const renditions = new Map<string, MergedRendition>();
   const owners = new Map<string, MergedRendition>();
-  let stated = 0;
-  for (const statement of statements) {
-    stated += statement.fragments.length;
-    refuseBeyond('fragments named in playlists', stated, MAX_STATED_FRAGMENTS);
-    const { part } = statement.init;
-    const rendition = renditions.get(partKey(part)) ?? { init: part, fragments: [], playlist: statement.playlist };
+  let fragmentCount = 0;
+  for (const listing of listings) {
+    fragmentCount += listing.fragments.length;
+    refuseBeyond('fragments named in playlists', fragmentCount, MAX_LISTED_FRAGMENTS);
+    const { part } = listing.init;
+    const rendition = renditions.get(partKey(part)) ?? { init: part, fragments: [], playlist: listing.playlist };
     renditions.set(partKey(part), rendition);
     refuseBeyond('init segments', renditions.size, MAX_RENDITIONS);
-    rejectForeignFragments(statement, rendition, owners);
-    mergeOrders(rendition, statement);
+    rejectForeignFragments(listing, rendition, owners);
+    mergeOrders(rendition, listing);
   }
-  refuseInitsAmongFragments(statements, renditions);
+  refuseInitsAmongFragments(listings, renditions);
   return [...renditions.values()];
 }
 
 function rejectForeignFragments(
-  statement: RenditionStatement,
+  listing: RenditionListing,
   rendition: MergedRendition,
   owners: Map<string, MergedRendition>,
 ): void {
-  for (const { part, line } of statement.fragments) {
+  for (const { part, line } of listing.fragments) {
     const key = partKey(part);
     const owner = owners.get(key);
     if (owner !== undefined && owner !== rendition) {
       throw new AppError('FRAGMENT_IN_TWO_RENDITIONS', {
-        playlist: statement.playlist,
+        playlist: listing.playlist,
         line,
         fragment: describePart(part),
         init: describePart(rendition.init),
@@ -63,17 +63,17 @@ function rejectForeignFragments(
  * new ones go in directly behind their predecessor, or before their successor. A fragment that is played twice counts
  * where it comes first.
  */
-function mergeOrders(rendition: MergedRendition, statement: RenditionStatement): void {
+function mergeOrders(rendition: MergedRendition, listing: RenditionListing): void {
   const { fragments, playlist } = rendition;
   const known = rendition.positions ?? new Map(fragments.map((part, position) => [partKey(part), position]));
   rendition.positions = known;
-  const first = statement.fragments
+  const first = listing.fragments
     .map(({ part }) => known.get(partKey(part)))
     .find((position) => position !== undefined);
   let last = (first ?? fragments.length) - 1;
   const insertions = new Map<number, MediaPart[]>();
   const seen = new Set<string>();
-  for (const { part, line } of statement.fragments) {
+  for (const { part, line } of listing.fragments) {
     const key = partKey(part);
     if (seen.has(key)) continue;
     seen.add(key);
@@ -85,7 +85,7 @@ function mergeOrders(rendition: MergedRendition, statement: RenditionStatement):
     } else if (position > last) {
       last = position;
     } else {
-      const position = { playlist: statement.playlist, line };
+      const position = { playlist: listing.playlist, line };
       throw new AppError('FRAGMENT_ORDER_CONFLICT', {
         ...position,
         fragment: describePart(part),
@@ -102,24 +102,24 @@ function mergeOrders(rendition: MergedRendition, statement: RenditionStatement):
 }
 
 function refuseInitsAmongFragments(
-  statements: readonly RenditionStatement[],
+  listings: readonly RenditionListing[],
   renditions: ReadonlyMap<string, MergedRendition>,
 ): void {
-  for (const { playlist, fragments } of statements) {
+  for (const { playlist, fragments } of listings) {
     const culprit = fragments.find(({ part }) => renditions.has(partKey(part)));
     if (culprit === undefined) continue;
     throw new AppError('FRAGMENT_IS_INIT', { playlist, line: culprit.line, name: describePart(culprit.part) });
   }
 }
 
-interface PlacedPart extends StatedPart {
+interface PlacedPart extends ListedPart {
   readonly playlist: string;
 }
 
 /** Refuses byte ranges that pass the end of their file, and parts of one file that overlap without being the same. */
-export function checkRanges(statements: readonly RenditionStatement[], index: FolderIndex): void {
+export function checkRanges(listings: readonly RenditionListing[], index: FolderIndex): void {
   const ranged: PlacedPart[] = [];
-  for (const { playlist, init, fragments } of statements) {
+  for (const { playlist, init, fragments } of listings) {
     for (const stated of init === null ? fragments : [init, ...fragments]) {
       if (stated.part.range !== null) ranged.push({ ...stated, playlist });
     }
@@ -129,7 +129,7 @@ export function checkRanges(statements: readonly RenditionStatement[], index: Fo
     refusePastEnd(file, parts, index.sizeOf(file) as number);
     refuseOverlap(file, parts);
   }
-  refuseWholeAndParts(statements, new Set(ranged.map(({ part }) => part.path)));
+  refuseWholeAndParts(listings, new Set(ranged.map(({ part }) => part.path)));
 }
 
 function refusePastEnd(file: string, parts: readonly PlacedPart[], sizeBytes: number): void {
@@ -153,8 +153,8 @@ function startOf({ part }: PlacedPart): number {
   return part.range?.offset ?? 0;
 }
 
-function refuseWholeAndParts(statements: readonly RenditionStatement[], ranged: ReadonlySet<string>): void {
-  for (const { playlist, init, fragments } of statements) {
+function refuseWholeAndParts(listings: readonly RenditionListing[], ranged: ReadonlySet<string>): void {
+  for (const { playlist, init, fragments } of listings) {
     for (const { part, line } of init === null ? fragments : [init, ...fragments]) {
       if (part.range !== null || !ranged.has(part.path)) continue;
       throw new AppError('FRAGMENT_RANGES_OVERLAP', { playlist, line, file: part.path, offset: 0 });

@@ -10,7 +10,7 @@ import type { FolderIndex } from '../playlists/folder-index.ts';
 import { MAX_RENDITIONS, MAX_UNLISTED_PLAYLIST_READS, refuseBeyond } from '../playlists/limits.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { readPlaylists, refuseUnsignable } from '../playlists/read-playlists.ts';
-import { type RenditionStatement, statementsOf } from '../playlists/rendition-statements.ts';
+import { listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
 import type { MergedRendition } from './merge-renditions.ts';
 
 /**
@@ -204,7 +204,7 @@ export async function readUnlistedPlaylists(
     const read = await tryRead(folder, index, path, known, signal);
     reads += read.documents.length;
     refuseBeyond('playlists that no pattern matches', reads, MAX_UNLISTED_PLAYLIST_READS);
-    const parts = read.statements.flatMap(partsOf);
+    const parts = read.listings.flatMap(partsOf);
     if (!parts.some((part) => signedPaths.has(part.path))) continue;
     for (const document of read.documents) if (unmatched.has(document.path)) playlists.set(document.path, document);
     const stale = parts.find((part) => rangedPaths.has(part.path) && !signedKeys.has(partKey(part)));
@@ -216,7 +216,7 @@ export async function readUnlistedPlaylists(
 
 interface ReadPlaylist {
   readonly documents: readonly PlaylistDocument[];
-  readonly statements: readonly RenditionStatement[];
+  readonly listings: readonly RenditionListing[];
 }
 
 async function tryRead(
@@ -229,15 +229,15 @@ async function tryRead(
   try {
     const documents = await readPlaylists(folder, index, [path], signal, known);
     refuseUnsignable(documents);
-    return { documents, statements: statementsOf(documents, index) };
+    return { documents, listings: listingsOf(documents, index) };
   } catch (error) {
     signal.throwIfAborted();
     // No pattern matches it: a malformed one is copied like any other file.
-    if (error instanceof AppError) return { documents: [], statements: [] };
+    if (error instanceof AppError) return { documents: [], listings: [] };
     throw error;
   }
 }
 
-function partsOf({ init, fragments }: RenditionStatement): MediaPart[] {
+function partsOf({ init, fragments }: RenditionListing): MediaPart[] {
   return (init === null ? fragments : [init, ...fragments]).map(({ part }) => part);
 }

@@ -12,54 +12,54 @@ import type {
   PlaylistDocument,
 } from './playlist-document.ts';
 
-/** The fragments that one playlist assigns to one init segment, in playback order. */
-export interface RenditionStatement {
+/** One rendition as one playlist lists it: the fragments that the playlist assigns to an init segment, in playback order. */
+export interface RenditionListing {
   readonly playlist: string;
   /** Null where the playlist gives these fragments no init segment. */
-  readonly init: StatedPart | null;
-  readonly fragments: readonly StatedFragment[];
+  readonly init: ListedPart | null;
+  readonly fragments: readonly ListedFragment[];
 }
 
 /** A fragment, and when it is played. */
-export interface StatedFragment extends StatedPart {
+export interface ListedFragment extends ListedPart {
   /** Seconds since the start of the programme; null where the playlist does not tell. */
   readonly startSeconds: number | null;
 }
 
 /** A part and the line, counted from one, that names it. */
-export interface StatedPart {
+export interface ListedPart {
   readonly part: MediaPart;
   readonly line: number;
 }
 
 /**
- * Returns the statements of all playlists, one per playlist and init segment. I-frame playlists come last, and state nothing where
+ * Returns the listings of all playlists, one per playlist and init segment. I-frame playlists come last, and count for nothing where
  * they name parts of fragments, as they mostly do.
  */
-export function statementsOf(playlists: readonly PlaylistDocument[], index: FolderIndex): RenditionStatement[] {
-  const statements = playlists.flatMap((playlist) => {
-    if (playlist.kind === 'mpd') return joinByInit(statementsOfMpd(playlist));
-    return playlist.kind === 'hls-media' && !playlist.iFramesOnly ? joinByInit(statementsOfHls(playlist, index)) : [];
+export function listingsOf(playlists: readonly PlaylistDocument[], index: FolderIndex): RenditionListing[] {
+  const listings = playlists.flatMap((playlist) => {
+    if (playlist.kind === 'mpd') return joinByInit(listingsOfMpd(playlist));
+    return playlist.kind === 'hls-media' && !playlist.iFramesOnly ? joinByInit(listingsOfHls(playlist, index)) : [];
   });
-  const named = new Set(statements.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)));
-  const isOfItsOwn = ({ fragments }: RenditionStatement): boolean =>
+  const named = new Set(listings.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)));
+  const isOfItsOwn = ({ fragments }: RenditionListing): boolean =>
     !fragments.some(({ part }) => named.has(part.path)) &&
     areWholeFragments(
       fragments.map(({ part }) => part),
       index,
     );
-  return [...statements, ...iFrameStatementsOf(playlists, index).filter(isOfItsOwn)];
+  return [...listings, ...iFrameListingsOf(playlists, index).filter(isOfItsOwn)];
 }
 
-/** Returns the statements of I-frame playlists, also those that name parts of fragments. */
-export function iFrameStatementsOf(playlists: readonly PlaylistDocument[], index: FolderIndex): RenditionStatement[] {
+/** Returns the listings of I-frame playlists, also those that name parts of fragments. */
+export function iFrameListingsOf(playlists: readonly PlaylistDocument[], index: FolderIndex): RenditionListing[] {
   return playlists.flatMap((playlist) =>
-    playlist.kind === 'hls-media' && playlist.iFramesOnly ? joinByInit(statementsOfHls(playlist, index)) : [],
+    playlist.kind === 'hls-media' && playlist.iFramesOnly ? joinByInit(listingsOfHls(playlist, index)) : [],
   );
 }
 
-/** A statement per EXT-X-MAP tag, which may change midway. */
-function statementsOfHls(playlist: HlsMedia, index: FolderIndex): RenditionStatement[] {
+/** Returns a listing for each EXT-X-MAP tag, which may change midway. */
+function listingsOfHls(playlist: HlsMedia, index: FolderIndex): RenditionListing[] {
   const base = index.baseOf(playlist.path);
   const locate = (uri: string, line: number): string => index.locate(base, uri, { playlist: playlist.path, line });
   let startSeconds = 0;
@@ -79,15 +79,15 @@ function statementsOfHls(playlist: HlsMedia, index: FolderIndex): RenditionState
   }));
 }
 
-/** A statement per representation and period. */
-function statementsOfMpd({ path, representations }: MpdDocument): RenditionStatement[] {
+/** Returns a listing for each representation and period. */
+function listingsOfMpd({ path, representations }: MpdDocument): RenditionListing[] {
   const addressed = representations.filter(({ addressing }) => addressing !== 'none');
   let periodStart: number | null = 0;
-  const statements: RenditionStatement[] = [];
+  const listings: RenditionListing[] = [];
   for (const [, inPeriod] of Map.groupBy(addressed, ({ lineage }) => lineage[1])) {
     const ends = inPeriod.map(({ line, init, segments }) => {
       const { fragments, endSeconds } = timedFragments(segments, line, periodStart);
-      statements.push({ playlist: path, init: init === null ? null : { part: init, line }, fragments });
+      listings.push({ playlist: path, init: init === null ? null : { part: init, line }, fragments });
       return endSeconds;
     });
     periodStart = ends.reduce(
@@ -95,7 +95,7 @@ function statementsOfMpd({ path, representations }: MpdDocument): RenditionState
       periodStart,
     );
   }
-  return statements;
+  return listings;
 }
 
 /** Returns the segments of a representation with the times at which they start, and the end of the last one. */
@@ -103,7 +103,7 @@ function timedFragments(
   segments: MpdRepresentation['segments'],
   line: number,
   periodStart: number | null,
-): { fragments: StatedFragment[]; endSeconds: number | null } {
+): { fragments: ListedFragment[]; endSeconds: number | null } {
   let endSeconds = periodStart;
   const fragments = segments.map(({ part, durationSeconds }) => {
     const startSeconds = endSeconds;
@@ -113,13 +113,11 @@ function timedFragments(
   return { fragments, endSeconds };
 }
 
-/** Joins statements of one playlist about the same init segment: what it comes back to later is played later. */
-function joinByInit(statements: readonly RenditionStatement[]): RenditionStatement[] {
-  const groups = Map.groupBy(statements, (statement) =>
-    statement.init === null ? statement : partKey(statement.init.part),
-  );
+/** Joins listings of one playlist with the same init segment: what it comes back to later is played later. */
+function joinByInit(listings: readonly RenditionListing[]): RenditionListing[] {
+  const groups = Map.groupBy(listings, (listing) => (listing.init === null ? listing : partKey(listing.init.part)));
   return [...groups.values()].map((group) => {
-    const [first] = group as [RenditionStatement];
+    const [first] = group as [RenditionListing];
     return group.length === 1 ? first : { ...first, fragments: group.flatMap(({ fragments }) => fragments) };
   });
 }
@@ -144,7 +142,7 @@ export function areWholeFragments(parts: readonly MediaPart[], index: FolderInde
 }
 
 /** The kind of media that a playlist says an init segment is for, and the line that says it. */
-export interface StatedKind {
+export interface DeclaredKind {
   readonly kind: 'video' | 'audio';
   readonly playlist: string;
   readonly line: number;
@@ -153,23 +151,26 @@ export interface StatedKind {
 /** Codecs of pictures, by the beginnings of their names in CODECS (RFC 6381). */
 const VIDEO_CODECS = /^(?:avc|hvc|hev|dvh|dva|dav|av01|vp0?[89]|vvc|vvi|mp4v|jxs|lvc)/;
 
-/** Returns the kinds that playlists state for their init segments, by `partKey`; no entry where they state none. */
-export function statedKinds(folder: SourceFolder, playlists: readonly PlaylistDocument[]): Map<string, StatedKind[]> {
+/** Returns the kinds that playlists declare for their init segments, by `partKey`; no entry where they declare none. */
+export function declaredKinds(
+  folder: SourceFolder,
+  playlists: readonly PlaylistDocument[],
+): Map<string, DeclaredKind[]> {
   const index = new FolderIndex(folder);
-  const kinds = new Map<string, StatedKind[]>();
-  const note = (init: MediaPart, stated: StatedKind): void => {
+  const kinds = new Map<string, DeclaredKind[]>();
+  const note = (init: MediaPart, declared: DeclaredKind): void => {
     const known = kinds.get(partKey(init));
-    if (known === undefined) kinds.set(partKey(init), [stated]);
-    else known.push(stated);
+    if (known === undefined) kinds.set(partKey(init), [declared]);
+    else known.push(declared);
   };
   const ofPlaylists = new Map(
     playlists.flatMap((playlist) =>
       playlist.kind === 'hls-multivariant' ? [...kindsOfVariants(playlist, index)] : [],
     ),
   );
-  for (const { playlist, init } of statementsOf(playlists, index)) {
-    const stated = ofPlaylists.get(playlist);
-    if (init !== null && stated !== undefined) note(init.part, stated);
+  for (const { playlist, init } of listingsOf(playlists, index)) {
+    const declared = ofPlaylists.get(playlist);
+    if (init !== null && declared !== undefined) note(init.part, declared);
   }
   for (const playlist of playlists) {
     if (playlist.kind !== 'mpd') continue;
@@ -182,13 +183,13 @@ export function statedKinds(folder: SourceFolder, playlists: readonly PlaylistDo
   return kinds;
 }
 
-function kindOfMpd(attribute: (name: string) => string | undefined): StatedKind['kind'] | null {
+function kindOfMpd(attribute: (name: string) => string | undefined): DeclaredKind['kind'] | null {
   const type = attribute('contentType') ?? attribute('mimeType')?.split('/')[0];
   return type === 'video' || type === 'audio' ? type : null;
 }
 
-/** Returns the kinds that a multivariant playlist states for its media playlists, by path. */
-function* kindsOfVariants({ path, text }: HlsMultivariant, index: FolderIndex): Generator<[string, StatedKind]> {
+/** Returns the kinds that a multivariant playlist declares for its media playlists, by path. */
+function* kindsOfVariants({ path, text }: HlsMultivariant, index: FolderIndex): Generator<[string, DeclaredKind]> {
   const base = index.baseOf(path);
   const lines = hlsLines(path, text);
   const addresses = addressesBelow(lines);
@@ -204,13 +205,13 @@ function* kindsOfVariants({ path, text }: HlsMultivariant, index: FolderIndex): 
   }
 }
 
-function kindOfMedia(line: string): StatedKind['kind'] | null {
+function kindOfMedia(line: string): DeclaredKind['kind'] | null {
   const type = hlsAttribute(line, 'TYPE');
   return type === 'AUDIO' ? 'audio' : type === 'VIDEO' ? 'video' : null;
 }
 
 /** A variant has the pictures itself, unless they are in a group of their own; its codecs include those of its groups. */
-function kindOfVariant(line: string): StatedKind['kind'] | null {
+function kindOfVariant(line: string): DeclaredKind['kind'] | null {
   if (hlsAttribute(line, 'VIDEO') !== undefined) return null;
   const codecs = hlsAttribute(line, 'CODECS')
     ?.split(',')
