@@ -29,7 +29,7 @@ function openModules(config: Config, signer: Signer, trust: WorkerParts['trust']
       generator: { name: RELEASE.product, version: RELEASE.version },
       trust,
     }),
-    stated: config.signing,
+    manifestDefaults: config.signing,
     outputChecker: verify ? createOutputChecker() : null,
     trust,
     ...(config.trust.rubrics_dir !== undefined && { rubricsDir: config.trust.rubrics_dir }),

@@ -8,7 +8,13 @@ import { type Warning, warning } from '#errors/warning.ts';
 import { readSignableFile } from '#formats/formats.ts';
 import type { OpeningContext } from '#inputs/input-opener.ts';
 import type { InputResolver } from '#inputs/input-resolver.ts';
-import type { Creation, IngredientSource, ManifestRequest, StatedAction } from '#provenance/manifest-request.ts';
+import type {
+  Creation,
+  IngredientSource,
+  ManifestRequest,
+  RecordedAction,
+  StatedAction,
+} from '#provenance/manifest-request.ts';
 import { describeIngredient, fileIngredient, type UnassignedIngredient } from './describe-ingredient.ts';
 import type { OperationServices } from './operation.ts';
 
@@ -105,28 +111,25 @@ export interface Ingredients {
 /** The origin that the request gives an input; null where it gives none. */
 export type GivenOrigin = { readonly parent: UnassignedIngredient } | GivenCreation | null;
 
-/** A statement that the media were made anew. A configured one gives way to a manifest in the source. */
+/** The creation of media that were made anew. A configured one gives way to a manifest in the source. */
 interface GivenCreation {
   readonly creation: Creation;
   readonly isDefault: boolean;
 }
 
-/** The statements in the `params` of a signing operation. */
-export type StatedParams = Pick<C2paParams, 'assertions' | 'actions' | 'all_actions_included'>;
-
-/** Statements of the configuration, for requests without their own. */
-type StatedDefaults = OperationServices['stated'];
+/** The `params` of a signing operation that go into the manifest as they are. */
+export type ManifestParams = Pick<C2paParams, 'assertions' | 'actions' | 'all_actions_included'>;
 
 /** Returns the origin that the request gives this input: a parent, or the creation of the media; else the configured creation. */
 export async function givenOrigin(
   params: C2paParams | undefined,
   inputIndex: number,
-  { inputs, stated }: Pick<OperationServices, 'inputs' | 'stated'>,
+  { inputs, manifestDefaults: defaults }: Pick<OperationServices, 'inputs' | 'manifestDefaults'>,
   context: OpeningContext,
 ): Promise<GivenOrigin> {
   const parent = await givenIngredient(params, inputIndex, inputs, context);
   if (parent !== null) return { parent };
-  const term = params?.digital_source_type === undefined ? stated.digital_source_type : params.digital_source_type;
+  const term = params?.digital_source_type === undefined ? defaults.digital_source_type : params.digital_source_type;
   if (term === undefined || term === null) return null;
   const creation = { kind: 'created', digitalSourceType: digitalSourceTypeUri(term) } as const;
   return { creation, isDefault: params?.digital_source_type === undefined };
@@ -168,18 +171,20 @@ export function assignRoles(source: UnassignedIngredient, given: GivenOrigin): I
   };
 }
 
-/** Returns what a manifest states beside its title and hard binding, apart from the actions of the operation. */
-export function statementOf(
+/** Returns the contents of a manifest apart from its title and hard binding. `actions` are those of the operation. */
+export function manifestRequestOf(
   { roles: { isSourceOpened, isHistoryKnown, ...roles } }: Ingredients,
-  params: StatedParams | undefined,
-  defaults: StatedDefaults,
-): Omit<ManifestRequest, 'title' | 'mediaType' | 'actions'> {
+  params: ManifestParams | undefined,
+  defaults: Pick<OperationServices['manifestDefaults'], 'actions'>,
+  actions: readonly RecordedAction[] = [],
+): Omit<ManifestRequest, 'title' | 'mediaType'> {
   const statedActions = (params?.actions ?? defaults.actions).map(statedAction);
   const isComplete = params?.all_actions_included ?? (isSourceOpened && statedActions.length === 0);
   return {
     ...roles,
     assertions: params?.assertions ?? [],
     statedActions,
+    actions,
     allActionsIncluded: isComplete && isHistoryKnown,
   };
 }

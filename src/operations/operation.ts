@@ -102,8 +102,8 @@ export interface OperationServices {
   readonly inputs: InputResolver;
   readonly outputs: OutputSink;
   readonly author: ManifestAuthor;
-  /** Statements of manifests where the request has none of its own. */
-  readonly stated: Pick<Config['signing'], 'digital_source_type' | 'actions'>;
+  /** Values of manifests where the request has none of its own. */
+  readonly manifestDefaults: Pick<Config['signing'], 'digital_source_type' | 'actions'>;
   /** Null where `signing.verify_outputs` is off. */
   readonly outputChecker: OutputChecker | null;
   /** Trust lists that inputs and ingredients are validated with. */

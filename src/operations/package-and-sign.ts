@@ -8,8 +8,8 @@ import { pathsInPlaylists } from '#publications/existing-publication.ts';
 import type { ChoicePatterns } from '#publications/find-publication.ts';
 import { growingTaskOf } from '#publications/growing-publication.ts';
 import { type MatchedPaths, matchingPaths } from '#publications/path-patterns.ts';
-import { readInits, readMatchedPublication } from '#publications/read-publication.ts';
-import { type SigningTask, signingTaskOf } from '#publications/signing-task.ts';
+import { readMatchedPublication } from '#publications/read-publication.ts';
+import type { SigningTask } from '#publications/signing-task.ts';
 import { givenOrigin } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
 import { growthOf, publicationFoundWarning, unsignedFragments } from './packaging/existing-tracks.ts';
@@ -23,7 +23,12 @@ import {
 } from './packaging/make-publication.ts';
 import { existingOrigin, packagedOrigin } from './packaging/packaging-ingredients.ts';
 import { refuseWarnings } from './refuse-warnings.ts';
-import { publicationOrigin, signForInput, verificationContext } from './sign-fragmented-folder.ts';
+import {
+  reserveDestination,
+  signForInput,
+  signReadPublication,
+  verificationContext,
+} from './sign-fragmented-folder.ts';
 
 /** One input with everything that packaging and signing it needs. */
 interface PackageInput {
@@ -105,19 +110,7 @@ async function signExisting(
 ): Promise<InputOutcome> {
   refuseWarnings(found, params);
   const publication = await readMatchedPublication(folder, paths, context.signal);
-  const inits = await readInits(folder, publication.renditions, context.signal);
-  const read = { folder, publication, inits };
-  const destination = await reserveDestination(folder, work, context, services);
-  const given = await givenOrigin(params, work.inputIndex, services, context);
-  const { ingredients, contents } = await publicationOrigin(read, given, verificationContext(context, services));
-  const statement = { ingredients, actions: [], destination };
-  const { warnings, ...outcome } = await signForInput(
-    signingTaskOf(read, contents),
-    statement,
-    work,
-    context,
-    services,
-  );
+  const { warnings, ...outcome } = await signReadPublication(folder, publication, work, context, services);
   return { ...outcome, warnings: [...found, ...warnings] };
 }
 
@@ -138,28 +131,14 @@ async function packageThenSign(
       task.existing === null
         ? await packagedOrigin(task, sources, given, context)
         : await existingOrigin(folder, task.existing, task, sources, given, verificationContext(context, services));
-    const statement = { ...origin, destination };
     const target = new PackagedFolder(task.folder.name, scratch.path);
     const [packaging, signing] = halvesOf(context);
     const signingTask = packagingTaskOf(task, sources, target, packaging);
-    return await signForInput(signingTask, statement, work, signing, services);
+    return await signForInput(signingTask, { ...origin, destination }, work, signing, services);
   } finally {
     await sources.release();
     scratch.release();
   }
-}
-
-/** Reserves the output path of a folder, and returns it. Throws `OUTPUT_TAKEN` or `OUTPUT_TOUCHES_SOURCE`. */
-async function reserveDestination(
-  { name }: SourceFolder,
-  { output }: InputWork,
-  context: InputContext,
-  { outputs }: OperationServices,
-): Promise<string> {
-  const destination = outputs.folderDestination(output, name);
-  await context.reserveOutputPath(destination);
-  context.reached('resolved');
-  return destination;
 }
 
 /** Returns the contexts of two steps that run concurrently, each of which is half of the work. */

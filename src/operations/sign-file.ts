@@ -13,7 +13,7 @@ import { outputLeaf } from '#outputs/output-path.ts';
 import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-author.ts';
 import type { OutputChecker } from '#provenance/official-reader.ts';
 import { describeIngredient } from './describe-ingredient.ts';
-import { assignRoles, givenOrigin, statementOf } from './ingredients.ts';
+import { assignRoles, givenOrigin, manifestRequestOf } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
 import { readBack } from './read-back.ts';
 import { signSidecar } from './sidecar/sign-sidecar.ts';
@@ -74,8 +74,8 @@ async function signIdentified(
   const params = work.params as C2paParams | undefined;
   const given = await givenOrigin(params, work.inputIndex, services, context);
   const ingredients = assignRoles(await describeIngredient(file, context), given);
-  const statement = { ...statementOf(ingredients, params, services.stated), actions: [] };
-  const draft = await services.author.draft({ title: leaf, mediaType: layout.mediaType, ...statement }, signal);
+  const request = manifestRequestOf(ingredients, params, services.manifestDefaults);
+  const draft = await services.author.draft({ title: leaf, mediaType: layout.mediaType, ...request }, signal);
   const written = await signAgainIfLarger(() => writeSigned(file, draft, destination, work, context, services));
   return {
     outputPath: written.outputPath,

@@ -1,7 +1,8 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { C2paFragmentedParams } from '#contract/c2pa-requests.ts';
+import type { C2paParams } from '#contract/signing.ts';
 import type { RecordedAction } from '#provenance/manifest-request.ts';
-import type { PublicationSource } from '#publications/publication.ts';
+import type { Publication, PublicationSource } from '#publications/publication.ts';
 import { readInits, readPublication } from '#publications/read-publication.ts';
 import { signPublication } from '#publications/sign-publication.ts';
 import { type SigningTask, signingTaskOf } from '#publications/signing-task.ts';
@@ -15,8 +16,8 @@ import {
   type GivenOrigin,
   givenOrigin,
   type Ingredients,
-  type StatedParams,
-  statementOf,
+  type ManifestParams,
+  manifestRequestOf,
 } from './ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from './operation.ts';
 import { refuseWarnings, type StrictParams } from './refuse-warnings.ts';
@@ -47,18 +48,39 @@ async function signOpened(
   context: InputContext,
   services: OperationServices,
 ): Promise<InputOutcome> {
-  const params = work.params as C2paFragmentedParams;
-  const publication = await readPublication(folder, patternsOf(params), context.signal);
+  const patterns = patternsOf(work.params as C2paFragmentedParams);
+  const publication = await readPublication(folder, patterns, context.signal);
+  return await signReadPublication(folder, publication, work, context, services);
+}
+
+/** Signs a publication that was read from a folder, with the ingredients that its request gives it. */
+export async function signReadPublication(
+  folder: SourceFolder,
+  publication: Publication,
+  work: InputWork,
+  context: InputContext,
+  services: OperationServices,
+): Promise<InputOutcome> {
   const inits = await readInits(folder, publication.renditions, context.signal);
-  const destination = services.outputs.folderDestination(work.output, folder.name);
+  const destination = await reserveDestination(folder, work, context, services);
+  const read = { folder, publication, inits };
+  const given = await givenOrigin(work.params as C2paParams, work.inputIndex, services, context);
+  const { ingredients, contents } = await publicationOrigin(read, given, verificationContext(context, services));
+  const signing = { ingredients, actions: [], destination };
+  return await signForInput(signingTaskOf(read, contents), signing, work, context, services);
+}
+
+/** Reserves the output path of a folder, and returns it. Throws `OUTPUT_TAKEN` or `OUTPUT_TOUCHES_SOURCE`. */
+export async function reserveDestination(
+  { name }: SourceFolder,
+  { output }: InputWork,
+  context: InputContext,
+  { outputs }: OperationServices,
+): Promise<string> {
+  const destination = outputs.folderDestination(output, name);
   await context.reserveOutputPath(destination);
   context.reached('resolved');
-
-  const read = { folder, publication, inits };
-  const given = await givenOrigin(params, work.inputIndex, services, context);
-  const { ingredients, contents } = await publicationOrigin(read, given, verificationContext(context, services));
-  const statement = { ingredients, actions: [], destination };
-  return await signForInput(signingTaskOf(read, contents), statement, work, context, services);
+  return destination;
 }
 
 function patternsOf(params: C2paFragmentedParams) {
@@ -95,7 +117,7 @@ export async function publicationOrigin(
 }
 
 /** Origin and destination of a publication that is signed. */
-interface PublicationStatement {
+interface InputSigning {
   readonly ingredients: Ingredients;
   /** Actions on the parent before it was signed. */
   readonly actions: readonly RecordedAction[];
@@ -105,17 +127,17 @@ interface PublicationStatement {
 /** Signs a publication for an input of a job, with the assertions of its request. Throws `PACKAGING_WARNED` in strict mode. */
 export async function signForInput(
   task: SigningTask,
-  { ingredients, actions, destination }: PublicationStatement,
+  { ingredients, actions, destination }: InputSigning,
   work: InputWork,
   context: InputContext,
   services: OperationServices,
 ): Promise<InputOutcome> {
-  const params = work.params as StrictParams & StatedParams;
-  const statement = { ...statementOf(ingredients, params, services.stated), actions };
+  const params = work.params as StrictParams & ManifestParams;
+  const manifestRequest = manifestRequestOf(ingredients, params, services.manifestDefaults, actions);
   const { warnings } = ingredients;
   const environment = {
     ...context,
     checkWarnings: (found: Parameters<typeof refuseWarnings>[0]) => refuseWarnings(found, params),
   };
-  return await signPublication(task, { statement, warnings, destination, key: work }, environment, services);
+  return await signPublication(task, { manifestRequest, warnings, destination, key: work }, environment, services);
 }

@@ -4,7 +4,7 @@ import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
 import { Launcher } from '#processes/launcher.ts';
 import { requireFitActions, requireFitAssertions } from './dry-run/assertion-rules.ts';
-import type { CheckedStatements } from './dry-run/dry-run-manifest.ts';
+import type { CheckedAssertions } from './dry-run/dry-run-manifest.ts';
 import { type CheckBudgets, type DryRunOutcome, DryRunWorker, type Refusal } from './dry-run/dry-run-process.ts';
 import type { CustomAssertion, StatedAction } from './manifest-request.ts';
 
@@ -153,7 +153,7 @@ const MAX_BATCH_BYTES = 1024 * 1024;
 const MAX_SMALL_BYTES = 64 * 1024;
 
 /** Consecutive assertions of a request; or its actions, with the assertions that they need. */
-interface AssertionBatch extends CheckedStatements {
+interface AssertionBatch extends CheckedAssertions {
   /** The index of the first assertion in the request. */
   readonly start: number;
 }
@@ -165,9 +165,9 @@ interface BatchedAssertions {
   readonly isSmall: boolean;
 }
 
-/** Divides the statements of a request into batches. `sizesBytes` are the sizes of the assertions' data as JSON. */
+/** Divides the assertions and actions of a request into batches. `sizesBytes` are the sizes of the assertions' data as JSON. */
 export function batchAssertions(
-  { assertions, actions }: CheckedStatements,
+  { assertions, actions }: CheckedAssertions,
   sizesBytes: readonly number[],
 ): BatchedAssertions {
   const starts = [0];

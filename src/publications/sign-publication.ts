@@ -32,10 +32,10 @@ import type { FragmentsOutput, SigningTask, WrittenPublication } from './signing
 /** Files that are copied at once. */
 const MAX_CONCURRENT_COPIES = 8;
 
-/** The content of the manifest beside its title and hard binding, and the destination of the signed publication. */
+/** The contents of the manifest, and the destination of the signed publication. */
 interface PublicationRequest {
-  readonly statement: Omit<ManifestRequest, 'title' | 'mediaType'>;
-  /** Warnings about the ingredients in `statement`. */
+  readonly manifestRequest: Omit<ManifestRequest, 'title' | 'mediaType'>;
+  /** Warnings about the ingredients in it. */
   readonly warnings: readonly Warning[];
   readonly destination: string;
   readonly key: StagingKey;
@@ -78,13 +78,13 @@ interface SignedPublication {
  */
 export async function signPublication(
   task: SigningTask,
-  { statement, warnings: given, destination, key }: PublicationRequest,
+  { manifestRequest, warnings: given, destination, key }: PublicationRequest,
   environment: SigningEnvironment,
   services: SigningServices,
 ): Promise<SignedPublication> {
   const { signal, scratch } = environment;
   const { title, sizeBytes: totalBytes } = task;
-  const draft = await services.author.draft({ ...statement, title, mediaType: 'video/mp4' }, signal);
+  const draft = await services.author.draft({ ...manifestRequest, title, mediaType: 'video/mp4' }, signal);
   environment.checkWarnings([...given, ...draft.warnings]);
   const maps = await chooseMaps(draft, task.renditions, signal);
   const sink = await services.outputs.stageFolder(destination, totalBytes, key, signal, scratch);

@@ -70,11 +70,11 @@ async function sign(
       return draft;
     },
   };
-  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'author' | 'stated' | 'outputChecker'> = {
+  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'author' | 'manifestDefaults' | 'outputChecker'> = {
     inputs: new InputResolver({ local_file_path: localFileOpener(anywhere) }),
     outputs: new LocalSink({ baseDir: output, dataDir }),
     author: validating,
-    stated: { actions: [] },
+    manifestDefaults: { actions: [] },
     outputChecker: null,
   };
   const params =

@@ -14,8 +14,8 @@ import {
   type GivenOrigin,
   givenIngredient,
   givenOrigin,
-  type StatedParams,
-  statementOf,
+  type ManifestParams,
+  manifestRequestOf,
 } from '#operations/ingredients.ts';
 import type { IngredientSource } from '#provenance/manifest-request.ts';
 
@@ -72,7 +72,10 @@ test('media were created where the request says so, and as configured where thei
 });
 
 test('the configured source type counts where a request has none of its own and gives no parent', async () => {
-  const services = { inputs: new InputResolver({}), stated: { digital_source_type: 'digitalCapture', actions: [] } };
+  const services = {
+    inputs: new InputResolver({}),
+    manifestDefaults: { digital_source_type: 'digitalCapture', actions: [] },
+  };
   const given = (params: C2paParams | undefined): Promise<GivenOrigin> =>
     givenOrigin(params, 0, services, { signal: new AbortController().signal } as OpeningContext);
   assert.deepEqual(await given(undefined), configured);
@@ -88,9 +91,10 @@ test('warnings about the source are told once, whatever it becomes', () => {
 });
 
 test('all actions are said to be included only where that is known or stated, and never of an altered source', () => {
-  const isIncluded = (given: GivenOrigin, params: StatedParams, isHistoryKnown = true): boolean => {
+  const isIncluded = (given: GivenOrigin, params: ManifestParams, isHistoryKnown = true): boolean => {
     const { roles, warnings } = assignRoles({ ingredient: unsigned, warnings: [] }, given);
-    return statementOf({ roles: { ...roles, isHistoryKnown }, warnings }, params, { actions: [] }).allActionsIncluded;
+    return manifestRequestOf({ roles: { ...roles, isHistoryKnown }, warnings }, params, { actions: [] })
+      .allActionsIncluded;
   };
   const actions = [{ action: 'c2pa.trimmed' }];
   assert.equal(isIncluded(null, {}), true);
@@ -107,7 +111,7 @@ test('all actions are said to be included only where that is known or stated, an
 test('configured actions are stated where the request states none', () => {
   const ingredients = assignRoles({ ingredient: unsigned, warnings: [] }, null);
   const defaults = { actions: [{ action: 'c2pa.published' }] };
-  const stated = (params: StatedParams | undefined) => statementOf(ingredients, params, defaults).statedActions;
+  const stated = (params: ManifestParams | undefined) => manifestRequestOf(ingredients, params, defaults).statedActions;
   assert.deepEqual(stated(undefined), [{ action: 'c2pa.published' }]);
   assert.deepEqual(stated({ actions: [] }), []);
   const given = { action: 'c2pa.edited', software_agent: 'Example Cut', digital_source_type: 'digitalCapture' };

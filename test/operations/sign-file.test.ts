@@ -71,7 +71,7 @@ async function signing(
     ),
     outputs: new LocalSink({ baseDir: output, dataDir }),
     author,
-    stated: { actions: [] },
+    manifestDefaults: { actions: [] },
     outputChecker: readBack ? createOutputChecker() : null,
     fragments: createFragmentReader(),
     fragmentChecks: 'all',

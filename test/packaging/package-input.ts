@@ -74,9 +74,9 @@ export async function packageInput(
 /** Services for packaging, without signing and read-back. */
 function servicesWith(outputs: OutputSink): OperationServices {
   const openFolder = localFolderOpener({ roots: undefined, protectedPaths: [] }, BOUNDS);
-  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'stated' | 'fragmentChecks'> = {
+  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'manifestDefaults' | 'fragmentChecks'> = {
     fragmentChecks: null,
-    stated: { actions: [] },
+    manifestDefaults: { actions: [] },
     inputs: new InputResolver({}, { local_folder_path: openFolder }),
     outputs,
   };

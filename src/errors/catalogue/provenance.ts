@@ -122,7 +122,7 @@ export const provenanceErrors = {
   ASSERTIONS_TOO_COSTLY: entry<{ budget: 'time' | 'memory'; limit: number; unit: 'ms' | 'bytes' }>(
     'VALIDATION_FAILED',
     ({ budget, limit, unit }) =>
-      `Checking these statements took more than their ${budget} budget of ${unit === 'ms' ? `${limit / 1000} s` : `${limit / 1024 ** 2} MiB`}, and was stopped. State fewer or smaller ones.`,
+      `Checking these assertions and actions took more than their ${budget} budget of ${unit === 'ms' ? `${limit / 1000} s` : `${limit / 1024 ** 2} MiB`}, and was stopped. Give fewer or smaller ones.`,
   ),
   ASSERTION_CHECKS_BUSY: entry<object>(
     'SERVICE_OVERLOADED',

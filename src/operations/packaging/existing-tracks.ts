@@ -48,8 +48,8 @@ export function growthOf({ playlists }: ExistingPublication): Warning[] {
 }
 
 /**
- * Returns the statements of the playlists about each rendition, as tracks of its joined file. Statements of the request
- * about the path of its playlist take precedence.
+ * Returns the language, label and role that playlists give each rendition, as tracks of its joined file. Those that the
+ * request gives the path of its playlist take precedence.
  */
 export function tracksOfRenditions(
   { renditions }: ExistingPublication,
@@ -57,11 +57,11 @@ export function tracksOfRenditions(
 ): PackageTrack[] {
   const names = new Set(renditions.map(({ name }) => name));
   const known = renditions.flatMap((rendition) => {
-    const stated = statedTrack(rendition);
+    const listed = listedTrack(rendition);
     const asked = requested.filter(({ file }) => file === rendition.name);
     const file = joinedName(rendition);
-    if (asked.length > 0) return asked.map((track) => ({ ...stated, ...track, file }));
-    return Object.keys(stated).length === 0 ? [] : [{ ...stated, file }];
+    if (asked.length > 0) return asked.map((track) => ({ ...listed, ...track, file }));
+    return Object.keys(listed).length === 0 ? [] : [{ ...listed, file }];
   });
   return [...known, ...requested.filter(({ file }) => !names.has(file))];
 }
@@ -78,7 +78,7 @@ export function sharedTimelineOf({ renditions, playlists }: ExistingPublication)
   return new Set(shared.map(joinedName));
 }
 
-function statedTrack({ language, label, role }: ExistingRendition): Omit<PackageTrack, 'file'> {
+function listedTrack({ language, label, role }: ExistingRendition): Omit<PackageTrack, 'file'> {
   return {
     ...(language !== null && { language }),
     ...(label !== null && label !== '' && { label }),

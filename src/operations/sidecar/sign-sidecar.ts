@@ -16,7 +16,7 @@ import { type ManifestDraft, signAgainIfLarger } from '#provenance/manifest-auth
 import { assetReadingOf } from '#provenance/official-reader.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
 import { type DescribedFile, describeIngredient } from '../describe-ingredient.ts';
-import { assignRoles, givenOrigin, statementOf } from '../ingredients.ts';
+import { assignRoles, givenOrigin, manifestRequestOf } from '../ingredients.ts';
 import type { InputContext, InputOutcome, InputWork, OperationServices } from '../operation.ts';
 import { readBack } from '../read-back.ts';
 import { sidecarLeaves } from './sidecar-names.ts';
@@ -61,9 +61,9 @@ export async function signSidecar(
 
   const given = await givenOrigin(params, work.inputIndex, services, context);
   const ingredients = assignRoles(await describeIngredient(file, context), given);
-  const statement = { ...statementOf(ingredients, params, services.stated), actions: [] };
+  const request = manifestRequestOf(ingredients, params, services.manifestDefaults);
   const { mediaType } = file.layout;
-  const draft = await services.author.draft({ title: source.name, mediaType, ...statement }, context.signal);
+  const draft = await services.author.draft({ title: source.name, mediaType, ...request }, context.signal);
   const outcome = await copyAndSign({ file, draft, destinations }, work, context, services);
   return { ...outcome, warnings: [...ingredients.warnings, ...draft.warnings, ...outcome.warnings] };
 }

@@ -12,14 +12,14 @@ const HARD_BINDING = {
   data: { exclusions: [], name: 'dry run', alg: 'sha256', hash: new Array<number>(32).fill(0), pad: [] },
 } as const;
 
-/** The statements of a caller that a dry run checks. */
-export interface CheckedStatements {
+/** The assertions of a caller that a dry run checks; the actions become one of them. */
+export interface CheckedAssertions {
   readonly assertions: readonly CustomAssertion[];
   readonly actions: readonly StatedAction[];
 }
 
-/** Defines a manifest that is bound to no asset, for `judgeManifest`: only its statements and its signature matter. */
-export function dryRunManifest({ assertions, actions }: CheckedStatements): ManifestDefinition {
+/** Defines a manifest that is bound to no asset, for `judgeManifest`: only its assertions and its signature matter. */
+export function dryRunManifest({ assertions, actions }: CheckedAssertions): ManifestDefinition {
   const json = { title: 'dry run', relationship: 'parentOf', label: 'parent' };
   const parent = { json, store: null, isValidated: false, failures: [], warnings: [] };
   const request = {

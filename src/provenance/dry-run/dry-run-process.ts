@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import type { Launcher } from '#processes/launcher.ts';
 import { usageOfTree } from '#processes/process-tree.ts';
-import type { CheckedStatements } from './dry-run-manifest.ts';
+import type { CheckedAssertions } from './dry-run-manifest.ts';
 
 /** A message from the process: it has started, or has finished a batch. */
 export type DryRunMessage = 'ready' | DryRunAnswer;
@@ -89,8 +89,8 @@ class DryRunProcess {
     }
   }
 
-  /** Checks statements in a started process. Kills it when it exceeds a budget. */
-  async run(statements: CheckedStatements, budgets: CheckBudgets): Promise<DryRunOutcome> {
+  /** Checks assertions in a started process. Kills it when it exceeds a budget. */
+  async run(checked: CheckedAssertions, budgets: CheckBudgets): Promise<DryRunOutcome> {
     const outcome = Promise.withResolvers<DryRunOutcome>();
     this.#outcome = outcome;
     const exceed = (budget: 'time' | 'memory'): void => {
@@ -104,7 +104,7 @@ class DryRunProcess {
     }, MEMORY_SAMPLE_INTERVAL_MS);
     if (this.#hasExited) outcome.resolve({ kind: 'exited', how: 'before the batch' });
     // The exit of the process is reported by its event.
-    else this.#child.send(statements, () => undefined);
+    else this.#child.send(checked, () => undefined);
     try {
       return await outcome.promise;
     } finally {
@@ -177,7 +177,7 @@ export class DryRunWorker {
 
   /** Checks a batch while no other is checked. Throws where the process does not start. `usedMs` leaves its start out. */
   async run(
-    statements: CheckedStatements,
+    checked: CheckedAssertions,
     budgets: CheckBudgets,
   ): Promise<{ readonly outcome: DryRunOutcome; readonly usedMs: number }> {
     this.#isBusy = true;
@@ -185,7 +185,7 @@ export class DryRunWorker {
     try {
       const process = await this.#started();
       const startMs = performance.now();
-      const outcome = await process.run(statements, budgets);
+      const outcome = await process.run(checked, budgets);
       const usedMs = performance.now() - startMs;
       if (process.memoryBytes > MAX_IDLE_BYTES) await this.#killProcess();
       return { outcome, usedMs };

@@ -8,7 +8,7 @@ import type { CustomAssertion, StatedAction } from '../manifest-request.ts';
 import { signManifest } from '../sdk/sdk.ts';
 import { sdkProblem } from '../sdk/sdk-problem.ts';
 import type { Signer } from '../signer.ts';
-import { type CheckedStatements, dryRunManifest, judgeManifest } from './dry-run-manifest.ts';
+import { type CheckedAssertions, dryRunManifest, judgeManifest } from './dry-run-manifest.ts';
 import type { DryRunAnswer, DryRunMessage } from './dry-run-process.ts';
 
 // The process behind `createAssertionChecker`. It is killed when the service exits; signals to the process group are left to
@@ -27,8 +27,8 @@ const signature = {
 /** Never aborted: the service kills the process when a batch exceeds its budget. */
 const { signal } = new AbortController();
 
-process.on('message', async (statements: CheckedStatements) => {
-  send({ refusal: await refusalOf(statements) });
+process.on('message', async (checked: CheckedAssertions) => {
+  send({ refusal: await refusalOf(checked) });
 });
 send('ready');
 
@@ -37,10 +37,10 @@ function send(message: DryRunMessage): void {
   process.send?.(message, undefined, undefined, () => undefined);
 }
 
-async function refusalOf(statements: CheckedStatements): Promise<DryRunAnswer['refusal']> {
-  const problem = await problemOf(statements);
+async function refusalOf(checked: CheckedAssertions): Promise<DryRunAnswer['refusal']> {
+  const problem = await problemOf(checked);
   if (problem === null) return null;
-  const { assertions, actions } = statements;
+  const { assertions, actions } = checked;
   return { index: null, problem, ...(actions.length === 0 && (await firstRefused(assertions, problem))) };
 }
 
@@ -65,11 +65,11 @@ async function firstRefused(
   return null;
 }
 
-/** Builds, signs and reads a manifest with the statements. Returns null where it carries them unchanged. */
-async function problemOf(statements: CheckedStatements): Promise<string | null> {
-  const { assertions, actions } = statements;
+/** Builds, signs and reads a manifest with the assertions and actions. Returns null where it carries them unchanged. */
+async function problemOf(checked: CheckedAssertions): Promise<string | null> {
+  const { assertions, actions } = checked;
   try {
-    const store = await signManifest(dryRunManifest(statements), signature, signal);
+    const store = await signManifest(dryRunManifest(checked), signature, signal);
     const { problems, report } = await judgeManifest(store, signal);
     const [first] = problems;
     if (first !== undefined) return `it makes the manifest invalid (${first.problem})`;

@@ -40,12 +40,12 @@ export async function signWithSidecar(
     confirmLease: () => confirmLease?.() ?? Promise.resolve(),
     reportIoBound: () => undefined,
   };
-  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'author' | 'outputChecker' | 'stated'> = {
+  const services: Pick<OperationServices, 'inputs' | 'outputs' | 'author' | 'outputChecker' | 'manifestDefaults'> = {
     inputs: new InputResolver({ local_file_path: localFileOpener({ roots: undefined, protectedPaths: [] }) }),
     outputs: new LocalSink({ baseDir: join(home, 'output'), dataDir }),
     author: testAuthor(),
     outputChecker,
-    stated: { actions: [] },
+    manifestDefaults: { actions: [] },
   };
   const work: InputWork = {
     ...key,
