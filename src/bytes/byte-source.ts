@@ -59,6 +59,11 @@ export interface LocalSource extends ByteSource {
   readonly localPath: string;
 }
 
+/** Returns the path by which this process, with the SDK in it, reads the very file that was opened. */
+export function openedPathOf({ openedPath, localPath }: LocalSource): string {
+  return openedPath ?? localPath;
+}
+
 /** Bytes that one read of headers fetches: a chain of small chunks or frames costs one request, not one each. */
 const WINDOW_SIZE_BYTES = 16 * 1024;
 

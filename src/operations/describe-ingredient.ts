@@ -1,9 +1,9 @@
-import { type ByteSource, type LocalSource, readRange } from '#bytes/byte-source.ts';
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { pinnedCopyOf } from '#bytes/local-copies.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import type { MediaLayout } from '#formats/format-handler.ts';
 import type { OpeningContext } from '#inputs/input-opener.ts';
-import type { IngredientSource } from '#provenance/manifest-request.ts';
+import { fileIngredient, type IngredientSource } from '#provenance/manifest-request.ts';
 
 /** A source, and what its bytes tell about it as an ingredient. */
 export interface DescribedFile {
@@ -36,18 +36,7 @@ export async function describeIngredient(file: DescribedFile, context: OpeningCo
     sizeBytes: length,
     read: (signal: AbortSignal) => readRange(pinned, offset, length, signal),
   };
-  return { ingredient: { ...fileIngredient(pinned), ...described, manifest }, warnings: [] };
-}
-
-/** Describes a file that the SDK opens by its path: that of the open descriptor, checked for changes afterwards. */
-export function fileIngredient(
-  source: LocalSource,
-): Pick<IngredientSource & { kind: 'file' }, 'kind' | 'path' | 'checkUnchanged'> {
-  return {
-    kind: 'file',
-    path: source.openedPath ?? source.localPath,
-    checkUnchanged: async (signal) => source.checkUnchanged?.(signal),
-  };
+  return { ingredient: { ...fileIngredient(pinned, described), manifest }, warnings: [] };
 }
 
 /** Bytes of an XMP packet that are searched for an identifier and for the address of a remote manifest. */

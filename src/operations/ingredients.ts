@@ -8,14 +8,15 @@ import { type Warning, warning } from '#errors/warning.ts';
 import { readSignableFile } from '#formats/formats.ts';
 import type { OpeningContext } from '#inputs/input-opener.ts';
 import type { InputResolver } from '#inputs/input-resolver.ts';
-import type {
-  Creation,
-  IngredientSource,
-  ManifestRequest,
-  RecordedAction,
-  StatedAction,
+import {
+  type Creation,
+  fileIngredient,
+  type IngredientSource,
+  type ManifestRequest,
+  type RecordedAction,
+  type StatedAction,
 } from '#provenance/manifest-request.ts';
-import { describeIngredient, fileIngredient, type UnassignedIngredient } from './describe-ingredient.ts';
+import { describeIngredient, type UnassignedIngredient } from './describe-ingredient.ts';
 import type { OperationServices } from './operation.ts';
 
 /** Parents in the `params` of a signing operation. */
@@ -87,9 +88,9 @@ async function unidentifiedParent(
   { scratch, signal }: OpeningContext,
 ): Promise<UnassignedIngredient> {
   const mediaType = source.claimedMediaType ?? 'application/octet-stream';
-  const ingredient = fileIngredient(await pinnedCopyOf(source, scratch, signal));
+  const pinned = await pinnedCopyOf(source, scratch, signal);
   return {
-    ingredient: { ...ingredient, title: source.name, mediaType },
+    ingredient: fileIngredient(pinned, { title: source.name, mediaType }),
     warnings:
       error.reason === 'FORMAT_UNKNOWN'
         ? []

@@ -1,3 +1,4 @@
+import { type LocalSource, openedPathOf } from '#bytes/byte-source.ts';
 import type { ValidationResults } from './validation-report.ts';
 
 /** A custom assertion as the caller gave it: any JSON value under a label. */
@@ -37,6 +38,15 @@ export type IngredientSource =
       readonly manifestStore: Uint8Array;
       readonly validationResults: ValidationResults | null;
     };
+
+/** Describes a file that must stay open until the SDK has read it; what was opened is checked for changes after that. */
+export function fileIngredient(
+  source: LocalSource,
+  described: { readonly title: string; readonly mediaType: string },
+): IngredientSource & { readonly kind: 'file' } {
+  const checkUnchanged = async (signal: AbortSignal): Promise<void> => source.checkUnchanged?.(signal);
+  return { kind: 'file', path: openedPathOf(source), ...described, checkUnchanged };
+}
 
 /** The origin of media that were made anew, without a parent. */
 export interface Creation {

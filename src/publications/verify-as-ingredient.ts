@@ -5,7 +5,7 @@ import { itemAt } from '#errors/assert.ts';
 import type { Warning } from '#errors/warning.ts';
 import { exceedsChainLimits } from '#provenance/chain-limits.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
-import type { IngredientSource } from '#provenance/manifest-request.ts';
+import { fileIngredient, type IngredientSource } from '#provenance/manifest-request.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import { type PublicationVerdict, verdictWarnings } from './checking/publication-verdict.ts';
 import { validateEarlierManifest } from './checking/validate-earlier-manifest.ts';
@@ -75,7 +75,7 @@ async function manifestIngredients(
     const title = index === 0 || first === undefined ? folder.name : `${folder.name}: ${describePart(first.init)}`;
     const file = manifest.binding === null ? singleFileOf(carriers) : null;
     if (file !== null) {
-      ingredients.push(await fileIngredient(folder, file, title, context));
+      ingredients.push(await wholeFileIngredient(folder, file, title, context));
       continue;
     }
     const own = findings.filter((finding) => finding.manifest === index);
@@ -94,7 +94,7 @@ async function manifestIngredients(
  * Makes an ingredient of a file that the SDK reads later, by its path: it stays open as long as the scratch space, is copied
  * there when the file system would not show its changes, and is compared with what was opened once the SDK has read it.
  */
-async function fileIngredient(
+async function wholeFileIngredient(
   folder: SourceFolder,
   file: string,
   title: string,
@@ -102,12 +102,5 @@ async function fileIngredient(
 ): Promise<IngredientSource> {
   const source = await folder.open(file, signal);
   scratch.adopt(source);
-  const pinned = await pinnedCopyOf(source, scratch, signal);
-  return {
-    kind: 'file',
-    path: pinned.openedPath ?? pinned.localPath,
-    title,
-    mediaType: MEDIA_TYPE,
-    checkUnchanged: async (stop) => pinned.checkUnchanged?.(stop),
-  };
+  return fileIngredient(await pinnedCopyOf(source, scratch, signal), { title, mediaType: MEDIA_TYPE });
 }

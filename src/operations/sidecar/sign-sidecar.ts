@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { ByteSink } from '#bytes/byte-sink.ts';
-import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { type ByteSource, openedPathOf, readRange } from '#bytes/byte-source.ts';
 import { digestPlan, executePlan } from '#bytes/execute-plan.ts';
 import { localCopyOf, pinnedCopyOf } from '#bytes/local-copies.ts';
 import type { C2paParams } from '#contract/signing.ts';
@@ -187,8 +187,8 @@ async function describeSource(source: ByteSource, { signal, scratch }: InputCont
   const head = await readRange(source, 0, Math.min(source.sizeBytes, HEAD_SIZE_BYTES), signal);
   const still = stillMediaType(head);
   if (still !== null) {
-    const { openedPath, localPath } = await pinnedCopyOf(source, scratch, signal);
-    const reading = await assetReadingOf({ path: openedPath ?? localPath, mediaType: still }, signal);
+    const path = openedPathOf(await pinnedCopyOf(source, scratch, signal));
+    const reading = await assetReadingOf({ path, mediaType: still }, signal);
     if (reading !== 'none' && !('problem' in reading)) throw alreadySigned(source);
     return withoutLayout(source, still);
   }

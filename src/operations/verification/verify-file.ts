@@ -1,4 +1,4 @@
-import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { type ByteSource, openedPathOf, readRange } from '#bytes/byte-source.ts';
 import { pinnedCopyOf } from '#bytes/local-copies.ts';
 import type { ApiInputRef } from '#contract/request.ts';
 import type { Verification } from '#contract/verification.ts';
@@ -133,7 +133,7 @@ async function readAsset(
   const store = sidecar ?? (await embeddedStore(pinned, layout, signal));
   if (store !== null) refuseCostlyChain(source.name, store);
   const asset = {
-    path: pinned.openedPath ?? pinned.localPath,
+    path: openedPathOf(pinned),
     mediaType: mediaType ?? 'application/octet-stream',
     ...(sidecar !== null && { detachedStore: sidecar }),
   };

@@ -1,3 +1,4 @@
+import { openedPathOf } from '#bytes/byte-source.ts';
 import { pinnedCopyOf } from '#bytes/local-copies.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { PublicationVerification, Verification } from '#contract/verification.ts';
@@ -125,7 +126,7 @@ async function readWholeFile(
   scratch.adopt(source);
   const pinned = await pinnedCopyOf(source, scratch, signal);
   const asset = {
-    path: pinned.openedPath ?? pinned.localPath,
+    path: openedPathOf(pinned),
     mediaType: 'video/mp4',
     ...(anchors !== null && { anchors }),
   };
