@@ -207,10 +207,10 @@ class OfficialReadings {
   async readAlone(renditions: readonly JudgedRendition[]): Promise<Map<number, FragmentReading>> {
     const { folder, reader, anchors, signal, onRead } = this.#task;
     const readings = new Map<number, FragmentReading>();
-    for (const { stated, read } of renditions) {
+    for (const { listed, read } of renditions) {
       if (read === null || read.manifest === null || read.binding === null) continue;
-      if (this.#described.has(read.manifest) || stated.present.fragments.length === 0) continue;
-      const init = await readPart(folder, stated.init, signal);
+      if (this.#described.has(read.manifest) || listed.present.fragments.length === 0) continue;
+      const init = await readPart(folder, listed.init, signal);
       if (init === null) continue;
       this.#described.add(read.manifest);
       const reading = await reader.read(init, STAND_IN, { detail: 'full', anchors }, signal);
