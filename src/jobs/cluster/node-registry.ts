@@ -30,7 +30,11 @@ export function nodeSettings(
   return {
     outputRoots: {
       'output_sinks.local.base_dir': local.base_dir,
-      ...(s3 !== undefined && { 'output_sinks.s3.base_prefix': s3.base_prefix }),
+      ...(s3 !== undefined && {
+        'output_sinks.s3.base_prefix': s3.base_prefix,
+        // Present where it is unset: other nodes may have it. A region is no other place, because names of buckets are global.
+        'output_sinks.s3.endpoint_url': s3.endpoint_url === undefined ? '' : new URL(s3.endpoint_url).href,
+      }),
     },
     identity: identity === null ? null : { subject: identity.subject, certificateSha256 },
   };

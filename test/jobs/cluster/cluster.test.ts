@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
 import type { Config } from '#config/config.ts';
+import { configSchema } from '#config/config-schema.ts';
 import { AppError } from '#errors/app-error.ts';
 import { openCluster } from '#jobs/cluster/cluster-source.ts';
 import type { Jobs } from '#jobs/jobs.ts';
@@ -187,6 +188,20 @@ describe('nodes of which the settings differ', () => {
     });
     await first.stop(0);
     await startedJobs(t, { config });
+  });
+
+  test('do not start with another S3 server, however the name of the same one is written', async (t) => {
+    const url = await createJobsDatabase(server);
+    const nodeAt = async (endpoint?: string): Promise<Config> => {
+      const config = await nodeWith(t, url, '/one');
+      const s3 = { buckets: ['bucket'], ...(endpoint !== undefined && { endpoint_url: endpoint }) };
+      const { output_sinks: sinks } = configSchema.parse({ output_sinks: { s3 } }) as Config;
+      return { ...config, output_sinks: { ...sinks, local: config.output_sinks.local } };
+    };
+    await startedJobs(t, { config: await nodeAt('https://s3.example.com') });
+    await startedJobs(t, { config: await nodeAt('https://S3.example.com:443/') });
+    for (const other of ['https://other.example.com', undefined])
+      await assert.rejects(startedJobs(t, { config: await nodeAt(other) }), { reason: 'NODE_OUTPUTS_DIFFER' });
   });
 
   test('start where a node with another output root was lost', async (t) => {
