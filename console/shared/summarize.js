@@ -7,7 +7,10 @@ const EXTRA_EXCLUSIONS = /\.additionalExclusionsPresent$/;
 /** Failures of the signature itself. */
 const SIGNATURE_FAILED = /^claimSignature\./;
 
-/** Returns the verdict in a few sentences. Browsers run this module too (`scripts/console-modules.ts`), so it imports types only. */
+/**
+ * Returns the verdict in a few sentences. Browsers run this module too (`scripts/console-modules.ts`), so it imports
+ * types only.
+ */
 export function summarize(verification                               )         {
   const { state, codes, manifests, trust_list: list } = verification;
   const [active] = manifests;
@@ -42,7 +45,10 @@ function readAlone({ publication }                                   )         {
   return ` Under ${manifests} the official reader read no fragment, because all have more than 64 MiB: this service alone compared them.`;
 }
 
-/** Returns a sentence about ingredients that were not valid when they were added, anywhere in the chain; an empty text for none. */
+/**
+ * Returns a sentence about ingredients that were not valid when they were added, anywhere in the chain; an empty text
+ * for none.
+ */
 function invalidIngredients(manifests                           )         {
   const invalid = manifests.flatMap(({ ingredients }) => ingredients).filter(({ state }) => state === 'invalid');
   const title = invalid.find((ingredient) => ingredient.title !== undefined)?.title;

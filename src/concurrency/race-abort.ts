@@ -14,9 +14,9 @@ export async function raceAbort<T>(promise: Promise<T>, signal: AbortSignal): Pr
 let abandonedCalls = 0;
 
 /**
- * Makes a call into native code and waits for it until the signal is aborted; then it throws the signal's reason. Native
- * calls cannot be cancelled: an abandoned one runs on in the background, and `hasAbandonedNativeCall` is true until it
- * finishes.
+ * Makes a call into native code and waits for it until the signal is aborted; then it throws the signal's reason.
+ * Native calls cannot be cancelled: an abandoned one runs on in the background, and `hasAbandonedNativeCall` is true
+ * until it finishes.
  */
 export async function awaitNativeCall<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();

@@ -31,7 +31,7 @@ export async function loadConfig({ env, cwd }: { env: NodeJS.ProcessEnv; cwd: st
   return withAbsolutePaths(result.data, cwd);
 }
 
-/** The configuration file that an environment asks for, as an absolute path; it need not exist. */
+/** Returns the configuration file that an environment asks for, as an absolute path; it need not exist. */
 export function configFileOf({ env, cwd }: { env: NodeJS.ProcessEnv; cwd: string }): string {
   return resolve(cwd, env['SERVICE_CONFIG_PATH'] ?? DEFAULT_FILE);
 }
@@ -54,7 +54,10 @@ async function readTable(env: NodeJS.ProcessEnv, cwd: string): Promise<{ file: s
   }
 }
 
-/** TOML is UTF-8 (v1.0.0, "Preliminaries"); read as anything else, a passphrase would silently become another one. */
+/**
+ * Decodes a file as UTF-8, as TOML asks (v1.0.0, "Preliminaries"): read as anything else, a passphrase would silently
+ * become another one.
+ */
 function textOf(bytes: Buffer, file: string): string {
   const position = firstNonUtf8(bytes);
   if (position === null) return bytes.toString('utf8');
@@ -122,7 +125,7 @@ function firstNonUtf8(bytes: Buffer): { readonly line: number; readonly column: 
   return null;
 }
 
-/** Whatever is no UTF-8 is decoded to U+FFFD, whose own three bytes then do not stand there. */
+/** Finds the first column that is no UTF-8: it is decoded to U+FFFD, whose own three bytes do not stand there. */
 function firstNonUtf8Column(line: Buffer): number {
   let offset = 0;
   let column = 1;
@@ -137,7 +140,7 @@ function firstNonUtf8Column(line: Buffer): number {
 
 type Issue = z.core.$ZodIssue;
 
-/** One line for each problem: where the key comes from, its path, and what it should be. Never its value. */
+/** Returns one line for each problem: where the key comes from, its path, and what it should be. Never its value. */
 export function problemsOf(error: z.core.$ZodError, file: string, overrides: readonly EnvironmentOverride[]): string[] {
   return error.issues.flatMap((issue) =>
     keysOf(issue).map((path) => `${originOf(path, file, overrides)}: ${path.join('.')}: ${issueProblem(issue)}`),
@@ -215,7 +218,7 @@ function schemaAt(path: readonly string[], root: KeySchema): KeySchema | undefin
   }, root);
 }
 
-/** A variable's text as the key's type; what does not fit stays text, and the schema says what it should be. */
+/** Returns a variable's text as the key's type; what does not fit stays text, and the schema says what it should be. */
 function typed(value: string, { type, anyOf }: KeySchema = {}): unknown {
   if (type === 'integer') return /^-?\d{1,16}$/.test(value) ? Number(value) : value;
   if (type === 'boolean') return /^true$/i.test(value) ? true : /^false$/i.test(value) ? false : value;

@@ -1,12 +1,15 @@
 import { join } from 'node:path';
 import type { Config } from './config.ts';
 
-/** Returns the folder of the records of committed publications. Nodes that share outputs share these records beside the outputs. */
+/**
+ * Returns the folder of the records of committed publications. Nodes that share outputs share these records beside the
+ * outputs.
+ */
 export function recordsDirOf({ jobs, output_sinks: { local } }: Config): string {
   return jobs.database_url === undefined ? jobs.data_dir : join(local.base_dir, '.attestream');
 }
 
-/** The folders that input workers write: outputs, the journal, and what is put aside for an input. */
+/** Returns the folders that input workers write: outputs, the journal, and what is put aside for an input. */
 export function writableFolders({ jobs, output_sinks: { local } }: Config): readonly string[] {
   return [local.base_dir, jobs.data_dir, jobs.scratch_dir];
 }
@@ -17,8 +20,8 @@ export function databaseFileOf(dataDir: string): string {
 }
 
 /**
- * Returns the paths that workers cannot read: the key and its certificates, which the signer reads, the configuration, and the job store,
- * which holds what other callers asked for.
+ * Returns the paths that workers cannot read: the key and its certificates, which the signer reads, the configuration,
+ * and the job store, which holds what other callers asked for.
  */
 export function secretPaths({ jobs, signing }: Config, configFile: string): readonly string[] {
   const files = [signing.private_key_path, signing.certificate_path].filter((path) => path !== undefined);
@@ -27,7 +30,10 @@ export function secretPaths({ jobs, signing }: Config, configFile: string): read
   return [...files, join(jobs.data_dir, 'identity'), configFile, ...store];
 }
 
-/** The files and folders of the service itself, which no request reads and no output is written to. They need not exist. */
+/**
+ * Returns the files and folders of the service itself, which no request reads and no output is written to. They need
+ * not exist.
+ */
 export function protectedPaths(config: Config, configFile: string): readonly string[] {
   const { jobs, signing } = config;
   const keys = [signing.private_key_path, signing.certificate_path].filter((path) => path !== undefined);

@@ -10,7 +10,7 @@ interface SliceLocation {
   readonly start: number;
 }
 
-/** The error that tells a caller what is wrong with a value, from what the schema found first. */
+/** Returns the error that tells a caller what is wrong with a value, from what the schema found first. */
 function requestError({ issues }: z.core.$ZodError, value: unknown, location?: SliceLocation): AppError {
   const [issue] = issues;
   if (issue === undefined) throw new Error('a failed validation names no issue');
@@ -48,7 +48,7 @@ function inputIndexOf([first, second]: readonly PropertyKey[]): number | null {
   return first === 'inputs' && typeof second === 'number' ? second : null;
 }
 
-/** The rest of a sentence that starts with the field. */
+/** Returns the rest of a sentence that starts with the field. */
 function problemOf(issue: Issue, value: unknown): string {
   switch (issue.code) {
     case 'unrecognized_keys':

@@ -62,7 +62,7 @@ export class AppError<R extends Reason = Reason> extends Error {
     return catalogue[this.reason].callersSee !== undefined;
   }
 
-  /** The error as data that survives a process boundary; `AppError.fromData` is the way back. */
+  /** Returns the error as data that survives a process boundary; `AppError.fromData` is the way back. */
   toData(): AppErrorData {
     return { reason: this.reason, details: this.details as object, location: this.location };
   }

@@ -31,7 +31,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'the name of the host could not be resolved',
 };
 
-/** The code of a system error, such as `ENOENT`; undefined for any other value. */
+/** Returns the code of a system error, such as `ENOENT`; undefined for any other value. */
 export function systemErrorCode(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;

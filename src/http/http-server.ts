@@ -164,7 +164,7 @@ function closeSignal(app: FastifyInstance): AbortSignal {
   return closing.signal;
 }
 
-/** One line for each request: no query, no body, no headers. */
+/** Logs one line for each request: no query, no body, no headers. */
 function logRequests(app: FastifyInstance): void {
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({ ...COMMON_HEADERS, 'X-Request-Id': request.id });

@@ -246,7 +246,10 @@ function isInside(address: Address, [network, prefixLength]: Network): boolean {
   return address.kind() === network.kind() && address.match(network as never, prefixLength);
 }
 
-/** An address, the IPv4 address in it, and where a connection to it ends up: an unspecified one reaches this host. */
+/**
+ * Returns an address, the IPv4 address in it, and where a connection to it ends up: an unspecified one reaches this
+ * host.
+ */
 function standsFor(address: Address): Address[] {
   const inner = innerAddress(address);
   const forms = inner === null ? [address] : [address, inner];

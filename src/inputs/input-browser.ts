@@ -128,7 +128,10 @@ async function listRoots(roots: readonly string[], check: RealPathCheck): Promis
   };
 }
 
-/** Describes an entry of a folder; null for one that is no input: a device, a link that leads out of the roots, or nothing any more. */
+/**
+ * Describes an entry of a folder; null for one that is no input: a device, a link that leads out of the roots, or
+ * nothing any more.
+ */
 async function entryOf(path: string, location: string, check: RealPathCheck): Promise<BrowsedEntry | null> {
   try {
     const realPath = await realpath(location);

@@ -10,14 +10,14 @@ export const MAX_SAFE_NAME_BYTES = 200;
 const MAX_EXTENSION_BYTES = 32;
 
 /**
- * Characters that are removed from names: control characters, line and paragraph separators, and marks that reverse the direction
- * of text, with which `gpj.exe` can be made to look like `exe.jpg`.
+ * Characters that are removed from names: control characters, line and paragraph separators, and marks that reverse the
+ * direction of text, with which `gpj.exe` can be made to look like `exe.jpg`.
  */
 const UNSAFE_CHARACTERS = /[\p{Cc}\p{Zl}\p{Zp}\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069\uFEFF]/gu;
 
 /**
- * The name of an input, from the first candidate that leaves anything when it is made safe; `input-<index>` where none
- * does. Candidates stand in the order of decisions.md: the hint, what the server says, the last path segment.
+ * Returns the name of an input, from the first candidate that leaves anything when it is made safe; `input-<index>`
+ * where none does. Candidates come in this order: the hint, what the server says, the last path segment.
  */
 export function inputName(candidates: readonly (string | null | undefined)[], inputIndex: number): string {
   for (const candidate of candidates) {
@@ -39,7 +39,7 @@ export function nameOfPath(path: string): string {
   return basename(resolve(path));
 }
 
-/** The last path segment of a URL, decoded once; the bucket for an `s3://bucket` root; else empty. */
+/** Returns the last path segment of a URL, decoded once; the bucket for an `s3://bucket` root; else empty. */
 export function nameOfUrl(url: string): string {
   const segment = pathOfUrl(url)
     .split('/')
@@ -53,13 +53,16 @@ export function nameOfUrl(url: string): string {
   }
 }
 
-/** The path that an address names things by. That of S3 is no URL: nothing in it ends the path, and the bucket is part. */
+/**
+ * Returns the path that an address names things by. That of S3 is no URL: nothing in it ends the path, and the bucket
+ * is part.
+ */
 function pathOfUrl(url: string): string {
   if (isS3Url(url)) return url.slice('s3:'.length);
   return URL.canParse(url) ? new URL(url).pathname : '';
 }
 
-/** The name of the folder that a URL names: of a playlist or MPD over HTTP, the folder that it lies in. */
+/** Returns the name of the folder that a URL names: of a playlist or MPD over HTTP, the folder that it lies in. */
 export function folderNameOfUrl(url: string): string {
   const isPlaylist = /^https?:/i.test(url) && /\.(?:m3u8?|mpd)$/i.test(URL.parse(url)?.pathname ?? '');
   return nameOfUrl(isPlaylist ? new URL('.', url).href : url);
@@ -89,7 +92,10 @@ function shortened(name: string): string {
   return cutToBytes(name.slice(0, name.length - extension.length), limitBytes).trimEnd() + extension;
 }
 
-/** The longest start of whole characters, as people see them, that fits; whole code points where not even one fits. */
+/**
+ * Returns the longest start of whole characters, as people see them, that fits; whole code points where not even one
+ * fits.
+ */
 function cutToBytes(text: string, limitBytes: number): string {
   const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' }).segment(text.slice(0, limitBytes));
   const cut = takeWhileFits(

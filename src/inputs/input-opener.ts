@@ -16,7 +16,7 @@ export interface InputSize {
 export interface OpeningContext {
   readonly signal: AbortSignal;
   readonly scratch: ScratchSpace;
-  /** Told the size of what was opened. */
+  /** Reports the size of what was opened. */
   opened?(size: InputSize): void;
 }
 

@@ -137,8 +137,9 @@ export class Jobs {
   }
 
   /**
-   * Returns the job that was submitted with an idempotency key; null when the key is new. Throws `IDEMPOTENCY_KEY_REUSED` when
-   * the key came with another request, `SERVICE_STOPPING`, or an error of the store (`STORE_…`, `DATABASE_…`).
+   * Returns the job that was submitted with an idempotency key; null when the key is new. Throws
+   * `IDEMPOTENCY_KEY_REUSED` when the key came with another request, `SERVICE_STOPPING`, or an error of the store
+   * (`STORE_…`, `DATABASE_…`).
    */
   async recall({ key, digest }: IdempotencyKey): Promise<SubmittedJob | null> {
     const known = await this.#running().store.findByIdempotencyKey(key);
@@ -202,7 +203,10 @@ export class Jobs {
     return this.#running().store.findRequest(jobId, scope);
   }
 
-  /** Returns the paths of the committed outputs of an input, a sidecar last; none when it failed, or its job is not in the scope. */
+  /**
+   * Returns the paths of the committed outputs of an input, a sidecar last; none when it failed, or its job is not in
+   * the scope.
+   */
   async outputPathsOf(jobId: string, inputIndex: number, scope: JobScope = {}): Promise<readonly string[]> {
     const entries: ResultEntry[] = JSON.parse(await this.#running().store.resultEntries(jobId, [inputIndex], scope));
     return entries.flatMap(outputPathsIn);
@@ -253,7 +257,10 @@ export class Jobs {
     };
   }
 
-  /** Returns the numbers of queued and running inputs; those of the store may be a while old. Throws when it cannot be reached. */
+  /**
+   * Returns the numbers of queued and running inputs; those of the store may be a while old. Throws when it cannot be
+   * reached.
+   */
   async state(): Promise<CurrentState> {
     const { queueState, dispatcher, pool } = this.#running();
     const { queued, reserved, running, oldestQueuedAt, callbacks } = await queueState.value();

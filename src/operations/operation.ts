@@ -55,8 +55,8 @@ export interface VerificationOutcome {
 export type OperationOutcome = InputOutcome | VerificationOutcome;
 
 /**
- * Names the phases of an input. On local disks `sealed` and `verified` come in either order; `packaged` comes from packaging only.
- * They are logged, and tests kill the process at each of them.
+ * Names the phases of an input. On local disks `sealed` and `verified` come in either order; `packaged` comes from
+ * packaging only. They are logged, and tests kill the process at each of them.
  */
 export const INPUT_PHASES = [
   'resolved',
@@ -86,8 +86,8 @@ export interface InputContext {
    */
   reserveOutputPath(destination: string): Promise<void>;
   /**
-   * Must be called right before an output is committed. Rejects where this node has lost the lease on the input, because
-   * another node may process it by now.
+   * Confirms the lease; to be called right before an output is committed. Rejects where this node has lost the lease on
+   * the input, because another node may process it by now.
    */
   confirmLease(): Promise<void>;
   /**

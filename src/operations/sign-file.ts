@@ -174,8 +174,8 @@ export function refuseVideo(name: string, layout: MediaLayout): void {
 
 /**
  * Returns the file ready to be validated by the SDK, which reads files of this host only, and then copied as it was
- * validated: pinned or copied, and with the layout of those very bytes. A file without a manifest is returned as it is. Throws
- * `SOURCE_CHANGED` when the copy has another layout than the file had.
+ * validated: pinned or copied, and with the layout of those very bytes. A file without a manifest is returned as it is.
+ * Throws `SOURCE_CHANGED` when the copy has another layout than the file had.
  */
 export async function pinIfSigned(
   file: SignableFile,

@@ -175,7 +175,10 @@ export class LocalSink implements OutputSink {
     });
   }
 
-  /** `path` is the destination as it was asked for or, once the folder is there, with its links resolved. */
+  /**
+   * Throws `OUTPUT_IN_OWN_PLACE`. `path` is the destination as it was asked for or, once the folder is there, with its
+   * links resolved.
+   */
   async #refuseProtectedPath(destination: string, path: string): Promise<void> {
     this.#realProtectedPaths ??= Promise.all(this.#protectedPaths.map(nearestRealPath));
     const paths = await this.#realProtectedPaths;
@@ -184,7 +187,10 @@ export class LocalSink implements OutputSink {
   }
 }
 
-/** File systems that do not know their size (some network file systems) report no blocks at all, and are not judged. */
+/**
+ * Throws `OUTPUT_DISK_FULL`. File systems that do not know their size (some network file systems) report no blocks at
+ * all, and are not judged.
+ */
 async function checkFreeSpace(destination: string, folder: string, sizeBytes: number): Promise<void> {
   const { blocks, bavail, bsize } = statfsSync(folder);
   const freeBytes = bavail * bsize;

@@ -19,7 +19,7 @@ const EXTENSION = /^\.(?=.*[A-Za-z])[A-Za-z0-9]{1,8}$/;
 export type Naming = 'derived' | 'in_place';
 
 /**
- * The leaf of a single-file output: `{stem}_c2pa.{ext}`, or the input's own name. An extension that none of
+ * Returns the leaf of a single-file output: `{stem}_c2pa.{ext}`, or the input's own name. An extension that none of
  * `extensions` is (lower case, without dot, the usual one first) is replaced, and a missing one added.
  */
 export function outputLeaf(
@@ -42,8 +42,8 @@ export function stemOf(name: string): string {
 }
 
 /**
- * The folders that a request's output asks for below the base, as safe path segments; empty for none. Throws for a
- * prefix or name that is unsafe: `field` tells which.
+ * Returns the folders that a request's output asks for below the base, as safe path segments; empty for none. Throws
+ * for a prefix or name that is unsafe: `field` tells which.
  */
 export function checkOutputSegments(output: ApiOutputSpec | null | undefined): readonly string[] {
   return [...segmentsOf(output?.prefix ?? '', 'output.prefix'), ...segmentsOf(output?.name ?? '', 'output.name')];
@@ -52,7 +52,10 @@ export function checkOutputSegments(output: ApiOutputSpec | null | undefined): r
 /** The output of a request that goes to S3. */
 export type S3OutputSpec = Extract<ApiOutputSpec, { type: 's3' }>;
 
-/** Returns the destination in S3: `s3://bucket/base/prefix/name/leaf`. Throws `OUTPUT_SEGMENT_INVALID` for a key that is too long. */
+/**
+ * Returns the destination in S3: `s3://bucket/base/prefix/name/leaf`. Throws `OUTPUT_SEGMENT_INVALID` for a key that is
+ * too long.
+ */
 export function s3Destination(output: S3OutputSpec, leaf: string, basePrefix: string): string {
   const key = [...(basePrefix === '' ? [] : [basePrefix]), ...checkOutputSegments(output), leaf].join('/');
   if (Buffer.byteLength(key) <= MAX_KEY_BYTES) return s3UrlOf({ bucket: output.bucket, key });

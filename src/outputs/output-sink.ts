@@ -17,8 +17,8 @@ export interface OutputSink {
   /** Returns the full destination of a single-file output, from the request's output and the safe leaf name. */
   fileDestination(output: ApiOutputSpec | null, leaf: string): string;
   /**
-   * Starts staging a file for a destination that `fileDestination` returned. `sizeBytes` is its size, and checked against free
-   * space. `scratch` takes what has to lie on this host while an output elsewhere is read back.
+   * Starts staging a file for a destination that `fileDestination` returned. `sizeBytes` is its size, and checked
+   * against free space. `scratch` takes what has to lie on this host while an output elsewhere is read back.
    */
   stageFile(
     destination: string,
@@ -55,8 +55,8 @@ export interface FolderPart extends ByteWriter {
  * Obligations of every implementation (test/outputs/folder-sink-contract.ts runs them):
  * - `create` takes a path relative to the folder, segments separated by `/`, each path once; it makes the folders above
  *   the file. It may wait for earlier files to become durable, so that what is in flight stays bounded;
- * - `adopt`, where there is a `stagedPath`, makes a file part of the output that a program has written there, as if it had
- *   been created and closed; the program is done with it;
+ * - `adopt`, where there is a `stagedPath`, makes a file part of the output that a program has written there, as if it
+ *   had been created and closed; the program is done with it;
  * - `seal` makes all files and folders durable and ends writing; every part was closed before;
  * - `open` reads a file back as it was staged, after `seal`; the caller closes it;
  * - `commit` makes the publication appear at its destination, durably, or throws. What was there before is replaced

@@ -176,7 +176,7 @@ class StagedS3File implements ByteSink {
     await this.#local?.close();
   }
 
-  /** Once the last request is under way, the signal is not looked at any more. */
+  /** Commits the object. Ignores the signal once the last request is under way. */
   async commit(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { note, scratch, heartbeat } = this.#staging;

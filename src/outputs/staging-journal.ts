@@ -41,8 +41,8 @@ const MAX_SPARE_NOTES = 32;
 /**
  * Notes of what is being staged, so that nothing stays behind when a process is killed. A note is a file in
  * `<data_dir>/staging/` that holds the path of the staged file or folder; it is written under another name, so a killed
- * process leaves none that is torn. A note is made before what it stages and removed after it. Before a publication is replaced, a link with
- * the destination as its target joins the note, durably.
+ * process leaves none that is torn. A note is made before what it stages and removed after it. Before a publication is
+ * replaced, a link with the destination as its target joins the note, durably.
  *
  * A note that is done with is kept in `<data_dir>/spare-notes/` and renamed for the next staging: to make and remove a
  * file for each took 0.45 ms of the 2.7 ms of processor time of a small input (ext4 without a journal).
@@ -99,7 +99,7 @@ export class StagingJournal {
     await this.noteReplacement(note, realDestination);
   }
 
-  /** Safe to do again. */
+  /** Removes a note, or keeps its file for a later one. Safe to call again. */
   async erase(note: string): Promise<void> {
     if (this.#replacing.delete(note)) eraseLinks(note);
     if (this.#spares.length >= MAX_SPARE_NOTES) return rmSync(note, { force: true });
@@ -133,7 +133,7 @@ function syncFile(path: string): void {
   }
 }
 
-/** The note of a replacement goes first: it means nothing without the other. */
+/** Removes the note of a replacement, and then the other: the first means nothing without it. */
 async function eraseNote(note: string): Promise<void> {
   eraseLinks(note);
   rmSync(note, { force: true });
@@ -183,8 +183,8 @@ function isNote(name: string): boolean {
 }
 
 /**
- * Removes what was staged, and recovers the replacement that it had started. Returns false, with nothing done, where a link now
- * stands in its path: what was staged may come back to it.
+ * Removes what was staged, and recovers the replacement that it had started. Returns false, with nothing done, where a
+ * link now stands in its path: what was staged may come back to it.
  */
 async function removeStaged(
   stagedPath: string,

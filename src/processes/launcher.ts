@@ -211,7 +211,10 @@ const NEEDED_SOCKET_FOLDERS = [
   '/run/current-system',
 ];
 
-/** Variables that name files which the process reads, such as the token of a web identity. Their folders are mounted, because such files are replaced by renaming. */
+/**
+ * Variables that name files which the process reads, such as the token of a web identity. Their folders are mounted,
+ * because such files are replaced by renaming.
+ */
 const FILE_VARIABLES = [
   'AWS_WEB_IDENTITY_TOKEN_FILE',
   'AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE',

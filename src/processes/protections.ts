@@ -19,9 +19,9 @@ export interface ProcessLimits {
 export const MEDIA_PROCESS_LIMITS: ProcessLimits = { openFiles: 4096, dataBytes: 4096 * MIB_BYTES };
 
 /**
- * Capabilities that a worker of root keeps: to read and write files of others, as before. Without CAP_SYS_PTRACE, and with fewer
- * than the service, it cannot read the memory of the service or the signer (ptrace(2)); without CAP_DAC_READ_SEARCH it
- * cannot open by handle what is hidden from it, without CAP_SYS_ADMIN not unmount it.
+ * Capabilities that a worker of root keeps: to read and write files of others, as before. Without CAP_SYS_PTRACE, and
+ * with fewer than the service, it cannot read the memory of the service or the signer (ptrace(2)); without
+ * CAP_DAC_READ_SEARCH it cannot open by handle what is hidden from it, without CAP_SYS_ADMIN not unmount it.
  */
 const KEPT_CAPABILITIES = ['chown', 'dac_override', 'fowner', 'fsetid'] as const;
 
@@ -140,7 +140,10 @@ const OWN_PROC = [
   ]),
 ];
 
-/** bwrap sets no_new_privs by itself. For anybody but root it makes a user namespace, whose capabilities it drops. */
+/**
+ * Returns the arguments of bwrap, which sets no_new_privs by itself. For anybody but root it makes a user namespace,
+ * whose capabilities it drops.
+ */
 function sandboxArguments(): string[] {
   const capabilities = KEPT_CAPABILITIES.flatMap((name) => ['--cap-add', `CAP_${name.toUpperCase()}`]);
   return [

@@ -45,8 +45,8 @@ export interface ManifestDraft {
    */
   measure(placeholder: HardBinding, signal: AbortSignal): Promise<number>;
   /**
-   * Signs the manifest, which then has exactly the size that was measured last. Throws `MANIFEST_REFUSED`, `IDENTITY_EXPIRED`,
-   * `SIGNATURE_FAILED`, `TIME_STAMP_UNAVAILABLE`, or `TIME_STAMP_LARGER`: see `signAgainIfLarger`.
+   * Signs the manifest, which then has exactly the size that was measured last. Throws `MANIFEST_REFUSED`,
+   * `IDENTITY_EXPIRED`, `SIGNATURE_FAILED`, `TIME_STAMP_UNAVAILABLE`, or `TIME_STAMP_LARGER`: see `signAgainIfLarger`.
    */
   sign(binding: HardBinding, signal: AbortSignal): Promise<SignedManifest>;
 }

@@ -42,8 +42,8 @@ async function listRubrics(folder: string): Promise<string[]> {
 const MAX_RESULT_CHARACTERS = 128 * 1024;
 
 /**
- * Evaluates rubrics over the crJSON of an asset. Throws `RUBRIC_UNUSABLE` for a file that is none, and where the results exceed
- * their limit.
+ * Evaluates rubrics over the crJSON of an asset. Throws `RUBRIC_UNUSABLE` for a file that is none, and where the
+ * results exceed their limit.
  */
 export async function evaluateRubrics(
   folder: string,
@@ -163,7 +163,10 @@ function resultOf(
   }
 }
 
-/** Tells whether the value of an expression is a match, as rubrics take it: anything but nothing, false, zero and what is empty. */
+/**
+ * Tells whether the value of an expression is a match, as rubrics take it: anything but nothing, false, zero and what
+ * is empty.
+ */
 function isMatch(value: unknown): boolean {
   if (Array.isArray(value)) return value.length > 0;
   return typeof value === 'number' ? value > 0 : Boolean(value);

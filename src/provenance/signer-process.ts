@@ -50,8 +50,8 @@ interface SignerProcessOptions {
 }
 
 /**
- * Supervises the process that holds the signing key, and alone reads its file. It is restarted with exponential back-off when it
- * exits or hangs; its clients get new channels and send their pending requests again.
+ * Supervises the process that holds the signing key, and alone reads its file. It is restarted with exponential
+ * back-off when it exits or hangs; its clients get new channels and send their pending requests again.
  */
 export class SignerProcess {
   readonly #options: SignerProcessOptions;
@@ -212,8 +212,8 @@ export async function startSigner(options: SignerProcessOptions, trust: TrustLis
 }
 
 /**
- * Logs the identity with the trust list that has an anchor of it (null for none), and warns where nobody has a reason to trust
- * it, or others can read its key.
+ * Logs the identity with the trust list that has an anchor of it (null for none), and warns where nobody has a reason
+ * to trust it, or others can read its key.
  */
 function logIdentity(identity: IdentityDescription, trust: TrustLists, log: Log): void {
   const { kind, subject, notAfter, file, exposedKey, certificateChain } = identity;

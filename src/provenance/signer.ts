@@ -7,8 +7,8 @@ export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
  *
  * Obligations (test/provenance/signer-contract.ts runs them on every implementation):
  * - `sign` blocks the event loop for less than a millisecond, may be called concurrently, and settles in bounded time;
- * - signatures have the form that COSE requires (RFC 9053 §2, RFC 8230 §2): ECDSA as `r ‖ s`, PSS with a salt as long as the hash,
- *   always `signatureSizeBytes` long;
+ * - signatures have the form that COSE requires (RFC 9053 §2, RFC 8230 §2): ECDSA as `r ‖ s`, PSS with a salt as long
+ *   as the hash, always `signatureSizeBytes` long;
  * - neither the key nor a passphrase appears in an error.
  */
 export interface Signer {
@@ -23,8 +23,9 @@ export interface Signer {
 const SIGNATURE_BOX_OVERHEAD_BYTES = 48;
 const CERTIFICATE_OVERHEAD_BYTES = 3;
 /**
- * The SDK fills the rest of the reserve with the header `pad` (C2PA 2.2 §10.4). It can add any number of bytes from this one up
- * to 65,542, but not fewer: the length of a shorter `pad` takes fewer bytes, and no second header makes up for it.
+ * The SDK fills the rest of the reserve with the header `pad` (C2PA 2.2 §10.4). It can add any number of bytes from
+ * this one up to 65,542, but not fewer: the length of a shorter `pad` takes fewer bytes, and no second header makes up
+ * for it.
  */
 const MIN_PADDING_BYTES = 263;
 

@@ -45,8 +45,9 @@ export class TrustLists {
   }
 
   /**
-   * Returns the anchors in PEM that the signer of a store's active manifest is validated with; null for none. The readers know
-   * one bundle for signers and authorities: a signer who has the anchor of an authority only gets the bundle without those.
+   * Returns the anchors in PEM that the signer of a store's active manifest is validated with; null for none. The
+   * readers know one bundle for signers and authorities: a signer who has the anchor of an authority only gets the
+   * bundle without those.
    */
   anchorsFor(store: Uint8Array): string | null {
     if (this.pem === this.signersPem) return this.pem;
@@ -96,7 +97,10 @@ const COSE_SIGN1_TAG = 18;
 const MAX_CERTIFICATES = 16;
 const MAX_SIGNATURE_BYTES = 1024 * 1024;
 
-/** Returns the certificates in the signature of a store's active manifest, the signer's first; an empty list where they cannot be read. */
+/**
+ * Returns the certificates in the signature of a store's active manifest, the signer's first; an empty list where they
+ * cannot be read.
+ */
 function signerChainOf(store: Uint8Array): X509Certificate[] {
   const manifests = parseJumbf(Buffer.from(store.buffer, store.byteOffset, store.byteLength))?.children ?? [];
   const signature = onlyCbor(onlyChild(manifests.at(-1), 'c2pa.signature'));

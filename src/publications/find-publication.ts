@@ -25,11 +25,12 @@ import { childrenOf } from './playlists/xml-element.ts';
 import { refusal } from './refuse-unjoinable.ts';
 
 /**
- * Finds the publication in a folder that is to be packaged: playlists that name segments. `readPublication` reads one that is to
- * be signed, by patterns that name its parts. `patterns` choose its files; without one for playlists every .m3u8 and .mpd is
- * read. Resolves with null when there is none: lists of songs have the same extensions. Throws `PLAYLIST_…` for a playlist,
- * `PUBLICATION_TOO_LARGE`, `SEGMENT_INDEX_MALFORMED`, `FRAGMENT_MALFORMED` or `BMFF_…` for boxes, `PATTERN_INVALID` or
- * `PATTERN_NO_MATCH` for a pattern, and `PUBLICATION_NOT_REPACKAGED` for segments that cannot be read or joined.
+ * Finds the publication in a folder that is to be packaged: playlists that name segments. `readPublication` reads one
+ * that is to be signed, by patterns that name its parts. `patterns` choose its files; without one for playlists every
+ * .m3u8 and .mpd is read. Resolves with null when there is none: lists of songs have the same extensions. Throws
+ * `PLAYLIST_…` for a playlist, `PUBLICATION_TOO_LARGE`, `SEGMENT_INDEX_MALFORMED`, `FRAGMENT_MALFORMED` or `BMFF_…` for
+ * boxes, `PATTERN_INVALID` or `PATTERN_NO_MATCH` for a pattern, and `PUBLICATION_NOT_REPACKAGED` for segments that
+ * cannot be read or joined.
  */
 export async function findPublication(
   folder: SourceFolder,

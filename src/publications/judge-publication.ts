@@ -43,8 +43,8 @@ export interface JudgedPublication {
   readonly unbound: readonly UnboundMedia[];
   readonly official: readonly OfficialReading[];
   /**
-   * Readings of the manifests under which every fragment is too large for the official reader, by their numbers. A stand-in was read;
-   * our own engine decides whether the binding matches.
+   * Readings of the manifests under which every fragment is too large for the official reader, by their numbers. A
+   * stand-in was read; our own engine decides whether the binding matches.
    */
   readonly readAlone: ReadonlyMap<number, FragmentReading>;
   /** The one file that all parts are byte ranges of, where its manifest binds it as a whole; null for any other publication. */
@@ -52,10 +52,10 @@ export interface JudgedPublication {
 }
 
 /**
- * Compares a publication with the manifests in its init segments: every init segment and every fragment that a playlist names,
- * and the order in which each playlist names them. Our own engine hashes all of it once; the official reader validates the
- * manifests with a sample of fragments, or with all. Differences are results, not errors; throws where the folder holds no
- * publication that can be read, and `MANIFEST_TOO_COMPLEX`, `PUBLICATION_TOO_LARGE`.
+ * Compares a publication with the manifests in its init segments: every init segment and every fragment that a playlist
+ * names, and the order in which each playlist names them. Our own engine hashes all of it once; the official reader
+ * validates the manifests with a sample of fragments, or with all. Differences are results, not errors; throws where
+ * the folder holds no publication that can be read, and `MANIFEST_TOO_COMPLEX`, `PUBLICATION_TOO_LARGE`.
  */
 export async function judgePublication(folder: SourceFolder, context: JudgementContext): Promise<JudgedPublication> {
   const { signal } = context;
@@ -122,8 +122,8 @@ function fileBoundAsWhole(listed: readonly ListedRendition[], manifests: readonl
 }
 
 /**
- * Counts the maps that nothing was judged by. Such a map belongs to a rendition that is there without its manifest, or to none.
- * Maps are compared by what they bind: copies of a manifest may differ in bytes that nobody signed.
+ * Counts the maps that nothing was judged by. Such a map belongs to a rendition that is there without its manifest, or
+ * to none. Maps are compared by what they bind: copies of a manifest may differ in bytes that nobody signed.
  */
 function countMissing(manifests: readonly VerifiedManifest[], renditions: readonly JudgedRendition[]): number {
   const used = new Set(renditions.flatMap(({ map }) => (map === null ? [] : [keyOf(map)])));
@@ -175,8 +175,8 @@ class OfficialReadings {
   }
 
   /**
-   * Reads a rendition under its init segment: of each manifest the first fragment that is not too large with a full report, which
-   * describes the chain. Throws `MANIFEST_TOO_COMPLEX`.
+   * Reads a rendition under its init segment: of each manifest the first fragment that is not too large with a full
+   * report, which describes the chain. Throws `MANIFEST_TOO_COMPLEX`.
    */
   async add(rendition: number, candidate: RenditionReading): Promise<void> {
     const { folder, reader, depth, anchors, signal, onRead } = this.#task;
@@ -201,8 +201,8 @@ class OfficialReadings {
   }
 
   /**
-   * Reads the manifests of which no fragment was read because each is too large, where our own engine knows how they are bound. Returns
-   * the readings by the numbers of the manifests.
+   * Reads the manifests of which no fragment was read because each is too large, where our own engine knows how they
+   * are bound. Returns the readings by the numbers of the manifests.
    */
   async readAlone(renditions: readonly JudgedRendition[]): Promise<Map<number, FragmentReading>> {
     const { folder, reader, anchors, signal, onRead } = this.#task;

@@ -5,8 +5,8 @@ import type { HlsMedia, PlaylistDocument } from './playlists/playlist-document.t
 import { childrenOf } from './playlists/xml-element.ts';
 
 /**
- * Throws `PUBLICATION_NOT_REPACKAGED` for a publication that cannot be joined and segmented again: live playlists, encrypted segments, discontinuities; and `BYTE_RANGE_PAST_END` for ranges
- * that are not there.
+ * Throws `PUBLICATION_NOT_REPACKAGED` for a publication that cannot be joined and segmented again: live playlists,
+ * encrypted segments, discontinuities; and `BYTE_RANGE_PAST_END` for ranges that are not there.
  */
 export function refuseUnjoinable({ playlists, renditions }: ExistingPublication, folder: SourceFolder): void {
   refuseRangesPastEnd(renditions, folder);

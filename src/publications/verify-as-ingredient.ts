@@ -40,9 +40,9 @@ const MEDIA_TYPE = 'video/mp4';
 
 /**
  * Verifies a publication completely against the manifests that an earlier signing left in its init segments: every init
- * segment and every fragment. Where init segments carry different manifests, the first is the publication's. A publication
- * without manifests is a plain ingredient. Returns the ingredient that the new manifest records; the comparison itself is
- * `verifyParts`.
+ * segment and every fragment. Where init segments carry different manifests, the first is the publication's. A
+ * publication without manifests is a plain ingredient. Returns the ingredient that the new manifest records; the
+ * comparison itself is `verifyParts`.
  */
 export async function verifyAsIngredient(
   read: PublicationSource,

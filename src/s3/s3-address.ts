@@ -55,8 +55,8 @@ interface S3InputPolicy {
 }
 
 /**
- * Parses the address of an input. Throws `S3_INPUTS_OFF` without a policy, and `S3_BUCKET_REFUSED` for a bucket that the policy
- * does not allow. `location` is the position of the address in a request.
+ * Parses the address of an input. Throws `S3_INPUTS_OFF` without a policy, and `S3_BUCKET_REFUSED` for a bucket that
+ * the policy does not allow. `location` is the position of the address in a request.
  */
 export function admittedS3Address(
   url: string,

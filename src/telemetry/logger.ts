@@ -39,8 +39,8 @@ export async function openLogger(
 }
 
 /**
- * Replaces the control characters in a line of JSON, escaped or not, except line breaks and tabs: names of files and messages come
- * from others, and must not move the cursor of a terminal. What is searched is taken escape by escape.
+ * Replaces the control characters in a line of JSON, escaped or not, except line breaks and tabs: names of files and
+ * messages come from others, and must not move the cursor of a terminal. What is searched is taken escape by escape.
  */
 function withoutControls(line: string): string {
   return line.replace(CONTROLS, (_found, kept?: string) => kept ?? '\ufffd');

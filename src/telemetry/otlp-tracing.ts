@@ -64,7 +64,10 @@ export function startOtlpTracing({ endpoint, service, failed }: OtlpOptions): Tr
   return new OtlpTracing(provider, ids, tell);
 }
 
-/** OpenTelemetry tells of an error as JSON with its stack; its message is what an operator can do something with. */
+/**
+ * Replaces an error that OpenTelemetry tells as JSON with its stack by its message, which an operator can do something
+ * with.
+ */
 function withoutInternals(text: string): string {
   if (!text.startsWith('{')) return text;
   try {
@@ -185,8 +188,8 @@ function inputAttributes({ jobId, inputIndex, attempt, operation, end, reason, b
 }
 
 /**
- * The identifier of a job's span: the second half of the job's own, which is random. So inputs can name the span of
- * their job as the one above them before it exists.
+ * Returns the identifier of a job's span: the second half of the job's own, which is random. So inputs can name the
+ * span of their job as the one above them before it exists.
  */
 function jobSpanId(jobId: string): string {
   return jobId.replaceAll('-', '').slice(-16);

@@ -40,7 +40,7 @@ export interface JobReport {
   readonly traceParent: string | null;
 }
 
-/** A phase with its own duration: that of the report counts from the input's start. */
+/** Returns the phases, each with its own duration: those of the report count from the input's start. */
 export function phaseDurations(phases: RunReport['phases']): { readonly phase: string; readonly ms: number }[] {
   let before = 0;
   return Object.entries(phases)

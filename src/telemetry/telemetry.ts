@@ -29,7 +29,7 @@ export class Telemetry {
  */
 export interface Tracing {
   startRequest(request: IncomingRequest): RequestSpan;
-  /** A report without a `traceParent` is of a job that is not traced. */
+  /** Records the end of a run. A report without a `traceParent` is of a job that is not traced. */
   runEnded(report: RunReport): void;
   jobFinished(report: JobReport): void;
   /** Exports what is left, within a bound. Never rejects. */
@@ -139,7 +139,7 @@ export class Metrics {
     this.#requests.observe({ method, route, status: String(status) }, ms / 1000);
   }
 
-  /** `caller` is null where no tokens are set. */
+  /** Counts a submission. `caller` is null where no tokens are set. */
   jobSubmitted(operation: string, form: 'async' | 'sync', caller: string | null = null): void {
     this.#submitted.inc({ operation, form });
     if (caller !== null) this.#submittedBy.inc({ caller: this.#callerLabel(caller), operation });

@@ -29,9 +29,9 @@ const NOBODY: Caller = { name: null, isAdmin: false };
 
 /**
  * Asks for one of the tokens on every route that is not marked open, and notes whose it is as `request.caller`: in the
- * `Authorization` header (RFC 6750), or in the cookie of a browser that has logged in. Browsers send the cookie with requests of
- * any page of this site, so with it, what changes something must come from a page of this address. Where no tokens
- * are set, nobody is asked, and everybody is one caller.
+ * `Authorization` header (RFC 6750), or in the cookie of a browser that has logged in. Browsers send the cookie with
+ * requests of any page of this site, so with it, what changes something must come from a page of this address. Where no
+ * tokens are set, nobody is asked, and everybody is one caller.
  */
 export async function identifyCallers(app: FastifyInstance, tokens: Config['auth']['tokens']): Promise<void> {
   const known = tokens.map(({ digest, caller, admin }) => ({
@@ -164,7 +164,7 @@ function canonicalName(name: string): string {
   return withoutFinalDot(domainToASCII(name));
 }
 
-/** A name with a final dot is the same name, fully qualified. An address with one is no address. */
+/** Removes the final dot of a name, which is the same name without it. An address with one is no address. */
 function withoutFinalDot(name: string): string {
   return name.endsWith('.') && !isIPv4(name.slice(0, -1)) ? name.slice(0, -1) : name;
 }

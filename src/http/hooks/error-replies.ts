@@ -30,7 +30,7 @@ export const COMMON_HEADERS = { 'X-Content-Type-Options': 'nosniff', 'Cache-Cont
 /** Within this time a full queue has usually moved, and a stopped service or database has usually been restarted. */
 const RETRY_AFTER_SECONDS = 5;
 
-/** The HTTP status of an error; one that nobody foresaw is the service's fault. */
+/** Returns the HTTP status of an error; one that nobody foresaw is the service's fault. */
 export function statusOf(error: AppError | null): number {
   return STATUS_OF_CODE[error?.code ?? 'INTERNAL_ERROR'];
 }
@@ -86,7 +86,7 @@ function detailsOf(error: AppError | null): NonNullable<ApiErrorResponse['error'
   };
 }
 
-/** The operational error behind an error, in our words where Fastify raised it; null where there is none. */
+/** Returns the operational error behind an error, in our words where Fastify raised it; null where there is none. */
 function foreseen(error: Error & { code?: string }): AppError | null {
   if (error instanceof AppError) return error;
   return error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? new AppError('BODY_TYPE_UNSUPPORTED', {}) : null;
@@ -129,7 +129,7 @@ const MAX_PATH_SHOWN = 200;
 /** The path of the OpenAPI document, unless `server.docs` is off. */
 const DOCUMENT_PATH = '/openapi.json';
 
-/** A request's path without its query, which may hold a secret. */
+/** Returns a request's path without its query, which may hold a secret. */
 export function pathOf(url: string): string {
   return (url.split('?', 1)[0] ?? '').slice(0, MAX_PATH_SHOWN);
 }

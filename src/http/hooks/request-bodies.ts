@@ -118,7 +118,7 @@ class BodyLease {
     this.#parts.release();
   }
 
-  /** A new body is not slow before a second has passed. */
+  /** Returns true where a body comes in too slowly; a new one is not slow before a second has passed. */
   isSlow(nowMs: number): boolean {
     this.#beginSecond(nowMs);
     return this.#bytesBefore + this.#secondBytes < MIN_BYTES_PER_SECOND;
@@ -171,9 +171,10 @@ interface BodyBounds {
 }
 
 /**
- * Receives a body into one buffer. However small the pieces are that it comes in, it takes at most twice its size in memory: a
- * client may send 8 MB byte by byte, and kept as pieces these would take gigabytes. Throws BODY_TOO_LARGE, and
- * BODIES_TOO_LARGE_TOGETHER; what is still to come is then read and thrown away, so that the client lives to see its answer.
+ * Receives a body into one buffer. However small the pieces are that it comes in, it takes at most twice its size in
+ * memory: a client may send 8 MB byte by byte, and kept as pieces these would take gigabytes. Throws BODY_TOO_LARGE,
+ * and BODIES_TOO_LARGE_TOGETHER; what is still to come is then read and thrown away, so that the client lives to see
+ * its answer.
  */
 export async function receiveBody(payload: Readable, bounds: BodyBounds): Promise<Buffer> {
   const { announcedBytes, maxBytes, lease } = bounds;
@@ -240,7 +241,10 @@ const MAX_NESTING = 256;
  */
 const MIN_BYTES_PER_VALUE = 16;
 
-/** The parser keeps every name in a table of its own; half a million of them held the thread for up to a second, these for 0.1 s. */
+/**
+ * The parser keeps every name in a table of its own; half a million of them held the thread for up to a second, these
+ * for 0.1 s.
+ */
 const MAX_NAMES = 100_000;
 
 /**
@@ -259,7 +263,7 @@ export function takeJsonBodies(app: FastifyInstance, maxBodyBytes: number): void
   });
 }
 
-/** A small body could unfold to any size, so none is unfolded (415: RFC 9110 §15.5.16). */
+/** Refuses compressed bodies: a small one could unfold to any size (415: RFC 9110 §15.5.16). */
 function refuseEncoding(coding: string | undefined): void {
   const isPlain = coding === undefined || /^\s*(identity)?\s*$/i.test(coding);
   if (!isPlain) throw new AppError('BODY_ENCODING_UNSUPPORTED', {});
@@ -323,9 +327,9 @@ const NUMBER = /[-+.\deE]+/y;
 const MIN_LOST_NUMBER_LENGTH = 5;
 
 /**
- * Why a text should not be parsed, if it is JSON at all: it is nested too deep, holds too many values or names, or a number
- * that would not be kept. Null where none of it is so. It looks at every character once, in slices between which other work
- * goes on, and keeps nothing but names.
+ * Returns why a text should not be parsed, if it is JSON at all: it is nested too deep, holds too many values or names,
+ * or a number that would not be kept. Returns null where none of it is so. Looks at every character once, in slices
+ * between which other work goes on, and keeps nothing but names.
  */
 export async function jsonProblem(
   text: string,
@@ -373,9 +377,9 @@ function numberAt(text: string, index: number): string {
 }
 
 /**
- * Returns true where a number survives parsing unchanged. A whole number of 64 bits, such as an identifier, may silently become
- * another one, and would be signed wrong. Fractions are approximate by nature and stay as near as JSON's usual numbers
- * come.
+ * Returns true where a number survives parsing unchanged. A whole number of 64 bits, such as an identifier, may
+ * silently become another one, and would be signed wrong. Fractions are approximate by nature and stay as near as
+ * JSON's usual numbers come.
  */
 function isKept(number: string): boolean {
   if (number.length < MIN_LOST_NUMBER_LENGTH) return true;

@@ -15,7 +15,10 @@ const RESPONSE_TIMEOUT_MS = 120_000;
 export class ResponseBufferLimit {
   #heldBytes = 0;
 
-  /** Reserves memory for a response until its connection closes; false where the limit is reached. A single response always fits. */
+  /**
+   * Reserves memory for a response until its connection closes; false where the limit is reached. A single response
+   * always fits.
+   */
   tryReserve(response: ServerResponse, sizeBytes: number): boolean {
     if (sizeBytes <= SMALL_RESPONSE_BYTES) return true;
     if (this.#heldBytes > 0 && this.#heldBytes + sizeBytes > RESPONSE_BUFFER_LIMIT_BYTES) return false;

@@ -95,12 +95,12 @@ const ERROR_RESPONSES = {
 
 type ErrorStatus = keyof typeof ERROR_RESPONSES;
 
-/** The response schemas of a route's error statuses. */
+/** Returns the response schemas of a route's error statuses. */
 export function errorResponses(statuses: readonly ErrorStatus[]): Record<number, unknown> {
   return Object.fromEntries(statuses.map((status) => [status, apiErrorResponse]));
 }
 
-/** Every error response of the document, to stand under `components.responses`. */
+/** Returns every error response of the document, to stand under `components.responses`. */
 export function errorComponents(schemaReference: string): Record<string, object> {
   return Object.fromEntries(
     Object.values<ErrorResponse>(ERROR_RESPONSES).map(({ name, description, header, example }) => [
@@ -116,14 +116,14 @@ export function errorComponents(schemaReference: string): Record<string, object>
   );
 }
 
-/** The name of the component that describes an error status. */
+/** Returns the name of the component that describes an error status. */
 export function errorComponentName(status: string): string {
   const response = ERROR_RESPONSES[Number(status) as ErrorStatus] as ErrorResponse | undefined;
   if (response === undefined) throw new Error(`the document describes no error with the status ${status}`);
   return response.name;
 }
 
-/** A response of JSON with a description of its own. */
+/** Returns a response of JSON with a description of its own. */
 export function ok(schema: z.ZodType, description: string, headers?: Readonly<Record<string, object>>): object {
   return { description, ...(headers && { headers }), content: { 'application/json': { schema } } };
 }

@@ -107,7 +107,10 @@ function addJobEvents(
   });
 }
 
-/** It does not lie under `/v2/jobs/`, where every name may be that of a job. */
+/**
+ * Adds the events of the list of jobs. Their path does not lie under `/v2/jobs/`, where every name may be that of a
+ * job.
+ */
 function addListEvents(app: FastifyInstance, { jobs, closing }: EventRouteParts, streams: OpenStreams): void {
   app.route({
     method: 'GET',
@@ -157,8 +160,8 @@ export function eventStream(
 }
 
 /**
- * Yields events as text of the type `text/event-stream` (HTML, "Server-sent events"). The next piece is made when the one before was
- * taken; a client that does not take it in time is dropped.
+ * Yields events as text of the type `text/event-stream` (HTML, "Server-sent events"). The next piece is made when the
+ * one before was taken; a client that does not take it in time is dropped.
  */
 async function* streamText(
   pieces: AsyncGenerator<Piece, void, void>,
@@ -227,7 +230,7 @@ function listEventPiece({ type, ...data }: ListEvent): Piece {
   return { bytes: Buffer.from(`event: ${type}\ndata: ${JSON.stringify(data)}\n\n`), isLast: false };
 }
 
-/** JSON as it is kept and written here holds no line breaks, so an event is one line of data. */
+/** Writes an event with one line of data: JSON as it is kept and written here holds no line breaks. */
 function textOf(type: JobEvent['type'], job: JobSnapshot): string {
   return `event: ${type}\ndata: ${jobJson(job)}\n\n`;
 }

@@ -20,7 +20,7 @@ export interface JobRoute {
   readonly Params: { readonly id: string };
 }
 
-/** A job identifier that is worth looking up; throws JOB_UNKNOWN for one that is none of this service's. */
+/** Returns a job identifier that is worth looking up; throws JOB_UNKNOWN for one that is none of this service's. */
 export function knownJobId(id: string): string {
   if (JOB_ID.test(id)) return id;
   throw new AppError('JOB_UNKNOWN', { jobId: id.slice(0, 64) });

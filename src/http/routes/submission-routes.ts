@@ -93,7 +93,7 @@ async function acceptRequest(
   return acceptJob({ operation, request, idempotency, caller: caller.name }, submissions, submitted);
 }
 
-/** A wait that was aborted ends like one that elapsed; every other rejection stays one. */
+/** Ends a wait that was aborted like one that elapsed. Throws every other error again. */
 function unlessAborted(signal: AbortSignal): (error: unknown) => null {
   return (error) => {
     if (signal.aborted) return null;
@@ -275,8 +275,9 @@ const idempotencyHeaders = z.looseObject({
 });
 
 /**
- * Returns the idempotency key of a submission with a digest of what was asked for: an operation or a retry, and the body; null
- * where it has none. The synchronous and the asynchronous form of an operation ask for the same. Every caller has keys of its own.
+ * Returns the idempotency key of a submission with a digest of what was asked for: an operation or a retry, and the
+ * body; null where it has none. The synchronous and the asynchronous form of an operation ask for the same. Every
+ * caller has keys of its own.
  */
 function idempotencyOf(
   headers: IncomingHttpHeaders,

@@ -20,8 +20,9 @@ const TITLE_WITHIN_LENGTH = 8 * 1024;
 const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
 /**
- * The entries of a directory, from the page that a server lists it with: nginx (HTML or JSON), Apache, Caddy (JSON), and
- * those that look alike. `url` is where the page came from; null where it is no such page. What lies elsewhere is passed over.
+ * Returns the entries of a directory, from the page that a server lists it with: nginx (HTML or JSON), Apache, Caddy
+ * (JSON), and those that look alike. `url` is where the page came from; null where it is no such page. What lies
+ * elsewhere is passed over.
  */
 export function readDirectoryIndex(text: string, mediaType: string | undefined, url: URL): IndexEntry[] | null {
   const folder = new URL(url.pathname.endsWith('/') ? url.pathname : `${url.pathname}/`, url.origin);
@@ -122,7 +123,7 @@ function* linksIn(text: string): Generator<PlacedLink> {
   }
 }
 
-/** A link to something right inside the folder; the one to the folder above and those that sort are not. */
+/** Reads a link to something right inside the folder; null for the link to the folder above and those that sort. */
 function readLink(reference: string, behind: string, folder: URL): IndexEntry | null {
   const url = URL.parse(reference, folder.href);
   // An empty query shows in the address alone.
@@ -143,7 +144,7 @@ function decodeSegment(segment: string): string {
   }
 }
 
-/** The size behind a link and a date, where it is a plain number at the end: rounded ones carry a unit. */
+/** Returns the size behind a link and a date, where it is a plain number at the end: rounded ones carry a unit. */
 function exactSize(behind: string): number | null {
   const plain = behind.replace(/<[^<>]*>|&nbsp;/g, ' ').slice(0, 1024);
   const [, size] = /\d{2}:\d{2}(?::\d{2})?\s+(\d{1,15})\s*$/.exec(plain) ?? [];

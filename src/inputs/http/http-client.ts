@@ -56,7 +56,10 @@ export class HttpClient {
     this.options = options;
   }
 
-  /** Sends a GET request, follows redirects and retries transient errors. The caller reads or cancels the body. Throws an AppError for every response without content. */
+  /**
+   * Sends a GET request, follows redirects and retries transient errors. The caller reads or cancels the body. Throws
+   * an AppError for every response without content.
+   */
   async get(url: URL, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<HttpResponse> {
     let target = url;
     for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
@@ -156,7 +159,10 @@ function locationOf({ status, headers: { location } }: HttpAnswer): string | und
   return isUtf8(bytes) ? bytes.toString('utf8') : location;
 }
 
-/** Resolves a redirect. Throws `HTTP_REDIRECT_REFUSED` for one from HTTPS to HTTP, or to an address that requests may not name. */
+/**
+ * Resolves a redirect. Throws `HTTP_REDIRECT_REFUSED` for one from HTTPS to HTTP, or to an address that requests may
+ * not name.
+ */
 function redirected(from: URL, location: string): URL {
   const target = URL.parse(location, from.href);
   const refuse = (problem: string): never => {

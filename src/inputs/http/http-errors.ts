@@ -52,7 +52,7 @@ export function isTransient(error: unknown, failures: number, maxFailures: numbe
   return CONNECTION_PROBLEMS[code] !== undefined && failures < maxFailures;
 }
 
-/** The code of an error, or of the first of several that were tried (addresses of one host). */
+/** Returns the code of an error, or of the first of several that were tried (addresses of one host). */
 function codeOf(error: unknown): string | undefined {
   if (error instanceof AppError) return undefined;
   if (error instanceof Error && error.name === 'HTTPParserError') return systemErrorCode(error) ?? 'HPE';
@@ -105,7 +105,7 @@ export function isExpiryOf(url: URL, answer: string, nowMs = Date.now()): boolea
   return ends.some((endMs) => endMs < nowMs);
 }
 
-/** NaN where the URL has no such time. */
+/** Returns the time at which a presigned URL expires; NaN where the URL has no such time. */
 function relativeEnd(url: URL, prefix: string): number {
   const date = parameter(url, `${prefix}-Date`)?.replace(/^(\d{4})(\d\d)(\d\dT\d\d)(\d\d)(\d\dZ)$/, '$1-$2-$3:$4:$5');
   return Date.parse(date ?? '') + Number(parameter(url, `${prefix}-Expires`) ?? Number.NaN) * 1000;

@@ -127,7 +127,7 @@ async function readHead(
   return head;
 }
 
-/** No range can be had of an empty file (RFC 9110 §15.5.17). */
+/** Opens an empty file, of which no range can be had (RFC 9110 §15.5.17). */
 function emptyFile(request: HttpFileRequest, { headers, url }: HttpResponse, name: string): ByteSource {
   if (contentRangeOf(headers)?.sizeBytes !== 0) throw invalid(url, 'it has no first bytes, and is not empty either');
   checkVersion(request, name, versionOf(headers, 0));

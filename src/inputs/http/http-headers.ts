@@ -77,8 +77,8 @@ export function mediaTypeOf({ 'content-type': header }: IncomingHttpHeaders): st
 const MAX_HEADER_LENGTH = 4096;
 
 /**
- * The file name of a Content-Disposition header, if it has one: `filename*` (RFC 8187) before `filename` (RFC 6266,
- * with RFC 2047 words and raw UTF-8, as servers send them). It is not yet safe to be used as one.
+ * Returns the file name of a Content-Disposition header, if it has one: `filename*` (RFC 8187) before `filename` (RFC
+ * 6266, with RFC 2047 words and raw UTF-8, as servers send them). It is not yet safe to be used as one.
  */
 export function fileNameOf(header: string | undefined): string | undefined {
   if (header === undefined || header.length > MAX_HEADER_LENGTH) return undefined;
@@ -88,7 +88,7 @@ export function fileNameOf(header: string | undefined): string | undefined {
   return decoded ?? decodePlain(parameters.get('filename'));
 }
 
-/** The parameters behind the disposition type, names in lower case; the first of each name counts. */
+/** Returns the parameters behind the disposition type, names in lower case; the first of each name counts. */
 function parametersOf(header: string): Map<string, string> {
   const parameters = new Map<string, string>();
   const pattern = /;\s*([\w!#$&+^`|~*%'.-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;]*))/g;
@@ -100,7 +100,7 @@ function parametersOf(header: string): Map<string, string> {
   return parameters;
 }
 
-/** `charset'language'percent-encoded` (RFC 8187 §3.2); undefined where it is malformed. */
+/** Decodes `charset'language'percent-encoded` (RFC 8187 §3.2); undefined where it is malformed. */
 function decodeExtended(value: string): string | undefined {
   const [, charset, encoded] = /^([\w-]+)'[\w-]*'(.*)$/.exec(value) ?? [];
   if (charset === undefined || encoded === undefined) return undefined;
@@ -112,7 +112,7 @@ function decodeExtended(value: string): string | undefined {
   return decodeBytes(bytes, charset);
 }
 
-/** Header values arrive as bytes read as Latin-1; where these are UTF-8, that is what was meant. */
+/** Decodes a header value, which arrives as bytes read as Latin-1; where these are UTF-8, that is what was meant. */
 function decodePlain(value: string | undefined): string | undefined {
   if (value === undefined) return undefined;
   const word = /^=\?([\w-]+)\?([BQ])\?([^?]*)\?=$/i.exec(value);

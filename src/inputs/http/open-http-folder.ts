@@ -34,8 +34,8 @@ const LITERAL_PATTERN = /^[^*?[\]{}()!+@|\\]+$/;
 export type PlaylistCrawler = (folder: UnlistedFolder, entryPath: string, signal: AbortSignal) => Promise<void>;
 
 /**
- * The opener of `remote_folder_url` with the schemes `https://` and `http://`. The files are what a playlist refers to,
- * where the address or the pattern for playlists names one; else what the server lists.
+ * Returns the opener of `remote_folder_url` with the schemes `https://` and `http://`. The files are what a playlist
+ * refers to, where the address or the pattern for playlists names one; else what the server lists.
  */
 export function httpFolderOpener(
   client: HttpClient,
@@ -99,7 +99,9 @@ class FolderOpening {
     return folder;
   }
 
-  /** A folder's address ends in a slash, written or not; an address without one may also be that of a playlist. */
+  /**
+   * Opens a folder. Its address ends in a slash, written or not; an address without one may also be that of a playlist.
+   */
   async #openFolder(url: URL): Promise<SourceFolder> {
     const folderUrl = urlInside(url, '');
     const page = await unlessMissing(this.#page(folderUrl));
@@ -120,7 +122,10 @@ class FolderOpening {
     return await files.folder(this.#context.signal);
   }
 
-  /** `path` is that of the playlist in its folder; empty where its own directory is the folder. */
+  /**
+   * Reads a folder by its playlists. `path` is that of the first one in its folder; empty where its own directory is
+   * the folder.
+   */
   async #crawlFrom(page: Page, url: URL, path: string): Promise<SourceFolder> {
     const isRedirected = page.url.pathname !== url.pathname;
     const depth = isRedirected || path === '' ? 0 : path.split('/').length - 1;

@@ -86,9 +86,9 @@ async function getRange(
 }
 
 /**
- * The range that an answer holds, and the size of the whole file, null where the server does not know it (RFC 9110
- * §14.4). Null where the answer is not ranged: the file is another one, or shorter. Throws HTTP_ANSWER_INVALID where the
- * range is not the one that was asked for.
+ * Returns the range that an answer holds, and the size of the whole file, null where the server does not know it (RFC
+ * 9110 §14.4). Null where the answer is not ranged: the file is another one, or shorter. Throws HTTP_ANSWER_INVALID
+ * where the range is not the one that was asked for.
  */
 export function checkedRange(
   { status, headers, url }: HttpResponse,

@@ -54,7 +54,7 @@ export async function openLocalFile(
 /** Resolves the links of a path. A worker waits for its disk; the process of the service, which others wait for, does not. */
 type ResolveLinks = (path: string) => string | Promise<string>;
 
-/** The path with its links resolved, where it exists and what is there may be read. */
+/** Returns the path with its links resolved, where it exists and what is there may be read. */
 export async function resolveAllowed(
   path: string,
   check: RealPathCheck,
@@ -107,7 +107,7 @@ export async function translated<T>(path: string, step: () => Promise<T> | T): P
   }
 }
 
-/** A system error of opening or listing as an error about the path; everything else unchanged. */
+/** Translates a system error of opening or listing into an error about the path. Returns any other error unchanged. */
 export function openError(path: string, cause: unknown): unknown {
   if (!isSystemError(cause)) return cause;
   switch (systemErrorCode(cause)) {
@@ -138,7 +138,7 @@ export interface LocalInputPolicy {
 /** System folders, which hold nobody's media. */
 const SYSTEM_FOLDERS = ['/etc', '/proc', '/sys', '/dev', '/boot', '/run', '/var/lib', '/var/log'] as const;
 
-/** The policy that a configuration asks for; `configFile` is where it stands, which is protected too. */
+/** Returns the policy that a configuration asks for; `configFile` is where it stands, which is protected too. */
 export function localInputPolicy(config: Config, configFile: string): LocalInputPolicy {
   return { roots: config.input_resolvers.local.roots, protectedPaths: protectedPaths(config, configFile) };
 }
@@ -157,7 +157,10 @@ const resolvedChecks = new WeakMap<
   { readonly check: Promise<RealPathCheck>; readonly untilMs: number }
 >();
 
-/** The check that a policy asks for. Its places are resolved at most once a second: thousands of inputs share them. */
+/**
+ * Returns the check that a policy asks for. Its places are resolved at most once a second: thousands of inputs share
+ * them.
+ */
 export function realPathCheck(policy: LocalInputPolicy): Promise<RealPathCheck> {
   const known = resolvedChecks.get(policy);
   if (known !== undefined && performance.now() < known.untilMs) return known.check;
@@ -191,7 +194,7 @@ function hiddenHomeFolderOf(realPath: string): string | undefined {
   return undefined;
 }
 
-/** `/home/<user>` for a path inside it. */
+/** Returns `/home/<user>` for a path inside it. */
 function homeAbove(realPath: string): string | undefined {
   return /^\/home\/[^/]+/.exec(realPath)?.[0];
 }

@@ -89,7 +89,7 @@ class FolderListing {
     this.#request = request;
   }
 
-  /** All files, in the order of their paths' code units. */
+  /** Returns all files, in the order of their paths' code units. */
   async run(): Promise<ListedFile[]> {
     const { maxDepth } = this.#request.limits;
     let level = [''];

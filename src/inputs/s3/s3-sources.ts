@@ -23,7 +23,7 @@ export type S3InputSettings = NonNullable<Config['input_resolvers']['s3']>;
 /** The first bytes of an object come with the answer that says whether it is there: they tell the format. */
 const HEAD_BYTES = 1024 * 1024;
 
-/** The opener of `remote_file_url` with the scheme `s3://`. */
+/** Returns the opener of `remote_file_url` with the scheme `s3://`. */
 export function s3FileOpener(settings: S3InputSettings): FileOpener<'remote_file_url'> {
   return ({ url, filename_hint: hint }, inputIndex, { signal }) =>
     openS3File(url, inputName([hint, nameOfUrl(url)], inputIndex), settings, signal);
@@ -44,7 +44,7 @@ export async function openS3File(
   return new S3Source(reader, object, name, known);
 }
 
-/** Keys are taken as they are written; where there is no such object, callers who encode them are understood too. */
+/** Opens the object whose key is as written; where there is none, the one whose key is what that decodes to. */
 async function openAsWritten(reader: S3Reader, address: S3Address, signal: AbortSignal): Promise<OpenedS3Object> {
   try {
     return await reader.open(address, HEAD_BYTES, signal);
@@ -57,7 +57,9 @@ async function openAsWritten(reader: S3Reader, address: S3Address, signal: Abort
   }
 }
 
-/** S3 does not tell callers without the right to list a bucket that an object is missing. */
+/**
+ * Returns true where the object may be missing: S3 does not tell that to callers without the right to list a bucket.
+ */
 function mayBeMissing(error: unknown): boolean {
   return error instanceof AppError && (error.reason === 'S3_OBJECT_MISSING' || error.reason === 'S3_ACCESS_DENIED');
 }
@@ -103,7 +105,7 @@ class S3Source implements ByteSource {
   }
 }
 
-/** The opener of `remote_folder_url` with the scheme `s3://`. */
+/** Returns the opener of `remote_folder_url` with the scheme `s3://`. */
 export function s3FolderOpener(settings: S3InputSettings, limits: FolderLimits): FolderOpener<'remote_folder_url'> {
   return ({ url }, inputIndex, { signal }) =>
     openS3Folder(url, inputName([nameOfUrl(url)], inputIndex), settings, limits, signal);
@@ -144,7 +146,7 @@ interface ListedObject extends FolderFile {
   readonly object: S3Object;
 }
 
-/** All files in the order of their paths' code units. The limits hold while the listing goes on. */
+/** Returns all files in the order of their paths' code units. The limits hold while the listing goes on. */
 async function listFiles(
   reader: S3Reader,
   { bucket, key }: S3Address,

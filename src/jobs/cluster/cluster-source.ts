@@ -112,7 +112,7 @@ class ClusterSource implements WorkSource<RunningLease> {
     this.#listener = new NotificationListener(this.#url, this.#log, (notification) => this.#hear(notification), wake);
   }
 
-  /** The messages were recorded with the inputs, and every node was notified. */
+  /** Does nothing: the messages were recorded with the inputs, and every node was notified. */
   enqueue(): void {
     this.#transactions.wake();
   }
@@ -144,7 +144,7 @@ class ClusterSource implements WorkSource<RunningLease> {
     return recorded;
   }
 
-  /** The next transaction uses the slot. */
+  /** Frees the slot, which the next transaction uses. */
   release(input: RunningLease): void {
     input.hasStopped = true;
   }
@@ -203,8 +203,9 @@ class ClusterSource implements WorkSource<RunningLease> {
   }
 
   /**
-   * Returns the jobs that may lease nothing more. When every worker is busy, also those of callers with a running input; when the
-   * limit of running jobs is reached, all others, but for one that is submitted while they are read. Null when they are too many.
+   * Returns the jobs that may lease nothing more. When every worker is busy, also those of callers with a running
+   * input; when the limit of running jobs is reached, all others, but for one that is submitted while they are read.
+   * Null when they are too many.
    */
   async #excludedJobs(requested: number): Promise<readonly string[] | null> {
     const { limits } = this.#host;

@@ -20,8 +20,8 @@ interface LeaseAndCompleteOptions {
   /** Returns the number of inputs that could start now, beside those that are requested already. */
   capacity(requested: number): number;
   /**
-   * Returns the jobs of which no input may be leased now, where all requested ones may be of one job; null when nothing may be
-   * leased.
+   * Returns the jobs of which no input may be leased now, where all requested ones may be of one job; null when nothing
+   * may be leased.
    */
   excludedJobs(requested: number): Promise<readonly string[] | null>;
   start(leased: LeasedMessage): void;
@@ -120,7 +120,10 @@ export class LeaseAndComplete {
     }
   }
 
-  /** The message expired while the worker was alive, because the database could not be reached. The input is another node's. */
+  /**
+   * Takes back the exit that another node counted: the message expired while the worker was alive, because the database
+   * could not be reached. The input is that node's.
+   */
   async #undoServiceExit({ lost, lease }: RunningLease): Promise<void> {
     const { persistence, store } = this.#options;
     if (lost) await persistence.write(() => store.undoServiceExit(lease));

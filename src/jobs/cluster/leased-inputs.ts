@@ -132,8 +132,8 @@ export class LeasedInputs {
 export type LeaseClock = () => number;
 
 /**
- * A clock that runs as fast as the faster of two: the monotonic one stands still while a machine is suspended, and the
- * one on the wall may be set back. At worst a lease seems over early, and is renewed.
+ * Returns a clock that runs as fast as the faster of two: the monotonic one stands still while a machine is suspended,
+ * and the one on the wall may be set back. At worst a lease seems over early, and is renewed.
  */
 export function leaseClock(): LeaseClock {
   const [monotonicStart, wallStart] = [performance.now(), Date.now()];

@@ -36,8 +36,8 @@ export interface DispatcherOptions {
 }
 
 /**
- * Runs queued inputs in workers, each under a lease, from the start to the recorded end. Which input is next is decided by the
- * work source. Everything that is held in memory can be rebuilt from the store.
+ * Runs queued inputs in workers, each under a lease, from the start to the recorded end. Which input is next is decided
+ * by the work source. Everything that is held in memory can be rebuilt from the store.
  */
 export class Dispatcher implements WorkHost {
   readonly persistence: Persistence;
@@ -285,7 +285,7 @@ class RequestCache {
     return reading;
   }
 
-  /** To be called when a job runs no more. */
+  /** Forgets the request of a job. To be called when the job runs no more. */
   forget(jobId: string): void {
     this.#kept.delete(jobId);
   }

@@ -15,7 +15,10 @@ const MAX_PREFETCHED = 256;
 /** The start of a prefetched input is written only when it runs longer than this: small files have finished by then. */
 const START_RECORDED_AFTER_MS = 50;
 
-/** Opens the embedded store in the data folder, for this process alone. Throws an AppError of the catalogue when it cannot be used. */
+/**
+ * Opens the embedded store in the data folder, for this process alone. Throws an AppError of the catalogue when it
+ * cannot be used.
+ */
 export async function openEmbeddedEngine(dataDir: string, log: Log): Promise<JobEngine> {
   const store = await openSqlite(dataDir);
   return {
@@ -74,7 +77,10 @@ class EmbeddedSource implements WorkSource<EmbeddedItem> {
     this.#start(this.#queue.startOfIdleJob());
   }
 
-  /** A prefetched input starts before its start is written: its attempt number is on the disk already. */
+  /**
+   * Returns the lease of an item. A prefetched input starts before its start is written: its attempt number is on the
+   * disk already.
+   */
   async lease(item: EmbeddedItem): Promise<LeasedInput | undefined> {
     const { jobId } = item.job;
     for (;;) {
@@ -132,7 +138,7 @@ class EmbeddedSource implements WorkSource<EmbeddedItem> {
     return this.#queue.drop(jobId);
   }
 
-  /** Its background work is tracked by the dispatcher. */
+  /** Resolves at once: the dispatcher tracks the background work. */
   idle(): Promise<void> {
     return Promise.resolve();
   }
@@ -211,8 +217,8 @@ interface JobPrefetch {
 }
 
 /**
- * Prefetches inputs by job: they are leased ahead of their turn, so that no worker waits for the disk between two inputs. Whose
- * turn it is stays undecided until then, so prefetching does not affect fairness.
+ * Prefetches inputs by job: they are leased ahead of their turn, so that no worker waits for the disk between two
+ * inputs. Whose turn it is stays undecided until then, so prefetching does not affect fairness.
  */
 class InputPrefetch {
   readonly #byJob = new Map<string, JobPrefetch>();

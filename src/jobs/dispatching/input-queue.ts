@@ -62,7 +62,10 @@ export class InputQueue {
     return this.#begin(hasRoom ? this.#nextInLine(mayStart) : this.#nextOfRunning());
   }
 
-  /** Starts an input as `start` does, but only of a job that has nothing running, and whose caller, if named, has nothing running. */
+  /**
+   * Starts an input as `start` does, but only of a job that has nothing running, and whose caller, if named, has
+   * nothing running.
+   */
   startOfIdleJob(): StartedInput | undefined {
     if (this.#runningJobs.size >= this.#limits.maxRunningJobs) return undefined;
     const isIdle = ({ waiting, running, caller }: QueuedJob): boolean =>
@@ -124,7 +127,7 @@ export class InputQueue {
     else this.#lineUp(job);
   }
 
-  /** A job stands in its line at most once, and not without inputs that wait. */
+  /** Puts a job into its line: at most once, and not without inputs that wait. */
   #lineUp(job: QueuedJob): void {
     if (job.inLine || job.waiting === 0) return;
     job.inLine = true;
@@ -143,7 +146,10 @@ export class InputQueue {
     return undefined;
   }
 
-  /** Those that may not start are passed over: jobs at their limit, as a rule, of which there are few. */
+  /**
+   * Takes the first job of a line that may start. Those that may not are passed over: jobs at their limit, as a rule,
+   * of which there are few.
+   */
   #takeFrom(line: FifoQueue<QueuedJob>, mayStart: (job: QueuedJob) => boolean): QueuedJob | undefined {
     for (let left = line.size; left > 0; left -= 1) {
       const job = line.shift();
@@ -252,7 +258,9 @@ export class ExtraSlots {
     this.#offer = offer;
   }
 
-  /** To be called when inputs may wait and every slot is taken. Calling it again changes nothing. */
+  /**
+   * Starts the wait for an extra slot. To be called when inputs may wait and every slot is taken. Safe to call again.
+   */
   await(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
@@ -260,7 +268,7 @@ export class ExtraSlots {
     }, STALL_TIMEOUT_MS);
   }
 
-  /** To be called when a slot is freed: the others may follow. */
+  /** Restarts the wait, because a slot was freed: the others may follow. */
   freed(): void {
     this.#timer?.refresh();
   }

@@ -199,7 +199,10 @@ function partDone({ bytesDone, bytesTotal }: ByteProgress): number {
   return bytesTotal > 0 ? Math.min(1, bytesDone / bytesTotal) : 0;
 }
 
-/** The pauses before the retries of an input that failed with a transient error, in milliseconds. Its last failure is its result. */
+/**
+ * The pauses before the retries of an input that failed with a transient error, in milliseconds. Its last failure is
+ * its result.
+ */
 const RETRY_DELAYS_MS = [1_000, 4_000, 15_000];
 
 /** Returns the pause before an input is retried, in milliseconds; null when the end of its run is its result. */

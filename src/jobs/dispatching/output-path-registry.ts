@@ -41,8 +41,8 @@ export class OutputPathRegistry {
   }
 
   /**
-   * Returns the registry of a job, with what its inputs have committed so far. A retry leaves the sources and outputs of the jobs
-   * that it retries alone, as their other inputs do.
+   * Returns the registry of a job, with what its inputs have committed so far. A retry leaves the sources and outputs
+   * of the jobs that it retries alone, as their other inputs do.
    */
   static async of(paths: JobPaths): Promise<OutputPathRegistry> {
     const sources = new PathSet<string>();
@@ -95,7 +95,10 @@ export class OutputPathRegistry {
     this.#pathsOfInput.delete(inputIndex);
   }
 
-  /** A link with the destination's own name would be replaced and not followed, so it is not resolved. */
+  /**
+   * Resolves the links on the way to a destination. One with the destination's own name is not resolved: it would be
+   * replaced and not followed.
+   */
   async #realPathOf(destination: string): Promise<string> {
     if (isAddress(destination)) return destination;
     const path = resolve(destination);
@@ -198,14 +201,14 @@ export class OutputPathRegistries {
   }
 
   /**
-   * To be called when no input of a job runs here. Forgets a job whose other inputs may run on other nodes, because this node
-   * may not hear of its end; another job is kept, because rebuilding its registry between every two inputs is slow.
+   * Forgets a job of which no input runs here, and whose other inputs may run on other nodes, because this node may not
+   * hear of its end. Another job is kept, because rebuilding its registry between every two inputs is slow.
    */
   suspend(jobId: string): void {
     if (this.#shared !== null) this.forget(jobId);
   }
 
-  /** To be called when a job has finished. */
+  /** Forgets a job that has finished. */
   forget(jobId: string): void {
     this.#byJob.delete(jobId);
     this.#openFolders.delete(jobId);

@@ -23,13 +23,13 @@ export interface EnqueuedJob {
 }
 
 /**
- * Decides which input runs next in this process, and records how it ended. The dispatcher does everything in between. There are
- * two: an in-memory queue that is made from the embedded store, and the job messages that several nodes share on PostgreSQL.
- * `test/jobs/work-source.test.ts` and `test/jobs/cluster` test them.
+ * Decides which input runs next in this process, and records how it ended. The dispatcher does everything in between.
+ * There are two: an in-memory queue that is made from the embedded store, and the job messages that several nodes share
+ * on PostgreSQL. `test/jobs/work-source.test.ts` and `test/jobs/cluster` test them.
  *
- * Obligations: every input is leased in the store before it runs, and started at most once for each lease. A source starts
- * inputs only by `WorkHost.start`, and none after `WorkHost.draining` was aborted. `Item` is the source's own record of an input
- * that it started; the dispatcher hands it back.
+ * Obligations: every input is leased in the store before it runs, and started at most once for each lease. A source
+ * starts inputs only by `WorkHost.start`, and none after `WorkHost.draining` was aborted. `Item` is the source's own
+ * record of an input that it started; the dispatcher hands it back.
  */
 export interface WorkSource<Item extends WorkItem = WorkItem> {
   /**
@@ -48,8 +48,8 @@ export interface WorkSource<Item extends WorkItem = WorkItem> {
   enqueue(job: EnqueuedJob): void;
 
   /**
-   * Starts at most one input beyond the number of slots, of a job and a caller that have nothing running. Called after a stall:
-   * inputs wait, and no slot has become free for a while.
+   * Starts at most one input beyond the number of slots, of a job and a caller that have nothing running. Called after
+   * a stall: inputs wait, and no slot has become free for a while.
    */
   startExtra(): void;
 

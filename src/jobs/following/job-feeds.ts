@@ -7,9 +7,9 @@ import type { JobEvent, JobSnapshot, ListEvent } from '../job.ts';
 /** The source of a feed. Each method may reject while the store cannot be reached. */
 interface FeedSource {
   find(jobId: string): Promise<JobSnapshot | null>;
-  /** The indexes of a job's inputs that are finished. */
+  /** Returns the indexes of a job's inputs that are finished. */
   finishedInputs(jobId: string): Promise<readonly number[]>;
-  /** JSON of the result entries of inputs that are finished. */
+  /** Returns JSON of the result entries of inputs that are finished. */
   resultEntries(jobId: string, inputIndexes: readonly number[]): Promise<string>;
 }
 
@@ -33,7 +33,10 @@ export class JobFeed {
     this.#intervalMs = intervalMs;
   }
 
-  /** The events of a job from now on; they end after `done`, when the signal is aborted, or when the job is gone. */
+  /**
+   * Returns the events of a job from now on; they end after `done`, when the signal is aborted, or when the job is
+   * gone.
+   */
   async *follow(jobId: string, signal: AbortSignal): AsyncGenerator<JobEvent, void, void> {
     const watch = this.#enter(jobId);
     try {
@@ -43,7 +46,7 @@ export class JobFeed {
     }
   }
 
-  /** To be called when a job has finished in this process. */
+  /** Notifies those who follow a job that it has finished in this process. */
   finished(jobId: string): void {
     // A failed query is repeated in the next interval.
     this.#watches
@@ -162,8 +165,8 @@ function isFinished(job: JobSnapshot | null): boolean {
 type Notify = () => void;
 
 /**
- * Lets callers wait until jobs are finished. Jobs that finish in this process are reported by `finished`; for jobs that finish
- * elsewhere the store is polled, once in an interval for all waiters together.
+ * Lets callers wait until jobs are finished. Jobs that finish in this process are reported by `finished`; for jobs that
+ * finish elsewhere the store is polled, once in an interval for all waiters together.
  */
 export class CompletionWaiters {
   readonly #waiting = new Map<string, Set<Notify>>();
@@ -194,7 +197,7 @@ export class CompletionWaiters {
     });
   }
 
-  /** Notifies the waiters of a job. */
+  /** Notifies those who follow a job that it has finished in this process. */
   finished(jobId: string): void {
     for (const notify of [...(this.#waiting.get(jobId) ?? [])]) notify();
   }
@@ -226,16 +229,22 @@ const LIST_POLL_INTERVAL_MS = 1000;
 /** Changes of the last seconds are read again, because the clocks of nodes differ, and a commit takes a while. */
 const OVERLAP_MS = 10_000;
 
-/** Bound on the jobs of one poll of the list, and on those that wait for a follower. Beyond it a follower is told to list jobs anew. */
+/**
+ * Bound on the jobs of one poll of the list, and on those that wait for a follower. Beyond it a follower is told to
+ * list jobs anew.
+ */
 const MAX_CHANGED_JOBS = 500;
 
 /**
- * Reads the jobs that were submitted or finished after a time, and those that run; `more` is true where there are more than the
- * limit. May reject while the store cannot be reached.
+ * Reads the jobs that were submitted or finished after a time, and those that run; `more` is true where there are more
+ * than the limit. May reject while the store cannot be reached.
  */
 export type RecentJobs = (since: Date, limit: number) => Promise<{ jobs: readonly ListedJob[]; more: boolean }>;
 
-/** Follows the list of jobs. Changes are collected for a follower until it asks for more, so that a slow one gets fewer events. */
+/**
+ * Follows the list of jobs. Changes are collected for a follower until it asks for more, so that a slow one gets fewer
+ * events.
+ */
 export class ListFeed {
   readonly #query: ThrottledQuery<{ jobs: readonly ListedJob[]; more: boolean }>;
   readonly #intervalMs: number;
@@ -250,7 +259,9 @@ export class ListFeed {
     this.#query = new ThrottledQuery(() => this.#readRecent(recentJobs));
   }
 
-  /** The changes of the jobs in a scope from now on, until the signal is aborted. The first ones may be older. */
+  /**
+   * Returns the changes of the jobs in a scope from now on, until the signal is aborted. The first ones may be older.
+   */
   async *follow({ caller }: JobScope, signal: AbortSignal): AsyncGenerator<ListEvent, void, void> {
     const follower = new Follower(caller);
     this.#enter(follower);
@@ -280,7 +291,9 @@ export class ListFeed {
     this.#polledAtMs = 0;
   }
 
-  /** A failed query is repeated in the next interval, for the time since the last one that succeeded. */
+  /**
+   * Polls for changes. A failed query is repeated in the next interval, for the time since the last one that succeeded.
+   */
   async #poll(): Promise<void> {
     const recent = await this.#query.freshValue().catch(() => undefined);
     if (recent === undefined || this.#followers.size === 0) return;

@@ -72,7 +72,7 @@ export async function holdDataFolder(folder: string): Promise<() => void> {
   }
 }
 
-/** Node has no locks on files of its own; SQLite's are held by a transaction that stays open. */
+/** Locks a file by a transaction of SQLite that stays open: Node has no locks on files of its own. */
 function lockFile(file: string): DatabaseSync {
   const database = new DatabaseSync(file);
   try {

@@ -115,7 +115,7 @@ export async function undoServiceExit(db: Database, { jobId, inputIndex, attempt
     .execute();
 }
 
-/** The fencing condition: only the newest lease may write, and only until the input is finished. */
+/** Makes the fencing condition: only the newest lease may write, and only until the input is finished. */
 export function isCurrent({ jobId, inputIndex, attempt }: InputAttempt) {
   return ({ and, eb }: ExpressionBuilder<Tables, 'inputs'>) =>
     and([and({ job_id: jobId, input_index: inputIndex, attempt }), eb('status', 'in', ['reserved', 'running'])]);

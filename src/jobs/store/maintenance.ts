@@ -73,7 +73,7 @@ export class Pruning {
     void this.#prune();
   }
 
-  /** To be called before the store is closed; the next start goes on. */
+  /** Stops pruning. To be called before the store is closed; the next start goes on. */
   stop(): void {
     this.#isStopped = true;
     clearInterval(this.#timer);

@@ -2,7 +2,10 @@ import { type Kysely, sql } from 'kysely';
 import { AppError } from '#errors/app-error.ts';
 import { type Database, isPostgres } from './tables.ts';
 
-/** A change of the tables, in statements that SQLite and PostgreSQL share. Each runs once, in order, and is never edited after its release. */
+/**
+ * A change of the tables, in statements that SQLite and PostgreSQL share. Each runs once, in order, and is never edited
+ * after its release.
+ */
 export type Migration = (db: Kysely<unknown>) => Promise<void>;
 
 /** All migrations. The version of a database is the number of migrations applied to it. */

@@ -80,8 +80,8 @@ const RESULTS = sql<string | null>`case when jobs.finished_at is not null then (
   select ${ENTRIES} from inputs where inputs.job_id = jobs.job_id) end`;
 
 /**
- * The recorded progress of running inputs. A part of the one statement, so that no input is counted twice or not at all. None on
- * SQLite, which does not record it.
+ * The recorded progress of running inputs. A part of the one statement, so that no input is counted twice or not at
+ * all. None on SQLite, which does not record it.
  */
 const runningProgress = (db: Database) => {
   const ofRunning = (sum: RawBuilder<unknown>) =>
@@ -176,8 +176,8 @@ function conditionOn(table: keyof Tables, values: Readonly<Record<string, string
 }
 
 /**
- * Keeps SQLite, which has no statistics, from finding jobs by the index of a column: it would sort all that it finds. PostgreSQL
- * chooses by its statistics.
+ * Keeps SQLite, which has no statistics, from finding jobs by the index of a column: it would sort all that it finds.
+ * PostgreSQL chooses by its statistics.
  */
 function withoutIndex(db: Database, column: string): RawBuilder<unknown> {
   return isPostgres(db) ? sql.ref(column) : sql`+${sql.ref(column)}`;

@@ -14,8 +14,8 @@ export function hasUrlSecrets({ inputs, params }: Submission['request']): boolea
 }
 
 /**
- * Erases the queries of all URLs from the record of a job, and marks the inputs that needed them. To be called when the job is
- * finished.
+ * Erases the queries of all URLs from the record of a job, and marks the inputs that needed them. To be called when the
+ * job is finished.
  */
 export async function eraseUrlSecrets(db: Database, jobId: string): Promise<void> {
   const inputs = await db.selectFrom('inputs').select(['input_index', 'input']).where('job_id', '=', jobId).execute();

@@ -82,7 +82,7 @@ export function excessOf(budgets: Budgets, usage: InputUsage, tree: TreeUsage | 
     : { ...exceeded, limit: rounded(exceeded.limit), used: rounded(exceeded.used), phase };
 }
 
-/** To tenths: more of a sampled value would claim a precision that it does not have. */
+/** Rounds to tenths: more of a sampled value would claim a precision that it does not have. */
 function rounded(value: number): number {
   return Math.round(value * 10) / 10;
 }
@@ -93,7 +93,10 @@ export interface KernelLimits {
   readonly dataBytes: number;
 }
 
-/** Reads the limits that this process was started with. To be called at its start: once they are used up, nothing can be opened. */
+/**
+ * Reads the limits that this process was started with. To be called at its start: once they are used up, nothing can be
+ * opened.
+ */
 export function readKernelLimits(): KernelLimits {
   let text = '';
   try {
@@ -120,7 +123,10 @@ export function exhaustedBudget(
   return null;
 }
 
-/** V8 and Node throw where the kernel grants no memory for a buffer; smaller things end the process. */
+/**
+ * Returns true for an error that V8 and Node throw where the kernel grants no memory for a buffer; smaller things end
+ * the process.
+ */
 function isForMemory(error: Error): boolean {
   const code = systemErrorCode(error);
   if (code === 'ENOMEM' || code === 'ERR_MEMORY_ALLOCATION_FAILED') return true;

@@ -10,8 +10,9 @@ import type { InputOrder } from './worker-protocol.ts';
 import type { RunHooks, RunResult } from './worker-run.ts';
 
 /**
- * An idle worker that holds more memory than this is replaced: what the SDK once took, its process rarely gives back. After the
- * verification of a publication it is some 220 MB, of which threads that end later are 40 MB; a new worker takes 0.3 s.
+ * An idle worker that holds more memory than this is replaced: what the SDK once took, its process rarely gives back.
+ * After the verification of a publication it is some 220 MB, of which threads that end later are 40 MB; a new worker
+ * takes 0.3 s.
  */
 const MAX_IDLE_RSS_BYTES = 256 * 1024 * 1024;
 
@@ -119,7 +120,10 @@ export class WorkerPool {
     await Promise.all([...this.#all].map((worker) => worker.quit()));
   }
 
-  /** One that was asked to exit may still hold its memory; it exits within a bound. */
+  /**
+   * Starts a worker as soon as the limit permits: one that was asked to exit may still hold its memory, and exits
+   * within a bound.
+   */
   async #startWhenPermitted(): Promise<WorkerProcess | Error> {
     while (this.#all.size >= this.#limit) {
       assert(this.#retiring.size > 0, 'an input is run only where a worker is free for it');
@@ -128,7 +132,7 @@ export class WorkerPool {
     return this.#start();
   }
 
-  /** The error where the system gives no process, such as for want of memory. */
+  /** Starts a worker. Returns the error where the system gives no process, such as for want of memory. */
   #start(): WorkerProcess | Error {
     const { entry, config, log, launcher = new Launcher(), signer, trust } = this.#options;
     const tools = { ...(signer && { signer }), ...(trust && { trust: trust.current }) };

@@ -314,7 +314,10 @@ export class WorkerProcess {
     this.#recordExit(this.#killedBecause ?? exitCause);
   }
 
-  /** The kernel, or the language runtime, may end a process for its memory between two samples. */
+  /**
+   * Blames the only input for an exit for want of memory: the kernel, or the language runtime, may end a process
+   * between two samples.
+   */
   #blameForMemory(): void {
     const [run, ...others] = this.#runs.values();
     const excess = this.#budgetWatch?.presumedMemoryExcess ?? null;
@@ -336,8 +339,8 @@ export class WorkerProcess {
   }
 
   /**
-   * To blame are one that was in the process alone, and that which it was killed for. Where there were several, nobody can
-   * tell which: each is run again alone.
+   * Returns how a run ended with the process. To blame are one that was in the process alone, and that which it was
+   * killed for. Where there were several, nobody can tell which: each is run again alone.
    */
   #endOf(run: WorkerRun, all: readonly WorkerRun[], exitCause: string): RunResult {
     if (this.#isCauseUnknown) return { type: 'run-again', exitCause };

@@ -116,7 +116,10 @@ export class WorkerRun {
     }
   }
 
-  /** Restarts the watchdog, because the worker sent a message about the input. After an abort the bound counts from the abort, whatever it still says. */
+  /**
+   * Restarts the watchdog, because the worker sent a message about the input. After an abort the bound counts from the
+   * abort, whatever it still says.
+   */
   heard(): void {
     if (!this.hooks.signal.aborted) this.#watchdog?.refresh();
   }
@@ -179,12 +182,12 @@ export class BudgetWatch {
     return this.#isLowered;
   }
 
-  /** To be called when an input begins. Small files end before the first sample. */
+  /** Starts sampling. To be called when an input begins. Small files end before the first sample. */
   start(): void {
     this.#timer ??= setInterval(() => this.#sample(), SAMPLE_INTERVAL_MS);
   }
 
-  /** To be called when the worker has no input any more. */
+  /** Stops sampling. To be called when the worker has no input any more. */
   stop(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -206,7 +209,7 @@ export class BudgetWatch {
     if (runs.some(({ usage }) => usage.cpuMs > LOWER_PRIORITY_AFTER_CPU_MS)) this.#lower();
   }
 
-  /** An input is charged from its second sample on: what was used before its first may have been another's. */
+  /** Charges inputs from their second sample on: what was used before the first may have been another's. */
   #charge(runs: readonly WorkerRun[], before: TreeUsage | null, elapsedMs: number): void {
     const working = runs.filter(({ isIoBound }) => !isIoBound);
     const charged = working.length > 0 ? working : runs;

@@ -243,8 +243,8 @@ export async function firstConflict(
 
 /**
  * Checks what all signing operations have in common: parents and overrides, outputs, and assertions, by a dry-run
- * signature. Throws `OVERRIDE_OUT_OF_RANGE`, `OVERRIDE_REPEATED`, `ORIGIN_HAS_PARENT`, or what the checks of outputs, assertions
- * and actions throw.
+ * signature. Throws `OVERRIDE_OUT_OF_RANGE`, `OVERRIDE_REPEATED`, `ORIGIN_HAS_PARENT`, or what the checks of outputs,
+ * assertions and actions throw.
  */
 export async function validateSigning(
   request: OperationRequest,

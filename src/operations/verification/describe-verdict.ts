@@ -43,9 +43,9 @@ export function describeReported(reading: Exclude<AssetReading, 'none'>, kind: R
 }
 
 /**
- * Names the trust list of a trusted verification: that of the signer of the first of its manifest stores. The readers know one
- * bundle of anchors: a signer who has that of a time-stamp authority only is on no list. Where the bytes of no store are known
- * here, no list is named.
+ * Names the trust list of a trusted verification: that of the signer of the first of its manifest stores. The readers
+ * know one bundle of anchors: a signer who has that of a time-stamp authority only is on no list. Where the bytes of no
+ * store are known here, no list is named.
  */
 export function withTrustList(
   verification: Verification,
@@ -176,8 +176,8 @@ function describeUnbound({ playlist, fragments }: UnboundMedia): PublicationDevi
 }
 
 /**
- * Returns what the official reader finds wrong with fragments themselves: it calls every fragment invalid whose init segment is
- * not as it was signed.
+ * Returns what the official reader finds wrong with fragments themselves: it calls every fragment invalid whose init
+ * segment is not as it was signed.
  */
 function faultsIn({ renditions, official }: JudgedPublication): OfficialReading[] {
   const hasOtherInit = renditions.map(({ deviations }) => deviations.some(({ part }) => part === 'init'));

@@ -52,8 +52,8 @@ const MAX_CRJSON_CHARACTERS = 512 * 1024;
 type Forensics = (kind: ReportKind) => Pick<Verification, 'rubrics' | 'crjson' | 'crjson_omitted'>;
 
 /**
- * Reads an asset as crJSON and evaluates rubrics over it, where the request asks for either. `asset` says why where the reader
- * has no way to it. Throws the errors of rubrics.
+ * Reads an asset as crJSON and evaluates rubrics over it, where the request asks for either. `asset` says why where the
+ * reader has no way to it. Throws the errors of rubrics.
  */
 export async function forensicsOf(
   asset: () => Promise<CrJsonAsset | { readonly problem: string }>,

@@ -89,8 +89,9 @@ async function describerOf(
 }
 
 /**
- * Refuses a publication in which nothing is found altered, where the official reader could not be given what only it can judge: a
- * fragment under each manifest, and every fragment of a rendition that our own engine cannot judge. Throws `FRAGMENTS_TOO_LARGE`.
+ * Refuses a publication in which nothing is found altered, where the official reader could not be given what only it
+ * can judge: a fragment under each manifest, and every fragment of a rendition that our own engine cannot judge. Throws
+ * `FRAGMENTS_TOO_LARGE`.
  */
 function refuseUnread(
   { manifests, renditions, official, readAlone, missingRenditions, unbound }: JudgedPublication,
@@ -164,8 +165,8 @@ const NOT_READ = {
 } as const;
 
 /**
- * Returns the report on a manifest by the fragment that was read in full, with the failures of the binding that were found in
- * others.
+ * Returns the report on a manifest by the fragment that was read in full, with the failures of the binding that were
+ * found in others.
  */
 function reportOf(
   { renditions, official, readAlone }: JudgedPublication,

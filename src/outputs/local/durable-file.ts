@@ -92,7 +92,7 @@ export class DurableFile {
     await this.#file.use(syncInBackground);
   }
 
-  /** Safe to call again. */
+  /** Closes the file. Safe to call again. */
   async close(): Promise<void> {
     await this.#flushing;
     await this.#direct?.close();
@@ -173,7 +173,7 @@ class DirectWriter {
     }
   }
 
-  /** Safe to call again. */
+  /** Closes the file. Safe to call again. */
   async close(): Promise<void> {
     await this.#direct?.close();
   }

@@ -79,7 +79,7 @@ export class FolderHandle {
     return RESOLVES_BY_HANDLE ? pathOf(this.#file) : this.path;
   }
 
-  /** A path to an entry, for calls of this process while the folder is open. */
+  /** Returns a path to an entry, for calls of this process while the folder is open. */
   entry(name: string): string {
     return `${this.self}/${name}`;
   }
@@ -95,7 +95,7 @@ export class FolderHandle {
     return this;
   }
 
-  /** To be called once by each user; the last one closes the folder. */
+  /** Releases the folder. To be called once by each user; the last one closes it. */
   async close(): Promise<void> {
     this.#users -= 1;
     assert(this.#users >= 0, 'each user closes a folder once');

@@ -76,7 +76,7 @@ export class StagedFile implements ByteSink {
     await this.#file.close();
   }
 
-  /** Once the file has its name, the signal is not looked at any more: the folder is synced or the file removed. */
+  /** Commits the file. Ignores the signal once the file has its name: the folder is synced or the file removed. */
   async commit(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     await this.#appear();
@@ -289,8 +289,8 @@ const SECRET_BYTES = 32;
 const WITHOUT_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'];
 
 /**
- * The secret that the names of stagings are derived from: `<recordsDir>/staging-secret`, made when it is first needed.
- * Nodes that share their outputs share it, so that each can remove what a lost one staged.
+ * Returns the secret that the names of stagings are derived from: `<recordsDir>/staging-secret`, made when it is first
+ * needed. Nodes that share their outputs share it, so that each can remove what a lost one staged.
  */
 export function stagingSecretIn(recordsDir: string): Buffer {
   const path = join(recordsDir, 'staging-secret');

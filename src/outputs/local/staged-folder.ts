@@ -119,7 +119,7 @@ export class StagedFolder implements FolderSink {
     this.#sealed = true;
   }
 
-  /** Once the folder has its name, the signal is not looked at any more. */
+  /** Commits the folder. Ignores the signal once the folder has its name. */
   async commit(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     assert(this.#sealed, 'a folder is sealed before it is committed');

@@ -119,7 +119,9 @@ function isCopied({ copiedFrom }: ObjectPart): boolean {
 
 type Segment = Omit<ObjectPart, 'number'>;
 
-/** The object as ranges that are written and ranges that are copied, each at least as long as a part has to be. */
+/**
+ * Returns the object as ranges that are written and ranges that are copied, each at least as long as a part has to be.
+ */
 function segmentsOf(sizeBytes: number, runs: readonly CopyRun[]): Segment[] {
   const shortest = Math.max(MIN_COPY_BYTES, Math.ceil(sizeBytes / MAX_COPIED_RANGES));
   const segments: Segment[] = [];
@@ -137,7 +139,7 @@ function segmentsOf(sizeBytes: number, runs: readonly CopyRun[]): Segment[] {
   return segments;
 }
 
-/** The size of a segment's parts; the object's first copied part is smaller. */
+/** Returns the size of a segment's parts; the object's first copied part is smaller. */
 function partSizesOf(
   sizeBytes: number,
   segments: readonly Segment[],

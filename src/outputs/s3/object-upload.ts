@@ -215,7 +215,10 @@ const COPY_REFUSALS: ReadonlySet<string> = new Set([
   'S3_REGION_WRONG',
 ]);
 
-/** Some servers that speak as S3 does copy no parts, and none copies from every bucket. */
+/**
+ * Returns true for the error of a server that copies no parts, or none from this bucket: not all that speak as S3 does
+ * can.
+ */
 function isRefusalToCopy(error: unknown): boolean {
   return error instanceof AppError && COPY_REFUSALS.has(error.reason);
 }

@@ -55,8 +55,8 @@ export async function rollBackUploads(writer: S3Writer, attempt: FinishedAttempt
 }
 
 /**
- * An upload to the very key that was begun when ours was; null where there is none, or more than one, of which somebody
- * else's could be.
+ * Returns an upload to the very key that was begun when ours was; null where there is none, or more than one, of which
+ * somebody else's could be.
  */
 async function uploadBegunAt(writer: S3Writer, { at, timeMs, others }: MaybeBegun): Promise<S3Upload | null> {
   const uploads = (await unlessBucketIsGone(() => writer.uploadsTo(at))) ?? [];
@@ -71,9 +71,9 @@ async function uploadBegunAt(writer: S3Writer, { at, timeMs, others }: MaybeBegu
 }
 
 /**
- * The objects that are still the ones that the attempt put. Where nodes share the jobs, a later attempt may have
- * committed the same bytes to the same key by now: of two such objects, the mark alone tells whose it is. Between the
- * look at the mark and the deletion are milliseconds, in which the ETag guards what has other bytes.
+ * Returns the objects that are still the ones that the attempt put. Where nodes share the jobs, a later attempt may
+ * have committed the same bytes to the same key by now: of two such objects, the mark alone tells whose it is. Between
+ * the look at the mark and the deletion are milliseconds, in which the ETag guards what has other bytes.
  */
 async function ownPuts(
   writer: S3Writer,

@@ -234,7 +234,7 @@ export class StagedS3Folder implements FolderSink {
   }
 }
 
-/** The keys below a folder; null where there are too many. */
+/** Returns the keys below a folder; null where there are too many. */
 async function existingKeys({ writer, at, signal }: S3FolderStaging): Promise<ReadonlySet<string> | null> {
   const keys = new Set<string>();
   for await (const { key } of writer.list({ ...at, key: `${at.key}/` }, signal)) {

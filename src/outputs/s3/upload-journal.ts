@@ -126,7 +126,7 @@ export class UploadNote {
     });
   }
 
-  /** An earlier note of the same attempt was rolled back before it started again. */
+  /** Makes the note. An earlier one of the same attempt was rolled back before it started again. */
   async #make(): Promise<void> {
     const folder = dirname(this.#path);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -165,7 +165,7 @@ export async function leftoverNotes(dataDir: string, key?: StagingKey): Promise<
   );
 }
 
-/** A last line that was torn tells of something that was not yet done. */
+/** Reads the entries of a note. A last line that was torn is left out: it tells of something that was not yet done. */
 function entriesOf(text: string): Entry[] {
   return text
     .split('\n')

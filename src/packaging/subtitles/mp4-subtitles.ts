@@ -176,8 +176,8 @@ function timescaleOf(header: Box | undefined): number {
 }
 
 /**
- * Returns the shift of an edit list, in seconds: empty edits delay a track, and the first other one may start within the
- * media (§8.6.6).
+ * Returns the shift of an edit list, in seconds: empty edits delay a track, and the first other one may start within
+ * the media (§8.6.6).
  */
 function shiftOf(trak: Box, movieTimescale: number, timescale: number): number {
   const elst = trak.descendant('edts', 'elst');

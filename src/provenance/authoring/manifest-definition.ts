@@ -12,8 +12,8 @@ import type { ManifestDefinition } from '../sdk/sdk.ts';
 import { exactNumbers } from './sdk-json.ts';
 
 /**
- * The version of C2PA that manifests are made by: the newest whose rules for claims they keep (C2PA 2.4 §10.2.3.2). A manifest can
- * name one only.
+ * The version of C2PA that manifests are made by: the newest whose rules for claims they keep (C2PA 2.4 §10.2.3.2). A
+ * manifest can name one only.
  */
 const SPECIFICATION_VERSION = '2.4.0';
 

@@ -100,7 +100,7 @@ function isSameArray(given: readonly unknown[], read: unknown): boolean {
   return given.length === read.length && given.every((item, index) => isSameData(item, read[index]));
 }
 
-/** A key named "__proto__" is a key like any other. */
+/** Reads a property. A key named "__proto__" is a key like any other. */
 function propertyOf(object: object, key: string): unknown {
   return Object.getOwnPropertyDescriptor(object, key)?.value;
 }

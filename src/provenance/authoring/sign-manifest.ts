@@ -55,9 +55,10 @@ export async function reserveTimeStamp(
 }
 
 /**
- * Signs a manifest with the key, and with a time-stamp where there is space for one. The result is larger by that space than
- * what `signForSize` returns for a definition as large, however large the time-stamp is: the SDK pads the signature (C2PA 2.2 §10.4). Throws
- * `SIGNATURE_FAILED`, `TIME_STAMP_UNAVAILABLE`, `TIME_STAMP_LARGER`, `MANIFEST_REFUSED` or `IDENTITY_EXPIRED`.
+ * Signs a manifest with the key, and with a time-stamp where there is space for one. The result is larger by that space
+ * than what `signForSize` returns for a definition as large, however large the time-stamp is: the SDK pads the
+ * signature (C2PA 2.2 §10.4). Throws `SIGNATURE_FAILED`, `TIME_STAMP_UNAVAILABLE`, `TIME_STAMP_LARGER`,
+ * `MANIFEST_REFUSED` or `IDENTITY_EXPIRED`.
  */
 export async function signWithIdentity(
   definition: ManifestDefinition,
@@ -115,7 +116,10 @@ function signingCallOf(signer: Signer): SdkSignature['call'] {
   return made;
 }
 
-/** Returns the error for a manifest that the SDK refused. It does the same for an expired certificate, which is no fault of the caller. */
+/**
+ * Returns the error for a manifest that the SDK refused. It does the same for an expired certificate, which is no fault
+ * of the caller.
+ */
 function manifestRefused(cause: unknown, signer: Signer): AppError {
   const expired = signer.certificateChain
     .map((der) => new X509Certificate(der).validToDate)

@@ -200,7 +200,10 @@ function standardLabelProblem(label: string): string | null {
   return `of the labels in "c2pa." and "cawg.", a request may state only ${[...STATABLE.keys()].join(', ')}`;
 }
 
-/** Returns the problem with the content of a standard assertion; null where there is none, or where the label is not a standard one. */
+/**
+ * Returns the problem with the content of a standard assertion; null where there is none, or where the label is not a
+ * standard one.
+ */
 function standardContentProblem(label: string, data: unknown): string | null {
   const issue = STATABLE.get(label)?.safeParse(data).error?.issues[0];
   if (issue === undefined) return null;

@@ -34,7 +34,10 @@ interface IdentityFiles {
   readonly algorithm: SigningAlgorithm | undefined;
 }
 
-/** Loads a PEM chain and key. Throws `IDENTITY_FILE_UNREADABLE`, or `IDENTITY_INVALID` where readers would refuse its signatures. */
+/**
+ * Loads a PEM chain and key. Throws `IDENTITY_FILE_UNREADABLE`, or `IDENTITY_INVALID` where readers would refuse its
+ * signatures.
+ */
 async function loadConfiguredIdentity(files: IdentityFiles): Promise<SigningIdentity> {
   const chain = certificatesOf(await readPem(files.certificatePath), files.certificatePath);
   const key = privateKeyOf(await readPem(files.privateKeyPath), files);

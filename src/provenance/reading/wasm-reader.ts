@@ -11,8 +11,8 @@ const VERIFY = { remote_manifest_fetch: false, ocsp_fetch: false };
 export const READER_SETTINGS = JSON.stringify({ verify: VERIFY });
 
 /**
- * The extended key usages of signers (C2PA 2.2 §14.4.1). Left to itself, this build knows fewer than the native one, and calls
- * manifests invalid whose signer has a certificate for signing documents or claims only.
+ * The extended key usages of signers (C2PA 2.2 §14.4.1). Left to itself, this build knows fewer than the native one,
+ * and calls manifests invalid whose signer has a certificate for signing documents or claims only.
  */
 const SIGNER_USAGES = [
   EXTENDED_KEY_USAGE.emailProtection,

@@ -42,8 +42,8 @@ export interface Rubric {
 }
 
 /**
- * Reads a rubric: a YAML file of several documents, first what it is and what it names, then lists of statements. Throws an Error
- * where it is none.
+ * Reads a rubric: a YAML file of several documents, first what it is and what it names, then lists of statements.
+ * Throws an Error where it is none.
  */
 export async function readRubric(path: string): Promise<Rubric> {
   const { parseAllDocuments } = await import('yaml');
@@ -99,7 +99,10 @@ async function readBytes(file: FileHandle, sizeBytes: number): Promise<Buffer> {
   return bytes.subarray(0, length);
 }
 
-/** The version of the specification that a rubric is about stands in its name, and is a variable of its expressions. */
+/**
+ * Adds the version of the specification that a rubric is about, which stands in its name, as a variable of its
+ * expressions.
+ */
 function versioned(file: string, variables: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const version = /spec(\d+\.\d+)/.exec(file)?.[1];
   return version === undefined ? variables : { $expected_spec_version: version, ...variables };

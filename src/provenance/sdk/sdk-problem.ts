@@ -2,7 +2,10 @@ import { isSystemError, problemOf } from '#errors/system-problem.ts';
 
 const MAX_PROBLEM_CHARACTERS = 300;
 
-/** Returns the message of an error of the SDK or the system on one line, cut to 300 characters. Such messages hold no secrets of ours. */
+/**
+ * Returns the message of an error of the SDK or the system on one line, cut to 300 characters. Such messages hold no
+ * secrets of ours.
+ */
 export function sdkProblem(error: unknown): string {
   if (isSystemError(error)) return problemOf(error);
   const text = error instanceof Error ? error.message : String(error);

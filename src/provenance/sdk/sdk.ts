@@ -82,8 +82,8 @@ export async function signIngredient(
 }
 
 /**
- * Reads and validates the manifest store of an asset. `anchors` are certificates in PEM that signers and authorities may have.
- * Returns null where it has none. Rejects with the SDK's own error.
+ * Reads and validates the manifest store of an asset. `anchors` are certificates in PEM that signers and authorities
+ * may have. Returns null where it has none. Rejects with the SDK's own error.
  */
 export async function readReport(
   asset: SdkAsset,

@@ -33,8 +33,8 @@ export function withMatch(results: ValidationResults, binding: StoredBinding): V
 }
 
 /**
- * Returns the results with a mismatch of the binding instead of its match, unless the reader found one itself. Without a binding that
- * our own pass knows, it is about the one that the reader looked at.
+ * Returns the results with a mismatch of the binding instead of its match, unless the reader found one itself. Without
+ * a binding that our own pass knows, it is about the one that the reader looked at.
  */
 export function withMismatch(
   results: ValidationResults,
@@ -48,8 +48,8 @@ export function withMismatch(
 }
 
 /**
- * Returns the verdict on results by the reader's own rule (C2PA 2.2 §14.3.5 and §14.3.6), for results that were completed after it
- * gave its verdict.
+ * Returns the verdict on results by the reader's own rule (C2PA 2.2 §14.3.5 and §14.3.6), for results that were
+ * completed after it gave its verdict.
  */
 export function verdictOf(results: ValidationResults): 'Trusted' | 'Valid' | 'Invalid' {
   const succeeded = new Set(results.activeManifest?.success.map(({ code }) => code));

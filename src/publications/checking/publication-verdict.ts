@@ -72,7 +72,7 @@ const PHRASES: Readonly<Record<FindingKind, (finding: PartFinding) => string>> =
   unjudged: ({ problem = 'it is not known how its manifest binds it' }) => problem,
 };
 
-/** A finding as the end of a sentence; at most `MAX_NAMED_PARTS` files are named. */
+/** Describes a finding as the end of a sentence; at most `MAX_NAMED_PARTS` files are named. */
 export function describeFinding(finding: PartFinding): string {
   return PHRASES[finding.kind](finding);
 }

@@ -102,8 +102,9 @@ class PartRehash {
   }
 
   /**
-   * A box that does not fit, and all behind the last that is looked at, is no box: its bytes are hashed whatever they say they
-   * are, so that no exclusion hides them. A size of zero means the end of the file (ISO/IEC 14496-12 §4.2).
+   * Reads the box at an offset. One that does not fit, and everything behind the last that is looked at, is no box: its
+   * bytes are hashed whatever they say they are, so that no exclusion hides them. A size of zero means the end of the
+   * file (ISO/IEC 14496-12 §4.2).
    */
   async #boxAt(offset: number, isLast: boolean): Promise<FoundBox> {
     const left = this.#sizeBytes - offset;
@@ -187,14 +188,16 @@ class SlidingWindow {
     return this.#bytes.subarray(offset - this.#start, offset - this.#start + length);
   }
 
-  /** At least one byte and at most `maxLength`: what was read ahead already, else as much as is read at once. */
+  /**
+   * Returns at least one byte and at most `maxLength`: what was read ahead already, else as much as is read at once.
+   */
   async readSome(offset: number, maxLength: number): Promise<Buffer> {
     const end = this.#start + this.#bytes.length;
     const isAhead = offset >= this.#start && offset < end;
     return await this.read(offset, Math.min(maxLength, isAhead ? end - offset : READ_SIZE_BYTES));
   }
 
-  /** Only a large manifest is larger than the buffer. */
+  /** Fills the buffer. Only a large manifest is larger than it. */
   async #fill(offset: number, length: number): Promise<void> {
     const start = this.#range.offset + offset;
     if (length > this.#buffer.length) {

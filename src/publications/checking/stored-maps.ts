@@ -39,8 +39,8 @@ export function holdsRow({ count, hashes }: Pick<StoredMap, 'count' | 'hashes'>)
 }
 
 /**
- * Verifies a leaf at the location in its Merkle box by the row that the map holds (C2PA 2.2, §18.7.2). Digests that a proof has
- * beyond that row are not looked at, as the official reader does it.
+ * Verifies a leaf at the location in its Merkle box by the row that the map holds (C2PA 2.2, §18.7.2). Digests that a
+ * proof has beyond that row are not looked at, as the official reader does it.
  */
 export function isBound(
   leaf: Uint8Array,

@@ -168,7 +168,7 @@ export class PartsVerification {
     });
   }
 
-  /** The manifest of a store, which may be known; null where there are too many. */
+  /** Returns the manifest of a store, which may be known; null where there are too many. */
   #manifestOf(store: Buffer, hasOtherBoxes: boolean): KnownManifest | null {
     const known = this.#manifests.find(
       (manifest) => manifest.store.equals(store) && (manifest.unjudged === SEVERAL_BOXES) === hasOtherBoxes,
@@ -221,7 +221,7 @@ export class PartsVerification {
   }
 }
 
-/** A store without the zeros that fill its box up. */
+/** Returns a store without the zeros that fill its box up. */
 function wholeBoxOf(bytes: Buffer): Buffer {
   const sizeBytes = bytes.length < 8 ? 0 : bytes.readUInt32BE(0);
   return sizeBytes < 8 || sizeBytes > bytes.length ? bytes : bytes.subarray(0, sizeBytes);
@@ -307,7 +307,7 @@ export function judgeFragments(
   return [...present.flatMap(([kind, at]) => findingAt(kind, at, parts)), ...missing];
 }
 
-/** Positions in playback order whose fragments do not follow one another as they were signed. */
+/** Returns the positions in playback order whose fragments do not follow one another as they were signed. */
 function movedPositions(taken: ReadonlyMap<number, number>): number[] {
   const locations = [...taken.keys()];
   const sorted = locations.toSorted((first, second) => first - second);

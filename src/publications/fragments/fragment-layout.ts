@@ -94,7 +94,10 @@ async function readMoof(
 /** Maps positions of the source fragment to the output. */
 export interface OutputPositions {
   ofBox(box: TopBox): number;
-  /** Of any boundary in the source file. What begins at the moof begins at the Merkle box before it. */
+  /**
+   * Returns the position in the output of any boundary in the source file. What begins at the moof begins at the Merkle
+   * box before it.
+   */
   ofBoundary(offset: number): number;
 }
 

@@ -65,7 +65,7 @@ function wholePaths(renditions: readonly Rendition[]): string[] {
   return parts.filter(({ range }) => range === null).map(({ path }) => path);
 }
 
-/** Every folder that holds one of the paths, and the paths themselves, which cannot be folders. */
+/** Returns every folder that holds one of the paths, and the paths themselves, which cannot be folders. */
 function* foldersOf(paths: readonly string[]): Generator<string> {
   for (const path of paths) {
     for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) yield path.slice(0, at);
@@ -73,7 +73,7 @@ function* foldersOf(paths: readonly string[]): Generator<string> {
   }
 }
 
-/** A folder named after the file that no other file of the output lies in. */
+/** Returns a folder named after the file that no other file of the output lies in. */
 function freeFolder(path: string, taken: Set<string>): string {
   const stem = path.replace(/(?<=[^/])\.[^./]*$/, '');
   let folder = stem;

@@ -117,7 +117,7 @@ export function manifestIn(box: TopBox): ByteRange | null {
   return start < box.sizeBytes ? { offset: box.offset + start, length: box.sizeBytes - start } : null;
 }
 
-/** The beginning of a uuid box from its extended type on. */
+/** Returns the beginning of a uuid box from its extended type on. */
 function fromId({ head, headerSizeBytes }: TopBox): Buffer {
   return head.subarray(headerSizeBytes, headerSizeBytes + C2PA_BOX_HEAD_BYTES);
 }

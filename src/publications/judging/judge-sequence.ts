@@ -3,8 +3,8 @@ import type { StoredMap } from '../checking/stored-maps.ts';
 import type { FoundFragment, ReadRendition } from '../checking/verify-parts.ts';
 
 /**
- * A fragment in playback order, as far as its position is judged. Here, an index counts in playback order; a position counts in the
- * map, that is, in the rendition as it was signed (the `location` of a Merkle box).
+ * A fragment in playback order, as far as its position is judged. Here, an index counts in playback order; a position
+ * counts in the map, that is, in the rendition as it was signed (the `location` of a Merkle box).
  */
 export interface PlayedFragment {
   /** The positions that it states; null where its file is missing. */
@@ -33,8 +33,8 @@ export interface FragmentOrigin {
 }
 
 /**
- * Returns the map that most of a rendition's fragments are bound by, of those that bind its init segment where they agree; null
- * where there is none.
+ * Returns the map that most of a rendition's fragments are bound by, of those that bind its init segment where they
+ * agree; null where there is none.
  */
 export function mapOf({ initMaps, found }: Pick<ReadRendition, 'initMaps' | 'found'>): StoredMap | null {
   const counts = new Map<StoredMap, number>();
@@ -50,8 +50,8 @@ export function mapOf({ initMaps, found }: Pick<ReadRendition, 'initMaps' | 'fou
 }
 
 /**
- * Judges fragments in playback order by the map that they were signed under. A fragment has the position that it is bound to; one
- * that is bound to none is assigned the free position between its neighbours, if there is one.
+ * Judges fragments in playback order by the map that they were signed under. A fragment has the position that it is
+ * bound to; one that is bound to none is assigned the free position between its neighbours, if there is one.
  */
 export function judgeSequence(fragments: readonly PlayedFragment[], map: StoredMap): FragmentVerdict[] {
   const anchors = chooseAnchors(fragments, map);
@@ -192,8 +192,8 @@ function originOf(found: FoundFragment | null, own: StoredMap): FragmentOrigin |
 type Disorder = { readonly kind: 'reordered' } | { readonly kind: 'swapped'; readonly partner: number };
 
 /**
- * Returns the ranks that are out of order: pairs that stand at each other's position, and of the rest as few as have to be moved
- * for the others to be in order.
+ * Returns the ranks that are out of order: pairs that stand at each other's position, and of the rest as few as have to
+ * be moved for the others to be in order.
  */
 function orderOf(positions: readonly number[]): Map<number, Disorder> {
   const disorder = new Map<number, Disorder>();

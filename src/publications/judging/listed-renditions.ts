@@ -32,9 +32,9 @@ interface ListedPublication {
 }
 
 /**
- * Reads what the playlists of a folder list, each for itself: one that was tampered with contradicts the others. Files that
- * are named and not there are kept. Throws `PUBLICATION_NOT_FOUND` where no playlist names fragments with an init segment, and
- * `PLAYLIST_UNSUPPORTED` for low-latency playlists.
+ * Reads what the playlists of a folder list, each for itself: one that was tampered with contradicts the others. Files
+ * that are named and not there are kept. Throws `PUBLICATION_NOT_FOUND` where no playlist names fragments with an init
+ * segment, and `PLAYLIST_UNSUPPORTED` for low-latency playlists.
  */
 export async function readListedPublication(folder: SourceFolder, signal: AbortSignal): Promise<ListedPublication> {
   const index = new FolderIndex(folder, 'keep');

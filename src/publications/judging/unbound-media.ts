@@ -21,9 +21,9 @@ const MAX_CONCURRENT_FILES = 8;
 const HEAD_SIZE_BYTES = 512;
 
 /**
- * Finds what players play beside the renditions with init segments: transport streams, packed audio, files without segments, and
- * I-frames that lie in no fragment. `listings` are those of the playlists. Subtitles as text and pictures, which never carry a
- * manifest, are left out where they are what their names say.
+ * Finds what players play beside the renditions with init segments: transport streams, packed audio, files without
+ * segments, and I-frames that lie in no fragment. `listings` are those of the playlists. Subtitles as text and
+ * pictures, which never carry a manifest, are left out where they are what their names say.
  */
 export async function findUnboundMedia(
   folder: Pick<SourceFolder, 'open'>,
@@ -94,7 +94,10 @@ async function headOf(folder: Pick<SourceFolder, 'open'>, path: string, signal: 
   }
 }
 
-/** Every packet of a transport stream, and every box, has a zero in it. Text has none, unless it is UTF-16. */
+/**
+ * Returns true for text, by its bytes: every packet of a transport stream, and every box, has a zero in it. Text has
+ * none, unless it is UTF-16.
+ */
 function isText(head: Buffer): boolean {
   return !head.includes(0) || /^(?:\xff\xfe|\xfe\xff)/.test(head.toString('latin1', 0, 2));
 }

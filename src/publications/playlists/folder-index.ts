@@ -73,19 +73,21 @@ export class FolderIndex {
     return this.#sizes.get(path);
   }
 
-  /** The base that references inside the file at `path` are relative to. */
+  /** Returns the base that references inside the file at `path` are relative to. */
   baseOf(path: string): URL {
     return new URL(path.split('/').map(encodeURIComponent).join('/'), this.#root);
   }
 
-  /** The base that `reference` makes for references below it. Rejects one that leads out of the folder. */
+  /** Returns the base that `reference` makes for references below it. Rejects one that leads out of the folder. */
   enter(base: URL, reference: string, position: PlaylistPosition): URL {
     const url = this.#resolve(base, reference, position);
     this.#relativePath(url, reference, position);
     return url;
   }
 
-  /** The path of the file that `reference` names; an AppError where it is missing or outside the folder. */
+  /**
+   * Returns the path of the file that `reference` names. Throws an AppError where it is missing or outside the folder.
+   */
   locate(base: URL, reference: string, position: PlaylistPosition): string {
     const path = this.tryLocate(base, reference, position);
     if (path !== undefined) return path;
@@ -93,7 +95,7 @@ export class FolderIndex {
     throw new AppError('PLAYLIST_FILE_MISSING', { ...position, reference });
   }
 
-  /** As `locate`, but undefined where there is no such file. */
+  /** Does the same as `locate`, but returns undefined where there is no such file. */
   tryLocate(base: URL, reference: string, position: PlaylistPosition): string | undefined {
     const found = this.#findPlain(base, reference);
     return found === undefined ? this.#findResolved(base, reference, position) : (found ?? undefined);
@@ -133,28 +135,31 @@ export class FolderIndex {
     );
   }
 
-  /** The folder itself is no file in it. */
+  /**
+   * Reports a file that is named in an unlisted folder, and returns its path; undefined for a folder, which is no file.
+   */
   #noted(path: string, url: URL): string | undefined {
     if (path === '' || path.endsWith('/')) return undefined;
     this.#note?.(path, url);
     return path;
   }
 
-  /** The decoded path that `reference` would have, whether there is such a file or not. */
+  /** Returns the decoded path that `reference` would have, whether there is such a file or not. */
   pathOf(base: URL, reference: string, position: PlaylistPosition): string {
     const encoded = this.#relativePath(this.#resolve(base, reference, position), reference, position);
     return decodePath(encoded) ?? encoded;
   }
 
-  /** A part as it is known by: a byte range that covers its whole file is that file. */
+  /** Returns a part as it is known by: a byte range that covers its whole file is that file. */
   partAt(path: string, stated: ByteRange | null): MediaPart {
     const range = stated === null ? null : this.rangeIn(path, stated);
     return { path, range: range?.offset === 0 && range.length === this.#sizes.get(path) ? null : range };
   }
 
   /**
-   * A byte range as it lies in its file. Some writers count its last byte one too far: servers end it with the file
-   * (RFC 9110 §14.1.2), and of the boxes in it none can be missing. What goes further is left for `checkRanges` to refuse.
+   * Returns a byte range as it lies in its file. Some writers count its last byte one too far: servers end it with the
+   * file (RFC 9110 §14.1.2), and of the boxes in it none can be missing. What goes further is left for `checkRanges` to
+   * refuse.
    */
   rangeIn(path: string, range: ByteRange): ByteRange {
     if (range.offset + range.length - 1 !== this.#sizes.get(path) || range.length === 1) return range;
@@ -193,8 +198,8 @@ export class FolderIndex {
   }
 
   /**
-   * An address from the root of a server, `/video/1.m4s`, in a folder that has no address: it is right where the folder is
-   * served as that root, and that is believed where the folder has what is before the last slash.
+   * Returns an address from the root of a server, `/video/1.m4s`, in a folder that has no address: it is right where
+   * the folder is served as that root, and that is believed where the folder has what is before the last slash.
    */
   #fromRoot(reference: string): URL | undefined {
     if (this.#root.href !== FOLDER_URL || !/^\/(?!\/)/.test(reference)) return undefined;
@@ -229,12 +234,12 @@ function* normalizedPaths({ files }: SourceFolder): Generator<[string, string]> 
   }
 }
 
-/** A query may be a presigned URL's secret: it is never shown. */
+/** Removes the query, which may be a presigned URL's secret: it is never shown. */
 function withoutQuery(reference: string): string {
   return reference.replace(/\?.*$/s, '');
 }
 
-/** The path that a percent-encoded one stands for, or undefined where it stands for none. */
+/** Returns the path that a percent-encoded one stands for, or undefined where it stands for none. */
 function decodePath(encoded: string): string | undefined {
   try {
     return encoded.split('/').map(decodeURIComponent).join('/');

@@ -20,12 +20,15 @@ function placedAttributes(line: string): PlacedAttribute[] {
   return attributes;
 }
 
-/** The value of an attribute of a tag's line, without quotes. */
+/** Returns the value of an attribute of a tag's line, without quotes. */
 export function hlsAttribute(line: string, name: string): string | undefined {
   return placedAttributes(line).find((attribute) => attribute.name === name)?.value;
 }
 
-/** The line with an attribute's value replaced, quotes and all else kept; unchanged where it has no such attribute. */
+/**
+ * Returns the line with an attribute's value replaced, quotes and all else kept; unchanged where it has no such
+ * attribute.
+ */
 export function replaceHlsAttribute(line: string, name: string, value: string): string {
   const attribute = placedAttributes(line).find((candidate) => candidate.name === name);
   if (attribute === undefined) return line;
@@ -33,7 +36,7 @@ export function replaceHlsAttribute(line: string, name: string, value: string): 
   return line.slice(0, attribute.start) + quote + value + quote + line.slice(attribute.end);
 }
 
-/** The line without an attribute. */
+/** Returns the line without an attribute. */
 export function removeHlsAttribute(line: string, name: string): string {
   const attribute = placedAttributes(line).find((candidate) => candidate.name === name);
   if (attribute === undefined) return line;

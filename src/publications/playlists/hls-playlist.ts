@@ -17,8 +17,9 @@ const REFERRING_TAG = /^#EXT-X-(?:MEDIA|I-FRAME-STREAM-INF|IMAGE-STREAM-INF):/;
 const OTHER_LINE_END = /[\r\u2028\u2029]/;
 
 /**
- * The lines of a playlist as they are meant: without white space around them, and with variables written out. Throws
- * `PLAYLIST_MALFORMED` where a line holds a character at which some players end it (RFC 8216 §4.1: lines end with a line feed).
+ * Returns the lines of a playlist as they are meant: without white space around them, and with variables written out.
+ * Throws `PLAYLIST_MALFORMED` where a line holds a character at which some players end it (RFC 8216 §4.1: lines end
+ * with a line feed).
  */
 export function hlsLines(path: string, text: string): readonly string[] {
   const lines = text.split('\n').map((line) => line.trim());
@@ -79,7 +80,7 @@ function uriIn(tag: string, position: PlaylistPosition): string | undefined {
   });
 }
 
-/** For every line the position of the next address below it; the number of lines where there is none. */
+/** Returns for every line the position of the next address below it; the number of lines where there is none. */
 export function addressesBelow(lines: readonly string[]): readonly number[] {
   const below = new Array<number>(lines.length);
   let next = lines.length;
@@ -152,7 +153,10 @@ function readMap(playlist: string, text: string, line: number): HlsMap {
   return { uri, line, range: readRange(hlsAttribute(text, 'BYTERANGE') ?? null, 0, position) };
 }
 
-/** A byte range `length[@offset]`. `follows` is where one starts that does not say it; null where that is an error. */
+/**
+ * Returns a byte range `length[@offset]`. `follows` is where one starts that does not say it; null where that is an
+ * error.
+ */
 function readRange(
   value: string | null,
   follows: number | null,
@@ -171,9 +175,9 @@ const REFERENCE = /\{\$([\w-]+)\}/g;
 const MAX_EXPANDED_LENGTH = 16 * 1024 * 1024;
 
 /**
- * The lines of a playlist with the variables written out that it defines itself (EXT-X-DEFINE with NAME and VALUE, RFC
- * 8216bis §4.3). What a variable stands for that comes from another playlist, or with the player's request, is not known
- * here: an address made of one is refused.
+ * Returns the lines of a playlist with the variables written out that it defines itself (EXT-X-DEFINE with NAME and
+ * VALUE, RFC 8216bis §4.3). What a variable stands for that comes from another playlist, or with the player's request,
+ * is not known here: an address made of one is refused.
  */
 function expandVariables(path: string, lines: readonly string[]): readonly string[] {
   if (!lines.some((line) => line.includes('{$'))) return lines;

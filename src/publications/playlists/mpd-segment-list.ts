@@ -13,12 +13,14 @@ import type { MpdSegment } from './playlist-document.ts';
 import { findSegmentIndex, readSegmentIndex } from './sidx.ts';
 import { childOf, childrenOf, type XmlElement } from './xml-element.ts';
 
-/** The segments of a representation that a SegmentList names (ISO/IEC 23009-1, §5.3.9.3). */
+/** Returns the segments of a representation that a SegmentList names (ISO/IEC 23009-1, §5.3.9.3). */
 export function addressByList(task: AddressingTask, elements: AddressingElements): AddressedSegments {
   return { addressing: 'list', init: readInitialization(task, elements), segments: readSegments(task, elements) };
 }
 
-/** The Initialization element that applies; without @sourceURL it means bytes of the file that BaseURL names. */
+/**
+ * Returns the Initialization element that applies; without @sourceURL it means bytes of the file that BaseURL names.
+ */
 export function readInitialization(task: AddressingTask, elements: AddressingElements): MediaPart | null {
   const element = elements
     .map((candidate) => childOf(candidate, 'Initialization'))
@@ -45,8 +47,8 @@ function readPart(task: AddressingTask, element: XmlElement, reference: string, 
 }
 
 /**
- * The segments of a representation that is one file: SegmentBase, or nothing but a BaseURL. The file's segment index
- * says where they are (ISO/IEC 23009-1, §5.3.9.2).
+ * Returns the segments of a representation that is one file: SegmentBase, or nothing but a BaseURL. The file's segment
+ * index says where they are (ISO/IEC 23009-1, §5.3.9.2).
  */
 export async function addressByIndex(
   task: AddressingTask,
@@ -89,7 +91,10 @@ function statedIndexRange({ values }: AddressingTask, elements: AddressingElemen
   return element === undefined ? null : values.byteRange(element, 'indexRange');
 }
 
-/** Some writers count the last byte one too far: what is less than a box of the index belongs to it alone. */
+/**
+ * Ends an init segment where the index begins: some writers count its last byte one too far. What reaches less than a
+ * box header into the index belongs to the index alone.
+ */
 function upTo(index: ByteRange, init: MediaPart): MediaPart {
   const { offset, length } = init.range ?? { offset: 0, length: 0 };
   const passedBytes = offset + length - index.offset;
@@ -97,7 +102,10 @@ function upTo(index: ByteRange, init: MediaPart): MediaPart {
   return { path: init.path, range: { offset, length: length - passedBytes } };
 }
 
-/** Some packagers begin the init segment behind the file's `ftyp` box, which is part of it (ISO/IEC 14496-12 §8.16.2). */
+/**
+ * Extends an init segment to the start of the file: some packagers begin it behind the file's `ftyp` box, which is part
+ * of it (ISO/IEC 14496-12 §8.16.2).
+ */
 async function withFileType(init: MediaPart, source: ByteSource, signal: AbortSignal): Promise<MediaPart> {
   const { offset, length } = init.range ?? { offset: 0, length: 0 };
   if (offset < 8) return init;

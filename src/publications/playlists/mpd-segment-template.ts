@@ -20,7 +20,7 @@ const PROBE_NUMBER = 98765432109876543210n;
 /** Comparing so many paths with a template takes as long as looking for one file in vain. */
 const PATHS_PER_ADDRESS = 100;
 
-/** The segments of a representation that a SegmentTemplate addresses (ISO/IEC 23009-1, §5.3.9.4). */
+/** Returns the segments of a representation that a SegmentTemplate addresses (ISO/IEC 23009-1, §5.3.9.4). */
 export function addressByTemplate(task: AddressingTask, elements: AddressingElements): AddressedSegments {
   const media = attributeOf(elements, 'media');
   const template = innermost(elements);
@@ -113,7 +113,7 @@ function locateAll(
   return segments;
 }
 
-/** Every file of the folder that the template could name, in the order of its number or time. */
+/** Returns every file of the folder that the template could name, in the order of its number or time. */
 function matchingFiles(task: AddressingTask, media: string, durationSeconds: number): MpdSegment[] {
   task.values.countMissing(Math.ceil(task.index.fileCount / PATHS_PER_ADDRESS));
   const position = task.values.positionOf(task.lineage[3]);

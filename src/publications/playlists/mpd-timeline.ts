@@ -53,7 +53,7 @@ export function timescaleOf({ values }: AddressingTask, elements: AddressingElem
   return timescale;
 }
 
-/** The SegmentTimeline that applies, if there is one. */
+/** Returns the SegmentTimeline that applies, if there is one. */
 export function timelineOf(elements: AddressingElements): XmlElement | undefined {
   return elements.map((element) => childOf(element, 'SegmentTimeline')).findLast((timeline) => timeline !== undefined);
 }
@@ -118,7 +118,7 @@ function repetition(
   return { count, certain: certain === 0n || next !== undefined ? count : certain };
 }
 
-/** The period's end on the representation's timescale (§5.3.9.6.1). */
+/** Returns the period's end on the representation's timescale (§5.3.9.6.1). */
 function periodEnd(task: AddressingTask, elements: AddressingElements): bigint | undefined {
   if (task.periodSeconds === undefined) return undefined;
   const offset = task.values.inherited(elements, 'presentationTimeOffset') ?? 0n;

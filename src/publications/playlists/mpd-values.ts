@@ -36,7 +36,7 @@ export class MpdValues {
     refuseBeyond('files that one MPD names and that are missing', this.#missingCount, MAX_MISSING_ADDRESSES);
   }
 
-  /** An unsigned integer of up to 64 bits; times of live streams do not fit a double. */
+  /** Returns an unsigned integer of up to 64 bits; times of live streams do not fit a double. */
   integer(element: XmlElement, attribute: string): bigint | undefined {
     const value = element.attributes.get(attribute);
     if (value === undefined) return undefined;
@@ -44,13 +44,13 @@ export class MpdValues {
     return BigInt(value);
   }
 
-  /** The integer of the innermost element that has the attribute. */
+  /** Returns the integer of the innermost element that has the attribute. */
   inherited(elements: readonly XmlElement[], attribute: string): bigint | undefined {
     const element = elements.findLast((candidate) => candidate.attributes.has(attribute));
     return element === undefined ? undefined : this.integer(element, attribute);
   }
 
-  /** An ISO 8601 duration (xs:duration) in seconds, without years and months, whose length is open. */
+  /** Returns an ISO 8601 duration (xs:duration) in seconds, without years and months, whose length is open. */
   duration(element: XmlElement, attribute: string): number | undefined {
     const value = element.attributes.get(attribute);
     if (value === undefined) return undefined;
@@ -67,7 +67,7 @@ export class MpdValues {
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds;
   }
 
-  /** A byte range `first-last`, both inclusive. */
+  /** Returns a byte range `first-last`, both inclusive. */
   byteRange(element: XmlElement, attribute: string): ByteRange | null {
     const value = element.attributes.get(attribute);
     if (value === undefined) return null;
@@ -79,8 +79,8 @@ export class MpdValues {
 }
 
 /**
- * The base for references inside `element`. Several BaseURL elements are alternatives: the first inside the folder counts,
- * unless nothing may be passed over.
+ * Returns the base for references inside `element`. Several BaseURL elements are alternatives: the first inside the
+ * folder counts, unless nothing may be passed over.
  */
 export function enterBaseUrl(base: URL, element: XmlElement, index: FolderIndex, values: MpdValues): URL {
   const alternatives = childrenOf(element, 'BaseURL');

@@ -78,7 +78,7 @@ function addressesIn({ path, text }: PlaylistDocument): { readonly address: stri
   });
 }
 
-/** All folders that a file lies in, the root included. */
+/** Returns all folders that a file lies in, the root included. */
 function foldersAbove(path: string): string[] {
   const folders = [''];
   for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) folders.push(path.slice(0, at));

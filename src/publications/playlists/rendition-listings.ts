@@ -33,8 +33,8 @@ export interface ListedPart {
 }
 
 /**
- * Returns the listings of all playlists, one per playlist and init segment. I-frame playlists come last, and count for nothing where
- * they name parts of fragments, as they mostly do.
+ * Returns the listings of all playlists, one per playlist and init segment. I-frame playlists come last, and count for
+ * nothing where they name parts of fragments, as they mostly do.
  */
 export function listingsOf(playlists: readonly PlaylistDocument[], index: FolderIndex): RenditionListing[] {
   const listings = playlists.flatMap((playlist) => {
@@ -123,8 +123,8 @@ function joinByInit(listings: readonly RenditionListing[]): RenditionListing[] {
 }
 
 /**
- * Returns true when the segments of an I-frame playlist are fragments, and not frames inside some: mostly they are byte ranges that
- * end with the frame, and what follows in the file belongs to the fragment.
+ * Returns true when the segments of an I-frame playlist are fragments, and not frames inside some: mostly they are byte
+ * ranges that end with the frame, and what follows in the file belongs to the fragment.
  */
 export function areWholeFragments(parts: readonly MediaPart[], index: FolderIndex): boolean {
   for (const [path, inFile] of Map.groupBy(parts, ({ path }) => path)) {
@@ -210,7 +210,10 @@ function kindOfMedia(line: string): DeclaredKind['kind'] | null {
   return type === 'AUDIO' ? 'audio' : type === 'VIDEO' ? 'video' : null;
 }
 
-/** A variant has the pictures itself, unless they are in a group of their own; its codecs include those of its groups. */
+/**
+ * Returns the kind of a variant. It has the pictures itself, unless they are in a group of their own; its codecs
+ * include those of its groups.
+ */
 function kindOfVariant(line: string): DeclaredKind['kind'] | null {
   if (hlsAttribute(line, 'VIDEO') !== undefined) return null;
   const codecs = hlsAttribute(line, 'CODECS')

@@ -123,7 +123,7 @@ interface ParsedSidx {
   }[];
 }
 
-/** Undefined where the box is no whole sidx box. */
+/** Parses a box; undefined where it is no whole sidx box. */
 function parseSidx(bytes: Buffer): ParsedSidx | undefined {
   const sizeBytes = bytes.length;
   if (bytes.toString('latin1', 4, 8) !== 'sidx' || sizeBytes < 32) return undefined;

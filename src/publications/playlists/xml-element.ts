@@ -111,7 +111,7 @@ function malformed(playlist: string, line: number, problem: string): AppError {
   return new AppError('PLAYLIST_MALFORMED', { playlist, line, problem });
 }
 
-/** The children of that name, in document order. */
+/** Returns the children of that name, in document order. */
 export function childrenOf(element: XmlElement, name: string): readonly XmlElement[] {
   return element.childrenByName.get(name) ?? [];
 }
@@ -128,7 +128,7 @@ export class LineIndex {
     for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) this.#lineStarts.push(at + 1);
   }
 
-  /** The number, counted from one, of the line that the character at `index` stands in. */
+  /** Returns the number, counted from one, of the line that the character at `index` stands in. */
   lineAt(index: number): number {
     let low = 0;
     let high = this.#lineStarts.length;

@@ -60,8 +60,8 @@ async function sortUnlisted(
 }
 
 /**
- * The natural order of all fragments where it agrees with the playlist's, so that what a live window has left behind
- * comes before it; else the playlist's order, and the others after it.
+ * Returns the natural order of all fragments where it agrees with the playlist's, so that what a live window has left
+ * behind comes before it; else the playlist's order, and the others after it.
  */
 function withUnlisted(listed: readonly MediaPart[], paths: readonly string[]): MediaPart[] {
   const unlisted = paths.toSorted(compareNaturally).map((path) => ({ path, range: null }));

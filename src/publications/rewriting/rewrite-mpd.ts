@@ -30,8 +30,8 @@ const SUBSEGMENT_ATTRIBUTES = {
 } as const;
 
 /**
- * Rewrites an MPD: @bandwidth rises by what signing added, unless files are named by it, and representations that were byte ranges of one file become
- * separate segments. Every other character stays.
+ * Rewrites an MPD: @bandwidth rises by what signing added, unless files are named by it, and representations that were
+ * byte ranges of one file become separate segments. Every other character stays.
  */
 export function rewriteMpd(document: MpdDocument, index: FolderIndex, parts: SignedParts): string {
   // Lists of edits, because a call cannot take the hundred thousand arguments that one list may have.
@@ -72,7 +72,7 @@ function namesFilesByBandwidth(lineage: MpdRepresentation['lineage']): boolean {
   });
 }
 
-/** Null where the representation's parts stay where they are. */
+/** Plans the edits of a representation; null where its parts stay where they are. */
 function rewriteOf(
   document: MpdDocument,
   representation: MpdRepresentation,
@@ -105,7 +105,7 @@ function statesRanges({ addressing, init, segments, lineage }: MpdRepresentation
   );
 }
 
-/** The folder path that references are relative to once the representation has no BaseURL of its own. */
+/** Returns the folder path that references are relative to once the representation has no BaseURL of its own. */
 function outerBase({ path, text }: MpdDocument, lineage: MpdRepresentation['lineage'], index: FolderIndex): string {
   const values = new MpdValues(path, text);
   let base = index.baseOf(path);
@@ -113,7 +113,7 @@ function outerBase({ path, text }: MpdDocument, lineage: MpdRepresentation['line
   return index.pathOf(base, base.href, { playlist: path, line: 1 });
 }
 
-/** SegmentBase and its file become a SegmentTemplate with the timeline that the segment index held. */
+/** Replaces SegmentBase and its file by a SegmentTemplate with the timeline that the segment index held. */
 function editIndexed(rewrite: RepresentationRewrite): TextEdit[] {
   const { document, representation } = rewrite;
   const { text } = document;
@@ -166,8 +166,8 @@ function editAlignment(text: string, element: XmlElement): TextEdit[] {
 }
 
 /**
- * The SegmentTemplate that takes the place of a SegmentBase: numbered files, and the segment index's durations as a
- * SegmentTimeline. Players know it better than a SegmentList with a timeline.
+ * Returns the SegmentTemplate that takes the place of a SegmentBase: numbered files, and the segment index's durations
+ * as a SegmentTimeline. Players know it better than a SegmentList with a timeline.
  */
 function templateFor(
   { document, representation, init, fragments, referenceTo }: RepresentationRewrite,
@@ -208,7 +208,7 @@ function templateFor(
   ].join('\n');
 }
 
-/** The numbers that new files carry as one template, or null where they do not follow one another. */
+/** Returns the numbers that new files carry as one template, or null where they do not follow one another. */
 function numberedMedia(paths: readonly string[]): { folder: string; template: string; first: number } | null {
   const matches = paths.map((path) => /^(.*\/)(\d+)(\.[^./]*)$/.exec(path));
   const [, folder = '', digits = '1', extension = ''] = matches[0] ?? [];
@@ -223,7 +223,10 @@ function escapeTemplate(reference: string): string {
   return reference.replaceAll('$', '$$$$');
 }
 
-/** SegmentBase@presentationTimeOffset counts on SegmentBase@timescale; the timeline counts on the index's. */
+/**
+ * Converts SegmentBase@presentationTimeOffset, which counts on SegmentBase@timescale, to the timescale of the index,
+ * which the timeline counts on.
+ */
 function presentationTimeOffset(
   lineage: RepresentationRewrite['representation']['lineage'],
   timescale: number,
@@ -237,7 +240,7 @@ function presentationTimeOffset(
   return { presentationTimeOffset: String((BigInt(offset) * BigInt(timescale)) / BigInt(own)) };
 }
 
-/** `S` entries, runs of equal durations as one. */
+/** Writes `S` entries, runs of equal durations as one. */
 function timelineEntries(startTicks: bigint, durations: readonly number[]): string[] {
   const runs: { duration: number; count: number }[] = [];
   for (const duration of durations) {
@@ -252,7 +255,7 @@ function timelineEntries(startTicks: bigint, durations: readonly number[]): stri
   });
 }
 
-/** A SegmentList of byte ranges becomes one of files; durations and all else stay as they are. */
+/** Turns a SegmentList of byte ranges into one of files; durations and all else stay as they are. */
 function editSegmentList({
   document,
   representation,
@@ -293,6 +296,8 @@ interface RepresentationRewrite {
   readonly representation: MpdRepresentation;
   readonly init: SignedPart;
   readonly fragments: readonly SignedPart[];
-  /** The reference, relative to where the representation's references start, that leads to a path of the output. */
+  /**
+   * Returns the reference, relative to where the representation's references start, that leads to a path of the output.
+   */
   referenceTo(path: string): string;
 }

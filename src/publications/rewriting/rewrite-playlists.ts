@@ -86,7 +86,7 @@ function holds({ source }: SignedPart, { offset, length }: ByteRange): boolean {
   return source.range === null || offset + length <= source.range.offset + source.range.length;
 }
 
-/** The last of the parts, sorted by their start, that does not start after `offset`. */
+/** Returns the last of the parts, sorted by their start, that does not start after `offset`. */
 function lastUpTo(parts: readonly SignedPart[], offset: number): SignedPart | undefined {
   let low = 0;
   let high = parts.length;
@@ -161,7 +161,7 @@ async function rewriteHlsMedia(
   return editor.text();
 }
 
-/** A line keeps the carriage return that its text ends lines with. */
+/** Replaces a line, and keeps the carriage return that its text ends lines with. */
 function keepIndent(line: string, content: string): string {
   return content + (line.endsWith('\r') ? '\r' : '');
 }
@@ -183,7 +183,7 @@ class LineEditor {
     this.#lines[line - 1] = null;
   }
 
-  /** The nearest line above that starts with `tag`, as far as the next address. */
+  /** Returns the nearest line above that starts with `tag`, as far as the next address. */
   lineBefore(line: number, tag: string): number | undefined {
     for (let number = line - 1; number > 0; number -= 1) {
       const text = this.#lines[number - 1]?.trim() ?? '';

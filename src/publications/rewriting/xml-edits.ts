@@ -51,14 +51,14 @@ export function appendInside(text: string, { start, end }: XmlElement, addition:
   return { start: slash, end, replacement: `>${addition}</${elementName(text, start)}>` };
 }
 
-/** The name of the element that starts there, with its prefix. */
+/** Returns the name of the element that starts there, with its prefix. */
 export function elementName(text: string, start: number): string {
   const name = /<([^\s/>]+)/y;
   name.lastIndex = start;
   return name.exec(text)?.[1] ?? '';
 }
 
-/** White space between the start of the line and the element. */
+/** Returns white space between the start of the line and the element. */
 export function indentOf(text: string, { start }: XmlElement): string {
   const line = text.slice(text.lastIndexOf('\n', start - 1) + 1, start);
   return /^\s*$/.test(line) ? line : '';
@@ -87,7 +87,10 @@ export function applyEdits(text: string, edits: readonly TextEdit[]): string {
   return pieces.join('') + text.slice(from);
 }
 
-/** The relative reference (RFC 3986 §4.2) that leads from a file or folder ending in `/` to another path of the folder. */
+/**
+ * Returns the relative reference (RFC 3986 §4.2) that leads from a file or folder ending in `/` to another path of the
+ * folder.
+ */
 export function relativeReference(from: string, to: string): string {
   const fromFolders = from.split('/').slice(0, -1);
   const target = to.split('/');

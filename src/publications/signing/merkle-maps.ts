@@ -86,7 +86,7 @@ export function merkleBoxSizes(plan: MapPlan): (location: number) => number {
   };
 }
 
-/** The publication's hard binding (C2PA 2.2, §18.7): one assertion, the same in every init segment. */
+/** Returns the publication's hard binding (C2PA 2.2, §18.7): one assertion, the same in every init segment. */
 export function bindPublication(plans: readonly MapPlan[], digests: readonly RenditionDigests[]): HardBinding {
   const maps = plans.map((plan, index) => {
     const { initHash, leaves } = itemAt(digests, index);
@@ -95,13 +95,13 @@ export function bindPublication(plans: readonly MapPlan[], digests: readonly Ren
   return binding(maps);
 }
 
-/** The row of a rendition's tree that the manifest holds. */
+/** Returns the row of a rendition's tree that the manifest holds. */
 function manifestRow({ count, levels }: MapPlan, leaves: readonly Uint8Array[]): readonly Uint8Array[] {
   assert.equal(leaves.length, count, 'every fragment has a leaf');
   return itemAt(buildRows(leaves, levels, FRAGMENT_ALGORITHM), levels);
 }
 
-/** A binding of exactly the final size, for measuring. */
+/** Returns a binding of exactly the final size, for measuring. */
 export function placeholderBinding(plans: readonly MapPlan[]): HardBinding {
   // A byte above 23 takes two bytes in CBOR where it is taken for a number, so that no encoding is underestimated.
   const digest = new Uint8Array(DIGEST_SIZE_BYTES).fill(0xff);
@@ -128,9 +128,9 @@ export function manifestRowsSizeBytes(plans: readonly MapPlan[]): number {
 }
 
 /**
- * The Merkle boxes of neighbouring fragments, from their leaves alone. `first`, the position of the first of them, and
- * their count are multiples of 2^levels (the last group of a rendition may be shorter): their proofs then hold no other
- * leaf.
+ * Returns the Merkle boxes of neighbouring fragments, from their leaves alone. `first`, the position of the first of
+ * them, and their count are multiples of 2^levels (the last group of a rendition may be shorter): their proofs then
+ * hold no other leaf.
  */
 export function merkleBoxesOf(plan: OpenMap, first: number, leaves: readonly Uint8Array[]): Uint8Array[] {
   assert.equal(first % 2 ** plan.levels, 0, 'a group begins where a node of the row in the manifest does');
@@ -160,7 +160,9 @@ interface MerkleBoxContent {
   readonly proof: readonly Uint8Array[];
 }
 
-/** The Merkle box of a fragment. A proof of no digests is left out (C2PA 2.2, §A.5.4: `? "hashes": [1* bstr]`). */
+/**
+ * Returns the Merkle box of a fragment. A proof of no digests is left out (C2PA 2.2, §A.5.4: `? "hashes": [1* bstr]`).
+ */
 export function merkleBox({ uniqueId, localId, location, proof }: MerkleBoxContent): Uint8Array {
   const hashes = proof.map((hash) => new Uint8Array(hash));
   const content = { uniqueId, localId, location, ...(hashes.length > 0 && { hashes }) };

@@ -35,7 +35,7 @@ export function planFragment(layout: FragmentLayout, merkleBoxSizeBytes: number)
   return { plan: { splices, hashing: { algorithm: FRAGMENT_ALGORITHM } }, merkleBoxOffset };
 }
 
-/** A box that has to change, or null where it is copied. */
+/** Returns a box that has to change, or null where it is copied. */
 function rewritten(layout: FragmentLayout, box: TopBox, positions: OutputPositions): ChangedBox | null {
   if (box === layout.moof) {
     const bytes = moveBaseDataOffsets(layout, positions.ofBox(box));
@@ -85,8 +85,8 @@ interface ChangedBox {
 }
 
 /**
- * One top-level box of an output and how `c2pa.hash.bmff.v3` hashes it: its offset in the output as eight bytes, then
- * the box. `changed` stands in for the box where it is not copied as it is; the size stays.
+ * Returns the splices of one top-level box of an output as `c2pa.hash.bmff.v3` hashes it: its offset in the output as
+ * eight bytes, then the box. `changed` stands in for the box where it is not copied as it is; the size stays.
  */
 function hashedBox(box: TopBox, position: number, changed: ChangedBox | null): Splice[] {
   const into = isExcludedType(box.type) ? 'none' : 'flat';
@@ -108,9 +108,10 @@ const EMPTY_FREE_BOX = Buffer.from('0000000866726565', 'hex');
 const FIELD_OFFSET_BYTES = 16;
 
 /**
- * Returns the moof of a fragment that stores base data offsets, for its position in the output; null when nothing changes. They
- * are absolute, and what they lead to moves as far as the moof does. In a fragment that becomes a file of its own they
- * are said relative to the moof instead, where they lead to it: players read such files one behind the other.
+ * Returns the moof of a fragment that stores base data offsets, for its position in the output; null when nothing
+ * changes. They are absolute, and what they lead to moves as far as the moof does. In a fragment that becomes a file of
+ * its own they are said relative to the moof instead, where they lead to it: players read such files one behind the
+ * other.
  */
 function moveBaseDataOffsets(layout: FragmentLayout, moofPosition: number): Uint8Array | null {
   const { moofWithPositions, moof, isRange } = layout;
@@ -148,7 +149,7 @@ const MAX_REFERENCED_SIZE = 0x7fff_ffff;
 const REFERENCE_SIZE_BYTES = 12;
 
 /**
- * A segment index whose distances and sizes span what was inserted or left out. Its anchor and the end of every
+ * Returns a segment index whose distances and sizes span what was inserted or left out. Its anchor and the end of every
  * reference are boundaries in the source; the difference of their new positions is the new size.
  */
 function moveSegmentIndex(index: Buffer, box: TopBox, positions: OutputPositions, path: string): Uint8Array {

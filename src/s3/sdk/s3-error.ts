@@ -40,7 +40,7 @@ export function s3Error(cause: unknown, address: S3Address, action: S3Action): u
   return new AppError('S3_UNREACHABLE', { address: s3UrlOf(address), problem: unreachable }, { cause });
 }
 
-/** S3's name for what is wrong, such as `NoSuchKey`. */
+/** Returns S3's name for what is wrong, such as `NoSuchKey`. */
 function codeOf(error: Error): string {
   return (error as Partial<ServiceError>).Code ?? error.name;
 }
@@ -134,7 +134,10 @@ export function s3Retry({ firstPauseMs = FIRST_PAUSE_MS }: Partial<S3RetryBounds
   };
 }
 
-/** `count` is how often a request was repeated; the SDK waits for the delay before it does so again. */
+/**
+ * Makes the token of a retry. `count` is how often the request was repeated; the SDK waits for the delay before it
+ * repeats it.
+ */
 function tokenOf(count: number, delayMs: number): RetryToken {
   return { getRetryCount: () => count, getRetryDelay: () => delayMs };
 }

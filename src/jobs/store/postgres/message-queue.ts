@@ -198,7 +198,10 @@ function insertOf({ jobId, inputIndex, sync }: Payload) {
   return { data: { jobId, inputIndex, sync }, priority: priorityOf(inputIndex, sync), group: { id: jobId } };
 }
 
-/** The first inputs of a job precede later ones of others, so that a small batch overtakes the rest of a large one. */
+/**
+ * Returns the priority of a message: the first inputs of a job precede later ones of others, so that a small batch
+ * overtakes the rest of a large one.
+ */
 function priorityOf(inputIndex: number, sync: boolean): number {
   return (sync ? SYNC_PRIORITY : 0) - Math.floor(Math.log2(inputIndex + 1));
 }

@@ -337,8 +337,8 @@ export class PostgresJobStore implements JobStore {
   }
 
   /**
-   * Returns these jobs and all unfinished jobs of the same named callers; null when there are more than 10,000. A node excludes
-   * them while it serves callers that have nothing running.
+   * Returns these jobs and all unfinished jobs of the same named callers; null when there are more than 10,000. A node
+   * excludes them while it serves callers that have nothing running.
    */
   jobsOfSameCallers(jobIds: readonly string[]): Promise<readonly string[] | null> {
     return this.#database.read((db) => jobsOfSameCallers(db, jobIds));

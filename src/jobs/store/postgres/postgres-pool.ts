@@ -107,7 +107,10 @@ export class PostgresPool {
     }
   }
 
-  /** Without this a statement that was planned for small tables would read large ones whole, until PostgreSQL analyzes them. */
+  /**
+   * Discards the plans of a connection after a while: a statement that was planned for small tables would read large
+   * ones whole, until PostgreSQL analyzes them.
+   */
   async #discardOldPlans(client: PoolClient, pooled: PooledClient): Promise<void> {
     const nowMs = performance.now();
     const plannedAtMs = this.#plannedAtMs.get(client) ?? nowMs;

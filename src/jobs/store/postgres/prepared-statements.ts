@@ -11,14 +11,14 @@ const MAX_COUNTED = 1_000;
 const TRANSACTION_CONTROL = /^(begin|commit|rollback)\b/;
 
 /**
- * Marks statements that are never prepared: which plan is a good one depends on their values. A plan for any caller or label reads
- * all jobs for one that few have.
+ * Marks statements that are never prepared: which plan is a good one depends on their values. A plan for any caller or
+ * label reads all jobs for one that few have.
  */
 export const PLANNED_BY_VALUES = '/* planned by its values */';
 
 /**
- * Names the frequent statements of a pool, which PostgreSQL then parses once in each connection, and plans rarely: planning the
- * statements of one input took longer than running them.
+ * Names the frequent statements of a pool, which PostgreSQL then parses once in each connection, and plans rarely:
+ * planning the statements of one input took longer than running them.
  */
 export class PreparedStatements {
   readonly #names = new Map<string, string>();

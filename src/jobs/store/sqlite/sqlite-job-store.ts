@@ -15,7 +15,10 @@ import {
   type ToSqliteThread,
 } from './sqlite-messages.ts';
 
-/** Bound on the young generation of the thread's heap, in MiB. Its objects live for one call; a small one keeps it from growing. */
+/**
+ * Bound on the young generation of the thread's heap, in MiB. Its objects live for one call; a small one keeps it from
+ * growing.
+ */
 const MAX_YOUNG_GENERATION_MIB = 4;
 
 /** The delay of a batched call, in milliseconds. Measured: a sync of the disk takes 1 to 3 ms, and delays syncs of outputs. */
