@@ -93,6 +93,11 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
     telemetry,
     ...(config.callbacks.secret !== undefined && { post: guardedPost(deniedNetworks) }),
     clearStagings: (attempt) => clearStagings(parts, attempt),
+    storeLost: (error) => {
+      // A supervisor starts the service again. What runs is run again then: its results could not be recorded.
+      logger.fatal({ reason: error.reason, err: error.cause }, error.message);
+      process.exit(1);
+    },
   });
   await jobs.start();
   const { checkAssertions, close: closeAssertionChecker } = createAssertionChecker({ launcher });

@@ -52,6 +52,8 @@ export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signe
    * holds the data folder.
    */
   readonly clearStagings?: (attempt?: InputAttempt) => Promise<void>;
+  /** Called when the embedded store cannot be used any more (`STORE_LOST`): only a new start opens it again. */
+  readonly storeLost?: (error: AppError) => void;
   /** Sends a callback. */
   readonly post?: Post;
   readonly callbackLimits?: Partial<CallbackLimits>;
@@ -103,7 +105,7 @@ export class Jobs {
 
   async #openEngine(): Promise<JobEngine> {
     const { data_dir: dataDir, database_url: databaseUrl } = this.#options.config.jobs;
-    if (databaseUrl === undefined) return openEmbeddedEngine(dataDir, this.#options.log);
+    if (databaseUrl === undefined) return openEmbeddedEngine(dataDir, this.#options.log, this.#options.storeLost);
     // The cluster's dependencies take memory, so they are loaded only when a database is configured.
     const { openCluster } = await import('./cluster/cluster-source.ts');
     return openCluster(databaseUrl, this.#options);

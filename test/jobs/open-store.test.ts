@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { chmod, chown, copyFile, mkdir, open, readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import type { Worker } from 'node:worker_threads';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { JobIds } from '#jobs/job-ids.ts';
@@ -228,6 +230,27 @@ describe('opening the job store', () => {
     const database = new DatabaseSync(join(folder, DATABASE));
     t.after(() => database.close());
     assert.equal(database.prepare('select count(*) as count from schema_versions').get()?.['count'], migrations.length);
+  });
+});
+
+describe('a thread of the store that exits', () => {
+  test('is reported, because only a new start opens the store again', async (t) => {
+    const thread = once(process, 'worker');
+    const lost = Promise.withResolvers<AppError>();
+    const config = configFor(await temporaryFolder(t));
+    const jobs = await startedJobs(t, { config, storeLost: lost.resolve });
+    const [sqlite] = (await thread) as [Worker];
+    await sqlite.terminate();
+    assert.equal((await lost.promise).reason, 'STORE_LOST');
+    assert.equal(await jobs.healthy(), false);
+  });
+
+  test('is not reported after the store was closed', async (t) => {
+    const reports: AppError[] = [];
+    const config = configFor(await temporaryFolder(t));
+    const jobs = await startedJobs(t, { config, storeLost: (error) => reports.push(error) });
+    await jobs.stop(0);
+    assert.deepEqual(reports, []);
   });
 });
 

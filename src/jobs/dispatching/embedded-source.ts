@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AppErrorData } from '#errors/app-error.ts';
+import type { AppError, AppErrorData } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { InputAttempt } from '../job.ts';
 import type { InputEnd, JobPaths, JobStore, LeasedInput } from '../store/job-store.ts';
@@ -17,10 +17,14 @@ const START_RECORDED_AFTER_MS = 50;
 
 /**
  * Opens the embedded store in the data folder, for this process alone. Throws an AppError of the catalogue when it
- * cannot be used.
+ * cannot be used. `storeLost` is called when it cannot be used any more.
  */
-export async function openEmbeddedEngine(dataDir: string, log: Log): Promise<JobEngine> {
-  const store = await openSqlite(dataDir);
+export async function openEmbeddedEngine(
+  dataDir: string,
+  log: Log,
+  storeLost?: (error: AppError) => void,
+): Promise<JobEngine> {
+  const store = await openSqlite(dataDir, storeLost);
   return {
     store,
     createSource: (host) => new EmbeddedSource(store, host, log),

@@ -29,13 +29,15 @@ const THREAD_URL = new URL(`./sqlite-thread${extname(import.meta.url)}`, import.
 
 /**
  * Opens the embedded database in the data folder, for this process alone, with its tables migrated. Throws an AppError of the
- * catalogue (`STORE_…`) when it cannot be used.
+ * catalogue (`STORE_…`) when it cannot be used. `lost` is called with `STORE_LOST` when the thread exits before it is closed: no
+ * call succeeds from then on.
  */
-export async function openSqlite(folder: string): Promise<JobStore> {
+export async function openSqlite(folder: string, lost: (error: AppError) => void = () => undefined): Promise<JobStore> {
   const thread = new SqliteThread(await prepareDataFolder(folder));
   try {
     await thread.opened();
     await noteOwner(folder);
+    thread.onLost(lost);
     return proxyOf(thread);
   } catch (error) {
     await thread.close();
@@ -65,6 +67,7 @@ class SqliteThread {
   #sending: 'next tick' | NodeJS.Timeout | null = null;
   #nextId = 1;
   #lost: AppError | null = null;
+  #isClosing = false;
 
   constructor(file: string) {
     this.#file = file;
@@ -86,6 +89,13 @@ class SqliteThread {
     return this.#opened.promise;
   }
 
+  /** Calls a function when the thread exits before it is closed. */
+  onLost(lost: (error: AppError) => void): void {
+    this.#thread.once('exit', () => {
+      if (!this.#isClosing && this.#lost !== null) lost(this.#lost);
+    });
+  }
+
   /** Runs a method of the store. Rejects with an AppError when the database fails, or an Error when the statement is wrong. */
   call(method: StoreMethod, args: readonly unknown[], isBatched: boolean): Promise<unknown> {
     if (this.#lost !== null) return Promise.reject(this.#lost);
@@ -99,6 +109,7 @@ class SqliteThread {
 
   async close(): Promise<void> {
     if (this.#lost !== null) return;
+    this.#isClosing = true;
     const exit = once(this.#thread, 'exit');
     this.#flush();
     this.#send({ type: 'close' });
