@@ -1,4 +1,3 @@
-import { after } from 'node:test';
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '#config/config.ts';
 import { type JobResultResponse, jobResultResponse } from '#contract/job.ts';
@@ -13,6 +12,7 @@ import {
   configFor,
   SCRIPTED_WORKER,
   type Scope,
+  shared,
   startedJobs,
   temporaryFolder,
   until,
@@ -82,15 +82,7 @@ export async function serveJobs(t: Scope, options: JobServerOptions = {}): Promi
   };
 }
 
-/**
- * Returns a function that resolves with one server for the tests of a file that neither mind each other's jobs nor leave any
- * running. A server of its own costs a test half a second of processor time.
- */
-export function sharedJobServer(): () => Promise<JobServer> {
-  let server: Promise<JobServer> | undefined;
-  const tearDowns: (() => Promise<void>)[] = [];
-  after(async () => {
-    for (const tearDown of tearDowns.reverse()) await tearDown();
-  });
-  return () => (server ??= serveJobs({ after: (tearDown) => void tearDowns.push(tearDown) }));
+/** One server for the tests of a file that neither mind each other's jobs nor leave any running. */
+export function sharedJobServer(options: JobServerOptions = {}): () => Promise<JobServer> {
+  return shared((scope) => serveJobs(scope, options));
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NO_PROGRESS, type Submission } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-ids.ts';
@@ -7,7 +7,7 @@ import { cancelledEntry, type ResultEntry, succeededEntry } from '#jobs/result-e
 import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
 
-import { resultsOf, scripts } from '../support/jobs/test-jobs.ts';
+import { resultsOf, type Scope, scripts, shared } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
 const LEASE_MS = 60_000;
@@ -15,13 +15,16 @@ const LEASE_MS = 60_000;
 /** The contract of `JobStore` for cancelling, listing, idempotency keys, callbacks and presigned URLs. */
 export function describeJobControl(
   engineName: string,
-  databaseFor: (t: TestContext) => Promise<() => Promise<JobStore>>,
+  databaseFor: (scope: Scope) => Promise<() => Promise<JobStore>>,
 ) {
-  async function openStore(t: TestContext): Promise<JobStore> {
-    const store = await (await databaseFor(t))();
-    t.after(() => store.close());
+  async function openStore(scope: Scope): Promise<JobStore> {
+    const store = await (await databaseFor(scope))();
+    scope.after(() => store.close());
     return store;
   }
+
+  /** For tests that look at their own jobs only. */
+  const sharedStore = shared(openStore);
 
   async function submitted(store: JobStore, inputs: readonly string[], more: Partial<Submission> = {}) {
     const jobId = ids.next();
@@ -50,8 +53,8 @@ export function describeJobControl(
   }
 
   describe(`cancelling on ${engineName}`, () => {
-    test('finishes a job at once when none of its inputs is running', async (t) => {
-      const store = await openStore(t);
+    test('finishes a job at once when none of its inputs is running', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b']);
       assert.deepEqual(await store.cancelJob(jobId), { changed: true, jobFinished: true });
       const job = await store.findJob(jobId);
@@ -64,8 +67,8 @@ export function describeJobControl(
       assert.deepEqual(await store.cancelJob(jobId), { changed: false, jobFinished: false });
     });
 
-    test('leaves running inputs to their workers, and the job finishes with them', async (t) => {
-      const store = await openStore(t);
+    test('leaves running inputs to their workers, and the job finishes with them', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b', 'c']);
       const [first, second] = await store.leaseInputs(jobId, { start: 2, reserve: 0 });
       assert(first !== undefined && second !== undefined);
@@ -80,8 +83,8 @@ export function describeJobControl(
       );
     });
 
-    test('fails a job although all its running inputs succeed', async (t) => {
-      const store = await openStore(t);
+    test('fails a job although all its running inputs succeed', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a']);
       const lease = await started(store, jobId);
       await store.cancelJob(jobId);
@@ -89,8 +92,8 @@ export function describeJobControl(
       assert.equal((await store.findJob(jobId))?.status, 'failed');
     });
 
-    test('does not requeue an input whose process exited', async (t) => {
-      const store = await openStore(t);
+    test('does not requeue an input whose process exited', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a']);
       const lease = await started(store, jobId);
       await store.cancelJob(jobId);
@@ -98,8 +101,8 @@ export function describeJobControl(
       assert.deepEqual(resultsOf(await store.findJob(jobId)), [{ ...cancelledEntry(0), input_name: 'a' }]);
     });
 
-    test('returns null for an unknown job', async (t) => {
-      assert.equal(await (await openStore(t)).cancelJob(ids.next()), null);
+    test('returns null for an unknown job', async () => {
+      assert.equal(await (await sharedStore()).cancelJob(ids.next()), null);
     });
   });
 
@@ -129,8 +132,8 @@ export function describeJobControl(
   });
 
   describe(`following on ${engineName}`, () => {
-    test('returns the finished inputs, and their entries', async (t) => {
-      const store = await openStore(t);
+    test('returns the finished inputs, and their entries', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b', 'c']);
       await succeed(store, await started(store, jobId));
       assert.deepEqual(await store.finishedInputs(jobId), [0]);
@@ -175,8 +178,8 @@ export function describeJobControl(
       assert.deepEqual(await listed({ limit: 5, status: 'succeeded' }), [0, 2, false]);
     });
 
-    test('reports a finished job', async (t) => {
-      const store = await openStore(t);
+    test('reports a finished job', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a'], { traceParent: 'the trace' });
       assert.equal(await store.jobReport(jobId), null);
       await succeed(store, await started(store, jobId));
@@ -208,8 +211,8 @@ export function describeJobControl(
       assert.equal((await store.queueState()).queued, 1);
     });
 
-    test('are free again when their job is deleted', async (t) => {
-      const store = await openStore(t);
+    test('are free again when their job is deleted', async () => {
+      const store = await sharedStore();
       await endedJob(store, { idempotency: { key: 'k', digest: 'd' } });
       await pruneAllJobs(store, new Date(Date.now() + 1));
       assert.equal(await store.findByIdempotencyKey('k'), null);
@@ -291,15 +294,15 @@ export function describeJobControl(
       for (const lease of await store.leaseInputs(jobId, { start: 3, reserve: 0 })) await succeed(store, lease);
     }
 
-    test('are kept whole while the job needs them', async (t) => {
-      const store = await openStore(t);
+    test('are kept whole while the job needs them', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, [], { request });
       await succeed(store, await started(store, jobId));
       assert.deepEqual((await store.pathsOfJob(jobId)).inputs, request.inputs);
     });
 
-    test('lose their query when the job finishes, and nothing else changes', async (t) => {
-      const store = await openStore(t);
+    test('lose their query when the job finishes, and nothing else changes', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, [], { request });
       await endAll(store, jobId);
       const { inputs, params, outputs } = await store.pathsOfJob(jobId);
@@ -316,8 +319,8 @@ export function describeJobControl(
       assert.equal((await store.findJob(jobId))?.status, 'succeeded');
     });
 
-    test('lose it in a job that is cancelled, and in one of thousands of inputs', async (t) => {
-      const store = await openStore(t);
+    test('lose it in a job that is cancelled, and in one of thousands of inputs', async () => {
+      const store = await sharedStore();
       const many = Array.from({ length: 1100 }, (_, index) => ({
         type: 'remote_file_url' as const,
         url: presigned(String(index)),

@@ -1,17 +1,26 @@
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { JobIds } from '#jobs/job-ids.ts';
 import { PostgresJobStore } from '#jobs/store/postgres/postgres-job-store.ts';
 import { createJobsDatabase } from '../support/jobs/jobs-database.ts';
 import { NO_LOG, scripts } from '../support/jobs/test-jobs.ts';
 import { startPostgres } from '../support/servers/postgres-server.ts';
+import { describeJobControl } from './control-contract.ts';
+import { describeRecognition } from './recognition-contract.ts';
+import { describeRetries } from './retry-contract.ts';
 import { describeJobStore } from './store-contract.ts';
 
 const server = await startPostgres({ after });
 
-describeJobStore('PostgreSQL', async () => {
-  const url = await createJobsDatabase(server);
-  return () => PostgresJobStore.open(url, 4, NO_LOG);
+describe('PostgreSQL', () => {
+  const databaseFor = async () => {
+    const url = await createJobsDatabase(server);
+    return () => PostgresJobStore.open(url, 4, NO_LOG);
+  };
+  describeJobStore('PostgreSQL', databaseFor);
+  describeJobControl('PostgreSQL', databaseFor);
+  describeRecognition('PostgreSQL', databaseFor);
+  describeRetries('PostgreSQL', databaseFor);
 });
 
 test('jobs that a node excludes are all of them, or refused where they are too many for a statement', async (t) => {

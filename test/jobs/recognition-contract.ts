@@ -1,24 +1,27 @@
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { NO_PROGRESS, type Submission } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-ids.ts';
 import { succeededEntry } from '#jobs/result-entries.ts';
 import type { JobFilter, JobStore } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
-import { resultsOf, scripts } from '../support/jobs/test-jobs.ts';
+import { resultsOf, type Scope, scripts, shared } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
 
 /** The contract of `JobStore` for what callers recognise and find jobs by. */
 export function describeRecognition(
   engineName: string,
-  databaseFor: (t: TestContext) => Promise<() => Promise<JobStore>>,
+  databaseFor: (scope: Scope) => Promise<() => Promise<JobStore>>,
 ) {
-  async function openStore(t: TestContext): Promise<JobStore> {
-    const store = await (await databaseFor(t))();
-    t.after(() => store.close());
+  async function openStore(scope: Scope): Promise<JobStore> {
+    const store = await (await databaseFor(scope))();
+    scope.after(() => store.close());
     return store;
   }
+
+  /** For tests that look at their own jobs only. */
+  const sharedStore = shared(openStore);
 
   async function submitted(store: JobStore, more: Partial<Submission> = {}, inputs = ['/media/a.mp4']) {
     const jobId = ids.next();
@@ -39,14 +42,14 @@ export function describeRecognition(
       assert.deepEqual((await store.listJobs({ limit: 10 })).jobs, [found]);
     });
 
-    test('a job that was given neither reference nor labels has none', async (t) => {
-      const store = await openStore(t);
+    test('a job that was given neither reference nor labels has none', async () => {
+      const store = await sharedStore();
       const job = await store.findJob(await submitted(store));
       assert.deepEqual([job?.client_reference, job?.labels], [undefined, undefined]);
     });
 
-    test('a large batch is shown with its first names, of which a list has three', async (t) => {
-      const store = await openStore(t);
+    test('a large batch is shown with its first names, of which a list has three', async () => {
+      const store = await sharedStore();
       const names = Array.from({ length: 120 }, (_, index) => `${index} ä ".mp4`);
       const jobId = await submitted(store, {}, names);
       const job = await store.findJob(jobId);
@@ -55,8 +58,8 @@ export function describeRecognition(
       assert.deepEqual([listed?.input_count, listed?.input_names], [120, names.slice(0, 3)]);
     });
 
-    test('names hold no query of an address, before and after their job has finished', async (t) => {
-      const store = await openStore(t);
+    test('names hold no query of an address, before and after their job has finished', async () => {
+      const store = await sharedStore();
       const inputs: Submission['request']['inputs'] = [
         { type: 'remote_file_url', url: 'https://example.com/films/interview.mp4?X-Signature=hush' },
         { type: 'remote_file_url', url: 's3://bucket/films/street.mp4?hush' },
@@ -74,8 +77,8 @@ export function describeRecognition(
       );
     });
 
-    test('every result has the name of its input, recorded or cancelled while it was queued', async (t) => {
-      const store = await openStore(t);
+    test('every result has the name of its input, recorded or cancelled while it was queued', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, {}, ['/m/a.mp4', '/m/b.mp4']);
       const [lease] = await store.leaseInputs(jobId, { start: 1, reserve: 0 });
       assert(lease !== undefined);
@@ -146,8 +149,8 @@ export function describeRecognition(
       assert.deepEqual(await store.recentJobs(new Date(0), 4), await store.listJobs({ limit: 4 }));
     });
 
-    test('the request of a job is found as it was sent, without the queries of its addresses', async (t) => {
-      const store = await openStore(t);
+    test('the request of a job is found as it was sent, without the queries of its addresses', async () => {
+      const store = await sharedStore();
       const jobId = ids.next();
       const url = 'https://example.com/a.mp4';
       const request = {
@@ -183,8 +186,8 @@ export function describeRecognition(
       });
     });
 
-    test('labels are deleted with their job', async (t) => {
-      const store = await openStore(t);
+    test('labels are deleted with their job', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, { labels: { a: '1' } });
       await store.cancelJob(jobId);
       await pruneAllJobs(store, new Date(Date.now() + 1));

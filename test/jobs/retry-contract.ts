@@ -1,22 +1,25 @@
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { NO_PROGRESS, type Submission } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-ids.ts';
 import { failedEntry, succeededEntry } from '#jobs/result-entries.ts';
 import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
-import { scripts } from '../support/jobs/test-jobs.ts';
+import { type Scope, scripts, shared } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
 const LOST = { reason: 'SOURCE_NOT_FOUND', details: { path: '/' }, location: {} } as const;
 
 /** The contract of `JobStore` for retries. */
-export function describeRetries(engineName: string, databaseFor: (t: TestContext) => Promise<() => Promise<JobStore>>) {
-  async function openStore(t: TestContext): Promise<JobStore> {
-    const store = await (await databaseFor(t))();
-    t.after(() => store.close());
+export function describeRetries(engineName: string, databaseFor: (scope: Scope) => Promise<() => Promise<JobStore>>) {
+  async function openStore(scope: Scope): Promise<JobStore> {
+    const store = await (await databaseFor(scope))();
+    scope.after(() => store.close());
     return store;
   }
+
+  /** For tests that look at their own jobs only. */
+  const sharedStore = shared(openStore);
 
   async function submitted(store: JobStore, more: Partial<Submission> = {}, inputs: readonly string[] = ['a']) {
     const jobId = ids.next();
@@ -38,8 +41,8 @@ export function describeRetries(engineName: string, databaseFor: (t: TestContext
   }
 
   describe(`retries on ${engineName}`, () => {
-    test('get the failed inputs of a job in order, and all that its request had', async (t) => {
-      const store = await openStore(t);
+    test('get the failed inputs of a job in order, and all that its request had', async () => {
+      const store = await sharedStore();
       const output = { type: 'local', prefix: 'p' } as const;
       const params = { parent_overrides: [{ input_index: 0, parent: null }] };
       const inputs = ['/m/a', '/m/b', '/m/c', '/m/d'].map((path) => ({ type: 'local_file_path' as const, path }));
@@ -73,8 +76,8 @@ export function describeRetries(engineName: string, databaseFor: (t: TestContext
       );
     });
 
-    test('are shown with the job that they retry, also after that was deleted', async (t) => {
-      const store = await openStore(t);
+    test('are shown with the job that they retry, also after that was deleted', async () => {
+      const store = await sharedStore();
       const first = await submitted(store);
       await failAll(store, first);
       const second = await submitted(store, { retriedFrom: first });
@@ -84,8 +87,8 @@ export function describeRetries(engineName: string, databaseFor: (t: TestContext
       assert.equal((await store.listJobs({ limit: 1 })).jobs[0]?.retried_from, first);
     });
 
-    test('leave alone what the jobs read and wrote that they retry', async (t) => {
-      const store = await openStore(t);
+    test('leave alone what the jobs read and wrote that they retry', async () => {
+      const store = await sharedStore();
       const first = await submitted(store, {}, ['a', 'b', 'c']);
       const [a, b, c] = await store.leaseInputs(first, { start: 3, reserve: 0 });
       assert(a !== undefined && b !== undefined && c !== undefined);
@@ -143,8 +146,8 @@ export function describeRetries(engineName: string, databaseFor: (t: TestContext
         [0, 3],
       ],
     ] as const satisfies readonly (readonly [string, Submission['request'], readonly number[]])[]) {
-      test(`are told which inputs lost a query: that of ${what}`, async (t) => {
-        const store = await openStore(t);
+      test(`are told which inputs lost a query: that of ${what}`, async () => {
+        const store = await sharedStore();
         const jobId = await submitted(store, { request });
         await failAll(store, jobId);
         const { failed } = (await store.findRetriedJob(jobId)) ?? assert.fail();

@@ -1,13 +1,22 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { JobIds } from '#jobs/job-ids.ts';
 import { openSqlite } from '#jobs/store/sqlite/sqlite-job-store.ts';
-import { resultsOf, scripts, temporaryFolder } from '../support/jobs/test-jobs.ts';
+import { resultsOf, type Scope, scripts, temporaryFolder } from '../support/jobs/test-jobs.ts';
+import { describeJobControl } from './control-contract.ts';
+import { describeRecognition } from './recognition-contract.ts';
+import { describeRetries } from './retry-contract.ts';
 import { describeJobStore } from './store-contract.ts';
 
-describeJobStore('SQLite', async (t) => {
-  const folder = await temporaryFolder(t);
-  return () => openSqlite(folder);
+describe('SQLite', () => {
+  const databaseFor = async (scope: Scope) => {
+    const folder = await temporaryFolder(scope);
+    return () => openSqlite(folder);
+  };
+  describeJobStore('SQLite', databaseFor);
+  describeJobControl('SQLite', databaseFor);
+  describeRecognition('SQLite', databaseFor);
+  describeRetries('SQLite', databaseFor);
 });
 
 const INPUTS = 10_000;

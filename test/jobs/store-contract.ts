@@ -1,25 +1,22 @@
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { NO_PROGRESS } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-ids.ts';
 import { failedEntry, succeededEntry } from '#jobs/result-entries.ts';
 import { MAX_PROCESS_EXITS, MAX_SERVICE_EXITS } from '#jobs/store/finish-input.ts';
 import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
-import { resultsOf, scripts } from '../support/jobs/test-jobs.ts';
+import { resultsOf, type Scope, scripts, shared } from '../support/jobs/test-jobs.ts';
 
 const ids = new JobIds();
 const DONE = { bytesDone: 70, bytesTotal: 70 };
 
 /** The contract of `JobStore`. `databaseFor` creates a database, and returns a function that opens it, repeatedly. */
-export function describeJobStore(
-  engineName: string,
-  databaseFor: (t: TestContext) => Promise<() => Promise<JobStore>>,
-) {
-  async function openStore(t: TestContext): Promise<{ store: JobStore; reopen(): Promise<JobStore> }> {
-    const openEngine = await databaseFor(t);
+export function describeJobStore(engineName: string, databaseFor: (scope: Scope) => Promise<() => Promise<JobStore>>) {
+  async function openStore(scope: Scope): Promise<{ store: JobStore; reopen(): Promise<JobStore> }> {
+    const openEngine = await databaseFor(scope);
     let store = await openEngine();
-    t.after(() => store.close());
+    scope.after(() => store.close());
     const reopen = async () => {
       await store.close();
       store = await openEngine();
@@ -27,6 +24,9 @@ export function describeJobStore(
     };
     return { store, reopen };
   }
+
+  /** For tests that look at their own jobs only. */
+  const sharedStore = shared(async (scope) => (await openStore(scope)).store);
 
   async function submitted(store: JobStore, inputs: readonly string[], sync = false): Promise<string> {
     const jobId = ids.next();
@@ -54,8 +54,8 @@ export function describeJobStore(
     );
 
   describe(`job store on ${engineName}`, () => {
-    test('a submitted job is queued, with no results and all its inputs to do', async (t) => {
-      const { store } = await openStore(t);
+    test('a submitted job is queued, with no results and all its inputs to do', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b']);
       const job = await store.findJob(jobId);
       assert.equal(job?.status, 'queued');
@@ -64,13 +64,13 @@ export function describeJobStore(
       assert.deepEqual(job?.progress, { inputs_done: 0, inputs_total: 2, bytes_done: 0, bytes_total: 0, fraction: 0 });
     });
 
-    test('an unknown job is not found', async (t) => {
-      const { store } = await openStore(t);
+    test('an unknown job is not found', async () => {
+      const store = await sharedStore();
       assert.equal(await store.findJob(ids.next()), null);
     });
 
-    test('a started input carries all that the request said', async (t) => {
-      const { store } = await openStore(t);
+    test('a started input carries all that the request said', async () => {
+      const store = await sharedStore();
       const jobId = ids.next();
       const request = {
         inputs: [{ type: 'local_file_path', path: '/ä "\\ 😀' }],
@@ -87,8 +87,8 @@ export function describeJobStore(
       assert.equal((await store.findJob(jobId))?.status, 'running');
     });
 
-    test('inputs start in order, each once, and none when none is queued', async (t) => {
-      const { store } = await openStore(t);
+    test('inputs start in order, each once, and none when none is queued', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b', 'c']);
       const leases = await Promise.all([1, 2, 1, 1].map((reserve) => store.leaseInputs(jobId, { start: 1, reserve })));
       const indexes = leases.flat().map(({ inputIndex }) => inputIndex);
@@ -112,8 +112,8 @@ export function describeJobStore(
       assert.deepEqual(await store.queuedJobs(), [{ jobId, sync: false, caller: null, waiting: 10_000 }]);
     });
 
-    test('the last input finishes the job, which has one result for each input, in order', async (t) => {
-      const { store } = await openStore(t);
+    test('the last input finishes the job, which has one result for each input, in order', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b']);
       const [first, second] = [await started(store, jobId), await started(store, jobId)];
       const refused = failedEntry(1, {
@@ -140,15 +140,15 @@ export function describeJobStore(
       assert.deepEqual(await store.finishedAmong([jobId]), [jobId]);
     });
 
-    test('a job of which every input succeeded has succeeded', async (t) => {
-      const { store } = await openStore(t);
+    test('a job of which every input succeeded has succeeded', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a']);
       await succeed(store, await started(store, jobId));
       assert.equal((await store.findJob(jobId))?.status, 'succeeded');
     });
 
-    test('bytes of finished inputs count as progress', async (t) => {
-      const { store } = await openStore(t);
+    test('bytes of finished inputs count as progress', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b']);
       await succeed(store, await started(store, jobId));
       const job = await store.findJob(jobId);
@@ -161,8 +161,8 @@ export function describeJobStore(
       });
     });
 
-    test('a late result of an old attempt is refused and changes nothing', async (t) => {
-      const { store } = await openStore(t);
+    test('a late result of an old attempt is refused and changes nothing', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a']);
       const old = await started(store, jobId);
       await store.requeueInput(old);
@@ -176,8 +176,8 @@ export function describeJobStore(
       assert.equal((await succeed(store, current)).input, 'late');
     });
 
-    test('an input whose process exited three times fails, and its job finishes', async (t) => {
-      const { store } = await openStore(t);
+    test('an input whose process exited three times fails, and its job finishes', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a']);
       for (let time = 1; time < MAX_PROCESS_EXITS; time += 1) {
         const end = await store.recordProcessExit(await started(store, jobId), 'by the signal SIGSEGV');
@@ -188,8 +188,8 @@ export function describeJobStore(
       assert.equal(resultsOf(await store.findJob(jobId))[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
     });
 
-    test('requeueing is no process exit, however often it happens', async (t) => {
-      const { store } = await openStore(t);
+    test('requeueing is no process exit, however often it happens', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a']);
       for (let time = 0; time < MAX_PROCESS_EXITS + 2; time += 1) await store.requeueInput(await started(store, jobId));
       assert.deepEqual(await succeed(store, await started(store, jobId)), { input: 'finished', jobFinished: true });
@@ -241,8 +241,8 @@ export function describeJobStore(
       assert.equal((await current.findJob(jobId))?.status, 'failed');
     });
 
-    test('a reserved input is started, finished and requeued like any other', async (t) => {
-      const { store } = await openStore(t);
+    test('a reserved input is started, finished and requeued like any other', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b']);
       const [first, second] = [await started(store, jobId), await reserved(store, jobId)];
       assert.deepEqual(await store.leaseInputs(jobId, { start: 1, reserve: 1 }), []);
@@ -252,8 +252,8 @@ export function describeJobStore(
       assert.equal((await started(store, jobId)).inputIndex, 1);
     });
 
-    test('the paths of a job are its inputs and its outputs so far', async (t) => {
-      const { store } = await openStore(t);
+    test('the paths of a job are its inputs and its outputs so far', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b']);
       await succeed(store, await started(store, jobId));
       const paths = await store.pathsOfJob(jobId);
@@ -261,8 +261,8 @@ export function describeJobStore(
       assert.equal(paths.inputs.length, 2);
     });
 
-    test('a received input is leased; once it has finished, there is nothing to do', async (t) => {
-      const { store } = await openStore(t);
+    test('a received input is leased; once it has finished, there is nothing to do', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b']);
       const { lease } = await store.leaseInput({ jobId, inputIndex: 1 });
       assert(lease !== null);
@@ -272,8 +272,8 @@ export function describeJobStore(
       assert.deepEqual(await store.leaseInput({ jobId, inputIndex: 1 }), { lease: null, jobFinished: false });
     });
 
-    test('an input that is received again was lost by its node: too often, and it fails', async (t) => {
-      const { store } = await openStore(t);
+    test('an input that is received again was lost by its node: too often, and it fails', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a']);
       const leases = [];
       for (let time = 0; time < MAX_SERVICE_EXITS; time += 1) {
@@ -288,8 +288,8 @@ export function describeJobStore(
       assert.equal(resultsOf(await store.findJob(jobId))[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
     });
 
-    test('a service exit that was none is undone', async (t) => {
-      const { store } = await openStore(t);
+    test('a service exit that was none is undone', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a']);
       let { lease } = await store.leaseInput({ jobId, inputIndex: 0 });
       for (let time = 0; time < MAX_SERVICE_EXITS + 2; time += 1) {
@@ -300,8 +300,8 @@ export function describeJobStore(
       }
     });
 
-    test('a received input of a cancelled job finishes', async (t) => {
-      const { store } = await openStore(t);
+    test('a received input of a cancelled job finishes', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b']);
       const { lease } = await store.leaseInput({ jobId, inputIndex: 0 });
       assert(lease !== null);
@@ -311,8 +311,8 @@ export function describeJobStore(
       assert.equal((await succeed(store, lease)).input, 'late');
     });
 
-    test('an output path is reserved for one input of a job, with all paths above and below it', async (t) => {
-      const { store } = await openStore(t);
+    test('an output path is reserved for one input of a job, with all paths above and below it', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a', 'b', 'c']);
       const reserve = (inputIndex: number, path: string) =>
         store.reserveOutputPath({ jobId, inputIndex, attempt: 1 }, path);
@@ -328,8 +328,8 @@ export function describeJobStore(
       assert.equal(await store.reserveOutputPath({ jobId: other, inputIndex: 0, attempt: 1 }, '/out/x/y'), true);
     });
 
-    test('a transient failure is counted, and is no process exit', async (t) => {
-      const { store } = await openStore(t);
+    test('a transient failure is counted, and is no process exit', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a']);
       for (let time = 0; time < MAX_PROCESS_EXITS + 2; time += 1) {
         const lease = await started(store, jobId);
@@ -388,8 +388,8 @@ export function describeJobStore(
       assert.equal((await store.queuedJobs()).length, 3);
     });
 
-    test('finished jobs are found among more jobs than one statement can name', async (t) => {
-      const { store } = await openStore(t);
+    test('finished jobs are found among more jobs than one statement can name', async () => {
+      const store = await sharedStore();
       const jobId = await submitted(store, ['a']);
       const unknown = Array.from({ length: 40_000 }, (_, index) => `unknown-${index}`);
       const ended = await store.finishedAmong([...unknown, jobId]);

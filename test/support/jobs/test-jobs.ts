@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { after } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
 import { configSchema } from '#config/config-schema.ts';
@@ -30,6 +31,19 @@ export function keptLog(): Log & { readonly lines: { level: string; fields: obje
 /** A test, or all tests of a file, after which something is torn down. */
 export interface Scope {
   after(tearDown: () => Promise<void>): void;
+}
+
+/**
+ * Returns a function that resolves with the same for all tests of a file or suite that do not mind each other. It is made when
+ * it is first asked for, and torn down after the last test: to open a store costs a fifth of a second of processor time.
+ */
+export function shared<Made>(make: (scope: Scope) => Promise<Made>): () => Promise<Made> {
+  let made: Promise<Made> | undefined;
+  const tearDowns: (() => Promise<void>)[] = [];
+  after(async () => {
+    for (const tearDown of tearDowns.reverse()) await tearDown();
+  });
+  return () => (made ??= make({ after: (tearDown) => void tearDowns.push(tearDown) }));
 }
 
 /** A new folder that is removed when the test ends. */
