@@ -3,16 +3,16 @@ import { createHmac } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, type TestContext, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import type { Config } from '#config/config.ts';
 import { jobCallback } from '#contract/job-callback.ts';
 import { DeniedNetworks } from '#inputs/guarded-request.ts';
 import { guardedPost } from '#jobs/callback-sender.ts';
 import { Jobs } from '#jobs/jobs.ts';
 import { freePort } from '../../scripts/free-port.ts';
-import { SCRIPTED_WORKER, scripts, until } from '../support/jobs/test-jobs.ts';
+import { SCRIPTED_WORKER, type Scope, scripts, shared, until } from '../support/jobs/test-jobs.ts';
 import { startReceiver } from '../support/servers/callback-receiver.ts';
-import { errorOf, serve } from '../support/servers/serve.ts';
+import { errorOf, serve, type TestServer } from '../support/servers/serve.ts';
 import { type JobServer, serveJobs } from './serve-jobs.ts';
 
 const SECRET = 'a secret of the tests';
@@ -24,11 +24,13 @@ const SETTINGS = {
 const withSecret = (config: Config): Config => ({ ...config, callbacks: { secret: SECRET } });
 
 /** A server that tries failed callbacks again at once. */
-async function serveWithCallbacks(t: TestContext, denied: readonly string[] = []): Promise<JobServer> {
+async function serveWithCallbacks(scope: Scope, denied: readonly string[] = []): Promise<JobServer> {
   const post = guardedPost(new DeniedNetworks(denied));
   const callbackLimits = { attemptMs: 500, firstPauseMs: 20, pollIntervalMs: 20 };
-  return serveJobs(t, { config: withSecret, jobs: { post, callbackLimits } });
+  return serveJobs(scope, { config: withSecret, jobs: { post, callbackLimits } });
 }
+
+const sharedServer = shared(serveWithCallbacks);
 
 async function submit(server: JobServer, url: string, ...inputs: string[]): Promise<string> {
   const reply = await server.post('/v2/c2pa/video', inputs, { body: { callback_url: url } });
@@ -52,7 +54,7 @@ describe('a callback', () => {
   ] as const) {
     test(`posts the Job result of a job that ${status}, signed`, async (t) => {
       const receiver = await startReceiver(t);
-      const server = await serveWithCallbacks(t);
+      const server = await sharedServer();
       const id = await submit(server, `${receiver.url}/signed?for=me`, ...inputs);
       await receiver.came(1);
       const [{ path, headers, body } = assert.fail()] = receiver.received;
@@ -69,7 +71,7 @@ describe('a callback', () => {
 
   test('is sent for a job that is cancelled', async (t) => {
     const receiver = await startReceiver(t);
-    const server = await serveWithCallbacks(t);
+    const server = await sharedServer();
     const id = await submit(server, receiver.url, 'sleep 60000');
     await fetch(`${server.base}/v2/jobs/${id}`, { method: 'DELETE' });
     await receiver.came(1);
@@ -98,7 +100,7 @@ describe('a callback', () => {
     const receiver = await startReceiver(t, (_request, response) => {
       response.writeHead(307, { location: inside.url }).end();
     });
-    const server = await serveWithCallbacks(t);
+    const server = await sharedServer();
     await submit(server, receiver.url, 'progress 1');
     await receiver.came(3);
     assert.deepEqual(inside.received, []);
@@ -174,7 +176,7 @@ describe('a callback', () => {
 
   test('with too many results goes without them', async (t) => {
     const receiver = await startReceiver(t);
-    const server = await serveWithCallbacks(t);
+    const server = await sharedServer();
     const many = Array.from({ length: 30_000 }, () => 'sleep 60000');
     const { job_id: id } = await server.jobs.submit({ ...scripts(many), callbackUrl: receiver.url });
     await server.jobs.cancel(id);
@@ -191,6 +193,12 @@ describe('a callback_url', () => {
     const { status, code, details } = await errorOf(await server.post('/v2/c2pa/video', body));
     assert.deepEqual([status, code, details?.field], [400, 'VALIDATION_FAILED', 'callback_url']);
   });
+
+  let server: TestServer;
+  before(async () => {
+    server = await serve(SETTINGS);
+  });
+  after(() => server.app.close());
 
   for (const [url, expected] of [
     ['https://example.com/hook?a=b', 200],
@@ -211,7 +219,6 @@ describe('a callback_url', () => {
     [5, 400],
   ] as const) {
     test(`is answered ${expected} where it is ${JSON.stringify(url)}`, async () => {
-      await using server = await serve(SETTINGS);
       const body = { inputs: [{ type: 'local_file_path', path: '/a.mp4' }], callback_url: url };
       const reply = await server.post('/v2/c2pa/video', body);
       assert.equal(reply.status, expected);

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { configSchema } from '#config/config-schema.ts';
 import { type JobListResponse, jobListResponse } from '#contract/job-list.ts';
 import { startedJobs } from '../support/jobs/test-jobs.ts';
 import { errorOf, serve } from '../support/servers/serve.ts';
-import { type JobServer, serveJobs } from './serve-jobs.ts';
+import { type JobServer, type JobServerOptions, serveJobs, sharedJobServer } from './serve-jobs.ts';
 
 const NEWSROOM = 'newsroom-token';
 const NEWSROOM_NEXT = 'newsroom-token-of-next-month';
@@ -26,7 +26,8 @@ const { auth } = configSchema.parse({
   },
 });
 
-const withTokens = (t: TestContext): Promise<JobServer> => serveJobs(t, { config: (config) => ({ ...config, auth }) });
+const WITH_TOKENS: JobServerOptions = { config: (config) => ({ ...config, auth }) };
+const sharedServer = sharedJobServer(WITH_TOKENS);
 
 /** Sends a request as the holder of a token. */
 const ask = (server: JobServer, token: string, path: string, method = 'GET'): Promise<Response> =>
@@ -46,8 +47,8 @@ async function listed(server: JobServer, token: string, query = ''): Promise<Job
 const idsOf = ({ jobs }: JobListResponse): string[] => jobs.map((job) => job.job_id);
 
 describe('callers', () => {
-  test('find, follow and cancel their own jobs, and those of others are not there', async (t) => {
-    const server = await withTokens(t);
+  test('find, follow and cancel their own jobs, and those of others are not there', async () => {
+    const server = await sharedServer();
     const id = await submit(server, NEWSROOM, 'sleep 60000');
     for (const token of [ARCHIVE, UNNAMED]) {
       for (const [method, path] of [
@@ -68,7 +69,7 @@ describe('callers', () => {
   });
 
   test('list their own jobs, page by page; an admin lists those of all', async (t) => {
-    const server = await withTokens(t);
+    const server = await serveJobs(t, WITH_TOKENS);
     const newsroom = [await submit(server, NEWSROOM), await submit(server, NEWSROOM)].reverse();
     const archive = [await submit(server, ARCHIVE)];
     const third = await submit(server, NEWSROOM);
@@ -84,7 +85,7 @@ describe('callers', () => {
   });
 
   test('are what an admin filters a list by; it shows nobody else the jobs of another', async (t) => {
-    const server = await withTokens(t);
+    const server = await serveJobs(t, WITH_TOKENS);
     const newsroom = await submit(server, NEWSROOM);
     const archive = await submit(server, ARCHIVE);
     assert.deepEqual(idsOf(await listed(server, ADMIN, '?caller=newsroom')), [newsroom]);
@@ -93,23 +94,23 @@ describe('callers', () => {
     assert.equal((await listed(server, ADMIN)).jobs[0]?.caller, 'archive');
   });
 
-  test('keep their jobs when their token changes; an admin controls those of all', async (t) => {
-    const server = await withTokens(t);
+  test('keep their jobs when their token changes; an admin controls those of all', async () => {
+    const server = await sharedServer();
     const id = await submit(server, NEWSROOM, 'sleep 60000');
     assert.equal((await ask(server, NEWSROOM_NEXT, `/v2/jobs/${id}`)).status, 200);
     assert.equal((await ask(server, ADMIN, `/v2/jobs/${id}`)).status, 200);
     assert.equal((await ask(server, ADMIN, `/v2/jobs/${id}`, 'DELETE')).status, 202);
   });
 
-  test('without names are one each', async (t) => {
-    const server = await withTokens(t);
+  test('without names are one each', async () => {
+    const server = await sharedServer();
     const id = await submit(server, UNNAMED);
     assert.equal((await ask(server, UNNAMED, `/v2/jobs/${id}`)).status, 200);
     assert.equal((await ask(server, OTHER_UNNAMED, `/v2/jobs/${id}`)).status, 404);
   });
 
-  test('mean jobs of their own by the same idempotency key', async (t) => {
-    const server = await withTokens(t);
+  test('mean jobs of their own by the same idempotency key', async () => {
+    const server = await sharedServer();
     const ids = [await submit(server, NEWSROOM, 'progress 1', 'k'), await submit(server, ARCHIVE, 'progress 2', 'k')];
     assert.notEqual(ids[0], ids[1]);
     assert.equal(await submit(server, NEWSROOM_NEXT, 'progress 1', 'k'), ids[0]);
@@ -121,7 +122,7 @@ describe('callers', () => {
   });
 
   test('are named in logs and, to admins, in metrics; their tokens are in neither', async (t) => {
-    const server = await withTokens(t);
+    const server = await serveJobs(t, WITH_TOKENS);
     await server.jobs.whenFinished(await submit(server, NEWSROOM), 60_000, new AbortController().signal);
     const lines = server.logged.map((line) => JSON.parse(line));
     for (const message of ['job accepted', 'job ended', 'request']) {
@@ -148,8 +149,8 @@ describe('jobs of before there were callers', () => {
   });
 });
 
-test('the configuration is shown to admins alone, and holds no token', async (t) => {
-  const server = await withTokens(t);
+test('the configuration is shown to admins alone, and holds no token', async () => {
+  const server = await sharedServer();
   const shown = await ask(server, ADMIN, '/v2/configuration');
   assert.equal(shown.status, 200);
   assert.doesNotMatch(await shown.text(), /-token|[0-9a-f]{64}/);

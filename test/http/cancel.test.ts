@@ -62,11 +62,13 @@ describe('DELETE /v2/jobs/{id}', () => {
     assert.deepEqual(await cancel(server, running), { status: 200, job: cancelled });
   });
 
+  const cleared: (InputAttempt | undefined)[] = [];
+  const clearingServer = sharedJobServer({ jobs: { clearStagings: async (claim) => void cleared.push(claim) } });
+
   for (const script of ['sleep 60000', 'stubborn 60000', 'block 60000']) {
     test(`stops an input that runs, also one that does not want to: ${script}`, async (t) => {
       const folder = await temporaryFolder(t);
-      const cleared: (InputAttempt | undefined)[] = [];
-      const server = await serveJobs(t, { jobs: { clearStagings: async (claim) => void cleared.push(claim) } });
+      const server = await clearingServer();
       const id = await server.submit(`append ${join(folder, 'began')}; ${script}; append ${join(folder, 'went on')}`);
       await until(() => existsSync(join(folder, 'began')));
       const startedAt = performance.now();
@@ -125,8 +127,8 @@ describe('DELETE /v2/jobs/{id}', () => {
     assert.equal((await server.post('/v2/c2pa/video', ['sleep 1'])).status, 200);
   });
 
-  test('many at once, while inputs begin and end, leaves no job unfinished', async (t) => {
-    const server = await serveJobs(t);
+  test('many at once, while inputs begin and end, leaves no job unfinished', async () => {
+    const server = await sharedServer();
     const ids = await Promise.all(
       Array.from({ length: 30 }, () => server.submit('progress 1', 'sleep 3', 'progress 1', 'sleep 5')),
     );

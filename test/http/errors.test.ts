@@ -68,6 +68,7 @@ describe('a body that is not a request', () => {
   test('refuses paths that no file system takes, before they are looked for', async () => {
     const deep = `/${'a/'.repeat(2048)}`;
     const local = (path: string) => ({ inputs: [{ type: 'local_file_path', path }] });
+    await using roomy = await serve();
     for (const [field, body] of [
       ['inputs[0].path', local(deep)],
       ['inputs[0].path', local(`/media/${'ä'.repeat(128)}`)],
@@ -81,7 +82,6 @@ describe('a body that is not a request', () => {
       ],
     ] as const) {
       const text = JSON.stringify(body);
-      await using roomy = await serve();
       const error = await errorOf(await roomy.post(VIDEO, text));
       assert.deepEqual([error.status, error.details?.field], [400, field]);
     }

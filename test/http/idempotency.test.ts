@@ -6,9 +6,11 @@ import { after, before, describe, test } from 'node:test';
 import { type JobResponse, jobResultResponse } from '#contract/job.ts';
 import { startedJobs, temporaryFolder } from '../support/jobs/test-jobs.ts';
 import { errorOf, goodBody, serve, type TestServer } from '../support/servers/serve.ts';
-import { type JobServer, serveJobs } from './serve-jobs.ts';
+import { type JobServer, serveJobs, sharedJobServer } from './serve-jobs.ts';
 
 const VIDEO = '/v2/c2pa/video';
+
+const sharedServer = sharedJobServer();
 
 function post({ post: send }: JobServer, key: string, scripts: readonly string[], path = VIDEO): Promise<Response> {
   return send(path, scripts, { headers: { 'idempotency-key': key } });
@@ -23,12 +25,12 @@ async function accepted(reply: Response): Promise<JobResponse & { replayed: bool
 describe('a submission with an Idempotency-Key', () => {
   test('is one job, however often it is sent', async (t) => {
     const folder = await temporaryFolder(t);
-    const server = await serveJobs(t);
+    const server = await sharedServer();
     const script = `append ${join(folder, 'done')}`;
-    const first = await accepted(await post(server, 'k', [script]));
+    const first = await accepted(await post(server, 'often', [script]));
     assert.deepEqual([first.status, first.replayed], ['queued', false]);
     await server.ended(first.job_id);
-    const again = await accepted(await post(server, 'k', [script]));
+    const again = await accepted(await post(server, 'often', [script]));
     assert.deepEqual(again, { job_id: first.job_id, status: 'succeeded', replayed: true });
     assert.equal((await readFile(join(folder, 'done'), 'utf8')).split('\n').length, 2);
   });
@@ -44,25 +46,25 @@ describe('a submission with an Idempotency-Key', () => {
     assert.equal((await server.jobs.readiness()).queue.waiting, 0);
   });
 
-  test('is answered 409 IDEMPOTENCY_CONFLICT where another request is sent with the key', async (t) => {
-    const server = await serveJobs(t);
-    await accepted(await post(server, 'k', ['progress 1']));
+  test('is answered 409 IDEMPOTENCY_CONFLICT where another request is sent with the key', async () => {
+    const server = await sharedServer();
+    await accepted(await post(server, 'conflict', ['progress 1']));
     for (const [scripts, path] of [
       [['progress 2'], VIDEO],
       [['progress 1', 'progress 1'], VIDEO],
       [['progress 1'], '/v2/c2pa/audio'],
       [['progress 2'], '/v2/sync/c2pa/video'],
     ] as const) {
-      const error = await errorOf(await post(server, 'k', scripts, path));
+      const error = await errorOf(await post(server, 'conflict', scripts, path));
       assert.deepEqual([error.status, error.code], [409, 'IDEMPOTENCY_CONFLICT']);
     }
   });
 
-  test('is waited for on the synchronous route, also where it was first sent to the other', async (t) => {
-    const server = await serveJobs(t);
-    const { job_id: id } = await accepted(await post(server, 'k', ['sleep 50']));
+  test('is waited for on the synchronous route, also where it was first sent to the other', async () => {
+    const server = await sharedServer();
+    const { job_id: id } = await accepted(await post(server, 'waits', ['sleep 50']));
     for (let time = 0; time < 2; time += 1) {
-      const reply = await post(server, 'k', ['sleep 50'], '/v2/sync/c2pa/video');
+      const reply = await post(server, 'waits', ['sleep 50'], '/v2/sync/c2pa/video');
       assert.equal(reply.headers.get('idempotent-replayed'), 'true');
       const job = jobResultResponse.parse(await reply.json());
       assert.deepEqual([job.job_id, job.status], [id, 'succeeded']);
@@ -92,15 +94,15 @@ describe('a submission with an Idempotency-Key', () => {
     assert.equal((await accepted(await post(server, 'k', ['sleep 60000']))).job_id, id);
   });
 
-  test('is refused and forgotten where it is no good', async (t) => {
-    const server = await serveJobs(t);
-    assert.equal((await post(server, 'k', ['clip.webm'])).status, 400);
-    await accepted(await post(server, 'k', ['progress 1']));
+  test('is refused and forgotten where it is no good', async () => {
+    const server = await sharedServer();
+    assert.equal((await post(server, 'refused', ['clip.webm'])).status, 400);
+    await accepted(await post(server, 'refused', ['progress 1']));
   });
 
   test('keeps no file of another submission from being done', async (t) => {
     const folder = await temporaryFolder(t);
-    const server = await serveJobs(t);
+    const server = await sharedServer();
     const [a, b] = ['a', 'b'].map((name) => join(folder, name));
     const ids = await Promise.all(
       [a, b].map(

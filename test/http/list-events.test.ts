@@ -5,7 +5,7 @@ import { jobRequestResponse } from '#contract/job.ts';
 import { type ListedJob, listedJob } from '#contract/job-list.ts';
 import { ListFeed, type RecentJobs } from '#jobs/following/job-feeds.ts';
 import type { ListEvent } from '#jobs/job.ts';
-import { type JobServer, serveJobs } from './serve-jobs.ts';
+import { type JobServer, serveJobs, sharedJobServer } from './serve-jobs.ts';
 import { readRawEvents } from './sse-reader.ts';
 
 const { auth } = configSchema.parse({
@@ -17,6 +17,8 @@ const { auth } = configSchema.parse({
     ],
   },
 });
+
+const sharedServer = sharedJobServer();
 
 /** Follows the list, and returns the jobs that the stream tells of. */
 async function follow(server: JobServer, token = ''): Promise<AsyncGenerator<ListedJob, void, void>> {
@@ -43,8 +45,8 @@ async function statesOf(jobs: AsyncGenerator<ListedJob>, id: string, last: strin
 }
 
 describe('GET /v2/events', () => {
-  test('tells of jobs as they are submitted and end, as the list has them', async (t) => {
-    const server = await serveJobs(t);
+  test('tells of jobs as they are submitted and end, as the list has them', async () => {
+    const server = await sharedServer();
     const [all, jobs] = [await follow(server), await follow(server)];
     const id = await server.submit('sleep 60000');
     const states = statesOf(all, id, 'failed');
@@ -88,8 +90,8 @@ describe('GET /v2/events', () => {
 });
 
 describe('GET /v2/jobs/{id}/request', () => {
-  test('answers with the route and the body that the job was made from', async (t) => {
-    const server = await serveJobs(t);
+  test('answers with the route and the body that the job was made from', async () => {
+    const server = await sharedServer();
     const body = { params: { assertions: [{ label: 'com.example.a', data: { b: 1 } }] }, client_reference: '4711' };
     const { job_id: id } = (await (await server.post('/v2/sync/c2pa/video', ['progress 1'], { body })).json()) as {
       job_id: string;

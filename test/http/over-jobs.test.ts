@@ -9,6 +9,7 @@ import { errorOf } from '../support/servers/serve.ts';
 import { serveJobs, sharedJobServer } from './serve-jobs.ts';
 
 const sharedServer = sharedJobServer();
+const serverOfShortQueue = sharedJobServer({ worker: { queue_capacity: 2 } });
 
 describe('the routes over the real jobs', () => {
   test('answer at once and show the job until it has ended', async (t) => {
@@ -27,12 +28,12 @@ describe('the routes over the real jobs', () => {
     }
   });
 
-  test('have how a job ended logged', async (t) => {
-    const { logged, submit } = await serveJobs(t);
+  test('have how a job ended logged', async () => {
+    const { logged, submit } = await sharedServer();
     const id = await submit('progress 1', 'fail /x');
-    await until(() => logged.some((line) => line.includes('job ended')));
-    const line = JSON.parse(logged.find((candidate) => candidate.includes('job ended')) ?? '');
-    const { job_id, operation, status, inputs } = line;
+    const ofEnd = (line: string) => line.includes('job ended') && line.includes(id);
+    await until(() => logged.some(ofEnd));
+    const { job_id, operation, status, inputs } = JSON.parse(logged.find(ofEnd) ?? '');
     assert.deepEqual([job_id, operation, status, inputs], [id, 'c2pa-video', 'failed', 2]);
   });
 
@@ -52,8 +53,8 @@ describe('the routes over the real jobs', () => {
     assert.ok(timing.started_at !== undefined && timing.finished_at !== undefined);
   });
 
-  test('answer 503 with Retry-After where the queue is full', async (t) => {
-    const { post } = await serveJobs(t, { worker: { queue_capacity: 2 } });
+  test('answer 503 with Retry-After where the queue is full', async () => {
+    const { post } = await serverOfShortQueue();
     let reply = await post('/v2/c2pa/video', ['sleep 60000', 'sleep 60000']);
     for (let more = 0; more < 8 && reply.status === 200; more += 1) {
       reply = await post('/v2/c2pa/video', ['sleep 60000', 'sleep 60000']);
@@ -63,8 +64,8 @@ describe('the routes over the real jobs', () => {
     assert.deepEqual([status, code], [503, 'SERVICE_OVERLOADED']);
   });
 
-  test('answer 400 to a request with more inputs than the queue takes', async (t) => {
-    const { post } = await serveJobs(t, { worker: { queue_capacity: 2 } });
+  test('answer 400 to a request with more inputs than the queue takes', async () => {
+    const { post } = await serverOfShortQueue();
     const { status, code, details } = await errorOf(await post('/v2/c2pa/video', ['sleep 1', 'sleep 2', 'sleep 3']));
     assert.deepEqual([status, code, details?.field], [400, 'VALIDATION_FAILED', 'inputs']);
   });

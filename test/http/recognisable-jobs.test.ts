@@ -8,9 +8,14 @@ import { guardedPost } from '#jobs/callback-sender.ts';
 import { operations } from '#operations/registry.ts';
 import { startReceiver } from '../support/servers/callback-receiver.ts';
 import { errorOf, goodBody, serve, type TestServer } from '../support/servers/serve.ts';
-import { type JobServer, serveJobs } from './serve-jobs.ts';
+import { type JobServer, sharedJobServer } from './serve-jobs.ts';
 
 const RECOGNISABLE = { client_reference: 'order-4711 ä', labels: { project: 'evening-news', desk: '' } };
+
+const sharedServer = sharedJobServer({
+  config: (config) => ({ ...config, callbacks: { secret: 'a secret of the tests' } }),
+  jobs: { post: guardedPost(new DeniedNetworks([])), callbackLimits: { pollIntervalMs: 20 } },
+});
 
 async function list({ base }: JobServer, query = ''): Promise<JobListResponse> {
   return jobListResponse.parse(await (await fetch(`${base}/v2/jobs${query}`)).json());
@@ -25,10 +30,7 @@ async function submit(server: JobServer, path: string, scripts: readonly string[
 describe('client_reference and labels', () => {
   test('stand in the look-up, the list, the synchronous answer and the callback', async (t) => {
     const receiver = await startReceiver(t);
-    const server = await serveJobs(t, {
-      config: (config) => ({ ...config, callbacks: { secret: 'a secret of the tests' } }),
-      jobs: { post: guardedPost(new DeniedNetworks([])), callbackLimits: { pollIntervalMs: 20 } },
-    });
+    const server = await sharedServer();
     const body = { ...RECOGNISABLE, callback_url: receiver.url };
     const reply = await server.post('/v2/sync/c2pa/video', ['progress 1', 'fail /x'], { body });
     const answer = jobResultResponse.parse(await reply.json());
@@ -48,8 +50,8 @@ describe('client_reference and labels', () => {
     );
   });
 
-  test('are part of what an Idempotency-Key stands for', async (t) => {
-    const server = await serveJobs(t);
+  test('are part of what an Idempotency-Key stands for', async () => {
+    const server = await sharedServer();
     const headers = { 'idempotency-key': 'k' };
     const send = (body: object) => server.post('/v2/c2pa/video', ['progress 1'], { body, headers });
     assert.equal((await send(RECOGNISABLE)).status, 200);
@@ -122,8 +124,8 @@ describe('a request of any operation', () => {
 });
 
 describe('GET /v2/jobs', () => {
-  test('is filtered by operation, reference, label and caller, page by page', async (t) => {
-    const server = await serveJobs(t);
+  test('is filtered by operation, reference, label and caller, page by page', async () => {
+    const server = await sharedServer();
     const jobs = [
       await submit(server, '/v2/verify', ['progress 1'], { client_reference: 'a&b=c' }),
       await submit(server, '/v2/verify', ['progress 1'], { labels: { team: 'a=b c' } }),

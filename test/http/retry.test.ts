@@ -109,14 +109,15 @@ describe('POST /v2/jobs/{id}/retry', () => {
     }
   });
 
-  test('is answered 409 while the job runs, and where none of its inputs failed', async (t) => {
-    const server = await serveJobs(t);
+  test('is answered 409 while the job runs, and where none of its inputs failed', async () => {
+    const server = await sharedServer();
     const running = await server.submit('fail /x', 'sleep 60000');
     const succeeded = await server.submit('progress 1');
     await server.ended(succeeded);
     for (const id of [running, succeeded]) {
       assert.deepEqual(await refused(await retry(server, id)), [409, 'JOB_NOT_RETRYABLE'], id);
     }
+    await server.jobs.cancel(running);
   });
 
   test('is answered 409 with the inputs whose presigned queries were erased', async () => {
