@@ -1,6 +1,7 @@
 import type { SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
+import { sampleOfNames } from '#errors/entry.ts';
 import { distinctWarnings, type Warning, warning } from '#errors/warning.ts';
 import { type InitLayout, readInitLayout } from './fragments/init-layout.ts';
 import { readerOf, withSource } from './fragments/top-boxes.ts';
@@ -65,6 +66,7 @@ export async function readMatchedPublication(
   const signedParts = renditions.flatMap(({ init, fragments }) => [init, ...fragments]);
   const shown = others.filter((path) => !isHidden(path));
   const unlisted = await readUnlistedPlaylists(folder, index, shown, signedParts, signal);
+  const ofUnlisted = warningOfUnlisted([...listings, ...listingsOf(unlisted.playlists, index)], renditions);
   const copied = chooseOtherFiles(folder.files, index, {
     candidates: without(others, pathsOfPlaylists(unlisted.playlists)),
     members: new Set([...pathsOfPlaylists(playlists), ...signedParts.map(({ path }) => path)]),
@@ -74,7 +76,7 @@ export async function readMatchedPublication(
     renditions: renditions.map(({ init, fragments }) => ({ init, fragments })),
     playlists: [...playlists, ...unlisted.playlists],
     otherPaths: copied.paths,
-    warnings: [...warnings, ...index.warnings, ...unlisted.warnings, ...copied.warnings],
+    warnings: [...warnings, ...index.warnings, ...unlisted.warnings, ...ofUnlisted, ...copied.warnings],
   };
 }
 
@@ -118,6 +120,15 @@ function warningOfUnsigned({ playlist, fragments }: RenditionListing): Warning {
     if (!isPlainText(part.path)) throw new AppError('FRAGMENT_WITHOUT_INIT', { fragment: part.path, candidates: [] });
   }
   return warning('TEXT_SEGMENTS_UNSIGNED', { playlist });
+}
+
+/** Returns a warning about signed files that no playlist names, where playlists name others; no warning where there are none. */
+function warningOfUnlisted(listings: readonly RenditionListing[], renditions: readonly MergedRendition[]): Warning[] {
+  const named = new Set(listings.flatMap(pathsOf));
+  const unlisted = renditions.flatMap(pathsOfRendition).filter((path) => !named.has(path));
+  return named.size === 0 || unlisted.length === 0
+    ? []
+    : [warning('FRAGMENTS_NOT_IN_PLAYLISTS', sampleOfNames(unlisted))];
 }
 
 function pathsOf({ init, fragments }: RenditionListing): string[] {

@@ -351,4 +351,15 @@ describe('files that no playlist names', () => {
     const found = await renditionsOf({ ...live, ...empty('init.mp4', 's1.m4s', 's2.m4s', 's3.m4s', 's4.m4s') });
     assert.deepEqual(found, ['init.mp4: s1.m4s s2.m4s s3.m4s s4.m4s']);
   });
+
+  test('are told where playlists name others', async () => {
+    const live = { 'p.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('s2.m4s')) };
+    const reasonsOf = async (files: Record<string, string | Buffer>, patterns = {}) =>
+      (await read(files, patterns)).warnings.map(({ reason, details }) => [reason, details]);
+    const files = { ...live, ...empty('init.mp4', 's1.m4s', 's2.m4s') };
+    assert.deepEqual(await reasonsOf(files), [['FRAGMENTS_NOT_IN_PLAYLISTS', { names: ['s1.m4s'], count: 1 }]]);
+    const whole = { 'whole.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('s1.m4s', 's2.m4s')) };
+    assert.deepEqual(await reasonsOf({ ...files, ...whole }, { playlist: 'p.m3u8' }), []);
+    assert.deepEqual(await reasonsOf({ ...playlist, ...empty('init.mp4', 's1.m4s') }), []);
+  });
 });

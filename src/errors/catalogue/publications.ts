@@ -192,6 +192,10 @@ export const publicationWarnings = {
   FRAGMENTS_UNSIGNED: warningEntry<NameSample>(
     (files) => `Carried through unsigned, because no playlist names them: ${listNames(files)}.`,
   ),
+  FRAGMENTS_NOT_IN_PLAYLISTS: warningEntry<NameSample>(
+    (files) =>
+      `Signed, and named by no playlist: ${listNames(files)}. Verification takes such fragments for missing, because playlists are not signed. Name them in a playlist, or take them out of the folder and sign again.`,
+  ),
   FILES_NOT_CARRIED: warningEntry<NameSample>(
     (files) =>
       `Left out of the output: ${listNames(files)}. Carried through are files in the folders of the publication's playlists and segments, and files that a playlist names; hidden files and links are not.`,
