@@ -75,6 +75,8 @@ export interface MediaLayout {
   readonly manifest: { readonly offset: number; readonly length: number } | null;
   /** Byte range of the XMP packet in the source, which may name a remote manifest; null where the format has none. */
   readonly xmp: { readonly offset: number; readonly length: number } | null;
+  /** Types of the boxes beside those for media in which players find media all the same; a hash may leave them out. */
+  readonly strayMediaTypes?: readonly string[];
   /** Warnings for the result of the input. */
   readonly warnings?: readonly Warning[];
 }

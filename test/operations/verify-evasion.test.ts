@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import * as cborg from 'cborg';
 import type { Verification } from '#contract/verification.ts';
+import { isobmff } from '#formats/formats.ts';
 import { c2paUuidBox } from '#formats/isobmff-boxes.ts';
 import type { Rendition } from '#publications/media-part.ts';
 import { readPublication } from '#publications/read-publication.ts';
 import { storeByHand } from '../provenance/manifest-store-bytes.ts';
+import { signBytes } from '../support/judges/file-judges.ts';
 import { makeManifest } from '../support/manifests/make-manifest.ts';
 import { smallWav } from '../support/manifests/sign-wav.ts';
+import { box, FTYP, fullBox, trak } from '../support/media/movie-bytes.ts';
 import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
 import { ffmpeg, makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
 import { signAsOthers } from '../support/publications/sign-as-others.ts';
@@ -257,6 +261,54 @@ describe('a verdict says that the signature leaves out parts', () => {
       const input = { type: 'local_file_path', path: join(folder, 'a.wav') } as const;
       assert.equal(isTold((await verifyInput(input, folder)).verification), besideBytes > 0);
     }
+  });
+});
+
+describe('a file is not verified as valid', () => {
+  const cut = async (): Promise<Buffer> => {
+    const folder = join(home, `case-${count++}`);
+    writeFiles(folder, {});
+    ffmpeg(folder, ['-f', 'lavfi', '-i', 'sine=r=8000:d=1'], '-c:a pcm_s16le -movflags +faststart tone.mov');
+    const boxes = topBoxesOf(readFileSync(join(folder, 'tone.mov')));
+    const [media, ...others] = boxes.toReversed();
+    assert.equal(media?.type, 'mdat');
+    const half = box('mdat', media.bytes.subarray(8, media.bytes.length / 2));
+    return await signBytes(isobmff, Buffer.concat([...others.toReversed().map(({ bytes }) => bytes), half]));
+  };
+  const verifiedFile = async (bytes: Buffer) => {
+    const folder = writeFiles(join(home, `case-${count++}`), { 'tone.mov': bytes });
+    return await verifyInput({ type: 'local_file_path', path: join(folder, 'tone.mov') }, folder);
+  };
+
+  test('where media that it lacks was appended in a box that the hash leaves out', async () => {
+    const signed = await cut();
+    assert.equal((await verifiedFile(signed)).verification.state, 'valid');
+    const { state, codes } = (await verifiedFile(Buffer.concat([signed, box('ftyp', Buffer.alloc(9000))])))
+      .verification;
+    assert.deepEqual([state, codes[0]?.code], ['invalid', 'assertion.bmffHash.additionalExclusionsPresent']);
+  });
+
+  test('without a warning where such a box keeps this service from reading its tables', async () => {
+    const damaged = box(
+      'mfra',
+      box('tfra', Buffer.from('00000000000000010000000000ffffff', 'hex'), Buffer.alloc(9000)),
+    );
+    const { verification, warnings } = await verifiedFile(Buffer.concat([await cut(), damaged]));
+    assert.equal(verification.state, 'valid');
+    assert.deepEqual(
+      warnings.map(({ reason }) => reason),
+      ['BINDING_NOT_COMPARED'],
+    );
+  });
+
+  test('without a warning where its media lies in other files', async () => {
+    const own = fullBox('url ', 0, Buffer.from('file:///media/other.mov\0'));
+    const movie = Buffer.concat([FTYP, box('moov', trak({ dataReferences: [own] })), box('mdat', Buffer.alloc(8))]);
+    const { warnings } = await verifiedFile(await signBytes(isobmff, movie));
+    assert.deepEqual(
+      warnings.map(({ reason }) => reason),
+      ['MEDIA_IN_OTHER_FILES'],
+    );
   });
 });
 

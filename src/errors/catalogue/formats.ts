@@ -175,6 +175,11 @@ export const formatErrors = {
     ({ name }) =>
       `"${name}" describes a movie but holds no media (no "mdat" and no "moof" box). If it is an init segment, sign the folder that it belongs to as a fragmented publication; if its media is in other files (a reference movie), make it self-contained; else it is cut short.`,
   ),
+  BMFF_MEDIA_UNBOUND: entry<{ name: string; boxType: string; offset: number }>(
+    'PROCESSING_FAILED',
+    ({ name, boxType, offset }) =>
+      `Players find media of "${name}" in the box "${boxType}" at byte ${offset}, which no signature covers. Write the file anew, for example with: ffmpeg -i in.mp4 -c copy out.mp4.`,
+  ),
   BMFF_OFFSET_OVERFLOW: entry<{ name: string; boxType: string; offset: number }>(
     'PROCESSING_FAILED',
     ({ name, boxType, offset }) =>
@@ -187,8 +192,12 @@ export const formatErrors = {
   ),
 };
 
-/** Warnings about a media file that was signed. */
+/** Warnings about a media file. */
 export const formatWarnings = {
+  BINDING_NOT_COMPARED: warningEntry<{ name: string; problem: string }>(
+    ({ name, problem }) =>
+      `Whether the signature of "${name}" leaves out bytes that players use is not known, because its container cannot be read here: ${problem}`,
+  ),
   MEDIA_SIZE_CORRECTED: warningEntry<{ name: string; offset: number; statedBytes: number; sizeBytes: number }>(
     ({ name, offset, statedBytes, sizeBytes }) =>
       `The last "mdat" box of "${name}", at byte ${offset}, claims ${statedBytes} bytes, but the file has ${sizeBytes} of them. The output has the size corrected; its last sample may lack its end.`,

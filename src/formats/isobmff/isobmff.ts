@@ -5,6 +5,7 @@ import {
   type PlanDigests,
   type Splice,
 } from '#bytes/splice-plan.ts';
+import { AppError } from '#errors/app-error.ts';
 import type { FormatHandler } from '../format-handler.ts';
 import type { EmbeddingPlan, HardBinding } from '../hard-binding.ts';
 import {
@@ -140,9 +141,10 @@ export const isobmff: FormatHandler<IsobmffLayout> = {
 
 /**
  * Plans a file with a manifest box directly after `ftyp` (C2PA 2.2, §A.5.1). Existing C2PA boxes are removed, every
- * stored offset is adjusted, and the media is copied. Throws `BMFF_OFFSET_OVERFLOW`.
+ * stored offset is adjusted, and the media is copied. Throws `BMFF_OFFSET_OVERFLOW` or `BMFF_MEDIA_UNBOUND`.
  */
 export function planEmbedding(layout: IsobmffLayout, manifestSizeBytes: number): EmbeddingPlan {
+  refuseUnboundMedia(layout);
   const front = Buffer.concat([layout.fileType.bytes, c2paUuidBoxHead('manifest', manifestSizeBytes)]);
   const edits = editsOf(layout, front.length + manifestSizeBytes);
   // A box with a wrong size is the last one, so the replacements stay in ascending order.
@@ -162,6 +164,12 @@ export function planEmbedding(layout: IsobmffLayout, manifestSizeBytes: number):
     plan: { splices: writer.splices, hashing },
     binding: (digests) => bmffHash(digests, leafSizeBytes),
   };
+}
+
+/** Throws `BMFF_MEDIA_UNBOUND` where players find media in boxes that the hash leaves out. */
+function refuseUnboundMedia({ name, strayMedia }: IsobmffLayout): void {
+  const box = strayMedia.find((each) => isExcludedType(each.type) || isC2paBox(each));
+  if (box !== undefined) throw new AppError('BMFF_MEDIA_UNBOUND', { name, boxType: box.type, offset: box.offset });
 }
 
 /** Returns new size fields for boxes that exceed the file. */

@@ -16,6 +16,7 @@ import {
   type TopLevelBoxes,
   walkTopLevelBoxes,
 } from './boxes.ts';
+import { chunksOf, type DefaultSizes, MediaBoxes, type MediaRange, readDefaultSizes, runsOf } from './media-boxes.ts';
 import {
   addFragmentOffsets,
   addItemOffsets,
@@ -56,6 +57,8 @@ export interface IsobmffLayout extends MediaLayout, TopLevelBoxes {
   /** Range from the first fragment or segment index to the last, whose boxes store distances to each other. */
   readonly fragmentRange: { readonly start: number; readonly end: number } | null;
   readonly offsets: StoredOffsets;
+  /** Boxes other than `mdat` in which players find media. */
+  readonly strayMedia: readonly TopLevelBox[];
 }
 
 /** The `ftyp` box, which C2PA readers expect at the very start of the file. */
@@ -75,11 +78,23 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
   const { name, sizeBytes } = source;
   const window = new ReadWindow(source, signal, WINDOW_SIZE_BYTES);
   const offsets = new OffsetCollector();
-  const { boxes, tail } = await walkTopLevelBoxes(source, window, (box) =>
-    box.type === 'moof' ? readFragment(name, window, box, offsets) : undefined,
-  );
+  const runs: MediaRange[] = [];
+  let moov: TopLevelBox | undefined;
+  let defaults: DefaultSizes | undefined;
+  const { boxes, tail } = await walkTopLevelBoxes(source, window, (box) => {
+    if (box.type === 'moov') moov ??= box;
+    if (box.type !== 'moof') return;
+    return (async () => {
+      defaults ??= await readDefaultSizes(name, window, moov);
+      await readFragment(name, window, box, offsets, defaults, runs);
+    })();
+  });
   requireMovie(name, boxes);
-  const trackKinds = await readTables(name, window, boxes, offsets);
+  const media = new MediaBoxes(boxes);
+  for (const run of runs) media.add(run);
+  const trackKinds = await readTables(name, window, boxes, offsets, media);
+  for (const start of offsets.fields.flatMap(({ targets }) => targets)) media.add({ start, end: start + 1 });
+  const strayMedia = media.others();
   const fileType = await readFileType(name, window, boxes);
   return {
     name,
@@ -93,6 +108,8 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
     hasVideo: trackKinds.hasVideo,
     manifest: await findManifest(window, boxes.filter(isC2paBox)),
     xmp: findXmp(boxes),
+    strayMedia,
+    strayMediaTypes: strayMedia.map(({ type }) => type),
     warnings: warningsOf(name, boxes, trackKinds.externalTrackCount),
   };
 }
@@ -109,9 +126,19 @@ async function readFragment(
   window: ReadWindow,
   header: TopLevelBox,
   offsets: OffsetCollector,
+  defaults: DefaultSizes,
+  runs: MediaRange[],
 ): Promise<void> {
   const moof = await readWholeBox(name, window, header, MAX_MOOF_SIZE_BYTES);
   addFragmentOffsets(moof, offsets);
+  for (const run of runsOf(moof, defaults)) addRun(run, runs);
+}
+
+/** Adds a run to those before it, to the last of them where it continues that: interleaved tracks may have one a sample. */
+function addRun(run: MediaRange, runs: MediaRange[]): void {
+  const last = runs.at(-1);
+  if (last?.end === run.start) runs.splice(-1, 1, { start: last.start, end: run.end });
+  else runs.push(run);
 }
 
 function requireMovie(name: string, boxes: readonly TopLevelBox[]): void {
@@ -139,6 +166,7 @@ async function readTables(
   window: ReadWindow,
   boxes: readonly TopLevelBox[],
   offsets: OffsetCollector,
+  media: MediaBoxes,
 ): Promise<TrackKinds & { readonly externalTrackCount: number }> {
   const tracks: Track[] = [];
   const externalTracks: Box[] = [];
@@ -148,7 +176,7 @@ async function readTables(
     leftBytes -= header.sizeBytes;
     if (box.type === 'mfra') addRandomAccessOffsets(box, offsets);
     else if (box.type === 'meta') readMetadata(box, offsets);
-    else readMovie(box, offsets, tracks, externalTracks);
+    else readMovie(box, offsets, media, tracks, externalTracks);
   }
   return { ...trackKindsOf(tracks), externalTrackCount: externalTracks.length };
 }
@@ -158,7 +186,13 @@ function readMetadata(meta: Box, offsets: OffsetCollector): void {
   addItemOffsets(meta, offsets);
 }
 
-function readMovie(moov: Box, offsets: OffsetCollector, tracks: Track[], externalTracks: Box[]): void {
+function readMovie(
+  moov: Box,
+  offsets: OffsetCollector,
+  media: MediaBoxes,
+  tracks: Track[],
+  externalTracks: Box[],
+): void {
   const { fileName: name, header } = moov;
   if (moov.descendant('cmov') !== undefined) {
     throw new AppError('BMFF_MOVIE_COMPRESSED', { name, offset: header.offset });
@@ -166,8 +200,10 @@ function readMovie(moov: Box, offsets: OffsetCollector, tracks: Track[], externa
   checkNesting(moov, offsets);
   for (const meta of moov.descendants('meta')) addItemOffsets(meta, offsets);
   for (const trak of moov.descendants('trak')) {
-    tracks.push(parseTrack(trak));
-    if (!addTrackOffsets(trak, offsets)) externalTracks.push(trak);
+    const track = parseTrack(trak);
+    tracks.push(track);
+    if (addTrackOffsets(trak, offsets)) for (const chunk of chunksOf(trak, track.handlerType)) media.add(chunk);
+    else externalTracks.push(trak);
     for (const meta of trak.descendants('meta')) addItemOffsets(meta, offsets);
   }
 }

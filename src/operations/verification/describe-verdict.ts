@@ -61,19 +61,22 @@ export function withTrustList(
 
 /**
  * Adds a code where a manifest that is accepted leaves out more of its media than itself, of which the readers say nothing.
- * `embedded` is where the store lies in its file; null for a sidecar.
+ * Where players find media in what it leaves out, the verdict is that it is invalid: nobody signed that media. `layout` is
+ * that of a file with an embedded manifest; null for others.
  */
 export function withExtraExclusions(
   verification: Verification,
   stores: readonly Uint8Array[],
-  embedded: MediaLayout['manifest'] = null,
+  layout: MediaLayout | null = null,
 ): Verification {
   const { state, codes } = verification;
   if (state !== 'valid' && state !== 'trusted') return verification;
-  const found = stores.map((store) => extraExclusionCode(store, embedded)).find((code) => code !== null);
-  if (found === undefined || codes.some(({ code }) => code === found)) return verification;
-  const added = { code: found, kind: 'informational', explanation: explanationOf(found) ?? found, count: 1 } as const;
-  const described = { ...verification, codes: [added, ...codes] };
+  const found = stores.map((store) => extraExclusions(store, layout)).find((each) => each !== null);
+  if (found === undefined || (found.kind !== 'failure' && codes.some(({ code }) => code === found.code)))
+    return verification;
+  const added = { explanation: explanationOf(found.code) ?? found.code, ...found, count: 1 };
+  const judged = found.kind === 'failure' ? { ...verification, state: 'invalid' as const } : verification;
+  const described = { ...judged, codes: [added, ...codes] };
   return { ...described, summary: summarize(described) };
 }
 
@@ -252,40 +255,53 @@ const PAD_BYTES = 1;
 
 const dataHash = z.object({ exclusions: z.array(z.object({ start: z.number(), length: z.number() })).nullish() });
 const bmffHash = z.object({
-  exclusions: z.array(z.looseObject({ xpath: z.string(), data: z.unknown(), subset: z.unknown() })),
+  exclusions: z.array(z.object({ xpath: z.string(), data: z.unknown().optional(), subset: z.unknown().optional() })),
   merkle: z.array(z.unknown()).nullish(),
 });
 
+/** What is said of a manifest that leaves out too much. */
+type ExtraExclusions = Pick<Verification['codes'][number], 'code' | 'kind'> & { readonly explanation?: string };
+
 /**
- * Returns the status code for a manifest that leaves out more of its file than itself (C2PA 2.2 §15.12): changes there do not
- * show. The readers do not report it. Null where it does not, or where its binding cannot be read here. `embedded` is where
- * it lies in its file.
+ * Returns what to say of a manifest that leaves out more of its file than itself (C2PA 2.2 §15.12): changes there do not
+ * show. The readers do not report it. Null where it does not, or where its binding cannot be read here.
  */
-function extraExclusionCode(store: Uint8Array, embedded: MediaLayout['manifest']): string | null {
+function extraExclusions(store: Uint8Array, layout: MediaLayout | null): ExtraExclusions | null {
   const manifest = parseJumbf(Buffer.from(store.buffer, store.byteOffset, store.byteLength))?.children.at(-1);
   const assertions = onlyChild(manifest, 'c2pa.assertions')?.children ?? [];
   const binding = assertions.find(({ label }) => label.startsWith('c2pa.hash.'));
   if (binding === undefined) return null;
   const content = decodeCbor(onlyCbor(binding));
-  if (binding.label === 'c2pa.hash.data') {
-    const { exclusions } = dataHash.safeParse(content).data ?? {};
-    // Whoever makes the manifest shorter, by its padding or an ingredient, gets space beside it: a chunk of metadata fits there.
-    const hidesMedia = (exclusions ?? []).some(
-      ({ start, length }) =>
-        length > 0 &&
-        (embedded === null ||
-          start < embedded.offset - CHUNK_HEADER_BYTES ||
-          start + length > embedded.offset + embedded.length + PAD_BYTES),
-    );
-    return hidesMedia ? 'assertion.dataHash.additionalExclusionsPresent' : null;
-  }
+  if (binding.label === 'c2pa.hash.data')
+    return extraRanges(dataHash.safeParse(content).data?.exclusions ?? [], layout);
   if (!binding.label.startsWith('c2pa.hash.bmff')) return null;
   const { exclusions = [], merkle } = bmffHash.safeParse(content).data ?? {};
+  const code = 'assertion.bmffHash.additionalExclusionsPresent';
+  const strayMedia = layout?.strayMediaTypes ?? [];
+  if (exclusions.some(({ xpath }) => strayMedia.includes(xpath.slice(1)))) {
+    const explanation = 'Players find media in parts of the file that the binding leaves out.';
+    return { code, kind: 'failure', explanation };
+  }
   const hidesMedia = exclusions.some(({ xpath, data, subset }) => {
     if (HARMLESS_BOXES.test(xpath)) return false;
     // A Merkle tree binds what is left out of the media, and some fields hold positions, which change.
     if (subset != null) return xpath === '/mdat' && (merkle ?? []).length === 0;
     return xpath !== '/uuid' || !Array.isArray(data) || data.length === 0;
   });
-  return hidesMedia ? 'assertion.bmffHash.additionalExclusionsPresent' : null;
+  return hidesMedia ? { code, kind: 'informational' } : null;
+}
+
+/** Returns what to say of a hash that leaves out ranges other than its manifest's. */
+function extraRanges(
+  exclusions: readonly { readonly start: number; readonly length: number }[],
+  layout: MediaLayout | null,
+): ExtraExclusions | null {
+  const own = layout?.manifest ?? null;
+  // Whoever makes the manifest shorter, by its padding or an ingredient, gets space beside it: a chunk of metadata fits there.
+  const isExtra = exclusions.some(
+    ({ start, length }) =>
+      length > 0 &&
+      (own === null || start < own.offset - CHUNK_HEADER_BYTES || start + length > own.offset + own.length + PAD_BYTES),
+  );
+  return isExtra ? { code: 'assertion.dataHash.additionalExclusionsPresent', kind: 'informational' } : null;
 }

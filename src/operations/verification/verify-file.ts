@@ -45,9 +45,9 @@ export async function verifyFile(
     context.reached('verified');
     const manifestFrom = found.sidecar === null ? 'embedded' : 'sidecar';
     const stores = store === null ? [] : [store];
-    const embedded = found.sidecar === null ? (found.layout?.manifest ?? null) : null;
+    const layout = found.sidecar === null ? found.layout : null;
     const described = (asked: ReportKind): Verification =>
-      withExtraExclusions(describeReading(reading, manifestFrom, asked), stores, embedded);
+      withExtraExclusions(describeReading(reading, manifestFrom, asked), stores, layout);
     const describe = (asked: ReportKind): Verification => ({
       ...withTrustList(described(asked), stores, lists),
       ...(reading !== 'none' && forensics(asked)),
@@ -97,7 +97,9 @@ async function identify(source: ByteSource, signal: AbortSignal): Promise<Omit<F
   }
   try {
     const layout = await format.readLayout(source, signal);
-    const warnings = await remoteManifestWarnings({ source, layout }, signal);
+    // What was corrected while signing is not said of a file that is only read.
+    const elsewhere = (layout.warnings ?? []).filter(({ reason }) => reason === 'MEDIA_IN_OTHER_FILES');
+    const warnings = [...elsewhere, ...(await remoteManifestWarnings({ source, layout }, signal))];
     return { mediaType: layout.mediaType, layout, problem: null, warnings };
   } catch (error) {
     if (!(error instanceof AppError) || isInputError(error.reason)) throw error;
@@ -151,7 +153,10 @@ async function readAsset(
     return withoutManifest(isSearched ? null : problem, warnings);
   }
   const crJsonAsset = sidecar === null ? { path: asset.path, mediaType: asset.mediaType } : null;
-  return { reading, store, crJsonAsset, warnings: [] };
+  // Whoever puts something into a container that only this service stumbles over must not hide media by that.
+  const isCompared = sidecar !== null || problem === null || problem.reason === 'FORMAT_UNKNOWN';
+  const warnings = isCompared ? [] : [warning('BINDING_NOT_COMPARED', { name: source.name, problem: problem.message })];
+  return { reading, store, crJsonAsset, warnings };
 }
 
 /** Returns true where the reader finds a manifest, whether it can read it or not. */

@@ -1,0 +1,278 @@
+import type { ReadWindow } from '#bytes/byte-source.ts';
+import { AppError } from '#errors/app-error.ts';
+import {
+  BOX_HEADER_SIZE_BYTES,
+  type Box,
+  BoxFields,
+  MAX_BOX_HEADER_SIZE_BYTES,
+  parseBoxHeader,
+  readWholeBox,
+  type TopLevelBox,
+} from './boxes.ts';
+
+// A hash that leaves out a box binds nothing in it. Whether players find media there, the tables of samples tell.
+
+/** Largest `mvex` box: it holds some 40 bytes for each track. */
+const MAX_MVEX_SIZE_BYTES = 16 * 1024 * 1024;
+/** Largest number of children of a `moov` box that is searched for `mvex`. */
+const MAX_CHILDREN = 65_536;
+/** Bytes behind the header of a sample entry up to the version of a description of sound (QuickTime File Format). */
+const SOUND_FIELDS_SIZE_BYTES = 8;
+/** Uncompressed sound by its sample entry: bytes of a sample; 0 where the entry states the bits. */
+const PCM_WIDTHS = new Map(
+  Object.entries({ 'raw ': 0, twos: 0, sowt: 0, NONE: 0, ulaw: 1, alaw: 1, in24: 3, in32: 4, fl32: 4, fl64: 8 }),
+);
+/** Widths in bits that `stz2` and `stsz` have for a size. */
+const SAMPLE_SIZE_BITS = [4, 8, 16, 32];
+/** Flags of `tfhd` (ISO/IEC 14496-12 §8.8.7) and `trun` (§8.8.8), each with the width of its field in bytes. */
+const HAS_BASE_DATA_OFFSET = 0x01;
+const TFHD_FIELDS = [
+  [0x02, 4],
+  [0x08, 4],
+] as const;
+const HAS_DEFAULT_SIZE = 0x10;
+const DEFAULT_BASE_IS_MOOF = 0x02_0000;
+const HAS_DATA_OFFSET = 0x01;
+const HAS_FIRST_SAMPLE_FLAGS = 0x04;
+const HAS_SAMPLE_SIZES = 0x200;
+const SAMPLE_FIELDS = [0x100, HAS_SAMPLE_SIZES, 0x400, 0x800];
+
+/** Media of a file: bytes that its tables call samples. Offsets count from the start of the file. */
+export interface MediaRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Yields the chunks of a track as far as its tables tell them; `handlerType` is the track's. */
+export function chunksOf(trak: Box, handlerType: string): Generator<MediaRange> {
+  return untilMalformed(chunksIn(trak, handlerType === 'soun'));
+}
+
+/** Yields the runs of samples of a movie fragment (ISO/IEC 14496-12 §8.8.7 and §8.8.8) as far as it tells them. */
+export function runsOf(moof: Box, defaults: DefaultSizes): Generator<MediaRange> {
+  return untilMalformed(runsIn(moof, defaults));
+}
+
+/** Ends where a table does before its fields: players find no more media by it. */
+function* untilMalformed(ranges: Generator<MediaRange>): Generator<MediaRange> {
+  try {
+    yield* ranges;
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+  }
+}
+
+function* chunksIn(trak: Box, isSound: boolean): Generator<MediaRange> {
+  const stbl = trak.descendant('mdia', 'minf', 'stbl');
+  const tables = [...(stbl?.children() ?? [])].filter(({ type }) => type === 'stco' || type === 'co64');
+  // Where there are several, some players take the first, and others the last.
+  for (const box of new Set([tables[0], tables.at(-1)])) {
+    if (stbl === undefined || box === undefined) continue;
+    const offsets = new BoxFields(box);
+    offsets.versionAndFlags();
+    const sizes = sampleSizesOf(stbl, isSound);
+    const counts = samplesPerChunk(stbl);
+    const widthBytes = box.type === 'stco' ? 4 : 8;
+    for (let remaining = entriesOf(box, offsets, widthBytes); remaining > 0; remaining -= 1) {
+      const start = offsets.uint(widthBytes);
+      yield { start, end: start + sizes(counts.next().value ?? 0) };
+    }
+  }
+}
+
+/** Reads a count of entries that follow, at most as many as the box has. */
+function entriesOf(box: Box, fields: BoxFields, widthBytes: number): number {
+  return Math.min(fields.uint(4), Math.floor((box.bytes.length - fields.position) / widthBytes));
+}
+
+/** Yields the number of samples of one chunk after the other (`stsc`, ISO/IEC 14496-12 §8.7.4). */
+function* samplesPerChunk(stbl: Box): Generator<number, undefined> {
+  const stsc = stbl.descendant('stsc');
+  if (stsc === undefined) return;
+  const fields = new BoxFields(stsc);
+  fields.versionAndFlags();
+  let remaining = entriesOf(stsc, fields, 12);
+  if (remaining > 0) fields.skip(4); // first_chunk, which is 1
+  for (let chunk = 1; remaining > 0; remaining -= 1) {
+    const samples = fields.uint(4);
+    fields.skip(4); // sample_description_index
+    const nextRun = remaining > 1 ? fields.uint(4) : Number.POSITIVE_INFINITY;
+    for (; chunk < nextRun; chunk += 1) yield samples;
+  }
+}
+
+/** Returns a function for the size of that many further samples together (`stsz`, `stz2`; ISO/IEC 14496-12 §8.7.3). */
+function sampleSizesOf(stbl: Box, isSound: boolean): (count: number) => number {
+  const box = stbl.descendant('stsz') ?? stbl.descendant('stz2');
+  if (box === undefined) return () => 0;
+  const fields = new BoxFields(box);
+  fields.versionAndFlags();
+  const first = fields.uint(4);
+  const bits = box.type === 'stsz' ? 32 : first & 0xff;
+  const isUniform = box.type === 'stsz' && first > 0;
+  if (!SAMPLE_SIZE_BITS.includes(bits)) return () => 0;
+  let left = isUniform ? fields.uint(4) : entriesOf(box, fields, bits / 8);
+  const take = (count: number): number => {
+    const taken = Math.min(count, left);
+    left -= taken;
+    return taken;
+  };
+  if (isUniform) {
+    const sizeBytes = (isSound ? soundFrameSizeBytes(stbl) : null) ?? first;
+    return (count) => take(count) * sizeBytes;
+  }
+  let half: number | null = null;
+  const next = (): number => {
+    if (bits !== 4) return fields.uint(bits / 8);
+    const pair = half ?? fields.uint(1);
+    const isFirst = half === null;
+    half = isFirst ? pair : null;
+    return isFirst ? pair >> 4 : pair & 15;
+  };
+  return (count) => {
+    let sizeBytes = 0;
+    for (let samples = take(count); samples > 0; samples -= 1) sizeBytes += next();
+    return sizeBytes;
+  };
+}
+
+/**
+ * Returns the bytes of a frame of sound, which players take from its description where all samples have one size (QuickTime
+ * File Format, sound sample descriptions); null where it tells none.
+ */
+function soundFrameSizeBytes(stbl: Box): number | null {
+  const [entry] = stbl.descendant('stsd')?.children(8) ?? [];
+  if (entry === undefined || entry.bytes.length < 36) return null;
+  const fields = new BoxFields(entry);
+  fields.skip(SOUND_FIELDS_SIZE_BYTES);
+  const version = fields.uint(2);
+  const numbersAt = version === 1 ? 36 : version === 2 ? 64 : null;
+  if (numbersAt !== null && entry.bytes.length >= numbersAt + 12) {
+    const frames = entry.bytes.readUInt32BE(version === 1 ? numbersAt : numbersAt + 4);
+    const sizeBytes = entry.bytes.readUInt32BE(version === 1 ? numbersAt + 8 : numbersAt);
+    if (sizeBytes > 0 && frames > 0) return sizeBytes / frames;
+  }
+  const width = PCM_WIDTHS.get(entry.type);
+  if (width === undefined) return null;
+  fields.skip(6); // revision and vendor
+  const channels = fields.uint(2);
+  const bits = fields.uint(2);
+  return channels * (width === 0 ? Math.ceil(bits / 8) : width);
+}
+
+/** Sizes of samples by track id, where a fragment states none (`trex`). */
+export type DefaultSizes = ReadonlyMap<number, number>;
+
+/** Reads the default sizes of a `moov` box: only its children's headers and `mvex`. Throws `BMFF_BOX_TOO_LARGE`. */
+export async function readDefaultSizes(
+  name: string,
+  window: ReadWindow,
+  moov: TopLevelBox | undefined,
+): Promise<DefaultSizes> {
+  const end = moov === undefined ? 0 : moov.offset + moov.sizeBytes;
+  let offset = moov === undefined ? 0 : moov.offset + moov.headerSizeBytes;
+  for (let count = 0; count < MAX_CHILDREN && offset + BOX_HEADER_SIZE_BYTES <= end; count += 1) {
+    const head = await window.read(offset, Math.min(MAX_BOX_HEADER_SIZE_BYTES, end - offset));
+    const header = parseBoxHeader(head, offset, end);
+    if (header.sizeBytes < header.headerSizeBytes || offset + header.sizeBytes > end) break;
+    if (header.type === 'mvex') return defaultSizesIn(await readWholeBox(name, window, header, MAX_MVEX_SIZE_BYTES));
+    offset += header.sizeBytes;
+  }
+  return new Map();
+}
+
+function defaultSizesIn(mvex: Box): DefaultSizes {
+  const defaults = new Map<number, number>();
+  for (const trex of mvex.descendants('trex')) {
+    const fields = new BoxFields(trex);
+    fields.versionAndFlags();
+    const trackId = fields.uint(4);
+    fields.skip(8); // default_sample_description_index and default_sample_duration
+    defaults.set(trackId, fields.uint(4));
+  }
+  return defaults;
+}
+
+function* runsIn(moof: Box, defaults: DefaultSizes): Generator<MediaRange> {
+  let end = moof.header.offset;
+  for (const traf of moof.descendants('traf')) {
+    const tfhd = traf.descendant('tfhd');
+    if (tfhd === undefined) continue;
+    const fields = new BoxFields(tfhd);
+    const { flags } = fields.versionAndFlags();
+    const trackId = fields.uint(4);
+    const isFromMoof = (flags & DEFAULT_BASE_IS_MOOF) !== 0;
+    const base = (flags & HAS_BASE_DATA_OFFSET) !== 0 ? fields.uint(8) : isFromMoof ? moof.header.offset : end;
+    for (const [flag, widthBytes] of TFHD_FIELDS) if ((flags & flag) !== 0) fields.skip(widthBytes);
+    const sizeBytes = (flags & HAS_DEFAULT_SIZE) !== 0 ? fields.uint(4) : (defaults.get(trackId) ?? 0);
+    end = base;
+    for (const trun of traf.descendants('trun')) {
+      const run = runAt(trun, base, end, sizeBytes);
+      yield run;
+      end = run.end;
+    }
+  }
+}
+
+function runAt(trun: Box, base: number, previousEnd: number, defaultSizeBytes: number): MediaRange {
+  const fields = new BoxFields(trun);
+  const { flags } = fields.versionAndFlags();
+  const count = fields.uint(4);
+  const start = (flags & HAS_DATA_OFFSET) !== 0 ? base + fields.int32() : previousEnd;
+  if ((flags & HAS_SAMPLE_SIZES) === 0) return { start, end: start + count * defaultSizeBytes };
+  if ((flags & HAS_FIRST_SAMPLE_FLAGS) !== 0) fields.skip(4);
+  const before = (flags & 0x100) !== 0 ? 4 : 0;
+  const after = 4 * SAMPLE_FIELDS.filter((flag) => flag > HAS_SAMPLE_SIZES && (flags & flag) !== 0).length;
+  let end = start;
+  const samples = Math.min(count, Math.floor((trun.bytes.length - fields.position) / (before + 4 + after)));
+  for (let remaining = samples; remaining > 0; remaining -= 1) {
+    fields.skip(before);
+    end += fields.uint(4);
+    fields.skip(after);
+  }
+  return { start, end };
+}
+
+/** Finds the top-level boxes that hold media beside `mdat`. */
+export class MediaBoxes {
+  readonly #boxes: readonly TopLevelBox[];
+  /** For each box, the ranges that begin in it less those that ended before it. */
+  readonly #steps: Int32Array;
+
+  constructor(boxes: readonly TopLevelBox[]) {
+    this.#boxes = boxes;
+    this.#steps = new Int32Array(boxes.length + 1);
+  }
+
+  add({ start, end }: MediaRange): void {
+    const last = this.#boxes.at(-1);
+    if (end <= start || last === undefined || start >= last.offset + last.sizeBytes) return;
+    this.#step(Math.max(this.#indexAt(start), 0), 1);
+    this.#step(this.#indexAt(end - 1) + 1, -1);
+  }
+
+  /** Returns the boxes other than `mdat` that hold any of the ranges. */
+  others(): TopLevelBox[] {
+    let count = 0;
+    return this.#boxes.filter(({ type }, index) => {
+      count += this.#steps[index] as number;
+      return count > 0 && type !== 'mdat';
+    });
+  }
+
+  #step(index: number, by: number): void {
+    this.#steps[index] = (this.#steps[index] as number) + by;
+  }
+
+  /** Returns the index of the last box that begins at or before an offset; -1 for none. */
+  #indexAt(offset: number): number {
+    let low = 0;
+    let high = this.#boxes.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#boxes[middle] as TopLevelBox).offset <= offset) low = middle + 1;
+      else high = middle;
+    }
+    return low - 1;
+  }
+}

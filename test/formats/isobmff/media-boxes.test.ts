@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { isobmff } from '#formats/isobmff/isobmff.ts';
+import { mediaFolder } from '../../support/judges/file-judges.ts';
+import { makeMedia } from '../../support/media/make-media.ts';
+import { assemble, box, boxesOf, FTYP, fullBox, stco, trak, u32 } from '../../support/media/movie-bytes.ts';
+import { memorySource, refusalOf } from '../../support/memory-bytes.ts';
+
+const folder = mediaFolder();
+const PICTURE = '-f lavfi -i testsrc2=s=64x64:r=10:d=1 -c:v libx264 -preset ultrafast -g 5';
+const SOUND = '-f lavfi -i sine=r=8000:d=1';
+const FRAGMENTED = '-movflags +empty_moov';
+
+/** Ways to say where samples are, and how ffmpeg makes such a file with its media at the end. */
+const RECIPES: Readonly<Record<string, string>> = {
+  'a table of sizes': `${PICTURE} -movflags +faststart table.mp4`,
+  'interleaved chunks': `${SOUND} ${PICTURE} -c:a aac -movflags +faststart interleaved.mp4`,
+  'one size for all samples': `${SOUND} -c:a pcm_s16le -movflags +faststart pcm.mov`,
+  'one size of 1 for larger samples': `${SOUND} -c:a pcm_mulaw -ac 2 -movflags +faststart mulaw.mov`,
+  'a description of sound of version 1': `${SOUND} -c:a adpcm_ima_qt -movflags +faststart ima.mov`,
+  'a description of sound of version 2': `${SOUND} -c:a pcm_f64le -ar 96000 -movflags +faststart lpcm.mov`,
+  'raw pictures': '-f lavfi -i testsrc2=s=64x64:r=5:d=1 -c:v rawvideo -pix_fmt rgb24 -movflags +faststart raw.mov',
+  'fragments with a base offset': `${PICTURE} ${FRAGMENTED}+frag_keyframe base.mp4`,
+  'fragments that count from their boxes': `${SOUND} ${PICTURE} -c:a aac ${FRAGMENTED}+frag_keyframe+default_base_moof moof.mp4`,
+  'fragments that count from each other': `${SOUND} ${PICTURE} -c:a aac ${FRAGMENTED}+frag_keyframe+omit_tfhd_offset chained.mp4`,
+  'a fragment for every sample': `${PICTURE} ${FRAGMENTED}+frag_every_frame samples.mp4`,
+  'fragments of samples of one size': `${SOUND} -c:a pcm_s16le -f mov ${FRAGMENTED}+frag_keyframe fragment-pcm.mov`,
+};
+
+async function strayMedia(file: Uint8Array): Promise<readonly string[] | undefined> {
+  return (await isobmff.readLayout(memorySource(file), new AbortController().signal)).strayMediaTypes;
+}
+
+/** A file with its last `mdat` shortened by some bytes, without what follows that. */
+function cutShort(file: Buffer, missingBytes: number): Buffer {
+  const media = boxesOf(file).findLast(({ type }) => type === 'mdat');
+  assert(media !== undefined);
+  const cut = Buffer.from(file.subarray(0, media.offset + media.size - missingBytes));
+  cut.writeUInt32BE(media.size - missingBytes, media.offset);
+  return cut;
+}
+
+describe('media is found outside the boxes for it', () => {
+  for (const [where, recipe] of Object.entries(RECIPES)) {
+    test(`where a box begins at its last byte: ${where}`, async () => {
+      makeMedia(folder, recipe.split(' '));
+      const file = readFileSync(join(folder, recipe.split(' ').at(-1) as string));
+      const whole = cutShort(file, 0);
+      assert.deepEqual(await strayMedia(Buffer.concat([whole, FTYP])), []);
+      assert.deepEqual(await strayMedia(cutShort(file, 1)), []);
+      assert.deepEqual(await strayMedia(Buffer.concat([cutShort(file, 1), FTYP])), ['ftyp']);
+    });
+  }
+
+  test('by sizes of four bits', async () => {
+    const tables = (offset: number) => [
+      stco(offset),
+      fullBox('stsc', 0, u32(1), u32(1, 3, 1)),
+      fullBox('stz2', 0, u32(4, 3), Buffer.from([0x12, 0x30])),
+    ];
+    const movie = (media: Buffer): Buffer =>
+      assemble(FTYP, ([, , mdat = 0]) => box('moov', trak({ tables: tables(mdat + 8) })), box('mdat', media), FTYP);
+    assert.deepEqual(await strayMedia(movie(Buffer.alloc(6))), []);
+    assert.deepEqual(await strayMedia(movie(Buffer.alloc(5))), ['ftyp']);
+  });
+
+  test('and then the file is not signed, if a hash leaves out the box', async () => {
+    const tables = [stco(8), fullBox('stsc', 0, u32(1), u32(1, 1, 1)), fullBox('stsz', 0, u32(4, 1))];
+    const movie = Buffer.concat([FTYP, box('moov', trak({ tables })), box('mdat', Buffer.alloc(8))]);
+    assert.equal(await refusalOf(isobmff, movie), 'BMFF_MEDIA_UNBOUND');
+  });
+});
