@@ -92,7 +92,7 @@ export class ScratchSpace {
   /** Reserves space for a folder whose files have `sizeBytes` together, and makes it. Throws as `reserve` does. */
   async reserveFolder(name: string, sizeBytes: number): Promise<ScratchFile> {
     const reserved = await this.reserve(name, sizeBytes);
-    await mkdir(reserved.path, { mode: 0o700 });
+    await createScratchFolder(reserved.path);
     return {
       ...reserved,
       release: () => {
@@ -120,12 +120,7 @@ export class ScratchSpace {
 
   async #make(): Promise<void> {
     if (this.#made) return;
-    try {
-      await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-    } catch (cause) {
-      if (!isSystemError(cause)) throw cause;
-      throw new AppError('SCRATCH_UNUSABLE', { path: this.#folder, problem: problemOf(cause) }, { cause });
-    }
+    await createScratchFolder(this.#folder);
     this.#made = true;
   }
 
@@ -185,6 +180,11 @@ function writtenBytes(path: string): number {
 
 function bytesOf(stats: Stats | undefined): number {
   return (stats?.blocks ?? 0) * STAT_BLOCK_BYTES;
+}
+
+/** Makes a folder of a reservation, and those above it. Throws `SCRATCH_UNUSABLE`. */
+export async function createScratchFolder(path: string): Promise<void> {
+  await translated(path, () => mkdir(path, { recursive: true, mode: 0o700 }));
 }
 
 /** Makes the file of a reservation. Throws `SCRATCH_UNUSABLE`. */

@@ -9,6 +9,7 @@ import { localCopyOf } from '#bytes/local-copies.ts';
 import { clearScratchSpaces, ScratchSpace } from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
+import { ScratchMirror } from '#outputs/s3/scratch-mirror.ts';
 import { MemorySource } from '../support/memory-source.ts';
 import { openSmallDisk } from '../support/small-disk.ts';
 import { byteSourceContract } from './byte-source-contract.ts';
@@ -80,6 +81,16 @@ describe('a scratch space', () => {
       'SCRATCH_UNUSABLE',
       new ScratchSpace({ dir: join(dir, 'file'), dataDir: '/data' }, key).reserve('a', 1),
     );
+  });
+
+  test('names the problem that keeps a folder in it from being made', async () => {
+    const { path, release } = await scratch.reserve('first', 1);
+    release();
+    await writeFile(path.replace('0-first', '1-second'), '');
+    await refuses('SCRATCH_UNUSABLE', scratch.reserveFolder('second', 1));
+    const mirror = new ScratchMirror(await scratch.reserveFolder('third', 1));
+    await (await mirror.create('file')).close();
+    await refuses('SCRATCH_UNUSABLE', mirror.create('file/below'));
   });
 
   test('that was left behind is removed by its attempt, or with all others of the service, but not with those of another service', async () => {

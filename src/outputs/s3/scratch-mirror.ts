@@ -1,8 +1,7 @@
-import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import { openOwnFile } from '#bytes/file-source.ts';
-import { createScratchFile, type ScratchFile, writeScratch } from '#bytes/scratch-space.ts';
+import { createScratchFile, createScratchFolder, type ScratchFile, writeScratch } from '#bytes/scratch-space.ts';
 
 /** The files of an output folder on this host, for as long as they are read back. */
 export class ScratchMirror {
@@ -15,7 +14,7 @@ export class ScratchMirror {
   /** Creates a file, and the folders above it. */
   async create(path: string) {
     const target = join(this.#folder.path, path);
-    await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+    await createScratchFolder(dirname(target));
     const handle = await createScratchFile(target);
     return {
       write: (bytes: Uint8Array, position: number) => writeScratch(handle, target, bytes, position),
