@@ -249,13 +249,13 @@ describe('input workers', () => {
     }
   });
 
-  test('what a claim may have left behind is removed when its worker is gone, and all of it at the start', async (t) => {
+  test('what a claim may have left behind is removed when it failed or its worker is gone, and all of it at the start', async (t) => {
     const cleared: unknown[] = [];
     const clearStagings = async (claim?: InputAttempt) => void cleared.push(claim?.attempt);
     const jobs = await startedJobs(t, { clearStagings });
     await ended(jobs, (await jobs.submit(scripts(['exit 1']))).job_id);
     await ended(jobs, (await jobs.submit(scripts(['progress 1', 'fail /x']))).job_id);
-    assert.deepEqual(cleared, [undefined, 1, 2, 3]);
+    assert.deepEqual(cleared, [undefined, 1, 2, 3, 1]);
   });
 
   test('a worker that gives no sign of progress is killed, and its input fails alone', async (t) => {

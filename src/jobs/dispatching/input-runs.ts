@@ -23,8 +23,9 @@ interface InputRunsOptions {
   readonly runEnded: (report: RunReport) => void;
 }
 
-/** Runs that may have finished without removing what they staged. */
+/** Runs that may have finished without removing what they staged: a failed one, what S3 would not let it remove. */
 const MAY_LEAVE_STAGINGS: ReadonlySet<RunResult['type']> = new Set([
+  'failed',
   'process-exited',
   'over-budget',
   'run-again',
