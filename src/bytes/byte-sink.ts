@@ -23,7 +23,8 @@ export interface ByteWriter {
  * Obligations of every implementation, which `test/bytes/byte-sink-contract.ts` checks:
  * - `seal` ends writing, and makes the bytes durable as far as possible before the output appears; after it,
  *   `stagedPath` (where there is one) can be read back;
- * - `commit` makes the output appear whole at its destination, durably, or throws and leaves nothing;
+ * - `commit` makes the output appear whole at its destination, durably, or throws and leaves nothing. Only a store that
+ *   takes it and then cannot be reached may keep it, whole;
  * - `discard` removes what was staged; it may be called at any time, again, and after a failed commit.
  */
 export interface ByteSink extends ByteWriter {

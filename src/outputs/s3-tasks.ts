@@ -33,7 +33,8 @@ export async function probeBuckets(settings: S3OutputSettings, launcher = new La
 
 /**
  * Ends uploads, and deletes objects of unfinished publications, that processes which are gone left in S3: what the
- * journal notes and nothing else. Returns the addresses. Where S3 cannot be reached it rejects, and the notes stay.
+ * journal notes and nothing else. Returns the addresses. Rejects where S3 cannot be reached, or after all others where one
+ * cannot be rolled back; its note stays.
  */
 export async function recoverUploads(
   settings: S3OutputSettings,
@@ -89,9 +90,17 @@ async function rollBackLeftovers(
   { dataDir, key }: Extract<S3Task, { kind: 'roll-back' }>,
 ): Promise<string[]> {
   const addresses: string[] = [];
+  const failures: unknown[] = [];
   for (const { path, noted, endedAtMs, erase } of await leftoverNotes(dataDir, key)) {
-    addresses.push(...(await rollBackUploads(writer, { noted, mark: markOfNote(path), endedAtMs })));
-    await erase();
+    try {
+      addresses.push(...(await rollBackUploads(writer, { noted, mark: markOfNote(path), endedAtMs })));
+      await erase();
+    } catch (error) {
+      // A server that cannot be reached would be waited for again with each note.
+      if (error instanceof AppError && error.transient) throw error;
+      failures.push(error);
+    }
   }
+  if (failures.length > 0) throw failures[0];
   return addresses;
 }

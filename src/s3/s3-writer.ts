@@ -62,13 +62,22 @@ export class S3Writer {
     return store === this.#connection.client;
   }
 
-  /** Puts an object whole and returns its ETag. */
+  /**
+   * Puts an object whole and returns its ETag. Where the answer is lost on the way, the mark of the object that stands there
+   * tells that it was put.
+   */
   async put(at: S3Address, bytes: Uint8Array, contentType: string, signal?: AbortSignal): Promise<string> {
     const { sdk, client } = this.#connection;
     const { bucket: Bucket, key: Key } = at;
     const command = new sdk.PutObjectCommand({ Bucket, Key, Body: bytes, ContentType: contentType, ...this.#metadata });
-    const { ETag } = await sent(at, () => client.send(command, options(signal)));
-    return etagOf(at, ETag);
+    try {
+      const { ETag } = await client.send(command, options(signal));
+      return etagOf(at, ETag);
+    } catch (cause) {
+      const standing = this.mark === null ? null : await this.#headAt(at).catch(() => null);
+      if (standing?.Metadata?.[MARK_NAME] === this.mark) return etagOf(at, standing?.ETag);
+      throw s3Error(cause, at, 'write');
+    }
   }
 
   async beginUpload(at: S3Address, contentType: string, signal?: AbortSignal): Promise<S3Upload> {

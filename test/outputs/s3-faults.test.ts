@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
+import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import type { ByteSink } from '#bytes/byte-sink.ts';
 import { executePlan, fillHole } from '#bytes/execute-plan.ts';
@@ -8,9 +10,11 @@ import { outputSizeBytes, type SplicePlan } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { openS3File } from '#inputs/s3/s3-sources.ts';
+import { parseS3Url } from '#s3/s3-address.ts';
 import type { S3Bounds } from '#s3/s3-connection.ts';
 import { type Fault, type FaultyProxy, startFaultyProxy } from '../support/servers/faulty-s3-proxy.ts';
 import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
+import { type Files, fill, NEW, OLD } from './publication-files.ts';
 import { key, openS3Place, type S3Place } from './s3-place.ts';
 
 const MIB = 1024 * 1024;
@@ -243,6 +247,73 @@ describe('an upload that meets faults', () => {
     });
   });
 });
+
+describe('a file of one request', () => {
+  test('is delivered where its answer is lost, again and again', async () => {
+    proxy.fault = (request) => (request.method === 'PUT' ? { unanswered: true } : null);
+    await withPlace(async (place) => {
+      const sink = await stageSmall(place);
+      await sink.commit(never);
+      assert.equal(String(await place.objectAt(sink.destination)), 'small');
+      assert.deepEqual(await place.leftovers(), []);
+    });
+  });
+
+  test('is not delivered where it is not sent, whatever stands there already', async () => {
+    await withPlace(async (place) => {
+      const destination = place.sink.fileDestination(place.output, 'small.mp4');
+      await s3.client.putObject({ Bucket: bucket, Key: parseS3Url(destination).key, Body: 'small' });
+      proxy.fault = (request) => (request.method === 'PUT' ? { status: 403, code: 'AccessDenied' } : null);
+      const sink = await stageSmall(place);
+      await assert.rejects(sink.commit(never), { reason: 'S3_ACCESS_DENIED' });
+      await sink.discard();
+      assert.deepEqual(await place.leftovers(), []);
+    });
+  });
+});
+
+describe('a publication whose commit fails in the middle', () => {
+  test('leaves no file that the next publication does not remove', async () => {
+    await withPlace(async (place) => {
+      const destination = place.sink.folderDestination(place.output, 'talk');
+      let attempt = 0;
+      const commit = async (files: Files): Promise<void> => {
+        attempt += 1;
+        const staged = await place.sink.stageFolder(destination, 100, { ...key, attempt }, never, place.scratch);
+        const sink = await fill(staged, files);
+        await sink.commit(never).finally(() => sink.discard());
+      };
+      await commit(OLD);
+      proxy.fault = ({ method, url = '' }) =>
+        method === 'PUT' && url.includes('master.m3u8') ? { status: 403, code: 'AccessDenied' } : null;
+      await assert.rejects(commit({ 'master.m3u8': 'half', 'half/1.m4s': 'half' }), { reason: 'S3_ACCESS_DENIED' });
+      proxy.fault = () => null;
+      await commit(NEW);
+      assert.deepEqual(await place.objectsIn(destination), NEW);
+    });
+  });
+
+  test('is not begun where it cannot be recorded', async () => {
+    await withPlace(async (place) => {
+      await mkdir(place.dataDir, { recursive: true });
+      await writeFile(join(place.dataDir, 'deliveries-s3'), 'no folder');
+      const destination = place.sink.folderDestination(place.output, 'talk');
+      const sink = await fill(await place.sink.stageFolder(destination, 100, key, never, place.scratch), NEW);
+      await assert.rejects(sink.commit(never), { reason: 'OUTPUT_FAILED' });
+      await sink.discard();
+      assert.equal(await place.objectsIn(destination), null);
+      assert.deepEqual(await place.leftovers(), []);
+    });
+  });
+});
+
+async function stageSmall(place: S3Place): Promise<ByteSink> {
+  const destination = place.sink.fileDestination(place.output, 'small.mp4');
+  const sink = await place.sink.stageFile(destination, 5, key, never, place.scratch);
+  await sink.write(Buffer.from('small'), 0, never);
+  await sink.seal(never);
+  return sink;
+}
 
 function isCopy(request: IncomingMessage): boolean {
   return request.headers['x-amz-copy-source'] !== undefined;

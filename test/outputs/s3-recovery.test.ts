@@ -8,6 +8,7 @@ import { UploadJournal } from '#outputs/s3/upload-journal.ts';
 import { type S3OutputSettings, S3Sink } from '#outputs/s3-sink.ts';
 import { probeBuckets, recoverUploads } from '#outputs/s3-tasks.ts';
 import { parseS3Url } from '#s3/s3-address.ts';
+import { startFaultyProxy } from '../support/servers/faulty-s3-proxy.ts';
 import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 import { fill, NEW } from './publication-files.ts';
 import { key, openS3Place, type S3Place } from './s3-place.ts';
@@ -89,6 +90,57 @@ describe('recovering from a process that was killed', () => {
       assert.deepEqual(await recoverUploads(settings, place.dataDir), []);
       assert.deepEqual(await place.objectsIn(destination), NEW);
       assert.deepEqual(await place.leftovers(), []);
+    }));
+
+  test('takes back nothing of a publication that was being put in place of another one', () =>
+    withPlace(async (place) => {
+      const destination = place.sink.folderDestination(place.output, 'talk');
+      const folder = parseS3Url(destination);
+      const note = new UploadJournal(place.dataDir).noteOf(destination, key);
+      const Metadata = { 'attestream-attempt': `${key.jobId}-${key.inputIndex}-${key.attempt}` };
+      const put = async (path: string): Promise<void> => {
+        const Key = `${folder.key}/${path}`;
+        await note.putting(folder, Key);
+        const { ETag = '' } = await s3.client.putObject({ Bucket: bucket, Key, Body: path, Metadata });
+        await note.put(Key, ETag.replaceAll('"', ''));
+      };
+      await put('new.m4s');
+      await note.committing();
+      await put('new.m3u8');
+      assert.deepEqual(await recoverUploads(settings, place.dataDir), []);
+      assert.deepEqual(await place.objectsIn(destination), { 'new.m4s': 'new.m4s', 'new.m3u8': 'new.m3u8' });
+      assert.deepEqual(await place.leftovers(), []);
+    }));
+
+  test('ends the other uploads where lines of a note are damaged, and where one upload cannot be ended', () =>
+    withPlace(async (place) => {
+      const journal = new UploadJournal(place.dataDir);
+      const begin = async (name: string, inputIndex: number): Promise<string> => {
+        const at = { bucket, key: `${place.output.prefix}/${name}` };
+        const { UploadId: uploadId = '' } = await s3.client.createMultipartUpload({ Bucket: bucket, Key: at.key });
+        await journal.noteOf(name, { ...key, inputIndex }).begun({ ...at, uploadId });
+        return at.key;
+      };
+      const folder = join(place.dataDir, 'uploads');
+      const damaged = await begin('damaged.mp4', 0);
+      const [note = ''] = await readdir(folder);
+      await writeFile(join(folder, note), `\0\0\0\n${await readFile(join(folder, note), 'utf8')}`);
+      const refused = await begin('refused.mp4', 1);
+      const last = await begin('last.mp4', 2);
+      const proxy = await startFaultyProxy(s3.place.endpoint);
+      proxy.fault = ({ url = '' }) => (url.includes('refused.mp4') ? { status: 403, code: 'AccessDenied' } : null);
+      try {
+        const limited = { ...settings, endpoint_url: proxy.endpoint };
+        await assert.rejects(recoverUploads(limited, place.dataDir), { reason: 'S3_ACCESS_DENIED' });
+      } finally {
+        await proxy.close();
+      }
+      const left = await Promise.all([damaged, refused, last].map(uploadsTo));
+      assert.deepEqual(
+        left.map(({ length }) => length),
+        [0, 1, 0],
+      );
+      assert.equal((await readdir(folder)).length, 1);
     }));
 
   test('settles what one attempt left when asked for that, and understands a note that was torn', () =>

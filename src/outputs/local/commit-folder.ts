@@ -221,7 +221,8 @@ export class CommittedFolders {
 /** An empty folder holds nothing that is anybody's. */
 const NO_FILES: FileSizes = new Map();
 
-async function writeDurably(path: string, text: string): Promise<void> {
+/** Writes a file and syncs it; its folder is synced by the caller. */
+export async function writeDurably(path: string, text: string): Promise<void> {
   const handle = await open(path, 'w', 0o600);
   try {
     await handle.writeFile(text);

@@ -1,8 +1,10 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, open, readFile, rename } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemErrorCode } from '#errors/system-problem.ts';
+import { writeDurably } from '../local/commit-folder.ts';
 import { syncFolder } from '../local/folder-handle.ts';
+import { outputError, withOutputErrors } from '../output-sink.ts';
 
 /** ETags by path, relative to the publication. */
 export type ObjectTags = ReadonlyMap<string, string>;
@@ -18,33 +20,37 @@ export class CommittedObjects {
     this.#folder = join(dataDir, 'deliveries-s3');
   }
 
-  /** Reads the last commit to a destination; empty for none, or for a record that was torn at a power cut. */
+  /**
+   * Reads the last commit to a destination; empty for none, or for a record that was torn at a power cut. Throws
+   * `OUTPUT_FAILED`.
+   */
   async at(destination: string): Promise<ObjectTags> {
+    const path = this.#pathOf(destination);
     try {
-      const { objects } = JSON.parse(await readFile(this.#pathOf(destination), 'utf8')) as {
-        objects: [string, string][];
-      };
+      const { objects } = JSON.parse(await readFile(path, 'utf8')) as { objects: [string, string][] };
       return new Map(objects);
     } catch (error) {
       if (error instanceof SyntaxError || systemErrorCode(error) === 'ENOENT') return new Map();
-      throw error;
+      throw outputError(path, error);
     }
   }
 
-  /** Records, durably, the objects of a commit, in place of the record before. */
+  /** Records, durably, the objects of a commit, in place of the record before. Throws `OUTPUT_FAILED`. */
   async record(destination: string, objects: ObjectTags): Promise<void> {
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const path = this.#pathOf(destination);
-    const unfinished = `${path}.${randomUUID()}`;
-    const handle = await open(unfinished, 'w', 0o600);
-    try {
-      await handle.writeFile(JSON.stringify({ place: destination, objects: [...objects] }));
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(unfinished, path);
-    await syncFolder(this.#folder);
+    await withOutputErrors(path, async () => {
+      await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+      // One name for each destination, which one input writes to at a time: one that a crash left is overwritten.
+      const unfinished = `${path}.new`;
+      try {
+        await writeDurably(unfinished, JSON.stringify({ place: destination, objects: [...objects] }));
+        await rename(unfinished, path);
+      } catch (error) {
+        await rm(unfinished, { force: true });
+        throw error;
+      }
+      await syncFolder(this.#folder);
+    });
   }
 
   #pathOf(destination: string): string {

@@ -109,6 +109,9 @@ export class StagedS3Folder implements FolderSink {
     signal.throwIfAborted();
     assert(this.#sealed, 'a folder is sealed before it is committed');
     const { note, committed, mirror } = this.#staging;
+    const last = await committed.at(this.destination);
+    // Before anything is replaced, so that the next commit removes what a failure in the middle leaves behind.
+    await committed.record(this.destination, new Map([...last, ...this.#tags]));
     // Replaced objects cannot be rolled back: half of the old publication would be left.
     if (this.#existing === null || this.#existing.size > 0) await note.committing();
     const media = [...this.#waiting].filter(([path]) => !isPlaylist(path));
@@ -119,7 +122,7 @@ export class StagedS3Folder implements FolderSink {
     }
     this.#committed = true;
     // The publication is committed: whatever cannot be removed or recorded now harms no player.
-    await this.#tidyUp(committed).catch(() => undefined);
+    await this.#tidyUp(last).catch(() => undefined);
     note.erase();
     mirror?.release();
   }
@@ -185,14 +188,13 @@ export class StagedS3Folder implements FolderSink {
    * Removes the objects of the previous commit that this one does not have, and records the current ones. Objects that cannot
    * be removed stay recorded, for the next commit to remove.
    */
-  async #tidyUp(committed: CommittedObjects): Promise<void> {
-    const last = await committed.at(this.destination);
+  async #tidyUp(last: ObjectTags): Promise<void> {
     const stale = new Map([...last].filter(([path]) => !this.#tags.has(path)));
     const removed = await this.#removeStale(stale).then(
       () => true,
       () => false,
     );
-    await committed.record(this.destination, removed ? this.#tags : new Map([...stale, ...this.#tags]));
+    await this.#staging.committed.record(this.destination, removed ? this.#tags : new Map([...stale, ...this.#tags]));
   }
 
   /** Removes objects that are unchanged since the previous commit, by path and ETag. */

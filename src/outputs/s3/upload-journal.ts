@@ -28,7 +28,7 @@ type Entry =
   /** An object is about to be put where there was none, below a folder. */
   | { readonly kind: 'putting'; readonly folder: S3Address; readonly key: string; readonly timeMs: number }
   | { readonly kind: 'put'; readonly key: string; readonly etag: string }
-  /** The publication is being committed: its objects are no longer rolled back. */
+  /** The publication is about to replace another one: none of its objects is rolled back, whenever it is put. */
   | { readonly kind: 'delivering' };
 
 /** An upload that may have been begun, with the time just before, and uploads to the same key that it is not. */
@@ -85,6 +85,10 @@ export class UploadNote {
   /** Notes, durably, that an upload is about to be begun, and which are under way to the same key. */
   async beginning(at: S3Address, others: readonly string[]): Promise<void> {
     await this.#add({ kind: 'beginning', at: plain(at), timeMs: Date.now(), others });
+    await this.#sync();
+  }
+
+  async #sync(): Promise<void> {
     // A disk that is busy keeps this waiting for seconds, and what is being read and sent goes on meanwhile.
     await withOutputErrors(this.#path, () => syncData(this.#file as number));
   }
@@ -105,8 +109,10 @@ export class UploadNote {
     await this.#add({ kind: 'put', key, etag });
   }
 
+  /** Notes, durably, that objects are about to be replaced. */
   async committing(): Promise<void> {
     await this.#add({ kind: 'delivering' });
+    await this.#sync();
   }
 
   /** Removes the note. Safe to call again. */
@@ -165,18 +171,24 @@ export async function leftoverNotes(dataDir: string, key?: StagingKey): Promise<
   );
 }
 
-/** Reads the entries of a note. A last line that was torn is left out: it tells of something that was not yet done. */
+/** Reads the entries of a note. Skips lines that a power cut damaged; a torn last line tells of something that was not yet done. */
 function entriesOf(text: string): Entry[] {
-  return text
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line) as Entry);
+  return text.split('\n').slice(0, -1).flatMap(entryOf);
+}
+
+function entryOf(line: string): Entry[] {
+  try {
+    return [JSON.parse(line) as Entry];
+  } catch {
+    return [];
+  }
 }
 
 function notedBy(entries: readonly Entry[]): NotedUploads {
   const uploads = new Map<string, S3Upload>();
   const maybeBegun = new Map<string, MaybeBegun>();
-  let puts = new Map<string, string | null>();
+  const puts = new Map<string, string | null>();
+  let isReplacing = false;
   let folder: S3Address | null = null;
   let putsSinceMs = Number.POSITIVE_INFINITY;
   for (const entry of entries) {
@@ -200,10 +212,11 @@ function notedBy(entries: readonly Entry[]): NotedUploads {
         puts.set(entry.key, entry.etag);
         break;
       case 'delivering':
-        puts = new Map();
+        isReplacing = true;
         break;
     }
   }
+  if (isReplacing) puts.clear();
   return { uploads: [...uploads.values()], maybeBegun: [...maybeBegun.values()], folder, puts, putsSinceMs };
 }
 

@@ -18,6 +18,8 @@ export type Fault =
   | { readonly silent: true }
   /** The connection is cut after so many bytes of the request's body, which never reach the server whole. */
   | { readonly cutAfterSentBytes: number }
+  /** The request reaches the server, and the connection is cut before it is answered. */
+  | { readonly unanswered: true }
   /** The connection is cut after so many bytes of the answer's body. */
   | { readonly cutAfterBytes: number }
   /** Nothing more is sent after so many bytes of the answer's body, and the connection stays. */
@@ -80,6 +82,10 @@ function passOn(target: string, incoming: IncomingMessage, answer: ServerRespons
   const { method, headers } = incoming;
   const { hostname, port } = new URL(target);
   const outgoing = request({ hostname, port, path: incoming.url, method, headers }, (answered) => {
+    if (fault !== null && 'unanswered' in fault) {
+      answered.resume();
+      return void answer.destroy();
+    }
     const isWhole = fault !== null && 'rangeUnsaid' in fault;
     if (isWhole) delete answered.headers['content-range'];
     answer.writeHead(isWhole ? 200 : (answered.statusCode ?? 502), answered.headers);
