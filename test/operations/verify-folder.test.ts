@@ -157,6 +157,27 @@ describe('the verdict on a publication', () => {
     ]);
   });
 
+  test('tells a fragment once, where another playlist begins later', async () => {
+    const [hls] = Object.keys(signed).filter((path) => path.startsWith('media_') && path.endsWith('.m3u8'));
+    const text = Buffer.from(signed[hls as string] as Uint8Array).toString();
+    const start = text.indexOf('#EXTINF');
+    const from = text.lastIndexOf('#EXTINF', text.indexOf(third));
+    const later = { ...signed, [hls as string]: Buffer.from(text.slice(0, start) + text.slice(from)) };
+    assert.equal((await verified(later)).state, 'valid');
+    assert.deepEqual(await deviations({ ...later, [third]: files[third] as Buffer }), [
+      { kind: 'altered', part: 'fragment', file: third, index: 2, signed_index: 2, time_seconds: 2 },
+    ]);
+    const last = paths.at(-1) as string;
+    const end = paths.length - 1;
+    assert.deepEqual(await deviations({ ...later, [last]: bytesOf(first) }), [
+      { kind: 'swapped', part: 'fragment', file: last, index: end, signed_index: end, time_seconds: end },
+    ]);
+    assert.deepEqual(await deviations({ ...later, [first]: bytesOf(last), [last]: bytesOf(first) }), [
+      { kind: 'swapped', part: 'fragment', file: first, index: 0, signed_index: 0, time_seconds: 0 },
+      { kind: 'swapped', part: 'fragment', file: last, index: end, signed_index: end, time_seconds: end },
+    ]);
+  });
+
   test('tells what became of an init segment', async () => {
     const { init } = video;
     const about = { part: 'init', file: init.path, time_seconds: 0 };

@@ -49,6 +49,15 @@ describe('fragments in playback order', () => {
     ]);
   });
 
+  test('are assigned the positions before the next, where a playlist begins later', () => {
+    const later = programme.slice(4).with(0, UNSIGNED).with(1, ABSENT);
+    assert.deepEqual(deviations(later), ['altered 0 4', 'missing 1 5']);
+    assert.deepEqual(deviations(programme.slice(4).with(0, UNSIGNED).with(5, signedAt(3))), [
+      'altered 0 4',
+      'reordered 5 3',
+    ]);
+  });
+
   test('are added where no position is free', () => {
     assert.deepEqual(deviations(programme.toSpliced(4, 0, UNSIGNED, UNSIGNED)), ['added 4 -', 'added 5 -']);
     assert.deepEqual(deviations(programme.toSpliced(4, 0, signedAt(7))), ['added 4 -']);

@@ -121,7 +121,7 @@ class OrderJudge {
         : judgeSequence(played, this.#map);
     const covered = verdicts.flatMap((verdict) => (verdict === null ? [] : this.#positionsOf(verdict)));
     for (const position of covered) this.#covered.add(position);
-    this.#skipped.push(...runsBetween(covered, order.playlist));
+    this.#skipped.push(...runsBetween(withinProgramme(covered, verdicts), order.playlist));
     for (const [index, verdict] of verdicts.entries()) if (verdict !== null) this.#note(verdict, index, order);
   }
 
@@ -138,8 +138,8 @@ class OrderJudge {
     const signedIndex = 'position' in verdict ? verdict.position : null;
     if (signedIndex !== null) this.#startOf.set(signedIndex, startSeconds);
     if (verdict.kind === 'intact') return void this.#intact.add(partKey(file));
-    // Several playlists may show the same deviation.
-    const key = `${partKey(file)}\n${verdict.kind}\n${signedIndex}`;
+    // Several playlists may show it; the longest, which comes first, tells most of where it belongs.
+    const key = partKey(file);
     const common = { part: 'fragment', kind: verdict.kind, count: 1, file, playlist, index } as const;
     if (this.#deviations.has(key)) return;
     this.#deviations.set(key, { ...common, signedIndex, startSeconds, origin: this.#originOf(origin) });
@@ -162,6 +162,17 @@ class OrderJudge {
       return { ...about, count: end - start, signedIndex: start, startSeconds, playlist: shownBy };
     });
   }
+}
+
+/** Returns the positions from the first to the last that a playlist plays in order: what was moved says nothing of its extent. */
+function withinProgramme(positions: readonly number[], verdicts: readonly (FragmentVerdict | null)[]): number[] {
+  const inOrder = verdicts.flatMap((verdict) => {
+    if (verdict === null || verdict.kind === 'reordered' || verdict.kind === 'added') return [];
+    return verdict.position ?? [];
+  });
+  const first = inOrder.reduce((least, position) => Math.min(least, position), Infinity);
+  const last = inOrder.reduce((most, position) => Math.max(most, position), -1);
+  return positions.filter((position) => position >= first && position <= last);
 }
 
 /** Positions `[start, end)` of a map that a playlist does not have. */

@@ -59,7 +59,10 @@ export function judgeSequence(fragments: readonly PlayedFragment[], map: StoredM
   const free = new FreePositions([...anchors.values()]);
   for (const { start, end, after, before } of gapsBetween(anchors, fragments.length, map.count)) {
     const indexes = Array.from({ length: end - start }, (_, index) => start + index);
-    judgeGap(indexes, fragments, free.between(after, before, indexes.length), map, verdicts);
+    // Playlists may begin later than others: what comes first stands right before what follows.
+    const isAtStart = start === 0 && end < fragments.length;
+    const positions = isAtStart ? free.before(before, indexes.length) : free.between(after, before, indexes.length);
+    judgeGap(indexes, fragments, positions, map, verdicts);
   }
   const positions = [...anchors.values()];
   const disorder = orderOf(positions);
@@ -147,6 +150,15 @@ class FreePositions {
     for (const position of taken.toSorted((first, second) => second - first)) {
       this.#next.set(position, this.#next.get(position + 1) ?? position + 1);
     }
+  }
+
+  /** Returns the last positions before one, at most `limit`, in order. */
+  before(end: number, limit: number): number[] {
+    const free: number[] = [];
+    for (let position = end - 1; position >= 0 && free.length < limit; position -= 1) {
+      if (!this.#next.has(position)) free.push(position);
+    }
+    return free.reverse();
   }
 
   /** Returns the first positions between two, at most `limit`. */
