@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
 import type { InputAttempt } from '#jobs/job.ts';
 import { Jobs } from '#jobs/jobs.ts';
+import { Telemetry } from '#telemetry/telemetry.ts';
 import {
   configFor,
   ended,
@@ -247,6 +248,21 @@ describe('input workers', () => {
         [1, 2, 3],
       );
     }
+  });
+
+  test('an input that crashes its worker three times is logged and counted as failed once', async (t) => {
+    const log = keptLog();
+    const telemetry: Telemetry = new Telemetry(() => jobs.state(), null);
+    const jobs = await startedJobs(t, { log, telemetry });
+    await ended(jobs, (await jobs.submit(scripts(['exit 7']))).job_id);
+    const failures = log.lines.filter(({ message }) => message === 'input failed');
+    assert.deepEqual(
+      failures.map(({ fields }) => (fields as { reason?: string }).reason),
+      ['INPUT_ENDED_PROCESS'],
+    );
+    const metrics = await telemetry.metrics.render();
+    const runsThat = (end: string) => metrics.match(new RegExp(`input_runs_total\\{.*end="${end}"\\} (.*)`))?.[1];
+    assert.deepEqual([runsThat('stopped'), runsThat('failed')], ['2', '1']);
   });
 
   test('what a claim may have left behind is removed when it failed or its worker is gone, and all of it at the start', async (t) => {

@@ -4,7 +4,14 @@ import { requestedName } from '#inputs/input-name.ts';
 import type { OperationOutcome } from '#operations/operation.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { RunReport } from '#telemetry/run-report.ts';
-import { type ByteProgress, type InputAttempt, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress } from '../job.ts';
+import {
+  type ByteProgress,
+  type InputAttempt,
+  MAX_PROCESS_EXITS,
+  NO_PROGRESS,
+  NOTHING_RUNNING,
+  type RunningProgress,
+} from '../job.ts';
 import { cancelledEntry, failedEntry, type ResultEntry, succeededEntry } from '../result-entries.ts';
 import type { JobRequest, LeasedInput } from '../store/job-store.ts';
 import type { WorkerPool } from '../workers/worker-pool.ts';
@@ -120,7 +127,8 @@ export class InputRuns {
         return { type: 'stopped' };
       case 'process-exited':
         log.warn({ ...ids, attempt: lease.attempt, exit_cause: result.exitCause }, 'the worker of an input exited');
-        return { type: 'process-exited', exitCause: result.exitCause };
+        if (lease.processExits + 1 < MAX_PROCESS_EXITS) return { type: 'process-exited', exitCause: result.exitCause };
+        return this.#endOf(run, lease, failureBy(result.exitCause));
       case 'succeeded':
       case 'over-budget':
       case 'failed': {
@@ -142,6 +150,12 @@ export class InputRuns {
       }
     }
   }
+}
+
+/** Returns the failure of an input at the last exit of its process that it may have. */
+function failureBy(exitCause: string): RunResult {
+  const error = new AppError('INPUT_ENDED_PROCESS', { times: MAX_PROCESS_EXITS, how: exitCause });
+  return { type: 'failed', error: error.toData(), phases: {}, calls: {} };
 }
 
 /** Returns the name of an input, for the log. */

@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
 import { type ExpressionBuilder, sql } from 'kysely';
 import type { JobScope } from '../caller.ts';
-import { type ByteProgress, type InputAttempt, NO_PROGRESS } from '../job.ts';
+import { type ByteProgress, type InputAttempt, MAX_PROCESS_EXITS, NO_PROGRESS } from '../job.ts';
 import { cancelledEntry, processExitEntry, type ResultEntry } from '../result-entries.ts';
 import { makeCallbackDue } from './callbacks.ts';
 import type { Cancellation, InputEnd } from './job-store.ts';
 import type { Database, JobRow, Tables } from './tables.ts';
 import { eraseUrlSecrets } from './url-secrets.ts';
-
-/** Process exits after which an input fails. */
-export const MAX_PROCESS_EXITS = 3;
 
 /**
  * Exits of the whole service or node after which an input that ran at that time fails. Higher, because such an exit is

@@ -276,6 +276,8 @@ export interface InputId {
 export interface LeasedInput extends InputAttempt {
   /** The number of transient failures so far. */
   readonly transientFailures: number;
+  /** The number of exits of its worker process so far. */
+  readonly processExits: number;
   readonly inputJson: string;
 }
 

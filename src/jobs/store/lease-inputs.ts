@@ -51,6 +51,7 @@ async function leaseFirst(
       'input_index as inputIndex',
       'attempt',
       'transient_failures as transientFailures',
+      'process_ends as processExits',
       'input as inputJson',
     ])
     .execute();
@@ -120,7 +121,12 @@ async function leaseQueued(
     .where(({ exists, selectFrom }) =>
       exists(selectFrom('jobs').select('job_id').where('job_id', '=', jobId).where('cancelled_at', 'is', null)),
     )
-    .returning(['attempt', 'transient_failures as transientFailures', 'input as inputJson'])
+    .returning([
+      'attempt',
+      'transient_failures as transientFailures',
+      'process_ends as processExits',
+      'input as inputJson',
+    ])
     .executeTakeFirst();
   if (lease === undefined) return null;
   await startJob(db, jobId);

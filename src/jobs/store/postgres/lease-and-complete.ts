@@ -85,7 +85,8 @@ leased as (
   from wanted
   where inputs.job_id = wanted."jobId" and inputs.input_index = wanted."inputIndex" and inputs.status = 'queued'
     and exists (select from jobs where jobs.job_id = inputs.job_id and jobs.cancelled_at is null)
-  returning inputs.job_id, inputs.input_index, inputs.attempt, inputs.transient_failures, inputs.input
+  returning inputs.job_id, inputs.input_index, inputs.attempt, inputs.transient_failures, inputs.process_ends,
+    inputs.input
 ),
 given as (
   select * from json_to_recordset(${JSON.stringify(completed)}::text::json) as input(job_id text, input_index integer,
@@ -140,7 +141,7 @@ due as (
 select coalesce((
     select json_agg(json_build_object(
       'lease', json_build_object('jobId', leased.job_id, 'inputIndex', leased.input_index, 'attempt', leased.attempt,
-        'transientFailures', leased.transient_failures, 'inputJson', leased.input),
+        'transientFailures', leased.transient_failures, 'processExits', leased.process_ends, 'inputJson', leased.input),
       'singleInputRequest', (
         select json_build_object('operation', operation, 'outputJson', output, 'paramsJson', params,
           'traceParent', trace_parent)
