@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { jsonProblem } from '#http/hooks/request-bodies.ts';
+import { jsonProblem } from '#http/hooks/json-problem.ts';
 
 const LARGE = { maxNesting: 1000, maxValues: 1_000_000, maxNames: 1_000_000 };
 
@@ -60,6 +60,18 @@ describe('a text that is looked at before it is parsed', () => {
         assert.equal(problem !== null, namesIn(value).size > maxNames);
       }),
     );
+  });
+
+  test('is refused where an object has a name twice, however it is written', async () => {
+    const twice = [
+      '{"a":1,"a":1}',
+      '{"a":{"b":0},"c":[],"a":2}',
+      '[{"a":1,"\\u0061":2}]',
+      '{"a":0,"b":{"c":0,"d":0,"c":0}}',
+    ];
+    for (const text of twice) assert.notEqual(await jsonProblem(text, LARGE), null, text);
+    const once = ['{"a":{"a":1},"b":{"a":1}}', '[{"a":1},{"a":1}]', '{"a":"a:","b":["a"],"\\u0063":0}', '"a":1,"a":1'];
+    for (const text of once) assert.equal(await jsonProblem(text, LARGE), null, text);
   });
 
   test('is looked at in slices, between which other work goes on', async () => {

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { finished, type Readable } from 'node:stream';
-import { setImmediate } from 'node:timers/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '#errors/app-error.ts';
+import { jsonProblem } from './json-problem.ts';
 
 /** Bytes of all request bodies at once, whoever sends them and however slowly. */
 const BODIES_LIMIT_BYTES = 64 * 1024 * 1024;
@@ -294,96 +294,4 @@ function syntaxProblem({ message }: SyntaxError): string {
   const token = /^Unexpected token '.{1,2}'/u.exec(message)?.[0];
   if (position !== undefined) return `it has a syntax error ${position}`;
   return token === undefined ? 'it ends too early or is not JSON at all' : `it has an ${token.toLowerCase()}`;
-}
-
-interface JsonLimits {
-  /** The deepest nesting of lists and objects. */
-  readonly maxNesting: number;
-  /** The largest number of values: strings, numbers, lists, objects and the like. */
-  readonly maxValues: number;
-  /** The largest number of different member names. */
-  readonly maxNames: number;
-}
-
-/** Characters that are scanned without yielding to the event loop; it takes milliseconds. */
-const SCAN_BATCH_LENGTH = 256 * 1024;
-
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const MINUS = 0x2d;
-const DIGIT_ZERO = 0x30;
-const DIGIT_NINE = 0x39;
-const COLON = 0x3a;
-const BACKSLASH = 0x5c;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-
-/** A number of JSON, or what a broken text has instead. */
-const NUMBER = /[-+.\deE]+/y;
-
-/** Shorter numbers are kept whatever they are: 15 digits always fit, and 9e99 is not too large. */
-const MIN_LOST_NUMBER_LENGTH = 5;
-
-/**
- * Returns why a text should not be parsed, if it is JSON at all: it is nested too deep, holds too many values or names,
- * or a number that would not be kept. Returns null where none of it is so. Looks at every character once, in slices
- * between which other work goes on, and keeps nothing but names.
- */
-export async function jsonProblem(
-  text: string,
-  { maxNesting, maxValues, maxNames }: JsonLimits,
-): Promise<string | null> {
-  const names = new Set<string>();
-  let depth = 0;
-  let values = 1;
-  let pauseAt = SCAN_BATCH_LENGTH;
-  let isInString = false;
-  let stringStart = 0;
-  let stringEnd = 0;
-  for (let index = 0; index < text.length; index += 1) {
-    if (index >= pauseAt) {
-      pauseAt = index + SCAN_BATCH_LENGTH;
-      await setImmediate();
-    }
-    const code = text.charCodeAt(index);
-    if (isInString) {
-      // Brackets and digits in it do not count.
-      if (code === BACKSLASH) index += 1;
-      else if (code === QUOTE) [isInString, stringEnd] = [false, index];
-    } else if (code === QUOTE) [isInString, stringStart] = [true, index + 1];
-    else if (code === COLON) names.add(text.slice(stringStart, stringEnd));
-    else if (code === COMMA) values += 1;
-    else if (code === OPEN_BRACKET || code === OPEN_BRACE) {
-      depth += 1;
-      values += 1;
-    } else if (code === CLOSE_BRACKET || code === CLOSE_BRACE) depth -= 1;
-    else if (code === MINUS || (code >= DIGIT_ZERO && code <= DIGIT_NINE)) {
-      const number = numberAt(text, index);
-      if (!isKept(number)) return 'it has a number that is too large to be kept. Send it as a string';
-      index += number.length - 1;
-    }
-    if (depth > maxNesting) return `it is nested deeper than ${maxNesting}`;
-    if (values > maxValues) return `it holds more than ${maxValues} values. Split the request`;
-    if (names.size > maxNames) return `it uses more than ${maxNames} different names. Send them as the values of lists`;
-  }
-  return null;
-}
-
-function numberAt(text: string, index: number): string {
-  NUMBER.lastIndex = index;
-  return NUMBER.exec(text)?.[0] ?? '';
-}
-
-/**
- * Returns true where a number survives parsing unchanged. A whole number of 64 bits, such as an identifier, may
- * silently become another one, and would be signed wrong. Fractions are approximate by nature and stay as near as
- * JSON's usual numbers come.
- */
-function isKept(number: string): boolean {
-  if (number.length < MIN_LOST_NUMBER_LENGTH) return true;
-  const value = Number(number);
-  if (!Number.isFinite(value)) return Number.isNaN(value);
-  return Number.isSafeInteger(value) || !/^-?\d+$/.test(number) || BigInt(number) === BigInt(value);
 }
