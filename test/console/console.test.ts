@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { copyFile, cp, readFile, writeFile } from 'node:fs/promises';
+import { copyFile, cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { basename, join } from 'node:path';
@@ -303,4 +303,52 @@ describe('the console', () => {
       }
     });
   }
+});
+
+describe('choosing an input', () => {
+  const file = `${MARKUP}.mp4`;
+
+  before(async () => {
+    await mkdir(join(folder, 'ingest/today'), { recursive: true });
+    await writeFile(join(folder, 'ingest/today', file), 'bytes');
+  });
+
+  test('browses the folders of inputs for a file, whose name is no markup', async () => {
+    await using server = await serve({ SERVICE__INPUT_RESOLVERS__LOCAL__ROOTS: join(folder, 'ingest') });
+    await using page = await open('#/new/c2pa-video', server.base);
+    await page.getByRole('button', { name: 'Browse for input 0' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Choose a file' });
+    await dialog.getByRole('button', { name: join(folder, 'ingest') }).click();
+    await dialog.getByRole('button', { name: 'today/' }).click();
+    await dialog.getByRole('button', { name: 'Up, to' }).click();
+    await dialog.getByRole('button', { name: 'today/' }).click();
+    await dialog.getByText(file).waitFor();
+    await assertAccessible(page);
+    await dialog.getByText(file).click();
+    await dialog.waitFor({ state: 'detached' });
+    assert.equal(await page.getByLabel('Address of input 0').inputValue(), join(folder, 'ingest/today', file));
+    assert.equal(await page.title(), 'Attestream');
+  });
+
+  test('browses for a folder', async () => {
+    await using server = await serve({ SERVICE__INPUT_RESOLVERS__LOCAL__ROOTS: join(folder, 'ingest') });
+    await using page = await open('#/new/package', server.base);
+    await page.getByRole('button', { name: 'Browse for input 0' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Choose a folder' });
+    await dialog.getByRole('button', { name: join(folder, 'ingest') }).click();
+    await dialog.getByRole('button', { name: 'today/' }).click();
+    await dialog.getByText(file).waitFor();
+    await dialog.getByRole('button', { name: 'Use this folder' }).click();
+    assert.equal(await page.getByLabel('Address of input 0').inputValue(), join(folder, 'ingest/today'));
+  });
+
+  test('offers no browsing where no roots are set', async () => {
+    await using server = await serve();
+    await using page = await open('', server.base);
+    const refused = page.waitForResponse((answer) => answer.url().includes('/v2/inputs') && answer.status() === 404);
+    await page.goto(`${server.base}/#/new/c2pa-video`);
+    await refused;
+    await page.getByLabel('Address of input 0').waitFor();
+    assert.equal(await page.getByRole('button', { name: /Browse/ }).count(), 0);
+  });
 });

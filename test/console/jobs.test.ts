@@ -35,19 +35,26 @@ function rowsInView(page: Page): Promise<Record<string, number>> {
     .filter(([, top]) => top >= 0 && top < innerHeight))`);
 }
 
+/** Scrolls to the end of what is loaded, again and again, until a job is there. */
+async function scrollUntilShown(page: Page, jobId: string): Promise<void> {
+  await until(async () => {
+    if ((await page.locator(`a[href="#/jobs/${jobId}"]`).count()) > 0) return true;
+    assert.ok((await rendered(page)) <= MAX_RENDERED_ROWS);
+    await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
+    return false;
+  });
+}
+
 const rendered = (page: Page) => page.locator('.jobs tbody tr:not(.space)').count();
 
 describe('the list of jobs', () => {
   test('loads older jobs as somebody scrolls, and renders those in view', async (t) => {
     const server = await serveJobs(t, { jobs: { maxRunningInputs: 0 } });
-    const [oldest] = await submitMany(server.jobs, JOBS);
+    const [oldest = ''] = await submitMany(server.jobs, JOBS);
     await using page = await openPage(browser, server.base, '');
     await page.getByRole('table').waitFor();
+    await scrollUntilShown(page, oldest);
     const last = page.locator(`a[href="#/jobs/${oldest}"]`);
-    while ((await last.count()) === 0) {
-      assert.ok((await rendered(page)) <= MAX_RENDERED_ROWS);
-      await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
-    }
     await page.locator(`table[aria-rowcount="${JOBS + 1}"]`).waitFor();
     assert.equal(await last.locator('xpath=ancestor::tr').getAttribute('aria-rowindex'), String(JOBS + 1));
     await assertAccessible(page);
@@ -75,23 +82,18 @@ describe('the list of jobs', () => {
 
   test('goes on to the oldest job although more jobs come than are loaded at once', async (t) => {
     const server = await serveJobs(t, { jobs: { maxRunningInputs: 0 } });
-    const [oldest] = await submitMany(server.jobs, 300);
+    const [oldest = ''] = await submitMany(server.jobs, 300);
     await using page = await openPage(browser, server.base, '');
     await page.getByRole('table').waitFor();
     await page.mouse.wheel(0, 1500);
     await until(async () => Number(await page.evaluate('scrollY')) > 0);
     const newest = (await submitMany(server.jobs, 120)).at(-1);
-    const scrollToOldest = async () => {
-      while ((await page.locator(`a[href="#/jobs/${oldest}"]`).count()) === 0) {
-        await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
-      }
-    };
     const update = page.getByRole('button', { name: /^Update the list/ });
     await update.waitFor();
-    await scrollToOldest();
+    await scrollUntilShown(page, oldest);
     await update.click();
     await page.locator(`a[href="#/jobs/${newest}"]`).waitFor();
-    await scrollToOldest();
+    await scrollUntilShown(page, oldest);
     await page.locator('table[aria-rowcount="421"]').waitFor();
   });
 

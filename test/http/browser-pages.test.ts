@@ -4,6 +4,8 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 import { goodBody, serve, type TestServer } from '../support/servers/serve.ts';
 
 const EVIL = 'evil.example';
+/** Whoever has not answered by then never will. */
+const HANG_MS = 120_000;
 
 let browser: Browser;
 let server: TestServer;
@@ -43,7 +45,7 @@ const send = (page: Page, requests: readonly Sent[]): Promise<number[]> =>
     { requests, body: JSON.stringify(goodBody) },
   );
 
-describe('a page in a browser', { timeout: 120_000 }, () => {
+describe('a page in a browser', { timeout: HANG_MS }, () => {
   test('whose name was rebound to an open service can neither submit, list, follow nor delete jobs', async () => {
     const page = await reboundPage();
     const requests: Sent[] = [
@@ -61,5 +63,21 @@ describe('a page in a browser', { timeout: 120_000 }, () => {
     const page = await browser.newPage();
     await page.goto(`${server.base}/docs`, { waitUntil: 'commit' });
     assert.deepEqual(await send(page, [['POST', '/v2/c2pa/video']]), [200]);
+  });
+
+  test('of the reference is shown, and its Content-Security-Policy keeps nothing of it back', async () => {
+    const page = await browser.newPage();
+    page.setDefaultTimeout(HANG_MS);
+    const complaints: string[] = [];
+    const elsewhere: string[] = [];
+    page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
+    page.on('pageerror', (error) => complaints.push(error.message));
+    page.on('request', (request) => request.url().startsWith(server.base) || elsewhere.push(request.url()));
+    const reply = await page.goto(`${server.base}/docs`);
+    const policy = reply?.headers()['content-security-policy'] ?? '';
+    assert.match(policy, /default-src 'none'; script-src 'self';/);
+    assert.doesNotMatch(policy, /script-src[^;]*unsafe/);
+    await page.getByRole('heading', { name: 'Sign video files', exact: true }).waitFor();
+    assert.deepEqual([complaints, elsewhere.filter((url) => !url.startsWith('data:'))], [[], []]);
   });
 });
