@@ -15,7 +15,7 @@ import { startTestService, type TestService } from './start-test-service.ts';
 const ROUNDS = 15;
 
 /** A round is killed after at most so long; the first acknowledgements come after a few milliseconds. */
-const MAX_ROUND_MS = 500;
+const MAX_ROUND_MS = 200;
 
 describe('kill -9', () => {
   test('at random moments loses nothing that was acknowledged', async (t) => {

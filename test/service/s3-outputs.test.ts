@@ -18,7 +18,7 @@ const NO_READ_BACK = { SERVICE__SIGNING__VERIFY_OUTPUTS: 'false' };
 const PATTERNS = { playlist: '*.m3u8', init: 'init*', frag: '*.m4s' };
 
 /** Several times what the job's record and the notes take. */
-const FILM_BYTES = 60e6;
+const FILM_BYTES = 20e6;
 const RECORD_BYTES = 3e6;
 
 const folder = temporaryFolder();
