@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { JobIds } from '#jobs/job-ids.ts';
@@ -8,7 +8,7 @@ import { migrations } from '#jobs/store/migrations.ts';
 import { openPostgres } from '#jobs/store/postgres/postgres-database.ts';
 import { submitJob } from '#jobs/store/submit-job.ts';
 import { freePort } from '../../scripts/free-port.ts';
-import { ended, nodeConfig, scripts, startedJobs, temporaryFolder } from '../support/jobs/test-jobs.ts';
+import { ended, nodeConfig, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
 import { startPgBouncer } from '../support/servers/pgbouncer.ts';
 import { startPostgres } from '../support/servers/postgres-server.ts';
 
@@ -91,6 +91,23 @@ test('the open database returns the rows of every statement, which the supervisi
     [results].flat().map(({ rows }) => rows),
     [[{ first: 1 }], [{ second: 2 }]],
   );
+});
+
+test('a connection that the server closes between two statements fails the transaction that has it, and nothing else', async (t) => {
+  const url = await server.createDatabase();
+  const database = await openPostgres(url, 2);
+  t.after(() => database.close());
+  const closed = database.transaction(async (db) => {
+    const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(db);
+    const pid = rows[0]?.pid;
+    await server.query(url, `select pg_terminate_backend(${pid})`);
+    await until(async () => {
+      const sessions = await server.query(url, `select pid from pg_stat_activity where pid = ${pid}`);
+      return sessions.length === 0;
+    });
+    await sql`select 1`.execute(db);
+  });
+  await assert.rejects(closed, { reason: 'DATABASE_UNREACHABLE' });
 });
 
 describe('a pooler in front of the shared database', () => {

@@ -141,7 +141,8 @@ class PooledClient {
     this.#client = client;
     this.#statements = statements;
     this.#released = released;
-    client.once('error', this.#lose);
+    // The driver reports a loss twice: the server's message, and the end of the connection.
+    client.on('error', this.#lose);
   }
 
   /** Runs one statement, which is prepared when it is frequent. */
