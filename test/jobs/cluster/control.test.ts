@@ -5,8 +5,18 @@ import type { Config } from '#config/config.ts';
 import { DeniedNetworks } from '#inputs/guarded-request.ts';
 import { guardedPost } from '#jobs/callback-sender.ts';
 import type { Jobs } from '#jobs/jobs.ts';
+import { type Notification, NotificationListener } from '#jobs/store/postgres/notifications.ts';
 import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
-import { ended, nodeConfig, resultsOf, scripts, startedJobs, temporaryFolder } from '../../support/jobs/test-jobs.ts';
+import {
+  ended,
+  NO_LOG,
+  nodeConfig,
+  resultsOf,
+  scripts,
+  startedJobs,
+  temporaryFolder,
+  until,
+} from '../../support/jobs/test-jobs.ts';
 import { startReceiver } from '../../support/servers/callback-receiver.ts';
 import { startPostgres } from '../../support/servers/postgres-server.ts';
 
@@ -23,6 +33,27 @@ async function nodes(t: TestContext, roles: readonly Config['jobs']['role'][]): 
   });
   return (await Promise.all(started)) as [Jobs, ...Jobs[]];
 }
+
+test('a listener ignores what other programs, and nodes of other releases, send on the channel', async (t) => {
+  const url = await server.createDatabase();
+  const received: Notification[] = [];
+  const connected = Promise.withResolvers<void>();
+  const listener = new NotificationListener(url, NO_LOG, (one) => received.push(one), connected.resolve);
+  t.after(() => listener.close());
+  await connected.promise;
+  const foreign = [
+    '',
+    'no JSON',
+    'null',
+    '{"type":"later","jobId":"a"}',
+    '{"type":"ended"}',
+    '{"type":"cancelled","jobId":1}',
+  ];
+  for (const payload of [...foreign, '{"type":"ended","jobId":"b"}'])
+    await server.query(url, `select pg_notify('attestream', '${payload}')`);
+  await until(() => received.length > 0);
+  assert.deepEqual(received, [{ type: 'ended', jobId: 'b' }]);
+});
 
 describe('nodes that share a database', () => {
   test('make one job of what is sent to all of them with the same idempotency key', async (t) => {

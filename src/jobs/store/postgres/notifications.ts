@@ -70,6 +70,19 @@ function notify(payloads: readonly string[]) {
     from unnest(${payloads}::text[]) as payload`;
 }
 
+/** Returns null for what nodes of this release do not send: other programs may use the channel, and later releases other types. */
+function notificationOf(payload: string): Notification | null {
+  let parsed: { readonly type?: unknown; readonly jobId?: unknown } | null;
+  try {
+    parsed = JSON.parse(payload);
+  } catch {
+    return null;
+  }
+  const { type, jobId } = parsed ?? {};
+  if (type === 'queued') return { type };
+  return (type === 'ended' || type === 'cancelled') && typeof jobId === 'string' ? { type, jobId } : null;
+}
+
 /** Receives the notifications of all nodes over its own connection, and reconnects when it is lost. */
 export class NotificationListener {
   readonly #url: string;
@@ -115,7 +128,10 @@ export class NotificationListener {
     lost.promise.catch(() => undefined);
     client.on('error', lost.reject);
     client.on('end', () => lost.reject(new Error('the server closed the connection')));
-    client.on('notification', ({ payload = '' }) => this.#onNotification(JSON.parse(payload)));
+    client.on('notification', ({ payload = '' }) => {
+      const notification = notificationOf(payload);
+      if (notification !== null) this.#onNotification(notification);
+    });
     try {
       await client.connect();
       await client.query(`listen ${CHANNEL}`);
