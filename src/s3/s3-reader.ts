@@ -7,7 +7,7 @@ import { type S3Address, type S3Object, s3UrlOf } from './s3-address.ts';
 import type { S3Connection } from './s3-connection.ts';
 import { s3Error } from './sdk/s3-error.ts';
 
-/** A body that breaks off is resumed by another request up to this many times, with exponential back-off. */
+/** A body that breaks off is resumed by another request up to this many times without a byte, with exponential back-off. */
 const MAX_RESUMES = 4;
 const RESUME_BACKOFF = { firstMs: 200, maxMs: 1600 } as const;
 
@@ -74,10 +74,12 @@ export class S3Reader {
     signal: AbortSignal,
   ): AsyncGenerator<Uint8Array> {
     let position = offset;
-    for (let resumes = 0; position < end; resumes += 1) {
+    let resumes = 0;
+    for (let next = answered; position < end; next = null) {
       if (resumes > 0) await pause(backoffMs(resumes, RESUME_BACKOFF), signal);
-      const answer =
-        answered !== null && resumes === 0 ? answered : await this.#getRange(object, position, end, signal);
+      const answer = next ?? (await this.#getRange(object, position, end, signal));
+      const from = position;
+      const isLast = (): boolean => position === from && resumes === MAX_RESUMES;
       try {
         for await (const bytes of addAbortSignal(signal, answer.body) as AsyncIterable<Uint8Array>) {
           position += bytes.length;
@@ -87,11 +89,11 @@ export class S3Reader {
         }
       } catch (error) {
         signal.throwIfAborted();
-        if (resumes === MAX_RESUMES || error instanceof AppError) throw s3Error(error, object, 'read');
+        if (isLast() || error instanceof AppError) throw s3Error(error, object, 'read');
       }
-      if (resumes === MAX_RESUMES && position < end) {
+      if (isLast())
         throw new AppError('S3_UNREACHABLE', { address: s3UrlOf(object), problem: 'its answers break off' });
-      }
+      resumes = position > from ? 1 : resumes + 1;
     }
   }
 

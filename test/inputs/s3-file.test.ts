@@ -199,6 +199,15 @@ describe('an S3 endpoint that is at fault', () => {
     assert.ok(answers > 4);
   });
 
+  test('goes on where every answer breaks off, however many there are', async () => {
+    const content = randomBytes(4 * MIB);
+    const key = await put(content);
+    await withFault(
+      () => ({ cutAfterBytes: 500_000 }),
+      async () => assert.ok((await contentOf(key, proxied())).equals(content)),
+    );
+  });
+
   test('is given up when its answers break off again and again', async () => {
     const key = await put(randomBytes(3 * MIB));
     await withFault(
