@@ -13,6 +13,9 @@ import type { S3OutputSettings } from './s3-sink.ts';
 /** In a build, every module is JavaScript. */
 const PROCESS_URL = new URL(`./s3/s3-task-process${extname(import.meta.url)}`, import.meta.url);
 
+/** Time of one task. Each request has bounds of its own; what may hang is a program that credentials come from. */
+const TASK_TIMEOUT_MS = 15 * 60_000;
+
 /** Buckets that are probed concurrently. */
 const MAX_CONCURRENT_PROBES = 8;
 
@@ -27,8 +30,12 @@ type S3Task =
 export type S3TaskAnswer = { readonly addresses: readonly string[] } | { readonly error: AppErrorData };
 
 /** Probes every bucket of outputs. Throws `S3_PROBE_FAILED` when an object cannot be put into one and deleted again. */
-export async function probeBuckets(settings: S3OutputSettings, launcher = new Launcher()): Promise<void> {
-  await inProcess({ settings, task: { kind: 'probe' } }, launcher);
+export async function probeBuckets(
+  settings: S3OutputSettings,
+  launcher = new Launcher(),
+  timeoutMs = TASK_TIMEOUT_MS,
+): Promise<void> {
+  await inProcess({ settings, task: { kind: 'probe' } }, launcher, timeoutMs);
 }
 
 /**
@@ -53,15 +60,20 @@ export interface S3TaskRequest {
 }
 
 /** Runs a task in a process that exits afterwards: the SDK would otherwise keep its memory in the service. */
-async function inProcess(request: S3TaskRequest, launcher: Launcher): Promise<readonly string[]> {
+async function inProcess(
+  request: S3TaskRequest,
+  launcher: Launcher,
+  timeoutMs = TASK_TIMEOUT_MS,
+): Promise<readonly string[]> {
   const { promise, resolve, reject } = Promise.withResolvers<S3TaskAnswer>();
   const writable = request.task.kind === 'roll-back' ? [request.task.dataDir] : [];
   const child = launcher.launch(PROCESS_URL, { execArgv: [], s3: true, writable });
   child.once('error', reject);
   child.once('message', (answer: S3TaskAnswer) => resolve(answer));
-  child.once('exit', (code, signal) => reject(new Error(`an task in S3 ended early (${signal ?? code})`)));
+  child.once('exit', (code, signal) => reject(new Error(`a task in S3 ended early (${signal ?? code})`)));
   child.send(request);
-  const answer = await promise;
+  const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
+  const answer = await promise.finally(() => clearTimeout(timer));
   if ('error' in answer) throw AppError.fromData(answer.error);
   return answer.addresses;
 }

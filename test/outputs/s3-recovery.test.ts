@@ -7,6 +7,7 @@ import type { AppError } from '#errors/app-error.ts';
 import { UploadJournal } from '#outputs/s3/upload-journal.ts';
 import { type S3OutputSettings, S3Sink } from '#outputs/s3-sink.ts';
 import { probeBuckets, recoverUploads } from '#outputs/s3-tasks.ts';
+import { Launcher } from '#processes/launcher.ts';
 import { parseS3Url } from '#s3/s3-address.ts';
 import { startFaultyProxy } from '../support/servers/faulty-s3-proxy.ts';
 import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
@@ -174,6 +175,17 @@ describe('trying buckets', () => {
     await probeBuckets({ ...settings, base_prefix: 'some/base' });
     const { KeyCount } = await s3.client.listObjectsV2({ Bucket: bucket, Prefix: 'some/' });
     assert.equal(KeyCount, 0);
+  });
+
+  test('is given up where it takes too long', async () => {
+    const silent = await startFaultyProxy(s3.place.endpoint);
+    silent.fault = () => ({ silent: true });
+    try {
+      const unanswered = { ...settings, endpoint_url: silent.endpoint };
+      await assert.rejects(probeBuckets(unanswered, new Launcher(), 1_000));
+    } finally {
+      await silent.close();
+    }
   });
 
   test('names the one that cannot be written', async () => {
