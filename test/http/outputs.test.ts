@@ -66,6 +66,22 @@ describe('an output', () => {
     assert.equal((await get(FILM_PATH, { 'if-none-match': reply.headers.get('etag') ?? '' })).status, 304);
   });
 
+  for (const [ifNoneMatch, status] of [
+    ['ETAG', 304],
+    ['W/ETAG', 304],
+    ['"other" , W/"another",ETAG', 304],
+    ['*', 304],
+    ['"other", W/"another"', 200],
+    ['other', 200],
+    ['', 200],
+  ] as const) {
+    test(`is answered for "If-None-Match: ${ifNoneMatch}" with status ${status}`, async () => {
+      const etag = (await get(FILM_PATH)).headers.get('etag') ?? '';
+      const reply = await get(FILM_PATH, { 'if-none-match': ifNoneMatch.replace('ETAG', etag) });
+      assert.deepEqual([reply.status, reply.headers.get('etag')], [status, etag]);
+    });
+  }
+
   test('is a file in a publication', async () => {
     const reply = await get('1/video/1.m4s');
     assert.deepEqual(Buffer.from(await reply.arrayBuffer()), FILM);

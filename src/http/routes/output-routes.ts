@@ -150,7 +150,7 @@ function isName(name: string): boolean {
 async function sendOutput(request: FastifyRequest, reply: FastifyReply, output: OpenedOutput): Promise<FastifyReply> {
   const { sizeBytes, etag, mediaType } = output;
   reply.headers({ ...OUTPUT_HEADERS, ETag: etag }).type(mediaType);
-  if (request.headers['if-none-match'] === etag) {
+  if (hasCurrent(request.headers['if-none-match'], etag)) {
     await output.close();
     return reply.status(304).send();
   }
@@ -169,6 +169,12 @@ async function sendOutput(request: FastifyRequest, reply: FastifyReply, output: 
     return reply.send(Readable.from([]));
   }
   return reply.send(output.read(offset, length));
+}
+
+/** Tells whether a client has the file as it is: it names any (`*`), or the tag in a list. Weak tags count (RFC 9110 §13.1.2). */
+function hasCurrent(ifNoneMatch: string | undefined, etag: string): boolean {
+  const known = ifNoneMatch?.match(/^\s*\*\s*$|"[^"]*"/g) ?? [];
+  return known.some((tag) => tag.trim() === '*' || tag === etag.replace(/^W\//, ''));
 }
 
 /** One range of bytes (RFC 9110 §14.1.2): from a first to a last one, which may be left out, or so many at the end. */
