@@ -1,5 +1,5 @@
-import { constants } from 'node:fs';
-import { type FileHandle, lstat, open, opendir, readlink, realpath } from 'node:fs/promises';
+import { constants, type Dirent } from 'node:fs';
+import { type FileHandle, lstat, open, readdir, readlink, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { isSameOrInside } from '#bytes/path-overlap.ts';
@@ -38,15 +38,15 @@ interface OutputSettings {
 
 /**
  * Opens a committed file. Resolves with null when there is none under that name: it was removed, is a folder, or a link
- * leads to it or out of the folder of outputs. Throws the errors of S3 as they are.
+ * leads to it or out of the folder of outputs. Throws `OUTPUT_STORE_UNKNOWN`, and the errors of S3 as they are.
  */
-export function openOutput(
+export async function openOutput(
   file: OutputFile,
   { local, s3 }: OutputSettings,
   signal: AbortSignal,
 ): Promise<OpenedOutput | null> {
-  if (!isS3Url(file.outputPath)) return openLocalOutput(file, local.base_dir);
-  return s3 === undefined ? Promise.resolve(null) : openS3Output(file, s3, signal);
+  if (!isS3Url(file.outputPath)) return await openLocalOutput(file, local.base_dir);
+  return await openS3Output(file, required(s3, file.outputPath), signal);
 }
 
 /** A file of an output, by its path below it; for an output that is a file, its name. */
@@ -55,7 +55,7 @@ interface ListedOutputFile {
   readonly sizeBytes: number;
 }
 
-/** The files of an output in the order of their paths, `MAX_LISTED_FILES` at most, and whether there are more. */
+/** The first files of an output in the order of their paths, `MAX_LISTED_FILES` at most, and whether there are more. */
 export interface OutputListing {
   readonly files: readonly ListedOutputFile[];
   readonly more: boolean;
@@ -64,7 +64,7 @@ export interface OutputListing {
 /** Bound on the files of a listing: its answer takes 2 MB then. */
 export const MAX_LISTED_FILES = 20_000;
 
-/** Lists the files of a committed output. Throws the errors of S3 as they are; files that were removed are not listed. */
+/** Lists the files of a committed output. Throws as `openOutput` does; files that were removed are not listed. */
 export async function listOutput(
   outputPath: string,
   settings: OutputSettings,
@@ -78,14 +78,10 @@ export async function listOutput(
   const files: ListedOutputFile[] = [];
   for await (const file of filesIn(outputPath, settings, signal)) {
     signal.throwIfAborted();
-    if (files.length === MAX_LISTED_FILES) return { files: files.sort(byPath), more: true };
+    if (files.length === MAX_LISTED_FILES) return { files, more: true };
     files.push(file);
   }
-  return { files: files.sort(byPath), more: false };
-}
-
-function byPath(a: ListedOutputFile, b: ListedOutputFile): number {
-  return a.path < b.path ? -1 : Number(a.path > b.path);
+  return { files, more: false };
 }
 
 async function* filesIn(
@@ -93,33 +89,45 @@ async function* filesIn(
   { local, s3 }: OutputSettings,
   signal: AbortSignal,
 ): AsyncGenerator<ListedOutputFile> {
-  if (isS3Url(outputPath)) return yield* objectsBelow(outputPath, s3, signal);
+  if (isS3Url(outputPath)) return yield* objectsBelow(outputPath, required(s3, outputPath), signal);
   const folder = await placeOf(outputPath, local.base_dir).catch(absent);
   const stats = folder === null ? null : await lstat(folder).catch(absent);
   if (folder !== null && stats?.isDirectory()) yield* filesBelow(folder);
 }
 
+/** Yields files in the order of their paths, as S3 does; files and folders that are removed meanwhile are left out. */
 async function* filesBelow(folder: string, path = ''): AsyncGenerator<ListedOutputFile> {
-  const entries = await opendir(join(folder, path)).catch(absent);
-  if (entries === null) return;
-  for await (const entry of entries) {
+  const entries = (await readdir(join(folder, path), { withFileTypes: true }).catch(absent)) ?? [];
+  for (const entry of entries.sort(byPath)) {
     const entryPath = join(path, entry.name);
     if (entry.isDirectory()) yield* filesBelow(folder, entryPath);
-    else if (entry.isFile()) yield { path: entryPath, sizeBytes: (await lstat(join(folder, entryPath))).size };
+    const stats = entry.isFile() ? await lstat(join(folder, entryPath)).catch(absent) : null;
+    if (stats?.isFile()) yield { path: entryPath, sizeBytes: stats.size };
   }
+}
+
+/** Sorts the entries of a folder so that the paths of all files below it are in order: those in `a` come after `a.mp4`. */
+function byPath(one: Dirent, other: Dirent): number {
+  const bytesOf = (entry: Dirent): Buffer => Buffer.from(entry.isDirectory() ? `${entry.name}/` : entry.name);
+  return Buffer.compare(bytesOf(one), bytesOf(other));
 }
 
 async function* objectsBelow(
   folder: string,
-  s3: S3OutputSettings | undefined,
+  s3: S3OutputSettings,
   signal: AbortSignal,
 ): AsyncGenerator<ListedOutputFile> {
-  if (s3 === undefined) return;
   const { bucket, key } = parseS3Url(folder);
   const prefix = `${key}/`;
   for await (const object of new S3Reader(await connectS3(s3)).list({ bucket, key: prefix }, signal)) {
     yield { path: object.key.slice(prefix.length), sizeBytes: object.sizeBytes };
   }
+}
+
+/** Throws where this node has no settings of the store that an output lies in, as a node may that only takes jobs. */
+function required(s3: S3OutputSettings | undefined, outputPath: string): S3OutputSettings {
+  if (s3 === undefined) throw new AppError('OUTPUT_STORE_UNKNOWN', { path: outputPath, key: 'output_sinks.s3' });
+  return s3;
 }
 
 /** Errors of the system that mean "no such file": nothing there, a file used as a folder, a link, a name too long. */

@@ -104,6 +104,11 @@ export const s3Errors = {
     ({ bucket, problem }) =>
       `The service was not started: an object could not be written to and deleted from the bucket "${bucket}" of output_sinks.s3.buckets. ${problem}`,
   ),
+  OUTPUT_STORE_UNKNOWN: entry<{ path: string; key: string }>(
+    'INTERNAL_ERROR',
+    ({ path, key }) =>
+      `The output lies in "${path}", and this node has no ${key} to read it with. Ask another node; the operator gives every node the same output_sinks.`,
+  ),
   S3_OBJECT_MISSING: entry<{ address: string }>(
     'PROCESSING_FAILED',
     ({ address }) =>
