@@ -5,11 +5,17 @@ import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
+import { Dispatcher } from '#jobs/dispatching/dispatcher.ts';
+import { openEmbeddedEngine } from '#jobs/dispatching/embedded-source.ts';
+import { JobIds } from '#jobs/job-ids.ts';
+import { WorkerPool } from '#jobs/workers/worker-pool.ts';
 import { createJobsDatabase } from '../support/jobs/jobs-database.ts';
 import {
   configFor,
   ended,
+  NO_LOG,
   nodeConfig,
+  SCRIPTED_WORKER,
   scripts,
   startedJobs,
   temporaryFolder,
@@ -146,6 +152,32 @@ function workSourceContract(engine: string, configOf: (t: TestContext) => Promis
     });
   });
 }
+
+test('an input whose request cannot be read is tried again after a pause', async (t) => {
+  const { store, ...engine } = await openEmbeddedEngine(await temporaryFolder(t), NO_LOG);
+  const requestOfJob = () => Promise.reject(new TypeError('a defect of the statement'));
+  const dispatcher = new Dispatcher(
+    {
+      pool: new WorkerPool({ entry: SCRIPTED_WORKER, config: configFor('/nowhere'), maxWorkers: 1, log: NO_LOG }),
+      log: NO_LOG,
+      limits: { maxInputsPerJob: 1, maxRunningJobs: 1 },
+      maxRunningInputs: 1,
+      capacity: 10,
+      clearStagings: async () => undefined,
+      runEnded: () => undefined,
+      jobFinished: () => undefined,
+      jobFinishedElsewhere: () => undefined,
+    },
+    { ...engine, store: { ...store, requestOfJob } },
+  );
+  t.after(async () => {
+    await dispatcher.stop(0);
+    await engine.close();
+  });
+  await store.submitJob({ ...scripts(['progress 1']), jobId: new JobIds().next(), queuedAt: new Date() });
+  await dispatcher.begin();
+  await until(async () => (await store.queueState()).reserved === 1);
+});
 
 workSourceContract('embedded', async (t) => configFor(await temporaryFolder(t)));
 

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { AppError } from '#errors/app-error.ts';
 import type { Log } from '#telemetry/logger.ts';
 import type { RunReport } from '#telemetry/run-report.ts';
-import { type InputAttempt, NOTHING_RUNNING, type RunningProgress } from '../job.ts';
+import { type InputAttempt, NO_PROGRESS, NOTHING_RUNNING, type RunningProgress } from '../job.ts';
+import { failedEntry } from '../result-entries.ts';
 import type { JobRequest, LeasedInput } from '../store/job-store.ts';
 import type { WorkerPool } from '../workers/worker-pool.ts';
 import { ExtraSlots, MAX_EXTRA_SLOTS, QueueCapacity, type QueueLimits } from './input-queue.ts';
@@ -225,7 +227,8 @@ export class Dispatcher implements WorkHost {
     request: JobRequest | null | undefined,
     release: () => void,
   ): Promise<RunEnd> {
-    if (!request) return { type: 'stopped' };
+    if (request === null || (request === undefined && this.#stopping.signal.aborted)) return { type: 'stopped' };
+    if (request === undefined) return requestUnreadable(lease);
     const end = await this.#runs.do(item.run, lease, request, release);
     if (end.type === 'finished' && end.entry.status === 'failed') await this.#outputPaths.release(lease);
     return end;
@@ -261,6 +264,12 @@ export class Dispatcher implements WorkHost {
   get #isFull(): boolean {
     return !this.draining.aborted && this.maxRunningInputs > 0 && this.freeSlots <= 0;
   }
+}
+
+/** Returns the end of a run whose request cannot be read for a defect: without the pauses of retries it would be tried for ever. */
+function requestUnreadable({ jobId, inputIndex }: LeasedInput): RunEnd {
+  const entry = failedEntry(inputIndex, new AppError('INPUT_MET_BUG', { jobId, inputIndex }).toData());
+  return { type: 'finished', entry, progress: NO_PROGRESS, transient: true, digest: null };
 }
 
 /** A request whose JSON is longer is read again for each input, so that many large ones do not fill the memory. */
