@@ -4,6 +4,7 @@ import type { CommandResponse, JobAttempt, PgBoss } from 'pg-boss';
 import type { Log } from '#telemetry/logger.ts';
 import type { InputId } from '../job-store.ts';
 import type { Database } from '../tables.ts';
+import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import type { PostgresDatabase } from './postgres-database.ts';
 
 const QUEUE = 'inputs';
@@ -37,9 +38,6 @@ const QUEUE_OPTIONS = {
   retentionSeconds: RETENTION_SECONDS,
   retryLimit: MAX_RETRIES,
 };
-
-/** The key of the advisory lock for the creation of the queue; it is used for nothing else. */
-const START_LOCK = 7_235_512_095n;
 
 /** A job message: one input, leased to this node until it deletes the message or its heartbeats stop. */
 export interface JobMessage extends InputId {
@@ -185,11 +183,11 @@ async function stop(boss: PgBoss): Promise<void> {
 async function whileAlone(db: Database, work: () => Promise<void>): Promise<void> {
   await db.connection().execute(async (connection) => {
     try {
-      await sql`select pg_advisory_lock(${START_LOCK})`.execute(connection);
+      await sql`select pg_advisory_lock(${ADVISORY_LOCKS.queueCreation})`.execute(connection);
       await work();
     } finally {
       // A connection that was lost has released the lock already.
-      await sql`select pg_advisory_unlock(${START_LOCK})`.execute(connection).catch(() => undefined);
+      await sql`select pg_advisory_unlock(${ADVISORY_LOCKS.queueCreation})`.execute(connection).catch(() => undefined);
     }
   });
 }

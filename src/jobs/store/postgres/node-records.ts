@@ -1,8 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../tables.ts';
-
-/** The advisory lock that serializes nodes that start together; it is used for nothing else. */
-const START_LOCK = 7_235_512_095n;
+import { ADVISORY_LOCKS } from './advisory-locks.ts';
 
 /** Settings that nodes compare when they start. */
 export interface NodeSettings {
@@ -37,7 +35,7 @@ export async function registerNode(
   expiryMs: number,
   mayJoin: (others: readonly SeenNode[]) => boolean,
 ): Promise<readonly SeenNode[]> {
-  await sql`select pg_advisory_xact_lock(${START_LOCK})`.execute(db);
+  await sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.nodeRegistration})`.execute(db);
   await db.deleteFrom('nodes').where('seen_at_ms', '<', sql<number>`${NOW_MS} - ${expiryMs}`).execute();
   const rows = await db.selectFrom('nodes').selectAll().where('node_id', '!=', node.nodeId).execute();
   const others = rows.map(({ node_id: nodeId, name, settings, seen_at_ms: seenAtMs }) => ({

@@ -4,6 +4,7 @@ import { type RetryOptions, retry } from '#concurrency/retry.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type Migration, migrate, migrations } from '../migrations.ts';
 import type { Database, Tables } from '../tables.ts';
+import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { databaseError, isConflict, isConnectionCut, isStaleStatement } from './database-error.ts';
 import { clientConfig, PostgresPool } from './postgres-pool.ts';
 
@@ -68,9 +69,6 @@ export class PostgresDatabase {
 /** The oldest server that pg-boss supports, as `server_version_num`. */
 const MIN_SERVER_VERSION = 130_000;
 
-/** The key of the advisory lock for migrations by nodes that start together; it is used for nothing else. */
-const MIGRATION_LOCK = 7_235_512_094n;
-
 /** PgBouncer's refusal of a transaction when it pools by statement. */
 const POOLED_BY_STATEMENT = /statement pooling/i;
 
@@ -119,7 +117,7 @@ async function checkServer(db: Database, address: string): Promise<void> {
 }
 
 async function migrateAlone(db: Database, address: string, steps: readonly Migration[]): Promise<void> {
-  await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`.execute(db);
+  await sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.migration})`.execute(db);
   await migrate(db, address, steps);
 }
 
