@@ -1,23 +1,13 @@
 import { yieldingEntries } from '#concurrency/map-concurrent.ts';
 import type { JobScope } from '../caller.ts';
-import type { RecordedRequest } from './job-store.ts';
+import type { RecordedRequest, RetriedJob } from './job-store.ts';
 import { labelsIn, labelsOf } from './read-jobs.ts';
 import type { Database } from './tables.ts';
 import { withoutQueries } from './url-secrets.ts';
 
 /** Implements `JobStore.findRequest`. */
-export async function findRequest(
-  db: Database,
-  jobId: string,
-  { caller }: JobScope = {},
-): Promise<RecordedRequest | null> {
-  const job = await db
-    .selectFrom('jobs')
-    .innerJoin('job_requests', 'job_requests.job_id', 'jobs.job_id')
-    .select(['operation', 'output', 'params', 'client_reference', labelsOf(db).as('labels')])
-    .where('jobs.job_id', '=', jobId)
-    .$if(caller !== undefined, (jobs) => jobs.where('caller', '=', caller ?? null))
-    .executeTakeFirst();
+export async function findRequest(db: Database, jobId: string, scope: JobScope = {}): Promise<RecordedRequest | null> {
+  const job = await requestedJob(db, jobId, scope);
   if (job === undefined) return null;
   const rows = await db
     .selectFrom('inputs')
@@ -41,4 +31,43 @@ export async function findRequest(
 
 function withoutQueriesIn(json: string): string {
   return JSON.stringify(withoutQueries(JSON.parse(json)));
+}
+
+/** Implements `JobStore.findRetriedJob`. */
+export async function findRetriedJob(db: Database, jobId: string, scope: JobScope = {}): Promise<RetriedJob | null> {
+  const job = await requestedJob(db, jobId, scope);
+  if (job === undefined) return null;
+  const failed = await db
+    .selectFrom('inputs')
+    .select(['input_index', 'input', 'name', 'query_erased'])
+    .where('job_id', '=', jobId)
+    .where('status', '=', 'failed')
+    .orderBy('input_index')
+    .execute();
+  return {
+    operation: job.operation,
+    caller: job.caller,
+    clientReference: job.client_reference,
+    labels: labelsIn(job).labels ?? null,
+    outputJson: job.output,
+    paramsJson: job.params,
+    isFinished: job.finished_at !== null,
+    failed: failed.map(({ input_index, input, name, query_erased }) => ({
+      inputIndex: input_index,
+      inputJson: input,
+      name: name === null ? null : (JSON.parse(name) as string),
+      isErased: query_erased === 1,
+    })),
+  };
+}
+
+/** Reads a job in the scope with the part of its request that all inputs share; undefined where there is none. */
+function requestedJob(db: Database, jobId: string, { caller }: JobScope) {
+  return db
+    .selectFrom('jobs')
+    .innerJoin('job_requests', 'job_requests.job_id', 'jobs.job_id')
+    .select(['operation', 'output', 'params', 'caller', 'client_reference', 'finished_at', labelsOf(db).as('labels')])
+    .where('jobs.job_id', '=', jobId)
+    .$if(caller !== undefined, (jobs) => jobs.where('caller', '=', caller ?? null))
+    .executeTakeFirst();
 }

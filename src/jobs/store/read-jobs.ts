@@ -5,6 +5,7 @@ import type { OperationName } from '#operations/operation.ts';
 import type { JobReport } from '#telemetry/run-report.ts';
 import type { JobScope } from '../caller.ts';
 import type { JobSnapshot } from '../job.ts';
+import { firstJobIdAt } from '../job-ids.ts';
 import type { JobFilter, JobPage } from './job-store.ts';
 import { PLANNED_BY_VALUES } from './postgres/prepared-statements.ts';
 import { type Database, isPostgres, type JobRow, type Tables } from './tables.ts';
@@ -150,6 +151,23 @@ interface Condition {
   readonly equals: readonly (readonly [column: string, value: string])[];
   /** The column with the identifier. */
   readonly jobId: string;
+}
+
+/** Implements `JobStore.recentJobs`. Each part is read by an index, so that the cost does not grow with the history. */
+export async function recentJobs(db: Database, since: Date, limit: number): Promise<JobPage> {
+  const ids = () =>
+    db
+      .selectFrom('jobs')
+      .select('job_id')
+      .limit(limit + 1);
+  const parts = [
+    ids().where('job_id', '>=', firstJobIdAt(since)).orderBy('job_id', 'desc'),
+    ids().where('status', '=', 'running').orderBy('job_id', 'desc'),
+    ids().where('finished_at', '>=', since.toISOString()).orderBy('finished_at', 'desc'),
+  ];
+  const jobIds = new Set<string>();
+  for (const part of parts) for (const job of await part.execute()) jobIds.add(job.job_id);
+  return jobIds.size === 0 ? { jobs: [], more: false } : await listJobs(db, { limit, jobIds: [...jobIds] });
 }
 
 /** Returns the conditions of a list. The one that few jobs meet, as far as can be told, comes first: its index finds the jobs. */

@@ -3,7 +3,7 @@ import type { JobScope } from '../../caller.ts';
 import type { ByteProgress, InputAttempt } from '../../job.ts';
 import type { ResultEntry } from '../../result-entries.ts';
 import { closeCallback, leaseCallbacks, postponeCallback } from '../callbacks.ts';
-import { findRequest } from '../find-request.ts';
+import { findRequest, findRetriedJob } from '../find-request.ts';
 import {
   cancelJob,
   cancelledAmong,
@@ -27,9 +27,15 @@ import { leaseInput, leaseInputs, recoverLeases, requestOfJob, startReservedInpu
 import { probeWrite, pruneJobs } from '../maintenance.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from '../output-paths.ts';
 import { countQueued, jobsOfSameCallers, otherJobs, queuedJobs, queueState, recordProgress } from '../queue-state.ts';
-import { findJob, finishedAmong, finishedInputs, jobReport, listJobs, resultEntries } from '../read-jobs.ts';
-import { recentJobs } from '../recent-jobs.ts';
-import { findRetriedJob } from '../retried-job.ts';
+import {
+  findJob,
+  finishedAmong,
+  finishedInputs,
+  jobReport,
+  listJobs,
+  recentJobs,
+  resultEntries,
+} from '../read-jobs.ts';
 import { findByIdempotencyKey, submitJobs } from '../submit-job.ts';
 import { Batcher } from './batcher.ts';
 import { type CompletedInput, leaseAndComplete, type NewLease } from './lease-and-complete.ts';

@@ -3,7 +3,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlit
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Kysely, SqliteDialect, type SqliteStatement, sql } from 'kysely';
 import { closeCallback, leaseCallbacks, postponeCallback } from '../callbacks.ts';
-import { findRequest } from '../find-request.ts';
+import { findRequest, findRetriedJob } from '../find-request.ts';
 import {
   cancelJob,
   cancelledAmong,
@@ -19,9 +19,15 @@ import { probeWrite, pruneJobs } from '../maintenance.ts';
 import { migrate } from '../migrations.ts';
 import { pathsOfJob, releaseOutputPaths, reserveOutputPath } from '../output-paths.ts';
 import { countQueued, queuedJobs, queueState, recordProgress } from '../queue-state.ts';
-import { findJob, finishedAmong, finishedInputs, jobReport, listJobs, resultEntries } from '../read-jobs.ts';
-import { recentJobs } from '../recent-jobs.ts';
-import { findRetriedJob } from '../retried-job.ts';
+import {
+  findJob,
+  finishedAmong,
+  finishedInputs,
+  jobReport,
+  listJobs,
+  recentJobs,
+  resultEntries,
+} from '../read-jobs.ts';
 import { findByIdempotencyKey, submitJob } from '../submit-job.ts';
 import type { Database, Tables } from '../tables.ts';
 import {
