@@ -15,7 +15,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   ENAMETOOLONG: 'the path or a name in it is too long for the file system',
   EMFILE: 'the service has too many files open',
   ENFILE: 'the system has too many files open',
-  EXDEV: 'the two places are on different file systems',
+  EXDEV: 'the two paths are on different file systems',
   ENOTEMPTY: 'the folder is not empty',
   EBUSY: 'it is in use',
   ESTALE: 'the network file system lost the file',

@@ -18,6 +18,7 @@ import {
   validateAnyInputs,
   validateFileSigning,
   validateFolderInputs,
+  validateInputIndex,
   validateOutputs,
   validateSigning,
 } from './validation/validate-request.ts';
@@ -153,14 +154,7 @@ function validateSidecars({ inputs, params }: VerifyRequest, { config }: Request
   const given = new Set<number>();
   for (const [index, { input_index: inputIndex, source }] of (params?.sidecars ?? []).entries()) {
     const field = `params.sidecars[${index}]`;
-    if (inputIndex >= inputs.length) {
-      const details = { inputIndex, inputCount: inputs.length };
-      throw new AppError('OVERRIDE_OUT_OF_RANGE', details, { field: `${field}.input_index` });
-    }
-    if (given.has(inputIndex)) {
-      throw new AppError('OVERRIDE_REPEATED', { inputIndex }, { field: `${field}.input_index`, inputIndex });
-    }
-    given.add(inputIndex);
+    validateInputIndex(inputIndex, inputs.length, given, `${field}.input_index`);
     const input = itemAt(inputs, inputIndex);
     if (isFolder(input)) {
       throw new AppError(

@@ -90,7 +90,7 @@ async function* filesIn(
   signal: AbortSignal,
 ): AsyncGenerator<ListedOutputFile> {
   if (isS3Url(outputPath)) return yield* objectsBelow(outputPath, required(s3, outputPath), signal);
-  const folder = await placeOf(outputPath, local.base_dir).catch(absent);
+  const folder = await resolvedPathOf(outputPath, local.base_dir).catch(absent);
   const stats = folder === null ? null : await lstat(folder).catch(absent);
   if (folder !== null && stats?.isDirectory()) yield* filesBelow(folder);
 }
@@ -137,18 +137,18 @@ const ABSENT = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG']);
  * Returns where an output lies, with the links on the way to it resolved; null where they lead out of the folder of outputs.
  * An output from before that folder was configured has no links on its way.
  */
-async function placeOf(outputPath: string, baseDir: string): Promise<string | null> {
+async function resolvedPathOf(outputPath: string, baseDir: string): Promise<string | null> {
   const folder = dirname(outputPath);
   const real = await realpath(folder);
-  const isInPlace = isSameOrInside(folder, baseDir) ? isSameOrInside(real, await realpath(baseDir)) : real === folder;
-  return isInPlace ? join(real, basename(outputPath)) : null;
+  const isInside = isSameOrInside(folder, baseDir) ? isSameOrInside(real, await realpath(baseDir)) : real === folder;
+  return isInside ? join(real, basename(outputPath)) : null;
 }
 
 async function openLocalOutput({ outputPath, segments }: OutputFile, baseDir: string): Promise<OpenedOutput | null> {
   try {
-    const place = await placeOf(outputPath, baseDir);
-    if (place === null) return null;
-    const path = join(place, ...segments);
+    const resolved = await resolvedPathOf(outputPath, baseDir);
+    if (resolved === null) return null;
+    const path = join(resolved, ...segments);
     const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     return await describeLocal(file, path);
   } catch (error) {

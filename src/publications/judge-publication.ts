@@ -236,7 +236,8 @@ function asBound(reading: FragmentReading, binding: StoredBinding): FragmentRead
  */
 function chosenParts({ listed, read, map }: RenditionReading, depth: 'sample' | 'full'): MediaPart[] {
   const { fragments } = listed.present;
-  const isSound = (index: number) => read?.found[index]?.some((place) => place.map === map && place.isBound) === true;
+  const isSound = (index: number) =>
+    read?.found[index]?.some((position) => position.map === map && position.isBound) === true;
   const sound = fragments.filter((_part, index) => isSound(index));
   const faulty = fragments.filter((_part, index) => !isSound(index));
   if (depth === 'full' || map === null) return [...sound, ...faulty];

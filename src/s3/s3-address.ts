@@ -105,9 +105,9 @@ export function comparableS3Urls(url: string): string[] {
   if (!isS3Url(url)) return [];
   const address = parseS3Url(url);
   const decoded = decodedS3Address(address);
-  return [address, ...(decoded === null ? [] : [decoded])].map(placeOf);
+  return [address, ...(decoded === null ? [] : [decoded])].map(comparable);
 }
 
-function placeOf({ bucket, key }: S3Address): string {
+function comparable({ bucket, key }: S3Address): string {
   return s3UrlOf({ bucket, key }).replace(/\/+$/, '');
 }

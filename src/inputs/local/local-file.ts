@@ -129,7 +129,7 @@ function localPath(path: string): { path: string; relativeTo?: 'start_folder' } 
 
 /** The folders that local inputs are read from. Paths may be relative to the working directory, and need not exist. */
 export interface LocalInputPolicy {
-  /** Folders that inputs must lie in, after resolving links; undefined: anywhere but the places of the system. */
+  /** Folders that inputs must lie in, after resolving links; undefined: anywhere but the folders of the system. */
   readonly roots: readonly string[] | undefined;
   /** Files and folders of the service itself, which are refused even inside a root. */
   readonly protectedPaths: readonly string[];
@@ -158,7 +158,7 @@ const resolvedChecks = new WeakMap<
 >();
 
 /**
- * Returns the check that a policy asks for. Its places are resolved at most once a second: thousands of inputs share
+ * Returns the check that a policy asks for. Its folders are resolved at most once a second: thousands of inputs share
  * them.
  */
 export function realPathCheck(policy: LocalInputPolicy): Promise<RealPathCheck> {
@@ -175,14 +175,14 @@ async function resolveCheck(policy: LocalInputPolicy): Promise<RealPathCheck> {
   return (path, realPath) => {
     if (roots !== undefined && !liesInAny(realPath, roots)) throw new AppError('SOURCE_OUTSIDE_ROOTS', localPath(path));
     if (isInStaging(realPath) || liesInAny(realPath, own)) throw new AppError('SOURCE_PROTECTED', { path });
-    const place = roots === undefined ? systemFolderOf(realPath) : undefined;
-    if (place !== undefined) throw new AppError('SOURCE_IN_SYSTEM_PLACE', { path, place });
+    const systemFolder = roots === undefined ? systemFolderOf(realPath) : undefined;
+    if (systemFolder !== undefined) throw new AppError('SOURCE_IN_SYSTEM_PLACE', { path, place: systemFolder });
   };
 }
 
 /** Returns the system folder that a path lies in, if any: one of a list, or a hidden folder of a home folder. */
 function systemFolderOf(realPath: string): string | undefined {
-  return SYSTEM_FOLDERS.find((place) => isSameOrInside(realPath, place)) ?? hiddenHomeFolderOf(realPath);
+  return SYSTEM_FOLDERS.find((folder) => isSameOrInside(realPath, folder)) ?? hiddenHomeFolderOf(realPath);
 }
 
 function hiddenHomeFolderOf(realPath: string): string | undefined {
@@ -199,6 +199,6 @@ function homeAbove(realPath: string): string | undefined {
   return /^\/home\/[^/]+/.exec(realPath)?.[0];
 }
 
-function liesInAny(realPath: string, places: readonly string[]): boolean {
-  return places.some((place) => isSameOrInside(realPath, place));
+function liesInAny(realPath: string, folders: readonly string[]): boolean {
+  return folders.some((folder) => isSameOrInside(realPath, folder));
 }

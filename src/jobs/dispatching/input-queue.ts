@@ -58,8 +58,8 @@ export class InputQueue {
   /** Starts the next input, and returns its job, which counts as running from now on. Undefined when none may start. */
   start(): StartedInput | undefined {
     const mayStart = (job: QueuedJob) => this.#mayStart(job);
-    const hasRoom = this.#runningJobs.size < this.#limits.maxRunningJobs;
-    return this.#begin(hasRoom ? this.#nextInLine(mayStart) : this.#nextOfRunning());
+    const isBelowLimit = this.#runningJobs.size < this.#limits.maxRunningJobs;
+    return this.#begin(isBelowLimit ? this.#nextInLine(mayStart) : this.#nextOfRunning());
   }
 
   /**

@@ -110,15 +110,15 @@ export function unnamedFiles(
   ]);
   const chosen = new Set(renditions.map(({ playlist }) => playlist));
   const others = playlists.filter(({ kind, path }) => kind === 'mpd' || !chosen.has(path));
-  const asides = auxiliaryRenditionsIn(others).filter((noun) => noun !== TRICK_PLAY || !makesKeyFrames);
-  const isAside = (path: string): boolean => asides.includes(PICTURES) && holdsPictures([path]);
-  const unnamed = files.map(({ path }) => path).filter((path) => !named.has(path) && !isAside(path));
+  const auxiliary = auxiliaryRenditionsIn(others).filter((noun) => noun !== TRICK_PLAY || !makesKeyFrames);
+  const isAuxiliary = (path: string): boolean => auxiliary.includes(PICTURES) && holdsPictures([path]);
+  const unnamed = files.map(({ path }) => path).filter((path) => !named.has(path) && !isAuxiliary(path));
   return [
     ...(unnamed.length === 0 ? [] : [warning('FILES_NOT_IN_PLAYLISTS', sampleOfNames(unnamed))]),
     ...(unchosen.length === 0
       ? []
       : [warning('RENDITIONS_NOT_CHOSEN', sampleOfNames(unchosen.map(({ name }) => name)))]),
-    ...(asides.length === 0 ? [] : [warning('AUXILIARY_RENDITIONS_LEFT_OUT', { kinds: asides })]),
+    ...(auxiliary.length === 0 ? [] : [warning('AUXILIARY_RENDITIONS_LEFT_OUT', { kinds: auxiliary })]),
   ];
 }
 

@@ -275,15 +275,19 @@ function validateParents(params: C2paParams, inputCount: number, config: Config)
   for (const [index, override] of (params.parent_overrides ?? []).entries()) {
     const field = `params.parent_overrides[${index}]`;
     const { input_index: inputIndex } = override;
-    if (inputIndex >= inputCount) {
-      throw new AppError('OVERRIDE_OUT_OF_RANGE', { inputIndex, inputCount }, { field: `${field}.input_index` });
-    }
-    if (overridden.has(inputIndex)) {
-      throw new AppError('OVERRIDE_REPEATED', { inputIndex }, { field: `${field}.input_index`, inputIndex });
-    }
-    overridden.add(inputIndex);
+    validateInputIndex(inputIndex, inputCount, overridden, `${field}.input_index`);
     validateParent(override.parent, config, { field: `${field}.parent`, inputIndex });
   }
+}
+
+/**
+ * Checks the index of an input in a list of `params`, and adds it to those that the list has named. Throws
+ * `OVERRIDE_OUT_OF_RANGE` or `OVERRIDE_REPEATED`.
+ */
+export function validateInputIndex(inputIndex: number, inputCount: number, named: Set<number>, field: string): void {
+  if (inputIndex >= inputCount) throw new AppError('OVERRIDE_OUT_OF_RANGE', { inputIndex, inputCount }, { field });
+  if (named.has(inputIndex)) throw new AppError('OVERRIDE_REPEATED', { inputIndex }, { field, inputIndex });
+  named.add(inputIndex);
 }
 
 function validateParent(parent: ApiParent | null | undefined, config: Config, location: ReferenceLocation): void {

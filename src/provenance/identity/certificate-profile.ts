@@ -115,13 +115,13 @@ function keyProblems(publicKey: KeyObject, algorithm: SigningAlgorithm): string[
 function chainProblems(chain: readonly X509Certificate[]): string[] {
   return chain.slice(1).flatMap((issuer, index) => {
     const certificate = itemAt(chain, index);
-    const place = `certificate ${index + 2}`;
+    const name = `certificate ${index + 2}`;
     if (!certificate.checkIssued(issuer) || !certificate.verify(issuer.publicKey)) {
       return [
-        `${place} did not issue certificate ${index + 1}. Order the chain from the leaf up, and leave out what does not belong to it`,
+        `${name} did not issue certificate ${index + 1}. Order the chain from the leaf up, and leave out what does not belong to it`,
       ];
     }
-    return issuer.ca ? [] : [`${place} issued certificate ${index + 1}, but is no certificate authority`];
+    return issuer.ca ? [] : [`${name} issued certificate ${index + 1}, but is no certificate authority`];
   });
 }
 

@@ -61,7 +61,7 @@ const storedClaim = z.object({
 
 const ASSERTION_STORE = 'c2pa.assertions';
 const CLAIM_LABELS = ['c2pa.claim', 'c2pa.claim.v2'];
-/** Hard bindings of ISO base media files by their version. The first one leaves the places of boxes out. */
+/** Hard bindings of ISO base media files by their version. The first one leaves the positions of boxes out. */
 const BINDING_LABEL = /^c2pa\.hash\.bmff(?:\.v([23]))?$/;
 const DIGEST_SIZES_BYTES: Readonly<Record<HashAlgorithm, number>> = { sha256: 32, sha384: 48, sha512: 64 };
 

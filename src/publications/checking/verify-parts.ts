@@ -111,8 +111,8 @@ export class PartsVerification {
       await this.#eachFragment(fragments, UNBOUND);
       const kind = hasStore ? 'unjudged' : 'unsigned';
       const why = manifest === null ? TOO_MANY_STORES : manifest.unjudged?.problem;
-      const said = kind === 'unjudged' && why !== undefined ? { problem: why } : {};
-      this.#find(init, manifest, { kind, count: 1, parts: [init], locations: [], ...said });
+      const cause = kind === 'unjudged' && why !== undefined ? { problem: why } : {};
+      this.#find(init, manifest, { kind, count: 1, parts: [init], locations: [], ...cause });
       const isDisturbed = manifest?.unjudged?.isDisturbed === true;
       return { manifest: number, hasManifest: hasStore, binding: null, isDisturbed, initMaps: [], found: [] };
     }
@@ -233,14 +233,14 @@ function findFragment(
   maps: readonly StoredMap[],
   algorithm: StoredBinding['algorithm'],
 ): FoundFragment {
-  const places = c2pa.flatMap(({ purpose, content }) => {
-    const stated = purpose === 'merkle' ? readStoredLocation(content) : undefined;
-    const map = maps.find(({ uniqueId, localId }) => uniqueId === stated?.uniqueId && localId === stated.localId);
-    if (stated === undefined || map === undefined) return [];
-    return [{ map, location: stated.location, isBound: isBound(digest, stated, map, algorithm) }];
+  const positions = c2pa.flatMap(({ purpose, content }) => {
+    const stored = purpose === 'merkle' ? readStoredLocation(content) : undefined;
+    const map = maps.find(({ uniqueId, localId }) => uniqueId === stored?.uniqueId && localId === stored.localId);
+    if (stored === undefined || map === undefined) return [];
+    return [{ map, location: stored.location, isBound: isBound(digest, stored, map, algorithm) }];
   });
-  const areTrue = places.every(({ isBound: isTrue }) => isTrue);
-  return places.length === c2pa.length ? places.map((place) => ({ ...place, isBound: areTrue })) : [];
+  const areTrue = positions.every(({ isBound: isTrue }) => isTrue);
+  return positions.length === c2pa.length ? positions.map((position) => ({ ...position, isBound: areTrue })) : [];
 }
 
 /** Judges one rendition, and notes in `manifest` which maps it uses up. */
@@ -252,7 +252,7 @@ function judgeRendition(
   maps: readonly StoredMap[],
 ): RenditionFinding[] {
   const bound = maps.filter(({ initHash }) => initDigest.equals(initHash));
-  const intact = found.find((places) => places.some(({ isBound: isIntact }) => isIntact)) ?? [];
+  const intact = found.find((positions) => positions.some(({ isBound: isIntact }) => isIntact)) ?? [];
   const candidates = bound.length > 0 ? bound : intact.map(({ map }) => map);
   const own = new Set(candidates.filter((map) => !used.has(map)));
   const findings = judgeFragments(fragments, found, own);
@@ -285,10 +285,10 @@ export function judgeFragments(
   own: ReadonlySet<StoredMap>,
 ): RenditionFinding[] {
   const positions: Record<'altered' | 'added' | 'moved', number[]> = { altered: [], added: [], moved: [] };
-  const places = new Map<StoredMap, Map<number, number>>();
+  const byMap = new Map<StoredMap, Map<number, number>>();
   for (const [position, fragment] of found.entries()) {
     const isOwn = fragment.every(
-      ({ map, location }) => own.has(map) && location < map.count && places.get(map)?.has(location) !== true,
+      ({ map, location }) => own.has(map) && location < map.count && byMap.get(map)?.has(location) !== true,
     );
     const mapCount = new Set(fragment.map(({ map }) => map)).size;
     if (mapCount === 0 || mapCount < fragment.length || !isOwn) {
@@ -296,11 +296,11 @@ export function judgeFragments(
       continue;
     }
     for (const { map, location } of fragment) {
-      places.set(map, (places.get(map) ?? new Map<number, number>()).set(location, position));
+      byMap.set(map, (byMap.get(map) ?? new Map<number, number>()).set(location, position));
     }
     if (!fragment.every(({ isBound }) => isBound)) positions.altered.push(position);
   }
-  const taken = [...places];
+  const taken = [...byMap];
   positions.moved = taken.flatMap(([, positionOf]) => movedPositions(positionOf));
   const missing = taken.flatMap(([map, positionOf]) => missingFrom(map, positionOf));
   const present = Object.entries(positions) as [FindingKind, number[]][];

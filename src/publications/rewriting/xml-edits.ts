@@ -75,7 +75,7 @@ export interface TextEdit {
   readonly replacement: string;
 }
 
-/** Applies edits that do not overlap, an insertion before a replacement at the same place; all else stays. */
+/** Applies edits that do not overlap, an insertion before a replacement at the same position; all else stays. */
 export function applyEdits(text: string, edits: readonly TextEdit[]): string {
   const pieces: string[] = [];
   let from = 0;
