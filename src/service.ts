@@ -124,8 +124,8 @@ async function serveJobs(parts: ServiceParts, trust: TrustStore, signer?: Signer
 }
 
 /**
- * Removes what an attempt left behind whose process is gone: staged outputs, scratch files and uploads. Without an attempt,
- * what all left. What cannot be removed is logged, and stays for the next start.
+ * Removes what an attempt left behind whose process is gone: staged outputs, scratch files and uploads. Without an
+ * attempt, what all left. Never rejects: what cannot be removed is logged, and stays for the next start.
  */
 async function clearStagings({ config, launcher, logger }: ServiceParts, attempt?: InputAttempt): Promise<void> {
   const { data_dir: dataDir, scratch_dir: dir } = config.jobs;

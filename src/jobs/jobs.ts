@@ -48,8 +48,8 @@ export interface JobsOptions extends Pick<WorkerPoolOptions, 'launcher' | 'signe
   readonly maxRunningInputs?: number;
   readonly workerTimeouts?: Partial<WorkerTimeouts>;
   /**
-   * Removes the staged outputs of an attempt whose worker is gone; without one, those of all, when the service starts and
-   * holds the data folder.
+   * Removes the staged outputs of an attempt whose worker is gone; without one, those of all, when the service starts
+   * and holds the data folder. Never rejects: what cannot be removed takes disk space, but harms no output.
    */
   readonly clearStagings?: (attempt?: InputAttempt) => Promise<void>;
   /** Called when the embedded store cannot be used any more (`STORE_LOST`): only a new start opens it again. */
@@ -95,7 +95,7 @@ export class Jobs {
     assert(this.#engine === null, 'jobs are started once');
     const engine = await this.#openEngine();
     try {
-      await this.#clearStagings();
+      await this.#options.clearStagings?.();
       this.#engine = await this.#assemble(engine);
     } catch (error) {
       await engine.close();
@@ -303,62 +303,64 @@ export class Jobs {
   }
 
   async #assemble(engine: JobEngine): Promise<Engine> {
-    const { config, workerEntry: entry, log, workerTimeouts: timeouts, launcher, telemetry } = this.#options;
-    const { signer, trust } = this.#options;
+    const { config, log } = this.#options;
     const { store } = engine;
-    const maxRunningInputs = this.#maxRunningInputs;
-    const tools = { ...(signer && { signer }), ...(trust && { trust }) };
-    const starting = { ...(timeouts && { timeouts }), ...(launcher && { launcher }), ...tools };
-    const pool = new WorkerPool({ entry, config, maxWorkers: maxRunningInputs, log, ...starting });
-    const waiters = new CompletionWaiters((jobIds) => store.finishedAmong(jobIds), config.server.sync_poll_interval_ms);
-    const feed = new JobFeed({
-      find: (jobId) => this.find(jobId),
-      finishedInputs: (jobId) => store.finishedInputs(jobId),
-      resultEntries: (jobId, inputIndexes) => store.resultEntries(jobId, inputIndexes),
-    });
-    const listFeed = new ListFeed(async (since, limit) => this.#withRunning(await store.recentJobs(since, limit)));
-    const callbackSender = this.#createCallbackSender(store);
-    const limits = {
-      maxInputsPerJob: config.worker.default_max_files_parallel,
-      maxRunningJobs: config.worker.max_concurrent_batches,
+    const { workerEntry: entry, workerTimeouts: timeouts, ...options } = this.#options;
+    const maxWorkers = this.#maxRunningInputs;
+    const pool = new WorkerPool({ ...options, entry, maxWorkers, ...(timeouts && { timeouts }) });
+    const following = {
+      waiters: new CompletionWaiters((jobIds) => store.finishedAmong(jobIds), config.server.sync_poll_interval_ms),
+      feed: new JobFeed({
+        find: (jobId) => this.find(jobId),
+        finishedInputs: (jobId) => store.finishedInputs(jobId),
+        resultEntries: (jobId, inputIndexes) => store.resultEntries(jobId, inputIndexes),
+      }),
+      callbackSender: this.#createCallbackSender(store),
     };
+    const dispatcher = new Dispatcher(this.#dispatcherOptions(store, pool, following), engine);
+    await dispatcher.begin();
+    // Last, because a worker keeps a process alive whose start failed.
+    if (maxWorkers > 0) pool.prestart();
+    return {
+      ...following,
+      store,
+      pool,
+      dispatcher,
+      listFeed: new ListFeed(async (since, limit) => this.#withRunning(await store.recentJobs(since, limit))),
+      queueState: new ThrottledQuery(() => store.queueState()),
+      probe: new StoreProbe(() => store.probeWrite(), log),
+      pruning: new Pruning(store, config.jobs.retention_hours, log),
+      closeStore: () => engine.close(),
+    };
+  }
+
+  #dispatcherOptions(
+    store: JobStore,
+    pool: WorkerPool,
+    { waiters, feed, callbackSender }: Pick<Engine, 'waiters' | 'feed' | 'callbackSender'>,
+  ): DispatcherOptions {
+    const { config, log, telemetry, clearStagings } = this.#options;
     const notifyFinished = (jobId: string) => {
       waiters.finished(jobId);
       feed.finished(jobId);
       callbackSender.pollSoon();
     };
-    const options: DispatcherOptions = {
+    return {
       pool,
       log,
-      limits,
-      maxRunningInputs,
+      limits: {
+        maxInputsPerJob: config.worker.default_max_files_parallel,
+        maxRunningJobs: config.worker.max_concurrent_batches,
+      },
+      maxRunningInputs: this.#maxRunningInputs,
       capacity: config.worker.queue_capacity,
-      clearStagings: (attempt) => this.#clearStagings(attempt),
+      clearStagings: async (attempt) => clearStagings?.(attempt),
       runEnded: (report) => telemetry?.runEnded(report),
       jobFinishedElsewhere: notifyFinished,
       jobFinished: (jobId) => {
         notifyFinished(jobId);
-        void this.#reportEnd(store, jobId);
+        void this.#reportFinished(store, jobId);
       },
-    };
-    const dispatcher = new Dispatcher(options, engine);
-    await dispatcher.begin();
-    // Last, because a worker keeps a process alive whose start failed.
-    if (maxRunningInputs > 0) pool.prestart();
-    const queueState = new ThrottledQuery(() => store.queueState());
-    const probe = new StoreProbe(() => store.probeWrite(), log);
-    return {
-      store,
-      pool,
-      dispatcher,
-      waiters,
-      feed,
-      listFeed,
-      callbackSender,
-      queueState,
-      probe,
-      pruning: new Pruning(store, config.jobs.retention_hours, log),
-      closeStore: () => engine.close(),
     };
   }
 
@@ -369,17 +371,14 @@ export class Jobs {
   }
 
   /** Logs, measures and traces a finished job. A failure is only logged. */
-  async #reportEnd(store: JobStore, jobId: string): Promise<void> {
+  async #reportFinished(store: JobStore, jobId: string): Promise<void> {
     const { log, telemetry } = this.#options;
     try {
       const report = await store.jobReport(jobId);
       if (report === null) return;
       const { operation, caller, status, inputs, queuedAtMs, finishedAtMs } = report;
-      const callerField = caller === null ? {} : { caller };
-      log.info(
-        { job_id: jobId, ...callerField, operation, status, inputs, ms: finishedAtMs - queuedAtMs },
-        'job ended',
-      );
+      const ids = { job_id: jobId, ...(caller !== null && { caller }) };
+      log.info({ ...ids, operation, status, inputs, ms: finishedAtMs - queuedAtMs }, 'job ended');
       telemetry?.jobFinished(report);
     } catch (error) {
       if (!this.#stopping) log.warn({ job_id: jobId, err: error }, 'the report of a finished job could not be read');
@@ -389,17 +388,6 @@ export class Jobs {
   get #maxRunningInputs(): number {
     if (this.#options.config.jobs.role === 'api') return 0;
     return this.#options.maxRunningInputs ?? availableParallelism();
-  }
-
-  /** Removes staged outputs. A failure is only logged: they take disk space, but harm no output. */
-  async #clearStagings(attempt?: InputAttempt): Promise<void> {
-    const { clearStagings, log } = this.#options;
-    await clearStagings?.(attempt).catch((error: unknown) => {
-      log.error(
-        { job_id: attempt?.jobId, input_index: attempt?.inputIndex, err: error },
-        'stagings could not be removed',
-      );
-    });
   }
 }
 

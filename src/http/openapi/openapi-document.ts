@@ -215,14 +215,6 @@ const CONTENT_SECURITY_POLICY = [
 
 /** Adds `/openapi.json` and the interactive reference at `/docs`, with its script: it needs no internet. */
 export function addDocuments(app: FastifyInstance): void {
-  const page = readFileSync(new URL('../../../console/docs.html', import.meta.url));
-  let script: Promise<Buffer> | undefined;
-  const scalarScript = (): Promise<Buffer> => {
-    script ??= loadScalarScript();
-    return script;
-  };
-  const sendPage = async (_request: FastifyRequest, reply: FastifyReply) =>
-    reply.type('text/html; charset=utf-8').header('Content-Security-Policy', CONTENT_SECURITY_POLICY).send(page);
   app.route({
     method: 'GET',
     url: '/openapi.json',
@@ -236,6 +228,18 @@ export function addDocuments(app: FastifyInstance): void {
     },
     handler: async () => app.swagger(),
   });
+  addReference(app);
+}
+
+function addReference(app: FastifyInstance): void {
+  const page = readFileSync(new URL('../../../console/docs.html', import.meta.url));
+  let script: Promise<Buffer> | undefined;
+  const scalarScript = (): Promise<Buffer> => {
+    script ??= loadScalarScript();
+    return script;
+  };
+  const sendPage = async (_request: FastifyRequest, reply: FastifyReply) =>
+    reply.type('text/html; charset=utf-8').header('Content-Security-Policy', CONTENT_SECURITY_POLICY).send(page);
   app.route({
     method: 'GET',
     url: '/docs',

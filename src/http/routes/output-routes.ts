@@ -54,7 +54,12 @@ const listing = z
   });
 
 /** Adds the committed files of a job, from local outputs and from S3, with ranges (RFC 9110 §14). */
-export function addOutputRoutes(app: FastifyInstance, { jobs, config }: OutputRouteParts): void {
+export function addOutputRoutes(app: FastifyInstance, parts: OutputRouteParts): void {
+  addListingRoute(app, parts);
+  addFileRoute(app, parts);
+}
+
+function addListingRoute(app: FastifyInstance, { jobs, config }: OutputRouteParts): void {
   app.route<OutputRoute>({
     method: 'GET',
     url: '/v2/jobs/:id/outputs/:index',
@@ -79,6 +84,9 @@ export function addOutputRoutes(app: FastifyInstance, { jobs, config }: OutputRo
       };
     },
   });
+}
+
+function addFileRoute(app: FastifyInstance, { jobs, config }: OutputRouteParts): void {
   app.route<OutputRoute>({
     method: 'GET',
     url: '/v2/jobs/:id/outputs/:index/*',

@@ -195,6 +195,12 @@ const session = z
 
 /** Adds login and logout for browsers: the token is kept in a cookie that no script can read. */
 export function addSessionRoutes(app: FastifyInstance, loginRequired: boolean): void {
+  addSessionRoute(app, loginRequired);
+  addLoginRoute(app);
+  addLogoutRoute(app);
+}
+
+function addSessionRoute(app: FastifyInstance, loginRequired: boolean): void {
   app.route({
     method: 'GET',
     url: '/v2/session',
@@ -210,6 +216,9 @@ export function addSessionRoutes(app: FastifyInstance, loginRequired: boolean): 
       admin: caller.isAdmin,
     }),
   });
+}
+
+function addLoginRoute(app: FastifyInstance): void {
   app.route<{ Body: z.infer<typeof login> }>({
     method: 'POST',
     url: '/v2/session',
@@ -235,6 +244,9 @@ export function addSessionRoutes(app: FastifyInstance, loginRequired: boolean): 
       return reply.status(204).send();
     },
   });
+}
+
+function addLogoutRoute(app: FastifyInstance): void {
   app.route({
     method: 'DELETE',
     url: '/v2/session',

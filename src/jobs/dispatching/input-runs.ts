@@ -128,32 +128,40 @@ export class InputRuns {
       case 'process-exited':
         log.warn({ ...ids, attempt: lease.attempt, exit_cause: result.exitCause }, 'the worker of an input exited');
         if (lease.processExits + 1 < MAX_PROCESS_EXITS) return { type: 'process-exited', exitCause: result.exitCause };
-        return this.#endOf(run, lease, failureBy(result.exitCause));
+        return this.#finish(run, lease, failureBy(result.exitCause));
       case 'succeeded':
       case 'over-budget':
-      case 'failed': {
-        if (result.type === 'failed' && result.error === null)
-          log.error({ ...ids, stack: result.bug }, 'an input met a bug');
-        const entry = entryOf(lease, result);
-        const { status, warnings, error_details: details } = entry;
-        const error = 'error' in result && result.error !== null ? AppError.fromData(result.error) : null;
-        const write = error?.operational ? log.warn.bind(log) : log.info.bind(log);
-        const phases = 'phases' in result ? result.phases : {};
-        const failure = error !== null && { input: nameOf(lease), error: error.message };
-        write(
-          { ...ids, ...failure, reason: details?.reason, budget: details?.['budget'], warnings, phases_ms: phases },
-          `input ${status}`,
-        );
-        const transient = error?.transient ?? false;
-        const digest = result.type === 'succeeded' ? manifestDigestOf(result.outcome) : null;
-        return { type: 'finished', entry, progress: run.progress, transient, digest };
-      }
+      case 'failed':
+        return this.#finish(run, lease, result);
     }
+  }
+
+  /** Logs a run with a result, and returns how it ended. */
+  #finish(run: InputRun, lease: LeasedInput, result: FinishedResult): RunEnd {
+    const { log } = this.#options;
+    const ids = { job_id: lease.jobId, input_index: lease.inputIndex };
+    if (result.type === 'failed' && result.error === null)
+      log.error({ ...ids, stack: result.bug }, 'an input met a bug');
+    const entry = entryOf(lease, result);
+    const { status, warnings, error_details: details } = entry;
+    const error = 'error' in result && result.error !== null ? AppError.fromData(result.error) : null;
+    const write = error?.operational ? log.warn.bind(log) : log.info.bind(log);
+    const phases = 'phases' in result ? result.phases : {};
+    const failure = error !== null && { input: nameOf(lease), error: error.message };
+    write(
+      { ...ids, ...failure, reason: details?.reason, budget: details?.['budget'], warnings, phases_ms: phases },
+      `input ${status}`,
+    );
+    const digest = result.type === 'succeeded' ? manifestDigestOf(result.outcome) : null;
+    return { type: 'finished', entry, progress: run.progress, transient: error?.transient ?? false, digest };
   }
 }
 
+/** The result of a run that is the result of its input, or a failure that may be retried. */
+type FinishedResult = RunResult & { type: 'succeeded' | 'failed' | 'over-budget' };
+
 /** Returns the failure of an input at the last exit of its process that it may have. */
-function failureBy(exitCause: string): RunResult {
+function failureBy(exitCause: string): FinishedResult {
   const error = new AppError('INPUT_ENDED_PROCESS', { times: MAX_PROCESS_EXITS, how: exitCause });
   return { type: 'failed', error: error.toData(), phases: {}, calls: {} };
 }
@@ -192,10 +200,7 @@ function reportOf({ lease, request, startedAtMs, end, result, progress }: Report
   };
 }
 
-function entryOf(
-  lease: InputAttempt,
-  result: RunResult & { type: 'succeeded' | 'failed' | 'over-budget' },
-): ResultEntry {
+function entryOf(lease: InputAttempt, result: FinishedResult): ResultEntry {
   const { jobId, inputIndex } = lease;
   if (result.type === 'succeeded') return succeededEntry(inputIndex, result.outcome);
   return failedEntry(inputIndex, result.error ?? new AppError('INPUT_MET_BUG', { jobId, inputIndex }).toData());

@@ -42,7 +42,7 @@ export async function leaseAndComplete(
   wanted: readonly InputId[],
 ): Promise<LeasedAndCompleted> {
   if (completed.length === 0 && wanted.length === 0) return { leased: [], completed: [] };
-  const { rows } = await statement(completed.map(rowOf), wanted).execute(db);
+  const { rows } = await statementFor(completed.map(rowOf), wanted).execute(db);
   const { leased, completed: recorded } = rows[0] ?? { leased: [], completed: [] };
   const finishedJobs = new Map(recorded.filter(({ jobFinished }) => jobFinished).map((one) => [one.jobId, one]));
   for (const { jobId, hasUrlSecrets } of finishedJobs.values()) if (hasUrlSecrets) await eraseUrlSecrets(db, jobId);
@@ -69,12 +69,12 @@ function rowOf({ lease, entry, progress, digest }: CompletedInput) {
 }
 
 /**
- * Builds the statement. It locks the jobs that it writes in order, so that nodes which lease and complete inputs of the same
+ * Builds the one statement. It locks the jobs that it writes in order, so that nodes which lease and complete inputs of the same
  * jobs do not deadlock. No job is both started and counted: a completed input was leased, and its job started, before.
  * Results of other parts are joined, never tested by subqueries: PostgreSQL evaluates a condition again after it waited for
  * the row of a job, and a subquery finds nothing then.
  */
-function statement(completed: readonly object[], wanted: readonly InputId[]) {
+function statementFor(completed: readonly object[], wanted: readonly InputId[]) {
   const now = new Date().toISOString();
   return sql<Row>`
 with wanted as (
