@@ -234,8 +234,8 @@ function targetOf({ offset, length, copies }: ChunkRead): number | null {
 }
 
 /**
- * Moves the copies of a read that are not in their final position. All are taken out first, because the positions
- * overlap.
+ * Moves the copies of a read that are not in their final position. All are taken out first, because
+ * the positions overlap.
  */
 function moveOtherCopies({ offset, copies }: ChunkRead, bytes: Buffer, target: number): void {
   const rest = copies

@@ -213,8 +213,8 @@ function statsAt(path: string): BigIntStats | null {
 }
 
 /**
- * Opens a file that this service wrote. Files of others are opened by `inputs`, with more checks. Throws system errors
- * unchanged.
+ * Opens a file that this service wrote. Files of others are opened by `inputs`, with more checks. Throws
+ * system errors unchanged.
  */
 export async function openOwnFile(path: string, name: string): Promise<FileSource> {
   const file = Descriptor.open(path, constants.O_RDONLY | constants.O_NOFOLLOW);

@@ -89,8 +89,8 @@ export class LocalCopies {
   }
 
   /**
-   * Returns a file of the folder. It stays open, and readable by its path, until `release`. Throws as `localCopyOf`
-   * does.
+   * Returns a file of the folder. It stays open, and readable by its path, until `release`. Throws
+   * as `localCopyOf` does.
    */
   of(path: string, signal: AbortSignal): Promise<LocalSource> {
     const known = this.#sources.get(path);

@@ -56,8 +56,8 @@ export class ReadAhead {
   readonly #ranges: FetchedRange[] = [];
   readonly #spare: Buffer[] = [];
   /**
-   * Position and size of the next fetch of the sequential reads, and whether there are any: a single read prefetches
-   * nothing.
+   * Position and size of the next fetch of the sequential reads, and whether there are any: a single
+   * read prefetches nothing.
    */
   #nextFetch = 0;
   #fetchSizeBytes = 0;
@@ -273,8 +273,8 @@ class FetchedRange {
   }
 
   /**
-   * Copies the bytes from `position`, which the range covers, as soon as they are present. Throws the error of the
-   * fetch.
+   * Copies the bytes from `position`, which the range covers, as soon as they are present. Throws the error
+   * of the fetch.
    */
   async copyTo(target: Uint8Array, position: number, signal: AbortSignal): Promise<void> {
     const start = position - this.offset;

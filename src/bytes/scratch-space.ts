@@ -125,8 +125,8 @@ export class ScratchSpace {
   }
 
   /**
-   * Throws `SCRATCH_FULL`. File systems of unknown size (some network file systems) report no blocks and are not
-   * checked.
+   * Throws `SCRATCH_FULL`. File systems of unknown size (some network file systems) report no blocks and
+   * are not checked.
    */
   #checkFreeSpace(path: string, sizeBytes: number): void {
     const { blocks, bavail, bsize } = statfsSync(this.#folder);
@@ -142,8 +142,8 @@ export class ScratchSpace {
 }
 
 /**
- * Removes the scratch spaces that workers of this service left behind: that of one attempt, or all. Returns the removed
- * paths.
+ * Removes the scratch spaces that workers of this service left behind: that of one attempt, or all. Returns
+ * the removed paths.
  */
 export async function clearScratchSpaces(location: ScratchLocation, key?: StagingKey): Promise<string[]> {
   const names = await readdir(location.dir).catch((error: unknown) => {

@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import type { Config } from './config.ts';
 
 /**
- * Returns the folder of the records of committed publications. Nodes that share outputs share these records beside the
- * outputs.
+ * Returns the folder of the records of committed publications. Nodes that share outputs share these records
+ * beside the outputs.
  */
 export function recordsDirOf({ jobs, output_sinks: { local } }: Config): string {
   return jobs.database_url === undefined ? jobs.data_dir : join(local.base_dir, '.attestream');
@@ -31,8 +31,8 @@ export function secretPaths({ jobs, signing }: Config, configFile: string): read
 }
 
 /**
- * Returns the files and folders of the service itself, which no request reads and no output is written to. They need
- * not exist.
+ * Returns the files and folders of the service itself, which no request reads and no output is written to. They
+ * need not exist.
  */
 export function protectedPaths(config: Config, configFile: string): readonly string[] {
   const { jobs, signing } = config;

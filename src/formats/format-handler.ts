@@ -3,13 +3,13 @@ import type { Warning } from '#errors/warning.ts';
 import type { EmbeddingPlan, HardBinding } from './hard-binding.ts';
 
 /**
- * Handler of one container format: recognises it, reads its layout, and plans the output with a manifest. The steps of
- * a further format stand at the end of ARCHITECTURE.md. A handler does no I/O but reading headers and tables through
- * the source.
+ * Handler of one container format: recognises it, reads its layout, and plans the output with a manifest. The steps
+ * of a further format stand at the end of ARCHITECTURE.md. A handler does no I/O but reading headers and tables
+ * through the source.
  *
  * Obligations, which `test/formats/format-handler-contract.ts` checks for every handler:
- * - `readLayout` takes bounded time and memory whatever the bytes are, and refuses with an AppError that names the box,
- *   chunk or frame and its offset;
+ * - `readLayout` takes bounded time and memory whatever the bytes are, and refuses with an AppError that names the
+ *   box, chunk or frame and its offset;
  * - the plan's output has every byte of media unchanged, with every offset that the container stores adjusted;
  * - an embedded manifest is replaced, never kept beside the new one;
  * - the plan has exactly one hole of `manifestSizeBytes`, for the manifest, which fills it exactly.

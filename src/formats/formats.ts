@@ -41,8 +41,8 @@ export function formatOf(head: Uint8Array): FormatHandler | undefined {
 }
 
 /**
- * Returns the handler for a source by its first bytes, or undefined. Reads a longer head where a short one matches
- * none.
+ * Returns the handler for a source by its first bytes, or undefined. Reads a longer head where a short
+ * one matches none.
  */
 export async function recogniseFormat(source: ByteSource, signal: AbortSignal): Promise<FormatHandler | undefined> {
   for (const headSizeBytes of [HEAD_SIZE_BYTES, LONG_HEAD_SIZE_BYTES]) {

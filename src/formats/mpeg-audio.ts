@@ -19,8 +19,8 @@ const MAX_FREE_FRAME_SIZE_BYTES = 5_760;
 const MIN_FREE_FRAME_SIZE_BYTES = 24;
 
 /**
- * Number of consecutive frames required in free format; the minimum applies where they reach exactly to the end of the
- * bytes.
+ * Number of consecutive frames required in free format; the minimum applies where they reach exactly to the end
+ * of the bytes.
  */
 const FREE_FORMAT_FRAMES = 6;
 const MIN_FREE_FORMAT_FRAMES = 3;
@@ -106,9 +106,9 @@ export function findFirstFrame(bytes: Uint8Array): number | null {
 }
 
 /**
- * Tells whether `wanted` consecutive frames have one kind. Fewer suffice where they reach exactly to the end of the
- * bytes: any number at the start, but at least `FRAMES_AFTER_GARBAGE` behind garbage, where a single match may be
- * chance.
+ * Tells whether `wanted` consecutive frames have one kind. Fewer suffice where they reach exactly to the end of
+ * the bytes: any number at the start, but at least `FRAMES_AFTER_GARBAGE` behind garbage, where a single match
+ * may be chance.
  */
 function countFrames(bytes: Uint8Array, start: number, wanted: number): boolean {
   let offset = start;
@@ -124,8 +124,8 @@ function countFrames(bytes: Uint8Array, start: number, wanted: number): boolean 
 }
 
 /**
- * Parses the header of a frame. Returns null for other bytes, and for free format, which states no bit rate and so no
- * size.
+ * Parses the header of a frame. Returns null for other bytes, and for free format, which states no bit rate and
+ * so no size.
  */
 export function parseMpegFrame(bytes: Uint8Array, offset: number): MpegFrame | null {
   const [b0 = 0, b1 = 0, b2 = 0] = bytes.subarray(offset, offset + HEADER_SIZE_BYTES - 1);
@@ -152,8 +152,8 @@ function bitRatesOf(isMpeg1: boolean, layer: 1 | 2 | 3): readonly number[] {
 }
 
 /**
- * Returns the size of a frame. Layer I uses slots of 4 bytes, the others of 1; layer III of MPEG-2 has half the
- * samples.
+ * Returns the size of a frame. Layer I uses slots of 4 bytes, the others of 1; layer III of MPEG-2 has
+ * half the samples.
  */
 function frameSizeBytes(
   layer: 1 | 2 | 3,

@@ -25,8 +25,8 @@ const CONTAINERS: readonly UnsupportedContainer[] = [
 ];
 
 /**
- * Further extensions of media that cannot carry a manifest: streams without a container, and containers without a
- * signature above.
+ * Further extensions of media that cannot carry a manifest: streams without a container, and containers without
+ * a signature above.
  */
 const OTHER_EXTENSIONS =
   'ts mts m2ts m2t m1v m2v mp2 mpa aac ac3 eac3 ec3 dts thd amr awb ape wv tta tak mpc dsf dff rf64 bw64 mid midi';

@@ -247,8 +247,8 @@ function isInside(address: Address, [network, prefixLength]: Network): boolean {
 }
 
 /**
- * Returns an address, the IPv4 address in it, and where a connection to it ends up: an unspecified one reaches this
- * host.
+ * Returns an address, the IPv4 address in it, and where a connection to it ends up: an unspecified one
+ * reaches this host.
  */
 function standsFor(address: Address): Address[] {
   const inner = innerAddress(address);

@@ -54,8 +54,8 @@ export function nameOfUrl(url: string): string {
 }
 
 /**
- * Returns the path that an address names things by. That of S3 is no URL: nothing in it ends the path, and the bucket
- * is part.
+ * Returns the path that an address names things by. That of S3 is no URL: nothing in it ends the path, and the
+ * bucket is part.
  */
 function pathOfUrl(url: string): string {
   if (isS3Url(url)) return url.slice('s3:'.length);
@@ -93,8 +93,8 @@ function shortened(name: string): string {
 }
 
 /**
- * Returns the longest start of whole characters, as people see them, that fits; whole code points where not even one
- * fits.
+ * Returns the longest start of whole characters, as people see them, that fits; whole code points where not
+ * even one fits.
  */
 function cutToBytes(text: string, limitBytes: number): string {
   const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' }).segment(text.slice(0, limitBytes));

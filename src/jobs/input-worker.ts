@@ -40,10 +40,10 @@ export interface InputRunner {
 }
 
 /**
- * Runs the main loop of an input worker. The service forks it as a process, and sends it one input after another; the
- * next one may start while the others are I/O-bound. The worker leads a process group. When the service exits, for any
- * reason, it kills the group, with all programs that it started. It ignores signals: the service stops its workers
- * itself.
+ * Runs the main loop of an input worker. The service forks it as a process, and sends it one input after another;
+ * the next one may start while the others are I/O-bound. The worker leads a process group. When the service
+ * exits, for any reason, it kills the group, with all programs that it started. It ignores signals: the service
+ * stops its workers itself.
  */
 export function runInputWorker(runner: InputRunner): void {
   process.on('disconnect', endProcessGroup);
@@ -100,8 +100,8 @@ class InputWorker {
   }
 
   /**
-   * Starts the runner. A rejection makes the process exit: Node writes it to standard error, and the service gets the
-   * exit code.
+   * Starts the runner. A rejection makes the process exit: Node writes it to standard error, and the service gets
+   * the exit code.
    */
   async #start({ config, isSandboxed, identity, trust }: ToWorker & { type: 'start' }): Promise<void> {
     this.#config = config;

@@ -206,8 +206,8 @@ export class Jobs {
   }
 
   /**
-   * Returns the paths of the committed outputs of an input, a sidecar last; none when it failed, or its job is not in
-   * the scope.
+   * Returns the paths of the committed outputs of an input, a sidecar last; none when it failed, or its job is not
+   * in the scope.
    */
   async outputPathsOf(jobId: string, inputIndex: number, scope: JobScope = {}): Promise<readonly string[]> {
     const entries: ResultEntry[] = JSON.parse(await this.#running().store.resultEntries(jobId, [inputIndex], scope));
@@ -260,8 +260,8 @@ export class Jobs {
   }
 
   /**
-   * Returns the numbers of queued and running inputs; those of the store may be a while old. Throws when it cannot be
-   * reached.
+   * Returns the numbers of queued and running inputs; those of the store may be a while old. Throws when it
+   * cannot be reached.
    */
   async state(): Promise<CurrentState> {
     const { queueState, dispatcher, pool } = this.#running();

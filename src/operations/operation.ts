@@ -19,8 +19,8 @@ export type { OperationName } from '#contract/job.ts';
 export type { InputSize } from '#inputs/input-opener.ts';
 
 /**
- * Work on one input as plain data, which is sent to the worker process. `params` has been validated by the operation's
- * request schema.
+ * Work on one input as plain data, which is sent to the worker process. `params` has been validated by the
+ * operation's request schema.
  */
 export interface InputWork {
   readonly jobId: string;

@@ -176,8 +176,8 @@ export class LocalSink implements OutputSink {
   }
 
   /**
-   * Throws `OUTPUT_IN_OWN_PLACE`. `path` is the destination as it was asked for or, once the folder is there, with its
-   * links resolved.
+   * Throws `OUTPUT_IN_OWN_PLACE`. `path` is the destination as it was asked for or, once the folder is there, with
+   * its links resolved.
    */
   async #refuseProtectedPath(destination: string, path: string): Promise<void> {
     this.#realProtectedPaths ??= Promise.all(this.#protectedPaths.map(nearestRealPath));

@@ -53,8 +53,8 @@ export function checkOutputSegments(output: ApiOutputSpec | null | undefined): r
 export type S3OutputSpec = Extract<ApiOutputSpec, { type: 's3' }>;
 
 /**
- * Returns the destination in S3: `s3://bucket/base/prefix/name/leaf`. Throws `OUTPUT_SEGMENT_INVALID` for a key that is
- * too long.
+ * Returns the destination in S3: `s3://bucket/base/prefix/name/leaf`. Throws `OUTPUT_SEGMENT_INVALID` for a key that
+ * is too long.
  */
 export function s3Destination(output: S3OutputSpec, leaf: string, basePrefix: string): string {
   const key = [...(basePrefix === '' ? [] : [basePrefix]), ...checkOutputSegments(output), leaf].join('/');

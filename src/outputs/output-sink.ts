@@ -49,20 +49,21 @@ export interface FolderPart extends ByteWriter {
 }
 
 /**
- * An output folder being staged: its files are written side by side, and nothing is seen at the destination before
- * `commit`.
+ * An output folder being staged: its files are written side by side, and nothing is seen at the
+ * destination before `commit`.
  *
  * Obligations of every implementation (test/outputs/folder-sink-contract.ts runs them):
- * - `create` takes a path relative to the folder, segments separated by `/`, each path once; it makes the folders above
- *   the file. It may wait for earlier files to become durable, so that what is in flight stays bounded;
- * - `adopt`, where there is a `stagedPath`, makes a file part of the output that a program has written there, as if it
- *   had been created and closed; the program is done with it;
+ * - `create` takes a path relative to the folder, segments separated by `/`, each path once; it makes
+ *   the folders above the file. It may wait for earlier files to become durable, so that what is in
+ *   flight stays bounded;
+ * - `adopt`, where there is a `stagedPath`, makes a file part of the output that a program has written
+ *   there, as if it had been created and closed; the program is done with it;
  * - `seal` makes all files and folders durable and ends writing; every part was closed before;
  * - `open` reads a file back as it was staged, after `seal`; the caller closes it;
- * - `commit` makes the publication appear at its destination, durably, or throws. What was there before is replaced
- *   whole when this service committed it; foreign files in it are kept;
- * - `discard` removes what was staged; it may be called at any time at which no other call is running, again, and after
- *   a failed commit.
+ * - `commit` makes the publication appear at its destination, durably, or throws. What was there before
+ *   is replaced whole when this service committed it; foreign files in it are kept;
+ * - `discard` removes what was staged; it may be called at any time at which no other call is running,
+ *   again, and after a failed commit.
  */
 export interface FolderSink {
   /** The `output_path` of the result: an absolute path or `s3://bucket/prefix`. */

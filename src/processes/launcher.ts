@@ -266,8 +266,8 @@ function argumentsOf({ path, as }: Mount): string[] {
 }
 
 /**
- * Hides whole folders that hold only hidden files. The mount over a single file is lost when the file is replaced by
- * renaming.
+ * Hides whole folders that hold only hidden files. The mount over a single file is lost when the file is
+ * replaced by renaming.
  */
 function withSecretFolders({ hidden, writable, readable }: SandboxPaths): string[] {
   const secret = new Set(hidden.flatMap((path) => realPathOf(path) ?? []));

@@ -9,9 +9,9 @@ export type { CrJsonAsset } from './reading/reader-thread.ts';
 const THREAD_URL = new URL(`./reading/reader-thread${extname(import.meta.url)}`, import.meta.url);
 
 /**
- * Reads an asset as crJSON, the official reader's complete description, which only its WASM build gives. It runs on a
- * thread of its own, which ends with the call. Returns the text, or why there is none; throws only when the signal is
- * aborted.
+ * Reads an asset as crJSON, the official reader's complete description, which only its WASM build gives. It runs on
+ * a thread of its own, which ends with the call. Returns the text, or why there is none; throws only when the
+ * signal is aborted.
  */
 export async function readCrJson(task: CrJsonTask, signal: AbortSignal): Promise<CrJsonAnswer> {
   signal.throwIfAborted();

@@ -164,8 +164,8 @@ function resultOf(
 }
 
 /**
- * Tells whether the value of an expression is a match, as rubrics take it: anything but nothing, false, zero and what
- * is empty.
+ * Tells whether the value of an expression is a match, as rubrics take it: anything but nothing, false, zero and
+ * what is empty.
  */
 function isMatch(value: unknown): boolean {
   if (Array.isArray(value)) return value.length > 0;

@@ -96,8 +96,8 @@ export function receiveFrames(
 }
 
 /**
- * Returns a function that reads the next whole frame; null where it has not arrived yet. It throws where a frame is too
- * large.
+ * Returns a function that reads the next whole frame; null where it has not arrived yet. It throws where a frame
+ * is too large.
  */
 function frameReader(channel: Socket, maxBodyBytes: number): () => Frame | null {
   let header: Buffer | null = null;

@@ -24,8 +24,8 @@ const SIGNATURE_BOX_OVERHEAD_BYTES = 48;
 const CERTIFICATE_OVERHEAD_BYTES = 3;
 /**
  * The SDK fills the rest of the reserve with the header `pad` (C2PA 2.2 §10.4). It can add any number of bytes from
- * this one up to 65,542, but not fewer: the length of a shorter `pad` takes fewer bytes, and no second header makes up
- * for it.
+ * this one up to 65,542, but not fewer: the length of a shorter `pad` takes fewer bytes, and no second header makes
+ * up for it.
  */
 const MIN_PADDING_BYTES = 263;
 

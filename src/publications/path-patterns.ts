@@ -19,9 +19,9 @@ export interface MatchedPaths {
 }
 
 /**
- * Matches the request's three patterns against the folder's paths. Throws `PATTERN_INVALID`, `PATTERN_NO_MATCH` when a
- * pattern matches nothing, and `SEGMENTS_NEED_PACKAGING` for segments of transport streams, which no init pattern can
- * match.
+ * Matches the request's three patterns against the folder's paths. Throws `PATTERN_INVALID`, `PATTERN_NO_MATCH`
+ * when a pattern matches nothing, and `SEGMENTS_NEED_PACKAGING` for segments of transport streams, which no init
+ * pattern can match.
  */
 export function matchPatterns(paths: readonly string[], patterns: PublicationPatterns): MatchedPaths {
   const fragments = matchingPaths(paths, patterns.frag, 'params.frag_pattern');

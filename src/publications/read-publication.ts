@@ -19,10 +19,10 @@ import { checkRanges, type MergedRendition, mergeListings } from './reading/merg
 import { addUnlistedFiles, readUnlistedPlaylists } from './reading/unlisted-files.ts';
 
 /**
- * Reads which parts of a folder are to be signed: which fragments belong to which init segment, and in which order.
- * Playlists decide; where none names a file, folders, names and natural order do. A rendition is signed as soon as a
- * pattern matches its init segment or one of its fragments, and then whole: a fragment left out would be an invalid
- * one.
+ * Reads which parts of a folder are to be signed: which fragments belong to which init segment, and in which
+ * order. Playlists decide; where none names a file, folders, names and natural order do. A rendition is signed as
+ * soon as a pattern matches its init segment or one of its fragments, and then whole: a fragment left out would be
+ * an invalid one.
  *
  * Throws `PATTERN_INVALID` or `PATTERN_NO_MATCH` for a pattern, and what `readMatchedPublication` throws.
  */
@@ -111,8 +111,8 @@ function signedListings(listings: readonly RenditionListing[], matched: MatchedP
 }
 
 /**
- * Returns the warning for text segments without an init segment, which are copied unsigned. Throws for other fragments
- * without one.
+ * Returns the warning for text segments without an init segment, which are copied unsigned. Throws for other
+ * fragments without one.
  */
 function warningOfUnsigned({ playlist, fragments }: RenditionListing): Warning {
   for (const { part } of fragments) {
@@ -156,9 +156,9 @@ export function readInits(
 const ELSEWHERE: ReadonlySet<string> = new Set(['PLAYLIST_LEAVES_FOLDER', 'PLAYLIST_MALFORMED']);
 
 /**
- * Reports to a folder that cannot be listed the files that the playlist at `entryPath` refers to, and those that the
- * playlists among them refer to. A reference that leads out of the folder is an error, as it is where the folder is
- * read.
+ * Reports to a folder that cannot be listed the files that the playlist at `entryPath` refers to, and those that
+ * the playlists among them refer to. A reference that leads out of the folder is an error, as it is where the
+ * folder is read.
  */
 export async function crawlPlaylists(folder: UnlistedFolder, entryPath: string, signal: AbortSignal): Promise<void> {
   const index = new FolderIndex(folder);

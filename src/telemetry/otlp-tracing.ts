@@ -65,8 +65,8 @@ export function startOtlpTracing({ endpoint, service, failed }: OtlpOptions): Tr
 }
 
 /**
- * Replaces an error that OpenTelemetry tells as JSON with its stack by its message, which an operator can do something
- * with.
+ * Replaces an error that OpenTelemetry tells as JSON with its stack by its message, which an operator can
+ * do something with.
  */
 function withoutInternals(text: string): string {
   if (!text.startsWith('{')) return text;

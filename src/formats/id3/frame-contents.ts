@@ -324,8 +324,8 @@ async function areContentsReadable(context: FrameContext, frame: Id3Frame, isNes
 }
 
 /**
- * Returns the size of element id, two times and two offsets of 4 bytes each, or null (ID3v2 Chapter Frame Addendum,
- * §3.1).
+ * Returns the size of element id, two times and two offsets of 4 bytes each, or null (ID3v2 Chapter
+ * Frame Addendum, §3.1).
  */
 function prefixOfChapter(content: Buffer): number | null {
   const elementIdEnd = endOfTerminated(content, 1);
@@ -334,8 +334,8 @@ function prefixOfChapter(content: Buffer): number | null {
 }
 
 /**
- * Returns the size of element id, flags and a counted list of element ids, or null (ID3v2 Chapter Frame Addendum,
- * §3.2).
+ * Returns the size of element id, flags and a counted list of element ids, or null (ID3v2 Chapter
+ * Frame Addendum, §3.2).
  */
 function prefixOfContents(content: Buffer): number | null {
   const elementIdEnd = endOfTerminated(content, 1);

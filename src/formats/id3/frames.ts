@@ -3,8 +3,8 @@ import type { Id3Version, TagBody } from './tag-structure.ts';
 import { MAX_SYNCSAFE, readSyncsafe, writeSyncsafe } from './tag-structure.ts';
 
 /**
- * Largest number of frames in one tag; a long audio book with a frame and a picture for each chapter has a few
- * thousand.
+ * Largest number of frames in one tag; a long audio book with a frame and a picture for each chapter has
+ * a few thousand.
  */
 const MAX_FRAMES = 16_384;
 

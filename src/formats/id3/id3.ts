@@ -83,8 +83,8 @@ export const id3: FormatHandler<Id3Layout> = {
   nameExtensions: { audio: ['mp3', 'flac'], video: [], either: [] },
 
   /**
-   * Matches also where the tags extend past the head or are invalid, so that `readLayout` decides, or explains the
-   * refusal.
+   * Matches also where the tags extend past the head or are invalid, so that `readLayout` decides, or
+   * explains the refusal.
    */
   matches(head) {
     const audioOffset = endOfTags(head);

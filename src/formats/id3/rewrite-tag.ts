@@ -33,8 +33,8 @@ interface TagParts {
 }
 
 /**
- * Returns a tag with only a manifest; `name` is the file's, for errors. Throws `ID3_FRAME_TOO_LARGE` or
- * `ID3_TAG_TOO_LARGE`.
+ * Returns a tag with only a manifest; `name` is the file's, for errors. Throws `ID3_FRAME_TOO_LARGE`
+ * or `ID3_TAG_TOO_LARGE`.
  */
 export function makeTag(name: string, manifestSizeBytes: number): Splice[] {
   const body = manifestFrame(name, NEW_TAG_VERSION, manifestSizeBytes);
@@ -79,8 +79,8 @@ function bodyOf(tag: Id3Tag, newFrame: readonly Splice[], isKept: FrameFilter, m
 }
 
 /**
- * Returns the flags to keep. Unsynchronisation was undone, or moved to the frames; readers refuse a tag with unknown
- * flags.
+ * Returns the flags to keep. Unsynchronisation was undone, or moved to the frames; readers refuse a tag
+ * with unknown flags.
  */
 function keptFlags({ version, extendedHeaderSizeBytes }: Id3Tag, keepsFooter: boolean): number {
   if (version === 2) return 0;
@@ -131,8 +131,8 @@ function editsOf(tag: Id3Tag, frame: Id3Frame, isKept: FrameFilter, move: AudioM
 }
 
 /**
- * Tells whether a frame lacks content (v2.4.0 structure, §4, requires a byte): C2PA readers discard a tag with such a
- * frame.
+ * Tells whether a frame lacks content (v2.4.0 structure, §4, requires a byte): C2PA readers discard a tag with
+ * such a frame.
  */
 function isEmpty(frame: Id3Frame): boolean {
   return frame.sizeBytes === 0;

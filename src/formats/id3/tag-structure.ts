@@ -103,9 +103,9 @@ export async function unsynchronisedBody(
 }
 
 /**
- * Unsynchronisation in ID3v2 (v2.4.0 structure, §6.1): a zero byte is inserted behind every 0xFF, so that no pair of
- * bytes looks like the start of an MPEG frame. Sizes of tags avoid such pairs by using 7 bits of each byte
- * ("syncsafe").
+ * Unsynchronisation in ID3v2 (v2.4.0 structure, §6.1): a zero byte is inserted behind every 0xFF, so that no
+ * pair of bytes looks like the start of an MPEG frame. Sizes of tags avoid such pairs by using 7 bits of
+ * each byte ("syncsafe").
  */
 
 /** Reads a syncsafe integer of 4 bytes. Returns null where a byte has its top bit set. */

@@ -117,8 +117,8 @@ export class BoxFields {
   }
 
   /**
-   * Reads an unsigned integer of 0 to 8 bytes. Values above 2^53 become inexact; no offset or size of a file is that
-   * large.
+   * Reads an unsigned integer of 0 to 8 bytes. Values above 2^53 become inexact; no offset or size of a file
+   * is that large.
    */
   uint(widthBytes: number): number {
     if (widthBytes > 4) return this.uint(widthBytes - 4) * 2 ** 32 + this.uint(4);
@@ -194,8 +194,8 @@ export function requireFit(header: BoxHeader, parent: BoxParent): void {
 }
 
 /**
- * Reads a box into memory. Its bytes are valid until the next read of the window. Throws `BMFF_BOX_TOO_LARGE` before it
- * reads.
+ * Reads a box into memory. Its bytes are valid until the next read of the window. Throws `BMFF_BOX_TOO_LARGE`
+ * before it reads.
  */
 export async function readWholeBox(
   name: string,
@@ -348,9 +348,9 @@ export function c2paUuidBoxHead(purpose: C2paBoxPurpose, payloadSizeBytes: numbe
 }
 
 /**
- * Returns the purpose of a C2PA box and the position of its payload, counted from the extended type that `head` starts
- * with. Returns undefined where `head`, at most `C2PA_BOX_HEAD_BYTES` long, belongs to another box or has an unknown
- * purpose.
+ * Returns the purpose of a C2PA box and the position of its payload, counted from the extended type that `head`
+ * starts with. Returns undefined where `head`, at most `C2PA_BOX_HEAD_BYTES` long, belongs to another box or has
+ * an unknown purpose.
  */
 export function parseC2paBox(head: Buffer): { purpose: C2paBoxPurpose; payloadStart: number } | undefined {
   if (!head.subarray(0, BOX_ID_SIZE_BYTES).equals(C2PA_BOX_ID)) return undefined;

@@ -20,8 +20,8 @@ import { type IsobmffLayout, readLayout } from './layout.ts';
 import { type Edit, moveOffsets, type Replacement } from './move-offsets.ts';
 
 /**
- * Types of a file's first box. Without `ftyp` it is an old QuickTime file, or a fragment, which `readLayout` refuses by
- * name.
+ * Types of a file's first box. Without `ftyp` it is an old QuickTime file, or a fragment, which `readLayout`
+ * refuses by name.
  */
 const FIRST_TYPES = new Set('ftyp moov mdat wide free skip pnot uuid styp moof sidx'.split(' '));
 /** Zeros shared by all blank boxes, so that a large one takes no memory. */
@@ -199,8 +199,8 @@ function editsOf(layout: IsobmffLayout, frontSizeBytes: number): Edit[] {
 }
 
 /**
- * Tells whether an old C2PA box is removed. Between fragments it becomes a `free` box, for they store distances across
- * it.
+ * Tells whether an old C2PA box is removed. Between fragments it becomes a `free` box, for they store
+ * distances across it.
  */
 function isRemoved({ fragmentRange }: IsobmffLayout, box: TopLevelBox): boolean {
   if (!isC2paBox(box)) return false;
@@ -239,9 +239,9 @@ const MAX_LEAVES = 4096;
 const MERKLE_MINIMUM_BYTES = 16 * 1024 * 1024;
 
 /**
- * Returns the `mdat` box that a Merkle tree binds: the only one of a large file. C2PA readers then need a fifth of the
- * memory. Returns null for small files, and for files with several `mdat` boxes, which the reference reader does not
- * always validate.
+ * Returns the `mdat` box that a Merkle tree binds: the only one of a large file. C2PA readers then need a fifth of
+ * the memory. Returns null for small files, and for files with several `mdat` boxes, which the reference reader does
+ * not always validate.
  */
 function merkleBoundBox(boxes: readonly TopLevelBox[]): TopLevelBox | null {
   const [mdat, ...others] = boxes.filter(({ type }) => type === 'mdat');

@@ -300,8 +300,8 @@ function trackKindsOf(tracks: readonly Track[]): TrackKinds {
 }
 
 /**
- * Returns media type and extensions of a file, given its major brand (null in old QuickTime files) and its kinds of
- * tracks.
+ * Returns media type and extensions of a file, given its major brand (null in old QuickTime files) and its
+ * kinds of tracks.
  */
 function kindOf(majorBrand: string | null, { hasVideo, hasAudio }: TrackKinds): Kind {
   const isAudio = hasAudio && !hasVideo;

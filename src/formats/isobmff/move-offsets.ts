@@ -5,8 +5,8 @@ import type { BoxLocation, OffsetField, OffsetTable, TrailingBytes } from './sto
 
 const MAX_32_BIT_OFFSET = 0xffff_ffff;
 /**
- * Largest number of rounds in which tables grow: one that grows moves others, which may overflow then. After it all
- * tables grow.
+ * Largest number of rounds in which tables grow: one that grows moves others, which may overflow then. After it
+ * all tables grow.
  */
 const MAX_GROWTH_ROUNDS = 8;
 /** Size of a `co64` box up to its first offset: header, version and flags, entry count. */
@@ -239,8 +239,8 @@ function writeOffset(bytes: Buffer, position: number, value: number, widthBytes:
 }
 
 /**
- * Tells whether an offset fits its width once moved. Throws `BMFF_OFFSET_OVERFLOW` if not, unless it points nowhere
- * anyway.
+ * Tells whether an offset fits its width once moved. Throws `BMFF_OFFSET_OVERFLOW` if not, unless it
+ * points nowhere anyway.
  */
 function canMove(
   location: BoxLocation,

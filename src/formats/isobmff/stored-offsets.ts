@@ -64,8 +64,8 @@ function addChunkOffsets(box: Box, offsets: OffsetCollector, shape: { widthBytes
 }
 
 /**
- * Adds the offsets of `saio` in a sample table, which are absolute. In a track fragment they count from its base
- * offset.
+ * Adds the offsets of `saio` in a sample table, which are absolute. In a track fragment they count from
+ * its base offset.
  */
 function addAuxiliaryOffsets(box: Box, offsets: OffsetCollector): void {
   const fields = new BoxFields(box);
@@ -171,8 +171,8 @@ export function addItemOffsets(meta: Box, offsets: OffsetCollector): void {
 }
 
 /**
- * Tells whether a `meta` box has version and flags. In QuickTime it has none: its first child, `hdlr`, follows the
- * header.
+ * Tells whether a `meta` box has version and flags. In QuickTime it has none: its first child, `hdlr`,
+ * follows the header.
  */
 function isFullBox(meta: Box): boolean {
   const firstTypeAt = meta.header.headerSizeBytes + 4;
@@ -296,8 +296,8 @@ export class OffsetCollector implements StoredOffsets {
   #fieldTargetCount = 0;
 
   /**
-   * Adds a copy of the table at the next field of a box. Throws `BMFF_BOX_MALFORMED` where the box ends before the
-   * table.
+   * Adds a copy of the table at the next field of a box. Throws `BMFF_BOX_MALFORMED` where the box ends
+   * before the table.
    */
   addTable(
     box: Box,

@@ -67,10 +67,10 @@ interface WideSizes {
 }
 
 /**
- * Walks the chunks of a RIFF file (Multimedia Programming Interface 1.0, ch. 2). A `data` chunk of unknown size extends
- * to the end of the file, as in players. Chunks that may move are marked where they lack their pad byte. Throws
- * `RIFF_TOO_MANY_CHUNKS`, `RIFF_CHUNK_ID_INVALID`, `RIFF_CHUNK_EXCEEDS_PARENT`, `RIFF_SIZE_UNKNOWN` or
- * `RIFF_TOO_LARGE`.
+ * Walks the chunks of a RIFF file (Multimedia Programming Interface 1.0, ch. 2). A `data` chunk of unknown size
+ * extends to the end of the file, as in players. Chunks that may move are marked where they lack their pad
+ * byte. Throws `RIFF_TOO_MANY_CHUNKS`, `RIFF_CHUNK_ID_INVALID`, `RIFF_CHUNK_EXCEEDS_PARENT`,
+ * `RIFF_SIZE_UNKNOWN` or `RIFF_TOO_LARGE`.
  */
 export async function readChunks(
   source: ByteSource,
@@ -110,8 +110,8 @@ function asInRiff(chunk: RiffChunk, wideDataSizeBytes: number): RiffChunk {
 }
 
 /**
- * Returns a `data` chunk of unknown size as one up to the end of the file, unless the RIFF size rules that out; else
- * null.
+ * Returns a `data` chunk of unknown size as one up to the end of the file, unless the RIFF size rules that
+ * out; else null.
  */
 function openEndedData(source: ByteSource, chunk: RiffChunk, statedEnd: number | null): RiffChunk | null {
   if (chunk.id !== 'data' || !isUnknownSize(chunk.sizeBytes)) return null;

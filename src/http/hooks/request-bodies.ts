@@ -171,10 +171,10 @@ interface BodyBounds {
 }
 
 /**
- * Receives a body into one buffer. However small the pieces are that it comes in, it takes at most twice its size in
- * memory: a client may send 8 MB byte by byte, and kept as pieces these would take gigabytes. Throws BODY_TOO_LARGE,
- * and BODIES_TOO_LARGE_TOGETHER; what is still to come is then read and thrown away, so that the client lives to see
- * its answer.
+ * Receives a body into one buffer. However small the pieces are that it comes in, it takes at most twice its size
+ * in memory: a client may send 8 MB byte by byte, and kept as pieces these would take gigabytes. Throws
+ * BODY_TOO_LARGE, and BODIES_TOO_LARGE_TOGETHER; what is still to come is then read and thrown away, so that the
+ * client lives to see its answer.
  */
 export async function receiveBody(payload: Readable, bounds: BodyBounds): Promise<Buffer> {
   const { announcedBytes, maxBytes, lease } = bounds;

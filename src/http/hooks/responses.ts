@@ -16,8 +16,8 @@ export class ResponseBufferLimit {
   #heldBytes = 0;
 
   /**
-   * Reserves memory for a response until its connection closes; false where the limit is reached. A single response
-   * always fits.
+   * Reserves memory for a response until its connection closes; false where the limit is reached. A single
+   * response always fits.
    */
   tryReserve(response: ServerResponse, sizeBytes: number): boolean {
     if (sizeBytes <= SMALL_RESPONSE_BYTES) return true;

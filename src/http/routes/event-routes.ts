@@ -108,8 +108,8 @@ function addJobEvents(
 }
 
 /**
- * Adds the events of the list of jobs. Their path does not lie under `/v2/jobs/`, where every name may be that of a
- * job.
+ * Adds the events of the list of jobs. Their path does not lie under `/v2/jobs/`, where every name may be that
+ * of a job.
  */
 function addListEvents(app: FastifyInstance, { jobs, closing }: EventRouteParts, streams: OpenStreams): void {
   app.route({

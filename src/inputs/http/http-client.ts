@@ -160,8 +160,8 @@ function locationOf({ status, headers: { location } }: HttpAnswer): string | und
 }
 
 /**
- * Resolves a redirect. Throws `HTTP_REDIRECT_REFUSED` for one from HTTPS to HTTP, or to an address that requests may
- * not name.
+ * Resolves a redirect. Throws `HTTP_REDIRECT_REFUSED` for one from HTTPS to HTTP, or to an address that requests
+ * may not name.
  */
 function redirected(from: URL, location: string): URL {
   const target = URL.parse(location, from.href);

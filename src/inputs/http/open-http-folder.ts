@@ -123,8 +123,8 @@ class FolderOpening {
   }
 
   /**
-   * Reads a folder by its playlists. `path` is that of the first one in its folder; empty where its own directory is
-   * the folder.
+   * Reads a folder by its playlists. `path` is that of the first one in its folder; empty where its own directory
+   * is the folder.
    */
   async #crawlFrom(page: Page, url: URL, path: string): Promise<SourceFolder> {
     const isRedirected = page.url.pathname !== url.pathname;

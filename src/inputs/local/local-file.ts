@@ -144,8 +144,8 @@ export function localInputPolicy(config: Config, configFile: string): LocalInput
 }
 
 /**
- * Throws unless what is at a path, whose links are resolved, may be read. `path` is how the caller is told of it, for
- * the message.
+ * Throws unless what is at a path, whose links are resolved, may be read. `path` is how the caller is told of it,
+ * for the message.
  */
 export type RealPathCheck = (path: string, realPath: string) => void;
 
@@ -158,8 +158,8 @@ const resolvedChecks = new WeakMap<
 >();
 
 /**
- * Returns the check that a policy asks for. Its folders are resolved at most once a second: thousands of inputs share
- * them.
+ * Returns the check that a policy asks for. Its folders are resolved at most once a second: thousands of
+ * inputs share them.
  */
 export function realPathCheck(policy: LocalInputPolicy): Promise<RealPathCheck> {
   const known = resolvedChecks.get(policy);

@@ -82,8 +82,8 @@ class EmbeddedSource implements WorkSource<EmbeddedItem> {
   }
 
   /**
-   * Returns the lease of an item. A prefetched input starts before its start is written: its attempt number is on the
-   * disk already.
+   * Returns the lease of an item. A prefetched input starts before its start is written: its attempt number is on
+   * the disk already.
    */
   async lease(item: EmbeddedItem): Promise<LeasedInput | undefined> {
     const { jobId } = item.job;

@@ -63,8 +63,8 @@ export class InputQueue {
   }
 
   /**
-   * Starts an input as `start` does, but only of a job that has nothing running, and whose caller, if named, has
-   * nothing running.
+   * Starts an input as `start` does, but only of a job that has nothing running, and whose caller, if named,
+   * has nothing running.
    */
   startOfIdleJob(): StartedInput | undefined {
     if (this.#runningJobs.size >= this.#limits.maxRunningJobs) return undefined;

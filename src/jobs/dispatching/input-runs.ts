@@ -220,8 +220,8 @@ function partDone({ bytesDone, bytesTotal }: ByteProgress): number {
 }
 
 /**
- * The pauses before the retries of an input that failed with a transient error, in milliseconds. Its last failure is
- * its result.
+ * The pauses before the retries of an input that failed with a transient error, in milliseconds. Its last failure
+ * is its result.
  */
 const RETRY_DELAYS_MS = [1_000, 4_000, 15_000];
 

@@ -34,8 +34,8 @@ export class JobFeed {
   }
 
   /**
-   * Returns the events of a job from now on; they end after `done`, when the signal is aborted, or when the job is
-   * gone.
+   * Returns the events of a job from now on; they end after `done`, when the signal is aborted, or when the
+   * job is gone.
    */
   async *follow(jobId: string, signal: AbortSignal): AsyncGenerator<JobEvent, void, void> {
     const watch = this.#enter(jobId);
@@ -242,8 +242,8 @@ const MAX_CHANGED_JOBS = 500;
 export type RecentJobs = (since: Date, limit: number) => Promise<{ jobs: readonly ListedJob[]; more: boolean }>;
 
 /**
- * Follows the list of jobs. Changes are collected for a follower until it asks for more, so that a slow one gets fewer
- * events.
+ * Follows the list of jobs. Changes are collected for a follower until it asks for more, so that a slow one
+ * gets fewer events.
  */
 export class ListFeed {
   readonly #query: ThrottledQuery<{ jobs: readonly ListedJob[]; more: boolean }>;

@@ -94,8 +94,8 @@ export interface KernelLimits {
 }
 
 /**
- * Reads the limits that this process was started with. To be called at its start: once they are used up, nothing can be
- * opened.
+ * Reads the limits that this process was started with. To be called at its start: once they are used up, nothing
+ * can be opened.
  */
 export function readKernelLimits(): KernelLimits {
   let text = '';
@@ -124,8 +124,8 @@ export function exhaustedBudget(
 }
 
 /**
- * Returns true for an error that V8 and Node throw where the kernel grants no memory for a buffer; smaller things end
- * the process.
+ * Returns true for an error that V8 and Node throw where the kernel grants no memory for a buffer; smaller things
+ * end the process.
  */
 function isForMemory(error: Error): boolean {
   const code = systemErrorCode(error);

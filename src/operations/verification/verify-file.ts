@@ -146,7 +146,8 @@ async function readAsset(
   const reading = store === null ? await readUnknownSigner(lists, read) : await read(lists.pem);
   await pinned.checkUnchanged?.(signal);
   if (layout === null && sidecar === null && !showsManifest(reading)) {
-    // Only the reader knows pictures and documents: they have no manifest where it finds none. Of a damaged container it may miss one.
+    // Only the reader knows pictures and documents: they have no manifest where it finds none. Of a damaged container it
+    // may miss one.
     const isRemote = reading !== 'none' && 'problem' in reading && REMOTE_MANIFEST.test(reading.problem);
     const isSearched = problem?.reason === 'FORMAT_UNKNOWN' && (reading === 'none' || isRemote);
     const warnings = isRemote ? [warning('REMOTE_MANIFEST_NOT_FETCHED', { title: source.name })] : [];

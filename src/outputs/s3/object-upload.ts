@@ -216,8 +216,8 @@ const COPY_REFUSALS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns true for the error of a server that copies no parts, or none from this bucket: not all that speak as S3 does
- * can.
+ * Returns true for the error of a server that copies no parts, or none from this bucket: not all that speak as
+ * S3 does can.
  */
 function isRefusalToCopy(error: unknown): boolean {
   return error instanceof AppError && COPY_REFUSALS.has(error.reason);

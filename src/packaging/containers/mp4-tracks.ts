@@ -55,8 +55,8 @@ export async function readOtherTracks(source: ByteSource, signal: AbortSignal): 
 }
 
 /**
- * Refuses a file that is shorter than its segment index says (ISO/IEC 14496-12 §8.16.3), also where it was cut between
- * two boxes.
+ * Refuses a file that is shorter than its segment index says (ISO/IEC 14496-12 §8.16.3), also where it was cut
+ * between two boxes.
  */
 function refuseCutShort(sidx: Box, { sizeBytes }: ByteSource): void {
   const fields = new BoxFields(sidx);

@@ -165,8 +165,8 @@ function clockOf(moov: Box, trak: Box): Clock {
 }
 
 /**
- * Returns the timescale, which both headers have after their creation and modification times (ISO/IEC 14496-12 §8.2.2,
- * §8.4.2).
+ * Returns the timescale, which both headers have after their creation and modification times (ISO/IEC
+ * 14496-12 §8.2.2, §8.4.2).
  */
 function timescaleOf(header: Box | undefined): number {
   if (header === undefined) return 1;
@@ -289,8 +289,8 @@ function decodeTimeOf(traf: Box): number | null {
 }
 
 /**
- * Yields the samples of a run and moves `run` to their end: a run without an offset continues where the one before it
- * ended.
+ * Yields the samples of a run and moves `run` to their end: a run without an offset continues where the one
+ * before it ended.
  */
 function* samplesInRun(
   trun: Box,

@@ -116,9 +116,9 @@ async function readSignedFile(
 }
 
 /**
- * Validates the media once, after its costs are known. A signature of zeros shows whether the SDK can sign the
- * ingredient (it reads an unreadable manifest, and fails only when it signs), and contains the manifest store to
- * attach.
+ * Validates the media once, after its costs are known. A signature of zeros shows whether the SDK can sign
+ * the ingredient (it reads an unreadable manifest, and fails only when it signs), and contains the manifest
+ * store to attach.
  */
 async function readMedia(
   source: SourceOf<'file'>,

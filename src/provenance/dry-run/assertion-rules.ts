@@ -201,8 +201,8 @@ function standardLabelProblem(label: string): string | null {
 }
 
 /**
- * Returns the problem with the content of a standard assertion; null where there is none, or where the label is not a
- * standard one.
+ * Returns the problem with the content of a standard assertion; null where there is none, or where the label is not
+ * a standard one.
  */
 function standardContentProblem(label: string, data: unknown): string | null {
   const issue = STATABLE.get(label)?.safeParse(data).error?.issues[0];

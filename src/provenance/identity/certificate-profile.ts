@@ -5,8 +5,8 @@ import type { SigningAlgorithm } from '../signer.ts';
 const MIN_RSA_BITS = 2048;
 
 /**
- * Object identifiers of extended key usages (RFC 5280 §4.2.1.12; the last two are C2PA's own for claim signers, and
- * Microsoft's).
+ * Object identifiers of extended key usages (RFC 5280 §4.2.1.12; the last two are C2PA's own for claim
+ * signers, and Microsoft's).
  */
 export const EXTENDED_KEY_USAGE = {
   any: '2.5.29.37.0',

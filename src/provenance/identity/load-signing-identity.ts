@@ -35,8 +35,8 @@ interface IdentityFiles {
 }
 
 /**
- * Loads a PEM chain and key. Throws `IDENTITY_FILE_UNREADABLE`, or `IDENTITY_INVALID` where readers would refuse its
- * signatures.
+ * Loads a PEM chain and key. Throws `IDENTITY_FILE_UNREADABLE`, or `IDENTITY_INVALID` where readers would
+ * refuse its signatures.
  */
 async function loadConfiguredIdentity(files: IdentityFiles): Promise<SigningIdentity> {
   const chain = certificatesOf(await readPem(files.certificatePath), files.certificatePath);

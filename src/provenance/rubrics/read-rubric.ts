@@ -100,8 +100,8 @@ async function readBytes(file: FileHandle, sizeBytes: number): Promise<Buffer> {
 }
 
 /**
- * Adds the version of the specification that a rubric is about, which stands in its name, as a variable of its
- * expressions.
+ * Adds the version of the specification that a rubric is about, which stands in its name, as a variable
+ * of its expressions.
  */
 function versioned(file: string, variables: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const version = /spec(\d+\.\d+)/.exec(file)?.[1];

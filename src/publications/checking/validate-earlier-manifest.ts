@@ -37,9 +37,9 @@ const ALTERATIONS: ReadonlySet<FindingKind> = new Set<FindingKind>([
 
 /**
  * Returns the official reader's results for a manifest and the parts under it: of a part that was altered where there
- * is one, else of a sample. What it cannot see, because it sees one part at a time (that one is missing or elsewhere),
- * or because a part is too large for it, is put in as our own pass found it, by the same code. Null where it cannot
- * read any.
+ * is one, else of a sample. What it cannot see, because it sees one part at a time (that one is missing or
+ * elsewhere), or because a part is too large for it, is put in as our own pass found it, by the same code. Null where
+ * it cannot read any.
  */
 export async function validateEarlierManifest(
   manifest: VerifiedManifest,

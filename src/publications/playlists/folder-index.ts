@@ -20,8 +20,8 @@ const PLAIN_DIRECTORY = /^(?:[\w.-]+\/)*$/;
 export class FolderIndex {
   readonly #sizes: ReadonlyMap<string, number>;
   /**
-   * Paths by their NFC form, where that is another: file systems and packagers disagree on how letters with accents are
-   * composed.
+   * Paths by their NFC form, where that is another: file systems and packagers disagree on how letters with
+   * accents are composed.
    */
   readonly #normalized: ReadonlyMap<string, string>;
   /** The folders of bases, with a slash at their end; null where a base does not say one plainly. */
@@ -157,9 +157,9 @@ export class FolderIndex {
   }
 
   /**
-   * Returns a byte range as it lies in its file. Some writers count its last byte one too far: servers end it with the
-   * file (RFC 9110 §14.1.2), and of the boxes in it none can be missing. What goes further is left for `checkRanges` to
-   * refuse.
+   * Returns a byte range as it lies in its file. Some writers count its last byte one too far: servers end it with
+   * the file (RFC 9110 §14.1.2), and of the boxes in it none can be missing. What goes further is left for
+   * `checkRanges` to refuse.
    */
   rangeIn(path: string, range: ByteRange): ByteRange {
     if (range.offset + range.length - 1 !== this.#sizes.get(path) || range.length === 1) return range;

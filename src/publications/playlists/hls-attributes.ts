@@ -26,8 +26,8 @@ export function hlsAttribute(line: string, name: string): string | undefined {
 }
 
 /**
- * Returns the line with an attribute's value replaced, quotes and all else kept; unchanged where it has no such
- * attribute.
+ * Returns the line with an attribute's value replaced, quotes and all else kept; unchanged where it has
+ * no such attribute.
  */
 export function replaceHlsAttribute(line: string, name: string, value: string): string {
   const attribute = placedAttributes(line).find((candidate) => candidate.name === name);

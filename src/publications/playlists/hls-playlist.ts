@@ -154,8 +154,8 @@ function readMap(playlist: string, text: string, line: number): HlsMap {
 }
 
 /**
- * Returns a byte range `length[@offset]`. `follows` is where one starts that does not say it; null where that is an
- * error.
+ * Returns a byte range `length[@offset]`. `follows` is where one starts that does not say it; null where that
+ * is an error.
  */
 function readRange(
   value: string | null,

@@ -88,8 +88,8 @@ export function applyEdits(text: string, edits: readonly TextEdit[]): string {
 }
 
 /**
- * Returns the relative reference (RFC 3986 §4.2) that leads from a file or folder ending in `/` to another path of the
- * folder.
+ * Returns the relative reference (RFC 3986 §4.2) that leads from a file or folder ending in `/` to another path
+ * of the folder.
  */
 export function relativeReference(from: string, to: string): string {
   const fromFolders = from.split('/').slice(0, -1);

@@ -135,8 +135,8 @@ export function s3Retry({ firstPauseMs = FIRST_PAUSE_MS }: Partial<S3RetryBounds
 }
 
 /**
- * Makes the token of a retry. `count` is how often the request was repeated; the SDK waits for the delay before it
- * repeats it.
+ * Makes the token of a retry. `count` is how often the request was repeated; the SDK waits for the delay before
+ * it repeats it.
  */
 function tokenOf(count: number, delayMs: number): RetryToken {
   return { getRetryCount: () => count, getRetryDelay: () => delayMs };

@@ -69,10 +69,10 @@ function rowOf({ lease, entry, progress, digest }: CompletedInput) {
 }
 
 /**
- * Builds the one statement. It locks the jobs that it writes in order, so that nodes which lease and complete inputs of the same
- * jobs do not deadlock. No job is both started and counted: a completed input was leased, and its job started, before.
- * Results of other parts are joined, never tested by subqueries: PostgreSQL evaluates a condition again after it waited for
- * the row of a job, and a subquery finds nothing then.
+ * Builds the one statement. It locks the jobs that it writes in order, so that nodes which lease and complete inputs of
+ * the same jobs do not deadlock. No job is both started and counted: a completed input was leased, and its job started,
+ * before. Results of other parts are joined, never tested by subqueries: PostgreSQL evaluates a condition again after
+ * it waited for the row of a job, and a subquery finds nothing then.
  */
 function statementFor(completed: readonly object[], wanted: readonly InputId[]) {
   const now = new Date().toISOString();

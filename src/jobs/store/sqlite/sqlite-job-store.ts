@@ -16,8 +16,8 @@ import {
 } from './sqlite-messages.ts';
 
 /**
- * Bound on the young generation of the thread's heap, in MiB. Its objects live for one call; a small one keeps it from
- * growing.
+ * Bound on the young generation of the thread's heap, in MiB. Its objects live for one call; a small one keeps
+ * it from growing.
  */
 const MAX_YOUNG_GENERATION_MIB = 4;
 
