@@ -10,21 +10,21 @@ export interface ByteWriter {
    */
   copyFrom?(object: StoredObject, runs: readonly CopyRun[], signal: AbortSignal): Promise<void>;
   /**
-   * Writes bytes. Resolves when the caller may reuse the buffer. May be called concurrently for ranges that do not
-   * overlap.
+   * Writes bytes. Resolves when the caller may reuse the buffer. May be called concurrently for ranges that
+   * do not overlap.
    */
   write(bytes: Uint8Array, position: number, signal: AbortSignal): Promise<void>;
 }
 
 /**
- * Staged output: bytes are written at positions, in any order, and nothing is visible at the destination before
- * `commit`.
+ * Staged output: bytes are written at positions, in any order, and nothing is visible at the
+ * destination before `commit`.
  *
  * Obligations of every implementation, which `test/bytes/byte-sink-contract.ts` checks:
- * - `seal` ends writing, and makes the bytes durable as far as possible before the output appears; after it,
- *   `stagedPath` (where there is one) can be read back;
- * - `commit` makes the output appear whole at its destination, durably, or throws and leaves nothing. Only a store that
- *   takes it and then cannot be reached may keep it, whole;
+ * - `seal` ends writing, and makes the bytes durable as far as possible before the output appears;
+ *   after it, `stagedPath` (where there is one) can be read back;
+ * - `commit` makes the output appear whole at its destination, durably, or throws and leaves nothing.
+ *   Only a store that takes it and then cannot be reached may keep it, whole;
  * - `discard` removes what was staged; it may be called at any time, again, and after a failed commit.
  */
 export interface ByteSink extends ByteWriter {

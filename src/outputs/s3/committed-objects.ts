@@ -21,8 +21,8 @@ export class CommittedObjects {
   }
 
   /**
-   * Reads the last commit to a destination; empty for none, or for a record that was torn at a power cut. Throws
-   * `OUTPUT_FAILED`.
+   * Reads the last commit to a destination; empty for none, or for a record that was torn at a power cut.
+   * Throws `OUTPUT_FAILED`.
    */
   async at(destination: string): Promise<ObjectTags> {
     const path = this.#pathOf(destination);

@@ -171,7 +171,7 @@ export async function leftoverNotes(dataDir: string, key?: StagingKey): Promise<
   );
 }
 
-/** Reads the entries of a note. Skips lines that a power cut damaged; a torn last line tells of something that was not yet done. */
+/** Reads the entries of a note. A last line that was torn is left out: it tells of something that was not yet done. */
 function entriesOf(text: string): Entry[] {
   return text.split('\n').slice(0, -1).flatMap(entryOf);
 }

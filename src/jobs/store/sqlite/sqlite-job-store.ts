@@ -28,9 +28,9 @@ const BATCH_DELAY_MS = 25;
 const THREAD_URL = new URL(`./sqlite-thread${extname(import.meta.url)}`, import.meta.url);
 
 /**
- * Opens the embedded database in the data folder, for this process alone, with its tables migrated. Throws an AppError of the
- * catalogue (`STORE_…`) when it cannot be used. `lost` is called with `STORE_LOST` when the thread exits before it is closed: no
- * call succeeds from then on.
+ * Opens the embedded database in the data folder, for this process alone, with its tables migrated. Throws an AppError
+ * of the catalogue (`STORE_…`) when it cannot be used. `lost` is called with `STORE_LOST` when the thread exits before
+ * it is closed: no call succeeds from then on.
  */
 export async function openSqlite(folder: string, lost: (error: AppError) => void = () => undefined): Promise<JobStore> {
   const thread = new SqliteThread(await prepareDataFolder(folder));
