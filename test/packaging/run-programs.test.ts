@@ -98,6 +98,16 @@ describe('programs that run side by side', () => {
     for (const pid of pids) await gone(pid);
   });
 
+  test('are not started when the input is stopped just before', async () => {
+    const file = join(folder, 'not started');
+    const stop = new AbortController();
+    const write = "require('node:fs').writeFileSync(process.argv[1], '')";
+    const running = runPrograms([program(write, [file])], { folder, signal: stop.signal, poll });
+    stop.abort(new Error('stopped'));
+    await assert.rejects(running, { message: 'stopped' });
+    assert(!existsSync(file));
+  });
+
   test('are ended where nothing gets on', async () => {
     const limits = { stallMs: 300, totalMs: 60_000, memoryBytes: 1024 ** 3 };
     await assert.rejects(

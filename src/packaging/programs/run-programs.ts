@@ -57,8 +57,10 @@ interface RunOptions {
  * `PROGRAM_TOO_SLOW` or `PROGRAM_TOO_LARGE`.
  */
 export async function runPrograms(programs: readonly Program[], options: RunOptions): Promise<void> {
+  const prefix = await programPrefix();
+  // Not before: nothing listens to an abort while the prefix is probed.
   options.signal.throwIfAborted();
-  await new ProgramGroup(programs, options, await programPrefix()).run();
+  await new ProgramGroup(programs, options, prefix).run();
 }
 
 /** Signals that people, init systems and hosts that shut down send to all processes; never caused by a file's content. */
