@@ -44,8 +44,8 @@ function openOutputs(config: Config): OutputRouter {
     jobs: { data_dir: dataDir },
     signing,
   } = config;
-  return new OutputRouter(
-    new LocalSink({
+  return new OutputRouter({
+    local: new LocalSink({
       baseDir: local.base_dir,
       dataDir,
       recordsDir: recordsDirOf(config),
@@ -53,8 +53,8 @@ function openOutputs(config: Config): OutputRouter {
       naming: local.naming,
       readBack: signing.verify_outputs,
     }),
-    s3 === undefined ? null : new S3Sink({ settings: s3, dataDir, readBack: signing.verify_outputs }),
-  );
+    s3: s3 === undefined ? null : new S3Sink({ settings: s3, dataDir, readBack: signing.verify_outputs }),
+  });
 }
 
 function configFile(): string {

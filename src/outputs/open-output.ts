@@ -4,10 +4,11 @@ import { basename, dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { isSameOrInside } from '#bytes/path-overlap.ts';
 import { AppError } from '#errors/app-error.ts';
-import { isS3Url, parseS3Url, type S3Object } from '#s3/s3-address.ts';
+import { parseS3Url, type S3Object } from '#s3/s3-address.ts';
 import { connectS3 } from '#s3/s3-connection.ts';
 import { S3Reader } from '#s3/s3-reader.ts';
 import { contentTypeOf } from './content-type.ts';
+import { outputTypeOf } from './output-sink.ts';
 import type { S3OutputSettings } from './s3-sink.ts';
 
 /** A committed file, open for reading. */
@@ -45,8 +46,12 @@ export async function openOutput(
   { local, s3 }: OutputSettings,
   signal: AbortSignal,
 ): Promise<OpenedOutput | null> {
-  if (!isS3Url(file.outputPath)) return await openLocalOutput(file, local.base_dir);
-  return await openS3Output(file, required(s3, file.outputPath), signal);
+  switch (outputTypeOf(file.outputPath)) {
+    case 'local':
+      return await openLocalOutput(file, local.base_dir);
+    case 's3':
+      return await openS3Output(file, required(s3, file.outputPath), signal);
+  }
 }
 
 /** A file of an output, by its path below it; for an output that is a file, its name. */
@@ -76,7 +81,7 @@ export async function listOutput(
     return { files: [{ path: basename(outputPath), sizeBytes: itself.sizeBytes }], more: false };
   }
   const files: ListedOutputFile[] = [];
-  for await (const file of filesIn(outputPath, settings, signal)) {
+  for await (const file of filesBelow(outputPath, settings, signal)) {
     signal.throwIfAborted();
     if (files.length === MAX_LISTED_FILES) return { files, more: true };
     files.push(file);
@@ -84,23 +89,31 @@ export async function listOutput(
   return { files, more: false };
 }
 
-async function* filesIn(
+function filesBelow(
   outputPath: string,
   { local, s3 }: OutputSettings,
   signal: AbortSignal,
 ): AsyncGenerator<ListedOutputFile> {
-  if (isS3Url(outputPath)) return yield* objectsBelow(outputPath, required(s3, outputPath), signal);
-  const folder = await resolvedPathOf(outputPath, local.base_dir).catch(absent);
+  switch (outputTypeOf(outputPath)) {
+    case 'local':
+      return localFilesBelow(outputPath, local.base_dir);
+    case 's3':
+      return objectsBelow(outputPath, required(s3, outputPath), signal);
+  }
+}
+
+async function* localFilesBelow(outputPath: string, baseDir: string): AsyncGenerator<ListedOutputFile> {
+  const folder = await resolvedPathOf(outputPath, baseDir).catch(absent);
   const stats = folder === null ? null : await lstat(folder).catch(absent);
-  if (folder !== null && stats?.isDirectory()) yield* filesBelow(folder);
+  if (folder !== null && stats?.isDirectory()) yield* filesIn(folder);
 }
 
 /** Yields files in the order of their paths, as S3 does; files and folders that are removed meanwhile are left out. */
-async function* filesBelow(folder: string, path = ''): AsyncGenerator<ListedOutputFile> {
+async function* filesIn(folder: string, path = ''): AsyncGenerator<ListedOutputFile> {
   const entries = (await readdir(join(folder, path), { withFileTypes: true }).catch(absent)) ?? [];
   for (const entry of entries.sort(byPath)) {
     const entryPath = join(path, entry.name);
-    if (entry.isDirectory()) yield* filesBelow(folder, entryPath);
+    if (entry.isDirectory()) yield* filesIn(folder, entryPath);
     const stats = entry.isFile() ? await lstat(join(folder, entryPath)).catch(absent) : null;
     if (stats?.isFile()) yield { path: entryPath, sizeBytes: stats.size };
   }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { lstatSync, type Stats } from 'node:fs';
+import { isAbsolute } from 'node:path';
 import type { ByteSink, ByteWriter } from '#bytes/byte-sink.ts';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
@@ -78,15 +79,26 @@ export interface FolderSink {
   discard(): Promise<void>;
 }
 
-/** Routes each output to the local sink or to S3, as the request asks. */
-export class OutputRouter implements OutputSink {
-  readonly #local: OutputSink;
-  readonly #s3: OutputSink | null;
+/** The types of outputs, as requests name them. */
+export type OutputType = ApiOutputSpec['type'];
 
-  /** `s3` is null where the deployment has no such outputs. */
-  constructor(local: OutputSink, s3: OutputSink | null) {
-    this.#local = local;
-    this.#s3 = s3;
+/** What the `output_path` of each type is recognised by. */
+const IS_PATH_OF: Readonly<Record<OutputType, (outputPath: string) => boolean>> = { local: isAbsolute, s3: isS3Url };
+
+/** Returns the type of the output that has a path. */
+export function outputTypeOf(outputPath: string): OutputType {
+  const type = (Object.keys(IS_PATH_OF) as OutputType[]).find((each) => IS_PATH_OF[each](outputPath));
+  assert(type !== undefined, `${outputPath} is the path of an output`);
+  return type;
+}
+
+/** Routes each output to the sink of its type. */
+export class OutputRouter implements OutputSink {
+  readonly #sinks: Readonly<Record<OutputType, OutputSink | null>>;
+
+  /** Null stands for a type that the deployment does not have. */
+  constructor(sinks: Readonly<Record<OutputType, OutputSink | null>>) {
+    this.#sinks = sinks;
   }
 
   namingOf(output: ApiOutputSpec | null): Naming {
@@ -102,24 +114,21 @@ export class OutputRouter implements OutputSink {
   }
 
   async stageFile(destination: string, ...staging: Staging<'stageFile'>): Promise<ByteSink> {
-    return await this.#sinkAt(destination).stageFile(destination, ...staging);
+    return await this.#sinkOfType(outputTypeOf(destination)).stageFile(destination, ...staging);
   }
 
   async stageFolder(destination: string, ...staging: Staging<'stageFolder'>): Promise<FolderSink> {
-    return await this.#sinkAt(destination).stageFolder(destination, ...staging);
+    return await this.#sinkOfType(outputTypeOf(destination)).stageFolder(destination, ...staging);
   }
 
   #sinkOf(output: ApiOutputSpec | null): OutputSink {
-    return output?.type === 's3' ? this.#requiredS3() : this.#local;
+    return this.#sinkOfType(output?.type ?? 'local');
   }
 
-  #sinkAt(destination: string): OutputSink {
-    return isS3Url(destination) ? this.#requiredS3() : this.#local;
-  }
-
-  #requiredS3(): OutputSink {
-    assert(this.#s3 !== null, 'requests with outputs to S3 are refused at admission');
-    return this.#s3;
+  #sinkOfType(type: OutputType): OutputSink {
+    const sink = this.#sinks[type];
+    assert(sink !== null, `requests with outputs of the type ${type} are refused at admission`);
+    return sink;
   }
 }
 

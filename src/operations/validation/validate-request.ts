@@ -137,17 +137,27 @@ export async function validateOutputs(
   request: OperationRequest,
   leafOf: LeafRule,
   otherSources: readonly ApiInputRef[],
-  { config, signal }: RequestContext,
+  context: RequestContext,
 ): Promise<void> {
-  const { inputs, output } = request;
-  const sources = [...inputs, ...otherSources];
-  const conflict =
-    output?.type === 's3'
-      ? await conflictInS3(await destinationsOf(inputs, leafOf, s3Target(output, config)), sources)
-      : await conflictOnHost(await destinationsOf(inputs, leafOf, localTarget(output, config)), sources, signal);
+  const conflict = await conflictOf(request, leafOf, [...request.inputs, ...otherSources], context);
   if (conflict === null) return;
   const { inputIndex, path, source } = conflict;
   throw new AppError('OUTPUT_TOUCHES_SOURCE', { path, source }, { field: `inputs[${inputIndex}]`, inputIndex });
+}
+
+async function conflictOf(
+  { inputs, output }: OperationRequest,
+  leafOf: LeafRule,
+  sources: readonly ApiInputRef[],
+  { config, signal }: RequestContext,
+): Promise<Conflict | null> {
+  switch (output?.type) {
+    case undefined:
+    case 'local':
+      return await conflictOnHost(await destinationsOf(inputs, leafOf, localTarget(output, config)), sources, signal);
+    case 's3':
+      return await conflictInS3(await destinationsOf(inputs, leafOf, s3Target(output, config)), sources);
+  }
 }
 
 /** Folder or S3 prefix that the outputs of a request go to. */
