@@ -194,16 +194,25 @@ class InputWorker {
   }
 }
 
-/** Remembers the folders that the sandbox mounted. One that was removed and made again outside is read-only in it. */
+/**
+ * Remembers the folders that the sandbox mounted. One that was removed and made again outside is read-only in it, and so is one
+ * that could not be made before it started.
+ */
 class MountedFolders {
   readonly #known: ReadonlyMap<string, string>;
+  #wasAsked = false;
 
   constructor(folders: readonly string[]) {
     this.#known = new Map(folders.map((folder) => [folder, identityOf(folder)]));
   }
 
+  /** Tells whether an input needs a new sandbox. Never true of the first input for a folder that is still missing. */
   haveChanged(): boolean {
-    return [...this.#known].some(([folder, identity]) => identityOf(folder) !== identity);
+    const mayBeMade = this.#wasAsked;
+    this.#wasAsked = true;
+    return [...this.#known].some(
+      ([folder, identity]) => identityOf(folder) !== identity || (identity === '' && mayBeMade),
+    );
   }
 }
 

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { problemOfFolder } from '#service-folders.ts';
+import { startService } from '../../scripts/running-service.ts';
 import { HANG_MS, temporaryFolder } from '../support/jobs/test-jobs.ts';
+import { smallWav } from '../support/manifests/sign-wav.ts';
 import { fillDisk, openSmallDisk } from '../support/small-disk.ts';
 import { withoutPrivileges } from '../support/without-privileges.ts';
 
@@ -71,6 +73,26 @@ describe('a service whose folder cannot be written', () => {
       assert.ok(msg.includes(key), msg);
     });
   }
+});
+
+test('outputs are written again once their folder can be made, whenever it could not', async (t) => {
+  const folder = await temporaryFolder(t);
+  const disk = join(folder, 'disk');
+  const source = join(folder, 'tone.wav');
+  writeFileSync(source, smallWav());
+  const settings = { SERVICE__OUTPUT_SINKS__LOCAL__BASE_DIR: join(disk, 'outputs') };
+  const service = await startService({ folder, settings });
+  t.after(() => service.stop());
+  const signed = async (): Promise<string> => {
+    const inputs = [{ type: 'local_file_path', path: source }];
+    return (await service.runSync('/v2/sync/c2pa/audio', { inputs })).status;
+  };
+  assert.equal(await signed(), 'succeeded');
+  rmSync(disk, { recursive: true });
+  writeFileSync(disk, 'not mounted');
+  assert.equal(await signed(), 'failed');
+  rmSync(disk);
+  assert.equal(await signed(), 'succeeded');
 });
 
 describe('a service whose outputs would lie in a place of its own', () => {
