@@ -62,6 +62,16 @@ describe('input queue', () => {
     assert.equal(queue.start()?.jobId, 'b');
   });
 
+  test('jobs that an extra input passes over keep their positions', () => {
+    const queue = new InputQueue(NO_LIMITS);
+    queue.add('first', false, 1, 'busy');
+    assert.equal(queue.start()?.jobId, 'first');
+    for (const [jobId, caller] of Object.entries({ second: 'busy', third: 'idle', fourth: 'other' }))
+      queue.add(jobId, false, 1, caller);
+    assert.equal(queue.startOfIdleJob()?.jobId, 'third');
+    assert.deepEqual([queue.start()?.jobId, queue.start()?.jobId, queue.start()], ['second', 'fourth', undefined]);
+  });
+
   test('whatever is added and ended, every input starts once and no limit is passed', () => {
     const operation = fc.oneof(
       fc.record({ add: fc.nat(5), sync: fc.boolean(), count: fc.integer({ min: 1, max: 9 }) }),

@@ -57,9 +57,8 @@ export class InputQueue {
 
   /** Starts the next input, and returns its job, which counts as running from now on. Undefined when none may start. */
   start(): StartedInput | undefined {
-    const mayStart = (job: QueuedJob) => this.#mayStart(job);
     const isBelowLimit = this.#runningJobs.size < this.#limits.maxRunningJobs;
-    return this.#begin(isBelowLimit ? this.#nextInLine(mayStart) : this.#nextOfRunning());
+    return this.#begin(isBelowLimit ? this.#nextInLine((line) => this.#takeFrom(line)) : this.#nextOfRunning());
   }
 
   /**
@@ -70,7 +69,8 @@ export class InputQueue {
     if (this.#runningJobs.size >= this.#limits.maxRunningJobs) return undefined;
     const isIdle = ({ waiting, running, caller }: QueuedJob): boolean =>
       waiting > 0 && running === 0 && (caller === null || !this.#runningOfCallers.has(caller));
-    return this.#begin(this.#nextInLine(isIdle));
+    // Found without being taken, so that those before it keep their positions.
+    return this.#begin(this.#nextInLine((line) => line.find(isIdle)));
   }
 
   /** True when any input waits. */
@@ -134,11 +134,11 @@ export class InputQueue {
     (job.sync ? this.#syncLine : this.#asyncLine).push(job);
   }
 
-  #nextInLine(mayStart: (job: QueuedJob) => boolean): QueuedJob | undefined {
+  #nextInLine(next: (line: FifoQueue<QueuedJob>) => QueuedJob | undefined): QueuedJob | undefined {
     const asyncTurn = this.#syncStarts >= ASYNC_TURN_EVERY - 1;
     const lines = asyncTurn ? [this.#asyncLine, this.#syncLine] : [this.#syncLine, this.#asyncLine];
     for (const line of lines) {
-      const job = this.#takeFrom(line, mayStart);
+      const job = next(line);
       if (job === undefined) continue;
       this.#syncStarts = job.sync && this.#asyncLine.size > 0 ? this.#syncStarts + 1 : 0;
       return job;
@@ -150,12 +150,12 @@ export class InputQueue {
    * Takes the first job of a line that may start. Those that may not are passed over: jobs at their limit, as a rule,
    * of which there are few.
    */
-  #takeFrom(line: FifoQueue<QueuedJob>, mayStart: (job: QueuedJob) => boolean): QueuedJob | undefined {
+  #takeFrom(line: FifoQueue<QueuedJob>): QueuedJob | undefined {
     for (let left = line.size; left > 0; left -= 1) {
       const job = line.shift();
       if (job === undefined) return undefined;
       job.inLine = false;
-      if (mayStart(job)) return job;
+      if (this.#mayStart(job)) return job;
       this.#lineUp(job);
     }
     return undefined;
@@ -185,6 +185,14 @@ class FifoQueue<T> {
 
   push(item: T): void {
     this.#items.push(item);
+  }
+
+  find(matches: (item: T) => boolean): T | undefined {
+    for (let index = this.#head; index < this.#items.length; index += 1) {
+      const item = this.#items[index] as T;
+      if (matches(item)) return item;
+    }
+    return undefined;
   }
 
   shift(): T | undefined {
