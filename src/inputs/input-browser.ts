@@ -93,7 +93,10 @@ export class InputBrowser {
     };
   }
 
-  /** Returns the first names after another one, in order. Keeps no more of them in memory than it needs. */
+  /**
+   * Returns the first names after another one, in order. Keeps no more of them in memory than it needs.
+   * Throws `FOLDER_TOO_LARGE`.
+   */
   async #namesAfter(folder: string, after: string, count: number, signal: AbortSignal): Promise<string[]> {
     const names: string[] = [];
     let seen = 0;

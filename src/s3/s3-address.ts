@@ -26,8 +26,9 @@ export function isS3Url(url: string): boolean {
 }
 
 /**
- * Reads `s3://bucket/key`. The key is taken as it is written, with spaces, "%", "?" and "#" in it: that is how the AWS
- * console and its command line write these addresses, which are no URLs in the sense of RFC 3986.
+ * Reads `s3://bucket/key`. The key is taken as it is written, with spaces, "%", "?" and "#" in it: that is how
+ * the AWS console and its command line write these addresses, which are no URLs in the sense of RFC 3986.
+ * Throws `S3_ADDRESS_INVALID`.
  */
 export function parseS3Url(url: string, location: ErrorLocation = {}): S3Address {
   const [bucket = '', ...rest] = url.replace(SCHEME, '').split('/');

@@ -64,7 +64,7 @@ export function createLogger(env: NodeJS.ProcessEnv, destination?: DestinationSt
   return destination === undefined ? pino(options) : pino(options, destination);
 }
 
-/** Throws where `LOG_LEVEL` names no level. A logger can be made all the same, to say so. */
+/** Throws `LOG_LEVEL_UNKNOWN`. A logger can be made all the same, to say so. */
 export function requireLogLevel(env: NodeJS.ProcessEnv): void {
   if (levelOf(env) === undefined)
     throw new AppError('LOG_LEVEL_UNKNOWN', { levels: [...Object.keys(pino.levels.values), 'silent'] });

@@ -159,7 +159,7 @@ function decodeEntities(text: string): string {
   });
 }
 
-/** Refuses a name that would lead out of its folder, or that no file system takes. */
+/** Refuses a name that would lead out of its folder, or that no file system takes. Throws `FOLDER_ENTRY_REFUSED`. */
 export function checkSegment(folder: string, name: string): void {
   const problem = segmentProblem(name);
   if (problem !== null)

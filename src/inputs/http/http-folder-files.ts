@@ -53,7 +53,7 @@ export class HttpFolderFiles {
     this.#files.set(path, { url, version });
   }
 
-  /** Requests unknown sizes and returns the folder. Files that the server does not have are left out. */
+  /** Requests unknown sizes and returns the folder. Files that the server does not have are left out. Throws `FOLDER_EMPTY`. */
   async folder(signal: AbortSignal): Promise<SourceFolder> {
     const unknown = [...this.#files].filter(([, { version }]) => version === null);
     await mapConcurrent(unknown, MAX_CONCURRENT_PROBES, async ([path, file]) => {
@@ -141,7 +141,7 @@ async function openFile(
   return await openHttpFile(client, { url: file.url, nameOf, ...listed, signal, scratch });
 }
 
-/** Finds out how large a file is, and which version of it there is now. */
+/** Finds out how large a file is, and which version of it there is now. Throws `HTTP_TOO_LARGE`. */
 export async function probeFile(client: HttpClient, url: URL, signal: AbortSignal): Promise<HttpVersion> {
   const response = await client.get(url, { range: 'bytes=0-0' }, signal);
   try {

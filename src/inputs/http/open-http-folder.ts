@@ -101,6 +101,7 @@ class FolderOpening {
 
   /**
    * Opens a folder. Its address ends in a slash, written or not; an address without one may also be that of a playlist.
+   * Throws `FOLDER_NOT_LISTED`.
    */
   async #openFolder(url: URL): Promise<SourceFolder> {
     const folderUrl = urlInside(url, '');
@@ -138,7 +139,10 @@ class FolderOpening {
     return await files.folder(this.#context.signal);
   }
 
-  /** Lists a directory and all in it, level by level. The query of the folder's address is that of every file in it. */
+  /**
+   * Lists a directory and all in it, level by level. The query of the folder's address is that of every file in it.
+   * Throws `FOLDER_NOT_LISTED`.
+   */
   async #list(files: HttpFolderFiles, baseUrl: URL, entries: readonly IndexEntry[], search: string): Promise<void> {
     let level = this.#take(files, { path: '' }, entries, search);
     for (let depth = 1; level.length > 0; depth += 1) {

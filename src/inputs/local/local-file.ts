@@ -25,7 +25,8 @@ export function localFileOpener(policy: LocalInputPolicy): FileOpener<'local_fil
 
 /**
  * Opens a regular file of this host. A relative path is taken from the working directory of the service. Links are
- * resolved first, and where they lead must be allowed by the policy. `name` is what the source will be called.
+ * resolved first, and where they lead must be allowed by the policy. `name` is what the source will be called. Throws
+ * `SOURCE_…`, among them `SOURCE_EMPTY`.
  */
 export async function openLocalFile(
   path: string,
@@ -54,7 +55,10 @@ export async function openLocalFile(
 /** Resolves the links of a path. A worker waits for its disk; the process of the service, which others wait for, does not. */
 type ResolveLinks = (path: string) => string | Promise<string>;
 
-/** Returns the path with its links resolved, where it exists and what is there may be read. */
+/**
+ * Returns the path with its links resolved, where it exists and what is there may be read. Throws
+ * `SOURCE_PATH_INVALID`, or another `SOURCE_…` where it may not be read.
+ */
 export async function resolveAllowed(
   path: string,
   check: RealPathCheck,

@@ -40,7 +40,9 @@ export function localFolderOpener(policy: LocalInputPolicy, limits: FolderLimits
 /**
  * Lists a folder of this host, with all folders in it. Regular files are taken; a link is taken for the file that it
  * leads to, inside the folder; a link that leads elsewhere or to a folder, and everything that is no regular file, is
- * refused by its name. Stagings of this service are passed over. `name` is what the source will be called.
+ * refused by its name. Stagings of this service are passed over. `name` is what the source will be called. Throws
+ * `FOLDER_IS_ROOT`, `SOURCE_NOT_FOLDER`, `FOLDER_EMPTY`, `FOLDER_TOO_LARGE`, `FOLDER_ENTRY_REFUSED`, or what
+ * `resolveAllowed` throws.
  */
 export async function openLocalFolder(
   path: string,

@@ -29,7 +29,7 @@ export function s3FileOpener(settings: S3InputSettings): FileOpener<'remote_file
     openS3File(url, inputName([hint, nameOfUrl(url)], inputIndex), settings, signal);
 }
 
-/** Opens an object for random reads. `name` is what the source will be called. */
+/** Opens an object for random reads. `name` is what the source will be called. Throws `SOURCE_EMPTY` or `S3_…`. */
 export async function openS3File(
   url: string,
   name: string,
@@ -113,7 +113,8 @@ export function s3FolderOpener(settings: S3InputSettings, limits: FolderLimits):
 
 /**
  * Lists every object whose key starts with the address's and a slash, or all of the bucket. What consoles put there to
- * show an empty folder, an object whose key ends in a slash, is passed over; keys that no folder could hold are refused.
+ * show an empty folder, an object whose key ends in a slash, is passed over; keys that no folder could hold are
+ * refused. Throws `FOLDER_EMPTY`, `FOLDER_ENTRY_REFUSED` or `S3_…`.
  */
 export async function openS3Folder(
   url: string,

@@ -266,7 +266,10 @@ export class Dispatcher implements WorkHost {
   }
 }
 
-/** Returns the end of a run whose request cannot be read for a defect: without the pauses of retries it would be tried for ever. */
+/**
+ * Returns the end of a run whose request cannot be read for a defect: without the pauses of retries it would be
+ * tried for ever.
+ */
 function requestUnreadable({ jobId, inputIndex }: LeasedInput): RunEnd {
   const entry = failedEntry(inputIndex, new AppError('INPUT_MET_BUG', { jobId, inputIndex }).toData());
   return { type: 'finished', entry, progress: NO_PROGRESS, transient: true, digest: null };

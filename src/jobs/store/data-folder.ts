@@ -54,8 +54,8 @@ export async function notedOwner(folder: string): Promise<number | null> {
 const LOCK_NAME = 'node.lock';
 
 /**
- * Keeps other processes off the data folder of a node: its journal of staged outputs is for one. Resolves with what lets
- * go of it.
+ * Keeps other processes off the data folder of a node: its journal of staged outputs is for one. Resolves with what
+ * lets go of it. Throws `STORE_FOLDER_UNUSABLE` or `STORE_IN_USE`.
  */
 export async function holdDataFolder(folder: string): Promise<() => void> {
   try {

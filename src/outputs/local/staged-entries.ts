@@ -112,7 +112,10 @@ export class StagedFile implements ByteSink {
     await this.#finish();
   }
 
-  /** Refuses a file that was published with another one of the same stem; it is the first one's own where that is there. */
+  /**
+   * Refuses a file that was published with another one of the same stem; it is the first one's own where that is there.
+   * Throws `SIDECAR_OF_OTHER_FILE`.
+   */
   #refuseForeign(firstName: string): void {
     const { folder, name } = this.#staging;
     if (entryAt(folder.entry(name)) === null || entryAt(folder.entry(firstName)) !== null) return;

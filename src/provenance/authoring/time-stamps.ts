@@ -92,7 +92,7 @@ export class TimeStamps {
     return { manifest: null, problems };
   }
 
-  /** Signs with a time-stamp of one authority. Returns the problem where it gives none. */
+  /** Signs with a time-stamp of one authority. Returns the problem where it gives none. Throws `TIME_STAMP_LARGER`. */
   async #askOne(url: string, signing: StampedSigning, maxBytes: number, signal: AbortSignal): Promise<Buffer | string> {
     const authority = { url, timeoutMs: this.#settings.timeoutMs };
     return withTimeStampRelay(authority, maxBytes, signal, async (relay) => {

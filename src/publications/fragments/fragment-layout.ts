@@ -30,7 +30,7 @@ const BASE_DATA_OFFSET_SIZE_BYTES = 8;
 
 /**
  * Reads the layout of a fragment. C2PA binds fragments of one moof and one mdat only (C2PA 2.2, appendix A.5): chunked
- * segments are refused.
+ * segments are refused. Throws `FRAGMENT_IS_CHUNKED` or `FRAGMENT_MALFORMED`.
  */
 export async function readFragmentLayout(reader: PartReader): Promise<FragmentLayout> {
   const all = await listTopBoxes(reader);

@@ -86,7 +86,8 @@ export class FolderIndex {
   }
 
   /**
-   * Returns the path of the file that `reference` names. Throws an AppError where it is missing or outside the folder.
+   * Returns the path of the file that `reference` names. Throws `PLAYLIST_FILE_MISSING`, `PLAYLIST_MALFORMED`, or
+   * `PLAYLIST_LEAVES_FOLDER` for one outside the folder.
    */
   locate(base: URL, reference: string, position: PlaylistPosition): string {
     const path = this.tryLocate(base, reference, position);

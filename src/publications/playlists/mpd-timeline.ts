@@ -29,7 +29,7 @@ export function innermost(elements: AddressingElements): XmlElement {
   return itemAt(elements, elements.length - 1);
 }
 
-/** Refuses addressing that describes chunks inside segments rather than segments. */
+/** Refuses addressing that describes chunks inside segments rather than segments. Throws `PLAYLIST_UNSUPPORTED`. */
 export function refuseChunks(task: AddressingTask, element: XmlElement): never {
   throw new AppError('PLAYLIST_UNSUPPORTED', {
     ...task.values.positionOf(element),

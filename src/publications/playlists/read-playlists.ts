@@ -21,7 +21,8 @@ import { childOf, childrenOf, parseXml, type XmlElement } from './xml-element.ts
 
 /**
  * Reads the playlists at `entryPaths` and every media playlist that they name. Each is read once, so playlists that
- * name one another in a circle end. `known` keeps what was read, and what went wrong, for further calls.
+ * name one another in a circle end. `known` keeps what was read, and what went wrong, for further calls. Throws
+ * `PUBLICATION_TOO_LARGE`, and `PLAYLIST_…` for one that cannot be read.
  */
 export async function readPlaylists(
   folder: SourceFolder,
@@ -68,7 +69,10 @@ async function readPlaylist(
   });
 }
 
-/** Refuses playlists whose segments cannot be signed as they are: those encrypted as a whole, and those named in parts. */
+/**
+ * Refuses playlists whose segments cannot be signed as they are: those encrypted as a whole, and those named in parts.
+ * Throws `PLAYLIST_UNSUPPORTED`.
+ */
 export function refuseUnsignable(playlists: readonly PlaylistDocument[]): void {
   for (const playlist of playlists) {
     if (playlist.kind === 'hls-multivariant') continue;
@@ -87,7 +91,10 @@ export function refuseUnsignable(playlists: readonly PlaylistDocument[]): void {
   refusePartialSegments(playlists);
 }
 
-/** Refuses low-latency playlists: some players play the partial segments that they name, and others the whole ones. */
+/**
+ * Refuses low-latency playlists: some players play the partial segments that they name, and others the whole ones.
+ * Throws `PLAYLIST_UNSUPPORTED`.
+ */
 export function refusePartialSegments(playlists: readonly PlaylistDocument[]): void {
   for (const { path, text } of playlists.filter(({ kind }) => kind === 'hls-media')) {
     const at = text.split('\n').findIndex(namesParts);

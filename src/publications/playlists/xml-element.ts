@@ -35,7 +35,10 @@ const parser = new XMLParser({
   maxNestedTags: MAX_MPD_DEPTH,
 });
 
-/** Parses a document and returns its root element. Document type declarations are refused: they define entities. */
+/**
+ * Parses a document and returns its root element. Document type declarations are refused: they define entities. Throws
+ * `PLAYLIST_TOO_LARGE` or `PLAYLIST_MALFORMED`.
+ */
 export function parseXml(path: string, text: string): XmlElement {
   const doctype = text.search(/<!DOCTYPE|<!ENTITY/i);
   if (doctype !== -1)

@@ -70,7 +70,10 @@ function notify(payloads: readonly string[]) {
     from unnest(${payloads}::text[]) as payload`;
 }
 
-/** Returns null for what nodes of this release do not send: other programs may use the channel, and later releases other types. */
+/**
+ * Returns null for what nodes of this release do not send: other programs may use the channel, and later
+ * releases other types.
+ */
 function notificationOf(payload: string): Notification | null {
   let parsed: { readonly type?: unknown; readonly jobId?: unknown } | null;
   try {
