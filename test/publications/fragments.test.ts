@@ -138,7 +138,8 @@ describe('a fragment', () => {
   });
 });
 
-test('absolute offsets of a fragmented file become relative where it is laid out anew', async () => {
+/** As ffmpeg writes it where it is not told otherwise. */
+describe('a fragmented file with absolute offsets', () => {
   const folder = temporaryFolder();
   makeFilm(folder);
   ffmpeg(folder, ['-i', 'film.mp4'], '-map 0:v -c copy -movflags frag_keyframe+empty_moov whole.mp4');
@@ -146,32 +147,35 @@ test('absolute offsets of a fragmented file become relative where it is laid out
   const starts = [...bytes.toString('latin1').matchAll(/moof/g)].map(({ index }) => index - 4);
   const end = bytes.indexOf('mfra') - 4;
   const [first = 0] = starts;
-  const segments = starts.flatMap((start, at) => [
-    '#EXTINF:1,',
-    `#EXT-X-BYTERANGE:${(starts[at + 1] ?? end) - start}@${start}`,
-    'whole.mp4',
-  ]);
-  const playlist = [
-    '#EXTM3U',
-    '#EXT-X-TARGETDURATION:1',
-    `#EXT-X-MAP:URI="whole.mp4",BYTERANGE="${first}@0"`,
-    ...segments,
-    '#EXT-X-ENDLIST',
-    '',
-  ];
-  const { files, renditions } = await signFolder(folderOf({ 'p.m3u8': playlist.join('\n'), 'whole.mp4': bytes }), {
-    playlist: '*.m3u8',
-    init: '*.mp4',
-    frag: '*.mp4',
-  });
-  const [{ init, fragments }] = renditions as [{ init: string; fragments: readonly string[] }];
-  for (const fragment of fragments) {
-    const output = files[fragment] as Buffer;
-    assert.deepEqual(await problemsOf(files[init] as Buffer, output), []);
+  const ranges = starts.map((start, at) => ({ start, length: (starts[at + 1] ?? end) - start }));
+
+  async function assertPlays(map: string, addresses: readonly string[], media: Record<string, Buffer>): Promise<void> {
+    const head = ['#EXTM3U', '#EXT-X-TARGETDURATION:1', `#EXT-X-MAP:${map}`];
+    const playlist = [...head, ...addresses.flatMap((address) => ['#EXTINF:1,', address]), '#EXT-X-ENDLIST', ''];
+    const patterns = { playlist: '*.m3u8', init: '{whole,init}.mp4', frag: '*.{mp4,m4s}' };
+    const { files, renditions } = await signFolder(folderOf({ 'p.m3u8': playlist.join('\n'), ...media }), patterns);
+    const [{ init, fragments }] = renditions as [{ init: string; fragments: readonly string[] }];
+    for (const fragment of fragments) {
+      assert.deepEqual(await problemsOf(files[init] as Buffer, files[fragment] as Buffer), []);
+    }
+    const whole = Buffer.concat([init, ...fragments].map((path) => files[path] as Buffer));
+    writeFileSync(join(folder, 'joined.mp4'), whole);
+    const [joined, source] = allDecodedFrames(['joined.mp4', 'whole.mp4'].map((name) => join(folder, name)));
+    assert.equal(joined, source);
   }
-  const whole = Buffer.concat([init, ...fragments].map((path) => files[path] as Buffer));
-  writeFileSync(join(folder, 'joined.mp4'), whole);
-  const [joined, source] = allDecodedFrames(['joined.mp4', 'whole.mp4'].map((name) => join(folder, name)));
-  assert.equal(joined, source);
-  assert.equal(fragments.length, starts.length);
+
+  test('plays where it is laid out anew', async () => {
+    const addresses = ranges.map(({ start, length }) => `#EXT-X-BYTERANGE:${length}@${start}\nwhole.mp4`);
+    await assertPlays(`URI="whole.mp4",BYTERANGE="${first}@0"`, addresses, { 'whole.mp4': bytes });
+  });
+
+  test('plays where its fragments are files, and the offsets count from the start of all', async () => {
+    const cut = ranges.map(({ start, length }, at) => [`${at}.m4s`, bytes.subarray(start, start + length)]);
+    const media = { 'init.mp4': bytes.subarray(0, first), ...Object.fromEntries(cut) };
+    await assertPlays(
+      'URI="init.mp4"',
+      cut.map(([name]) => name as string),
+      media,
+    );
+  });
 });

@@ -1,6 +1,6 @@
 import { AppError } from '#errors/app-error.ts';
 import { itemAt, valueAt } from '#errors/assert.ts';
-import { BoxFields } from '#formats/isobmff-boxes.ts';
+import { type Box, BoxFields } from '#formats/isobmff-boxes.ts';
 import { isC2paBox, listTopBoxes, malformed, type PartReader, readBox, type TopBox } from './top-boxes.ts';
 
 /** The layout of a fragment: one moof, one mdat, and the boxes around them. */
@@ -16,9 +16,16 @@ export interface FragmentLayout {
   /** Bytes of earlier Merkle boxes, which are left out of the output. */
   readonly removedBytes: number;
   /** The moof box where it stores absolute positions that have to move with it, else null. */
-  readonly moofWithPositions: { readonly bytes: Buffer; readonly baseDataOffsetsAt: readonly number[] } | null;
+  readonly moofWithPositions: MoofWithPositions | null;
   /** Whole sidx boxes by their offset; their sizes and distances span what is inserted. */
   readonly indexes: ReadonlyMap<number, Buffer>;
+}
+
+export interface MoofWithPositions {
+  readonly bytes: Buffer;
+  readonly baseDataOffsetsAt: readonly number[];
+  /** True where the samples of its track runs begin with the mdat if they are counted from the moof. */
+  readonly countsFromMoof: boolean;
 }
 
 /** A moof or sidx of more bytes than this describes more than a fragment. */
@@ -27,6 +34,9 @@ const MAX_TABLE_BYTES = 8 * 1024 * 1024;
 const BASE_DATA_OFFSET_PRESENT = 0x000001;
 const TRACK_ID_SIZE_BYTES = 4;
 const BASE_DATA_OFFSET_SIZE_BYTES = 8;
+/** A flag of a track run (§8.8.8), and the length of a field. */
+const DATA_OFFSET_PRESENT = 0x000001;
+const SAMPLE_COUNT_SIZE_BYTES = 4;
 
 /**
  * Reads the layout of a fragment. C2PA binds fragments of one moof and one mdat only (C2PA 2.2, appendix A.5): chunked
@@ -37,8 +47,8 @@ export async function readFragmentLayout(reader: PartReader): Promise<FragmentLa
   const boxes = all.filter((box) => !isC2paBox(box));
   const moofs = boxes.filter(({ type }) => type === 'moof');
   const mdats = boxes.filter(({ type }) => type === 'mdat');
-  const [moof] = moofs;
-  if (moof === undefined || mdats.length === 0) throw incomplete(reader, boxes);
+  const [[moof], [mdat]] = [moofs, mdats];
+  if (moof === undefined || mdat === undefined) throw incomplete(reader, boxes);
   if (moofs.length > 1 || mdats.length > 1) {
     throw new AppError('FRAGMENT_IS_CHUNKED', { file: reader.name, moofCount: moofs.length, mdatCount: mdats.length });
   }
@@ -53,7 +63,7 @@ export async function readFragmentLayout(reader: PartReader): Promise<FragmentLa
     boxes,
     moof,
     removedBytes: sizeOf(all) - sizeOf(boxes),
-    ...(await readMoof(reader, moof)),
+    ...(await readMoof(reader, moof, mdat)),
     indexes,
   };
 }
@@ -73,6 +83,7 @@ function sizeOf(boxes: readonly TopBox[]): number {
 async function readMoof(
   reader: PartReader,
   moof: TopBox,
+  mdat: TopBox,
 ): Promise<Pick<FragmentLayout, 'trackIds' | 'moofWithPositions'>> {
   const box = await readBox(reader, moof, MAX_TABLE_BYTES);
   const trackIds: number[] = [];
@@ -85,10 +96,22 @@ async function readMoof(
     baseDataOffsetsAt.push(fields.offset - moof.offset);
     fields.skip(BASE_DATA_OFFSET_SIZE_BYTES);
   }
-  return {
-    trackIds,
-    moofWithPositions: baseDataOffsetsAt.length === 0 ? null : { bytes: box.bytes, baseDataOffsetsAt },
-  };
+  if (baseDataOffsetsAt.length === 0) return { trackIds, moofWithPositions: null };
+  const first = [...box.descendants('traf', 'trun')].reduce(
+    (least, run) => Math.min(least, dataOffsetOf(run)),
+    Infinity,
+  );
+  const countsFromMoof = first === mdat.offset + mdat.headerSizeBytes - moof.offset;
+  return { trackIds, moofWithPositions: { bytes: box.bytes, baseDataOffsetsAt, countsFromMoof } };
+}
+
+/** Returns where the samples of a track run begin, from its base; Infinity where it goes on behind the run before. */
+function dataOffsetOf(trun: Box): number {
+  const fields = new BoxFields(trun);
+  const { flags } = fields.versionAndFlags();
+  if ((flags & DATA_OFFSET_PRESENT) === 0) return Infinity;
+  fields.skip(SAMPLE_COUNT_SIZE_BYTES);
+  return fields.int32();
 }
 
 /** Maps positions of the source fragment to the output. */
