@@ -109,15 +109,9 @@ const FIELD_OFFSET_BYTES = 16;
 
 /**
  * Returns the moof of a fragment that stores base data offsets, for its position in the output; null when nothing
-<<<<<<< HEAD
- * changes. They are absolute, and what they lead to moves as far as the moof does. In a fragment that becomes a
- * file of its own they are said relative to the moof instead, where they lead to it: players read such files one
- * behind the other.
-=======
  * changes. They are absolute, and what they lead to moves as far as the moof does. In a fragment that becomes a file of
  * its own they are said relative to the moof instead, where they lead to it: players read such files one behind the
  * other. So they are in a file that was cut out of a larger one, where they count from the start of that.
->>>>>>> 975a11d (fix(publications): count base data offsets from the moof in fragments that were cut out of a file)
  */
 function moveBaseDataOffsets(layout: FragmentLayout, moofPosition: number): Uint8Array | null {
   const { moofWithPositions, moof, isRange } = layout;
