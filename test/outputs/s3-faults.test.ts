@@ -293,6 +293,21 @@ describe('a publication whose commit fails in the middle', () => {
     });
   });
 
+  test('is taken back where it replaces nothing, whatever others put beside it', async () => {
+    await withPlace(async (place) => {
+      const destination = place.sink.folderDestination(place.output, 'talk');
+      const foreign = `${parseS3Url(destination).key}/notes.txt`;
+      await s3.client.putObject({ Bucket: bucket, Key: foreign, Body: 'theirs' });
+      const sink = await fill(await place.sink.stageFolder(destination, 100, key, never, place.scratch), NEW);
+      proxy.fault = ({ method, url = '' }) =>
+        method === 'PUT' && url.includes('master.m3u8') ? { status: 403, code: 'AccessDenied' } : null;
+      await assert.rejects(sink.commit(never), { reason: 'S3_ACCESS_DENIED' });
+      await sink.discard();
+      assert.deepEqual(await place.objectsIn(destination), { 'notes.txt': 'theirs' });
+      assert.deepEqual(await place.leftovers(), []);
+    });
+  });
+
   test('is not begun where it cannot be recorded', async () => {
     await withPlace(async (place) => {
       await mkdir(place.dataDir, { recursive: true });

@@ -112,14 +112,16 @@ export class StagedS3Folder implements FolderSink {
     const last = await committed.at(this.destination);
     // Before anything is replaced, so that the next commit removes what a failure in the middle leaves behind.
     await committed.record(this.destination, new Map([...last, ...this.#tags]));
-    // Replaced objects cannot be rolled back: half of the old publication would be left.
-    if (this.#existing === null || this.#existing.size > 0) await note.committing();
+    // Replaced objects cannot be rolled back: half of the old publication would be left. Nor can those that it removes later.
+    const isReplacing = [...this.#waiting.keys()].some((path) => this.#isExisting(path));
+    if (isReplacing) await note.committing();
     const media = [...this.#waiting].filter(([path]) => !isPlaylist(path));
     await mapConcurrent(media, MAX_CONCURRENT_COMMITS, ([path, finished]) => this.#publish(path, finished));
     const playlists = [...this.#waiting].filter(([path]) => isPlaylist(path));
     for (const [path, finished] of playlists.sort(([a], [b]) => innermostPlaylistFirst(a, b))) {
       await this.#publish(path, finished);
     }
+    if (!isReplacing && last.size > 0) await note.committing();
     this.#committed = true;
     // The publication is committed: whatever cannot be removed or recorded now harms no player.
     await this.#tidyUp(last).catch(() => undefined);

@@ -28,7 +28,7 @@ type Entry =
   /** An object is about to be put where there was none, below a folder. */
   | { readonly kind: 'putting'; readonly folder: S3Address; readonly key: string; readonly timeMs: number }
   | { readonly kind: 'put'; readonly key: string; readonly etag: string }
-  /** The publication is about to replace another one: none of its objects is rolled back, whenever it is put. */
+  /** Objects of another publication are about to be replaced or removed: none of this one is rolled back, whenever it is put. */
   | { readonly kind: 'delivering' };
 
 /** An upload that may have been begun, with the time just before, and uploads to the same key that it is not. */
