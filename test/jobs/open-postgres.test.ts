@@ -5,7 +5,8 @@ import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { JobIds } from '#jobs/job-ids.ts';
 import { migrations } from '#jobs/store/migrations.ts';
-import { openPostgres } from '#jobs/store/postgres/postgres-database.ts';
+import { openPostgres, PostgresDatabase } from '#jobs/store/postgres/postgres-database.ts';
+import { PostgresPool } from '#jobs/store/postgres/postgres-pool.ts';
 import { submitJob } from '#jobs/store/submit-job.ts';
 import { freePort } from '../../scripts/free-port.ts';
 import { ended, nodeConfig, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
@@ -108,6 +109,30 @@ test('a connection that the server closes between two statements fails the trans
     await sql`select 1`.execute(db);
   });
   await assert.rejects(closed, { reason: 'DATABASE_UNREACHABLE' });
+});
+
+test('a statement that gets no connection in time fails, instead of waiting behind others for ever', async (t) => {
+  const pool = await PostgresPool.open(await server.createDatabase(), 1, 50);
+  const database = new PostgresDatabase(pool, 'address');
+  const [held, done] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const holding = database.read((db) =>
+    db.connection().execute(() => {
+      held.resolve();
+      return done.promise;
+    }),
+  );
+  t.after(async () => {
+    await holding;
+    await database.close();
+  });
+  await held.promise;
+  await assert.rejects(
+    database.read((db) => sql`select 1`.execute(db)),
+    { reason: 'DATABASE_UNREACHABLE' },
+  );
+  done.resolve();
+  await holding;
+  assert.equal((await database.executeSql('select 1')).rows.length, 1);
 });
 
 describe('a pooler in front of the shared database', () => {

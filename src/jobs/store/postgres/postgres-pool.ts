@@ -1,11 +1,15 @@
 import type { PostgresPool as KyselyPool } from 'kysely';
 import type { ClientBase, ClientConfig, Pool, PoolClient, QueryResult } from 'pg';
+import { Semaphore } from '#concurrency/semaphore.ts';
 import { isConnectionLoss, isStaleStatement } from './database-error.ts';
 import { PreparedStatements } from './prepared-statements.ts';
 
 /** Bounds on connecting and on a statement, in milliseconds. A network partition looks like silence. */
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 15_000;
+
+/** Bound on the wait for a free connection, in milliseconds: longer than a statement, so that a lost one fails before. */
+const WAIT_TIMEOUT_MS = 20_000;
 
 /** The time after which an idle connection is closed, in milliseconds. */
 const IDLE_TIMEOUT_MS = 30_000;
@@ -33,23 +37,25 @@ export function clientConfig(url: string): ClientConfig {
 
 /**
  * A pool of connections that never reuses one that was lost or stopped answering. A caller waits for a free connection
- * without a bound: only connecting is bounded.
+ * first in, first out, within a bound: while the database is cut off, look-ups would pile up.
  */
 export class PostgresPool {
   readonly #pool: Pool;
-  readonly #waiting: (() => void)[] = [];
+  /** A permit for each connection. */
+  readonly #connections: Semaphore;
+  readonly #waitTimeoutMs: number;
   readonly #statements = new PreparedStatements();
   /** The time when a connection last discarded its plans. */
   readonly #plannedAtMs = new WeakMap<PoolClient, number>();
-  #free: number;
 
-  private constructor(pool: Pool, max: number) {
+  private constructor(pool: Pool, max: number, waitTimeoutMs: number) {
     this.#pool = pool;
-    this.#free = max;
+    this.#connections = new Semaphore(max);
+    this.#waitTimeoutMs = waitTimeoutMs;
   }
 
   /** Makes a pool of at most `max` connections. Connects when one is needed. */
-  static async open(url: string, max: number): Promise<PostgresPool> {
+  static async open(url: string, max: number, waitTimeoutMs = WAIT_TIMEOUT_MS): Promise<PostgresPool> {
     const { default: pg } = await import('pg');
     const types = {
       getTypeParser: (id: number, format?: 'text' | 'binary') =>
@@ -62,7 +68,7 @@ export class PostgresPool {
     const pool = new pg.Pool({ ...clientConfig(url), ...options });
     // A lost idle connection is replaced when one is needed.
     pool.on('error', () => undefined);
-    return new PostgresPool(pool, max);
+    return new PostgresPool(pool, max, waitTimeoutMs);
   }
 
   /** Returns the pool as Kysely expects it, without cursors and the cancellation of queries, which the store does not use. */
@@ -89,7 +95,7 @@ export class PostgresPool {
 
   async #connect(): Promise<PooledClient> {
     await this.#acquire();
-    const release = () => this.#release();
+    const release = () => this.#connections.release();
     let client: PoolClient;
     try {
       client = await this.#pool.connect();
@@ -120,14 +126,12 @@ export class PostgresPool {
   }
 
   async #acquire(): Promise<void> {
-    if (this.#free > 0) this.#free -= 1;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-  }
-
-  #release(): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#free += 1;
-    else next();
+    if (this.#connections.tryAcquire()) return;
+    try {
+      await this.#connections.acquire(1, AbortSignal.timeout(this.#waitTimeoutMs));
+    } catch (cause) {
+      throw new Error('timeout exceeded when waiting for a free connection', { cause });
+    }
   }
 }
 
