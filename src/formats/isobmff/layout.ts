@@ -16,6 +16,7 @@ import {
   type TopLevelBoxes,
   walkTopLevelBoxes,
 } from './boxes.ts';
+import { addGpsOffsets } from './gps-index.ts';
 import { chunksOf, type DefaultSizes, MediaBoxes, type MediaRange, readDefaultSizes, runsOf } from './media-boxes.ts';
 import {
   addFragmentOffsets,
@@ -92,7 +93,7 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
   requireMovie(name, boxes);
   const media = new MediaBoxes(boxes);
   for (const run of runs) media.add(run);
-  const trackKinds = await readTables(name, window, boxes, offsets, media);
+  const trackKinds = await readTables(source, window, boxes, offsets, media);
   for (const start of offsets.fields.flatMap(({ targets }) => targets)) media.add({ start, end: start + 1 });
   const strayMedia = media.others();
   const fileType = await readFileType(name, window, boxes);
@@ -162,7 +163,7 @@ function fragmentRangeOf(boxes: readonly TopLevelBox[]): IsobmffLayout['fragment
  * media in other files.
  */
 async function readTables(
-  name: string,
+  { name, sizeBytes }: ByteSource,
   window: ReadWindow,
   boxes: readonly TopLevelBox[],
   offsets: OffsetCollector,
@@ -176,7 +177,10 @@ async function readTables(
     leftBytes -= header.sizeBytes;
     if (box.type === 'mfra') addRandomAccessOffsets(box, offsets);
     else if (box.type === 'meta') readMetadata(box, offsets);
-    else readMovie(box, offsets, media, tracks, externalTracks);
+    else {
+      readMovie(box, offsets, media, tracks, externalTracks);
+      for (const gps of box.descendants('gps ')) addGpsOffsets(gps, sizeBytes, offsets);
+    }
   }
   return { ...trackKindsOf(tracks), externalTrackCount: externalTracks.length };
 }
