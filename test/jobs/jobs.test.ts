@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import type { JobResultResponse } from '#contract/job.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { InputAttempt } from '#jobs/job.ts';
 import { Jobs } from '#jobs/jobs.ts';
@@ -15,6 +16,7 @@ import {
   resultsOf,
   SCRIPTED_WORKER,
   scripts,
+  shared,
   startedJobs,
   temporaryFolder,
   until,
@@ -32,9 +34,21 @@ async function linesOf(file: string): Promise<{ input: number; attempt: number; 
     .map(([input = -1, attempt = -1, pid = -1]) => ({ input, attempt, pid }));
 }
 
+const log = keptLog();
+
+/** For tests that leave nothing running. */
+const sharedJobs = shared((scope) => startedJobs(scope, { log }));
+
+/** The lines of the log that say that inputs of a job failed. */
+function failuresOf({ job_id: jobId }: JobResultResponse) {
+  return log.lines.filter(
+    ({ fields, message }) => message === 'input failed' && 'job_id' in fields && fields.job_id === jobId,
+  );
+}
+
 describe('jobs', () => {
-  test('a job runs to its end and tells what became of each input', async (t) => {
-    const jobs = await startedJobs(t);
+  test('a job runs to its end and tells what became of each input', async () => {
+    const jobs = await sharedJobs();
     const { job_id: jobId, status } = await jobs.submit(scripts(['progress 10', 'fail /nowhere', 'progress 5']));
     assert.equal(status, 'queued');
     const job = await ended(jobs, jobId);
@@ -48,9 +62,8 @@ describe('jobs', () => {
     assert.deepEqual(resultsOf(await jobs.find(jobId)), job.results);
   });
 
-  test('a bug becomes INTERNAL_ERROR without internals, and its stack goes to the log', async (t) => {
-    const log = keptLog();
-    const jobs = await startedJobs(t, { log });
+  test('a bug becomes INTERNAL_ERROR without internals, and its stack goes to the log', async () => {
+    const jobs = await sharedJobs();
     const job = await ended(jobs, (await jobs.submit(scripts(['bug the inner workings', 'progress 1']))).job_id);
     assert.equal(job.results[0]?.error_code, 'INTERNAL_ERROR');
     assert(!JSON.stringify({ ...job.results[0], input_name: '' }).includes('inner workings'));
@@ -60,28 +73,26 @@ describe('jobs', () => {
     assert.match(JSON.stringify(line?.fields), /TypeError: the inner workings/);
   });
 
-  test('the log warns of what the operator has to mend, and not of what the request got wrong', async (t) => {
-    const log = keptLog();
-    const jobs = await startedJobs(t, { log });
+  test('the log warns of what the operator has to mend, and not of what the request got wrong', async () => {
+    const jobs = await sharedJobs();
     const job = await ended(jobs, (await jobs.submit(scripts(['find-disk-full /out', 'fail /nowhere']))).job_id);
     assert.equal(job.status, 'failed');
-    const failures = log.lines.filter(({ message }) => message === 'input failed');
+    const failures = failuresOf(job);
     const levels = failures.map(({ level, fields }) => [(fields as { reason: string }).reason, level]);
     assert.deepEqual(Object.fromEntries(levels), { OUTPUT_DISK_FULL: 'warn', SOURCE_NOT_FOUND: 'info' });
   });
 
-  test('the log line of a failed input has its name and the message of the error', async (t) => {
-    const log = keptLog();
-    const jobs = await startedJobs(t, { log });
+  test('the log line of a failed input has its name and the message of the error', async () => {
+    const jobs = await sharedJobs();
     const job = await ended(jobs, (await jobs.submit(scripts(['fail /nowhere']))).job_id);
-    const [failure] = log.lines.filter(({ message }) => message === 'input failed');
+    const [failure] = failuresOf(job);
     assert(failure !== undefined);
     const { input, error } = failure.fields as { input: string; error: string };
     assert.deepEqual([input, error], ['nowhere', job.results[0]?.error]);
   });
 
-  test('progress counts the bytes of running inputs', async (t) => {
-    const jobs = await startedJobs(t);
+  test('progress counts the bytes of running inputs', async () => {
+    const jobs = await sharedJobs();
     const { job_id: jobId } = await jobs.submit(scripts(['progress 70', 'progress 30; sleep 60000']));
     await until(async () => {
       const { inputs_done: done, bytes_done: bytes } = (await jobs.find(jobId))?.progress ?? {};
@@ -93,6 +104,7 @@ describe('jobs', () => {
     const progress = { inputs_done: 1, inputs_total: 2, bytes_done: 100, bytes_total: 100, fraction: 1 };
     assert.deepEqual(job?.progress, progress);
     assert.deepEqual((await jobs.list({ limit: 1 })).jobs[0]?.progress, progress, 'the list shows the same');
+    await jobs.cancel(jobId);
   });
 
   test('progress counts inputs that are not opened yet', async (t) => {
@@ -106,7 +118,7 @@ describe('jobs', () => {
 
   test('inputs of a job run side by side', async (t) => {
     const folder = await temporaryFolder(t);
-    const jobs = await startedJobs(t);
+    const jobs = await sharedJobs();
     const meet = `append ${join(folder, 'log')}; block 150; append ${join(folder, 'log')}`;
     const { job_id: jobId } = await jobs.submit(scripts([meet, meet]));
     await ended(jobs, jobId);
@@ -152,8 +164,8 @@ describe('jobs', () => {
     assert(!refusal.transient);
   });
 
-  test('destinations are granted to one input of a job each', async (t) => {
-    const jobs = await startedJobs(t);
+  test('destinations are granted to one input of a job each', async () => {
+    const jobs = await sharedJobs();
     const job = await ended(
       jobs,
       (await jobs.submit(scripts(['claim /out/x', 'claim /out/y', 'claim /out/x']))).job_id,
@@ -209,29 +221,30 @@ describe('waiting for a job', () => {
     }
   });
 
-  test('ends at once for a job that has ended, and with null for one that does not exist', async (t) => {
-    const jobs = await startedJobs(t);
+  test('ends at once for a job that has ended, and with null for one that does not exist', async () => {
+    const jobs = await sharedJobs();
     const { job_id: jobId } = await jobs.submit(scripts(['progress 1']));
     await ended(jobs, jobId);
     assert.equal((await jobs.whenFinished(jobId, 3_600_000, NEVER))?.job_id, jobId);
     assert.equal(await jobs.whenFinished('unknown', 3_600_000, NEVER), null);
   });
 
-  test('ends with null when the time is over, and rejects when it is aborted', async (t) => {
-    const jobs = await startedJobs(t);
+  test('ends with null when the time is over, and rejects when it is aborted', async () => {
+    const jobs = await sharedJobs();
     const { job_id: jobId } = await jobs.submit(scripts(['sleep 60000']));
     assert.equal(await jobs.whenFinished(jobId, 20, NEVER), null);
     const gone = new AbortController();
     const waiting = jobs.whenFinished(jobId, 3_600_000, gone.signal);
     gone.abort(new Error('the client is gone'));
     await assert.rejects(waiting, { message: 'the client is gone' });
+    await jobs.cancel(jobId);
   });
 });
 
 describe('input workers', () => {
   test('an input that crashes its worker three times fails alone', async (t) => {
     const folder = await temporaryFolder(t);
-    const jobs = await startedJobs(t);
+    const jobs = await sharedJobs();
     const crash = (how: string, name: string) => `append ${join(folder, name)}; ${how}`;
     const inputs = ['progress 1', crash('crash SIGSEGV', 'segv'), crash('exit 7', 'exit'), 'sleep 20', 'progress 1'];
     const job = await ended(jobs, (await jobs.submit(scripts(inputs))).job_id);
