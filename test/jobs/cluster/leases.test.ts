@@ -1,21 +1,84 @@
 import assert from 'node:assert/strict';
 import { after, describe, type TestContext, test } from 'node:test';
 import { LeaseAndComplete } from '#jobs/cluster/lease-and-complete.ts';
-import type { LeasedMessage } from '#jobs/cluster/leased-inputs.ts';
+import { type LeasedMessage, LeaseTimer, leaseClock } from '#jobs/cluster/leased-inputs.ts';
 import { Persistence } from '#jobs/dispatching/work-source.ts';
 import { NO_PROGRESS, type Submission } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-ids.ts';
 import { succeededEntry } from '#jobs/result-entries.ts';
+import { requeueInput } from '#jobs/store/finish-input.ts';
+import { leaseInput } from '#jobs/store/lease-inputs.ts';
+import { openPostgres } from '#jobs/store/postgres/postgres-database.ts';
 import {
   type CompletedMessage,
   PostgresJobStore,
   type ReceivedMessage,
 } from '#jobs/store/postgres/postgres-job-store.ts';
+import { submitJob } from '#jobs/store/submit-job.ts';
 import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
-import { NO_LOG, scripts } from '../../support/jobs/test-jobs.ts';
+import { NO_LOG, scripts, until } from '../../support/jobs/test-jobs.ts';
 import { startPostgres } from '../../support/servers/postgres-server.ts';
 
 const server = await startPostgres({ after });
+
+describe('a lease', () => {
+  test('is over by its own clock, counted from before it was asked for', () => {
+    let now = 1_000;
+    const lease = new LeaseTimer(() => now, 900, 500);
+    assert(lease.covers(400));
+    assert(!lease.covers(401));
+    now = 1_400;
+    assert(lease.covers(0));
+    now = 1_401;
+    assert(!lease.covers(0));
+  });
+
+  test('holds on from a renewal, and never shorter for one that was asked for before', async () => {
+    const now = 1_000;
+    const lease = new LeaseTimer(() => now, 1_000, 500);
+    const { renewed } = lease;
+    lease.renew(900);
+    await renewed;
+    assert(lease.covers(500));
+    lease.renew(1_200);
+    assert(lease.covers(700));
+  });
+
+  test('is timed by a clock that never goes back', () => {
+    const clock = leaseClock();
+    const looks = Array.from({ length: 1_000 }, clock);
+    assert.deepEqual(
+      looks,
+      looks.toSorted((a, b) => a - b),
+    );
+  });
+});
+
+describe('an input that changes hands', () => {
+  test('is leased by the node that has its job message, also while the other node queues it again', async (t) => {
+    const url = await createJobsDatabase(server);
+    const database = await openPostgres(url, 4);
+    t.after(() => database.close());
+    const input = { jobId: jobIds.next(), inputIndex: 0 };
+    const job = { ...scripts(['a']), jobId: input.jobId, queuedAt: new Date() };
+    await database.transaction((db) => submitJob(db, job));
+    const { lease } = await database.transaction((db) => leaseInput(db, input));
+    assert(lease !== null);
+    const [queued, mayCommit] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const queuing = database.transaction(async (db) => {
+      await requeueInput(db, lease);
+      queued.resolve();
+      await mayCommit.promise;
+    });
+    await queued.promise;
+    const leasing = database.transaction((db) => leaseInput(db, input));
+    await until(async () => (await server.query(url, 'select 1 from pg_locks where not granted')).length > 0);
+    mayCommit.resolve();
+    await queuing;
+    assert.equal((await leasing).lease?.attempt, 2);
+  });
+});
+
 const CLIENTS = 8;
 const INPUTS = 60;
 const jobIds = new JobIds();
