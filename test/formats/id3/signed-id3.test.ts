@@ -10,11 +10,13 @@ import { footer, frame, manifestObject, tag, text, unsynchronised } from './tag-
 const folder = mediaFolder();
 const tone = ['-v', 'error', '-y', '-f', 'lavfi', '-i', 'sine=frequency=440:duration=1'];
 
-async function assertSignable(input: Buffer): Promise<Buffer> {
+const MEDIA_TYPES = { mp3: 'audio/mpeg', flac: 'audio/flac' };
+
+async function assertSignable(input: Buffer, extension: keyof typeof MEDIA_TYPES = 'mp3'): Promise<Buffer> {
   assert.equal(formatOf(input.subarray(0, 65_536)), id3);
   const output = await signBytes(id3, input);
-  await assertValid(output, 'audio/mpeg');
-  assert.equal(decodedMd5(folder, output, 'mp3'), decodedMd5(folder, input, 'mp3'));
+  await assertValid(output, MEDIA_TYPES[extension]);
+  assert.equal(decodedMd5(folder, output, extension), decodedMd5(folder, input, extension));
   return output;
 }
 
@@ -151,5 +153,41 @@ describe('signed MP3 files with peculiar tags are valid and sound the same', () 
     const once = await assertSignable(file('bare.mp3'));
     const twice = await assertSignable(once);
     assert.equal(twice.length, once.length);
+  });
+});
+
+describe('signed FLAC files are valid and sound the same', () => {
+  before(() => {
+    run(folder, 'flac', '--silent', '--tag=TITLE=A tone', 'tone.wav', '-o', 'flac.flac');
+    run(folder, 'ffmpeg', '-v', 'error', '-i', 'tone.wav', '-metadata', 'title=T', 'ffmpeg.flac');
+    run(folder, 'sox', 'tone.wav', '-b', '24', 'sox.flac');
+  });
+
+  for (const encoder of ['flac', 'ffmpeg', 'sox']) {
+    test(`from ${encoder}`, async () => {
+      const output = await assertSignable(file(`${encoder}.flac`), 'flac');
+      await assertSignable(output, 'flac');
+    });
+  }
+
+  test('the reference decoder accepts them and finds the audio unchanged', async () => {
+    const output = await signBytes(id3, file('flac.flac'));
+    writeFileSync(path.join(folder, 'signed.flac'), output);
+    run(folder, 'flac', '--silent', '--test', 'signed.flac');
+  });
+
+  test('with a tag in front, its frames kept and its old manifest gone', async () => {
+    const old = tag(
+      3,
+      Buffer.concat([frame(3, 'GEOB', manifestObject('old manifest')), frame(3, 'TIT2', text('kept'))]),
+    );
+    const output = await assertSignable(Buffer.concat([old, file('flac.flac')]), 'flac');
+    assert.equal(output.indexOf('old manifest'), -1);
+    assert.notEqual(output.indexOf('kept'), -1);
+  });
+
+  test('with a tag that ends with a footer', async () => {
+    const old = tag(4, frame(4, 'TIT2', text('kept')), { flags: 0x10 });
+    await assertSignable(Buffer.concat([old, footer(old), file('flac.flac')]), 'flac');
   });
 });
