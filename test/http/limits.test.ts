@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
+import { jobResponse } from '#contract/job.ts';
+import { answerConnectionError } from '#http/hooks/error-replies.ts';
 import { jsonProblem } from '#http/hooks/json-problem.ts';
+import { until } from '../support/jobs/test-jobs.ts';
+import { errorOf, goodBody, serve, type TestServer } from '../support/servers/serve.ts';
 
 const LARGE = { maxNesting: 1000, maxValues: 1_000_000, maxNames: 1_000_000 };
 
@@ -117,4 +123,100 @@ describe('a text that is looked at before it is parsed', () => {
     }
     await fc.assert(fc.asyncProperty(fc.string(), async (text) => void (await jsonProblem(text, LARGE))));
   });
+});
+
+/** More than what the system keeps of an answer that nobody reads. */
+const ANSWER_BYTES = 20 * 1024 * 1024;
+const ENTRY_BYTES = 2048;
+/** The number of them that the limit admits. */
+const ANSWERS_AT_ONCE = 3;
+
+let server: TestServer;
+let large: string;
+let small: string;
+
+before(async () => {
+  server = await serve();
+  [large, small] = [await endedJob(ANSWER_BYTES / ENTRY_BYTES), await endedJob(1)];
+});
+after(() => server.app.close());
+
+/** The address of a job that has ended with so many results. */
+async function endedJob(count: number): Promise<string> {
+  const { job_id: jobId } = jobResponse.parse(await (await server.post('/v2/c2pa/video', goodBody)).json());
+  const output_path = '/'.padEnd(ENTRY_BYTES, 'x');
+  server.jobs.end(
+    jobId,
+    Array.from({ length: count }, (_, input_index) => ({ input_index, status: 'succeeded', output_path })),
+  );
+  return `/v2/jobs/${jobId}`;
+}
+
+/** Asks for something and reads nothing of the answer. */
+function askAndNotRead(path: string): Socket {
+  const { hostname, port } = new URL(server.base);
+  const socket = connect(Number(port), hostname).pause();
+  socket.on('error', () => undefined);
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+  return socket;
+}
+
+async function statusOf(path: string): Promise<number> {
+  const reply = await fetch(server.base + path);
+  await reply.arrayBuffer();
+  return reply.status;
+}
+
+test('large answers that nobody reads take bounded memory, and keep no small one back', async () => {
+  const sockets = Array.from({ length: ANSWERS_AT_ONCE + 1 }, () => askAndNotRead(large));
+  // The answers that are not read are not logged, but the one for which there was no room.
+  await until(() => server.logged.some((line) => line.includes('"status":503')));
+  const refused = await fetch(server.base + large);
+  assert.match(refused.headers.get('retry-after') ?? '', /^\d+$/);
+  const error = await errorOf(refused);
+  assert.deepEqual([error.status, error.code], [503, 'SERVICE_OVERLOADED']);
+  assert.equal(await statusOf(small), 200);
+  for (const socket of sockets) socket.destroy();
+  await until(async () => (await statusOf(large)) === 200);
+});
+
+test('connections are bounded: more are closed as they come, which is logged once', async () => {
+  await using server = await serve();
+  const { hostname, port } = new URL(server.base);
+  const open = async (): Promise<Socket> => {
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => undefined);
+    await once(socket, 'connect');
+    return socket;
+  };
+  assert.equal(server.app.server.maxConnections, 10_000);
+  server.app.server.maxConnections = 1;
+
+  const first = await open();
+  // Answered, so that the server has seen it.
+  first.write('GET /v2/health HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(first, 'data');
+  for (let count = 0; count < 3; count += 1) {
+    const refused = await open();
+    refused.resume();
+    await once(refused, 'close');
+  }
+  first.write('GET /v2/health HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(first, 'data');
+  first.destroy();
+  assert.equal(server.logged.filter((line) => line.includes('connections are refused')).length, 1);
+});
+
+test('a request that did not arrive whole in time is answered 408 with the error body, and its connection ends', async (t) => {
+  const server = createServer((socket) =>
+    answerConnectionError(Object.assign(new Error(), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket),
+  );
+  t.after(() => server.close());
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  let answer = '';
+  for await (const chunk of socket.setEncoding('utf8')) answer += chunk;
+  const [head = '', body = ''] = answer.split('\r\n\r\n');
+  assert.match(head, /^HTTP\/1\.1 408 [\s\S]*\r\nConnection: close/);
+  assert.equal(JSON.parse(body).error.code, 'REQUEST_TIMEOUT');
 });
