@@ -27,6 +27,11 @@ export interface SourceFolder {
   close(): Promise<void>;
 }
 
+/** Returns the sizes of the files of a folder by their paths, in bytes. */
+export function sizesIn({ files }: Pick<SourceFolder, 'files'>): Map<string, number> {
+  return new Map(files.map(({ path, sizeBytes }) => [path, sizeBytes]));
+}
+
 /** Folder that cannot be listed: `files` is empty, and its files are known from references only. */
 export interface UnlistedFolder extends SourceFolder {
   readonly baseUrl: string;

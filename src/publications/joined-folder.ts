@@ -1,5 +1,5 @@
 import type { ByteSource } from '#bytes/byte-source.ts';
-import type { FolderFile, SourceFolder } from '#bytes/source-folder.ts';
+import { type FolderFile, type SourceFolder, sizesIn } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { ExistingPublication, ExistingRendition } from './existing-publication.ts';
@@ -15,7 +15,7 @@ export class JoinedFolder implements SourceFolder {
   readonly #joined: ReadonlyMap<string, JoinedSource>;
 
   constructor(folder: SourceFolder, { renditions }: ExistingPublication) {
-    const sizes = new Map(folder.files.map(({ path, sizeBytes }) => [path, sizeBytes]));
+    const sizes = sizesIn(folder);
     const sizeOf = (path: string): number => sizes.get(path) ?? 0;
     this.name = folder.name;
     this.#joined = new Map(

@@ -1,4 +1,4 @@
-import type { SourceFolder } from '#bytes/source-folder.ts';
+import { type SourceFolder, sizesIn } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { ExistingPublication, ExistingRendition } from './existing-publication.ts';
 import type { HlsMedia, PlaylistDocument } from './playlists/playlist-document.ts';
@@ -27,8 +27,8 @@ export function refuseUnjoinable({ playlists, renditions }: ExistingPublication,
 }
 
 /** Throws `BYTE_RANGE_PAST_END`. The line of the range is no longer known; the file's name identifies it. */
-function refuseRangesPastEnd(renditions: readonly ExistingRendition[], { files }: SourceFolder): void {
-  const sizes = new Map(files.map(({ path, sizeBytes }) => [path, sizeBytes]));
+function refuseRangesPastEnd(renditions: readonly ExistingRendition[], folder: SourceFolder): void {
+  const sizes = sizesIn(folder);
   for (const { playlist, parts } of renditions) {
     for (const { path: file, range } of parts) {
       const sizeBytes = sizes.get(file) ?? 0;

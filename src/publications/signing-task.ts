@@ -1,4 +1,4 @@
-import type { SourceFolder } from '#bytes/source-folder.ts';
+import { type SourceFolder, sizesIn } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { Warning } from '#errors/warning.ts';
@@ -46,7 +46,7 @@ export interface WrittenPublication {
 export function signingTaskOf(read: ReadPublication, contents: PartContents | null): SigningTask {
   const { folder, publication, inits } = read;
   refuseSwappedInits(folder, publication, inits);
-  const sizes = new Map(folder.files.map(({ path, sizeBytes }) => [path, sizeBytes]));
+  const sizes = sizesIn(folder);
   return {
     title: folder.name,
     sizeBytes: filesOf(publication).reduce((sum, path) => sum + (sizes.get(path) ?? 0), 0),

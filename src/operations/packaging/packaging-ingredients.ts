@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import type { ByteSource } from '#bytes/byte-source.ts';
 import type { LocalCopies } from '#bytes/local-copies.ts';
-import type { SourceFolder } from '#bytes/source-folder.ts';
+import { type SourceFolder, sizesIn } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { isInputError } from '#errors/catalogue.ts';
 import { warning } from '#errors/warning.ts';
@@ -211,7 +211,7 @@ class CopiedParts implements SourceFolder {
     this.files = folder.files;
     this.#folder = folder;
     this.#sources = sources;
-    const sizes = new Map(folder.files.map(({ path, sizeBytes }) => [path, sizeBytes]));
+    const sizes = sizesIn(folder);
     for (const rendition of renditions) {
       let joinedOffset = 0;
       for (const { path, range } of rendition.parts) {

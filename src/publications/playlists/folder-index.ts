@@ -1,4 +1,4 @@
-import type { SourceFolder, UnlistedFolder } from '#bytes/source-folder.ts';
+import { type SourceFolder, sizesIn, type UnlistedFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { PlaylistPosition } from '#errors/entry.ts';
 import { type Warning, warning } from '#errors/warning.ts';
@@ -42,7 +42,7 @@ export class FolderIndex {
   constructor(folder: SourceFolder | UnlistedFolder, missing: 'refuse' | 'keep' = 'refuse') {
     this.#missing = missing;
     this.#note = 'addFile' in folder ? folder.addFile : undefined;
-    this.#sizes = new Map(folder.files.map(({ path, sizeBytes }) => [path, sizeBytes]));
+    this.#sizes = sizesIn(folder);
     this.#normalized = new Map(normalizedPaths(folder));
     this.#root = new URL(folder.baseUrl ?? FOLDER_URL);
   }
