@@ -56,7 +56,7 @@ export async function retry<T>(
   }
 }
 
-/** Resolves after so many milliseconds. Throws the signal's reason as soon as it is aborted. */
+/** Waits for `ms` milliseconds. Throws the signal's reason as soon as it is aborted. */
 export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
   // The timer's own AbortError would hide the reason.
   await sleep(ms, undefined, { ...(signal && { signal }) }).catch(() => signal?.throwIfAborted());

@@ -9,7 +9,7 @@ export function recordsDirOf({ jobs, output_sinks: { local } }: Config): string 
   return jobs.database_url === undefined ? jobs.data_dir : join(local.base_dir, '.attestream');
 }
 
-/** Returns the folders that input workers write: outputs, the journal, and what is put aside for an input. */
+/** Returns the folders that input workers write: outputs, the journal, and the scratch space. */
 export function writableFolders({ jobs, output_sinks: { local } }: Config): readonly string[] {
   return [local.base_dir, jobs.data_dir, jobs.scratch_dir];
 }

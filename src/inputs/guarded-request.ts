@@ -95,7 +95,7 @@ interface HttpRequest {
   readonly idleTimeoutMs: number;
 }
 
-/** The beginning of an answer. Its body is read, or let go of. */
+/** The beginning of an answer. Its body is read, or released. */
 export interface HttpAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;

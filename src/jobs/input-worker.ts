@@ -195,8 +195,8 @@ class InputWorker {
 }
 
 /**
- * Remembers the folders that the sandbox mounted. One that was removed and made again outside is read-only in it, and so is one
- * that could not be made before it started.
+ * Remembers the folders that the sandbox mounted. One that was removed and made again outside is read-only in it, and
+ * so is one that could not be made before it started.
  */
 class MountedFolders {
   readonly #known: ReadonlyMap<string, string>;

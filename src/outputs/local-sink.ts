@@ -26,7 +26,7 @@ const MIN_DIRECT_OUTPUT_BYTES = 16 * 1024 * 1024;
 const MAX_CACHED_SHARE = 0.5;
 
 /** Throws when the entry at a destination must not be replaced by the output. */
-type RefuseStanding = (destination: string, path: string) => Promise<void>;
+type RefuseExisting = (destination: string, path: string) => Promise<void>;
 
 /** The folders of local outputs and of the records about them. */
 interface LocalSinkOptions {
@@ -118,7 +118,7 @@ export class LocalSink implements OutputSink {
     sizeBytes: number,
     key: StagingKey,
     signal: AbortSignal,
-    refuse: RefuseStanding,
+    refuse: RefuseExisting,
     create: (staging: Staging, note: string) => Promise<Sink>,
   ): Promise<Sink> {
     signal.throwIfAborted();
@@ -156,7 +156,7 @@ export class LocalSink implements OutputSink {
     destination: string,
     sizeBytes: number,
     key: StagingKey,
-    refuse: RefuseStanding,
+    refuse: RefuseExisting,
   ): Promise<FolderHandle> {
     return await withOutputErrors(destination, async () => {
       await this.#refuseProtectedPath(destination, destination);

@@ -7,11 +7,11 @@ import {
   warningEntry,
 } from '../entry.ts';
 
-/** At most so many characters of a name from outside are shown. */
-const SHOWN_NAME_LENGTH = 300;
+/** Limit on the characters of a name from outside in a message; a longer one is cut. */
+const MAX_NAME_CHARACTERS = 300;
 
 const shown = (name: string): string =>
-  JSON.stringify(name.length <= SHOWN_NAME_LENGTH ? name : `${name.slice(0, SHOWN_NAME_LENGTH)}…`);
+  JSON.stringify(name.length <= MAX_NAME_CHARACTERS ? name : `${name.slice(0, MAX_NAME_CHARACTERS)}…`);
 
 const at = ({ playlist, line }: PlaylistPosition): string => `${shown(playlist)}, line ${line}`;
 

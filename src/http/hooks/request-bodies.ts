@@ -106,7 +106,7 @@ class BodyLease {
   }
 
   /**
-   * Counts the body as taking so much memory. Throws BODIES_TOO_LARGE_TOGETHER where all bodies together would exceed the
+   * Reserves memory for the body. Throws `BODIES_TOO_LARGE_TOGETHER` where all bodies together would exceed the
    * limit, and none can be refused for it.
    */
   grow(sizeBytes: number): void {
@@ -173,8 +173,8 @@ interface BodyBounds {
 /**
  * Receives a body into one buffer. However small the pieces are that it comes in, it takes at most twice its size
  * in memory: a client may send 8 MB byte by byte, and kept as pieces these would take gigabytes. Throws
- * BODY_TOO_LARGE, and BODIES_TOO_LARGE_TOGETHER; what is still to come is then read and thrown away, so that the
- * client lives to see its answer.
+ * BODY_TOO_LARGE, and BODIES_TOO_LARGE_TOGETHER; what is still to come is then read and discarded, so that the
+ * client receives its answer.
  */
 export async function receiveBody(payload: Readable, bounds: BodyBounds): Promise<Buffer> {
   const { announcedBytes, maxBytes, lease } = bounds;

@@ -60,7 +60,7 @@ export interface HttpFileRequest {
 
 /**
  * Opens a file that a server has. Where the server gives ranges and says which version they are of, the file is read at
- * random; where not, it is spooled to the scratch space. Closing the source lets go of either. Throws `SOURCE_CHANGED`,
+ * random; where not, it is spooled to the scratch space. Closing the source releases either. Throws `SOURCE_CHANGED`,
  * `HTTP_…`, and the errors of the scratch space.
  */
 export async function openHttpFile(client: HttpClient, request: HttpFileRequest): Promise<ByteSource> {

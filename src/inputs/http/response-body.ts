@@ -135,7 +135,7 @@ export class ResponseBody implements AsyncIterable<Buffer> {
   }
 }
 
-/** Reads a body that has at most so many bytes; null where it has more. */
+/** Reads a body of at most `limitBytes`; null where it has more. */
 export async function readBody(body: ResponseBody, limitBytes: number): Promise<Buffer | null> {
   const chunks: Buffer[] = [];
   let sizeBytes = 0;

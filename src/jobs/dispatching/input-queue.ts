@@ -1,7 +1,7 @@
 import { AppError } from '#errors/app-error.ts';
 
-/** While both wait, one start in so many goes to the jobs that nobody waits for, so that they come forward too. */
-const ASYNC_TURN_EVERY = 8;
+/** While both wait, every eighth start is of an asynchronous job, so that none of them starves. */
+const ASYNC_START_INTERVAL = 8;
 
 export interface QueueLimits {
   /** Inputs of one job that run at once. */
@@ -135,8 +135,8 @@ export class InputQueue {
   }
 
   #nextInLine(next: (line: FifoQueue<QueuedJob>) => QueuedJob | undefined): QueuedJob | undefined {
-    const asyncTurn = this.#syncStarts >= ASYNC_TURN_EVERY - 1;
-    const lines = asyncTurn ? [this.#asyncLine, this.#syncLine] : [this.#syncLine, this.#asyncLine];
+    const isAsyncTurn = this.#syncStarts >= ASYNC_START_INTERVAL - 1;
+    const lines = isAsyncTurn ? [this.#asyncLine, this.#syncLine] : [this.#syncLine, this.#asyncLine];
     for (const line of lines) {
       const job = next(line);
       if (job === undefined) continue;
@@ -171,8 +171,8 @@ export class InputQueue {
   }
 }
 
-/** Those already passed are cut off the list when they are so many. */
-const COMPACT_AFTER = 1024;
+/** Number of items that were taken after which they are removed from the list, all at once. */
+const COMPACTION_BATCH_SIZE = 1024;
 
 /** Takes turns: the one at the head comes, and may go to the end again. Each takes constant time on average. */
 class FifoQueue<T> {
@@ -199,7 +199,7 @@ class FifoQueue<T> {
     if (this.size === 0) return undefined;
     const item = this.#items[this.#head];
     this.#head += 1;
-    if (this.#head >= COMPACT_AFTER && this.#head * 2 >= this.#items.length) {
+    if (this.#head >= COMPACTION_BATCH_SIZE && this.#head * 2 >= this.#items.length) {
       this.#items = this.#items.slice(this.#head);
       this.#head = 0;
     }
@@ -220,7 +220,7 @@ export class QueueCapacity {
     return this.#waiting;
   }
 
-  /** Throws `QUEUE_FULL`, or `JOB_EXCEEDS_QUEUE` when so many inputs could never wait. */
+  /** Throws `QUEUE_FULL`, or `JOB_EXCEEDS_QUEUE` when `count` exceeds the capacity. */
   reserve(count: number): void {
     const limit = this.#limit;
     if (count > limit) throw new AppError('JOB_EXCEEDS_QUEUE', { asked: count, limit }, { field: 'inputs' });

@@ -50,12 +50,12 @@ export async function notedOwner(folder: string): Promise<number | null> {
   return Number.isSafeInteger(pid) && pid > 0 ? pid : null;
 }
 
-/** The operating system lets go of the lock on this file when the process ends, in whatever way. */
+/** The operating system releases the lock on this file when the process ends, in whatever way. */
 const LOCK_NAME = 'node.lock';
 
 /**
- * Keeps other processes off the data folder of a node: its journal of staged outputs is for one. Resolves with what
- * lets go of it. Throws `STORE_FOLDER_UNUSABLE` or `STORE_IN_USE`.
+ * Keeps other processes off the data folder of a node: its journal of staged outputs is for one. Resolves with
+ * a function that releases it. Throws `STORE_FOLDER_UNUSABLE` or `STORE_IN_USE`.
  */
 export async function holdDataFolder(folder: string): Promise<() => void> {
   try {

@@ -119,7 +119,7 @@ function pathOf(file: Descriptor): string {
 /** Folders that are kept open between outputs. */
 const MAX_OPEN_FOLDERS = 8;
 
-/** Folders that nothing was written to for so long are closed: an open one keeps its file system from being unmounted. */
+/** Time after the last use at which a folder is closed: an open one keeps its file system from being unmounted. */
 const IDLE_TIMEOUT_MS = 1000;
 
 /** Opens the folders of destinations below a base folder; the outputs of a batch share the handle of theirs. */

@@ -46,7 +46,7 @@ export class PartBuffer {
 const MAX_SPARE_BUFFERS = 4;
 const MIN_SPARE_BYTES = 1024 * 1024;
 
-/** Memory for the parts of one output, used again and again: the collector lets go of large buffers late. */
+/** Memory for the parts of one output, used again and again: the garbage collector frees large buffers late. */
 export class PartBufferPool {
   readonly #spare: Buffer[] = [];
 

@@ -108,19 +108,19 @@ export class PartsVerification {
     manifest?.renditions.push(index);
     const number = this.#numberOf(manifest);
     if (manifest === null || manifest.binding === null) {
-      await this.#eachFragment(fragments, UNBOUND);
+      await this.#readFragments(fragments, UNBOUND);
       const kind = hasStore ? 'unjudged' : 'unsigned';
       const why = manifest === null ? TOO_MANY_STORES : manifest.unjudged?.problem;
       const cause = kind === 'unjudged' && why !== undefined ? { problem: why } : {};
-      this.#find(init, manifest, { kind, count: 1, parts: [init], locations: [], ...cause });
+      this.#addFinding(init, manifest, { kind, count: 1, parts: [init], locations: [], ...cause });
       const isDisturbed = manifest?.unjudged?.isDisturbed === true;
       return { manifest: number, hasManifest: hasStore, binding: null, isDisturbed, initMaps: [], found: [] };
     }
     const { binding } = manifest;
-    const found = await this.#eachFragment(fragments, binding);
+    const found = await this.#readFragments(fragments, binding);
     const initMaps = binding.maps.filter(({ initHash }) => digest.equals(initHash));
     for (const finding of judgeRendition(rendition, digest, found, manifest, binding.maps)) {
-      this.#find(init, manifest, finding);
+      this.#addFinding(init, manifest, finding);
     }
     return { manifest: number, hasManifest: true, binding, isDisturbed: false, initMaps, found };
   }
@@ -143,7 +143,7 @@ export class PartsVerification {
     return { manifests: this.#manifests, findings };
   }
 
-  #find(init: MediaPart, manifest: KnownManifest | null, finding: RenditionFinding): void {
+  #addFinding(init: MediaPart, manifest: KnownManifest | null, finding: RenditionFinding): void {
     this.#findings.push({ ...finding, init, manifest: this.#numberOf(manifest) });
   }
 
@@ -156,9 +156,9 @@ export class PartsVerification {
     return this.#open(init, async (source) => {
       // An index of the file that it was a range of is not copied.
       const uncopied = init.range === null ? [] : ['sidx'];
-      const hashing = { ...UNBOUND, c2paBoxMaxBytes: MAX_STORES_BYTES, ...this.#contentLess(uncopied) };
+      const hashing = { ...UNBOUND, c2paBoxMaxBytes: MAX_STORES_BYTES, ...this.#contentHashing(uncopied) };
       const { c2pa, content, digest } = await rehashPart(source, init.range, hashing, this.#signal);
-      this.#note(init, content);
+      this.#record(init, content);
       const box = c2pa.find(({ purpose }) => purpose === 'manifest');
       if (box === undefined) return { hasStore: false, manifest: null, digest };
       const manifest = this.#manifestOf(wholeBoxOf(box.content.subarray(STORE_OFFSET)), c2pa.length > 1);
@@ -189,24 +189,24 @@ export class PartsVerification {
   }
 
   /** Reads the fragments of a rendition, and finds out where they are bound. */
-  #eachFragment(
+  #readFragments(
     fragments: readonly MediaPart[],
     binding: Pick<StoredBinding, 'algorithm' | 'hashesOffsets' | 'exclusions'> & Partial<StoredBinding>,
   ): Promise<FoundFragment[]> {
-    const hashing = { ...binding, c2paBoxMaxBytes: MAX_MERKLE_BOX_BYTES, ...this.#contentLess([]) };
+    const hashing = { ...binding, c2paBoxMaxBytes: MAX_MERKLE_BOX_BYTES, ...this.#contentHashing([]) };
     const { maps = [], algorithm } = binding;
     return mapConcurrent(fragments, MAX_CONCURRENT_FRAGMENTS, async (part) => {
       const rehashed = await this.#open(part, (source) => rehashPart(source, part.range, hashing, this.#signal));
-      this.#note(part, rehashed.content);
+      this.#record(part, rehashed.content);
       return findFragment(rehashed, maps, algorithm);
     });
   }
 
-  #contentLess(uncopied: readonly string[]): Pick<PartHashing, 'uncopied'> {
+  #contentHashing(uncopied: readonly string[]): Pick<PartHashing, 'uncopied'> {
     return this.#options.contents === undefined ? {} : { uncopied };
   }
 
-  #note(part: MediaPart, content: Buffer): void {
+  #record(part: MediaPart, content: Buffer): void {
     this.#options.contents?.record(part, content);
     this.#options.verified?.();
   }

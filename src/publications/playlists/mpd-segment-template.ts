@@ -17,7 +17,7 @@ import type { MpdSegment } from './playlist-document.ts';
 /** A number that no publication reaches, put in a template to see where the number goes. */
 const PROBE_NUMBER = 98765432109876543210n;
 
-/** Comparing so many paths with a template takes as long as looking for one file in vain. */
+/** Number of paths whose comparison with a template takes as long as the search for one file that is missing. */
 const PATHS_PER_ADDRESS = 100;
 
 /** Returns the segments of a representation that a SegmentTemplate addresses (ISO/IEC 23009-1, §5.3.9.4). */

@@ -24,7 +24,7 @@ const RETENTION_SECONDS = 10 * 366 * 24 * 60 * 60;
 const MAX_RETRIES = 1_000;
 
 /** Every eighth fetch prefers messages of low priority, so that none of them starves. */
-const LOW_PRIORITY_EVERY = 8;
+const LOW_PRIORITY_INTERVAL = 8;
 
 /** Inputs of sync jobs precede all others. */
 const SYNC_PRIORITY = 100;
@@ -165,7 +165,7 @@ export class MessageQueue {
 
   #nextLowPriority(): number | undefined {
     this.#fetches += 1;
-    const turn = this.#fetches / LOW_PRIORITY_EVERY;
+    const turn = this.#fetches / LOW_PRIORITY_INTERVAL;
     return Number.isInteger(turn) ? LOW_PRIORITIES[turn % LOW_PRIORITIES.length] : undefined;
   }
 
