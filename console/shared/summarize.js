@@ -8,8 +8,8 @@ const EXTRA_EXCLUSIONS = /\.additionalExclusionsPresent$/;
 const SIGNATURE_FAILED = /^claimSignature\./;
 
 /**
- * Returns the verdict in a few sentences. Browsers run this module too (`scripts/console-modules.ts`), so it imports
- * types only.
+ * Returns the verdict in a few sentences. Browsers run this module too (`scripts/console-modules.ts`), so it
+ * imports types only.
  */
 export function summarize(verification                               )         {
   const { state, codes, manifests, trust_list: list } = verification;
@@ -46,8 +46,8 @@ function readAlone({ publication }                                   )         {
 }
 
 /**
- * Returns a sentence about ingredients that were not valid when they were added, anywhere in the chain; an empty text
- * for none.
+ * Returns a sentence about ingredients that were not valid when they were added, anywhere in the chain; an empty
+ * text for none.
  */
 function invalidIngredients(manifests                           )         {
   const invalid = manifests.flatMap(({ ingredients }) => ingredients).filter(({ state }) => state === 'invalid');

@@ -1,5 +1,5 @@
 import type { ValidationCode, Verification, VerificationState, VerifiedManifest } from '#contract/verification.ts';
-import { algorithmName } from './signing-identity.ts';
+import { algorithmName } from './algorithm-name.ts';
 import { describeAction, explanationOf } from './status-codes.ts';
 import {
   type Finding,

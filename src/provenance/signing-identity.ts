@@ -46,11 +46,3 @@ export async function describeIdentity(
     exposedKey: (mode & EXPOSING_MODE) === 0 ? null : { file: keyFile, mode: mode.toString(8).padStart(4, '0') },
   };
 }
-
-/**
- * Returns the name of a signature algorithm as C2PA and COSE write it (C2PA 2.2 §13.2, RFC 9864): the configuration says
- * `es256`, and the SDK `Es256`. `EdDSA` would not tell the curve.
- */
-export function algorithmName(algorithm: string): string {
-  return algorithm.toLowerCase() === 'ed25519' ? 'Ed25519' : algorithm.toUpperCase();
-}

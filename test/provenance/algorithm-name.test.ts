@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { algorithmName } from '#provenance/signing-identity.ts';
+import { algorithmName } from '#provenance/algorithm-name.ts';
 
 test('a signature algorithm has its standard name, whoever spells it', () => {
   for (const [spelled, name] of [
