@@ -125,6 +125,26 @@ describe('every fragment is valid to the reference reader', () => {
   });
 });
 
+test('ffmpeg plays a publication of so many fragments that their leaf rows would lie before the moov', async () => {
+  const made = makeFfmpegDash(film, join(folder, 'short'), '-seg_duration 0.25 -use_timeline 1 -use_template 1');
+  const [init, fragment] = ['init-stream1.m4s', 'chunk-stream1-00002.m4s'].map((name) =>
+    readFileSync(join(made, name)),
+  );
+  const names = Array.from({ length: 900 }, (_, index) => `${index}.m4s`);
+  const head = ['#EXTM3U', '#EXT-X-TARGETDURATION:1', '#EXT-X-MAP:URI="init.mp4"'];
+  const playlist = [...head, ...names.flatMap((name) => ['#EXTINF:0.25,', name]), '#EXT-X-ENDLIST', ''].join('\n');
+  const source = {
+    'index.m3u8': playlist,
+    'init.mp4': init as Buffer,
+    ...Object.fromEntries(names.map((name) => [name, fragment as Buffer])),
+  };
+  const signed = await signFolder(folderOf(source), patterns, 10_000);
+  const at = ['many', 'many-signed'].map((name) => join(folder, name)) as [string, string];
+  writeFiles(at[0], source);
+  writeFiles(at[1], signed.output);
+  assertSameFrames(...at, ['index.m3u8']);
+});
+
 /** ffmpeg leaves out the first segment of every SegmentList, its own included. */
 function isPlayable({ path, text }: { path: string; text: string }): boolean {
   return path.startsWith('master') || (path.endsWith('.mpd') && !text.includes('<SegmentList'));

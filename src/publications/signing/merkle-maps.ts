@@ -39,8 +39,11 @@ interface RenditionDigests {
   readonly leaves: readonly Uint8Array[];
 }
 
-/** The manifest stays below this, where up to `MAX_PROOF_LEVELS` levels can do it: it is in every init segment. */
-const MANIFEST_TARGET_BYTES = 64 * 1024;
+/**
+ * The manifest stays below the first of these that up to `MAX_PROOF_LEVELS` levels can do: it is in every init segment, before the moov.
+ * In HLS and DASH, ffmpeg (5.1 to 7.1, as far as is known) finds no moov that lies behind the first 32 KiB.
+ */
+const MANIFEST_TARGETS_BYTES = [28 * 1024, 64 * 1024] as const;
 /** Each level halves the manifest's rows and adds a hash to every fragment. */
 const MAX_PROOF_LEVELS = 5;
 /** A digest in CBOR: the bytes and a head of two. */
@@ -52,13 +55,19 @@ const ROW_ENTRY_BYTES = DIGEST_SIZE_BYTES + 2;
  */
 export function planMaps(renditions: readonly RenditionSize[], restOfManifestBytes: number): MapPlan[] {
   const rows = renditions.map(({ fragmentCount }) => ({ lengths: rowLengths(fragmentCount), levels: 0 }));
-  const lengthOf = ({ lengths, levels }: (typeof rows)[number]): number => lengths[levels] ?? 1;
+  type Row = (typeof rows)[number];
+  const lengthOf = ({ lengths, levels }: Row): number => lengths[levels] ?? 1;
+  const totalOf = (length: (row: Row) => number): number =>
+    rows.reduce((sum, row) => sum + length(row) * ROW_ENTRY_BYTES, restOfManifestBytes);
+  const leastBytes = totalOf(({ lengths }) => lengths[Math.min(MAX_PROOF_LEVELS, lengths.length - 1)] ?? 1);
+  const [small, large] = MANIFEST_TARGETS_BYTES;
+  const targetBytes = leastBytes < small ? small : large;
   for (;;) {
-    const total = rows.reduce((sum, row) => sum + lengthOf(row) * ROW_ENTRY_BYTES, restOfManifestBytes);
+    const total = totalOf(lengthOf);
     const [longest] = rows
       .filter(({ levels, lengths }) => levels < MAX_PROOF_LEVELS && levels < lengths.length - 1)
       .sort((first, second) => lengthOf(second) - lengthOf(first));
-    if (total < MANIFEST_TARGET_BYTES || longest === undefined) break;
+    if (total < targetBytes || longest === undefined) break;
     longest.levels += 1;
   }
   return renditions.map(({ firstTrackId, fragmentCount }, index) => ({
