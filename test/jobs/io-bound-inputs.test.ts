@@ -30,6 +30,19 @@ describe('an I/O-bound input', () => {
     assert.equal(first.length, 1);
   });
 
+  test('lets an extra worker exit when it has finished', async (t) => {
+    const folder = await temporaryFolder(t);
+    const [gate, done] = [join(folder, 'gate'), join(folder, 'done')];
+    const jobs = await startedJobs(t, { maxRunningInputs: 1 });
+    const busy = await jobs.submit(scripts([`wait-for ${gate}; report-io-bound`]));
+    await until(async () => (await jobs.readiness()).workers.running === 1);
+    const extra = await jobs.submit(scripts([`report-io-bound; wait-for ${done}`]));
+    await until(async () => (await jobs.readiness()).workers.processes === 2);
+    for (const file of [gate, done]) await writeFile(file, '');
+    for (const { job_id: jobId } of [busy, extra]) await ended(jobs, jobId);
+    await until(async () => (await jobs.readiness()).workers.processes === 1);
+  });
+
   test('is done again, and neither is blamed, where the process ends with another in it', async (t) => {
     const folder = await temporaryFolder(t);
     const at = (name: string): string => join(folder, name);

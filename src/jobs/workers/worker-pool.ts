@@ -110,7 +110,7 @@ export class WorkerPool {
     if (!isFree) {
       this.#active -= 1;
       this.#keepOrReplace(worker);
-    } else if (this.#isWornOut(worker) && this.#takeFromIdle(worker)) this.#retire(worker);
+    } else if (this.#isToRetire(worker) && this.#takeFromIdle(worker)) this.#retire(worker);
     return result;
   }
 
@@ -164,9 +164,13 @@ export class WorkerPool {
 
   #keepOrReplace(worker: WorkerProcess): void {
     if (worker.exitCause !== null) return;
-    const isExtra = this.#all.size - this.#retiring.size > this.#limit;
-    if (isExtra || this.#isWornOut(worker)) this.#retire(worker);
+    if (this.#isToRetire(worker)) this.#retire(worker);
     else this.#idle.push(worker);
+  }
+
+  /** True for a worker that is not to be given another input: there are too many, or it is worn out. */
+  #isToRetire(worker: WorkerProcess): boolean {
+    return this.#all.size - this.#retiring.size > this.#limit || this.#isWornOut(worker);
   }
 
   /** The bound on workers now, beside those that were asked to exit. */
