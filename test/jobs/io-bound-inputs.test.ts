@@ -52,7 +52,9 @@ describe('an I/O-bound input', () => {
       `append ${at('crashing')}; crash SIGKILL`,
     ];
     const { job_id: jobId } = await jobs.submit(scripts(inputs));
-    await until(async () => (await linesOf(at('crashing'))).length > 0);
+    // A third line is of a second attempt, so the process is gone that could have seen the file.
+    const starts = async (name: string) => (await linesOf(at(name))).length;
+    await until(async () => (await starts('waiting')) + (await starts('crashing')) > 2);
     await writeFile(at('done'), '');
     const job = await ended(jobs, jobId);
     assert.equal(job.results[0]?.status, 'succeeded');
