@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AppError } from '#errors/app-error.ts';
 import { parseTimedText } from '#packaging/subtitles/timed-text.ts';
+import { clipCues, parseSubtitles, webVttOf } from '#packaging/subtitles/web-vtt.ts';
 
 const read = (text: string) => parseTimedText(Buffer.from(text), 'text.ttml').cues;
 const document = (body: string, attributes = '') =>
@@ -72,6 +73,100 @@ describe('TTML', () => {
         } catch (error) {
           assert.ok(error instanceof AppError, String(error));
         }
+      }),
+    );
+  });
+});
+
+const parse = (text: string) => parseSubtitles(Buffer.from(text));
+const anew = (text: string): string => webVttOf(parse(text));
+
+describe('subtitles', () => {
+  test('of SubRip become WebVTT, without what only SubRip knows', () => {
+    const srt =
+      '1\r\n00:00:01,5 --> 00:00:02,250 X1:10 X2:20\r\n<font color="red">One</font>\r\n{\\an8}Two\r\n\r\n2\r\n0:00:03,000 --> 1:00:00,000\r\n<i>Three</i>\r\n';
+    assert.equal(
+      anew(srt),
+      'WEBVTT\n\n00:00:01.500 --> 00:00:02.250\nOne\nTwo\n\n00:00:03.000 --> 01:00:00.000\n<i>Three</i>\n',
+    );
+  });
+
+  test('of WebVTT keep their styles, settings and order in time; notes and names of cues go', () => {
+    const vtt =
+      'WEBVTT - title\n\nSTYLE\n::cue { color: red }\n\nNOTE said nothing\n\nb\n00:05.000 --> 00:06.000\nlater\n\na\n00:01.000 --> 00:02.000 line:0 align:start\nfirst\n';
+    assert.equal(
+      anew(vtt),
+      'WEBVTT\n\nSTYLE\n::cue { color: red }\n\n00:00:01.000 --> 00:00:02.000 line:0 align:start\nfirst\n\n00:00:05.000 --> 00:00:06.000\nlater\n',
+    );
+  });
+
+  test('of joined segments have every cue once', () => {
+    const cue = '00:03.000 --> 00:05.000\ngoes on\n';
+    const joined = `WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:0\n\n${cue}\ufeffWEBVTT\n\n${cue}`;
+    assert.equal(anew(joined), 'WEBVTT\n\n00:00:03.000 --> 00:00:05.000\ngoes on\n');
+  });
+
+  test('of joined segments whose times count from the start of each are put where the segments begin', () => {
+    const segment = (ticks: number) =>
+      `WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:${ticks},LOCAL:00:00:00.000\n\n00:00.500 --> 00:01.500\nhello\n`;
+    const { cues, zeroSeconds } = parse(segment(900_000) + segment(1_080_000) + segment(1_260_000));
+    assert.equal(zeroSeconds, 10);
+    assert.deepEqual(
+      cues.map(({ startSeconds }) => startSeconds),
+      [0.5, 2.5, 4.5],
+    );
+    const over = parse(segment(2 ** 33 - 90_000) + segment(90_000));
+    assert.deepEqual(
+      over.cues.map(({ startSeconds }) => Math.round(startSeconds * 1000)),
+      [500, 2500],
+    );
+  });
+
+  test('of which times are written short are read', () => {
+    assert.equal(anew('1\n0:0:01 --> 0:0:3\nshort\n'), 'WEBVTT\n\n00:00:01.000 --> 00:00:03.000\nshort\n');
+  });
+
+  test('in UTF-16 are read, with and without a mark of their byte order', () => {
+    const srt = '1\n00:00:01,000 --> 00:00:02,000\nÜber “alles”\n';
+    const little = Buffer.from(srt, 'utf16le');
+    const big = Buffer.from(srt, 'utf16le').swap16();
+    const marked = Buffer.concat([Buffer.from([0xff, 0xfe]), little]);
+    for (const bytes of [little, big, marked]) assert.match(webVttOf(parseSubtitles(bytes)), /Über “alles”/);
+  });
+
+  test('that are no UTF-8 are read as Windows-1252', () => {
+    const bytes = Buffer.concat([Buffer.from('1\n00:00:01,000 --> 00:00:02,000\ncaf'), Buffer.from([0xe9, 0x0a])]);
+    assert.match(webVttOf(parseSubtitles(bytes)), /café/);
+  });
+
+  test('without an end after their start, or without text, are none', () => {
+    assert.deepEqual(parse('00:02.000 --> 00:01.000\nback\n\n00:03.000 --> 00:04.000\n\n').cues, []);
+  });
+
+  test('end with the film', () => {
+    const clipped = clipCues(parse('00:01.000 --> 00:09.000\na\n\n00:07.000 --> 00:08.000\nb\n'), 5);
+    assert.deepEqual(
+      clipped.cues.map(({ startSeconds, endSeconds }) => [startSeconds, endSeconds]),
+      [[1, 5]],
+    );
+  });
+
+  test('read again are the same, whatever they were', () => {
+    const lines = fc.string().map((line) => `${line}\n`);
+    const cue = fc
+      .tuple(
+        fc.nat(90_000_000),
+        fc.integer({ min: 1, max: 9_000_000 }),
+        fc.array(lines, { minLength: 1, maxLength: 3 }),
+      )
+      .map(([start, length, text]) => {
+        const time = (value: number): string => new Date(value).toISOString().slice(11, 23);
+        return `${time(start % 80_000_000)} --> ${time((start % 80_000_000) + length)}\n${text.join('')}\n`;
+      });
+    fc.assert(
+      fc.property(fc.array(fc.oneof(cue, lines)), (blocks) => {
+        const once = anew(`WEBVTT\n\n${blocks.join('')}`);
+        assert.equal(anew(once), once);
       }),
     );
   });

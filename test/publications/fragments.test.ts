@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { executePlan } from '#bytes/execute-plan.ts';
 import { outputSizeBytes } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
+import { readBoxExclusion } from '#publications/checking/stored-binding.ts';
 import { readFragmentLayout } from '#publications/fragments/fragment-layout.ts';
 import { readInitLayout } from '#publications/fragments/init-layout.ts';
 import { readerOf } from '#publications/fragments/top-boxes.ts';
@@ -178,4 +179,11 @@ describe('a fragmented file with absolute offsets', () => {
       media,
     );
   });
+});
+
+test('an exclusion that looks at a place of every box a million times is not taken', () => {
+  const data = [{ offset: 8, value: new Uint8Array(4) }];
+  assert.deepEqual(readBoxExclusion({ xpath: '/free', data })?.data, data);
+  const million = new Array<unknown>(1_000_000).fill({ offset: 0, value: new Uint8Array(0) });
+  assert.equal(readBoxExclusion({ xpath: '/free', data: million }), undefined);
 });

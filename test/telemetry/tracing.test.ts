@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { startOtlpTracing } from '#telemetry/otlp-tracing.ts';
+import { formatTraceParent, parseTraceParent, startOtlpTracing } from '#telemetry/otlp-tracing.ts';
 import type { Tracing } from '#telemetry/telemetry.ts';
 import { attributeOf, startOtlpReceiver } from '../support/servers/otlp-receiver.ts';
 import { JOB_ID, jobReport, runReport } from './reports.ts';
@@ -108,4 +108,38 @@ describe('traces over OTLP', () => {
     assert.ok(failures.length > 0);
     for (const failure of failures) assert.doesNotMatch(failure, /^\{|\bat .+:\d+:\d+/);
   });
+});
+
+const TRACE = '0af7651916cd43dd8448eb211c80319c';
+const SPAN = 'b7ad6b7169203331';
+
+describe('a traceparent header', () => {
+  for (const flags of ['00', '01', '03']) {
+    test(`is read with the flags ${flags}`, () => {
+      const sampled = flags !== '00';
+      assert.deepEqual(parseTraceParent(`00-${TRACE}-${SPAN}-${flags}`), { traceId: TRACE, spanId: SPAN, sampled });
+    });
+  }
+
+  test('is written as it is read', () => {
+    const parent = { traceId: TRACE, spanId: SPAN, sampled: true };
+    assert.deepEqual(parseTraceParent(formatTraceParent(parent)), parent);
+  });
+
+  test('of a later version may say more', () => {
+    assert.equal(parseTraceParent(`01-${TRACE}-${SPAN}-01-more`)?.spanId, SPAN);
+  });
+
+  for (const header of [
+    undefined,
+    '',
+    `00-${TRACE}-${SPAN}-01-more`,
+    `ff-${TRACE}-${SPAN}-01`,
+    `00-${'0'.repeat(32)}-${SPAN}-01`,
+    `00-${TRACE}-${'0'.repeat(16)}-01`,
+    `00-${TRACE.toUpperCase()}-${SPAN}-01`,
+    `00-${TRACE}-${SPAN}`,
+  ]) {
+    test(`is ignored where it is "${header}"`, () => assert.equal(parseTraceParent(header), null));
+  }
 });
