@@ -102,6 +102,12 @@ describe('the verdict on a file', async () => {
     assert.equal(changed.state, 'invalid');
   });
 
+  test('is not reached on a sidecar as if it were changed media', async () => {
+    await assert.rejects(verified('notes.c2pa', { 'notes.txt': text, 'notes.c2pa': sidecar }), {
+      reason: 'FORMAT_UNKNOWN',
+    });
+  });
+
   test('is reached with a sidecar that the request names', async () => {
     const named = writeFiles(join(folder, 'named'), { 'other.c2pa': sidecar });
     const source = { type: 'local_file_path', path: join(named, 'other.c2pa') } as const;

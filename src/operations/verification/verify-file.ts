@@ -265,11 +265,18 @@ async function readSidecar(
   }
 }
 
-/** Returns the reference to the sidecar of a file; null where its address cannot be derived, such as from a presigned one. */
+/**
+ * Returns the reference to the sidecar of a file; null where its address cannot be derived, such as from a presigned one, and
+ * for a sidecar.
+ */
 function sidecarOf(input: ApiInputRef): ApiInputRef | null {
-  if (input.type === 'local_file_path') return { type: input.type, path: withSidecarName(input.path) };
+  if (input.type === 'local_file_path') {
+    const path = withSidecarName(input.path);
+    return path === input.path ? null : { type: input.type, path };
+  }
   if (input.type !== 'remote_file_url' || /[?#]/.test(input.url) || input.url.endsWith('/')) return null;
-  return { type: input.type, url: withSidecarName(input.url) };
+  const url = withSidecarName(input.url);
+  return url === input.url ? null : { type: input.type, url };
 }
 
 function withSidecarName(address: string): string {
