@@ -14,7 +14,8 @@ import type { ResultEntry } from '../result-entries.ts';
  *
  * Glossary:
  * - *Lease*: gives a queued input to one process. It is identified by its attempt number; a newer lease invalidates it.
- * - *Reserved input*: leased ahead of time, so that no worker waits for the disk between two inputs. Not started yet.
+ * - *Reserved input*: leased and not running: ahead of time, so that no worker waits for the disk between two inputs, or in
+ *   the pause before a retry.
  * - *Late*: refused, because the lease is not the newest one of its input, or the input is finished. Nothing is written.
  * - *Finished*: succeeded, failed or cancelled. A job finishes with its last input.
  *

@@ -97,7 +97,7 @@ interface InputsTable {
   delivered_digest: string | null;
 }
 
-/** The stored value `reserved` is an input leased ahead of time, so that no worker waits for the disk between two inputs. */
+/** `reserved`: leased and not running (the glossary of `JobStore`). */
 export type InputStatus = 'queued' | 'reserved' | 'running' | 'succeeded' | 'failed' | 'cancelled';
 
 /** Callbacks: POST requests with the result of a job. */
