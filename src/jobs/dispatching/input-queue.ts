@@ -4,9 +4,9 @@ import { AppError } from '#errors/app-error.ts';
 const ASYNC_START_INTERVAL = 8;
 
 export interface QueueLimits {
-  /** Inputs of one job that run at once. */
+  /** Inputs of one job that run at once on this node. */
   readonly maxInputsPerJob: number;
-  /** Jobs that have running inputs at once. */
+  /** Jobs that have running inputs at once on this node. */
   readonly maxRunningJobs: number;
 }
 
