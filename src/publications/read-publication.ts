@@ -7,7 +7,7 @@ import { type InitLayout, readInitLayout } from './fragments/init-layout.ts';
 import { readerOf, withSource } from './fragments/top-boxes.ts';
 import { describePart, type MediaPart, type Rendition } from './media-part.ts';
 import { type MatchedPaths, matchPatterns } from './path-patterns.ts';
-import { isHidden, isPlainText, needsPackaging } from './playlists/file-names.ts';
+import { isHidden, isPicture, isPlainText, needsPackaging } from './playlists/file-names.ts';
 import { FolderIndex } from './playlists/folder-index.ts';
 import { hlsAttribute } from './playlists/hls-attributes.ts';
 import { chooseOtherFiles } from './playlists/other-files.ts';
@@ -98,16 +98,27 @@ interface SignedListings {
 function signedListings(listings: readonly RenditionListing[], matched: MatchedPaths): SignedListings {
   const signed: (RenditionListing & { init: ListedPart })[] = [];
   const warnings: Warning[] = [];
+  const unmatched = new Set<string>();
   for (const listing of listings) {
     const { init, fragments } = listing;
     const isMatched =
       (init !== null && matched.inits.has(init.part.path)) ||
       fragments.some(({ part }) => matched.fragments.has(part.path));
-    if (!isMatched) continue;
+    if (!isMatched) {
+      const [first] = init === null ? fragments : [init];
+      if (first !== undefined && !isAuxiliary(first.part.path)) unmatched.add(first.part.path);
+      continue;
+    }
     if (init !== null) signed.push({ ...listing, init });
     else warnings.push(warningOfUnsigned(listing));
   }
+  if (unmatched.size > 0) warnings.push(warning('RENDITIONS_NOT_SIGNED', sampleOfNames([...unmatched])));
   return { signed, warnings: distinctWarnings(warnings) };
+}
+
+/** Returns true for subtitles as text and pictures, which carry no manifest. */
+function isAuxiliary(path: string): boolean {
+  return isPlainText(path) || isPicture(path);
 }
 
 /**

@@ -326,6 +326,21 @@ describe('several playlists', () => {
   });
 });
 
+test('renditions that no pattern matches are told, but not subtitles as text and pictures', async () => {
+  const text = hls(...segments('1.vtt'));
+  const files = {
+    'v.m3u8': hls('#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s')),
+    'ts.m3u8': hls(...segments('1.ts', '2.ts')),
+    'other.m3u8': hls('#EXT-X-MAP:URI="other.mp4"', ...segments('1.mp4')),
+    'text.m3u8': text,
+    'pictures.m3u8': hls(...segments('1.jpg')),
+    ...empty('init.mp4', '1.m4s', '1.ts', '2.ts', 'other.mp4', '1.mp4', '1.vtt', '1.jpg'),
+  };
+  const { warnings } = await read(files);
+  const told = warnings.map(({ reason, details }) => [reason, details]);
+  assert.deepEqual(told, [['RENDITIONS_NOT_SIGNED', { names: ['1.ts', 'other.mp4'], count: 2 }]]);
+});
+
 describe('files that no playlist names', () => {
   const playlist = { 'p.m3u8': hls() };
 

@@ -196,6 +196,10 @@ export const publicationWarnings = {
     (files) =>
       `Signed, and named by no playlist: ${listNames(files)}. Verification takes such fragments for missing, because playlists are not signed. Name them in a playlist, or take them out of the folder and sign again.`,
   ),
+  RENDITIONS_NOT_SIGNED: warningEntry<NameSample>(
+    (parts) =>
+      `Carried through as they are, because no pattern matches them: the renditions of ${listNames(parts)}. Unless they carry a manifest already, verification calls the publication invalid. Choose patterns that match them, or package the folder where their segments are no MP4 fragments.`,
+  ),
   FILES_NOT_CARRIED: warningEntry<NameSample>(
     (files) =>
       `Left out of the output: ${listNames(files)}. Carried through are files in the folders of the publication's playlists and segments, and files that a playlist names; hidden files and links are not.`,
