@@ -349,7 +349,7 @@ export class Jobs {
       pool,
       log,
       limits: {
-        maxInputsPerJob: config.worker.default_max_files_parallel,
+        maxRunningInputsPerJob: config.worker.default_max_files_parallel,
         maxRunningJobs: config.worker.max_concurrent_batches,
       },
       maxRunningInputs: this.#maxRunningInputs,

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { InputQueue } from '#jobs/dispatching/input-queue.ts';
 
-const NO_LIMITS = { maxInputsPerJob: 1000, maxRunningJobs: 1000 };
+const NO_LIMITS = { maxRunningInputsPerJob: 1000, maxRunningJobs: 1000 };
 
 /** The jobs of the next starts, each of which ends at once. */
 function turns(queue: InputQueue, count: number): (string | undefined)[] {
@@ -43,7 +43,7 @@ describe('input queue', () => {
   });
 
   test('no more inputs of a job run at once than it may have, and others fill the room', () => {
-    const queue = new InputQueue({ maxInputsPerJob: 2, maxRunningJobs: 10 });
+    const queue = new InputQueue({ maxRunningInputsPerJob: 2, maxRunningJobs: 10 });
     queue.add('a', false, 5);
     assert.deepEqual([queue.start()?.jobId, queue.start()?.jobId, queue.start()?.jobId], ['a', 'a', undefined]);
     queue.add('b', false, 1);
@@ -53,7 +53,7 @@ describe('input queue', () => {
   });
 
   test('no more jobs have running inputs at once than may', () => {
-    const queue = new InputQueue({ maxInputsPerJob: 2, maxRunningJobs: 1 });
+    const queue = new InputQueue({ maxRunningInputsPerJob: 2, maxRunningJobs: 1 });
     queue.add('a', false, 3);
     queue.add('b', false, 1);
     assert.deepEqual([queue.start()?.jobId, queue.start()?.jobId, queue.start()?.jobId], ['a', 'a', undefined]);
@@ -79,7 +79,7 @@ describe('input queue', () => {
       fc.record({ end: fc.nat(50) }),
     );
     const limits = fc.record({
-      maxInputsPerJob: fc.integer({ min: 1, max: 3 }),
+      maxRunningInputsPerJob: fc.integer({ min: 1, max: 3 }),
       maxRunningJobs: fc.integer({ min: 1, max: 3 }),
     });
     fc.assert(
@@ -93,7 +93,7 @@ describe('input queue', () => {
           if (jobId === undefined) return false;
           running.push(jobId);
           started += 1;
-          assert(running.filter((other) => other === jobId).length <= given.maxInputsPerJob);
+          assert(running.filter((other) => other === jobId).length <= given.maxRunningInputsPerJob);
           assert(new Set(running).size <= given.maxRunningJobs);
           return true;
         };
@@ -115,7 +115,7 @@ describe('input queue', () => {
   });
 
   test('a hundred thousand jobs start in time that grows with their number only', () => {
-    const queue = new InputQueue({ maxInputsPerJob: 1, maxRunningJobs: 4 });
+    const queue = new InputQueue({ maxRunningInputsPerJob: 1, maxRunningJobs: 4 });
     for (let index = 0; index < 100_000; index += 1) queue.add(`job ${index}`, false, 1);
     assert.equal(new Set(turns(queue, 100_000)).size, 100_000);
     assert.equal(queue.start(), undefined);

@@ -160,7 +160,7 @@ test('an input whose request cannot be read is tried again after a pause', async
     {
       pool: new WorkerPool({ entry: SCRIPTED_WORKER, config: configFor('/nowhere'), maxWorkers: 1, log: NO_LOG }),
       log: NO_LOG,
-      limits: { maxInputsPerJob: 1, maxRunningJobs: 1 },
+      limits: { maxRunningInputsPerJob: 1, maxRunningJobs: 1 },
       maxRunningInputs: 1,
       capacity: 10,
       clearStagings: async () => undefined,

@@ -189,11 +189,11 @@ class ClusterSource implements WorkSource<RunningLease> {
     const freeJobs = limits.maxRunningJobs - running.size - requested;
     const mayLeaseExtra = this.#mayLeaseExtra && requested === 0 && freeJobs > 0 && free > -MAX_EXTRA_SLOTS;
     if (free <= 0) return mayLeaseExtra ? 1 : 0;
-    const belowLimit = [...runningOfSeveral.values()].filter((inputs) => inputs < limits.maxInputsPerJob);
+    const belowLimit = [...runningOfSeveral.values()].filter((inputs) => inputs < limits.maxRunningInputsPerJob);
     // Where no other job may start, only running ones are not excluded.
     if (freeJobs <= 0 && belowLimit.length === 0) return 0;
     // All that are leased next may be of one job.
-    const freeInputsPerJob = limits.maxInputsPerJob - Math.max(0, ...belowLimit) - requested;
+    const freeInputsPerJob = limits.maxRunningInputsPerJob - Math.max(0, ...belowLimit) - requested;
     return Math.max(0, Math.min(free, freeInputsPerJob, freeJobs > 0 ? freeJobs : free));
   }
 
@@ -212,7 +212,7 @@ class ClusterSource implements WorkSource<RunningLease> {
     const { running, runningOfSeveral } = this.#leased;
     if (this.#isFull) return this.#store.jobsOfSameCallers([...running.keys()]);
     const atLimit = [...runningOfSeveral]
-      .filter(([, inputs]) => inputs + requested > limits.maxInputsPerJob)
+      .filter(([, inputs]) => inputs + requested > limits.maxRunningInputsPerJob)
       .map(([jobId]) => jobId);
     if (running.size + requested <= limits.maxRunningJobs) return atLimit;
     const others = await this.#store.otherJobs([...running.keys()]);

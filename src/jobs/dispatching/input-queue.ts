@@ -5,7 +5,7 @@ const ASYNC_START_INTERVAL = 8;
 
 export interface QueueLimits {
   /** Inputs of one job that run at once on this node. */
-  readonly maxInputsPerJob: number;
+  readonly maxRunningInputsPerJob: number;
   /** Jobs that have running inputs at once on this node. */
   readonly maxRunningJobs: number;
 }
@@ -17,8 +17,8 @@ export interface StartedInput {
   readonly caller: string | null;
 }
 
-/** A job in the queue: numbers only, so that a hundred thousand inputs take little memory. The store knows which come next. */
-interface QueuedJob {
+/** A job in the queue, with numbers only, so that a hundred thousand inputs take little memory. The store knows which come next. */
+interface QueueEntry {
   readonly jobId: string;
   readonly sync: boolean;
   /** The name of who submitted it; null where no tokens are set. */
@@ -35,10 +35,10 @@ interface QueuedJob {
  */
 export class InputQueue {
   readonly #limits: QueueLimits;
-  readonly #jobs = new Map<string, QueuedJob>();
-  readonly #syncLine = new FifoQueue<QueuedJob>();
-  readonly #asyncLine = new FifoQueue<QueuedJob>();
-  readonly #runningJobs = new Set<QueuedJob>();
+  readonly #jobs = new Map<string, QueueEntry>();
+  readonly #syncLine = new FifoQueue<QueueEntry>();
+  readonly #asyncLine = new FifoQueue<QueueEntry>();
+  readonly #runningJobs = new Set<QueueEntry>();
   /** Running inputs of each named caller that has any. */
   readonly #runningOfCallers = new Map<string, number>();
   #syncStarts = 0;
@@ -67,7 +67,7 @@ export class InputQueue {
    */
   startOfIdleJob(): StartedInput | undefined {
     if (this.#runningJobs.size >= this.#limits.maxRunningJobs) return undefined;
-    const isIdle = ({ waiting, running, caller }: QueuedJob): boolean =>
+    const isIdle = ({ waiting, running, caller }: QueueEntry): boolean =>
       waiting > 0 && running === 0 && (caller === null || !this.#runningOfCallers.has(caller));
     // Found without being taken, so that those before it keep their positions.
     return this.#begin(this.#nextInLine((line) => line.find(isIdle)));
@@ -78,7 +78,7 @@ export class InputQueue {
     return this.#syncLine.size + this.#asyncLine.size > 0;
   }
 
-  #begin(job: QueuedJob | undefined): StartedInput | undefined {
+  #begin(job: QueueEntry | undefined): StartedInput | undefined {
     if (job === undefined) return undefined;
     job.waiting -= 1;
     job.running += 1;
@@ -89,7 +89,7 @@ export class InputQueue {
     return { jobId: job.jobId, sync: job.sync, caller: job.caller };
   }
 
-  #countRunning({ caller }: QueuedJob, change: 1 | -1): void {
+  #countRunning({ caller }: QueueEntry, change: 1 | -1): void {
     if (caller === null) return;
     const running = (this.#runningOfCallers.get(caller) ?? 0) + change;
     if (running === 0) this.#runningOfCallers.delete(caller);
@@ -128,13 +128,13 @@ export class InputQueue {
   }
 
   /** Puts a job into its line: at most once, and not without inputs that wait. */
-  #lineUp(job: QueuedJob): void {
+  #lineUp(job: QueueEntry): void {
     if (job.inLine || job.waiting === 0) return;
     job.inLine = true;
     (job.sync ? this.#syncLine : this.#asyncLine).push(job);
   }
 
-  #nextInLine(next: (line: FifoQueue<QueuedJob>) => QueuedJob | undefined): QueuedJob | undefined {
+  #nextInLine(next: (line: FifoQueue<QueueEntry>) => QueueEntry | undefined): QueueEntry | undefined {
     const isAsyncTurn = this.#syncStarts >= ASYNC_START_INTERVAL - 1;
     const lines = isAsyncTurn ? [this.#asyncLine, this.#syncLine] : [this.#syncLine, this.#asyncLine];
     for (const line of lines) {
@@ -150,7 +150,7 @@ export class InputQueue {
    * Takes the first job of a line that may start. Those that may not are passed over: jobs at their limit, as a rule,
    * of which there are few.
    */
-  #takeFrom(line: FifoQueue<QueuedJob>): QueuedJob | undefined {
+  #takeFrom(line: FifoQueue<QueueEntry>): QueueEntry | undefined {
     for (let left = line.size; left > 0; left -= 1) {
       const job = line.shift();
       if (job === undefined) return undefined;
@@ -162,12 +162,12 @@ export class InputQueue {
   }
 
   /** Returns the running job whose last start is longest ago. It may also be in a queue, and stays in it. */
-  #nextOfRunning(): QueuedJob | undefined {
+  #nextOfRunning(): QueueEntry | undefined {
     return [...this.#runningJobs].find((job) => this.#mayStart(job));
   }
 
-  #mayStart(job: QueuedJob): boolean {
-    return job.waiting > 0 && job.running < this.#limits.maxInputsPerJob;
+  #mayStart(job: QueueEntry): boolean {
+    return job.waiting > 0 && job.running < this.#limits.maxRunningInputsPerJob;
   }
 }
 
