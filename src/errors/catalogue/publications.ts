@@ -121,8 +121,10 @@ export const publicationErrors = {
   ),
   FRAGMENT_MALFORMED: entry<{ file: string; boxType: string; offset: number; problem: string }>(
     'PROCESSING_FAILED',
-    ({ file, boxType, offset, problem }) =>
-      `${shown(file)} cannot be signed: box ${shown(boxType)} at byte ${offset}: ${problem}. Package the media again.`,
+    ({ file, boxType, offset, problem }) => {
+      const box = boxType === '' ? '' : `box ${shown(boxType)} at byte ${offset}: `;
+      return `${shown(file)} cannot be signed: ${box}${problem}. Package the media again.`;
+    },
   ),
   FRAGMENT_IS_CHUNKED: entry<{ file: string; moofCount: number; mdatCount: number }>(
     'PROCESSING_FAILED',
