@@ -3,11 +3,12 @@ import { existsSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
-import { Dispatcher } from '#jobs/dispatching/dispatcher.ts';
+import { Dispatcher, type DispatcherOptions } from '#jobs/dispatching/dispatcher.ts';
 import { openEmbeddedEngine } from '#jobs/dispatching/embedded-source.ts';
+import { InputRun, type JobEngine, type WorkHost, type WorkSource } from '#jobs/dispatching/work-source.ts';
 import { JobIds } from '#jobs/job-ids.ts';
+import type { JobStore } from '#jobs/store/job-store.ts';
 import { WorkerPool } from '#jobs/workers/worker-pool.ts';
 import { createJobsDatabase } from '../support/jobs/jobs-database.ts';
 import {
@@ -72,19 +73,17 @@ function workSourceContract(engine: string, configOf: (t: TestContext) => Promis
       for (const { job_id: jobId } of [busy, other]) await ended(jobs, jobId);
     });
 
-    test('is not for jobs that have an input running, and there are at most two', async (t) => {
+    test('is not for jobs that have an input running, although these precede others', async (t) => {
       const folder = await temporaryFolder(t);
       const [gate, third] = [join(folder, 'gate'), join(folder, 'third')];
       const jobs = await startedJobs(t, { config: severalOfOneJob(await configOf(t)) });
-      const busy = await jobs.submit(scripts([`wait-for ${gate}`, `wait-for ${gate}`, `append ${third}`]));
+      const inputs = [`wait-for ${gate}`, `wait-for ${gate}`, `append ${third}`];
+      const busy = await jobs.submit(scripts(inputs, { sync: true }));
       await until(async () => (await jobs.readiness()).workers.running === 2);
-      const others = [1, 2, 3].map((other) => join(folder, `other-${other}`));
+      const others = [1, 2].map((other) => join(folder, `other-${other}`));
       const submitted = [];
       for (const other of others) submitted.push(await jobs.submit(scripts([`append ${other}; wait-for ${gate}`])));
-      await until(() => others.filter((other) => existsSync(other)).length === 2);
-      // Time for what must not begin to begin.
-      await sleep(2_000);
-      assert.equal(others.filter((other) => existsSync(other)).length, 2);
+      await until(() => others.every((other) => existsSync(other)));
       assert(!existsSync(third));
       await writeFile(gate, '');
       for (const { job_id: jobId } of [busy, ...submitted]) await ended(jobs, jobId);
@@ -153,23 +152,36 @@ function workSourceContract(engine: string, configOf: (t: TestContext) => Promis
   });
 }
 
+const ONE_AT_ONCE: DispatcherOptions = {
+  pool: new WorkerPool({ entry: SCRIPTED_WORKER, config: configFor('/nowhere'), maxWorkers: 1, log: NO_LOG }),
+  log: NO_LOG,
+  limits: { maxRunningInputsPerJob: 1, maxRunningJobs: 1 },
+  maxRunningInputs: 1,
+  capacity: 10,
+  clearStagings: async () => undefined,
+  runEnded: () => undefined,
+  jobFinished: () => undefined,
+  jobFinishedElsewhere: () => undefined,
+};
+
+test('there are two extra workers at most, however long all are busy', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const createSource = (host: WorkHost) => {
+    const startExtra = () => host.start({ run: new InputRun('job'), request: null });
+    const forever = new Promise<never>(() => undefined);
+    return { isClustered: false, mayHaveQueued: true, startExtra, lease: () => forever } as Partial<WorkSource>;
+  };
+  const store: Partial<JobStore> = { requestOfJob: async () => null };
+  const dispatcher = new Dispatcher(ONE_AT_ONCE, { store, createSource } as JobEngine);
+  dispatcher.start({ run: new InputRun('job'), request: null });
+  for (let seconds = 0; seconds < 10; seconds += 1) t.mock.timers.tick(1_000);
+  assert.equal(dispatcher.running, 3);
+});
+
 test('an input whose request cannot be read is tried again after a pause', async (t) => {
   const { store, ...engine } = await openEmbeddedEngine(await temporaryFolder(t), NO_LOG);
   const requestOfJob = () => Promise.reject(new TypeError('a defect of the statement'));
-  const dispatcher = new Dispatcher(
-    {
-      pool: new WorkerPool({ entry: SCRIPTED_WORKER, config: configFor('/nowhere'), maxWorkers: 1, log: NO_LOG }),
-      log: NO_LOG,
-      limits: { maxRunningInputsPerJob: 1, maxRunningJobs: 1 },
-      maxRunningInputs: 1,
-      capacity: 10,
-      clearStagings: async () => undefined,
-      runEnded: () => undefined,
-      jobFinished: () => undefined,
-      jobFinishedElsewhere: () => undefined,
-    },
-    { ...engine, store: { ...store, requestOfJob } },
-  );
+  const dispatcher = new Dispatcher(ONE_AT_ONCE, { ...engine, store: { ...store, requestOfJob } });
   t.after(async () => {
     await dispatcher.stop(0);
     await engine.close();
