@@ -5,7 +5,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import { MAX_SERVICE_EXITS } from '#jobs/store/finish-input.ts';
 import { INPUT_PHASES, type InputPhase } from '#operations/operation.ts';
-import { startService } from '../../scripts/running-service.ts';
 import { assertValid } from '../support/judges/file-judges.ts';
 import { makeMedia } from '../support/media/make-media.ts';
 import { filesAt } from '../support/publications/make-folder.ts';
@@ -16,7 +15,7 @@ import {
   type Files,
   renditionsOf,
 } from '../support/publications/signed-publication.ts';
-import { KILLING_SERVICE, KilledService } from './killed-service.ts';
+import { KilledService } from './killed-service.ts';
 
 const PACKAGED = { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.m4s' };
 
@@ -108,18 +107,16 @@ describe('A service that is killed while an input is', () => {
   }
 
   test('again and again fails that input alone, with a message that says so', async () => {
-    const home = join(folder, 'thrice');
-    const first = new KilledService({ folder: home });
-    const jobId = await first.killBy('/v2/c2pa/video', requestFor('sample-always-killed-when-copied'));
-    // Most of the ends that are borne are only noted: each would take a start of the service.
+    const home = join(folder, 'again-and-again');
+    const service = new KilledService({ folder: home });
+    const jobId = await service.killBy('/v2/c2pa/video', requestFor('sample-always-killed-when-copied'));
+    // The exits before the last are only noted: each would take a start of the service.
     const store = new DatabaseSync(join(home, 'data/jobs.sqlite'));
-    store.prepare('update inputs set service_ends = ?').run(MAX_SERVICE_EXITS - 2);
+    store.prepare('update inputs set service_ends = ?').run(MAX_SERVICE_EXITS - 1);
     store.close();
-    const next = await startService({ folder: home, program: KILLING_SERVICE });
-    await next.ended;
 
-    const result = await first.finish(jobId);
-    await first.stop();
+    const result = await service.finish(jobId);
+    await service.stop();
 
     assert.equal(result.status, 'failed');
     assert.equal(result.error_details?.reason, 'INPUT_ENDED_PROCESS');

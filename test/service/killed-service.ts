@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { JobResultEntry } from '#contract/job.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 
-export const KILLING_SERVICE = fileURLToPath(new URL('./killing-service.ts', import.meta.url));
+const KILLING_SERVICE = fileURLToPath(new URL('./killing-service.ts', import.meta.url));
 
 /**
  * A service that inputs kill by their names (killing-service.ts), over one folder. Each start finishes what the kill before

@@ -9,8 +9,8 @@ import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 import { KilledService } from './killed-service.ts';
 import { s3Settings } from './s3-settings.ts';
 
-/** Several parts, and a rest. */
-const VIDEO_BYTES = 30e6;
+/** More than the parts in memory and on their way: when all is copied, the upload has begun. */
+const VIDEO_BYTES = 48e6;
 
 describe('A service that is killed while a film goes from a bucket to a bucket', () => {
   const folder = mkdtempSync(join(tmpdir(), 'attestream-s3-kills-'));
