@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { itemAt } from '#errors/assert.ts';
+import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import type { PublicationVerdict } from '#publications/checking/publication-verdict.ts';
+import { validateEarlierManifest } from '#publications/checking/validate-earlier-manifest.ts';
 import { verifyParts } from '#publications/checking/verify-parts.ts';
-import type { Rendition } from '#publications/media-part.ts';
+import { MAX_READ_PART_BYTES, type Rendition } from '#publications/media-part.ts';
 import { readPublication } from '#publications/read-publication.ts';
 import { problemsOf } from '../support/judges/publication-judges.ts';
 import { filesAt, folderOf } from '../support/publications/make-folder.ts';
@@ -138,6 +142,25 @@ describe('The parts of a signed publication', async () => {
     const nested = { xpath, length: null, data: null, subset: null, version: null, flags: null, exact: null };
     const other = await signAsOthers(files, renditions, { exclusions: [nested] });
     assert.deepEqual(await found(other), [`unjudged ${first.init.path}`, `unjudged ${init}`]);
+  });
+
+  test('are not vouched for by the official reader alone where one of them is too large for it', async () => {
+    const nested = { xpath: '/moof/zzzz', length: null, data: null, subset: null, version: null, flags: null, exact: null };
+    const other = folderOf(await signAsOthers(files, renditions, { exclusions: [nested] }));
+    const { manifests } = await verifyParts(other, renditions, signal);
+    const large = first.fragments[0]?.path as string;
+    const open: SourceFolder['open'] = async (path, ...rest) => {
+      const source = await other.open(path, ...rest);
+      return path === large ? { ...source, sizeBytes: MAX_READ_PART_BYTES + 1 } : source;
+    };
+    const isVouchedFor = async (folder: Pick<SourceFolder, 'open'>) => {
+      const parts = { folder, renditions, reader: createFragmentReader(), anchors: null, hasUnsigned: false };
+      const results = await validateEarlierManifest(itemAt(manifests, 0), [], parts, signal);
+      return results?.activeManifest?.success.some(({ code }) => code === 'assertion.bmffHash.match');
+    };
+
+    assert.equal(await isVouchedFor(other), true);
+    assert.equal(await isVouchedFor({ open }), false);
   });
 
   test('are not judged by what the claim does not hold the hash of', async () => {

@@ -56,7 +56,7 @@ export async function validateEarlierManifest(
   if (results === null || results.activeManifest === undefined) return results;
   const [alteration] = alterations;
   if (alteration !== undefined) return withMismatch(results, manifest.binding, describeFinding(alteration));
-  if (manifest.binding === null) return (await reading.ofAll()) ?? results;
+  if (manifest.binding === null) return await reading.ofAll(results);
   return isAbout(manifest.binding, results)
     ? results
     : withMismatch(results, manifest.binding, 'the binding is ambiguous');
@@ -113,21 +113,19 @@ class Reading {
   }
 
   /**
-   * Returns the results for the first fragment with a mismatch; null when every fragment matches. When there are too many
-   * fragments, or one is too large, the results leave open whether they are bound.
+   * Returns the results for the first fragment with a mismatch, and those of the sample when every fragment matches. When there
+   * are too many fragments, or one is too large, the results of the sample leave open whether they are bound.
    */
-  async ofAll(): Promise<ValidationResults | null> {
+  async ofAll(sample: ValidationResults): Promise<ValidationResults> {
     const all = this.#renditions.flatMap(({ init, fragments }) => fragments.map((part) => ({ init, part })));
     const read = await mapConcurrent(all.slice(0, MAX_READER_FRAGMENTS), this.#parts.reader.maxConcurrency, (one) =>
       this.#read(one.init, one.part),
     );
     const failed = read.find((results) => hasCode(results?.activeManifest?.failure, MISMATCH));
-    if (failed !== undefined) return failed;
-    if (all.length === read.length && read.every((results) => hasCode(results?.activeManifest?.success, MATCH))) {
-      return null;
-    }
-    const [first] = read;
-    return first == null ? null : without(first, MATCH);
+    if (failed != null) return failed;
+    const isMatch =
+      all.length === read.length && read.every((results) => hasCode(results?.activeManifest?.success, MATCH));
+    return isMatch ? sample : without(sample, MATCH);
   }
 
   async #read(init: MediaPart, part: MediaPart): Promise<ValidationResults | null> {
