@@ -189,7 +189,9 @@ async function describeLocal(file: FileHandle, path: string): Promise<OpenedOutp
     mediaType: contentTypeOf(path),
     read: (offset, length) => {
       const pieces = file.createReadStream({ start: offset, end: offset + length - 1 });
-      return Readable.from(complete(pieces, length), { objectMode: false });
+      const stream = Readable.from(complete(pieces, length), { objectMode: false });
+      // A client may be gone before the first piece is asked for: then `complete` has not begun, and closes nothing.
+      return stream.once('close', () => pieces.destroy());
     },
     close: () => file.close(),
   };

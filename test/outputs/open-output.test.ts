@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { listOutput, MAX_LISTED_FILES, openOutput } from '#outputs/open-output.ts';
+import { until } from '../support/jobs/test-jobs.ts';
 import { temporaryFolder } from '../support/publications/make-publication.ts';
 
 const folder = temporaryFolder();
@@ -45,6 +47,29 @@ describe('the files of an output', () => {
     }
     assert.ok((await listing).files.length <= 300);
   });
+});
+
+/** Tells whether this process has a file open. */
+function isOpen(path: string): boolean {
+  const links = readdirSync('/proc/self/fd').map((descriptor) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${descriptor}`);
+    } catch {
+      return ''; // The descriptor of the listing itself.
+    }
+  });
+  return links.includes(path);
+}
+
+test('an output is closed with its stream, also where its client is gone before the first byte is read', async () => {
+  const outputPath = join(publicationOf('abandoned', ['film.mp4']), 'film.mp4');
+  const output = await openOutput({ outputPath, segments: [] }, settings, never);
+  assert(output !== null);
+  const stream = output.read(0, output.sizeBytes);
+  assert(isOpen(outputPath));
+  stream.destroy();
+  await once(stream, 'close');
+  await until(() => !isOpen(outputPath));
 });
 
 test('an output in S3 is not called unknown where this node has no S3', async () => {
