@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { packagingParamsFields } from './package-request.ts';
-import { commonRequestFields, text } from './request.ts';
+import { commonRequestFields, glob } from './request.ts';
 import { c2paParams, signingParamsFields } from './signing.ts';
 
 export const c2paVideoRequest = z.strictObject({ ...commonRequestFields, params: c2paParams.optional() }).meta({
@@ -35,7 +35,7 @@ export const c2paAudioRequest = z.strictObject({ ...commonRequestFields, params:
 
 /** A glob of the request. `what` is what it finds, as a noun. */
 const pathPattern = (what: string, example: string) =>
-  text.describe(
+  glob.describe(
     `A glob on paths relative to the input folder that finds the ${what}, such as \`${example}\`. Without a slash it matches in every subfolder.`,
   );
 

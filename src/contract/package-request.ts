@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { commonRequestFields, path, text } from './request.ts';
+import { commonRequestFields, glob, path } from './request.ts';
 
 /** The longest name that a request can give a playlist, a rendition or a label, in UTF-16 code units. */
 const MAX_NAME_LENGTH = 100;
@@ -70,7 +70,7 @@ export type PackageTrack = z.infer<typeof packageTrack>;
 /** The fields of `params` that all packaging operations share. */
 export const packagingParamsFields = {
   include: z
-    .array(text)
+    .array(glob)
     .min(1)
     .max(100)
     .optional()

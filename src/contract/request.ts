@@ -14,6 +14,12 @@ export const text = z
   .max(MAX_TEXT_LENGTH)
   .refine((value) => !value.includes('\0') && value.isWellFormed(), 'holds a NUL or a broken character');
 
+/** The longest glob, in UTF-16 code units. */
+export const MAX_GLOB_LENGTH = 1_000;
+
+/** A glob on the paths of a folder. */
+export const glob = text.max(MAX_GLOB_LENGTH);
+
 /** The ABNF of labels (C2PA 2.2 §6.2): components of letters, digits, "-" and "_", of which the first is a letter or a digit. */
 export const namespacedLabel = /^[A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9][A-Za-z0-9_-]*)+$/;
 

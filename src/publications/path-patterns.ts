@@ -1,11 +1,10 @@
 import { createContext, runInContext } from 'node:vm';
 import picomatch from 'picomatch';
+import { MAX_GLOB_LENGTH } from '#contract/request.ts';
 import { AppError } from '#errors/app-error.ts';
 import { needsPackaging } from './playlists/file-names.ts';
 import type { PublicationPatterns } from './publication.ts';
 
-/** Characters of a glob. */
-const MAX_PATTERN_LENGTH = 1_000;
 /** Time limit of matching one glob. An ordinary glob takes a hundredth of it for 100,000 paths. */
 const MATCHING_TIMEOUT_MS = 10_000;
 /** Limit on the names of files that an error shows. */
@@ -65,10 +64,10 @@ function select(
   field: string,
   timeoutMs = MATCHING_TIMEOUT_MS,
 ): ReadonlySet<string> {
-  if (pattern.length === 0 || pattern.length > MAX_PATTERN_LENGTH) {
+  if (pattern.length === 0 || pattern.length > MAX_GLOB_LENGTH) {
     throw new AppError(
       'PATTERN_INVALID',
-      { pattern, problem: `it must have 1 to ${MAX_PATTERN_LENGTH} characters` },
+      { pattern, problem: `it must have 1 to ${MAX_GLOB_LENGTH} characters` },
       { field },
     );
   }
@@ -91,7 +90,7 @@ function select(
 
 function compile(pattern: string, field: string): (path: string) => boolean {
   try {
-    return picomatch(pattern, { dot: true, nonegate: true, maxLength: MAX_PATTERN_LENGTH });
+    return picomatch(pattern, { dot: true, nonegate: true, maxLength: MAX_GLOB_LENGTH });
   } catch (cause) {
     throw new AppError('PATTERN_INVALID', { pattern, problem: 'it is not a well-formed glob' }, { field, cause });
   }

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { c2paAudioRequest, c2paVideoRequest } from '#contract/c2pa-requests.ts';
+import type { z } from 'zod';
+import {
+  c2paAudioRequest,
+  c2paFragmentedRequest,
+  c2paPackageRequest,
+  c2paVideoRequest,
+} from '#contract/c2pa-requests.ts';
 import { validate } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 
@@ -9,9 +15,9 @@ const file = { type: 'local_file_path', path: '/media/a.mp4' };
 const remote = { type: 'remote_file_url', url: 'https://host/a.mp4' };
 
 /** Returns the field and the input for which a request is refused, as a caller sees them. */
-function refusedAt(body: unknown): { field?: string; inputIndex?: number } {
+function refusedAt(body: unknown, schema: z.ZodType = c2paVideoRequest): { field?: string; inputIndex?: number } {
   try {
-    validate(c2paVideoRequest, body);
+    validate(schema, body);
   } catch (error) {
     assert.ok(error instanceof AppError, String(error));
     assert.deepEqual([error.reason, error.code], ['REQUEST_INVALID', 'VALIDATION_FAILED']);
@@ -132,6 +138,22 @@ describe('a request', () => {
       assert.deepEqual(refusedAt(body), { field, ...(inputIndex !== undefined && { inputIndex }) });
     });
   }
+
+  test('is refused where a glob is longer than the ones that are matched, before there is a job', () => {
+    const fits = 'x'.repeat(1000);
+    const patterns = { playlist_pattern: fits, init_pattern: fits, frag_pattern: fits };
+    const folders = { inputs: [{ type: 'local_folder_path', path: '/m' }] };
+    const params = { ...patterns, include: [fits] };
+    assert.deepEqual(validate(c2paPackageRequest, { ...folders, params }).params, params);
+    assert.deepEqual(validate(c2paFragmentedRequest, { ...folders, params: patterns }).params, patterns);
+    for (const name of Object.keys(patterns)) {
+      const body = { ...folders, params: { ...patterns, [name]: `${fits}x` } };
+      assert.deepEqual(refusedAt(body, c2paFragmentedRequest), { field: `params.${name}` });
+      assert.deepEqual(refusedAt(body, c2paPackageRequest), { field: `params.${name}` });
+    }
+    const include = { ...folders, params: { include: ['*.mp4', `${fits}x`] } };
+    assert.deepEqual(refusedAt(include, c2paPackageRequest), { field: 'params.include[1]' });
+  });
 
   test('that is no object is refused without a field', () => {
     for (const body of [undefined, null, 5, 'x', []]) assert.deepEqual(refusedAt(body), {});
