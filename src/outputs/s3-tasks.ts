@@ -68,10 +68,11 @@ async function inProcess(
   const { promise, resolve, reject } = Promise.withResolvers<S3TaskAnswer>();
   const writable = request.task.kind === 'roll-back' ? [request.task.dataDir] : [];
   const child = launcher.launch(PROCESS_URL, { execArgv: [], s3: true, writable });
-  child.once('error', reject);
+  child.on('error', reject);
   child.once('message', (answer: S3TaskAnswer) => resolve(answer));
   child.once('exit', (code, signal) => reject(new Error(`a task in S3 ended early (${signal ?? code})`)));
-  child.send(request);
+  // A process that did not start, or has exited, has said so by its event.
+  child.send(request, () => undefined);
   const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
   const answer = await promise.finally(() => clearTimeout(timer));
   if ('error' in answer) throw AppError.fromData(answer.error);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { appendFile, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -186,6 +187,15 @@ describe('trying buckets', () => {
     } finally {
       await silent.close();
     }
+  });
+
+  test('fails with the error of the system where it gives no process', async () => {
+    class Unable extends Launcher {
+      override launch(): ChildProcess {
+        return spawn('/no/such/program', [], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+      }
+    }
+    await assert.rejects(probeBuckets(settings, new Unable()), { code: 'ENOENT' });
   });
 
   test('names the one that cannot be written', async () => {
