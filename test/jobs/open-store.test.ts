@@ -1,7 +1,20 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, chown, copyFile, mkdir, open, readFile, stat, truncate, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  chown,
+  copyFile,
+  cp,
+  mkdir,
+  open,
+  readFile,
+  rename,
+  rm,
+  stat,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
@@ -244,6 +257,26 @@ describe('a thread of the store that exits', () => {
     assert.equal((await lost.promise).reason, 'STORE_LOST');
     assert.equal(await jobs.healthy(), false);
   });
+
+  for (const [how, replace] of [
+    ['removed', (folder: string) => rm(folder, { recursive: true })],
+    ['renamed', (folder: string) => rename(folder, `${folder}-old`)],
+    [
+      'replaced',
+      (folder: string) => rename(folder, `${folder}-old`).then(() => cp(`${folder}-old`, folder, { recursive: true })),
+    ],
+  ] as const) {
+    test(`exits where its folder was ${how}: nothing is accepted that a new start would not find`, async (t) => {
+      const folder = join(await temporaryFolder(t), 'data');
+      const lost = Promise.withResolvers<AppError>();
+      const store = await openSqlite(folder, lost.resolve);
+      t.after(() => store.close());
+      await submit(store, ['x']);
+      await replace(folder);
+      await assert.rejects(submit(store, ['x']), { reason: 'STORE_LOST' });
+      assert.equal((await lost.promise).reason, 'STORE_LOST');
+    });
+  }
 
   test('is not reported after the store was closed', async (t) => {
     const reports: AppError[] = [];

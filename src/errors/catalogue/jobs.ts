@@ -83,7 +83,7 @@ export const jobErrors = {
   STORE_LOST: entry<{ file: string }>(
     'INTERNAL_ERROR',
     ({ file }) =>
-      `The connection to the job database ${file} is lost. Start the service again; nothing that was accepted is lost.`,
+      `The connection to the job database ${file} is lost. Start the service again; what was accepted is in that file, wherever it was moved to.`,
     { transient: true, callersSee: STORE_UNUSABLE },
   ),
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { type Stats, statSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Kysely, SqliteDialect, type SqliteStatement, sql } from 'kysely';
@@ -101,6 +102,7 @@ const implementations: {
 class CallLoop {
   readonly #port: MessagePort;
   readonly #db: Database;
+  readonly #requireFile: () => void;
   readonly #reads: StoreCall[] = [];
   readonly #writes: StoreCall[] = [];
   #closing = false;
@@ -108,9 +110,11 @@ class CallLoop {
   #checkpointTimer: NodeJS.Timeout | null = null;
   #checkpointIsDue = false;
 
-  constructor(port: MessagePort, db: Database) {
+  /** `requireFile` throws where commits would not outlive this process. */
+  constructor(port: MessagePort, db: Database, requireFile: () => void) {
     this.#port = port;
     this.#db = db;
+    this.#requireFile = requireFile;
   }
 
   receive(message: ToSqliteThread): void {
@@ -153,8 +157,12 @@ class CallLoop {
     const answers = await this.#runReads();
     if (answers.length > 0) this.#answer(answers);
     const writes = this.#writes.splice(0, MAX_WRITES_PER_COMMIT);
-    if (writes.length > 0) this.#answer(await this.#commit(writes));
-    if (writes.length > 0) this.#scheduleCheckpoint();
+    if (writes.length > 0) {
+      // Thrown errors end the thread, and so the service: a new start makes or finds the database that then exists.
+      this.#requireFile();
+      this.#answer(await this.#commit(writes));
+      this.#scheduleCheckpoint();
+    }
     if (this.#checkpointIsDue) await this.#checkpoint();
   }
 
@@ -228,13 +236,25 @@ async function runThread(port: MessagePort, file: string): Promise<void> {
   try {
     db = openDatabase(file);
     await migrate(db, file);
-    const loop = new CallLoop(port, db);
+    const loop = new CallLoop(port, db, fileCheck(file));
     port.on('message', (message: ToSqliteThread) => loop.receive(message));
     send({ type: 'opened' });
   } catch (error) {
     await db?.destroy();
     send({ type: 'refused', failure: failureOf(error) });
   }
+}
+
+/**
+ * Returns a function that throws where the path no longer leads to the file that is open: its folder was removed, renamed or
+ * hidden by a mount. SQLite goes on writing to a file that no later start would find.
+ */
+function fileCheck(file: string): () => void {
+  const opened = statSync(file);
+  const isOpened = (found: Stats | undefined) => found?.ino === opened.ino && found.dev === opened.dev;
+  return () => {
+    if (!isOpened(statSync(file, { throwIfNoEntry: false }))) throw new Error('the file was removed or replaced');
+  };
 }
 
 /** Time to wait for the lock of a process that is exiting, in milliseconds. */
