@@ -59,18 +59,25 @@ export class Launcher {
     return this.#protections.bwrap.length > 0;
   }
 
-  /** Starts a module in a Node process with an IPC channel. Standard output and error are those of the service. */
+  /**
+   * Starts a module in a Node process with an IPC channel. Standard output and error are those of the service. Throws, or
+   * has the process emit an error, where the system gives none.
+   */
   launch(entry: URL, options: LaunchOptions): ChildProcess {
     const environment = this.#environmentFor(options);
     const command = [process.execPath, ...options.execArgv, fileURLToPath(entry)];
     const [program, ...args] = [...this.#prefixFor(options, environment), ...command] as [string, ...string[]];
     const pipes = Array.from({ length: options.pipeCount ?? 0 }, () => 'pipe' as const);
-    return spawn(program, args, {
+    const child = spawn(program, args, {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc', ...pipes],
       env: environment,
       detached: options.detached ?? false,
       serialization: options.serialization ?? 'json',
     });
+    if (child.stdio !== undefined) return child;
+    // Where no more files can be opened, Node makes neither streams nor a channel, and emits the error later.
+    child.on('error', () => undefined);
+    throw new Error('a process cannot be started: too many files are open');
   }
 
   #prefixFor({ writable, limits = MEDIA_PROCESS_LIMITS }: LaunchOptions, environment: NodeJS.ProcessEnv): string[] {
