@@ -169,12 +169,19 @@ export class SignerProcess {
   #restartLater(how: string): void {
     if (this.#isClosed || this.#restart !== undefined) return;
     this.#options.log.warn({ how, pause_ms: this.#backoffMs }, 'the signer process exited and is restarted');
-    this.#restart = setTimeout(() => {
-      this.#restart = undefined;
-      this.#child = this.#launch();
-      this.#supervise();
-    }, this.#backoffMs);
+    this.#restart = setTimeout(() => this.#startAgain(), this.#backoffMs);
     this.#backoffMs = Math.min(this.#backoffMs * 2, MAX_RESTART_BACKOFF_MS);
+  }
+
+  #startAgain(): void {
+    this.#restart = undefined;
+    try {
+      this.#child = this.#launch();
+    } catch (error) {
+      // The system gives no process now, for want of memory or descriptors.
+      return this.#restartLater((error as Error).message);
+    }
+    this.#supervise();
   }
 
   #ping(): void {

@@ -124,6 +124,25 @@ describe('a signer in a process of its own', () => {
     assert(!isRunning(hanging));
   });
 
+  test('is started again until the system gives a process for it', async (t) => {
+    class ShortOfMemory extends Launcher {
+      refusals = 0;
+      override launch(...launched: Parameters<Launcher['launch']>): ReturnType<Launcher['launch']> {
+        if (this.refusals === 0) return super.launch(...launched);
+        this.refusals -= 1;
+        throw new Error('spawn ENOMEM');
+      }
+    }
+    const launcher = new ShortOfMemory();
+    const signer = await startedSigner(t, await configOf(newFolder(t)), { launcher });
+    const client = await clientOf(t, signer);
+    await client.sign(DATA);
+    launcher.refusals = 2;
+    process.kill(signer.pid ?? 0, 'SIGKILL');
+    assert.equal((await client.sign(DATA)).length, signer.identity.signatureSizeBytes);
+    assert.equal(launcher.refusals, 0);
+  });
+
   test('does not sign with another identity than the one it was started with', async (t) => {
     const folder = newFolder(t);
     const signer = await startedSigner(t, await configOf(folder));
