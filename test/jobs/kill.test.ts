@@ -14,7 +14,7 @@ import { startTestService, type TestService } from './start-test-service.ts';
 
 const ROUNDS = 15;
 
-/** A round is killed after at most so long; the first acknowledgements come after a few milliseconds. */
+/** Limit of the random delay before a kill; the first acknowledgements come after a few milliseconds. */
 const MAX_ROUND_MS = 200;
 
 describe('kill -9', () => {
@@ -39,6 +39,8 @@ describe('kill -9', () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const service = await startTestService(t, data);
       const submitting = submitUntilKilled(service);
+      // Busy machines acknowledge late. Most rounds have jobs to spare, and may be killed before their first acknowledgement.
+      await until(() => acknowledged.length > round);
       await sleep(randomInt(1, MAX_ROUND_MS));
       await service.kill();
       await submitting;
@@ -47,7 +49,6 @@ describe('kill -9', () => {
     const jobs: JobResultResponse[] = [];
     // One after the other: each is waited for as long as anything may hang, however many the rounds left.
     for (const jobId of acknowledged) jobs.push(await service.ended(jobId));
-    assert(jobs.length > ROUNDS, 'the rounds were too short to acknowledge anything');
     for (const job of jobs) {
       for (const entry of job.results) assertTrueEnd(entry);
     }
