@@ -193,9 +193,9 @@ describe('A sidecar next to a file', () => {
       const bytes = Buffer.from('of any kind\n'.repeat(100));
       const hash = [...createHash('sha256').update(bytes).digest()];
       const data = { exclusions: [], name: 'all', alg: 'sha256', hash, pad: [] };
-      await putMedia('Notizen für alle.txt', bytes);
-      await putMedia('Notizen für alle.c2pa', await makeManifest({ label: 'c2pa.hash.data', data }));
-      const job = await service.runSync('/v2/sync/verify', { inputs: [inputOf('Notizen für alle.txt')] });
+      await putMedia('Notizen #2 für alle.txt', bytes);
+      await putMedia('Notizen #2 für alle.c2pa', await makeManifest({ label: 'c2pa.hash.data', data }));
+      const job = await service.runSync('/v2/sync/verify', { inputs: [inputOf('Notizen #2 für alle.txt')] });
       const { state, manifest_from: from } = job.results[0]?.verification ?? {};
       assert.deepEqual([state, from], ['valid', 'sidecar'], job.results[0]?.error);
     });

@@ -16,6 +16,7 @@ import { type AssetReading, assetReadingOf } from '#provenance/official-reader.t
 import { stillMediaType } from '#provenance/still-media-type.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { ManifestReport } from '#provenance/validation-report.ts';
+import { isS3Url } from '#s3/s3-address.ts';
 import { remoteManifestWarnings } from '../describe-ingredient.ts';
 import { faultOf } from '../ingredients.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
@@ -274,7 +275,9 @@ function sidecarOf(input: ApiInputRef): ApiInputRef | null {
     const path = withSidecarName(input.path);
     return path === input.path ? null : { type: input.type, path };
   }
-  if (input.type !== 'remote_file_url' || /[?#]/.test(input.url) || input.url.endsWith('/')) return null;
+  if (input.type !== 'remote_file_url' || input.url.endsWith('/')) return null;
+  // The key of an object is not encoded, and holds any character.
+  if (!isS3Url(input.url) && /[?#]/.test(input.url)) return null;
   const url = withSidecarName(input.url);
   return url === input.url ? null : { type: input.type, url };
 }
