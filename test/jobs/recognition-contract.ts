@@ -63,10 +63,11 @@ export function describeRecognition(
       const inputs: Submission['request']['inputs'] = [
         { type: 'remote_file_url', url: 'https://example.com/films/interview.mp4?X-Signature=hush' },
         { type: 'remote_file_url', url: 's3://bucket/films/street.mp4?hush' },
+        { type: 'remote_file_url', url: 's3://bucket/films/Take #2.mp4' },
         { type: 'remote_folder_url', url: 'https://example.com/news/master.m3u8?token=hush#hush' },
       ];
       const jobId = await submitted(store, { request: { inputs } });
-      const expected = ['interview.mp4', 'street.mp4', 'news'];
+      const expected = ['interview.mp4', 'street.mp4', 'Take #2.mp4', 'news'];
       assert.deepEqual((await store.findJob(jobId))?.input_names, expected);
       await store.cancelJob(jobId);
       const job = await store.findJob(jobId);

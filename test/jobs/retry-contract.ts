@@ -118,8 +118,10 @@ export function describeRetries(engineName: string, databaseFor: (scope: Scope) 
     const plain = (name: string) => ({ type: 'remote_file_url' as const, url: `https://example.com/${name}` });
     const parent = (source: object) => ({ type: 'file', source });
 
+    const numbered = { type: 'remote_file_url' as const, url: 's3://bucket/Take #2.mp4' };
+
     for (const [what, request, erased] of [
-      ['an input', { inputs: [presigned('a'), plain('b'), { type: 'local_file_path', path: '/c?d' }] }, [0]],
+      ['an input', { inputs: [presigned('a'), plain('b'), { type: 'local_file_path', path: '/c?d' }, numbered] }, [0]],
       [
         'an override or a sidecar',
         {

@@ -1,3 +1,4 @@
+import { isS3Url } from '#s3/s3-address.ts';
 import type { Submission } from '../job.ts';
 import { INPUT_LISTS } from '../retry-request.ts';
 import type { Database } from './tables.ts';
@@ -7,6 +8,13 @@ const REWRITE_BATCH_SIZE = 500;
 
 /** The part of a URL that may grant access: everything from its query or fragment on. */
 const QUERY = /[?#].*$/s;
+
+/** The same of an address in S3, in whose key "#" is a character like any other: `s3://bucket/Take #2.mp4`. */
+const S3_QUERY = /\?.*$/s;
+
+function withoutQuery(url: string): string {
+  return url.replace(isS3Url(url) ? S3_QUERY : QUERY, '');
+}
 
 /** Returns true when a request contains URLs with a query, which may be presigned. */
 export function hasUrlSecrets({ inputs, params }: Submission['request']): boolean {
@@ -75,7 +83,7 @@ function hasQuery(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return Object.entries(value).some(([key, part]) => {
     if (key === OPAQUE_FIELD) return false;
-    return key === 'url' && typeof part === 'string' ? QUERY.test(part) : hasQuery(part);
+    return key === 'url' && typeof part === 'string' ? withoutQuery(part) !== part : hasQuery(part);
   });
 }
 
@@ -86,7 +94,7 @@ export function withoutQueries(value: unknown): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([key, part]) => {
       if (key === OPAQUE_FIELD) return [key, part];
-      return [key, key === 'url' && typeof part === 'string' ? part.replace(QUERY, '') : withoutQueries(part)];
+      return [key, key === 'url' && typeof part === 'string' ? withoutQuery(part) : withoutQueries(part)];
     }),
   );
 }
