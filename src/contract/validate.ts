@@ -37,7 +37,7 @@ function shortened(field: string): string {
 }
 
 /** Writes a path as in `params.assertions[0].label`. */
-function fieldPath(path: readonly PropertyKey[]): string {
+export function fieldPath(path: readonly PropertyKey[]): string {
   return path.reduce<string>((written, step) => {
     if (typeof step === 'number') return `${written}[${step}]`;
     return written === '' ? String(step) : `${written}.${String(step)}`;
@@ -49,7 +49,7 @@ function inputIndexOf([first, second]: readonly PropertyKey[]): number | null {
 }
 
 /** Returns the rest of a sentence that starts with the field. */
-function problemOf(issue: Issue, value: unknown): string {
+export function problemOf(issue: Issue, value: unknown): string {
   switch (issue.code) {
     case 'unrecognized_keys':
       return 'is not known here. Check the spelling, or leave it out';
@@ -57,6 +57,8 @@ function problemOf(issue: Issue, value: unknown): string {
       return typeProblem(issue, value);
     case 'invalid_union':
       return 'options' in issue ? `must be one of ${quotedList(issue.options)}` : issue.message;
+    case 'invalid_key':
+      return 'has a name that cannot be used here';
     case 'invalid_value':
       return `must be one of ${quotedList(issue.values)}`;
     case 'too_small':
@@ -74,6 +76,7 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
   int: 'a whole number',
   number: 'a number',
   object: 'an object',
+  record: 'an object',
   string: 'a string',
 };
 

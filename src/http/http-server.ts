@@ -218,6 +218,13 @@ function validateRequests(app: FastifyInstance): void {
   app.addHook('preValidation', async (request) => {
     const { body, querystring } = (request.routeOptions.schema ?? {}) as Partial<Record<string, z.ZodType>>;
     if (body !== undefined) request.body = await validateInSlices(body, request.body);
-    if (querystring !== undefined) request.query = validate(querystring, request.query);
+    if (querystring !== undefined) request.query = validate(querystring, onceEach(request.query as object));
   });
+}
+
+/** Refuses a query that names a parameter twice: no parameter takes several values. */
+function onceEach(query: object): object {
+  const field = Object.entries(query).find(([, value]) => Array.isArray(value))?.[0];
+  if (field === undefined) return query;
+  throw new AppError('REQUEST_INVALID', { field, problem: 'is given more than once. Give it once' }, { field });
 }

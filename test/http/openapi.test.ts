@@ -168,6 +168,8 @@ describe('/docs', () => {
       assert.equal((await fetch(plain.base + path)).status, 404, path);
     }
     assert.equal((await fetch(`${plain.base}/v2/health`)).status, 200);
-    assert.doesNotMatch(await (await fetch(`${plain.base}/nowhere`)).text(), /openapi/);
+    for (const path of ['/nowhere', '/', '/console/vendor/nothing.js']) {
+      assert.doesNotMatch(await (await fetch(plain.base + path)).text(), /openapi/, path);
+    }
   });
 });

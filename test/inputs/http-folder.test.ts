@@ -170,6 +170,13 @@ describe('a folder over HTTP', () => {
     await refuses(t, 'FOLDER_EMPTY', { '/talk/': '<title>Index of /talk</title><a href="../">../</a>' });
   });
 
+  test('is not asked for a playlist where its address is that of one, and something else is there', async (t) => {
+    for (const name of ['a.m3u8', 'a.mpd', 'A.M3U']) {
+      const opening = open(t, { [`/talk/${name}`]: '<title>Gone</title>' }, `/talk/${name}`);
+      await assert.rejects(opening, { reason: 'HTTP_ANSWER_INVALID' }, name);
+    }
+  });
+
   test('is told from one that may not be read where the server shows files alone, as nginx does', async (t) => {
     const root = await mkdtemp(join(tmpdir(), 'attestream-http-folder-'));
     t.after(() => rm(root, { recursive: true }));

@@ -27,11 +27,11 @@ export const inputErrors = {
   ),
   SOURCE_IS_FOLDER: entry<{ path: string }>(
     'INVALID_INPUT_TYPE',
-    ({ path }) => `"${path}" is a folder, and this input takes a file.`,
+    ({ path }) => `"${path}" is a folder, and this input takes a file. Name a file in it.`,
   ),
   SOURCE_NOT_FOLDER: entry<{ path: string }>(
     'INVALID_INPUT_TYPE',
-    ({ path }) => `"${path}" is no folder, and this input takes a folder.`,
+    ({ path }) => `"${path}" is no folder, and this input takes a folder. Name the one that it lies in.`,
   ),
   SOURCE_NOT_REGULAR: entry<{ path: string; kind: string }>(
     'INVALID_INPUT_TYPE',
@@ -138,7 +138,8 @@ export const inputErrors = {
   ),
   HTTP_REDIRECT_REFUSED: entry<{ address: string; problem: string }>(
     'PROCESSING_FAILED',
-    ({ address, problem }) => `The redirect of "${address}" is not followed: ${problem}.`,
+    ({ address, problem }) =>
+      `The redirect of "${address}" is not followed: ${problem}. Submit the address of the file itself.`,
   ),
   HTTP_ENCODED: entry<{ address: string; encoding: string }>(
     'PROCESSING_FAILED',
@@ -153,7 +154,8 @@ export const inputErrors = {
   ),
   HTTP_ANSWER_INVALID: entry<{ address: string; problem: string }>(
     'PROCESSING_FAILED',
-    ({ address, problem }) => `What the server sends for "${address}" cannot be right: ${problem}.`,
+    ({ address, problem }) =>
+      `What the server sends for "${address}" cannot be right: ${problem}. Check the address, its port and scheme included, and the server.`,
   ),
   HTTP_CUT_SHORT: entry<{ address: string; receivedBytes: number; sizeBytes: number | null }>(
     'PROCESSING_FAILED',
@@ -169,7 +171,7 @@ export const inputErrors = {
   FOLDER_NOT_LISTED: entry<{ path: string }>(
     'PROCESSING_FAILED',
     ({ path }) =>
-      `The server does not list what is in "${path}". Submit the address of the playlist or MPD instead, or name it without wildcards as params.playlist_pattern.`,
+      `The server does not list what is in "${path}". Submit the address of a playlist or MPD instead; operations with params.playlist_pattern also find it by that, without wildcards.`,
   ),
   SCRATCH_FULL: entry<{ path: string; neededBytes: number; freeBytes: number }>(
     'PROCESSING_FAILED',

@@ -5,7 +5,8 @@ import { entry } from '../entry.ts';
 export const placementErrors = {
   OUTPUT_SEGMENT_INVALID: entry<{ field: string; problem: string }>(
     'VALIDATION_FAILED',
-    ({ field, problem }) => `${field} cannot be used as a part of the output's location: ${problem}.`,
+    ({ field, problem }) =>
+      `${field} cannot be used as a part of the output's location: ${problem}. Give names of folders with slashes between them, such as news/2026.`,
   ),
   OUTPUT_TAKEN: entry<{ path: string }>(
     'VALIDATION_FAILED',
@@ -64,7 +65,8 @@ export const placementErrors = {
   ),
   OUTPUT_FAILED: entry<{ path: string; problem: string }>(
     'PROCESSING_FAILED',
-    ({ path, problem }) => `"${path}" could not be written: ${problem}.`,
+    ({ path, problem }) =>
+      `"${path}" could not be written: ${problem}. Correct that, or choose another output.prefix or output.name.`,
     { operational: true },
   ),
 };

@@ -86,7 +86,9 @@ export const requestErrors = {
   OUTPUT_FILE_UNKNOWN: entry<{ jobId: string; inputIndex: string; path: string }>(
     'NOT_FOUND',
     ({ jobId, inputIndex, path }) =>
-      `Input ${inputIndex} of job "${jobId}" has no output file "${path}": the input has not succeeded, the name is another, or the file was removed since.`,
+      path === ''
+        ? `Input ${inputIndex} of job "${jobId}" has no output: the job has no such input, it has not succeeded, or its output was removed since. The job says which: /v2/jobs/${jobId}.`
+        : `Input ${inputIndex} of job "${jobId}" has no output file "${path}": the input has not succeeded, the name is another, or the file was removed since. The files are listed at /v2/jobs/${jobId}/outputs/${inputIndex}.`,
   ),
   RANGE_OUTSIDE_FILE: entry<{ sizeBytes: number }>(
     'RANGE_NOT_SATISFIABLE',
@@ -111,11 +113,13 @@ export const requestErrors = {
   ),
   INPUT_IS_FOLDER: entry<{ type: string; inputIndex: number }>(
     'INVALID_INPUT_TYPE',
-    ({ type, inputIndex }) => `Input ${inputIndex} is a folder (${type}); this operation takes files only.`,
+    ({ type, inputIndex }) =>
+      `Input ${inputIndex} is a folder (${type}); this operation takes files only. Name a file in it, or sign the whole folder at /v2/c2pa/fragmented or /v2/c2pa/package.`,
   ),
   INPUT_IS_FILE: entry<{ type: string; inputIndex: number }>(
     'INVALID_INPUT_TYPE',
-    ({ type, inputIndex }) => `Input ${inputIndex} is a file (${type}); this operation takes folders only.`,
+    ({ type, inputIndex }) =>
+      `Input ${inputIndex} is a file (${type}); this operation takes folders only. Name the folder that it lies in, or sign the file alone at /v2/c2pa/video or /v2/c2pa/audio.`,
   ),
   INPUT_EXTENSION_REFUSED: entry<{ name: string; problem: string }>(
     'INVALID_INPUT_TYPE',

@@ -151,12 +151,16 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
     const allowed = [...methodsByPattern]
       .filter(([pattern]) => matches(pattern, path))
       .flatMap(([, methods]) => [...methods]);
-    if (allowed.length === 0) {
-      throw new AppError('ROUTE_UNKNOWN', { method, path, documented: methodsByPattern.has(DOCUMENT_PATH) });
-    }
+    if (allowed.length === 0) throw unknownRoute(request);
     reply.header('Allow', allowed.join(', '));
     throw new AppError('METHOD_UNKNOWN', { method, path, allowed });
   });
+}
+
+/** Returns the error for a path that nothing is at. It names the OpenAPI document where there is one. */
+export function unknownRoute({ method, url, server }: FastifyRequest): AppError {
+  const documented = server.hasRoute({ method: 'GET', url: DOCUMENT_PATH });
+  return new AppError('ROUTE_UNKNOWN', { method, path: pathOf(url), documented });
 }
 
 /** Returns true where a path matches a pattern such as `/v2/jobs/:id`. */

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import compress from '@fastify/compress';
 import files from '@fastify/static';
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
-import { AppError } from '#errors/app-error.ts';
+import { unknownRoute } from '../hooks/error-replies.ts';
 
 /** The page and its modules, as a browser loads them: there is no build. */
 const CONSOLE_DIR = fileURLToPath(new URL('../../../console/', import.meta.url));
@@ -69,10 +69,6 @@ function sendPage(reply: FastifyReply, policy: string): FastifyReply {
 /** Clients of the API ask for JSON, or for anything; browsers name HTML. */
 function acceptsHtml({ headers: { accept = '' } }: FastifyRequest): boolean {
   return /\btext\/html\b/i.test(accept);
-}
-
-function unknownRoute({ method, url }: FastifyRequest): AppError {
-  return new AppError('ROUTE_UNKNOWN', { method, path: url.split('?', 1)[0] ?? '', documented: true });
 }
 
 /** Lets the page load its own files, talk to this service, run the reader (WebAssembly), and nothing else. */

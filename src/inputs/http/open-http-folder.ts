@@ -115,7 +115,7 @@ class FolderOpening {
   async #openPage(page: Page, url: URL): Promise<SourceFolder> {
     if (PLAYLIST_BEGINNING.test(page.text.slice(0, 4096))) return await this.#crawlFrom(page, url, '');
     const entries = readDirectoryIndex(page.text, page.mediaType, page.url);
-    if (entries === null) throw new AppError('FOLDER_NOT_LISTED', { path: shownAddress(url) });
+    if (entries === null) throw notListed(url);
     const baseUrl = urlInside(page.url, '');
     baseUrl.search = '';
     const files = new HttpFolderFiles(this.#contextAt(baseUrl));
@@ -220,6 +220,14 @@ async function unlessMissing<T>(found: Promise<T>): Promise<T | AppError> {
  */
 function isListingForbidden({ reason, details }: AppError, { search }: URL): boolean {
   return reason === 'HTTP_FORBIDDEN' && 'status' in details && details.status === 403 && search === '';
+}
+
+/** Returns the error for a page that is neither a playlist nor a list of files. */
+function notListed(url: URL): AppError {
+  const address = shownAddress(url);
+  if (!isPlaylistUrl(url)) return new AppError('FOLDER_NOT_LISTED', { path: address });
+  const problem = 'its name is that of a playlist, and it is neither an HLS playlist nor an MPD';
+  return new AppError('HTTP_ANSWER_INVALID', { address, problem });
 }
 
 function isPlaylistUrl({ pathname }: URL): boolean {

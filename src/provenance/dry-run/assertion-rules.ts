@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { namespacedLabel } from '#contract/request.ts';
 import { MAX_ASSERTIONS } from '#contract/signing.ts';
+import { fieldPath, problemOf } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { CustomAssertion, StatedAction } from '../manifest-request.ts';
 
@@ -167,15 +168,15 @@ const trainingMining = z.looseObject({
 });
 
 /** A byte string, which JSON has as an array of numbers or as text. */
-const bytes = z.union([z.array(z.int().min(0).max(255)).min(1), z.string().min(1)]);
+const bytes = z.union([z.array(z.int().min(0).max(255)).min(1), z.string().min(1)], 'must be text or a list of bytes');
 
 const softBinding = z.looseObject({
-  alg: z.string().regex(namespacedLabel),
+  alg: z.string().regex(namespacedLabel, 'must be a name such as com.example.watermark'),
   blocks: z.array(z.looseObject({ scope: z.looseObject({}), value: bytes })).min(1),
 });
 
 const assetReference = z.looseObject({
-  references: z.array(z.looseObject({ reference: z.looseObject({ uri: z.url() }) })).min(1),
+  references: z.array(z.looseObject({ reference: z.looseObject({ uri: z.url('must be a URL') }) })).min(1),
 });
 
 /**
@@ -207,6 +208,6 @@ function standardLabelProblem(label: string): string | null {
 function standardContentProblem(label: string, data: unknown): string | null {
   const issue = STATABLE.get(label)?.safeParse(data).error?.issues[0];
   if (issue === undefined) return null;
-  const at = issue.path.map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)).join('');
-  return `its content is not what the specification defines for it (data${at}: ${issue.message})`;
+  const at = fieldPath(['data', ...issue.path]);
+  return `its content is not what the specification defines for it (${at} ${problemOf(issue, data)})`;
 }
