@@ -139,7 +139,7 @@ class ClusterSource implements WorkSource<RunningLease> {
     const recorded = isResult(lease, end)
       ? await this.#transactions.record(input, end)
       : await this.#requeue(input, end);
-    if (recorded?.input === 'late') await this.#handleLate(input, lease, end);
+    if (recorded?.input === 'late') await this.#handleLate(lease, end);
     this.#leased.remove(input);
     return recorded;
   }
@@ -233,10 +233,13 @@ class ClusterSource implements WorkSource<RunningLease> {
     return released;
   }
 
-  /** Takes back the service exit that was counted when this node lost the lease: it is alive, whichever way the run finished. */
-  async #handleLate({ lost }: RunningLease, lease: LeasedInput, end: RunEnd): Promise<void> {
+  /**
+   * Takes back the service exit that another node counted when it leased the input anew: this node is alive, whichever way the
+   * run finished, and whether its heartbeat has found out by now that the lease was lost or not.
+   */
+  async #handleLate(lease: LeasedInput, end: RunEnd): Promise<void> {
     this.#logLate(lease, end);
-    if (lost) await this.#host.persistence.write(() => this.#store.undoServiceExit(lease));
+    await this.#host.persistence.write(() => this.#store.undoServiceExit(lease));
   }
 
   #logLate({ jobId, inputIndex, attempt }: LeasedInput, end: RunEnd): void {

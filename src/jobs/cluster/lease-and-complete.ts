@@ -14,7 +14,7 @@ const POLL_INTERVAL_MS = 2_000;
 export type FinishedRun = RunEnd & { readonly type: 'finished' };
 
 interface LeaseAndCompleteOptions {
-  readonly store: Pick<PostgresJobStore, 'leaseAndComplete' | 'takeOver' | 'undoServiceExit'>;
+  readonly store: Pick<PostgresJobStore, 'leaseAndComplete' | 'takeOver'>;
   readonly persistence: Persistence;
   readonly clock: LeaseClock;
   /** Returns the number of inputs that could start now, beside those that are requested already. */
@@ -90,7 +90,7 @@ export class LeaseAndComplete {
     if (count > 0) this.#mayHaveMessages = false;
     const done = await this.#write(results, count);
     if (done === undefined && results.length > 1) for (const one of results) await this.#exchange([one], 0);
-    else await this.#resolve(results, done);
+    else this.#resolve(results, done);
     const leased: LeasedMessage[] = [];
     for (const one of done?.received ?? []) leased.push(...(await this.#leaseOf(one, done?.askedAtMs ?? 0)));
     this.#requested -= count;
@@ -112,21 +112,8 @@ export class LeaseAndComplete {
     });
   }
 
-  async #resolve(results: readonly PendingResult[], done: MessageExchange | undefined): Promise<void> {
-    for (const { input, recorded } of results) {
-      const end = done && endOf(input, done);
-      if (end?.input === 'late') await this.#undoServiceExit(input);
-      recorded.resolve(end);
-    }
-  }
-
-  /**
-   * Takes back the exit that another node counted: the message expired while the worker was alive, because the database
-   * could not be reached. The input is that node's.
-   */
-  async #undoServiceExit({ lost, lease }: RunningLease): Promise<void> {
-    const { persistence, store } = this.#options;
-    if (lost) await persistence.write(() => store.undoServiceExit(lease));
+  #resolve(results: readonly PendingResult[], done: MessageExchange | undefined): void {
+    for (const { input, recorded } of results) recorded.resolve(done && endOf(input, done));
   }
 
   /** Returns the lease of a received message; none when the message expired meanwhile. */

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +6,15 @@ import { after, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '#errors/app-error.ts';
 import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
-import { ended, nodeConfig, scripts, startedJobs, temporaryFolder, until } from '../../support/jobs/test-jobs.ts';
+import {
+  ended,
+  HANG_MS,
+  nodeConfig,
+  scripts,
+  startedJobs,
+  temporaryFolder,
+  until,
+} from '../../support/jobs/test-jobs.ts';
 import { startPostgres } from '../../support/servers/postgres-server.ts';
 import { startProxy } from '../../support/servers/unreliable-proxy.ts';
 import { startTestService, type TestService } from '../start-test-service.ts';
@@ -143,21 +150,24 @@ describe('a database that is lost', () => {
       string,
     ];
     const cutOff = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), through) });
-    const { job_id: jobId } = await cutOff.submit(scripts([`append ${started}; wait-for ${gate}; deliver ${log}`]));
-    await until(() => existsSync(started));
+    const waiting = `append ${started}; wait-for ${gate}`;
+    const { job_id: jobId } = await cutOff.submit(scripts([`${waiting}; deliver ${log}`, waiting]));
+    await until(async () => (await linesOf(started)).length === 2);
+    await server.query(url, 'update inputs set service_ends = 1');
     proxy.freeze();
     const other = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), url) });
-    await until(async () => (await linesOf(started)).length === 2);
+    await until(async () => (await linesOf(started)).length === 4);
     await writeFile(gate, '');
     const job = await ended(other, jobId);
     assert.equal(job.status, 'succeeded');
     proxy.heal();
     await until(() => cutOff.healthy());
-    // The process did not end, only its connection: that is not held against the input.
-    await until(async () => {
-      const [row] = await server.query(url, 'select service_ends from inputs');
-      return row?.['service_ends'] === 0;
-    });
+    await cutOff.stop(HANG_MS);
+    // The process did not end, only its connection: that is not held against the inputs, and an earlier end still is.
+    assert.deepEqual(await server.query(url, 'select service_ends from inputs'), [
+      { service_ends: 1 },
+      { service_ends: 1 },
+    ]);
     const delivered = await linesOf(log);
     assert.deepEqual(
       delivered.map((line) => line.split(' ').slice(0, 2)),
