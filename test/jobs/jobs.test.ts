@@ -319,16 +319,6 @@ describe('input workers', () => {
     assert.deepEqual(more, []);
   });
 
-  test('workers that cannot start cost their inputs, not the service', async (t) => {
-    process.env['SCRIPTED_START'] = 'fails';
-    t.after(() => delete process.env['SCRIPTED_START']);
-    const jobs = await startedJobs(t);
-    const job = await ended(jobs, (await jobs.submit(scripts(['progress 1']))).job_id);
-    assert.equal(job.results[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
-    delete process.env['SCRIPTED_START'];
-    assert.equal((await ended(jobs, (await jobs.submit(scripts(['progress 1']))).job_id)).status, 'succeeded');
-  });
-
   test('a signal to the whole process group does not end them', async (t) => {
     const folder = await temporaryFolder(t);
     const log = join(folder, 'log');

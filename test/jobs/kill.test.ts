@@ -7,8 +7,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { JobResultResponse } from '#contract/job.ts';
+import { MAX_PROCESS_EXITS } from '#jobs/job.ts';
 import { MAX_SERVICE_EXITS } from '#jobs/store/finish-input.ts';
-import { HANG_MS, scripts, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import { ended, HANG_MS, keptLog, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
 import { isRunning } from '../support/processes.ts';
 import { startTestService, type TestService } from './start-test-service.ts';
 
@@ -165,3 +166,29 @@ function noteServiceExits(data: string, count: number): void {
 function assertTrueEnd(entry: { status: string; error_details?: { reason: string } }): void {
   if (entry.status !== 'succeeded') assert.equal(entry.error_details?.reason, 'INPUT_ENDED_PROCESS');
 }
+
+describe('workers that cannot start', () => {
+  test('cost their inputs, not the service, where that lasts', async (t) => {
+    process.env['SCRIPTED_START'] = 'fails';
+    t.after(() => delete process.env['SCRIPTED_START']);
+    const jobs = await startedJobs(t, { workerTimeouts: { restartDelaysMs: [] } });
+    const job = await ended(jobs, (await jobs.submit(scripts(['progress 1']))).job_id);
+    assert.equal(job.results[0]?.error_details?.reason, 'INPUT_ENDED_PROCESS');
+    delete process.env['SCRIPTED_START'];
+    assert.equal((await ended(jobs, (await jobs.submit(scripts(['progress 1']))).job_id)).status, 'succeeded');
+  });
+
+  test('cost no input where that passes', async (t) => {
+    process.env['SCRIPTED_START'] = 'fails';
+    t.after(() => delete process.env['SCRIPTED_START']);
+    const log = keptLog();
+    const jobs = await startedJobs(t, {
+      log,
+      workerTimeouts: { restartDelaysMs: Array.from({ length: 100 }, () => 1) },
+    });
+    const { job_id: jobId } = await jobs.submit(scripts(['progress 1']));
+    await until(() => log.lines.length > 3 * MAX_PROCESS_EXITS);
+    delete process.env['SCRIPTED_START'];
+    assert.equal((await ended(jobs, jobId)).status, 'succeeded');
+  });
+});

@@ -16,9 +16,6 @@ import type { RunHooks, RunResult } from './worker-run.ts';
  */
 const MAX_IDLE_RSS_BYTES = 256 * 1024 * 1024;
 
-/** The delay after a worker that did not get ready, before its input may be run in another one, in milliseconds. */
-const FAILED_START_DELAY_MS = 1000;
-
 /**
  * I/O-bound inputs of one worker, beside the active one: as many as syncs overlap. 500 files of 64 kB took
  * 0.86 s with 16, 0.93 s with 8 and 0.95 s with 4, because more of them share the sync of their folder.
@@ -79,16 +76,22 @@ export class WorkerPool {
   }
 
   /**
-   * Does an input in a worker. Never rejects. Where more than `maxWorkers` inputs run at once, beside those whose
+   * Does an input in a worker, or in another one where it did not get ready: no input is to blame for a host without free
+   * processes, files or memory, so the input is charged only after the last of `restartDelaysMs`. Never rejects. Where more than `maxWorkers` inputs run at once, beside those whose
    * `ioBound` hook was called, an extra worker is started for each; it exits after the first input that finishes then.
    */
   async run(order: InputOrder, hooks: RunHooks): Promise<RunResult> {
-    this.#active += 1;
-    const result = await this.#runIn(this.#idle.pop() ?? (await this.#startWhenPermitted()), order, hooks);
-    if (result.type === 'process-exited' && !result.wasReady) {
-      await sleep(FAILED_START_DELAY_MS, undefined, { signal: hooks.signal }).catch(() => undefined);
+    const delaysMs = this.#timeouts.restartDelaysMs.values();
+    while (!hooks.signal.aborted) {
+      this.#active += 1;
+      const result = await this.#runIn(this.#idle.pop() ?? (await this.#startWhenPermitted()), order, hooks);
+      if (result.type !== 'process-exited' || result.wasReady) return result;
+      const { value: delayMs } = delaysMs.next();
+      if (delayMs === undefined) return result;
+      this.#options.log.error({ exit_cause: result.exitCause, pause_ms: delayMs }, 'an input worker did not get ready');
+      await sleep(delayMs, undefined, { signal: hooks.signal }).catch(() => undefined);
     }
-    return result;
+    return { type: 'aborted' };
   }
 
   async #runIn(worker: WorkerProcess | Error, order: InputOrder, hooks: RunHooks): Promise<RunResult> {

@@ -16,6 +16,8 @@ import { BudgetWatch, type RunHooks, type RunResult, WorkerRun } from './worker-
 export interface WorkerTimeouts {
   /** From its start until it is ready. */
   readonly startMs: number;
+  /** Before another one is started for an input instead of one that did not get ready. */
+  readonly restartDelaysMs: readonly number[];
   /** Without a word while it has an input. */
   readonly silenceMs: number;
   /** From being asked to stop an input until it answers. */
@@ -24,7 +26,13 @@ export interface WorkerTimeouts {
   readonly quitMs: number;
 }
 
-export const WORKER_TIMEOUTS: WorkerTimeouts = { startMs: 60_000, silenceMs: 600_000, abortMs: 1_500, quitMs: 2_000 };
+export const WORKER_TIMEOUTS: WorkerTimeouts = {
+  startMs: 60_000,
+  restartDelaysMs: [1_000, 2_000, 4_000, 8_000, 16_000, 30_000],
+  silenceMs: 600_000,
+  abortMs: 1_500,
+  quitMs: 2_000,
+};
 
 /**
  * Young objects of a worker get 4 MiB before they are collected, not 16. A publication of 20,000 fragments then took
