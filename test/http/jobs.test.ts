@@ -167,6 +167,26 @@ describe('a client that hangs up in the middle of its request', () => {
   });
 });
 
+describe('a client that hangs up while its request is checked', () => {
+  test('gets no job, which it would not hear of', async () => {
+    server.logged.length = 0;
+    const before = server.jobs.submitted.length;
+    const inputs = Array.from({ length: 10_000 }, (_, index) => ({
+      type: 'local_file_path',
+      path: `/media/${index}.mp4`,
+    }));
+    const body = JSON.stringify({ inputs });
+    const { hostname, port } = new URL(server.base);
+    const socket = connect(Number(port), hostname);
+    socket.write(
+      `POST /v2/sync/c2pa/video HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
+    );
+    socket.end(body);
+    while (!server.logged.some((line) => /hung up|job accepted/.test(line))) await setImmediate();
+    assert.equal(server.jobs.submitted.length, before);
+  });
+});
+
 describe('health and the reserved routes', () => {
   test('is healthy with an empty body', async () => {
     const reply = await fetch(`${server.base}/v2/health`);

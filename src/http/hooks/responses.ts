@@ -44,6 +44,8 @@ export function limitResponseBuffers(app: FastifyInstance, limit: ResponseBuffer
 /** Returns the signal that is aborted when the client has its answer, or has hung up. */
 export function goneSignal(reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
-  reply.raw.once('close', () => gone.abort());
+  // A client may hang up while its body is checked, before anybody asks for the signal.
+  if (reply.raw.closed) gone.abort();
+  else reply.raw.once('close', () => gone.abort());
   return gone.signal;
 }
