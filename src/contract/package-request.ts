@@ -99,7 +99,9 @@ export const packagingParamsFields = {
     .array(packageTrack)
     .max(1000)
     .optional()
-    .describe('What the files do not say of themselves, or say wrongly.'),
+    .describe(
+      'What the files do not say of themselves, or say wrongly; at most once for each stream, and for each file.',
+    ),
   iframe_playlists: z.boolean().optional().describe('Adds I-frame playlists to HLS, for pictures while seeking.'),
   existing: z
     .enum(['auto', 'copy', 'repackage'])

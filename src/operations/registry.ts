@@ -21,6 +21,7 @@ import {
   validateInputIndex,
   validateOutputs,
   validateSigning,
+  validateTracks,
 } from './validation/validate-request.ts';
 import { reportLeaf } from './verification/report.ts';
 
@@ -86,6 +87,7 @@ export const packageAndSign: Operation<InputOutcome> = {
   request: c2paPackageRequest,
   async validateRequest(request, context) {
     await validateFolderInputs(request.inputs, context.config);
+    validateTracks(request);
     await validateSigning(request, folderLeaf, context);
   },
   async run(work, context, services) {
@@ -102,6 +104,7 @@ export const packageWithoutSigning: Operation<InputOutcome> = {
   request: packageRequest,
   async validateRequest(request, context) {
     await validateFolderInputs(request.inputs, context.config);
+    validateTracks(request);
     await validateOutputs(request, folderLeaf, [], context);
   },
   async run(work, context, services) {

@@ -130,6 +130,32 @@ describe('parents and overrides', () => {
   });
 });
 
+describe('tracks of a folder that is packaged', () => {
+  const request = (...tracks: object[]) => ({
+    inputs: [{ type: 'local_folder_path', path: '/media/film' }],
+    params: { tracks },
+  });
+  const whole = { file: 'film.mp4', language: 'de' };
+  const sound = { file: 'film.mp4', stream: 1, language: 'en' };
+
+  for (const path of ['/package', '/c2pa/package'] as const) {
+    test(`are taken at ${path} for a file and for streams of it`, () =>
+      admit(path, request(whole, sound, { ...sound, stream: 2 }, { ...whole, file: 'other.mp4' })));
+
+    test(`are refused at ${path} where two are for the same, since one of them would not count`, async () => {
+      const many = Array.from({ length: 600 }, (_, stream) => ({ ...sound, stream }));
+      for (const [tracks, index] of [
+        [[whole, sound, { ...sound, language: 'fr' }], 2],
+        [[sound, whole, whole], 2],
+        [[...many, sound], 600],
+      ] as const) {
+        const { code, field } = await refusal(path, request(...tracks));
+        assert.deepEqual([code, field], ['VALIDATION_FAILED', `params.tracks[${index}]`]);
+      }
+    });
+  }
+});
+
 describe('assertions', () => {
   const inputs = files('/media/a.mp4');
 

@@ -2,6 +2,7 @@ import { basename, dirname, extname, join, resolve } from 'node:path';
 import { nearestRealPath, PathSet } from '#bytes/path-overlap.ts';
 import { mapConcurrent, yieldingEntries } from '#concurrency/map-concurrent.ts';
 import type { Config } from '#config/config.ts';
+import type { PackageParams } from '#contract/package-request.ts';
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
 import type { ApiParent, ApiParentFileSource, C2paParams } from '#contract/signing.ts';
 import { AppError, type ErrorLocation } from '#errors/app-error.ts';
@@ -63,6 +64,21 @@ export async function validateFolderInputs(inputs: readonly ApiInputRef[], confi
     }
     refuseRoot(input, location);
     requireResolver(input, config, location);
+  }
+}
+
+/** Refuses two descriptions of one stream, or of one file: a stream takes its own, else that of its file, and none counts twice. */
+export function validateTracks({ params }: OperationRequest): void {
+  const described = new Map<string, number>();
+  for (const [index, { file, stream }] of ((params as PackageParams | undefined)?.tracks ?? []).entries()) {
+    const key = JSON.stringify([file, stream]);
+    const first = described.get(key);
+    if (first !== undefined) {
+      const field = `params.tracks[${index}]`;
+      const problem = `describes the same stream as params.tracks[${first}]. Keep one`;
+      throw new AppError('REQUEST_INVALID', { field, problem }, { field });
+    }
+    described.set(key, index);
   }
 }
 
