@@ -137,6 +137,16 @@ describe('programs that run side by side', () => {
     await gone(await pidIn(pidFile));
   });
 
+  test('are ended where their progress cannot be told, as on a disk that fails', async () => {
+    const failing = (): number => {
+      throw new Error('EIO');
+    };
+    await assert.rejects(
+      runPrograms([program('setInterval(() => {}, 1000)')], { folder, signal: never, poll: failing }),
+      { message: 'EIO' },
+    );
+  });
+
   test('are ended where they take too long, or too much memory', async () => {
     const tooLong = { stallMs: 60_000, totalMs: 300, memoryBytes: 1024 ** 3 };
     const tooLarge = { stallMs: 60_000, totalMs: 60_000, memoryBytes: 1024 };

@@ -145,9 +145,17 @@ class ProgramGroup {
     for (const child of this.#running.keys()) killGroup(child);
   }
 
+  /** Never throws: it is called by a timer. */
   #poll(): void {
+    try {
+      this.#check(this.#options.poll());
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #check(progress: number): void {
     const now = performance.now();
-    const progress = this.#options.poll();
     if (progress !== this.#progress) {
       this.#progress = progress;
       this.#progressedAtMs = now;
