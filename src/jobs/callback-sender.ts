@@ -8,6 +8,7 @@ import { AppError } from '#errors/app-error.ts';
 import { createGuardedAgent, DeniedNetworks, exchange } from '#inputs/guarded-request.ts';
 import type { Log } from '#telemetry/logger.ts';
 import { type JobSnapshot, jobJson } from './job.ts';
+import { MAX_CALLBACK_PAUSE_MS } from './store/callbacks.ts';
 import type { DueCallback, JobStore } from './store/job-store.ts';
 
 /** Bound on the time during which a receiver sends nothing. */
@@ -256,9 +257,6 @@ const HOUR_MS = 3600 * 1000;
 /** The time after the end of a job during which its callback is retried, in milliseconds. */
 const RETRY_PERIOD_MS = 24 * HOUR_MS;
 
-/** The longest pause between two attempts, in milliseconds. */
-const MAX_PAUSE_MS = HOUR_MS;
-
 /** A callback that failed. */
 interface FailedCallback {
   /** So far. */
@@ -275,7 +273,7 @@ export function nextAttemptAt(
   nowMs: number,
   random: number = Math.random(),
 ): number | null {
-  const atMs = Math.round(nowMs + backoffMs(attempts, { firstMs: firstPauseMs, maxMs: MAX_PAUSE_MS }, random));
+  const atMs = Math.round(nowMs + backoffMs(attempts, { firstMs: firstPauseMs, maxMs: MAX_CALLBACK_PAUSE_MS }, random));
   return atMs > finishedAtMs + RETRY_PERIOD_MS ? null : atMs;
 }
 

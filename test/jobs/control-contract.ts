@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { NO_PROGRESS, type Submission } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-ids.ts';
 import { cancelledEntry, type ResultEntry, succeededEntry } from '#jobs/result-entries.ts';
+import { MAX_CALLBACK_PAUSE_MS } from '#jobs/store/callbacks.ts';
 import type { JobStore, LeasedInput } from '#jobs/store/job-store.ts';
 import { pruneAllJobs } from '#jobs/store/maintenance.ts';
 
@@ -261,6 +262,17 @@ export function describeJobControl(
       await store.postponeCallback(jobId, new Date(0), 'sent');
       assert.deepEqual(await store.leaseCallbacks(10, LEASE_MS), []);
       assert.equal((await store.queueState()).callbacks, 0);
+    });
+
+    test('are due where the clock was set back by hours since they were postponed', async (t) => {
+      const store = await openStore(t);
+      const jobId = await endedJob(store, { callbackUrl });
+      await store.leaseCallbacks(10, LEASE_MS);
+      await store.postponeCallback(jobId, new Date(Date.now() + MAX_CALLBACK_PAUSE_MS), 'sent');
+      assert.deepEqual(await store.leaseCallbacks(10, LEASE_MS), []);
+      await store.postponeCallback(jobId, new Date(Date.now() + 2 * MAX_CALLBACK_PAUSE_MS), 'sent');
+      assert.equal((await store.leaseCallbacks(10, LEASE_MS))[0]?.attempts, 2);
+      assert.deepEqual(await store.leaseCallbacks(10, LEASE_MS), []);
     });
 
     test('keep their job until they are closed', async (t) => {

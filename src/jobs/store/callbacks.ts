@@ -1,6 +1,12 @@
 import type { DueCallback } from './job-store.ts';
 import type { Database } from './tables.ts';
 
+/** The longest pause between two attempts, in milliseconds. */
+export const MAX_CALLBACK_PAUSE_MS = 3600 * 1000;
+
+/** The time by which a callback may be due later than after the longest pause: the clocks of nodes differ. */
+const CLOCK_DIFFERENCE_MS = 60_000;
+
 /** Records the callback of a job. It is due when the job finishes. */
 export async function insertCallback(db: Database, jobId: string, url: string): Promise<void> {
   await db.insertInto('callbacks').values({ job_id: jobId, url, state: 'waiting', attempts: 0 }).execute();
@@ -19,10 +25,14 @@ export async function makeCallbackDue(db: Database, jobId: string, finishedAt: s
 export async function leaseCallbacks(db: Database, count: number, leaseMs: number): Promise<readonly DueCallback[]> {
   const now = new Date();
   const leasedUntil = new Date(now.getTime() + leaseMs).toISOString();
+  // Nothing is postponed for so long: the clock was set back since, and the callback would wait until it catches up.
+  const tooLate = new Date(
+    now.getTime() + Math.max(MAX_CALLBACK_PAUSE_MS, leaseMs) + CLOCK_DIFFERENCE_MS,
+  ).toISOString();
   const due = await db
     .selectFrom('callbacks')
     .selectAll()
-    .where('next_attempt_at', '<=', now.toISOString())
+    .where(({ eb, or }) => or([eb('next_attempt_at', '<=', now.toISOString()), eb('next_attempt_at', '>', tooLate)]))
     .orderBy('next_attempt_at')
     .limit(count)
     .execute();

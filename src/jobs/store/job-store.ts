@@ -151,8 +151,8 @@ export interface JobStore {
   releaseOutputPaths(lease: InputAttempt): Promise<void>;
 
   /**
-   * Leases callbacks that are due, longest due first. Each becomes due again after the lease unless it is closed or
-   * postponed before, because its sender may exit.
+   * Leases callbacks that are due, longest due first; where the clock was set back by hours, also those postponed before.
+   * Each becomes due again after the lease unless it is closed or postponed before, because its sender may exit.
    */
   leaseCallbacks(count: number, leaseMs: number): Promise<readonly DueCallback[]>;
 
