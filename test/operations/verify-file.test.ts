@@ -108,6 +108,11 @@ describe('the verdict on a file', async () => {
     });
   });
 
+  test('is that there is none, where the name of a sidecar would be longer than any', async () => {
+    const name = 'a'.repeat(252);
+    assert.equal((await verified(name, { [name]: smallWav() })).state, 'none');
+  });
+
   test('is reached with a sidecar that the request names', async () => {
     const named = writeFiles(join(folder, 'named'), { 'other.c2pa': sidecar });
     const source = { type: 'local_file_path', path: join(named, 'other.c2pa') } as const;

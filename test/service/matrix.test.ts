@@ -23,6 +23,7 @@ import {
   renditionsOf,
 } from '../support/publications/signed-publication.ts';
 import type { FileServer } from '../support/servers/file-server.ts';
+import { serve } from '../support/servers/http-server.ts';
 import { startNginx } from '../support/servers/nginx.ts';
 import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 import { s3Settings } from './s3-settings.ts';
@@ -200,6 +201,17 @@ describe('A sidecar next to a file', () => {
       assert.deepEqual([state, from], ['valid', 'sidecar'], job.results[0]?.error);
     });
   }
+});
+
+test('A page that a server has for every name that it does not know is no sidecar', async (t) => {
+  const sound = readFileSync(join(media, '100%-Töne.wav'));
+  const server = await serve(t, ({ url }, response) => {
+    const isSound = url === '/sound.wav';
+    response.setHeader('Content-Type', isSound ? 'audio/wav' : 'text/html');
+    response.end(isSound ? sound : '<!doctype html><title>Welcome</title>');
+  });
+  const job = await service.runSync('/v2/sync/verify', { inputs: [remote(`${server.base}/sound.wav`)] });
+  assert.equal(job.results[0]?.verification?.state, 'none', job.results[0]?.error);
 });
 
 /** Submits one input, which succeeds without warnings, and returns its output. */

@@ -1,6 +1,6 @@
 import { type ByteSource, openedPathOf, readRange } from '#bytes/byte-source.ts';
 import { pinnedCopyOf } from '#bytes/local-copies.ts';
-import type { ApiInputRef } from '#contract/request.ts';
+import { type ApiInputRef, path as nameablePath } from '#contract/request.ts';
 import type { Verification } from '#contract/verification.ts';
 import type { VerifyParams } from '#contract/verify-request.ts';
 import { AppError } from '#errors/app-error.ts';
@@ -217,7 +217,7 @@ const ABSENT: ReadonlySet<Reason> = new Set<Reason>([
 
 /**
  * Returns the manifest store of the sidecar that the request names for this input; null where it names none. Throws what
- * opening it throws, with the field of the request, and `SIDECAR_TOO_LARGE`.
+ * opening it throws, with the field of the request, and `MANIFEST_TOO_LARGE`.
  */
 async function namedSidecar(
   work: InputWork,
@@ -240,11 +240,18 @@ async function adjacentSidecar(
   const source = sidecarOf(work.input);
   if (source === null) return null;
   try {
-    return await readSidecar(source, work, context, services);
+    const store = await readSidecar(source, work, context, services);
+    // Some servers answer with a page of their own where they have no such file.
+    return source.type === 'local_file_path' || isSuperbox(store) ? store : null;
   } catch (error) {
     if (error instanceof AppError && ABSENT.has(error.reason)) return null;
     throw error;
   }
+}
+
+/** Returns true for what starts as a manifest store does (ISO/IEC 19566-5), damaged or not. */
+function isSuperbox(bytes: Buffer): boolean {
+  return bytes.toString('latin1', 4, 8) === 'jumb';
 }
 
 async function readSidecar(
@@ -267,13 +274,14 @@ async function readSidecar(
 }
 
 /**
- * Returns the reference to the sidecar of a file; null where its address cannot be derived, such as from a presigned one, and
- * for a sidecar.
+ * Returns the reference to the sidecar of a file; null where its address cannot be derived, such as from a presigned one,
+ * where its name would be too long for a file, and for a sidecar.
  */
 function sidecarOf(input: ApiInputRef): ApiInputRef | null {
   if (input.type === 'local_file_path') {
     const path = withSidecarName(input.path);
-    return path === input.path ? null : { type: input.type, path };
+    const isNameable = nameablePath.safeParse(path).success;
+    return path === input.path || !isNameable ? null : { type: input.type, path };
   }
   if (input.type !== 'remote_file_url' || input.url.endsWith('/')) return null;
   // The key of an object is not encoded, and holds any character.
