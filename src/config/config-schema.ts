@@ -241,7 +241,12 @@ const s3Access = {
   force_path_style: z.boolean().default(false),
 };
 
-const bucket = z.string().refine(isBucketName, 'must be the name of a bucket, without "s3://" and slashes');
+const bucket = z
+  .string()
+  .refine(
+    isBucketName,
+    'must be the name of a bucket, which has at least three characters, without "s3://" and slashes',
+  );
 const buckets = z.array(bucket).min(1, 'must name at least one bucket');
 
 /** The prefix of the keys of all outputs, such as `signed/2026`; slashes around it are removed. */

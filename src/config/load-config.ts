@@ -36,7 +36,8 @@ export function configFileOf({ env, cwd }: { env: NodeJS.ProcessEnv; cwd: string
   return resolve(cwd, env['SERVICE_CONFIG_PATH'] ?? DEFAULT_FILE);
 }
 
-async function readTable(env: NodeJS.ProcessEnv, cwd: string): Promise<{ file: string; table: RawTable }> {
+/** Reads the configuration file; `file` is null where there is none. */
+async function readTable(env: NodeJS.ProcessEnv, cwd: string): Promise<{ file: string | null; table: RawTable }> {
   const named = env['SERVICE_CONFIG_PATH'];
   const file = configFileOf({ env, cwd });
   try {
@@ -48,7 +49,7 @@ async function readTable(env: NodeJS.ProcessEnv, cwd: string): Promise<{ file: s
       const [problem = ''] = cause.message.split('\n');
       throw new AppError('CONFIG_FILE_MALFORMED', { file, line: cause.line, column: cause.column, problem });
     }
-    if (systemErrorCode(cause) === 'ENOENT' && named === undefined) return { file, table: {} };
+    if (systemErrorCode(cause) === 'ENOENT' && named === undefined) return { file: null, table: {} };
     const details = { file, problem: problemOf(cause), named: named !== undefined };
     throw new AppError('CONFIG_FILE_UNREADABLE', details, { cause });
   }
@@ -141,7 +142,11 @@ function firstNonUtf8Column(line: Buffer): number {
 type Issue = z.core.$ZodIssue;
 
 /** Returns one line for each problem: where the key comes from, its path, and what it should be. Never its value. */
-export function problemsOf(error: z.core.$ZodError, file: string, overrides: readonly EnvironmentOverride[]): string[] {
+export function problemsOf(
+  error: z.core.$ZodError,
+  file: string | null,
+  overrides: readonly EnvironmentOverride[],
+): string[] {
   return error.issues.flatMap((issue) =>
     keysOf(issue).map((path) => `${originOf(path, file, overrides)}: ${path.join('.')}: ${issueProblem(issue)}`),
   );
@@ -152,11 +157,12 @@ function keysOf(issue: Issue): string[][] {
   return issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...path, key]) : [path];
 }
 
-function originOf(path: readonly string[], file: string, overrides: readonly EnvironmentOverride[]): string {
+/** Returns the variable or the file that a key comes from; without a file, the variable that it can be set with. */
+function originOf(path: readonly string[], file: string | null, overrides: readonly EnvironmentOverride[]): string {
   const source = overrides.find((override) =>
     override.path.every((key, depth) => depth >= path.length || key === path[depth]),
   );
-  return source?.variable ?? file;
+  return source?.variable ?? file ?? `${PREFIX}${path.join('__').toUpperCase()}`;
 }
 
 function issueProblem(issue: Issue): string {

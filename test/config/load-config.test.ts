@@ -131,6 +131,13 @@ describe('loadConfig', () => {
     assert.equal(listed.length, 6);
   });
 
+  test('names the variable of a key that is missing, where there is no file', async () => {
+    const env = { SERVICE__OUTPUT_SINKS__S3__REGION: 'eu-north-1' };
+    const { details } = await refusal(loadConfig({ env, cwd }));
+    const [problem = ''] = (details as { problems: string[] }).problems;
+    assert.ok(problem.startsWith('SERVICE__OUTPUT_SINKS__S3__BUCKETS: output_sinks.s3.buckets:'), problem);
+  });
+
   test('never repeats a value: it may be a secret', async () => {
     const listed = await problems(
       '[auth]\ntokens = ["sha256:hush", "with space hush", 5]\n[signing]\nalgorithm = "hush"',

@@ -18,12 +18,20 @@ interface LocalPath {
 const FROM_START_FOLDER =
   'The path is relative, so it starts at the folder that the service was started in: give an absolute one.';
 
+/** Returns what to do about a path at which nothing is. */
+function remedyOf(path: string, relativeTo: LocalPath['relativeTo']): string {
+  if (/^(?:https?|s3):\/\//i.test(path)) {
+    return 'It is an address: give it as "url", with the type "remote_file_url" or "remote_folder_url".';
+  }
+  if (relativeTo === 'start_folder') return FROM_START_FOLDER;
+  return 'Check the path, and that it is the same on the host of the service.';
+}
+
 /** Errors of reaching, opening and reading an input, before its format is known. */
 export const inputErrors = {
   SOURCE_NOT_FOUND: entry<LocalPath>(
     'PROCESSING_FAILED',
-    ({ path, relativeTo }) =>
-      `There is nothing at "${path}". ${relativeTo === 'start_folder' ? FROM_START_FOLDER : 'Check the path, and that it is the same on the host of the service.'}`,
+    ({ path, relativeTo }) => `There is nothing at "${path}". ${remedyOf(path, relativeTo)}`,
   ),
   SOURCE_IS_FOLDER: entry<{ path: string }>(
     'INVALID_INPUT_TYPE',
@@ -67,7 +75,8 @@ export const inputErrors = {
   ),
   FOLDER_EMPTY: entry<{ path: string }>(
     'PROCESSING_FAILED',
-    ({ path }) => `The folder "${path}" holds no files. Submit it again when its files have been written.`,
+    ({ path }) =>
+      `The folder "${path}" holds no files. Check its name, or submit it again when its files have been written.`,
   ),
   FOLDER_TOO_LARGE: entry<{ path: string; what: keyof typeof FOLDER_BOUND_KEYS; limit: number }>(
     'PROCESSING_FAILED',
