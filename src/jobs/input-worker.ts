@@ -164,7 +164,7 @@ class InputWorker {
       progress: (bytesDone, bytesTotal) => track.report(bytesDone, bytesTotal),
       reached: (phase) => track.reached(phase),
       reserveOutputPath: async (destination) => {
-        if (dirname(destination) === order.openFolder) return;
+        if (dirname(destination) === order.unreservedFolder) return;
         await this.#ask((id) => ({ type: 'reserve-output-path', run, id, destination }));
       },
       confirmLease: async () => {
@@ -307,7 +307,14 @@ class InputTrack {
   }
 }
 
-function workOf({ inputJson, outputJson, paramsJson, leased: _, openFolder: __, ...order }: InputOrder): InputWork {
+function workOf({
+  inputJson,
+  outputJson,
+  paramsJson,
+  leased: _,
+  unreservedFolder: __,
+  ...order
+}: InputOrder): InputWork {
   return { ...order, input: JSON.parse(inputJson), output: JSON.parse(outputJson), params: JSON.parse(paramsJson) };
 }
 

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { OutputPathRegistry } from '#jobs/dispatching/output-path-registry.ts';
 import { temporaryFolder } from '../support/jobs/test-jobs.ts';
 
-function ledgerOf(inputs: readonly string[], params: unknown = null, outputs: readonly string[] = []) {
+function registryOf(inputs: readonly string[], params: unknown = null, outputs: readonly string[] = []) {
   return OutputPathRegistry.of({
     inputs: inputs.map((path) => ({ type: 'local_file_path', path })),
     params,
@@ -16,49 +16,49 @@ function ledgerOf(inputs: readonly string[], params: unknown = null, outputs: re
 
 describe('the output path registry', () => {
   test('a destination is granted once, and again to the same input', async () => {
-    const ledger = await ledgerOf(['/in/a', '/in/b']);
-    assert.equal(await ledger.reserve('/out/x.mp4', 0), undefined);
-    assert.equal(await ledger.reserve('/out/x.mp4', 0), undefined);
-    assert.equal((await ledger.reserve('/out/x.mp4', 1))?.reason, 'OUTPUT_TAKEN');
-    assert.equal(await ledger.reserve('/out/y.mp4', 1), undefined);
+    const registry = await registryOf(['/in/a', '/in/b']);
+    assert.equal(await registry.reserve('/out/x.mp4', 0), undefined);
+    assert.equal(await registry.reserve('/out/x.mp4', 0), undefined);
+    assert.equal((await registry.reserve('/out/x.mp4', 1))?.reason, 'OUTPUT_TAKEN');
+    assert.equal(await registry.reserve('/out/y.mp4', 1), undefined);
   });
 
   test('of claims at the same moment one is granted', async () => {
-    const ledger = await ledgerOf([]);
-    const answers = await Promise.all([0, 1, 2, 3].map((input) => ledger.reserve('/out/x', input)));
+    const registry = await registryOf([]);
+    const answers = await Promise.all([0, 1, 2, 3].map((input) => registry.reserve('/out/x', input)));
     assert.equal(answers.filter((answer) => answer === undefined).length, 1);
   });
 
   test("a place inside or above another input's destination is taken", async () => {
-    const ledger = await ledgerOf([]);
-    await ledger.reserve('/out/folder', 0);
-    assert.equal((await ledger.reserve('/out/folder/x', 1))?.reason, 'OUTPUT_TAKEN');
-    assert.equal((await ledger.reserve('/out', 1))?.reason, 'OUTPUT_TAKEN');
-    assert.equal(await ledger.reserve('/out/folder2', 1), undefined);
+    const registry = await registryOf([]);
+    await registry.reserve('/out/folder', 0);
+    assert.equal((await registry.reserve('/out/folder/x', 1))?.reason, 'OUTPUT_TAKEN');
+    assert.equal((await registry.reserve('/out', 1))?.reason, 'OUTPUT_TAKEN');
+    assert.equal(await registry.reserve('/out/folder2', 1), undefined);
   });
 
-  test('a folder that an output went to is open to inputs whose names keep their outputs apart', async () => {
-    const ledger = await ledgerOf(['/in/a.wav', '/other/b.wav', '/in/b_c2pa.mp3']);
-    assert.equal(ledger.openFolder, undefined);
-    await ledger.reserve('/out/a_c2pa.wav', 0);
-    assert.equal(ledger.openFolder, '/out');
+  test('a folder that an output went to needs no reservations of inputs whose names keep their outputs apart', async () => {
+    const registry = await registryOf(['/in/a.wav', '/other/b.wav', '/in/b_c2pa.mp3']);
+    assert.equal(registry.unreservedFolder, undefined);
+    await registry.reserve('/out/a_c2pa.wav', 0);
+    assert.equal(registry.unreservedFolder, '/out');
   });
 
-  test('no folder is open where outputs may meet each other, or what the job reads', async () => {
-    const sameStems = await ledgerOf(['/in/a.wav', '/in/a.mp3']);
+  test('every folder needs reservations where outputs may meet each other, or what the job reads', async () => {
+    const sameStems = await registryOf(['/in/a.wav', '/in/a.mp3']);
     await sameStems.reserve('/out/a_c2pa.wav', 0);
-    assert.equal(sameStems.openFolder, undefined);
+    assert.equal(sameStems.unreservedFolder, undefined);
 
     for (const source of ['/out/b.wav', '/out/deeper/b.wav', '/out']) {
-      const besideSource = await ledgerOf(['/in/a.wav', source]);
+      const besideSource = await registryOf(['/in/a.wav', source]);
       await besideSource.reserve('/out/a_c2pa.wav', 0);
-      assert.equal(besideSource.openFolder, undefined, source);
+      assert.equal(besideSource.unreservedFolder, undefined, source);
     }
-    const besideParent = await ledgerOf(['/in/a.wav', '/in/b.wav'], {
+    const besideParent = await registryOf(['/in/a.wav', '/in/b.wav'], {
       parent: { type: 'file', source: { type: 'local_file_path', path: '/out/parent.wav' } },
     });
     await besideParent.reserve('/out/a_c2pa.wav', 0);
-    assert.equal(besideParent.openFolder, undefined);
+    assert.equal(besideParent.unreservedFolder, undefined);
 
     const named = await OutputPathRegistry.of({
       inputs: [{ type: 'remote_file_url', url: 'https://example.com/a.wav' }],
@@ -67,7 +67,7 @@ describe('the output path registry', () => {
       retried: [],
     });
     await named.reserve('/out/a_c2pa.wav', 0);
-    assert.equal(named.openFolder, undefined, 'the server may give it another name');
+    assert.equal(named.unreservedFolder, undefined, 'the server may give it another name');
   });
 
   test('a retry leaves the sources and outputs of the job that it retries alone', async () => {
@@ -76,28 +76,28 @@ describe('the output path registry', () => {
       inputs: ['/in/a.wav', '/in/b.wav'].map((path) => ({ type: 'local_file_path' as const, path })),
     };
     const earlier = { ...job, outputs: [{ inputIndex: 0, outputPath: '/out/a_c2pa.wav' }] };
-    const ledger = await OutputPathRegistry.of({
+    const registry = await OutputPathRegistry.of({
       ...job,
       inputs: job.inputs.slice(1),
       outputs: [],
       retried: [earlier],
     });
-    assert.equal((await ledger.reserve('/out/a_c2pa.wav', 0))?.reason, 'OUTPUT_TAKEN');
-    assert.equal((await ledger.reserve('/in/a.wav', 0))?.reason, 'OUTPUT_TOUCHES_SOURCE');
-    assert.equal(await ledger.reserve('/out/b_c2pa.wav', 0), undefined);
-    assert.equal(ledger.openFolder, undefined, 'its names may be those of earlier outputs');
+    assert.equal((await registry.reserve('/out/a_c2pa.wav', 0))?.reason, 'OUTPUT_TAKEN');
+    assert.equal((await registry.reserve('/in/a.wav', 0))?.reason, 'OUTPUT_TOUCHES_SOURCE');
+    assert.equal(await registry.reserve('/out/b_c2pa.wav', 0), undefined);
+    assert.equal(registry.unreservedFolder, undefined, 'its names may be those of earlier outputs');
   });
 
   test('a destination that is, holds or lies inside an input is refused', async () => {
-    const ledger = await ledgerOf(['/media/in/a.mp4', '/media/folder']);
+    const registry = await registryOf(['/media/in/a.mp4', '/media/folder']);
     for (const path of ['/media/in/a.mp4', '/media/in', '/', '/media/folder/x.mp4', '/media/in/../in/./a.mp4']) {
-      assert.equal((await ledger.reserve(path, 1))?.reason, 'OUTPUT_TOUCHES_SOURCE', path);
+      assert.equal((await registry.reserve(path, 1))?.reason, 'OUTPUT_TOUCHES_SOURCE', path);
     }
-    assert.equal(await ledger.reserve('/media/in/a.mp4x', 1), undefined);
+    assert.equal(await registry.reserve('/media/in/a.mp4x', 1), undefined);
   });
 
   test('a destination in S3 that is, holds or lies inside an input from S3 is refused, however its key is written', async () => {
-    const ledger = await OutputPathRegistry.of({
+    const registry = await OutputPathRegistry.of({
       inputs: [
         { type: 'remote_file_url', url: 's3://bucket/in/a.mp4' },
         { type: 'remote_folder_url', url: 's3://bucket/a%20folder/' },
@@ -109,12 +109,12 @@ describe('the output path registry', () => {
       retried: [],
     });
     for (const path of ['in/a.mp4', 'in', 'a folder/x', 'a%20folder'].map((key) => `s3://bucket/${key}`)) {
-      assert.equal((await ledger.reserve(path, 1))?.reason, 'OUTPUT_TOUCHES_SOURCE', path);
+      assert.equal((await registry.reserve(path, 1))?.reason, 'OUTPUT_TOUCHES_SOURCE', path);
     }
-    assert.equal((await ledger.reserve('s3://whole/x', 1))?.reason, 'OUTPUT_TOUCHES_SOURCE');
-    assert.equal((await ledger.reserve('s3://bucket/out/b.mp4', 1))?.reason, 'OUTPUT_TAKEN');
-    assert.equal(await ledger.reserve('s3://bucket/in/b.mp4', 1), undefined);
-    assert.equal(await ledger.reserve('s3://other/in/a.mp4', 1), undefined);
+    assert.equal((await registry.reserve('s3://whole/x', 1))?.reason, 'OUTPUT_TOUCHES_SOURCE');
+    assert.equal((await registry.reserve('s3://bucket/out/b.mp4', 1))?.reason, 'OUTPUT_TAKEN');
+    assert.equal(await registry.reserve('s3://bucket/in/b.mp4', 1), undefined);
+    assert.equal(await registry.reserve('s3://other/in/a.mp4', 1), undefined);
   });
 
   test('the file of a parent, and of an override, is a source as well', async () => {
@@ -126,9 +126,9 @@ describe('the output path registry', () => {
         { input_index: 1, parent: null },
       ],
     };
-    const ledger = await ledgerOf(['/in/a', '/in/b'], params);
+    const registry = await registryOf(['/in/a', '/in/b'], params);
     for (const path of ['/p/one.mp4', '/p/two.mp4'])
-      assert.equal((await ledger.reserve(path, 0))?.reason, 'OUTPUT_TOUCHES_SOURCE');
+      assert.equal((await registry.reserve(path, 0))?.reason, 'OUTPUT_TOUCHES_SOURCE');
   });
 
   test('links are followed before paths are compared', async (t) => {
@@ -136,36 +136,36 @@ describe('the output path registry', () => {
     await mkdir(join(folder, 'real'));
     await writeFile(join(folder, 'real', 'a.mp4'), '');
     await symlink(join(folder, 'real'), join(folder, 'link'));
-    const ledger = await ledgerOf([join(folder, 'link', 'a.mp4')]);
-    assert.equal((await ledger.reserve(join(folder, 'real', 'a.mp4'), 0))?.reason, 'OUTPUT_TOUCHES_SOURCE');
-    assert.equal(await ledger.reserve(join(folder, 'real', 'new.mp4'), 0), undefined);
-    assert.equal((await ledger.reserve(join(folder, 'link', 'new.mp4'), 1))?.reason, 'OUTPUT_TAKEN');
+    const registry = await registryOf([join(folder, 'link', 'a.mp4')]);
+    assert.equal((await registry.reserve(join(folder, 'real', 'a.mp4'), 0))?.reason, 'OUTPUT_TOUCHES_SOURCE');
+    assert.equal(await registry.reserve(join(folder, 'real', 'new.mp4'), 0), undefined);
+    assert.equal((await registry.reserve(join(folder, 'link', 'new.mp4'), 1))?.reason, 'OUTPUT_TAKEN');
   });
 
   test('a link with the name of a destination is not followed, since it would be replaced', async (t) => {
     const folder = await temporaryFolder(t);
     await writeFile(join(folder, 'in.mp4'), '');
     await symlink(join(folder, 'in.mp4'), join(folder, 'out.mp4'));
-    const ledger = await ledgerOf([join(folder, 'in.mp4')]);
-    assert.equal(await ledger.reserve(join(folder, 'out.mp4'), 0), undefined);
-    assert.equal((await ledger.reserve(join(folder, 'in.mp4'), 0))?.reason, 'OUTPUT_TOUCHES_SOURCE');
+    const registry = await registryOf([join(folder, 'in.mp4')]);
+    assert.equal(await registry.reserve(join(folder, 'out.mp4'), 0), undefined);
+    assert.equal((await registry.reserve(join(folder, 'in.mp4'), 0))?.reason, 'OUTPUT_TOUCHES_SOURCE');
   });
 
   test('what a failed input had claimed is free again', async () => {
-    const ledger = await ledgerOf([]);
-    await ledger.reserve('/out/x', 0);
-    ledger.release(0);
-    assert.equal(await ledger.reserve('/out/x', 1), undefined);
+    const registry = await registryOf([]);
+    await registry.reserve('/out/x', 0);
+    registry.release(0);
+    assert.equal(await registry.reserve('/out/x', 1), undefined);
   });
 
   test('what was delivered before a restart stays taken', async () => {
-    const ledger = await ledgerOf(['/in/a', '/in/b'], null, ['/out/x']);
-    assert.equal((await ledger.reserve('/out/x', 1))?.reason, 'OUTPUT_TAKEN');
+    const registry = await registryOf(['/in/a', '/in/b'], null, ['/out/x']);
+    assert.equal((await registry.reserve('/out/x', 1))?.reason, 'OUTPUT_TAKEN');
   });
 
   test('objects in buckets are compared by their address', async () => {
-    const ledger = await ledgerOf([]);
-    assert.equal(await ledger.reserve('s3://bucket/key.mp4', 0), undefined);
-    assert.equal((await ledger.reserve('s3://bucket/key.mp4', 1))?.reason, 'OUTPUT_TAKEN');
+    const registry = await registryOf([]);
+    assert.equal(await registry.reserve('s3://bucket/key.mp4', 0), undefined);
+    assert.equal((await registry.reserve('s3://bucket/key.mp4', 1))?.reason, 'OUTPUT_TAKEN');
   });
 });

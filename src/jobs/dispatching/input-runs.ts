@@ -86,9 +86,9 @@ export class InputRuns {
   async do(run: InputRun, lease: LeasedInput, request: JobRequest, release: () => void): Promise<RunEnd> {
     const { pool, clearStagings, outputPaths, source, runEnded } = this.#options;
     const startedAtMs = Date.now();
-    const openFolder = outputPaths.openFolderOf(lease.jobId);
+    const unreservedFolder = outputPaths.unreservedFolderOf(lease.jobId);
     const result = await pool.run(
-      { ...lease, ...request, leased: source.isClustered, ...(openFolder !== undefined && { openFolder }) },
+      { ...lease, ...request, leased: source.isClustered, ...(unreservedFolder !== undefined && { unreservedFolder }) },
       {
         signal: run.abort.signal,
         progress: (progress) => {

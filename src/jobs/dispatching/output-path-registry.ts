@@ -32,7 +32,7 @@ export class OutputPathRegistry {
   /** True when the job has a single input, so that no conflict with another one is possible. */
   readonly hasSingleInput: boolean;
   readonly #areApart: boolean;
-  #openFolder: string | undefined;
+  #unreservedFolder: string | undefined;
 
   private constructor(sources: PathSet<string>, { inputs, retried }: JobPaths) {
     this.#sources = sources;
@@ -70,8 +70,8 @@ export class OutputPathRegistry {
       if (owner !== inputIndex) return new AppError('OUTPUT_TAKEN', { path: destination }, { inputIndex }).toData();
     }
     this.#add(real, inputIndex);
-    if (this.#areApart && this.#openFolder === undefined)
-      this.#openFolder = this.#folderWithoutSources(destination, real);
+    if (this.#areApart && this.#unreservedFolder === undefined)
+      this.#unreservedFolder = this.#folderWithoutSources(destination, real);
     return undefined;
   }
 
@@ -85,8 +85,8 @@ export class OutputPathRegistry {
    * The folder that all inputs of the job may write a file into without reserving it: an output went there, the job
    * reads nothing there, and the names of its inputs keep its outputs apart. Undefined where none is known, or ever will.
    */
-  get openFolder(): string | undefined {
-    return this.#openFolder;
+  get unreservedFolder(): string | undefined {
+    return this.#unreservedFolder;
   }
 
   /** Releases the paths of an input that committed nothing. */
@@ -158,7 +158,7 @@ export class OutputPathRegistries {
   readonly #log: Log;
   readonly #shared: SharedReservations | null;
   readonly #byJob = new Map<string, Promise<OutputPathRegistry>>();
-  readonly #openFolders = new Map<string, string>();
+  readonly #unreservedFolders = new Map<string, string>();
 
   /** `shared` where other nodes may have inputs of the same jobs. */
   constructor(pathsOfJob: (jobId: string) => Promise<JobPaths>, log: Log, shared: SharedReservations | null = null) {
@@ -173,7 +173,8 @@ export class OutputPathRegistries {
     try {
       const registry = await this.#of(jobId);
       const refusal = await registry.reserve(destination, inputIndex);
-      if (this.#shared === null && registry.openFolder !== undefined) this.#openFolders.set(jobId, registry.openFolder);
+      if (this.#shared === null && registry.unreservedFolder !== undefined)
+        this.#unreservedFolders.set(jobId, registry.unreservedFolder);
       if (refusal !== undefined || this.#shared === null || registry.hasSingleInput) return refusal;
       if (await this.#shared.reserveOutputPath(lease, await comparablePath(destination))) return undefined;
       registry.release(inputIndex);
@@ -187,8 +188,8 @@ export class OutputPathRegistries {
   }
 
   /** Returns the folder that an input of a job may write a file into without reserving it, as far as one is known. */
-  openFolderOf(jobId: string): string | undefined {
-    return this.#openFolders.get(jobId);
+  unreservedFolderOf(jobId: string): string | undefined {
+    return this.#unreservedFolders.get(jobId);
   }
 
   /** Releases the paths of an input that committed nothing, for other inputs. */
@@ -211,7 +212,7 @@ export class OutputPathRegistries {
   /** Forgets a job that has finished. */
   forget(jobId: string): void {
     this.#byJob.delete(jobId);
-    this.#openFolders.delete(jobId);
+    this.#unreservedFolders.delete(jobId);
   }
 
   #of(jobId: string): Promise<OutputPathRegistry> {

@@ -17,7 +17,7 @@ export interface InputOrder {
   /** True when the worker has to ask before it commits, because the lease may expire. */
   readonly leased: boolean;
   /** A folder that files may be written into without reserving them: messages between processes are dear. */
-  readonly openFolder?: string;
+  readonly unreservedFolder?: string;
 }
 
 /**
