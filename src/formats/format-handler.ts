@@ -18,7 +18,7 @@ export interface FormatHandler<Layout extends MediaLayout = MediaLayout> {
   /** Short name for logs and errors: `isobmff`, `riff`, `id3`. */
   readonly name: string;
   /**
-   * Containers of this format as people call them, such as `MP4` and `MOV`; the message of `FORMAT_UNKNOWN` lists them.
+   * Containers of this format as people call them, such as `MP4` and `MOV`, for messages.
    */
   readonly containers: readonly string[];
   /**

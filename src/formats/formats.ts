@@ -12,7 +12,7 @@ export { isobmff, riff };
 export const formats: readonly FormatHandler[] = [isobmff, riff, id3];
 
 /** Containers of these formats as people call them, for messages. */
-const CONTAINERS = formats.flatMap(({ containers }) => containers).join(', ');
+export const SIGNABLE_CONTAINERS = formats.flatMap(({ containers }) => containers).join(', ');
 
 /** Name extensions of files that hold audio alone. */
 export const AUDIO_ONLY_EXTENSIONS: ReadonlySet<string> = new Set(
@@ -56,7 +56,7 @@ export async function recogniseFormat(source: ByteSource, signal: AbortSignal): 
 /** Returns the error for a file that matches none of the formats, which says what its first bytes look like. */
 export function formatUnknown(name: string, head: Uint8Array, operation: 'sign' | 'verify'): AppError {
   const startsLike = describeContainer(head);
-  return new AppError('FORMAT_UNKNOWN', { name, startsLike, containers: CONTAINERS, operation });
+  return new AppError('FORMAT_UNKNOWN', { name, startsLike, containers: SIGNABLE_CONTAINERS, operation });
 }
 
 /** A source whose format is known from its bytes, with its layout. */

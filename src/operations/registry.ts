@@ -28,7 +28,7 @@ import { reportLeaf } from './verification/report.ts';
 // The service process validates requests by these definitions, and runs nothing. The work of an operation is therefore
 // imported by `run`, in a worker, when the first input of the operation comes.
 
-/** Signs video files. An MP4 that holds audio only is taken too; MP3, WAV and FLAC belong to the audio operation. */
+/** Signs video files, and an MP4 that holds audio alone; formats that never hold video belong to the audio operation. */
 export const signVideo: Operation<InputOutcome> = {
   name: 'c2pa-video',
   path: '/c2pa/video',
@@ -45,7 +45,7 @@ function refusalOfAudio(extension: string): string | null {
   return AUDIO_ONLY_EXTENSIONS.has(extension) ? `".${extension}" is audio. Use the audio endpoint` : null;
 }
 
-/** Signs audio files: MP3, WAV, FLAC, or an MP4 without a video track. */
+/** Signs audio files: formats that never hold video, or an MP4 without a video track. */
 export const signAudio: Operation<InputOutcome> = {
   name: 'c2pa-audio',
   path: '/c2pa/audio',

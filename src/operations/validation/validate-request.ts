@@ -6,7 +6,7 @@ import type { PackageParams } from '#contract/package-request.ts';
 import type { ApiInputRef, ApiOutputSpec } from '#contract/request.ts';
 import type { ApiParent, ApiParentFileSource, C2paParams } from '#contract/signing.ts';
 import { AppError, type ErrorLocation } from '#errors/app-error.ts';
-import { isSignableExtension } from '#formats/formats.ts';
+import { isSignableExtension, SIGNABLE_CONTAINERS } from '#formats/formats.ts';
 import { UNSIGNABLE_EXTENSIONS } from '#formats/unsupported-containers.ts';
 import { requestedName } from '#inputs/input-name.ts';
 import {
@@ -356,7 +356,7 @@ function refusalOfSidecar(extension: string): string | null {
 function embeddable(refusalOf: ExtensionRule): ExtensionRule {
   return (extension) =>
     UNSIGNABLE_EXTENSIONS.has(extension)
-      ? `a ".${extension}" file cannot carry a manifest here. Set params.manifest to "sidecar", for a manifest in a file of its own, or convert it to MP4, MOV, M4A, WAV, MP3 or FLAC`
+      ? `a ".${extension}" file cannot carry a manifest here. Set params.manifest to "sidecar", for a manifest in a file of its own, or convert it to one of ${SIGNABLE_CONTAINERS}`
       : refusalOf(extension);
 }
 
