@@ -207,7 +207,7 @@ class StagedS3File implements ByteSink {
     scratch?.release();
     this.#finished = null;
     // Whatever cannot be rolled back now stays in the note, and is rolled back at the next start.
-    await rollBackUploads(writer, { noted: note.noted, mark: writer.mark ?? '', endedAtMs: Date.now() }).then(
+    await rollBackUploads(writer, { noted: note.noted, mark: writer.mark ?? '' }).then(
       () => note.erase(),
       () => undefined,
     );

@@ -104,9 +104,9 @@ async function rollBackLeftovers(
 ): Promise<string[]> {
   const addresses: string[] = [];
   const failures: unknown[] = [];
-  for (const { path, noted, endedAtMs, erase } of await leftoverNotes(dataDir, key)) {
+  for (const { path, noted, erase } of await leftoverNotes(dataDir, key)) {
     try {
-      addresses.push(...(await rollBackUploads(writer, { noted, mark: markOfNote(path), endedAtMs })));
+      addresses.push(...(await rollBackUploads(writer, { noted, mark: markOfNote(path) })));
       await erase();
     } catch (error) {
       // A server that cannot be reached would be waited for again with each note.

@@ -81,6 +81,15 @@ describe('recovering from a process that was killed', () => {
       assert.deepEqual(await place.leftovers(), []);
     }));
 
+  test('takes back the objects of a publication, however wrong the clock of the host is', () =>
+    withPlace(async (place) => {
+      const destination = place.sink.folderDestination(place.output, 'talk');
+      await fill(await place.sink.stageFolder(destination, 100, key, never, place.scratch), NEW);
+      await ageNotes(place, -HOUR_MS);
+      await recoverUploads(settings, place.dataDir);
+      assert.equal(await place.objectsIn(destination), null);
+    }));
+
   test('takes back nothing that another node has delivered to the same place since, though its bytes are the same', () =>
     withPlace(async (place) => {
       const destination = place.sink.folderDestination(place.output, 'talk');

@@ -17,16 +17,11 @@ const CLOCK_DIFFERENCE_MS = 5 * 60_000;
 /** Longest time that all attempts to create an upload take. */
 const MAX_CREATION_MS = 3 * 60_000;
 
-/** Objects count as the attempt's up to this time after its last entry. */
-const PUT_CLOCK_DIFFERENCE_MS = 60_000;
-
 /** A finished attempt. */
 interface FinishedAttempt {
   readonly noted: NotedUploads;
   /** The mark in the metadata of the objects that it put. */
   readonly mark: string;
-  /** Time of its last entry, in milliseconds since 1970. */
-  readonly endedAtMs: number;
 }
 
 /** Returns the mark of an attempt's objects, which differs from that of every other attempt. */
@@ -72,22 +67,20 @@ async function uploadBegunAt(writer: S3Writer, { at, timeMs, others }: MaybeBegu
 
 /**
  * Returns the objects that are still the ones that the attempt put. Where nodes share the jobs, a later attempt may
- * have committed the same bytes to the same key by now: of two such objects, the mark alone tells whose it is. Between
- * the look at the mark and the deletion are milliseconds, in which the ETag guards what has other bytes.
+ * have committed the same bytes to the same key by now: the mark alone tells whose an object is. Times would not: the
+ * clocks of this host and the server may differ. Between the look at the mark and the deletion are milliseconds, in which
+ * the ETag guards what has other bytes.
  */
 async function ownPuts(
   writer: S3Writer,
   folder: S3Address,
-  { noted: { puts, putsSinceMs }, mark, endedAtMs }: FinishedAttempt,
+  { noted: { puts }, mark }: FinishedAttempt,
 ): Promise<S3Deletion[]> {
   const found: S3Deletion[] = [];
   if (puts.size === 0) return found;
-  for await (const { key, etag, modifiedAt } of writer.list({ ...folder, key: `${folder.key}/` })) {
+  for await (const { key, etag } of writer.list({ ...folder, key: `${folder.key}/` })) {
     const noted = puts.get(key);
-    const isOfAttempt =
-      modifiedAt.getTime() >= putsSinceMs - PUT_CLOCK_DIFFERENCE_MS &&
-      modifiedAt.getTime() <= endedAtMs + PUT_CLOCK_DIFFERENCE_MS;
-    if (noted !== undefined && isOfAttempt && (noted === null || noted === etag)) found.push({ key, etag });
+    if (noted === null || noted === etag) found.push({ key, etag });
   }
   const marks = await mapConcurrent(found, MAX_CONCURRENT_HEADS, ({ key }) =>
     writer.markAt({ bucket: folder.bucket, key }),

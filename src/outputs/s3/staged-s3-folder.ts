@@ -137,7 +137,7 @@ export class StagedS3Folder implements FolderSink {
     mirror?.release();
     this.#waiting.clear();
     // Whatever cannot be rolled back now stays in the note, and is rolled back at the next start.
-    await rollBackUploads(writer, { noted: note.noted, mark: writer.mark ?? '', endedAtMs: Date.now() }).then(
+    await rollBackUploads(writer, { noted: note.noted, mark: writer.mark ?? '' }).then(
       () => note.erase(),
       () => undefined,
     );

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { closeSync, fdatasync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
-import { readdir, readFile, rm, stat } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { StagingKey } from '#bytes/staged-name.ts';
@@ -26,7 +26,7 @@ type Entry =
   /** The upload became an object. */
   | { readonly kind: 'completed'; readonly uploadId: string }
   /** An object is about to be put where there was none, below a folder. */
-  | { readonly kind: 'putting'; readonly folder: S3Address; readonly key: string; readonly timeMs: number }
+  | { readonly kind: 'putting'; readonly folder: S3Address; readonly key: string }
   | { readonly kind: 'put'; readonly key: string; readonly etag: string }
   /** Objects of another publication are about to be replaced or removed: none of this one is rolled back, whenever it is put. */
   | { readonly kind: 'delivering' };
@@ -45,8 +45,6 @@ export interface NotedUploads {
   /** The folder of the objects that were put, and their ETags; null when the response was never recorded. */
   readonly folder: S3Address | null;
   readonly puts: ReadonlyMap<string, string | null>;
-  /** Time of the first put, in milliseconds since 1970. */
-  readonly putsSinceMs: number;
 }
 
 /**
@@ -102,7 +100,7 @@ export class UploadNote {
   }
 
   async putting(folder: S3Address, key: string): Promise<void> {
-    await this.#add({ kind: 'putting', folder: plain(folder), key, timeMs: Date.now() });
+    await this.#add({ kind: 'putting', folder: plain(folder), key });
   }
 
   async put(key: string, etag: string): Promise<void> {
@@ -145,8 +143,6 @@ export class UploadNote {
 interface LeftoverNote {
   readonly path: string;
   readonly noted: NotedUploads;
-  /** Time of its last entry, in milliseconds since 1970. */
-  readonly endedAtMs: number;
   erase(): Promise<void>;
 }
 
@@ -165,7 +161,6 @@ export async function leftoverNotes(dataDir: string, key?: StagingKey): Promise<
     paths.map(async (path) => ({
       path,
       noted: notedBy(entriesOf(await readFile(path, 'utf8'))),
-      endedAtMs: (await stat(path)).mtimeMs,
       erase: () => rm(path, { force: true }),
     })),
   );
@@ -190,7 +185,6 @@ function notedBy(entries: readonly Entry[]): NotedUploads {
   const puts = new Map<string, string | null>();
   let isReplacing = false;
   let folder: S3Address | null = null;
-  let putsSinceMs = Number.POSITIVE_INFINITY;
   for (const entry of entries) {
     switch (entry.kind) {
       case 'beginning':
@@ -205,7 +199,6 @@ function notedBy(entries: readonly Entry[]): NotedUploads {
         break;
       case 'putting':
         folder = entry.folder;
-        putsSinceMs = Math.min(putsSinceMs, entry.timeMs);
         puts.set(entry.key, null);
         break;
       case 'put':
@@ -217,7 +210,7 @@ function notedBy(entries: readonly Entry[]): NotedUploads {
     }
   }
   if (isReplacing) puts.clear();
-  return { uploads: [...uploads.values()], maybeBegun: [...maybeBegun.values()], folder, puts, putsSinceMs };
+  return { uploads: [...uploads.values()], maybeBegun: [...maybeBegun.values()], folder, puts };
 }
 
 function plain({ bucket, key }: S3Address): S3Address {
