@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemErrorCode } from '#errors/system-problem.ts';
@@ -40,8 +40,8 @@ export class CommittedObjects {
     const path = this.#pathOf(destination);
     await withOutputErrors(path, async () => {
       await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-      // One name for each destination, which one input writes to at a time: one that a crash left is overwritten.
-      const unfinished = `${path}.new`;
+      // Another job may commit to the same destination now.
+      const unfinished = `${path}.${randomUUID()}`;
       try {
         await writeDurably(unfinished, JSON.stringify({ place: destination, objects: [...objects] }));
         await rename(unfinished, path);
