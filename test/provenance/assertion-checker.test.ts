@@ -72,6 +72,13 @@ describe('the checker of assertions', () => {
     await checker.checkAssertions([{ label: 'a.b', data: 1 }, binding], signal, [bound]);
   });
 
+  test('passes whole numbers beyond those that JavaScript counts with', async () => {
+    for (const data of [2 ** 53 - 1, 2 ** 53, -(2 ** 53), 2 ** 53 + 2, 12345678901234568, 2 ** 60, -(2 ** 64)]) {
+      await checker.checkAssertions([{ label: 'com.example.id', data: { data } }], signal);
+      await checker.checkAssertions([], signal, [{ action: 'c2pa.edited', parameters: { 'com.example.id': data } }]);
+    }
+  });
+
   const refused: readonly CustomAssertion[] = [
     { label: 'org.example.metadata', data: { without: 'context' } },
     { label: 'c2pa.metadata', data: 5 },

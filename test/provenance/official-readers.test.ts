@@ -9,6 +9,7 @@ import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
 import { createKeySigner } from '#provenance/identity/key-signer.ts';
 import { createOutputChecker } from '#provenance/official-reader.ts';
+import { sdkProblem } from '#provenance/sdk/sdk-problem.ts';
 import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { type TestIdentityWishes, testIdentity, testKey } from '../support/manifests/test-identity.ts';
 import { folderAt } from '../support/publications/make-folder.ts';
@@ -154,4 +155,15 @@ describe('both official readers judge a manifest without its asset', () => {
       assert.equal(report, null);
     }
   });
+});
+
+test('what callers are told of an error of the SDK holds no stack, which would name files of this host', () => {
+  const stack = [
+    'Error: no number',
+    '    at f (file:///srv/app/node_modules/c2pa.js:572:25)',
+    '    at wasm://wasm/02:0x1',
+  ];
+  const problem = sdkProblem(new Error(`Serde(JsValue(Error: no number\n${stack.join('\n')}))`));
+  assert.match(problem, /no number/);
+  assert.doesNotMatch(problem, /c2pa\.js|wasm:/);
 });

@@ -35,7 +35,8 @@ function exactNumber(value: number): number | RawJson {
   if (Number.isSafeInteger(value)) return Object.is(value, -0) ? rawJSON('-0.0') : value;
   const magnitude = Math.abs(value);
   const shortest = shortestDecimal(magnitude);
-  if (readAsSdk(shortest) === magnitude && shortest.exponent <= 0) return value;
+  // A whole number beyond the safe ones is written with an exponent, as a double: the WASM reader refuses such integers.
+  if (readAsSdk(shortest) === magnitude && shortest.exponent < 0) return value;
   const exact = readAsSdk(shortest) === magnitude ? shortest : (exactDecimal(magnitude) ?? shortest);
   return rawJSON(`${value < 0 ? '-' : ''}${exact.digits}e${exact.exponent}`);
 }
