@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, mkdtemp, readdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { closeSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readdir, readlink, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
@@ -67,6 +68,19 @@ describe('staging a local folder', () => {
       await rm(destination);
     }
     assert.deepEqual(await readdir(join(place, 'elsewhere')), []);
+    await nothingStaged();
+  });
+
+  test('fails where a file cannot even be closed, as on a network file system whose server is gone', async () => {
+    const staged = await sink.stageFolder(destination, 100, key, never);
+    const part = await staged.create('1.m4s', never);
+    await part.write(Buffer.from('media'), 0, never);
+    const descriptors = await readdir('/proc/self/fd');
+    const links = await Promise.all(descriptors.map((each) => readlink(`/proc/self/fd/${each}`).catch(() => '')));
+    closeSync(Number(descriptors[links.findIndex((link) => link.endsWith('/1.m4s'))]));
+    await part.close();
+    await refuses('OUTPUT_FAILED', () => staged.seal(never));
+    await staged.discard();
     await nothingStaged();
   });
 

@@ -175,11 +175,13 @@ export class StagedFolder implements FolderSink {
   /** Keeps the first failure; never rejects. */
   async #syncAndClose(file: DurableFile): Promise<void> {
     try {
-      await file.sync();
+      try {
+        await file.sync();
+      } finally {
+        await file.close();
+      }
     } catch (error) {
       this.#failure ??= { error };
-    } finally {
-      await file.close();
     }
   }
 
