@@ -3,6 +3,10 @@ import { entry, warningEntry } from '../entry.ts';
 /** Ends the messages about files that readers find no manifest in. */
 const OR_SIDECAR = 'Or sign it as it is, with params.manifest set to "sidecar".';
 
+/** What to do about text: an error page of a server, or a playlist. */
+const OF_TEXT =
+  'Check that this is the path or address of the media itself; a playlist is signed with its folder, at /v2/c2pa/fragmented.';
+
 /** Errors in the bytes of a media file. Offsets and sizes are in bytes, offsets from the file's start. */
 export const formatErrors = {
   FORMAT_UNKNOWN: entry<{ name: string; startsLike: string | null; containers: string; operation: 'sign' | 'verify' }>(
@@ -11,7 +15,7 @@ export const formatErrors = {
       `"${name}" ${startsLike === null ? 'is' : `starts like ${startsLike}, and is`} ${
         operation === 'verify'
           ? 'no file that a manifest can be read from. Verify the file as it was signed. If its manifest is in a sidecar, put that next to it, or name it in params.sidecars.'
-          : `none of the containers that can carry a manifest here (${containers}). Convert it to one of them. ${OR_SIDECAR}`
+          : `none of the containers that can carry a manifest here (${containers}). ${startsLike === 'text' ? OF_TEXT : `Convert it to one of them. ${OR_SIDECAR}`}`
       }`,
   ),
 
