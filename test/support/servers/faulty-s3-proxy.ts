@@ -93,6 +93,8 @@ function passOn(target: string, incoming: IncomingMessage, answer: ServerRespons
     void passBody(answered, answer, fault);
   });
   outgoing.on('error', () => answer.destroy());
+  // A server waits for a minute for the rest of a request whose client went away.
+  answer.on('close', () => outgoing.destroy());
   incoming.pipe(outgoing);
 }
 
