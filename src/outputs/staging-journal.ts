@@ -53,7 +53,6 @@ export class StagingJournal {
   readonly #spares: string[] = [];
   /** Notes that a link may stand beside. */
   readonly #replacing = new Set<string>();
-  #foldersMade = false;
 
   constructor(dataDir: string) {
     this.#folder = journalFolderOf(dataDir);
@@ -62,10 +61,6 @@ export class StagingJournal {
 
   /** Notes a file or folder that is about to be staged. Returns the note, for `erase`. */
   async note(stagedPath: string, key: StagingKey): Promise<string> {
-    if (!this.#foldersMade) {
-      for (const folder of [this.#folder, this.#spareFolder]) mkdirSync(folder, { recursive: true, mode: 0o700 });
-    }
-    this.#foldersMade = true;
     const note = join(
       this.#folder,
       `${notePrefixOf(key)}${basename(stagedPath)
@@ -73,8 +68,18 @@ export class StagingJournal {
         .slice(0, 8)}`,
     );
     const spare = this.#spares.pop() ?? join(this.#spareFolder, randomUUID());
-    writeNote(spare, stagedPath);
-    renameSync(spare, note);
+    const write = () => {
+      writeNote(spare, stagedPath);
+      renameSync(spare, note);
+    };
+    try {
+      write();
+    } catch (error) {
+      if (systemErrorCode(error) !== 'ENOENT') throw error;
+      // This is the first note, or somebody has removed the folders since, as programs do that tidy up empty ones.
+      for (const folder of [this.#folder, this.#spareFolder]) mkdirSync(folder, { recursive: true, mode: 0o700 });
+      write();
+    }
     return note;
   }
 

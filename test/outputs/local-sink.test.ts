@@ -189,6 +189,18 @@ describe('staging a local output', () => {
     await nothingStaged();
   });
 
+  test('makes the folders of its notes again where they were removed meanwhile', async () => {
+    for (const removed of ['staging', 'spare-notes']) {
+      const destination = join(baseDir, `${removed}.mp4`);
+      await (await sink.stageFile(destination, 4, key, never)).discard();
+      await rm(join(dataDir, removed), { recursive: true });
+      const staged = await sink.stageFile(destination, 4, key, never);
+      await staged.seal(never);
+      await staged.commit(never);
+      assert.deepEqual(await readdir(join(dataDir, 'staging')), []);
+    }
+  });
+
   test('starts anew where the same attempt left something', async () => {
     const destination = join(baseDir, 'a.mp4');
     await stage(destination, 'left behind and longer');
