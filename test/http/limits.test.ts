@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { jobResponse } from '#contract/job.ts';
 import { answerConnectionError } from '#http/hooks/error-replies.ts';
 import { jsonProblem } from '#http/hooks/json-problem.ts';
+import { ResponseBufferLimit } from '#http/hooks/responses.ts';
 import { until } from '../support/jobs/test-jobs.ts';
+import { serve as serveHttp } from '../support/servers/http-server.ts';
 import { errorOf, goodBody, serve, type TestServer } from '../support/servers/serve.ts';
 
 const LARGE = { maxNesting: 1000, maxValues: 1_000_000, maxNames: 1_000_000 };
@@ -178,6 +181,18 @@ test('large answers that nobody reads take bounded memory, and keep no small one
   assert.equal(await statusOf(small), 200);
   for (const socket of sockets) socket.destroy();
   await until(async () => (await statusOf(large)) === 200);
+});
+
+test('large answers to clients that have hung up take no memory', async (t) => {
+  const { promise: asked, resolve } = Promise.withResolvers<ServerResponse>();
+  const { port } = await serveHttp(t, (_request, response) => resolve(response));
+  const socket = connect(port, '127.0.0.1');
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  const response = await asked;
+  socket.destroy();
+  await once(response, 'close');
+  const limit = new ResponseBufferLimit();
+  for (let count = 0; count < 100; count += 1) assert(limit.tryReserve(response, 1024 * 1024));
 });
 
 test('connections are bounded: more are closed as they come, which is logged once', async () => {

@@ -24,7 +24,7 @@ export class ResponseBufferLimit {
     if (this.#heldBytes > 0 && this.#heldBytes + sizeBytes > RESPONSE_BUFFER_LIMIT_BYTES) return false;
     this.#heldBytes += sizeBytes;
     const late = setTimeout(() => response.destroy(), RESPONSE_TIMEOUT_MS).unref();
-    response.once('close', () => {
+    whenClosed(response, () => {
       clearTimeout(late);
       this.#heldBytes -= sizeBytes;
     });
@@ -44,8 +44,15 @@ export function limitResponseBuffers(app: FastifyInstance, limit: ResponseBuffer
 /** Returns the signal that is aborted when the client has its answer, or has hung up. */
 export function goneSignal(reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
-  // A client may hang up while its body is checked, before anybody asks for the signal.
-  if (reply.raw.closed) gone.abort();
-  else reply.raw.once('close', () => gone.abort());
+  whenClosed(reply.raw, () => gone.abort());
   return gone.signal;
+}
+
+/**
+ * Calls a function when a response was sent or its client has hung up: at once where that was before, such as while the body
+ * was checked.
+ */
+export function whenClosed(response: ServerResponse, closed: () => void): void {
+  if (response.closed) closed();
+  else response.once('close', closed);
 }

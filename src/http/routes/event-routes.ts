@@ -6,7 +6,7 @@ import { AppError } from '#errors/app-error.ts';
 import { scopeOf } from '#jobs/caller.ts';
 import { type JobEvent, type JobSnapshot, jobJson, type ListEvent } from '#jobs/job.ts';
 import type { Jobs } from '#jobs/jobs.ts';
-import type { ResponseBufferLimit } from '../hooks/responses.ts';
+import { type ResponseBufferLimit, whenClosed } from '../hooks/responses.ts';
 import { errorResponses } from '../openapi/responses.ts';
 import { type JobRoute, jobParams, knownJobId } from './job-routes.ts';
 
@@ -63,7 +63,7 @@ class OpenStreams {
     if (this.#count >= MAX_STREAMS) throw new AppError('EVENT_STREAMS_FULL', { limit: MAX_STREAMS });
     const gone = new AbortController();
     this.#count += 1;
-    reply.raw.once('close', () => {
+    whenClosed(reply.raw, () => {
       this.#count -= 1;
       gone.abort();
     });

@@ -16,7 +16,7 @@ import type { Operation, OperationRequest, RequestContext } from '#operations/op
 import { operationNamed } from '#operations/registry.ts';
 import type { Telemetry } from '#telemetry/telemetry.ts';
 import { releaseBody } from '../hooks/request-bodies.ts';
-import { goneSignal } from '../hooks/responses.ts';
+import { goneSignal, whenClosed } from '../hooks/responses.ts';
 import { errorResponses, ok } from '../openapi/responses.ts';
 import { type JobRoute, jobParams, knownJobId, sendJob } from './job-routes.ts';
 
@@ -255,7 +255,7 @@ function traceSubmission(request: FastifyRequest, reply: FastifyReply, { tracing
   const { method, headers, routeOptions } = request;
   const traceParent = [headers['traceparent']].flat()[0];
   const span = tracing.startRequest({ method, route: routeOptions.url ?? '', traceParent });
-  reply.raw.once('close', () => span.end(reply.statusCode));
+  whenClosed(reply.raw, () => span.end(reply.statusCode));
   return span.traceParent;
 }
 
