@@ -81,6 +81,28 @@ describe('a folder that is replaced by a link while outputs are written', () => 
     });
   }
 
+  for (const [title, replace] of [
+    ['moved', async () => undefined],
+    ['replaced by a folder', () => mkdir(join(baseDir, 'a'))],
+    ['replaced by a link', () => symlink(elsewhere, join(baseDir, 'a'))],
+  ] as const) {
+    test(`fails outputs that would not appear under their path: it was ${title}`, async () => {
+      const staging = { jobId: 'job', inputIndex: 0, attempt: 1 };
+      const fileAt = sink.fileDestination({ type: 'local', prefix: 'a' }, 'clip.mp4');
+      const file = await sink.stageFile(fileAt, 4, staging, never);
+      await file.seal(never);
+      const talk = sink.folderDestination({ type: 'local', prefix: 'a' }, 'talk');
+      const publication = await fill(await sink.stageFolder(talk, 100, staging, never), NEW);
+      await rename(join(baseDir, 'a'), join(baseDir, 'away'));
+      await replace();
+      for (const staged of [file, publication]) {
+        await assert.rejects(staged.commit(never), { reason: 'OUTPUT_FAILED' });
+        await staged.discard();
+      }
+      assert.deepEqual([await readdir(join(baseDir, 'away')), await readdir(elsewhere)], [[], []]);
+    });
+  }
+
   test('never has recovery remove anything where the link leads', async () => {
     await mkdir(join(baseDir, 'a'), { recursive: true });
     const destination = sink.folderDestination({ type: 'local', prefix: 'a' }, 'talk');

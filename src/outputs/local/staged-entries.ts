@@ -13,7 +13,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { readdir, rename, rmdir, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { ByteSink } from '#bytes/byte-sink.ts';
 import { isReservedName, replacedNameOf, type StagingKey, stagedNameOf } from '#bytes/staged-name.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
@@ -43,6 +43,16 @@ export interface Staging {
 interface FileStaging extends Staging {
   /** Notes, durably, that this file is about to take its name right after another file took `firstName`. */
   readonly noteFollowing: (firstName: string, firstIdentity: string) => Promise<void>;
+}
+
+/**
+ * Throws `OUTPUT_FAILED` where the folder was moved, replaced or hidden by a mount since it was opened: the output would
+ * appear there, and not under the path that the caller is told.
+ */
+export function requireFolderInPlace({ destination, folder }: Staging): void {
+  if (folder.isAt(dirname(destination))) return;
+  const problem = 'its folder was moved or replaced while the output was written';
+  throw new AppError('OUTPUT_FAILED', { path: destination, problem });
 }
 
 /** A file that is written beside its destination under a hidden name, and renamed when it is whole. */
@@ -127,6 +137,7 @@ export class StagedFile implements ByteSink {
 
   async #appear(): Promise<void> {
     const { folder, name } = this.#staging;
+    requireFolderInPlace(this.#staging);
     try {
       renameSync(this.stagedPath, folder.entry(name));
     } catch (error) {

@@ -12,7 +12,7 @@ import { type CommittedFolders, commitFolder } from './commit-folder.ts';
 import { DurableFile } from './durable-file.ts';
 import { FolderTree } from './folder-tree.ts';
 import type { Staging } from './staged-entries.ts';
-import { removeEntry } from './staged-entries.ts';
+import { removeEntry, requireFolderInPlace } from './staged-entries.ts';
 
 /** Closed files that become durable at once, and folders: the file system makes one commit of all that wait together. */
 const MAX_CONCURRENT_SYNCS = 16;
@@ -124,6 +124,7 @@ export class StagedFolder implements FolderSink {
     signal.throwIfAborted();
     assert(this.#sealed, 'a folder is sealed before it is committed');
     const { records, folder, name, forget } = this.#staging;
+    requireFolderInPlace(this.#staging);
     await this.#translated(async () => {
       const record = await records.add(join(folder.path, name), this.#files);
       try {
