@@ -62,7 +62,7 @@ export class InputBrowser {
         const check = await realPathCheck(this.#policy);
         if (path === undefined) return await listRoots(roots, check);
         try {
-          return await this.#listFolder({ path: resolve(path), limit, after }, check, signal);
+          return await this.#listFolder({ path, limit, after }, check, signal);
         } catch (error) {
           if (!(error instanceof AppError && isInputError(error.reason))) throw error;
           throw new AppError('INPUT_FOLDER_UNUSABLE', { problem: error.message }, { cause: error, field: 'path' });
@@ -74,12 +74,17 @@ export class InputBrowser {
   }
 
   async #listFolder(
-    { path, limit, after = '' }: BrowseRequest & { readonly path: string },
+    { path: given, limit, after = '' }: BrowseRequest & { readonly path: string },
     check: RealPathCheck,
     signal: AbortSignal,
   ): Promise<BrowsedPage> {
-    const folder = await resolveAllowed(path, check, realpath);
-    const names = await translated(path, () => this.#namesAfter(folder, after, limit + 1, signal));
+    const path = resolve(given);
+    // Errors tell the path as it was given: the folder that a relative one starts at is not named.
+    const folder = await resolveAllowed(given, check, () => realpath(path));
+    const names = await translated(given, async () => {
+      if (!(await stat(folder)).isDirectory()) throw new AppError('SOURCE_NOT_FOLDER', { path: given });
+      return await this.#namesAfter(folder, after, limit + 1, signal);
+    });
     const page = names.slice(0, limit);
     const entries = await mapConcurrent(page, MAX_CONCURRENT_ENTRIES, (name) =>
       entryOf(join(path, name), join(folder, name), check),

@@ -111,6 +111,24 @@ describe('GET /v2/inputs', () => {
     assert.equal(there?.replace('key.pem', ''), missing?.replace('none', ''));
   });
 
+  test('tells a file from nothing at all', async () => {
+    const [file, nothing] = await Promise.all(
+      ['b.mp4', 'none'].map(async (name) => {
+        const { message } = await errorOf(await get({ path: join(place, 'media', name) }));
+        return message.replace(name, '');
+      }),
+    );
+    assert.notEqual(file, nothing);
+  });
+
+  test('does not name the folder that the service was started in', async () => {
+    for (const path of ['private', '.', 'none/../x']) {
+      const { status, message } = await errorOf(await get({ path }));
+      assert.equal(status, 404);
+      assert.ok(!message.includes(process.cwd()), message);
+    }
+  });
+
   test('answers 404 to a folder that the service may not read', async () => {
     const closed = join(place, 'ingest/closed');
     await mkdir(closed, { mode: 0o000 });
