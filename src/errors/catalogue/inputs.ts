@@ -94,7 +94,7 @@ export const inputErrors = {
   ),
   SOURCE_OPEN_FAILED: entry<{ path: string; problem: string }>(
     'PROCESSING_FAILED',
-    ({ path, problem }) => `"${path}" could not be opened: ${problem}.`,
+    ({ path, problem }) => `"${path}" could not be opened: ${problem}. Correct that, and submit it again.`,
   ),
   HTTP_HOST_UNKNOWN: entry<{ host: string }>(
     'PROCESSING_FAILED',
@@ -210,6 +210,7 @@ export const inputErrors = {
   ),
   SOURCE_READ_FAILED: entry<{ name: string; offset: number; problem: string }>(
     'PROCESSING_FAILED',
-    ({ name, offset, problem }) => `Reading "${name}" failed at byte ${offset}: ${problem}.`,
+    ({ name, offset, problem }) =>
+      `Reading "${name}" failed at byte ${offset}: ${problem}. Check the disk or the network that it is read from, and submit it again.`,
   ),
 };

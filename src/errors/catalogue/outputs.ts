@@ -161,6 +161,7 @@ export const s3Errors = {
   ),
   S3_REQUEST_REFUSED: entry<{ address: string; status: number; code: string }>(
     'PROCESSING_FAILED',
-    ({ address, status, code }) => `S3 answered ${status} (${code}) for "${address}".`,
+    ({ address, status, code }) =>
+      `S3 answered ${status} (${code}) for "${address}". Check the address; the operator checks the endpoint and what its policies allow.`,
   ),
 };

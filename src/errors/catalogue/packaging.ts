@@ -14,7 +14,7 @@ export const packagingErrors = {
   PACKAGING_NO_MEDIA: entry<{ folder: string; fileCount: number; problems: readonly FileProblem[] }>(
     'PROCESSING_FAILED',
     ({ folder, fileCount, problems }) =>
-      `No file in "${folder}" holds audio or video that can be packaged: ${list(problems)}${fileCount > problems.length ? '; …' : ''}.`,
+      `No file in "${folder}" holds audio or video that can be packaged: ${list(problems)}${fileCount > problems.length ? '; …' : ''}. Submit the folder that the media lie in, or add them.`,
   ),
   PACKAGING_FILES_BROKEN: entry<{ folder: string; problems: readonly FileProblem[]; count: number }>(
     'PROCESSING_FAILED',
@@ -46,7 +46,7 @@ export const packagingErrors = {
   PUBLICATION_NOT_REPACKAGED: entry<{ playlist: string; line: number; problem: string }>(
     'PROCESSING_FAILED',
     ({ playlist, line, problem }) =>
-      `The folder is a publication already, and "${playlist}" (line ${line}) cannot be packaged: ${problem}.`,
+      `The folder is a publication already, and "${playlist}" (line ${line}) cannot be packaged: ${problem}. Correct the playlist, or submit the media that it was made from.`,
   ),
   PACKAGING_FFMPEG_MISSING: entry<{ files: readonly string[] }>(
     'PROCESSING_FAILED',
@@ -56,7 +56,8 @@ export const packagingErrors = {
   ),
   PACKAGING_WARNED: entry<{ warnings: readonly string[]; reasons: readonly string[] }>(
     'PROCESSING_FAILED',
-    ({ warnings }) => `params.strict does not allow what would be a warning: ${warnings.join(' ')}`,
+    ({ warnings }) =>
+      `params.strict does not allow what would be a warning: ${warnings.join(' ')} Correct that, or submit the folder without params.strict.`,
   ),
   PACKAGER_MISSING: entry<{ path: string; platform: string }>(
     'INTERNAL_ERROR',
@@ -64,8 +65,10 @@ export const packagingErrors = {
       `The packager is not installed for ${platform}: there is no program at ${path}. Run "npm ci" on the service host; shaka-packager comes for Linux and macOS (x64, arm64) and Windows (x64).`,
     { callersSee: 'The packager is not installed on the host of the service. The operator installs it.' },
   ),
-  PACKAGER_FAILED: entry<{ file: string | null; problem: string }>('PROCESSING_FAILED', ({ file, problem }) =>
-    file === null ? `Packaging failed: ${problem}.` : `"${file}" could not be packaged: ${problem}.`,
+  PACKAGER_FAILED: entry<{ file: string | null; problem: string }>(
+    'PROCESSING_FAILED',
+    ({ file, problem }) =>
+      `${file === null ? 'Packaging failed' : `"${file}" could not be packaged`}: ${problem}. Check whether the media play to their end, and write damaged ones anew.`,
   ),
   FEED_FAILED: entry<{ file: string; problem: string }>(
     'PROCESSING_FAILED',

@@ -26,7 +26,7 @@ export const publicationErrors = {
     ({ pattern, names, fileCount }) =>
       fileCount === 0
         ? `The pattern ${shown(pattern)} matches nothing, because the folder holds no files.`
-        : `The pattern ${shown(pattern)} matches none of the folder's ${fileCount} files, such as ${names.map(shown).join(', ')}.`,
+        : `The pattern ${shown(pattern)} matches none of the folder's ${fileCount} files, such as ${names.map(shown).join(', ')}. Correct it: without a slash it stands for whole names, with one for whole paths from the folder on, and capitals count.`,
   ),
   PUBLICATION_TOO_LARGE: entry<{ what: string; count: number; limit: number }>(
     'PROCESSING_FAILED',
@@ -92,7 +92,7 @@ export const publicationErrors = {
   FRAGMENT_IN_TWO_RENDITIONS: entry<PlaylistPosition & { fragment: string; init: string; otherInit: string }>(
     'PROCESSING_FAILED',
     ({ fragment, init, otherInit, ...position }) =>
-      `The fragment ${shown(fragment)} is given to the init segment ${shown(init)} (${at(position)}) and also to ${shown(otherInit)}. A fragment can be bound to one init segment only.`,
+      `The fragment ${shown(fragment)} is given to the init segment ${shown(init)} (${at(position)}) and also to ${shown(otherInit)}. A fragment can be bound to one init segment only: correct the playlist that is wrong, or give each rendition fragments of its own.`,
   ),
   FRAGMENT_IS_INIT: entry<PlaylistPosition & { name: string }>(
     'PROCESSING_FAILED',
@@ -117,7 +117,7 @@ export const publicationErrors = {
   BYTE_RANGE_PAST_END: entry<PlaylistPosition & { file: string; end: number; sizeBytes: number }>(
     'PROCESSING_FAILED',
     ({ file, end, sizeBytes, ...position }) =>
-      `A byte range of ${shown(file)} ends at byte ${end} (${at(position)}), but the file has only ${sizeBytes} bytes.`,
+      `A byte range of ${shown(file)} ends at byte ${end} (${at(position)}), but the file has only ${sizeBytes} bytes. Submit the file whole, or correct the playlist.`,
   ),
   FRAGMENT_MALFORMED: entry<{ file: string; boxType: string; offset: number; problem: string }>(
     'PROCESSING_FAILED',
