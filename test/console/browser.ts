@@ -13,8 +13,8 @@ const FLAGS = [
 ];
 
 /** Starts Debian's Chromium. */
-export function launchBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
+export function launchBrowser(...flags: readonly string[]): Promise<Browser> {
+  return chromium.launch({ executablePath: '/usr/bin/chromium', args: [...FLAGS, ...flags] });
 }
 
 /** Pages that nobody uses. A new page costs more than a second of processor time, most of it for an empty cache. */

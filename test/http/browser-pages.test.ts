@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
+import { launchBrowser, takePage } from '../console/browser.ts';
 import { goodBody, serve, type TestServer } from '../support/servers/serve.ts';
 
 const EVIL = 'evil.example';
@@ -12,10 +13,7 @@ let server: TestServer;
 
 before(async () => {
   server = await serve();
-  browser = await chromium.launch({
-    executablePath: '/usr/bin/chromium',
-    args: ['--no-sandbox', '--disable-gpu', `--host-resolver-rules=MAP ${EVIL} 127.0.0.1`],
-  });
+  browser = await launchBrowser(`--host-resolver-rules=MAP ${EVIL} 127.0.0.1`);
 });
 
 after(async () => {
@@ -24,8 +22,8 @@ after(async () => {
 });
 
 /** A page of another name that leads to the service: what the health check answers is its (empty) document. */
-async function reboundPage(): Promise<Page> {
-  const page = await browser.newPage();
+async function reboundPage(): Promise<Page & AsyncDisposable> {
+  const page = await takePage(browser);
   const { port } = new URL(server.base);
   await page.goto(`http://${EVIL}:${port}/v2/health`);
   return page;
@@ -47,7 +45,7 @@ const send = (page: Page, requests: readonly Sent[]): Promise<number[]> =>
 
 describe('a page in a browser', { timeout: HANG_MS }, () => {
   test('whose name was rebound to an open service can neither submit, list, follow nor delete jobs', async () => {
-    const page = await reboundPage();
+    await using page = await reboundPage();
     const requests: Sent[] = [
       ['POST', '/v2/c2pa/video'],
       ['GET', '/v2/jobs'],
@@ -60,13 +58,13 @@ describe('a page in a browser', { timeout: HANG_MS }, () => {
   });
 
   test('of the service itself can use it', async () => {
-    const page = await browser.newPage();
+    await using page = await takePage(browser);
     await page.goto(`${server.base}/docs`, { waitUntil: 'commit' });
     assert.deepEqual(await send(page, [['POST', '/v2/c2pa/video']]), [200]);
   });
 
   test('of the reference is shown, and its Content-Security-Policy keeps nothing of it back', async () => {
-    const page = await browser.newPage();
+    await using page = await takePage(browser);
     page.setDefaultTimeout(HANG_MS);
     const complaints: string[] = [];
     const elsewhere: string[] = [];
