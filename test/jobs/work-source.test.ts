@@ -4,10 +4,21 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
 import type { Config } from '#config/config.ts';
+import { AppError } from '#errors/app-error.ts';
 import { Dispatcher, type DispatcherOptions } from '#jobs/dispatching/dispatcher.ts';
 import { openEmbeddedEngine } from '#jobs/dispatching/embedded-source.ts';
-import { InputRun, type JobEngine, type WorkHost, type WorkSource } from '#jobs/dispatching/work-source.ts';
+import {
+  InputRun,
+  type JobEngine,
+  Persistence,
+  type RunEnd,
+  type WorkHost,
+  type WorkItem,
+  type WorkSource,
+} from '#jobs/dispatching/work-source.ts';
+import { NO_PROGRESS } from '#jobs/job.ts';
 import { JobIds } from '#jobs/job-ids.ts';
+import { failedEntry } from '#jobs/result-entries.ts';
 import type { JobStore } from '#jobs/store/job-store.ts';
 import { WorkerPool } from '#jobs/workers/worker-pool.ts';
 import { createJobsDatabase } from '../support/jobs/jobs-database.ts';
@@ -189,6 +200,38 @@ test('an input whose request cannot be read is tried again after a pause', async
   await store.submitJob({ ...scripts(['progress 1']), jobId: new JobIds().next(), queuedAt: new Date() });
   await dispatcher.begin();
   await until(async () => (await store.queueState()).reserved === 1);
+});
+
+test('an input that failed for a moment is not waited for when its job is cancelled', {
+  timeout: 10_000,
+}, async (t) => {
+  const engine = await openEmbeddedEngine(await temporaryFolder(t), NO_LOG);
+  t.after(() => engine.close());
+  const jobId = new JobIds().next();
+  await engine.store.submitJob({ ...scripts(['progress 1']), jobId, queuedAt: new Date() });
+  const draining = new AbortController().signal;
+  const started = Promise.withResolvers<WorkItem>();
+  const host: Partial<WorkHost> = {
+    persistence: new Persistence(NO_LOG, draining),
+    limits: { maxRunningInputsPerJob: 1, maxRunningJobs: 1 },
+    freeSlots: 1,
+    draining,
+    start: started.resolve,
+    track: () => undefined,
+  };
+  const source = engine.createSource(host as WorkHost);
+  source.enqueue({ jobId, sync: false, count: 1, caller: null });
+  const item = await started.promise;
+  const lease = await source.lease(item);
+  assert(lease !== undefined);
+  const entry = failedEntry(0, new AppError('INPUT_MET_BUG', { jobId, inputIndex: 0 }).toData());
+  const end: RunEnd = { type: 'finished', entry, progress: NO_PROGRESS, transient: true, digest: null };
+
+  // The cancellation comes when the input has failed, and its failure is not recorded.
+  await engine.store.cancelJob(jobId);
+  item.run.cancel();
+  const recorded = await source.record(item, { ...lease, transientFailures: 2 }, end);
+  assert.deepEqual(recorded, { input: 'finished', jobFinished: true });
 });
 
 workSourceContract('embedded', async (t) => configFor(await temporaryFolder(t)));

@@ -111,7 +111,7 @@ class EmbeddedSource implements WorkSource<EmbeddedItem> {
   async record(item: EmbeddedItem, lease: LeasedInput, end: RunEnd): Promise<InputEnd | undefined> {
     clearTimeout(item.startTimer);
     this.#unrecordedStarts.delete(lease);
-    const recorded = await this.#write(lease, end);
+    const recorded = await this.#write(item.run, lease, end);
     const { jobId, sync, caller } = item.job;
     if (recorded?.input === 'queued') this.#host.requeue({ jobId, sync, count: 1, caller });
     return recorded;
@@ -180,7 +180,7 @@ class EmbeddedSource implements WorkSource<EmbeddedItem> {
     this.#host.track(this.#host.persistence.write(() => this.#batched.startReservedInput(lease)));
   }
 
-  #write(lease: LeasedInput, end: RunEnd): Promise<InputEnd | undefined> {
+  #write(run: InputRun, lease: LeasedInput, end: RunEnd): Promise<InputEnd | undefined> {
     const { persistence } = this.#host;
     switch (end.type) {
       case 'stopped':
@@ -189,7 +189,7 @@ class EmbeddedSource implements WorkSource<EmbeddedItem> {
         return persistence.write(() => this.#store.recordProcessExit(lease, end.exitCause));
       case 'finished': {
         const pauseMs = retryPauseMs(lease, end);
-        if (pauseMs !== null) return this.#retryLater(lease, pauseMs);
+        if (pauseMs !== null) return this.#retryLater(run, lease, pauseMs);
         // Nobody can tell when an input finished except the last of its job, which finishes the job.
         const store = this.#queue.waitingOf(lease.jobId) > 0 ? this.#batched : this.#store;
         return persistence.write(() => store.finishInput(lease, end.entry, end.progress, end.digest));
@@ -197,12 +197,13 @@ class EmbeddedSource implements WorkSource<EmbeddedItem> {
     }
   }
 
-  /** Queues an input again after a pause, which ends early when the service stops. */
-  async #retryLater(lease: InputAttempt, pauseMs: number): Promise<InputEnd | undefined> {
+  /** Queues an input again after a pause, which ends early when the service stops or the job is cancelled. */
+  async #retryLater(run: InputRun, lease: InputAttempt, pauseMs: number): Promise<InputEnd | undefined> {
     const { persistence, draining } = this.#host;
     this.#log.info({ job_id: lease.jobId, input_index: lease.inputIndex, pause_ms: pauseMs }, 'input is tried again');
     await persistence.write(() => this.#store.recordTransientFailure(lease));
-    await sleep(pauseMs, undefined, { signal: draining }).catch(() => undefined);
+    const signal = AbortSignal.any([draining, run.abort.signal]);
+    await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
     return persistence.write(() => this.#store.requeueInput(lease));
   }
 }
