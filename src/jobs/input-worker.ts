@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
@@ -46,10 +46,26 @@ export interface InputRunner {
  * stops its workers itself.
  */
 export function runInputWorker(runner: InputRunner): void {
+  preferForOutOfMemory();
   process.on('disconnect', endProcessGroup);
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
   const worker = new InputWorker(runner);
   process.on('message', (message: ToWorker, channel?: Socket) => worker.take(message, channel));
+}
+
+/** Of all processes of the service, the kernel kills workers first when memory runs out (0 to 1000). */
+const OUT_OF_MEMORY_SCORE = '500';
+
+/**
+ * Has the kernel kill this process, and programs that it starts, before the service and the signer. The service cannot: the
+ * child that it knows is the program that makes the sandbox, which has started this process by then.
+ */
+function preferForOutOfMemory(): void {
+  try {
+    writeFileSync('/proc/self/oom_score_adj', OUT_OF_MEMORY_SCORE);
+  } catch {
+    // This is not Linux: the system chooses by size.
+  }
 }
 
 /** Kills this process and its group. In a sandbox the group is led from outside, and killing this process kills all others. */

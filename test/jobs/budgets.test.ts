@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
@@ -7,6 +8,7 @@ import type { Jobs } from '#jobs/jobs.ts';
 import { Launcher } from '#processes/launcher.ts';
 import { probeProtections } from '#processes/protections.ts';
 import { configFor, ended, keptLog, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import { childrenOf, commandOf } from '../support/process-tree.ts';
 import { isRunning } from '../support/processes.ts';
 
 const MIB_BYTES = 1024 ** 2;
@@ -128,3 +130,17 @@ describe('an input that exceeds its budget', () => {
     assert.equal(line?.level, 'warn');
   });
 });
+
+test('a worker in a sandbox is killed before the service where the host runs out of memory', async (t) => {
+  const launcher = new Launcher({ protections: await probeProtections('require') });
+  const folder = await temporaryFolder(t);
+  const jobs = await startedJobs(t, { launcher, config: configFor(folder) });
+  await jobs.submit(scripts(['sleep 60000']));
+  const workers = () => descendantsOf(process.pid).filter((pid) => commandOf(pid).startsWith(process.execPath));
+  await until(() => workers().some((pid) => readFileSync(`/proc/${pid}/oom_score_adj`, 'latin1') === '500\n'));
+  assert.equal(readFileSync('/proc/self/oom_score_adj', 'latin1'), '0\n');
+});
+
+function descendantsOf(pid: number): number[] {
+  return childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)]);
+}

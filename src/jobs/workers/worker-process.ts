@@ -1,6 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { type Config, withoutSecrets } from '#config/config.ts';
 import { writableFolders } from '#config/protected-paths.ts';
@@ -222,7 +221,6 @@ export class WorkerProcess {
   #watchBudgets(config: Config): BudgetWatch | null {
     const { pid } = this.#child;
     if (pid === undefined) return null;
-    preferForOutOfMemory(pid);
     return new BudgetWatch({
       pid,
       budgets: config.worker.budgets,
@@ -391,17 +389,6 @@ const WORKER_ENVIRONMENT = {
 
 /** The kernel kills a process where memory ran out; V8 and native code abort where none is granted. */
 const OUT_OF_MEMORY_SIGNALS: ReadonlySet<NodeJS.Signals | null> = new Set(['SIGKILL', 'SIGABRT', 'SIGTRAP'] as const);
-
-/** Of all processes of the service, the kernel ends workers first when memory runs out (0 to 1000). */
-const OUT_OF_MEMORY_SCORE = '500';
-
-function preferForOutOfMemory(pid: number): void {
-  try {
-    writeFileSync(`/proc/${pid}/oom_score_adj`, OUT_OF_MEMORY_SCORE);
-  } catch {
-    // The process is gone, or this is not Linux: the kernel chooses by size then.
-  }
-}
 
 function isOverBudget(result: { readonly type: string; readonly error?: AppErrorData | null }): boolean {
   return result.error?.reason === 'INPUT_OVER_BUDGET';
