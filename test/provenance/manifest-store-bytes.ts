@@ -15,14 +15,29 @@ export async function storeOver(store: Uint8Array | null, ...relationships: read
   return await storeOverActive(store, active, relationships);
 }
 
-/** A manifest store signed by the SDK, of manifests in a row. Their labels are given, so that none is read to find them. */
+/**
+ * A manifest store signed by the SDK, of manifests in a row. Their labels are given, so that none is read to find them; each
+ * is signed over the one before alone, because the SDK would copy a whole row again for each.
+ */
 export async function chainOf(count: number): Promise<Buffer> {
   const labels = Array.from({ length: count }, () => `urn:c2pa:${randomUUID()}`);
-  let store: Buffer | null = null;
+  const row: Buffer[] = [];
   for (const [index, label] of labels.entries()) {
-    store = await storeOverActive(store, labels[index - 1] ?? null, index === 0 ? [] : ['parentOf'], label);
+    const before = row.length === 0 ? null : box('jumb', ...row.slice(0, 1), ...row.slice(-1));
+    const store = await storeOverActive(before, labels[index - 1] ?? null, index === 0 ? [] : ['parentOf'], label);
+    const [description, ...manifests] = boxesIn(store) as [Buffer, ...Buffer[]];
+    row.push(...(row.length === 0 ? [description] : []), ...manifests.slice(-1));
   }
-  return store as Buffer;
+  return box('jumb', ...row);
+}
+
+/** The boxes of a superbox, the first of which describes it. */
+function boxesIn(superbox: Buffer): Buffer[] {
+  const boxes: Buffer[] = [];
+  for (let at = 8; at < superbox.length; at += superbox.readUInt32BE(at)) {
+    boxes.push(superbox.subarray(at, at + superbox.readUInt32BE(at)));
+  }
+  return boxes;
 }
 
 async function storeOverActive(
