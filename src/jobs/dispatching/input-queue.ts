@@ -17,7 +17,7 @@ export interface StartedInput {
   readonly caller: string | null;
 }
 
-/** A job in the queue, with numbers only, so that a hundred thousand inputs take little memory. The store knows which come next. */
+/** A job in the queue, as numbers, so that a hundred thousand inputs take little memory. The store knows which come next. */
 interface QueueEntry {
   readonly jobId: string;
   readonly sync: boolean;

@@ -77,8 +77,9 @@ export class WorkerPool {
 
   /**
    * Does an input in a worker, or in another one where it did not get ready: no input is to blame for a host without free
-   * processes, files or memory, so the input is charged only after the last of `restartDelaysMs`. Never rejects. Where more than `maxWorkers` inputs run at once, beside those whose
-   * `ioBound` hook was called, an extra worker is started for each; it exits after the first input that finishes then.
+   * processes, files or memory, so the input is charged only after the last of `restartDelaysMs`. Never rejects. Where
+   * more than `maxWorkers` inputs run at once, beside those whose `ioBound` hook was called, an extra worker is started
+   * for each; it exits after the first input that finishes then.
    */
   async run(order: InputOrder, hooks: RunHooks): Promise<RunResult> {
     const delaysMs = this.#timeouts.restartDelaysMs.values();

@@ -67,7 +67,10 @@ export async function validateFolderInputs(inputs: readonly ApiInputRef[], confi
   }
 }
 
-/** Refuses two descriptions of one stream, or of one file: a stream takes its own, else that of its file, and none counts twice. */
+/**
+ * Refuses two descriptions of one stream, or of one file, with `REQUEST_INVALID`: a stream takes its own, else that of its
+ * file, and none counts twice.
+ */
 export function validateTracks({ params }: OperationRequest): void {
   const described = new Map<string, number>();
   for (const [index, { file, stream }] of ((params as PackageParams | undefined)?.tracks ?? []).entries()) {

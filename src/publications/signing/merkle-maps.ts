@@ -40,8 +40,8 @@ interface RenditionDigests {
 }
 
 /**
- * The manifest stays below the first of these that up to `MAX_PROOF_LEVELS` levels can do: it is in every init segment, before the moov.
- * In HLS and DASH, ffmpeg (5.1 to 7.1, as far as is known) finds no moov that lies behind the first 32 KiB.
+ * The manifest stays below the first of these that up to `MAX_PROOF_LEVELS` levels can do: it is in every init segment,
+ * before the moov. In HLS and DASH, ffmpeg (5.1 to 7.1, as far as is known) finds no moov that lies behind the first 32 KiB.
  */
 const MANIFEST_TARGETS_BYTES = [28 * 1024, 64 * 1024] as const;
 /** Each level halves the manifest's rows and adds a hash to every fragment. */
