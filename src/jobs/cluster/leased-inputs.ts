@@ -131,16 +131,22 @@ export class LeasedInputs {
 /** Returns the time in milliseconds since any moment; it never goes back. */
 export type LeaseClock = () => number;
 
+/** The two clocks of `leaseClock` differ by up to this without a cause: the one on the wall counts whole milliseconds. */
+const CLOCK_RESOLUTION_MS = 1;
+
 /**
- * Returns a clock that runs as fast as the faster of two: the monotonic one stands still while a machine is suspended,
- * and the one on the wall may be set back. At worst a lease seems over early, and is renewed.
+ * Returns a clock that since its last reading ran as fast as the faster of two: the monotonic one stands still while a
+ * machine is suspended, and the one on the wall may be set back. At worst a lease seems over early, and is renewed.
  */
 export function leaseClock(): LeaseClock {
-  const [monotonicStart, wallStart] = [performance.now(), Date.now()];
-  let latest = 0;
+  let [monotonicMs, wallMs] = [performance.now(), Date.now()];
+  let skippedMs = 0;
   return () => {
-    latest = Math.max(latest, performance.now() - monotonicStart, Date.now() - wallStart);
-    return latest;
+    const [nowMs, wallNowMs] = [performance.now(), Date.now()];
+    const aheadMs = wallNowMs - wallMs - (nowMs - monotonicMs);
+    if (aheadMs > CLOCK_RESOLUTION_MS) skippedMs += aheadMs;
+    [monotonicMs, wallMs] = [nowMs, wallNowMs];
+    return nowMs + skippedMs;
   };
 }
 

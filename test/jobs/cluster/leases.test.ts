@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, describe, type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { LeaseAndComplete } from '#jobs/cluster/lease-and-complete.ts';
 import { type LeasedMessage, LeaseTimer, leaseClock } from '#jobs/cluster/leased-inputs.ts';
 import { Persistence } from '#jobs/dispatching/work-source.ts';
@@ -18,6 +19,8 @@ import { submitJob } from '#jobs/store/submit-job.ts';
 import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
 import { NO_LOG, scripts, until } from '../../support/jobs/test-jobs.ts';
 import { startPostgres } from '../../support/servers/postgres-server.ts';
+
+const HOUR_MS = 3600 * 1000;
 
 const server = await startPostgres({ after });
 
@@ -51,6 +54,20 @@ describe('a lease', () => {
       looks,
       looks.toSorted((a, b) => a - b),
     );
+  });
+
+  test('is timed by a clock that goes on when the one on the wall is set back', async (t) => {
+    t.mock.timers.enable({ apis: ['Date'], now: 10 * HOUR_MS });
+    const clock = leaseClock();
+    const start = clock();
+    t.mock.timers.setTime(15 * HOUR_MS);
+    assert(clock() > start + 4 * HOUR_MS, 'a suspension was not noticed');
+    t.mock.timers.setTime(9 * HOUR_MS);
+    const setBack = clock();
+    await setImmediate();
+    assert(clock() > setBack, 'the clock stands still');
+    t.mock.timers.setTime(10 * HOUR_MS);
+    assert(clock() > setBack + HOUR_MS / 2, 'a later suspension was not noticed');
   });
 });
 
