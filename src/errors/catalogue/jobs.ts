@@ -150,6 +150,12 @@ export const databaseErrors = {
       `The server of the database ${address} is out of disk space or memory: ${problem}. Free some of it; nothing that was accepted is lost.`,
     { transient: true, callersSee: STORE_UNUSABLE },
   ),
+  DATABASE_TOO_SLOW: entry<{ address: string; problem: string }>(
+    'INTERNAL_ERROR',
+    ({ address, problem }) =>
+      `The database ${address} did not finish a statement: ${problem}. Find out what holds it up, and let statement_timeout and lock_timeout be 15 seconds or more for the user of jobs.database_url; nothing that was accepted is lost.`,
+    { transient: true, callersSee: STORE_UNUSABLE },
+  ),
   DATABASE_POOLED: entry<{ address: string }>(
     'INTERNAL_ERROR',
     ({ address }) =>

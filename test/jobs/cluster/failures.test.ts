@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { AppError } from '#errors/app-error.ts';
 import { createJobsDatabase } from '../../support/jobs/jobs-database.ts';
 import {
@@ -98,6 +99,29 @@ describe('a database that is lost', () => {
     await until(() => jobs.healthy());
     assert.equal((await ended(jobs, (await jobs.submit(scripts(['progress 1']))).job_id)).status, 'succeeded');
   });
+
+  for (const setting of ['statement_timeout', 'lock_timeout']) {
+    test(`by its ${setting} costs nothing, and is told of meanwhile`, async (t) => {
+      const url = await createJobsDatabase(server);
+      await server.query(url, `alter database ${url.slice(url.lastIndexOf('/') + 1)} set ${setting} = 200`);
+      const jobs = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), url) });
+      const [log, gate, started] = ['log', 'gate', 'started'].map((name) => join(folder, `${setting}-${name}`));
+      const { job_id: jobId } = await jobs.submit(scripts([`append ${started}; wait-for ${gate}; deliver ${log}`]));
+      await until(async () => (await linesOf(started ?? '')).length === 1);
+      const client = new pg.Client({ connectionString: url });
+      await client.connect();
+      await client.query('begin; set local statement_timeout = 0; lock table inputs in exclusive mode');
+      await writeFile(gate ?? '', '');
+      await until(async () => (await linesOf(log ?? '')).length === 1);
+      for (let submissions = 0; submissions < 3; submissions += 1) {
+        await assert.rejects(jobs.submit(scripts(['progress 1'])), { reason: 'DATABASE_TOO_SLOW', transient: true });
+      }
+      await client.end();
+      const job = await ended(jobs, jobId);
+      assert.equal(job.status, 'succeeded', JSON.stringify(job.results));
+      assert.equal((await linesOf(log ?? '')).length, 1);
+    });
+  }
 
   test('by cut connections costs nothing', async (t) => {
     const url = await createJobsDatabase(server);

@@ -11,6 +11,9 @@ const UNREACHABLE = /^(08...|57P0[1-5]|53300|25P0[34])$/;
 /** A conflict with another transaction; a retry may succeed. */
 const CONFLICT = /^40(001|P01)$/;
 
+/** The server cancelled a statement that took or waited too long (`statement_timeout`, `lock_timeout`), or an operator did. */
+const CANCELLED = /^(57014|55P03)$/;
+
 /** A prepared statement returns other types than before, because a migration changed a table ("cached plan must not …"). */
 const STALE_STATEMENT = '0A000';
 
@@ -41,6 +44,9 @@ export function databaseError(address: string, error: unknown): unknown {
   if (code === NOT_PERMITTED) return new AppError('DATABASE_FORBIDS', { address, problem }, { cause: error });
   if (code === READ_ONLY) return new AppError('DATABASE_READ_ONLY', { address }, { cause: error });
   if (FULL.test(code)) return new AppError('DATABASE_FULL', { address, problem }, { cause: error });
+  if (CANCELLED.test(code) || isConflict(error)) {
+    return new AppError('DATABASE_TOO_SLOW', { address, problem }, { cause: error });
+  }
   if (isConnectionLoss(error)) return new AppError('DATABASE_UNREACHABLE', { address, problem }, { cause: error });
   return error;
 }
