@@ -22,8 +22,11 @@ const MIN_SIZE_WRITTEN_TO_PIPE = 0xffff_ff00;
 const MAX_CHUNKS = 4096;
 /** Signatures of 64-bit WAVE (EBU Tech 3306; ITU-R BS.2088). */
 const SIGNATURES = ['RF64', 'BW64'];
-/** Size of the fields of `ds64` that are read: the sizes of the file and of `data`. */
-const DS64_READ_SIZE_BYTES = 16;
+/** Size of the fields of `ds64` that are read: the sizes of the file and of `data`, and the number of samples. */
+const DS64_READ_SIZE_BYTES = 24;
+/** Chunk with the number of samples of sound that is compressed, in its first 4 bytes. */
+const FACT_CHUNK_ID = 'fact';
+const SAMPLE_COUNT_SIZE_BYTES = 4;
 
 /** Chunk directly inside the RIFF chunk. Offsets and sizes in bytes. */
 export interface RiffChunk {
@@ -35,6 +38,8 @@ export interface RiffChunk {
   readonly sizeBytes: number;
   /** True where the header is wrong, or has a meaning in RF64 only, and must be rewritten. */
   readonly isRestated: boolean;
+  /** Number of samples that a `fact` chunk is restated with. */
+  readonly sampleCount?: number;
   /** True where the size is odd and the next chunk follows without a pad byte. */
   readonly isUnpadded: boolean;
 }
@@ -54,16 +59,17 @@ export interface RiffChunks {
 interface RiffSizes {
   /** Size in the RIFF header; null where it was never known. */
   readonly riffSizeBytes: number | null;
-  /** Size of `data` in a 64-bit WAVE file; null in other files. */
-  readonly wideDataSizeBytes: number | null;
+  /** Sizes of a 64-bit WAVE file; null in other files. */
+  readonly wide: WideSizes | null;
   /** True where the file stores no offsets of chunks, so that these may move. */
   readonly mayMove: boolean;
 }
 
 /** Sizes in `ds64`; 0 where a recording was never closed. */
-interface WideSizes {
+export interface WideSizes {
   readonly riffSizeBytes: number;
   readonly dataSizeBytes: number;
+  readonly sampleCount: number;
 }
 
 /**
@@ -74,7 +80,7 @@ interface WideSizes {
  */
 export async function readChunks(
   source: ByteSource,
-  { riffSizeBytes, wideDataSizeBytes, mayMove }: RiffSizes,
+  { riffSizeBytes, wide, mayMove }: RiffSizes,
   signal: AbortSignal,
 ): Promise<RiffChunks> {
   const window = new ReadWindow(source, signal);
@@ -86,14 +92,14 @@ export async function readChunks(
       throw new AppError('RIFF_TOO_MANY_CHUNKS', { name: source.name, maxChunks: MAX_CHUNKS, offset: position });
     }
     const stated = parseChunkHeader(source, await window.read(position, CHUNK_HEADER_SIZE_BYTES), position);
-    const chunk = wideDataSizeBytes === null ? stated : asInRiff(stated, wideDataSizeBytes);
+    const chunk = wide === null ? stated : asInRiff(stated, wide);
     const openEnded = openEndedData(source, chunk, riffSizeBytes === null ? null : statedEnd);
     if (openEnded !== null) return closeChunks(source, [...chunks, openEnded], source.sizeBytes);
     // A chunk that ends with the file is complete, whatever the RIFF header says: some programs omit chunks from its size.
     if (endOf(chunk) > statedEnd && endsWithFile(source, chunk)) statedEnd = source.sizeBytes;
     requireInside(source, chunk, statedEnd);
     const isUnpadded = mayMove && (await lacksPadBefore(window, chunk, Math.min(statedEnd, source.sizeBytes)));
-    const placed = { ...chunk, isUnpadded };
+    const placed = { ...(wide === null ? chunk : await withSampleCount(window, chunk, wide)), isUnpadded };
     chunks.push(placed);
     position = paddedEndOf(placed);
   }
@@ -103,10 +109,18 @@ export async function readChunks(
 }
 
 /** Converts a chunk of 64-bit WAVE for RIFF: `ds64` becomes `JUNK`, as programs reserve it (ITU-R BS.2088, §2.5). */
-function asInRiff(chunk: RiffChunk, wideDataSizeBytes: number): RiffChunk {
+function asInRiff(chunk: RiffChunk, { dataSizeBytes }: WideSizes): RiffChunk {
   if (chunk.id === WIDE_SIZES_CHUNK_ID) return { ...chunk, id: 'JUNK', isRestated: true };
-  const isWide = chunk.id === 'data' && chunk.sizeBytes === SIZE_UNKNOWN && wideDataSizeBytes > 0;
-  return isWide ? { ...chunk, sizeBytes: wideDataSizeBytes, isRestated: true } : chunk;
+  const isWide = chunk.id === 'data' && chunk.sizeBytes === SIZE_UNKNOWN && dataSizeBytes > 0;
+  return isWide ? { ...chunk, sizeBytes: dataSizeBytes, isRestated: true } : chunk;
+}
+
+/** Takes the number of samples of a `fact` chunk from `ds64`, where it says that it is there (EBU Tech 3306). */
+async function withSampleCount(window: ReadWindow, chunk: RiffChunk, { sampleCount }: WideSizes): Promise<RiffChunk> {
+  const isKnown = sampleCount > 0 && sampleCount < SIZE_UNKNOWN;
+  if (chunk.id !== FACT_CHUNK_ID || chunk.sizeBytes < SAMPLE_COUNT_SIZE_BYTES || !isKnown) return chunk;
+  const stated = await window.read(chunk.offset + CHUNK_HEADER_SIZE_BYTES, SAMPLE_COUNT_SIZE_BYTES);
+  return stated.readUInt32LE() === SIZE_UNKNOWN ? { ...chunk, isRestated: true, sampleCount } : chunk;
 }
 
 /**
@@ -214,7 +228,8 @@ export async function readWideSizes(source: ByteSource, signature: string, signa
   // Sizes beyond the safe integers become inexact, and are refused in any case.
   const riffSizeBytes = Number(chunk.readBigUInt64LE(CHUNK_HEADER_SIZE_BYTES));
   const dataSizeBytes = Number(chunk.readBigUInt64LE(CHUNK_HEADER_SIZE_BYTES + 8));
+  const sampleCount = Number(chunk.readBigUInt64LE(CHUNK_HEADER_SIZE_BYTES + 16));
   const largest = Math.max(riffSizeBytes, dataSizeBytes);
   if (largest > MAX_RIFF_SIZE_BYTES) throw new AppError('RIFF_64_BIT', { name, signature, sizeBytes: largest });
-  return { riffSizeBytes, dataSizeBytes };
+  return { riffSizeBytes, dataSizeBytes, sampleCount };
 }

@@ -16,6 +16,7 @@ import {
   readChunks,
   readWideSizes,
   SIZE_UNKNOWN,
+  type WideSizes,
 } from './riff-chunks.ts';
 
 const MANIFEST_CHUNK_ID = 'C2PA';
@@ -112,7 +113,7 @@ export const riff: FormatHandler<RiffLayout> = {
 interface RiffHeader {
   readonly form: RiffForm;
   readonly riffSizeBytes: number | null;
-  readonly wideDataSizeBytes: number | null;
+  readonly wide: WideSizes | null;
 }
 
 async function readRiffHeader(source: ByteSource, signal: AbortSignal): Promise<RiffHeader> {
@@ -122,10 +123,9 @@ async function readRiffHeader(source: ByteSource, signal: AbortSignal): Promise<
   assert(form !== undefined, 'the header was recognised');
   if (form === WAVE) requireSizeOfRiff(source, signature);
   const wide = isWave64(signature) ? await readWideSizes(source, signature, signal) : null;
-  const wideDataSizeBytes = wide?.dataSizeBytes ?? null;
   const sizeBytes = header.readUInt32LE(4);
-  if (sizeBytes !== 0 && sizeBytes !== SIZE_UNKNOWN) return { form, riffSizeBytes: sizeBytes, wideDataSizeBytes };
-  if (form === WAVE) return { form, riffSizeBytes: wide?.riffSizeBytes || null, wideDataSizeBytes };
+  if (sizeBytes !== 0 && sizeBytes !== SIZE_UNKNOWN) return { form, riffSizeBytes: sizeBytes, wide };
+  if (form === WAVE) return { form, riffSizeBytes: wide?.riffSizeBytes || null, wide };
   throw new AppError('RIFF_SIZE_UNKNOWN', { name: source.name, chunkId: 'RIFF', offset: 0, sizeBytes });
 }
 
@@ -188,8 +188,9 @@ function copiesOfChunks({ chunks, chunksEnd }: RiffLayout): Splice[] {
       continue;
     }
     if (chunk.isRestated) {
-      copies.push(insert(chunkHeader(chunk.id, chunk.sizeBytes)));
-      runStart = chunk.offset + CHUNK_HEADER_SIZE_BYTES;
+      const start = restatedStart(chunk);
+      copies.push(insert(start));
+      runStart = chunk.offset + start.length;
     }
     if (chunk.isUnpadded) {
       copies.push(...copyOf(runStart, endOf(chunk)), insert(PAD));
@@ -197,6 +198,15 @@ function copiesOfChunks({ chunks, chunksEnd }: RiffLayout): Splice[] {
     }
   }
   return [...copies, ...copyOf(runStart, chunksEnd)];
+}
+
+/** Returns the header of a restated chunk, with the number of samples of `fact`. */
+function restatedStart({ id, sizeBytes, sampleCount }: RiffChunk): Buffer {
+  const header = chunkHeader(id, sizeBytes);
+  if (sampleCount === undefined) return header;
+  const count = Buffer.alloc(4);
+  count.writeUInt32LE(sampleCount);
+  return Buffer.concat([header, count]);
 }
 
 function lastKeptLacksPad({ chunks, lacksPad }: RiffLayout): boolean {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { riff } from '#formats/riff/riff.ts';
@@ -13,10 +13,19 @@ const SOUND = Buffer.from([1, 2, 3, 4, 5]);
 const manifest = Buffer.from('a manifest');
 
 /** The chunk with the 64-bit sizes (EBU Tech 3306, §3.2). */
-function ds64({ riffSizeBytes, dataSizeBytes }: { riffSizeBytes: number; dataSizeBytes: number }): Chunk {
+function ds64({
+  riffSizeBytes,
+  dataSizeBytes,
+  sampleCount = 0,
+}: {
+  riffSizeBytes: number;
+  dataSizeBytes: number;
+  sampleCount?: number;
+}): Chunk {
   const payload = Buffer.alloc(28);
   payload.writeBigUInt64LE(BigInt(riffSizeBytes), 0);
   payload.writeBigUInt64LE(BigInt(dataSizeBytes), 8);
+  payload.writeBigUInt64LE(BigInt(sampleCount), 16);
   return { id: 'ds64', payload };
 }
 
@@ -79,6 +88,34 @@ describe('a 64-bit WAVE file that fits into RIFF', () => {
     );
     assert.equal(layout.manifest?.length, 3);
     assert.deepEqual(takeApart(output).chunks.slice(1), [...kept.slice(1), signed]);
+  });
+
+  test('states its number of samples where that is among its 64-bit sizes', async () => {
+    const factOf = async (inFact: number, inDs64: number): Promise<number | undefined> => {
+      const payload = Buffer.alloc(8, 7);
+      payload.writeUInt32LE(inFact);
+      const counted = ds64({ riffSizeBytes: 94, dataSizeBytes: SOUND.length, sampleCount: inDs64 });
+      const { output } = await embed(riff, wave64({ sizes: counted, behind: [{ id: 'fact', payload }] }), manifest);
+      const fact = takeApart(output).chunks[3];
+      assert.deepEqual([fact?.id, fact?.payload.subarray(4)], ['fact', payload.subarray(4)]);
+      return fact?.payload.readUInt32LE();
+    };
+    assert.equal(await factOf(IN_DS64, 10), 10);
+    assert.equal(await factOf(9, 10), 9);
+    assert.equal(await factOf(IN_DS64, 0), IN_DS64);
+    assert.equal(await factOf(IN_DS64, 2 ** 33), IN_DS64);
+  });
+
+  test('is as long as before when its sound is compressed', async () => {
+    const folder = mediaFolder();
+    const durationOf = (name: string): string =>
+      run(folder, 'ffprobe', '-v', 'error', '-show_entries', 'stream=duration', name).toString();
+    const tone = ['-v', 'error', '-f', 'lavfi', '-i', 'sine=frequency=440:duration=1'];
+    run(folder, 'ffmpeg', ...tone, '-c:a', 'adpcm_ms', '-rf64', 'always', 'a.wav');
+    const output = await signBytes(riff, readFileSync(path.join(folder, 'a.wav')));
+    await assertValid(output, 'audio/wav');
+    writeFileSync(path.join(folder, 'signed.wav'), output);
+    assert.equal(durationOf('signed.wav'), durationOf('a.wav'));
   });
 
   test('is valid when signed, sounds the same, and can be signed again', async () => {
