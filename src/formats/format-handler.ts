@@ -63,6 +63,14 @@ export const HEAD_SIZE_BYTES = 64 * 1024;
 /** Number of bytes of the second attempt: the first frame of MPEG audio may follow up to 1 MiB of garbage. */
 export const LONG_HEAD_SIZE_BYTES = 1088 * 1024;
 
+/** Box of a file by what a hash that leaves it out calls it. */
+export interface StrayBox {
+  readonly type: string;
+  /** Extended type of a `uuid` box in hexadecimal, which stands behind its header; null for other boxes. */
+  readonly boxId: string | null;
+  readonly headerSizeBytes: number;
+}
+
 /** Properties of a file that every handler finds, and other modules use. */
 export interface MediaLayout {
   /** IANA media type of the file, by its bytes, such as `video/mp4`, `audio/mp4`, `video/quicktime` or `audio/wav`. */
@@ -75,8 +83,8 @@ export interface MediaLayout {
   readonly manifest: { readonly offset: number; readonly length: number } | null;
   /** Byte range of the XMP packet in the source, which may name a remote manifest; null where the format has none. */
   readonly xmp: { readonly offset: number; readonly length: number } | null;
-  /** Types of the boxes beside those for media in which players find media all the same; a hash may leave them out. */
-  readonly strayMediaTypes?: readonly string[];
+  /** Boxes beside those for media in which players find media all the same; a hash may leave them out. */
+  readonly strayMedia?: readonly StrayBox[];
   /** Warnings for the result of the input. */
   readonly warnings?: readonly Warning[];
 }

@@ -13,7 +13,7 @@ import { storeByHand } from '../provenance/manifest-store-bytes.ts';
 import { signBytes } from '../support/judges/file-judges.ts';
 import { makeManifest } from '../support/manifests/make-manifest.ts';
 import { smallWav } from '../support/manifests/sign-wav.ts';
-import { box, FTYP, fullBox, trak } from '../support/media/movie-bytes.ts';
+import { box, c2paBox, FTYP, fullBox, trak } from '../support/media/movie-bytes.ts';
 import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
 import { ffmpeg, makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
 import { signAsOthers } from '../support/publications/sign-as-others.ts';
@@ -265,7 +265,7 @@ describe('a verdict says that the signature leaves out parts', () => {
 });
 
 describe('a file is not verified as valid', () => {
-  const cut = async (): Promise<Buffer> => {
+  const cut = async (...behind: readonly Buffer[]): Promise<Buffer> => {
     const folder = join(home, `case-${count++}`);
     writeFiles(folder, {});
     ffmpeg(folder, ['-f', 'lavfi', '-i', 'sine=r=8000:d=1'], '-c:a pcm_s16le -movflags +faststart tone.mov');
@@ -273,7 +273,7 @@ describe('a file is not verified as valid', () => {
     const [media, ...others] = boxes.toReversed();
     assert.equal(media?.type, 'mdat');
     const half = box('mdat', media.bytes.subarray(8, media.bytes.length / 2));
-    return await signBytes(isobmff, Buffer.concat([...others.toReversed().map(({ bytes }) => bytes), half]));
+    return await signBytes(isobmff, Buffer.concat([...others.toReversed().map(({ bytes }) => bytes), half, ...behind]));
   };
   const verifiedFile = async (bytes: Buffer) => {
     const folder = writeFiles(join(home, `case-${count++}`), { 'tone.mov': bytes });
@@ -283,9 +283,17 @@ describe('a file is not verified as valid', () => {
   test('where media that it lacks was appended in a box that the hash leaves out', async () => {
     const signed = await cut();
     assert.equal((await verifiedFile(signed)).verification.state, 'valid');
-    const { state, codes } = (await verifiedFile(Buffer.concat([signed, box('ftyp', Buffer.alloc(9000))])))
-      .verification;
-    assert.deepEqual([state, codes[0]?.code], ['invalid', 'assertion.bmffHash.additionalExclusionsPresent']);
+    for (const appended of [box('ftyp', Buffer.alloc(9000)), c2paBox('other', Buffer.alloc(9000))]) {
+      const { state, codes } = (await verifiedFile(Buffer.concat([signed, appended]))).verification;
+      assert.deepEqual([state, codes[0]?.code], ['invalid', 'assertion.bmffHash.additionalExclusionsPresent']);
+    }
+  });
+
+  test('but where media lies in a box with an id of its own, which the hash covers', async () => {
+    const signed = await cut(box('uuid', Buffer.alloc(9000)));
+    const { state, codes } = (await verifiedFile(signed)).verification;
+    assert.equal(state, 'valid');
+    assert.ok(codes.every(({ code }) => !code.endsWith('.additionalExclusionsPresent')));
   });
 
   test('without a warning where such a box keeps this service from reading its tables', async () => {

@@ -110,7 +110,6 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
     manifest: await findManifest(window, boxes.filter(isC2paBox)),
     xmp: findXmp(boxes),
     strayMedia,
-    strayMediaTypes: strayMedia.map(({ type }) => type),
     warnings: warningsOf(name, boxes, trackKinds.externalTrackCount),
   };
 }

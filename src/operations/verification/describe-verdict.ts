@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { PublicationDeviation, PublicationVerification, Verification } from '#contract/verification.ts';
-import type { MediaLayout } from '#formats/format-handler.ts';
+import type { MediaLayout, StrayBox } from '#formats/format-handler.ts';
 import { describeReport, type ReportDescription } from '#provenance/describe-report.ts';
 import { decodeCbor, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
 import type { AssetReading } from '#provenance/official-reader.ts';
@@ -277,8 +277,8 @@ function extraExclusions(store: Uint8Array, layout: MediaLayout | null): ExtraEx
   if (!binding.label.startsWith('c2pa.hash.bmff')) return null;
   const { exclusions = [], merkle } = bmffHash.safeParse(content).data ?? {};
   const code = 'assertion.bmffHash.additionalExclusionsPresent';
-  const strayMedia = layout?.strayMediaTypes ?? [];
-  if (exclusions.some(({ xpath }) => strayMedia.includes(xpath.slice(1)))) {
+  const strayMedia = layout?.strayMedia ?? [];
+  if (exclusions.some((exclusion) => strayMedia.some((box) => mayLeaveOut(exclusion, box)))) {
     const explanation = 'Players find media in parts of the file that the binding leaves out.';
     return { code, kind: 'failure', explanation };
   }
@@ -289,6 +289,20 @@ function extraExclusions(store: Uint8Array, layout: MediaLayout | null): ExtraEx
     return xpath !== '/uuid' || !Array.isArray(data) || data.length === 0;
   });
   return hidesMedia ? { code, kind: 'informational' } : null;
+}
+
+const boxData = z.array(z.object({ offset: z.number(), value: z.instanceof(Uint8Array) }));
+
+/** Tells whether an exclusion may be of a box: of a `uuid` box it is none where it asks for another extended type. */
+function mayLeaveOut(
+  { xpath, data }: { readonly xpath: string; readonly data?: unknown },
+  { type, boxId, headerSizeBytes }: StrayBox,
+): boolean {
+  if (xpath !== `/${type}`) return false;
+  const asked = boxData.safeParse(data).data?.find(({ offset }) => offset === headerSizeBytes)?.value;
+  if (asked === undefined || boxId === null) return true;
+  const id = Buffer.from(boxId, 'hex');
+  return id.subarray(0, asked.length).equals(asked.subarray(0, id.length));
 }
 
 /** Returns what to say of a hash that leaves out ranges other than its manifest's. */
