@@ -34,7 +34,7 @@ const WINDOW_SIZE_BYTES = 256 * 1024;
 const MAX_MOOF_SIZE_BYTES = 16 * 1024 * 1024;
 /** Largest size of all boxes with tables together; each is read into memory. A day of video has tens of megabytes. */
 const MAX_TABLES_SIZE_BYTES = 256 * 1024 * 1024;
-const TYPES_WITH_TABLES = ['moov', 'mfra', 'meta'];
+const TYPES_WITH_TABLES = ['moov', 'mfra', 'meta', 'meco'];
 /** `ftyp` box for files without one: QuickTime, version 0, compatible with itself. */
 const QUICKTIME_FILE_TYPE = Buffer.from('0000001466747970717420200000000071742020', 'hex');
 const MAX_FILE_TYPE_SIZE_BYTES = 64 * 1024;
@@ -176,7 +176,9 @@ async function readTables(
     leftBytes -= header.sizeBytes;
     if (box.type === 'mfra') addRandomAccessOffsets(box, offsets);
     else if (box.type === 'meta') readMetadata(box, offsets);
-    else {
+    else if (box.type === 'meco') {
+      for (const meta of box.descendants('meta')) addItemOffsets(meta, offsets);
+    } else {
       readMovie(box, offsets, media, tracks, externalTracks);
       for (const gps of box.descendants('gps ')) addGpsOffsets(gps, sizeBytes, offsets);
     }
@@ -201,14 +203,20 @@ function readMovie(
     throw new AppError('BMFF_MOVIE_COMPRESSED', { name, offset: header.offset });
   }
   checkNesting(moov, offsets);
-  for (const meta of moov.descendants('meta')) addItemOffsets(meta, offsets);
+  for (const meta of metadataIn(moov)) addItemOffsets(meta, offsets);
   for (const trak of moov.descendants('trak')) {
     const track = parseTrack(trak);
     tracks.push(track);
     if (addTrackOffsets(trak, offsets)) for (const chunk of chunksOf(trak, track.handlerType)) media.add(chunk);
     else externalTracks.push(trak);
-    for (const meta of trak.descendants('meta')) addItemOffsets(meta, offsets);
+    for (const meta of metadataIn(trak)) addItemOffsets(meta, offsets);
   }
+}
+
+/** Yields the metadata of a movie or a track: one `meta` box, and further ones in `meco` (ISO/IEC 14496-12 §8.11.7). */
+function* metadataIn(box: Box): Generator<Box> {
+  yield* box.descendants('meta');
+  yield* box.descendants('meco', 'meta');
 }
 
 /** Reads the `ftyp` box, or returns a default. */

@@ -309,6 +309,21 @@ describe('items', () => {
     );
   });
 
+  test('are found again in further metadata: of the file, the movie and a track', async () => {
+    const item = (offset: number) => Buffer.concat([u16(1, 0, 1), u32(offset, 4)]);
+    const further = (m: number) => box('meco', fullBox('mere', 0, u32(0, 0)), meta(0, 0x4400, item(m + 8)));
+    const input = assemble(
+      FTYP,
+      ([, , , m = 0]) => further(m),
+      ([, , , m = 0]) => box('moov', box('trak', trak().subarray(8), further(m)), further(m)),
+      box('mdat', Buffer.from('AAAA')),
+    );
+    const output = await embedded(input);
+    for (const holder of [[], ['moov'], ['moov', 'trak']]) {
+      assert.equal(at(output, ilocOf(output, ...holder, 'meco').readUInt32BE(22)), 'AAAA');
+    }
+  });
+
   test('stay as they are inside the meta box, in other items and in other files', async () => {
     const item = (method: number, reference: number) => Buffer.concat([u32(1), u16(method, reference, 1), u32(50, 4)]);
     const boxes = meta(2, 0x4400, item(1, 0), item(2, 0), item(0, 2));
