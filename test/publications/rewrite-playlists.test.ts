@@ -167,6 +167,21 @@ describe('a publication of byte ranges', () => {
     assert.ok('audio.mp4' in output);
   });
 
+  test('keeps the frames of an I-frame playlist that nobody claimed and no other playlist names', async () => {
+    const media = textOf(made['video.m3u8']);
+    const frames = `#EXTM3U\n#EXT-X-I-FRAMES-ONLY\n${/#EXT-X-MAP:.*/.exec(media)?.[0]}\n#EXTINF:6,\n#EXT-X-BYTERANGE:`;
+    const [, start = ''] = /BYTERANGE:\d+@(\d+)\nvideo/.exec(media) ?? [];
+    const files = { 'video.m3u8': media, 'video.mp4': made['video.mp4'] as Uint8Array };
+    const { output } = await signFolder(folderOf({ ...files, 'frames.m3u8': `${frames}2000@${start}\nvideo.mp4\n` }), {
+      ...singleFiles,
+      playlist: 'video.m3u8',
+    });
+    const [, length, offset, path = ''] =
+      /BYTERANGE:(\d+)@(\d+)\n(.*)/.exec(textOf(Buffer.from(output['frames.m3u8'] ?? ''))) ?? [];
+    const frame = Buffer.from(output[path] ?? '').subarray(Number(offset), Number(offset) + Number(length));
+    assert.deepEqual(frame, Buffer.from(files['video.mp4']).subarray(Number(start), Number(start) + 2000));
+  });
+
   test('gets folders of its own where names are taken', async () => {
     const taken = { ...made, 'video/note.txt': 'x' };
     const { renditions } = await signFolder(folderOf(taken), singleFiles);

@@ -10,7 +10,7 @@ import type { FolderIndex } from '../playlists/folder-index.ts';
 import { MAX_RENDITIONS, MAX_UNLISTED_PLAYLIST_READS, refuseBeyond } from '../playlists/limits.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { readPlaylists, refuseUnsignable } from '../playlists/read-playlists.ts';
-import { listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
+import { iFrameListingsOf, listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
 import type { MergedRendition } from './merge-renditions.ts';
 
 /**
@@ -205,7 +205,9 @@ export async function readUnlistedPlaylists(
     reads += read.documents.length;
     refuseBeyond('playlists that no pattern matches', reads, MAX_UNLISTED_PLAYLIST_READS);
     const parts = read.listings.flatMap(partsOf);
-    if (!parts.some((part) => signedPaths.has(part.path))) continue;
+    // I-frame playlists name parts of fragments, which move with these.
+    const frames = iFrameListingsOf(read.documents, index).flatMap(partsOf);
+    if (![...parts, ...frames].some((part) => signedPaths.has(part.path))) continue;
     for (const document of read.documents) if (unmatched.has(document.path)) playlists.set(document.path, document);
     const stale = parts.find((part) => rangedPaths.has(part.path) && !signedKeys.has(partKey(part)));
     if (stale === undefined) continue;
