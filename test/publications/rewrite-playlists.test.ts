@@ -182,6 +182,16 @@ describe('a publication of byte ranges', () => {
     assert.deepEqual(frame, Buffer.from(files['video.mp4']).subarray(Number(start), Number(start) + 2000));
   });
 
+  test('can be read again where a gap named the bytes behind a segment', async () => {
+    const [first = '', ...others] = textOf(made['video.m3u8']).split(/(?=#EXTINF)/);
+    const playlist = [first, others[0], `#EXT-X-GAP\n${others[1]}`, ...others.slice(2)].join('');
+    const files = { 'video.m3u8': playlist, 'video.mp4': made['video.mp4'] as Uint8Array };
+    const { output, renditions } = await signFolder(folderOf(files), { ...singleFiles, playlist: 'video.m3u8' });
+    const again = await signFolder(folderOf(output), patterns);
+    assert.equal(again.renditions[0]?.fragments.length, 5);
+    assert.deepEqual(again.renditions, renditions);
+  });
+
   test('gets folders of its own where names are taken', async () => {
     const taken = { ...made, 'video/note.txt': 'x' };
     const { renditions } = await signFolder(folderOf(taken), singleFiles);

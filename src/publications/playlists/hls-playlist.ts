@@ -3,7 +3,7 @@ import { itemAt } from '#errors/assert.ts';
 import type { PlaylistPosition } from '#errors/entry.ts';
 import type { ByteRange } from '../media-part.ts';
 import { hlsAttribute } from './hls-attributes.ts';
-import type { HlsMap, HlsPlaylist, HlsSegment, PlaylistReference } from './playlist-document.ts';
+import type { HlsMap, HlsMedia, HlsPlaylist, HlsSegment, PlaylistReference } from './playlist-document.ts';
 
 /** Tags by which a playlist shows what it is; the first of them decides. */
 const DECIDING_TAG = /^#(?:EXTINF|EXT-X-(?:TARGETDURATION|MEDIA|SESSION-DATA|SESSION-KEY|[A-Z-]*STREAM-INF)):/;
@@ -39,7 +39,7 @@ export function parseHlsPlaylist(path: string, text: string): HlsPlaylist {
   const lines = hlsLines(path, text);
   if (isMultivariant(lines)) return { kind: 'hls-multivariant', path, text, references: referencesIn(path, lines) };
   const iFramesOnly = lines.some((line) => /^#EXT-X-I-FRAMES-ONLY\b/.test(line));
-  return { kind: 'hls-media', path, text, iFramesOnly, segments: readSegments(path, lines) };
+  return { kind: 'hls-media', path, text, iFramesOnly, ...readSegments(path, lines) };
 }
 
 function isMultivariant(lines: readonly string[]): boolean {
@@ -102,8 +102,9 @@ interface SegmentTags {
   isGap: boolean;
 }
 
-function readSegments(path: string, lines: readonly string[]): HlsSegment[] {
+function readSegments(path: string, lines: readonly string[]): Pick<HlsMedia, 'segments' | 'gaps'> {
   const segments: HlsSegment[] = [];
+  const gaps: HlsSegment[] = [];
   let map: HlsMap | null = null;
   let tags: SegmentTags = { durationSeconds: null, range: null, isGap: false };
   let before: HlsSegment | undefined;
@@ -113,12 +114,12 @@ function readSegments(path: string, lines: readonly string[]): HlsSegment[] {
     else if (text.startsWith('#')) readTag(text, tags);
     else if (text !== '') {
       const segment = readSegment(path, { uri: text, line, map }, tags, before);
-      if (!tags.isGap) segments.push(segment);
+      (tags.isGap ? gaps : segments).push(segment);
       before = segment;
       tags = { durationSeconds: null, range: null, isGap: false };
     }
   }
-  return segments;
+  return { segments, gaps };
 }
 
 function readTag(text: string, tags: SegmentTags): void {

@@ -32,8 +32,10 @@ export interface HlsMedia {
   readonly text: string;
   /** True when its segments are single frames inside other playlists' fragments (EXT-X-I-FRAMES-ONLY). */
   readonly iFramesOnly: boolean;
-  /** In playback order; gaps (EXT-X-GAP) are left out. */
+  /** In playback order; gaps are left out. */
   readonly segments: readonly HlsSegment[];
+  /** Segments that are not there to be played (EXT-X-GAP); their files may be missing. */
+  readonly gaps: readonly HlsSegment[];
 }
 
 export interface HlsSegment extends HlsReference {

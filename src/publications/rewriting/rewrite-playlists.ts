@@ -145,20 +145,32 @@ async function rewriteHlsMedia(
     if (moved.path === moved.source.path) continue;
     editor.edit(map.line, (line) => replaceHlsAttribute(line, 'URI', relativeReference(playlist.path, moved.path)));
   }
+  let hasMoved = false;
   for (const segment of playlist.segments) {
     if (segment.range === null) continue;
     const path = pathOf(segment);
     const whole = parts.get(partKey(index.partAt(path, segment.range)));
     const moved = whole ?? (await moveRange(path, index.rangeIn(path, segment.range)));
     if (moved === undefined) continue;
+    hasMoved = true;
     if (moved.path !== path)
       editor.edit(segment.line, (line) => keepIndent(line, relativeReference(playlist.path, moved.path)));
     const tag = editor.lineBefore(segment.line, '#EXT-X-BYTERANGE:');
     if (tag === undefined) continue;
-    if ('length' in moved) editor.edit(tag, (line) => line.replace(/:.*?(?=\r?$)/, `:${moved.length}@${moved.offset}`));
+    if ('length' in moved) editor.edit(tag, (line) => stateRange(line, moved));
     else editor.remove(tag);
   }
+  // The range of a gap cannot go on where that of a segment ended which is a file now.
+  for (const { line, range } of hasMoved ? playlist.gaps : []) {
+    const tag = editor.lineBefore(line, '#EXT-X-BYTERANGE:');
+    if (tag !== undefined && range !== null) editor.edit(tag, (text) => stateRange(text, range));
+  }
   return editor.text();
+}
+
+/** Returns the line of an EXT-X-BYTERANGE tag with another range. */
+function stateRange(line: string, { offset, length }: ByteRange): string {
+  return line.replace(/:.*?(?=\r?$)/, `:${length}@${offset}`);
 }
 
 /** Replaces a line, and keeps the carriage return that its text ends lines with. */
