@@ -13,7 +13,7 @@ import { hlsAttribute } from './playlists/hls-attributes.ts';
 import { chooseOtherFiles } from './playlists/other-files.ts';
 import type { HlsPlaylist, PlaylistDocument } from './playlists/playlist-document.ts';
 import { readPlaylists, refuseUnsignable } from './playlists/read-playlists.ts';
-import { type ListedPart, listingsOf, type RenditionListing } from './playlists/rendition-listings.ts';
+import { type ListedPart, listingsOf, type RenditionListing, wholeFilesOf } from './playlists/rendition-listings.ts';
 import type { Publication, PublicationPatterns } from './publication.ts';
 import { checkRanges, type MergedRendition, mergeListings } from './reading/merge-renditions.ts';
 import { addUnlistedFiles, readUnlistedPlaylists } from './reading/unlisted-files.ts';
@@ -54,7 +54,7 @@ export async function readMatchedPublication(
   refuseUnsignable(playlists);
   const listings = listingsOf(playlists, index);
   checkRanges(listings, index);
-  const { signed, warnings } = signedListings(listings, matched);
+  const { signed, warnings } = signedListings(listings, playlists.flatMap(wholeFilesOf), matched);
   const named = new Set([...pathsOfPlaylists(playlists), ...listings.flatMap(pathsOf)]);
 
   const listed = mergeListings(signed);
@@ -94,8 +94,15 @@ interface SignedListings {
   readonly warnings: readonly Warning[];
 }
 
-/** Returns the listings of renditions that a pattern matches. Throws when one of them cannot be signed. */
-function signedListings(listings: readonly RenditionListing[], matched: MatchedPaths): SignedListings {
+/**
+ * Returns the listings of renditions that a pattern matches. Throws when one of them cannot be signed. `wholeFiles` are
+ * those of files without segments, of which only a warning tells.
+ */
+function signedListings(
+  listings: readonly RenditionListing[],
+  wholeFiles: readonly RenditionListing[],
+  matched: MatchedPaths,
+): SignedListings {
   const signed: (RenditionListing & { init: ListedPart })[] = [];
   const warnings: Warning[] = [];
   const unmatched = new Set<string>();
@@ -111,6 +118,9 @@ function signedListings(listings: readonly RenditionListing[], matched: MatchedP
     }
     if (init !== null) signed.push({ ...listing, init });
     else warnings.push(warningOfUnsigned(listing));
+  }
+  for (const path of wholeFiles.flatMap(pathsOf)) {
+    if (!matched.inits.has(path) && !matched.fragments.has(path) && !isAuxiliary(path)) unmatched.add(path);
   }
   if (unmatched.size > 0) warnings.push(warning('RENDITIONS_NOT_SIGNED', sampleOfNames([...unmatched])));
   return { signed, warnings: distinctWarnings(warnings) };

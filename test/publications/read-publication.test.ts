@@ -326,6 +326,23 @@ describe('several playlists', () => {
   });
 });
 
+test('a file without segments that an MPD names and no pattern matches is told, but not subtitles as text', async () => {
+  const set = (type: string, content: string): string =>
+    `<AdaptationSet mimeType="${type}"><Representation id="1" bandwidth="1">${content}</Representation></AdaptationSet>`;
+  const template = '<SegmentTemplate initialization="init.mp4" media="$Number$.m4s" duration="1"/>';
+  const sets = [
+    set('video/mp4', template),
+    set('audio/mp4', '<BaseURL>sound.mp4</BaseURL>'),
+    set('text/vtt', '<BaseURL>text.vtt</BaseURL>'),
+  ];
+  const mpd = `<MPD mediaPresentationDuration="PT1S"><Period>${sets.join('')}</Period></MPD>`;
+  const { warnings } = await read({ 'm.mpd': mpd, 'init.mp4': '', '1.m4s': '', 'sound.mp4': '', 'text.vtt': '' });
+  assert.deepEqual(
+    warnings.map(({ reason, details }) => [reason, details]),
+    [['RENDITIONS_NOT_SIGNED', { names: ['sound.mp4'], count: 1 }]],
+  );
+});
+
 test('renditions that no pattern matches are told, but not subtitles as text and pictures', async () => {
   const text = hls(...segments('1.vtt'));
   const files = {

@@ -6,7 +6,12 @@ import { partKey } from '../media-part.ts';
 import { isPicture, isPlainText } from '../playlists/file-names.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
-import { iFrameListingsOf, type ListedFragment, type RenditionListing } from '../playlists/rendition-listings.ts';
+import {
+  iFrameListingsOf,
+  type ListedFragment,
+  type RenditionListing,
+  wholeFilesOf,
+} from '../playlists/rendition-listings.ts';
 
 /** Media that a playlist names and that no manifest binds, because no init segment could carry one. */
 export interface UnboundMedia {
@@ -50,14 +55,6 @@ export async function findUnboundMedia(
     if (!isAuxiliary) found.set(partKey(first.part), candidate);
   }
   return [...found.values()];
-}
-
-function wholeFilesOf(playlist: PlaylistDocument): UnboundMedia[] {
-  if (playlist.kind !== 'mpd') return [];
-  return playlist.representations.flatMap(({ addressing, path, line }) => {
-    if (addressing !== 'none' || path === undefined) return [];
-    return { playlist: playlist.path, fragments: [{ part: { path, range: null }, line, startSeconds: null }] };
-  });
 }
 
 /** Returns the playlists that a multivariant one names as variants, sound or pictures. */

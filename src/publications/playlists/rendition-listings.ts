@@ -58,6 +58,16 @@ export function iFrameListingsOf(playlists: readonly PlaylistDocument[], index: 
   );
 }
 
+/** Returns the files without segments that an MPD names, with no init segment. */
+export function wholeFilesOf(playlist: PlaylistDocument): RenditionListing[] {
+  if (playlist.kind !== 'mpd') return [];
+  return playlist.representations.flatMap(({ addressing, path, line }) => {
+    if (addressing !== 'none' || path === undefined) return [];
+    const fragments = [{ part: { path, range: null }, line, startSeconds: null }];
+    return { playlist: playlist.path, init: null, fragments };
+  });
+}
+
 /** Returns a listing for each EXT-X-MAP tag, which may change midway. */
 function listingsOfHls(playlist: HlsMedia, index: FolderIndex): RenditionListing[] {
   const base = index.baseOf(playlist.path);
