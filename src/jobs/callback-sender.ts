@@ -176,7 +176,7 @@ export class CallbackSender {
     const receiver = new URL(callback.url).origin;
     const others = this.#byReceiver.get(receiver) ?? 0;
     if (others >= MAX_PER_RECEIVER) {
-      return this.#options.store.postponeCallback(callback.jobId, new Date(Date.now() + BUSY_DELAY_MS), 'unsent');
+      return this.#options.store.postponeCallback(callback.jobId, BUSY_DELAY_MS, 'unsent');
     }
     this.#byReceiver.set(receiver, others + 1);
     try {
@@ -204,14 +204,15 @@ export class CallbackSender {
     }
     const { kind, problem } = result;
     const failed = { attempts, finishedAtMs: Date.parse(callback.finishedAt), firstPauseMs: this.#limits.firstPauseMs };
-    const nextMs = kind === 'denied' ? null : nextAttemptAt(failed, Date.now());
+    const nowMs = Date.now();
+    const nextMs = kind === 'denied' ? null : nextAttemptAt(failed, nowMs);
     if (nextMs === null) {
       await store.closeCallback(jobId, 'given_up');
       const because = kind === 'denied' ? 'its address is denied' : 'its receiver did not take it for a day';
       log.error({ ...line, problem }, `callback given up: ${because}`);
       return sent('given_up');
     }
-    await store.postponeCallback(jobId, new Date(nextMs), 'sent');
+    await store.postponeCallback(jobId, nextMs - nowMs, 'sent');
     log.warn({ ...line, problem, next_attempt_at: new Date(nextMs).toISOString() }, 'callback failed');
     sent('failed');
   }

@@ -1,11 +1,20 @@
+import { sql } from 'kysely';
 import type { DueCallback } from './job-store.ts';
-import type { Database } from './tables.ts';
+import { NOW_MS } from './postgres/node-records.ts';
+import { type Database, isPostgres } from './tables.ts';
 
 /** The longest pause between two attempts, in milliseconds. */
 export const MAX_CALLBACK_PAUSE_MS = 3600 * 1000;
 
-/** The time by which a callback may be due later than after the longest pause: the clocks of nodes differ. */
+/** The time by which a callback may be due later than after the longest pause: a clock may be set back a little. */
 const CLOCK_DIFFERENCE_MS = 60_000;
+
+/** Returns the time by which callbacks are due: on PostgreSQL that of the database, because the clocks of nodes differ. */
+async function callbackTime(db: Database): Promise<number> {
+  if (!isPostgres(db)) return Date.now();
+  const { rows } = await sql<{ nowMs: number }>`select ${NOW_MS} as "nowMs"`.execute(db);
+  return rows[0]?.nowMs ?? Date.now();
+}
 
 /** Records the callback of a job. It is due when the job finishes. */
 export async function insertCallback(db: Database, jobId: string, url: string): Promise<void> {
@@ -14,25 +23,26 @@ export async function insertCallback(db: Database, jobId: string, url: string): 
 
 /** Makes the callback of a finished job due. */
 export async function makeCallbackDue(db: Database, jobId: string, finishedAt: string): Promise<void> {
+  const dueAt = new Date(await callbackTime(db)).toISOString();
   await db
     .updateTable('callbacks')
-    .set({ state: 'due', ended_at: finishedAt, next_attempt_at: finishedAt })
+    .set({ state: 'due', ended_at: finishedAt, next_attempt_at: dueAt })
     .where('job_id', '=', jobId)
     .execute();
 }
 
 /** Implements `JobStore.leaseCallbacks`. */
 export async function leaseCallbacks(db: Database, count: number, leaseMs: number): Promise<readonly DueCallback[]> {
-  const now = new Date();
-  const leasedUntil = new Date(now.getTime() + leaseMs).toISOString();
+  const nowMs = await callbackTime(db);
+  const leasedUntil = new Date(nowMs + leaseMs).toISOString();
   // Nothing is postponed for so long: the clock was set back since, and the callback would wait until it catches up.
-  const tooLate = new Date(
-    now.getTime() + Math.max(MAX_CALLBACK_PAUSE_MS, leaseMs) + CLOCK_DIFFERENCE_MS,
-  ).toISOString();
+  const tooLate = new Date(nowMs + Math.max(MAX_CALLBACK_PAUSE_MS, leaseMs) + CLOCK_DIFFERENCE_MS).toISOString();
   const due = await db
     .selectFrom('callbacks')
     .selectAll()
-    .where(({ eb, or }) => or([eb('next_attempt_at', '<=', now.toISOString()), eb('next_attempt_at', '>', tooLate)]))
+    .where(({ eb, or }) =>
+      or([eb('next_attempt_at', '<=', new Date(nowMs).toISOString()), eb('next_attempt_at', '>', tooLate)]),
+    )
     .orderBy('next_attempt_at')
     .limit(count)
     .execute();
@@ -54,13 +64,14 @@ export async function leaseCallbacks(db: Database, count: number, leaseMs: numbe
 export async function postponeCallback(
   db: Database,
   jobId: string,
-  until: Date,
+  pauseMs: number,
   was: 'sent' | 'unsent',
 ): Promise<void> {
+  const nextAttemptAt = new Date((await callbackTime(db)) + pauseMs).toISOString();
   await db
     .updateTable('callbacks')
     .set(({ eb }) => ({
-      next_attempt_at: until.toISOString(),
+      next_attempt_at: nextAttemptAt,
       ...(was === 'unsent' && { attempts: eb('attempts', '-', 1) }),
     }))
     .where('job_id', '=', jobId)

@@ -156,8 +156,8 @@ export interface JobStore {
    */
   leaseCallbacks(count: number, leaseMs: number): Promise<readonly DueCallback[]>;
 
-  /** Makes a callback due at a later time. `unsent` does not count as an attempt. */
-  postponeCallback(jobId: string, until: Date, was: 'sent' | 'unsent'): Promise<void>;
+  /** Makes a callback due after a pause. `unsent` does not count as an attempt. */
+  postponeCallback(jobId: string, pauseMs: number, was: 'sent' | 'unsent'): Promise<void>;
 
   /** Closes a callback, and reduces its URL to the origin. */
   closeCallback(jobId: string, state: 'delivered' | 'given_up'): Promise<void>;

@@ -228,4 +228,23 @@ describe('recording results together with new leases', () => {
     const places = await store.pathsOfJob(jobId);
     assert(!JSON.stringify(places).includes('secret'));
   });
+
+  test('makes a callback due, and has one node send it, by a clock that all nodes share', async (t) => {
+    const { store, submit } = await openNode(t);
+    const ofJob = { ...scripts(['a']), callbackUrl: 'https://host/done' };
+    const finishedId = await submit(ofJob);
+    const { received } = await store.leaseAndComplete([], 1, []);
+    const cancelledId = await submit(ofJob);
+    const realMs = Date.now();
+    t.mock.timers.enable({ apis: ['Date'], now: realMs + HOUR_MS / 2 });
+    for (const one of received) await store.leaseAndComplete(completedOf(one), 0, []);
+    await store.cancelJob(cancelledId);
+    t.mock.timers.setTime(realMs);
+    const leased = await store.leaseCallbacks(10, HOUR_MS / 2);
+    assert.deepEqual(new Set(leased.map(({ jobId }) => jobId)), new Set([finishedId, cancelledId]));
+    for (const hoursAhead of [5, -5]) {
+      t.mock.timers.setTime(realMs + hoursAhead * HOUR_MS);
+      assert.deepEqual(await store.leaseCallbacks(10, HOUR_MS / 2), []);
+    }
+  });
 });

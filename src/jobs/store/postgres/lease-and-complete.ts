@@ -134,7 +134,8 @@ counted as (
   returning jobs.job_id, jobs.finished_at, jobs.has_callback, jobs.has_url_secrets
 ),
 due as (
-  update callbacks set state = 'due', ended_at = counted.finished_at, next_attempt_at = counted.finished_at
+  update callbacks set state = 'due', ended_at = counted.finished_at,
+    next_attempt_at = to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
   from counted
   where callbacks.job_id = counted.job_id and counted.has_callback = 1 and counted.finished_at is not null
 )

@@ -23,7 +23,8 @@ export interface SeenNode extends NodeRecord {
   readonly seenAtMs: number;
 }
 
-const NOW_MS = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`;
+/** The time by the clock of the database. */
+export const NOW_MS = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`;
 
 /**
  * Records a node that starts, unless `mayJoin` refuses. Returns the other nodes that were seen within `expiryMs`, and

@@ -247,8 +247,8 @@ export class PostgresJobStore implements JobStore {
     return this.#database.transaction((db) => leaseCallbacks(db, count, leaseMs));
   }
 
-  postponeCallback(jobId: string, until: Date, was: 'sent' | 'unsent') {
-    return this.#database.transaction((db) => postponeCallback(db, jobId, until, was));
+  postponeCallback(jobId: string, pauseMs: number, was: 'sent' | 'unsent') {
+    return this.#database.transaction((db) => postponeCallback(db, jobId, pauseMs, was));
   }
 
   closeCallback(jobId: string, state: 'delivered' | 'given_up') {
