@@ -157,6 +157,13 @@ describe('refused, naming file and line', () => {
     });
   }
 
+  test('but not what applications put into the events of an MPD', async () => {
+    const event = '<EventStream schemeIdUri="urn:x"><Event><a href="more.html"/></Event></EventStream>';
+    const segment = '<SegmentList><Initialization sourceURL="init.mp4"/><SegmentURL media="1.m4s"/></SegmentList>';
+    const files = { ...good, 'm.mpd': mpd(period(segment).replace('<Period>', `<Period>${event}`)) };
+    assert.deepEqual(await renditionsOf(files, {}), ['init.mp4: 1.m4s']);
+  });
+
   test('but not an address inside the place that the folder came from', async () => {
     const files = { ...good, 'p.m3u8': hls('#EXT-X-MAP:URI="/v/init.mp4"', ...segments('https://x.test/v/1.m4s')) };
     assert.deepEqual(await renditionsOf(files, {}, 'https://x.test/v/'), ['init.mp4: 1.m4s']);

@@ -242,6 +242,8 @@ function refuseRemoteElements(element: XmlElement, values: MpdValues): void {
       remedy: 'Write them into the MPD.',
     });
   }
+  // What is in an event is the application's, as may be its addresses.
+  if (element.name === 'Event') return;
   for (const child of element.children) refuseRemoteElements(child, values);
 }
 
