@@ -17,9 +17,7 @@ import type { EmbeddingPlan, HardBinding } from './hard-binding.ts';
 export interface FormatHandler<Layout extends MediaLayout = MediaLayout> {
   /** Short name for logs and errors: `isobmff`, `riff`, `id3`. */
   readonly name: string;
-  /**
-   * Containers of this format as people call them, such as `MP4` and `MOV`, for messages.
-   */
+  /** Containers of this format as people call them, such as `MP4` and `MOV`, for messages. */
   readonly containers: readonly string[];
   /**
    * IANA media type by which the official reader knows the format. It stands for files whose layout cannot be read: the

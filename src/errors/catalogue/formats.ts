@@ -3,7 +3,7 @@ import { entry, warningEntry } from '../entry.ts';
 /** Ends the messages about files that readers find no manifest in. */
 const OR_SIDECAR = 'Or sign it as it is, with params.manifest set to "sidecar".';
 
-/** What to do about text: an error page of a server, or a playlist. */
+/** Ends the message about text, which is an error page of a server or a playlist, as a rule. */
 const OF_TEXT =
   'Check that this is the path or address of the media itself; a playlist is signed with its folder, at /v2/c2pa/fragmented.';
 

@@ -242,7 +242,7 @@ function refuseRemoteElements(element: XmlElement, values: MpdValues): void {
       remedy: 'Write them into the MPD.',
     });
   }
-  // What is in an event is the application's, as may be its addresses.
+  // Events carry content of applications, which may have links of its own.
   if (element.name === 'Event') return;
   for (const child of element.children) refuseRemoteElements(child, values);
 }
