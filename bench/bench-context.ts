@@ -46,7 +46,6 @@ export function startBenchService(
   return startService({
     folder: join(folder, name),
     settings: {
-      LOG_LEVEL: 'warn',
       // As deploy/attestream.service sets it.
       MALLOC_MMAP_THRESHOLD_: '524288',
       SERVICE__SERVER__SYNC_TIMEOUT_MS: String(SYNC_TIMEOUT_MS),

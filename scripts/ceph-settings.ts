@@ -1,25 +1,26 @@
 import { join } from 'node:path';
 import { CEPH_LIBRARIES } from './ceph-programs.ts';
+import type { OwnAddress } from './own-address.ts';
 
 /** Settings of a cluster of one monitor, one object store in memory and one S3 gateway. */
 export interface CephPlace {
   /** A short absolute path: sockets are made in it, whose paths the system bounds to 107 bytes. */
   readonly folder: string;
   readonly clusterId: string;
-  readonly monitorPort: number;
-  readonly gatewayPort: number;
+  readonly monitor: OwnAddress;
+  readonly gateway: OwnAddress;
 }
 
 /** Bytes that the store may hold, all objects together; they take memory when they are written. */
 const STORE_SIZE_BYTES = 16 * 1024 ** 3;
 
 /** The text of `ceph.conf`: loopback only, no keys between the parts, one copy of everything, and no waiting. */
-export function cephSettings({ folder, clusterId, monitorPort, gatewayPort }: CephPlace): string {
+export function cephSettings({ folder, clusterId, monitor, gateway }: CephPlace): string {
   return `[global]
 fsid = ${clusterId}
-mon host = [v2:127.0.0.1:${monitorPort}/0]
-public addr = 127.0.0.1
-cluster addr = 127.0.0.1
+mon host = [v2:${monitor.host}:${monitor.port}/0]
+public addr = ${monitor.host}
+cluster addr = ${monitor.host}
 ms bind ipv6 = false
 auth cluster required = none
 auth service required = none
@@ -60,7 +61,7 @@ osd mclock skip benchmark = true
 osd op queue = wpq
 osd class update on start = false
 [client.rgw]
-rgw frontends = beast endpoint=127.0.0.1:${gatewayPort} tcp_nodelay=1
+rgw frontends = beast endpoint=${gateway.host}:${gateway.port} tcp_nodelay=1
 rgw data = ${folder}/rgw
 rgw thread pool size = 64
 rgw gc obj min wait = 30

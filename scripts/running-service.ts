@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, copyFileSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
-import { connect } from 'node:net';
+import { closeSync, copyFileSync, existsSync, fstatSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { RELEASE } from '#config/release.ts';
 import type { JobResponse, JobResultResponse } from '#contract/job.ts';
 import { loadDevelopmentIdentity } from '#provenance/identity/load-signing-identity.ts';
-import { freePort } from './free-port.ts';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
 /** The data folder of the development identity that all services started here sign with. */
@@ -15,7 +15,7 @@ const SHARED_IDENTITY = join(ROOT, 'node_modules/.cache/attestream-identity');
 /** Generous: on a machine with much else to do, a start takes ten times as long. */
 const START_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 30_000;
-const HEALTH_INTERVAL_MS = 20;
+const LOOK_INTERVAL_MS = 20;
 
 export interface ServiceOptions {
   /** The folder for the service's data, its outputs and its log. Made where it is missing. */
@@ -57,7 +57,10 @@ export interface WaitOptions {
   readonly onLook?: (job: JobResultResponse) => void;
 }
 
-/** Starts the service on a free loopback port, and returns once it is ready. */
+/**
+ * Starts the service on a loopback port that the system chooses, and returns once it is ready. The port is read from the line
+ * of its log that says so (docs/production.md), so its level stays `info`.
+ */
 export async function startService({
   folder,
   settings = {},
@@ -69,13 +72,13 @@ export async function startService({
   if (settings['SERVICE__JOBS__DATA_DIR'] === undefined) await giveIdentity(join(folder, 'data'));
   const logPath = join(folder, 'service.log');
   const log = openSync(logPath, 'a');
-  const port = await freePort();
+  const startOffset = fstatSync(log).size;
   const child = spawn(process.execPath, [...nodeArguments, program], {
     cwd: folder,
     stdio: ['ignore', log, log],
     env: {
       ...process.env,
-      SERVICE__SERVER__BIND_ADDR: `127.0.0.1:${port}`,
+      SERVICE__SERVER__BIND_ADDR: '127.0.0.1:0',
       SERVICE__JOBS__DATA_DIR: join(folder, 'data'),
       SERVICE__OUTPUT_SINKS__LOCAL__BASE_DIR: join(folder, 'output'),
       ...settings,
@@ -83,9 +86,7 @@ export async function startService({
   });
   closeSync(log);
   if (child.pid !== undefined) onSpawn?.(child.pid);
-  const base = `http://127.0.0.1:${port}`;
-  await untilReady(base, child, logPath);
-  return serviceOf(child, base, logPath);
+  return serviceOf(child, await baseOf(child, logPath, startOffset), logPath);
 }
 
 /** Copies a development identity into a new data folder: making one takes a third of a second. */
@@ -122,29 +123,23 @@ function serviceOf(child: ChildProcess, base: string, logPath: string): RunningS
   };
 }
 
-async function untilReady(base: string, child: ChildProcess, logPath: string): Promise<void> {
+/**
+ * Waits until the process says in its log on which address it listens. It alone writes behind `startOffset`, so no other
+ * service is taken for it.
+ */
+async function baseOf(child: ChildProcess, logPath: string, startOffset: number): Promise<string> {
   const deadline = Date.now() + START_TIMEOUT_MS;
-  while (Date.now() < deadline) {
-    if (child.exitCode !== null || child.signalCode !== null) break;
-    if ((await isListening(base)) && (await isHealthy(base))) return;
-    await sleep(HEALTH_INTERVAL_MS);
+  while (Date.now() < deadline && child.exitCode === null && child.signalCode === null) {
+    const lines = readFileSync(logPath).subarray(startOffset).toString().split('\n').slice(0, -1);
+    const ready = lines.find((line) => line.includes(`"msg":"${RELEASE.product} is ready"`));
+    if (ready !== undefined) {
+      const { address }: { address: AddressInfo } = JSON.parse(ready);
+      return `http://${address.address}:${address.port}`;
+    }
+    await sleep(LOOK_INTERVAL_MS);
   }
   child.kill('SIGKILL');
   throw new Error(`The service did not start. Its log (${logPath}) ends with:\n${endOf(logPath)}`);
-}
-
-/** Tries to connect, which takes a fraction of a request: most of the time before a service is ready, nothing listens. */
-function isListening(base: string): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const { hostname, port } = new URL(base);
-  const socket = connect(Number(port), hostname, () => resolve(true)).on('error', () => resolve(false));
-  return promise.finally(() => socket.destroy());
-}
-
-async function isHealthy(base: string): Promise<boolean> {
-  const answer = await fetch(`${base}/v2/health`).catch(() => null);
-  await answer?.arrayBuffer();
-  return answer?.status === 200;
 }
 
 /** Waits until the stream of a job's events ends: with the job, or with the service. */

@@ -19,14 +19,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CEPH_LIBRARIES, CEPH_ROOT } from './ceph-programs.ts';
 import { cephSettings } from './ceph-settings.ts';
-import { freePort } from './free-port.ts';
+import { type OwnAddress, ownAddress } from './own-address.ts';
 
 /** One step of the start may take so long, and the gateway so long to answer. */
 const STEP_TIMEOUT_MS = 60_000;
 const POLL_INTERVAL_MS = 25;
-
-/** A port that was free may be taken before the server has it; then everything is started again. */
-const START_ATTEMPTS = 3;
 
 /** The address and the credentials of an S3 server. */
 export interface S3Place {
@@ -46,14 +43,12 @@ export async function startS3Server(): Promise<S3Server> {
   if (!existsSync(CEPH_ROOT)) {
     throw new Error('The S3 server of the tests is not installed. Run: npm run setup -- --tests');
   }
-  for (let attempt = 1; ; attempt += 1) {
-    const cluster = new CephCluster();
-    try {
-      return await cluster.start();
-    } catch (error) {
-      await cluster.stop();
-      if (attempt === START_ATTEMPTS) throw error;
-    }
+  const cluster = new CephCluster();
+  try {
+    return await cluster.start();
+  } catch (error) {
+    await cluster.stop();
+    throw error;
   }
 }
 
@@ -62,18 +57,14 @@ class CephCluster {
   readonly #servers: ChildProcess[] = [];
 
   async start(): Promise<S3Server> {
-    const monitorPort = await freePort();
-    const gatewayPort = await freePort();
+    const [monitor, gateway] = [ownAddress(), ownAddress()];
     const clusterId = randomUUID();
     for (const name of ['mon', 'osd', 'rgw']) mkdirSync(join(this.#folder, name));
     writeFileSync(join(this.#folder, 'keyring'), '');
-    writeFileSync(
-      join(this.#folder, 'ceph.conf'),
-      cephSettings({ folder: this.#folder, clusterId, monitorPort, gatewayPort }),
-    );
-    await this.#startMonitor(clusterId, monitorPort);
+    writeFileSync(join(this.#folder, 'ceph.conf'), cephSettings({ folder: this.#folder, clusterId, monitor, gateway }));
+    await this.#startMonitor(clusterId, monitor);
     await this.#startStore();
-    return await this.#startGateway(gatewayPort);
+    return await this.#startGateway(gateway);
   }
 
   async stop(): Promise<void> {
@@ -82,7 +73,7 @@ class CephCluster {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  async #startMonitor(clusterId: string, port: number): Promise<void> {
+  async #startMonitor(clusterId: string, { host, port }: OwnAddress): Promise<void> {
     const map = join(this.#folder, 'monmap');
     await this.#run('monmaptool', [
       '--create',
@@ -91,7 +82,7 @@ class CephCluster {
       clusterId,
       '--addv',
       'a',
-      `[v2:127.0.0.1:${port}/0]`,
+      `[v2:${host}:${port}/0]`,
       map,
     ]);
     await this.#run('ceph-mon', ['--mkfs', '-i', 'a', '--monmap', map]);
@@ -105,9 +96,9 @@ class CephCluster {
     this.#serve('ceph-osd', ['-i', '0', '-f']);
   }
 
-  async #startGateway(port: number): Promise<S3Server> {
+  async #startGateway({ host, port }: OwnAddress): Promise<S3Server> {
     const place = {
-      endpoint: `http://127.0.0.1:${port}`,
+      endpoint: `http://${host}:${port}`,
       region: 'us-east-1',
       accessKeyId: 'testkey',
       secretAccessKey: 'testsecret12345',

@@ -74,7 +74,7 @@ export async function openEnvironment(
   const after = { after: tearDown };
   const identity = makeIdentity(join(folder, 'identity'));
   const server = await startPostgres(after);
-  const proxy = await startProxy(after, server.port);
+  const proxy = await startProxy(after, server.address);
   const url = await server.createDatabase();
   // All nodes of a cluster sign as one.
   const signing = {
@@ -82,7 +82,7 @@ export async function openEnvironment(
     SERVICE__SIGNING__PRIVATE_KEY_PATH: identity.keyPath,
   };
   const direct = { ...signing, SERVICE__JOBS__DATABASE_URL: url };
-  const through = { ...direct, SERVICE__JOBS__DATABASE_URL: url.replace(`:${server.port}/`, `:${proxy.port}/`) };
+  const through = { ...direct, SERVICE__JOBS__DATABASE_URL: proxy.through(url) };
   const cluster = { server, proxy, front: nodeNamed('front', direct), helper: nodeNamed('helper', direct) };
   return { ...shared, ...known, node: nodeNamed('disturbed', through), cluster };
 }

@@ -21,7 +21,7 @@ let service: RunningService;
 let browser: Browser;
 
 before(async () => {
-  service = await startService({ folder: join(folder, 'service'), settings: { LOG_LEVEL: 'warn' } });
+  service = await startService({ folder: join(folder, 'service') });
   browser = await launchBrowser();
 });
 after(async () => {

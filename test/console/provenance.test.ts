@@ -35,7 +35,6 @@ before(async () => {
   service = await startService({
     folder: join(folder, 'service'),
     settings: {
-      LOG_LEVEL: 'warn',
       SERVICE__SIGNING__CERTIFICATE_PATH: certificatePath,
       SERVICE__SIGNING__PRIVATE_KEY_PATH: privateKeyPath,
       SERVICE__TRUST__ANCHORS: join(folder, 'newsroom.pem'),

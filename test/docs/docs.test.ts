@@ -52,7 +52,7 @@ describe('the documentation', () => {
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'attestream-docs-'));
-    service = await startService({ folder, settings: { LOG_LEVEL: 'warn' } });
+    service = await startService({ folder });
   });
   after(async () => {
     await service.stop();

@@ -9,7 +9,7 @@ import { jobCallback } from '#contract/job-callback.ts';
 import { DeniedNetworks } from '#inputs/guarded-request.ts';
 import { guardedPost } from '#jobs/callback-sender.ts';
 import { Jobs } from '#jobs/jobs.ts';
-import { freePort } from '../../scripts/free-port.ts';
+import { ownAddress } from '../../scripts/own-address.ts';
 import { SCRIPTED_WORKER, type Scope, scripts, shared, until } from '../support/jobs/test-jobs.ts';
 import { startReceiver } from '../support/servers/callback-receiver.ts';
 import { errorOf, serve, type TestServer } from '../support/servers/serve.ts';
@@ -155,12 +155,12 @@ describe('a callback', () => {
   });
 
   test('that could not be delivered is delivered after a restart', async (t) => {
-    const port = await freePort();
+    const address = ownAddress();
     const server = await serveWithCallbacks(t);
-    const id = await submit(server, `http://127.0.0.1:${port}/later`, 'progress 1');
+    const id = await submit(server, `http://${address.host}:${address.port}/later`, 'progress 1');
     await until(() => server.logged.some((line) => line.includes('callback failed')));
     await server.jobs.stop(0);
-    const receiver = await startReceiver(t, undefined, port);
+    const receiver = await startReceiver(t, undefined, address);
     const restarted = new Jobs({
       config: server.config,
       workerEntry: SCRIPTED_WORKER,

@@ -8,7 +8,7 @@ import { migrations } from '#jobs/store/migrations.ts';
 import { openPostgres, PostgresDatabase } from '#jobs/store/postgres/postgres-database.ts';
 import { PostgresPool } from '#jobs/store/postgres/postgres-pool.ts';
 import { submitJob } from '#jobs/store/submit-job.ts';
-import { freePort } from '../../scripts/free-port.ts';
+import { ownAddress } from '../../scripts/own-address.ts';
 import { ended, nodeConfig, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
 import { startPgBouncer } from '../support/servers/pgbouncer.ts';
 import { startPostgres } from '../support/servers/postgres-server.ts';
@@ -31,7 +31,8 @@ const withUser = (url: string, user: string) => url.replace('postgres@', `${user
 
 describe('opening the shared database', () => {
   test('is refused where no server answers', async () => {
-    await refusedFor('DATABASE_UNREACHABLE', `postgres://me:${PASSWORD}@127.0.0.1:${await freePort()}/jobs`);
+    const { host, port } = ownAddress();
+    await refusedFor('DATABASE_UNREACHABLE', `postgres://me:${PASSWORD}@${host}:${port}/jobs`);
     await refusedFor('DATABASE_UNREACHABLE', `postgres://me:${PASSWORD}@no-such-host.invalid/jobs`);
   });
 
@@ -138,14 +139,14 @@ test('a statement that gets no connection in time fails, instead of waiting behi
 describe('a pooler in front of the shared database', () => {
   for (const mode of ['transaction', 'statement'] as const) {
     test(`is refused where it gives sessions to others after every ${mode}`, async (t) => {
-      const pooler = await startPgBouncer(server.port, mode);
+      const pooler = await startPgBouncer(server.address, mode);
       t.after(pooler.stop);
       await refusedFor('DATABASE_POOLED', pooler.through(await server.createDatabase()));
     });
   }
 
   test('is refused also while others are at work there', async (t) => {
-    const pooler = await startPgBouncer(server.port, 'transaction');
+    const pooler = await startPgBouncer(server.address, 'transaction');
     t.after(pooler.stop);
     const url = pooler.through(await server.createDatabase());
     const busy = new AbortController();
@@ -158,7 +159,7 @@ describe('a pooler in front of the shared database', () => {
   });
 
   test('does where it keeps sessions apart', async (t) => {
-    const pooler = await startPgBouncer(server.port, 'session');
+    const pooler = await startPgBouncer(server.address, 'session');
     t.after(pooler.stop);
     const url = pooler.through(await server.createDatabase());
     const jobs = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), url) });

@@ -23,7 +23,7 @@ before(async () => {
   makeFilm(source, 'film-720.mp4', '1280x720');
   makeFilm(source, 'film-180.mp4', '320x180');
   writeFileSync(join(source, 'film.fr.srt'), SRT);
-  service = await startService({ folder: join(folder, 'service'), settings: { LOG_LEVEL: 'warn' } });
+  service = await startService({ folder: join(folder, 'service') });
   const outputs = join(folder, 'service', 'output');
   await run('/v2/sync/package', {
     inputs: [{ type: 'local_folder_path', path: source }],

@@ -35,7 +35,7 @@ let media: MediaServer;
 let service: RunningService;
 
 before(async () => {
-  service = await startService({ folder: join(folder, 'service'), settings: { LOG_LEVEL: 'warn' } });
+  service = await startService({ folder: join(folder, 'service') });
   media = await serveMedia(join(folder, 'service', 'output'));
   browser = await launchBrowser();
 });

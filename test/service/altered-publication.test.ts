@@ -21,7 +21,7 @@ let unsigned: Files;
 let signed: Files;
 before(async () => {
   const home = join(folder, 'service');
-  service = await startService({ folder: home, settings: { LOG_LEVEL: 'warn' } });
+  service = await startService({ folder: home });
   const made = makeFfmpegHls(film, join(folder, 'evening'));
   const files = filesAt(made);
   // Fragments of up to 256 KiB are copied in another way than larger ones.

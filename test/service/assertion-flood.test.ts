@@ -12,7 +12,7 @@ test('a small request is answered while ten requests with 1,000 assertions each 
   const folder = temporaryFolder();
   const path = join(folder, 'talk.wav');
   writeFileSync(path, smallWav());
-  await using service = await startService({ folder: join(folder, 'service'), settings: { LOG_LEVEL: 'warn' } });
+  await using service = await startService({ folder: join(folder, 'service') });
   const requestWith = (count: number, prefix: string) => ({
     inputs: [{ type: 'local_file_path', path }],
     output: { type: 'local', prefix },

@@ -31,7 +31,7 @@ const NESTED = {
 let service: RunningService;
 let unsigned: Files;
 before(async () => {
-  service = await startService({ folder: join(folder, 'service'), settings: { LOG_LEVEL: 'warn' } });
+  service = await startService({ folder: join(folder, 'service') });
   unsigned = filesAt(makeFfmpegHls(film, join(folder, 'evening')));
 });
 after(() => service?.stop());

@@ -38,7 +38,7 @@ before(async () => {
   convert('four-notes.mp3', 'wav', 'wave');
   convert('four-notes.mp3', 'webm', 'webm', '-c:a', 'libopus');
   writeFileSync(join(media, 'text.bin'), 'no media at all');
-  service = await startService({ folder: join(folder, 'service'), settings: { LOG_LEVEL: 'warn' } });
+  service = await startService({ folder: join(folder, 'service') });
 });
 
 after(async () => {

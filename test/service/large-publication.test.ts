@@ -18,7 +18,7 @@ const SAMPLE = [0, 1, 31, 32, 33, 255, 256, 4_095, 5_000, 7_777, 9_983, 9_984, 9
 test('A publication of 10,000 fragments keeps its manifest small, and its fragments carry proofs', async () => {
   const folder = temporaryFolder();
   const source = makeLongPublication(folder);
-  await using service = await startService({ folder: join(folder, 'service'), settings: { LOG_LEVEL: 'warn' } });
+  await using service = await startService({ folder: join(folder, 'service') });
 
   const job = await service.runSync('/v2/sync/c2pa/fragmented', {
     inputs: [{ type: 'local_folder_path', path: source }],

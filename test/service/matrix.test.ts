@@ -49,7 +49,7 @@ before(async () => {
   nginx = await startNginx(media);
   service = await startService({
     folder: join(home, 'service'),
-    settings: { ...s3Settings(s3, bucket), LOG_LEVEL: 'warn' },
+    settings: { ...s3Settings(s3, bucket) },
   });
 });
 after(async () => {

@@ -45,7 +45,7 @@ before(async () => {
   makeFilm(home, 'small.mp4', '160x90');
   service = await startService({
     folder: join(home, 'service'),
-    settings: { LOG_LEVEL: 'warn', SERVICE__SIGNING__VERIFY_FRAGMENTS: 'all' },
+    settings: { SERVICE__SIGNING__VERIFY_FRAGMENTS: 'all' },
   });
   const { results } = await service.runSync('/v2/sync/c2pa/video', {
     inputs: [{ type: 'local_file_path', path: join(home, 'small.mp4') }],

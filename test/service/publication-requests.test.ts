@@ -25,7 +25,7 @@ let service: RunningService;
 before(async () => {
   service = await startService({
     folder: home,
-    settings: { LOG_LEVEL: 'warn', SERVICE__SIGNING__VERIFY_FRAGMENTS: 'all' },
+    settings: { SERVICE__SIGNING__VERIFY_FRAGMENTS: 'all' },
   });
 });
 after(() => service?.stop());

@@ -30,7 +30,7 @@ const strangers = { 'poster.jpg': 'not really a picture', 'notes/read me.txt': '
 
 let service: RunningService;
 before(async () => {
-  service = await startService({ folder: join(folder, 'service'), settings: { LOG_LEVEL: 'warn' } });
+  service = await startService({ folder: join(folder, 'service') });
 });
 after(() => service.stop());
 

@@ -30,7 +30,7 @@ before(async () => {
   await s3.client.putBucketPolicy({ Bucket: bucket, Policy: policy });
   service = await startService({
     folder: join(home, 'service'),
-    settings: { ...s3Settings(s3, bucket), LOG_LEVEL: 'warn' },
+    settings: { ...s3Settings(s3, bucket) },
   });
 });
 after(async () => {

@@ -43,7 +43,7 @@ describe('from bucket to bucket, without read-back,', () => {
   let service: RunningService;
 
   before(async () => {
-    const settings = { ...s3Settings(s3, bucket), ...NO_READ_BACK, LOG_LEVEL: 'warn' };
+    const settings = { ...s3Settings(s3, bucket), ...NO_READ_BACK };
     service = await startService({ folder: join(folder, 'one-pass'), settings });
     // The worker, the store and everything else that is made once.
     await sign(service, filmTo('warm-up'));

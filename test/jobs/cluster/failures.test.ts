@@ -125,8 +125,8 @@ describe('a database that is lost', () => {
 
   test('by cut connections costs nothing', async (t) => {
     const url = await createJobsDatabase(server);
-    const proxy = await startProxy(t, server.port);
-    const through = url.replace(`:${server.port}/`, `:${proxy.port}/`);
+    const proxy = await startProxy(t, server.address);
+    const through = proxy.through(url);
     const jobs = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), through) });
     const submitted = await Promise.all(
       Array.from({ length: 4 }, () => jobs.submit(scripts(Array(10).fill('sleep 20')))),
@@ -140,8 +140,8 @@ describe('a database that is lost', () => {
 
   test('by cut connections fails no look-up', async (t) => {
     const url = await createJobsDatabase(server);
-    const proxy = await startProxy(t, server.port);
-    const through = url.replace(`:${server.port}/`, `:${proxy.port}/`);
+    const proxy = await startProxy(t, server.address);
+    const through = proxy.through(url);
     const jobs = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), through) });
     const { job_id: jobId } = await jobs.submit(scripts(['progress 1']));
     let over = false;
@@ -166,8 +166,8 @@ describe('a database that is lost', () => {
 
   test('by a partition leaves the input to another node: what comes late delivers nothing', async (t) => {
     const url = await createJobsDatabase(server);
-    const proxy = await startProxy(t, server.port);
-    const through = url.replace(`:${server.port}/`, `:${proxy.port}/`);
+    const proxy = await startProxy(t, server.address);
+    const through = proxy.through(url);
     const [log, gate, started] = ['partition.log', 'gate', 'started'].map((name) => join(folder, name)) as [
       string,
       string,

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
+import type { OwnAddress } from '../../../scripts/own-address.ts';
 import { until } from '../jobs/test-jobs.ts';
 
 export interface ReceivedCallback {
@@ -22,7 +23,7 @@ export interface CallbackReceiver {
 export async function startReceiver(
   t: TestContext,
   answer: RequestListener = (_request, response) => void response.end(),
-  port = 0,
+  address: OwnAddress = { host: '127.0.0.1', port: 0 },
 ): Promise<CallbackReceiver> {
   const received: ReceivedCallback[] = [];
   const server = createServer(async (request, response) => {
@@ -31,14 +32,14 @@ export async function startReceiver(
     received.push({ path: request.url ?? '', headers: request.headers, body });
     answer(request, response);
   });
-  server.listen(port, '127.0.0.1');
+  server.listen(address);
   await once(server, 'listening');
   t.after(() => {
     server.close();
     server.closeAllConnections();
   });
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://${address.host}:${(server.address() as AddressInfo).port}`,
     received,
     came: (count) => until(() => received.length >= count),
   };

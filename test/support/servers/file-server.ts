@@ -5,14 +5,14 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '../../../scripts/free-port.ts';
+import { type OwnAddress, ownAddress } from '../../../scripts/own-address.ts';
 
 const START_TIMEOUT_MS = 20_000;
 const LOOK_INTERVAL_MS = 20;
 
 /** A server of the test's own: one process on loopback, with its own configuration and folder for what it writes. */
 export interface FileServer {
-  /** `http://127.0.0.1:<port>`. */
+  /** `http://<host>:<port>`. */
   readonly base: string;
   readonly pid: number;
   stop(): Promise<void>;
@@ -21,11 +21,11 @@ export interface FileServer {
 /** Starts a server. `configure` writes its configuration into the folder, and returns the program's arguments. */
 export async function startProgram(
   program: string,
-  configure: (folder: string, port: number) => readonly string[],
+  configure: (folder: string, address: OwnAddress) => readonly string[],
 ): Promise<FileServer> {
   const folder = mkdtempSync(join(tmpdir(), `attestream-${program}-`));
-  const port = await freePort();
-  const parameters = configure(folder, port);
+  const address = ownAddress();
+  const parameters = configure(folder, address);
   const path = existsSync(`/usr/sbin/${program}`) ? `/usr/sbin/${program}` : program;
   const outputPath = join(folder, 'output.txt');
   const output = openSync(outputPath, 'a');
@@ -35,9 +35,10 @@ export async function startProgram(
   });
   const ended = once(child, 'exit');
   closeSync(output);
-  if (!(await listens(child, port))) throw new Error(`${program} does not start:\n${readFileSync(outputPath, 'utf8')}`);
+  if (!(await listens(child, address)))
+    throw new Error(`${program} does not start:\n${readFileSync(outputPath, 'utf8')}`);
   return {
-    base: `http://127.0.0.1:${port}`,
+    base: `http://${address.host}:${address.port}`,
     pid: child.pid as number,
     stop: async () => {
       child.kill('SIGTERM');
@@ -54,12 +55,12 @@ export const LISTING_SERVERS: Readonly<Record<string, (root: string) => Promise<
   'Apache, as Debian sets it up,': (root) =>
     startApache(root, 'FancyIndexing HTMLTable VersionSort NameWidth=* DescriptionWidth=* Charset=UTF-8'),
   lighttpd: (root) =>
-    startProgram('lighttpd', (folder, port) => {
+    startProgram('lighttpd', (folder, { host, port }) => {
       const path = join(folder, 'lighttpd.conf');
       writeFileSync(
         path,
         `server.document-root = "${root}"
-server.bind = "127.0.0.1"
+server.bind = "${host}"
 server.port = ${port}
 server.modules = ("mod_dirlisting")
 dir-listing.activate = "enable"
@@ -68,17 +69,17 @@ dir-listing.activate = "enable"
       return ['-D', '-f', path];
     }),
   Caddy: (root) =>
-    startProgram('caddy', (_folder, port) => {
-      return ['file-server', '--root', root, '--listen', `127.0.0.1:${port}`, '--browse'];
+    startProgram('caddy', (_folder, { host, port }) => {
+      return ['file-server', '--root', root, '--listen', `${host}:${port}`, '--browse'];
     }),
   'Python’s http.server': (root) =>
-    startProgram('python3', (_folder, port) => {
-      return ['-m', 'http.server', String(port), '--bind', '127.0.0.1', '--directory', root];
+    startProgram('python3', (_folder, { host, port }) => {
+      return ['-m', 'http.server', String(port), '--bind', host, '--directory', root];
     }),
 };
 
 function startApache(root: string, indexOptions: string): Promise<FileServer> {
-  return startProgram('apache2', (folder, port) => {
+  return startProgram('apache2', (folder, { host, port }) => {
     const modules = ['mpm_event', 'authz_core', 'dir', 'mime', 'autoindex'];
     const path = join(folder, 'apache.conf');
     writeFileSync(
@@ -87,7 +88,7 @@ function startApache(root: string, indexOptions: string): Promise<FileServer> {
 PidFile ${folder}/apache.pid
 ErrorLog ${folder}/output.txt
 ServerName localhost
-Listen 127.0.0.1:${port}
+Listen ${host}:${port}
 ${modules.map((name) => `LoadModule ${name}_module ${APACHE_MODULES}/mod_${name}.so`).join('\n')}
 TypesConfig /dev/null
 DocumentRoot ${root}
@@ -105,18 +106,18 @@ Require all granted
 const APACHE_MODULES = '/usr/lib/apache2/modules';
 
 /** Resolves with true as soon as a server listens, with false when it never will. */
-async function listens(child: ChildProcess, port: number): Promise<boolean> {
+async function listens(child: ChildProcess, address: OwnAddress): Promise<boolean> {
   const deadline = Date.now() + START_TIMEOUT_MS;
   while (child.exitCode === null && child.signalCode === null && Date.now() < deadline) {
-    if (await isListening(port)) return true;
+    if (await isListening(address)) return true;
     await sleep(LOOK_INTERVAL_MS);
   }
   return false;
 }
 
-function isListening(port: number): Promise<boolean> {
+function isListening(address: OwnAddress): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  const socket = connect(port, '127.0.0.1');
+  const socket = connect(address);
   socket.on('connect', () => resolve(true)).on('error', () => resolve(false));
   return promise.finally(() => socket.destroy());
 }

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { OwnAddress } from '../../../scripts/own-address.ts';
 import { type FileServer, startProgram } from './file-server.ts';
 
 /**
@@ -7,14 +8,14 @@ import { type FileServer, startProgram } from './file-server.ts';
  * lists nothing, `/no-ranges/` gives no ranges, `/gzip/` answers packed whatever is asked, `/named/` gives a file name.
  */
 export function startNginx(root: string): Promise<FileServer> {
-  return startProgram('nginx', (folder, port) => {
+  return startProgram('nginx', (folder, address) => {
     mkdirSync(join(folder, 'temp'));
-    writeFileSync(join(folder, 'nginx.conf'), configuration(folder, root, port));
+    writeFileSync(join(folder, 'nginx.conf'), configuration(folder, root, address));
     return ['-p', folder, '-c', join(folder, 'nginx.conf'), '-e', 'stderr'];
   });
 }
 
-function configuration(folder: string, root: string, port: number): string {
+function configuration(folder: string, root: string, { host, port }: OwnAddress): string {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
   return `
 daemon off;
@@ -32,7 +33,7 @@ http {
   types { video/mp4 mp4 m4s; audio/wav wav; application/vnd.apple.mpegurl m3u8; application/dash+xml mpd; }
   default_type application/octet-stream;
   server {
-    listen 127.0.0.1:${port} backlog=1024;
+    listen ${host}:${port} backlog=1024;
     location /html/ { alias ${root}/; autoindex on; }
     location /rounded/ { alias ${root}/; autoindex on; autoindex_exact_size off; }
     location /json/ { alias ${root}/; autoindex on; autoindex_format json; }

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { OwnAddress } from '../../../scripts/own-address.ts';
 import { startProgram } from './file-server.ts';
 
 /** A pooler in front of a server's databases. */
@@ -11,13 +12,13 @@ export interface Pooler {
 
 /** Starts PgBouncer, which gives out sessions as `mode` says. It does not run as root. */
 export async function startPgBouncer(
-  postgresPort: number,
+  postgres: OwnAddress,
   mode: 'session' | 'transaction' | 'statement',
 ): Promise<Pooler> {
-  const { base, stop } = await startProgram('pgbouncer', (folder, port) => {
+  const { base, stop } = await startProgram('pgbouncer', (folder, { host, port }) => {
     const lines = [
-      ...['[databases]', `* = host=127.0.0.1 port=${postgresPort} user=postgres`],
-      ...['[pgbouncer]', 'listen_addr = 127.0.0.1', `listen_port = ${port}`, 'unix_socket_dir ='],
+      ...['[databases]', `* = host=${postgres.host} port=${postgres.port} user=postgres`],
+      ...['[pgbouncer]', `listen_addr = ${host}`, `listen_port = ${port}`, 'unix_socket_dir ='],
       ...['auth_type = any', `pool_mode = ${mode}`],
     ];
     const path = join(folder, 'pgbouncer.ini');

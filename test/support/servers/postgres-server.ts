@@ -7,7 +7,7 @@ import { arch, platform, tmpdir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { freePort } from '../../../scripts/free-port.ts';
+import { type OwnAddress, ownAddress } from '../../../scripts/own-address.ts';
 
 /** PostgreSQL refuses to run as root; this is the user "nobody". */
 const NOBODY = 65_534;
@@ -15,7 +15,7 @@ const START_BOUND_MS = 60_000;
 
 /** A real PostgreSQL server of its own, in a temporary folder. */
 export interface PostgresServer {
-  readonly port: number;
+  readonly address: OwnAddress;
   /** Makes a database, a copy of another one where that is named, and resolves with its URL. */
   createDatabase(template?: string): Promise<string>;
   /** Runs a statement in a database. */
@@ -35,10 +35,11 @@ export async function startPostgres(
   const folder = await mkdtemp(join(tmpdir(), 'postgres-'));
   const program = await programsIn(folder);
   await program.run('initdb', ['-D', join(folder, 'data'), '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--no-sync']);
-  const port = await freePort();
-  const flags = [...SETTINGS, `port=${port}`, ...settings].flatMap((setting) => ['-c', setting]);
+  const address = ownAddress();
+  const listening = [`listen_addresses=${address.host}`, `port=${address.port}`];
+  const flags = [...SETTINGS, ...listening, ...settings].flatMap((setting) => ['-c', setting]);
   let server: ChildProcess | null = null;
-  const urlOf = (database: string) => `postgres://postgres@127.0.0.1:${port}/${database}`;
+  const urlOf = (database: string) => `postgres://postgres@${address.host}:${address.port}/${database}`;
   const start = async () => {
     server = program.spawn('postgres', ['-D', join(folder, 'data'), ...flags]);
     await untilAnswers(urlOf('postgres'), server);
@@ -57,7 +58,7 @@ export async function startPostgres(
   await start();
   let databases = 0;
   return {
-    port,
+    address,
     start,
     crash,
     createDatabase: async (template = 'template1') => {
@@ -76,11 +77,10 @@ export async function startPostgres(
 }
 
 /**
- * No socket file, only the loopback address; little memory, for several servers run at once. Nothing is synced: tests crash
+ * No socket file; little memory, for several servers run at once. Nothing is synced: tests crash
  * the server, never the system.
  */
 const SETTINGS = [
-  'listen_addresses=127.0.0.1',
   'unix_socket_directories=',
   'shared_buffers=16MB',
   'max_connections=80',

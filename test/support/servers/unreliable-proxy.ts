@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
+import type { OwnAddress } from '../../../scripts/own-address.ts';
 
 /** A connection to a server that the test can take away. */
 export interface UnreliableProxy {
-  readonly port: number;
+  /** Returns the address of a database by way of the proxy. */
+  through(url: string): string;
   /** Nothing gets through any more, and nobody is told: a partition of the network. */
   freeze(): void;
   /** Lets delayed bytes through, and everything after them. */
@@ -16,7 +18,7 @@ export interface UnreliableProxy {
 /** Stands before a server on this host, until the test ends. */
 export async function startProxy(
   t: { after(tearDown: () => void): void },
-  serverPort: number,
+  server: OwnAddress,
 ): Promise<UnreliableProxy> {
   const sockets = new Set<Socket>();
   let frozen = false;
@@ -27,10 +29,10 @@ export async function startProxy(
     socket.on('close', () => sockets.delete(socket));
   };
   const proxy = createServer((client) => {
-    const server = connect(serverPort, '127.0.0.1');
+    const upstream = connect(server);
     for (const [from, to] of [
-      [client, server],
-      [server, client],
+      [client, upstream],
+      [upstream, client],
     ] as const) {
       from.on('data', (chunk) => to.write(chunk));
       from.on('close', () => to.destroy());
@@ -48,7 +50,7 @@ export async function startProxy(
     cut();
   });
   return {
-    port: address.port,
+    through: (url) => Object.assign(new URL(url), { host: `${address.address}:${address.port}` }).href,
     freeze: () => {
       frozen = true;
       for (const socket of sockets) socket.pause();
