@@ -1,13 +1,13 @@
-// `npm run build`: writes dist/ as JavaScript, to publish: Node strips types only outside of node_modules. Nothing in
+// `npm run build`: writes dist/, or the folder that is given, as JavaScript, to publish: Node strips types only outside of node_modules. Nothing in
 // development needs it. Types become blanks, so that lines and columns in stack traces are those of the source.
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = join(fileURLToPath(import.meta.url), '../..');
 const SOURCE = join(ROOT, 'src');
-const DIST = join(ROOT, 'dist');
+const DIST = resolve(process.argv[2] ?? join(ROOT, 'dist'));
 const CARRIED = [
   'README.md',
   'SECURITY.md',

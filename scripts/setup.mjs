@@ -1,6 +1,6 @@
 // Sets up what is missing, so that the commands of CONTRIBUTING.md work in a fresh clone. Plain JavaScript: it runs on
 // whatever Node the system has (20 or newer), before anything is installed. Run it alone with `npm run setup`;
-// `--tests` also sets up the programs that the tests need.
+// `--tests` also sets up the programs that the tests need; `--production` is content with what `npm ci --omit=dev` installed.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -54,6 +54,7 @@ function installModules() {
     .update(readFileSync(join(root, 'package-lock.json')))
     .digest('hex');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
+  if (process.argv.includes('--production') && isProductionInstalled()) return;
   say('Installing the npm dependencies (once, about half a minute) …');
   // Scripts of packages do not run, but for the one that puts the pinned Node in place. The C2PA package holds the
   // addon for Linux x64 and would download it again.
@@ -61,6 +62,18 @@ function installModules() {
   npm(['rebuild', 'node', '--loglevel=error']);
   if (process.platform !== 'linux' || process.arch !== 'x64') npm(['rebuild', '@contentauth/c2pa-node']);
   writeFileSync(stamp, wanted);
+}
+
+/** Returns true where npm has installed what runs in production: every package that is neither for development nor optional. */
+function isProductionInstalled() {
+  const installed = join(modules, '.package-lock.json');
+  if (!existsSync(installed)) return false;
+  const [wanted, found] = [join(root, 'package-lock.json'), installed].map(
+    (path) => JSON.parse(readFileSync(path)).packages,
+  );
+  return Object.entries(wanted).every(
+    ([path, { version, dev, optional }]) => path === '' || dev || optional || found[path]?.version === version,
+  );
 }
 
 function installTestPrograms() {

@@ -54,6 +54,7 @@ const callerToken = z.custom<unknown>().transform((entry, context): CallerToken 
 /** The bearer tokens that are accepted. One token stands for one caller. */
 const callerTokens = z.array(callerToken).superRefine((tokens, context) => {
   tokens.forEach(({ digest, caller, admin }, index) => {
+    if (KNOWN_DIGESTS.includes(digest)) context.addIssue({ code: 'custom', path: [index], message: KNOWN_TOKEN });
     const first = tokens.findIndex((other) => other.digest === digest);
     const same = tokens[first];
     if (same === undefined || (same.caller === caller && same.admin === admin)) return;
@@ -64,6 +65,11 @@ const callerTokens = z.array(callerToken).superRefine((tokens, context) => {
     });
   });
 });
+
+/** Digests of "foo" and "bar", which the example of docs/production.md had: whoever copied it has tokens that all know. */
+const KNOWN_DIGESTS = ['foo', 'bar'].map(sha256);
+const KNOWN_TOKEN =
+  'is a token from an example, which everybody knows: make one of your own, such as with "openssl rand -hex 32"';
 
 function asCallerToken(entry: z.output<typeof callerTable> | string): CallerToken {
   if (typeof entry !== 'string') {

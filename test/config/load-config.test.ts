@@ -39,6 +39,12 @@ async function problems(toml: string, env: NodeJS.ProcessEnv = {}): Promise<stri
   return (details as { problems: string[] }).problems;
 }
 
+/** Digests that docs/production.md once showed as an example: of "foo" and "bar". */
+const FORMER_EXAMPLES = ['foo', 'bar'].map((token) => createHash('sha256').update(token).digest('hex')) as [
+  string,
+  string,
+];
+
 describe('loadConfig', () => {
   test('starts on its defaults where there is no file, with every path absolute', async () => {
     const config = await loadConfig({ env: {}, cwd });
@@ -176,6 +182,9 @@ describe('loadConfig', () => {
     ['has a key that is none', '{ name = "a", token = "hush", role = "admin" }'],
     ['is the token of another caller', '"hush", { name = "a", token = "hush" }'],
     ['is a number', '5'],
+    ['earlier documentation showed, as a digest', `{ name = "a", sha256 = "${FORMER_EXAMPLES[0]}" }`],
+    ['earlier documentation showed, as a string', `"sha256:${FORMER_EXAMPLES[1].toUpperCase()}"`],
+    ['earlier documentation showed the digest of', '"foo"'],
   ] as const) {
     test(`refuses an entry of auth.tokens that ${what}`, async () => {
       const listed = await problems(`[auth]\ntokens = [${entry}]`, {});

@@ -118,6 +118,14 @@ describe('the documentation', () => {
     }
   });
 
+  test('shows placeholders in the place of tokens, which no start accepts', () => {
+    const [block] = blocks('toml placeholders');
+    assert.ok(block !== undefined);
+    const { error } = configSchema.safeParse(parse(block.text));
+    const paths = error?.issues.map(({ path }) => path.join('.'));
+    assert.deepEqual(paths, ['auth.tokens.0.sha256', 'auth.tokens.1.sha256']);
+  });
+
   test('shows a check of callbacks that takes what the service signs, and nothing else', async () => {
     const [block] = blocks('js');
     assert.ok(block !== undefined);
