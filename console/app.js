@@ -86,4 +86,6 @@ async function lookAtNode() {
 }
 
 render(html`<${App} />`, document.body);
+document.addEventListener('visibilitychange', lookAtNode);
+for (const type of ['online', 'offline']) addEventListener(type, lookAtNode);
 void poll(lookAtNode, READINESS_INTERVAL_MS, new AbortController().signal);

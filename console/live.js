@@ -42,11 +42,17 @@ export function follow(path, events, refresh, signal) {
       opened.addEventListener(type, ({ data }) => handle(JSON.parse(data)));
     }
   };
-  const onVisibility = () => {
+  const onReturn = () => {
     if (document.hidden) return close();
     if (loginNeeded.value) return;
     open();
     void refreshNow();
+  };
+  /** A stream that was refused for want of a login is opened as soon as there is one. */
+  const onLogin = (/** @type {boolean} */ isNeeded) => {
+    reopenAtMs = 0;
+    if (isNeeded) close();
+    else open();
   };
   const look = async () => {
     if (loginNeeded.value) return close();
@@ -54,8 +60,12 @@ export function follow(path, events, refresh, signal) {
     const isLive = stream?.readyState === EventSource.OPEN;
     if (performance.now() - refreshedAtMs > (isLive ? POLL_INTERVAL_WITH_STREAM_MS : 0)) await refreshNow();
   };
-  open();
-  document.addEventListener('visibilitychange', onVisibility, { signal });
-  signal.addEventListener('abort', close);
+  document.addEventListener('visibilitychange', onReturn, { signal });
+  addEventListener('online', onReturn, { signal });
+  const unsubscribe = loginNeeded.subscribe(onLogin);
+  signal.addEventListener('abort', () => {
+    unsubscribe();
+    close();
+  });
   void poll(look, POLL_INTERVAL_MS, signal);
 }

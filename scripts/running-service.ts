@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { Agent, fetch, type Response } from 'undici';
 import { RELEASE } from '#config/release.ts';
 import type { JobResponse, JobResultResponse } from '#contract/job.ts';
 import { loadDevelopmentIdentity } from '#provenance/identity/load-signing-identity.ts';
@@ -12,9 +13,8 @@ import { loadDevelopmentIdentity } from '#provenance/identity/load-signing-ident
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
 /** The data folder of the development identity that all services started here sign with. */
 const SHARED_IDENTITY = join(ROOT, 'node_modules/.cache/attestream-identity');
-/** Generous: on a machine with much else to do, a start takes ten times as long. */
-const START_TIMEOUT_MS = 120_000;
-const STOP_TIMEOUT_MS = 30_000;
+/** A generous bound on starts, sync waits and stops: it is passed only where something hangs. */
+const HANG_MS = 600_000;
 const LOOK_INTERVAL_MS = 20;
 
 export interface ServiceOptions {
@@ -79,6 +79,7 @@ export async function startService({
     env: {
       ...process.env,
       SERVICE__SERVER__BIND_ADDR: '127.0.0.1:0',
+      SERVICE__SERVER__SYNC_TIMEOUT_MS: String(HANG_MS),
       SERVICE__JOBS__DATA_DIR: join(folder, 'data'),
       SERVICE__OUTPUT_SINKS__LOCAL__BASE_DIR: join(folder, 'output'),
       ...settings,
@@ -128,7 +129,7 @@ function serviceOf(child: ChildProcess, base: string, logPath: string): RunningS
  * service is taken for it.
  */
 async function baseOf(child: ChildProcess, logPath: string, startOffset: number): Promise<string> {
-  const deadline = Date.now() + START_TIMEOUT_MS;
+  const deadline = Date.now() + HANG_MS;
   while (Date.now() < deadline && child.exitCode === null && child.signalCode === null) {
     const lines = readFileSync(logPath).subarray(startOffset).toString().split('\n').slice(0, -1);
     const ready = lines.find((line) => line.includes(`"msg":"${RELEASE.product} is ready"`));
@@ -144,7 +145,7 @@ async function baseOf(child: ChildProcess, logPath: string, startOffset: number)
 
 /** Waits until the stream of a job's events ends: with the job, or with the service. */
 async function endOfEvents(base: string, jobId: string): Promise<void> {
-  const answer = await fetch(`${base}/v2/jobs/${jobId}/events`);
+  const answer = await fetch(`${base}/v2/jobs/${jobId}/events`, { dispatcher });
   await answer.body?.pipeTo(new WritableStream());
 }
 
@@ -152,20 +153,23 @@ async function stopChild(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, 'exit');
   child.kill('SIGTERM');
-  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+  const timer = setTimeout(() => child.kill('SIGKILL'), HANG_MS);
   await ended;
   clearTimeout(timer);
 }
 
 async function postJson<Reply>(url: string, body: unknown): Promise<Reply> {
-  return replyOf(await fetch(url, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(body) }));
+  return replyOf(await fetch(url, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(body), dispatcher }));
 }
 
 async function getJson<Reply>(url: string): Promise<Reply> {
-  return replyOf(await fetch(url));
+  return replyOf(await fetch(url, { dispatcher }));
 }
 
 const JSON_TYPE = { 'content-type': 'application/json' };
+
+/** The service bounds its answers: a client of its own would give up after five minutes. */
+const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
 
 async function replyOf<Reply>(answer: Response): Promise<Reply> {
   const text = await answer.text();

@@ -1,5 +1,8 @@
-/** Limits queries to a fiftieth of the time. */
+/** Limits queries to a fiftieth of the time, as long as the pause stays below its bound. */
 const PAUSE_PER_COST = 50;
+
+/** Bounds the age of what callers see: a query also takes long when the whole machine is slow, and then every one does. */
+const MAX_PAUSE_MS = 5_000;
 
 /** Queries that take less are not throttled: callers have pauses of their own. */
 const FREE_COST_MS = 5;
@@ -12,7 +15,7 @@ interface Seen<Value> {
 
 /**
  * Throttles a query whose cost grows with the data, such as a count that a database makes row by row: the longer a query
- * took, the longer until the next one.
+ * took, the longer until the next one, up to `MAX_PAUSE_MS`.
  */
 export class ThrottledQuery<Value> {
   readonly #look: () => Promise<Value>;
@@ -53,7 +56,7 @@ export class ThrottledQuery<Value> {
     const value = await this.#look();
     const endedAtMs = this.#now();
     const costMs = endedAtMs - startedAtMs;
-    const pauseMs = costMs < FREE_COST_MS ? 0 : costMs * PAUSE_PER_COST;
+    const pauseMs = costMs < FREE_COST_MS ? 0 : Math.min(costMs * PAUSE_PER_COST, MAX_PAUSE_MS);
     this.#seen = { value, nextAtMs: endedAtMs + pauseMs };
     return value;
   }

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { findProgram } from './find-program.ts';
 
 /** A protection whose probe takes longer counts as missing. */
-const PROBE_TIMEOUT_MS = 10_000;
+const PROBE_TIMEOUT_MS = 60_000;
 
 const MIB_BYTES = 1024 ** 2;
 

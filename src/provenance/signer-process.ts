@@ -45,8 +45,6 @@ interface SignerProcessOptions {
   readonly config: Config;
   readonly launcher: Launcher;
   readonly log: Log;
-  /** Time between two pings, in milliseconds. */
-  readonly pingIntervalMs?: number;
 }
 
 /**
@@ -63,15 +61,13 @@ export class SignerProcess {
   #backoffMs = MIN_RESTART_BACKOFF_MS;
   /** Negative while the signer starts, which may take longer than an answer. */
   #unansweredPings = 0;
-  readonly #pingIntervalMs: number;
   #restart: NodeJS.Timeout | undefined;
   readonly #pings: NodeJS.Timeout;
 
   private constructor(options: SignerProcessOptions) {
     this.#options = options;
-    this.#pingIntervalMs = options.pingIntervalMs ?? PING_INTERVAL_MS;
     this.#child = this.#launch();
-    this.#pings = setInterval(() => this.#ping(), this.#pingIntervalMs).unref();
+    this.#pings = setInterval(() => this.#ping(), PING_INTERVAL_MS).unref();
   }
 
   /** Starts the signer. Throws an AppError that names the file, its problem, and the remedy. */
@@ -128,7 +124,7 @@ export class SignerProcess {
 
   #launch(): ChildProcess {
     const { config, launcher } = this.#options;
-    this.#unansweredPings = -Math.ceil(START_TIMEOUT_MS / this.#pingIntervalMs);
+    this.#unansweredPings = -Math.ceil(START_TIMEOUT_MS / PING_INTERVAL_MS);
     const clients = [...this.#clients];
     const child = launcher.launch(PROCESS_URL, {
       execArgv: [YOUNG_GENERATION],

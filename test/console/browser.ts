@@ -14,7 +14,7 @@ const FLAGS = [
 
 /** Starts Debian's Chromium. */
 export function launchBrowser(...flags: readonly string[]): Promise<Browser> {
-  return chromium.launch({ executablePath: '/usr/bin/chromium', args: [...FLAGS, ...flags] });
+  return chromium.launch({ executablePath: '/usr/bin/chromium', args: [...FLAGS, ...flags], timeout: 0 });
 }
 
 /** Pages that nobody uses. A new page costs more than a second of processor time, most of it for an empty cache. */
@@ -23,6 +23,8 @@ const idlePages = new WeakMap<Browser, Page[]>();
 /** Returns an empty page, which a later test gets, cleared, when this one is done with it. */
 export async function takePage(browser: Browser): Promise<Page & AsyncDisposable> {
   const page = idlePages.get(browser)?.pop() ?? (await browser.newPage());
+  // How long a page takes depends on the machine. The test runner bounds what hangs.
+  page.setDefaultTimeout(0);
   return Object.assign(page, {
     [Symbol.asyncDispose]: async () => {
       await clear(page);
@@ -49,12 +51,18 @@ export async function openPage(browser: Browser, base: string, path: string): Pr
   });
 }
 
+/** Has a page look at the service at once, as when somebody comes back to its tab. */
+export async function comeBackTo(page: Page): Promise<void> {
+  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+}
+
 /** Undoes what a test may have done to a page, and leaves it empty. */
 async function clear(page: Page): Promise<void> {
   page.removeAllListeners('pageerror').removeAllListeners('request');
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   await page.evaluate('localStorage.clear()');
   await page.goto('about:blank');
+  await page.mouse.move(0, 0);
   await page.context().clearCookies();
   await page.context().setOffline(false);
   await page.setViewportSize({ width: 1280, height: 720 });

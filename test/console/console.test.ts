@@ -7,10 +7,11 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Browser } from 'playwright-core';
 import { operations } from '#operations/registry.ts';
+import { ownAddress } from '../../scripts/own-address.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import { temporaryFolder } from '../support/publications/make-publication.ts';
 import { serve } from '../support/servers/serve.ts';
-import { assertAccessible, launchBrowser, openPage } from './browser.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { assertAccessible, comeBackTo, launchBrowser, openPage } from './browser.ts';
 
 const SAMPLES = fileURLToPath(new URL('../../samples/', import.meta.url));
 /** A name that would run a script, if it were ever taken for markup. */
@@ -58,10 +59,11 @@ const open = (path: string, base = service.base) => openPage(browser, base, path
 
 describe('the console', () => {
   test('shows a visitor the way to a first job, and jobs as they come', async () => {
-    await using page = await open('');
+    await using unused = await startService({ folder: join(folder, 'unused') });
+    await using page = await open('', unused.base);
     await page.getByText('No jobs yet').waitFor();
     await assertAccessible(page);
-    const { job_id: id } = await service.runSync('/v2/sync/c2pa/audio', {
+    const { job_id: id } = await unused.runSync('/v2/sync/c2pa/audio', {
       inputs: [{ type: 'local_file_path', path: join(SAMPLES, 'four-notes.mp3') }],
     });
     await page.locator(`a[href="#/jobs/${id}"]`).click();
@@ -200,18 +202,19 @@ describe('the console', () => {
   }
 
   test('says that the service is gone, and goes on when it is back', async () => {
-    const server = await serve();
-    const { port } = new URL(server.base);
+    const address = ownAddress();
+    const server = await serve({}, address);
     await using page = await open('', server.base);
     await page.getByText('No jobs yet').waitFor();
-    await server.app.close();
+    await server[Symbol.asyncDispose]();
+    await comeBackTo(page);
     await page.getByText('The service cannot be reached').first().waitFor();
     const other = createServer((_request, response) =>
       response
         .writeHead(200, { 'content-type': 'application/json' })
         .end('{"jobs":[],"next_cursor":null,"ready":true}'),
     );
-    await new Promise<void>((resolve) => other.listen(Number(port), '127.0.0.1', resolve));
+    await new Promise<void>((resolve) => other.listen(address, resolve));
     await page.getByText('The service cannot be reached').first().waitFor({ state: 'detached' });
     other.close();
     other.closeAllConnections();
@@ -267,6 +270,7 @@ describe('the console', () => {
         await route.fulfill({ status: 503, contentType: 'text/html', body: '<h1>Service Unavailable</h1>' });
       else await route.fulfill({ json: { ready: true, queue: { waiting: 7 }, workers: { running: 0 } } });
     });
+    await comeBackTo(page);
     await page.getByText('cannot be reached').first().waitFor();
     isInTheWay = false;
     await header.getByText('7 waiting').waitFor();
@@ -282,6 +286,7 @@ describe('the console', () => {
       await page.keyboard.press('Enter');
       await page.locator('body > header a[aria-current=page]', { hasText: name }).waitFor();
     }
+    await comeBackTo(page);
     await page.locator('body > header', { hasText: '10000 waiting, 16 running' }).waitFor();
     await page.locator('form.filter').waitFor();
     assert.equal(await page.evaluate(ROWS_OF_HEADER), 2);
@@ -291,12 +296,18 @@ describe('the console', () => {
 
   for (const width of [320, 1440]) {
     test(`fits a window of ${width} pixels`, async () => {
+      await service.submit('/v2/verify', { inputs: [{ type: 'local_file_path', path: join(folder, 'none.mp4') }] });
       await using page = await open('');
       await page.setViewportSize({ width, height: 800 });
       await page.getByRole('table').waitFor();
-      for (const hash of ['#/jobs', '#/new/c2pa-package', '#/inspect', '#/status']) {
+      for (const [hash, name] of [
+        ['#/jobs', 'Jobs'],
+        ['#/new/c2pa-package', 'New job'],
+        ['#/inspect', 'Inspect'],
+        ['#/status', 'Status ready'],
+      ] as const) {
         await page.evaluate(`location.hash = '${hash}'`);
-        await page.getByRole('heading', { level: 1 }).waitFor();
+        await page.getByRole('heading', { level: 1, name }).waitFor();
         await page.locator('main p[aria-busy]').first().waitFor({ state: 'detached' });
         const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
         assert.ok(Number(overflow) <= 0, `${hash}: ${overflow} pixels too wide`);

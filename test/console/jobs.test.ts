@@ -4,7 +4,7 @@ import type { Browser, Page } from 'playwright-core';
 import { serveJobs } from '../http/serve-jobs.ts';
 import { scripts, until } from '../support/jobs/test-jobs.ts';
 import { serve } from '../support/servers/serve.ts';
-import { assertAccessible, launchBrowser, openPage } from './browser.ts';
+import { assertAccessible, comeBackTo, launchBrowser, openPage } from './browser.ts';
 
 let browser: Browser;
 
@@ -24,7 +24,7 @@ async function submitMany(
   jobs: { submit(submission: ReturnType<typeof scripts>): Promise<{ job_id: string }> },
   count: number,
 ) {
-  const submitted = await Promise.all(Array.from({ length: count }, () => jobs.submit(scripts(['sleep 60000']))));
+  const submitted = await Promise.all(Array.from({ length: count }, () => jobs.submit(scripts(['sleep for-ever']))));
   return submitted.map(({ job_id: id }) => id).sort();
 }
 
@@ -33,6 +33,14 @@ function rowsInView(page: Page): Promise<Record<string, number>> {
   return page.evaluate(`Object.fromEntries([...document.querySelectorAll('.jobs tbody tr:not(.space)')]
     .map((row) => [row.querySelector('a').hash, row.getBoundingClientRect().top])
     .filter(([, top]) => top >= 0 && top < innerHeight))`);
+}
+
+/** Waits until rows, and no space for rows, fill the window. */
+async function rowsFillWindow(page: Page): Promise<void> {
+  await page.waitForFunction(`(() => {
+    const rows = [...document.querySelectorAll('.jobs tbody tr:not(.space)')].map((row) => row.getBoundingClientRect());
+    return rows.at(0)?.top <= 0 && rows.at(-1)?.bottom >= innerHeight;
+  })()`);
 }
 
 /** Scrolls to the end of what is loaded, again and again, until a job is there. */
@@ -67,6 +75,7 @@ describe('the list of jobs', () => {
     await page.getByRole('table').waitFor();
     await page.mouse.wheel(0, 1500);
     await until(async () => (await page.evaluate('scrollY')) === 1500);
+    await rowsFillWindow(page);
     const seen = await rowsInView(page);
     const [, link = ''] = Object.keys(seen);
     await server.jobs.cancel(link.replace('#/jobs/', ''));
@@ -106,7 +115,7 @@ describe('the list of jobs', () => {
     });
     await page.goto(`${server.base}/#/jobs`);
     await page.getByText('No jobs yet').waitFor();
-    const id = await server.submit('sleep 60000');
+    const id = await server.submit('sleep for-ever');
     const row = page.locator('.jobs tr', { has: page.locator(`a[href="#/jobs/${id}"]`) });
     await row.locator('.state.running').waitFor();
     await server.jobs.cancel(id);
@@ -120,7 +129,7 @@ describe('the list of jobs', () => {
     await page.route('**/v2/events', (route) => route.abort());
     await page.goto(`${server.base}/#/jobs`);
     await page.getByText('No jobs yet').waitFor();
-    const id = await server.submit('sleep 60000');
+    const id = await server.submit('sleep for-ever');
     await page.locator(`a[href="#/jobs/${id}"]`).waitFor();
     await server.jobs.cancel(id);
     await page.locator('.state.failed').waitFor();
@@ -136,9 +145,11 @@ describe('the list of jobs', () => {
       page.locator('.jobs tbody tr', { has: page.locator(`a[href="#/jobs/${id}"]`) });
     await rowOf(first).waitFor();
     await server.jobs.cancel(first);
+    await comeBackTo(page);
     await rowOf(first).waitFor({ state: 'detached' });
     await rowOf(second).hover();
     await server.jobs.cancel(second);
+    await comeBackTo(page);
     await rowOf(second).locator('.state:not(.queued)').waitFor();
     assert.equal(await rowOf(third).locator('.state.queued').count(), 1);
     await page.mouse.move(0, 0);
@@ -148,18 +159,20 @@ describe('the list of jobs', () => {
   test('does not take a job back by an answer that is older than the stream', async (t) => {
     const server = await serveJobs(t, { jobs: { maxRunningInputs: 0 } });
     const [id = ''] = await submitMany(server.jobs, 1);
-    await using page = await openPage(browser, server.base, '#/jobs?status=queued');
+    await using page = await openPage(browser, server.base, '#/inspect');
+    const stream = page.waitForResponse('**/v2/events');
+    await page.goto(`${server.base}/#/jobs?status=queued`);
     const row = page.locator(`a[href="#/jobs/${id}"]`);
-    await row.waitFor();
+    await Promise.all([row.waitFor(), stream]);
     const asked = Promise.withResolvers<void>();
     const released = Promise.withResolvers<void>();
     await page.route('**/v2/jobs?*', async (route) => {
-      const response = await route.fetch();
+      const response = await route.fetch({ timeout: 0 });
       asked.resolve();
       await released.promise;
       await route.fulfill({ response });
     });
-    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+    await comeBackTo(page);
     await asked.promise;
     await server.jobs.cancel(id);
     await row.waitFor({ state: 'detached' });
@@ -175,9 +188,9 @@ describe('the list of jobs', () => {
   test('is filtered by what jobs are recognised by, and takes no name for markup', async (t) => {
     const server = await serveJobs(t, { jobs: { maxRunningInputs: 0 } });
     const body = { client_reference: '<img src=x onerror=document.title=1>', labels: { desk: '<b>4</b>' } };
-    const reply = await server.post('/v2/c2pa/video', ['sleep 60000'], { body });
+    const reply = await server.post('/v2/c2pa/video', ['sleep for-ever'], { body });
     const { job_id: id } = (await reply.json()) as { job_id: string };
-    await server.submit('sleep 60000');
+    await server.submit('sleep for-ever');
     await using page = await openPage(browser, server.base, '');
     await page.getByRole('link', { name: body.client_reference }).click();
     await page.getByRole('heading', { name: `${body.client_reference} queued` }).waitFor();
@@ -201,10 +214,11 @@ describe('the list of jobs', () => {
 describe('a job', () => {
   test('shows inputs as they end, with the documentation of their errors', async (t) => {
     const server = await serveJobs(t);
-    const id = await server.submit('fail /media/x.mp4', 'sleep 60000', 'progress 5');
+    const id = await server.submit('fail /media/x.mp4', 'sleep for-ever', 'progress 5');
     await using page = await openPage(browser, server.base, `#/jobs/${id}`);
     const entry = page.locator('article', { hasText: 'Input 0' });
     await entry.locator('.state.failed').waitFor();
+    await page.locator('article', { hasText: 'Input 2' }).locator('.state.succeeded').waitFor();
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.getByText('1 failed, 1 cancelled, 1 succeeded').waitFor();
     await assertAccessible(page);
@@ -262,6 +276,7 @@ describe('a page that was left open', () => {
     };
     await login();
     await page.context().clearCookies();
+    await comeBackTo(page);
     await login();
     assert.equal(new URL(page.url()).hash, '#/jobs?status=failed');
   });
@@ -273,7 +288,7 @@ describe('a page that was left open', () => {
     await page.context().setOffline(true);
     const banner = page.getByText('The service cannot be reached');
     await banner.waitFor();
-    const id = await server.submit('sleep 60000');
+    const id = await server.submit('sleep for-ever');
     await page.context().setOffline(false);
     await page.locator(`a[href="#/jobs/${id}"]`).waitFor();
     await banner.waitFor({ state: 'detached' });

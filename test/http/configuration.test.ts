@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { pemOf } from '#provenance/identity/pem.ts';
 import { defaultIdentity } from '../support/manifests/test-identity.ts';
-import { temporaryFolder } from '../support/publications/make-publication.ts';
 import { serve } from '../support/servers/serve.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 test('the configuration is shown to everybody where no tokens are set', async () => {
   await using server = await serve();

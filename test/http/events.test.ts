@@ -9,8 +9,9 @@ import { type EventClient, eventStream } from '#http/routes/event-routes.ts';
 import { JobFeed } from '#jobs/following/job-feeds.ts';
 import type { JobEvent, JobSnapshot } from '#jobs/job.ts';
 import { cancelledEntry } from '#jobs/result-entries.ts';
-import { ended, resultsOf, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import { ended, resultsOf, scripts, startedJobs, until } from '../support/jobs/test-jobs.ts';
 import { errorOf, serve } from '../support/servers/serve.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { serveJobs, sharedJobServer } from './serve-jobs.ts';
 import { allEvents, readEvents } from './sse-reader.ts';
 
@@ -59,8 +60,8 @@ async function* untilGone(signal: AbortSignal, closed: () => void): AsyncGenerat
 const sharedServer = sharedJobServer();
 
 describe('GET /v2/jobs/{id}/events', () => {
-  test('tells every input and the end of a job, and then ends', async (t) => {
-    const folder = await temporaryFolder(t);
+  test('tells every input and the end of a job, and then ends', async () => {
+    const folder = temporaryFolder();
     const server = await sharedServer();
     const go = join(folder, 'go');
     const id = await server.submit(`wait-for ${go}; progress 5`, 'fail /x', 'progress 1');
@@ -102,7 +103,7 @@ describe('GET /v2/jobs/{id}/events', () => {
 
   test('tells of a job that is cancelled', async () => {
     const server = await sharedServer();
-    const id = await server.submit('sleep 60000', 'sleep 60000', 'sleep 60000');
+    const id = await server.submit('sleep for-ever', 'sleep for-ever', 'sleep for-ever');
     const events = allEvents(await fetch(`${server.base}/v2/jobs/${id}/events`));
     await fetch(`${server.base}/v2/jobs/${id}`, { method: 'DELETE' });
     const last = (await events).at(-1);
@@ -117,7 +118,7 @@ describe('GET /v2/jobs/{id}/events', () => {
 
   test('ends when the service stops', async (t) => {
     const server = await serveJobs(t);
-    const id = await server.submit('sleep 60000');
+    const id = await server.submit('sleep for-ever');
     const events = allEvents(await fetch(`${server.base}/v2/jobs/${id}/events`));
     await server.app.close();
     assert.ok((await events).every(({ type }) => type !== 'done'));
@@ -270,7 +271,7 @@ describe('the text of events', () => {
 
 describe('a feed', () => {
   test('tells a follower that comes in the middle what ended before, and each input once', async (t) => {
-    const folder = await temporaryFolder(t);
+    const folder = temporaryFolder();
     const jobs = await startedJobs(t);
     const go = join(folder, 'go');
     const { job_id: id } = await jobs.submit(scripts(['progress 1', 'progress 1', `wait-for ${go}`]));

@@ -4,8 +4,9 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type JobResponse, jobResultResponse } from '#contract/job.ts';
-import { startedJobs, temporaryFolder } from '../support/jobs/test-jobs.ts';
+import { startedJobs } from '../support/jobs/test-jobs.ts';
 import { errorOf, goodBody, serve, type TestServer } from '../support/servers/serve.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type JobServer, serveJobs, sharedJobServer } from './serve-jobs.ts';
 
 const VIDEO = '/v2/c2pa/video';
@@ -23,8 +24,8 @@ async function accepted(reply: Response): Promise<JobResponse & { replayed: bool
 }
 
 describe('a submission with an Idempotency-Key', () => {
-  test('is one job, however often it is sent', async (t) => {
-    const folder = await temporaryFolder(t);
+  test('is one job, however often it is sent', async () => {
+    const folder = temporaryFolder();
     const server = await sharedServer();
     const script = `append ${join(folder, 'done')}`;
     const first = await accepted(await post(server, 'often', [script]));
@@ -85,13 +86,13 @@ describe('a submission with an Idempotency-Key', () => {
 
   test('is known although the queue is full by now', async (t) => {
     const server = await serveJobs(t, { worker: { queue_capacity: 1 }, jobs: { maxRunningInputs: 1 } });
-    const { job_id: id } = await accepted(await post(server, 'k', ['sleep 60000']));
+    const { job_id: id } = await accepted(await post(server, 'k', ['sleep for-ever']));
     let status = 200;
     for (let more = 0; more < 8 && status === 200; more += 1) {
-      status = (await server.post(VIDEO, ['sleep 60000'])).status;
+      status = (await server.post(VIDEO, ['sleep for-ever'])).status;
     }
     assert.equal(status, 503);
-    assert.equal((await accepted(await post(server, 'k', ['sleep 60000']))).job_id, id);
+    assert.equal((await accepted(await post(server, 'k', ['sleep for-ever']))).job_id, id);
   });
 
   test('is refused and forgotten where it is no good', async () => {
@@ -100,8 +101,8 @@ describe('a submission with an Idempotency-Key', () => {
     await accepted(await post(server, 'refused', ['progress 1']));
   });
 
-  test('keeps no file of another submission from being done', async (t) => {
-    const folder = await temporaryFolder(t);
+  test('keeps no file of another submission from being done', async () => {
+    const folder = temporaryFolder();
     const server = await sharedServer();
     const [a, b] = ['a', 'b'].map((name) => join(folder, name));
     const ids = await Promise.all(

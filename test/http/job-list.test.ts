@@ -59,7 +59,7 @@ describe('GET /v2/jobs', () => {
     const server = await serveJobs(t);
     const succeeded = await server.submit('progress 1');
     const failed = await server.submit('fail /x');
-    const running = await server.submit('sleep 60000');
+    const running = await server.submit('sleep for-ever');
     await Promise.all([server.ended(succeeded), server.ended(failed)]);
     await until(async () => (await server.lookUp(running)).status === 'running');
     for (const [status, id] of Object.entries({ succeeded, failed, running })) {

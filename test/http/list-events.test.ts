@@ -48,7 +48,7 @@ describe('GET /v2/events', () => {
   test('tells of jobs as they are submitted and end, as the list has them', async () => {
     const server = await sharedServer();
     const [all, jobs] = [await follow(server), await follow(server)];
-    const id = await server.submit('sleep 60000');
+    const id = await server.submit('sleep for-ever');
     const states = statesOf(all, id, 'failed');
     for await (const job of jobs) if (job.job_id === id && job.status === 'running') break;
     await server.jobs.cancel(id);

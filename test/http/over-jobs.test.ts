@@ -4,17 +4,18 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { jobResponse, jobResultResponse } from '#contract/job.ts';
-import { temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import { until } from '../support/jobs/test-jobs.ts';
 import { errorOf } from '../support/servers/serve.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { serveJobs, sharedJobServer } from './serve-jobs.ts';
 
 const sharedServer = sharedJobServer();
 const serverOfShortQueue = sharedJobServer({ worker: { queue_capacity: 2 } });
 
 describe('the routes over the real jobs', () => {
-  test('answer at once and show the job until it has ended', async (t) => {
+  test('answer at once and show the job until it has ended', async () => {
     const { base, post } = await sharedServer();
-    const seenRunning = join(await temporaryFolder(t), 'seen-running');
+    const seenRunning = join(temporaryFolder(), 'seen-running');
     const accepted = await post('/v2/c2pa/video', [`wait-for ${seenRunning}`]);
     const { job_id: id, status } = jobResponse.parse(await accepted.json());
     assert.equal(status, 'queued');
@@ -55,9 +56,9 @@ describe('the routes over the real jobs', () => {
 
   test('answer 503 with Retry-After where the queue is full', async () => {
     const { post } = await serverOfShortQueue();
-    let reply = await post('/v2/c2pa/video', ['sleep 60000', 'sleep 60000']);
+    let reply = await post('/v2/c2pa/video', ['sleep for-ever', 'sleep for-ever']);
     for (let more = 0; more < 8 && reply.status === 200; more += 1) {
-      reply = await post('/v2/c2pa/video', ['sleep 60000', 'sleep 60000']);
+      reply = await post('/v2/c2pa/video', ['sleep for-ever', 'sleep for-ever']);
     }
     assert.notEqual(reply.headers.get('retry-after'), null);
     const { status, code } = await errorOf(reply);
@@ -81,7 +82,7 @@ describe('the routes over the real jobs', () => {
   test('answer a waiting client when the server closes before the jobs stop', async (t) => {
     const { post, app } = await serveJobs(t);
     const arrived = once(app.server, 'request');
-    const answer = post('/v2/sync/c2pa/video', ['sleep 60000']);
+    const answer = post('/v2/sync/c2pa/video', ['sleep for-ever']);
     await arrived;
     await app.close();
     assert.equal((await errorOf(await answer)).status, 503);

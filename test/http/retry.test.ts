@@ -6,9 +6,10 @@ import { configSchema } from '#config/config-schema.ts';
 import { jobResponse } from '#contract/job.ts';
 import { DeniedNetworks } from '#inputs/guarded-request.ts';
 import { guardedPost } from '#jobs/callback-sender.ts';
-import { temporaryFolder } from '../support/jobs/test-jobs.ts';
+import { ended } from '../support/jobs/test-jobs.ts';
 import { startReceiver } from '../support/servers/callback-receiver.ts';
 import { errorOf } from '../support/servers/serve.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type JobServer, serveJobs, sharedJobServer } from './serve-jobs.ts';
 
 function retry({ base }: JobServer, id: string, init: RequestInit = {}): Promise<Response> {
@@ -40,9 +41,9 @@ async function failedJob(server: JobServer): Promise<string> {
 }
 
 describe('POST /v2/jobs/{id}/retry', () => {
-  test('runs the failed inputs again as a new job, and nothing else', async (t) => {
+  test('runs the failed inputs again as a new job, and nothing else', async () => {
     const server = await sharedServer();
-    const log = join(await temporaryFolder(t), 'log');
+    const log = join(temporaryFolder(), 'log');
     const body = { client_reference: 'order-4711', labels: { project: 'evening-news' } };
     const scripts = [`append ${log}`, `append ${log}; fail /x`, `append ${log}`, `append ${log}; fail /y`];
     const reply = await server.post('/v2/c2pa/video', scripts, { body });
@@ -73,8 +74,8 @@ describe('POST /v2/jobs/{id}/retry', () => {
   });
 
   test('leaves out what was cancelled', async (t) => {
-    const server = await serveJobs(t, { jobs: { maxRunningInputs: 1 } });
-    const failing = await server.submit('fail /x', 'sleep 60000', 'progress 1');
+    const server = await serveJobs(t, { worker: { max_concurrent_batches: 1 }, jobs: { maxRunningInputs: 1 } });
+    const failing = await server.submit('fail /x', 'sleep for-ever', 'progress 1');
     const waiting = await server.submit('progress 1');
     for (const id of [waiting, failing]) {
       if (id === failing) while ((await server.lookUp(id)).progress?.inputs_done !== 1);
@@ -111,7 +112,7 @@ describe('POST /v2/jobs/{id}/retry', () => {
 
   test('is answered 409 while the job runs, and where none of its inputs failed', async () => {
     const server = await sharedServer();
-    const running = await server.submit('fail /x', 'sleep 60000');
+    const running = await server.submit('fail /x', 'sleep for-ever');
     const succeeded = await server.submit('progress 1');
     await server.ended(succeeded);
     for (const id of [running, succeeded]) {
@@ -152,12 +153,12 @@ describe('POST /v2/jobs/{id}/retry', () => {
   });
 
   test('is refused like any submission where the queue is full', async (t) => {
-    const server = await serveJobs(t, { worker: { queue_capacity: 2 }, jobs: { maxRunningInputs: 1 } });
+    const server = await serveJobs(t, { worker: { queue_capacity: 2, max_concurrent_batches: 1 } });
     const id = await server.submit('fail /x');
     await server.ended(id);
     let status = 200;
     for (let more = 0; more < 8 && status === 200; more += 1) {
-      status = (await server.post('/v2/c2pa/video', ['sleep 60000'])).status;
+      status = (await server.post('/v2/c2pa/video', ['sleep for-ever'])).status;
     }
     assert.deepEqual(await refused(await retry(server, id)), [503, 'SERVICE_OVERLOADED']);
   });
@@ -202,7 +203,7 @@ describe('callers', () => {
     const server = await serveJobs(t, { config: (config) => ({ ...config, auth }) });
     const reply = await server.post('/v2/c2pa/video', ['fail /x'], as('newsroom'));
     const { job_id: id } = (await reply.json()) as { job_id: string };
-    await server.jobs.whenFinished(id, 60_000, new AbortController().signal);
+    await ended(server.jobs, id);
     assert.deepEqual(await refused(await retry(server, id, as('archive'))), [404, 'JOB_NOT_FOUND']);
     assert.equal((await retry(server, id)).status, 401);
     for (const name of ['newsroom', 'operations'] as const) {

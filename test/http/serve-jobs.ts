@@ -8,16 +8,9 @@ import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
 import { createLogger } from '#telemetry/logger.ts';
 import type { Tracing } from '#telemetry/telemetry.ts';
 import { Telemetry } from '#telemetry/telemetry.ts';
-import {
-  configFor,
-  SCRIPTED_WORKER,
-  type Scope,
-  shared,
-  startedJobs,
-  temporaryFolder,
-  until,
-} from '../support/jobs/test-jobs.ts';
+import { configFor, SCRIPTED_WORKER, type Scope, shared, startedJobs, until } from '../support/jobs/test-jobs.ts';
 import { trial } from '../support/servers/serve.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** A server over the real jobs, whose workers do what an input's path says. */
 export interface JobServer {
@@ -49,7 +42,7 @@ export interface JobServerOptions {
 
 export async function serveJobs(t: Scope, options: JobServerOptions = {}): Promise<JobServer> {
   const { config: change = (config: Config) => config, tracing = null } = options;
-  const config = change(configFor(await temporaryFolder(t), options.worker));
+  const config = change(configFor(temporaryFolder(), options.worker));
   const logged: string[] = [];
   const logger = createLogger({ LOG_LEVEL: 'debug' }, { write: (line: string) => void logged.push(line) });
   const telemetry: Telemetry = new Telemetry(() => jobs.state(), tracing);

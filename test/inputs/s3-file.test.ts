@@ -10,8 +10,11 @@ import type { Reason } from '#errors/catalogue.ts';
 import { openS3File, type S3InputSettings } from '#inputs/s3/s3-sources.ts';
 import { pemOf } from '#provenance/identity/pem.ts';
 import type { S3Bounds, S3Settings } from '#s3/s3-connection.ts';
+import { ownAddress } from '../../scripts/own-address.ts';
 import { byteSourceContract } from '../bytes/byte-source-contract.ts';
+import { HANG_MS } from '../support/jobs/test-jobs.ts';
 import { testIdentity } from '../support/manifests/test-identity.ts';
+import { expireSockets } from '../support/servers/expire-sockets.ts';
 import { type FaultyProxy, startFaultyProxy } from '../support/servers/faulty-s3-proxy.ts';
 import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 
@@ -182,9 +185,10 @@ describe('an S3 endpoint that is at fault', () => {
   });
 
   test('names the host or port that nothing answers at', async () => {
-    const endpoints = ['http://127.0.0.1:1', 'http://no-such-host.invalid'];
+    const { host, port } = ownAddress();
+    const endpoints = [`http://${host}:${port}`, 'http://no-such-host.invalid'];
     for (const endpoint_url of endpoints) {
-      await refuses('S3_UNREACHABLE', s3Url('a.mp4'), { ...s3.settings, endpoint_url });
+      await refuses('S3_UNREACHABLE', s3Url('a.mp4'), { ...proxied(), endpoint_url });
     }
   });
 
@@ -219,13 +223,21 @@ describe('an S3 endpoint that is at fault', () => {
   test('is gone on with where its answer stalls, and where none comes', async () => {
     const content = randomBytes(3 * MIB);
     const key = await put(content);
+    const settings = proxied({ idleTimeoutMs: HANG_MS });
     for (const stall of [{ stallAfterBytes: 700_000 }, { silent: true }] as const) {
-      let stalls = 0;
+      let requests = 0;
+      let expired: Promise<void> | undefined;
       await withFault(
-        () => (++stalls === 2 ? stall : null),
-        async () => assert.ok((await contentOf(key, proxied({ idleTimeoutMs: 1_000 }))).equals(content)),
+        ({ socket }) => {
+          requests += 1;
+          if (requests !== 2) return null;
+          expired = expireSockets(settings, socket.remotePort);
+          return stall;
+        },
+        async () => assert.ok((await contentOf(key, settings)).equals(content)),
       );
-      assert.ok(stalls > 2);
+      await expired;
+      assert.ok(requests > 2);
     }
   });
 

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { ended, HANG_MS, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import { ended, HANG_MS, scripts, startedJobs, until } from '../support/jobs/test-jobs.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const ROUNDS = 40;
 const INPUTS = 40;
 
 test('an input that is told to be cancelled delivers nothing, whenever the cancel comes', async (t) => {
-  const folder = await temporaryFolder(t);
+  const folder = temporaryFolder();
   // None is killed for being slow to stop: it may have delivered, and not told yet.
   const jobs = await startedJobs(t, { workerTimeouts: { abortMs: HANG_MS } });
   for (let round = 0; round < ROUNDS; round += 1) {

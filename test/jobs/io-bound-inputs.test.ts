@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { ended, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import { ended, scripts, startedJobs, until } from '../support/jobs/test-jobs.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** The attempt and the process of each line that the `append` steps of a script wrote. */
 async function linesOf(file: string): Promise<{ attempt: number; pid: number }[]> {
@@ -16,7 +17,7 @@ async function linesOf(file: string): Promise<{ attempt: number; pid: number }[]
 
 describe('an I/O-bound input', () => {
   test('has its worker begin the next one', async (t) => {
-    const folder = await temporaryFolder(t);
+    const folder = temporaryFolder();
     const at = (name: string): string => join(folder, name);
     const jobs = await startedJobs(t, { maxRunningInputs: 1 });
     const inputs = [
@@ -31,7 +32,7 @@ describe('an I/O-bound input', () => {
   });
 
   test('lets an extra worker exit when it has finished', async (t) => {
-    const folder = await temporaryFolder(t);
+    const folder = temporaryFolder();
     const [gate, done] = [join(folder, 'gate'), join(folder, 'done')];
     const jobs = await startedJobs(t, { maxRunningInputs: 1 });
     const busy = await jobs.submit(scripts([`wait-for ${gate}; report-io-bound`]));
@@ -44,7 +45,7 @@ describe('an I/O-bound input', () => {
   });
 
   test('is done again, and neither is blamed, where the process ends with another in it', async (t) => {
-    const folder = await temporaryFolder(t);
+    const folder = temporaryFolder();
     const at = (name: string): string => join(folder, name);
     const jobs = await startedJobs(t, { maxRunningInputs: 1 });
     const inputs = [
@@ -65,7 +66,7 @@ describe('an I/O-bound input', () => {
   });
 
   test('is done again alone, so that what ends the process is found out', async (t) => {
-    const folder = await temporaryFolder(t);
+    const folder = temporaryFolder();
     const at = (name: string): string => join(folder, name);
     const jobs = await startedJobs(t, { maxRunningInputs: 1 });
     const inputs = [
@@ -83,7 +84,7 @@ describe('an I/O-bound input', () => {
   });
 
   test('is blamed where it is alone in the process', async (t) => {
-    const folder = await temporaryFolder(t);
+    const folder = temporaryFolder();
     const log = join(folder, 'log');
     const jobs = await startedJobs(t, { maxRunningInputs: 1 });
     const job = await ended(jobs, (await jobs.submit(scripts([`append ${log}; report-io-bound; exit 3`]))).job_id);
@@ -92,13 +93,13 @@ describe('an I/O-bound input', () => {
   });
 
   test('is stopped by force without harm to the one beside it', async (t) => {
-    const folder = await temporaryFolder(t);
+    const folder = temporaryFolder();
     const at = (name: string): string => join(folder, name);
     const jobs = await startedJobs(t, { maxRunningInputs: 1, workerTimeouts: { abortMs: 50 } });
-    const stuck = await jobs.submit(scripts([`append ${at('stuck')}; report-io-bound; stubborn 600000`]));
-    // A worker that starts slowly would make the other input wait, and get an extra worker.
-    await until(async () => (await linesOf(at('stuck'))).length > 0);
-    const other = await jobs.submit(scripts([`append ${at('other')}; wait-for ${at('go')}`]));
+    // Both of one caller, to whom no extra worker goes.
+    const submit = (script: string) => jobs.submit(scripts([script], { caller: 'one' }));
+    const stuck = await submit('report-io-bound; stubborn for-ever');
+    const other = await submit(`append ${at('other')}; wait-for ${at('go')}`);
     await until(async () => (await linesOf(at('other'))).length > 0);
     await jobs.cancel(stuck.job_id);
     await until(async () => (await linesOf(at('other'))).length > 1);
@@ -112,7 +113,7 @@ describe('an I/O-bound input', () => {
   });
 
   test('lets a worn worker end before another takes its place', async (t) => {
-    const folder = await temporaryFolder(t);
+    const folder = temporaryFolder();
     const at = (name: string): string => join(folder, name);
     const jobs = await startedJobs(t, { maxRunningInputs: 1 });
     const inputs = [

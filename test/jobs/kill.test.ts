@@ -1,72 +1,24 @@
 import assert from 'node:assert/strict';
-import { randomInt } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { JobResultResponse } from '#contract/job.ts';
 import { MAX_PROCESS_EXITS } from '#jobs/job.ts';
 import { MAX_SERVICE_EXITS } from '#jobs/store/finish-input.ts';
-import { ended, HANG_MS, keptLog, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import { ended, keptLog, scripts, startedJobs, until } from '../support/jobs/test-jobs.ts';
 import { isRunning } from '../support/processes.ts';
-import { startTestService, type TestService } from './start-test-service.ts';
-
-const ROUNDS = 15;
-
-/** Limit of the random delay before a kill; the first acknowledgements come after a few milliseconds. */
-const MAX_ROUND_MS = 200;
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { assertTrueEnd, startTestService } from './start-test-service.ts';
 
 describe('kill -9', () => {
-  test('at random moments loses nothing that was acknowledged', async (t) => {
-    const folder = await temporaryFolder(t);
-    const data = join(folder, 'data');
-    const acknowledged: string[] = [];
-    let submitted = 0;
-
-    const submitUntilKilled = async (service: TestService): Promise<void> => {
-      for (;;) {
-        const outputs = Array.from(
-          { length: 1 + (submitted % 4) },
-          () => `write ${join(folder, `output-${submitted++}`)}; sleep 2`,
-        );
-        const jobId = await service.submit(scripts(outputs, { sync: submitted % 2 === 0 })).catch(() => null);
-        if (jobId === null) return;
-        acknowledged.push(jobId);
-      }
-    };
-
-    for (let round = 0; round < ROUNDS; round += 1) {
-      const service = await startTestService(t, data);
-      const submitting = submitUntilKilled(service);
-      // Busy machines acknowledge late. Most rounds have jobs to spare, and may be killed before their first acknowledgement.
-      await until(() => acknowledged.length > round);
-      await sleep(randomInt(1, MAX_ROUND_MS));
-      await service.kill();
-      await submitting;
-    }
-    const service = await startTestService(t, data);
-    const jobs: JobResultResponse[] = [];
-    // One after the other: each is waited for as long as anything may hang, however many the rounds left.
-    for (const jobId of acknowledged) jobs.push(await service.ended(jobId));
-    for (const job of jobs) {
-      for (const entry of job.results) assertTrueEnd(entry);
-    }
-    const succeeded = jobs.flatMap((job) => job.results).filter((entry) => entry.status === 'succeeded');
-    assert(succeeded.length > 0);
-    // Inputs that were recorded but not acknowledged may still be written into the folder, which is removed next.
-    await service.stop(HANG_MS);
-    t.diagnostic(`${ROUNDS} kills: ${jobs.length} jobs acknowledged, 0 lost, ${succeeded.length} inputs succeeded`);
-  });
-
   test('between two inputs repeats none that has ended', async (t) => {
-    const folder = await temporaryFolder(t);
+    const folder = temporaryFolder();
     const data = join(folder, 'data');
     const log = join(folder, 'log');
     const first = await startTestService(t, data);
     const jobId = await first.submit(
-      scripts([`append ${log}`, `append ${log}`, 'sleep 60000', 'sleep 60000', `append ${log}`]),
+      scripts([`append ${log}`, `append ${log}`, 'sleep for-ever', 'sleep for-ever', `append ${log}`]),
     );
     await until(async () => (await first.find(jobId))?.progress?.inputs_done === 2);
     await first.kill();
@@ -82,10 +34,10 @@ describe('kill -9', () => {
   });
 
   test('ends the workers with the service', async (t) => {
-    const folder = await temporaryFolder(t);
+    const folder = temporaryFolder();
     const log = join(folder, 'log');
     const service = await startTestService(t, join(folder, 'data'));
-    await service.submit(scripts([`append ${log}; sleep 60000`]));
+    await service.submit(scripts([`append ${log}; sleep for-ever`]));
     await until(() => existsSync(log));
     const worker = Number((await readFile(log, 'utf8')).split(' ')[2]);
     await service.kill();
@@ -93,7 +45,7 @@ describe('kill -9', () => {
   });
 
   test('at any point of an input does it again from the start', async (t) => {
-    const folder = await temporaryFolder(t);
+    const folder = temporaryFolder();
     const data = join(folder, 'data');
     const steps = ['append LOG', 'claim /out/x', 'progress 5', 'write OUTPUT'];
     // Each start finishes what the kill before it left, and takes the input that kills it next.
@@ -115,7 +67,7 @@ describe('kill -9', () => {
   });
 
   test('of the service several times fails no input that was merely running', async (t) => {
-    const folder = await temporaryFolder(t);
+    const folder = temporaryFolder();
     const data = join(folder, 'data');
     const [log, gate] = [join(folder, 'log'), join(folder, 'gate')];
     let jobId = '';
@@ -133,7 +85,7 @@ describe('kill -9', () => {
   });
 
   test('by an input the moment that it starts, every time, ends with the failure of that input', async (t) => {
-    const data = join(await temporaryFolder(t), 'data');
+    const data = join(temporaryFolder(), 'data');
     const inputs = ['progress 1', 'kill-service'];
     let jobId = '';
     // Each start ends an input or counts against one, and none is counted against more often than this.
@@ -162,11 +114,6 @@ function noteServiceExits(data: string, count: number): void {
   store.close();
 }
 
-/** Asserts that inputs that ran during too many of the kills have failed, and that all others have succeeded. */
-function assertTrueEnd(entry: { status: string; error_details?: { reason: string } }): void {
-  if (entry.status !== 'succeeded') assert.equal(entry.error_details?.reason, 'INPUT_ENDED_PROCESS');
-}
-
 describe('workers that cannot start', () => {
   test('cost their inputs, not the service, where that lasts', async (t) => {
     process.env['SCRIPTED_START'] = 'fails';
@@ -184,10 +131,10 @@ describe('workers that cannot start', () => {
     const log = keptLog();
     const jobs = await startedJobs(t, {
       log,
-      workerTimeouts: { restartDelaysMs: Array.from({ length: 100 }, () => 1) },
+      workerTimeouts: { restartDelaysMs: Array<number>(10_000).fill(1) },
     });
     const { job_id: jobId } = await jobs.submit(scripts(['progress 1']));
-    await until(() => log.lines.length > 3 * MAX_PROCESS_EXITS);
+    await until(() => log.lines.length > MAX_PROCESS_EXITS);
     delete process.env['SCRIPTED_START'];
     assert.equal((await ended(jobs, jobId)).status, 'succeeded');
   });

@@ -8,7 +8,7 @@ import { JobIds } from '#jobs/job-ids.ts';
 import { migrate, migrations } from '#jobs/store/migrations.ts';
 import { openSqlite } from '#jobs/store/sqlite/sqlite-job-store.ts';
 import type { Tables } from '#jobs/store/tables.ts';
-import { temporaryFolder } from '../support/jobs/test-jobs.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** Migrations of the release that had callers, and neither labels nor names of inputs. */
 const BEFORE_DESCRIPTIONS = 5;
@@ -39,7 +39,7 @@ const BEFORE_RETRIES = 6;
 
 describe('a database of an older release', () => {
   test('tells of no input whose address may have lost its query that it can be retried', async (t) => {
-    const folder = join(await temporaryFolder(t), 'data');
+    const folder = join(temporaryFolder(), 'data');
     const jobIds = [0, 1].map(() => ids.next());
     const rowsOf = (jobId: string, hasUrlSecrets: number) =>
       `insert into jobs (job_id, sync, status, queued_at, finished_at, inputs_total, has_url_secrets)
@@ -57,7 +57,7 @@ describe('a database of an older release', () => {
   });
 
   test('keeps its jobs, whose inputs have no names', async (t) => {
-    const folder = join(await temporaryFolder(t), 'data');
+    const folder = join(temporaryFolder(), 'data');
     const jobId = ids.next();
     await oldDatabase(
       folder,

@@ -1,17 +1,21 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { type Kysely, sql } from 'kysely';
+import pg from 'pg';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { JobIds } from '#jobs/job-ids.ts';
 import { migrations } from '#jobs/store/migrations.ts';
+import { databaseError } from '#jobs/store/postgres/database-error.ts';
 import { openPostgres, PostgresDatabase } from '#jobs/store/postgres/postgres-database.ts';
 import { PostgresPool } from '#jobs/store/postgres/postgres-pool.ts';
 import { submitJob } from '#jobs/store/submit-job.ts';
 import { ownAddress } from '../../scripts/own-address.ts';
-import { ended, nodeConfig, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import { ended, nodeConfig, scripts, startedJobs, until } from '../support/jobs/test-jobs.ts';
 import { startPgBouncer } from '../support/servers/pgbouncer.ts';
 import { startPostgres } from '../support/servers/postgres-server.ts';
+import { startProxy } from '../support/servers/unreliable-proxy.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const server = await startPostgres({ after });
 const PASSWORD = 'the-secret-password';
@@ -83,6 +87,17 @@ describe('opening the shared database', () => {
     const [row] = await server.query(url, 'select count(*)::integer as count from schema_versions');
     assert.equal(row?.['count'], migrations.length);
   });
+});
+
+test('a server that takes a connection and never answers counts as unreachable', async (t) => {
+  const proxy = await startProxy(t, server.address);
+  proxy.freeze();
+  const client = new pg.Client({
+    connectionString: proxy.through(await server.createDatabase()),
+    connectionTimeoutMillis: 1,
+  });
+  const error = await client.connect().catch((cause: unknown) => databaseError('address', cause));
+  assert.equal((error as AppError).reason, 'DATABASE_UNREACHABLE');
 });
 
 test('the open database returns the rows of every statement, which the supervision of pg-boss needs', async (t) => {
@@ -162,7 +177,7 @@ describe('a pooler in front of the shared database', () => {
     const pooler = await startPgBouncer(server.address, 'session');
     t.after(pooler.stop);
     const url = pooler.through(await server.createDatabase());
-    const jobs = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), url) });
+    const jobs = await startedJobs(t, { config: nodeConfig(temporaryFolder(), url) });
     assert.equal((await ended(jobs, (await jobs.submit(scripts(['progress 1']))).job_id)).status, 'succeeded');
   });
 });
@@ -170,7 +185,7 @@ describe('a pooler in front of the shared database', () => {
 describe('a migration', () => {
   test('leaves nodes of the version before at work', async (t) => {
     const url = await server.createDatabase();
-    const old = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), url) });
+    const old = await startedJobs(t, { config: nodeConfig(temporaryFolder(), url) });
     const running = await old.submit(scripts(['sleep 300', 'sleep 300', 'sleep 300']));
     const steps = [...migrations, addFixture];
     const opened = await Promise.all([1, 2, 3].map(() => openPostgres(url, 2, steps)));

@@ -17,7 +17,7 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { Worker } from 'node:worker_threads';
@@ -28,8 +28,9 @@ import type { JobStore } from '#jobs/store/job-store.ts';
 import { migrations } from '#jobs/store/migrations.ts';
 import { openSqlite } from '#jobs/store/sqlite/sqlite-job-store.ts';
 import { Launcher } from '#processes/launcher.ts';
-import { configFor, ended, scripts, startedJobs, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import { configFor, ended, scripts, startedJobs, until } from '../support/jobs/test-jobs.ts';
 import { fillDisk, openSmallDisk } from '../support/small-disk.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { withoutPrivileges } from '../support/without-privileges.ts';
 import { startTestService } from './start-test-service.ts';
 
@@ -48,8 +49,8 @@ async function submit(store: JobStore, inputs: readonly string[]): Promise<strin
 }
 
 /** A folder with a database that has had a job and was closed. */
-async function usedFolder(t: TestContext): Promise<string> {
-  const folder = join(await temporaryFolder(t), 'data');
+async function usedFolder(): Promise<string> {
+  const folder = join(temporaryFolder(), 'data');
   const store = await openStore(folder);
   await submit(
     store,
@@ -71,7 +72,7 @@ async function refusedFor(reason: Reason, folder: string): Promise<AppError> {
 
 describe('opening the job store', () => {
   test('makes a folder and files that no other user can read', async (t) => {
-    const folder = await usedFolder(t);
+    const folder = await usedFolder();
     const store = await openStore(folder);
     t.after(() => store.close());
     await submit(store, ['a']);
@@ -81,8 +82,8 @@ describe('opening the job store', () => {
       assert.equal(await modeOf(join(folder, name)), '600', name);
   });
 
-  test('keeps nothing of what was erased: the file holds no query of a presigned URL', async (t) => {
-    const folder = join(await temporaryFolder(t), 'data');
+  test('keeps nothing of what was erased: the file holds no query of a presigned URL', async () => {
+    const folder = join(temporaryFolder(), 'data');
     const store = await openStore(folder);
     const inputs = Array.from({ length: 500 }, (_, index) => ({
       type: 'remote_file_url' as const,
@@ -99,7 +100,7 @@ describe('opening the job store', () => {
   });
 
   test('keeps nothing of what was erased from a large request, nor in its log for long while it is open', async (t) => {
-    const folder = join(await temporaryFolder(t), 'data');
+    const folder = join(temporaryFolder(), 'data');
     const store = await openStore(folder);
     t.after(() => store.close());
     const source = {
@@ -119,8 +120,8 @@ describe('opening the job store', () => {
     await until(async () => !(await written()));
   });
 
-  test('leaves the permissions of a folder alone that holds other things', async (t) => {
-    const folder = await temporaryFolder(t);
+  test('leaves the permissions of a folder alone that holds other things', async () => {
+    const folder = temporaryFolder();
     await chmod(folder, 0o755);
     await writeFile(join(folder, 'something else'), '');
     await (await openStore(folder)).close();
@@ -128,7 +129,7 @@ describe('opening the job store', () => {
   });
 
   test('is refused while another process has the folder, and names that process', async (t) => {
-    const folder = join(await temporaryFolder(t), 'data');
+    const folder = join(temporaryFolder(), 'data');
     const service = await startTestService(t, folder);
     const { details } = (await refusedFor('STORE_IN_USE', folder)) as AppError<'STORE_IN_USE'>;
     assert.deepEqual(details, { folder, pid: service.pid });
@@ -137,7 +138,7 @@ describe('opening the job store', () => {
   });
 
   test('is refused a second time in one process, and does not harm the first', async (t) => {
-    const folder = join(await temporaryFolder(t), 'data');
+    const folder = join(temporaryFolder(), 'data');
     const store = await openStore(folder);
     t.after(() => store.close());
     await refusedFor('STORE_IN_USE', folder);
@@ -145,8 +146,8 @@ describe('opening the job store', () => {
     await submit(store, ['a']);
   });
 
-  test('is refused for a database of a newer release', async (t) => {
-    const folder = await usedFolder(t);
+  test('is refused for a database of a newer release', async () => {
+    const folder = await usedFolder();
     const database = new DatabaseSync(join(folder, DATABASE));
     database.exec("insert into schema_versions values (999, '2030-01-01T00:00:00.000Z')");
     database.close();
@@ -154,8 +155,8 @@ describe('opening the job store', () => {
     assert.equal(details.version, 999);
   });
 
-  test('is refused for a file that is no database', async (t) => {
-    const folder = await usedFolder(t);
+  test('is refused for a file that is no database', async () => {
+    const folder = await usedFolder();
     await writeFile(
       join(folder, DATABASE),
       'This is not a database, and it is long enough to be read as a header.'.repeat(20),
@@ -163,14 +164,14 @@ describe('opening the job store', () => {
     await refusedFor('STORE_CORRUPT', folder);
   });
 
-  test('is refused for a database that was cut off', async (t) => {
-    const folder = await usedFolder(t);
+  test('is refused for a database that was cut off', async () => {
+    const folder = await usedFolder();
     await truncate(join(folder, DATABASE), 8192);
     await refusedFor('STORE_CORRUPT', folder);
   });
 
-  test('is refused for a database whose middle was overwritten', async (t) => {
-    const folder = await usedFolder(t);
+  test('is refused for a database whose middle was overwritten', async () => {
+    const folder = await usedFolder();
     const file = await open(join(folder, DATABASE), 'r+');
     const { size } = await file.stat();
     for (let offset = 4096; offset < size; offset += 4096) await file.write(Buffer.alloc(4096, 0xa5), 0, 4096, offset);
@@ -178,15 +179,15 @@ describe('opening the job store', () => {
     await refusedFor('STORE_CORRUPT', folder);
   });
 
-  test('is refused where the folder cannot be made', async (t) => {
-    const folder = await temporaryFolder(t);
+  test('is refused where the folder cannot be made', async () => {
+    const folder = temporaryFolder();
     await writeFile(join(folder, 'file'), '');
     await refusedFor('STORE_FOLDER_UNUSABLE', join(folder, 'file', 'data'));
     await refusedFor('STORE_FOLDER_UNUSABLE', join(folder, 'file'));
   });
 
-  test('is refused where the folder may not be written', async (t) => {
-    const folder = await temporaryFolder(t);
+  test('is refused where the folder may not be written', async () => {
+    const folder = temporaryFolder();
     await chmod(folder, 0o755);
     const locked = join(folder, 'locked');
     await mkdir(locked, { mode: 0o555 });
@@ -194,12 +195,12 @@ describe('opening the job store', () => {
     await withoutPrivileges(() => refusedFor('STORE_FOLDER_UNUSABLE', locked));
   });
 
-  test('is refused for a database that may only be read', async (t) => {
-    const outer = await temporaryFolder(t);
+  test('is refused for a database that may only be read', async () => {
+    const outer = temporaryFolder();
     await chmod(outer, 0o755);
     const folder = join(outer, 'data');
     await mkdir(folder);
-    await copyFile(join(await usedFolder(t), DATABASE), join(folder, DATABASE));
+    await copyFile(join(await usedFolder(), DATABASE), join(folder, DATABASE));
     await writeFile(join(folder, 'something else'), '');
     await chmod(join(folder, DATABASE), 0o444);
     const isRoot = process.getuid?.() === 0;
@@ -219,7 +220,7 @@ describe('opening the job store', () => {
   });
 
   test('leaves no worker behind where its tables cannot be read', async (t) => {
-    const folder = await usedFolder(t);
+    const folder = await usedFolder();
     const database = new DatabaseSync(join(folder, DATABASE));
     database.exec('drop table inputs');
     database.close();
@@ -238,7 +239,7 @@ describe('opening the job store', () => {
   });
 
   test('takes the changes of its tables once', async (t) => {
-    const folder = await usedFolder(t);
+    const folder = await usedFolder();
     await (await openStore(folder)).close();
     const database = new DatabaseSync(join(folder, DATABASE));
     t.after(() => database.close());
@@ -250,7 +251,7 @@ describe('a thread of the store that exits', () => {
   test('is reported, because only a new start opens the store again', async (t) => {
     const thread = once(process, 'worker');
     const lost = Promise.withResolvers<AppError>();
-    const config = configFor(await temporaryFolder(t));
+    const config = configFor(temporaryFolder());
     const jobs = await startedJobs(t, { config, storeLost: lost.resolve });
     const [sqlite] = (await thread) as [Worker];
     await sqlite.terminate();
@@ -267,7 +268,7 @@ describe('a thread of the store that exits', () => {
     ],
   ] as const) {
     test(`exits where its folder was ${how}: nothing is accepted that a new start would not find`, async (t) => {
-      const folder = join(await temporaryFolder(t), 'data');
+      const folder = join(temporaryFolder(), 'data');
       const lost = Promise.withResolvers<AppError>();
       const store = await openSqlite(folder, lost.resolve);
       t.after(() => store.close());
@@ -280,7 +281,7 @@ describe('a thread of the store that exits', () => {
 
   test('is not reported after the store was closed', async (t) => {
     const reports: AppError[] = [];
-    const config = configFor(await temporaryFolder(t));
+    const config = configFor(temporaryFolder());
     const jobs = await startedJobs(t, { config, storeLost: (error) => reports.push(error) });
     await jobs.stop(0);
     assert.deepEqual(reports, []);
@@ -312,7 +313,7 @@ describe('a disk that fills up', () => {
   test('costs no result: it is recorded when there is room again', async (t) => {
     const disk = await openSmallDisk(2 * 1024 * 1024);
     t.after(() => disk.cleanUp());
-    const gate = join(await temporaryFolder(t), 'gate');
+    const gate = join(temporaryFolder(), 'gate');
     const jobs = await startedJobs(t, { config: configFor(join(disk.path, 'data')) });
     const { job_id: jobId } = await jobs.submit(scripts([`wait-for ${gate}`, `wait-for ${gate}`]));
     await until(async () => (await jobs.find(jobId))?.status === 'running');

@@ -3,7 +3,7 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { OutputPathRegistry } from '#jobs/dispatching/output-path-registry.ts';
-import { temporaryFolder } from '../support/jobs/test-jobs.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 function registryOf(inputs: readonly string[], params: unknown = null, outputs: readonly string[] = []) {
   return OutputPathRegistry.of({
@@ -131,8 +131,8 @@ describe('the output path registry', () => {
       assert.equal((await registry.reserve(path, 0))?.reason, 'OUTPUT_TOUCHES_SOURCE');
   });
 
-  test('links are followed before paths are compared', async (t) => {
-    const folder = await temporaryFolder(t);
+  test('links are followed before paths are compared', async () => {
+    const folder = temporaryFolder();
     await mkdir(join(folder, 'real'));
     await writeFile(join(folder, 'real', 'a.mp4'), '');
     await symlink(join(folder, 'real'), join(folder, 'link'));
@@ -142,8 +142,8 @@ describe('the output path registry', () => {
     assert.equal((await registry.reserve(join(folder, 'link', 'new.mp4'), 1))?.reason, 'OUTPUT_TAKEN');
   });
 
-  test('a link with the name of a destination is not followed, since it would be replaced', async (t) => {
-    const folder = await temporaryFolder(t);
+  test('a link with the name of a destination is not followed, since it would be replaced', async () => {
+    const folder = temporaryFolder();
     await writeFile(join(folder, 'in.mp4'), '');
     await symlink(join(folder, 'in.mp4'), join(folder, 'out.mp4'));
     const registry = await registryOf([join(folder, 'in.mp4')]);

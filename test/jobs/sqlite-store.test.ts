@@ -2,15 +2,16 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { JobIds } from '#jobs/job-ids.ts';
 import { openSqlite } from '#jobs/store/sqlite/sqlite-job-store.ts';
-import { resultsOf, type Scope, scripts, temporaryFolder } from '../support/jobs/test-jobs.ts';
+import { resultsOf, scripts } from '../support/jobs/test-jobs.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { describeJobControl } from './control-contract.ts';
 import { describeRecognition } from './recognition-contract.ts';
 import { describeRetries } from './retry-contract.ts';
 import { describeJobStore } from './store-contract.ts';
 
 describe('SQLite', () => {
-  const databaseFor = async (scope: Scope) => {
-    const folder = await temporaryFolder(scope);
+  const databaseFor = async () => {
+    const folder = temporaryFolder();
     return () => openSqlite(folder);
   };
   describeJobStore('SQLite', databaseFor);
@@ -23,7 +24,7 @@ const INPUTS = 10_000;
 const LOOK_UPS = 60;
 
 test('a submission does not wait for all look-ups of large jobs that were asked for before it', async (t) => {
-  const store = await openSqlite(await temporaryFolder(t));
+  const store = await openSqlite(temporaryFolder());
   t.after(() => store.close());
   const ids = new JobIds();
   const submit = async (inputs: readonly string[]): Promise<string> => {

@@ -72,3 +72,8 @@ export async function startTestService(t: TestContext, setUp: string | Config): 
     kill,
   };
 }
+
+/** Asserts that inputs that ran during too many of the kills have failed, and that all others have succeeded. */
+export function assertTrueEnd(entry: { status: string; error_details?: { reason: string } }): void {
+  if (entry.status !== 'succeeded') assert.equal(entry.error_details?.reason, 'INPUT_ENDED_PROCESS');
+}

@@ -3,10 +3,12 @@ import { existsSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '#config/config.ts';
 import { AppError } from '#errors/app-error.ts';
 import { Dispatcher, type DispatcherOptions } from '#jobs/dispatching/dispatcher.ts';
 import { openEmbeddedEngine } from '#jobs/dispatching/embedded-source.ts';
+import { retryPauseMs } from '#jobs/dispatching/input-runs.ts';
 import {
   InputRun,
   type JobEngine,
@@ -30,15 +32,10 @@ import {
   SCRIPTED_WORKER,
   scripts,
   startedJobs,
-  temporaryFolder,
   until,
 } from '../support/jobs/test-jobs.ts';
 import { startPostgres } from '../support/servers/postgres-server.ts';
-
-/** One job may take all workers, on whatever host. */
-function severalOfOneJob(config: Config): Config {
-  return { ...config, worker: { ...config.worker, default_max_files_parallel: 8 } };
-}
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 function linesOf(file: string): readonly string[] {
   return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [];
@@ -58,8 +55,8 @@ function mostAtOnce(file: string): number {
 function workSourceContract(engine: string, configOf: (t: TestContext) => Promise<Config>): void {
   describe(`an extra worker (${engine})`, () => {
     test('does the input of another job while all others are busy for long', async (t) => {
-      const jobs = await startedJobs(t, { config: severalOfOneJob(await configOf(t)) });
-      const gate = join(await temporaryFolder(t), 'gate');
+      const jobs = await startedJobs(t, { config: await configOf(t) });
+      const gate = join(temporaryFolder(), 'gate');
       const busy = await jobs.submit(scripts([`wait-for ${gate}`, `wait-for ${gate}`]));
       await until(async () => (await jobs.readiness()).workers.running === 2);
       const small = await jobs.submit(scripts(['progress 1'], { sync: true }));
@@ -70,10 +67,10 @@ function workSourceContract(engine: string, configOf: (t: TestContext) => Promis
     });
 
     test('is not for other jobs of a caller that has an input running', async (t) => {
-      const folder = await temporaryFolder(t);
+      const folder = temporaryFolder();
       const [gate, again] = [join(folder, 'gate'), join(folder, 'again')];
-      const jobs = await startedJobs(t, { config: severalOfOneJob(await configOf(t)) });
-      const submit = (inputs: readonly string[], caller: string) => jobs.submit({ ...scripts(inputs), caller });
+      const jobs = await startedJobs(t, { config: await configOf(t) });
+      const submit = (inputs: readonly string[], caller: string) => jobs.submit(scripts(inputs, { caller }));
       const busy = await submit([`wait-for ${gate}`, `wait-for ${gate}`], 'busy');
       await until(async () => (await jobs.readiness()).workers.running === 2);
       const other = await submit([`append ${again}`], 'busy');
@@ -85,9 +82,9 @@ function workSourceContract(engine: string, configOf: (t: TestContext) => Promis
     });
 
     test('is not for jobs that have an input running, although these precede others', async (t) => {
-      const folder = await temporaryFolder(t);
+      const folder = temporaryFolder();
       const [gate, third] = [join(folder, 'gate'), join(folder, 'third')];
-      const jobs = await startedJobs(t, { config: severalOfOneJob(await configOf(t)) });
+      const jobs = await startedJobs(t, { config: await configOf(t) });
       const inputs = [`wait-for ${gate}`, `wait-for ${gate}`, `append ${third}`];
       const busy = await jobs.submit(scripts(inputs, { sync: true }));
       await until(async () => (await jobs.readiness()).workers.running === 2);
@@ -104,12 +101,14 @@ function workSourceContract(engine: string, configOf: (t: TestContext) => Promis
 
   describe(`a work source (${engine})`, () => {
     test('starts nothing of a job that was cancelled while it was queued', async (t) => {
-      const folder = await temporaryFolder(t);
+      const folder = temporaryFolder();
       const [gate, cancelled, next] = [join(folder, 'gate'), join(folder, 'cancelled'), join(folder, 'next')];
       const jobs = await startedJobs(t, { config: await configOf(t), maxRunningInputs: 1 });
-      const busy = await jobs.submit(scripts([`wait-for ${gate}`, 'progress 1']));
+      // Both of one caller, to whom no extra worker goes.
+      const submit = (inputs: readonly string[]) => jobs.submit(scripts(inputs, { caller: 'one' }));
+      const busy = await submit([`wait-for ${gate}`, 'progress 1']);
       await until(async () => (await jobs.readiness()).workers.running === 1);
-      const queued = await jobs.submit(scripts([`write ${cancelled}`, `write ${cancelled}`]));
+      const queued = await submit([`write ${cancelled}`, `write ${cancelled}`]);
       await jobs.cancel(queued.job_id);
       await writeFile(gate, '');
       await ended(jobs, busy.job_id);
@@ -118,7 +117,7 @@ function workSourceContract(engine: string, configOf: (t: TestContext) => Promis
     });
 
     test('fills its workers with inputs of several jobs, each up to its limit', async (t) => {
-      const folder = await temporaryFolder(t);
+      const folder = temporaryFolder();
       const gate = join(folder, 'gate');
       const config = await configOf(t);
       const worker = { ...config.worker, default_max_files_parallel: 2 };
@@ -135,9 +134,9 @@ function workSourceContract(engine: string, configOf: (t: TestContext) => Promis
     });
 
     test('fills its workers with inputs of the jobs that run, where no other job may start', async (t) => {
-      const folder = await temporaryFolder(t);
+      const folder = temporaryFolder();
       const [gate, other] = [join(folder, 'gate'), join(folder, 'other')];
-      const config = severalOfOneJob(await configOf(t));
+      const config = await configOf(t);
       const worker = { ...config.worker, max_concurrent_batches: 1 };
       const jobs = await startedJobs(t, { config: { ...config, worker }, maxRunningInputs: 3 });
       const batch = await jobs.submit(scripts(Array(6).fill(`wait-for ${gate}`)));
@@ -150,7 +149,7 @@ function workSourceContract(engine: string, configOf: (t: TestContext) => Promis
     });
 
     test('starts what was queued when the service stopped', async (t) => {
-      const folder = await temporaryFolder(t);
+      const folder = temporaryFolder();
       const config = await configOf(t);
       const first = await startedJobs(t, { config, maxRunningInputs: 1 });
       const job = await first.submit(scripts([`wait-for ${join(folder, 'gate')}`, 'progress 1', 'progress 1']));
@@ -190,7 +189,7 @@ test('there are two extra workers at most, however long all are busy', (t) => {
 });
 
 test('an input whose request cannot be read is tried again after a pause', async (t) => {
-  const { store, ...engine } = await openEmbeddedEngine(await temporaryFolder(t), NO_LOG);
+  const { store, ...engine } = await openEmbeddedEngine(temporaryFolder(), NO_LOG);
   const requestOfJob = () => Promise.reject(new TypeError('a defect of the statement'));
   const dispatcher = new Dispatcher(ONE_AT_ONCE, { ...engine, store: { ...store, requestOfJob } });
   t.after(async () => {
@@ -202,10 +201,8 @@ test('an input whose request cannot be read is tried again after a pause', async
   await until(async () => (await store.queueState()).reserved === 1);
 });
 
-test('an input that failed for a moment is not waited for when its job is cancelled', {
-  timeout: 10_000,
-}, async (t) => {
-  const engine = await openEmbeddedEngine(await temporaryFolder(t), NO_LOG);
+test('an input that failed for a moment is not waited for when its job is cancelled', async (t) => {
+  const engine = await openEmbeddedEngine(temporaryFolder(), NO_LOG);
   t.after(() => engine.close());
   const jobId = new JobIds().next();
   await engine.store.submitJob({ ...scripts(['progress 1']), jobId, queuedAt: new Date() });
@@ -230,12 +227,14 @@ test('an input that failed for a moment is not waited for when its job is cancel
   // The cancellation comes when the input has failed, and its failure is not recorded.
   await engine.store.cancelJob(jobId);
   item.run.cancel();
-  const recorded = await source.record(item, { ...lease, transientFailures: 2 }, end);
+  const failed = { ...lease, transientFailures: 2 };
+  const pause = sleep(retryPauseMs(failed, end) ?? assert.fail(), 'the pause', { ref: false });
+  const recorded = await Promise.race([source.record(item, failed, end), pause]);
   assert.deepEqual(recorded, { input: 'finished', jobFinished: true });
 });
 
-workSourceContract('embedded', async (t) => configFor(await temporaryFolder(t)));
+workSourceContract('embedded', async () => configFor(temporaryFolder()));
 
 const server = await startPostgres({ after });
 
-workSourceContract('PostgreSQL', async (t) => nodeConfig(await temporaryFolder(t), await createJobsDatabase(server)));
+workSourceContract('PostgreSQL', async () => nodeConfig(temporaryFolder(), await createJobsDatabase(server)));

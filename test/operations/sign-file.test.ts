@@ -140,7 +140,7 @@ test('an output is written again, and the init segments of a publication alone, 
   const authority = await startAuthority();
   t.after(() => authority.close());
   for (const publication of [false, true]) {
-    const author = testAuthor({ timeStamps: { urls: [authority.url], timeoutMs: 30_000, isRequired: true } });
+    const author = testAuthor({ timeStamps: { urls: [authority.url], timeoutMs: 600_000, isRequired: true } });
     authority.behave('answering');
     await signWav(author);
     authority.behave('larger');

@@ -9,7 +9,8 @@ import { AppError } from '#errors/app-error.ts';
 import { operations } from '#operations/registry.ts';
 import { createAssertionChecker } from '#provenance/assertion-checker.ts';
 
-const { checkAssertions } = createAssertionChecker();
+/** More time than checks take, on a machine of any speed. */
+const { checkAssertions } = createAssertionChecker({ budgets: { timeMs: 600_000, memoryBytes: 1024 ** 3 } });
 
 /** Removed after the tests of the file that imports this one. */
 export const folder = await realpath(await mkdtemp(join(tmpdir(), 'attestream-admission-')));

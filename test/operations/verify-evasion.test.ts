@@ -15,9 +15,10 @@ import { makeManifest } from '../support/manifests/make-manifest.ts';
 import { smallWav } from '../support/manifests/sign-wav.ts';
 import { box, c2paBox, FTYP, fullBox, trak } from '../support/media/movie-bytes.ts';
 import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
-import { ffmpeg, makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { ffmpeg, makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
 import { signAsOthers } from '../support/publications/sign-as-others.ts';
 import { merkleBoxIn, topBoxesOf } from '../support/publications/signed-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { verifyInput } from '../support/verification/verify-input.ts';
 
 // Signed publications, changed in ways that every single fragment survives, or that only some players notice.

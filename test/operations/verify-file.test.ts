@@ -13,7 +13,7 @@ import { signBytes } from '../support/judges/file-judges.ts';
 import { makeManifest } from '../support/manifests/make-manifest.ts';
 import { plainParent, signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { writeFiles } from '../support/publications/make-folder.ts';
-import { temporaryFolder } from '../support/publications/make-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type Asked, verifyInput } from '../support/verification/verify-input.ts';
 
 const folder = temporaryFolder();
@@ -187,7 +187,7 @@ describe('a verification of a chain', () => {
   test('shows the time that an authority states, and who it is', async () => {
     const authority = await startAuthority();
     try {
-      const author = testAuthor({ timeStamps: { urls: [authority.url], timeoutMs: 30_000, isRequired: true } });
+      const author = testAuthor({ timeStamps: { urls: [authority.url], timeoutMs: 600_000, isRequired: true } });
       const { bytes } = await signWav(author);
       const { manifests } = await verified('a.wav', { 'a.wav': bytes });
       const stamp = manifests[0]?.time_stamp;

@@ -7,7 +7,7 @@ import { findRubrics } from '#provenance/rubrics.ts';
 import { signBytes } from '../support/judges/file-judges.ts';
 import { smallWav } from '../support/manifests/sign-wav.ts';
 import { writeFiles } from '../support/publications/make-folder.ts';
-import { temporaryFolder } from '../support/publications/make-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { verifyInput } from '../support/verification/verify-input.ts';
 
 const RUBRIC = `rubric_metadata:

@@ -16,8 +16,9 @@ import { NO_LOG } from '../support/jobs/test-jobs.ts';
 import { signWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { defaultIdentity, type TestIdentity, testIdentity } from '../support/manifests/test-identity.ts';
 import { filesAt, folderAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
-import { ffmpeg, makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { ffmpeg, makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
 import { signAsOthers } from '../support/publications/sign-as-others.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { verifyInput } from '../support/verification/verify-input.ts';
 
 const home = temporaryFolder();

@@ -7,9 +7,10 @@ import { formatOf } from '#formats/formats.ts';
 import { readPublication } from '#publications/read-publication.ts';
 import { signBytes } from '../support/judges/file-judges.ts';
 import { filesAt, folderOf } from '../support/publications/make-folder.ts';
-import { makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
 import { signAsOthers } from '../support/publications/sign-as-others.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   type Comparison,
   compareFile,

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import type { ByteSink } from '#bytes/byte-sink.ts';
 import { LocalSink } from '#outputs/local-sink.ts';
 import { recoverStagings } from '#outputs/staging-journal.ts';
-import { temporaryFolder } from '../support/publications/make-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const never = new AbortController().signal;

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { CommittedObjects } from '#outputs/s3/committed-objects.ts';
-import { temporaryFolder } from '../support/publications/make-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 test('jobs that commit to one destination at once all record what they committed, and one record stays', async () => {
   const dataDir = temporaryFolder();

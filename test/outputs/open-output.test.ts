@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { listOutput, MAX_LISTED_FILES, openOutput } from '#outputs/open-output.ts';
 import { until } from '../support/jobs/test-jobs.ts';
-import { temporaryFolder } from '../support/publications/make-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const settings = { local: { base_dir: folder } };

@@ -10,6 +10,7 @@ import { type S3OutputSettings, S3Sink } from '#outputs/s3-sink.ts';
 import { probeBuckets, recoverUploads } from '#outputs/s3-tasks.ts';
 import { Launcher } from '#processes/launcher.ts';
 import { parseS3Url } from '#s3/s3-address.ts';
+import { ownAddress } from '../../scripts/own-address.ts';
 import { startFaultyProxy } from '../support/servers/faulty-s3-proxy.ts';
 import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 import { fill, NEW } from './publication-files.ts';
@@ -174,7 +175,8 @@ describe('recovering from a process that was killed', () => {
     withPlace(async (place) => {
       const at = { bucket, key: 'unreachable.mp4' };
       await new UploadJournal(place.dataDir).noteOf(at.key, key).beginning(at, []);
-      const away = { ...settings, endpoint_url: 'http://127.0.0.1:1', bounds: { firstPauseMs: 10 } };
+      const { host, port } = ownAddress();
+      const away = { ...settings, endpoint_url: `http://${host}:${port}`, bounds: { firstPauseMs: 10 } };
       await assert.rejects(recoverUploads(away, place.dataDir), ({ reason }: AppError) => reason === 'S3_UNREACHABLE');
       assert.equal((await readdir(join(place.dataDir, 'uploads'))).length, 1);
     }));
@@ -192,7 +194,7 @@ describe('trying buckets', () => {
     silent.fault = () => ({ silent: true });
     try {
       const unanswered = { ...settings, endpoint_url: silent.endpoint };
-      await assert.rejects(probeBuckets(unanswered, new Launcher(), 1_000));
+      await assert.rejects(probeBuckets(unanswered, new Launcher(), 1_000), /ended early \(SIGKILL\)/);
     } finally {
       await silent.close();
     }

@@ -3,7 +3,8 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { joinRendition, packetHashes } from '../support/judges/packets.ts';
-import { ffmpeg, makeFilm, temporaryFolder } from '../support/media/make-film.ts';
+import { ffmpeg, makeFilm } from '../support/media/make-film.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { packageInput } from './package-input.ts';
 
 const place = temporaryFolder();

@@ -5,8 +5,9 @@ import { before, describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
 import { probeMedia } from '#packaging/probing/probe-media.ts';
 import { joinRendition, packetHashes } from '../support/judges/packets.ts';
-import { ffmpeg, makeFilm, SECONDS, temporaryFolder } from '../support/media/make-film.ts';
+import { ffmpeg, makeFilm, SECONDS } from '../support/media/make-film.ts';
 import { MemorySource } from '../support/memory-source.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { packageInput } from './package-input.ts';
 
 const place = temporaryFolder();

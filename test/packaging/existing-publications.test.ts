@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
 import { frameHashes, joinRendition, packetHashes } from '../support/judges/packets.ts';
-import { ffmpeg, makeFilm, SRT, temporaryFolder } from '../support/media/make-film.ts';
+import { ffmpeg, makeFilm, SRT } from '../support/media/make-film.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { packageInput } from './package-input.ts';
 
 const place = temporaryFolder();

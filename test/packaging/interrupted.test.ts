@@ -6,8 +6,9 @@ import { AppError } from '#errors/app-error.ts';
 import type { InputPhase } from '#operations/operation.ts';
 import type { FolderSink } from '#outputs/output-sink.ts';
 import { joinRendition, packetHashes } from '../support/judges/packets.ts';
-import { ffmpeg, makeFilm, temporaryFolder } from '../support/media/make-film.ts';
+import { ffmpeg, makeFilm } from '../support/media/make-film.ts';
 import { openSmallDisk, type SmallDisk } from '../support/small-disk.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { packageInput } from './package-input.ts';
 
 const place = temporaryFolder();
@@ -37,11 +38,10 @@ describe('packaging that does not get to its end', () => {
   test('is stopped with all its programs, and leaves nothing', async () => {
     const stop = new AbortController();
     const work = join(place, 'stopped');
-    const running = packageInput(
-      fed,
-      {},
-      { work, signal: stop.signal, reached: () => setTimeout(() => stop.abort(new Error('stopped')), 100) },
-    );
+    const stopWhenWriting = (bytesDone: number): void => {
+      if (bytesDone > 0) stop.abort(new Error('stopped'));
+    };
+    const running = packageInput(fed, {}, { work, signal: stop.signal, progress: stopWhenWriting });
     await assert.rejects(running, /stopped/);
     assert.deepEqual([...leftIn(join(work, 'output')), ...leftIn(join(work, 'scratch'))], []);
     const folders = readdirSync('/proc')

@@ -5,7 +5,8 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { joinRendition, packetHashes } from '../support/judges/packets.ts';
-import { ffmpeg, makeFilm, temporaryFolder } from '../support/media/make-film.ts';
+import { ffmpeg, makeFilm } from '../support/media/make-film.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { packageInput } from './package-input.ts';
 
 const place = temporaryFolder();

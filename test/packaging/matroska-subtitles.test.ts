@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { readMatroskaSubtitles } from '#packaging/subtitles/matroska-subtitles.ts';
-import { ffmpeg, makeFilm, temporaryFolder } from '../support/media/make-film.ts';
+import { ffmpeg, makeFilm } from '../support/media/make-film.ts';
 import { MemorySource } from '../support/memory-source.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { packageInput } from './package-input.ts';
 
 const place = temporaryFolder();

@@ -6,8 +6,9 @@ import fc from 'fast-check';
 import { AppError } from '#errors/app-error.ts';
 import { readMatroskaTracks } from '#packaging/containers/matroska.ts';
 import { BrokenMedia } from '#packaging/probed-file.ts';
-import { ffmpeg, makeFilm, SRT, temporaryFolder } from '../support/media/make-film.ts';
+import { ffmpeg, makeFilm, SRT } from '../support/media/make-film.ts';
 import { MemorySource } from '../support/memory-source.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const place = temporaryFolder();
 const { signal } = new AbortController();

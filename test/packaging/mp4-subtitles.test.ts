@@ -7,8 +7,9 @@ import fc from 'fast-check';
 import { AppError } from '#errors/app-error.ts';
 import { findPackager } from '#packaging/programs/shaka-packager.ts';
 import { readMp4Subtitles } from '#packaging/subtitles/mp4-subtitles.ts';
-import { makeFilm, temporaryFolder } from '../support/media/make-film.ts';
+import { makeFilm } from '../support/media/make-film.ts';
 import { MemorySource } from '../support/memory-source.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { packageInput } from './package-input.ts';
 
 const place = temporaryFolder();

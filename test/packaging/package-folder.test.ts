@@ -5,7 +5,8 @@ import { before, describe, test } from 'node:test';
 import { M3U8Parser } from 'hls.js';
 import type { PackageParams } from '#contract/package-request.ts';
 import { joinRendition, packetHashes } from '../support/judges/packets.ts';
-import { ffmpeg, makeFilm, SRT, temporaryFolder } from '../support/media/make-film.ts';
+import { ffmpeg, makeFilm, SRT } from '../support/media/make-film.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { packageInput } from './package-input.ts';
 
 const place = temporaryFolder();

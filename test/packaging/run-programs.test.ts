@@ -9,7 +9,7 @@ import { AppError } from '#errors/app-error.ts';
 import { feedError } from '#packaging/programs/ffmpeg.ts';
 import { type Program, runPrograms } from '#packaging/programs/run-programs.ts';
 import { packagerError } from '#packaging/programs/shaka-packager.ts';
-import { temporaryFolder } from '../support/media/make-film.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const never = new AbortController().signal;
@@ -27,22 +27,25 @@ function program(script: string, args: readonly string[] = []): Program {
   };
 }
 
-/** Writes its process id to a file, starts a child that does so too, and stays. */
+/** Writes its process id to the file `path`, which is complete as soon as it exists. */
+const WRITE_PID = `
+  const { renameSync, writeFileSync } = require('node:fs');
+  const [path, other] = process.argv.slice(1);
+  writeFileSync(path + '.new', String(process.pid));
+  renameSync(path + '.new', path);
+`;
+
+/** Writes its process id, starts a child that does so where there is a second file, and stays. */
 const STAY = `
+  ${WRITE_PID}
   const { spawn } = require('node:child_process');
-  const { writeFileSync } = require('node:fs');
-  const [path] = process.argv.slice(1);
-  writeFileSync(path, String(process.pid));
-  spawn(process.execPath, ['-e', 'require("node:fs").writeFileSync(process.argv[1], String(process.pid)); setInterval(() => {}, 1000)', path + '.child'], { stdio: 'inherit' });
+  if (other !== undefined) spawn(process.execPath, [...process.execArgv, other], { stdio: 'inherit' });
   setInterval(() => {}, 1000);
 `;
 
 async function pidIn(path: string): Promise<number> {
-  for (;;) {
-    const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
-    if (text !== '') return Number(text);
-    await sleep(10);
-  }
+  while (!existsSync(path)) await sleep(10);
+  return Number(readFileSync(path, 'utf8'));
 }
 
 /** Waits until a process is gone, or only its parent has not yet taken note. */
@@ -71,30 +74,29 @@ describe('programs that run side by side', () => {
   });
 
   test('fail together: the others are ended with what they started', async () => {
-    const pidFile = join(folder, 'sibling');
+    const pidFiles = [join(folder, 'sibling'), join(folder, 'sibling.child')];
     const failing = program(
       `
       const wait = setInterval(() => {
-        if (!require('node:fs').existsSync(process.argv[1] + '.child')) return;
+        if (!require('node:fs').existsSync(process.argv[1])) return;
         console.error('it broke');
         process.exit(3);
       }, 10);
     `,
-      [pidFile],
+      pidFiles.slice(1),
     );
     await assert.rejects(
-      runPrograms([program(STAY, [pidFile]), failing], { folder, signal: never, poll }),
+      runPrograms([program(STAY, pidFiles), failing], { folder, signal: never, poll }),
       reasonIs('PACKAGER_FAILED'),
     );
-    await gone(await pidIn(pidFile));
-    await gone(await pidIn(`${pidFile}.child`));
+    for (const pidFile of pidFiles) await gone(await pidIn(pidFile));
   });
 
   test('are ended with what they started when the input is stopped', async () => {
-    const pidFile = join(folder, 'stopped');
+    const pidFiles = [join(folder, 'stopped'), join(folder, 'stopped.child')];
     const stop = new AbortController();
-    const running = runPrograms([program(STAY, [pidFile])], { folder, signal: stop.signal, poll });
-    const pids = [await pidIn(pidFile), await pidIn(`${pidFile}.child`)];
+    const running = runPrograms([program(STAY, pidFiles)], { folder, signal: stop.signal, poll });
+    const pids = await Promise.all(pidFiles.map(pidIn));
     stop.abort(new Error('stopped'));
     await assert.rejects(running, /stopped/);
     for (const pid of pids) await gone(pid);
@@ -123,11 +125,8 @@ describe('programs that run side by side', () => {
     execFileSync('mkfifo', [fifo]);
     const limits = { stallMs: 300, totalMs: 60_000, memoryBytes: 1024 ** 3 };
     const pidFile = join(folder, 'reader');
-    const reading = `
-      require('node:fs').writeFileSync(process.argv[2], String(process.pid));
-      require('node:fs').readFileSync(process.argv[1]);
-    `;
-    const programs = [program(reading, [fifo, pidFile]), program('setInterval(() => {}, 1000)')];
+    const reading = `${WRITE_PID} require('node:fs').readFileSync(other);`;
+    const programs = [program(reading, [pidFile, fifo]), program('setInterval(() => {}, 1000)')];
     // Getting there counts as progress.
     const untilReading = (): number => (existsSync(pidFile) ? 0 : poll());
     await assert.rejects(

@@ -5,7 +5,8 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { launchBrowser, takePage } from '../console/browser.ts';
-import { makeFilm, SRT, temporaryFolder, turnFilm } from '../support/media/make-film.ts';
+import { makeFilm, SRT, turnFilm } from '../support/media/make-film.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type MediaServer, serveMedia } from './media-server.ts';
 
 const PLAYBACK_TIMEOUT_MS = 60_000;

@@ -9,8 +9,8 @@ import {
   makeFilm,
   makeShaka,
   makeShakaByteRanges,
-  temporaryFolder,
 } from '../support/publications/make-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type MediaServer, serveMedia } from './media-server.ts';
 
 /** The film has six seconds; sound may end a few hundredths earlier. */

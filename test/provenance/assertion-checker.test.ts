@@ -11,11 +11,13 @@ import { createAssertionChecker } from '#provenance/assertion-checker.ts';
 import type { CustomAssertion } from '#provenance/manifest-request.ts';
 
 const MISBEHAVING_PROCESS = new URL('./misbehaving-dry-run.ts', import.meta.url);
+/** More than any check takes on a machine of any speed, and than the start of a process may take. */
+const AMPLE = { timeMs: 600_000, memoryBytes: 1024 ** 3 };
 const { signal } = new AbortController();
 const context = { '@context': { exif: 'http://ns.adobe.com/exif/1.0/' }, 'exif:GPSLatitude': '39,21.102N' };
 
 describe('the checker of assertions', () => {
-  const checker = createAssertionChecker();
+  const checker = createAssertionChecker({ budgets: AMPLE });
   after(() => checker.close());
 
   test('passes what manifests carry', async () => {
@@ -139,7 +141,7 @@ describe('the checker of assertions', () => {
 
   test('can be closed, also while it is busy or was never used, and starts again where it is used', async () => {
     await createAssertionChecker().close();
-    const other = createAssertionChecker();
+    const other = createAssertionChecker({ budgets: AMPLE });
     const busy = other.checkAssertions([{ label: 'a.b', data: 1 }], signal);
     await Promise.all([busy, other.close()]);
     await other.checkAssertions([{ label: 'a.b', data: 1 }], signal);
@@ -147,7 +149,7 @@ describe('the checker of assertions', () => {
   });
 
   test('refuses what its process does not survive, and starts another one for the next', async () => {
-    const other = createAssertionChecker({ entry: MISBEHAVING_PROCESS });
+    const other = createAssertionChecker({ entry: MISBEHAVING_PROCESS, budgets: AMPLE });
     const deadly = { label: 'x.die', data: 1 };
     await assert.rejects(other.checkAssertions([deadly], signal), { reason: 'ASSERTION_DATA_REFUSED' });
     const [first, second] = await Promise.allSettled([
@@ -160,26 +162,26 @@ describe('the checker of assertions', () => {
   });
 
   test('stops what passes its budget, and names the budget', async () => {
-    const budgets = { timeMs: 2_000, memoryBytes: 400 * 1024 ** 2 };
-    const other = createAssertionChecker({ entry: MISBEHAVING_PROCESS, budgets });
-    for (const [label, budget] of [
-      ['x.hang', 'time'],
-      ['x.grow', 'memory'],
+    const withBudgets = (budgets: typeof AMPLE) => createAssertionChecker({ entry: MISBEHAVING_PROCESS, budgets });
+    const hasty = withBudgets({ timeMs: 500, memoryBytes: 2 ** 40 });
+    const frugal = withBudgets({ ...AMPLE, memoryBytes: 419_430_400 });
+    for (const [other, label, details] of [
+      [hasty, 'x.hang', { budget: 'time', limit: 500, unit: 'ms' }],
+      [frugal, 'x.grow', { budget: 'memory', limit: 419_430_400, unit: 'bytes' }],
     ] as const) {
       await assert.rejects(other.checkAssertions([{ label, data: 1 }], signal), {
         code: 'VALIDATION_FAILED',
         reason: 'ASSERTIONS_TOO_COSTLY',
-        details: budget === 'time' ? { budget, limit: 2_000, unit: 'ms' } : { budget, limit: 419430400, unit: 'bytes' },
+        details,
         location: { field: 'params.assertions[0].data' },
       });
     }
-    await other.checkAssertions([{ label: 'a.b', data: 1 }], signal);
-    await other.close();
+    await frugal.checkAssertions([{ label: 'a.b', data: 1 }], signal);
+    await Promise.all([hasty.close(), frugal.close()]);
   });
 
   test('passes small requests while a large one keeps a process busy, and leaves them their part of the queue', async () => {
-    const budgets = { timeMs: 10_000, memoryBytes: 1024 ** 3 };
-    const other = createAssertionChecker({ entry: MISBEHAVING_PROCESS, budgets });
+    const other = createAssertionChecker({ entry: MISBEHAVING_PROCESS, budgets: AMPLE });
     const gone = new AbortController();
     const large = (label: string) => ({ label, data: 'x'.repeat(100_000) });
     const ends: string[] = [];
@@ -207,7 +209,7 @@ describe('the checker of assertions', () => {
 
   test('ends its process when there is nothing to check, and starts another one when there is', async () => {
     const before = childrenOfThis();
-    const other = createAssertionChecker({ idleTimeoutMs: 1 });
+    const other = createAssertionChecker({ idleTimeoutMs: 1, budgets: AMPLE });
     for (let use = 0; use < 2; use += 1) {
       await other.checkAssertions([{ label: 'a.b', data: 1 }], signal);
       while (childrenOfThis().some((child) => !before.includes(child))) await sleep(5);

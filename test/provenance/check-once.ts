@@ -1,4 +1,5 @@
 // Forked by tests: checks assertions once and then has nothing left to do.
 import { createAssertionChecker } from '#provenance/assertion-checker.ts';
 
-await createAssertionChecker().checkAssertions([{ label: 'com.example', data: 1 }], new AbortController().signal);
+const checker = createAssertionChecker({ budgets: { timeMs: 600_000, memoryBytes: 1024 ** 3 } });
+await checker.checkAssertions([{ label: 'com.example', data: 1 }], new AbortController().signal);

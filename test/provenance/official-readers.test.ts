@@ -13,8 +13,9 @@ import { sdkProblem } from '#provenance/sdk/sdk-problem.ts';
 import { signWav, smallWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { type TestIdentityWishes, testIdentity, testKey } from '../support/manifests/test-identity.ts';
 import { folderAt } from '../support/publications/make-folder.ts';
-import { makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
 import { signFolder } from '../support/publications/sign-folder.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const { signal } = new AbortController();
 

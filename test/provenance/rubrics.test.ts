@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import type { RubricResult } from '#contract/verification.ts';
 import { evaluateRubrics } from '#provenance/rubrics.ts';
 import { writeFiles } from '../support/publications/make-folder.ts';
-import { temporaryFolder } from '../support/publications/make-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const HEAD = 'rubric_metadata: {name: Test rubric}\n---\n';
 const crJson = { manifests: [{ label: 'urn:c2pa:1', codes: ['a', 'b'], none: [], count: 2, zero: 0, empty: '' }] };

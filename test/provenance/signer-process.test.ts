@@ -4,15 +4,15 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { createConnection, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, type TestContext, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { after, describe, type TestContext, test } from 'node:test';
 import type { Config } from '#config/config.ts';
 import { configSchema } from '#config/config-schema.ts';
 import { Launcher } from '#processes/launcher.ts';
 import { EXTENDED_KEY_USAGE } from '#provenance/identity/certificate-profile.ts';
 import { RemoteSigner } from '#provenance/remote-signer.ts';
 import { checkIdentity, SignerProcess } from '#provenance/signer-process.ts';
-import { keptLog } from '../support/jobs/test-jobs.ts';
+import { MAX_PENDING_REQUESTS } from '#provenance/signer-protocol.ts';
+import { keptLog, until } from '../support/jobs/test-jobs.ts';
 import { type TestIdentityWishes, testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
 import { isRunning } from '../support/processes.ts';
 import { signerContract } from './signer-contract.ts';
@@ -44,8 +44,8 @@ async function startedSigner(t: TestContext, config: Config, options = {}): Prom
   return signer;
 }
 
-/** A client in this process, which takes every channel that it is given. */
-async function clientOf(t: TestContext, signer: SignerProcess, timeoutMs?: number): Promise<RemoteSigner> {
+/** A client in this process, which takes every channel that it is given. Signing takes less than its time-out on any machine. */
+async function clientOf(t: TestContext, signer: SignerProcess, timeoutMs = 600_000): Promise<RemoteSigner> {
   const client = new RemoteSigner(signer.identity, timeoutMs);
   const [own, others] = await socketPair(t);
   client.connect(own);
@@ -96,7 +96,7 @@ describe('a signer in a process of its own', () => {
       opened ??= open();
       return opened;
     });
-    test(`${algorithm}: the channel ends with the signer`, () => {
+    after(() => {
       for (const end of ends.reverse()) end();
     });
   }
@@ -113,12 +113,15 @@ describe('a signer in a process of its own', () => {
   });
 
   test('is replaced when it hangs, and answers what it was asked meanwhile', async (t) => {
-    const signer = await startedSigner(t, await configOf(newFolder(t)), { pingIntervalMs: 100 });
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    const signer = await startedSigner(t, await configOf(newFolder(t)));
     const client = await clientOf(t, signer);
     await client.sign(DATA);
     const hanging = signer.pid ?? 0;
     process.kill(hanging, 'SIGSTOP');
     const asked = Array.from({ length: 20 }, () => client.sign(DATA));
+    // Two pings that stay unanswered, and one that finds that.
+    t.mock.timers.tick(30_000);
     for (const signature of await Promise.all(asked))
       assert.equal(signature.length, signer.identity.signatureSizeBytes);
     assert(!isRunning(hanging));
@@ -145,13 +148,16 @@ describe('a signer in a process of its own', () => {
 
   test('does not sign with another identity than the one it was started with', async (t) => {
     const folder = newFolder(t);
-    const signer = await startedSigner(t, await configOf(folder));
-    const client = await clientOf(t, signer, 1000);
-    await client.sign(DATA);
+    const log = keptLog();
+    const signer = await startedSigner(t, await configOf(folder), { log });
+    await (await clientOf(t, signer)).sign(DATA);
+    const impatient = await clientOf(t, signer, 100);
     await configOf(folder);
     process.kill(signer.pid ?? 0, 'SIGKILL');
-    await sleep(0);
-    await assert.rejects(client.sign(DATA));
+    const isRefused = ({ message }: { message: string }) =>
+      message === 'the signer process cannot load the signing identity';
+    await until(() => log.lines.some(isRefused));
+    await assert.rejects(impatient.sign(DATA));
   });
 
   test('continues after a client violates the protocol, and has it killed', async (t) => {
@@ -166,12 +172,14 @@ describe('a signer in a process of its own', () => {
 
   test('has a client killed that sends more requests than it may have pending, and serves others meanwhile', async (t) => {
     const signer = await startedSigner(t, await configOf(newFolder(t), { algorithm: 'ps512' }));
-    // Behind all requests of the other one it would wait longer than this.
-    const client = await clientOf(t, signer, 1000);
+    const client = await clientOf(t, signer);
     const { channel, killed } = await hostileClientOf(t, signer);
+    const closed = new Promise((resolve) => channel.once('close', resolve));
     channel.write(Buffer.alloc(9 * 50_000));
     for (let count = 0; count < 20; count += 1) await client.sign(DATA);
-    await killed;
+    await Promise.all([killed, closed]);
+    const answerBytes = 9 + signer.identity.signatureSizeBytes;
+    assert(channel.bytesRead <= MAX_PENDING_REQUESTS * answerBytes, 'it is answered no more than it may have pending');
   });
 
   test('signs hundreds of requests of one client that come at once', async (t) => {

@@ -41,7 +41,8 @@ export interface FakeAuthority {
   readonly url: string;
   /** The certificate of its root, in PEM. */
   readonly root: Buffer;
-  behave(behaviour: Behaviour): void;
+  /** `onSilence` is called after each query that gets no answer, or a part of one. */
+  behave(behaviour: Behaviour, onSilence?: () => void): void;
   queryCount(): number;
   lastAnswerBytes(): number;
   /** Settles when the next query has arrived. */
@@ -73,6 +74,7 @@ export async function startAuthority(): Promise<FakeAuthority> {
   const folder = mkdtempSync(path.join(tmpdir(), 'tsa-'));
   await makeAuthority(folder);
   let behaviour: Behaviour = 'answering';
+  let silenceListener = (): void => undefined;
   let queries = 0;
   const stamp = stampsOf(folder);
   let gathered = 0;
@@ -85,7 +87,7 @@ export async function startAuthority(): Promise<FakeAuthority> {
     if (behaviour === 'gathering' && ++gathered === CROWD) crowd.resolve();
     const ready = behaviour === 'gathering' ? crowd.promise : Promise.resolve();
     ready
-      .then(() => answer(stamp, behaviour, request, response))
+      .then(() => answer(stamp, behaviour, request, response, silenceListener))
       .catch((error: unknown) => response.destroy(error as Error));
   });
   server.listen(0, '127.0.0.1');
@@ -93,8 +95,9 @@ export async function startAuthority(): Promise<FakeAuthority> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/tsa`,
     root: readFileSync(path.join(folder, 'root.pem')),
-    behave: (next) => {
+    behave: (next, onSilence = () => undefined) => {
       behaviour = next;
+      silenceListener = onSilence;
     },
     queryCount: () => queries,
     lastAnswerBytes: () => readFileSync(path.join(folder, 'reply.tsr')).length,
@@ -128,6 +131,7 @@ async function answer(
   behaviour: Behaviour,
   request: IncomingMessage,
   response: ServerResponse,
+  onSilence: () => void,
 ): Promise<void> {
   const query = await buffer(request);
   const head = { 'content-type': 'application/timestamp-reply' };
@@ -166,12 +170,13 @@ async function answer(
       response.destroy();
       return;
     case 'stalling':
-      response.writeHead(200, { ...head, 'content-length': 5000 }).write('x');
+      response.writeHead(200, { ...head, 'content-length': 5000 }).write('x', onSilence);
       return;
     case 'endless':
       sendWithoutEnd(response.writeHead(200, head));
       return;
     case 'silent':
+      onSilence();
   }
 }
 

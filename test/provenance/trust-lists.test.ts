@@ -6,11 +6,12 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
 import { pemOf } from '#provenance/identity/pem.ts';
 import { type TrustSettings, TrustStore } from '#provenance/trust-store.ts';
-import { keptLog, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import { keptLog, until } from '../support/jobs/test-jobs.ts';
 import { assertValid } from '../support/judges/file-judges.ts';
 import { readManifest, type ShownIngredient } from '../support/manifests/read-manifest.ts';
 import { signWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { type TestIdentity, testIdentity } from '../support/manifests/test-identity.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type FakeAuthority, startAuthority } from './time-stamp-authority.ts';
 
 const signer = await testIdentity({ intermediate: true });
@@ -53,7 +54,7 @@ async function opened(t: TestContext, settings: Partial<TrustSettings>, log = ke
 
 /** A file that an identity signed with a time-stamp. */
 async function sourceOf(folder: string, { signer: key }: TestIdentity): Promise<string> {
-  const timeStamps = { urls: [authority.url], timeoutMs: 30_000, isRequired: true };
+  const timeStamps = { urls: [authority.url], timeoutMs: 600_000, isRequired: true };
   const path = join(folder, 'source.wav');
   writeFileSync(path, (await signWav(testAuthor({ signer: key, timeStamps }))).bytes);
   return path;
@@ -78,7 +79,7 @@ function codesOf(ingredient: ShownIngredient | undefined): string[] {
 
 describe('the new manifest', () => {
   test('records signer and time-stamp of a source as trusted where both are on lists', async (t) => {
-    const folder = await temporaryFolder(t);
+    const folder = temporaryFolder();
     const [anchors, authorities] = [join(folder, 'signers.pem'), join(folder, 'authorities.pem')];
     writeFileSync(anchors, rootOf(stranger) + rootOf(signer));
     writeFileSync(authorities, authority.root);
@@ -88,7 +89,7 @@ describe('the new manifest', () => {
   });
 
   test('records as untrusted who is on no list, or on one of time-stamp authorities only', async (t) => {
-    const folder = await temporaryFolder(t);
+    const folder = temporaryFolder();
     const [anchors, authorities] = [join(folder, 'signers.pem'), join(folder, 'authorities.pem')];
     writeFileSync(anchors, rootOf(stranger));
     writeFileSync(authorities, rootOf(signer));
@@ -100,7 +101,7 @@ describe('the new manifest', () => {
   });
 
   test('records a source by the lists as they are when it is made', async (t) => {
-    const folder = await temporaryFolder(t);
+    const folder = temporaryFolder();
     const source = await sourceOf(folder, signer);
     const list = join(folder, 'list.pem');
     writeFileSync(list, rootOf(stranger));
@@ -114,7 +115,7 @@ describe('the new manifest', () => {
 
 describe('trust lists', () => {
   test('are read again when files of a folder are added, edited and removed', async (t) => {
-    const lists = join(await temporaryFolder(t), 'lists');
+    const lists = join(temporaryFolder(), 'lists');
     mkdirSync(lists);
     const { store, log } = await opened(t, { anchors: [lists] });
     const told: (string | null)[] = [];
@@ -135,7 +136,7 @@ describe('trust lists', () => {
   });
 
   test('stay as they were after a change that cannot be used, which one warning names', async (t) => {
-    const folder = await temporaryFolder(t);
+    const folder = temporaryFolder();
     // The lists of a folder are read in the order of their names, so "first" is the one that is warned of where both are bad.
     const [first, second] = [join(folder, 'first.pem'), join(folder, 'second.pem')];
     writeFileSync(second, rootOf(signer));
@@ -167,7 +168,7 @@ describe('trust lists', () => {
     ['is cut off', `${rootOf(stranger)}${rootOf(signer).slice(0, 200)}`],
   ] as const) {
     test(`are refused at the start where one ${what}, by key and file`, async (t) => {
-      const folder = await temporaryFolder(t);
+      const folder = temporaryFolder();
       const file = join(folder, 'list.pem');
       if (contents !== null) writeFileSync(file, contents);
       const path = contents === null ? file : folder;

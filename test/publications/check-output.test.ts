@@ -8,8 +8,9 @@ import { AppError } from '#errors/app-error.ts';
 import { createFragmentReader, type FragmentReader } from '#provenance/fragment-reader.ts';
 import { checkOutput } from '#publications/checking/check-output.ts';
 import { folderAt, folderOf } from '../support/publications/make-folder.ts';
-import { makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
 import { signFolder } from '../support/publications/sign-folder.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const { signal } = new AbortController();
 const folder = temporaryFolder();

@@ -14,8 +14,9 @@ import { planFragment } from '#publications/signing/plan-parts.ts';
 import { allDecodedFrames, problemsOf } from '../support/judges/publication-judges.ts';
 import { memorySink, memorySource } from '../support/memory-bytes.ts';
 import { folderOf } from '../support/publications/make-folder.ts';
-import { ffmpeg, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { ffmpeg, makeFilm } from '../support/publications/make-publication.ts';
 import { signFolder } from '../support/publications/sign-folder.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const { signal } = new AbortController();
 const part = { path: 'f.m4s', range: null };

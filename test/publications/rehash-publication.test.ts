@@ -4,8 +4,9 @@ import { describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
 import { rehashPublication } from '#publications/checking/check-output.ts';
 import { folderAt, folderOf } from '../support/publications/make-folder.ts';
-import { makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
 import { type SignedFolder, signFolder } from '../support/publications/sign-folder.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const { signal } = new AbortController();
 const folder = temporaryFolder();

@@ -7,14 +7,9 @@ import type { PublicationPatterns } from '#publications/publication.ts';
 import { addedRates } from '#publications/rewriting/added-rates.ts';
 import { relativeReference } from '#publications/rewriting/xml-edits.ts';
 import { filesAt, folderOf } from '../support/publications/make-folder.ts';
-import {
-  makeFfmpegDash,
-  makeFilm,
-  makeShaka,
-  makeShakaByteRanges,
-  temporaryFolder,
-} from '../support/publications/make-publication.ts';
+import { makeFfmpegDash, makeFilm, makeShaka, makeShakaByteRanges } from '../support/publications/make-publication.ts';
 import { signFolder } from '../support/publications/sign-folder.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const film = makeFilm(folder);

@@ -15,10 +15,10 @@ import {
   makeMediabunny,
   makeShaka,
   makeShakaByteRanges,
-  temporaryFolder,
 } from '../support/publications/make-publication.ts';
 import { type SignedFolder, signFolder } from '../support/publications/sign-folder.ts';
 import { merkleBoxIn } from '../support/publications/signed-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const { signal } = new AbortController();
 const folder = temporaryFolder();

@@ -10,7 +10,7 @@ import { createFragmentReader } from '#provenance/fragment-reader.ts';
 import { NO_TRUST_LISTS } from '#provenance/trust-lists.ts';
 import type { InitLayout } from '#publications/fragments/init-layout.ts';
 import { verifyAsIngredient } from '#publications/verify-as-ingredient.ts';
-import { temporaryFolder } from '../support/publications/make-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const { signal } = new AbortController();
 const anywhere = { roots: undefined, protectedPaths: [] };

@@ -6,7 +6,8 @@ import { declaredKinds } from '#publications/playlists/rendition-listings.ts';
 import { readInits, readPublication } from '#publications/read-publication.ts';
 import { refuseSwappedInits } from '#publications/signing-task.ts';
 import { filesAt, folderOf } from '../support/publications/make-folder.ts';
-import { makeFfmpegHls, makeFilm, makeShaka, temporaryFolder } from '../support/publications/make-publication.ts';
+import { makeFfmpegHls, makeFilm, makeShaka } from '../support/publications/make-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { empty, type Files, hls, mpd, segments } from './make-playlists.ts';
 
 const { signal } = new AbortController();

@@ -11,8 +11,9 @@ import { MAX_READ_PART_BYTES, type Rendition } from '#publications/media-part.ts
 import { readPublication } from '#publications/read-publication.ts';
 import { problemsOf } from '../support/judges/publication-judges.ts';
 import { filesAt, folderOf } from '../support/publications/make-folder.ts';
-import { makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
 import { type OtherTool, signAsOthers } from '../support/publications/sign-as-others.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const { signal } = new AbortController();
 const folder = temporaryFolder();

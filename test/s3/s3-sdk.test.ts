@@ -18,7 +18,7 @@ describe('a service without the AWS SDK', () => {
       const { status, stdout } = spawnSync(process.execPath, [...HIDE, join(HERE, '../../src/main.ts')], {
         cwd: folder,
         encoding: 'utf8',
-        timeout: 30_000,
+        timeout: 600_000,
         env: { ...process.env, SERVICE__SERVER__BIND_ADDR: '127.0.0.1:0', [setting]: 'somewhere' },
       });
       assert.equal(status, 1, stdout);

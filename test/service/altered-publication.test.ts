@@ -5,9 +5,10 @@ import { after, before, describe, test } from 'node:test';
 import type { JobResultResponse } from '#contract/job.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { filesAt, writeFiles } from '../support/publications/make-folder.ts';
-import { makeFfmpegHls, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { makeFfmpegHls, makeFilm } from '../support/publications/make-publication.ts';
 import { type Files, topBoxesOf } from '../support/publications/signed-publication.ts';
 import { startServer } from '../support/servers/http-server.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { flipped, flippedAt, MISMATCH, outputOf, told } from './told-origin.ts';
 
 const folder = temporaryFolder();

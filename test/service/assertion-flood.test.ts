@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { startService } from '../../scripts/running-service.ts';
 import { smallWav } from '../support/manifests/sign-wav.ts';
-import { temporaryFolder } from '../support/media/make-film.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
-const FLOOD = 10;
+const FLOOD = 20;
 
-test('a small request is answered while ten requests with 1,000 assertions each are checked', async (context) => {
+test('a small request is accepted while twenty requests with 300 assertions each are checked', async () => {
   const folder = temporaryFolder();
   const path = join(folder, 'talk.wav');
   writeFileSync(path, smallWav());
@@ -19,18 +19,13 @@ test('a small request is answered while ten requests with 1,000 assertions each 
     params: { assertions: Array.from({ length: count }, (_, index) => ({ label: `com.example.a${index}`, data: 1 })) },
   });
   let acceptedCount = 0;
-  const startMs = performance.now();
   const flood = Array.from({ length: FLOOD }, async (_, index) => {
-    await service.submit('/v2/c2pa/audio', requestWith(1_000, `flood-${index}`));
+    await service.submit('/v2/c2pa/audio', requestWith(300, `flood-${index}`));
     acceptedCount += 1;
   });
   await Promise.any(flood);
-  const smallMs = performance.now();
-  const { status } = await service.runSync('/v2/sync/c2pa/audio', requestWith(1, 'small'));
-  const answeredMs = performance.now();
-  assert.equal(status, 'succeeded');
+  const jobId = await service.submit('/v2/c2pa/audio', requestWith(1, 'small'));
   assert.ok(acceptedCount < FLOOD, 'the others are still being checked');
   await Promise.all(flood);
-  const [small, all] = [answeredMs - smallMs, performance.now() - startMs].map(Math.round);
-  context.diagnostic(`answered in ${small} ms; all ${FLOOD} were accepted after ${all} ms`);
+  assert.equal((await service.waitFor(jobId)).status, 'succeeded');
 });

@@ -1,35 +1,48 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { writeVideo } from '../../bench/media.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { until } from '../support/jobs/test-jobs.ts';
-import { makeFilm, temporaryFolder } from '../support/media/make-film.ts';
+import { ffmpeg, makeFilm } from '../support/media/make-film.ts';
+import { answerFor, startServer, type TestServer } from '../support/servers/http-server.ts';
 import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { s3Settings } from './s3-settings.ts';
 
-/** Long enough to be cancelled in the middle. */
-const VIDEO_BYTES = 250e6;
+/** Its half is more than one part of an upload. */
+const VIDEO_BYTES = 40e6;
 
 const home = temporaryFolder();
 const serviceHome = join(home, 'service');
 const video = join(home, 'long.mp4');
+/** Serves the video, of which it never sends what lies behind the middle. */
+let holding: TestServer;
 let s3: TestS3;
 let bucket: string;
 let service: RunningService;
 
 before(async () => {
   await writeVideo(video, VIDEO_BYTES);
+  const content = readFileSync(video);
+  holding = await startServer((request, response) => {
+    const { status, headers, part } = answerFor(request, { content });
+    const start = Number(/^bytes=(\d+)-/.exec(request.headers.range ?? '')?.[1]);
+    const sent = part.subarray(0, Math.max(content.length / 2 - start, 0));
+    response.writeHead(status, headers).write(sent);
+    if (sent.length === part.length) response.end();
+  });
   s3 = await openTestS3();
   bucket = await s3.createBucket();
-  service = await startService({ folder: serviceHome, settings: s3Settings(s3, bucket) });
+  const settings = { ...s3Settings(s3, bucket), SERVICE__INPUT_RESOLVERS__HTTP__IDLE_TIMEOUT_MS: '600000' };
+  service = await startService({ folder: serviceHome, settings });
 });
 
 after(async () => {
   await service?.stop();
   await s3?.close();
+  await holding?.close();
   rmSync(home, { recursive: true, force: true });
 });
 
@@ -55,7 +68,7 @@ function assertNothingStaged(): void {
 describe('a job that is cancelled in the middle of its work', () => {
   test('leaves nothing of a film on the disk', async () => {
     const jobId = await service.submit('/v2/c2pa/video', {
-      inputs: [{ type: 'local_file_path', path: video }],
+      inputs: [{ type: 'remote_file_url', url: `${holding.base}/long.mp4` }],
       output: { type: 'local', name: 'film' },
     });
     await cancelWhen(jobId, () => isUnderWay(jobId));
@@ -65,7 +78,7 @@ describe('a job that is cancelled in the middle of its work', () => {
 
   test('leaves nothing of a film in a bucket, and no upload', async () => {
     const jobId = await service.submit('/v2/c2pa/video', {
-      inputs: [{ type: 'local_file_path', path: video }],
+      inputs: [{ type: 'remote_file_url', url: `${holding.base}/long.mp4` }],
       output: { type: 's3', bucket, name: 'film' },
     });
     const uploads = async () => (await s3.client.listMultipartUploads({ Bucket: bucket })).Uploads ?? [];
@@ -79,18 +92,13 @@ describe('a job that is cancelled in the middle of its work', () => {
   test('ends the packager, and leaves nothing of the publication', async () => {
     const folder = join(home, 'sources');
     mkdirSync(folder);
-    makeFilm(folder);
-    await writeVideo(join(folder, 'long.mp4'), VIDEO_BYTES);
+    ffmpeg(home, ['-stream_loop', '50', '-i', makeFilm(home)], `-map 0 -c copy ${join(folder, 'film.mkv')}`);
     const jobId = await service.submit('/v2/package', {
       inputs: [{ type: 'local_folder_path', path: folder }],
       output: { type: 'local', name: 'package' },
     });
-    await until(async () => (await service.lookUp(jobId)).status !== 'queued');
-    await sleep(Math.random() * 200);
-    await fetch(`${service.base}/v2/jobs/${jobId}`, { method: 'DELETE' });
-    const { status } = await service.waitFor(jobId);
-    assert.equal(status, 'failed');
-    await until(() => programsThatWorkOn(folder).length === 0);
+    await cancelWhen(jobId, stopProgram);
+    await until(() => programs().length === 0);
     assert.deepEqual(filesIn(join(serviceHome, 'output', 'package')), []);
     assertNothingStaged();
   });
@@ -104,14 +112,28 @@ describe('a job that is cancelled in the middle of its work', () => {
   });
 });
 
-/** The processes, other than the service and its workers, that were started with a path in a folder. */
-function programsThatWorkOn(folder: string): string[] {
-  return readdirSync('/proc').filter((name) => {
-    if (!/^\d+$/.test(name)) return false;
-    try {
-      return readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(folder);
-    } catch {
-      return false; // It ended in the meantime.
-    }
-  });
+/** The programs that packaging runs: they work in the scratch space, unlike the service and its workers. */
+function programs(): number[] {
+  const scratch = join(serviceHome, 'data', 'scratch');
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && folderOfProcess(name).startsWith(scratch))
+    .map(Number);
+}
+
+function folderOfProcess(pid: string): string {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    return ''; // It ended in the meantime.
+  }
+}
+
+/** Has a program stand still, so that packaging does not end by itself. Returns false where none runs yet. */
+function stopProgram(): boolean {
+  const [program] = programs();
+  try {
+    return program !== undefined && process.kill(program, 'SIGSTOP');
+  } catch {
+    return false; // It ended in the meantime.
+  }
 }

@@ -5,9 +5,10 @@ import { after, before, describe, test } from 'node:test';
 import type { JobResultResponse } from '#contract/job.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { filesAt, writeFiles } from '../support/publications/make-folder.ts';
-import { ffmpeg, makeFfmpegHls, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { ffmpeg, makeFfmpegHls, makeFilm } from '../support/publications/make-publication.ts';
 import { type OtherTool, signAsOthers } from '../support/publications/sign-as-others.ts';
 import { type Files, renditionsOf, topBoxesOf } from '../support/publications/signed-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { flipped, flippedAt, MISMATCH, outputOf, reasonsOf, told } from './told-origin.ts';
 
 const folder = temporaryFolder();

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
-import { temporaryFolder } from '../support/jobs/test-jobs.ts';
 import { FORMAT, wav } from '../support/media/wav-bytes.ts';
 import { sendFile, startServer } from '../support/servers/http-server.ts';
 import { fillDisk, openSmallDisk } from '../support/small-disk.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const DISK_BYTES = 4 * 1024 * 1024;
 const MOST_SUBMISSIONS = 500;
@@ -23,7 +23,7 @@ const requestFor = (input: object) => ({
 test('a full data disk refuses jobs for now, and costs none that was accepted, spooled ones included', async (t) => {
   const disk = await openSmallDisk(DISK_BYTES);
   t.after(() => disk.cleanUp());
-  const folder = await temporaryFolder(t);
+  const folder = temporaryFolder();
   const gate = Promise.withResolvers<void>();
   // Without ranges, so that it has to lie in the scratch space, which is on the full disk too.
   const server = await startServer((request, response) => {

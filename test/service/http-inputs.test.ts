@@ -13,12 +13,12 @@ import {
   makeFfmpegHls,
   makeFilm,
   makeShakaByteRanges,
-  temporaryFolder,
 } from '../support/publications/make-publication.ts';
 import { assertSignedPublication } from '../support/publications/signed-publication.ts';
 import type { FileServer } from '../support/servers/file-server.ts';
 import { startServer, type TestServer } from '../support/servers/http-server.ts';
 import { startNginx } from '../support/servers/nginx.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const root = join(folder, 'served');

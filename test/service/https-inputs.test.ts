@@ -8,8 +8,9 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { decodedFrames } from '../support/judges/publication-judges.ts';
-import { makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { makeFilm } from '../support/publications/make-publication.ts';
 import { sendFile } from '../support/servers/http-server.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const film = makeFilm(folder);

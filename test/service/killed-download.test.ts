@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startService } from '../../scripts/running-service.ts';
-import { makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { makeFilm } from '../support/publications/make-publication.ts';
 import { startServer } from '../support/servers/http-server.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const LOOK_INTERVAL_MS = 20;
 const folder = temporaryFolder();

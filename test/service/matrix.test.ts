@@ -15,7 +15,7 @@ import { decodedFrames } from '../support/judges/publication-judges.ts';
 import { makeManifest } from '../support/manifests/make-manifest.ts';
 import { readManifest } from '../support/manifests/read-manifest.ts';
 import { filesAt, writeFiles } from '../support/publications/make-folder.ts';
-import { ffmpeg, makeFfmpegHls, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { ffmpeg, makeFfmpegHls, makeFilm } from '../support/publications/make-publication.ts';
 import {
   assertFragmentsValid,
   assertSignedPublication,
@@ -26,6 +26,7 @@ import type { FileServer } from '../support/servers/file-server.ts';
 import { serve } from '../support/servers/http-server.ts';
 import { startNginx } from '../support/servers/nginx.ts';
 import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { s3Settings } from './s3-settings.ts';
 
 const HLS: PublicationPatterns = { playlist: '*.m3u8', init: 'init_*.mp4', frag: '*.m4s' };

@@ -16,7 +16,7 @@ import type { PublicationPatterns } from '#publications/publication.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { joinRendition, packetHashes } from '../support/judges/packets.ts';
 import { readManifest, type ShownManifest } from '../support/manifests/read-manifest.ts';
-import { ffmpeg, makeFilm, SRT, temporaryFolder } from '../support/media/make-film.ts';
+import { ffmpeg, makeFilm, SRT } from '../support/media/make-film.ts';
 import { filesAt, writeFiles } from '../support/publications/make-folder.ts';
 import { makeFfmpegDash } from '../support/publications/make-publication.ts';
 import {
@@ -27,6 +27,7 @@ import {
   type Files,
   renditionsOf,
 } from '../support/publications/signed-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const PACKAGED: PublicationPatterns = { playlist: '*.{m3u8,mpd}', init: 'init.mp4', frag: '*.m4s' };
 const DASH: PublicationPatterns = { playlist: '*.{m3u8,mpd}', init: 'init*', frag: 'chunk*' };
@@ -43,10 +44,8 @@ let signedFilm: string;
 before(async () => {
   makeFilm(home);
   makeFilm(home, 'small.mp4', '160x90');
-  service = await startService({
-    folder: join(home, 'service'),
-    settings: { SERVICE__SIGNING__VERIFY_FRAGMENTS: 'all' },
-  });
+  const settings = { SERVICE__SIGNING__VERIFY_FRAGMENTS: 'all' };
+  service = await startService({ folder: join(home, 'service'), settings });
   const { results } = await service.runSync('/v2/sync/c2pa/video', {
     inputs: [{ type: 'local_file_path', path: join(home, 'small.mp4') }],
     output: { type: 'local', prefix: 'sources' },

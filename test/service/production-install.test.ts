@@ -6,7 +6,7 @@ import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { startService } from '../../scripts/running-service.ts';
 import { smallWav } from '../support/manifests/sign-wav.ts';
-import { temporaryFolder } from '../support/publications/make-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const folder = temporaryFolder();

@@ -6,13 +6,14 @@ import type { JobResultResponse } from '#contract/job.ts';
 import { readFragmentStore } from '../../scripts/fragment-report.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { filesAt, writeFiles } from '../support/publications/make-folder.ts';
-import { makeFfmpegHls, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { makeFfmpegHls, makeFilm } from '../support/publications/make-publication.ts';
 import {
   assertSignedPublication,
   bytesOf,
   type Files,
   renditionsOf,
 } from '../support/publications/signed-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const film = makeFilm(folder);

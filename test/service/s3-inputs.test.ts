@@ -6,9 +6,9 @@ import type { JobResultResponse } from '#contract/job.ts';
 import { writeSounds } from '../../bench/media.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { smallWav } from '../support/manifests/sign-wav.ts';
-import { temporaryFolder } from '../support/publications/make-publication.ts';
 import { startFaultyProxy } from '../support/servers/faulty-s3-proxy.ts';
 import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { s3Settings } from './s3-settings.ts';
 
 const home = temporaryFolder();

@@ -4,8 +4,9 @@ import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { startService } from '../../scripts/running-service.ts';
-import { makeFilm, temporaryFolder } from '../support/media/make-film.ts';
+import { makeFilm } from '../support/media/make-film.ts';
 import { answerFor, serve } from '../support/servers/http-server.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** Long enough for loopback, short enough to be waited for. */
 const IDLE_MS = 300;

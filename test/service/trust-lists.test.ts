@@ -8,11 +8,12 @@ import type { JobResultResponse } from '#contract/job.ts';
 import { readiness } from '#contract/service.ts';
 import { pemOf } from '#provenance/identity/pem.ts';
 import { startService } from '../../scripts/running-service.ts';
-import { HANG_MS, temporaryFolder, until } from '../support/jobs/test-jobs.ts';
+import { HANG_MS, until } from '../support/jobs/test-jobs.ts';
 import { readManifest } from '../support/manifests/read-manifest.ts';
 import { signWav, testAuthor } from '../support/manifests/sign-wav.ts';
 import { type TestIdentity, testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
 import { writeFiles } from '../support/publications/make-folder.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const [own, other] = await Promise.all([testIdentity(), testIdentity()]);
@@ -28,8 +29,8 @@ function settingsWith(folder: string, lists: string): Record<string, string> {
   return { SERVICE_CONFIG_PATH: file };
 }
 
-test('a service knows the list of its own signer, and its workers judge by lists that came later', async (t) => {
-  const folder = await temporaryFolder(t);
+test('a service knows the list of its own signer, and its workers judge by lists that came later', async () => {
+  const folder = temporaryFolder();
   const lists = writeFiles(join(folder, 'lists'), { 'own.pem': rootOf(own) });
   const paths = writeIdentity(folder, own);
   const identity = {
@@ -63,8 +64,8 @@ test('a service knows the list of its own signer, and its workers judge by lists
   assert.equal(await verified(), 'trusted');
 });
 
-test('a service does not start with a list that holds no certificate', async (t) => {
-  const folder = await temporaryFolder(t);
+test('a service does not start with a list that holds no certificate', async () => {
+  const folder = temporaryFolder();
   const lists = writeFiles(join(folder, 'lists'), { 'empty.pem': 'nothing' });
   const env = { ...process.env, SERVICE__SERVER__BIND_ADDR: '127.0.0.1:0', ...settingsWith(folder, lists) };
   const { status, stdout } = spawnSync(process.execPath, [MAIN], { cwd: folder, env, timeout: HANG_MS });

@@ -2,27 +2,28 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { problemOfFolder } from '#service-folders.ts';
 import { startService } from '../../scripts/running-service.ts';
-import { HANG_MS, temporaryFolder } from '../support/jobs/test-jobs.ts';
+import { HANG_MS } from '../support/jobs/test-jobs.ts';
 import { smallWav } from '../support/manifests/sign-wav.ts';
 import { fillDisk, openSmallDisk } from '../support/small-disk.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { withoutPrivileges } from '../support/without-privileges.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
-async function standingFolder(t: TestContext): Promise<string> {
-  const folder = await temporaryFolder(t);
+function standingFolder(): string {
+  const folder = temporaryFolder();
   writeFileSync(join(folder, 'file'), '');
   symlinkSync(join(folder, 'nowhere'), join(folder, 'link'));
   return folder;
 }
 
 describe('a folder that the service is to write to', () => {
-  test('is made with those above it, and left empty', async (t) => {
-    const folder = join(await temporaryFolder(t), 'a', 'b', 'c');
+  test('is made with those above it, and left empty', async () => {
+    const folder = join(temporaryFolder(), 'a', 'b', 'c');
     assert.equal(problemOfFolder(folder, 0o700), null);
     assert.equal(problemOfFolder(folder, 0o700), null);
     assert.deepEqual(readdirSync(folder), []);
@@ -36,8 +37,8 @@ describe('a folder that the service is to write to', () => {
   });
 
   for (const place of ['file', 'file/below', 'link', 'link/below']) {
-    test(`cannot be ${place.replace('/', ' with something ')}`, async (t) => {
-      assert.notEqual(problemOfFolder(join(await standingFolder(t), place), 0o700), null);
+    test(`cannot be ${place.replace('/', ' with something ')}`, async () => {
+      assert.notEqual(problemOfFolder(join(standingFolder(), place), 0o700), null);
     });
   }
 
@@ -67,8 +68,8 @@ function refusedStart(cwd: string, keys: Record<string, string>): { reason: stri
 
 describe('a service whose folder cannot be written', () => {
   for (const key of ['jobs.data_dir', 'jobs.scratch_dir', 'output_sinks.local.base_dir']) {
-    test(`does not start, and names ${key}`, async (t) => {
-      const { reason, msg } = refusedStart(await temporaryFolder(t), { [key]: '/proc/none' });
+    test(`does not start, and names ${key}`, async () => {
+      const { reason, msg } = refusedStart(temporaryFolder(), { [key]: '/proc/none' });
       assert.equal(reason, 'FOLDER_UNUSABLE');
       assert.ok(msg.includes(key), msg);
     });
@@ -76,7 +77,7 @@ describe('a service whose folder cannot be written', () => {
 });
 
 test('outputs are written again once their folder can be made, whenever it could not', async (t) => {
-  const folder = await temporaryFolder(t);
+  const folder = temporaryFolder();
   const disk = join(folder, 'disk');
   const source = join(folder, 'tone.wav');
   writeFileSync(source, smallWav());
@@ -101,8 +102,8 @@ describe('a service whose outputs would lie in a place of its own', () => {
     ['inside it', 'own/outputs'],
     ['inside it by a link', 'link/outputs'],
   ] as const) {
-    test(`does not start: ${what}`, async (t) => {
-      const folder = await temporaryFolder(t);
+    test(`does not start: ${what}`, async () => {
+      const folder = temporaryFolder();
       symlinkSync(join(folder, 'own'), join(folder, 'link'));
       const { reason, msg } = refusedStart(folder, {
         'jobs.data_dir': join(folder, 'own'),

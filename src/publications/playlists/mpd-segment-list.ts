@@ -31,12 +31,12 @@ export function readInitialization(task: AddressingTask, elements: AddressingEle
 function readSegments(task: AddressingTask, elements: AddressingElements): MpdSegment[] {
   const list = elements.map((element) => childrenOf(element, 'SegmentURL')).findLast((urls) => urls.length > 0) ?? [];
   const timeline = timelineOf(elements);
-  const times = timeline === undefined ? [] : expandTimeline(task, elements, timeline);
+  const times = timeline && expandTimeline(task, elements, timeline).times;
   const duration = task.values.inherited(elements, 'duration');
   const common = duration === undefined ? null : Number(duration) / Number(timescaleOf(task, elements));
-  return list.map((element, index) => ({
+  return list.map((element) => ({
     part: readPart(task, element, 'media', 'mediaRange'),
-    durationSeconds: times[index]?.durationSeconds ?? common,
+    durationSeconds: times?.next().value?.durationSeconds ?? common,
   }));
 }
 

@@ -8,7 +8,8 @@ import {
   expandTimeline,
   innermost,
   refuseChunks,
-  type SegmentTime,
+  type SegmentTimes,
+  segmentTimes,
   timelineOf,
   timescaleOf,
 } from './mpd-timeline.ts';
@@ -56,12 +57,9 @@ function readSegments(task: AddressingTask, elements: AddressingElements, media:
   const count = countByDuration(task, elements, durationSeconds);
   if (count === undefined) return matchingFiles(task, media, durationSeconds);
   task.values.countAddresses(count);
-  const times = Array.from({ length: count }, (_, index) => ({
-    time: BigInt(index) * duration,
-    durationSeconds,
-    mayBeMissing: count > 1 && index === count - 1,
-  }));
-  return locateAll(task, elements, media, times);
+  const certain = BigInt(count > 1 ? count - 1 : count);
+  const run = { start: 0n, duration, durationSeconds, count: BigInt(count), certain };
+  return locateAll(task, elements, media, segmentTimes([run]));
 }
 
 function startNumber({ values }: AddressingTask, elements: AddressingElements): bigint {
@@ -91,17 +89,18 @@ function locateAll(
   task: AddressingTask,
   elements: AddressingElements,
   media: string,
-  times: readonly SegmentTime[],
+  { count, times }: SegmentTimes,
 ): MpdSegment[] {
-  if (times.length > 1 && !isEnumerating(media)) {
+  if (count > 1n && !isEnumerating(media)) {
     throw task.values.malformed(innermost(elements), '@media names the same file for every segment');
   }
-  const first = startNumber(task, elements);
   const position = task.values.positionOf(task.lineage[3]);
   const segments: MpdSegment[] = [];
   let missing = 0;
-  for (const [index, { time, durationSeconds, mayBeMissing }] of times.entries()) {
-    const reference = fill(task, media, { Number: first + BigInt(index), Time: time });
+  let number = startNumber(task, elements);
+  for (const { time, durationSeconds, mayBeMissing } of times) {
+    const reference = fill(task, media, { Number: number, Time: time });
+    number += 1n;
     const path = mayBeMissing
       ? task.index.tryLocate(task.base, reference, position)
       : task.index.locate(task.base, reference, position);

@@ -39,7 +39,7 @@ export function refuseChunks(task: AddressingTask, element: XmlElement): never {
 }
 
 /** When a segment starts on its representation's timescale, and how long it is. */
-export interface SegmentTime {
+interface SegmentTime {
   readonly time: bigint;
   readonly durationSeconds: number;
   /** True when the segment may not exist: the end of a period is often a matter of rounding. */
@@ -58,17 +58,47 @@ export function timelineOf(elements: AddressingElements): XmlElement | undefined
   return elements.map((element) => childOf(element, 'SegmentTimeline')).findLast((timeline) => timeline !== undefined);
 }
 
-/** Writes out a SegmentTimeline (§5.3.9.6): `S@r` repeats, and a negative one repeats until the next `S` or the period's end. */
-export function expandTimeline(
-  task: AddressingTask,
-  elements: AddressingElements,
-  timeline: XmlElement,
-): SegmentTime[] {
+/** Segments of one length behind each other, as an `S` of a SegmentTimeline stands for. */
+interface SegmentRun {
+  readonly start: bigint;
+  readonly duration: bigint;
+  readonly durationSeconds: number;
+  readonly count: bigint;
+  /** The number of segments that must exist. */
+  readonly certain: bigint;
+}
+
+/** The segments of a representation: how many there are, and when each starts, made when it is asked for. */
+export interface SegmentTimes {
+  readonly count: bigint;
+  readonly times: Generator<SegmentTime, undefined>;
+}
+
+/** Returns the segments of runs. Those from the end of the period on may be missing. */
+export function segmentTimes(runs: readonly SegmentRun[], end?: bigint): SegmentTimes {
+  return { count: runs.reduce((sum, { count }) => sum + count, 0n), times: timesOf(runs, end) };
+}
+
+function* timesOf(runs: readonly SegmentRun[], end: bigint | undefined): SegmentTimes['times'] {
+  for (const { start, duration, durationSeconds, count, certain } of runs) {
+    for (let index = 0n; index < count; index += 1n) {
+      const time = start + index * duration;
+      yield { time, durationSeconds, mayBeMissing: index >= certain || (end !== undefined && time >= end) };
+    }
+  }
+}
+
+/**
+ * Reads a SegmentTimeline (§5.3.9.6): `S@r` repeats, and a negative one repeats until the next `S` or the period's end. Counts all
+ * segments, and refuses too many, before the first one is returned.
+ */
+export function expandTimeline(task: AddressingTask, elements: AddressingElements, timeline: XmlElement): SegmentTimes {
   const { values } = task;
   const timescale = timescaleOf(task, elements);
   const end = periodEnd(task, elements);
   const entries = childrenOf(timeline, 'S');
-  const times: SegmentTime[] = [];
+  const runs: SegmentRun[] = [];
+  let total = 0n;
   let clock = 0n;
   for (const [position, entry] of entries.entries()) {
     if ((values.integer(entry, 'k') ?? 1n) > 1n) refuseChunks(task, entry);
@@ -76,18 +106,15 @@ export function expandTimeline(
     if (duration === undefined || duration === 0n) throw values.malformed(entry, 'S has no @d');
     clock = values.integer(entry, 't') ?? clock;
     const { count, certain } = repetition(task, entry, { start: clock, duration, end }, entries[position + 1]);
-    if (BigInt(times.length) + count > MAX_LISTED_FRAGMENTS) {
+    total += count;
+    if (total > MAX_LISTED_FRAGMENTS) {
       throw values.malformed(entry, `the timeline has more than ${MAX_LISTED_FRAGMENTS} segments`);
     }
     values.countAddresses(Number(count));
-    const durationSeconds = Number(duration) / Number(timescale);
-    for (let repeated = 0n; repeated < count; repeated += 1n) {
-      const mayBeMissing = repeated >= certain || (end !== undefined && clock >= end);
-      times.push({ time: clock, durationSeconds, mayBeMissing });
-      clock += duration;
-    }
+    runs.push({ start: clock, duration, durationSeconds: Number(duration) / Number(timescale), count, certain });
+    clock += count * duration;
   }
-  return times;
+  return segmentTimes(runs, end);
 }
 
 /** When an `S` starts, how long its segments are, and when its period ends, on the representation's timescale. */

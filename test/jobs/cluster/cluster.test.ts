@@ -23,11 +23,11 @@ import {
   resultsOf,
   scripts,
   startedJobs,
-  temporaryFolder,
   until,
 } from '../../support/jobs/test-jobs.ts';
 import { startReceiver } from '../../support/servers/callback-receiver.ts';
 import { startPostgres } from '../../support/servers/postgres-server.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const server = await startPostgres({ after });
 
@@ -37,7 +37,7 @@ after(() => rm(folder, { recursive: true, force: true }));
 /** Nodes of this process that share a database. */
 async function nodes(t: TestContext, roles: readonly Config['jobs']['role'][]): Promise<[Jobs, ...Jobs[]]> {
   const url = await createJobsDatabase(server);
-  const folders = await Promise.all(roles.map(() => temporaryFolder(t)));
+  const folders = await Promise.all(roles.map(() => temporaryFolder()));
   const configs = folders.map((dataDir, index) => nodeConfig(dataDir, url, { role: roles[index] ?? 'all' }));
   return (await Promise.all(configs.map((config) => startedJobs(t, { config })))) as [Jobs, ...Jobs[]];
 }
@@ -47,7 +47,7 @@ async function callingNodes(t: TestContext, roles: readonly Config['jobs']['role
   const url = await createJobsDatabase(server);
   const post = guardedPost(new DeniedNetworks([]));
   const started = roles.map(async (role) => {
-    const config = nodeConfig(await temporaryFolder(t), url, { role });
+    const config = nodeConfig(temporaryFolder(), url, { role });
     const callbacks = { secret: 'a secret of the tests' };
     return startedJobs(t, { config: { ...config, callbacks }, post, callbackLimits: { pollIntervalMs: 20 } });
   });
@@ -90,12 +90,15 @@ describe('nodes that share a database', () => {
 
   test('spread a batch over all of them', async (t) => {
     const [first, second = first] = await nodes(t, ['all', 'all']);
-    const log = join(await temporaryFolder(t), 'log');
-    const { job_id: jobId } = await first.submit(scripts(Array.from({ length: 24 }, () => `append ${log}; sleep 30`)));
+    const [log, gate] = [join(folder, 'spread-log'), join(folder, 'spread-gate')];
+    const { job_id: jobId } = await first.submit(scripts(Array(24).fill(`append ${log}; wait-for ${gate}`)));
+    const distinct = async (pattern: RegExp): Promise<number> =>
+      new Set((await readFile(log, 'utf8').catch(() => '')).match(pattern)).size;
+    // Its lines end with processes: two workers on each of two nodes.
+    await until(async () => (await distinct(/\d+$/gm)) === 4);
+    await writeFile(gate, '');
     assert.equal((await ended(second, jobId)).status, 'succeeded');
-    const lines = (await readFile(log, 'utf8')).trim().split('\n');
-    assert.equal(lines.length, 24);
-    assert.equal(new Set(lines.map((line) => line.split(' ')[2])).size, 4, 'two workers on each of two nodes');
+    assert.equal(await distinct(/^\d+/gm), 24, 'its lines begin with inputs');
   });
 
   test('keep to their roles', async (t) => {
@@ -110,7 +113,7 @@ describe('nodes that share a database', () => {
 
   test('tell how far inputs are that others run, and cancel them', async (t) => {
     const [taking] = await nodes(t, ['api', 'worker']);
-    const inputs = ['progress 70; sleep 60000', 'sleep 60000', 'sleep 60000'];
+    const inputs = ['progress 70; sleep for-ever', 'sleep for-ever', 'sleep for-ever'];
     const { job_id: jobId } = await taking.submit(scripts(inputs));
     await until(async () => (await taking.find(jobId))?.progress?.bytes_done === 70);
     const [listed] = (await taking.list({ limit: 1 })).jobs;
@@ -160,7 +163,7 @@ describe('nodes that share a database', () => {
 
   test('refuse what does not fit into the queue they share', async (t) => {
     const url = await createJobsDatabase(server);
-    const config = nodeConfig(await temporaryFolder(t), url, { role: 'api' });
+    const config = nodeConfig(temporaryFolder(), url, { role: 'api' });
     const jobs = await startedJobs(t, { config: { ...config, worker: { ...config.worker, queue_capacity: 3 } } });
     await jobs.submit(scripts(['progress 1', 'progress 1']));
     const refusal = await jobs.submit(scripts(['progress 1', 'progress 1'])).catch((error: unknown) => error);
@@ -180,12 +183,12 @@ describe('nodes that share a database', () => {
   test('queue again what does not end within the grace of a node that stops, and another does it', async (t) => {
     const url = await createJobsDatabase(server);
     const [log, gate] = ['log', 'gate'].map((name) => join(folder, name));
-    const first = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), url) });
+    const first = await startedJobs(t, { config: nodeConfig(temporaryFolder(), url) });
     const { job_id: jobId } = await first.submit(scripts([`append ${log}; wait-for ${gate}`]));
     await until(async () => existsSync(String(log)));
     await first.stop(1);
     await writeFile(String(gate), '');
-    const second = await startedJobs(t, { config: nodeConfig(await temporaryFolder(t), url) });
+    const second = await startedJobs(t, { config: nodeConfig(temporaryFolder(), url) });
     assert.equal((await ended(second, jobId)).status, 'succeeded');
     assert.match(await readFile(String(log), 'utf8'), /^0 1 .*\n0 2 /);
   });
@@ -236,8 +239,8 @@ describe('nodes that share a database', () => {
 
 describe('nodes of which the settings differ', () => {
   /** The configuration of a node that writes outputs to a folder. */
-  async function nodeWith(t: TestContext, url: string, baseDir: string): Promise<Config> {
-    const config = nodeConfig(await temporaryFolder(t), url);
+  async function nodeWith(url: string, baseDir: string): Promise<Config> {
+    const config = nodeConfig(temporaryFolder(), url);
     return { ...config, output_sinks: { local: { ...config.output_sinks.local, base_dir: baseDir } } };
   }
 
@@ -252,9 +255,9 @@ describe('nodes of which the settings differ', () => {
 
   test('do not start with another output root, until all others have stopped', async (t) => {
     const url = await createJobsDatabase(server);
-    const first = await startedJobs(t, { config: await nodeWith(t, url, '/one') });
-    await startedJobs(t, { config: await nodeWith(t, url, '/one') }).then((same) => same.stop(0));
-    const config = await nodeWith(t, url, '/other');
+    const first = await startedJobs(t, { config: await nodeWith(url, '/one') });
+    await startedJobs(t, { config: await nodeWith(url, '/one') }).then((same) => same.stop(0));
+    const config = await nodeWith(url, '/other');
     await assert.rejects(startedJobs(t, { config }), (error: AppError) => {
       assert.equal(error.reason, 'NODE_OUTPUTS_DIFFER');
       assert.deepEqual((error.details as { differences: unknown }).differences, [
@@ -269,7 +272,7 @@ describe('nodes of which the settings differ', () => {
   test('do not start with another S3 server, however the name of the same one is written', async (t) => {
     const url = await createJobsDatabase(server);
     const nodeAt = async (endpoint?: string): Promise<Config> => {
-      const config = await nodeWith(t, url, '/one');
+      const config = await nodeWith(url, '/one');
       const s3 = { buckets: ['bucket'], ...(endpoint !== undefined && { endpoint_url: endpoint }) };
       const { output_sinks: sinks } = configSchema.parse({ output_sinks: { s3 } }) as Config;
       return { ...config, output_sinks: { ...sinks, local: config.output_sinks.local } };
@@ -282,14 +285,14 @@ describe('nodes of which the settings differ', () => {
 
   test('start where a node with another output root was lost', async (t) => {
     const url = await createJobsDatabase(server);
-    await startedJobs(t, { config: await nodeWith(t, url, '/one') }).then((jobs) => jobs.stop(0));
+    await startedJobs(t, { config: await nodeWith(url, '/one') }).then((jobs) => jobs.stop(0));
     await loseNode(url, '/other', 9_000);
-    await startedJobs(t, { config: await nodeWith(t, url, '/one') });
+    await startedJobs(t, { config: await nodeWith(url, '/one') });
   });
 
   test('start one alone of several that start first, and together', async (t) => {
     const url = await server.createDatabase();
-    const configs = await Promise.all(['/one', '/other', '/third'].map((baseDir) => nodeWith(t, url, baseDir)));
+    const configs = await Promise.all(['/one', '/other', '/third'].map((baseDir) => nodeWith(url, baseDir)));
     const starts = await Promise.allSettled(configs.map((config) => startedJobs(t, { config })));
     const refusals = starts.flatMap((start) =>
       start.status === 'rejected' ? [(start.reason as AppError).reason] : [],
@@ -302,7 +305,7 @@ describe('nodes of which the settings differ', () => {
     const [one, two] = [describedIdentity('one'), describedIdentity('two')];
     const warnings = async (identity: IdentityDescription): Promise<number> => {
       const log = keptLog();
-      const { close } = await openCluster(url, { config: await nodeWith(t, url, '/one'), signer: { identity }, log });
+      const { close } = await openCluster(url, { config: await nodeWith(url, '/one'), signer: { identity }, log });
       t.after(close);
       return log.lines.filter(({ level }) => level === 'warn').length;
     };

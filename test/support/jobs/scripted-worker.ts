@@ -1,5 +1,6 @@
 /**
  * An input worker whose inputs say what to do, as steps in their path: `sleep 20; append /tmp/log; crash SIGSEGV`.
+ * `sleep`, `stubborn` and `block` take milliseconds, or `for-ever`.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,13 +13,18 @@ import type { InputContext, InputPhase, InputWork } from '#operations/operation.
 
 type Step = (argument: string, context: InputContext, work: InputWork) => unknown;
 
+/** The longest pause that a timer takes: 24 days. */
+const FOR_EVER_MS = 2 ** 31 - 1;
+
+const pauseMs = (text: string): number => (text === 'for-ever' ? FOR_EVER_MS : Number(text));
+
 let taint = (): void => undefined;
 let canSign = true;
 
 const steps: Readonly<Record<string, Step>> = {
-  sleep: (ms, { signal }) => sleep(Number(ms), undefined, { signal }),
-  stubborn: (ms) => sleep(Number(ms)),
-  block: (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(ms)),
+  sleep: (ms, { signal }) => sleep(pauseMs(ms), undefined, { signal }),
+  stubborn: (ms) => sleep(pauseMs(ms)),
+  block: (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMs(ms)),
   append: (file, _context, work) => appendFile(file, `${work.inputIndex} ${work.attempt} ${process.pid}\n`),
   write: (file, _context, work) => writeFile(file, `${work.jobId} ${work.inputIndex}\n`),
   deliver: async (file, context, work) => {
@@ -39,7 +45,7 @@ const steps: Readonly<Record<string, Step>> = {
     for (const kept: Buffer[] = []; ; await sleep(20)) kept.push(Buffer.alloc(16 * 1024 * 1024, 1));
   },
   pour: async (file) => {
-    for (const part = Buffer.alloc(1024 * 1024); ; await sleep(20)) await appendFile(file, part);
+    for (const part = Buffer.alloc(1024 * 1024); ; ) await writeFile(file, part);
   },
   'grow-at-once': () => Buffer.alloc(3 * 1024 ** 3),
   'open-too-many': async () => {
@@ -57,23 +63,23 @@ const steps: Readonly<Record<string, Step>> = {
   },
   crash: (signal) => {
     process.kill(process.pid, signal as NodeJS.Signals);
-    return sleep(60_000);
+    return sleep(FOR_EVER_MS);
   },
   'kill-service-once': (marker) => {
     if (existsSync(marker)) return;
     writeFileSync(marker, '');
     process.kill(process.ppid, 'SIGKILL');
-    return sleep(60_000);
+    return sleep(FOR_EVER_MS);
   },
   'kill-service': () => {
     process.kill(process.ppid, 'SIGKILL');
-    return sleep(60_000);
+    return sleep(FOR_EVER_MS);
   },
   'wait-for': async (file) => {
     while (!existsSync(file)) await sleep(5);
   },
   spawn: (pidFile) => {
-    const child = spawn('sleep', ['600'], { stdio: 'ignore' });
+    const child = spawn('sleep', ['infinity'], { stdio: 'ignore' });
     // A test that waits for the file reads it at once, so it appears with its contents.
     writeFileSync(`${pidFile}.new`, String(child.pid));
     renameSync(`${pidFile}.new`, pidFile);

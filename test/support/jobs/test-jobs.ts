@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,11 +9,12 @@ import { Jobs, type JobsOptions } from '#jobs/jobs.ts';
 import type { ResultEntry } from '#jobs/result-entries.ts';
 import { Launcher } from '#processes/launcher.ts';
 import type { Log } from '#telemetry/logger.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 
 export const SCRIPTED_WORKER = new URL('./scripted-worker.ts', import.meta.url);
 
 /** A generous bound: it is passed only where something hangs. */
-export const HANG_MS = 60_000;
+export const HANG_MS = 600_000;
 
 const ignore = (): void => undefined;
 
@@ -46,15 +45,10 @@ export function shared<Made>(make: (scope: Scope) => Promise<Made>): () => Promi
   return () => (made ??= make({ after: (tearDown) => void tearDowns.push(tearDown) }));
 }
 
-/** A new folder that is removed when the test ends. */
-export async function temporaryFolder(t: Scope): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'jobs-'));
-  t.after(() => rm(folder, { recursive: true, force: true }));
-  return folder;
-}
-
+/** The configuration of jobs, of which one may take all workers, on whatever host. */
 export function configFor(dataDir: string, worker: Partial<Config['worker']> = {}): Config {
-  return configSchema.parse({ jobs: { data_dir: dataDir, scratch_dir: join(dataDir, 'scratch') }, worker }) as Config;
+  const jobs = { data_dir: dataDir, scratch_dir: join(dataDir, 'scratch') };
+  return configSchema.parse({ jobs, worker: { default_max_files_parallel: 8, ...worker } }) as Config;
 }
 
 /** The configuration of a node: a data folder of its own, and a database that it shares. */
@@ -64,18 +58,19 @@ export function nodeConfig(dataDir: string, url: string, jobs: Partial<Config['j
 }
 
 /** A job whose inputs are scripts for the scripted worker. */
-export function scripts(inputs: readonly string[], { sync = false } = {}): Submission {
+export function scripts(inputs: readonly string[], more: Partial<Submission> = {}): Submission {
   return {
     operation: 'c2pa-video',
     request: { inputs: inputs.map((path) => ({ type: 'local_file_path', path })) },
-    sync,
+    sync: false,
+    ...more,
   };
 }
 
 /** Started jobs in a folder of their own, stopped when the test ends. */
 export async function startedJobs(t: Scope, options: Partial<JobsOptions> = {}): Promise<Jobs> {
   const launcher = new Launcher({ variables: ['SCRIPTED_START'] });
-  const config = options.config ?? configFor(await temporaryFolder(t));
+  const config = options.config ?? configFor(temporaryFolder());
   const jobs = new Jobs({
     workerEntry: SCRIPTED_WORKER,
     log: NO_LOG,

@@ -46,7 +46,7 @@ export function allDecodedFrames(paths: readonly string[]): string[] {
     execFileSync('ffmpeg', ['-v', 'error', ...inputs, ...outputs], {
       stdio: ['ignore', 'pipe', 'pipe'],
       // It waits for more where it takes a manifest for a live one, and ends on nothing less.
-      timeout: 60_000,
+      timeout: 600_000,
       killSignal: 'SIGKILL',
     });
     return paths.map((path, index) => {

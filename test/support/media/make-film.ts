@@ -1,15 +1,6 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after } from 'node:test';
 import { makeMedia } from './make-media.ts';
-
-/** A folder of this test file, removed when its tests are done. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'packaging-'));
-  after(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 export const SECONDS = 8;
 

@@ -1,9 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { after } from 'node:test';
 import {
   ALL_FORMATS,
   CmafOutputFormat,
@@ -16,13 +14,6 @@ import {
   PathedTarget,
 } from 'mediabunny';
 import { makeMedia } from '../media/make-media.ts';
-
-/** A folder of this test file, removed when its tests are done. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'publications-'));
-  after(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 const SECONDS = 6;
 

@@ -9,6 +9,7 @@ import { createAssertionChecker } from '#provenance/assertion-checker.ts';
 import { TrustStore } from '#provenance/trust-store.ts';
 import { createLogger } from '#telemetry/logger.ts';
 import { Telemetry } from '#telemetry/telemetry.ts';
+import type { OwnAddress } from '../../../scripts/own-address.ts';
 import { MemoryJobs } from './memory-jobs.ts';
 
 /** A server on a port of its own, with jobs that the test ends, and every line that it logged. */
@@ -22,11 +23,14 @@ export interface TestServer {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** One for all servers of a test file: its thread is started by the first assertion. */
-export const trial = createAssertionChecker();
+/** One for all servers of a test file: its process is started by the first assertion. A check may take long on a slow host. */
+export const trial = createAssertionChecker({ budgets: { timeMs: 600_000, memoryBytes: 1024 ** 3 } });
 
-/** Starts a server; `env` holds `SERVICE__SECTION__KEY` variables. */
-export async function serve(env: NodeJS.ProcessEnv = {}): Promise<TestServer> {
+/** Starts a server; `env` holds `SERVICE__SECTION__KEY` variables. The system chooses its port where no address is given. */
+export async function serve(
+  env: NodeJS.ProcessEnv = {},
+  address: OwnAddress = { host: '127.0.0.1', port: 0 },
+): Promise<TestServer> {
   const jobs = new MemoryJobs();
   const logged: string[] = [];
   const logger = createLogger({ LOG_LEVEL: 'trace' }, { write: (line: string) => void logged.push(line) });
@@ -35,7 +39,7 @@ export async function serve(env: NodeJS.ProcessEnv = {}): Promise<TestServer> {
   const { checkAssertions } = trial;
   const trust = await TrustStore.open({ settings: config.trust, log: logger });
   const app = await createHttpServer({ config, jobs, operations, checkAssertions, telemetry, logger, trust });
-  const base = await app.listen({ host: '127.0.0.1', port: 0 });
+  const base = await app.listen(address);
   return {
     app,
     base,
@@ -49,7 +53,10 @@ export async function serve(env: NodeJS.ProcessEnv = {}): Promise<TestServer> {
       }),
     [Symbol.asyncDispose]: async () => {
       trust.close();
-      await app.close();
+      const closed = app.close();
+      // A browser opens connections ahead, for whose requests the server would wait.
+      app.server.closeAllConnections();
+      await closed;
     },
   };
 }

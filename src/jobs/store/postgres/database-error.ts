@@ -30,7 +30,7 @@ const CONNECTION_CODES = new Set([
   'ENETDOWN',
 ]);
 const CONNECTION_MESSAGES =
-  /connection terminated|timeout exceeded|read timeout|client was closed|not queryable|connection error|connection ended/i;
+  /connection terminated|timeout expired|timeout exceeded|read timeout|client was closed|not queryable|connection error|connection ended/i;
 
 const TIMEOUT = /timeout|ETIMEDOUT/i;
 

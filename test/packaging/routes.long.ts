@@ -4,7 +4,8 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { frameHashes, joinRendition, packetHashes, sampleHash } from '../support/judges/packets.ts';
-import { ffmpeg, makeFilm, SRT, temporaryFolder, turnFilm } from '../support/media/make-film.ts';
+import { ffmpeg, makeFilm, SRT, turnFilm } from '../support/media/make-film.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { packageInput } from './package-input.ts';
 
 const place = temporaryFolder();

@@ -14,9 +14,9 @@ import {
   makeMediabunny,
   makeShaka,
   makeShakaByteRanges,
-  temporaryFolder,
 } from '../support/publications/make-publication.ts';
 import { assertSignedPublication, type Files, locationOf } from '../support/publications/signed-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { publicationVariants } from './publication-variants.ts';
 
 const folder = temporaryFolder();

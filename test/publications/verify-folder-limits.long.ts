@@ -8,8 +8,9 @@ import type { Rendition } from '#publications/media-part.ts';
 import { readPublication } from '#publications/read-publication.ts';
 import { testIdentity } from '../support/manifests/test-identity.ts';
 import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
-import { makeFfmpegDash, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
 import { type OtherTool, signAsOthers } from '../support/publications/sign-as-others.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type Asked, verifyInput } from '../support/verification/verify-input.ts';
 
 const { signal } = new AbortController();

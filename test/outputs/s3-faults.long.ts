@@ -12,6 +12,7 @@ import type { Reason } from '#errors/catalogue.ts';
 import { openS3File } from '#inputs/s3/s3-sources.ts';
 import { parseS3Url } from '#s3/s3-address.ts';
 import type { S3Bounds } from '#s3/s3-connection.ts';
+import { expireSockets } from '../support/servers/expire-sockets.ts';
 import { type Fault, type FaultyProxy, startFaultyProxy } from '../support/servers/faulty-s3-proxy.ts';
 import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 import { type Files, fill, NEW, OLD } from './publication-files.ts';
@@ -40,9 +41,8 @@ const SENT_PARTS = Math.ceil(OUTPUT.length / (8 * MIB));
 const FAULTS_OF_ANSWERS: readonly Fault[] = [{ status: 503, code: 'SlowDown' }, { cutAfterBytes: 0 }];
 const CUT_WITHIN_PART: Fault = { cutAfterSentBytes: MIB };
 
-/** Time-outs of the tests, far shorter than those of the service. */
-const IMPATIENT: Partial<S3Bounds> = { firstPauseMs: 10 };
-const IMPATIENT_IN_SILENCE: Partial<S3Bounds> = { ...IMPATIENT, idleTimeoutMs: 1_000 };
+/** Pauses far shorter than those of the service, and an idle time-out that passes only where a test says so. */
+const BOUNDS: S3Bounds = { firstPauseMs: 10, idleTimeoutMs: 600_000 };
 
 let s3: TestS3;
 let proxy: FaultyProxy;
@@ -218,13 +218,13 @@ describe('an upload that meets faults', () => {
       const step = /partNumber=2|\?uploads|\?uploadId/.exec(request.url ?? '')?.[0];
       if (step === undefined || silent.has(step)) return null;
       silent.add(step);
-      return { silent: true };
+      return silence(request);
     };
     await withPlace(async (place) => {
       const sink = await stage(place, { apart: true });
       await sink.commit(never);
       assert.ok((await place.objectAt(sink.destination))?.equals(OUTPUT));
-    }, IMPATIENT_IN_SILENCE);
+    });
     assert.equal(silent.size, 3);
   });
 
@@ -233,9 +233,9 @@ describe('an upload that meets faults', () => {
     proxy.fault = (request) => {
       if (!/partNumber=2/.test(request.url ?? '')) return null;
       tries += 1;
-      return { silent: true };
+      return silence(request);
     };
-    await leavesNothing('S3_UNREACHABLE', { apart: true, bounds: IMPATIENT_IN_SILENCE });
+    await leavesNothing('S3_UNREACHABLE', { apart: true });
     assert.ok(tries > 1 && tries < 10, `${tries} tries`);
   });
 
@@ -333,6 +333,12 @@ async function stageSmall(place: S3Place): Promise<ByteSink> {
   return sink;
 }
 
+/** Leaves a request without an answer until the idle time-out passes, which it does at once. */
+function silence({ socket }: IncomingMessage): Fault {
+  void expireSockets({ ...s3.settings, endpoint_url: proxy.endpoint, bounds: BOUNDS }, socket.remotePort);
+  return { silent: true };
+}
+
 function isCopy(request: IncomingMessage): boolean {
   return request.headers['x-amz-copy-source'] !== undefined;
 }
@@ -345,8 +351,8 @@ function isCompletion(request: IncomingMessage): boolean {
   return request.method === 'POST' && /\?uploadId=/.test(request.url ?? '');
 }
 
-async function withPlace(use: (place: S3Place) => Promise<void>, bounds = IMPATIENT): Promise<void> {
-  const place = await openS3Place(s3, bucket, { readBack: false, endpoint_url: proxy.endpoint, bounds });
+async function withPlace(use: (place: S3Place) => Promise<void>): Promise<void> {
+  const place = await openS3Place(s3, bucket, { readBack: false, endpoint_url: proxy.endpoint, bounds: BOUNDS });
   try {
     await use(place);
   } finally {
@@ -356,7 +362,7 @@ async function withPlace(use: (place: S3Place) => Promise<void>, bounds = IMPATI
 
 /** Writes the film to a place and seals it. With `apart` it is read past the proxy, and so not copied by the server. */
 async function stage(place: S3Place, { apart = false } = {}): Promise<ByteSink> {
-  const settings = { ...s3.settings, ...(!apart && { endpoint_url: proxy.endpoint, bounds: IMPATIENT }) };
+  const settings = { ...s3.settings, ...(!apart && { endpoint_url: proxy.endpoint, bounds: BOUNDS }) };
   const source = await openS3File(`s3://${bucket}/source`, 'source', settings, never);
   const destination = place.sink.fileDestination(place.output, 'film.mp4');
   const sink = await place.sink.stageFile(destination, outputSizeBytes(PLAN), key, never, place.scratch);
@@ -373,10 +379,7 @@ async function stage(place: S3Place, { apart = false } = {}): Promise<ByteSink> 
   }
 }
 
-async function leavesNothing(
-  reason: Reason,
-  { apart = false, bounds = IMPATIENT }: { apart?: boolean; bounds?: Partial<S3Bounds> } = {},
-): Promise<void> {
+async function leavesNothing(reason: Reason, { apart = false } = {}): Promise<void> {
   await withPlace(async (place) => {
     const destination = place.sink.fileDestination(place.output, 'film.mp4');
     await assert.rejects(
@@ -392,5 +395,5 @@ async function leavesNothing(
     );
     assert.equal(await place.objectAt(destination), null);
     assert.deepEqual(await place.leftovers(), []);
-  }, bounds);
+  });
 }

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { startService } from '../../scripts/running-service.ts';
 import { problemsOf } from '../support/judges/publication-judges.ts';
-import { makeFfmpegHls, makeFilm, temporaryFolder } from '../support/publications/make-publication.ts';
+import { makeFfmpegHls, makeFilm } from '../support/publications/make-publication.ts';
 import { c2paBoxesOf } from '../support/publications/signed-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const FRAGMENT_COUNT = 10_000;
 /** Limit of the manifest in an init segment, which a player has to load before it can start. */
