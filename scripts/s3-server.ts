@@ -22,7 +22,7 @@ import { cephSettings } from './ceph-settings.ts';
 import { type OwnAddress, ownAddress } from './own-address.ts';
 
 /** One step of the start may take so long, and the gateway so long to answer. */
-const STEP_TIMEOUT_MS = 60_000;
+const STEP_TIMEOUT_MS = 600_000;
 const POLL_INTERVAL_MS = 25;
 
 /** The address and the credentials of an S3 server. */
@@ -107,25 +107,25 @@ class CephCluster {
     const user = ['user', 'create', '--uid=test', '--display-name=test'];
     const keys = [`--access-key=${accessKeyId}`, `--secret=${secretAccessKey}`];
     await this.#run('radosgw-admin', ['-n', 'client.rgw', ...user, ...keys]);
-    const gateway = this.#serve('radosgw', ['-n', 'client.rgw', '-f']);
-    await this.#untilAnswered(place.endpoint, gateway);
+    this.#serve('radosgw', ['-n', 'client.rgw', '-f']);
+    await this.#untilAnswered(place.endpoint);
     return { ...place, stop: () => this.stop() };
   }
 
-  /** Runs a program to its end. */
+  /** Runs a program to its end. Kills it when a server exits: it would wait for its answer. */
   async #run(program: string, parameters: readonly string[]): Promise<void> {
     const child = this.#spawn(program, parameters);
-    const timer = setTimeout(() => child.kill('SIGKILL'), STEP_TIMEOUT_MS);
+    const kill = () => child.kill('SIGKILL');
+    const timer = setTimeout(kill, STEP_TIMEOUT_MS);
+    void Promise.race(this.#servers.map(ended)).then(kill, kill);
     await ended(child);
     clearTimeout(timer);
     if (child.exitCode !== 0) throw new Error(`${program} failed to start the S3 server:\n${this.#output()}`);
   }
 
   /** Starts a program that runs until the server is stopped. */
-  #serve(program: string, parameters: readonly string[]): ChildProcess {
-    const server = this.#spawn(program, parameters);
-    this.#servers.push(server);
-    return server;
+  #serve(program: string, parameters: readonly string[]): void {
+    this.#servers.push(this.#spawn(program, parameters));
   }
 
   /** The programs run on the C library and the Python that they came with. The system ends them when this process ends. */
@@ -144,9 +144,9 @@ class CephCluster {
     return child;
   }
 
-  async #untilAnswered(endpoint: string, gateway: ChildProcess): Promise<void> {
+  async #untilAnswered(endpoint: string): Promise<void> {
     const deadline = Date.now() + STEP_TIMEOUT_MS;
-    while (Date.now() < deadline && gateway.exitCode === null && gateway.signalCode === null) {
+    while (Date.now() < deadline && this.#servers.every(isRunning)) {
       const answer = await fetch(endpoint).catch(() => null);
       await answer?.arrayBuffer();
       if (answer?.ok) return;
@@ -172,6 +172,10 @@ function pythonPath(): string {
   return join(programs, name ?? 'python3');
 }
 
+function isRunning({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode === null && signalCode === null;
+}
+
 async function ended(child: ChildProcess): Promise<void> {
-  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+  if (isRunning(child)) await once(child, 'exit');
 }

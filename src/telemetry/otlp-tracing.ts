@@ -36,17 +36,24 @@ interface OtlpOptions {
   readonly service: { readonly name: string; readonly version: string };
   /** Called where spans cannot be exported. */
   readonly failed: (message: string) => void;
+  /** Bound on one export, in milliseconds. */
+  readonly exportTimeoutMs?: number;
 }
 
 /** Exports traces in OTLP over HTTP. This module loads OpenTelemetry: import it where traces are asked for. */
-export function startOtlpTracing({ endpoint, service, failed }: OtlpOptions): Tracing {
+export function startOtlpTracing({
+  endpoint,
+  service,
+  failed,
+  exportTimeoutMs = EXPORT_TIMEOUT_MS,
+}: OtlpOptions): Tracing {
   const tell = (message: string) => failed(withoutInternals(message));
   diag.setLogger(
     { error: tell, warn: tell, info: ignore, debug: ignore, verbose: ignore },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
   const url = new URL(TRACES_PATH, endpoint.endsWith('/') ? endpoint : `${endpoint}/`);
-  const exporter = new OTLPTraceExporter({ url: url.href, timeoutMillis: EXPORT_TIMEOUT_MS });
+  const exporter = new OTLPTraceExporter({ url: url.href, timeoutMillis: exportTimeoutMs });
   const ids = new ChosenIds();
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': service.name, 'service.version': service.version }),
@@ -57,7 +64,7 @@ export function startOtlpTracing({ endpoint, service, failed }: OtlpOptions): Tr
         exporter,
         maxQueueSize: MAX_SPANS_WAITING,
         scheduledDelayMillis: EXPORT_INTERVAL_MS,
-        exportTimeoutMillis: EXPORT_TIMEOUT_MS,
+        exportTimeoutMillis: exportTimeoutMs,
       }),
     ],
   });

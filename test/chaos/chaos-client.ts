@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { JobResponse, JobResultResponse } from '#contract/job.ts';
 import { type ChaosJob, requestOf } from './chaos-jobs.ts';
 
-/** A submission may be sent so often while the service has other things to do. */
-const MOST_SUBMISSIONS = 100;
+/** Time in which a service that has other things to do acknowledges a job. */
+const ACKNOWLEDGEMENT_MS = 600_000;
 const SUBMISSION_PAUSE_MS = 100;
 
 /**
@@ -28,7 +28,8 @@ export async function submitJob(base: string, job: ChaosJob): Promise<string | n
 
 /** Sends a job without waiting for its end, until it is acknowledged. */
 export async function submitUntilAcknowledged(base: string, job: ChaosJob): Promise<string> {
-  for (let count = 0; count < MOST_SUBMISSIONS; count += 1) {
+  const deadline = Date.now() + ACKNOWLEDGEMENT_MS;
+  while (Date.now() < deadline) {
     const jobId = await submitJob(base, { ...job, isSync: false });
     if (jobId !== null) return jobId;
     await sleep(SUBMISSION_PAUSE_MS);

@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process';
 import { createHash, type Hash } from 'node:crypto';
+import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { ALL_FORMATS, EncodedPacketSink, FilePathSource, Input } from 'mediabunny';
 
-const DECODE_TIMEOUT_MS = 180_000;
+/** A generous bound: it is passed only where ffmpeg hangs. */
+const DECODE_TIMEOUT_MS = 600_000;
 /** Of a long film, the first seconds are decoded; packets and samples are compared to the end. */
 const DECODED_SECONDS = 15;
 
@@ -71,7 +73,9 @@ async function ffmpegDigests(path: string, selections: readonly (readonly string
     damaged = true;
   });
   const printed = child.stdio.slice(3) as Readable[];
-  return { digests: await Promise.all(printed.map(digestOf)), damaged };
+  const [digests] = await Promise.all([Promise.all(printed.map(digestOf)), once(child, 'exit')]);
+  if (child.signalCode !== null) throw new Error(`ffmpeg did not read ${path} to its end: ${child.signalCode}`);
+  return { digests, damaged };
 }
 
 /** Digest of a framemd5, stream by stream: how streams are interleaved varies from run to run. */

@@ -104,7 +104,7 @@ describe('the documentation', () => {
     assert.ok(commands.length > 0);
     for (const { page, text } of commands) {
       const command = text.replaceAll('localhost:8080', new URL(service.base).host).replaceAll('/tmp/', `${folder}/`);
-      const { stdout } = await run('sh', ['-ec', command], { cwd: ROOT, timeout: 120_000 });
+      const { stdout } = await run('sh', ['-ec', command], { cwd: ROOT, timeout: 600_000 });
       const result = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
       assert.equal(result.status, 'succeeded', `${page}: ${stdout}`);
     }

@@ -81,10 +81,12 @@ interface Cost {
 
 async function costOf(target: FuzzTarget, input: Buffer, bytesBefore: number): Promise<Cost> {
   const before = process.cpuUsage();
-  const error = await target.run(input).then(
-    () => null,
-    (thrown: Error) => thrown.stack ?? String(thrown),
-  );
+  let error: string | null = null;
+  try {
+    await target.run(input);
+  } catch (thrown) {
+    error = (thrown as Error).stack ?? String(thrown);
+  }
   const { user, system } = process.cpuUsage(before);
   return { ms: (user + system) / 1000, bytes: peakBytes() - bytesBefore, error };
 }

@@ -131,7 +131,8 @@ describe('the synchronous form', () => {
   });
 });
 
-describe('a client that sends no more', () => {
+// Each waits for the time that open requests get: they wait together.
+describe('a client that sends no more', { concurrency: true }, () => {
   for (const [what, begun] of [
     ['anything', ''],
     ['the rest of its head', 'GET /v2/hea'],

@@ -13,6 +13,7 @@ import { ScratchSpace } from '#bytes/scratch-space.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import { openHttpFile } from '#inputs/http/http-file.ts';
+import { ownAddress } from '../../scripts/own-address.ts';
 import { answerFor, sendFile, serve } from '../support/servers/http-server.ts';
 import { openSmallDisk } from '../support/small-disk.ts';
 import { type ClientWishes, clientFor, scratchFor } from './http-client-for-tests.ts';
@@ -56,9 +57,8 @@ describe('a server that does not give the file', () => {
   });
 
   test('is not there', async (t) => {
-    const server = await serve(t, () => undefined);
-    await server.close();
-    await refusesAt(t, 'HTTP_UNREACHABLE', server.base);
+    const { host, port } = ownAddress();
+    await refusesAt(t, 'HTTP_UNREACHABLE', `http://${host}:${port}`);
   });
 
   test('is a name that nobody knows', async (t) => {

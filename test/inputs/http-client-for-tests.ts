@@ -15,7 +15,7 @@ export interface ClientWishes {
 }
 
 /** A generous bound: it is passed only where something hangs. */
-const HANG_MS = 30_000;
+const HANG_MS = 600_000;
 
 export function newClient({ denied = [], idleTimeoutMs = HANG_MS, maxBytes = 1024 ** 4, lookup }: ClientWishes = {}) {
   return new HttpClient({

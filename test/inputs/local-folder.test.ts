@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { linkSync } from 'node:fs';
 import { appendFile, chmod, mkdir, mkdtemp, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -10,7 +11,6 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { readRange } from '#bytes/byte-source.ts';
 import { ScratchSpace } from '#bytes/scratch-space.ts';
 import { stagedNameOf } from '#bytes/staged-name.ts';
-import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { Reason } from '#errors/catalogue.ts';
 import type { FolderLimits } from '#inputs/input-opener.ts';
@@ -159,9 +159,10 @@ describe('what is in a local folder', () => {
   });
 
   test('may be 20,000 files', async () => {
-    await mkdir(join(root, 'v'));
-    const names = Array.from({ length: 20_000 }, (_, index) => join(root, 'v', `seg-${index}.m4s`));
-    await mapConcurrent(names, 16, (name) => writeFile(name, ''));
+    const pathOf = (index: number) => join(root, 'v', `seg-${index}.m4s`);
+    await put(pathOf(0), '');
+    // Links are made several times as fast as files.
+    for (let index = 1; index < 20_000; index += 1) linkSync(pathOf(0), pathOf(index));
     const folder = await openFolder(root, { ...roomy, maxFiles: 20_000 });
     assert.equal(folder.files.length, 20_000);
     await refuses('FOLDER_TOO_LARGE', root, anywhere, { ...roomy, maxFiles: 19_999 });

@@ -90,7 +90,7 @@ const SOURCES: Readonly<Record<string, { mediaType: string; make: (name: string)
   },
   'sound.wav': { mediaType: 'audio/wav', make: () => smallWav() },
   'large.wav': { mediaType: 'audio/wav', make: rf64 },
-  'cut.mp4': { mediaType: 'video/mp4', make: () => readFileSync(join(folder, 'film.mp4')).subarray(0, 5000) },
+  'cut.mp4': { mediaType: 'video/mp4', make: (name) => ffmpeg(folder, name, ...film).subarray(0, 5000) },
   'picture.png': {
     mediaType: 'image/png',
     make: (name) => ffmpeg(folder, name, '-f', 'lavfi', '-i', 'testsrc=size=64x64:duration=1', '-frames:v', '1'),

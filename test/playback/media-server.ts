@@ -17,9 +17,18 @@ const SCRIPTS: Readonly<Record<string, string>> = {
   '/shaka.js': fileURLToPath(import.meta.resolve('shaka-player/dist/shaka-player.compiled.js')),
 };
 
+/** A generous bound on an answer, in place of the players' own: it is passed only where something hangs. */
+const HANG_MS = 600_000;
+
+/** Playback that stalls while the machine does something else is no fault of the media. */
 const START_HLS = `
-  const hls = new Hls({ maxBufferLength: 60 });
-  hls.on(Hls.Events.ERROR, (_event, { type, details, error }) => fail(type, details, error));
+  const limits = { maxTimeToFirstByteMs: ${HANG_MS}, maxLoadTimeMs: ${HANG_MS}, timeoutRetry: null, errorRetry: null };
+  const policy = { default: limits };
+  const hls = new Hls({ maxBufferLength: 60, manifestLoadPolicy: policy, playlistLoadPolicy: policy, fragLoadPolicy: policy });
+  const stalls = ['bufferStalledError', 'bufferNudgeOnStall'];
+  hls.on(Hls.Events.ERROR, (_event, { type, details, error, fatal }) => {
+    if (fatal || !stalls.includes(details)) fail(type, details, error);
+  });
   hls.loadSource(source);
   hls.attachMedia(video);`;
 
@@ -27,7 +36,8 @@ const START_SHAKA = `
   const player = new shaka.Player();
   player.addEventListener('error', ({ detail }) => fail('shaka', detail.code));
   const preferredText = query.has('text') ? [{ language: query.get('text') }] : [];
-  player.configure({ streaming: { bufferingGoal: 60 }, preferredText });
+  const retryParameters = { timeout: ${HANG_MS}, stallTimeout: ${HANG_MS}, connectionTimeout: ${HANG_MS} };
+  player.configure({ streaming: { bufferingGoal: 60, retryParameters }, manifest: { retryParameters }, preferredText });
   player.attach(video).then(() => player.load(source)).catch((error) => fail('shaka', error.code, error));`;
 
 const PAGES: Readonly<Record<string, string>> = {

@@ -9,7 +9,7 @@ import { makeFilm, SRT, turnFilm } from '../support/media/make-film.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type MediaServer, serveMedia } from './media-server.ts';
 
-const PLAYBACK_TIMEOUT_MS = 60_000;
+const PLAYBACK_TIMEOUT_MS = 180_000;
 /** Shaka Player once stood still for good when the sound was changed, and played the same media whenever it was tried again. */
 const PLAYS_TRIED = 2;
 
@@ -122,16 +122,16 @@ async function playOnce(player: Player, playlist: string): Promise<void> {
   const asked: string[] = [];
   page.on('request', (request) => asked.push(request.url()));
   await page.goto(`${media.base}/${player.page}?source=/media/${playlist}`);
+  // It begins again at its end, however late languages are chosen.
+  await page.evaluate('video.loop = true');
   await until(page, 'video.currentTime > 0.5');
   assert.deepEqual(((await page.evaluate(player.languages)) as string[]).sort(), ['de', 'en']);
   assert.ok(!asked.some((url) => url.includes('/audio/de_aac/0')), 'German is not fetched before it is chosen');
   await page.evaluate(`void (${player.chooseGerman})`);
   const isGerman = (url: string): boolean => url.includes('/audio/de_aac/0');
   if (!asked.some(isGerman)) await page.waitForRequest((request) => isGerman(request.url()));
-  await until(page, 'video.currentTime > 1.5');
   await assertShowsFrench(page, player);
   await until(page, 'video.currentTime > 3');
-  assert.deepEqual(await page.evaluate('errors'), []);
 }
 
 async function assertShowsFrench(page: Page, { showFrench }: Player): Promise<void> {
@@ -142,10 +142,13 @@ async function assertShowsFrench(page: Page, { showFrench }: Player): Promise<vo
 
 class StoodStill extends Error {}
 
-/** Waits until an expression holds; where it does not in time, what the page knows of errors is told. */
+/** Waits until an expression holds. Fails as soon as the player reports an error. */
 async function until(page: Page, expression: string): Promise<void> {
-  await page.waitForFunction(expression, undefined, { timeout: PLAYBACK_TIMEOUT_MS, polling: 50 }).catch(async () => {
-    const state = JSON.stringify(await page.evaluate('({ errors, at: video.currentTime })'));
-    throw new StoodStill(`${expression} does not come to hold: ${state}`);
-  });
+  await page
+    .waitForFunction(`errors.length > 0 || (${expression})`, undefined, { timeout: PLAYBACK_TIMEOUT_MS, polling: 50 })
+    .catch(async () => {
+      const state = JSON.stringify(await page.evaluate('({ errors, at: video.currentTime })'));
+      throw new StoodStill(`${expression} does not come to hold: ${state}`);
+    });
+  assert.deepEqual(await page.evaluate('errors'), []);
 }

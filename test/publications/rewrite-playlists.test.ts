@@ -13,6 +13,8 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const film = makeFilm(folder);
+const dash = filesAt(makeFfmpegDash(film, join(folder, 'dash')));
+const shaka = filesAt(makeShaka(film, join(folder, 'shaka')));
 const patterns: PublicationPatterns = { playlist: '*.{m3u8,mpd}', init: '*init*', frag: '*.m4s' };
 const singleFiles: PublicationPatterns = { ...patterns, init: '*.mp4', frag: '*.mp4' };
 
@@ -29,22 +31,21 @@ function changesIn(before: string, after: string): string[] {
 
 describe('a publication of separate files', () => {
   test('changes in its playlists nothing but declared bandwidths', async () => {
-    const made = filesAt(makeFfmpegDash(film, join(folder, 'dash')));
-    const { rewritten, publication, files } = await signFolder(folderOf(made), patterns);
+    const { rewritten, publication, files } = await signFolder(folderOf(dash), patterns);
     assert.deepEqual([...rewritten.keys()].sort(), ['manifest.mpd', 'master.m3u8']);
     for (const [path, text] of rewritten) {
-      const before = textOf(made[path]);
+      const before = textOf(dash[path]);
       assert.ok(changesIn(before, text).length > 0);
       const masked = (each: string): string => each.replace(/(bandwidth="?=?)\d+/gi, '$1');
       assert.equal(masked(text), masked(before));
     }
     const declared = (text: string): number[] =>
       [...text.matchAll(/bandwidth="(\d+)"/g)].map(([, value]) => Number(value));
-    const [before, after] = [declared(textOf(made['manifest.mpd'])), declared(rewritten.get('manifest.mpd') as string)];
+    const [before, after] = [declared(textOf(dash['manifest.mpd'])), declared(rewritten.get('manifest.mpd') as string)];
     for (const [at, { fragments }] of publication.renditions.entries()) {
       const added = fragments
         .slice(0, 6)
-        .map(({ path }) => (files[path] as Buffer).length - (made[path] as Uint8Array).length);
+        .map(({ path }) => (files[path] as Buffer).length - (dash[path] as Uint8Array).length);
       // A last segment of a few milliseconds counts with the one before it.
       const rise = (after[at] as number) - (before[at] as number);
       assert.ok(rise >= Math.max(...added) * 8 * 0.97 && rise <= Math.max(...added) * 8 * 2, `${rise} for ${added}`);
@@ -52,10 +53,9 @@ describe('a publication of separate files', () => {
   });
 
   test('keeps a bandwidth that files are named by', async () => {
-    const made = filesAt(join(folder, 'dash'));
-    const mpd = textOf(made['manifest.mpd']);
+    const mpd = textOf(dash['manifest.mpd']);
     const [, number = ''] = /<Representation [^>]*bandwidth="(\d+)"/.exec(mpd) ?? [];
-    const renamed = Object.entries(made)
+    const renamed = Object.entries(dash)
       .filter(([path]) => !path.endsWith('.m3u8'))
       .map(([path, bytes]) => [path.replace(/-stream0/, `-stream0-${number}`), bytes]);
     const changed = mpd
@@ -70,8 +70,7 @@ describe('a publication of separate files', () => {
   });
 
   test('keeps carriage returns, comments, unknown tags and variables', async () => {
-    const made = filesAt(join(folder, 'dash'));
-    const master = textOf(made['master.m3u8'])
+    const master = textOf(dash['master.m3u8'])
       .replaceAll('\n', '\r\n')
       .replaceAll('media_', '{$m}_')
       .replace(
@@ -79,10 +78,10 @@ describe('a publication of separate files', () => {
         '#EXTM3U\r\n# a note\r\n#EXT-X-NEW:BANDWIDTH=5\r\n#EXT-X-DEFINE:NAME="m",VALUE="media"\r\n',
       );
     assert.match(master, /^\{\$m\}_\d+\.m3u8\r$/m);
-    const mpd = textOf(made['manifest.mpd'])
+    const mpd = textOf(dash['manifest.mpd'])
       .replaceAll('\n', '\r\n')
       .replace('<Period', '<!-- bandwidth="1" -->\r\n<Period');
-    const { rewritten } = await signFolder(folderOf({ ...made, 'master.m3u8': master, 'manifest.mpd': mpd }), patterns);
+    const { rewritten } = await signFolder(folderOf({ ...dash, 'master.m3u8': master, 'manifest.mpd': mpd }), patterns);
     for (const change of changesIn(master, rewritten.get('master.m3u8') as string))
       assert.match(change, /^#EXT-X-STREAM-INF/);
     for (const change of changesIn(mpd, rewritten.get('manifest.mpd') as string))
@@ -90,15 +89,14 @@ describe('a publication of separate files', () => {
   });
 
   test('has I-frame playlists point at the same frames', async () => {
-    const made = filesAt(makeShaka(film, join(folder, 'shaka')));
-    const { rewritten, output } = await signFolder(folderOf(made), patterns);
+    const { rewritten, output } = await signFolder(folderOf(shaka), patterns);
     const framesIn = (text: string, bytesOf: (path: string) => Uint8Array): string[] =>
       [...text.matchAll(/BYTERANGE:(\d+)@(\d+)\n(.*)/g)].map(([, length, offset, path]) =>
         Buffer.from(bytesOf(`video/${path}`).subarray(Number(offset), Number(offset) + Number(length))).toString(
           'base64',
         ),
       );
-    const before = framesIn(textOf(made['video/iframes.m3u8']), (path) => made[path] as Uint8Array);
+    const before = framesIn(textOf(shaka['video/iframes.m3u8']), (path) => shaka[path] as Uint8Array);
     const after = framesIn(rewritten.get('video/iframes.m3u8') as string, (path) => output[path] as Uint8Array);
     assert.equal(before.length, 6);
     assert.deepEqual(after, before);
@@ -125,14 +123,13 @@ test('a range of a whole file in a list of DASH is that file, and is not named a
 });
 
 test('a byte range of a whole file is that file', async () => {
-  const made = filesAt(join(folder, 'shaka'));
-  const whole = (path: string): string => `BYTERANGE:${(made[`video/${path}`] as Uint8Array).length}@0`;
-  const ranged = textOf(made['video/index.m3u8'])
+  const whole = (path: string): string => `BYTERANGE:${(shaka[`video/${path}`] as Uint8Array).length}@0`;
+  const ranged = textOf(shaka['video/index.m3u8'])
     .replace(/#EXTINF:.*\n(.*m4s)/g, (tag, path: string) => tag.replace('\n', `\n#EXT-X-${whole(path)}\n`))
-    .replace('URI="init.mp4"', `URI="init.mp4",BYTERANGE="${(made['video/init.mp4'] as Uint8Array).length}@0"`);
-  const { output, renditions } = await signFolder(folderOf({ ...made, 'video/index.m3u8': ranged }), patterns);
+    .replace('URI="init.mp4"', `URI="init.mp4",BYTERANGE="${(shaka['video/init.mp4'] as Uint8Array).length}@0"`);
+  const { output, renditions } = await signFolder(folderOf({ ...shaka, 'video/index.m3u8': ranged }), patterns);
   assert.ok(renditions.some(({ init }) => init === 'video/init.mp4'));
-  assert.equal(output['video/index.m3u8'], textOf(made['video/index.m3u8']));
+  assert.equal(output['video/index.m3u8'], textOf(shaka['video/index.m3u8']));
 });
 
 describe('a publication of byte ranges', () => {

@@ -105,7 +105,7 @@ describe('every fragment is valid to the reference reader', () => {
 
   test('with the leaf row in the manifest or any of its upper rows', async () => {
     // Six and seven fragments: rows of even and odd length, and leaves that go up without a sibling.
-    const made = folderAt(join(folder, 'ffmpeg-dash'));
+    const made = folderAt(makeFfmpegDash(film, join(folder, 'rows')));
     const levels = new Set<number>();
     for (const ballastBytes of [16_000, 65_500 - 34 * 10, 65_500 - 34 * 5, 65_500 - 34 * 3, 70_000]) {
       const signed = await signFolder(made, patterns, ballastBytes);
@@ -116,7 +116,7 @@ describe('every fragment is valid to the reference reader', () => {
   });
 
   test('after a second signing, which replaces the first', async () => {
-    const made = join(folder, 'ffmpeg-dash');
+    const made = makeFfmpegDash(film, join(folder, 'signed-twice'));
     const first = await signFolder(folderAt(made), patterns);
     const again = await signFolder(folderOf({ ...filesAt(made), ...first.files }), patterns);
     await assertEveryFragmentValid(again);
@@ -198,8 +198,9 @@ describe('the output plays as the input did', () => {
 });
 
 test('what is changed, swapped or taken from elsewhere is caught', async () => {
+  const made = folderAt(makeShaka(film, join(folder, 'altered')));
   for (const ballastBytes of [16_000, 70_000]) {
-    const { files, renditions } = await signFolder(folderAt(join(folder, 'shaka')), patterns, ballastBytes);
+    const { files, renditions } = await signFolder(made, patterns, ballastBytes);
     const [
       {
         init,

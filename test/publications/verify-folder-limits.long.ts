@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { Verification } from '#contract/verification.ts';
@@ -35,9 +36,14 @@ const renditions = await renditionsOf(files, '*.mpd');
 const [video, audio] = renditions as [Rendition, Rendition];
 
 async function verified(publication: Files, asked?: Asked): Promise<Verification> {
-  const folder = writeFiles(join(home, `case-${count++}`, 'show'), publication);
-  const input = { type: 'local_folder_path', path: folder } as const;
-  return (await verifyInput(input, join(folder, '..'), asked)).verification;
+  const place = join(home, `case-${count++}`);
+  const input = { type: 'local_folder_path', path: writeFiles(join(place, 'show'), publication) } as const;
+  try {
+    return (await verifyInput(input, place, asked)).verification;
+  } finally {
+    // Hundreds of megabytes: most of them have not been written to the disk yet.
+    rmSync(place, { recursive: true });
+  }
 }
 
 /** The largest part that the official reader is given has 64 MiB. */

@@ -61,18 +61,14 @@ describe('A job with inputs from S3', () => {
     const proxy = await startFaultyProxy(s3.place.endpoint);
     const settings = s3Settings({ place: { ...s3.place, endpoint: proxy.endpoint } }, bucket);
     await using reader = await startService({ folder: join(home, 'changing'), settings });
-    // The first answer holds the head; until the object is replaced, the others have to wait.
-    let replaced: 'not yet' | 'being replaced' | 'replaced' = 'not yet';
+    // The first answer holds the head; the others have to wait until the object is replaced.
     let ranges = 0;
-    proxy.fault = ({ method, url }) => {
-      if (method !== 'GET' || !url?.includes('changing.wav') || ++ranges === 1 || replaced === 'replaced') return null;
-      if (replaced === 'not yet') {
-        replaced = 'being replaced';
-        void s3.client.putObject({ Bucket: bucket, Key: 'changing.wav', Body: later }).then(() => {
-          replaced = 'replaced';
-        });
-      }
-      return { status: 503, code: 'SlowDown' };
+    let replacing: Promise<unknown> | undefined;
+    proxy.fault = async ({ method, url }) => {
+      if (method !== 'GET' || !url?.includes('changing.wav') || ++ranges === 1) return null;
+      replacing ??= s3.client.putObject({ Bucket: bucket, Key: 'changing.wav', Body: later });
+      await replacing;
+      return null;
     };
     const job = await sign(reader, [s3Url('changing.wav')], { type: 's3', bucket, prefix: 'changing' });
     await proxy.close();

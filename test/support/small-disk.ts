@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, open, rm, statfs, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /** The largest shared memory file system that a test fills up, in bytes. Containers have 64 MiB. */
 const MAX_FILLED_BYTES = 256 * 1024 * 1024;
+const LOOK_INTERVAL_MS = 50;
 
 export interface SmallDisk {
   /** An empty folder on a file system with `freeBytes` left, give or take what folders and files need. */
@@ -35,9 +39,11 @@ export async function openSmallDisk(freeBytes: number): Promise<SmallDisk> {
 }
 
 async function fillSharedMemory(freeBytes: number, cause: unknown): Promise<SmallDisk> {
+  const lock = await lockSharedMemory();
   const { bavail, bsize } = await statfs('/dev/shm');
   const fillBytes = bavail * bsize - freeBytes;
   if (fillBytes < 0 || fillBytes > MAX_FILLED_BYTES) {
+    lock.close();
     throw new Error('This test needs a small file system: run it as root, or in a container with a small /dev/shm.', {
       cause,
     });
@@ -50,8 +56,24 @@ async function fillSharedMemory(freeBytes: number, cause: unknown): Promise<Smal
     cleanUp: async () => {
       await rm(path, { recursive: true });
       await rm(filler, { recursive: true });
+      lock.close();
     },
   };
+}
+
+/** Waits until no other test fills the shared memory, and keeps others from it until the server is closed. */
+async function lockSharedMemory(): Promise<Server> {
+  for (;;) {
+    try {
+      // An abstract socket (unix(7)) is free again when its process exits, whatever ended it.
+      const lock = createServer().unref().listen('\0attestream-shared-memory');
+      await once(lock, 'listening');
+      return lock;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+      await sleep(LOOK_INTERVAL_MS);
+    }
+  }
 }
 
 /** Fills the file system of a folder to its last byte, with a file that can be truncated to make room again. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { formatTraceParent, parseTraceParent, startOtlpTracing } from '#telemetry/otlp-tracing.ts';
 import type { Tracing } from '#telemetry/telemetry.ts';
+import { HANG_MS } from '../support/jobs/test-jobs.ts';
 import { attributeOf, startOtlpReceiver } from '../support/servers/otlp-receiver.ts';
 import { JOB_ID, jobReport, runReport } from './reports.ts';
 
@@ -14,6 +15,7 @@ async function tracingTo(t: TestContext, status = 200) {
     endpoint: receiver.endpoint,
     service: { name: 'attestream', version: '9.9.9' },
     failed: (message) => failures.push(message),
+    exportTimeoutMs: HANG_MS,
   });
   return { ...receiver, tracing, failures };
 }

@@ -34,15 +34,15 @@ export interface FaultyProxy {
   readonly endpoint: string;
   /** Requests that came in, as `GET /bucket/key`. */
   readonly requests: string[];
-  /** Decides about each request; no fault by default. */
-  fault: (incoming: IncomingMessage) => Fault | null;
+  /** Decides about each request, which waits for a decision that is a promise; no fault by default. */
+  fault: (incoming: IncomingMessage) => Fault | null | Promise<Fault | null>;
   close(): Promise<void>;
 }
 
 export async function startFaultyProxy(target: string): Promise<FaultyProxy> {
-  const server = createServer((incoming, answer) => {
+  const server = createServer(async (incoming, answer) => {
     proxy.requests.push(`${incoming.method} ${incoming.url?.split('?')[0]}`);
-    const fault = proxy.fault(incoming);
+    const fault = await proxy.fault(incoming);
     if (fault !== null && 'status' in fault) return refuse(answer, fault);
     if (fault !== null && 'silent' in fault) return void incoming.resume();
     if (fault !== null && 'cutAfterSentBytes' in fault) return cutWithin(incoming, fault.cutAfterSentBytes);

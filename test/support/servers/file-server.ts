@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type OwnAddress, ownAddress } from '../../../scripts/own-address.ts';
 
-const START_TIMEOUT_MS = 20_000;
+/** A generous bound: it is passed only where a server hangs. */
+const START_TIMEOUT_MS = 600_000;
 const LOOK_INTERVAL_MS = 20;
 
 /** A server of the test's own: one process on loopback, with its own configuration and folder for what it writes. */
