@@ -2,6 +2,9 @@ import assert from 'node:assert/strict';
 import axe from 'axe-core';
 import { type Browser, chromium, type Page } from 'playwright-core';
 
+/** A generous bound: it is passed only where something hangs. How long a page takes depends on the machine. */
+const HANG_MS = 600_000;
+
 const FLAGS = [
   '--headless',
   '--no-sandbox',
@@ -23,8 +26,7 @@ const idlePages = new WeakMap<Browser, Page[]>();
 /** Returns an empty page, which a later test gets, cleared, when this one is done with it. */
 export async function takePage(browser: Browser): Promise<Page & AsyncDisposable> {
   const page = idlePages.get(browser)?.pop() ?? (await browser.newPage());
-  // How long a page takes depends on the machine. The test runner bounds what hangs.
-  page.setDefaultTimeout(0);
+  page.setDefaultTimeout(HANG_MS);
   return Object.assign(page, {
     [Symbol.asyncDispose]: async () => {
       await clear(page);

@@ -239,9 +239,11 @@ interface PlayedVideo {
 
 const secondsOf = (page: Page) => page.locator('video').evaluate((video: PlayedVideo) => video.currentTime);
 
-/** Seeks in a video that is paused. */
+/** Seeks in a video that is paused, once the player has loaded what it needs for that. */
 async function seek(page: Page, seconds: number): Promise<void> {
-  await page.locator('video').evaluate((video: PlayedVideo, to: number) => {
+  await page.locator('video').evaluate(async (video: PlayedVideo, to: number) => {
+    if (video.readyState < 1)
+      await new Promise((resolve) => video.addEventListener('loadedmetadata', resolve, { once: true }));
     video.currentTime = to;
   }, seconds);
 }
@@ -308,7 +310,17 @@ describe('the player', () => {
     makeFilm(source, 'film-180.mp4');
     makeFilm(source, 'film-90.mp4', '160x90');
     const { job_id: id } = await sign('/v2/sync/c2pa/package', source, { segment_duration: 2 });
-    await using page = await open(`#/play?job=${id}&index=0`);
+    await using page = await open('');
+    // The first fragment of the picture comes, and the others when the resolution is chosen: what is loaded is not loaded again.
+    const chosen = Promise.withResolvers<void>();
+    let fragments = 0;
+    await page.route(/\/video\/.*\.m4s/, async (route) => {
+      fragments += 1;
+      if (fragments > 1) await chosen.promise;
+      await route.continue();
+    });
+    await page.goto(`${service.base}/#/play?job=${id}&index=0`);
+    await page.locator('.timeline strong').nth(3).waitFor();
     const names = await page.locator('.timeline strong').allTextContents();
     const timeline = (name: RegExp) => page.locator('.timeline', { hasText: name });
     await timeline(/Audio German/).waitFor();
@@ -325,6 +337,7 @@ describe('the player', () => {
       .first()
       .waitFor({ state: 'attached' });
     await page.getByLabel('Resolution').selectOption('90p');
+    chosen.resolve();
     await play(page);
     await timeline(/Video 90p/)
       .locator('rect.trusted')
