@@ -71,11 +71,11 @@ async function execute(
   return { executions: task.to - task.from, findings, slowest, largest, rssBytes: process.memoryUsage.rss() };
 }
 
-/** What one execution took: processor time, and memory beyond the most that the process had had before. */
+/** The cost of one execution: processor time, and memory beyond the most that the process had had before. */
 interface Cost {
   readonly ms: number;
   readonly bytes: number;
-  /** What it threw and may not throw. */
+  /** The error that it threw and may not throw. */
   readonly error: string | null;
 }
 

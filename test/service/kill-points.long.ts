@@ -1,7 +1,7 @@
 import { INPUT_PHASES } from '#operations/operation.ts';
 import { testKills } from './kill-at-phase.ts';
 
-/** What is signed as it is, is not packaged before. */
+/** Lists the phases of media that is signed as it is: nothing is packaged before. */
 const WITHOUT_PACKAGING = INPUT_PHASES.filter((phase) => phase !== 'packaged');
 
 // Those that kill-points.test.ts leaves out.

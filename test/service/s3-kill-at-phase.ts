@@ -13,7 +13,7 @@ import { s3Settings } from './s3-settings.ts';
 /** More than the parts in memory and on their way: when all is copied, the upload has begun. */
 const VIDEO_BYTES = 48e6;
 
-/** Whether outputs are read back on the host, and the phases at which a service is killed. */
+/** Kills of a service: the phases at which it is killed, for outputs that are read back on the host and others. */
 export type S3Kills = readonly (readonly [readBack: boolean, phases: readonly InputPhase[]])[];
 
 /** Tests that a service that is killed while a film goes from bucket to bucket delivers it once after the next start. */
