@@ -69,7 +69,7 @@ function failuresOf(failures: readonly Failure[]): string {
   return `\n${failures.length} failed:\n${failures.slice(0, MAX_FAILURES).map(failureOf).join('')}${rest}\n`;
 }
 
-/** The name of a test, the place of its definition, the first lines of the reason, and how to run it alone. */
+/** Describes a failure: name and place of the test, the first lines of the reason, and the command that runs it alone. */
 function failureOf(failure: Failure): string {
   const { name, file = '', line, entryFile = file } = failure;
   const cause = causeOf(failure);
