@@ -11,7 +11,6 @@ import { makeFfmpegHls, makeFilm } from '../support/publications/make-publicatio
 import { assertSignedPublication, type Files } from '../support/publications/signed-publication.ts';
 import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { KilledService } from './killed-service.ts';
 import { s3Settings } from './s3-settings.ts';
 import { flipped, MISMATCH, told } from './told-origin.ts';
 
@@ -117,30 +116,6 @@ describe('from bucket to bucket, with read-back,', () => {
     await assertSignedPublication(filesAt(publication), PATTERNS, await objectsUnder('checked/evening/'));
     assert.deepEqual(Object.keys(filesAt(join(folder, 'checked', 'data', 'scratch'))), []);
   });
-});
-
-describe('A service that is killed while a publication goes from a bucket to a bucket', () => {
-  let service: KilledService;
-  before(() => {
-    const settings = { ...s3Settings(s3, bucket), ...NO_READ_BACK };
-    service = new KilledService({ folder: join(folder, 'killed'), settings });
-  });
-  after(() => service.stop());
-
-  for (const phase of ['copied', 'signed', 'sealed', 'delivered']) {
-    test(`and is ${phase} delivers it after the next start, and leaves nothing else`, async () => {
-      const prefix = `killed-when-${phase}`;
-      const { path, body } = publicationTo(prefix);
-      const result = await service.finish(await service.killBy(path.replace('/sync', ''), body));
-
-      assert.equal(result.status, 'succeeded', result.error);
-      const output = await objectsUnder(`${prefix}/evening/`);
-      await assertSignedPublication(filesAt(publication), PATTERNS, output);
-      assert.deepEqual(Object.keys(output).sort(), Object.keys(filesAt(publication)).sort());
-      const { Uploads } = await s3.client.listMultipartUploads({ Bucket: bucket, Prefix: `${prefix}/` });
-      assert.deepEqual(Uploads ?? [], []);
-    });
-  }
 });
 
 describe('A bucket that cannot be written', () => {

@@ -25,7 +25,7 @@ export interface EnqueuedJob {
 /**
  * Decides which input runs next in this process, and records how it ended. The dispatcher does everything in between.
  * There are two: an in-memory queue that is made from the embedded store, and the job messages that several nodes share
- * on PostgreSQL. `test/jobs/work-source.test.ts` and `test/jobs/cluster` test them.
+ * on PostgreSQL. `test/jobs/work-source.long.ts` and `test/jobs/cluster` test them.
  *
  * Obligations: every input is leased in the store before it runs, and started at most once for each lease. A source
  * starts inputs only by `WorkHost.start`, and none after `WorkHost.draining` was aborted. `Item` is the source's own

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { cpSync, writeFileSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Browser, Page } from 'playwright-core';
+import type { JobResultResponse } from '#contract/job.ts';
+import { pemOf } from '#provenance/identity/pem.ts';
+import { type RunningService, startService } from '../../scripts/running-service.ts';
+import { testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { launchBrowser, openPage } from './browser.ts';
+
+export const SAMPLES = fileURLToPath(new URL('../../samples/', import.meta.url));
+const PATTERNS = { playlist_pattern: '*.{m3u8,mpd}', init_pattern: 'init-*.mp4', frag_pattern: 'fragment-*.m4s' };
+/** Where the second fragment of the sample's picture begins, in seconds: after one of 2.6. */
+export const ALTERED = { file: 'fragment-0-2.m4s', index: 1, seconds: 2.6, endSeconds: 4.88 };
+
+/** A job, with the path of its first output. */
+type FinishedJob = JobResultResponse & { readonly output: string };
+
+/** The pages of a service that inspect and play, in a browser. The service signs with an identity of its trust list "newsroom". */
+export class ProvenancePages {
+  readonly folder: string;
+  readonly browser: Browser;
+  readonly #service: RunningService;
+
+  private constructor(folder: string, service: RunningService, browser: Browser) {
+    this.folder = folder;
+    this.#service = service;
+    this.browser = browser;
+  }
+
+  static async start(): Promise<ProvenancePages> {
+    const folder = temporaryFolder();
+    const identity = await testIdentity();
+    const { certificatePath, privateKeyPath } = writeIdentity(folder, identity);
+    writeFileSync(join(folder, 'newsroom.pem'), pemOf(identity.chain.at(-1) as Buffer));
+    const settings = {
+      SERVICE__SIGNING__CERTIFICATE_PATH: certificatePath,
+      SERVICE__SIGNING__PRIVATE_KEY_PATH: privateKeyPath,
+      SERVICE__TRUST__ANCHORS: join(folder, 'newsroom.pem'),
+    };
+    const service = await startService({ folder: join(folder, 'service'), settings });
+    return new ProvenancePages(folder, service, await launchBrowser());
+  }
+
+  get base(): string {
+    return this.#service.base;
+  }
+
+  async stop(): Promise<void> {
+    await this.browser.close();
+    await this.#service.stop();
+  }
+
+  open(path: string): ReturnType<typeof openPage> {
+    return openPage(this.browser, this.base, path);
+  }
+
+  async sign(path: string, input: string, params?: object): Promise<FinishedJob> {
+    const isFolder = path !== '/v2/sync/c2pa/video' && path !== '/v2/sync/c2pa/audio';
+    const job = await this.#service.runSync(path, {
+      inputs: [{ type: isFolder ? 'local_folder_path' : 'local_file_path', path: input }],
+      ...(params && { params }),
+    });
+    assert.equal(job.status, 'succeeded', job.results[0]?.error);
+    return { ...job, output: job.results[0]?.output_path ?? '' };
+  }
+
+  /** Signs a copy of the sample publication. */
+  signPublication(name: string): Promise<FinishedJob> {
+    const input = join(this.folder, name);
+    cpSync(join(SAMPLES, 'publication'), input, { recursive: true });
+    return this.sign('/v2/sync/c2pa/fragmented', input, PATTERNS);
+  }
+
+  /** Writes a file, and returns its path. */
+  written(name: string, bytes: Uint8Array | string): string {
+    writeFileSync(join(this.folder, name), bytes);
+    return join(this.folder, name);
+  }
+}
+
+/** Changes a bit near the end of a file. */
+export async function alter(path: string): Promise<void> {
+  const bytes = await readFile(path);
+  bytes.writeUInt8((bytes.at(-20) ?? 0) ^ 1, bytes.length - 20);
+  await writeFile(path, bytes);
+}
+
+export const drop = (page: Page, path: string) => page.locator('input[type=file]').setInputFiles(path);
+export const card = (page: Page) => page.locator('article.card');
+
+/** Starts playback, muted, once the player has loaded what it needs for that: a load that comes after it would end it. */
+export async function play(page: Page): Promise<void> {
+  await page.locator('video').evaluate(async (video: PlayedVideo) => {
+    video.muted = true;
+    if (video.readyState < 2)
+      await new Promise((resolve) => video.addEventListener('canplay', resolve, { once: true }));
+    await video.play();
+  });
+}
+
+/** The part of the browser's `HTMLVideoElement` that is used here. */
+interface PlayedVideo {
+  muted: boolean;
+  currentTime: number;
+  readonly readyState: number;
+  addEventListener(type: string, listener: (event: unknown) => void, options: { once: boolean }): void;
+  play(): Promise<void>;
+}
+
+export const secondsOf = (page: Page) => page.locator('video').evaluate((video: PlayedVideo) => video.currentTime);
+
+/** Seeks in a video that is paused, once the player has loaded what it needs for that. */
+export async function seek(page: Page, seconds: number): Promise<void> {
+  await page.locator('video').evaluate(async (video: PlayedVideo, to: number) => {
+    if (video.readyState < 1)
+      await new Promise((resolve) => video.addEventListener('loadedmetadata', resolve, { once: true }));
+    video.currentTime = to;
+  }, seconds);
+}
