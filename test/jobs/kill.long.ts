@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -52,4 +53,22 @@ test('kill -9 at random moments loses nothing that was acknowledged', async (t) 
   // Inputs that were recorded but not acknowledged may still be written into the folder, which is removed next.
   await service.stop(HANG_MS);
   t.diagnostic(`${ROUNDS} kills: ${jobs.length} jobs acknowledged, 0 lost, ${succeeded.length} inputs succeeded`);
+});
+
+test('kill -9 of the service several times fails no input that was merely running', async (t) => {
+  const folder = temporaryFolder();
+  const data = join(folder, 'data');
+  const [log, gate] = [join(folder, 'log'), join(folder, 'gate')];
+  let jobId = '';
+  for (let time = 1; time <= 5; time += 1) {
+    const service = await startTestService(t, data);
+    if (time === 1) jobId = await service.submit(scripts([`append ${log}; wait-for ${gate}`, 'progress 1']));
+    const starts = async () => (await readFile(log, 'utf8').catch(() => '')).split('\n').length - 1;
+    await until(async () => (await starts()) >= time);
+    await until(async () => (await service.find(jobId))?.progress?.inputs_done === 1);
+    await service.kill();
+  }
+  await writeFile(gate, '');
+  const service = await startTestService(t, data);
+  assert.equal((await service.ended(jobId)).status, 'succeeded');
 });

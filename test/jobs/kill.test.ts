@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
@@ -64,24 +64,6 @@ describe('kill -9', () => {
       assert(existsSync(output ?? ''));
       assert.match(await readFile(log ?? '', 'utf8'), /^0 2 \d+\n$/m);
     }
-  });
-
-  test('of the service several times fails no input that was merely running', async (t) => {
-    const folder = temporaryFolder();
-    const data = join(folder, 'data');
-    const [log, gate] = [join(folder, 'log'), join(folder, 'gate')];
-    let jobId = '';
-    for (let time = 1; time <= 5; time += 1) {
-      const service = await startTestService(t, data);
-      if (time === 1) jobId = await service.submit(scripts([`append ${log}; wait-for ${gate}`, 'progress 1']));
-      const starts = async () => (await readFile(log, 'utf8').catch(() => '')).split('\n').length - 1;
-      await until(async () => (await starts()) >= time);
-      await until(async () => (await service.find(jobId))?.progress?.inputs_done === 1);
-      await service.kill();
-    }
-    await writeFile(gate, '');
-    const service = await startTestService(t, data);
-    assert.equal((await service.ended(jobId)).status, 'succeeded');
   });
 
   test('by an input the moment that it starts, every time, ends with the failure of that input', async (t) => {
