@@ -1,0 +1,3 @@
+import { testS3Kills } from './upload-kill-at-phase.ts';
+
+testS3Kills([[false, ['copied']]]);
