@@ -94,7 +94,9 @@ export const publicationDeviation = z
       .describe(
         '`missing`: signed, and not there, or left out by a playlist midway; `added`: there, and never signed for this publication, or there twice; `swapped`: another part of the publication stands in its place; `reordered`: not in the order that was signed; `altered`: not the bytes that were signed; `unsigned`: an init segment without a manifest, or media without an init segment; `unreadable`: the reader cannot read it.',
       ),
-    part: z.enum(['init', 'fragment', 'rendition']),
+    part: z
+      .enum(['init', 'fragment', 'rendition', 'playlist', 'files'])
+      .describe('`files`: text, pictures and media beside the signed renditions that the playlist in `file` names.'),
     count: z
       .int()
       .min(1)
@@ -146,6 +148,15 @@ export type RubricResult = z.infer<typeof rubricResult>;
 
 export const publicationVerification = z
   .object({
+    presentation: z
+      .enum(['as_signed', 'changed', 'equivalent', 'not_signed'])
+      .describe(
+        'What is compared beside the media. `as_signed`: every playlist, and the text and pictures that it names, are the signed ones; `changed`: they differ; `equivalent`: they differ, and the request accepts that; `not_signed`: the manifest does not sign them.',
+      ),
+    playlists_absent: z
+      .array(z.string())
+      .exactOptional()
+      .describe('Signed playlists that are not there: the first ten.'),
     renditions: counted,
     fragments: counted.describe('Fragments that playlists name, or that are missing from them.'),
     intact: counted,

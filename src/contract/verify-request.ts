@@ -1,9 +1,11 @@
 import { z } from 'zod';
-import { apiOutputSpec, inputRequestFields, text } from './request.ts';
+import { apiOutputSpec, glob, inputRequestFields, text } from './request.ts';
 import { apiParentFileSource } from './signing.ts';
 
 /** Rubrics of one request. */
 const MAX_RUBRICS = 20;
+/** Globs of entries of one request. */
+const MAX_ENTRY_GLOBS = 100;
 
 export const verifyParams = z
   .strictObject({
@@ -18,6 +20,20 @@ export const verifyParams = z
       .optional()
       .describe(
         'Fragments of publications that the official reader reads: up to 16 of each rendition (`sample`, the default), or all. All are hashed and compared with the manifest in either case.',
+      ),
+    presentation: z
+      .enum(['as_signed', 'equivalent'])
+      .optional()
+      .describe(
+        'Whether playlists may differ from the signed ones, as origins rewrite them: `as_signed` (the default) calls a publication `invalid` whose playlists do; `equivalent` judges by the media that they name alone.',
+      ),
+    entries: z
+      .array(glob)
+      .min(1)
+      .max(MAX_ENTRY_GLOBS)
+      .optional()
+      .describe(
+        'Globs of the playlists of a publication that players are given the address of. The verdict is limited to these and what they name; without them, every playlist counts that no other one names.',
       ),
     rubrics: z
       .union([z.literal(true), z.array(text).min(1).max(MAX_RUBRICS)])

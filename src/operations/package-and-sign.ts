@@ -3,7 +3,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { C2paPackageParams } from '#contract/c2pa-requests.ts';
 import type { Warning } from '#errors/warning.ts';
 import { PackagedFolder } from '#packaging/packaged-folder.ts';
-import type { PackagingPlan, PlannedStream } from '#packaging/packaging-plan.ts';
+import { type PackagingPlan, type PlannedStream, playlistPathsOf } from '#packaging/packaging-plan.ts';
 import { pathsInPlaylists } from '#publications/existing-publication.ts';
 import type { ChoicePatterns } from '#publications/find-publication.ts';
 import { growingTaskOf } from '#publications/growing-publication.ts';
@@ -179,6 +179,7 @@ function packagingTaskOf(
     renditions: plan.streams
       .filter(({ kind }) => kind !== 'text')
       .map((stream) => ({ folder: stream.folder, fragmentCount: expectedFragments(stream, plan) })),
+    playlistPaths: playlistPathsOf(plan),
     async make(signal, wrote) {
       const making = contextInScratch({ ...context, signal }, task, target);
       const warnings = await makePublication(task, sources, target, making, wrote);

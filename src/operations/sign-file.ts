@@ -100,7 +100,7 @@ async function writeSigned(
   services: OperationServices,
 ): Promise<Required<Omit<InputOutcome, 'sidecarPath'>>> {
   const { signal } = context;
-  const manifestSizeBytes = await draft.measure(format.placeholderBinding(layout), signal);
+  const manifestSizeBytes = await draft.measure([format.placeholderBinding(layout)], signal);
   const { plan, binding } = format.planEmbedding(layout, manifestSizeBytes);
 
   const totalBytes = outputSizeBytes(plan);
@@ -115,7 +115,7 @@ async function writeSigned(
     const isIoBound =
       sink.isOnDisk === true && (services.outputChecker === null || totalBytes <= MAX_OVERLAPPED_READ_BYTES);
     if (isIoBound) context.reportIoBound();
-    const { manifest, warnings } = await draft.sign(binding(digests), signal);
+    const { manifest, warnings } = await draft.sign([binding(digests)], signal);
     await fillHole(plan, sink, manifest, signal);
     const manifestDigest = createHash('sha256').update(manifest).digest('hex');
     context.reached('signed');

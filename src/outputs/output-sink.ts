@@ -135,7 +135,7 @@ export class OutputRouter implements OutputSink {
 type Staging<Method extends 'stageFile' | 'stageFolder'> =
   Parameters<OutputSink[Method]> extends [string, ...infer Rest] ? Rest : never;
 
-const PLAYLIST = /\.(?:m3u8|mpd)$/i;
+const PLAYLIST = /\.(?:m3u8?|mpd)$/i;
 
 /** Tells whether a file is a playlist: playlists are committed after everything that they may name. */
 export function isPlaylist(path: string): boolean {

@@ -90,3 +90,11 @@ export interface LeftOut {
   readonly what: string;
   readonly reason: string;
 }
+
+/** Returns the paths of the playlists that the packager writes. */
+export function playlistPathsOf({ streams, formats, hlsName, dashName, iFramePlaylists }: PackagingPlan): string[] {
+  const media = streams.map(({ folder }) => `${folder}/index.m3u8`);
+  const video = iFramePlaylists ? streams.filter(({ kind }) => kind === 'video') : [];
+  const frames = video.map(({ folder }) => `${folder}/iframes.m3u8`);
+  return [hlsName, ...(formats.includes('dash') ? [dashName] : []), ...media, ...frames];
+}

@@ -3,11 +3,10 @@ import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { AppError } from '#errors/app-error.ts';
 import type { Warning } from '#errors/warning.ts';
-import type { HardBinding } from '#formats/hard-binding.ts';
 import {
   allOf,
-  bindManifest,
   type ClaimGenerator,
+  completeManifest,
   defineManifest,
   type ManifestContents,
   newInstanceId,
@@ -19,7 +18,7 @@ import { readIngredient } from './authoring/read-ingredient.ts';
 import { reserveTimeStamp, type Signature, signForSize, signWithIdentity } from './authoring/sign-manifest.ts';
 import { NO_TIME_STAMP, type SignedManifest, type TimeStampSettings, TimeStamps } from './authoring/time-stamps.ts';
 import { ChainAllowance } from './chain-limits.ts';
-import type { IngredientSource, ManifestRequest } from './manifest-request.ts';
+import type { IngredientSource, LateAssertion, ManifestRequest } from './manifest-request.ts';
 import type { ManifestDefinition } from './sdk/sdk.ts';
 import type { Signer } from './signer.ts';
 import type { TrustLists, TrustSource } from './trust-lists.ts';
@@ -29,26 +28,26 @@ export type { SignedManifest, TimeStampSettings };
 /** Makes manifests with the official SDK and the configured identity. The only code path to a signature. */
 export interface ManifestAuthor {
   /**
-   * Reads the ingredients and fixes everything but the hard binding. Ingredients that cannot be read in full are
+   * Reads the ingredients and fixes everything but the late assertions. Ingredients that cannot be read in full are
    * attached as far as possible, with a warning. Rejects when the signal is aborted.
    */
   draft(request: ManifestRequest, signal: AbortSignal): Promise<ManifestDraft>;
 }
 
-/** A manifest that lacks only its hard binding. */
+/** A manifest that lacks only the assertions that are made of the output: its hard binding, and the presentation of a publication. */
 export interface ManifestDraft {
   /** For the `warnings` of the result. */
   readonly warnings: readonly Warning[];
   /**
-   * Returns the size in bytes of the signed manifest store, for a binding as large as `placeholder`. Throws
+   * Returns the size in bytes of the signed manifest store, for assertions as large as the placeholders. Throws
    * `MANIFEST_REFUSED`, `IDENTITY_EXPIRED` or `TIME_STAMP_UNAVAILABLE`.
    */
-  measure(placeholder: HardBinding, signal: AbortSignal): Promise<number>;
+  measure(placeholders: readonly LateAssertion[], signal: AbortSignal): Promise<number>;
   /**
    * Signs the manifest, which then has exactly the size that was measured last. Throws `MANIFEST_REFUSED`,
    * `IDENTITY_EXPIRED`, `SIGNATURE_FAILED`, `TIME_STAMP_UNAVAILABLE`, or `TIME_STAMP_LARGER`: see `signAgainIfLarger`.
    */
-  sign(binding: HardBinding, signal: AbortSignal): Promise<SignedManifest>;
+  sign(late: readonly LateAssertion[], signal: AbortSignal): Promise<SignedManifest>;
 }
 
 /** The signer, the time-stamp authorities, the name and the trust lists that an author makes manifests with. */
@@ -134,14 +133,14 @@ function draftOf(contents: ManifestContents, signature: Signature, measureSize: 
   let space = NO_TIME_STAMP;
   return {
     warnings: allOf(contents.ingredients).flatMap(({ warnings }) => warnings),
-    async measure(placeholder, signal) {
-      const plainBytes = await measureSize(contents, placeholder, signal);
+    async measure(placeholders, signal) {
+      const plainBytes = await measureSize(contents, placeholders, signal);
       if (space.problems.length === 0) space = await reserveTimeStamp(signature, signal);
       sizeBytes = plainBytes + space.sizeBytes;
       return sizeBytes;
     },
-    async sign(binding, signal) {
-      const signed = await signWithIdentity(bindManifest(definition, binding), signature, space, signal);
+    async sign(late, signal) {
+      const signed = await signWithIdentity(completeManifest(definition, late), signature, space, signal);
       assert.equal(signed.manifest.length, sizeBytes, 'a manifest has the size that was measured');
       return signed;
     },
@@ -155,7 +154,11 @@ const MAX_CACHED_SIZES = 256;
 const PLACEHOLDERS: UniqueValues = { now: new Date(0), instanceId: 'xmp:iid:00000000-0000-4000-8000-000000000000' };
 
 /** Returns the size in bytes of a signed manifest store without a time-stamp. */
-type SizeMeter = (contents: ManifestContents, placeholder: HardBinding, signal: AbortSignal) => Promise<number>;
+type SizeMeter = (
+  contents: ManifestContents,
+  placeholders: readonly LateAssertion[],
+  signal: AbortSignal,
+) => Promise<number>;
 
 /**
  * Creates a meter, which signs a manifest of the same size with zeros. A batch of files needs nearly the same
@@ -163,8 +166,8 @@ type SizeMeter = (contents: ManifestContents, placeholder: HardBinding, signal: 
  */
 function createSizeMeter(signer: Signer): SizeMeter {
   const cache = new Map<string, number>();
-  return async (contents, placeholder, signal) => {
-    const definition = bindManifest(defineManifest(normalizedContents(contents), PLACEHOLDERS), placeholder);
+  return async (contents, placeholders, signal) => {
+    const definition = completeManifest(defineManifest(normalizedContents(contents), PLACEHOLDERS), placeholders);
     const key = keyOf(definition);
     const known = cache.get(key);
     if (known !== undefined) return known;

@@ -7,6 +7,15 @@ export interface CustomAssertion {
   readonly data: unknown;
 }
 
+/** An assertion of this service that is made of the output: byte strings are arrays of numbers, as the SDK expects. */
+export interface LateAssertion {
+  readonly label: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** The namespace of the assertions that this service alone makes. */
+export const OWN_NAMESPACE = 'com.attestream.';
+
 /** The source of an ingredient of the new manifest. */
 export type IngredientSource =
   /** An opaque token, which is not resolved. */

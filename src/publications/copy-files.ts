@@ -1,46 +1,53 @@
+import { createHash } from 'node:crypto';
 import { executePlan } from '#bytes/execute-plan.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { SplicePlan } from '#bytes/splice-plan.ts';
+import type { HashedFile } from './presentation/presentation.ts';
 import type { PublicationWriter } from './signing/signing-context.ts';
 
-/** Copies a file of the folder to the same path of the output, byte for byte. */
+/** Copies a file of the folder to the same path of the output, byte for byte. Returns what was written. */
 export async function copyFile(
   folder: SourceFolder,
   path: string,
   writer: PublicationWriter,
   signal: AbortSignal,
   wrote: (bytes: number) => void,
-): Promise<void> {
+): Promise<HashedFile> {
   const source = await folder.open(path, signal);
   try {
+    const { sizeBytes } = source;
     const output = await writer.create(path, signal);
     try {
-      await executePlan(wholeFile(source.sizeBytes), source, output, { signal });
+      const { flat: digest } = await executePlan(wholeFile(sizeBytes), source, output, { signal });
+      wrote(sizeBytes);
+      return { path, sizeBytes, digest };
     } finally {
       await output.close();
     }
-    wrote(source.sizeBytes);
   } finally {
     await source.close();
   }
 }
 
-/** Writes a text file of the output. */
+/** Writes a text file of the output. Returns what was written. */
 export async function writeText(
   path: string,
   text: string,
   writer: PublicationWriter,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<HashedFile> {
+  const bytes = Buffer.from(text);
   const output = await writer.create(path, signal);
   try {
-    await output.write(Buffer.from(text), 0, signal);
+    await output.write(bytes, 0, signal);
   } finally {
     await output.close();
   }
+  return { path, sizeBytes: bytes.length, digest: createHash('sha256').update(bytes).digest() };
 }
 
-function wholeFile(length: number): SplicePlan {
-  const splices = length === 0 ? [] : [{ kind: 'copy', offset: 0, length, into: 'none' } as const];
+/** Returns the plan that copies a file and hashes all of it. */
+export function wholeFile(length: number): SplicePlan {
+  const splices = length === 0 ? [] : [{ kind: 'copy', offset: 0, length, into: 'flat' } as const];
   return { splices, hashing: { algorithm: 'sha256' } };
 }

@@ -24,6 +24,8 @@ interface GrowingPublication {
   readonly patterns: PublicationPatterns;
   /** Renditions that are signed while they grow, with the number of fragments that is expected. */
   readonly renditions: readonly { readonly folder: string; readonly fragmentCount: number }[];
+  /** Paths of its playlists. */
+  readonly playlistPaths: readonly string[];
   /** Makes the publication, and calls `wrote` with each file that is complete. Returns warnings about it. */
   make(signal: AbortSignal, wrote: (path: string) => void): Promise<readonly Warning[]>;
   /** Called with a fragment that is signed and not read again. */
@@ -36,6 +38,7 @@ export function growingTaskOf(publication: GrowingPublication): SigningTask {
     title: publication.folder.name,
     sizeBytes: publication.sizeBytes,
     renditions: publication.renditions.map(({ fragmentCount }) => ({ firstTrackId: 1, fragmentCount })),
+    playlistPaths: publication.playlistPaths,
     writeFragments: (maps, output) => signWhileGrowing(publication, maps, output),
   };
 }

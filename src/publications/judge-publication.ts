@@ -13,13 +13,21 @@ import type { StoredMap } from './checking/stored-maps.ts';
 import { MAX_STORES_BYTES, PartsVerification, type ReadRendition } from './checking/verify-parts.ts';
 import { type JudgedRendition, judgeRenditions, type RenditionReading } from './judging/judge-renditions.ts';
 import { mapOf } from './judging/judge-sequence.ts';
-import { type ListedRendition, readListedPublication } from './judging/listed-renditions.ts';
+import { type Entry, type ListedRendition, readListedPublication } from './judging/listed-renditions.ts';
 import type { UnboundMedia } from './judging/unbound-media.ts';
-import { type MediaPart, readPart, singleFileOf } from './media-part.ts';
+import { type MediaPart, partKey, readPart, singleFileOf } from './media-part.ts';
 import { MAX_RENDITIONS, refuseBeyond } from './playlists/limits.ts';
+import {
+  type JudgedPresentation,
+  judgePresentation,
+  type PresentingManifest,
+} from './presentation/judge-presentation.ts';
+import { readPresentation } from './presentation/stored-presentation.ts';
 
 export type { Deviation, JudgedRendition } from './judging/judge-renditions.ts';
 export type { UnboundMedia } from './judging/unbound-media.ts';
+export type { PresentationDifference } from './presentation/compare-presentation.ts';
+export { PRESENTATION_LABEL } from './presentation/presentation.ts';
 
 /** Resources that a publication is judged with. */
 interface JudgementContext {
@@ -29,6 +37,8 @@ interface JudgementContext {
   readonly depth: 'sample' | 'full';
   /** Trust anchors in PEM; null for none. */
   readonly anchors: string | null;
+  /** Globs of the entries that are judged; null for all. */
+  readonly entries: readonly string[] | null;
   progress(bytesDone: number, bytesTotal: number): void;
 }
 
@@ -49,6 +59,10 @@ export interface JudgedPublication {
   readonly readAlone: ReadonlyMap<number, FragmentReading>;
   /** The one file that all parts are byte ranges of, where its manifest binds it as a whole; null for any other publication. */
   readonly wholeFile: string | null;
+  /** The playlists, compared with those that were signed. */
+  readonly presentation: JudgedPresentation;
+  /** The paths of the playlists that were judged by what players reach from each. */
+  readonly entries: readonly string[];
 }
 
 /**
@@ -59,7 +73,8 @@ export interface JudgedPublication {
  */
 export async function judgePublication(folder: SourceFolder, context: JudgementContext): Promise<JudgedPublication> {
   const { signal } = context;
-  const { renditions: listed, unbound } = await readListedPublication(folder, signal);
+  const publication = await readListedPublication(folder, context.entries, signal);
+  const { renditions: listed, unbound } = publication;
   const totalBytes = folder.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const advance = (): void => context.progress(0, totalBytes);
   const verification = new PartsVerification(folder, signal, { verified: advance, maxManifests: MAX_RENDITIONS });
@@ -77,15 +92,49 @@ export async function judgePublication(folder: SourceFolder, context: JudgementC
       official: [],
       readAlone: new Map(),
       wholeFile,
+      presentation: { state: 'not_signed', differences: [], absent: [], problems: [] },
+      entries: publication.entries.map(({ path }) => path),
     };
   }
   for (const [index, candidate] of candidates.entries()) {
     if (candidate.map === null) await official.add(index, candidate);
   }
   const renditions = judgeRenditions(candidates);
-  const missingRenditions = countMissing(manifests, renditions);
+  const areChosen = context.entries !== null;
+  const missingRenditions = areChosen ? 0 : countMissing(manifests, renditions);
+  const manifestsOf = manifestsByEntry(renditions, manifests);
+  const presentation = await judgePresentation({ ...publication, folder, areChosen, manifestsOf }, signal);
   const readAlone = await official.readAlone(renditions);
-  return { manifests, renditions, missingRenditions, unbound, official: official.readings, readAlone, wholeFile };
+  return {
+    manifests,
+    renditions,
+    missingRenditions,
+    unbound,
+    official: official.readings,
+    readAlone,
+    wholeFile,
+    presentation,
+    entries: publication.entries.map(({ path }) => path),
+  };
+}
+
+/** Returns a function that finds the manifests of the media that an entry reaches. */
+function manifestsByEntry(
+  renditions: readonly JudgedRendition[],
+  manifests: readonly VerifiedManifest[],
+): (entry: Entry) => PresentingManifest[] {
+  const idOf = manifests.map(({ binding }, number) => binding?.manifest ?? String(number));
+  const pathsOf = Map.groupBy(
+    renditions.filter(({ read }) => read !== null && read.manifest !== null),
+    ({ read }) => idOf[read?.manifest ?? -1],
+  );
+  const presenting = manifests.map(({ store }, number): PresentingManifest => {
+    const id = itemAt(idOf, number);
+    const own = (pathsOf.get(id) ?? []).flatMap(({ listed }) => [listed.init, ...listed.present.fragments]);
+    return { id, presentation: readPresentation(store), boundPaths: new Set(own.map(({ path }) => path)) };
+  });
+  const manifestOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read?.manifest ?? null]));
+  return ({ inits }) => inits.flatMap((init) => presenting[manifestOf.get(partKey(init)) ?? -1] ?? []);
 }
 
 /** Refuses a rendition whose manifest is one of too many to be read: it is not one without a manifest. */

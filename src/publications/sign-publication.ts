@@ -12,10 +12,21 @@ import {
   type SignedManifest,
   signAgainIfLarger,
 } from '#provenance/manifest-author.ts';
-import type { ManifestRequest } from '#provenance/manifest-request.ts';
+import type { LateAssertion, ManifestRequest } from '#provenance/manifest-request.ts';
 import { checkOutput, type OutputRendition } from './checking/check-output.ts';
 import { copyFile, writeText } from './copy-files.ts';
+import type { SignedPart } from './fragments/signed-part.ts';
 import { type MediaPart, partKey } from './media-part.ts';
+import { hashNamedFiles, type PlaylistText, textOf } from './presentation/hash-playlists.ts';
+import {
+  type HashedPlaylist,
+  isPresented,
+  listPlaylists,
+  type Presentation,
+  placeholderList,
+  presentationAssertion,
+  presentationOf,
+} from './presentation/presentation.ts';
 import { rewritePlaylists } from './rewriting/rewrite-playlists.ts';
 import {
   bindPublication,
@@ -23,7 +34,7 @@ import {
   manifestRowsSizeBytes,
   placeholderBinding,
   planMaps,
-  type RenditionSize,
+  SMALL_MANIFEST_BYTES,
 } from './signing/merkle-maps.ts';
 import { type PlannedInit, planSignedInit, writeSignedInit } from './signing/sign-rendition.ts';
 import type { SigningContext } from './signing/signing-context.ts';
@@ -86,7 +97,7 @@ export async function signPublication(
   const { title, sizeBytes: totalBytes } = task;
   const draft = await services.author.draft({ ...manifestRequest, title, mediaType: 'video/mp4' }, signal);
   environment.checkWarnings([...given, ...draft.warnings]);
-  const maps = await chooseMaps(draft, task.renditions, signal);
+  const { maps, hasRoom } = await planManifest(draft, task, signal);
   const sink = await services.outputs.stageFolder(destination, totalBytes, key, signal, scratch);
   try {
     environment.reached('staged');
@@ -94,7 +105,9 @@ export async function signPublication(
     const written = await task.writeFragments(maps, output);
     const warnings = [...written.warnings, ...written.read.publication.warnings, ...given, ...draft.warnings];
     environment.checkWarnings(warnings);
-    const { manifest, warnings: signing } = await signWritten(written, draft, output, environment);
+    const playlists = await writeOthers(written, output);
+    const presentation = presentationOf(listPlaylists(playlists), hasRoom);
+    const { manifest, warnings: signing } = await signWritten(written, presentation, draft, output, environment);
     warnings.push(...signing);
     if (signing.length > 0) environment.checkWarnings(warnings);
     await sink.seal(signal);
@@ -116,43 +129,60 @@ export async function signPublication(
   }
 }
 
-/** Chooses the row of each Merkle tree that the manifest holds, so that the manifest stays small. */
-async function chooseMaps(
-  draft: ManifestDraft,
-  renditions: readonly RenditionSize[],
-  signal: AbortSignal,
-): Promise<readonly MapPlan[]> {
-  const smallest = planMaps(renditions, Number.POSITIVE_INFINITY);
-  const smallestBytes = await draft.measure(placeholderBinding(smallest), signal);
-  return planMaps(renditions, smallestBytes - manifestRowsSizeBytes(smallest));
+/** What is planned of the manifest before the fragments are written. */
+interface ManifestPlan {
+  readonly maps: readonly MapPlan[];
+  /** True where the manifest has room for a list of playlists, and not for a digest over it only. */
+  readonly hasRoom: boolean;
 }
 
-/** Signs the manifest over the written fragments, and writes init segments, other files and playlists. */
+/**
+ * Chooses the row of each Merkle tree that the manifest holds, and how it states the playlists, so that the manifest stays
+ * small.
+ */
+async function planManifest(
+  draft: ManifestDraft,
+  { renditions, playlistPaths }: SigningTask,
+  signal: AbortSignal,
+): Promise<ManifestPlan> {
+  const smallest = planMaps(renditions, Number.POSITIVE_INFINITY);
+  const list = placeholderList(playlistPaths);
+  const measure = (hasRoom: boolean): Promise<number> =>
+    draft.measure([placeholderBinding(smallest), presentationAssertion(presentationOf(list, hasRoom))], signal);
+  const [withDigest, withList] = [await measure(false), await measure(true)];
+  const hasRoom = withList < SMALL_MANIFEST_BYTES || withDigest >= SMALL_MANIFEST_BYTES;
+  const restBytes = (hasRoom ? withList : withDigest) - manifestRowsSizeBytes(smallest);
+  return { maps: planMaps(renditions, restBytes), hasRoom };
+}
+
+/** Signs the manifest over all that is written, and writes the init segments. */
 async function signWritten(
   written: WrittenPublication,
+  presentation: Presentation,
   draft: ManifestDraft,
   output: FragmentsOutput,
   environment: SigningEnvironment,
 ): Promise<SignedManifest> {
   const { read, validated, paths } = written;
   const signing = { folder: read.folder, paths, ...output, ...(validated !== undefined && { validated }) };
-  const { planned, signed } = await signAgainIfLarger(() => signInits(written, draft, signing, environment));
+  const presented = presentationAssertion(presentation);
+  const { planned, signed } = await signAgainIfLarger(() => signInits(written, presented, draft, signing, environment));
   for (const init of planned) await writeSignedInit(init, signed.manifest, signing);
   environment.reached('signed');
-  await writeOthers(written, planned, output);
   return signed;
 }
 
 /** Plans the init segments with space for the manifest, and signs it over them and the fragments. */
 async function signInits(
   { read, maps, fragments }: WrittenPublication,
+  presented: LateAssertion,
   draft: ManifestDraft,
   signing: SigningContext,
   environment: SigningEnvironment,
 ): Promise<{ readonly planned: readonly PlannedInit[]; readonly signed: SignedManifest }> {
   const { publication, inits } = read;
   const { signal } = signing;
-  const manifestSizeBytes = await draft.measure(placeholderBinding(maps), signal);
+  const manifestSizeBytes = await draft.measure([placeholderBinding(maps), presented], signal);
   const planned: PlannedInit[] = [];
   for (const [index, { init }] of publication.renditions.entries()) {
     planned.push(await planSignedInit(init, itemAt(inits, index), manifestSizeBytes, signing));
@@ -160,22 +190,48 @@ async function signInits(
   environment.reached('copied');
 
   const digests = planned.map(({ initHash }, index) => ({ initHash, leaves: fragments[index]?.leaves ?? [] }));
-  return { planned, signed: await draft.sign(bindPublication(maps, digests), signal) };
+  return { planned, signed: await draft.sign([bindPublication(maps, digests), presented], signal) };
 }
 
-/** Copies files that are not media, and writes the playlists last. */
+/**
+ * Copies files that are not media of a signed rendition, and writes the playlists. Returns all playlists of the output, with
+ * what they name beside signed renditions.
+ */
 async function writeOthers(
-  { read: { folder, publication }, fragments }: WrittenPublication,
-  inits: readonly PlannedInit[],
+  { read: { folder, publication }, fragments, paths }: WrittenPublication,
   { writer, signal, wrote }: FragmentsOutput,
-): Promise<void> {
-  const signed = [...fragments.flatMap(({ parts }) => parts), ...inits.map(({ part }) => part)];
-  const parts = new Map(signed.map((part) => [partKey(part.source), part]));
-  const rewritten = await rewritePlaylists(publication, folder, parts, signal);
-  const unchanged = publication.playlists.map(({ path }) => path).filter((path) => !rewritten.has(path));
-  const copied = [...publication.otherPaths, ...unchanged];
-  await mapConcurrent(copied, MAX_CONCURRENT_COPIES, (path) => copyFile(folder, path, writer, signal, wrote));
-  for (const [path, text] of rewritten) await writeText(path, text, writer, signal);
+): Promise<HashedPlaylist[]> {
+  // The texts of playlists depend on the paths of init segments, and not on their sizes, which the manifest decides.
+  const inits = publication.renditions.map(({ init }): SignedPart => {
+    return { source: init, path: valueAt(paths, partKey(init)), addedBytes: 0, merkleBoxSizeBytes: 0 };
+  });
+  const signed = [...fragments.flatMap(({ parts }) => parts), ...inits];
+  const rewritten = await rewritePlaylists(
+    publication,
+    folder,
+    new Map(signed.map((part) => [partKey(part.source), part])),
+    signal,
+  );
+  const copies = await mapConcurrent(publication.otherPaths, MAX_CONCURRENT_COPIES, (path) =>
+    copyFile(folder, path, writer, signal, wrote),
+  );
+  const written = new Map(copies.map((file) => [file.path, file]));
+  const texts = new Map([...publication.playlists.map(({ path, text }) => [path, text] as const), ...rewritten]);
+  for (const [path, text] of texts) written.set(path, await writeText(path, text, writer, signal));
+
+  const bound = new Set(signed.map(({ path }) => path));
+  const files = [...bound, ...written.keys()].map((path) => ({ path, sizeBytes: written.get(path)?.sizeBytes ?? 0 }));
+  const playlists: PlaylistText[] = [];
+  for (const file of written.values()) {
+    if (!isPresented(file.path)) continue;
+    playlists.push({ ...file, text: texts.get(file.path) ?? (await textOf(folder, file.path, signal)) });
+  }
+  const presented = {
+    folder: { name: folder.name, files, open: folder.open.bind(folder) },
+    isBound: (path: string) => bound.has(path),
+    hash: async (path: string) => written.get(path) ?? null,
+  };
+  return await hashNamedFiles(playlists, presented, signal);
 }
 
 /** Returns the paths of each rendition's parts in the output. */

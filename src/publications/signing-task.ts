@@ -7,6 +7,7 @@ import type { PartContents } from './fragments/part-contents.ts';
 import { type OutputPaths, outputPathsOf } from './fragments/signed-part.ts';
 import { describePart, partKey } from './media-part.ts';
 import { type DeclaredKind, declaredKinds } from './playlists/rendition-listings.ts';
+import { isPresented } from './presentation/presentation.ts';
 import type { Publication, ReadPublication } from './publication.ts';
 import type { MapPlan, RenditionSize } from './signing/merkle-maps.ts';
 import { type SignedFragments, signFragments } from './signing/sign-rendition.ts';
@@ -19,6 +20,8 @@ export interface SigningTask {
   readonly sizeBytes: number;
   /** The renditions as far as they are known beforehand. They decide how long the proofs of their fragments are. */
   readonly renditions: readonly RenditionSize[];
+  /** Paths of the playlists of its output, or more of them than there will be: they decide how large the manifest can be. */
+  readonly playlistPaths: readonly string[];
   /** Writes all fragments, by a map for each of `renditions`. Nothing of it is running when it returns or throws. */
   writeFragments(maps: readonly MapPlan[], output: FragmentsOutput): Promise<WrittenPublication>;
 }
@@ -54,6 +57,7 @@ export function signingTaskOf(read: ReadPublication, contents: PartContents | nu
       firstTrackId: itemAt(inits, index).firstTrackId,
       fragmentCount: fragments.length,
     })),
+    playlistPaths: [...publication.playlists.map(({ path }) => path), ...publication.otherPaths.filter(isPresented)],
     async writeFragments(maps, output) {
       const paths = outputPathsOf(publication);
       const sizeOf = (path: string) => sizes.get(path) ?? 0;

@@ -74,6 +74,7 @@ describe('the verdict on a publication', () => {
     const { first: none, ...counts } = publication ?? { first: null };
     assert.deepEqual(none, []);
     assert.deepEqual(counts, {
+      presentation: 'not_signed',
       renditions: 2,
       fragments: total,
       intact: total,

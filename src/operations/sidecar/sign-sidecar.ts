@@ -87,8 +87,8 @@ async function copyAndSign(
     const hashed = isReadAlone ? await localCopyOf(source, scratch, signal) : source;
     const binding = await bindingOf(hashed, copy, context);
     const { manifest, warnings } = await signAgainIfLarger(async () => {
-      await draft.measure(placeholderWholeHash(), signal);
-      return await draft.sign(binding, signal);
+      await draft.measure([placeholderWholeHash()], signal);
+      return await draft.sign([binding], signal);
     });
     context.reached('signed');
     sidecar = await stageFile(destinations.sidecar, manifest.length);

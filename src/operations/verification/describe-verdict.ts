@@ -7,7 +7,14 @@ import type { AssetReading } from '#provenance/official-reader.ts';
 import { explanationOf } from '#provenance/status-codes.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import { failuresIn, problemsIn, VALID_ASSET } from '#provenance/validation-report.ts';
-import type { Deviation, JudgedPublication, OfficialReading, UnboundMedia } from '#publications/judge-publication.ts';
+import {
+  type Deviation,
+  type JudgedPublication,
+  type OfficialReading,
+  PRESENTATION_LABEL,
+  type PresentationDifference,
+  type UnboundMedia,
+} from '#publications/judge-publication.ts';
 import { describePart, partKey } from '#publications/media-part.ts';
 import type { ReportKind } from './report.ts';
 import { summarize } from './summarize.ts';
@@ -86,23 +93,33 @@ const MAX_LISTED: Readonly<Record<ReportKind, number>> = { summary: 25, detailed
 const MAX_NAME_CHARACTERS = 200;
 const MAX_CODES = 5;
 
+/** Signed playlists that are not there that a report names. */
+const MAX_ABSENT = 10;
+
+/** A description, and whether nothing in it makes the publication invalid. */
+type PublicationDescription = PublicationVerification & { readonly isAsSigned: boolean };
+
 /** Describes how a publication differs from what was signed, part by part; the list is bounded by the kind of report. */
-export function describePublication(judged: JudgedPublication, kind: ReportKind): PublicationVerification {
-  const { renditions, official, readAlone } = judged;
+export function describePublication(judged: JudgedPublication, kind: ReportKind): PublicationDescription {
+  const { renditions, official, readAlone, presentation } = judged;
   const faults = faultsIn(judged);
   const found = deviationsOf(judged, faults);
+  const { state } = presentation;
   const deviations: Record<string, number> = {};
   for (const { kind: name, count } of found) deviations[name] = (deviations[name] ?? 0) + count;
   const faulty = new Set(faults.map(({ part }) => partKey(part)));
   const intact = renditions.flatMap((rendition) => [...rendition.intact]).filter((key) => !faulty.has(key)).length;
   const unnamed = found.filter(({ part, file }) => part === 'fragment' && file === undefined);
-  const named =
+  const namedCount =
     renditions.reduce((sum, { listed }) => sum + namedIn(listed), 0) +
     judged.unbound.reduce((sum, { fragments }) => sum + fragments.length, 0);
   const first = found.slice(0, MAX_LISTED[kind]);
   return {
+    isAsSigned: found.every((deviation) => state === 'as_signed' && wasSigned(deviation)),
+    presentation: state,
+    ...(presentation.absent.length > 0 && { playlists_absent: presentation.absent.slice(0, MAX_ABSENT).map(named) }),
     renditions: renditions.length,
-    fragments: named + unnamed.reduce((sum, { count }) => sum + count, 0),
+    fragments: namedCount + unnamed.reduce((sum, { count }) => sum + count, 0),
     intact: judged.renditions.some(({ map }) => map === null) ? intact + officiallyIntact(judged) : intact,
     read_officially: official.length,
     ...(readAlone.size > 0 && { manifests_read_alone: readAlone.size }),
@@ -121,9 +138,30 @@ function officiallyIntact({ renditions, official }: JudgedPublication): number {
   return official.filter((read) => renditions[read.rendition]?.map === null && !isFaulty(read)).length;
 }
 
+/**
+ * Returns true for what was so when it was signed, where all playlists are the signed ones: signed media that none of them
+ * names, and media without a manifest that they name, whose digest is signed with them.
+ */
+function wasSigned({ kind, part, file }: PublicationDeviation): boolean {
+  return part === 'rendition' || (kind === 'missing' && file === undefined) || kind === 'unsigned';
+}
+
+/** Returns what is to be said of the presentation in the terms of status codes. */
+export function presentationCodes({ presentation }: JudgedPublication): Verification['codes'] {
+  const { state, problems } = presentation;
+  const told = problems.length > 0 ? ` (${problems.join('; ')})` : '';
+  if (state === 'changed') {
+    const explanation = `The playlists, or the files that they name, are not the signed ones${told}.`;
+    return [{ code: `${PRESENTATION_LABEL}.mismatch`, kind: 'failure', explanation, count: 1 }];
+  }
+  if (problems.length === 0) return [];
+  const explanation = `The playlists are signed in a way that is not known here${told}.`;
+  return [{ code: `${PRESENTATION_LABEL}.unknown`, kind: 'informational', explanation, count: 1 }];
+}
+
 /** Returns all deviations in the order of the programme, those that only the official reader finds included. */
 function deviationsOf(
-  { renditions, missingRenditions, unbound }: JudgedPublication,
+  { renditions, missingRenditions, unbound, presentation }: JudgedPublication,
   faults: readonly OfficialReading[],
 ): PublicationDeviation[] {
   const nameOf = (index: number): string =>
@@ -139,7 +177,7 @@ function deviationsOf(
     const further = others.map((read) => describeFault(read, nameOf(index), positions.get(partKey(read.part))));
     return [...own, ...further];
   });
-  found.push(...unbound.map(describeUnbound));
+  found.push(...unbound.map(describeUnbound), ...presentation.differences.map(describeDifference));
   if (missingRenditions > 0) found.push({ kind: 'missing', part: 'rendition', count: missingRenditions });
   return found.sort((first, second) => (first.time_seconds ?? 0) - (second.time_seconds ?? 0));
 }
@@ -163,6 +201,10 @@ function describeDeviation(
       signed_as: { rendition: nameOf(origin.rendition), ...(origin.index !== null && { index: origin.index }) },
     }),
   };
+}
+
+function describeDifference({ kind, part, playlist }: PresentationDifference): PublicationDeviation {
+  return { kind, part, count: 1, ...(playlist !== null && { file: named(playlist) }) };
 }
 
 function describeUnbound({ playlist, fragments }: UnboundMedia): PublicationDeviation {

@@ -19,6 +19,7 @@ import {
   describeReported,
   isFaulty,
   NO_MANIFEST,
+  presentationCodes,
   withExtraExclusions,
   withTrustList,
 } from './describe-verdict.ts';
@@ -35,11 +36,12 @@ export async function verifyFolder(
   try {
     context.reached('resolved');
     const params = (work.params ?? {}) as VerifyParams;
-    const { depth = 'sample' } = params;
+    const { depth = 'sample', entries = null, presentation = 'as_signed' } = params;
     const lists = services.trust.current;
-    const task = { ...context, reader: services.fragments, depth, anchors: lists.pem };
+    const task = { ...context, reader: services.fragments, depth, anchors: lists.pem, entries };
     const judged = await judgePublication(folder, task);
-    const verdict = await describerOf(judged, folder, lists, context);
+    const accepted = presentation === 'equivalent' ? acceptPlaylists(judged) : judged;
+    const verdict = await describerOf(accepted, folder, lists, context);
     const isSigned = judged.manifests.length > 0;
     const forensics = isSigned
       ? await forensicsOf(() => firstFragment(judged, folder, context), params, context, services, lists.pem)
@@ -138,12 +140,22 @@ async function readWholeFile(
 
 function describeJudged(judged: JudgedPublication, kind: ReportKind): Verification {
   const signers = signersOf(judged);
-  const publication = { ...describePublication(judged, kind), ...(signers.length > 1 && { signers }) };
-  const isAltered = Object.values(publication.deviations).some((count) => count > 0);
-  const { state: ofManifests, ...described } = describeReported(worstReport(judged), kind);
-  const state = isAltered ? 'invalid' : ofManifests;
-  const summary = isAltered ? summarizeDeviations(publication) : summarize({ state, publication, ...described });
-  return { state, summary, manifest_from: 'embedded', publication, ...described };
+  const { isAsSigned, ...counted } = describePublication(judged, kind);
+  const publication = { ...counted, ...(signers.length > 1 && { signers }) };
+  const { state: ofManifests, codes, ...described } = describeReported(worstReport(judged), kind);
+  const reported = { ...described, codes: [...presentationCodes(judged), ...codes] };
+  const state = isAsSigned ? ofManifests : 'invalid';
+  const summary = isAsSigned ? summarize({ state, publication, ...reported }) : summarizeDeviations(publication);
+  return { state, summary, manifest_from: 'embedded', publication, ...reported };
+}
+
+/** Returns a publication whose playlists may differ from the signed ones. */
+function acceptPlaylists({ presentation, ...judged }: JudgedPublication): JudgedPublication {
+  const isAccepted = presentation.state === 'changed';
+  return {
+    ...judged,
+    presentation: isAccepted ? { ...presentation, state: 'equivalent', differences: [] } : presentation,
+  };
 }
 
 /** Signers that a report names. */
@@ -202,8 +214,9 @@ function worstReport(judged: JudgedPublication): ManifestReport | { problem: str
 /** Returns what was changed in a sentence, and where it begins. */
 function summarizeDeviations({ deviations, first }: PublicationVerification): string {
   const told = Object.entries(deviations).map(([kind, count]) => `${count} ${kind}`);
-  const [earliest] = first;
+  const [earliest] = first.toSorted((one, other) => Number(isOfPlaylists(one)) - Number(isOfPlaylists(other)));
   if (earliest === undefined) return 'Changed after signing.';
+  if (isOfPlaylists(earliest)) return summarizePlaylists(first.filter(isOfPlaylists));
   const { part, file, rendition, index, signed_index: signed, time_seconds: time } = earliest;
   const at = time === undefined ? '' : `, ${clockTime(time)} into the programme`;
   const position = index ?? signed;
@@ -211,6 +224,27 @@ function summarizeDeviations({ deviations, first }: PublicationVerification): st
   const what = `${part}${position === undefined ? '' : ` ${position}`}${file === undefined ? '' : ` ("${file}")`}`;
   const where = rendition === undefined || part !== 'fragment' ? '' : ` of the rendition "${rendition}"`;
   return `Changed after signing: ${told.join(', ')}. The first is ${what}${where}${at}.`;
+}
+
+function isOfPlaylists({ part }: PublicationVerification['first'][number]): boolean {
+  return part === 'playlist' || part === 'files';
+}
+
+/** Returns how the playlists differ from the signed ones, where all media are as they were signed. */
+function summarizePlaylists(differences: PublicationVerification['first']): string {
+  const [difference, ...others] = differences;
+  const more = others.length === 0 ? '' : ` There are ${others.length} more differences.`;
+  const hint = 'Where your origin rewrites playlists, ask with `params.presentation: "equivalent"`.';
+  return `Not as signed: ${difference === undefined ? 'the playlists were changed' : differenceInWords(difference)}.${more} ${hint}`;
+}
+
+function differenceInWords({ part, kind, file }: PublicationVerification['first'][number]): string {
+  if (file === undefined) return 'the playlists, or the files that they name, are not the signed ones';
+  if (part === 'files') return `text or pictures that "${file}" names were changed`;
+  if (kind === 'added') return `"${file}" was added`;
+  return kind === 'missing'
+    ? `"${file}" is missing, and playlists that it may name stand alone`
+    : `"${file}" was changed`;
 }
 
 /** Returns a time in the programme as hours, minutes and seconds. */

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Warning } from '#errors/warning.ts';
-import type { HardBinding } from '#formats/hard-binding.ts';
 import type {
   CustomAssertion,
   IngredientSource,
+  LateAssertion,
   ManifestRequest,
   RecordedAction,
   StatedAction,
@@ -68,7 +68,7 @@ export interface UniqueValues {
 }
 
 /**
- * Defines a manifest in the SDK's terms, apart from its hard binding.
+ * Defines a manifest in the SDK's terms, apart from its late assertions.
  *
  * Our actions and the hard binding are created assertions of the claim; those of the caller are gathered ones (C2PA 2.2
  * §10.3.2). Ingredients are created assertions where each of them was validated: the SDK puts all on the same list.
@@ -94,10 +94,11 @@ export function defineManifest(contents: ManifestContents, { now, instanceId }: 
   };
 }
 
-/** Adds the hard binding to a definition. */
-export function bindManifest(definition: ManifestDefinition, { label, data }: HardBinding): ManifestDefinition {
+/** Adds the assertions to a definition that are known last: the hard binding, and what else is made of the output. */
+export function completeManifest(definition: ManifestDefinition, late: readonly LateAssertion[]): ManifestDefinition {
   const assertions = definition.json['assertions'] as readonly unknown[];
-  return { ...definition, json: { ...definition.json, assertions: [...assertions, { label, data, created: true }] } };
+  const created = late.map(({ label, data }) => ({ label, data, created: true }));
+  return { ...definition, json: { ...definition.json, assertions: [...assertions, ...created] } };
 }
 
 /**

@@ -3,7 +3,7 @@ import { namespacedLabel } from '#contract/request.ts';
 import { MAX_ASSERTIONS } from '#contract/signing.ts';
 import { fieldPath, problemOf } from '#contract/validate.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { CustomAssertion, StatedAction } from '../manifest-request.ts';
+import { type CustomAssertion, OWN_NAMESPACE, type StatedAction } from '../manifest-request.ts';
 
 const MAX_LABEL_CHARACTERS = 255;
 /** Limits the nesting of arrays and objects. The SDK accepts 126 levels, of which the manifest around the data needs some. */
@@ -196,6 +196,8 @@ const STATABLE: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
 
 /** Returns why a request may not state an assertion of this label; null where it may. */
 function standardLabelProblem(label: string): string | null {
+  if (label.toLowerCase().startsWith(OWN_NAMESPACE))
+    return `labels in "${OWN_NAMESPACE}" are made by the service alone`;
   if (!STANDARD_NAMESPACE.test(label) || STATABLE.has(label)) return null;
   if (label === 'c2pa.actions') return 'actions are stated in params.actions';
   return `of the labels in "c2pa." and "cawg.", a request may state only ${[...STATABLE.keys()].join(', ')}`;

@@ -1,4 +1,4 @@
-import { bindManifest, defineManifest, newInstanceId } from '../authoring/manifest-definition.ts';
+import { completeManifest, defineManifest, newInstanceId } from '../authoring/manifest-definition.ts';
 import type { CustomAssertion, StatedAction } from '../manifest-request.ts';
 import { READER_SETTINGS, wasmReader } from '../reading/wasm-reader.ts';
 import { MANIFEST_STORE_TYPE, type ManifestDefinition, readReport } from '../sdk/sdk.ts';
@@ -35,7 +35,7 @@ export function dryRunManifest({ assertions, actions }: CheckedAssertions): Mani
   } as const;
   const ingredients = { parent, components: [], inputs: [], labels: new Map() };
   const contents = { request, ingredients, generator: GENERATOR };
-  return bindManifest(defineManifest(contents, { now: new Date(), instanceId: newInstanceId() }), HARD_BINDING);
+  return completeManifest(defineManifest(contents, { now: new Date(), instanceId: newInstanceId() }), [HARD_BINDING]);
 }
 
 /** A problem that a reader found in a manifest: a status code of the specification, or why it cannot be read at all. */

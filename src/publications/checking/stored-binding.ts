@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { HashAlgorithm } from '#bytes/splice-plan.ts';
-import { decodeCbor, type JumbfBox, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
+import { decodeCbor, type JumbfBox, onlyCbor } from '#provenance/jumbf.ts';
+import { activeManifestOf, isClaimed, knownAlgorithm } from './stored-claim.ts';
 import { holdsRow, type StoredMap } from './stored-maps.ts';
 
 /** The binding of a publication's active manifest to its init segments and fragments. */
@@ -51,16 +51,6 @@ const storedBinding = z.object({
     .min(1)
     .max(MAX_MAPS),
 });
-const reference = z.object({ url: z.string(), hash: bytes, alg: z.string().nullish() });
-const storedClaim = z.object({
-  alg: z.string().nullish(),
-  assertions: z.array(reference).optional(),
-  created_assertions: z.array(reference).optional(),
-  gathered_assertions: z.array(reference).optional(),
-});
-
-const ASSERTION_STORE = 'c2pa.assertions';
-const CLAIM_LABELS = ['c2pa.claim', 'c2pa.claim.v2'];
 /** Hard bindings of ISO base media files by their version. The first one leaves the positions of boxes out. */
 const BINDING_LABEL = /^c2pa\.hash\.bmff(?:\.v([23]))?$/;
 const DIGEST_SIZES_BYTES: Readonly<Record<HashAlgorithm, number>> = { sha256: 32, sha384: 48, sha512: 64 };
@@ -70,18 +60,14 @@ const DIGEST_SIZES_BYTES: Readonly<Record<HashAlgorithm, number>> = { sha256: 32
  * has the hash of the bytes that they are read from; whether it is signed by whom it says is the official reader's to find.
  */
 export function readStoredBinding(store: Buffer): BindingReading {
-  const manifests = parseJumbf(store)?.children ?? [];
-  const manifest = manifests.at(-1);
-  if (manifest === undefined || manifests.some((other) => other !== manifest && other.label === manifest.label)) {
-    return { problem: 'its manifest store cannot be read', isDisturbed: true };
-  }
-  const assertions = onlyChild(manifest, ASSERTION_STORE);
-  const [assertion, ...others] = assertions?.children.filter(({ label }) => label.startsWith('c2pa.hash.')) ?? [];
+  const manifest = activeManifestOf(store);
+  if (manifest === undefined) return { problem: 'its manifest store cannot be read', isDisturbed: true };
+  const [assertion, ...others] = manifest.assertions.filter(({ label }) => label.startsWith('c2pa.hash.'));
   const version = BINDING_LABEL.exec(assertion?.label ?? '');
   if (assertion === undefined || version === null || others.length > 0) {
     return unjudged('its manifest has not exactly one binding of fragments');
   }
-  const claim = readClaim(manifest);
+  const { claim } = manifest;
   if (claim === undefined || !isClaimed(assertion, claim)) {
     return { problem: 'its claim does not hold the hash of its binding', isDisturbed: true };
   }
@@ -94,27 +80,6 @@ export function readStoredBinding(store: Buffer): BindingReading {
 
 function unjudged(problem: string): UnjudgedBinding {
   return { problem, isDisturbed: false };
-}
-
-type Claim = z.infer<typeof storedClaim>;
-
-function readClaim(manifest: JumbfBox): Claim | undefined {
-  const [claim, ...others] = manifest.children.filter(({ label }) => CLAIM_LABELS.includes(label));
-  return others.length > 0 ? undefined : storedClaim.safeParse(decodeCbor(onlyCbor(claim))).data;
-}
-
-/** Returns true when a claim references an assertion by its actual hash. */
-function isClaimed({ label, bytes: content }: JumbfBox, claim: Claim): boolean {
-  const stated = [
-    ...(claim.assertions ?? []),
-    ...(claim.created_assertions ?? []),
-    ...(claim.gathered_assertions ?? []),
-  ].filter(({ url }) => url.endsWith(`${ASSERTION_STORE}/${label}`));
-  const [only, ...others] = stated;
-  if (only === undefined || others.length > 0) return false;
-  const algorithm = knownAlgorithm(only.alg ?? claim.alg ?? 'sha256');
-  if (algorithm === undefined) return false;
-  return Buffer.compare(createHash(algorithm).update(content).digest(), only.hash) === 0;
 }
 
 function readBinding(
@@ -137,10 +102,6 @@ function readBinding(
   const ids = new Set(data.merkle.map(({ uniqueId, localId }) => `${uniqueId} ${localId}`));
   if (!isWhole || ids.size < data.merkle.length) return unjudged('its Merkle maps cannot be read');
   return { ...common, algorithm, exclusions, maps: data.merkle };
-}
-
-function knownAlgorithm(name: string): HashAlgorithm | undefined {
-  return name === 'sha256' || name === 'sha384' || name === 'sha512' ? name : undefined;
 }
 
 /** Leaves the top-level boxes of a type out of a hash, or those of them that hold certain bytes. */

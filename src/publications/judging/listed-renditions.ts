@@ -2,8 +2,10 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { playlistsIn } from '../find-publication.ts';
 import { type MediaPart, partKey, type Rendition } from '../media-part.ts';
+import { matchingPaths } from '../path-patterns.ts';
 import { FolderIndex } from '../playlists/folder-index.ts';
 import { MAX_LISTED_FRAGMENTS, MAX_RENDITIONS, refuseBeyond } from '../playlists/limits.ts';
+import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { readPlaylists, refusePartialSegments } from '../playlists/read-playlists.ts';
 import { type ListedFragment, listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
 import { checkRanges } from '../reading/merge-renditions.ts';
@@ -26,20 +28,39 @@ export interface ListedOrder {
 }
 
 /** The renditions of a folder as its playlists list them. */
-interface ListedPublication {
+export interface ListedPublication {
   readonly renditions: readonly ListedRendition[];
   readonly unbound: readonly UnboundMedia[];
+  /** The playlists that are judged. */
+  readonly playlists: readonly PlaylistDocument[];
+  readonly entries: readonly Entry[];
+}
+
+/** A playlist that players are given the address of: no other playlist names it. */
+export interface Entry {
+  readonly path: string;
+  /** The paths of the playlists that players reach from it, its own among them. */
+  readonly reaches: ReadonlySet<string>;
+  /** The init segments of the media that they reach. */
+  readonly inits: readonly MediaPart[];
 }
 
 /**
  * Reads what the playlists of a folder list, each for itself: one that was tampered with contradicts the others. Files
- * that are named and not there are kept. Throws `PUBLICATION_NOT_FOUND` where no playlist names fragments with an init
- * segment, and `PLAYLIST_UNSUPPORTED` for low-latency playlists.
+ * that are named and not there are kept. `chosen` are globs of the entries to read; all where it is null. Throws
+ * `PUBLICATION_NOT_FOUND` where no playlist names fragments with an init segment, `PATTERN_NO_MATCH` and `PATTERN_INVALID`
+ * for a glob, and `PLAYLIST_UNSUPPORTED` for low-latency playlists.
  */
-export async function readListedPublication(folder: SourceFolder, signal: AbortSignal): Promise<ListedPublication> {
+export async function readListedPublication(
+  folder: SourceFolder,
+  chosen: readonly string[] | null,
+  signal: AbortSignal,
+): Promise<ListedPublication> {
   const index = new FolderIndex(folder, 'keep');
-  const entries = await playlistsIn(folder, index, null, signal);
-  const playlists = await readPlaylists(folder, index, entries, signal);
+  const all = await readPlaylists(folder, index, await playlistsIn(folder, index, null, signal), signal);
+  const reached = chosenEntries(entriesOf(all, index), chosen);
+  const judged = new Set(reached.flatMap(({ reaches }) => [...reaches]));
+  const playlists = all.filter(({ path }) => judged.has(path));
   refusePartialSegments(playlists);
   const listings = listingsOf(playlists, index);
   checkRanges(presentOnly(listings, index), index);
@@ -54,7 +75,47 @@ export async function readListedPublication(folder: SourceFolder, signal: AbortS
   return {
     renditions: [...groups.values()].map((group) => renditionOf(group, index)),
     unbound: await findUnboundMedia(folder, playlists, listings, index, signal),
+    playlists,
+    entries: reached.map(({ path, reaches }) => {
+      const own = listings.filter(({ playlist }) => reaches.has(playlist));
+      return { path, reaches, inits: own.flatMap(({ init }) => init?.part ?? []) };
+    }),
   };
+}
+
+/** Returns the entries among playlists, with the playlists that each reaches. */
+function entriesOf(playlists: readonly PlaylistDocument[], index: FolderIndex): Omit<Entry, 'inits'>[] {
+  const named = new Map(playlists.map((playlist) => [playlist.path, playlistsNamedBy(playlist, index)]));
+  const inner = new Set([...named].flatMap(([path, paths]) => paths.filter((each) => each !== path)));
+  const reachedFrom = (path: string): Set<string> => {
+    // A set is walked in the order of insertion, and what is added on the way is walked too.
+    const reaches = new Set([path]);
+    for (const each of reaches) for (const next of named.get(each) ?? []) if (named.has(next)) reaches.add(next);
+    return reaches;
+  };
+  const entries = [...named.keys()]
+    .filter((path) => !inner.has(path))
+    .map((path) => ({ path, reaches: reachedFrom(path) }));
+  // Playlists that name one another in a circle have no entry: each of them is one.
+  const reached = new Set(entries.flatMap(({ reaches }) => [...reaches]));
+  const circular = [...named.keys()].filter((path) => !reached.has(path));
+  return [...entries, ...circular.map((path) => ({ path, reaches: reachedFrom(path) }))];
+}
+
+function playlistsNamedBy(playlist: PlaylistDocument, index: FolderIndex): string[] {
+  if (playlist.kind !== 'hls-multivariant') return [];
+  const base = index.baseOf(playlist.path);
+  return playlist.references.map(({ uri, line }) => index.locate(base, uri, { playlist: playlist.path, line }));
+}
+
+function chosenEntries<Some extends { readonly path: string }>(
+  entries: Some[],
+  globs: readonly string[] | null,
+): Some[] {
+  if (globs === null) return entries;
+  const paths = entries.map(({ path }) => path);
+  const chosen = new Set(globs.flatMap((glob) => [...matchingPaths(paths, glob, 'params.entries')]));
+  return entries.filter(({ path }) => chosen.has(path));
 }
 
 function presentOnly(listings: readonly RenditionListing[], index: FolderIndex): RenditionListing[] {

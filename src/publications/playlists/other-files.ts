@@ -39,7 +39,9 @@ export function chooseOtherFiles(
   const links = new Set(files.filter(({ isLink }) => isLink === true).map(({ path }) => path));
   const folders = new Set(Array.from(members, folderOf));
   const distant = new Set(candidates.filter((path) => !foldersAbove(path).some((folder) => folders.has(folder))));
-  const named = distant.size === 0 ? new Set<string>() : new Set(playlists.flatMap((each) => namedBy(each, index)));
+  const named = new Set(
+    distant.size === 0 ? [] : playlists.flatMap((each) => filesNamedBy(each, index)).map(({ path }) => path),
+  );
   const isCopied = (path: string): boolean =>
     !isHidden(path) && !links.has(path) && (!distant.has(path) || named.has(path));
   const left = candidates.filter((path) => !isCopied(path));
@@ -49,15 +51,27 @@ export function chooseOtherFiles(
   };
 }
 
-function namedBy(playlist: PlaylistDocument, index: FolderIndex): string[] {
+/** A file of the folder that a playlist names. */
+interface NamedFile {
+  readonly path: string;
+  /** True where a tag names it as a key. */
+  readonly isKey: boolean;
+}
+
+/** Returns the files of the folder that a playlist names, in the order in which it names them; one may be there twice. */
+export function filesNamedBy(playlist: PlaylistDocument, index: FolderIndex): NamedFile[] {
   if (playlist.kind !== 'mpd') {
-    return addressesIn(playlist).flatMap(({ address, line }) => locate(address, line, playlist.path, index) ?? []);
+    return addressesIn(playlist).flatMap(({ address, line, isKey }) => {
+      const path = locate(address, line, playlist.path, index);
+      return path === undefined ? [] : [{ path, isKey }];
+    });
   }
-  return playlist.representations.flatMap(({ init, segments, path }) => [
+  const paths = playlist.representations.flatMap(({ init, segments, path }) => [
     ...(init === null ? [] : [init.path]),
     ...segments.map(({ part }) => part.path),
     ...(path === undefined ? [] : [path]),
   ]);
+  return paths.map((path) => ({ path, isKey: false }));
 }
 
 function locate(address: string, line: number, playlist: string, index: FolderIndex): string | undefined {
@@ -70,11 +84,21 @@ function locate(address: string, line: number, playlist: string, index: FolderIn
   }
 }
 
-function addressesIn({ path, text }: PlaylistDocument): { readonly address: string; readonly line: number }[] {
+/** Tags whose addresses are those of keys. */
+const KEY_TAG = /^#EXT-X-(?:SESSION-)?KEY:/;
+
+interface Address {
+  readonly address: string;
+  readonly line: number;
+  readonly isKey: boolean;
+}
+
+function addressesIn({ path, text }: PlaylistDocument): Address[] {
   return hlsLines(path, text).flatMap((text, index) => {
     const line = index + 1;
-    if (!text.startsWith('#')) return text === '' ? [] : [{ address: text, line }];
-    return Array.from(text.matchAll(ADDRESS_ATTRIBUTE), ([, address = '']) => ({ address, line }));
+    if (!text.startsWith('#')) return text === '' ? [] : [{ address: text, line, isKey: false }];
+    const isKey = KEY_TAG.test(text);
+    return Array.from(text.matchAll(ADDRESS_ATTRIBUTE), ([, address = '']) => ({ address, line, isKey }));
   });
 }
 

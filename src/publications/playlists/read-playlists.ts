@@ -59,7 +59,20 @@ async function readPlaylist(
   path: string,
   signal: AbortSignal,
 ): Promise<PlaylistDocument> {
-  const text = await readPlaylistText(folder, path, signal);
+  return await parsePlaylist(folder, index, path, await readPlaylistText(folder, path, signal), signal);
+}
+
+/**
+ * Parses the text of a playlist or MPD; of the files that an MPD names as a whole, their segment index is read. Throws
+ * `PLAYLIST_…` where it cannot be read.
+ */
+export async function parsePlaylist(
+  folder: SourceFolder,
+  index: FolderIndex,
+  path: string,
+  text: string,
+  signal: AbortSignal,
+): Promise<PlaylistDocument> {
   if (isXml(text)) return await readMpd(folder, index, path, text, signal);
   if (/^\uFEFF?#EXTM3U/.test(text)) return parseHlsPlaylist(path, text);
   throw new AppError('PLAYLIST_MALFORMED', {
@@ -121,7 +134,11 @@ export function namesParts(line: string): boolean {
 }
 
 /** Reads a playlist or MPD as text, UTF-8 as both specifications ask, within the bounds on bytes and lines. */
-export async function readPlaylistText(folder: SourceFolder, path: string, signal: AbortSignal): Promise<string> {
+export async function readPlaylistText(
+  folder: Pick<SourceFolder, 'open'>,
+  path: string,
+  signal: AbortSignal,
+): Promise<string> {
   const source = await folder.open(path, signal);
   try {
     refuseLarger(path, 'bytes', source.sizeBytes, MAX_PLAYLIST_BYTES);

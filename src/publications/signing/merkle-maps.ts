@@ -43,7 +43,8 @@ interface RenditionDigests {
  * The manifest stays below the first of these that up to `MAX_PROOF_LEVELS` levels can do: it is in every init segment,
  * before the moov. In HLS and DASH, ffmpeg (5.1 to 7.1, as far as is known) finds no moov that lies behind the first 32 KiB.
  */
-const MANIFEST_TARGETS_BYTES = [28 * 1024, 64 * 1024] as const;
+export const SMALL_MANIFEST_BYTES = 28 * 1024;
+const LARGE_MANIFEST_BYTES = 64 * 1024;
 /** Each level halves the manifest's rows and adds a hash to every fragment. */
 const MAX_PROOF_LEVELS = 5;
 /** A digest in CBOR: the bytes and a head of two. */
@@ -60,8 +61,7 @@ export function planMaps(renditions: readonly RenditionSize[], restOfManifestByt
   const totalOf = (length: (row: Row) => number): number =>
     rows.reduce((sum, row) => sum + length(row) * ROW_ENTRY_BYTES, restOfManifestBytes);
   const leastBytes = totalOf(({ lengths }) => lengths[Math.min(MAX_PROOF_LEVELS, lengths.length - 1)] ?? 1);
-  const [small, large] = MANIFEST_TARGETS_BYTES;
-  const targetBytes = leastBytes < small ? small : large;
+  const targetBytes = leastBytes < SMALL_MANIFEST_BYTES ? SMALL_MANIFEST_BYTES : LARGE_MANIFEST_BYTES;
   for (;;) {
     const total = totalOf(lengthOf);
     const [longest] = rows

@@ -87,11 +87,11 @@ export async function signWav(
   const source = memorySource(wav, 'source.wav');
   const layout = await riff.readLayout(source, signal);
   return signAgainIfLarger(async () => {
-    const measuredBytes = await draft.measure(riff.placeholderBinding(layout), signal);
+    const measuredBytes = await draft.measure([riff.placeholderBinding(layout)], signal);
     const { plan, binding } = riff.planEmbedding(layout, measuredBytes);
     const sink = memorySink(outputSizeBytes(plan));
     const digests = await executePlan(plan, source, sink, { signal });
-    const { manifest, warnings } = await draft.sign(binding(digests), signal);
+    const { manifest, warnings } = await draft.sign([binding(digests)], signal);
     await fillHole(plan, sink, manifest, signal);
     return { bytes: sink.bytes, warnings: [...draft.warnings, ...warnings], measuredBytes, manifest };
   });

@@ -1,0 +1,57 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import type { HashAlgorithm } from '#bytes/splice-plan.ts';
+import { decodeCbor, type JumbfBox, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
+
+const reference = z.object({ url: z.string(), hash: z.instanceof(Uint8Array), alg: z.string().nullish() });
+const storedClaim = z.object({
+  alg: z.string().nullish(),
+  assertions: z.array(reference).optional(),
+  created_assertions: z.array(reference).optional(),
+  gathered_assertions: z.array(reference).optional(),
+});
+export type StoredClaim = z.infer<typeof storedClaim>;
+
+const ASSERTION_STORE = 'c2pa.assertions';
+const CLAIM_LABELS = ['c2pa.claim', 'c2pa.claim.v2'];
+
+/** The active manifest of a store. */
+interface StoredManifest {
+  readonly label: string;
+  readonly assertions: readonly JumbfBox[];
+  /** Undefined where it cannot be read, or is there more than once. */
+  readonly claim: StoredClaim | undefined;
+}
+
+/** Returns the active manifest of a store, its last one; undefined where it cannot be told. */
+export function activeManifestOf(store: Buffer): StoredManifest | undefined {
+  const manifests = parseJumbf(store)?.children ?? [];
+  const manifest = manifests.at(-1);
+  if (manifest === undefined || manifests.some((other) => other !== manifest && other.label === manifest.label)) {
+    return undefined;
+  }
+  const assertions = onlyChild(manifest, ASSERTION_STORE)?.children ?? [];
+  return { label: manifest.label, assertions, claim: readClaim(manifest) };
+}
+
+function readClaim(manifest: JumbfBox): StoredClaim | undefined {
+  const [claim, ...others] = manifest.children.filter(({ label }) => CLAIM_LABELS.includes(label));
+  return others.length > 0 ? undefined : storedClaim.safeParse(decodeCbor(onlyCbor(claim))).data;
+}
+
+/** Returns true when a claim references an assertion by its actual hash; with `created`, among its created ones only. */
+export function isClaimed({ label, bytes }: JumbfBox, claim: StoredClaim, which: 'any' | 'created' = 'any'): boolean {
+  const created = claim.created_assertions ?? [];
+  const others = [...(claim.assertions ?? []), ...(claim.gathered_assertions ?? [])];
+  const stated = [...created, ...others].filter(({ url }) => url.endsWith(`${ASSERTION_STORE}/${label}`));
+  const [only, ...further] = stated;
+  if (only === undefined || further.length > 0 || (which === 'created' && !created.includes(only))) return false;
+  const algorithm = knownAlgorithm(only.alg ?? claim.alg ?? 'sha256');
+  if (algorithm === undefined) return false;
+  return Buffer.compare(createHash(algorithm).update(bytes).digest(), only.hash) === 0;
+}
+
+/** Returns a hash algorithm by its name in C2PA; undefined for one that is not known here. */
+export function knownAlgorithm(name: string): HashAlgorithm | undefined {
+  return name === 'sha256' || name === 'sha384' || name === 'sha512' ? name : undefined;
+}

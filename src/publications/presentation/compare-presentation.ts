@@ -1,0 +1,150 @@
+import {
+  digestOfFiles,
+  digestOfList,
+  type HashedPlaylist,
+  listPlaylists,
+  type Presentation,
+  type PresentationList,
+  type SignedPlaylist,
+} from './presentation.ts';
+
+/** A playlist of a folder that is compared with what was signed. */
+export interface ComparedPlaylist extends HashedPlaylist {
+  /** True where players may be given its address: no other playlist that is compared names it. */
+  readonly isEntry: boolean;
+  /** True for an HLS playlist of media. */
+  readonly isHlsMedia: boolean;
+}
+
+/** A difference between a folder and the presentation that was signed. */
+export interface PresentationDifference {
+  /** `files` are those that a playlist names beside signed media; the playlist itself is the signed one. */
+  readonly part: 'playlist' | 'files';
+  /** `unreadable` where nothing but the difference is known. */
+  readonly kind: 'added' | 'altered' | 'missing' | 'unreadable';
+  /** The playlist; null where it is not known which. */
+  readonly playlist: string | null;
+}
+
+/** The result of a comparison: as it was signed where there is no difference. */
+export interface PresentationComparison {
+  readonly differences: readonly PresentationDifference[];
+  /** Signed playlists that are not there, by their paths when they were signed. */
+  readonly absent: readonly string[];
+}
+
+/**
+ * Compares the playlists of a folder with a signed presentation: each has to be a signed one, with the files that it names.
+ * The folder may be one above or below the one that was signed. A signed playlist that is not there is no difference,
+ * unless a media playlist stands alone and a playlist that may have named it is missing. `otherPaths` are those of
+ * playlists that are there and are not compared.
+ */
+export function comparePresentation(
+  signed: Presentation,
+  playlists: readonly ComparedPlaylist[],
+  otherPaths: readonly string[],
+): PresentationComparison {
+  return 'uris' in signed ? compareList(signed, playlists, otherPaths) : compareDigest(signed.hash, playlists);
+}
+
+function compareList(
+  { uris }: PresentationList,
+  playlists: readonly ComparedPlaylist[],
+  otherPaths: readonly string[],
+): PresentationComparison {
+  const relocate = relocationOf(uris, playlists);
+  const signedOf = new Map(uris.map((each) => [each.uri, each]));
+  const differences = playlists.flatMap((playlist): PresentationDifference[] => {
+    const moved = relocate(playlist);
+    const signed = moved === null ? undefined : signedOf.get(moved.path.normalize('NFC'));
+    if (moved === null || signed === undefined) return [{ part: 'playlist', kind: 'added', playlist: playlist.path }];
+    if (!isSame(signed, moved)) return [{ part: 'playlist', kind: 'altered', playlist: playlist.path }];
+    return filesOf(moved) === signed.files ? [] : [{ part: 'files', kind: 'altered', playlist: playlist.path }];
+  });
+  const there = [...playlists.map(({ path }) => path), ...otherPaths];
+  const present = new Set(there.map((path) => relocate({ ...NO_FILE, path })?.path.normalize('NFC')));
+  const absent = uris.map(({ uri }) => uri).filter((uri) => !present.has(uri));
+  const standsAlone = playlists.some(({ isEntry, isHlsMedia }) => isEntry && isHlsMedia);
+  const parent = standsAlone ? absent.find((uri) => /\.m3u8?$/i.test(uri)) : undefined;
+  if (parent !== undefined) differences.push({ part: 'playlist', kind: 'missing', playlist: parent });
+  return { differences, absent };
+}
+
+function compareDigest(hash: string, playlists: readonly ComparedPlaylist[]): PresentationComparison {
+  const folder = commonFolderOf(playlists.map(({ path }) => path));
+  const isSigned = [playlists, withoutFolder(playlists, folder)].some(
+    (each) => digestOfList(listPlaylists(each)).hash === hash,
+  );
+  return { differences: isSigned ? [] : [{ part: 'playlist', kind: 'unreadable', playlist: null }], absent: [] };
+}
+
+const NO_FILE = { sizeBytes: 0, digest: new Uint8Array(), named: [] };
+
+/** Moves a playlist, and what it names, to where it was signed; null where it lies outside what was signed. */
+type Relocation = (playlist: HashedPlaylist) => HashedPlaylist | null;
+
+/**
+ * Finds where the root that was signed lies, by a playlist whose digest and the ending of whose path agree with a signed one;
+ * entries first. The same root where none does.
+ */
+function relocationOf(uris: readonly SignedPlaylist[], playlists: readonly ComparedPlaylist[]): Relocation {
+  const byHash = Map.groupBy(uris, ({ hash }) => hash);
+  const ordered = [...playlists].sort((first, second) => Number(second.isEntry) - Number(first.isEntry));
+  const found = ordered.flatMap(({ path, digest }) =>
+    (byHash.get(base64(digest)) ?? []).flatMap(({ uri }) => {
+      const here = path.normalize('NFC');
+      if (here === uri || here.endsWith(`/${uri}`))
+        return { above: here.slice(0, here.length - uri.length), below: '' };
+      return uri.endsWith(`/${here}`) ? { above: '', below: uri.slice(0, uri.length - here.length) } : [];
+    }),
+  );
+  const same = found.find(({ above, below }) => above === '' && below === '');
+  const { above, below } = same ?? found[0] ?? { above: '', below: '' };
+  const move = <File extends { readonly path: string }>(file: File): File | null =>
+    file.path.normalize('NFC').startsWith(above)
+      ? { ...file, path: below + file.path.normalize('NFC').slice(above.length) }
+      : null;
+  return (playlist) => {
+    const named = playlist.named.map(move);
+    const moved = move(playlist);
+    // A file outside the root that was signed was not named from inside it.
+    return moved === null
+      ? null
+      : { ...moved, named: named.map((file, index) => file ?? outside(playlist.named[index])) };
+  };
+}
+
+/** Returns a file with a path that none in a folder has. */
+function outside(file: HashedPlaylist['named'][number] | undefined): HashedPlaylist['named'][number] {
+  return { path: `../${file?.path ?? ''}`, sizeBytes: file?.sizeBytes ?? 0, digest: file?.digest ?? new Uint8Array() };
+}
+
+function isSame({ size, hash }: SignedPlaylist, { sizeBytes, digest }: HashedPlaylist): boolean {
+  return size === sizeBytes && hash === base64(digest);
+}
+
+function filesOf({ named }: HashedPlaylist): string | undefined {
+  return named.length === 0 ? undefined : base64(digestOfFiles(named));
+}
+
+/** Returns the folder that all paths lie in, with a slash at its end; empty where there is none. */
+function commonFolderOf(paths: readonly string[]): string {
+  const [first = '', ...others] = paths;
+  let folder = first.slice(0, first.lastIndexOf('/') + 1);
+  for (const path of others) {
+    while (!path.startsWith(folder)) folder = folder.slice(0, folder.lastIndexOf('/', folder.length - 2) + 1);
+  }
+  return folder;
+}
+
+function withoutFolder(playlists: readonly HashedPlaylist[], folder: string): HashedPlaylist[] {
+  const move = <File extends { readonly path: string }>(file: File): File => ({
+    ...file,
+    path: file.path.startsWith(folder) ? file.path.slice(folder.length) : `../${file.path}`,
+  });
+  return playlists.map((playlist) => ({ ...move(playlist), named: playlist.named.map(move) }));
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64');
+}

@@ -1,0 +1,84 @@
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { AppError } from '#errors/app-error.ts';
+import { FolderIndex } from '../playlists/folder-index.ts';
+import { filesNamedBy } from '../playlists/other-files.ts';
+import { parsePlaylist, readPlaylistText } from '../playlists/read-playlists.ts';
+import { type HashedFile, type HashedPlaylist, isPresented } from './presentation.ts';
+
+/** Files that are hashed at once. */
+const MAX_CONCURRENT_FILES = 8;
+
+/** A playlist with its text; the text is null where it cannot be read as one. */
+export interface PlaylistText extends HashedFile {
+  readonly text: string | null;
+}
+
+/** A folder with playlists whose files are hashed. */
+export interface PresentedFolder {
+  readonly folder: Pick<SourceFolder, 'name' | 'files' | 'open'>;
+  /** Returns true for a file of a signed rendition: a Merkle tree binds it. */
+  isBound(path: string): boolean;
+  /** Hashes a file of the folder; null where it is not there. */
+  hash(path: string): Promise<HashedFile | null>;
+}
+
+/**
+ * Hashes the files that each playlist names and no Merkle tree binds, in the order of their first mention: text, pictures,
+ * media of renditions that are not signed. Keys, other playlists and addresses outside the folder are left out. A
+ * playlist that cannot be read names nothing.
+ */
+export async function hashNamedFiles(
+  playlists: readonly PlaylistText[],
+  { folder, isBound, hash }: PresentedFolder,
+  signal: AbortSignal,
+): Promise<HashedPlaylist[]> {
+  // Without an address: a publication names the same files wherever it lies.
+  const { name, files: listed } = folder;
+  const located = { name, files: listed, open: folder.open.bind(folder), close: async () => undefined };
+  const index = new FolderIndex(located, 'keep');
+  const hashed: HashedPlaylist[] = [];
+  for (const { text, path, sizeBytes, digest } of playlists) {
+    const named = text === null ? [] : [...(await namedFiles(located, index, path, text, signal))];
+    const unbound = named.filter((each) => !isBound(each) && !isPresented(each));
+    const files = await mapConcurrent(unbound, MAX_CONCURRENT_FILES, hash);
+    hashed.push({ path, sizeBytes, digest, named: files.filter((file) => file !== null) });
+  }
+  return hashed;
+}
+
+async function namedFiles(
+  folder: SourceFolder,
+  index: FolderIndex,
+  path: string,
+  text: string,
+  signal: AbortSignal,
+): Promise<Set<string>> {
+  try {
+    const document = await parsePlaylist(folder, index, path, text, signal);
+    const named = filesNamedBy(document, index).filter(({ path: each, isKey }) => !isKey && index.has(each));
+    return new Set(named.map(({ path: each }) => each));
+  } catch (error) {
+    if (isMalformed(error)) return new Set();
+    throw error;
+  }
+}
+
+/** Returns the text of a playlist; null where it cannot be read as one. */
+export async function textOf(
+  folder: Pick<SourceFolder, 'open'>,
+  path: string,
+  signal: AbortSignal,
+): Promise<string | null> {
+  try {
+    return await readPlaylistText(folder, path, signal);
+  } catch (error) {
+    if (isMalformed(error)) return null;
+    throw error;
+  }
+}
+
+/** Returns true for an error of what a playlist says, whatever reads it. */
+function isMalformed(error: unknown): boolean {
+  return error instanceof AppError && /^(?:PLAYLIST|PUBLICATION|SEGMENT_INDEX|BYTE_RANGE)_/.test(error.reason);
+}

@@ -1,0 +1,166 @@
+import { createHash } from 'node:crypto';
+import { digestPlan } from '#bytes/execute-plan.ts';
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { wholeFile } from '../copy-files.ts';
+import type { Entry } from '../judging/listed-renditions.ts';
+import { isHidden } from '../playlists/file-names.ts';
+import type { PlaylistDocument } from '../playlists/playlist-document.ts';
+import { type ComparedPlaylist, comparePresentation, type PresentationDifference } from './compare-presentation.ts';
+import { hashNamedFiles, type PlaylistText, textOf } from './hash-playlists.ts';
+import { type HashedFile, isPresented } from './presentation.ts';
+import type { PresentationReading, UnreadPresentation } from './stored-presentation.ts';
+
+/** Playlists that no manifest signs, or those of one that were compared with what it signs. */
+export interface JudgedPresentation {
+  /** `equivalent`: changed, and accepted. */
+  readonly state: 'as_signed' | 'changed' | 'equivalent' | 'not_signed';
+  readonly differences: readonly PresentationDifference[];
+  /** Signed playlists that are not there. */
+  readonly absent: readonly string[];
+  /** Why a presentation that is signed could not be compared. */
+  readonly problems: readonly string[];
+}
+
+/** A manifest as it is signed: what it presents, and the files that its trees bind. */
+export interface PresentingManifest {
+  /** Equal for copies of one manifest, whatever differs in bytes that nobody signed. */
+  readonly id: string;
+  readonly presentation: PresentationReading;
+  readonly boundPaths: ReadonlySet<string>;
+}
+
+/** The playlists of a folder that are judged, by the entries that lead to them. */
+interface PresentedPlaylists {
+  readonly folder: SourceFolder;
+  readonly playlists: readonly PlaylistDocument[];
+  readonly entries: readonly Entry[];
+  /** True where the entries were chosen; else all playlists of the folder are compared. */
+  readonly areChosen: boolean;
+  /** Returns the manifests of the media that an entry reaches. */
+  manifestsOf(entry: Entry): readonly PresentingManifest[];
+}
+
+/** Compares the playlists of a folder with the presentations of the manifests that their media carry. */
+export async function judgePresentation(
+  { folder, playlists, entries, areChosen, manifestsOf }: PresentedPlaylists,
+  signal: AbortSignal,
+): Promise<JudgedPresentation> {
+  const byManifest = new Map<string, { manifest: PresentingManifest; entries: Entry[] }>();
+  const mixed: PresentationDifference[] = [];
+  const unsigned: Entry[] = [];
+  for (const entry of entries) {
+    const [manifest, ...others] = new Map(manifestsOf(entry).map((each) => [each.id, each])).values();
+    if (manifest === undefined) unsigned.push(entry);
+    else if (others.length === 0) {
+      const group = byManifest.get(manifest.id) ?? { manifest, entries: [] };
+      group.entries.push(entry);
+      byManifest.set(manifest.id, group);
+    } else if ([manifest, ...others].some(({ presentation }) => presentation !== null)) {
+      mixed.push({ part: 'playlist', kind: 'added', playlist: entry.path });
+    }
+  }
+  // Entries without signed media belong to the publication beside them, where there is one only.
+  const groups = [...byManifest.values()];
+  const [only] = groups.length === 1 && mixed.length === 0 ? groups : [];
+  only?.entries.push(...unsigned);
+  const files = new FileHashes(folder, playlists, signal);
+  const compared = await mapConcurrent(groups, 1, async ({ manifest, entries: own }): Promise<JudgedPresentation> => {
+    const { presentation, boundPaths } = manifest;
+    if (presentation === null) return NOT_SIGNED;
+    if ('problem' in presentation) return unread(presentation);
+    const reached = new Set(own.flatMap(({ reaches }) => [...reaches]));
+    const presented = folder.files.map(({ path }) => path).filter((path) => isPresented(path) && !isHidden(path));
+    const isWhole = !areChosen && groups.length === 1;
+    const paths = isWhole ? new Set([...reached, ...presented]) : reached;
+    const hashed = await hashNamedFiles(
+      await files.playlistsAt([...paths]),
+      { folder, isBound: (path) => boundPaths.has(path), hash: (path) => files.hash(path) },
+      signal,
+    );
+    const isEntry = new Set(own.map(({ path }) => path));
+    const kinds = new Map(playlists.map(({ path, kind }) => [path, kind]));
+    const all = hashed.map((playlist): ComparedPlaylist => {
+      return { ...playlist, isEntry: isEntry.has(playlist.path), isHlsMedia: kinds.get(playlist.path) === 'hls-media' };
+    });
+    const others = presented.filter((path) => !paths.has(path));
+    const { differences, absent } = comparePresentation(presentation, all, others);
+    return { state: differences.length === 0 ? 'as_signed' : 'changed', differences, absent, problems: [] };
+  });
+  return joined([
+    ...compared,
+    ...(mixed.length > 0 ? [{ ...NOT_SIGNED, state: 'changed' as const, differences: mixed }] : []),
+  ]);
+}
+
+/** Returns the judgement where a presentation is signed, and cannot be compared. */
+function unread({ problem, isLater }: UnreadPresentation): JudgedPresentation {
+  const differences = isLater ? [] : [{ part: 'playlist', kind: 'unreadable', playlist: null } as const];
+  return { ...NOT_SIGNED, state: isLater ? 'not_signed' : 'changed', differences, problems: [problem] };
+}
+
+const NOT_SIGNED: JudgedPresentation = { state: 'not_signed', differences: [], absent: [], problems: [] };
+const WORST_FIRST = ['changed', 'not_signed', 'as_signed'] as const;
+
+function joined(parts: readonly JudgedPresentation[]): JudgedPresentation {
+  const states = new Set(parts.map(({ state }) => state));
+  return {
+    state: WORST_FIRST.find((state) => states.has(state)) ?? 'not_signed',
+    differences: parts.flatMap(({ differences }) => differences),
+    absent: parts.flatMap(({ absent }) => absent),
+    problems: parts.flatMap(({ problems }) => problems),
+  };
+}
+
+/** Hashes files of a folder, each once. */
+class FileHashes {
+  readonly #folder: SourceFolder;
+  readonly #texts: ReadonlyMap<string, string>;
+  readonly #paths: ReadonlySet<string>;
+  readonly #signal: AbortSignal;
+  readonly #hashes = new Map<string, Promise<HashedFile>>();
+
+  constructor(folder: SourceFolder, playlists: readonly PlaylistDocument[], signal: AbortSignal) {
+    this.#folder = folder;
+    this.#texts = new Map(playlists.map(({ path, text }) => [path, text]));
+    this.#paths = new Set(folder.files.map(({ path }) => path));
+    this.#signal = signal;
+  }
+
+  /** Returns the playlists at the paths that are there: those that were read by the text that is judged. */
+  async playlistsAt(paths: readonly string[]): Promise<PlaylistText[]> {
+    const playlists: PlaylistText[] = [];
+    for (const path of paths) {
+      const text =
+        this.#texts.get(path) ?? (this.#paths.has(path) ? await textOf(this.#folder, path, this.#signal) : null);
+      const file = text === null ? await this.hash(path) : hashOfText(path, text);
+      if (file !== null) playlists.push({ ...file, text });
+    }
+    return playlists;
+  }
+
+  /** Hashes a file; null where there is none at the path. */
+  async hash(path: string): Promise<HashedFile | null> {
+    if (!this.#paths.has(path)) return null;
+    const known = this.#hashes.get(path) ?? this.#read(path);
+    this.#hashes.set(path, known);
+    return await known;
+  }
+
+  async #read(path: string): Promise<HashedFile> {
+    const source = await this.#folder.open(path, this.#signal);
+    try {
+      const { sizeBytes } = source;
+      const { flat: digest } = await digestPlan(wholeFile(sizeBytes), source, { signal: this.#signal });
+      return { path, sizeBytes, digest };
+    } finally {
+      await source.close();
+    }
+  }
+}
+
+/** Hashes a text as it was read: decoding kept every byte of it. */
+function hashOfText(path: string, text: string): HashedFile {
+  const bytes = Buffer.from(text);
+  return { path, sizeBytes: bytes.length, digest: createHash('sha256').update(bytes).digest() };
+}

@@ -1,0 +1,134 @@
+import { createHash } from 'node:crypto';
+import * as cborg from 'cborg';
+import { type LateAssertion, OWN_NAMESPACE } from '#provenance/manifest-request.ts';
+
+/** The label of the assertion that says what a signed publication presents: its playlists, and the files that they name. */
+export const PRESENTATION_LABEL = `${OWN_NAMESPACE}presentation`;
+
+/** The version of its layout. */
+export const PRESENTATION_VERSION = 1;
+
+/** The hash of playlists and files, and the length of its digests in bytes. */
+export const PRESENTATION_ALGORITHM = 'sha256';
+const DIGEST_SIZE_BYTES = 32;
+
+/** A file of a publication: its path below the root of the output, its size in bytes, and the SHA-256 of its bytes. */
+export interface HashedFile {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly digest: Uint8Array;
+}
+
+/** A playlist of a publication, and the files that it names and no Merkle tree binds, in the order of their first mention. */
+export interface HashedPlaylist extends HashedFile {
+  readonly named: readonly HashedFile[];
+}
+
+/** A playlist as the assertion states it: `c2pa.hash.collection.data` has the same shape, without `files`. */
+export interface SignedPlaylist {
+  /** The path below the root, in NFC, segments separated by `/`. */
+  readonly uri: string;
+  readonly size: number;
+  /** SHA-256 in base64. */
+  readonly hash: string;
+  /** The digest over the files that it names, in base64; absent where it names none. */
+  readonly files?: string;
+}
+
+/** The content of the assertion: a list of all playlists, or a digest over that list. */
+export type Presentation = PresentationList | PresentationDigest;
+
+/** All playlists of a publication, sorted by `uri`. */
+export interface PresentationList {
+  readonly uris: readonly SignedPlaylist[];
+}
+
+/** A digest over the list, where the list is too long for a manifest. */
+export interface PresentationDigest {
+  /** The number of playlists in the list. */
+  readonly count: number;
+  /** SHA-256 in base64. */
+  readonly hash: string;
+}
+
+/** Bytes of the list in a manifest; where it takes more, a digest stands instead of it. */
+const MAX_LIST_BYTES = 8 * 1024;
+
+/** Returns true for the names of files that a presentation lists. */
+export function isPresented(path: string): boolean {
+  return /\.(?:m3u8?|mpd)$/i.test(path);
+}
+
+/** Returns the list of the playlists of a publication. */
+export function listPlaylists(playlists: readonly HashedPlaylist[]): PresentationList {
+  const uris = playlists.map(
+    ({ path, sizeBytes, digest, named }): SignedPlaylist => ({
+      uri: path.normalize('NFC'),
+      size: sizeBytes,
+      hash: base64(digest),
+      ...(named.length > 0 && { files: base64(digestOfFiles(named)) }),
+    }),
+  );
+  return { uris: uris.sort(byUri) };
+}
+
+/** Returns what a manifest states of a list: the list itself where it is short, and else a digest over it. */
+export function presentationOf(list: PresentationList, hasRoom: boolean): Presentation {
+  return hasRoom && sizeOf(list) <= MAX_LIST_BYTES ? list : digestOfList(list);
+}
+
+/** Returns the assertion of a presentation, for the SDK: it stores it as CBOR. */
+export function presentationAssertion(presentation: Presentation): LateAssertion {
+  const data = { version: PRESENTATION_VERSION, alg: PRESENTATION_ALGORITHM, ...presentation };
+  return { label: PRESENTATION_LABEL, data };
+}
+
+/** Sizes in bytes from which on an integer takes its largest form in CBOR. */
+const LARGEST_SIZE_BYTES = Number.MAX_SAFE_INTEGER;
+
+/** Returns a list as large as that of playlists at these paths can be, for measuring. */
+export function placeholderList(paths: readonly string[]): PresentationList {
+  const digest = new Uint8Array(DIGEST_SIZE_BYTES);
+  const file = { path: '', sizeBytes: LARGEST_SIZE_BYTES, digest };
+  return listPlaylists(paths.map((path) => ({ ...file, path, named: [file] })));
+}
+
+/** Returns a digest over a list: SHA-256 of the deterministic CBOR (RFC 8949 §4.2.1) of `[[uri, size, hash, files or null], …]`. */
+export function digestOfList({ uris }: PresentationList): PresentationDigest {
+  const rows = uris.map(({ uri, size, hash, files }) => [
+    uri,
+    size,
+    bytesOf(hash),
+    files === undefined ? null : bytesOf(files),
+  ]);
+  return { count: uris.length, hash: base64(digestOf(rows)) };
+}
+
+/** Returns the digest over files: SHA-256 of the deterministic CBOR of `[[uri, size, hash], …]`. */
+export function digestOfFiles(files: readonly HashedFile[]): Uint8Array {
+  return digestOf(
+    files.map(({ path, sizeBytes, digest }) => [path.normalize('NFC'), sizeBytes, new Uint8Array(digest)]),
+  );
+}
+
+function digestOf(rows: readonly unknown[]): Uint8Array {
+  return createHash(PRESENTATION_ALGORITHM).update(cborg.encode(rows)).digest();
+}
+
+/** The size of a list in a manifest, in bytes; the SDK stores digests as text. */
+function sizeOf({ uris }: PresentationList): number {
+  return cborg.encode(uris).length;
+}
+
+/** Compares by UTF-16 code units, as JavaScript sorts by default. */
+function byUri(first: SignedPlaylist, second: SignedPlaylist): number {
+  return first.uri < second.uri ? -1 : first.uri > second.uri ? 1 : 0;
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64');
+}
+
+function bytesOf(text: string): Uint8Array {
+  return new Uint8Array(Buffer.from(text, 'base64'));
+}

@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import type { Verification } from '#contract/verification.ts';
+import { type RunningService, startService } from '../../scripts/running-service.ts';
+import { makeFilm } from '../support/media/make-film.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const SAMPLE = fileURLToPath(new URL('../../samples/publication', import.meta.url));
+const PATTERNS = { playlist_pattern: '*.{m3u8,mpd}', init_pattern: 'init-*.mp4', frag_pattern: 'fragment-*.m4s' };
+const AS_SIGNED = 'Unchanged: media, playlists, text and pictures are as they were signed.';
+const SUBTITLES = '1\n00:00:00,500 --> 00:00:02,000\nNo decision was taken.\n';
+
+const folder = temporaryFolder();
+let service: RunningService;
+/** A publication of HLS and DASH with subtitles, packaged and signed by the service. */
+let packaged: string;
+/** A publication whose playlist names pictures and text, signed by the service. */
+let carried: string;
+
+before(async () => {
+  service = await startService({ folder: join(folder, 'service') });
+  const media = join(folder, 'evening');
+  mkdirSync(media);
+  makeFilm(media, 'film.mp4');
+  writeFileSync(join(media, 'film.en.srt'), SUBTITLES);
+  packaged = await sign('/v2/sync/c2pa/package', media, { segment_duration: 2 });
+  const sample = join(folder, 'sample');
+  cpSync(SAMPLE, sample, { recursive: true });
+  writeFileSync(join(sample, 'poster.jpg'), Buffer.from('ffd8ffe000104a464946', 'hex'));
+  const named = '#EXT-X-SESSION-DATA:DATA-ID="com.example.poster",URI="poster.jpg"\n';
+  writeFileSync(join(sample, 'master.m3u8'), textAt(sample, 'master.m3u8').replace('#EXTM3U\n', `#EXTM3U\n${named}`));
+  carried = await sign('/v2/sync/c2pa/fragmented', sample, PATTERNS);
+});
+after(() => service?.stop());
+
+function textAt(root: string, path: string): string {
+  return readFileSync(join(root, path), 'utf8');
+}
+
+async function sign(path: string, input: string, params: object): Promise<string> {
+  const { results } = await service.runSync(path, { inputs: [{ type: 'local_folder_path', path: input }], params });
+  assert.equal(results[0]?.status, 'succeeded', results[0]?.error);
+  return results[0]?.output_path ?? '';
+}
+
+async function verify(path: string, params: object = {}): Promise<Verification> {
+  const { results } = await service.runSync('/v2/sync/verify', {
+    inputs: [{ type: 'local_folder_path', path }],
+    params,
+  });
+  assert.equal(results[0]?.status, 'succeeded', results[0]?.error);
+  return results[0]?.verification as Verification;
+}
+
+/** Returns a copy of a publication, changed. */
+function copyOf(publication: string, change: (root: string) => void): string {
+  const root = join(temporaryFolder(), 'copy');
+  cpSync(publication, root, { recursive: true });
+  change(root);
+  return root;
+}
+
+function rewrite(root: string, path: string, edit: (text: string) => string): void {
+  const text = textAt(root, path);
+  assert.notEqual(edit(text), text);
+  writeFileSync(join(root, path), edit(text));
+}
+
+function told({ state, publication }: Verification): object {
+  const { presentation, first = [] } = publication ?? {};
+  return { state, presentation, first: first.map(({ kind, part, file }) => ({ kind, part, file })) };
+}
+
+function nameOf(root: string, ending: RegExp): string {
+  const names = readdirSync(root, { recursive: true, encoding: 'utf8' });
+  return names.find((name) => ending.test(name)) ?? assert.fail(String(ending));
+}
+
+describe('the presentation of a publication', () => {
+  test('is as it was signed, packaged or carried', async () => {
+    for (const root of [packaged, carried]) {
+      const verification = await verify(root);
+      assert.deepEqual(told(verification), { state: 'valid', presentation: 'as_signed', first: [] });
+      assert.ok(verification.summary.startsWith(AS_SIGNED), verification.summary);
+    }
+  });
+
+  test('is changed where subtitles are rewritten, and the playlist that names them is told', async () => {
+    const root = copyOf(packaged, (copy) => {
+      rewrite(copy, nameOf(copy, /\.vtt$/), (text) => text.replace('No decision', 'A decision'));
+    });
+    const verification = await verify(root);
+    const playlist = nameOf(root, /text.*index\.m3u8$/);
+    const first = [{ kind: 'altered', part: 'files', file: playlist }];
+    assert.deepEqual(told(verification), { state: 'invalid', presentation: 'changed', first });
+    assert.match(verification.summary, /^Not as signed: text or pictures that ".*" names were changed\..*"equivalent"/);
+  });
+
+  test('is changed where a picture is replaced', async () => {
+    const root = copyOf(carried, (copy) => writeFileSync(join(copy, 'poster.jpg'), 'another'));
+    const { state, publication } = await verify(root);
+    assert.deepEqual([state, publication?.presentation], ['invalid', 'changed']);
+  });
+
+  test('is changed where a playlist is, and equivalent to those who ask for that', async () => {
+    const root = copyOf(packaged, (copy) => {
+      rewrite(copy, 'master.m3u8', (text) => text.replaceAll('LANGUAGE="', 'LANGUAGE="x-'));
+    });
+    const first = [{ kind: 'altered', part: 'playlist', file: 'master.m3u8' }];
+    assert.deepEqual(told(await verify(root)), { state: 'invalid', presentation: 'changed', first });
+    const verification = await verify(root, { presentation: 'equivalent' });
+    assert.deepEqual(told(verification), { state: 'valid', presentation: 'equivalent', first: [] });
+    assert.match(verification.summary, /The playlists are not the signed ones: names, languages, text/);
+  });
+
+  test('is changed where a playlist was added, whether it can be read or not', async () => {
+    for (const text of ['#EXTM3U\n#EXTINF:1,\nother.ts\n', 'nothing of the kind']) {
+      const root = copyOf(packaged, (copy) => writeFileSync(join(copy, 'added.m3u8'), text));
+      const { publication, state } = await verify(root);
+      assert.deepEqual([state, publication?.presentation], ['invalid', 'changed']);
+      assert.ok(publication?.first.some(({ kind, file }) => kind === 'added' && file === 'added.m3u8'));
+    }
+  });
+
+  test('is as it was signed where HLS is published without its DASH, which is told', async () => {
+    const verification = await verify(copyOf(packaged, (copy) => rmSync(join(copy, 'manifest.mpd'))));
+    assert.deepEqual([verification.state, verification.publication?.presentation], ['valid', 'as_signed']);
+    assert.deepEqual(verification.publication?.playlists_absent, ['manifest.mpd']);
+  });
+
+  test('is changed where media playlists stand alone that another one named', async () => {
+    const { publication, state } = await verify(copyOf(packaged, (copy) => rmSync(join(copy, 'master.m3u8'))));
+    assert.deepEqual([state, publication?.presentation], ['invalid', 'changed']);
+    assert.ok(publication?.first.some(({ kind, file }) => kind === 'missing' && file === 'master.m3u8'));
+  });
+
+  test('is found where the folder lies one above that which was signed', async () => {
+    const root = join(temporaryFolder(), 'site');
+    cpSync(packaged, join(root, 'news/evening'), { recursive: true });
+    assert.deepEqual(told(await verify(root)), { state: 'valid', presentation: 'as_signed', first: [] });
+  });
+
+  test('is limited to the entries that are asked for', async () => {
+    const root = copyOf(packaged, (copy) => rewrite(copy, 'manifest.mpd', (text) => `${text}\n`));
+    assert.equal((await verify(root)).publication?.presentation, 'changed');
+    assert.equal((await verify(root, { entries: ['*.m3u8'] })).publication?.presentation, 'as_signed');
+    assert.equal((await verify(root, { entries: ['manifest.mpd'] })).publication?.presentation, 'changed');
+    const { results } = await service.runSync('/v2/sync/verify', {
+      inputs: [{ type: 'local_folder_path', path: root }],
+      params: { entries: ['none.mpd'] },
+    });
+    assert.equal(results[0]?.error_details?.reason, 'PATTERN_NO_MATCH');
+  });
+
+  test('does not make up for media that were altered', async () => {
+    const root = copyOf(packaged, (copy) => {
+      const path = join(copy, nameOf(copy, /video.*\.m4s$/));
+      const bytes = readFileSync(path);
+      bytes.writeUInt8((bytes.at(-20) ?? 0) ^ 1, bytes.length - 20);
+      writeFileSync(path, bytes);
+    });
+    const { state, publication } = await verify(root);
+    assert.deepEqual([state, publication?.presentation], ['invalid', 'as_signed']);
+    assert.deepEqual(publication?.deviations, { altered: 1 });
+  });
+
+  test('cannot be stated by a request', async () => {
+    for (const label of ['com.attestream.presentation', 'COM.Attestream.other']) {
+      const asked = service.submit('/v2/c2pa/fragmented', {
+        inputs: [{ type: 'local_folder_path', path: SAMPLE }],
+        params: { ...PATTERNS, assertions: [{ label, data: {} }] },
+      });
+      await assert.rejects(asked, /made by the service alone/);
+    }
+  });
+});
