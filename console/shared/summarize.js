@@ -18,17 +18,34 @@ export function summarize(verification                               )         {
     case 'none':
       return 'No provenance information.';
     case 'trusted':
-      return `${unchanged('Unchanged', codes)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged', verification)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.${signedFindings(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
     case 'valid':
-      return `${unchanged('Unchanged since signing', codes)}. ${signerOf(active)} is on no trust list that this service knows.${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged since signing', verification)}. ${signerOf(active)} is on no trust list that this service knows.${signedFindings(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
     case 'invalid':
       return reasonOf(codes);
   }
 }
 
-function unchanged(words        , codes                       )         {
+/** Sentences about what is compared beside the media of a publication. */
+const PRESENTATIONS                                                                                     = {
+  as_signed: 'Unchanged: media, playlists, text and pictures are as they were signed',
+  changed: 'Media unchanged. The playlists are not the signed ones',
+  equivalent:
+    'Media unchanged. The playlists are not the signed ones: names, languages, text and the choice of renditions are not covered',
+  not_signed:
+    'Media unchanged. Nobody signed the playlists: names, languages, text and the choice of renditions are not covered',
+};
+
+function unchanged(ofFile        , { codes, publication }                               )         {
+  const words = publication === undefined ? ofFile : PRESENTATIONS[publication.presentation];
   const isPartly = codes.some(({ code, ingredient }) => EXTRA_EXCLUSIONS.test(code) && ingredient !== true);
   return isPartly ? `${words} as far as the signature covers it: it leaves out parts of the media` : words;
+}
+
+/** Returns a sentence about what of a publication was no media under the manifest when it was signed; an empty text for none. */
+function signedFindings({ publication }                                   )         {
+  const told = Object.entries(publication?.deviations ?? {}).map(([kind, count]) => `${count} ${kind}`);
+  return told.length === 0 ? '' : ` It was signed with these findings: ${told.join(', ')}.`;
 }
 
 /** Returns a sentence about a publication that is not of one signer alone; an empty text for any other. */
