@@ -13,16 +13,11 @@ import type { StoredMap } from './checking/stored-maps.ts';
 import { MAX_STORES_BYTES, PartsVerification, type ReadRendition } from './checking/verify-parts.ts';
 import { type JudgedRendition, judgeRenditions, type RenditionReading } from './judging/judge-renditions.ts';
 import { mapOf } from './judging/judge-sequence.ts';
-import { type Entry, type ListedRendition, readListedPublication } from './judging/listed-renditions.ts';
+import { type ListedRendition, readListedPublication } from './judging/listed-renditions.ts';
 import type { UnboundMedia } from './judging/unbound-media.ts';
-import { type MediaPart, partKey, readPart, singleFileOf } from './media-part.ts';
+import { type MediaPart, readPart, singleFileOf } from './media-part.ts';
 import { MAX_RENDITIONS, refuseBeyond } from './playlists/limits.ts';
-import {
-  type JudgedPresentation,
-  judgePresentation,
-  type PresentingManifest,
-} from './presentation/judge-presentation.ts';
-import { readPresentation } from './presentation/stored-presentation.ts';
+import { type JudgedPresentation, judgePresentation, manifestsByEntry } from './presentation/judge-presentation.ts';
 
 export type { Deviation, JudgedRendition } from './judging/judge-renditions.ts';
 export type { UnboundMedia } from './judging/unbound-media.ts';
@@ -116,25 +111,6 @@ export async function judgePublication(folder: SourceFolder, context: JudgementC
     presentation,
     entries: publication.entries.map(({ path }) => path),
   };
-}
-
-/** Returns a function that finds the manifests of the media that an entry reaches. */
-function manifestsByEntry(
-  renditions: readonly JudgedRendition[],
-  manifests: readonly VerifiedManifest[],
-): (entry: Entry) => PresentingManifest[] {
-  const idOf = manifests.map(({ binding }, number) => binding?.manifest ?? String(number));
-  const pathsOf = Map.groupBy(
-    renditions.filter(({ read }) => read !== null && read.manifest !== null),
-    ({ read }) => idOf[read?.manifest ?? -1],
-  );
-  const presenting = manifests.map(({ store }, number): PresentingManifest => {
-    const id = itemAt(idOf, number);
-    const own = (pathsOf.get(id) ?? []).flatMap(({ listed }) => [listed.init, ...listed.present.fragments]);
-    return { id, presentation: readPresentation(store), boundPaths: new Set(own.map(({ path }) => path)) };
-  });
-  const manifestOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read?.manifest ?? null]));
-  return ({ inits }) => inits.flatMap((init) => presenting[manifestOf.get(partKey(init)) ?? -1] ?? []);
 }
 
 /** Refuses a rendition whose manifest is one of too many to be read: it is not one without a manifest. */

@@ -2,16 +2,19 @@ import { pinnedCopyOf } from '#bytes/local-copies.ts';
 import type { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { itemAt } from '#errors/assert.ts';
-import type { Warning } from '#errors/warning.ts';
+import { type Warning, warning } from '#errors/warning.ts';
 import { exceedsChainLimits } from '#provenance/chain-limits.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
 import { fileIngredient, type IngredientSource } from '#provenance/manifest-request.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
+import { withChangedPresentation } from './checking/binding-results.ts';
 import { type PublicationVerdict, verdictWarnings } from './checking/publication-verdict.ts';
 import { validateEarlierManifest } from './checking/validate-earlier-manifest.ts';
 import { verifyParts } from './checking/verify-parts.ts';
 import { PartContents } from './fragments/part-contents.ts';
 import { describePart, singleFileOf } from './media-part.ts';
+import { describeChange, judgeSourcePresentation } from './presentation/source-presentation.ts';
+import { readPresentation } from './presentation/stored-presentation.ts';
 import type { PublicationSource } from './publication.ts';
 
 /** Resources that a publication is verified with. */
@@ -58,13 +61,28 @@ export async function verifyAsIngredient(
   const totalBytes = folder.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const options = { contents, verified: () => context.progress(0, totalBytes) };
   const verdict = await verifyParts(folder, publication.renditions, context.signal, options);
-  const [ingredient = plain, ...others] = await manifestIngredients(read, verdict, context);
-  return { ingredient, others, warnings: verdictWarnings(title, verdict, publication.renditions), contents };
+  const change = await changeOfPresentation(read, verdict, context.signal);
+  const [ingredient = plain, ...others] = await manifestIngredients(read, verdict, change, context);
+  const ofMedia = verdictWarnings(title, verdict, publication.renditions);
+  const ofPlaylists = change === null ? [] : [warning('PRESENTATION_CHANGED', { title, problem: change })];
+  return { ingredient, others, warnings: [...ofMedia, ...ofPlaylists], contents };
+}
+
+/** Returns how the playlists differ from those that one of the manifests signs; null where they do not, or none does. */
+async function changeOfPresentation(
+  { folder }: PublicationSource,
+  { manifests }: PublicationVerdict,
+  signal: AbortSignal,
+): Promise<string | null> {
+  if (manifests.every(({ store }) => readPresentation(store) === null)) return null;
+  const judged = await judgeSourcePresentation(folder, signal);
+  return judged.state === 'changed' ? describeChange(judged) : null;
 }
 
 async function manifestIngredients(
   { folder, publication: { renditions } }: PublicationSource,
   { manifests, findings }: PublicationVerdict,
+  change: string | null,
   context: VerificationContext,
 ): Promise<IngredientSource[]> {
   const ingredients: IngredientSource[] = [];
@@ -82,9 +100,11 @@ async function manifestIngredients(
     const { reader, trust, signal } = context;
     const { store: manifestStore } = manifest;
     const parts = { folder, renditions, reader, anchors: trust.anchorsFor(manifestStore), hasUnsigned };
-    const validationResults = exceedsChainLimits(manifestStore)
+    const results = exceedsChainLimits(manifestStore)
       ? null
       : await validateEarlierManifest(manifest, own, parts, signal);
+    const isChanged = change !== null && readPresentation(manifestStore) !== null;
+    const validationResults = results !== null && isChanged ? withChangedPresentation(results, change) : results;
     ingredients.push({ kind: 'manifest-store', title, mediaType: MEDIA_TYPE, manifestStore, validationResults });
   }
   return ingredients;

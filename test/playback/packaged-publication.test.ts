@@ -9,7 +9,7 @@ import { makeFilm, SRT, turnFilm } from '../support/media/make-film.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { type MediaServer, serveMedia } from './media-server.ts';
 
-const PLAYBACK_TIMEOUT_MS = 180_000;
+const PLAYBACK_TIMEOUT_MS = 600_000;
 /** Shaka Player once stood still for good when the sound was changed, and played the same media whenever it was tried again. */
 const PLAYS_TRIED = 2;
 

@@ -9,7 +9,7 @@ import { makeFfmpegHls, makeFilm } from '../support/publications/make-publicatio
 import { type Files, topBoxesOf } from '../support/publications/signed-publication.ts';
 import { startServer } from '../support/servers/http-server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { flipped, flippedAt, MISMATCH, outputOf, told } from './told-origin.ts';
+import { flipped, flippedAt, INCOMPLETE, MISMATCH, outputOf, told } from './told-origin.ts';
 
 const folder = temporaryFolder();
 const film = makeFilm(folder);
@@ -63,6 +63,8 @@ interface Alteration {
   readonly changes: () => Readonly<Record<string, Uint8Array | string | undefined>>;
   /** Names that the warnings give. */
   readonly named: readonly RegExp[];
+  /** The code of the failure; that of media that do not match unless given. */
+  readonly code?: string;
 }
 
 const ALTERATIONS: readonly Alteration[] = [
@@ -78,16 +80,19 @@ const ALTERATIONS: readonly Alteration[] = [
   },
   {
     name: 'the manifest taken out of its second init segment, and a byte of its fragments altered',
+    code: INCOMPLETE,
     changes: () => ({ 'init_lo.mp4': unsigned['init_lo.mp4'], 'seg_lo_3.m4s': flipped(signed['seg_lo_3.m4s']) }),
     named: [/init_lo\.mp4/],
   },
   {
     name: 'two fragments swapped',
+    code: INCOMPLETE,
     changes: () => ({ 'seg_lo_2.m4s': signed['seg_lo_3.m4s'], 'seg_lo_3.m4s': signed['seg_lo_2.m4s'] }),
     named: [/seg_lo_2\.m4s/, /seg_lo_3\.m4s/],
   },
   {
     name: 'the last fragment dropped',
+    code: INCOMPLETE,
     changes: () => ({
       'seg_lo_5.m4s': undefined,
       'index_lo.m3u8': playlist('index_lo.m3u8', (text) => text.replace(entryOf('seg_lo_5.m4s'), '')),
@@ -96,6 +101,7 @@ const ALTERATIONS: readonly Alteration[] = [
   },
   {
     name: 'a fragment dropped from the middle',
+    code: INCOMPLETE,
     changes: () => ({
       'seg_hi_2.m4s': undefined,
       'index_hi.m3u8': playlist('index_hi.m3u8', (text) => text.replace(entryOf('seg_hi_2.m4s'), '')),
@@ -114,6 +120,7 @@ const ALTERATIONS: readonly Alteration[] = [
   },
   {
     name: 'a fragment of another rendition in place of one of its own',
+    code: INCOMPLETE,
     changes: () => ({ 'seg_lo_3.m4s': signed['seg_hi_3.m4s'] }),
     named: [/seg_lo_3\.m4s/],
   },
@@ -124,11 +131,14 @@ for (const [route, params] of [
   ['package', {}],
 ] as const) {
   describe(`A signed publication that is signed again (${route})`, () => {
-    for (const { name, changes, named } of ALTERATIONS) {
+    for (const { name, changes, named, code = MISMATCH } of ALTERATIONS) {
       test(`is not vouched for with ${name}`, async () => {
         const path = altered(`${route}-${name.replaceAll(' ', '-')}`, changes());
         const { codes, allActionsIncluded, warnings } = await told(await sign(path, params, route), patterns);
-        assert.ok(codes.includes(MISMATCH) && !codes.includes('assertion.bmffHash.match'), codes.join());
+        // Media that match are not called a mismatch.
+        assert.ok(codes.includes(code), codes.join());
+        assert.equal(codes.includes('assertion.bmffHash.match'), code !== MISMATCH, codes.join());
+        assert.equal(codes.includes(MISMATCH), code === MISMATCH, codes.join());
         assert.equal(allActionsIncluded, false);
         for (const pattern of named)
           assert.ok(
@@ -137,6 +147,20 @@ for (const [route, params] of [
           );
       });
     }
+
+    test('is not vouched for where a playlist was changed, although all media are as they were signed', async () => {
+      const path = altered(`${route}-playlist`, {
+        'index_hi.m3u8': playlist('index_hi.m3u8', (text) => `${text}# a comment\n`),
+      });
+      const { codes, allActionsIncluded, warnings } = await told(await sign(path, params, route), patterns);
+      assert.ok(codes.includes('com.attestream.presentation.mismatch'), codes.join());
+      assert.ok(codes.includes('assertion.bmffHash.match') && !codes.includes(MISMATCH), codes.join());
+      assert.equal(allActionsIncluded, false);
+      assert.ok(
+        warnings.some((warning) => /"index_hi\.m3u8" is not the signed one/.test(warning)),
+        warnings.join('\n'),
+      );
+    });
 
     test('is a clean chain where nothing was altered', async () => {
       const { codes, allActionsIncluded, warnings } = await told(

@@ -9,6 +9,9 @@ import { bytesOf, renditionsOf } from '../support/publications/signed-publicatio
 /** The code of a binding that the bytes do not meet. */
 export const MISMATCH = 'assertion.bmffHash.mismatch';
 
+/** The code of a publication whose fragments match, and are missing or elsewhere. */
+export const INCOMPLETE = 'com.attestream.publication.mismatch';
+
 /** The output of a job of one input that succeeded. */
 export function outputOf({ status, results: [result] }: JobResultResponse): string {
   assert.equal(status, 'succeeded', result?.error);

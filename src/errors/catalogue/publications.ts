@@ -180,6 +180,10 @@ export const publicationWarnings = {
       ? `The signed publication "${title}" is not complete: ${problem}.`
       : `The signed publication "${title}" is not as it was signed, in the rendition of "${init}": ${problem}.`,
   ),
+  PRESENTATION_CHANGED: warningEntry<{ title: string; problem: string }>(
+    ({ title, problem }) =>
+      `The playlists of "${title}", or the files that they name, are not those that were signed: ${problem}.`,
+  ),
   PUBLICATION_NOT_VERIFIED: warningEntry<FoundInPublication>(
     ({ title, init, problem }) =>
       `The signed publication "${title}" could not be verified completely, in the rendition of "${init}": ${problem}. That no fragment is missing or elsewhere is not known.`,
@@ -196,7 +200,7 @@ export const publicationWarnings = {
   ),
   FRAGMENTS_NOT_IN_PLAYLISTS: warningEntry<NameSample>(
     (files) =>
-      `Signed, and named by no playlist: ${listNames(files)}. Verification takes such fragments for missing, because playlists are not signed. Name them in a playlist, or take them out of the folder and sign again.`,
+      `Signed, and named by no playlist: ${listNames(files)}. Verification lists such fragments as missing. Name them in a playlist, or take them out of the folder and sign again.`,
   ),
   RENDITIONS_NOT_SIGNED: warningEntry<NameSample>(
     (parts) =>

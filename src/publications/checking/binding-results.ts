@@ -1,3 +1,4 @@
+import { OWN_NAMESPACE } from '#provenance/manifest-request.ts';
 import {
   type Finding,
   type Findings,
@@ -6,12 +7,17 @@ import {
   VALID_ASSET,
   type ValidationResults,
 } from '#provenance/validation-report.ts';
+import { PRESENTATION_LABEL } from '../presentation/presentation.ts';
 import type { StoredBinding } from './stored-binding.ts';
 
 // What our own pass found about the hard binding of a publication, put into the official reader's results by the same codes.
 
 export const MATCH = 'assertion.bmffHash.match';
 export const MISMATCH = 'assertion.bmffHash.mismatch';
+/** Code of a publication whose media match the binding, and are missing, elsewhere or there twice. */
+const INCOMPLETE = `${OWN_NAMESPACE}publication.mismatch`;
+/** Code of a publication whose playlists, or the files that they name, are not the signed ones. */
+const PRESENTATION_MISMATCH = `${PRESENTATION_LABEL}.mismatch`;
 /** Stands in for a fragment that is too large: an empty box, which no manifest binds. */
 export const STAND_IN = Buffer.from('0000000866726565', 'hex');
 
@@ -45,6 +51,21 @@ export function withMismatch(
   const url = binding === null ? urlIn(results) : urlOf(binding);
   const finding = { code: MISMATCH, ...(url !== undefined && { url }), explanation };
   return edited(without(results, MATCH), ({ failure, ...others }) => ({ ...others, failure: [...failure, finding] }));
+}
+
+/** Returns the results with a failure that C2PA has no code for: all media match the binding. */
+function withFailure(results: ValidationResults, code: string, explanation: string): ValidationResults {
+  return edited(results, ({ failure, ...others }) => ({ ...others, failure: [...failure, { code, explanation }] }));
+}
+
+/** Returns the results with the failure of a publication that is not complete, or not in the order that was signed. */
+export function withIncomplete(results: ValidationResults, explanation: string): ValidationResults {
+  return withFailure(results, INCOMPLETE, explanation);
+}
+
+/** Returns the results with the failure of a publication whose playlists are not the signed ones. */
+export function withChangedPresentation(results: ValidationResults, explanation: string): ValidationResults {
+  return withFailure(results, PRESENTATION_MISMATCH, explanation);
 }
 
 /**

@@ -4,7 +4,17 @@ import { itemAt } from '#errors/assert.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
 import type { ValidationResults } from '#provenance/validation-report.ts';
 import { type MediaPart, type Rendition, readPart } from '../media-part.ts';
-import { hasCode, isAbout, MATCH, MISMATCH, STAND_IN, withMatch, withMismatch, without } from './binding-results.ts';
+import {
+  hasCode,
+  isAbout,
+  MATCH,
+  MISMATCH,
+  STAND_IN,
+  withIncomplete,
+  withMatch,
+  withMismatch,
+  without,
+} from './binding-results.ts';
 import { describeFinding, type FindingKind, type PartFinding, type VerifiedManifest } from './publication-verdict.ts';
 
 /** The publication that the official reader reads parts of. */
@@ -37,9 +47,9 @@ const ALTERATIONS: ReadonlySet<FindingKind> = new Set<FindingKind>([
 
 /**
  * Returns the official reader's results for a manifest and the parts under it: of a part that was altered where there
- * is one, else of a sample. What it cannot see, because it sees one part at a time (that one is missing or
- * elsewhere), or because a part is too large for it, is put in as our own pass found it, by the same code. Null where
- * it cannot read any.
+ * is one, else of a sample. A part that is too large for the reader is put in as our own pass found it, by the same code.
+ * That a part is missing or elsewhere, which the reader cannot see, is put in by a code of this service. Null where it
+ * cannot read any.
  */
 export async function validateEarlierManifest(
   manifest: VerifiedManifest,
@@ -54,8 +64,11 @@ export async function validateEarlierManifest(
   const ofAltered = await reading.ofAltered(alterations);
   const results = ofAltered ?? (await reading.ofSample()) ?? (await reading.ofStandIn());
   if (results === null || results.activeManifest === undefined) return results;
-  const [alteration] = alterations;
-  if (alteration !== undefined) return withMismatch(results, manifest.binding, describeFinding(alteration));
+  if (hasCode(results.activeManifest.failure, MISMATCH)) return results;
+  const altered = alterations.find(({ kind }) => kind === 'altered' || kind === 'init-altered');
+  if (altered !== undefined) return withMismatch(results, manifest.binding, describeFinding(altered));
+  const [incomplete] = alterations;
+  if (incomplete !== undefined) return withIncomplete(results, describeFinding(incomplete));
   if (manifest.binding === null) return await reading.ofAll(results);
   return isAbout(manifest.binding, results)
     ? results

@@ -2,14 +2,18 @@ import { createHash } from 'node:crypto';
 import { digestPlan } from '#bytes/execute-plan.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
+import { itemAt } from '#errors/assert.ts';
+import type { VerifiedManifest } from '../checking/publication-verdict.ts';
 import { wholeFile } from '../copy-files.ts';
+import type { RenditionReading } from '../judging/judge-renditions.ts';
 import type { Entry } from '../judging/listed-renditions.ts';
+import { partKey } from '../media-part.ts';
 import { isHidden } from '../playlists/file-names.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { type ComparedPlaylist, comparePresentation, type PresentationDifference } from './compare-presentation.ts';
 import { hashNamedFiles, type PlaylistText, textOf } from './hash-playlists.ts';
 import { type HashedFile, isPresented } from './presentation.ts';
-import type { PresentationReading, UnreadPresentation } from './stored-presentation.ts';
+import { type PresentationReading, readPresentation, type UnreadPresentation } from './stored-presentation.ts';
 
 /** Playlists that no manifest signs, or those of one that were compared with what it signs. */
 export interface JudgedPresentation {
@@ -97,6 +101,25 @@ export async function judgePresentation(
 function unread({ problem, isLater }: UnreadPresentation): JudgedPresentation {
   const differences = isLater ? [] : [{ part: 'playlist', kind: 'unreadable', playlist: null } as const];
   return { ...NOT_SIGNED, state: isLater ? 'not_signed' : 'changed', differences, problems: [problem] };
+}
+
+/** Returns a function that finds the manifests of the media that an entry reaches. */
+export function manifestsByEntry(
+  renditions: readonly Pick<RenditionReading, 'listed' | 'read'>[],
+  manifests: readonly VerifiedManifest[],
+): (entry: Entry) => PresentingManifest[] {
+  const idOf = manifests.map(({ binding }, number) => binding?.manifest ?? String(number));
+  const pathsOf = Map.groupBy(
+    renditions.filter(({ read }) => read !== null && read.manifest !== null),
+    ({ read }) => idOf[read?.manifest ?? -1],
+  );
+  const presenting = manifests.map(({ store }, number): PresentingManifest => {
+    const id = itemAt(idOf, number);
+    const own = (pathsOf.get(id) ?? []).flatMap(({ listed }) => [listed.init, ...listed.present.fragments]);
+    return { id, presentation: readPresentation(store), boundPaths: new Set(own.map(({ path }) => path)) };
+  });
+  const manifestOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read?.manifest ?? null]));
+  return ({ inits }) => inits.flatMap((init) => presenting[manifestOf.get(partKey(init)) ?? -1] ?? []);
 }
 
 const NOT_SIGNED: JudgedPresentation = { state: 'not_signed', differences: [], absent: [], problems: [] };
