@@ -90,9 +90,9 @@ export type VerifiedManifest = z.infer<typeof verifiedManifest>;
 export const publicationDeviation = z
   .object({
     kind: z
-      .enum(['missing', 'added', 'swapped', 'reordered', 'altered', 'unsigned', 'unreadable'])
+      .enum(['missing', 'added', 'swapped', 'reordered', 'altered', 'unsigned', 'unreadable', 'ambiguous'])
       .describe(
-        '`missing`: signed, and not there, or left out by a playlist midway; `added`: there, and never signed for this publication, or there twice; `swapped`: another part of the publication stands in its place; `reordered`: not in the order that was signed; `altered`: not the bytes that were signed; `unsigned`: an init segment without a manifest, or media without an init segment; `unreadable`: the reader cannot read it.',
+        '`missing`: signed, and not there, or left out by a playlist; `added`: there, and never signed for this publication, or played twice; `swapped`: another part of the publication stands in its place; `reordered`: not in the order that was signed; `altered`: not the bytes that were signed; `unsigned`: an init segment without a manifest, or media without an init segment; `unreadable`: the reader cannot read it; `ambiguous`: players may read the line of the playlist differently.',
       ),
     part: z
       .enum(['init', 'fragment', 'rendition', 'playlist', 'files'])
@@ -119,6 +119,8 @@ export const publicationDeviation = z
       .exactOptional()
       .describe('Where what stands there was signed.'),
     codes: z.array(z.string()).exactOptional().describe('What the official reader reports of it.'),
+    line: z.int().min(1).exactOptional().describe('The line of the playlist in `file`, counted from one.'),
+    problem: z.string().exactOptional().describe('What is wrong in that line.'),
   })
   .meta({ id: 'PublicationDeviation', description: 'A part of a publication that is not as it was signed.' });
 export type PublicationDeviation = z.infer<typeof publicationDeviation>;
@@ -157,6 +159,12 @@ export const publicationVerification = z
       .array(z.string())
       .exactOptional()
       .describe('Signed playlists that are not there: the first ten.'),
+    unknown_names: z
+      .array(z.object({ file: z.string(), line: z.int().min(1), name: z.string() }))
+      .exactOptional()
+      .describe(
+        'Names in playlists that this service does not know: the first ten. They change nothing that plays in players that do not know them either.',
+      ),
     renditions: counted,
     fragments: counted.describe('Fragments that playlists name, or that are missing from them.'),
     intact: counted,

@@ -14,12 +14,14 @@ import { MAX_STORES_BYTES, PartsVerification, type ReadRendition } from './check
 import { type JudgedRendition, judgeRenditions, type RenditionReading } from './judging/judge-renditions.ts';
 import { mapOf } from './judging/judge-sequence.ts';
 import { type ListedRendition, readListedPublication } from './judging/listed-renditions.ts';
+import type { FoundInPlaylist } from './judging/playlist-findings.ts';
 import type { UnboundMedia } from './judging/unbound-media.ts';
 import { type MediaPart, readPart, singleFileOf } from './media-part.ts';
 import { MAX_RENDITIONS, refuseBeyond } from './playlists/limits.ts';
 import { type JudgedPresentation, judgePresentation, manifestsByEntry } from './presentation/judge-presentation.ts';
 
 export type { Deviation, JudgedRendition } from './judging/judge-renditions.ts';
+export type { FoundInPlaylist } from './judging/playlist-findings.ts';
 export type { UnboundMedia } from './judging/unbound-media.ts';
 export type { PresentationDifference } from './presentation/compare-presentation.ts';
 export { PRESENTATION_LABEL } from './presentation/presentation.ts';
@@ -58,6 +60,8 @@ export interface JudgedPublication {
   readonly presentation: JudgedPresentation;
   /** The paths of the playlists that were judged by what players reach from each. */
   readonly entries: readonly string[];
+  /** What players may read differently in the playlists. */
+  readonly findings: readonly FoundInPlaylist[];
 }
 
 /**
@@ -89,6 +93,7 @@ export async function judgePublication(folder: SourceFolder, context: JudgementC
       wholeFile,
       presentation: { state: 'not_signed', differences: [], absent: [], problems: [] },
       entries: publication.entries.map(({ path }) => path),
+      findings: publication.findings,
     };
   }
   for (const [index, candidate] of candidates.entries()) {
@@ -110,6 +115,7 @@ export async function judgePublication(folder: SourceFolder, context: JudgementC
     wholeFile,
     presentation,
     entries: publication.entries.map(({ path }) => path),
+    findings: publication.findings,
   };
 }
 

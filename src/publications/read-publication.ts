@@ -5,6 +5,7 @@ import { sampleOfNames } from '#errors/entry.ts';
 import { distinctWarnings, type Warning, warning } from '#errors/warning.ts';
 import { type InitLayout, readInitLayout } from './fragments/init-layout.ts';
 import { readerOf, withSource } from './fragments/top-boxes.ts';
+import { grammarFindings } from './judging/playlist-findings.ts';
 import { describePart, type MediaPart, type Rendition } from './media-part.ts';
 import { type MatchedPaths, matchPatterns } from './path-patterns.ts';
 import { isHidden, isPicture, isPlainText, needsPackaging } from './playlists/file-names.ts';
@@ -52,6 +53,7 @@ export async function readMatchedPublication(
   const index = new FolderIndex(folder);
   const playlists = await readPlaylists(folder, index, matched.playlists, signal);
   refuseUnsignable(playlists);
+  const unknown = refuseAmbiguous(playlists);
   const listings = listingsOf(playlists, index);
   checkRanges(listings, index);
   const { signed, warnings } = signedListings(listings, playlists.flatMap(wholeFilesOf), matched);
@@ -76,8 +78,25 @@ export async function readMatchedPublication(
     renditions: renditions.map(({ init, fragments }) => ({ init, fragments })),
     playlists: [...playlists, ...unlisted.playlists],
     otherPaths: copied.paths,
-    warnings: [...warnings, ...index.warnings, ...unlisted.warnings, ...ofUnlisted, ...copied.warnings],
+    warnings: [...unknown, ...warnings, ...index.warnings, ...unlisted.warnings, ...ofUnlisted, ...copied.warnings],
   };
+}
+
+/**
+ * Refuses playlists that players may read differently: nobody could tell what was signed. Throws `PLAYLIST_AMBIGUOUS`.
+ * Returns warnings about names that are not known.
+ */
+function refuseAmbiguous(playlists: readonly PlaylistDocument[]): Warning[] {
+  const findings = playlists.flatMap(grammarFindings);
+  const ambiguous = findings.find(({ kind }) => kind === 'ambiguous');
+  if (ambiguous !== undefined) {
+    const { playlist, line, problem } = ambiguous;
+    throw new AppError('PLAYLIST_AMBIGUOUS', { playlist, line, problem });
+  }
+  const [unknown] = findings;
+  if (unknown === undefined) return [];
+  const { playlist, line, problem: name } = unknown;
+  return [warning('PLAYLIST_NAMES_UNKNOWN', { playlist, line, name, count: findings.length })];
 }
 
 function pathsOfPlaylists(playlists: readonly PlaylistDocument[]): string[] {

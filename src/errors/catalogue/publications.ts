@@ -53,6 +53,11 @@ export const publicationErrors = {
     ({ problem, ...position }) =>
       `The playlist cannot be read (${at(position)}): ${problem}. Correct it and submit it again.`,
   ),
+  PLAYLIST_AMBIGUOUS: entry<PlaylistPosition & { problem: string }>(
+    'PROCESSING_FAILED',
+    ({ problem, ...position }) =>
+      `Players may read the playlist differently (${at(position)}): ${problem}. Write the line as the specification has it, and submit it again.`,
+  ),
   PLAYLIST_UNSUPPORTED: entry<PlaylistPosition & { feature: string; remedy: string }>(
     'PROCESSING_FAILED',
     ({ feature, remedy, ...position }) => `${feature} cannot be signed (${at(position)}). ${remedy}`,
@@ -159,6 +164,10 @@ interface FoundInPublication {
 
 /** Warnings about a publication: parts that are not signed, or do not play. */
 export const publicationWarnings = {
+  PLAYLIST_NAMES_UNKNOWN: warningEntry<PlaylistPosition & { name: string; count: number }>(
+    ({ name, count, ...position }) =>
+      `This service does not know ${name} (${at(position)})${count > 1 ? `, and ${count - 1} more names in playlists` : ''}. It is carried through; verification names it.`,
+  ),
   PUBLICATION_FOUND: warningEntry<{
     playlists: readonly string[];
     playlistCount: number;

@@ -9,6 +9,7 @@ import type { TrustLists } from '#provenance/trust-lists.ts';
 import { failuresIn, problemsIn, VALID_ASSET } from '#provenance/validation-report.ts';
 import {
   type Deviation,
+  type FoundInPlaylist,
   type JudgedPublication,
   type OfficialReading,
   PRESENTATION_LABEL,
@@ -93,7 +94,7 @@ const MAX_LISTED: Readonly<Record<ReportKind, number>> = { summary: 25, detailed
 const MAX_NAME_CHARACTERS = 200;
 const MAX_CODES = 5;
 
-/** Signed playlists that are not there that a report names. */
+/** Signed playlists that are not there, and unknown names in playlists, that a report names. */
 const MAX_ABSENT = 10;
 
 /** A description, and whether nothing in it makes the publication invalid. */
@@ -103,8 +104,10 @@ type PublicationDescription = PublicationVerification & { readonly isAsSigned: b
 export function describePublication(judged: JudgedPublication, kind: ReportKind): PublicationDescription {
   const { renditions, official, readAlone, presentation } = judged;
   const faults = faultsIn(judged);
-  const found = deviationsOf(judged, faults);
+  const all = deviationsOf(judged, faults);
+  const found = all.map(({ deviation }) => deviation);
   const { state } = presentation;
+  const unknown = judged.findings.filter((finding) => finding.kind === 'unknown').map(describeUnknown);
   const deviations: Record<string, number> = {};
   for (const { kind: name, count } of found) deviations[name] = (deviations[name] ?? 0) + count;
   const faulty = new Set(faults.map(({ part }) => partKey(part)));
@@ -115,9 +118,10 @@ export function describePublication(judged: JudgedPublication, kind: ReportKind)
     judged.unbound.reduce((sum, { fragments }) => sum + fragments.length, 0);
   const first = found.slice(0, MAX_LISTED[kind]);
   return {
-    isAsSigned: found.every((deviation) => state === 'as_signed' && wasSigned(deviation)),
+    isAsSigned: all.every(({ isOfPlaylists }) => state === 'as_signed' && isOfPlaylists),
     presentation: state,
     ...(presentation.absent.length > 0 && { playlists_absent: presentation.absent.slice(0, MAX_ABSENT).map(named) }),
+    ...(unknown.length > 0 && { unknown_names: unknown.slice(0, MAX_ABSENT) }),
     renditions: renditions.length,
     fragments: namedCount + unnamed.reduce((sum, { count }) => sum + count, 0),
     intact: judged.renditions.some(({ map }) => map === null) ? intact + officiallyIntact(judged) : intact,
@@ -138,14 +142,6 @@ function officiallyIntact({ renditions, official }: JudgedPublication): number {
   return official.filter((read) => renditions[read.rendition]?.map === null && !isFaulty(read)).length;
 }
 
-/**
- * Returns true for what was so when it was signed, where all playlists are the signed ones: signed media that none of them
- * names, and media without a manifest that they name, whose digest is signed with them.
- */
-function wasSigned({ kind, part, file }: PublicationDeviation): boolean {
-  return part === 'rendition' || (kind === 'missing' && file === undefined) || kind === 'unsigned';
-}
-
 /** Returns what is to be said of the presentation in the terms of status codes. */
 export function presentationCodes({ presentation }: JudgedPublication): Verification['codes'] {
   const { state, problems } = presentation;
@@ -159,27 +155,53 @@ export function presentationCodes({ presentation }: JudgedPublication): Verifica
   return [{ code: `${PRESENTATION_LABEL}.unknown`, kind: 'informational', explanation, count: 1 }];
 }
 
+/** A deviation; `isOfPlaylists` where signed playlists would say the same: media that they leave out, repeat or do not bind. */
+interface FoundDeviation {
+  readonly deviation: PublicationDeviation;
+  readonly isOfPlaylists: boolean;
+}
+
 /** Returns all deviations in the order of the programme, those that only the official reader finds included. */
 function deviationsOf(
-  { renditions, missingRenditions, unbound, presentation }: JudgedPublication,
+  { renditions, missingRenditions, unbound, presentation, findings }: JudgedPublication,
   faults: readonly OfficialReading[],
-): PublicationDeviation[] {
+): FoundDeviation[] {
   const nameOf = (index: number): string =>
     named(describePart(renditions[index]?.listed.init ?? { path: '', range: null }));
   const readings = Map.groupBy(faults, ({ rendition }) => rendition);
-  const found = renditions.flatMap((rendition, index) => {
+  const found = renditions.flatMap((rendition, index): FoundDeviation[] => {
     const { deviations } = rendition;
     const known = new Set(deviations.flatMap(({ file }) => (file === null ? [] : [partKey(file)])));
-    const own = deviations.map((deviation) => describeDeviation(deviation, index, nameOf));
+    const own = deviations.map((deviation) => ({
+      deviation: describeDeviation(deviation, index, nameOf),
+      isOfPlaylists: deviation.isOfPlaylist || deviation.kind === 'unsigned',
+    }));
     const others = (readings.get(index) ?? []).filter(({ part }) => !known.has(partKey(part)));
     if (others.length === 0) return own;
     const positions = positionsIn(rendition);
     const further = others.map((read) => describeFault(read, nameOf(index), positions.get(partKey(read.part))));
-    return [...own, ...further];
+    return [...own, ...further.map((deviation) => ({ deviation, isOfPlaylists: false }))];
   });
-  found.push(...unbound.map(describeUnbound), ...presentation.differences.map(describeDifference));
-  if (missingRenditions > 0) found.push({ kind: 'missing', part: 'rendition', count: missingRenditions });
-  return found.sort((first, second) => (first.time_seconds ?? 0) - (second.time_seconds ?? 0));
+  const missing: PublicationDeviation = { kind: 'missing', part: 'rendition', count: missingRenditions };
+  const ofPlaylists: PublicationDeviation[] = [
+    ...unbound.map(describeUnbound),
+    ...(missingRenditions > 0 ? [missing] : []),
+    ...findings.flatMap(describeFinding),
+  ];
+  return [
+    ...found,
+    ...ofPlaylists.map((deviation) => ({ deviation, isOfPlaylists: true })),
+    ...presentation.differences.map((each) => ({ deviation: describeDifference(each), isOfPlaylists: false })),
+  ].sort((first, second) => (first.deviation.time_seconds ?? 0) - (second.deviation.time_seconds ?? 0));
+}
+
+function describeFinding({ kind, playlist, line, problem }: FoundInPlaylist): PublicationDeviation[] {
+  if (kind === 'unknown') return [];
+  return [{ kind, part: 'playlist', count: 1, file: named(playlist), line, problem: named(problem) }];
+}
+
+function describeUnknown({ playlist, line, problem }: FoundInPlaylist) {
+  return { file: named(playlist), line, name: named(problem) };
 }
 
 function describeDeviation(

@@ -18,9 +18,9 @@ export function summarize(verification: Omit<Verification, 'summary'>): string {
     case 'none':
       return 'No provenance information.';
     case 'trusted':
-      return `${unchanged('Unchanged', verification)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.${signedFindings(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged', verification)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
     case 'valid':
-      return `${unchanged('Unchanged since signing', verification)}. ${signerOf(active)} is on no trust list that this service knows.${signedFindings(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged since signing', verification)}. ${signerOf(active)} is on no trust list that this service knows.${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
     case 'invalid':
       return reasonOf(codes);
   }
@@ -46,6 +46,14 @@ function unchanged(ofFile: string, { codes, publication }: Omit<Verification, 's
 function signedFindings({ publication }: Pick<Verification, 'publication'>): string {
   const told = Object.entries(publication?.deviations ?? {}).map(([kind, count]) => `${count} ${kind}`);
   return told.length === 0 ? '' : ` It was signed with these findings: ${told.join(', ')}.`;
+}
+
+/** Returns a sentence about names in playlists that this service does not know; an empty text for none. */
+function unknownNames({ publication }: Pick<Verification, 'publication'>): string {
+  const [first, ...others] = publication?.unknown_names ?? [];
+  if (first === undefined) return '';
+  const more = others.length === 0 ? '' : ` and ${others.length} more`;
+  return ` This service does not know ${first.name} (line ${first.line} of "${first.file}"${more}).`;
 }
 
 /** Returns a sentence about a publication that is not of one signer alone; an empty text for any other. */

@@ -234,11 +234,15 @@ function isOfPlaylists({ part }: PublicationVerification['first'][number]): bool
 function summarizePlaylists(differences: PublicationVerification['first']): string {
   const [difference, ...others] = differences;
   const more = others.length === 0 ? '' : ` There are ${others.length} more differences.`;
-  const hint = 'Where your origin rewrites playlists, ask with `params.presentation: "equivalent"`.';
-  return `Not as signed: ${difference === undefined ? 'the playlists were changed' : differenceInWords(difference)}.${more} ${hint}`;
+  const isOfGrammar = differences.some(({ problem }) => problem !== undefined);
+  const hint = isOfGrammar
+    ? ''
+    : ' Where your origin rewrites playlists, ask with `params.presentation: "equivalent"`.';
+  return `Not as signed: ${difference === undefined ? 'the playlists were changed' : differenceInWords(difference)}.${more}${hint}`;
 }
 
-function differenceInWords({ part, kind, file }: PublicationVerification['first'][number]): string {
+function differenceInWords({ part, kind, file, line, problem }: PublicationVerification['first'][number]): string {
+  if (problem !== undefined) return `line ${line} of "${file}": ${problem}`;
   if (file === undefined) return 'the playlists, or the files that they name, are not the signed ones';
   if (part === 'files') return `text or pictures that "${file}" names were changed`;
   if (kind === 'added') return `"${file}" was added`;

@@ -35,6 +35,8 @@ export interface Deviation {
   readonly startSeconds: number | null;
   /** The position at which the part was signed, if that is known and another one; the index is null for an init segment. */
   readonly origin: { readonly rendition: number; readonly index: number | null } | null;
+  /** True where the playlist alone shows it, and no file: a part that it leaves out, or plays again. */
+  readonly isOfPlaylist: boolean;
 }
 
 /** The judgement of one rendition. */
@@ -65,7 +67,7 @@ function initDeviations(
 ): Deviation[] {
   const about = { part: 'init', count: 1, file: init, playlist: null, index: null, signedIndex: null } as const;
   const found = (kind: DeviationKind, origin: Deviation['origin'] = null): Deviation[] => [
-    { ...about, startSeconds: 0, kind, origin },
+    { ...about, startSeconds: 0, kind, origin, isOfPlaylist: false },
   ];
   if (isInitMissing || read === null) return found('missing');
   if (read.manifest === null) return found('unsigned');
@@ -84,9 +86,7 @@ class OrderJudge {
   readonly #isForeign: boolean;
   readonly #numberOf: ReadonlyMap<StoredMap, number>;
   readonly #foundOf: ReadonlyMap<string, FoundFragment>;
-  /** Positions of the map that some fragment stands for. */
-  readonly #covered = new Set<number>();
-  /** Positions that a playlist leaves out of the middle of what it plays, whether others name them or not. */
+  /** Positions that a playlist leaves out, whether others name them or not. */
   readonly #skipped: Run[] = [];
   readonly #startOf = new Map<number, number | null>();
   readonly #intact = new Set<string>();
@@ -109,7 +109,9 @@ class OrderJudge {
   judgement(): Pick<JudgedRendition, 'intact' | 'deviations'> {
     for (const order of this.#listed.orders) this.#judge(order);
     const deviations = [...this.#deviations.values(), ...this.#unstated()];
-    for (const { file } of deviations) if (file !== null) this.#intact.delete(partKey(file));
+    for (const { file, isOfPlaylist } of deviations) {
+      if (file !== null && !isOfPlaylist) this.#intact.delete(partKey(file));
+    }
     return { intact: this.#intact, deviations };
   }
 
@@ -120,9 +122,15 @@ class OrderJudge {
         ? played.map(({ found }) => verdictWithoutMap(found, this.#isForeign))
         : judgeSequence(played, this.#map);
     const covered = verdicts.flatMap((verdict) => (verdict === null ? [] : this.#positionsOf(verdict)));
-    for (const position of covered) this.#covered.add(position);
-    this.#skipped.push(...runsBetween(withinProgramme(covered, verdicts), order.playlist));
+    if (this.#map !== null) this.#skipped.push(...runsBetween([-1, ...covered, this.#map.count], order.playlist));
     for (const [index, verdict] of verdicts.entries()) if (verdict !== null) this.#note(verdict, index, order);
+    for (const repeat of order.repeats) this.#noteRepeat(repeat, order.playlist);
+  }
+
+  #noteRepeat({ part: file, startSeconds, index }: ListedOrder['repeats'][number], playlist: string): void {
+    const key = `${partKey(file)}\n${playlist}\n${index}`;
+    const about = { part: 'fragment', kind: 'added', count: 1, file, playlist, index, signedIndex: null } as const;
+    this.#deviations.set(key, { ...about, startSeconds, origin: null, isOfPlaylist: true });
   }
 
   /** Returns the positions of the map that a fragment stands for: where it is, and where it was signed. */
@@ -142,7 +150,8 @@ class OrderJudge {
     const key = partKey(file);
     const common = { part: 'fragment', kind: verdict.kind, count: 1, file, playlist, index } as const;
     if (this.#deviations.has(key)) return;
-    this.#deviations.set(key, { ...common, signedIndex, startSeconds, origin: this.#originOf(origin) });
+    const about = { ...common, signedIndex, startSeconds, origin: this.#originOf(origin) };
+    this.#deviations.set(key, { ...about, isOfPlaylist: false });
   }
 
   #originOf(origin: FragmentOrigin | null): Deviation['origin'] {
@@ -150,29 +159,23 @@ class OrderJudge {
     return origin === null || rendition === undefined ? null : { rendition, index: origin.position };
   }
 
-  /** Returns the runs of fragments that were signed and that no playlist has, or that one leaves out midway. */
+  /** Returns the runs of fragments that were signed and that a playlist leaves out. */
   #unstated(): Deviation[] {
     if (this.#map === null) return [];
-    const playlist = this.#listed.orders[0]?.playlist ?? null;
-    const about = { part: 'fragment', kind: 'missing', file: null, index: null, origin: null } as const;
-    const nowhere = runsBetween([-1, ...this.#covered, this.#map.count], playlist);
-    return joinRuns([...nowhere, ...this.#skipped]).map(({ start, end, playlist: shownBy }) => {
+    const about = {
+      part: 'fragment',
+      kind: 'missing',
+      file: null,
+      index: null,
+      origin: null,
+      isOfPlaylist: true,
+    } as const;
+    return joinRuns(this.#skipped).map(({ start, end, playlist: shownBy }) => {
       // It was played where what follows it is played now.
       const startSeconds = this.#startOf.get(end) ?? (start === 0 ? 0 : (this.#startOf.get(start - 1) ?? null));
       return { ...about, count: end - start, signedIndex: start, startSeconds, playlist: shownBy };
     });
   }
-}
-
-/** Returns the positions from the first to the last that a playlist plays in order: what was moved says nothing of its extent. */
-function withinProgramme(positions: readonly number[], verdicts: readonly (FragmentVerdict | null)[]): number[] {
-  const inOrder = verdicts.flatMap((verdict) => {
-    if (verdict === null || verdict.kind === 'reordered' || verdict.kind === 'added') return [];
-    return verdict.position ?? [];
-  });
-  const first = inOrder.reduce((least, position) => Math.min(least, position), Infinity);
-  const last = inOrder.reduce((most, position) => Math.max(most, position), -1);
-  return positions.filter((position) => position >= first && position <= last);
 }
 
 /** Positions `[start, end)` of a map that a playlist does not have. */

@@ -9,6 +9,7 @@ import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { readPlaylists, refusePartialSegments } from '../playlists/read-playlists.ts';
 import { type ListedFragment, listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
 import { checkRanges } from '../reading/merge-renditions.ts';
+import { type FoundInPlaylist, findingsIn, findNoPlaylists } from './playlist-findings.ts';
 import { findUnboundMedia, type UnboundMedia } from './unbound-media.ts';
 
 /** A rendition as playlists list it, whether its files are there or not. */
@@ -25,6 +26,8 @@ export interface ListedRendition {
 export interface ListedOrder {
   readonly playlist: string;
   readonly fragments: readonly ListedFragment[];
+  /** Those that it plays again, with their positions in its playback order. */
+  readonly repeats: readonly (ListedFragment & { readonly index: number })[];
 }
 
 /** The renditions of a folder as its playlists list them. */
@@ -34,6 +37,8 @@ export interface ListedPublication {
   /** The playlists that are judged. */
   readonly playlists: readonly PlaylistDocument[];
   readonly entries: readonly Entry[];
+  /** What players may read differently in them. */
+  readonly findings: readonly FoundInPlaylist[];
 }
 
 /** A playlist that players are given the address of: no other playlist names it. */
@@ -61,6 +66,7 @@ export async function readListedPublication(
   const reached = chosenEntries(entriesOf(all, index), chosen);
   const judged = new Set(reached.flatMap(({ reaches }) => [...reaches]));
   const playlists = all.filter(({ path }) => judged.has(path));
+  const ofKeyFrames = namedAsKeyFramesOnly(playlists, index);
   refusePartialSegments(playlists);
   const listings = listingsOf(playlists, index);
   checkRanges(presentOnly(listings, index), index);
@@ -76,6 +82,10 @@ export async function readListedPublication(
     renditions: [...groups.values()].map((group) => renditionOf(group, index)),
     unbound: await findUnboundMedia(folder, playlists, listings, index, signal),
     playlists,
+    findings: [
+      ...findingsIn(playlists.map((document) => ({ document, isPlayedAsMedia: !ofKeyFrames.has(document.path) }))),
+      ...(chosen === null ? findNoPlaylists(folder, playlists) : []),
+    ],
     entries: reached.map(({ path, reaches }) => {
       const own = listings.filter(({ playlist }) => reaches.has(playlist));
       return { path, reaches, inits: own.flatMap(({ init }) => init?.part ?? []) };
@@ -100,6 +110,19 @@ function entriesOf(playlists: readonly PlaylistDocument[], index: FolderIndex): 
   const reached = new Set(entries.flatMap(({ reaches }) => [...reaches]));
   const circular = [...named.keys()].filter((path) => !reached.has(path));
   return [...entries, ...circular.map((path) => ({ path, reaches: reachedFrom(path) }))];
+}
+
+/** Returns the playlists that others name as those of key frames, and none as anything else. */
+function namedAsKeyFramesOnly(playlists: readonly PlaylistDocument[], index: FolderIndex): Set<string> {
+  const uses = playlists.flatMap((playlist) => {
+    if (playlist.kind !== 'hls-multivariant') return [];
+    const base = index.baseOf(playlist.path);
+    return playlist.references.map(({ uri, line, isOfKeyFrames }) => {
+      return { path: index.locate(base, uri, { playlist: playlist.path, line }), isOfKeyFrames };
+    });
+  });
+  const asMedia = new Set(uses.filter(({ isOfKeyFrames }) => !isOfKeyFrames).map(({ path }) => path));
+  return new Set(uses.map(({ path }) => path).filter((path) => !asMedia.has(path)));
 }
 
 function playlistsNamedBy(playlist: PlaylistDocument, index: FolderIndex): string[] {
@@ -130,9 +153,17 @@ function renditionOf(group: readonly RenditionListing[], index: FolderIndex): Li
   const init = group[0]?.init?.part as MediaPart;
   const byFragments = new Map<string, ListedOrder>();
   for (const { playlist, fragments } of group) {
-    const once = [...Map.groupBy(fragments, ({ part }) => partKey(part)).values()].flatMap(([played]) => played ?? []);
-    const key = once.map(({ part }) => partKey(part)).join('\n');
-    if (!byFragments.has(key)) byFragments.set(key, { playlist, fragments: once });
+    const seen = new Set<string>();
+    const once: ListedFragment[] = [];
+    const repeats: ListedOrder['repeats'][number][] = [];
+    for (const [index, fragment] of fragments.entries()) {
+      const known = partKey(fragment.part);
+      if (seen.has(known)) repeats.push({ ...fragment, index });
+      else once.push(fragment);
+      seen.add(known);
+    }
+    const key = fragments.map(({ part }) => partKey(part)).join('\n');
+    if (!byFragments.has(key)) byFragments.set(key, { playlist, fragments: once, repeats });
   }
   const orders = [...byFragments.values()].sort((first, second) => second.fragments.length - first.fragments.length);
   const parts = new Map(

@@ -59,7 +59,9 @@ function referencesIn(path: string, lines: readonly string[]): PlaylistReference
       });
     }
     const uri = isAddress(text) ? text : REFERRING_TAG.test(text) ? uriIn(text, position) : undefined;
-    if (uri !== undefined) references.push({ uri, line, isOfMedia: isAddress(text) || isMediaRendition(text) });
+    if (uri === undefined) continue;
+    const isOfKeyFrames = text.startsWith('#EXT-X-I-FRAME-STREAM-INF:');
+    references.push({ uri, line, isOfMedia: isAddress(text) || isMediaRendition(text), isOfKeyFrames });
   }
   return references;
 }

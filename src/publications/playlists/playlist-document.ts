@@ -24,6 +24,8 @@ interface HlsReference {
 export interface PlaylistReference extends HlsReference {
   /** True for variants, sound and pictures; false for subtitles, images and I-frames. */
   readonly isOfMedia: boolean;
+  /** True for key frames (EXT-X-I-FRAME-STREAM-INF). */
+  readonly isOfKeyFrames: boolean;
 }
 
 export interface HlsMedia {

@@ -1,0 +1,63 @@
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { isHidden } from '../playlists/file-names.ts';
+import { checkHlsGrammar, type PlaylistFinding } from '../playlists/hls-grammar.ts';
+import { checkMpdGrammar } from '../playlists/mpd-grammar.ts';
+import type { PlaylistDocument } from '../playlists/playlist-document.ts';
+import { isPresented } from '../presentation/presentation.ts';
+
+/** A finding about a playlist. */
+export interface FoundInPlaylist extends PlaylistFinding {
+  readonly playlist: string;
+}
+
+/** A playlist, and how others name it. */
+interface NamedPlaylist {
+  readonly document: PlaylistDocument;
+  /** True where a player takes it for a playlist of media: it is named as one, or is an entry. */
+  readonly isPlayedAsMedia: boolean;
+}
+
+/** Finds what players may read differently in a playlist, by its grammar alone. */
+export function grammarFindings({ kind, path, text }: PlaylistDocument): FoundInPlaylist[] {
+  const findings = kind === 'mpd' ? checkMpdGrammar(text) : checkHlsGrammar(text);
+  return findings.map((finding) => ({ ...finding, playlist: path }));
+}
+
+/** Finds what players may read differently in playlists that are verified, or what has them play less than they list. */
+export function findingsIn(playlists: readonly NamedPlaylist[]): FoundInPlaylist[] {
+  return playlists.flatMap(({ document, isPlayedAsMedia }) => {
+    const found = (problem: string): FoundInPlaylist[] => [
+      { playlist: document.path, line: 1, kind: 'ambiguous', problem },
+    ];
+    return [
+      ...grammarFindings(document),
+      ...(isOpen(document) ? found('it may grow, so players begin near its end') : []),
+      ...(isPlayedAsMedia && document.kind === 'hls-media' && document.iFramesOnly
+        ? found('some players play it as media, although it says that it is of key frames only')
+        : []),
+    ];
+  });
+}
+
+/** Returns true for a playlist that is not complete (RFC 8216bis §4.4.3.4, ISO/IEC 23009-1 §5.3.1.2). */
+function isOpen(document: PlaylistDocument): boolean {
+  if (document.kind === 'mpd') return document.root.attributes.get('type') === 'dynamic';
+  return document.kind === 'hls-media' && !/^#EXT-X-ENDLIST\r?$/m.test(document.text);
+}
+
+/** Finds files that are named like playlists, and are none. */
+export function findNoPlaylists(
+  { files }: Pick<SourceFolder, 'files'>,
+  playlists: readonly PlaylistDocument[],
+): FoundInPlaylist[] {
+  const read = new Set(playlists.map(({ path }) => path));
+  const others = files
+    .map(({ path }) => path)
+    .filter((path) => isPresented(path) && !isHidden(path) && !read.has(path));
+  return others.map((playlist) => ({
+    playlist,
+    line: 1,
+    kind: 'ambiguous',
+    problem: 'it is named like a playlist, and is none that plays media',
+  }));
+}
