@@ -205,7 +205,7 @@ function describeUnknown({ playlist, line, problem }: FoundInPlaylist) {
 }
 
 function describeDeviation(
-  { kind, part, count, file, playlist, index, signedIndex, startSeconds, origin }: Deviation,
+  { kind, part, count, file, playlist, index, signedIndex, startSeconds, origin, problem }: Deviation,
   rendition: number,
   nameOf: (index: number) => string,
 ): PublicationDeviation {
@@ -219,6 +219,7 @@ function describeDeviation(
     ...(index !== null && { index }),
     ...(signedIndex !== null && { signed_index: signedIndex }),
     ...(startSeconds !== null && { time_seconds: toMilliseconds(startSeconds) }),
+    ...(problem !== undefined && { problem }),
     ...(origin !== null && {
       signed_as: { rendition: nameOf(origin.rendition), ...(origin.index !== null && { index: origin.index }) },
     }),

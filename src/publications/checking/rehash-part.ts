@@ -11,6 +11,8 @@ export interface PartHashing extends Pick<StoredBinding, 'algorithm' | 'hashesOf
   readonly c2paBoxMaxBytes: number;
   /** Types of boxes that `content` leaves out; absent where `content` is not asked for. */
   readonly uncopied?: readonly string[];
+  /** The type of boxes that are kept: those that say when the part plays. */
+  readonly kept?: 'moov' | 'moof';
 }
 
 /** The digests of an init segment or a fragment, and its C2PA boxes. */
@@ -21,6 +23,8 @@ export interface RehashedPart {
   readonly content: Buffer;
   /** The contents of its C2PA boxes by purpose, in order; the last of no purpose where there are too many. */
   readonly c2pa: readonly C2paContent[];
+  /** The boxes of the type `PartHashing.kept`, as far as they are no larger than `MAX_KEPT_BYTES` together. */
+  readonly kept: readonly Buffer[];
 }
 
 interface C2paContent {
@@ -35,6 +39,8 @@ const C2PA_UUID = 'd8fec3d61b0e483c92975828877ec481';
 const C2PA_HEAD_BYTES = 20;
 /** C2PA boxes of one part whose contents are kept; a part has one. */
 const MAX_C2PA_BOXES = 4;
+/** Boxes of one part that are kept, in bytes together. */
+const MAX_KEPT_BYTES = 1024 * 1024;
 /** Limit on the boxes of one part, the same as for signing. Bytes that follow count as one box. */
 const MAX_TOP_BOXES = 4096;
 
@@ -77,6 +83,8 @@ class PartRehash {
   readonly #bound: Hash;
   readonly #content: Hash | null;
   readonly #c2pa: C2paContent[] = [];
+  readonly #kept: Buffer[] = [];
+  #keptBytes = 0;
   /** The number of bytes at the start of a box that exclusions look at. */
   readonly #lookedAtBytes: number;
 
@@ -98,7 +106,7 @@ class PartRehash {
       offset += box.sizeBytes;
     }
     const content = this.#content?.digest() ?? Buffer.alloc(0);
-    return { digest: this.#bound.digest(), content, c2pa: this.#c2pa };
+    return { digest: this.#bound.digest(), content, c2pa: this.#c2pa, kept: this.#kept };
   }
 
   /**
@@ -121,6 +129,10 @@ class PartRehash {
   async #add(box: FoundBox): Promise<void> {
     const { type, offset, sizeBytes } = box;
     const isC2pa = await this.#takeC2pa(box);
+    if (type === this.#hashing.kept && this.#keptBytes + sizeBytes <= MAX_KEPT_BYTES) {
+      this.#keptBytes += sizeBytes;
+      this.#kept.push(Buffer.from(await this.#window.read(offset, sizeBytes)));
+    }
     const head = await this.#window.read(offset, Math.min(this.#lookedAtBytes, this.#sizeBytes - offset));
     const isBound = !isExcluded(type, sizeBytes, head, this.#hashing.exclusions);
     const content = isC2pa || this.#hashing.uncopied?.includes(type) ? null : this.#content;

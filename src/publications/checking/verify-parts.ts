@@ -4,6 +4,7 @@ import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { PartContents } from '../fragments/part-contents.ts';
 import type { MediaPart, Rendition } from '../media-part.ts';
+import { type FragmentTimes, fragmentTimesIn, type InitTimes, initTimesIn } from './media-times.ts';
 import {
   type FindingKind,
   MAX_EXAMPLES,
@@ -53,6 +54,8 @@ export interface ReadRendition {
   readonly initMaps: readonly StoredMap[];
   /** In the order of the rendition's fragments; empty where there is no binding. */
   readonly found: readonly FoundFragment[];
+  /** When each fragment plays by its own boxes, in the same order; empty where there is no binding. */
+  readonly times: readonly (FragmentTimes | null)[];
 }
 
 /**
@@ -83,6 +86,7 @@ interface ReadInit {
   readonly hasStore: boolean;
   readonly manifest: KnownManifest | null;
   readonly digest: Buffer;
+  readonly times: InitTimes;
 }
 
 /** The verification of a publication, one rendition after the other. */
@@ -104,25 +108,35 @@ export class PartsVerification {
   async add(rendition: Rendition): Promise<ReadRendition> {
     const { init, fragments } = rendition;
     const index = this.#nextIndex++;
-    const { hasStore, manifest, digest } = await this.#readInit(init);
+    const { hasStore, manifest, digest, times: tracks } = await this.#readInit(init);
     manifest?.renditions.push(index);
     const number = this.#numberOf(manifest);
     if (manifest === null || manifest.binding === null) {
-      await this.#readFragments(fragments, UNBOUND);
+      await this.#readFragments(fragments, UNBOUND, tracks);
       const kind = hasStore ? 'unjudged' : 'unsigned';
       const why = manifest === null ? TOO_MANY_STORES : manifest.unjudged?.problem;
       const cause = kind === 'unjudged' && why !== undefined ? { problem: why } : {};
       this.#addFinding(init, manifest, { kind, count: 1, parts: [init], locations: [], ...cause });
       const isDisturbed = manifest?.unjudged?.isDisturbed === true;
-      return { manifest: number, hasManifest: hasStore, binding: null, isDisturbed, initMaps: [], found: [] };
+      return {
+        manifest: number,
+        hasManifest: hasStore,
+        binding: null,
+        isDisturbed,
+        initMaps: [],
+        found: [],
+        times: [],
+      };
     }
     const { binding } = manifest;
-    const found = await this.#readFragments(fragments, binding);
+    const read = await this.#readFragments(fragments, binding, tracks);
+    const found = read.map(({ positions }) => positions);
     const initMaps = binding.maps.filter(({ initHash }) => digest.equals(initHash));
     for (const finding of judgeRendition(rendition, digest, found, manifest, binding.maps)) {
       this.#addFinding(init, manifest, finding);
     }
-    return { manifest: number, hasManifest: true, binding, isDisturbed: false, initMaps, found };
+    const times = read.map((fragment) => fragment.times);
+    return { manifest: number, hasManifest: true, binding, isDisturbed: false, initMaps, found, times };
   }
 
   /** The different manifests of the renditions so far, as `ReadRendition.manifest` numbers them. */
@@ -156,15 +170,22 @@ export class PartsVerification {
     return this.#open(init, async (source) => {
       // An index of the file that it was a range of is not copied.
       const uncopied = init.range === null ? [] : ['sidx'];
-      const hashing = { ...UNBOUND, c2paBoxMaxBytes: MAX_STORES_BYTES, ...this.#contentHashing(uncopied) };
-      const { c2pa, content, digest } = await rehashPart(source, init.range, hashing, this.#signal);
+      const hashing = {
+        ...UNBOUND,
+        c2paBoxMaxBytes: MAX_STORES_BYTES,
+        kept: 'moov',
+        ...this.#contentHashing(uncopied),
+      } as const;
+      const { c2pa, content, digest, kept } = await rehashPart(source, init.range, hashing, this.#signal);
       this.#record(init, content);
+      const [moov] = kept;
+      const times: InitTimes = moov === undefined ? new Map() : initTimesIn(moov);
       const box = c2pa.find(({ purpose }) => purpose === 'manifest');
-      if (box === undefined) return { hasStore: false, manifest: null, digest };
+      if (box === undefined) return { hasStore: false, manifest: null, digest, times };
       const manifest = this.#manifestOf(wholeBoxOf(box.content.subarray(STORE_OFFSET)), c2pa.length > 1);
-      if (manifest === null || manifest.binding === null) return { hasStore: true, manifest, digest };
+      if (manifest === null || manifest.binding === null) return { hasStore: true, manifest, digest, times };
       const bound = await rehashPart(source, init.range, { ...manifest.binding, c2paBoxMaxBytes: 0 }, this.#signal);
-      return { hasStore: true, manifest, digest: bound.digest };
+      return { hasStore: true, manifest, digest: bound.digest, times };
     });
   }
 
@@ -192,13 +213,19 @@ export class PartsVerification {
   #readFragments(
     fragments: readonly MediaPart[],
     binding: Pick<StoredBinding, 'algorithm' | 'hashesOffsets' | 'exclusions'> & Partial<StoredBinding>,
-  ): Promise<FoundFragment[]> {
-    const hashing = { ...binding, c2paBoxMaxBytes: MAX_MERKLE_BOX_BYTES, ...this.#contentHashing([]) };
+    tracks: InitTimes,
+  ): Promise<{ readonly positions: FoundFragment; readonly times: FragmentTimes | null }[]> {
+    const hashing = {
+      ...binding,
+      c2paBoxMaxBytes: MAX_MERKLE_BOX_BYTES,
+      kept: 'moof',
+      ...this.#contentHashing([]),
+    } as const;
     const { maps = [], algorithm } = binding;
     return mapConcurrent(fragments, MAX_CONCURRENT_FRAGMENTS, async (part) => {
       const rehashed = await this.#open(part, (source) => rehashPart(source, part.range, hashing, this.#signal));
       this.#record(part, rehashed.content);
-      return findFragment(rehashed, maps, algorithm);
+      return { positions: findFragment(rehashed, maps, algorithm), times: fragmentTimesIn(rehashed.kept, tracks) };
     });
   }
 

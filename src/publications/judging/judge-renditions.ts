@@ -1,7 +1,9 @@
 import { itemAt } from '#errors/assert.ts';
+import type { FragmentTimes } from '../checking/media-times.ts';
 import type { StoredMap } from '../checking/stored-maps.ts';
 import type { FoundFragment, ReadRendition } from '../checking/verify-parts.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
+import type { MediaWindow } from '../playlists/playlist-document.ts';
 import { type FragmentOrigin, type FragmentVerdict, judgeSequence } from './judge-sequence.ts';
 import type { ListedOrder, ListedRendition } from './listed-renditions.ts';
 
@@ -15,7 +17,7 @@ export interface RenditionReading {
 }
 
 /** Kinds of differences between a part of a publication and what was signed. */
-type DeviationKind = Exclude<FragmentVerdict['kind'], 'intact'> | 'unsigned';
+type DeviationKind = Exclude<FragmentVerdict['kind'], 'intact'> | 'unsigned' | 'ambiguous';
 
 /** A difference between a part of a publication, or a run of missing ones, and what was signed. */
 export interface Deviation {
@@ -37,6 +39,8 @@ export interface Deviation {
   readonly origin: { readonly rendition: number; readonly index: number | null } | null;
   /** True where the playlist alone shows it, and no file: a part that it leaves out, or plays again. */
   readonly isOfPlaylist: boolean;
+  /** What is wrong, where the kind does not say it. */
+  readonly problem?: string;
 }
 
 /** The judgement of one rendition. */
@@ -86,6 +90,7 @@ class OrderJudge {
   readonly #isForeign: boolean;
   readonly #numberOf: ReadonlyMap<StoredMap, number>;
   readonly #foundOf: ReadonlyMap<string, FoundFragment>;
+  readonly #timesOf: ReadonlyMap<string, FragmentTimes | null>;
   /** Positions that a playlist leaves out, whether others name them or not. */
   readonly #skipped: Run[] = [];
   readonly #startOf = new Map<number, number | null>();
@@ -104,6 +109,9 @@ class OrderJudge {
     this.#numberOf = numberOf;
     const { fragments } = listed.present;
     this.#foundOf = new Map(fragments.map((part, index) => [partKey(part), read?.found[index] ?? []]));
+    // Under another init segment, boxes say other times.
+    const times = map !== null && read?.initMaps.includes(map) === true ? read.times : [];
+    this.#timesOf = new Map(fragments.map((part, index) => [partKey(part), times[index] ?? null]));
   }
 
   judgement(): Pick<JudgedRendition, 'intact' | 'deviations'> {
@@ -125,6 +133,7 @@ class OrderJudge {
     if (this.#map !== null) this.#skipped.push(...runsBetween([-1, ...covered, this.#map.count], order.playlist));
     for (const [index, verdict] of verdicts.entries()) if (verdict !== null) this.#note(verdict, index, order);
     for (const repeat of order.repeats) this.#noteRepeat(repeat, order.playlist);
+    this.#noteTimes(order);
   }
 
   #noteRepeat({ part: file, startSeconds, index }: ListedOrder['repeats'][number], playlist: string): void {
@@ -154,6 +163,26 @@ class OrderJudge {
     this.#deviations.set(key, { ...about, isOfPlaylist: false });
   }
 
+  /** Notes the first fragment of which the playlist shows another part than it holds. */
+  #noteTimes({ fragments, playlist }: ListedOrder): void {
+    for (const [index, { part: file, startSeconds, durationSeconds, window }] of fragments.entries()) {
+      const own = this.#intact.has(partKey(file)) ? (this.#timesOf.get(partKey(file)) ?? null) : null;
+      const problem = own === null ? null : (problemOfDuration(durationSeconds, own) ?? problemOfWindow(window, own));
+      if (problem === null) continue;
+      const about = {
+        part: 'fragment',
+        kind: 'ambiguous',
+        count: 1,
+        file,
+        playlist,
+        index,
+        signedIndex: null,
+      } as const;
+      this.#deviations.set(`${playlist}\ntimes`, { ...about, startSeconds, origin: null, isOfPlaylist: true, problem });
+      return;
+    }
+  }
+
   #originOf(origin: FragmentOrigin | null): Deviation['origin'] {
     const rendition = origin === null ? undefined : this.#numberOf.get(origin.map);
     return origin === null || rendition === undefined ? null : { rendition, index: origin.position };
@@ -176,6 +205,28 @@ class OrderJudge {
       return { ...about, count: end - start, signedIndex: start, startSeconds, playlist: shownBy };
     });
   }
+}
+
+/** Seconds that playlist times may cut of a fragment, beside half of the last digit of what they state. */
+const MAX_CUT_SECONDS = 0.1;
+
+/** Returns why a stated duration is not that of a fragment: players skip what lasts no time, and stop where media ends early. */
+function problemOfDuration(stated: number | null, { durationSeconds }: FragmentTimes): string | null {
+  if (stated === null || (stated > 0 && Math.abs(stated - durationSeconds) <= durationSeconds / 2)) return null;
+  return `the playlist gives it ${toThousandths(stated)} s, and it lasts ${toThousandths(durationSeconds)} s`;
+}
+
+/** Returns why a period shows less of a fragment than it holds. */
+function problemOfWindow(window: MediaWindow | null, { startSeconds, durationSeconds }: FragmentTimes): string | null {
+  if (window === null) return null;
+  const before = window.startSeconds - startSeconds;
+  const behind = window.endSeconds === null ? 0 : startSeconds + durationSeconds - window.endSeconds;
+  if (before > MAX_CUT_SECONDS) return `its period begins ${toThousandths(before)} s behind its start`;
+  return behind > MAX_CUT_SECONDS ? `its period ends ${toThousandths(behind)} s before its end` : null;
+}
+
+function toThousandths(seconds: number): number {
+  return Math.round(seconds * 1000) / 1000;
 }
 
 /** Positions `[start, end)` of a map that a playlist does not have. */

@@ -74,10 +74,21 @@ export interface MpdRepresentation {
   /** Null where it has none, as plain text and pictures do. */
   readonly init: MediaPart | null;
   readonly segments: readonly MpdSegment[];
+  /** The media times that its period shows. */
+  readonly window: MediaWindow;
+  /** True where a timeline, and no common duration, says how long each segment is. */
+  readonly hasTimeline: boolean;
   /** The file that it is as a whole, where it is one without segments, such as subtitles. */
   readonly path?: string;
   /** The segment index that the segments were read from, where that is how they are addressed. */
   readonly index?: SegmentIndex;
+}
+
+/** The part of the media timeline that a period of an MPD shows, in seconds (ISO/IEC 23009-1 §5.3.2). */
+export interface MediaWindow {
+  readonly startSeconds: number;
+  /** Null where nothing says when it ends. */
+  readonly endSeconds: number | null;
 }
 
 export interface MpdSegment {

@@ -14,7 +14,7 @@ import {
 } from './limits.ts';
 import { addressByIndex, addressByList } from './mpd-segment-list.ts';
 import { addressByTemplate } from './mpd-segment-template.ts';
-import type { AddressedSegments, AddressingElements, AddressingTask } from './mpd-timeline.ts';
+import { type AddressedSegments, type AddressingElements, type AddressingTask, timelineOf } from './mpd-timeline.ts';
 import { enterBaseUrl, MpdValues } from './mpd-values.ts';
 import type { MpdDocument, MpdRepresentation, PlaylistDocument } from './playlist-document.ts';
 import { childOf, childrenOf, parseXml, type XmlElement } from './xml-element.ts';
@@ -218,7 +218,7 @@ async function readMpd(
           { lineage, values, folder, index, base: setBase, periodSeconds: durationSeconds },
           signal,
         );
-        representations.push(describeRepresentation(lineage, addressed, values));
+        representations.push(describeRepresentation(lineage, addressed, values, durationSeconds));
         segmentCount += addressed.segments.length;
         refuseBeyond('representations in one MPD', representations.length, MAX_REPRESENTATIONS);
         refuseBeyond('fragments named in playlists', segmentCount, MAX_LISTED_FRAGMENTS);
@@ -232,8 +232,15 @@ function describeRepresentation(
   lineage: MpdRepresentation['lineage'],
   addressed: AddressedSegments,
   values: MpdValues,
+  periodSeconds: number | undefined,
 ): MpdRepresentation {
-  return { line: values.positionOf(lineage[3]).line, lineage, ...addressed };
+  const scheme = schemeOf(lineage);
+  const elements = scheme === undefined ? [] : inheritedElements(lineage, scheme);
+  const timescale = Number(values.inherited(elements, 'timescale') ?? 1n);
+  const startSeconds = Number(values.inherited(elements, 'presentationTimeOffset') ?? 0n) / timescale;
+  const window = { startSeconds, endSeconds: periodSeconds === undefined ? null : startSeconds + periodSeconds };
+  const hasTimeline = timelineOf(elements) !== undefined;
+  return { line: values.positionOf(lineage[3]).line, lineage, window, hasTimeline, ...addressed };
 }
 
 function timedPeriods(root: XmlElement, values: MpdValues): TimedPeriod[] {

@@ -7,6 +7,7 @@ import { addressesBelow, hlsLines } from './hls-playlist.ts';
 import type {
   HlsMedia,
   HlsMultivariant,
+  MediaWindow,
   MpdDocument,
   MpdRepresentation,
   PlaylistDocument,
@@ -24,6 +25,10 @@ export interface RenditionListing {
 export interface ListedFragment extends ListedPart {
   /** Seconds since the start of the programme; null where the playlist does not tell. */
   readonly startSeconds: number | null;
+  /** Its duration as the playlist states it for this fragment alone; null where it does not. */
+  readonly durationSeconds: number | null;
+  /** The media times that players show of it; null where the playlist does not bound them. */
+  readonly window: MediaWindow | null;
 }
 
 /** A part and the line, counted from one, that names it. */
@@ -63,7 +68,7 @@ export function wholeFilesOf(playlist: PlaylistDocument): RenditionListing[] {
   if (playlist.kind !== 'mpd') return [];
   return playlist.representations.flatMap(({ addressing, path, line }) => {
     if (addressing !== 'none' || path === undefined) return [];
-    const fragments = [{ part: { path, range: null }, line, startSeconds: null }];
+    const fragments = [{ part: { path, range: null }, line, startSeconds: null, durationSeconds: null, window: null }];
     return { playlist: playlist.path, init: null, fragments };
   });
 }
@@ -81,10 +86,12 @@ function listingsOfHls(playlist: HlsMedia, index: FolderIndex): RenditionListing
   return [...Map.groupBy(timed, ({ map }) => map)].map(([map, segments]) => ({
     playlist: playlist.path,
     init: map === null ? null : { part: index.partAt(locate(map.uri, map.line), map.range), line: map.line },
-    fragments: segments.map(({ uri, line, range, startSeconds: start }) => ({
+    fragments: segments.map(({ uri, line, range, startSeconds: start, durationSeconds }) => ({
       part: index.partAt(locate(uri, line), range),
       line,
       startSeconds: start,
+      durationSeconds,
+      window: null,
     })),
   }));
 }
@@ -95,8 +102,8 @@ function listingsOfMpd({ path, representations }: MpdDocument): RenditionListing
   let periodStart: number | null = 0;
   const listings: RenditionListing[] = [];
   for (const [, inPeriod] of Map.groupBy(addressed, ({ lineage }) => lineage[1])) {
-    const ends = inPeriod.map(({ line, init, segments }) => {
-      const { fragments, endSeconds } = timedFragments(segments, line, periodStart);
+    const ends = inPeriod.map(({ line, init, segments, window, hasTimeline }) => {
+      const { fragments, endSeconds } = timedFragments({ segments, line, window, hasTimeline }, periodStart);
       listings.push({ playlist: path, init: init === null ? null : { part: init, line }, fragments });
       return endSeconds;
     });
@@ -110,15 +117,14 @@ function listingsOfMpd({ path, representations }: MpdDocument): RenditionListing
 
 /** Returns the segments of a representation with the times at which they start, and the end of the last one. */
 function timedFragments(
-  segments: MpdRepresentation['segments'],
-  line: number,
+  { segments, line, window, hasTimeline }: Pick<MpdRepresentation, 'segments' | 'line' | 'window' | 'hasTimeline'>,
   periodStart: number | null,
 ): { fragments: ListedFragment[]; endSeconds: number | null } {
   let endSeconds = periodStart;
   const fragments = segments.map(({ part, durationSeconds }) => {
     const startSeconds = endSeconds;
     endSeconds = endSeconds === null || durationSeconds === null ? null : endSeconds + durationSeconds;
-    return { part, line, startSeconds };
+    return { part, line, startSeconds, durationSeconds: hasTimeline ? durationSeconds : null, window };
   });
   return { fragments, endSeconds };
 }

@@ -1,0 +1,143 @@
+import { AppError } from '#errors/app-error.ts';
+import { Box, BoxFields, parseBoxHeader } from '#formats/isobmff-boxes.ts';
+
+/** The times of a track in its init segment. */
+interface TrackTimes {
+  readonly isVideo: boolean;
+  /** Ticks per second. */
+  readonly timescale: number;
+  /** Of its samples, in ticks, where fragments do not say another; 0 where it is unknown. */
+  readonly sampleDuration: number;
+}
+
+/** The times of the tracks of an init segment, by their ids. */
+export type InitTimes = ReadonlyMap<number, TrackTimes>;
+
+/** When a fragment plays by its own boxes: in seconds of decoding time. */
+export interface FragmentTimes {
+  readonly startSeconds: number;
+  readonly durationSeconds: number;
+}
+
+/** Flags of `tfhd` and `trun` (ISO/IEC 14496-12 §8.8.7 and §8.8.8), with the lengths of the fields that they announce. */
+const TFHD_FIELDS = [
+  [0x000001, 8],
+  [0x000002, 4],
+] as const;
+const TFHD_DEFAULT_DURATION = 0x000008;
+const TRUN_FIELDS = [
+  [0x000001, 4],
+  [0x000004, 4],
+] as const;
+const TRUN_SAMPLE_DURATION = 0x000100;
+const TRUN_SAMPLE_FIELDS = [0x000100, 0x000200, 0x000400, 0x000800] as const;
+
+/** Reads the times of the tracks of a `moov` box; none where it cannot be read. */
+export function initTimesIn(moov: Buffer): InitTimes {
+  return readable(() => {
+    const box = boxOf(moov);
+    const defaults = new Map(
+      [...box.descendants('mvex', 'trex')].map((trex) => {
+        const fields = new BoxFields(trex);
+        fields.skip(4);
+        const id = fields.uint(4);
+        fields.skip(4);
+        return [id, fields.uint(4)] as const;
+      }),
+    );
+    return new Map([...box.descendants('trak')].map((trak) => timesOfTrack(trak, defaults)));
+  }, new Map<number, TrackTimes>());
+}
+
+function timesOfTrack(trak: Box, defaults: ReadonlyMap<number, number>): [number, TrackTimes] {
+  const id = fullFieldAt(trak.descendant('tkhd'), { 0: 8, 1: 16 });
+  const timescale = fullFieldAt(trak.descendant('mdia', 'mdhd'), { 0: 8, 1: 16 });
+  const hdlr = trak.descendant('mdia', 'hdlr');
+  const fields = hdlr === undefined ? null : new BoxFields(hdlr);
+  fields?.skip(8);
+  return [id, { isVideo: fields?.text(4) === 'vide', timescale, sampleDuration: defaults.get(id) ?? 0 }];
+}
+
+/** Returns the 32-bit field behind the creation and modification times of a full box, which are as long as its version says. */
+function fullFieldAt(box: Box | undefined, skip: Readonly<Record<0 | 1, number>>): number {
+  if (box === undefined) return 0;
+  const fields = new BoxFields(box);
+  const { version } = fields.versionAndFlags();
+  fields.skip(version === 1 ? skip[1] : skip[0]);
+  return fields.uint(4);
+}
+
+/**
+ * Reads when a fragment plays: the times of its first track of pictures, else of the track that lasts longest. Null where its
+ * `moof` boxes do not say it, or cannot be read.
+ */
+export function fragmentTimesIn(moofs: readonly Buffer[], tracks: InitTimes): FragmentTimes | null {
+  return readable(() => {
+    const runs = moofs.flatMap((moof) => [...boxOf(moof).descendants('traf')]).map((traf) => timesOfRun(traf, tracks));
+    const known = runs.filter((run) => run !== null);
+    if (known.length === 0) return null;
+    const byTrack = [...Map.groupBy(known, ({ track }) => track)].map(([track, own]) => ({
+      isVideo: track.isVideo,
+      startSeconds: Math.min(...own.map(({ start }) => start)) / track.timescale,
+      durationSeconds: own.reduce((sum, { ticks }) => sum + ticks, 0) / track.timescale,
+    }));
+    const longest = byTrack.toSorted((first, second) => second.durationSeconds - first.durationSeconds)[0];
+    const { startSeconds, durationSeconds } = byTrack.find(({ isVideo }) => isVideo) ?? longest ?? { ...NEVER };
+    return { startSeconds, durationSeconds };
+  }, null);
+}
+
+const NEVER: FragmentTimes = { startSeconds: 0, durationSeconds: 0 };
+
+interface RunTimes {
+  readonly track: TrackTimes;
+  /** Decoding time and duration in ticks. */
+  readonly start: number;
+  readonly ticks: number;
+}
+
+function timesOfRun(traf: Box, tracks: InitTimes): RunTimes | null {
+  const tfhd = traf.descendant('tfhd');
+  const tfdt = traf.descendant('tfdt');
+  if (tfhd === undefined || tfdt === undefined) return null;
+  const header = new BoxFields(tfhd);
+  const { flags } = header.versionAndFlags();
+  const track = tracks.get(header.uint(4));
+  if (track === undefined || track.timescale === 0) return null;
+  for (const [flag, length] of TFHD_FIELDS) if ((flags & flag) !== 0) header.skip(length);
+  const sampleDuration = (flags & TFHD_DEFAULT_DURATION) === 0 ? track.sampleDuration : header.uint(4);
+  const time = new BoxFields(tfdt);
+  const start = time.uint(time.versionAndFlags().version === 1 ? 8 : 4);
+  let ticks = 0;
+  for (const trun of traf.descendants('trun')) ticks += ticksOf(trun, sampleDuration);
+  return ticks === 0 ? null : { track, start, ticks };
+}
+
+function ticksOf(trun: Box, sampleDuration: number): number {
+  const fields = new BoxFields(trun);
+  const { flags } = fields.versionAndFlags();
+  const count = fields.uint(4);
+  if ((flags & TRUN_SAMPLE_DURATION) === 0) return count * sampleDuration;
+  for (const [flag, length] of TRUN_FIELDS) if ((flags & flag) !== 0) fields.skip(length);
+  const furtherBytes = TRUN_SAMPLE_FIELDS.slice(1).filter((flag) => (flags & flag) !== 0).length * 4;
+  let ticks = 0;
+  for (let sample = 0; sample < count; sample += 1) {
+    ticks += fields.uint(4);
+    fields.skip(furtherBytes);
+  }
+  return ticks;
+}
+
+function boxOf(bytes: Buffer): Box {
+  return new Box('', parseBoxHeader(bytes, 0, bytes.length), bytes);
+}
+
+/** Returns what is read, or another value where boxes are malformed: their bytes are bound whatever they say. */
+function readable<Result>(read: () => Result, otherwise: Result): Result {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof AppError) return otherwise;
+    throw error;
+  }
+}
