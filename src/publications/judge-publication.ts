@@ -15,6 +15,7 @@ import { type JudgedRendition, judgeRenditions, type RenditionReading } from './
 import { mapOf } from './judging/judge-sequence.ts';
 import { type ListedRendition, readListedPublication } from './judging/listed-renditions.ts';
 import type { FoundInPlaylist } from './judging/playlist-findings.ts';
+import { findSilentEntries } from './judging/silent-entries.ts';
 import type { UnboundMedia } from './judging/unbound-media.ts';
 import { type MediaPart, readPart, singleFileOf } from './media-part.ts';
 import { MAX_RENDITIONS, refuseBeyond } from './playlists/limits.ts';
@@ -115,7 +116,7 @@ export async function judgePublication(folder: SourceFolder, context: JudgementC
     wholeFile,
     presentation,
     entries: publication.entries.map(({ path }) => path),
-    findings: publication.findings,
+    findings: [...publication.findings, ...findSilentEntries(publication.entries, renditions)],
   };
 }
 

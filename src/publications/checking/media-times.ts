@@ -3,7 +3,8 @@ import { Box, BoxFields, parseBoxHeader } from '#formats/isobmff-boxes.ts';
 
 /** The times of a track in its init segment. */
 interface TrackTimes {
-  readonly isVideo: boolean;
+  /** The handler type, such as `vide` or `soun` (ISO/IEC 14496-12 §8.4.3). */
+  readonly handler: string;
   /** Ticks per second. */
   readonly timescale: number;
   /** Of its samples, in ticks, where fragments do not say another; 0 where it is unknown. */
@@ -55,7 +56,7 @@ function timesOfTrack(trak: Box, defaults: ReadonlyMap<number, number>): [number
   const hdlr = trak.descendant('mdia', 'hdlr');
   const fields = hdlr === undefined ? null : new BoxFields(hdlr);
   fields?.skip(8);
-  return [id, { isVideo: fields?.text(4) === 'vide', timescale, sampleDuration: defaults.get(id) ?? 0 }];
+  return [id, { handler: fields?.text(4) ?? '', timescale, sampleDuration: defaults.get(id) ?? 0 }];
 }
 
 /** Returns the 32-bit field behind the creation and modification times of a full box, which are as long as its version says. */
@@ -77,7 +78,7 @@ export function fragmentTimesIn(moofs: readonly Buffer[], tracks: InitTimes): Fr
     const known = runs.filter((run) => run !== null);
     if (known.length === 0) return null;
     const byTrack = [...Map.groupBy(known, ({ track }) => track)].map(([track, own]) => ({
-      isVideo: track.isVideo,
+      isVideo: track.handler === 'vide',
       startSeconds: Math.min(...own.map(({ start }) => start)) / track.timescale,
       durationSeconds: own.reduce((sum, { ticks }) => sum + ticks, 0) / track.timescale,
     }));

@@ -56,6 +56,8 @@ export interface ReadRendition {
   readonly found: readonly FoundFragment[];
   /** When each fragment plays by its own boxes, in the same order; empty where there is no binding. */
   readonly times: readonly (FragmentTimes | null)[];
+  /** The handler types of its tracks. */
+  readonly handlers: ReadonlySet<string>;
 }
 
 /**
@@ -110,6 +112,7 @@ export class PartsVerification {
     const index = this.#nextIndex++;
     const { hasStore, manifest, digest, times: tracks } = await this.#readInit(init);
     manifest?.renditions.push(index);
+    const handlers = new Set([...tracks.values()].map(({ handler }) => handler));
     const number = this.#numberOf(manifest);
     if (manifest === null || manifest.binding === null) {
       await this.#readFragments(fragments, UNBOUND, tracks);
@@ -126,6 +129,7 @@ export class PartsVerification {
         initMaps: [],
         found: [],
         times: [],
+        handlers,
       };
     }
     const { binding } = manifest;
@@ -136,7 +140,7 @@ export class PartsVerification {
       this.#addFinding(init, manifest, finding);
     }
     const times = read.map((fragment) => fragment.times);
-    return { manifest: number, hasManifest: true, binding, isDisturbed: false, initMaps, found, times };
+    return { manifest: number, hasManifest: true, binding, isDisturbed: false, initMaps, found, times, handlers };
   }
 
   /** The different manifests of the renditions so far, as `ReadRendition.manifest` numbers them. */

@@ -16,7 +16,7 @@ import { findUnboundMedia, type UnboundMedia } from './unbound-media.ts';
 export interface ListedRendition {
   readonly init: MediaPart;
   readonly isInitMissing: boolean;
-  /** One for each playlist with another order or choice of fragments; the first is the longest. */
+  /** One for each playlist with another order, choice or timing of fragments; the first is the longest. */
   readonly orders: readonly ListedOrder[];
   /** The fragments of all orders whose files are there, each once. */
   readonly present: Rendition;
@@ -149,6 +149,11 @@ function presentOnly(listings: readonly RenditionListing[], index: FolderIndex):
   }));
 }
 
+/** Returns a key that is equal for fragments that are played in the same way. */
+function keyOfPlayed({ part, durationSeconds, window }: ListedFragment): string {
+  return `${partKey(part)} ${durationSeconds} ${window?.startSeconds} ${window?.endSeconds}`;
+}
+
 function renditionOf(group: readonly RenditionListing[], index: FolderIndex): ListedRendition {
   const init = group[0]?.init?.part as MediaPart;
   const byFragments = new Map<string, ListedOrder>();
@@ -162,7 +167,7 @@ function renditionOf(group: readonly RenditionListing[], index: FolderIndex): Li
       else once.push(fragment);
       seen.add(known);
     }
-    const key = fragments.map(({ part }) => partKey(part)).join('\n');
+    const key = fragments.map(keyOfPlayed).join('\n');
     if (!byFragments.has(key)) byFragments.set(key, { playlist, fragments: once, repeats });
   }
   const orders = [...byFragments.values()].sort((first, second) => second.fragments.length - first.fragments.length);

@@ -6,8 +6,10 @@ import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { isPresented } from '../presentation/presentation.ts';
 
 /** A finding about a playlist. */
-export interface FoundInPlaylist extends PlaylistFinding {
+export interface FoundInPlaylist extends Omit<PlaylistFinding, 'kind'> {
   readonly playlist: string;
+  /** `missing`: an entry does not offer what is signed. */
+  readonly kind: PlaylistFinding['kind'] | 'missing';
 }
 
 /** A playlist, and how others name it. */

@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { Verification } from '#contract/verification.ts';
+import { AppError } from '#errors/app-error.ts';
+import { readPublication } from '#publications/read-publication.ts';
+import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
+import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
+import { signAsOthers } from '../support/publications/sign-as-others.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { verifyInput } from '../support/verification/verify-input.ts';
+
+// Publications whose media are as they were signed, by a manifest that says nothing of playlists: players show them otherwise.
+
+const { signal } = new AbortController();
+const home = temporaryFolder();
+const OPTIONS = '-seg_duration 1 -use_timeline 1 -use_template 1 -hls_playlist 1';
+const files = Object.fromEntries(
+  Object.entries(filesAt(makeFfmpegDash(makeFilm(home), join(home, 'dash'), OPTIONS))).map(([path, bytes]) => [
+    path,
+    Buffer.from(bytes),
+  ]),
+);
+const patterns = { playlist: '*.mpd', init: '*init*', frag: '*chunk*' };
+const { renditions } = await readPublication(folderOf(files), patterns, signal);
+const signed: Record<string, Uint8Array> = await signAsOthers(files, renditions, {});
+const VIDEO = 'media_0.m3u8';
+const MASTER = 'master.m3u8';
+const MPD = 'manifest.mpd';
+let count = 0;
+
+async function verified(playlist: string, text: string): Promise<Verification> {
+  const folder = writeFiles(join(home, `case-${count++}`, 'show'), { ...signed, [playlist]: text });
+  return (await verifyInput({ type: 'local_folder_path', path: folder }, join(folder, '..'))).verification;
+}
+
+function textOf(playlist: string): string {
+  return Buffer.from(signed[playlist] ?? []).toString();
+}
+
+type Edit = (text: string) => string;
+
+const ENTRY = /#EXTINF:[^\n]*\n(?:#[^\n]*\n)*[^\n#]+\n/g;
+const entries = textOf(VIDEO).match(ENTRY) ?? [];
+const [first = '', second = ''] = entries;
+const last = entries.at(-1) ?? '';
+const behindHead =
+  (tag: string): Edit =>
+  (text) =>
+    text.replace('#EXTM3U\n', `#EXTM3U\n${tag}\n`);
+const beforeSegments =
+  (tag: string): Edit =>
+  (text) =>
+    text.replace('#EXTINF', `${tag}\n#EXTINF`);
+const replaced =
+  (from: string | RegExp, to: string): Edit =>
+  (text) =>
+    text.replace(from, to);
+
+const IN_MEDIA_PLAYLISTS: Readonly<Record<string, Edit>> = {
+  'text behind a duration': replaced(/#EXTINF:([\d.]+),/, '#EXTINF:$1 other.m4s,'),
+  'a tag behind a duration': replaced(/#EXTINF:([\d.]+),/, '#EXTINF:$1,#EXTINF:1,'),
+  'a line that begins with a space': beforeSegments(' #comment'),
+  'an address with a space behind it': replaced(/(\.m4s)\n/, '$1 \n'),
+  'a first line that is none of HLS': (text) => `\n${text}`,
+  'a mark of the byte order': (text) => `\uFEFF${text}`,
+  'a duration of zero': replaced(/#EXTINF:[\d.]+,/, '#EXTINF:0,'),
+  'a duration that is too long': replaced(/#EXTINF:[\d.]+,/, '#EXTINF:9.0,'),
+  'a duration that is too short': replaced(/#EXTINF:[\d.]+,/, '#EXTINF:0.01,'),
+  'a duration that is no decimal': replaced(/#EXTINF:[\d.]+,/, '#EXTINF:1e0,'),
+  'its first fragment left out': replaced(first, ''),
+  'its last fragment left out': replaced(last, ''),
+  'a fragment in the middle left out': replaced(second, ''),
+  'a fragment twice': replaced(second, second + second),
+  'all fragments twice': (text) => text.replace('#EXT-X-ENDLIST', `${entries.join('')}#EXT-X-ENDLIST`),
+  'two fragments in another order': replaced(first + second, second + first),
+  'a gap': replaced(second, `#EXT-X-GAP\n${second}`),
+  'no end': replaced(/#EXT-X-ENDLIST\n?/, ''),
+  'a start behind its start': behindHead('#EXT-X-START:TIME-OFFSET=2'),
+  'a start before its end': behindHead('#EXT-X-START:TIME-OFFSET=-1,PRECISE=YES'),
+  'an interstitial': behindHead(
+    '#EXT-X-DATERANGE:ID="a",CLASS="com.apple.hls.interstitial",START-DATE="2020-01-01T00:00:00Z",X-ASSET-URI="other.m3u8"',
+  ),
+  'a list of interstitials': behindHead(
+    '#EXT-X-DATERANGE:ID="a",START-DATE="2020-01-01T00:00:00Z",X-ASSET-LIST="a.json"',
+  ),
+  'a variable that is defined twice': behindHead('#EXT-X-DEFINE:NAME="a",VALUE="b"\n#EXT-X-DEFINE:NAME="a",VALUE="c"'),
+  'a variable from elsewhere': behindHead('#EXT-X-DEFINE:IMPORT="a"'),
+  'key frames only': beforeSegments('#EXT-X-I-FRAMES-ONLY'),
+  'a tag inside a comment': beforeSegments('# a comment #EXTINF:1,'),
+  'a tag in small letters': beforeSegments('#extinf:1,'),
+  'a tag behind a space': beforeSegments('# EXTINF:1,'),
+  'a carriage return inside a line': replaced(/#EXTINF:([\d.]+),/, '#EXTINF:$1,a\rother.m4s'),
+  'a line separator of Unicode': replaced(/#EXTINF:([\d.]+),/, '#EXTINF:$1,a\u2028other.m4s'),
+  'a null byte': replaced(/#EXTINF:([\d.]+),/, '#EXTINF:$1,a\0'),
+  'an unknown tag with an address': behindHead('#EXT-X-OTHER:URI="https://cdn.example/other.m4s"'),
+  'tags of both kinds of playlists': behindHead('#EXT-X-STREAM-INF:BANDWIDTH=1\nmedia_1.m3u8'),
+  'an attribute twice': replaced(/#EXT-X-MAP:URI=("[^"]*")/, '#EXT-X-MAP:URI=$1,URI=$1'),
+  'an attribute behind a space': replaced('#EXT-X-MAP:URI', '#EXT-X-MAP: URI'),
+  'an attribute without quotes': replaced(/#EXT-X-MAP:URI="([^"]*)"/, '#EXT-X-MAP:URI=$1'),
+  'another init segment': replaced(/#EXT-X-MAP:URI="([^"]*)0\./, '#EXT-X-MAP:URI="$11.'),
+};
+
+const IN_MULTIVARIANT_PLAYLISTS: Readonly<Record<string, Edit>> = {
+  'steering by a server': behindHead('#EXT-X-CONTENT-STEERING:SERVER-URI="steer.json"'),
+  'no sound': (text) => text.replace(/#EXT-X-MEDIA:TYPE=AUDIO[^\n]*\n/g, '').replace(/,AUDIO="[^"]*"/g, ''),
+  'a variant in a comment': (text) => `${text}\n# #EXT-X-STREAM-INF:BANDWIDTH=1\n`,
+  'a tag before the address of a variant': replaced(/(#EXT-X-STREAM-INF:[^\n]*\n)/, '$1#EXT-X-INDEPENDENT-SEGMENTS\n'),
+  'a variant without an address': (text) => `${text}#EXT-X-STREAM-INF:BANDWIDTH=1\n`,
+  'durations of a media playlist': (text) => `${text}#EXTINF:1,\nchunk-stream0-00001.m4s\n`,
+};
+
+const IN_MPDS: Readonly<Record<string, Edit>> = {
+  'a second base address': replaced('<Period', '<BaseURL>a/</BaseURL><BaseURL>b/</BaseURL><Period'),
+  'a location elsewhere': replaced('<Period', '<Location>https://cdn.example/a.mpd</Location><Period'),
+  'steering by a server': replaced('<Period', '<ContentSteering>https://cdn.example/a</ContentSteering><Period'),
+  'a presentation offset': replaced(/timescale="(\d+)"/, 'timescale="$1" presentationTimeOffset="$1"'),
+  'a period that ends early': replaced(/<Period ([^>]*)>/, '<Period $1 duration="PT2S">'),
+  'a duration that ends early': replaced(/mediaPresentationDuration="[^"]*"/, 'mediaPresentationDuration="PT2.0S"'),
+  'no end': replaced('type="static"', 'type="dynamic"'),
+  'a timeline that ends early': replaced(/ r="\d+"/, ''),
+  'a timeline of longer segments': (text) => text.replace(/ d="(\d+)"/g, (_, ticks) => ` d="${Number(ticks) * 3}"`),
+  'segments from a later number': replaced('startNumber="1"', 'startNumber="3"'),
+  'an element with a prefix': replaced(/<Period ([^>]*)>/, '<m:Period $1></m:Period><Period $1>'),
+  'an entity': replaced('initialization="', 'initialization="&other;'),
+  'a section of text': replaced('<Period', '<![CDATA[<Period/>]]><Period'),
+  'a document type': replaced('<MPD', '<!DOCTYPE MPD [<!ENTITY a "b">]><MPD'),
+  'a second template': replaced(/(<SegmentTemplate[\s\S]*?<\/SegmentTemplate>)/, '$1$1'),
+  'text between elements': replaced('<Period', 'text<Period'),
+  chaining: replaced(
+    '<Period',
+    '<SupplementalProperty schemeIdUri="urn:mpeg:dash:chaining:2016" value="a.mpd"/><Period',
+  ),
+  'parameters in addresses': replaced(
+    '<Representation ',
+    '<EssentialProperty schemeIdUri="urn:mpeg:dash:urlparam:2014"/><Representation ',
+  ),
+  'no sound': replaced(/<AdaptationSet[^>]*contentType="audio"[\s\S]*?<\/AdaptationSet>/, ''),
+  'a link to a period elsewhere': replaced('<Period ', '<Period xlink:href="a.xml" '),
+};
+
+for (const [playlist, edits] of [
+  [VIDEO, IN_MEDIA_PLAYLISTS],
+  [MASTER, IN_MULTIVARIANT_PLAYLISTS],
+  [MPD, IN_MPDS],
+] as const) {
+  describe(`a publication is not valid whose ${playlist} has`, () => {
+    for (const [name, edit] of Object.entries(edits)) {
+      test(name, async () => {
+        const text = textOf(playlist);
+        assert.notEqual(edit(text), text);
+        try {
+          const { state, publication, summary } = await verified(playlist, edit(text));
+          assert.equal(state, 'invalid', JSON.stringify({ summary, publication }));
+        } catch (error) {
+          assert.ok(error instanceof AppError && error.reason.startsWith('PLAYLIST_'), String(error));
+        }
+      });
+    }
+  });
+}
+
+describe('a publication stays valid, and says that nobody signed its playlists, with', () => {
+  const harmless: Readonly<Record<string, [string, Edit]>> = {
+    'nothing changed': [VIDEO, (text) => text],
+    comments: [VIDEO, beforeSegments('# a comment, with "quotes"')],
+    'marks of advertisements': [VIDEO, beforeSegments('#EXT-X-CUE-OUT:30\n#EXT-OATCLS-SCTE35:/DAlAAAA\n#EXT-X-CUE-IN')],
+    'a time of day': [VIDEO, beforeSegments('#EXT-X-PROGRAM-DATE-TIME:2020-01-01T00:00:00.000+0000')],
+    'a range of dates': [
+      VIDEO,
+      behindHead(
+        '#EXT-X-DATERANGE:ID="a",START-DATE="2020-01-01T00:00:00Z",DURATION=5.0,SCTE35-OUT=0xFC00,X-COM-EXAMPLE="b"',
+      ),
+    ],
+    'lines that end as in Windows': [VIDEO, (text) => text.replaceAll('\n', '\r\n')],
+    'key of sample encryption': [
+      VIDEO,
+      behindHead(
+        '#EXT-X-KEY:METHOD=SAMPLE-AES,URI="skd://a",KEYFORMAT="com.apple.streamingkeydelivery",KEYFORMATVERSIONS="1"',
+      ),
+    ],
+    'another language': [MASTER, (text) => text.replace('NAME="', 'LANGUAGE="de",NAME="')],
+    events: [
+      MPD,
+      replaced(
+        '<AdaptationSet',
+        '<EventStream schemeIdUri="urn:scte:scte35:2013:xml"><Event>a</Event></EventStream><AdaptationSet',
+      ),
+    ],
+    'protection of content': [
+      MPD,
+      replaced(
+        '<Representation ',
+        '<ContentProtection schemeIdUri="urn:mpeg:dash:mp4protection:2011" value="cenc" xmlns:cenc="urn:mpeg:cenc:2013" cenc:default_KID="a"><cenc:pssh>AA==</cenc:pssh></ContentProtection><Representation ',
+      ),
+    ],
+  };
+  for (const [name, [playlist, edit]] of Object.entries(harmless)) {
+    test(name, async () => {
+      const { state, summary, publication } = await verified(playlist, edit(textOf(playlist)));
+      assert.equal(state, 'valid', JSON.stringify({ summary, publication }));
+      assert.match(summary, /^Media unchanged\. Nobody signed the playlists: names, languages/);
+    });
+  }
+
+  test('names that are not known, which it tells', async () => {
+    const { state, publication, summary } = await verified(VIDEO, behindHead('#EXT-X-COM-EXAMPLE:a=b')(textOf(VIDEO)));
+    assert.equal(state, 'valid');
+    assert.deepEqual(publication?.unknown_names, [{ file: VIDEO, line: 2, name: '#EXT-X-COM-EXAMPLE' }]);
+    assert.match(summary, /does not know #EXT-X-COM-EXAMPLE \(line 2 of "media_0\.m3u8"\)/);
+  });
+});
