@@ -102,9 +102,11 @@ export async function judgePublication(folder: SourceFolder, context: JudgementC
   }
   const renditions = judgeRenditions(candidates);
   const areChosen = context.entries !== null;
-  const missingRenditions = areChosen ? 0 : countMissing(manifests, renditions);
   const manifestsOf = manifestsByEntry(renditions, manifests);
   const presentation = await judgePresentation({ ...publication, folder, areChosen, manifestsOf }, signal);
+  // A signed playlist that is not published offers what no other one does.
+  const isPartly = areChosen || (presentation.state === 'as_signed' && presentation.absent.length > 0);
+  const missingRenditions = isPartly ? 0 : countMissing(manifests, renditions);
   const readAlone = await official.readAlone(renditions);
   return {
     manifests,

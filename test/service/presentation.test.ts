@@ -6,7 +6,10 @@ import { fileURLToPath } from 'node:url';
 import type { Verification } from '#contract/verification.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { makeFilm } from '../support/media/make-film.ts';
+import { startNginx } from '../support/servers/nginx.ts';
+import { openTestS3, type TestS3 } from '../support/servers/open-test-s3.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { s3Settings } from './s3-settings.ts';
 
 const SAMPLE = fileURLToPath(new URL('../../samples/publication', import.meta.url));
 const PATTERNS = { playlist_pattern: '*.{m3u8,mpd}', init_pattern: 'init-*.mp4', frag_pattern: 'fragment-*.m4s' };
@@ -14,6 +17,8 @@ const AS_SIGNED = 'Unchanged: media, playlists, text and pictures are as they we
 const SUBTITLES = '1\n00:00:00,500 --> 00:00:02,000\nNo decision was taken.\n';
 
 const folder = temporaryFolder();
+let s3: TestS3;
+let bucket: string;
 let service: RunningService;
 /** A publication of HLS and DASH with subtitles, packaged and signed by the service. */
 let packaged: string;
@@ -21,7 +26,9 @@ let packaged: string;
 let carried: string;
 
 before(async () => {
-  service = await startService({ folder: join(folder, 'service') });
+  s3 = await openTestS3();
+  bucket = await s3.createBucket();
+  service = await startService({ folder: join(folder, 'service'), settings: s3Settings(s3, bucket) });
   const media = join(folder, 'evening');
   mkdirSync(media);
   makeFilm(media, 'film.mp4');
@@ -34,23 +41,26 @@ before(async () => {
   writeFileSync(join(sample, 'master.m3u8'), textAt(sample, 'master.m3u8').replace('#EXTM3U\n', `#EXTM3U\n${named}`));
   carried = await sign('/v2/sync/c2pa/fragmented', sample, PATTERNS);
 });
-after(() => service?.stop());
+after(async () => {
+  await service?.stop();
+  await s3?.close();
+});
 
 function textAt(root: string, path: string): string {
   return readFileSync(join(root, path), 'utf8');
 }
 
-async function sign(path: string, input: string, params: object): Promise<string> {
-  const { results } = await service.runSync(path, { inputs: [{ type: 'local_folder_path', path: input }], params });
+async function sign(path: string, input: string, params: object, output?: object): Promise<string> {
+  const inputs = [{ type: 'local_folder_path', path: input }];
+  const { results } = await service.runSync(path, { inputs, params, ...(output && { output }) });
   assert.equal(results[0]?.status, 'succeeded', results[0]?.error);
   return results[0]?.output_path ?? '';
 }
 
 async function verify(path: string, params: object = {}): Promise<Verification> {
-  const { results } = await service.runSync('/v2/sync/verify', {
-    inputs: [{ type: 'local_folder_path', path }],
-    params,
-  });
+  const isRemote = /^\w+:\/\//.test(path);
+  const input = isRemote ? { type: 'remote_folder_url', url: path } : { type: 'local_folder_path', path };
+  const { results } = await service.runSync('/v2/sync/verify', { inputs: [input], params });
   assert.equal(results[0]?.status, 'succeeded', results[0]?.error);
   return results[0]?.verification as Verification;
 }
@@ -85,6 +95,23 @@ describe('the presentation of a publication', () => {
       const verification = await verify(root);
       assert.deepEqual(told(verification), { state: 'valid', presentation: 'as_signed', first: [] });
       assert.ok(verification.summary.startsWith(AS_SIGNED), verification.summary);
+    }
+  });
+
+  test('is as it was signed to S3, and as it is read from there and over HTTP, listed or not', async (t) => {
+    const media = join(folder, 'evening');
+    const output = { type: 's3', bucket, prefix: 'out' };
+    const inS3 = await sign('/v2/sync/c2pa/package', media, { segment_duration: 2 }, output);
+    const nginx = await startNginx(packaged);
+    t.after(() => nginx.stop());
+    for (const address of [
+      `${inS3}/`,
+      `${nginx.base}/json/`,
+      `${nginx.base}/plain/master.m3u8`,
+      `${nginx.base}/plain/manifest.mpd`,
+    ]) {
+      const verification = await verify(address);
+      assert.deepEqual(told(verification), { state: 'valid', presentation: 'as_signed', first: [] }, address);
     }
   });
 
