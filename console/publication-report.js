@@ -16,6 +16,7 @@ const KINDS = {
   reordered: 'Not in the order that was signed',
   unsigned: 'Without a manifest',
   unreadable: 'Cannot be read',
+  ambiguous: 'Players may read it differently',
 };
 
 /**
@@ -40,11 +41,14 @@ function deviationRow({
   time_seconds: time,
   signed_as: origin,
   codes = [],
+  line,
+  problem,
 }) {
   const what = count > 1 ? `${count} ${part}s` : part;
   return html`<li data-kind=${kind} data-index=${index} data-seconds=${time}>
     <strong class="bad">${KINDS[kind]}</strong>: ${time !== undefined && html`<span class="at">${clockText(time)}</span> `}${file ? html`<code class="path">${file}</code>` : what}
     <span class="muted">${index !== undefined && ` index ${index}`}${rendition !== undefined && rendition !== file && ` of ${rendition}`}${origin && `, signed as ${origin.index === undefined ? '' : `index ${origin.index} of `}${origin.rendition}`}</span>
+    ${problem !== undefined && html`<span class="muted">${line !== undefined && ` line ${line}:`} ${problem}</span>`}
     ${codes.length > 0 && html` <code>${codes.join(', ')}</code>`}
   </li>`;
 }

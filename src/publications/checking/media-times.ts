@@ -51,8 +51,8 @@ export function initTimesIn(moov: Buffer): InitTimes {
 }
 
 function timesOfTrack(trak: Box, defaults: ReadonlyMap<number, number>): [number, TrackTimes] {
-  const id = fullFieldAt(trak.descendant('tkhd'), { 0: 8, 1: 16 });
-  const timescale = fullFieldAt(trak.descendant('mdia', 'mdhd'), { 0: 8, 1: 16 });
+  const id = fieldBehindTimes(trak.descendant('tkhd'));
+  const timescale = fieldBehindTimes(trak.descendant('mdia', 'mdhd'));
   const hdlr = trak.descendant('mdia', 'hdlr');
   const fields = hdlr === undefined ? null : new BoxFields(hdlr);
   fields?.skip(8);
@@ -60,11 +60,11 @@ function timesOfTrack(trak: Box, defaults: ReadonlyMap<number, number>): [number
 }
 
 /** Returns the 32-bit field behind the creation and modification times of a full box, which are as long as its version says. */
-function fullFieldAt(box: Box | undefined, skip: Readonly<Record<0 | 1, number>>): number {
+function fieldBehindTimes(box: Box | undefined): number {
   if (box === undefined) return 0;
   const fields = new BoxFields(box);
   const { version } = fields.versionAndFlags();
-  fields.skip(version === 1 ? skip[1] : skip[0]);
+  fields.skip(version === 1 ? 16 : 8);
   return fields.uint(4);
 }
 
