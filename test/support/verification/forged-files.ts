@@ -30,13 +30,19 @@ export const CONTAINERS: Readonly<Record<string, string>> = {
 /** The padding of a signature, into which a forger puts something else. */
 const PADDING_BYTES = 20_000;
 
-/** Makes and signs a file of a container; `.media` is the file without a manifest. */
+/** Makes and signs a file of a container. */
 export async function makeSigned(name: string, folder: string): Promise<SignedFile> {
   makeMedia(folder, [...(CONTAINERS[name] as string).split(' '), name]);
   const source = readFileSync(join(folder, name));
   const format = formatOf(source);
   if (format === undefined) throw new Error(`${name} is of no known format`);
   return await takeApart(await signBytes(format, source, { slackBytes: PADDING_BYTES }));
+}
+
+/** Returns bytes that play in a container where players find them: other sound in WAV, else the media of the file again. */
+export function otherMedia(name: string, { bytes }: SignedFile): Buffer {
+  if (name.endsWith('.wav')) return Buffer.from(Array.from({ length: 16_000 }, (_, index) => (index * 37) % 251));
+  return Buffer.from(bytes.subarray(Math.max(bytes.indexOf('movi'), 0)));
 }
 
 /** Returns what ffmpeg decodes of a file as an MD5; its complaint where it decodes nothing. */
@@ -59,10 +65,13 @@ export async function verdictOn(
   name: string,
   files: Readonly<Record<string, Uint8Array>>,
   folder: string,
+  sidecar?: string,
 ): Promise<Pick<Verification, 'state' | 'codes'> | { readonly state: 'refused'; readonly reason: string }> {
   const home = writeFiles(join(folder, `case-${count++}`), files);
   try {
-    return (await verifyInput({ type: 'local_file_path', path: join(home, name) }, home)).verification;
+    const source = { type: 'local_file_path', path: join(home, sidecar ?? '') } as const;
+    const asked = sidecar === undefined ? {} : { params: { sidecars: [{ input_index: 0, source }] } };
+    return (await verifyInput({ type: 'local_file_path', path: join(home, name) }, home, asked)).verification;
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return { state: 'refused', reason: error.reason };
