@@ -107,6 +107,17 @@ describe('a publication is not as it was signed', () => {
     }
   });
 
+  test('where a Merkle box states numbers that are its own in 32 bits only (c2pa-rs #2445, #2454)', async () => {
+    const [, victim] = audio.fragments.map(({ path }) => path) as [string, string];
+    const own = merkleBoxIn(bytesOf(victim)) as unknown as Record<string, number>;
+    for (const name of ['location', 'localId', 'uniqueId'] as const) {
+      const box = c2paUuidBox('merkle', cborg.encode({ ...own, [name]: (own[name] as number) + 2 ** 32 }));
+      const replaced = topBoxesOf(bytesOf(victim)).map(({ type, bytes }) => (type === 'uuid' ? box : bytes));
+      assert.deepEqual(await deviations({ [victim]: Buffer.concat(replaced) }), { altered: 1 }, name);
+      assert.deepEqual(await deviations({ [victim]: Buffer.concat([bytesOf(victim), box]) }), { altered: 1 }, name);
+    }
+  });
+
   test('where a box that no reader knows keeps this one from judging the order', async () => {
     const inits = Object.fromEntries(
       renditions.map(({ init: { path } }) => [
