@@ -57,6 +57,13 @@ describe('a file is invalid where other bytes stand in what its hash leaves out 
     }
   });
 
+  test('also in a header of the signature in AVI, which players search for media', async () => {
+    const file = await makeSigned('film.avi', folder);
+    const bytes = PLACES.riff['in another header']?.(file, otherMedia('film.avi', file), ROOM_BYTES) as Buffer;
+    assert.notEqual(decoded('film.avi', bytes, folder), decoded('film.avi', file.bytes, folder));
+    assert.equal(await stateOf('film.avi', bytes), 'invalid');
+  });
+
   test('in a picture, whose container is not read here', async () => {
     const { honest, forged } = await pictures();
     assert.deepEqual([await stateOf('a.png', honest), await stateOf('a.png', forged)], ['valid', 'invalid']);

@@ -103,7 +103,7 @@ export const riff: FormatHandler<RiffLayout> = {
       hasVideo: form.hasVideo,
       manifest: payloadOf(riffChunks.chunks.find(({ id }) => id === MANIFEST_CHUNK_ID)),
       elements: elementsOf(riffChunks),
-      ...(form === AVI && { holdsMedia: (element) => holdsMedia(element, source.sizeBytes) }),
+      ...(form === AVI && { holdsMedia: (bytes, offset) => holdsMedia(bytes, source.sizeBytes - offset) }),
       xmp: payloadOf(riffChunks.chunks.find(({ id }) => XMP_CHUNK_IDS.includes(id))),
     };
   },
@@ -181,12 +181,12 @@ const MEDIA_CHUNK_ID = /\d\d(?:d[bc]|wb|pc|tx|sb|iv)/g;
 
 /**
  * Tells whether a player that searches bytes for chunks of media, as ffmpeg does behind the last `movi` list, finds one
- * that fits into the file.
+ * that fits into the `availableBytes` from there to the end of the file. Digits and letters in a manifest state no such size.
  */
-function holdsMedia(element: Buffer, fileSizeBytes: number): boolean {
-  for (const { index } of element.toString('latin1').matchAll(MEDIA_CHUNK_ID)) {
-    const sizeAt = index + 4;
-    if (sizeAt + 4 <= element.length && element.readUInt32LE(sizeAt) <= fileSizeBytes) return true;
+function holdsMedia(bytes: Buffer, availableBytes: number): boolean {
+  for (const { index } of bytes.toString('latin1').matchAll(MEDIA_CHUNK_ID)) {
+    const start = index + CHUNK_HEADER_SIZE_BYTES;
+    if (start <= bytes.length && start + bytes.readUInt32LE(start - 4) <= availableBytes) return true;
   }
   return false;
 }

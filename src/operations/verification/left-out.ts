@@ -125,7 +125,7 @@ async function holdsStoreAlone(
   if (content === null) return false;
   const bytes = await readRange(source, content.offset, Math.min(content.length, MAX_STORE_BYTES), signal);
   const store = parseJumbf(bytes);
-  if (store?.label !== 'c2pa' || layout?.holdsMedia?.(bytes) === true) return false;
+  if (store?.label !== 'c2pa' || layout?.holdsMedia?.(bytes, content.offset) === true) return false;
   return await areZeros(source, content.offset + store.whole.length, content.offset + content.length, signal);
 }
 

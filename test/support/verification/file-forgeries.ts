@@ -37,21 +37,26 @@ function boxOf(type: string, content: Uint8Array): Buffer {
   return Buffer.concat([header, content]);
 }
 
-/** Returns a store with the padding of its signature, which nobody signs, replaced; other bytes stay as they are. */
-function withPadding(store: Buffer, pad: (before: Uint8Array) => Uint8Array): Buffer {
+/** Returns a store with the headers of its signature changed that nobody signs; other bytes stay as they are. */
+function withHeaders(store: Buffer, change: (headers: Map<unknown, unknown>) => void): Buffer {
   const rewritten = (bytes: Buffer, inSignature: boolean): Buffer =>
     Buffer.concat(
       boxesIn(bytes).map(({ type, content }) => {
         if (type === 'jumb') {
           return boxOf(type, rewritten(content, inSignature || content.includes('c2pa.signature\0', 0, 'latin1')));
         }
-        return boxOf(type, type === 'cbor' && inSignature ? repadded(content, pad) : content);
+        return boxOf(type, type === 'cbor' && inSignature ? resealed(content, change) : content);
       }),
     );
   return rewritten(store, false);
 }
 
-function repadded(signature: Buffer, pad: (before: Uint8Array) => Uint8Array): Buffer {
+/** Returns a store with the padding of its signature replaced. */
+function withPadding(store: Buffer, pad: (before: Uint8Array) => Uint8Array): Buffer {
+  return withHeaders(store, (headers) => headers.set('pad', pad(headers.get('pad') as Uint8Array)));
+}
+
+function resealed(signature: Buffer, change: (headers: Map<unknown, unknown>) => void): Buffer {
   if (signature[0] !== 0xd2) return signature;
   const [sign1, ...rest] = [
     cborg.decode(signature, {
@@ -61,8 +66,7 @@ function repadded(signature: Buffer, pad: (before: Uint8Array) => Uint8Array): B
   ] as [Sign1];
   assert.equal(rest.length, 0);
   const [protectedHeader, header, payload, value] = sign1.parts;
-  const before = header.get('pad') as Uint8Array;
-  header.set('pad', pad(before));
+  change(header);
   const entries = [...header].map(([key, entry]) => Buffer.concat([cborg.encode(key), cborg.encode(entry)]));
   return Buffer.concat([
     Buffer.from([0xd2, 0x84]),
@@ -181,6 +185,13 @@ const inPadding: Maker = (file, media) => {
   return filled(file, elementOf(file, store));
 };
 
+/** Fills another header of the signature, and shortens the padding for it. */
+const inHeader: Maker = (file, media, roomBytes) => {
+  const shorter = shortened(file.store, roomBytes);
+  const store = withHeaders(shorter, (headers) => headers.set('note', cut(file, media, roomBytes - 16)));
+  return filled(file, elementOf(file, Buffer.concat([store, Buffer.alloc(file.store.length - store.length)])));
+};
+
 /** Places a second element with the same manifest before or behind it. */
 const twice =
   (isBefore: boolean): Maker =>
@@ -226,6 +237,7 @@ export const PLACES: Readonly<Record<SignedFile['container'], Readonly<Record<st
   riff: {
     inside,
     'in the padding': inPadding,
+    'in another header': inHeader,
     'decoy before': twice(true),
     'decoy behind': twice(false),
     ...riffPlaces,
