@@ -1,6 +1,7 @@
 import type { ByteSource } from '#bytes/byte-source.ts';
 import type { Warning } from '#errors/warning.ts';
 import type { EmbeddingPlan, HardBinding } from './hard-binding.ts';
+import type { ByteRange, ManifestElement } from './manifest-element.ts';
 
 /**
  * Handler of one container format: recognises it, reads its layout, and plans the output with a manifest. The steps
@@ -78,9 +79,13 @@ export interface MediaLayout {
   /** True where there is at least one video track; a cover picture is none. */
   readonly hasVideo: boolean;
   /** Byte range of the embedded C2PA manifest store (JUMBF) in the source; null where there is none. */
-  readonly manifest: { readonly offset: number; readonly length: number } | null;
+  readonly manifest: ByteRange | null;
+  /** Boxes, chunks or frames of C2PA, with a manifest or without; a Merkle box is none. */
+  readonly elements: readonly ManifestElement[];
   /** Byte range of the XMP packet in the source, which may name a remote manifest; null where the format has none. */
-  readonly xmp: { readonly offset: number; readonly length: number } | null;
+  readonly xmp: ByteRange | null;
+  /** Tells whether players find media in the bytes of an element at an offset. Absent where they do not look into elements. */
+  holdsMedia?(bytes: Buffer, offset: number): boolean;
   /** Boxes beside those for media in which players find media all the same; a hash may leave them out. */
   readonly strayMedia?: readonly StrayBox[];
   /** Warnings for the result of the input. */

@@ -3,6 +3,7 @@ import { outputLengthOf, type Splice } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type FormatHandler, HEAD_SIZE_BYTES, LONG_HEAD_SIZE_BYTES, type MediaLayout } from '../format-handler.ts';
 import { type EmbeddingPlan, placeholderDataHash, planDataHash } from '../hard-binding.ts';
+import { onlyReadableAlone } from '../manifest-element.ts';
 import { findFirstFrame, startsFreeFormat } from '../mpeg-audio.ts';
 import { embedInTag, makeTag, stripTag } from './rewrite-tag.ts';
 import { type Id3Tag, readTags } from './tag.ts';
@@ -108,6 +109,7 @@ export const id3: FormatHandler<Id3Layout> = {
       extensions: stream.extensions,
       hasVideo: false,
       manifest: first?.manifest ?? null,
+      elements: onlyReadableAlone(tags.flatMap(({ elements }) => elements)),
       xmp: first?.xmp ?? null,
     };
   },

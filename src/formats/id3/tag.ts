@@ -1,5 +1,6 @@
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
+import type { ManifestElement } from '../manifest-element.ts';
 import {
   manifestOf,
   type SourceRange,
@@ -9,7 +10,7 @@ import {
   unreadabilityOf,
   xmpOf,
 } from './frame-contents.ts';
-import { type FrameContext, type FrameWalk, type Id3Frame, readFrames } from './frames.ts';
+import { endOfFrame, type FrameContext, type FrameWalk, type Id3Frame, readFrames } from './frames.ts';
 import {
   type Id3Version,
   parseTagHeader,
@@ -43,6 +44,7 @@ export interface Id3Tag {
   /** Frames with a manifest store, and the source range of the first store. */
   readonly manifestFrames: ReadonlySet<Id3Frame>;
   readonly manifest: SourceRange | null;
+  readonly elements: readonly ManifestElement[];
   readonly xmp: SourceRange | null;
   /** File offsets stored in frames, which move with the audio. */
   readonly storedOffsets: ReadonlyMap<Id3Frame, StoredOffsets>;
@@ -50,7 +52,7 @@ export interface Id3Tag {
   readonly unreadableFrames: ReadonlyMap<Id3Frame, Unreadable>;
 }
 
-type Findings = Pick<Id3Tag, 'manifestFrames' | 'manifest' | 'xmp' | 'storedOffsets' | 'unreadableFrames'>;
+type Findings = Pick<Id3Tag, 'manifestFrames' | 'manifest' | 'elements' | 'xmp' | 'storedOffsets' | 'unreadableFrames'>;
 
 /** Reads the consecutive tags at the start of a file. Throws `ID3_*` errors that name the offset. */
 export async function readTags(source: ByteSource, signal: AbortSignal): Promise<Id3Tag[]> {
@@ -130,11 +132,16 @@ async function inspectFrames(context: FrameContext, frames: readonly Id3Frame[])
   const manifestFrames = new Set<Id3Frame>();
   const storedOffsets = new Map<Id3Frame, StoredOffsets>();
   const unreadableFrames = new Map<Id3Frame, Unreadable>();
+  const elements: ManifestElement[] = [];
   let manifest: SourceRange | null = null;
   let xmp: SourceRange | null = null;
   for (const frame of frames) {
     const store = await manifestOf(body, version, frame);
-    if (store !== null) manifestFrames.add(frame);
+    if (store !== null) {
+      manifestFrames.add(frame);
+      const offset = body.sourceOffset(frame.position);
+      elements.push({ offset, length: body.sourceOffset(endOfFrame(version, frame)) - offset, content: store });
+    }
     manifest ??= store;
     xmp ??= await xmpOf(body, version, frame);
     const offsets = await storedOffsetsOf(body, version, frame);
@@ -142,5 +149,5 @@ async function inspectFrames(context: FrameContext, frames: readonly Id3Frame[])
     const unreadable = await unreadabilityOf(context, frame);
     if (unreadable !== null) unreadableFrames.set(frame, unreadable);
   }
-  return { manifestFrames, manifest, xmp, storedOffsets, unreadableFrames };
+  return { manifestFrames, manifest, elements, xmp, storedOffsets, unreadableFrames };
 }

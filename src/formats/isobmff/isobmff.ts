@@ -141,9 +141,11 @@ export const isobmff: FormatHandler<IsobmffLayout> = {
 
 /**
  * Plans a file with a manifest box directly after `ftyp` (C2PA 2.2, §A.5.1). Existing C2PA boxes are removed, every
- * stored offset is adjusted, and the media is copied. Throws `BMFF_OFFSET_OVERFLOW` or `BMFF_MEDIA_UNBOUND`.
+ * stored offset is adjusted, and the media is copied. Throws `BMFF_OFFSET_OVERFLOW`, `BMFF_MEDIA_UNBOUND`, or the error of
+ * an index whose offsets cannot be adjusted.
  */
 export function planEmbedding(layout: IsobmffLayout, manifestSizeBytes: number): EmbeddingPlan {
+  if (layout.indexError !== null) throw layout.indexError;
   refuseUnboundMedia(layout);
   const front = Buffer.concat([layout.fileType.bytes, c2paUuidBoxHead('manifest', manifestSizeBytes)]);
   const edits = editsOf(layout, front.length + manifestSizeBytes);

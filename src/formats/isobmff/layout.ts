@@ -2,20 +2,19 @@ import { type ByteSource, ReadWindow } from '#bytes/byte-source.ts';
 import { AppError } from '#errors/app-error.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import type { MediaLayout } from '../format-handler.ts';
+import type { ByteRange } from '../manifest-element.ts';
 import {
   BOX_HEADER_SIZE_BYTES,
   BOX_ID_SIZE_BYTES,
   Box,
   BoxFields,
-  C2PA_BOX_HEAD_BYTES,
-  type C2paBoxPurpose,
   isC2paBox,
-  parseC2paBox,
   readWholeBox,
   type TopLevelBox,
   type TopLevelBoxes,
   walkTopLevelBoxes,
 } from './boxes.ts';
+import { type C2paBox, elementsOf, readC2paBox, storeOf } from './c2pa-boxes.ts';
 import { addGpsOffsets } from './gps-index.ts';
 import { chunksOf, type DefaultSizes, MediaBoxes, type MediaRange, readDefaultSizes, runsOf } from './media-boxes.ts';
 import {
@@ -34,21 +33,12 @@ const WINDOW_SIZE_BYTES = 256 * 1024;
 const MAX_MOOF_SIZE_BYTES = 16 * 1024 * 1024;
 /** Largest size of all boxes with tables together; each is read into memory. A day of video has tens of megabytes. */
 const MAX_TABLES_SIZE_BYTES = 256 * 1024 * 1024;
-const TYPES_WITH_TABLES = ['moov', 'mfra', 'meta', 'meco'];
+const TYPES_WITH_TABLES = ['moov', 'meta', 'meco'];
 /** `ftyp` box for files without one: QuickTime, version 0, compatible with itself. */
 const QUICKTIME_FILE_TYPE = Buffer.from('0000001466747970717420200000000071742020', 'hex');
 const MAX_FILE_TYPE_SIZE_BYTES = 64 * 1024;
 /** Extended type of a box with an XMP packet (XMP specification part 3, §1.2.7.1). */
 const XMP_BOX_ID = 'be7acfcb97a942e89c71999491e3afac';
-
-/**
- * Purposes of boxes with a manifest store, newest first: an update stands beside the original one (C2PA 2.2, §A.5.1).
- */
-const STORE_PURPOSES: readonly C2paBoxPurpose[] = ['update', 'manifest', 'original'];
-/** Largest number of C2PA boxes whose purpose is read. A file has one or two stores; the rest are Merkle boxes. */
-const MAX_EXAMINED_BOXES = 64;
-/** Size field at the start of a JUMBF box. */
-const JUMBF_SIZE_BYTES = 4;
 
 /** Layout of an ISO BMFF or QuickTime file. */
 export interface IsobmffLayout extends MediaLayout, TopLevelBoxes {
@@ -60,6 +50,8 @@ export interface IsobmffLayout extends MediaLayout, TopLevelBoxes {
   readonly offsets: StoredOffsets;
   /** Boxes other than `mdat` in which players find media. */
   readonly strayMedia: readonly TopLevelBox[];
+  /** Error of the index of fragments (`mfra`), which hashes leave out, so that anybody can damage it; null for none. */
+  readonly indexError: AppError | null;
 }
 
 /** The `ftyp` box, which C2PA readers expect at the very start of the file. */
@@ -68,8 +60,6 @@ interface FileType {
   /** Null where the file has none, and `bytes` is a default. */
   readonly box: TopLevelBox | null;
 }
-
-type ByteRange = NonNullable<MediaLayout['manifest']>;
 
 /**
  * Reads the top-level boxes, the kinds of tracks and every absolute offset of a file. Throws `BMFF_*` errors that name
@@ -80,10 +70,12 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
   const window = new ReadWindow(source, signal, WINDOW_SIZE_BYTES);
   const offsets = new OffsetCollector();
   const runs: MediaRange[] = [];
+  const c2paBoxes: C2paBox[] = [];
   let moov: TopLevelBox | undefined;
   let defaults: DefaultSizes | undefined;
   const { boxes, tail } = await walkTopLevelBoxes(source, window, (box) => {
     if (box.type === 'moov') moov ??= box;
+    if (isC2paBox(box)) return readC2paBox(window, box, c2paBoxes);
     if (box.type !== 'moof') return;
     return (async () => {
       defaults ??= await readDefaultSizes(name, window, moov);
@@ -94,6 +86,7 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
   const media = new MediaBoxes(boxes);
   for (const run of runs) media.add(run);
   const trackKinds = await readTables(source, window, boxes, offsets, media);
+  const indexError = await readIndexes(name, window, boxes, offsets);
   for (const start of offsets.fields.flatMap(({ targets }) => targets)) media.add({ start, end: start + 1 });
   const strayMedia = media.others();
   const fileType = await readFileType(name, window, boxes);
@@ -107,9 +100,11 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
     offsets,
     ...kindOf(majorBrandOf(name, fileType), trackKinds),
     hasVideo: trackKinds.hasVideo,
-    manifest: await findManifest(window, boxes.filter(isC2paBox)),
+    manifest: storeOf(c2paBoxes),
+    elements: elementsOf(c2paBoxes),
     xmp: findXmp(boxes),
     strayMedia,
+    indexError,
     warnings: warningsOf(name, boxes, trackKinds.externalTrackCount),
   };
 }
@@ -174,8 +169,7 @@ async function readTables(
   for (const header of boxes.filter(({ type }) => TYPES_WITH_TABLES.includes(type))) {
     const box = await readWholeBox(name, window, header, leftBytes);
     leftBytes -= header.sizeBytes;
-    if (box.type === 'mfra') addRandomAccessOffsets(box, offsets);
-    else if (box.type === 'meta') readMetadata(box, offsets);
+    if (box.type === 'meta') readMetadata(box, offsets);
     else if (box.type === 'meco') {
       for (const meta of box.descendants('meta')) addItemOffsets(meta, offsets);
     } else {
@@ -184,6 +178,24 @@ async function readTables(
     }
   }
   return { ...trackKindsOf(tracks), externalTrackCount: externalTracks.length };
+}
+
+/** Adds the offsets of `mfra` boxes. Returns the error of the first that cannot be read: players do without it. */
+async function readIndexes(
+  name: string,
+  window: ReadWindow,
+  boxes: readonly TopLevelBox[],
+  offsets: OffsetCollector,
+): Promise<AppError | null> {
+  try {
+    for (const header of boxes.filter(({ type }) => type === 'mfra')) {
+      addRandomAccessOffsets(await readWholeBox(name, window, header, MAX_TABLES_SIZE_BYTES), offsets);
+    }
+    return null;
+  } catch (error) {
+    if (error instanceof AppError) return error;
+    throw error;
+  }
 }
 
 function readMetadata(meta: Box, offsets: OffsetCollector): void {
@@ -231,30 +243,6 @@ async function readFileType(name: string, window: ReadWindow, boxes: readonly To
 function majorBrandOf(fileName: string, { bytes, box }: FileType): string | null {
   if (box === null || bytes.length < BOX_HEADER_SIZE_BYTES + 4) return null;
   return new BoxFields(new Box(fileName, box, bytes)).text(4);
-}
-
-/** Returns the range of the active manifest store, given the C2PA boxes of the file. */
-async function findManifest(window: ReadWindow, boxes: readonly TopLevelBox[]): Promise<ByteRange | null> {
-  const stores = new Map<C2paBoxPurpose, ByteRange>();
-  for (const box of boxes.slice(0, MAX_EXAMINED_BOXES)) {
-    const start = box.offset + box.headerSizeBytes;
-    const end = box.offset + box.sizeBytes;
-    const parsed = parseC2paBox(await window.read(start, Math.min(C2PA_BOX_HEAD_BYTES, end - start)));
-    if (parsed === undefined || stores.has(parsed.purpose)) continue;
-    const range = await withoutPadding(window, start + parsed.payloadStart, end);
-    if (range !== null) stores.set(parsed.purpose, range);
-  }
-  const purpose = STORE_PURPOSES.find((candidate) => stores.has(candidate));
-  return purpose === undefined ? null : (stores.get(purpose) ?? null);
-}
-
-/** Returns the range of the manifest store without the zeros that may follow it in its box. */
-async function withoutPadding(window: ReadWindow, offset: number, end: number): Promise<ByteRange | null> {
-  const available = end - offset;
-  if (available < JUMBF_SIZE_BYTES) return null;
-  const statedBytes = (await window.read(offset, JUMBF_SIZE_BYTES)).readUInt32BE(0);
-  const isPlausible = statedBytes >= 8 && statedBytes <= available;
-  return { offset, length: isPlausible ? statedBytes : available };
 }
 
 /** Returns the range of the XMP packet. */

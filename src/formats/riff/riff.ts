@@ -4,6 +4,7 @@ import { outputLengthOf, type Splice } from '#bytes/splice-plan.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { FormatHandler, MediaLayout } from '../format-handler.ts';
 import { type EmbeddingPlan, placeholderDataHash, planDataHash } from '../hard-binding.ts';
+import { type ManifestElement, onlyReadableAlone } from '../manifest-element.ts';
 import {
   CHUNK_HEADER_SIZE_BYTES,
   endOf,
@@ -101,6 +102,8 @@ export const riff: FormatHandler<RiffLayout> = {
       extensions: form.extensions,
       hasVideo: form.hasVideo,
       manifest: payloadOf(riffChunks.chunks.find(({ id }) => id === MANIFEST_CHUNK_ID)),
+      elements: elementsOf(riffChunks),
+      ...(form === AVI && { holdsMedia: (bytes, offset) => holdsMedia(bytes, source.sizeBytes - offset) }),
       xmp: payloadOf(riffChunks.chunks.find(({ id }) => XMP_CHUNK_IDS.includes(id))),
     };
   },
@@ -159,6 +162,33 @@ async function requireUnmovedMedia(source: ByteSource, riffChunks: RiffChunks, s
 
 function payloadOf(chunk: RiffChunk | undefined): MediaLayout['manifest'] {
   return chunk === undefined ? null : { offset: chunk.offset + CHUNK_HEADER_SIZE_BYTES, length: chunk.sizeBytes };
+}
+
+function elementsOf({ chunks, chunksEnd }: RiffChunks): readonly ManifestElement[] {
+  const elements = chunks
+    .filter(({ id }) => id === MANIFEST_CHUNK_ID)
+    .map((chunk) => {
+      const { offset } = chunk;
+      const length = Math.min(paddedEndOf(chunk), chunksEnd) - offset;
+      const content = { offset: offset + CHUNK_HEADER_SIZE_BYTES, length: length - CHUNK_HEADER_SIZE_BYTES };
+      return { offset, length, content };
+    });
+  return onlyReadableAlone(elements);
+}
+
+/** Id of a chunk of media in AVI: the number of its stream, and what it holds (AVI RIFF File Reference, "Stream Data"). */
+const MEDIA_CHUNK_ID = /\d\d(?:d[bc]|wb|pc|tx|sb|iv)/g;
+
+/**
+ * Tells whether a player that searches bytes for chunks of media, as ffmpeg does behind the last `movi` list, finds one
+ * that fits into the `availableBytes` from there to the end of the file. Digits and letters in a manifest state no such size.
+ */
+function holdsMedia(bytes: Buffer, availableBytes: number): boolean {
+  for (const { index } of bytes.toString('latin1').matchAll(MEDIA_CHUNK_ID)) {
+    const start = index + CHUNK_HEADER_SIZE_BYTES;
+    if (start <= bytes.length && start + bytes.readUInt32LE(start - 4) <= availableBytes) return true;
+  }
+  return false;
 }
 
 function planEmbedding(layout: RiffLayout, manifestSizeBytes: number): EmbeddingPlan {

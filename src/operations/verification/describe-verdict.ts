@@ -1,8 +1,5 @@
-import { z } from 'zod';
 import type { PublicationDeviation, PublicationVerification, Verification } from '#contract/verification.ts';
-import type { MediaLayout, StrayBox } from '#formats/format-handler.ts';
 import { describeReport, type ReportDescription } from '#provenance/describe-report.ts';
-import { decodeCbor, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
 import type { AssetReading } from '#provenance/official-reader.ts';
 import { explanationOf } from '#provenance/status-codes.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
@@ -17,6 +14,7 @@ import {
   type UnboundMedia,
 } from '#publications/judge-publication.ts';
 import { describePart, partKey } from '#publications/media-part.ts';
+import type { LeftOut } from './left-out.ts';
 import type { ReportKind } from './report.ts';
 import { summarize } from './summarize.ts';
 
@@ -68,25 +66,22 @@ export function withTrustList(
 }
 
 /**
- * Adds a code where a manifest that is accepted leaves out more of its media than itself, of which the readers say nothing.
- * Where players find media in what it leaves out, the verdict is that it is invalid: nobody signed that media. `layout` is
- * that of a file with an embedded manifest; null for others.
+ * Adds what is said of a manifest that is accepted and leaves out more of its media than itself, of which the readers say
+ * nothing. A failure makes it invalid: nobody signed what it leaves out.
  */
-export function withExtraExclusions(
-  verification: Verification,
-  stores: readonly Uint8Array[],
-  layout: MediaLayout | null = null,
-): Verification {
+export function withLeftOut(verification: Verification, found: LeftOut | null): Verification {
   const { state, codes } = verification;
-  if (state !== 'valid' && state !== 'trusted') return verification;
-  const found = stores.map((store) => extraExclusions(store, layout)).find((each) => each !== null);
-  if (found === undefined || (found.kind !== 'failure' && codes.some(({ code }) => code === found.code)))
-    return verification;
+  if (found === null || (state !== 'valid' && state !== 'trusted')) return verification;
+  const isFailure = found.kind === 'failure';
+  if (!isFailure && codes.some(({ code }) => code === found.code)) return verification;
   const added = { explanation: explanationOf(found.code) ?? found.code, ...found, count: 1 };
-  const judged = found.kind === 'failure' ? { ...verification, state: 'invalid' as const } : verification;
-  const described = { ...judged, codes: [added, ...codes] };
+  const others = isFailure ? codes.filter(({ code }) => !MATCHES.includes(code)) : codes;
+  const described = { ...verification, ...(isFailure && { state: 'invalid' as const }), codes: [added, ...others] };
   return { ...described, summary: summarize(described) };
 }
+
+/** The readers' words for media that is what was signed. */
+const MATCHES = ['assertion.dataHash.match', 'assertion.bmffHash.match'];
 
 /** Deviations that a report lists, by its kind; more are counted. */
 const MAX_LISTED: Readonly<Record<ReportKind, number>> = { summary: 25, detailed: 500, full: 1_000_000 };
@@ -310,77 +305,4 @@ function named(name: string): string {
 
 function toMilliseconds(seconds: number): number {
   return Math.round(seconds * 1000) / 1000;
-}
-
-/** Top-level boxes that a BMFF hash may leave out: what they hold is never played (C2PA 2.2 §18.7.3). */
-const HARMLESS_BOXES = /^\/(?:ftyp|mfra|free|skip)$/;
-/** Header of the chunk around an embedded manifest, which signers leave out with it, and the pad byte behind it. */
-const CHUNK_HEADER_BYTES = 8;
-const PAD_BYTES = 1;
-
-const dataHash = z.object({ exclusions: z.array(z.object({ start: z.number(), length: z.number() })).nullish() });
-const bmffHash = z.object({
-  exclusions: z.array(z.object({ xpath: z.string(), data: z.unknown().optional(), subset: z.unknown().optional() })),
-  merkle: z.array(z.unknown()).nullish(),
-});
-
-/** What is said of a manifest that leaves out too much. */
-type ExtraExclusions = Pick<Verification['codes'][number], 'code' | 'kind'> & { readonly explanation?: string };
-
-/**
- * Returns what to say of a manifest that leaves out more of its file than itself (C2PA 2.2 §15.12): changes there do not
- * show. The readers do not report it. Null where it does not, or where its binding cannot be read here.
- */
-function extraExclusions(store: Uint8Array, layout: MediaLayout | null): ExtraExclusions | null {
-  const manifest = parseJumbf(Buffer.from(store.buffer, store.byteOffset, store.byteLength))?.children.at(-1);
-  const assertions = onlyChild(manifest, 'c2pa.assertions')?.children ?? [];
-  const binding = assertions.find(({ label }) => label.startsWith('c2pa.hash.'));
-  if (binding === undefined) return null;
-  const content = decodeCbor(onlyCbor(binding));
-  if (binding.label === 'c2pa.hash.data')
-    return extraRanges(dataHash.safeParse(content).data?.exclusions ?? [], layout);
-  if (!binding.label.startsWith('c2pa.hash.bmff')) return null;
-  const { exclusions = [], merkle } = bmffHash.safeParse(content).data ?? {};
-  const code = 'assertion.bmffHash.additionalExclusionsPresent';
-  const strayMedia = layout?.strayMedia ?? [];
-  if (exclusions.some((exclusion) => strayMedia.some((box) => mayLeaveOut(exclusion, box)))) {
-    const explanation = 'Players find media in parts of the file that the binding leaves out.';
-    return { code, kind: 'failure', explanation };
-  }
-  const hidesMedia = exclusions.some(({ xpath, data, subset }) => {
-    if (HARMLESS_BOXES.test(xpath)) return false;
-    // A Merkle tree binds what is left out of the media, and some fields hold positions, which change.
-    if (subset != null) return xpath === '/mdat' && (merkle ?? []).length === 0;
-    return xpath !== '/uuid' || !Array.isArray(data) || data.length === 0;
-  });
-  return hidesMedia ? { code, kind: 'informational' } : null;
-}
-
-const boxData = z.array(z.object({ offset: z.number(), value: z.instanceof(Uint8Array) }));
-
-/** Tells whether an exclusion may be of a box: of a `uuid` box it is none where it asks for another extended type. */
-function mayLeaveOut(
-  { xpath, data }: { readonly xpath: string; readonly data?: unknown },
-  { type, boxId, headerSizeBytes }: StrayBox,
-): boolean {
-  if (xpath !== `/${type}`) return false;
-  const asked = boxData.safeParse(data).data?.find(({ offset }) => offset === headerSizeBytes)?.value;
-  if (asked === undefined || boxId === null) return true;
-  const id = Buffer.from(boxId, 'hex');
-  return id.subarray(0, asked.length).equals(asked.subarray(0, id.length));
-}
-
-/** Returns what to say of a hash that leaves out ranges other than its manifest's. */
-function extraRanges(
-  exclusions: readonly { readonly start: number; readonly length: number }[],
-  layout: MediaLayout | null,
-): ExtraExclusions | null {
-  const own = layout?.manifest ?? null;
-  // Whoever makes the manifest shorter, by its padding or an ingredient, gets space beside it: a chunk of metadata fits there.
-  const isExtra = exclusions.some(
-    ({ start, length }) =>
-      length > 0 &&
-      (own === null || start < own.offset - CHUNK_HEADER_BYTES || start + length > own.offset + own.length + PAD_BYTES),
-  );
-  return isExtra ? { code: 'assertion.dataHash.additionalExclusionsPresent', kind: 'informational' } : null;
 }

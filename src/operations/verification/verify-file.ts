@@ -10,8 +10,8 @@ import { HEAD_SIZE_BYTES, type MediaLayout } from '#formats/format-handler.ts';
 import { formatUnknown, recogniseFormat } from '#formats/formats.ts';
 import { unsupportedMediaType } from '#formats/unsupported-containers.ts';
 import { stemOf } from '#outputs/output-path.ts';
+import { type CrJsonAsset, readInWasm } from '#provenance/asset-reader.ts';
 import { MAX_STORE_BYTES, refuseCostlyChain } from '#provenance/chain-limits.ts';
-import type { CrJsonAsset } from '#provenance/crjson-reader.ts';
 import { type AssetReading, assetReadingOf } from '#provenance/official-reader.ts';
 import { stillMediaType } from '#provenance/still-media-type.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
@@ -21,7 +21,8 @@ import { remoteManifestWarnings } from '../describe-ingredient.ts';
 import { faultOf } from '../ingredients.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
 import { withHeartbeat } from '../read-back.ts';
-import { describeReading, withExtraExclusions, withTrustList } from './describe-verdict.ts';
+import { describeReading, withLeftOut, withTrustList } from './describe-verdict.ts';
+import { bindingOf, findLeftOut, type LeftOut } from './left-out.ts';
 import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
 
 /** The reasons for which a verification has no crJSON. */
@@ -40,15 +41,14 @@ export async function verifyFile(
     context.reached('resolved');
     const params = (work.params ?? {}) as VerifyParams;
     const lists = services.trust.current;
-    const { reading, store, crJsonAsset, warnings } = await readAsset(found, source, lists, context);
+    const { reading, store, leftOut, crJsonAsset, warnings } = await readAsset(found, source, lists, context);
     const asset = crJsonAsset ?? { problem: found.sidecar === null ? UNSIGNED : IN_SIDECAR };
     const forensics = await forensicsOf(async () => asset, params, context, services, lists.pem);
     context.reached('verified');
     const manifestFrom = found.sidecar === null ? 'embedded' : 'sidecar';
     const stores = store === null ? [] : [store];
-    const layout = found.sidecar === null ? found.layout : null;
     const described = (asked: ReportKind): Verification =>
-      withExtraExclusions(describeReading(reading, manifestFrom, asked), stores, layout);
+      withLeftOut(describeReading(reading, manifestFrom, asked), leftOut);
     const describe = (asked: ReportKind): Verification => ({
       ...withTrustList(described(asked), stores, lists),
       ...(reading !== 'none' && forensics(asked)),
@@ -83,7 +83,7 @@ async function findManifest(
   const named = await namedSidecar(work, context, services);
   const identified = await identify(source, context.signal);
   if (named !== null) return { ...identified, sidecar: named };
-  const isEmbedded = identified.layout !== null && identified.layout.manifest !== null;
+  const isEmbedded = identified.layout !== null && identified.layout.elements.length > 0;
   const sidecar = isEmbedded ? null : await adjacentSidecar(work, context, services);
   return { ...identified, sidecar };
 }
@@ -113,6 +113,7 @@ interface AssetResult {
   readonly reading: AssetReading;
   /** Its manifest store, where its bytes are known. */
   readonly store: Uint8Array | null;
+  readonly leftOut: LeftOut | null;
   readonly crJsonAsset: CrJsonAsset | null;
   readonly warnings: readonly Warning[];
 }
@@ -120,7 +121,7 @@ interface AssetResult {
 /** The reader's words for a file that names a manifest at a remote address only. It is never fetched. */
 const REMOTE_MANIFEST = /must fetch remote manifests/i;
 /** The reader's words for a manifest that is there and cannot be read: they name a part of it. Others are about the container. */
-const UNREADABLE_MANIFEST = /\b(claim|assertion|COSE|CBOR|JUMBF?|time stamp)\b/i;
+const UNREADABLE_MANIFEST = /\b(claim|assertion|COSE|CBOR|JUMBF?|time stamp|C2PA box|manifest without)\b/i;
 
 /** Has the official reader read the file. Throws where neither it nor this service can make anything of the container. */
 async function readAsset(
@@ -130,8 +131,9 @@ async function readAsset(
   context: InputContext,
 ): Promise<AssetResult> {
   const { signal, scratch } = context;
-  const hasNone = layout === null ? mediaType === null : layout.manifest === null;
+  const hasNone = layout === null ? mediaType === null : layout.elements.length === 0;
   if (hasNone && sidecar === null) return withoutManifest(problem);
+  if (sidecar === null && layout?.elements.some(({ content }) => content === null)) return UNREADABLE;
   const pinned = await pinnedCopyOf(source, scratch, signal);
   const store = sidecar ?? (await embeddedStore(pinned, layout, signal));
   if (store !== null) refuseCostlyChain(source.name, store);
@@ -144,7 +146,15 @@ async function readAsset(
     withHeartbeat(context, source.sizeBytes, () =>
       assetReadingOf({ ...asset, ...(anchors !== null && { anchors }) }, signal),
     );
-  const reading = store === null ? await readUnknownSigner(lists, read) : await read(lists.pem);
+  const first = store === null ? await readUnknownSigner(lists, read) : await read(lists.pem);
+  if (first === 'none' && layout !== null && sidecar === null) return UNREADABLE;
+  const label = first === 'none' || 'problem' in first ? undefined : first.active_manifest;
+  const isUnread = sidecar === null && (store === null || bindingOf(store, label) === null);
+  const reading = isUnread ? await readTwice(first, asset, lists, context) : first;
+  const leftOut =
+    store === null || !isAccepted(reading)
+      ? null
+      : await findLeftOut({ source: pinned, layout, store, label, isSidecar: sidecar !== null }, signal);
   await pinned.checkUnchanged?.(signal);
   if (layout === null && sidecar === null && !showsManifest(reading)) {
     // Only the reader knows pictures and documents: they have no manifest where it finds none. Of a damaged container it
@@ -158,7 +168,37 @@ async function readAsset(
   // Whoever puts something into a container that only this service stumbles over must not hide media by that.
   const isCompared = sidecar !== null || problem === null || problem.reason === 'FORMAT_UNKNOWN';
   const warnings = isCompared ? [] : [warning('BINDING_NOT_COMPARED', { name: source.name, problem: problem.message })];
-  return { reading, store, crJsonAsset, warnings };
+  return { reading, store, leftOut, crJsonAsset, warnings };
+}
+
+/** The result for a file that has a box, chunk or frame of C2PA, and no manifest that every reader finds in it. */
+const UNREADABLE: AssetResult = {
+  reading: { problem: 'a box, chunk or frame of C2PA is there without one manifest store that can be read' },
+  store: null,
+  leftOut: null,
+  crJsonAsset: null,
+  warnings: [],
+};
+
+/**
+ * Has the newer reader confirm the reading of a manifest whose binding cannot be read here: it refuses a hash that leaves
+ * out more than the manifest, and a C2PA box without one. Where it knows no such container, the first reading stands.
+ */
+async function readTwice(
+  first: AssetReading,
+  { path, mediaType }: { readonly path: string; readonly mediaType: string },
+  { pem }: TrustLists,
+  { signal }: InputContext,
+): Promise<AssetReading> {
+  if (first !== 'none' && !isAccepted(first)) return first;
+  const second = await readInWasm('report', { path, mediaType }, pem, signal);
+  if ('problem' in second) return UNREADABLE_MANIFEST.test(second.problem) ? second : first;
+  return isAccepted(second.report) && first !== 'none' ? first : second.report;
+}
+
+/** Returns true where the reader refuses nothing. */
+function isAccepted(reading: AssetReading): reading is ManifestReport {
+  return reading !== 'none' && !('problem' in reading) && reading.validation_state !== 'Invalid';
 }
 
 /** Returns true where the reader finds a manifest, whether it can read it or not. */
@@ -186,7 +226,7 @@ function isTrusted(reading: AssetReading): reading is ManifestReport {
 /** Throws where the file is damaged, or nothing that could have a manifest. */
 function withoutManifest(problem: AppError | null, warnings: readonly Warning[] = []): AssetResult {
   if (problem !== null) throw problem;
-  return { reading: 'none', store: null, crJsonAsset: null, warnings };
+  return { reading: 'none', store: null, leftOut: null, crJsonAsset: null, warnings };
 }
 
 async function embeddedStore(

@@ -4,7 +4,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { PublicationVerification, Verification } from '#contract/verification.ts';
 import type { VerifyParams } from '#contract/verify-request.ts';
 import { AppError } from '#errors/app-error.ts';
-import type { CrJsonAsset } from '#provenance/crjson-reader.ts';
+import type { CrJsonAsset } from '#provenance/asset-reader.ts';
 import { stateOf } from '#provenance/describe-report.ts';
 import { type AssetReading, assetReadingOf } from '#provenance/official-reader.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
@@ -20,9 +20,10 @@ import {
   isFaulty,
   NO_MANIFEST,
   presentationCodes,
-  withExtraExclusions,
+  withLeftOut,
   withTrustList,
 } from './describe-verdict.ts';
+import { bindingOf, findExtra } from './left-out.ts';
 import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
 import { summarize } from './summarize.ts';
 
@@ -47,8 +48,9 @@ export async function verifyFolder(
       ? await forensicsOf(() => firstFragment(judged, folder, context), params, context, services, lists.pem)
       : () => ({});
     const stores = judged.manifests.map(({ store }) => store);
+    const leftOut = stores.map((store) => findExtra(bindingOf(store), null)).find((found) => found !== null) ?? null;
     const describe: Describer = (kind) => ({
-      ...withTrustList(withExtraExclusions(verdict(kind), stores), stores, lists),
+      ...withTrustList(withLeftOut(verdict(kind), leftOut), stores, lists),
       ...forensics(kind),
     });
     context.reached('verified');

@@ -4,10 +4,10 @@ import { sdkProblem } from '../sdk/sdk-problem.ts';
 import type { ManifestReport } from '../validation-report.ts';
 import { blobOf, fileBlobOf, readerSettings, wasmReader } from './wasm-reader.ts';
 
-// A thread of `fragment-reader.ts` or `crjson-reader.ts`: answers one message after the other.
+// A thread of `fragment-reader.ts` or `asset-reader.ts`: answers one message after the other.
 
-parentPort?.on('message', async (message: FragmentMessage | CrJsonTask) => {
-  parentPort?.postMessage('asset' in message ? await readCrJson(message) : await readFragment(message));
+parentPort?.on('message', async (message: FragmentMessage | AssetTask) => {
+  parentPort?.postMessage('asset' in message ? await readAsset(message) : await readFragment(message));
 });
 
 /** A fragment and its init segment, as they are sent to a thread. */
@@ -57,16 +57,23 @@ export type CrJsonAsset =
   | { readonly bytes: Uint8Array; readonly mediaType: string }
   | { readonly init: Uint8Array; readonly fragment: Uint8Array };
 
-/** The answer: crJSON as text, or why there is none. */
-export type CrJsonAnswer = { readonly text: string } | { readonly problem: string };
+/** The answer: crJSON as text, or the report; or why there is none. */
+export type AssetAnswer<Answer extends AssetTask['answer']> =
+  | (Answer extends 'crjson' ? { readonly text: string } : { readonly report: ManifestReport })
+  | { readonly problem: string };
 
 /** An asset, and trust anchors in PEM; null for none. */
-export interface CrJsonTask {
+export interface AssetTask {
   readonly asset: CrJsonAsset;
   readonly anchors: string | null;
+  readonly answer: 'crjson' | 'report';
 }
 
-async function readCrJson({ asset, anchors }: CrJsonTask): Promise<CrJsonAnswer> {
+async function readAsset({
+  asset,
+  anchors,
+  answer,
+}: AssetTask): Promise<AssetAnswer<'crjson'> | AssetAnswer<'report'>> {
   const settings = readerSettings(anchors);
   const WasmReader = await wasmReader();
   const descriptor = 'path' in asset ? openSync(asset.path, 'r') : null;
@@ -79,7 +86,7 @@ async function readCrJson({ asset, anchors }: CrJsonTask): Promise<CrJsonAnswer>
             'path' in asset ? fileBlobOf(descriptor as number, statSync(asset.path).size) : blobOf(asset.bytes),
             settings,
           );
-    return { text: reader.crJson() };
+    return answer === 'crjson' ? { text: reader.crJson() } : { report: reader.manifestStore() as ManifestReport };
   } catch (error) {
     return { problem: sdkProblem(error) };
   } finally {

@@ -137,7 +137,7 @@ describe('reading the layout', () => {
   });
 
   test('refuses tables of gigabytes before it reads them', async () => {
-    for (const type of ['moov', 'mfra', 'meta', 'moof', 'ftyp']) {
+    for (const type of ['moov', 'meta', 'moof', 'ftyp']) {
       const header = Buffer.concat([u32(1), Buffer.from(type), u64(2 * GIB + 16)]);
       const source = sparseSource([FTYP, moovWith(), box('mdat'), header, 2 * GIB]);
       const alone = sparseSource([header, 2 * GIB, moovWith(), box('mdat')]);
@@ -148,6 +148,17 @@ describe('reading the layout', () => {
       );
       assert.ok(tried.bytesRead < 1_000_000, `${tried.bytesRead} bytes of ${type}`);
     }
+  });
+
+  test('leaves an index of gigabytes to the plan of a signature, which refuses it', async () => {
+    const header = Buffer.concat([u32(1), Buffer.from('mfra'), u64(2 * GIB + 16)]);
+    const source = sparseSource([FTYP, moovWith(), box('mdat'), header, 2 * GIB]);
+    const layout = await isobmff.readLayout(source, never);
+    assert.ok(source.bytesRead < 1_000_000, `${source.bytesRead} bytes`);
+    assert.throws(
+      () => isobmff.planEmbedding(layout, 8),
+      (error: AppError) => error.reason === 'BMFF_BOX_TOO_LARGE',
+    );
   });
 
   test('refuses many tables that are too large together', async () => {

@@ -1,0 +1,204 @@
+import { z } from 'zod';
+import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import type { Verification } from '#contract/verification.ts';
+import type { MediaLayout, StrayBox } from '#formats/format-handler.ts';
+import type { ManifestElement } from '#formats/manifest-element.ts';
+import { MAX_STORE_BYTES } from '#provenance/chain-limits.ts';
+import { decodeCbor, type JumbfBox, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
+import { signatureHeadersOf } from '#provenance/signature-headers.ts';
+
+// A hash leaves out the bytes of its manifest, which anybody can change there. They hold an element of C2PA, with a
+// manifest store and zeros, and nothing else: whoever makes the manifest shorter gets space for media beside it.
+
+/** What is said of a manifest that leaves out too much: a failure makes it invalid. */
+export type LeftOut = Pick<Verification['codes'][number], 'code' | 'kind'> & { readonly explanation?: string };
+
+const byteRanges = z.array(z.object({ start: z.number(), length: z.number() }));
+const boxes = z.array(z.object({ xpath: z.string(), data: z.unknown().optional(), subset: z.unknown().optional() }));
+const dataHash = z.object({ exclusions: byteRanges.nullish() });
+const bmffHash = z.object({ exclusions: boxes, merkle: z.array(z.unknown()).nullish() });
+
+type ByteExclusion = z.infer<typeof byteRanges>[number];
+
+/** The binding of a manifest to its file: the byte ranges or the boxes that its hash leaves out. */
+type Binding =
+  | { readonly by: 'ranges'; readonly exclusions: readonly ByteExclusion[] }
+  | {
+      readonly by: 'boxes';
+      readonly exclusions: z.infer<typeof boxes>;
+      readonly merkle?: unknown[] | null | undefined;
+    };
+
+/**
+ * Returns the binding of the manifest of a label, by default the last one of the store. Null where it cannot be read here,
+ * or is none that leaves out ranges or boxes: that of an update stands in the manifest before it.
+ */
+export function bindingOf(store: Uint8Array, label?: string): Binding | null {
+  const assertions = onlyChild(manifestIn(parsed(store), label), 'c2pa.assertions')?.children ?? [];
+  const [binding, ...others] = assertions.filter((each) => each.label.startsWith('c2pa.hash.'));
+  if (binding === undefined || others.length > 0) return null;
+  const content = decodeCbor(onlyCbor(binding));
+  if (binding.label === 'c2pa.hash.data') {
+    const { data } = dataHash.safeParse(content);
+    return data === undefined ? null : { by: 'ranges', exclusions: data.exclusions ?? [] };
+  }
+  if (!binding.label.startsWith('c2pa.hash.bmff')) return null;
+  const { data } = bmffHash.safeParse(content);
+  return data === undefined ? null : { by: 'boxes', ...data };
+}
+
+function parsed(store: Uint8Array): JumbfBox | undefined {
+  return parseJumbf(Buffer.from(store.buffer, store.byteOffset, store.byteLength));
+}
+
+function manifestIn(store: JumbfBox | undefined, label: string | undefined): JumbfBox | undefined {
+  return label === undefined ? store?.children.at(-1) : onlyChild(store, label);
+}
+
+/** A file whose manifest the readers accept. */
+interface AcceptedFile {
+  readonly source: ByteSource;
+  /** Null where the container cannot be read here. */
+  readonly layout: MediaLayout | null;
+  readonly store: Uint8Array;
+  /** The label of the active manifest in the store. */
+  readonly label: string | undefined;
+  readonly isSidecar: boolean;
+}
+
+/**
+ * Returns what to say of a file whose manifest leaves out more of it than itself (C2PA 2.2 §15.12); null where it does not.
+ * A binding of an embedded manifest that cannot be read here is left to the readers.
+ */
+export async function findLeftOut(file: AcceptedFile, signal: AbortSignal): Promise<LeftOut | null> {
+  const binding = bindingOf(file.store, file.label);
+  const problem = await problemOf(binding, file, signal);
+  if (problem === null) return findExtra(binding, file.layout);
+  const code = binding?.by === 'boxes' ? 'assertion.bmffHash.mismatch' : 'assertion.dataHash.mismatch';
+  return { code, kind: 'failure', explanation: problem };
+}
+
+/** Returns why what a binding leaves out is not its manifest alone, as a sentence; null where it is. */
+async function problemOf(binding: Binding | null, file: AcceptedFile, signal: AbortSignal): Promise<string | null> {
+  const { source, layout, store, label, isSidecar } = file;
+  if (binding === null && isSidecar) return 'The binding to the media cannot be read here.';
+  const ranges = binding?.by === 'ranges' ? binding.exclusions.filter(({ length }) => length > 0) : null;
+  if (isSidecar && ranges?.length === 0) return null;
+  if (!isSidecar && binding !== null && !isPaddedWithZeros(store, label))
+    return 'The padding of the signature is not zero.';
+  const elements = layout?.elements ?? [];
+  for (const element of elements) {
+    if (!(await holdsStoreAlone(element, file, signal)))
+      return 'Beside the manifest, its box, chunk or frame holds other bytes.';
+  }
+  for (const range of layout === null && !isSidecar ? [] : (ranges ?? [])) {
+    const element = elements.find((each) => overlaps(each, range));
+    if (element === undefined && isSidecar)
+      return 'The manifest leaves out a part of the file that is not for a manifest.';
+    if (element !== undefined && !(await areZerosAround(element, range, source, signal)))
+      return 'Beside the manifest, the binding leaves out other bytes.';
+  }
+  return null;
+}
+
+/** The headers by which a signature gets the size that was planned for it. */
+const PADDING_HEADER = /^pad\d*$/;
+
+/** Tells whether the padding of a signature, which it does not cover, is zero, where the manifest has a readable signature. */
+function isPaddedWithZeros(store: Uint8Array, label: string | undefined): boolean {
+  try {
+    const { unsigned } = signatureHeadersOf(manifestIn(parsed(store), label));
+    const padding = [...unsigned].filter(([name]) => typeof name === 'string' && PADDING_HEADER.test(name));
+    return padding.every(([, bytes]) => bytes instanceof Uint8Array && bytes.every((byte) => byte === 0));
+  } catch {
+    // Readers that accept it find the signature in another way.
+    return false;
+  }
+}
+
+/** Tells whether an element holds a manifest store that can be read in one way, then zeros, and nothing that plays. */
+async function holdsStoreAlone(
+  { content }: ManifestElement,
+  { source, layout }: AcceptedFile,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (content === null) return false;
+  const bytes = await readRange(source, content.offset, Math.min(content.length, MAX_STORE_BYTES), signal);
+  const store = parseJumbf(bytes);
+  if (store?.label !== 'c2pa' || layout?.holdsMedia?.(bytes, content.offset) === true) return false;
+  return await areZeros(source, content.offset + store.whole.length, content.offset + content.length, signal);
+}
+
+async function areZerosAround(
+  { offset, length }: ManifestElement,
+  range: ByteExclusion,
+  source: ByteSource,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const rangeEnd = range.start + range.length;
+  return (
+    (await areZeros(source, range.start, offset, signal)) && (await areZeros(source, offset + length, rangeEnd, signal))
+  );
+}
+
+/** Bytes that are read at once to find out whether they are zeros. */
+const PIECE_BYTES = 1024 * 1024;
+
+async function areZeros(source: ByteSource, start: number, end: number, signal: AbortSignal): Promise<boolean> {
+  const limit = Math.min(end, source.sizeBytes);
+  for (let at = start; at < limit; at += PIECE_BYTES) {
+    const piece = await readRange(source, at, Math.min(PIECE_BYTES, limit - at), signal);
+    if (piece.some((byte) => byte !== 0)) return false;
+  }
+  return true;
+}
+
+/** Top-level boxes that a BMFF hash may leave out: what they hold is never played (C2PA 2.2 §18.7.3). */
+const HARMLESS_BOXES = /^\/(?:ftyp|mfra|free|skip)$/;
+
+/**
+ * Returns what to say of a binding that leaves out parts of the file beside its manifest. Players must find no media in
+ * boxes that it leaves out; where it cannot be read, it may leave out all of these. `layout` is null where the file is not
+ * known.
+ */
+export function findExtra(binding: Binding | null, layout: MediaLayout | null): LeftOut | null {
+  if (binding?.by === 'ranges') {
+    const isExtra = binding.exclusions.some(
+      (range) => range.length > 0 && !layout?.elements.some((each) => overlaps(each, range)),
+    );
+    return isExtra ? { code: 'assertion.dataHash.additionalExclusionsPresent', kind: 'informational' } : null;
+  }
+  const code = 'assertion.bmffHash.additionalExclusionsPresent';
+  const strayMedia = layout?.strayMedia ?? [];
+  if (
+    strayMedia.some((box) => binding === null || binding.exclusions.some((exclusion) => mayLeaveOut(exclusion, box)))
+  ) {
+    const explanation = 'Players find media in parts of the file that the binding leaves out.';
+    return { code, kind: 'failure', explanation };
+  }
+  const hidesMedia = binding?.exclusions.some(({ xpath, data, subset }) => {
+    if (HARMLESS_BOXES.test(xpath)) return false;
+    // A Merkle tree binds what is left out of the media, and some fields hold positions, which change.
+    if (subset != null) return xpath === '/mdat' && (binding.merkle ?? []).length === 0;
+    return xpath !== '/uuid' || !Array.isArray(data) || data.length === 0;
+  });
+  return hidesMedia ? { code, kind: 'informational' } : null;
+}
+
+function overlaps({ offset, length }: ManifestElement, range: ByteExclusion): boolean {
+  return offset < range.start + range.length && range.start < offset + length;
+}
+
+const boxData = z.array(z.object({ offset: z.number(), value: z.instanceof(Uint8Array) }));
+
+/** Tells whether an exclusion may be of a box: of a `uuid` box it is none where it asks for another extended type. */
+function mayLeaveOut(
+  { xpath, data }: { readonly xpath: string; readonly data?: unknown },
+  { type, boxId, headerSizeBytes }: StrayBox,
+): boolean {
+  if (xpath !== `/${type}`) return false;
+  const asked = boxData.safeParse(data).data?.find(({ offset }) => offset === headerSizeBytes)?.value;
+  if (asked === undefined || boxId === null) return true;
+  const id = Buffer.from(boxId, 'hex');
+  return id.subarray(0, asked.length).equals(asked.subarray(0, id.length));
+}

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { describe, test } from 'node:test';
+import { crc32, deflateSync } from 'node:zlib';
+import { storeByHand } from '../provenance/manifest-store-bytes.ts';
+import { makeManifest } from '../support/manifests/make-manifest.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import {
+  c2paBox,
+  elementOf,
+  filled,
+  PLACES,
+  riffChunk,
+  type SignedFile,
+  shortened,
+} from '../support/verification/file-forgeries.ts';
+import { CONTAINERS, decoded, makeSigned, otherMedia, verdictOn } from '../support/verification/forged-files.ts';
+
+// Forgeries that need no key: every byte that a hash covers stays as it is. Numbers are pull requests of c2pa-rs.
+
+const folder = temporaryFolder();
+const ROOM_BYTES = 16_000;
+/** Places that the long tier fills as well, by container; the others differ little from these. */
+const TRIED: Readonly<Record<SignedFile['container'], readonly string[]>> = {
+  riff: ['inside', 'in the padding', 'decoy behind', 'data chunk behind', 'data chunk before', 'LIST chunk behind'],
+  id3: ['inside', 'in the padding'],
+  isobmff: ['inside', 'in the padding', 'decoy before', 'C2PA box of another purpose behind', 'C2PA box at the end'],
+};
+
+async function stateOf(name: string, bytes: Uint8Array, files: Record<string, Uint8Array> = {}): Promise<string> {
+  return (await verdictOn(name, { [name]: bytes, ...files }, folder)).state;
+}
+
+describe('a file is invalid where other bytes stand in what its hash leaves out (#2653, #2673)', () => {
+  for (const name of Object.keys(CONTAINERS).filter((each) => each !== 'wide.wav')) {
+    test(`in ${name}`, async () => {
+      const file = await makeSigned(name, folder);
+      assert.equal(await stateOf(name, file.bytes), 'valid');
+      const media = otherMedia(name, file);
+      for (const place of TRIED[file.container]) {
+        const bytes = PLACES[file.container][place]?.(file, media, ROOM_BYTES) as Buffer;
+        assert.equal(await stateOf(name, bytes), 'invalid', place);
+      }
+      const shorter = filled(file, elementOf(file, Buffer.concat([shortened(file.store, 500), Buffer.alloc(500)])));
+      assert.equal(await stateOf(name, shorter), 'valid', 'zeros behind the store');
+    });
+  }
+
+  test('which ffmpeg plays', async () => {
+    for (const [name, place] of [
+      ['sound.wav', 'data chunk behind'],
+      ['film.avi', 'in the padding'],
+    ] as const) {
+      const file = await makeSigned(name, folder);
+      const bytes = PLACES.riff[place]?.(file, otherMedia(name, file), ROOM_BYTES) as Buffer;
+      assert.notEqual(decoded(name, bytes, folder), decoded(name, file.bytes, folder), name);
+    }
+  });
+
+  test('also in a header of the signature in AVI, which players search for media', async () => {
+    const file = await makeSigned('film.avi', folder);
+    const bytes = PLACES.riff['in another header']?.(file, otherMedia('film.avi', file), ROOM_BYTES) as Buffer;
+    assert.notEqual(decoded('film.avi', bytes, folder), decoded('film.avi', file.bytes, folder));
+    assert.equal(await stateOf('film.avi', bytes), 'invalid');
+  });
+
+  test('in a picture, whose container is not read here', async () => {
+    const { honest, forged } = await pictures();
+    assert.deepEqual([await stateOf('a.png', honest), await stateOf('a.png', forged)], ['valid', 'invalid']);
+  });
+});
+
+describe('a file with an element of C2PA is invalid without a readable manifest', () => {
+  test('where one byte of the purpose of its box was changed, or the whole purpose (#2606, #2471)', async () => {
+    const file = await makeSigned('film.mp4', folder);
+    for (const place of [
+      'unknown purpose',
+      'purpose of a Merkle box',
+      'purpose of an update',
+      'purpose of an original',
+    ]) {
+      const bytes = PLACES.isobmff[place]?.(file, Buffer.alloc(0), 0) as Buffer;
+      assert.equal(await stateOf('film.mp4', bytes), 'invalid', place);
+    }
+  });
+
+  test('where an update stands beside a manifest that is no original (#2471)', async () => {
+    const file = await makeSigned('film.mp4', folder);
+    const own = elementOf(file, shortened(file.store, ROOM_BYTES));
+    const updateBytes = file.end - file.start - own.length - c2paBox('update', Buffer.alloc(0)).length;
+    const update = c2paBox('update', Buffer.concat([file.store.subarray(0, updateBytes)]));
+    assert.equal(await stateOf('film.mp4', filled(file, own, update)), 'invalid');
+  });
+
+  test('where its chunk is empty, or holds something else', async () => {
+    const file = await makeSigned('sound.wav', folder);
+    for (const content of [Buffer.alloc(0), Buffer.alloc(100), Buffer.from('no manifest')]) {
+      const start = file.bytes.subarray(0, file.start);
+      const bytes = Buffer.concat([start, riffChunk('C2PA', content)]);
+      bytes.writeUInt32LE(bytes.length - 8, 4);
+      assert.equal(await stateOf('sound.wav', bytes), 'invalid');
+    }
+  });
+
+  test('but has none with a Merkle box alone', async () => {
+    const { bytes, start, end } = await makeSigned('fragmented.mp4', folder);
+    const merkle = c2paBox('merkle', Buffer.from('a0', 'hex'), Buffer.alloc(0));
+    const alone = Buffer.concat([bytes.subarray(0, start), merkle, bytes.subarray(end)]);
+    assert.equal(await stateOf('fragmented.mp4', alone), 'none');
+  });
+});
+
+test('a manifest that was lifted into a sidecar counts only where its own chunk is what it leaves out (#2643)', async () => {
+  for (const name of ['sound.wav', 'sound.mp3', 'film.avi']) {
+    const file = await makeSigned(name, folder);
+    const stem = name.slice(0, name.indexOf('.'));
+    const sidecar = { [`${stem}.c2pa`]: Buffer.from(file.store) };
+    const id =
+      file.container === 'riff' ? riffChunk('LIST', otherMedia(name, file).subarray(0, 1000)) : Buffer.from('x');
+    assert.equal(await stateOf(name, filled(file, id), sidecar), 'invalid', name);
+    // MP3 alone has a header that the hash covers: without the media type, its frame is none of C2PA.
+    if (file.container !== 'riff') continue;
+    const whole = await verdictOn(name, { [name]: file.bytes, ...sidecar }, folder, `${stem}.c2pa`);
+    assert.equal(whole.state, 'valid', name);
+  }
+});
+
+test('a manifest that is its own parent is not followed without end (#2493)', async () => {
+  const file = await makeSigned('sound.wav', folder);
+  for (const chain of [{ a: ['a'] }, { a: ['b'], b: ['a'] }]) {
+    const bytes = filled(file, elementOf(file, storeByHand(chain)));
+    assert.ok(['invalid', 'refused'].includes(await stateOf('sound.wav', bytes)));
+  }
+});
+
+/** A signed picture, and a copy with a text beside its shortened manifest. */
+async function pictures(): Promise<{ honest: Buffer; forged: Buffer }> {
+  const manifestBytes = 12_000;
+  const start = Buffer.concat([
+    Buffer.from('89504e470d0a1a0a', 'hex'),
+    pngChunk('IHDR', Buffer.from('00000001000000010800000000', 'hex')),
+  ]);
+  const end = Buffer.concat([pngChunk('IDAT', deflateSync(Buffer.alloc(2))), pngChunk('IEND', Buffer.alloc(0))]);
+  const hash = [...createHash('sha256').update(start).update(end).digest()];
+  const exclusions = [{ start: start.length, length: manifestBytes + 12 }];
+  const data = { exclusions, name: 'a', alg: 'sha256', hash, pad: [] };
+  const store = await makeManifest({ label: 'c2pa.hash.data', data }, manifestBytes);
+  const text = pngChunk('tEXt', Buffer.from(`Comment\0${'not signed '.repeat(40)}`));
+  return {
+    honest: Buffer.concat([start, pngChunk('caBX', store), end]),
+    forged: Buffer.concat([start, pngChunk('caBX', shortened(store, text.length)), text, end]),
+  };
+}
+
+function pngChunk(type: string, data: Uint8Array): Buffer {
+  const chunk = Buffer.concat([Buffer.alloc(4), Buffer.from(type, 'latin1'), data, Buffer.alloc(4)]);
+  chunk.writeUInt32BE(data.length);
+  chunk.writeUInt32BE(crc32(chunk.subarray(4, -4)), chunk.length - 4);
+  return chunk;
+}
