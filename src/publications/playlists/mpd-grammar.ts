@@ -78,6 +78,9 @@ const OPAQUE: ReadonlySet<string> = new Set([
   ...words('ContentSteering Preselection InitializationSet ExtendedBandwidth'),
 ]);
 
+/** Attributes of elements that say what plays. */
+const KNOWN_ATTRIBUTES: ReadonlySet<string> = new Set([...ELEMENTS.values()].flatMap(({ attributes }) => [...attributes]));
+
 /** Schemes by which players fetch something else than the addresses of the MPD (chaining, fallbacks, alternatives, parameters). */
 const LEADS_ELSEWHERE =
   /^urn:mpeg:dash:(?:chaining|fallback|urlparam|event:alternative|event:callback|mpd-linking|resource-linking)/i;
@@ -95,8 +98,10 @@ export function checkMpdGrammar(text: string): PlaylistFinding[] {
   const found = (at: number, kind: PlaylistFinding['kind'], problem: string): void =>
     void findings.push({ line: lines.lineAt(at), kind, problem });
   for (const { index, 0: markup, groups } of text.matchAll(MARKUP)) {
-    const { prefix, local, entity } = groups ?? {};
-    if (prefix !== undefined && local !== undefined) {
+    const { prefix, local, attribute, entity } = groups ?? {};
+    if (attribute !== undefined) {
+      if (KNOWN_ATTRIBUTES.has(attribute)) found(index, 'ambiguous', `${markup.trim()} has a prefix, which some players pass over`);
+    } else if (prefix !== undefined && local !== undefined) {
       if (isOfMpeg(local)) found(index, 'ambiguous', `<${prefix}${local}> has a prefix, which some players pass over`);
     } else if (entity === undefined || !/^(?:#\d+|#x[0-9a-fA-F]+|amp|lt|gt|quot|apos)$/.test(entity)) {
       found(index, 'ambiguous', `${markup.slice(0, 20)} is read differently by players`);
@@ -107,8 +112,9 @@ export function checkMpdGrammar(text: string): PlaylistFinding[] {
   return findings;
 }
 
-/** Tags with a prefix, references to entities, sections of text, and instructions behind the declaration. */
-const MARKUP = /<(?<prefix>[\w.-]+:)(?<local>[\w.-]+)|&(?<entity>[^;\s<]{0,20});?|<!\[CDATA\[|<\?(?!xml\s)/g;
+/** Tags and attributes with a prefix, references to entities, sections of text, and instructions behind the declaration. */
+const MARKUP =
+  /<(?<prefix>[\w.-]+:)(?<local>[\w.-]+)|\s(?!xmlns:)[\w.-]+:(?<attribute>[\w.-]+)\s*=|&(?<entity>[^;\s<]{0,20});?|<!\[CDATA\[|<\?(?!xml\s)/g;
 
 function isOfMpeg(name: string): boolean {
   return ELEMENTS.has(name) || TEXTS.has(name) || OPAQUE.has(name);
@@ -134,10 +140,15 @@ function checkElement(element: XmlElement, expected: string | null, found: Repor
   if (!grammar.hasText && text !== '') found(start, 'ambiguous', `<${name}> holds text`);
   for (const attribute of attributes.keys()) {
     if (grammar.attributes.has(attribute) || /^(?:xmlns|xsi|xml$)/.test(attribute)) continue;
-    found(start, 'unknown', `${attribute} of <${name}>`);
+    // Some players have every element inherit every attribute of those around it.
+    if (KNOWN_ATTRIBUTES.has(attribute)) found(start, 'ambiguous', `<${name}> has no ${attribute}`);
+    else found(start, 'unknown', `${attribute} of <${name}>`);
   }
   if ((element.childrenByName.get('BaseURL')?.length ?? 0) > 1) {
     found(start, 'unsigned', `<${name}> has a second base address`);
+  }
+  if (name === 'Initialization' && !attributes.has('sourceURL') && !attributes.has('range')) {
+    found(start, 'ambiguous', '<Initialization> names nothing');
   }
   const schemes = ['SegmentBase', 'SegmentList', 'SegmentTemplate', 'SegmentTimeline', 'Initialization'];
   const several = schemes.filter((each) => (element.childrenByName.get(each)?.length ?? 0) > 1);

@@ -11,18 +11,25 @@ const readHlsJs: HlsReader = (text) => {
   if (!M3U8Parser.isMediaPlaylist(text)) return readHlsJsMultivariant(text);
   const level = M3U8Parser.parseLevelPlaylist(text, PLAYLIST_URL, 0, PlaylistLevelType.MAIN, 0, null);
   if (level.playlistParsingError !== null) return null;
-  const fragments = level.fragments.filter(({ gap }) => gap !== true);
-  return { kind: 'media', segments: fragments.map((fragment) => describeSegment(partOf(fragment), initOf(fragment))) };
+  const fragments = level.fragments.filter((fragment) => fragment?.gap !== true);
+  return { kind: 'media', segments: fragments.map((fragment) => describeFragment(fragment, level.iframesOnly)) };
 };
+
+/** Describes a fragment; null is one that an update of the playlist left out. */
+function describeFragment(fragment: Fragment | null, isOfKeyFrames: boolean): string {
+  return fragment === null ? 'nothing' : describeSegment(partOf(fragment), initOf(fragment, isOfKeyFrames));
+}
 
 function partOf({ url, byteRange: [start, end] }: Pick<Fragment, 'url' | 'byteRange'>): ReadPart {
   return { url, range: start === undefined || end === undefined ? undefined : { offset: start, length: end - start } };
 }
 
-function initOf({ initSegment, relurl }: Fragment): ReadPart | undefined {
-  // Without EXT-X-MAP, hls.js takes the first packets of a file of key frames for an init segment: they belong to MPEG-TS.
-  const isImplicit = initSegment?.relurl === relurl && initSegment?.byteRange[1] === 7 * 188;
-  return initSegment === null || isImplicit ? undefined : partOf(initSegment);
+function initOf({ initSegment, relurl, byteRange: [start = 0] }: Fragment, isOfKeyFrames: boolean): ReadPart | undefined {
+  if (initSegment === null) return undefined;
+  // Without EXT-X-MAP, hls.js makes an init segment of the first packets of a file of key frames, for MPEG-TS.
+  const isImplicit =
+    isOfKeyFrames && initSegment.relurl === relurl && initSegment.byteRange[1] === Math.min(start, 7 * 188);
+  return isImplicit ? undefined : partOf(initSegment);
 }
 
 function readHlsJsMultivariant(text: string): Reading | null {
@@ -83,7 +90,10 @@ const readHlsParser: HlsReader = (text) => {
   const playlist = parsedOrNull(text);
   if (playlist === null) return null;
   if (!playlist.isMasterPlaylist) {
-    const segments = (playlist as hlsParser.types.MediaPlaylist).segments.filter(({ gap }) => !gap);
+    const segments = (playlist as hlsParser.types.MediaPlaylist).segments.filter(
+      // It makes a segment without an address of tags behind the last one, which nothing can play.
+      ({ uri, gap }) => uri !== '' && !gap,
+    );
     return {
       kind: 'media',
       segments: segments.map((segment) => describeSegment(listedPart(segment), listedMap(segment.map))),

@@ -9,11 +9,17 @@ export function readMpdParser(text: string): Reading | null {
     return addressed.map((each) => ({
       id: String(each.attributes['id'] ?? ''),
       segments: (toPlaylists([each])[0]?.segments ?? []).map((segment) =>
-        describeSegment(partOf(segment), segment.map && partOf(segment.map)),
+        // Where no Initialization says one, it takes the base address for an init segment.
+        describeSegment(partOf(segment), segment.map && hasInit(each.segmentInfo) ? partOf(segment.map) : undefined),
       ),
     }));
   });
   return representations === null ? null : { kind: 'mpd', representations };
+}
+
+function hasInit({ template, list }: Readonly<Record<string, Readonly<Record<string, unknown>>>>): boolean {
+  const { sourceURL, range } = Object((template ?? list)?.['initialization']) as Record<string, unknown>;
+  return sourceURL !== undefined || range !== undefined;
 }
 
 interface ResolvedPart {

@@ -204,7 +204,8 @@ const CHANGES: readonly Change[] = [
 ];
 
 function insertBetween(text: string, random: SeededRandom, piece: string): string {
-  const at = random.pick([...text.matchAll(TAG)].map(({ index, 0: tag }) => index + (random.chance(0.5) ? tag.length : 0)));
+  const borders = [...text.matchAll(TAG)].map(({ index, 0: tag }) => index + (random.chance(0.5) ? tag.length : 0));
+  const at = random.pick([...borders, text.length]);
   return text.slice(0, at) + piece + text.slice(at);
 }
 
@@ -237,7 +238,9 @@ function moveElement(text: string, random: SeededRandom): string {
 }
 
 function editTag(text: string, random: SeededRandom, edit: (tag: string) => string): string {
-  const { index, 0: tag } = random.pick([...text.matchAll(TAG)].filter(({ 0: each }) => !each.startsWith('</')));
+  const tags = [...text.matchAll(TAG)].filter(({ 0: each }) => !each.startsWith('</'));
+  if (tags.length === 0) return text;
+  const { index, 0: tag } = random.pick(tags);
   return text.slice(0, index) + edit(tag) + text.slice(index + tag.length);
 }
 

@@ -7,8 +7,9 @@ import { hlsLines } from '#publications/playlists/hls-playlist.ts';
 import type { HlsMultivariant, PlaylistDocument } from '#publications/playlists/playlist-document.ts';
 import { parsePlaylist, refusePartialSegments } from '#publications/playlists/read-playlists.ts';
 import { folderOf } from '../../support/publications/make-folder.ts';
-import { describeSegment, PLAYLIST_PATH, type ReadPart, type Reading } from './reading.ts';
+import { describeSegment, PLAYLIST_PATH, PLAYLIST_URL, type ReadPart, type Reading } from './reading.ts';
 
+const ROOT = new URL('/', PLAYLIST_URL);
 const { signal } = new AbortController();
 
 /** Reads a playlist as verification does. Returns null where verification finds fault with it, so that it is never called valid. */
@@ -58,8 +59,8 @@ function readDocument(document: PlaylistDocument, index: FolderIndex): Reading {
 }
 
 function readPart({ path, range }: MediaPart): ReadPart {
-  const url = path.split('/').map(encodeURIComponent).join('/');
-  return { url: `/${url}`, range: range ?? undefined };
+  const url = new URL(path.split('/').map(encodeURIComponent).join('/'), ROOT).href;
+  return { url, range: range ?? undefined };
 }
 
 function readMultivariant(
