@@ -219,8 +219,8 @@ function* findingsOfAddress(address: string): Generator<Found> {
   if (new Set(references).size < references.length) {
     yield { kind: 'ambiguous', problem: 'a variable stands twice in an address, and some players replace the first one' };
   }
-  if (/%(?:2e|2f|5c|00)/i.test(address)) {
-    yield { kind: 'ambiguous', problem: 'an address with an encoded dot or slash, which servers read differently' };
+  if (/%(?:2f|5c|00)/i.test(address)) {
+    yield { kind: 'ambiguous', problem: 'an address with an encoded slash, which servers read differently' };
   }
   if (/^[;?#]/.test(address)) {
     yield { kind: 'ambiguous', problem: 'an address without a path, which players resolve differently' };
@@ -236,7 +236,7 @@ class LineOrder {
   readonly #pending = new Set<string>();
   readonly #kinds = new Set<Tag['in']>();
   readonly #once = new Set<string>();
-  #hasVariant = false;
+  #hasSegments = false;
 
   *afterTag({ name, value }: TagLine): Generator<Found> {
     if (this.#pending.has('EXT-X-STREAM-INF')) {
@@ -245,11 +245,14 @@ class LineOrder {
     if (ABOUT_ADDRESS.has(name) && this.#pending.has(name)) {
       yield { kind: 'ambiguous', problem: `#${name} stands twice above one address` };
     }
+    if (HEADER.has(name) && this.#hasSegments) {
+      yield { kind: 'ambiguous', problem: `#${name} stands behind the first segment or its init segment` };
+    }
+    if (name === 'EXTINF' || name === 'EXT-X-MAP' || name === 'EXT-X-DISCONTINUITY') this.#hasSegments = true;
     if (ABOUT_ADDRESS.has(name)) this.#pending.add(name);
     if (name === 'EXT-X-MAP' && [...ABOUT_ADDRESS].some((each) => this.#pending.has(each))) {
       yield { kind: 'ambiguous', problem: '#EXT-X-MAP stands between an address and its tags, which some players give to it' };
     }
-    if (name === 'EXT-X-STREAM-INF') this.#hasVariant = true;
     const tag = TAGS.get(name);
     if (tag !== undefined && tag.in !== 'any') this.#kinds.add(tag.in);
     if (this.#kinds.size > 1) {
@@ -271,9 +274,6 @@ class LineOrder {
 
   *atEnd(): Generator<Found> {
     for (const name of this.#pending) yield { kind: 'ambiguous', problem: `#${name} without an address` };
-    if (this.#kinds.has('multivariant') && !this.#hasVariant) {
-      yield { kind: 'ambiguous', problem: 'a multivariant playlist without a variant' };
-    }
   }
 }
 
@@ -284,6 +284,13 @@ const ABOUT_ADDRESS: ReadonlySet<string> = new Set([
   'EXT-X-GAP',
   'EXT-X-BITRATE',
   'EXT-X-STREAM-INF',
+]);
+
+/** Tags about all segments, which stand above the first one. */
+const HEADER: ReadonlySet<string> = new Set([
+  'EXT-X-MEDIA-SEQUENCE',
+  'EXT-X-DISCONTINUITY-SEQUENCE',
+  'EXT-X-I-FRAMES-ONLY',
 ]);
 
 /** Returns what tells a tag from others of its name that may stand beside it; null where any number may. */

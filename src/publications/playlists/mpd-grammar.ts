@@ -59,16 +59,25 @@ const ELEMENTS: ReadonlyMap<string, ElementGrammar> = new Map(
     { attributes: new Set(words(attributes)), children: new Set(words(children)), hasText: false },
   ]),
 );
+const BASE_URL = 'serviceLocation byteRange availabilityTimeOffset availabilityTimeComplete';
+/** The elements that hold text, with their attributes. */
 const TEXTS: ReadonlyMap<string, ElementGrammar> = new Map(
-  ['BaseURL', 'Label', 'GroupLabel', 'Title', 'Source', 'Copyright', 'Location', 'PatchLocation'].map((name) => [
+  Object.entries({
+    BaseURL: BASE_URL,
+    Location: BASE_URL,
+    PatchLocation: `${BASE_URL} ttl`,
+    Label: 'id lang',
+    GroupLabel: 'id lang',
+    Title: '',
+    Source: '',
+    Copyright: '',
+  }).map(([name, attributes]) => [
     name,
-    {
-      attributes: new Set(words('id lang serviceLocation byteRange availabilityTimeOffset availabilityTimeComplete')),
-      children: new Set<string>(),
-      hasText: true,
-    },
+    { attributes: new Set(words(attributes)), children: new Set<string>(), hasText: true },
   ]),
 );
+/** Attributes without which players take those of an element around it. */
+const REQUIRED: Readonly<Record<string, readonly string[]>> = { Representation: ['id', 'bandwidth'], S: ['d'] };
 /** Elements whose content says nothing of what plays: descriptors, events, information about the programme. */
 const OPAQUE: ReadonlySet<string> = new Set([
   ...words(DESCRIPTORS).filter((name) => !TEXTS.has(name)),
@@ -78,8 +87,10 @@ const OPAQUE: ReadonlySet<string> = new Set([
   ...words('ContentSteering Preselection InitializationSet ExtendedBandwidth'),
 ]);
 
-/** Attributes of elements that say what plays. */
-const KNOWN_ATTRIBUTES: ReadonlySet<string> = new Set([...ELEMENTS.values()].flatMap(({ attributes }) => [...attributes]));
+/** Attributes of elements that say what plays, in small letters. */
+const KNOWN_ATTRIBUTES: ReadonlySet<string> = new Set(
+  [...ELEMENTS.values()].flatMap(({ attributes }) => [...attributes].map((name) => name.toLowerCase())),
+);
 
 /** Schemes by which players fetch something else than the addresses of the MPD (chaining, fallbacks, alternatives, parameters). */
 const LEADS_ELSEWHERE =
@@ -100,7 +111,7 @@ export function checkMpdGrammar(text: string): PlaylistFinding[] {
   for (const { index, 0: markup, groups } of text.matchAll(MARKUP)) {
     const { prefix, local, attribute, entity } = groups ?? {};
     if (attribute !== undefined) {
-      if (KNOWN_ATTRIBUTES.has(attribute)) found(index, 'ambiguous', `${markup.trim()} has a prefix, which some players pass over`);
+      if (KNOWN_ATTRIBUTES.has(attribute.toLowerCase())) found(index, 'ambiguous', `${markup.trim()} has a prefix, which some players pass over`);
     } else if (prefix !== undefined && local !== undefined) {
       if (isOfMpeg(local)) found(index, 'ambiguous', `<${prefix}${local}> has a prefix, which some players pass over`);
     } else if (entity === undefined || !/^(?:#\d+|#x[0-9a-fA-F]+|amp|lt|gt|quot|apos)$/.test(entity)) {
@@ -108,13 +119,13 @@ export function checkMpdGrammar(text: string): PlaylistFinding[] {
     }
   }
   const root = parseXml('', text);
-  checkElement(root, 'MPD', found);
+  checkElement(root, 'MPD', found, AT_ROOT);
   return findings;
 }
 
 /** Tags and attributes with a prefix, references to entities, sections of text, and instructions behind the declaration. */
 const MARKUP =
-  /<(?<prefix>[\w.-]+:)(?<local>[\w.-]+)|\s(?!xmlns:)[\w.-]+:(?<attribute>[\w.-]+)\s*=|&(?<entity>[^;\s<]{0,20});?|<!\[CDATA\[|<\?(?!xml\s)/g;
+  /<(?<prefix>[\w.-]+:)(?<local>[\w.-]+)|\s(?!xmlns:|xsi:)[\w.-]+:(?<attribute>[\w.-]+)\s*=|&(?<entity>[^;\s<]{0,20});?|<!\[CDATA\[|<\?(?!xml\s)/g;
 
 function isOfMpeg(name: string): boolean {
   return ELEMENTS.has(name) || TEXTS.has(name) || OPAQUE.has(name);
@@ -122,9 +133,43 @@ function isOfMpeg(name: string): boolean {
 
 type Report = (at: number, kind: PlaylistFinding['kind'], problem: string) => void;
 
-function checkElement(element: XmlElement, expected: string | null, found: Report): void {
+/** An addressing scheme as far as the elements around an element say it. */
+interface Addressing {
+  readonly schemes: ReadonlySet<string>;
+  readonly hasDuration: boolean;
+  readonly hasTimeline: boolean;
+}
+
+const AT_ROOT: Addressing = { schemes: new Set(), hasDuration: false, hasTimeline: false };
+
+function checkElement(element: XmlElement, expected: string | null, found: Report, around: Addressing): void {
   const { name, attributes, children, text, start } = element;
   if (expected !== null && name !== expected) found(start, 'ambiguous', `its root element is ${name}`);
+  checkTarget(element, found);
+  const namespace = attributes.get('xmlns');
+  if (namespace !== undefined && isOfMpeg(name) && !/^urn:mpeg:dash:schema:mpd:/i.test(namespace)) {
+    found(start, 'ambiguous', `<${name}> is in another namespace, which some players pass over`);
+  }
+  if (OPAQUE.has(name)) return;
+  const grammar = ELEMENTS.get(name) ?? TEXTS.get(name);
+  if (grammar === undefined) return found(start, 'unknown', `<${name}>`);
+  if (!grammar.hasText && text !== '') found(start, 'ambiguous', `<${name}> holds text`);
+  checkAttributes(element, grammar, found);
+  if ((element.childrenByName.get('BaseURL')?.length ?? 0) > 1) {
+    found(start, 'unsigned', `<${name}> has a second base address`);
+  }
+  if (name === 'SegmentTimeline') checkTimeline(element, found);
+  const addressing = checkAddressing(element, around, found);
+  for (const child of children) {
+    if (isOfMpeg(child.name) && !grammar.children.has(child.name)) {
+      found(child.start, 'ambiguous', `<${child.name}> cannot stand in <${name}>`);
+    }
+    checkElement(child, null, found, addressing);
+  }
+}
+
+/** Finds elements that lead players elsewhere. */
+function checkTarget({ name, attributes, start }: XmlElement, found: Report): void {
   if (/^(?:Location|PatchLocation|ContentSteering)$/.test(name)) {
     found(start, 'unsigned', `<${name}> has players load from elsewhere`);
   }
@@ -134,30 +179,64 @@ function checkElement(element: XmlElement, expected: string | null, found: Repor
   } else if (scheme !== undefined && name === 'EssentialProperty' && !KNOWN_SCHEME.test(scheme)) {
     found(start, 'unknown', `EssentialProperty ${scheme}`);
   }
-  if (OPAQUE.has(name)) return;
-  const grammar = ELEMENTS.get(name) ?? TEXTS.get(name);
-  if (grammar === undefined) return found(start, 'unknown', `<${name}>`);
-  if (!grammar.hasText && text !== '') found(start, 'ambiguous', `<${name}> holds text`);
-  for (const attribute of attributes.keys()) {
-    if (grammar.attributes.has(attribute) || /^(?:xmlns|xsi|xml$)/.test(attribute)) continue;
+}
+
+function checkAttributes({ name, attributes, start }: XmlElement, grammar: ElementGrammar, found: Report): void {
+  for (const [attribute, value] of attributes) {
+    if (grammar.attributes.has(attribute)) {
+      if (TEMPLATES.has(attribute) && name === 'SegmentTemplate' && !TEMPLATE.test(value)) {
+        found(start, 'ambiguous', `${attribute} of <${name}> has an identifier that players fill differently`);
+      }
+      continue;
+    }
+    if (/^(?:xmlns|xsi|xml$)/.test(attribute)) continue;
     // Some players have every element inherit every attribute of those around it.
-    if (KNOWN_ATTRIBUTES.has(attribute)) found(start, 'ambiguous', `<${name}> has no ${attribute}`);
+    if (KNOWN_ATTRIBUTES.has(attribute.toLowerCase())) found(start, 'ambiguous', `<${name}> has no ${attribute}`);
     else found(start, 'unknown', `${attribute} of <${name}>`);
   }
-  if ((element.childrenByName.get('BaseURL')?.length ?? 0) > 1) {
-    found(start, 'unsigned', `<${name}> has a second base address`);
+  for (const required of REQUIRED[name] ?? []) {
+    if ((attributes.get(required) ?? '') === '') found(start, 'ambiguous', `<${name}> without ${required}`);
   }
   if (name === 'Initialization' && !attributes.has('sourceURL') && !attributes.has('range')) {
     found(start, 'ambiguous', '<Initialization> names nothing');
   }
-  const schemes = ['SegmentBase', 'SegmentList', 'SegmentTemplate', 'SegmentTimeline', 'Initialization'];
-  const several = schemes.filter((each) => (element.childrenByName.get(each)?.length ?? 0) > 1);
-  const addressing = schemes.slice(0, 3).filter((each) => element.childrenByName.has(each));
-  if (several.length > 0 || addressing.length > 1) found(start, 'ambiguous', `<${name}> addresses its segments twice`);
-  for (const child of children) {
-    if (isOfMpeg(child.name) && !grammar.children.has(child.name)) {
-      found(child.start, 'ambiguous', `<${child.name}> cannot stand in <${name}>`);
-    }
-    checkElement(child, null, found);
+}
+
+/** Attributes of SegmentTemplate with identifiers in them. */
+const TEMPLATES: ReadonlySet<string> = new Set(['media', 'initialization', 'index']);
+/** Text with identifiers, only those of numbers with a width (ISO/IEC 23009-1 §5.3.9.4.4). */
+const TEMPLATE = /^(?:[^$]|\$\$|\$RepresentationID\$|\$(?:Number|Time|Bandwidth)(?:%0\d{1,2}d)?\$)*$/;
+
+/** Finds what players count differently in a timeline: nothing, numbers of its own, and segments that begin in others. */
+function checkTimeline({ childrenByName, start }: XmlElement, found: Report): void {
+  const entries = childrenByName.get('S') ?? [];
+  if (entries.length === 0) found(start, 'ambiguous', '<SegmentTimeline> without <S>');
+  let clock = 0;
+  for (const { attributes, start: at } of entries) {
+    const time = Number(attributes.get('t') ?? clock);
+    if (time < clock) found(at, 'ambiguous', '<S> begins before the end of the one above it');
+    if (attributes.has('n')) found(at, 'ambiguous', '<S> has a number of its own, which some players pass over');
+    clock = time + Number(attributes.get('d')) * (Math.max(Number(attributes.get('r') ?? 0), 0) + 1);
   }
 }
+
+/** Finds segments that are addressed in two ways, by one element or by what it inherits. Returns what is inherited from it. */
+function checkAddressing(element: XmlElement, around: Addressing, found: Report): Addressing {
+  const { name, childrenByName, start } = element;
+  const single = [...SCHEMES, 'SegmentTimeline', 'Initialization'];
+  const own = SCHEMES.filter((each) => childrenByName.has(each));
+  const schemes = new Set([...around.schemes, ...own]);
+  if (single.some((each) => (childrenByName.get(each)?.length ?? 0) > 1) || (own.length > 0 && schemes.size > 1)) {
+    found(start, 'ambiguous', `<${name}> addresses its segments twice`);
+  }
+  const elements = own.flatMap((each) => childrenByName.get(each) ?? []);
+  const hasDuration = around.hasDuration || elements.some((each) => each.attributes.has('duration'));
+  const hasTimeline = around.hasTimeline || elements.some((each) => each.childrenByName.has('SegmentTimeline'));
+  if (elements.length > 0 && hasDuration && hasTimeline) {
+    found(start, 'ambiguous', `<${name}> has a duration of segments and a timeline`);
+  }
+  return { schemes, hasDuration, hasTimeline };
+}
+
+/** The elements that address segments, of which a representation has one. */
+const SCHEMES = ['SegmentBase', 'SegmentList', 'SegmentTemplate'];

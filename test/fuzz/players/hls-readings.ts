@@ -12,23 +12,22 @@ const readHlsJs: HlsReader = (text) => {
   const level = M3U8Parser.parseLevelPlaylist(text, PLAYLIST_URL, 0, PlaylistLevelType.MAIN, 0, null);
   if (level.playlistParsingError !== null) return null;
   const fragments = level.fragments.filter((fragment) => fragment?.gap !== true);
-  return { kind: 'media', segments: fragments.map((fragment) => describeFragment(fragment, level.iframesOnly)) };
+  return { kind: 'media', segments: fragments.map((fragment) => describeFragment(fragment, text)) };
 };
 
 /** Describes a fragment; null is one that an update of the playlist left out. */
-function describeFragment(fragment: Fragment | null, isOfKeyFrames: boolean): string {
-  return fragment === null ? 'nothing' : describeSegment(partOf(fragment), initOf(fragment, isOfKeyFrames));
+function describeFragment(fragment: Fragment | null, text: string): string {
+  return fragment === null ? 'nothing' : describeSegment(partOf(fragment), initOf(fragment, text));
 }
 
 function partOf({ url, byteRange: [start, end] }: Pick<Fragment, 'url' | 'byteRange'>): ReadPart {
   return { url, range: start === undefined || end === undefined ? undefined : { offset: start, length: end - start } };
 }
 
-function initOf({ initSegment, relurl, byteRange: [start = 0] }: Fragment, isOfKeyFrames: boolean): ReadPart | undefined {
+function initOf({ initSegment }: Fragment, text: string): ReadPart | undefined {
   if (initSegment === null) return undefined;
   // Without EXT-X-MAP, hls.js makes an init segment of the first packets of a file of key frames, for MPEG-TS.
-  const isImplicit =
-    isOfKeyFrames && initSegment.relurl === relurl && initSegment.byteRange[1] === Math.min(start, 7 * 188);
+  const isImplicit = text.includes('#EXT-X-I-FRAMES-ONLY') && !text.includes('#EXT-X-MAP');
   return isImplicit ? undefined : partOf(initSegment);
 }
 
@@ -50,8 +49,8 @@ function readHlsJsMultivariant(text: string): Reading | null {
 
 /** Reads with m3u8-parser, that of video.js. */
 const readM3u8Parser: HlsReader = (text) => {
-  // It does not know gaps.
-  if (text.includes('#EXT-X-GAP')) return null;
+  // It does not know gaps, and takes a multivariant playlist without a variant for an empty media playlist.
+  if (text.includes('#EXT-X-GAP') || !/^#EXT(?:-X-STREAM-INF|INF):/m.test(text)) return null;
   const parser = new Parser();
   parser.push(text);
   parser.end();
@@ -84,8 +83,8 @@ function parsedPart({ uri, byterange }: { uri: string; byterange?: ReadPart['ran
 
 /** Reads with hls-parser, which tools on servers use. */
 const readHlsParser: HlsReader = (text) => {
-  // It does not replace variables.
-  if (text.includes('{$')) return null;
+  // It does not replace variables, and takes apostrophes for quotes.
+  if (/\{\$|^#.*'/m.test(text)) return null;
   hlsParser.setOptions({ strictMode: true, silent: true });
   const playlist = parsedOrNull(text);
   if (playlist === null) return null;

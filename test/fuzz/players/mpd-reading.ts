@@ -3,6 +3,9 @@ import { describeSegment, PLAYLIST_URL, type ReadPart, type Reading } from './re
 
 /** Reads an MPD with mpd-parser, that of video.js; null where it refuses it. */
 export function readMpdParser(text: string): Reading | null {
+  // It does not take the length of a period from the start of the next one (ISO/IEC 23009-1 §5.3.2.1).
+  const periods = text.match(/<Period\b[^>]*/g) ?? [];
+  if (periods.length > 1 && periods.some((period) => !/\sduration\s*=/.test(period))) return null;
   const representations = silently(() => {
     const { representationInfo } = inheritAttributes(stringToMpdXml(text), { manifestUri: PLAYLIST_URL });
     const addressed = representationInfo.filter(({ segmentInfo }) => 'template' in segmentInfo || 'list' in segmentInfo);
