@@ -38,7 +38,8 @@ export const playerTargets: readonly FuzzTarget[] = [
     mutate: mutatePlaylist,
     run: async (input) => {
       const { differences } = await compareReadings(input.toString('utf8'));
-      if (differences.length > 0) throw new Error(`players read a playlist that is accepted differently: ${differences.join('; ')}`);
+      if (differences.length > 0)
+        throw new Error(`players read a playlist that is accepted differently: ${differences.join('; ')}`);
     },
   },
 ];

@@ -1,4 +1,4 @@
-import type { PlaylistFinding } from './hls-grammar.ts';
+import { ODD_CHARACTER, type PlaylistFinding } from './hls-grammar.ts';
 import { LineIndex, parseXml, type XmlElement } from './xml-element.ts';
 
 /** The attributes of an element, and the elements of MPEG that it may hold. */
@@ -87,10 +87,35 @@ const OPAQUE: ReadonlySet<string> = new Set([
   ...words('ContentSteering Preselection InitializationSet ExtendedBandwidth'),
 ]);
 
+/** Names under which players keep what they read beside the attributes, so that an attribute replaces it. */
+const KEPT_BY_PLAYERS =
+  'baseUrl segmentUrls sourceDuration periodStart periodDuration presentationTime number clientOffset NOW role label';
 /** Attributes of elements that say what plays, in small letters. */
 const KNOWN_ATTRIBUTES: ReadonlySet<string> = new Set(
-  [...ELEMENTS.values()].flatMap(({ attributes }) => [...attributes].map((name) => name.toLowerCase())),
+  [...[...ELEMENTS.values()].flatMap(({ attributes }) => [...attributes]), ...words(KEPT_BY_PLAYERS)].map((name) =>
+    name.toLowerCase(),
+  ),
 );
+
+const INTEGER = /^(?:0|[1-9]\d{0,14})$/;
+/** A time, which in live streams may not fit a double. */
+const TIME = /^(?:0|[1-9]\d{0,19})$/;
+const POSITIVE = /^[1-9]\d{0,14}$/;
+const BYTES = /^\d{1,15}-\d{1,15}$/;
+/** Values of attributes by which segments are counted and cut; players read others in several ways. */
+const VALUES: Readonly<Record<string, RegExp>> = {
+  bandwidth: INTEGER,
+  timescale: POSITIVE,
+  presentationTimeOffset: TIME,
+  startNumber: INTEGER,
+  endNumber: INTEGER,
+  mediaRange: BYTES,
+  range: BYTES,
+  indexRange: BYTES,
+  t: TIME,
+  d: POSITIVE,
+  r: /^(?:-1|0|[1-9]\d{0,8})$/,
+};
 
 /** Schemes by which players fetch something else than the addresses of the MPD (chaining, fallbacks, alternatives, parameters). */
 const LEADS_ELSEWHERE =
@@ -111,13 +136,25 @@ export function checkMpdGrammar(text: string): PlaylistFinding[] {
   for (const { index, 0: markup, groups } of text.matchAll(MARKUP)) {
     const { prefix, local, attribute, entity } = groups ?? {};
     if (attribute !== undefined) {
-      if (KNOWN_ATTRIBUTES.has(attribute.toLowerCase())) found(index, 'ambiguous', `${markup.trim()} has a prefix, which some players pass over`);
+      if (KNOWN_ATTRIBUTES.has(attribute.toLowerCase()))
+        found(index, 'ambiguous', `${markup.trim()} has a prefix, which some players pass over`);
     } else if (prefix !== undefined && local !== undefined) {
       if (isOfMpeg(local)) found(index, 'ambiguous', `<${prefix}${local}> has a prefix, which some players pass over`);
     } else if (entity === undefined || !/^(?:#\d+|#x[0-9a-fA-F]+|amp|lt|gt|quot|apos)$/.test(entity)) {
       found(index, 'ambiguous', `${markup.slice(0, 20)} is read differently by players`);
     }
   }
+  for (const { index, 0: written, 1: name = '', 2: value = '' } of text.matchAll(ATTRIBUTE)) {
+    if (KNOWN_ATTRIBUTES.has(name.toLowerCase()) && /^.\s|\s.$|[\t\r\n]/.test(value)) {
+      found(
+        index,
+        'ambiguous',
+        `${written.trim().slice(0, 60)} has white space, which some players take as a part of it`,
+      );
+    }
+  }
+  const odd = text.slice(1).search(ODD_IN_XML);
+  if (odd !== -1) found(odd + 1, 'ambiguous', 'a character is white space for some players, or no text');
   const root = parseXml('', text);
   checkElement(root, 'MPD', found, AT_ROOT);
   return findings;
@@ -126,6 +163,12 @@ export function checkMpdGrammar(text: string): PlaylistFinding[] {
 /** Tags and attributes with a prefix, references to entities, sections of text, and instructions behind the declaration. */
 const MARKUP =
   /<(?<prefix>[\w.-]+:)(?<local>[\w.-]+)|\s(?!xmlns:|xsi:)[\w.-]+:(?<attribute>[\w.-]+)\s*=|&(?<entity>[^;\s<]{0,20});?|<!\[CDATA\[|<\?(?!xml\s)/g;
+
+/** An attribute and its value, quotes included. */
+const ATTRIBUTE = /\s([\w.-]+)\s*=\s*("[^"<]*"|'[^'<]*')/g;
+/** A character that XML does not allow, or that some parsers take for white space, or leave out. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+const ODD_IN_XML = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\u0085\u2028\u2029\ufeff]/;
 
 function isOfMpeg(name: string): boolean {
   return ELEMENTS.has(name) || TEXTS.has(name) || OPAQUE.has(name);
@@ -136,11 +179,13 @@ type Report = (at: number, kind: PlaylistFinding['kind'], problem: string) => vo
 /** An addressing scheme as far as the elements around an element say it. */
 interface Addressing {
   readonly schemes: ReadonlySet<string>;
-  readonly hasDuration: boolean;
-  readonly hasTimeline: boolean;
+  /** What says when segments begin, which they are, and which the init segment is. */
+  readonly times: ReadonlySet<string>;
+  readonly urls: ReadonlySet<string>;
+  readonly inits: ReadonlySet<string>;
 }
 
-const AT_ROOT: Addressing = { schemes: new Set(), hasDuration: false, hasTimeline: false };
+const AT_ROOT: Addressing = { schemes: new Set(), times: new Set(), urls: new Set(), inits: new Set() };
 
 function checkElement(element: XmlElement, expected: string | null, found: Report, around: Addressing): void {
   const { name, attributes, children, text, start } = element;
@@ -154,6 +199,7 @@ function checkElement(element: XmlElement, expected: string | null, found: Repor
   const grammar = ELEMENTS.get(name) ?? TEXTS.get(name);
   if (grammar === undefined) return found(start, 'unknown', `<${name}>`);
   if (!grammar.hasText && text !== '') found(start, 'ambiguous', `<${name}> holds text`);
+  if (name === 'BaseURL' && ODD_CHARACTER.test(text)) found(start, 'ambiguous', 'an address with white space');
   checkAttributes(element, grammar, found);
   if ((element.childrenByName.get('BaseURL')?.length ?? 0) > 1) {
     found(start, 'unsigned', `<${name}> has a second base address`);
@@ -184,6 +230,13 @@ function checkTarget({ name, attributes, start }: XmlElement, found: Report): vo
 function checkAttributes({ name, attributes, start }: XmlElement, grammar: ElementGrammar, found: Report): void {
   for (const [attribute, value] of attributes) {
     if (grammar.attributes.has(attribute)) {
+      if (
+        ODD_CHARACTER.test(value) ||
+        VALUES[attribute]?.test(value) === false ||
+        !isFitDuration(name, attribute, value)
+      ) {
+        found(start, 'ambiguous', `${attribute} of <${name}> has another value than it can have`);
+      }
       if (TEMPLATES.has(attribute) && name === 'SegmentTemplate' && !TEMPLATE.test(value)) {
         found(start, 'ambiguous', `${attribute} of <${name}> has an identifier that players fill differently`);
       }
@@ -197,9 +250,19 @@ function checkAttributes({ name, attributes, start }: XmlElement, grammar: Eleme
   for (const required of REQUIRED[name] ?? []) {
     if ((attributes.get(required) ?? '') === '') found(start, 'ambiguous', `<${name}> without ${required}`);
   }
-  if (name === 'Initialization' && !attributes.has('sourceURL') && !attributes.has('range')) {
-    found(start, 'ambiguous', '<Initialization> names nothing');
-  }
+  const reference = REFERENCES[name];
+  if (reference?.every((each) => !attributes.has(each))) found(start, 'ambiguous', `<${name}> names nothing`);
+}
+
+/** Attributes by which elements name bytes, of which they have one at least. */
+const REFERENCES: Readonly<Record<string, readonly string[]>> = {
+  Initialization: ['sourceURL', 'range'],
+  SegmentURL: ['media', 'mediaRange'],
+};
+
+/** Returns true unless the attribute is a duration of segments, and no number. */
+function isFitDuration(name: string, attribute: string, value: string): boolean {
+  return attribute !== 'duration' || !name.startsWith('Segment') || POSITIVE.test(value);
 }
 
 /** Attributes of SegmentTemplate with identifiers in them. */
@@ -230,12 +293,35 @@ function checkAddressing(element: XmlElement, around: Addressing, found: Report)
     found(start, 'ambiguous', `<${name}> addresses its segments twice`);
   }
   const elements = own.flatMap((each) => childrenByName.get(each) ?? []);
-  const hasDuration = around.hasDuration || elements.some((each) => each.attributes.has('duration'));
-  const hasTimeline = around.hasTimeline || elements.some((each) => each.childrenByName.has('SegmentTimeline'));
-  if (elements.length > 0 && hasDuration && hasTimeline) {
-    found(start, 'ambiguous', `<${name}> has a duration of segments and a timeline`);
-  }
-  return { schemes, hasDuration, hasTimeline };
+  const times = namesIn(elements, ['duration'], ['SegmentTimeline']);
+  const urls = namesIn(elements, [], ['SegmentURL']);
+  const inits = namesIn(elements, ['initialization'], ['Initialization']);
+  // Players append what an element has of these to what it inherits, or take either.
+  const isCombined =
+    (times.has('SegmentTimeline') && around.times.size > 0) ||
+    (times.has('duration') && around.times.has('SegmentTimeline')) ||
+    times.size > 1 ||
+    (urls.size > 0 && around.urls.size > 0) ||
+    new Set([...inits, ...(inits.size > 0 ? around.inits : [])]).size > 1;
+  if (isCombined) found(start, 'ambiguous', `<${name}> says twice when its segments begin, or which they are`);
+  return {
+    schemes,
+    times: new Set([...around.times, ...times]),
+    urls: new Set([...around.urls, ...urls]),
+    inits: new Set([...around.inits, ...inits]),
+  };
+}
+
+/** Returns those of the names that an element has an attribute or a child of. */
+function namesIn(
+  elements: readonly XmlElement[],
+  attributes: readonly string[],
+  children: readonly string[],
+): Set<string> {
+  return new Set([
+    ...attributes.filter((name) => elements.some((element) => element.attributes.has(name))),
+    ...children.filter((name) => elements.some((element) => element.childrenByName.has(name))),
+  ]);
 }
 
 /** The elements that address segments, of which a representation has one. */

@@ -218,7 +218,7 @@ async function readMpd(
           { lineage, values, folder, index, base: setBase, periodSeconds: durationSeconds },
           signal,
         );
-        representations.push(describeRepresentation(lineage, addressed, values));
+        representations.push(describeRepresentation(lineage, { ...addressed, periodSeconds: durationSeconds }, values));
         segmentCount += addressed.segments.length;
         refuseBeyond('representations in one MPD', representations.length, MAX_REPRESENTATIONS);
         refuseBeyond('fragments named in playlists', segmentCount, MAX_LISTED_FRAGMENTS);
@@ -230,7 +230,7 @@ async function readMpd(
 
 function describeRepresentation(
   lineage: MpdRepresentation['lineage'],
-  addressed: AddressedSegments,
+  addressed: AddressedSegments & Pick<MpdRepresentation, 'periodSeconds'>,
   values: MpdValues,
 ): MpdRepresentation {
   return { line: values.positionOf(lineage[3]).line, lineage, ...addressed };

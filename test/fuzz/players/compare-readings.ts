@@ -47,7 +47,8 @@ function comparable(reading: Reading, parser: string, text: string): Reading {
 function withoutRounded(own: readonly string[], read: readonly string[]): string[] {
   const kept: string[] = [];
   for (const [at, line] of own.entries()) {
-    const isLast = at > 0 && !line.startsWith('representation ') && (own[at + 1]?.startsWith('representation ') ?? true);
+    const isLast =
+      at > 0 && !line.startsWith('representation ') && (own[at + 1]?.startsWith('representation ') ?? true);
     const isRead = read[kept.length] === line;
     const continues = (read[kept.length] ?? 'representation ').startsWith('representation ');
     if (!(isLast && !isRead && continues)) kept.push(line);
@@ -58,7 +59,8 @@ function withoutRounded(own: readonly string[], read: readonly string[]): string
 /** Writes a reading as lines. */
 function flat(reading: Reading): string[] {
   if (reading.kind === 'media') return ['media', ...reading.segments];
-  if (reading.kind === 'mpd') return ['mpd', ...reading.representations.flatMap(({ id, segments }) => [`representation ${id}`, ...segments])];
+  if (reading.kind === 'mpd')
+    return ['mpd', ...reading.representations.flatMap(({ id, segments }) => [`representation ${id}`, ...segments])];
   return [
     'multivariant',
     ...reading.variants.map((each) => `variant ${each}`),

@@ -1,7 +1,7 @@
 import { type Fragment, M3U8Parser, PlaylistLevelType } from 'hls.js';
 import * as hlsParser from 'hls-parser';
 import { Parser } from 'm3u8-parser';
-import { describeSegment, PLAYLIST_URL, pathOf, type ReadPart, type Reading } from './reading.ts';
+import { describeSegment, PLAYLIST_URL, pathOf, type Reading, type ReadPart } from './reading.ts';
 
 /** Reads an HLS playlist as a player does; null where it refuses the playlist, or does not know a feature of it. */
 type HlsReader = (text: string) => Reading | null;

@@ -1,14 +1,18 @@
 import { inheritAttributes, stringToMpdXml, toPlaylists } from 'mpd-parser';
-import { describeSegment, PLAYLIST_URL, type ReadPart, type Reading } from './reading.ts';
+import { describeSegment, PLAYLIST_URL, type Reading, type ReadPart } from './reading.ts';
 
 /** Reads an MPD with mpd-parser, that of video.js; null where it refuses it. */
 export function readMpdParser(text: string): Reading | null {
   // It does not take the length of a period from the start of the next one (ISO/IEC 23009-1 §5.3.2.1).
   const periods = text.match(/<Period\b[^>]*/g) ?? [];
   if (periods.length > 1 && periods.some((period) => !/\sduration\s*=/.test(period))) return null;
+  // Like most players it rounds times that do not fit a double, with which some live streams name their segments.
+  if (/\d{16}/.test(text)) return null;
   const representations = silently(() => {
     const { representationInfo } = inheritAttributes(stringToMpdXml(text), { manifestUri: PLAYLIST_URL });
-    const addressed = representationInfo.filter(({ segmentInfo }) => 'template' in segmentInfo || 'list' in segmentInfo);
+    const addressed = representationInfo.filter(
+      ({ segmentInfo }) => 'template' in segmentInfo || 'list' in segmentInfo,
+    );
     return addressed.map((each) => ({
       id: String(each.attributes['id'] ?? ''),
       segments: (toPlaylists([each])[0]?.segments ?? []).map((segment) =>

@@ -166,7 +166,57 @@ const ATTRIBUTES = [
 ];
 
 const CHARACTERS = [
-  ' ', '\t', '\n', '\r\n', '\u00a0', '\u2028', '\ufeff', '&amp;', '&#x20;', '&#9;', '&#10;', '&#47;', '&#x2F;', '&#X2F;', '&#0;', '&sol;', '&', '&amp;amp;', '&quot;', '<', '>', '"', "'", '$', '$$', '%', '%20', '%2F', '%2e', '#', '?', '\\', '/', '//', './', '../', '{', '+', '-', '.', '0', '1', 'x', 'é', 'e\u0301', '😀', ';', ':', '@', '|', '\0',
+  ' ',
+  '\t',
+  '\n',
+  '\r\n',
+  '\u00a0',
+  '\u2028',
+  '\ufeff',
+  '&amp;',
+  '&#x20;',
+  '&#9;',
+  '&#10;',
+  '&#47;',
+  '&#x2F;',
+  '&#X2F;',
+  '&#0;',
+  '&sol;',
+  '&',
+  '&amp;amp;',
+  '&quot;',
+  '<',
+  '>',
+  '"',
+  "'",
+  '$',
+  '$$',
+  '%',
+  '%20',
+  '%2F',
+  '%2e',
+  '#',
+  '?',
+  '\\',
+  '/',
+  '//',
+  './',
+  '../',
+  '{',
+  '+',
+  '-',
+  '.',
+  '0',
+  '1',
+  'x',
+  'é',
+  'e\u0301',
+  '😀',
+  ';',
+  ':',
+  '@',
+  '|',
+  '\0',
 ];
 
 const TAG = /<\/?[A-Za-z][^<>]*>/g;
@@ -186,7 +236,13 @@ const CHANGES: readonly Change[] = [
   (text, random) => editElement(text, random, (element) => element + element),
   (text, random) => editElement(text, random, () => ''),
   moveElement,
-  (text, random) => editElement(text, random, (element) => element.replace(/<(\/?)(\w+)/g, '<$1x:$2').replace('>', ' >').replace(/ (?=\/?>)/, ' xmlns:x="urn:mpeg:dash:schema:mpd:2011" ')),
+  (text, random) =>
+    editElement(text, random, (element) =>
+      element
+        .replace(/<(\/?)(\w+)/g, '<$1x:$2')
+        .replace('>', ' >')
+        .replace(/ (?=\/?>)/, ' xmlns:x="urn:mpeg:dash:schema:mpd:2011" '),
+    ),
   (text, random) => editElement(text, random, (element) => `<!--${element}-->`),
   (text, random) => editTag(text, random, (tag) => tag.replace(/\s*(\/?>)$/, ` ${random.pick(ATTRIBUTES)}$1`)),
   (text, random) => editTag(text, random, (tag) => setAttribute(tag, random.pick(ATTRIBUTES))),
@@ -198,7 +254,29 @@ const CHANGES: readonly Change[] = [
   (text, random) => editAttribute(text, random, (attribute) => insertAt(attribute, random)),
   (text, random) => editAttribute(text, random, (attribute) => insertAt(attribute, random)),
   (text, random) => editAttribute(text, random, (attribute) => encodeOne(attribute, random)),
-  (text, random) => editAttribute(text, random, (attribute) => attribute.replace(/\d+/, random.pick(['0', '00', '1', '2', '3', '01', '+1', '-1', '1e3', '1.5', ' 2 ', '0x2', '9007199254740993', '99999999999999999999', '']))),
+  (text, random) =>
+    editAttribute(text, random, (attribute) =>
+      attribute.replace(
+        /\d+/,
+        random.pick([
+          '0',
+          '00',
+          '1',
+          '2',
+          '3',
+          '01',
+          '+1',
+          '-1',
+          '1e3',
+          '1.5',
+          ' 2 ',
+          '0x2',
+          '9007199254740993',
+          '99999999999999999999',
+          '',
+        ]),
+      ),
+    ),
   (text, random) => editTag(text, random, (tag) => changeCase(tag, random)),
   (text, random) => insertAt(text, random),
 ];
@@ -269,7 +347,15 @@ function encodeOne(attribute: string, random: SeededRandom): string {
   const at = random.between(start, Math.max(attribute.length - 2, start));
   const code = attribute.charCodeAt(at);
   const hex = code.toString(16);
-  const encoded = random.pick([`&#${code};`, `&#x${hex};`, `&#X${hex};`, `&#0${code};`, `%${hex}`, `&#${code}`, `%25${hex}`]);
+  const encoded = random.pick([
+    `&#${code};`,
+    `&#x${hex};`,
+    `&#X${hex};`,
+    `&#0${code};`,
+    `%${hex}`,
+    `&#${code}`,
+    `%25${hex}`,
+  ]);
   return attribute.slice(0, at) + encoded + attribute.slice(at + 1);
 }
 

@@ -7,7 +7,7 @@ import { hlsLines } from '#publications/playlists/hls-playlist.ts';
 import type { HlsMultivariant, PlaylistDocument } from '#publications/playlists/playlist-document.ts';
 import { parsePlaylist, refusePartialSegments } from '#publications/playlists/read-playlists.ts';
 import { folderOf } from '../../support/publications/make-folder.ts';
-import { describeSegment, PLAYLIST_PATH, PLAYLIST_URL, type ReadPart, type Reading } from './reading.ts';
+import { describeSegment, PLAYLIST_PATH, PLAYLIST_URL, type Reading, type ReadPart } from './reading.ts';
 
 const ROOT = new URL('/', PLAYLIST_URL);
 const { signal } = new AbortController();
