@@ -35,6 +35,9 @@ export function findingsIn(playlists: readonly NamedPlaylist[]): FoundInPlaylist
       ...(document.kind === 'mpd' && document.representations.some(passesPeriod)
         ? found('segments begin behind the end of their period, and some players leave them out')
         : []),
+      ...(document.kind === 'mpd' && document.representations.some(passesTimeline)
+        ? found('a timeline is shorter than the list of its segments, and some players leave the rest out')
+        : []),
       ...(isPlayedAsMedia && document.kind === 'hls-media' && document.iFramesOnly
         ? found('some players play it as media, although it says that it is of key frames only')
         : []),
@@ -54,6 +57,12 @@ function passesPeriod({ segments, periodSeconds }: MpdRepresentation): boolean {
   const known = segments.slice(0, -2).map(({ durationSeconds }) => durationSeconds ?? 0);
   const start = known.reduce((sum, seconds) => sum + seconds, 0);
   return segments.length > 1 && start + ROUNDING_SECONDS >= periodSeconds;
+}
+
+/** Returns true where a list names more segments than its timeline has. */
+function passesTimeline({ addressing, segments }: MpdRepresentation): boolean {
+  const timed = segments.filter(({ durationSeconds }) => durationSeconds !== null);
+  return addressing === 'list' && timed.length > 0 && timed.length < segments.length;
 }
 
 /** Returns true for a playlist that is not complete (RFC 8216bis §4.4.3.4, ISO/IEC 23009-1 §5.3.1.2). */

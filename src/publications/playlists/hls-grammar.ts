@@ -104,6 +104,10 @@ class LineOrder {
   readonly #kinds = new Set<Tag['in']>();
   readonly #once = new Set<string>();
   #hasSegments = false;
+  #hasMap = false;
+  #hasBareSegments = false;
+  /** True behind a discontinuity of key frames until the next init segment: some players forget the one before. */
+  #lacksMap = false;
 
   *afterTag({ name, value }: TagLine): Generator<Found> {
     if (this.#pending.has('EXT-X-STREAM-INF')) {
@@ -112,6 +116,12 @@ class LineOrder {
     if (ABOUT_ADDRESS.has(name) && this.#pending.has(name)) {
       yield { kind: 'ambiguous', problem: `#${name} stands twice above one address` };
     }
+    if (name === 'EXT-X-MAP' && this.#hasBareSegments) {
+      yield { kind: 'ambiguous', problem: 'a segment stands above the first #EXT-X-MAP' };
+    }
+    if (name === 'EXT-X-MAP') this.#hasMap = true;
+    if (name === 'EXT-X-MAP') this.#lacksMap = false;
+    else if (name === 'EXT-X-DISCONTINUITY') this.#lacksMap = this.#hasMap && this.#once.has('EXT-X-I-FRAMES-ONLY');
     if (HEADER.has(name) && this.#hasSegments) {
       yield { kind: 'ambiguous', problem: `#${name} stands behind the first segment or its init segment` };
     }
@@ -139,6 +149,8 @@ class LineOrder {
     if (!this.#pending.has(needed)) {
       yield { kind: 'ambiguous', problem: `an address without #${needed}, which some players pass over` };
     }
+    if (this.#lacksMap) yield { kind: 'ambiguous', problem: 'a discontinuity of key frames without #EXT-X-MAP' };
+    this.#hasBareSegments ||= !this.#hasMap;
     this.#pending.clear();
   }
 

@@ -275,10 +275,13 @@ function checkTimeline({ childrenByName, start }: XmlElement, found: Report): vo
   const entries = childrenByName.get('S') ?? [];
   if (entries.length === 0) found(start, 'ambiguous', '<SegmentTimeline> without <S>');
   let clock = 0;
-  for (const { attributes, start: at } of entries) {
+  for (const [index, { attributes, start: at }] of entries.entries()) {
     const time = Number(attributes.get('t') ?? clock);
     if (time < clock) found(at, 'ambiguous', '<S> begins before the end of the one above it');
     if (attributes.has('n')) found(at, 'ambiguous', '<S> has a number of its own, which some players pass over');
+    if (attributes.get('r') === '-1' && entries[index + 1]?.attributes.has('t') === false) {
+      found(at, 'ambiguous', '<S> repeats until the next one, which does not say when it begins');
+    }
     clock = time + Number(attributes.get('d')) * (Math.max(Number(attributes.get('r') ?? 0), 0) + 1);
   }
 }

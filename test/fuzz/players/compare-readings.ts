@@ -37,7 +37,8 @@ function comparable(reading: Reading, parser: string, text: string): Reading {
     const [type, group] = rendition.split(' ');
     return parser !== 'hls-parser' || text.includes(`,${type}="${group}"`) || text.includes(`:${type}="${group}"`);
   };
-  return { ...reading, renditions: reading.renditions.filter(isNamed).sort() };
+  const renditions = reading.renditions.filter(isNamed).sort();
+  return { ...reading, renditions: parser === 'hls-parser' ? [...new Set(renditions)] : renditions };
 }
 
 /**

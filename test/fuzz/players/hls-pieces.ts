@@ -108,6 +108,8 @@ export const LINES = [
   '/other.m4s',
   '//folder.invalid/other.m4s',
   'http://folder.invalid/other.m4s',
+  'http://folder.invalid/folder/other.m4s',
+  '../folder/other.m4s',
   'http:other.m4s',
   '?other',
   '%23other.m4s',

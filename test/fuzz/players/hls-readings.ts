@@ -52,8 +52,13 @@ const readM3u8Parser: HlsReader = (text) => {
   // It does not know gaps, and takes a multivariant playlist without a variant for an empty media playlist.
   if (text.includes('#EXT-X-GAP') || !/^#EXT(?:-X-STREAM-INF|INF):/m.test(text)) return null;
   const parser = new Parser();
-  parser.push(text);
-  parser.end();
+  try {
+    parser.push(text);
+    parser.end();
+  } catch {
+    // It refuses keys that are no base64.
+    return null;
+  }
   const { segments, playlists, iFramePlaylists, mediaGroups } = parser.manifest;
   // What has no variant is a media playlist to video.js.
   if (playlists === undefined) {

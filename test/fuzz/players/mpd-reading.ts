@@ -3,9 +3,10 @@ import { describeSegment, PLAYLIST_URL, type Reading, type ReadPart } from './re
 
 /** Reads an MPD with mpd-parser, that of video.js; null where it refuses it. */
 export function readMpdParser(text: string): Reading | null {
-  // It does not take the length of a period from the start of the next one (ISO/IEC 23009-1 §5.3.2.1).
+  // It does not subtract the start of a period from that of the next one, or from the end of all (ISO/IEC 23009-1 §5.3.2.1).
   const periods = text.match(/<Period\b[^>]*/g) ?? [];
-  if (periods.length > 1 && periods.some((period) => !/\sduration\s*=/.test(period))) return null;
+  const isFirst = (period: string): boolean => periods.length === 1 && !/\sstart\s*=\s*.P.*[1-9]/.test(period);
+  if (periods.some((period) => !/\sduration\s*=/.test(period) && !isFirst(period))) return null;
   // Like most players it rounds times that do not fit a double, with which some live streams name their segments.
   if (/\d{16}/.test(text)) return null;
   const representations = silently(() => {

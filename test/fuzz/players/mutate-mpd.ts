@@ -7,6 +7,7 @@ const ELEMENTS = [
   '<BaseURL> other/ </BaseURL>',
   '<BaseURL>/other/</BaseURL>',
   '<BaseURL>other</BaseURL>',
+  '<BaseURL>../folder/</BaseURL>',
   '<BaseURL>.</BaseURL>',
   '<BaseURL>o<b/>ther/</BaseURL>',
   '<BaseURL byteRange="$base$?$first$-$last$">other/</BaseURL>',
