@@ -153,8 +153,8 @@ export function checkMpdGrammar(text: string): PlaylistFinding[] {
       );
     }
   }
-  const odd = text.slice(1).search(ODD_IN_XML);
-  if (odd !== -1) found(odd + 1, 'ambiguous', 'a character is white space for some players, or no text');
+  const odd = oddCharacterIn(text);
+  if (odd !== null) found(odd, 'ambiguous', 'a character is white space for some players, or no text');
   const root = parseXml('', text);
   checkElement(root, 'MPD', found, AT_ROOT);
   return findings;
@@ -162,13 +162,23 @@ export function checkMpdGrammar(text: string): PlaylistFinding[] {
 
 /** Tags and attributes with a prefix, references to entities, sections of text, and instructions behind the declaration. */
 const MARKUP =
-  /<(?<prefix>[\w.-]+:)(?<local>[\w.-]+)|\s(?!xmlns:|xsi:)[\w.-]+:(?<attribute>[\w.-]+)\s*=|&(?<entity>[^;\s<]{0,20});?|<!\[CDATA\[|<\?(?!xml\s)/g;
+  /<(?<prefix>[^\s<>"'=/]*:)(?<local>[\w.-]+)|\s(?!xmlns:|xsi:)[^\s<>"'=/]*:(?<attribute>[\w.-]+)\s*=|&(?<entity>[^;\s<]{0,20});?|<!\[CDATA\[|<\?(?!xml\s)/g;
 
 /** An attribute and its value, quotes included. */
 const ATTRIBUTE = /\s([\w.-]+)\s*=\s*("[^"<]*"|'[^'<]*')/g;
 /** A character that XML does not allow, or that some parsers take for white space, or leave out. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
 const ODD_IN_XML = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\u0085\u2028\u2029\ufeff]/;
+
+/** Returns the position of a character that parsers take for different things, at least where it stands; null where there is none. */
+function oddCharacterIn(text: string): number | null {
+  const at = text.slice(1).search(ODD_IN_XML);
+  if (at !== -1) return at + 1;
+  for (const { index, 0: tag } of text.matchAll(/<[^!<>][^<>]*>/g)) {
+    if (ODD_CHARACTER.test(tag.replace(/"[^"]*"|'[^']*'|[\t\r\n]/g, ''))) return index;
+  }
+  return null;
+}
 
 function isOfMpeg(name: string): boolean {
   return ELEMENTS.has(name) || TEXTS.has(name) || OPAQUE.has(name);
