@@ -89,8 +89,8 @@ function* findingsOfAddress(address: string): Generator<Found> {
   if (/%(?:2f|5c|00)/i.test(address)) {
     yield { kind: 'ambiguous', problem: 'an address with an encoded slash, which servers read differently' };
   }
-  if (/^[;?#]/.test(address)) {
-    yield { kind: 'ambiguous', problem: 'an address without a path, which players resolve differently' };
+  if (/^[;?#]|\/$/.test(address)) {
+    yield { kind: 'ambiguous', problem: 'an address without a file, which players resolve differently' };
   }
 }
 
@@ -105,6 +105,7 @@ class LineOrder {
   readonly #once = new Set<string>();
   #hasSegments = false;
   #hasMap = false;
+  /** True behind a key frame without an init segment: some players make one of it, and keep it. */
   #hasBareSegments = false;
   /** True behind a discontinuity of key frames until the next init segment: some players forget the one before. */
   #lacksMap = false;
@@ -117,7 +118,7 @@ class LineOrder {
       yield { kind: 'ambiguous', problem: `#${name} stands twice above one address` };
     }
     if (name === 'EXT-X-MAP' && this.#hasBareSegments) {
-      yield { kind: 'ambiguous', problem: 'a segment stands above the first #EXT-X-MAP' };
+      yield { kind: 'ambiguous', problem: 'a key frame stands above the first #EXT-X-MAP' };
     }
     if (name === 'EXT-X-MAP') this.#hasMap = true;
     if (name === 'EXT-X-MAP') this.#lacksMap = false;
@@ -150,7 +151,7 @@ class LineOrder {
       yield { kind: 'ambiguous', problem: `an address without #${needed}, which some players pass over` };
     }
     if (this.#lacksMap) yield { kind: 'ambiguous', problem: 'a discontinuity of key frames without #EXT-X-MAP' };
-    this.#hasBareSegments ||= !this.#hasMap;
+    this.#hasBareSegments ||= !this.#hasMap && this.#once.has('EXT-X-I-FRAMES-ONLY');
     this.#pending.clear();
   }
 

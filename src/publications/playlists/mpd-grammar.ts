@@ -145,12 +145,18 @@ export function checkMpdGrammar(text: string): PlaylistFinding[] {
     }
   }
   for (const { index, 0: written, 1: name = '', 2: value = '' } of text.matchAll(ATTRIBUTE)) {
+    if (!QUALIFIED_NAME.test(name)) found(index, 'ambiguous', `${name.slice(0, 60)} is no name of an attribute`);
     if (KNOWN_ATTRIBUTES.has(name.toLowerCase()) && /^.\s|\s.$|[\t\r\n]/.test(value)) {
       found(
         index,
         'ambiguous',
         `${written.trim().slice(0, 60)} has white space, which some players take as a part of it`,
       );
+    }
+  }
+  for (const { index, 1: name = '', 2: namespace = '' } of text.matchAll(NAMESPACE)) {
+    if (isOfMpeg(name) && !/^.urn:mpeg:dash:schema:mpd:/i.test(namespace)) {
+      found(index, 'ambiguous', `<${name}> is in another namespace, which some players pass over`);
     }
   }
   const odd = oddCharacterIn(text);
@@ -164,8 +170,12 @@ export function checkMpdGrammar(text: string): PlaylistFinding[] {
 const MARKUP =
   /<(?<prefix>[^\s<>"'=/]*:)(?<local>[\w.-]+)|\s(?!xmlns:|xsi:)[^\s<>"'=/]*:(?<attribute>[\w.-]+)\s*=|&(?<entity>[^;\s<]{0,20});?|<!\[CDATA\[|<\?(?!xml\s)/g;
 
+/** An element and its default namespace, quotes included. */
+const NAMESPACE = /<([\w.-]+)\s(?:[^<>]*?\s)?xmlns\s*=\s*("[^"<]*"|'[^'<]*')/g;
+/** A name with a prefix at most. */
+const QUALIFIED_NAME = /^[A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?$/;
 /** An attribute and its value, quotes included. */
-const ATTRIBUTE = /\s([\w.-]+)\s*=\s*("[^"<]*"|'[^'<]*')/g;
+const ATTRIBUTE = /\s([^\s"'<>=/]+)\s*=\s*("[^"<]*"|'[^'<]*')/g;
 /** A character that XML does not allow, or that some parsers take for white space, or leave out. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
 const ODD_IN_XML = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\u0085\u2028\u2029\ufeff]/;
@@ -175,7 +185,7 @@ function oddCharacterIn(text: string): number | null {
   const at = text.slice(1).search(ODD_IN_XML);
   if (at !== -1) return at + 1;
   for (const { index, 0: tag } of text.matchAll(/<[^!<>][^<>]*>/g)) {
-    if (ODD_CHARACTER.test(tag.replace(/"[^"]*"|'[^']*'|[\t\r\n]/g, ''))) return index;
+    if (/^<\/.*\s>$/s.test(tag) || ODD_CHARACTER.test(tag.replace(/"[^"]*"|'[^']*'|[\t\r\n]/g, ''))) return index;
   }
   return null;
 }
@@ -198,18 +208,16 @@ interface Addressing {
 const AT_ROOT: Addressing = { schemes: new Set(), times: new Set(), urls: new Set(), inits: new Set() };
 
 function checkElement(element: XmlElement, expected: string | null, found: Report, around: Addressing): void {
-  const { name, attributes, children, text, start } = element;
+  const { name, children, text, start } = element;
   if (expected !== null && name !== expected) found(start, 'ambiguous', `its root element is ${name}`);
   checkTarget(element, found);
-  const namespace = attributes.get('xmlns');
-  if (namespace !== undefined && isOfMpeg(name) && !/^urn:mpeg:dash:schema:mpd:/i.test(namespace)) {
-    found(start, 'ambiguous', `<${name}> is in another namespace, which some players pass over`);
-  }
   if (OPAQUE.has(name)) return;
   const grammar = ELEMENTS.get(name) ?? TEXTS.get(name);
   if (grammar === undefined) return found(start, 'unknown', `<${name}>`);
   if (!grammar.hasText && text !== '') found(start, 'ambiguous', `<${name}> holds text`);
-  if (name === 'BaseURL' && ODD_CHARACTER.test(text)) found(start, 'ambiguous', 'an address with white space');
+  if (name === 'BaseURL' && (ODD_CHARACTER.test(text) || ODD_ADDRESS.test(text))) {
+    found(start, 'ambiguous', 'an address that players and servers read differently');
+  }
   checkAttributes(element, grammar, found);
   if ((element.childrenByName.get('BaseURL')?.length ?? 0) > 1) {
     found(start, 'unsigned', `<${name}> has a second base address`);
@@ -247,6 +255,9 @@ function checkAttributes({ name, attributes, start }: XmlElement, grammar: Eleme
       ) {
         found(start, 'ambiguous', `${attribute} of <${name}> has another value than it can have`);
       }
+      if (FILE_ADDRESSES.has(attribute) && (ODD_ADDRESS.test(value) || /^[;?#]|\/$|^$/.test(value))) {
+        found(start, 'ambiguous', `${attribute} of <${name}> is an address that players and servers read differently`);
+      }
       if (TEMPLATES.has(attribute) && name === 'SegmentTemplate' && !TEMPLATE.test(value)) {
         found(start, 'ambiguous', `${attribute} of <${name}> has an identifier that players fill differently`);
       }
@@ -263,6 +274,11 @@ function checkAttributes({ name, attributes, start }: XmlElement, grammar: Eleme
   const reference = REFERENCES[name];
   if (reference?.every((each) => !attributes.has(each))) found(start, 'ambiguous', `<${name}> names nothing`);
 }
+
+/** Text of an address that players and servers read differently: a backslash, or an encoded slash or end. */
+const ODD_ADDRESS = /\\|%(?:2f|5c|00)/i;
+/** Attributes that are addresses of files. */
+const FILE_ADDRESSES: ReadonlySet<string> = new Set(['media', 'initialization', 'sourceURL']);
 
 /** Attributes by which elements name bytes, of which they have one at least. */
 const REFERENCES: Readonly<Record<string, readonly string[]>> = {

@@ -32,7 +32,9 @@ function initOf({ initSegment }: Fragment, text: string): ReadPart | undefined {
 }
 
 function readHlsJsMultivariant(text: string): Reading | null {
-  const parsed = M3U8Parser.parseMasterPlaylist(text, PLAYLIST_URL);
+  // It leaves out variants with codecs that it does not know: that is a choice of what it can play, not a reading.
+  const ofKnownCodecs = text.replace(/\bCODECS="[^"]*"/g, 'CODECS="avc1.42c00c"');
+  const parsed = M3U8Parser.parseMasterPlaylist(ofKnownCodecs, PLAYLIST_URL);
   if (parsed.playlistParsingError !== null) return null;
   const media = M3U8Parser.parseMasterPlaylistMedia(text, PLAYLIST_URL, parsed);
   const renditions = Object.values(media)

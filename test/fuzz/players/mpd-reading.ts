@@ -7,6 +7,8 @@ export function readMpdParser(text: string): Reading | null {
   const periods = text.match(/<Period\b[^>]*/g) ?? [];
   const isFirst = (period: string): boolean => periods.length === 1 && !/\sstart\s*=\s*.P.*[1-9]/.test(period);
   if (periods.some((period) => !/\sduration\s*=/.test(period) && !isFirst(period))) return null;
+  // It repeats segments until the end of all periods, not of their own (§5.3.9.6).
+  if (periods.length > 1 && /\sr\s*=\s*.-1/.test(text)) return null;
   // Like most players it rounds times that do not fit a double, with which some live streams name their segments.
   if (/\d{16}/.test(text)) return null;
   const representations = silently(() => {
