@@ -1,4 +1,4 @@
-// `npm run fuzz -- [--minutes N | --count N] [--target NAME] [--seed N] [--input FILE]`: mutates media, manifests,
+// `npm run fuzz -- [NAME] [--minutes N | --count N] [--target NAME] [--seed N] [--input FILE]`: mutates media, manifests,
 // playlists, listings, subtitles and requests, and has every parser read them in processes with limits on time and memory.
 // Prints executions, findings, the slowest and the largest of each target; a finding makes the exit code 1.
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -14,7 +14,8 @@ const BATCH_SIZE = 2_000;
 const DEFAULT_MINUTES = 5;
 const FINDINGS_FOLDER = 'fuzz-findings';
 
-const { values } = parseArgs({
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
     minutes: { type: 'string' },
     count: { type: 'string' },
@@ -23,7 +24,8 @@ const { values } = parseArgs({
     input: { type: 'string' },
   },
 });
-const names = TARGET_NAMES.filter((name) => values.target === undefined || name === values.target);
+const chosen = values.target ?? positionals[0];
+const names = TARGET_NAMES.filter((name) => chosen === undefined || name === chosen);
 if (names.length === 0 || (values.input !== undefined && names.length > 1)) {
   console.error(`Name one target: ${TARGET_NAMES.join(', ')}`);
   process.exit(2);

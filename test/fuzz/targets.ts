@@ -12,6 +12,7 @@ const MODULES = {
   hls: 'playlist',
   mpd: 'playlist',
   patterns: 'playlist',
+  players: 'players',
   listing: 'text',
   subtitles: 'text',
   requests: 'text',
@@ -33,6 +34,7 @@ export async function loadTarget(name: TargetName): Promise<FuzzTarget> {
 async function targetsOf(module: (typeof MODULES)[TargetName]): Promise<readonly FuzzTarget[]> {
   if (module === 'media') return (await import('./media-targets.ts')).mediaTargets;
   if (module === 'playlist') return (await import('./playlist-targets.ts')).playlistTargets;
+  if (module === 'players') return (await import('./player-targets.ts')).playerTargets;
   if (module === 'text') return (await import('./text-targets.ts')).textTargets;
   return (await import('./manifest-targets.ts')).manifestTargets;
 }

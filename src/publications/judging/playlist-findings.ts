@@ -2,7 +2,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { isHidden } from '../playlists/file-names.ts';
 import { checkHlsGrammar, type PlaylistFinding } from '../playlists/hls-grammar.ts';
 import { checkMpdGrammar } from '../playlists/mpd-grammar.ts';
-import type { PlaylistDocument } from '../playlists/playlist-document.ts';
+import type { MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
 import { isPresented } from '../presentation/presentation.ts';
 
 /** A finding about a playlist. */
@@ -34,11 +34,37 @@ export function findingsIn(playlists: readonly NamedPlaylist[]): FoundInPlaylist
     return [
       ...grammarFindings(document),
       ...(isOpen(document) ? found('it may grow, so players begin near its end') : []),
+      ...(document.kind === 'mpd' && document.representations.some(passesPeriod)
+        ? found('segments begin behind the end of their period, and some players leave them out')
+        : []),
+      ...(document.kind === 'mpd' && document.representations.some(passesTimeline)
+        ? found('a timeline is shorter than the list of its segments, and some players leave the rest out')
+        : []),
       ...(isPlayedAsMedia && document.kind === 'hls-media' && document.iFramesOnly
         ? found('some players play it as media, although it says that it is of key frames only')
         : []),
     ];
   });
+}
+
+/** Seconds by which writers round the length of a period. */
+const ROUNDING_SECONDS = 0.001;
+
+/**
+ * Returns true where more than one segment begins with the end of its period, or behind it. One may: lengths are rounded, and
+ * sound is some samples longer than pictures.
+ */
+function passesPeriod({ segments, periodSeconds }: MpdRepresentation): boolean {
+  if (periodSeconds === undefined) return false;
+  const known = segments.slice(0, -2).map(({ durationSeconds }) => durationSeconds ?? 0);
+  const start = known.reduce((sum, seconds) => sum + seconds, 0);
+  return segments.length > 1 && start + ROUNDING_SECONDS >= periodSeconds;
+}
+
+/** Returns true where a list names more segments than its timeline has. */
+function passesTimeline({ addressing, segments }: MpdRepresentation): boolean {
+  const timed = segments.filter(({ durationSeconds }) => durationSeconds !== null);
+  return addressing === 'list' && timed.length > 0 && timed.length < segments.length;
 }
 
 /** Returns true for a playlist that is not complete (RFC 8216bis §4.4.3.4, ISO/IEC 23009-1 §5.3.1.2). */

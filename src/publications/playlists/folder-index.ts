@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { type SourceFolder, sizesIn, type UnlistedFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { PlaylistPosition } from '#errors/entry.ts';
@@ -7,9 +8,10 @@ import { MAX_ADDRESS_LENGTH } from './limits.ts';
 
 /**
  * The address that a folder gets while references are resolved, where it has none of its own. References are resolved
- * below a path segment, so that `../` out of the folder shows instead of being clamped at the root.
+ * below a path segment, so that `../` out of the folder shows instead of being clamped at the root. Nobody can guess the
+ * segment: a reference that names the folder itself would lead players elsewhere.
  */
-const FOLDER_URL = 'http://folder.invalid/folder/';
+const FOLDER_URL = `http://folder.invalid/${randomUUID()}/`;
 
 /** A path below its base of letters that mean themselves in every address, as most references of large playlists are. */
 const PLAIN_REFERENCE = /^[\w-][\w.-]*(?:\/[\w-][\w.-]*)*$/;

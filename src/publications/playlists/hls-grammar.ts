@@ -1,3 +1,5 @@
+import { type Attributes, TAGS, type Tag, TEXT } from './hls-tags.ts';
+
 /** A finding about one line of a playlist. Lines count from one. */
 export interface PlaylistFinding {
   readonly line: number;
@@ -10,144 +12,29 @@ export interface PlaylistFinding {
   readonly problem: string;
 }
 
-const QUOTED = '"[^"]*"';
-const INTEGER = '\\d{1,20}';
-const DECIMAL = '\\d{1,20}(?:\\.\\d{1,20})?';
-const SIGNED = `-?${DECIMAL}`;
-const HEX = '0[xX][0-9A-Fa-f]+';
-const WORD = '[^",\\s]+';
-const SIZE = '\\d{1,6}x\\d{1,6}';
-const RANGE = '"?\\d{1,15}(?:@\\d{1,15})?"?';
-
-type Attributes = Readonly<Record<string, string>>;
-
-/** Where a tag stands, and its value: nothing, text of a grammar, or attributes with their grammars (RFC 8216bis §4.2). */
-interface Tag {
-  readonly in: 'any' | 'media' | 'multivariant';
-  readonly value: string | Attributes | null;
-}
-
-const media = (value: Tag['value'] = null): Tag => ({ in: 'media', value });
-const multivariant = (value: Tag['value'] = null): Tag => ({ in: 'multivariant', value });
-const any = (value: Tag['value'] = null): Tag => ({ in: 'any', value });
-
-const KEY = { METHOD: WORD, URI: QUOTED, IV: HEX, KEYFORMAT: QUOTED, KEYFORMATVERSIONS: QUOTED, KEYID: HEX };
-const STREAM = {
-  BANDWIDTH: INTEGER,
-  'AVERAGE-BANDWIDTH': INTEGER,
-  SCORE: DECIMAL,
-  CODECS: QUOTED,
-  'SUPPLEMENTAL-CODECS': QUOTED,
-  RESOLUTION: SIZE,
-  'FRAME-RATE': DECIMAL,
-  'HDCP-LEVEL': WORD,
-  'ALLOWED-CPC': QUOTED,
-  'VIDEO-RANGE': WORD,
-  'REQ-VIDEO-LAYOUT': QUOTED,
-  'CLOSED-CAPTIONS': `${QUOTED}|NONE`,
-  'STABLE-VARIANT-ID': QUOTED,
-  VIDEO: QUOTED,
-  'PATHWAY-ID': QUOTED,
-  'PROGRAM-ID': INTEGER,
-  NAME: QUOTED,
-};
-/** Any text behind the colon of a tag that says nothing of what plays, or none. */
-const TEXT = '[^\\r\\n]*';
-
-/** The tags of HLS (RFC 8216bis §4.4), and those of vendors that change nothing that plays. */
-const TAGS: ReadonlyMap<string, Tag> = new Map<string, Tag>(
-  Object.entries({
-    EXTM3U: any(),
-    'EXT-X-VERSION': any(INTEGER),
-    'EXT-X-INDEPENDENT-SEGMENTS': any(),
-    'EXT-X-START': any({ 'TIME-OFFSET': SIGNED, PRECISE: 'YES|NO' }),
-    'EXT-X-DEFINE': any({ NAME: QUOTED, VALUE: QUOTED, IMPORT: QUOTED, QUERYPARAM: QUOTED }),
-    EXTINF: media(`${DECIMAL}(?:,.*)?`),
-    'EXT-X-BYTERANGE': media('\\d{1,15}(?:@\\d{1,15})?'),
-    'EXT-X-DISCONTINUITY': media(),
-    'EXT-X-KEY': media(KEY),
-    'EXT-X-MAP': media({ URI: QUOTED, BYTERANGE: RANGE }),
-    'EXT-X-PROGRAM-DATE-TIME': media(
-      '\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(?:\\.\\d{1,9})?(?:Z|[+-]\\d{2}:?\\d{2})?',
-    ),
-    'EXT-X-GAP': media(),
-    'EXT-X-BITRATE': media(INTEGER),
-    'EXT-X-DATERANGE': media({
-      ID: QUOTED,
-      CLASS: QUOTED,
-      'START-DATE': QUOTED,
-      CUE: QUOTED,
-      'END-DATE': QUOTED,
-      DURATION: DECIMAL,
-      'PLANNED-DURATION': DECIMAL,
-      'SCTE35-CMD': HEX,
-      'SCTE35-OUT': HEX,
-      'SCTE35-IN': HEX,
-      'END-ON-NEXT': 'YES',
-    }),
-    'EXT-X-TARGETDURATION': media(INTEGER),
-    'EXT-X-MEDIA-SEQUENCE': media(INTEGER),
-    'EXT-X-DISCONTINUITY-SEQUENCE': media(INTEGER),
-    'EXT-X-ENDLIST': media(),
-    'EXT-X-PLAYLIST-TYPE': media('EVENT|VOD'),
-    'EXT-X-I-FRAMES-ONLY': media(),
-    'EXT-X-ALLOW-CACHE': any('YES|NO'),
-    'EXT-X-MEDIA': multivariant({
-      TYPE: 'AUDIO|VIDEO|SUBTITLES|CLOSED-CAPTIONS',
-      URI: QUOTED,
-      'GROUP-ID': QUOTED,
-      LANGUAGE: QUOTED,
-      'ASSOC-LANGUAGE': QUOTED,
-      NAME: QUOTED,
-      'STABLE-RENDITION-ID': QUOTED,
-      DEFAULT: 'YES|NO',
-      AUTOSELECT: 'YES|NO',
-      FORCED: 'YES|NO',
-      'INSTREAM-ID': QUOTED,
-      'BIT-DEPTH': INTEGER,
-      'SAMPLE-RATE': INTEGER,
-      CHARACTERISTICS: QUOTED,
-      CHANNELS: QUOTED,
-    }),
-    'EXT-X-STREAM-INF': multivariant({
-      ...STREAM,
-      AUDIO: QUOTED,
-      SUBTITLES: QUOTED,
-    }),
-    'EXT-X-I-FRAME-STREAM-INF': multivariant({ ...STREAM, URI: QUOTED }),
-    'EXT-X-IMAGE-STREAM-INF': multivariant({ ...STREAM, URI: QUOTED }),
-    'EXT-X-SESSION-DATA': multivariant({
-      'DATA-ID': QUOTED,
-      VALUE: QUOTED,
-      URI: QUOTED,
-      FORMAT: WORD,
-      LANGUAGE: QUOTED,
-    }),
-    'EXT-X-SESSION-KEY': multivariant(KEY),
-    'EXT-X-CONTENT-STEERING': multivariant({ 'SERVER-URI': QUOTED, 'PATHWAY-ID': QUOTED }),
-    'EXT-X-IMAGES-ONLY': media(),
-    'EXT-X-TILES': media({ RESOLUTION: SIZE, LAYOUT: SIZE, DURATION: DECIMAL }),
-    'EXT-X-CUE-OUT': media(TEXT),
-    'EXT-X-CUE-OUT-CONT': media(TEXT),
-    'EXT-X-CUE-IN': media(TEXT),
-    'EXT-X-CUE': media(TEXT),
-    'EXT-X-SCTE35': media(TEXT),
-    'EXT-SCTE35': media(TEXT),
-    'EXT-OATCLS-SCTE35': media(TEXT),
-    'EXT-X-ASSET': media(TEXT),
-    'EXT-X-CUEPOINT': media(TEXT),
-    'EXT-X-SPLICEPOINT-SCTE35': media(TEXT),
-  } satisfies Record<string, Tag>),
-);
-
 const TAG_LINE = /^#(EXT[A-Z0-9-]*)(?::(.*))?$/;
 /** A character at which some players end a line, or that some take for white space. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
-const ODD_CHARACTER = /[\u0000-\u001f\u007f\u0085\u00a0\u1680\u2000-\u200f\u2028-\u202f\u205f\u3000\ufeff]/;
+export const ODD_CHARACTER = /[\u0000-\u001f\u007f\u0085\u00a0\u1680\u2000-\u200f\u2028-\u202f\u205f\u3000\ufeff]/;
 /** Text that players whose patterns are not tied to lines take for a tag, wherever it stands. */
 const HIDDEN_TAG = /.#\s*EXT/i;
 /** Text that may be an address. */
 const ADDRESS = /:\/\/|^"?(?:\.{0,2}\/|data:|blob:)|\.(?:m3u8?|mpd|mp4|m4[sva]|cmf[vat]|ts|aac|mp3|webm|vtt)\b/i;
+
+/**
+ * Tags by which players leave out segments or play others than those of the playlist: updates of a playlist that they know
+ * already, and segments that are to come.
+ */
+const UPDATE_TAGS: ReadonlySet<string> = new Set(['EXT-X-SKIP', 'EXT-X-PREFETCH', 'EXT-X-PART', 'EXT-X-PRELOAD-HINT']);
+
+/** Tags that players know by the beginning of their line, so that they take longer names for them. */
+const KNOWN_BY_BEGINNING = [...TAGS].filter(([, { value }]) => value !== TEXT).map(([name]) => name);
+
+/** A line that is a tag. */
+interface TagLine {
+  readonly name: string;
+  readonly value: string | undefined;
+}
 
 /**
  * Finds the lines of an HLS playlist that are not in the strict grammar of RFC 8216bis, or that players read differently,
@@ -155,46 +42,30 @@ const ADDRESS = /:\/\/|^"?(?:\.{0,2}\/|data:|blob:)|\.(?:m3u8?|mpd|mp4|m4[sva]|c
  */
 export function checkHlsGrammar(text: string): PlaylistFinding[] {
   const findings: PlaylistFinding[] = [];
-  const kinds = new Set<Tag['in']>();
-  const variables = new Set<string>();
-  let expectsAddress = false;
-  for (const [index, ended] of text.split('\n').entries()) {
+  const order = new LineOrder();
+  const lines = text.split('\n');
+  for (const [index, ended] of lines.entries()) {
     const line = ended.endsWith('\r') ? ended.slice(0, -1) : ended;
-    const found = (kind: PlaylistFinding['kind'], problem: string): void =>
-      void findings.push({ line: index + 1, kind, problem });
-    if (index === 0 && line !== '#EXTM3U') found('ambiguous', 'the first line is not #EXTM3U');
-    if (line === '') continue;
-    const problem = problemOfLine(line);
-    if (problem !== null) found('ambiguous', problem);
-    const [, name, value] = TAG_LINE.exec(line) ?? [];
-    if (name === undefined) {
-      if (/^#\s*EXT/i.test(line)) found('ambiguous', 'it is nearly a tag');
-      if (!line.startsWith('#')) expectsAddress = false;
-      continue;
+    if (index === 0 && line !== '#EXTM3U') {
+      findings.push({ line: 1, kind: 'ambiguous', problem: 'the first line is not #EXTM3U' });
     }
-    if (expectsAddress) found('ambiguous', 'a tag stands between #EXT-X-STREAM-INF and its address');
-    expectsAddress = name === 'EXT-X-STREAM-INF';
-    const tag = TAGS.get(name);
-    if (tag === undefined) {
-      found(value !== undefined && ADDRESS.test(value) ? 'unsigned' : 'unknown', `#${name}`);
-      continue;
-    }
-    if (name === 'EXTM3U' && index > 0) found('ambiguous', '#EXTM3U stands there twice');
-    if (tag.in !== 'any') kinds.add(tag.in);
-    if (kinds.size > 1) {
-      found('ambiguous', 'tags of a multivariant and of a media playlist stand in one file');
-      kinds.clear();
-    }
-    for (const { kind, problem: each } of findingsOfTag(name, value, tag)) found(kind, each);
-    if (name === 'EXT-X-DEFINE') {
-      const defined = attributesOf(value ?? '')?.get('NAME');
-      if (defined === undefined || variables.has(defined)) {
-        found('ambiguous', 'a variable is defined twice, or outside the playlist');
-      } else variables.add(defined);
-    }
+    if (line !== '') findings.push(...[...findingsOfLine(line, order)].map((found) => ({ line: index + 1, ...found })));
   }
-  if (expectsAddress) findings.push({ line: 1, kind: 'ambiguous', problem: '#EXT-X-STREAM-INF without an address' });
-  return findings;
+  return [...findings, ...[...order.atEnd()].map((found) => ({ line: lines.length, ...found }))];
+}
+
+function* findingsOfLine(line: string, order: LineOrder): Generator<Found> {
+  const problem = problemOfLine(line);
+  if (problem !== null) yield { kind: 'ambiguous', problem };
+  const [, name, value] = TAG_LINE.exec(line) ?? [];
+  if (name !== undefined) {
+    yield* order.afterTag({ name, value });
+    yield* findingsOfTag({ name, value });
+  } else if (/^#\s*EXT/i.test(line)) yield { kind: 'ambiguous', problem: 'it is nearly a tag' };
+  else if (!line.startsWith('#')) {
+    yield* order.afterAddress();
+    yield* findingsOfAddress(line);
+  }
 }
 
 function problemOfLine(line: string): string | null {
@@ -203,18 +74,163 @@ function problemOfLine(line: string): string | null {
   return HIDDEN_TAG.test(line) ? 'a tag does not stand at the start of its line' : null;
 }
 
+/** Finds what players resolve differently in an address (RFC 3986). */
+function* findingsOfAddress(address: string): Generator<Found> {
+  const references = address.match(VARIABLE) ?? [];
+  if (/[{}\\]/.test(address.replace(VARIABLE, ''))) {
+    yield { kind: 'ambiguous', problem: 'an address has a brace or a backslash, which players read differently' };
+  }
+  if (new Set(references).size < references.length) {
+    yield {
+      kind: 'ambiguous',
+      problem: 'a variable stands twice in an address, and some players replace the first one',
+    };
+  }
+  if (/%(?:2f|5c|00)/i.test(address)) {
+    yield { kind: 'ambiguous', problem: 'an address with an encoded slash, which servers read differently' };
+  }
+  if (/^[;?#]|\/$/.test(address)) {
+    yield { kind: 'ambiguous', problem: 'an address without a file, which players resolve differently' };
+  }
+}
+
+/** A reference to a variable (RFC 8216bis §4.3). */
+const VARIABLE = /\{\$[A-Za-z0-9_-]+\}/g;
+
+/** Follows the order of the lines: the tags that stand above addresses, and what stands in the file once. */
+class LineOrder {
+  /** The tags since the last address that are about the next one. */
+  readonly #pending = new Set<string>();
+  readonly #kinds = new Set<Tag['in']>();
+  readonly #once = new Set<string>();
+  #hasSegments = false;
+  #hasMap = false;
+  /** True behind a key frame without an init segment: some players make one of it, and keep it. */
+  #hasBareSegments = false;
+  /** True behind a discontinuity of key frames until the next init segment: some players forget the one before. */
+  #lacksMap = false;
+
+  *afterTag({ name, value }: TagLine): Generator<Found> {
+    if (this.#pending.has('EXT-X-STREAM-INF')) {
+      yield { kind: 'ambiguous', problem: 'a tag stands between #EXT-X-STREAM-INF and its address' };
+    }
+    if (ABOUT_ADDRESS.has(name) && this.#pending.has(name)) {
+      yield { kind: 'ambiguous', problem: `#${name} stands twice above one address` };
+    }
+    if (name === 'EXT-X-MAP' && this.#hasBareSegments) {
+      yield { kind: 'ambiguous', problem: 'a key frame stands above the first #EXT-X-MAP' };
+    }
+    if (name === 'EXT-X-MAP') this.#hasMap = true;
+    if (name === 'EXT-X-MAP') this.#lacksMap = false;
+    else if (name === 'EXT-X-DISCONTINUITY') this.#lacksMap = this.#hasMap && this.#once.has('EXT-X-I-FRAMES-ONLY');
+    if (HEADER.has(name) && this.#hasSegments) {
+      yield { kind: 'ambiguous', problem: `#${name} stands behind the first segment or its init segment` };
+    }
+    if (name === 'EXTINF' || name === 'EXT-X-MAP' || name === 'EXT-X-DISCONTINUITY') this.#hasSegments = true;
+    if (ABOUT_ADDRESS.has(name)) this.#pending.add(name);
+    if (name === 'EXT-X-MAP' && [...ABOUT_ADDRESS].some((each) => this.#pending.has(each))) {
+      yield {
+        kind: 'ambiguous',
+        problem: '#EXT-X-MAP stands between an address and its tags, which some players give to it',
+      };
+    }
+    const tag = TAGS.get(name);
+    if (tag !== undefined && tag.in !== 'any') this.#kinds.add(tag.in);
+    if (this.#kinds.size > 1) {
+      yield { kind: 'ambiguous', problem: 'tags of a multivariant and of a media playlist stand in one file' };
+      this.#kinds.clear();
+    }
+    const key = keyOf(name, attributesOf(value ?? '') ?? new Map());
+    if (key !== null && this.#once.has(key)) yield { kind: 'ambiguous', problem: `#${name} stands there twice` };
+    if (key !== null) this.#once.add(key);
+  }
+
+  *afterAddress(): Generator<Found> {
+    const needed = this.#kinds.has('multivariant') ? 'EXT-X-STREAM-INF' : 'EXTINF';
+    if (!this.#pending.has(needed)) {
+      yield { kind: 'ambiguous', problem: `an address without #${needed}, which some players pass over` };
+    }
+    if (this.#lacksMap) yield { kind: 'ambiguous', problem: 'a discontinuity of key frames without #EXT-X-MAP' };
+    this.#hasBareSegments ||= !this.#hasMap && this.#once.has('EXT-X-I-FRAMES-ONLY');
+    this.#pending.clear();
+  }
+
+  *atEnd(): Generator<Found> {
+    for (const name of this.#pending) yield { kind: 'ambiguous', problem: `#${name} without an address` };
+  }
+}
+
+/** Tags about the next address alone, of which it has one each. */
+const ABOUT_ADDRESS: ReadonlySet<string> = new Set([
+  'EXTINF',
+  'EXT-X-BYTERANGE',
+  'EXT-X-GAP',
+  'EXT-X-BITRATE',
+  'EXT-X-STREAM-INF',
+]);
+
+/** Tags about all segments, which stand above the first one. */
+const HEADER: ReadonlySet<string> = new Set([
+  'EXT-X-MEDIA-SEQUENCE',
+  'EXT-X-DISCONTINUITY-SEQUENCE',
+  'EXT-X-I-FRAMES-ONLY',
+]);
+
+/** Returns what tells a tag from others of its name that may stand beside it; null where any number may. */
+function keyOf(name: string, attributes: ReadonlyMap<string, string>): string | null {
+  if (name === 'EXT-X-DEFINE') return `${name} ${attributes.get('NAME')}`;
+  if (name === 'EXT-X-MEDIA') {
+    return [name, attributes.get('TYPE'), attributes.get('GROUP-ID'), attributes.get('NAME')].join(' ');
+  }
+  return ONCE.has(name) ? name : null;
+}
+
+/** Tags that stand in a playlist once (RFC 8216bis §4.4). */
+const ONCE: ReadonlySet<string> = new Set([
+  'EXTM3U',
+  'EXT-X-VERSION',
+  'EXT-X-TARGETDURATION',
+  'EXT-X-MEDIA-SEQUENCE',
+  'EXT-X-DISCONTINUITY-SEQUENCE',
+  'EXT-X-PLAYLIST-TYPE',
+  'EXT-X-I-FRAMES-ONLY',
+  'EXT-X-ENDLIST',
+  'EXT-X-START',
+  'EXT-X-INDEPENDENT-SEGMENTS',
+]);
+
 type Found = Omit<PlaylistFinding, 'line'>;
 
-function* findingsOfTag(name: string, value: string | undefined, { value: grammar }: Tag): Generator<Found> {
-  if (grammar === null || typeof grammar === 'string') {
-    const isOptional = grammar === null || grammar === TEXT;
-    const isFit = value === undefined ? isOptional : grammar !== null && new RegExp(`^(?:${grammar})$`).test(value);
-    if (!isFit) yield { kind: 'ambiguous', problem: `#${name} has another value than it can have` };
-    if (name === 'EXTINF' && Number.parseFloat(value ?? '') === 0) {
-      yield { kind: 'ambiguous', problem: 'a duration of zero, which some players skip' };
-    }
-    return;
+function* findingsOfTag({ name, value }: TagLine): Generator<Found> {
+  const tag = TAGS.get(name);
+  if (tag === undefined) yield findingOfUnknownTag({ name, value });
+  else if (tag.value === null || typeof tag.value === 'string') yield* findingsOfText({ name, value }, tag.value);
+  else yield* findingsOfAttributes({ name, value }, tag.value, tag.required);
+}
+
+function findingOfUnknownTag({ name, value }: TagLine): Found {
+  if (UPDATE_TAGS.has(name)) return { kind: 'ambiguous', problem: `#${name} has some players leave out segments` };
+  const known = KNOWN_BY_BEGINNING.find((each) => name.startsWith(each));
+  if (known !== undefined) {
+    return { kind: 'ambiguous', problem: `#${name} begins like #${known}, which some players take it for` };
   }
+  return { kind: value !== undefined && ADDRESS.test(value) ? 'unsigned' : 'unknown', problem: `#${name}` };
+}
+
+function* findingsOfText({ name, value }: TagLine, grammar: string | null): Generator<Found> {
+  const isOptional = grammar === null || grammar === TEXT;
+  const isFit = value === undefined ? isOptional : grammar !== null && new RegExp(`^(?:${grammar})$`).test(value);
+  if (!isFit) yield { kind: 'ambiguous', problem: `#${name} has another value than it can have` };
+  if (name === 'EXTINF' && Number.parseFloat(value ?? '') === 0) {
+    yield { kind: 'ambiguous', problem: 'a duration of zero, which some players skip' };
+  }
+}
+
+function* findingsOfAttributes(
+  { name, value }: TagLine,
+  grammar: Attributes,
+  required: readonly string[],
+): Generator<Found> {
   const attributes = attributesOf(value ?? '');
   if (attributes === null) {
     yield { kind: 'ambiguous', problem: `the attributes of #${name} are not well-formed, or one stands there twice` };
@@ -234,8 +250,21 @@ function* findingsOfTag(name: string, value: string | undefined, { value: gramma
       yield { kind: 'unknown', problem: `${attribute} of #${name}` };
     }
   }
+  for (const attribute of required) {
+    if (!attributes.has(attribute)) yield { kind: 'ambiguous', problem: `#${name} without ${attribute}` };
+  }
+  const uri = attributes.get('URI');
+  if (uri !== undefined && LEADS_TO_MEDIA.has(name)) yield* findingsOfAddress(uri.slice(1, -1));
   yield* effectsOf(name, attributes);
 }
+
+/** Tags whose URI is that of media, or of a playlist of media. */
+const LEADS_TO_MEDIA: ReadonlySet<string> = new Set([
+  'EXT-X-MAP',
+  'EXT-X-MEDIA',
+  'EXT-X-I-FRAME-STREAM-INF',
+  'EXT-X-IMAGE-STREAM-INF',
+]);
 
 /** Seconds that EXT-X-START may cut. */
 const MAX_START_SECONDS = 0.1;
@@ -244,6 +273,9 @@ const MAX_START_SECONDS = 0.1;
 function* effectsOf(name: string, attributes: ReadonlyMap<string, string>): Generator<Found> {
   if (name === 'EXT-X-CONTENT-STEERING') {
     yield { kind: 'unsigned', problem: '#EXT-X-CONTENT-STEERING has a server choose what plays' };
+  }
+  if (name === 'EXT-X-DEFINE' && !attributes.has('NAME')) {
+    yield { kind: 'ambiguous', problem: 'a variable is defined outside the playlist' };
   }
   if (name === 'EXT-X-START' && Math.abs(Number(attributes.get('TIME-OFFSET') ?? 0)) > MAX_START_SECONDS) {
     yield { kind: 'ambiguous', problem: '#EXT-X-START has some players begin elsewhere' };

@@ -1,4 +1,4 @@
-import type { PlaylistFinding } from './hls-grammar.ts';
+import { ODD_CHARACTER, type PlaylistFinding } from './hls-grammar.ts';
 import { LineIndex, parseXml, type XmlElement } from './xml-element.ts';
 
 /** The attributes of an element, and the elements of MPEG that it may hold. */
@@ -59,16 +59,25 @@ const ELEMENTS: ReadonlyMap<string, ElementGrammar> = new Map(
     { attributes: new Set(words(attributes)), children: new Set(words(children)), hasText: false },
   ]),
 );
+const BASE_URL = 'serviceLocation byteRange availabilityTimeOffset availabilityTimeComplete';
+/** The elements that hold text, with their attributes. */
 const TEXTS: ReadonlyMap<string, ElementGrammar> = new Map(
-  ['BaseURL', 'Label', 'GroupLabel', 'Title', 'Source', 'Copyright', 'Location', 'PatchLocation'].map((name) => [
+  Object.entries({
+    BaseURL: BASE_URL,
+    Location: BASE_URL,
+    PatchLocation: `${BASE_URL} ttl`,
+    Label: 'id lang',
+    GroupLabel: 'id lang',
+    Title: '',
+    Source: '',
+    Copyright: '',
+  }).map(([name, attributes]) => [
     name,
-    {
-      attributes: new Set(words('id lang serviceLocation byteRange availabilityTimeOffset availabilityTimeComplete')),
-      children: new Set<string>(),
-      hasText: true,
-    },
+    { attributes: new Set(words(attributes)), children: new Set<string>(), hasText: true },
   ]),
 );
+/** Attributes without which players take those of an element around it. */
+const REQUIRED: Readonly<Record<string, readonly string[]>> = { Representation: ['id', 'bandwidth'], S: ['d'] };
 /** Elements whose content says nothing of what plays: descriptors, events, information about the programme. */
 const OPAQUE: ReadonlySet<string> = new Set([
   ...words(DESCRIPTORS).filter((name) => !TEXTS.has(name)),
@@ -77,6 +86,36 @@ const OPAQUE: ReadonlySet<string> = new Set([
   ),
   ...words('ContentSteering Preselection InitializationSet ExtendedBandwidth'),
 ]);
+
+/** Names under which players keep what they read beside the attributes, so that an attribute replaces it. */
+const KEPT_BY_PLAYERS =
+  'baseUrl segmentUrls sourceDuration periodStart periodDuration presentationTime number clientOffset NOW role label';
+/** Attributes of elements that say what plays, in small letters. */
+const KNOWN_ATTRIBUTES: ReadonlySet<string> = new Set(
+  [...[...ELEMENTS.values()].flatMap(({ attributes }) => [...attributes]), ...words(KEPT_BY_PLAYERS)].map((name) =>
+    name.toLowerCase(),
+  ),
+);
+
+const INTEGER = /^(?:0|[1-9]\d{0,14})$/;
+/** A time, which in live streams may not fit a double. */
+const TIME = /^(?:0|[1-9]\d{0,19})$/;
+const POSITIVE = /^[1-9]\d{0,14}$/;
+const BYTES = /^\d{1,15}-\d{1,15}$/;
+/** Values of attributes by which segments are counted and cut; players read others in several ways. */
+const VALUES: Readonly<Record<string, RegExp>> = {
+  bandwidth: INTEGER,
+  timescale: POSITIVE,
+  presentationTimeOffset: TIME,
+  startNumber: INTEGER,
+  endNumber: INTEGER,
+  mediaRange: BYTES,
+  range: BYTES,
+  indexRange: BYTES,
+  t: TIME,
+  d: POSITIVE,
+  r: /^(?:-1|0|[1-9]\d{0,8})$/,
+};
 
 /** Schemes by which players fetch something else than the addresses of the MPD (chaining, fallbacks, alternatives, parameters). */
 const LEADS_ELSEWHERE =
@@ -95,20 +134,61 @@ export function checkMpdGrammar(text: string): PlaylistFinding[] {
   const found = (at: number, kind: PlaylistFinding['kind'], problem: string): void =>
     void findings.push({ line: lines.lineAt(at), kind, problem });
   for (const { index, 0: markup, groups } of text.matchAll(MARKUP)) {
-    const { prefix, local, entity } = groups ?? {};
-    if (prefix !== undefined && local !== undefined) {
+    const { prefix, local, attribute, entity } = groups ?? {};
+    if (attribute !== undefined) {
+      if (KNOWN_ATTRIBUTES.has(attribute.toLowerCase()))
+        found(index, 'ambiguous', `${markup.trim()} has a prefix, which some players pass over`);
+    } else if (prefix !== undefined && local !== undefined) {
       if (isOfMpeg(local)) found(index, 'ambiguous', `<${prefix}${local}> has a prefix, which some players pass over`);
     } else if (entity === undefined || !/^(?:#\d+|#x[0-9a-fA-F]+|amp|lt|gt|quot|apos)$/.test(entity)) {
       found(index, 'ambiguous', `${markup.slice(0, 20)} is read differently by players`);
     }
   }
+  for (const { index, 0: written, 1: name = '', 2: value = '' } of text.matchAll(ATTRIBUTE)) {
+    if (!QUALIFIED_NAME.test(name)) found(index, 'ambiguous', `${name.slice(0, 60)} is no name of an attribute`);
+    if (KNOWN_ATTRIBUTES.has(name.toLowerCase()) && /^.\s|\s.$|[\t\r\n]/.test(value)) {
+      found(
+        index,
+        'ambiguous',
+        `${written.trim().slice(0, 60)} has white space, which some players take as a part of it`,
+      );
+    }
+  }
+  for (const { index, 1: name = '', 2: namespace = '' } of text.matchAll(NAMESPACE)) {
+    if (isOfMpeg(name) && !/^.urn:mpeg:dash:schema:mpd:/i.test(namespace)) {
+      found(index, 'ambiguous', `<${name}> is in another namespace, which some players pass over`);
+    }
+  }
+  const odd = oddCharacterIn(text);
+  if (odd !== null) found(odd, 'ambiguous', 'a character is white space for some players, or no text');
   const root = parseXml('', text);
-  checkElement(root, 'MPD', found);
+  checkElement(root, 'MPD', found, AT_ROOT);
   return findings;
 }
 
-/** Tags with a prefix, references to entities, sections of text, and instructions behind the declaration. */
-const MARKUP = /<(?<prefix>[\w.-]+:)(?<local>[\w.-]+)|&(?<entity>[^;\s<]{0,20});?|<!\[CDATA\[|<\?(?!xml\s)/g;
+/** Tags and attributes with a prefix, references to entities, sections of text, and instructions behind the declaration. */
+const MARKUP =
+  /<(?<prefix>[^\s<>"'=/]*:)(?<local>[\w.-]+)|\s(?!xmlns:|xsi:)[^\s<>"'=/]*:(?<attribute>[\w.-]+)\s*=|&(?<entity>[^;\s<]{0,20});?|<!\[CDATA\[|<\?(?!xml\s)/g;
+
+/** An element and its default namespace, quotes included. */
+const NAMESPACE = /<([\w.-]+)\s(?:[^<>]*?\s)?xmlns\s*=\s*("[^"<]*"|'[^'<]*')/g;
+/** A name with a prefix at most. */
+const QUALIFIED_NAME = /^[A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?$/;
+/** An attribute and its value, quotes included. */
+const ATTRIBUTE = /\s([^\s"'<>=/]+)\s*=\s*("[^"<]*"|'[^'<]*')/g;
+/** A character that XML does not allow, or that some parsers take for white space, or leave out. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+const ODD_IN_XML = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\u0085\u2028\u2029\ufeff]/;
+
+/** Returns the position of a character that parsers take for different things, at least where it stands; null where there is none. */
+function oddCharacterIn(text: string): number | null {
+  const at = text.slice(1).search(ODD_IN_XML);
+  if (at !== -1) return at + 1;
+  for (const { index, 0: tag } of text.matchAll(/<[^!<>][^<>]*>/g)) {
+    if (/^<\/.*\s>$/s.test(tag) || ODD_CHARACTER.test(tag.replace(/"[^"]*"|'[^']*'|[\t\r\n]/g, ''))) return index;
+  }
+  return null;
+}
 
 function isOfMpeg(name: string): boolean {
   return ELEMENTS.has(name) || TEXTS.has(name) || OPAQUE.has(name);
@@ -116,9 +196,44 @@ function isOfMpeg(name: string): boolean {
 
 type Report = (at: number, kind: PlaylistFinding['kind'], problem: string) => void;
 
-function checkElement(element: XmlElement, expected: string | null, found: Report): void {
-  const { name, attributes, children, text, start } = element;
+/** An addressing scheme as far as the elements around an element say it. */
+interface Addressing {
+  readonly schemes: ReadonlySet<string>;
+  /** What says when segments begin, which they are, and which the init segment is. */
+  readonly times: ReadonlySet<string>;
+  readonly urls: ReadonlySet<string>;
+  readonly inits: ReadonlySet<string>;
+}
+
+const AT_ROOT: Addressing = { schemes: new Set(), times: new Set(), urls: new Set(), inits: new Set() };
+
+function checkElement(element: XmlElement, expected: string | null, found: Report, around: Addressing): void {
+  const { name, children, text, start } = element;
   if (expected !== null && name !== expected) found(start, 'ambiguous', `its root element is ${name}`);
+  checkTarget(element, found);
+  if (OPAQUE.has(name)) return;
+  const grammar = ELEMENTS.get(name) ?? TEXTS.get(name);
+  if (grammar === undefined) return found(start, 'unknown', `<${name}>`);
+  if (!grammar.hasText && text !== '') found(start, 'ambiguous', `<${name}> holds text`);
+  if (name === 'BaseURL' && (ODD_CHARACTER.test(text) || ODD_ADDRESS.test(text))) {
+    found(start, 'ambiguous', 'an address that players and servers read differently');
+  }
+  checkAttributes(element, grammar, found);
+  if ((element.childrenByName.get('BaseURL')?.length ?? 0) > 1) {
+    found(start, 'unsigned', `<${name}> has a second base address`);
+  }
+  if (name === 'SegmentTimeline') checkTimeline(element, found);
+  const addressing = checkAddressing(element, around, found);
+  for (const child of children) {
+    if (isOfMpeg(child.name) && !grammar.children.has(child.name)) {
+      found(child.start, 'ambiguous', `<${child.name}> cannot stand in <${name}>`);
+    }
+    checkElement(child, null, found, addressing);
+  }
+}
+
+/** Finds elements that lead players elsewhere. */
+function checkTarget({ name, attributes, start }: XmlElement, found: Report): void {
   if (/^(?:Location|PatchLocation|ContentSteering)$/.test(name)) {
     found(start, 'unsigned', `<${name}> has players load from elsewhere`);
   }
@@ -128,25 +243,115 @@ function checkElement(element: XmlElement, expected: string | null, found: Repor
   } else if (scheme !== undefined && name === 'EssentialProperty' && !KNOWN_SCHEME.test(scheme)) {
     found(start, 'unknown', `EssentialProperty ${scheme}`);
   }
-  if (OPAQUE.has(name)) return;
-  const grammar = ELEMENTS.get(name) ?? TEXTS.get(name);
-  if (grammar === undefined) return found(start, 'unknown', `<${name}>`);
-  if (!grammar.hasText && text !== '') found(start, 'ambiguous', `<${name}> holds text`);
-  for (const attribute of attributes.keys()) {
-    if (grammar.attributes.has(attribute) || /^(?:xmlns|xsi|xml$)/.test(attribute)) continue;
-    found(start, 'unknown', `${attribute} of <${name}>`);
-  }
-  if ((element.childrenByName.get('BaseURL')?.length ?? 0) > 1) {
-    found(start, 'unsigned', `<${name}> has a second base address`);
-  }
-  const schemes = ['SegmentBase', 'SegmentList', 'SegmentTemplate', 'SegmentTimeline', 'Initialization'];
-  const several = schemes.filter((each) => (element.childrenByName.get(each)?.length ?? 0) > 1);
-  const addressing = schemes.slice(0, 3).filter((each) => element.childrenByName.has(each));
-  if (several.length > 0 || addressing.length > 1) found(start, 'ambiguous', `<${name}> addresses its segments twice`);
-  for (const child of children) {
-    if (isOfMpeg(child.name) && !grammar.children.has(child.name)) {
-      found(child.start, 'ambiguous', `<${child.name}> cannot stand in <${name}>`);
+}
+
+function checkAttributes({ name, attributes, start }: XmlElement, grammar: ElementGrammar, found: Report): void {
+  for (const [attribute, value] of attributes) {
+    if (grammar.attributes.has(attribute)) {
+      if (
+        ODD_CHARACTER.test(value) ||
+        VALUES[attribute]?.test(value) === false ||
+        !isFitDuration(name, attribute, value)
+      ) {
+        found(start, 'ambiguous', `${attribute} of <${name}> has another value than it can have`);
+      }
+      if (FILE_ADDRESSES.has(attribute) && (ODD_ADDRESS.test(value) || /^[;?#]|\/$|^$/.test(value))) {
+        found(start, 'ambiguous', `${attribute} of <${name}> is an address that players and servers read differently`);
+      }
+      if (TEMPLATES.has(attribute) && name === 'SegmentTemplate' && !TEMPLATE.test(value)) {
+        found(start, 'ambiguous', `${attribute} of <${name}> has an identifier that players fill differently`);
+      }
+      continue;
     }
-    checkElement(child, null, found);
+    if (/^(?:xmlns|xsi|xml$)/.test(attribute)) continue;
+    // Some players have every element inherit every attribute of those around it.
+    if (KNOWN_ATTRIBUTES.has(attribute.toLowerCase())) found(start, 'ambiguous', `<${name}> has no ${attribute}`);
+    else found(start, 'unknown', `${attribute} of <${name}>`);
+  }
+  for (const required of REQUIRED[name] ?? []) {
+    if ((attributes.get(required) ?? '') === '') found(start, 'ambiguous', `<${name}> without ${required}`);
+  }
+  const reference = REFERENCES[name];
+  if (reference?.every((each) => !attributes.has(each))) found(start, 'ambiguous', `<${name}> names nothing`);
+}
+
+/** Text of an address that players and servers read differently: a backslash, or an encoded slash or end. */
+const ODD_ADDRESS = /\\|%(?:2f|5c|00)/i;
+/** Attributes that are addresses of files. */
+const FILE_ADDRESSES: ReadonlySet<string> = new Set(['media', 'initialization', 'sourceURL']);
+
+/** Attributes by which elements name bytes, of which they have one at least. */
+const REFERENCES: Readonly<Record<string, readonly string[]>> = {
+  Initialization: ['sourceURL', 'range'],
+  SegmentURL: ['media', 'mediaRange'],
+};
+
+/** Returns true unless the attribute is a duration of segments, and no number. */
+function isFitDuration(name: string, attribute: string, value: string): boolean {
+  return attribute !== 'duration' || !name.startsWith('Segment') || POSITIVE.test(value);
+}
+
+/** Attributes of SegmentTemplate with identifiers in them. */
+const TEMPLATES: ReadonlySet<string> = new Set(['media', 'initialization', 'index']);
+/** Text with identifiers, only those of numbers with a width (ISO/IEC 23009-1 §5.3.9.4.4). */
+const TEMPLATE = /^(?:[^$]|\$\$|\$RepresentationID\$|\$(?:Number|Time|Bandwidth)(?:%0\d{1,2}d)?\$)*$/;
+
+/** Finds what players count differently in a timeline: nothing, numbers of its own, and segments that begin in others. */
+function checkTimeline({ childrenByName, start }: XmlElement, found: Report): void {
+  const entries = childrenByName.get('S') ?? [];
+  if (entries.length === 0) found(start, 'ambiguous', '<SegmentTimeline> without <S>');
+  let clock = 0;
+  for (const [index, { attributes, start: at }] of entries.entries()) {
+    const time = Number(attributes.get('t') ?? clock);
+    if (time < clock) found(at, 'ambiguous', '<S> begins before the end of the one above it');
+    if (attributes.has('n')) found(at, 'ambiguous', '<S> has a number of its own, which some players pass over');
+    if (attributes.get('r') === '-1' && entries[index + 1]?.attributes.has('t') === false) {
+      found(at, 'ambiguous', '<S> repeats until the next one, which does not say when it begins');
+    }
+    clock = time + Number(attributes.get('d')) * (Math.max(Number(attributes.get('r') ?? 0), 0) + 1);
   }
 }
+
+/** Finds segments that are addressed in two ways, by one element or by what it inherits. Returns what is inherited from it. */
+function checkAddressing(element: XmlElement, around: Addressing, found: Report): Addressing {
+  const { name, childrenByName, start } = element;
+  const single = [...SCHEMES, 'SegmentTimeline', 'Initialization'];
+  const own = SCHEMES.filter((each) => childrenByName.has(each));
+  const schemes = new Set([...around.schemes, ...own]);
+  if (single.some((each) => (childrenByName.get(each)?.length ?? 0) > 1) || (own.length > 0 && schemes.size > 1)) {
+    found(start, 'ambiguous', `<${name}> addresses its segments twice`);
+  }
+  const elements = own.flatMap((each) => childrenByName.get(each) ?? []);
+  const times = namesIn(elements, ['duration'], ['SegmentTimeline']);
+  const urls = namesIn(elements, [], ['SegmentURL']);
+  const inits = namesIn(elements, ['initialization'], ['Initialization']);
+  // Players append what an element has of these to what it inherits, or take either.
+  const isCombined =
+    (times.has('SegmentTimeline') && around.times.size > 0) ||
+    (times.has('duration') && around.times.has('SegmentTimeline')) ||
+    times.size > 1 ||
+    (urls.size > 0 && around.urls.size > 0) ||
+    new Set([...inits, ...(inits.size > 0 ? around.inits : [])]).size > 1;
+  if (isCombined) found(start, 'ambiguous', `<${name}> says twice when its segments begin, or which they are`);
+  return {
+    schemes,
+    times: new Set([...around.times, ...times]),
+    urls: new Set([...around.urls, ...urls]),
+    inits: new Set([...around.inits, ...inits]),
+  };
+}
+
+/** Returns those of the names that an element has an attribute or a child of. */
+function namesIn(
+  elements: readonly XmlElement[],
+  attributes: readonly string[],
+  children: readonly string[],
+): Set<string> {
+  return new Set([
+    ...attributes.filter((name) => elements.some((element) => element.attributes.has(name))),
+    ...children.filter((name) => elements.some((element) => element.childrenByName.has(name))),
+  ]);
+}
+
+/** The elements that address segments, of which a representation has one. */
+const SCHEMES = ['SegmentBase', 'SegmentList', 'SegmentTemplate'];

@@ -71,6 +71,8 @@ export interface MpdRepresentation {
     representation: XmlElement,
   ];
   readonly addressing: 'template' | 'list' | 'base' | 'none';
+  /** Undefined where the MPD does not say how long the period is. */
+  readonly periodSeconds: number | undefined;
   /** Null where it has none, as plain text and pictures do. */
   readonly init: MediaPart | null;
   readonly segments: readonly MpdSegment[];

@@ -218,7 +218,7 @@ async function readMpd(
           { lineage, values, folder, index, base: setBase, periodSeconds: durationSeconds },
           signal,
         );
-        representations.push(describeRepresentation(lineage, addressed, values, durationSeconds));
+        representations.push(describeRepresentation(lineage, { ...addressed, periodSeconds: durationSeconds }, values));
         segmentCount += addressed.segments.length;
         refuseBeyond('representations in one MPD', representations.length, MAX_REPRESENTATIONS);
         refuseBeyond('fragments named in playlists', segmentCount, MAX_LISTED_FRAGMENTS);
@@ -230,10 +230,10 @@ async function readMpd(
 
 function describeRepresentation(
   lineage: MpdRepresentation['lineage'],
-  addressed: AddressedSegments,
+  addressed: AddressedSegments & Pick<MpdRepresentation, 'periodSeconds'>,
   values: MpdValues,
-  periodSeconds: number | undefined,
 ): MpdRepresentation {
+  const { periodSeconds } = addressed;
   const scheme = schemeOf(lineage);
   const elements = scheme === undefined ? [] : inheritedElements(lineage, scheme);
   const timescale = Number(values.inherited(elements, 'timescale') ?? 1n);

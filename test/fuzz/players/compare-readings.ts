@@ -1,0 +1,79 @@
+import { isXml } from '#publications/playlists/read-playlists.ts';
+import { HLS_READERS } from './hls-readings.ts';
+import { readMpdParser } from './mpd-reading.ts';
+import { judgedReading } from './own-reading.ts';
+import type { Reading } from './reading.ts';
+
+/** The result of a comparison: `differences` is empty where every parser reads what the judge reads. */
+export interface Comparison {
+  readonly isAccepted: boolean;
+  /** Parsers that read the playlist. */
+  readonly readBy: readonly string[];
+  readonly differences: readonly string[];
+}
+
+/** Has the judge and every parser that knows it read a playlist, and compares what plays. */
+export async function compareReadings(text: string): Promise<Comparison> {
+  const judged = await judgedReading(text);
+  if (judged === null) return { isAccepted: false, readBy: [], differences: [] };
+  const readers = isXml(text) ? { 'mpd-parser': readMpdParser } : HLS_READERS;
+  const readings = Object.entries(readers).flatMap(([name, read]) => {
+    const reading = read(text);
+    return reading === null ? [] : [{ name, reading }];
+  });
+  const differences = readings.flatMap(({ name, reading }) => {
+    const [read, own] = [reading, judged].map((each) => flat(comparable(each, name, text))) as [string[], string[]];
+    const difference = differenceOf(read, isXml(text) ? withoutRounded(own, read) : own);
+    return difference === null ? [] : [`${name} reads ${difference}`];
+  });
+  return { isAccepted: true, readBy: readings.map(({ name }) => name), differences };
+}
+
+/** Returns what of a reading the parser of that name can tell. */
+function comparable(reading: Reading, parser: string, text: string): Reading {
+  if (reading.kind !== 'multivariant' || parser === 'hls.js') return reading;
+  // m3u8-parser keeps renditions by type, group and name; hls-parser keeps those of the groups that variants name.
+  const isNamed = (rendition: string): boolean => {
+    const [type, group] = rendition.split(' ');
+    return parser !== 'hls-parser' || text.includes(`,${type}="${group}"`) || text.includes(`:${type}="${group}"`);
+  };
+  const renditions = reading.renditions.filter(isNamed).sort();
+  return { ...reading, renditions: parser === 'hls-parser' ? [...new Set(renditions)] : renditions };
+}
+
+/**
+ * Leaves out the last segment of a representation that the parser does not have: lengths of periods are rounded, and a segment
+ * that begins with the end of its period is played by some players.
+ */
+function withoutRounded(own: readonly string[], read: readonly string[]): string[] {
+  const kept: string[] = [];
+  for (const [at, line] of own.entries()) {
+    const isLast =
+      at > 0 && !line.startsWith('representation ') && (own[at + 1]?.startsWith('representation ') ?? true);
+    const isRead = read[kept.length] === line;
+    const continues = (read[kept.length] ?? 'representation ').startsWith('representation ');
+    if (!(isLast && !isRead && continues)) kept.push(line);
+  }
+  return kept;
+}
+
+/** Writes a reading as lines. */
+function flat(reading: Reading): string[] {
+  if (reading.kind === 'media') return ['media', ...reading.segments];
+  if (reading.kind === 'mpd')
+    return ['mpd', ...reading.representations.flatMap(({ id, segments }) => [`representation ${id}`, ...segments])];
+  return [
+    'multivariant',
+    ...reading.variants.map((each) => `variant ${each}`),
+    ...reading.renditions.map((each) => `rendition ${each}`),
+    ...reading.keyFrames.map((each) => `key frames ${each}`),
+  ];
+}
+
+/** Says where two readings part; null where they are the same. */
+function differenceOf(read: readonly string[], judged: readonly string[]): string | null {
+  const at = read.findIndex((line, index) => line !== judged[index]);
+  if (at === -1 && read.length === judged.length) return null;
+  const index = at === -1 ? read.length : at;
+  return `${read[index] ?? 'nothing'} where the judge reads ${judged[index] ?? 'nothing'} (${index} of ${judged.length})`;
+}

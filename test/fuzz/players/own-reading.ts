@@ -1,0 +1,84 @@
+import { AppError } from '#errors/app-error.ts';
+import { findingsIn } from '#publications/judging/playlist-findings.ts';
+import type { MediaPart } from '#publications/media-part.ts';
+import { FolderIndex } from '#publications/playlists/folder-index.ts';
+import { hlsAttribute } from '#publications/playlists/hls-attributes.ts';
+import { hlsLines } from '#publications/playlists/hls-playlist.ts';
+import type { HlsMultivariant, PlaylistDocument } from '#publications/playlists/playlist-document.ts';
+import { parsePlaylist, refusePartialSegments } from '#publications/playlists/read-playlists.ts';
+import { folderOf } from '../../support/publications/make-folder.ts';
+import { describeSegment, PLAYLIST_PATH, PLAYLIST_URL, type Reading, type ReadPart } from './reading.ts';
+
+const ROOT = new URL('/', PLAYLIST_URL);
+const { signal } = new AbortController();
+
+/** Reads a playlist as verification does. Returns null where verification finds fault with it, so that it is never called valid. */
+export async function judgedReading(text: string): Promise<Reading | null> {
+  try {
+    return await readingOf(text);
+  } catch (error) {
+    if (error instanceof AppError) return null;
+    throw error;
+  }
+}
+
+async function readingOf(text: string): Promise<Reading | null> {
+  // Whatever a playlist names exists here, since an attacker may have put it there.
+  const everything = { ...folderOf({}), addFile: () => undefined, open: refuseToOpen };
+  const index = new FolderIndex(everything, 'keep');
+  const document = await parsePlaylist(everything, index, PLAYLIST_PATH, text, signal);
+  refusePartialSegments([document]);
+  const isOfKeyFrames = document.kind === 'hls-media' && document.iFramesOnly;
+  const findings = findingsIn([{ document, isPlayedAsMedia: !isOfKeyFrames }]);
+  return findings.some(({ kind }) => kind !== 'unknown') ? null : readDocument(document, index);
+}
+
+/** Refuses to open the media that an MPD with SegmentBase names: there are none. */
+function refuseToOpen(name: string): never {
+  throw new AppError('PUBLICATION_NOT_FOUND', { name });
+}
+
+function readDocument(document: PlaylistDocument, index: FolderIndex): Reading {
+  const base = index.baseOf(PLAYLIST_PATH);
+  const locate = (uri: string, line: number): string => index.locate(base, uri, { playlist: PLAYLIST_PATH, line });
+  if (document.kind === 'hls-multivariant') return readMultivariant(document, locate);
+  if (document.kind === 'mpd') {
+    const addressed = document.representations.filter(({ addressing }) => /^(?:template|list)$/.test(addressing));
+    const representations = addressed.map(({ lineage, init, segments }) => ({
+      id: lineage[3].attributes.get('id') ?? '',
+      segments: segments.map(({ part }) => describeSegment(readPart(part), init === null ? undefined : readPart(init))),
+    }));
+    return { kind: 'mpd', representations };
+  }
+  const partAt = (uri: string, line: number, range: MediaPart['range']): ReadPart =>
+    readPart(index.partAt(locate(uri, line), range));
+  const segments = document.segments.map(({ uri, line, range, map }) =>
+    describeSegment(partAt(uri, line, range), map === null ? undefined : partAt(map.uri, map.line, map.range)),
+  );
+  return { kind: 'media', segments };
+}
+
+function readPart({ path, range }: MediaPart): ReadPart {
+  const url = new URL(path.split('/').map(encodeURIComponent).join('/'), ROOT).href;
+  return { url, range: range ?? undefined };
+}
+
+function readMultivariant(
+  { path, text, references }: HlsMultivariant,
+  locate: (uri: string, line: number) => string,
+): Reading {
+  const variants: string[] = [];
+  const renditions: string[] = [];
+  const keyFrames: string[] = [];
+  const lines = hlsLines(path, text);
+  for (const { uri, line } of references) {
+    const written = lines[line - 1] ?? '';
+    const located = `/${locate(uri, line)}`;
+    if (!written.startsWith('#')) variants.push(located);
+    else if (written.startsWith('#EXT-X-I-FRAME-STREAM-INF:')) keyFrames.push(located);
+    else if (written.startsWith('#EXT-X-MEDIA:')) {
+      renditions.push([hlsAttribute(written, 'TYPE'), hlsAttribute(written, 'GROUP-ID'), located].join(' '));
+    }
+  }
+  return { kind: 'multivariant', variants, renditions, keyFrames };
+}
