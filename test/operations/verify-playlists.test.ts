@@ -187,6 +187,13 @@ describe('a publication stays valid, and says that nobody signed its playlists, 
         '<EventStream schemeIdUri="urn:scte:scte35:2013:xml"><Event>a</Event></EventStream><AdaptationSet',
       ),
     ],
+    'codecs in the namespace of SCTE': [
+      MPD,
+      replaced(
+        '<Representation ',
+        '<Representation xmlns:scte214="urn:scte:dash:scte214-extensions" scte214:supplementalCodecs="dvh1.08.01" ',
+      ),
+    ],
     'protection of content': [
       MPD,
       replaced(

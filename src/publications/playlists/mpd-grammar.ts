@@ -136,7 +136,7 @@ export function checkMpdGrammar(text: string): PlaylistFinding[] {
   for (const { index, 0: markup, groups } of text.matchAll(MARKUP)) {
     const { prefix, local, attribute, entity } = groups ?? {};
     if (attribute !== undefined) {
-      if (KNOWN_ATTRIBUTES.has(attribute.toLowerCase()))
+      if (KNOWN_ATTRIBUTES.has(attribute.toLowerCase()) && !QUALIFIED_ATTRIBUTES.has(attribute))
         found(index, 'ambiguous', `${markup.trim()} has a prefix, which some players pass over`);
     } else if (prefix !== undefined && local !== undefined) {
       if (isOfMpeg(local)) found(index, 'ambiguous', `<${prefix}${local}> has a prefix, which some players pass over`);
@@ -169,6 +169,9 @@ export function checkMpdGrammar(text: string): PlaylistFinding[] {
 /** Tags and attributes with a prefix, references to entities, sections of text, and instructions behind the declaration. */
 const MARKUP =
   /<(?<prefix>[^\s<>"'=/]*:)(?<local>[\w.-]+)|\s(?!xmlns:|xsi:)[^\s<>"'=/]*:(?<attribute>[\w.-]+)\s*=|&(?<entity>[^;\s<]{0,20});?|<!\[CDATA\[|<\?(?!xml\s)/g;
+
+/** Attributes that SCTE 214-1 defines in its namespace, as ISO/IEC 23009-1 does without one: they say which codecs there are. */
+const QUALIFIED_ATTRIBUTES: ReadonlySet<string> = new Set(['supplementalCodecs', 'supplementalProfiles']);
 
 /** An element and its default namespace, quotes included. */
 const NAMESPACE = /<([\w.-]+)\s(?:[^<>]*?\s)?xmlns\s*=\s*("[^"<]*"|'[^'<]*')/g;
