@@ -155,6 +155,9 @@ export const publicationVerification = z
       .describe(
         'What is compared beside the media. `as_signed`: every playlist, and the text and pictures that it names, are the signed ones; `changed`: they differ; `equivalent`: they differ, and the request accepts that; `not_signed`: the manifest does not sign them.',
       ),
+    entries: z
+      .array(z.string())
+      .describe('The playlists that were judged by all that players reach from each: the first ten.'),
     playlists_absent: z
       .array(z.string())
       .exactOptional()

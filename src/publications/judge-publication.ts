@@ -61,7 +61,7 @@ export interface JudgedPublication {
   readonly presentation: JudgedPresentation;
   /** The paths of the playlists that were judged by what players reach from each. */
   readonly entries: readonly string[];
-  /** What players may read differently in the playlists. */
+  /** Lines of the playlists that players may read differently. */
   readonly findings: readonly FoundInPlaylist[];
 }
 

@@ -129,7 +129,7 @@ export async function signPublication(
   }
 }
 
-/** What is planned of the manifest before the fragments are written. */
+/** Plan of the manifest, made before the fragments are written. */
 interface ManifestPlan {
   readonly maps: readonly MapPlan[];
   /** True where the manifest has room for a list of playlists, and not for a digest over it only. */

@@ -13,7 +13,7 @@ import { launchBrowser, openPage } from './browser.ts';
 
 export const SAMPLES = fileURLToPath(new URL('../../samples/', import.meta.url));
 const PATTERNS = { playlist_pattern: '*.{m3u8,mpd}', init_pattern: 'init-*.mp4', frag_pattern: 'fragment-*.m4s' };
-/** Where the second fragment of the sample's picture begins, in seconds: after one of 2.6. */
+/** The second fragment of the sample's picture, and its times in seconds: it begins after one of 2.6. */
 export const ALTERED = { file: 'fragment-0-2.m4s', index: 1, seconds: 2.6, endSeconds: 4.88 };
 
 /** A job, with the path of its first output. */

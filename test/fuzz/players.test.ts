@@ -114,7 +114,7 @@ describe('players decide', () => {
       assert.deepEqual(differences, [], mutant);
       if (isAccepted) accepted += 1;
     }
-    // Where nearly everything is refused, nothing is compared.
+    // Nothing is compared where nearly everything is refused.
     assert.ok(accepted > MUTANTS / 10, `${accepted} mutants are accepted`);
   });
 });

@@ -75,6 +75,7 @@ describe('the verdict on a publication', () => {
     assert.deepEqual(none, []);
     assert.deepEqual(counts, {
       presentation: 'not_signed',
+      entries: ['manifest.mpd', 'master.m3u8'],
       renditions: 2,
       fragments: total,
       intact: total,

@@ -140,6 +140,10 @@ describe('the presentation of a publication', () => {
     assert.deepEqual(told(await verify(root)), { state: 'invalid', presentation: 'changed', first });
     const verification = await verify(root, { presentation: 'equivalent' });
     assert.deepEqual(told(verification), { state: 'valid', presentation: 'equivalent', first: [] });
+    assert.match(
+      verification.summary,
+      /^Every signed fragment of what "manifest\.mpd" and "master\.m3u8" offer plays once/,
+    );
     assert.match(verification.summary, /The playlists are not the signed ones: names, languages, text/);
   });
 

@@ -89,8 +89,8 @@ const MAX_LISTED: Readonly<Record<ReportKind, number>> = { summary: 25, detailed
 const MAX_NAME_CHARACTERS = 200;
 const MAX_CODES = 5;
 
-/** Signed playlists that are not there, and unknown names in playlists, that a report names. */
-const MAX_ABSENT = 10;
+/** Playlists, and unknown names in playlists, that a report names in its own lists. */
+const MAX_NAMED = 10;
 
 /** A description, and whether nothing in it makes the publication invalid. */
 type PublicationDescription = PublicationVerification & { readonly isAsSigned: boolean };
@@ -115,8 +115,9 @@ export function describePublication(judged: JudgedPublication, kind: ReportKind)
   return {
     isAsSigned: all.every(({ isOfPlaylists }) => state === 'as_signed' && isOfPlaylists),
     presentation: state,
-    ...(presentation.absent.length > 0 && { playlists_absent: presentation.absent.slice(0, MAX_ABSENT).map(named) }),
-    ...(unknown.length > 0 && { unknown_names: unknown.slice(0, MAX_ABSENT) }),
+    entries: judged.entries.slice(0, MAX_NAMED).map(named),
+    ...(presentation.absent.length > 0 && { playlists_absent: presentation.absent.slice(0, MAX_NAMED).map(named) }),
+    ...(unknown.length > 0 && { unknown_names: unknown.slice(0, MAX_NAMED) }),
     renditions: renditions.length,
     fragments: namedCount + unnamed.reduce((sum, { count }) => sum + count, 0),
     intact: judged.renditions.some(({ map }) => map === null) ? intact + officiallyIntact(judged) : intact,

@@ -10,7 +10,7 @@ import { signatureHeadersOf } from '#provenance/signature-headers.ts';
 // A hash leaves out the bytes of its manifest, which anybody can change there. They hold an element of C2PA, with a
 // manifest store and zeros, and nothing else: whoever makes the manifest shorter gets space for media beside it.
 
-/** What is said of a manifest that leaves out too much: a failure makes it invalid. */
+/** Finding about a manifest that leaves out too much: a failure makes it invalid. */
 export type LeftOut = Pick<Verification['codes'][number], 'code' | 'kind'> & { readonly explanation?: string };
 
 const byteRanges = z.array(z.object({ start: z.number(), length: z.number() }));

@@ -26,18 +26,26 @@ export function summarize(verification: Omit<Verification, 'summary'>): string {
   }
 }
 
-/** Sentences about what is compared beside the media of a publication. */
-const PRESENTATIONS: Readonly<Record<NonNullable<Verification['publication']>['presentation'], string>> = {
-  as_signed: 'Unchanged: media, playlists, text and pictures are as they were signed',
-  changed: 'Media unchanged. The playlists are not the signed ones',
-  equivalent:
-    'Media unchanged. The playlists are not the signed ones: names, languages, text and the choice of renditions are not covered',
-  not_signed:
-    'Media unchanged. Nobody signed the playlists: names, languages, text and the choice of renditions are not covered',
-};
+const NOT_COVERED = 'names, languages, text and the choice of renditions are not covered';
+
+/** Returns what was compared of a publication, as a sentence without its full stop. */
+function compared({ presentation, entries }: NonNullable<Verification['publication']>): string {
+  switch (presentation) {
+    case 'as_signed':
+      return 'Unchanged: media, playlists, text and pictures are as they were signed';
+    case 'equivalent': {
+      const offers = entries.map((entry) => `"${entry}"`).join(' and ');
+      return `Every signed fragment of what ${offers} offer${entries.length === 1 ? 's' : ''} plays once and in order. The playlists are not the signed ones: ${NOT_COVERED}`;
+    }
+    case 'changed':
+      return 'Media unchanged. The playlists are not the signed ones';
+    case 'not_signed':
+      return `Media unchanged. Nobody signed the playlists: ${NOT_COVERED}`;
+  }
+}
 
 function unchanged(ofFile: string, { codes, publication }: Omit<Verification, 'summary'>): string {
-  const words = publication === undefined ? ofFile : PRESENTATIONS[publication.presentation];
+  const words = publication === undefined ? ofFile : compared(publication);
   const isPartly = codes.some(({ code, ingredient }) => EXTRA_EXCLUSIONS.test(code) && ingredient !== true);
   return isPartly ? `${words} as far as the signature covers it: it leaves out parts of the media` : words;
 }

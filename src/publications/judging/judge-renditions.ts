@@ -39,7 +39,7 @@ export interface Deviation {
   readonly origin: { readonly rendition: number; readonly index: number | null } | null;
   /** True where the playlist alone shows it, and no file: a part that it leaves out, or plays again. */
   readonly isOfPlaylist: boolean;
-  /** What is wrong, where the kind does not say it. */
+  /** The problem, where the kind does not say it. */
   readonly problem?: string;
 }
 

@@ -37,7 +37,7 @@ export interface ListedPublication {
   /** The playlists that are judged. */
   readonly playlists: readonly PlaylistDocument[];
   readonly entries: readonly Entry[];
-  /** What players may read differently in them. */
+  /** Lines of them that players may read differently. */
   readonly findings: readonly FoundInPlaylist[];
 }
 

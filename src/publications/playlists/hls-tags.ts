@@ -15,7 +15,7 @@ const VARIABLE_VALUE = `"[^"{}$#\\\\]*"`;
 /** Attributes of a tag with the grammars of their values. */
 export type Attributes = Readonly<Record<string, string>>;
 
-/** Where a tag stands, and its value: nothing, text of a grammar, or attributes with their grammars (RFC 8216bis §4.2). */
+/** The place of a tag, and its value: nothing, text of a grammar, or attributes with their grammars (RFC 8216bis §4.2). */
 export interface Tag {
   readonly in: 'any' | 'media' | 'multivariant';
   readonly value: string | Attributes | null;

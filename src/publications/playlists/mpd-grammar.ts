@@ -202,7 +202,7 @@ type Report = (at: number, kind: PlaylistFinding['kind'], problem: string) => vo
 /** An addressing scheme as far as the elements around an element say it. */
 interface Addressing {
   readonly schemes: ReadonlySet<string>;
-  /** What says when segments begin, which they are, and which the init segment is. */
+  /** The element that says when segments begin, which they are, and which the init segment is. */
   readonly times: ReadonlySet<string>;
   readonly urls: ReadonlySet<string>;
   readonly inits: ReadonlySet<string>;

@@ -62,7 +62,7 @@ const readM3u8Parser: HlsReader = (text) => {
     return null;
   }
   const { segments, playlists, iFramePlaylists, mediaGroups } = parser.manifest;
-  // What has no variant is a media playlist to video.js.
+  // A playlist without a variant is a media playlist to video.js.
   if (playlists === undefined) {
     return {
       kind: 'media',

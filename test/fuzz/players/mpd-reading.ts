@@ -19,7 +19,7 @@ export function readMpdParser(text: string): Reading | null {
     return addressed.map((each) => ({
       id: String(each.attributes['id'] ?? ''),
       segments: (toPlaylists([each])[0]?.segments ?? []).map((segment) =>
-        // Where no Initialization says one, it takes the base address for an init segment.
+        // It takes the base address for an init segment where no Initialization says one.
         describeSegment(partOf(segment), segment.map && hasInit(each.segmentInfo) ? partOf(segment.map) : undefined),
       ),
     }));

@@ -2,7 +2,7 @@
 export const PLAYLIST_PATH = 'playlist';
 export const PLAYLIST_URL = `http://folder.invalid/${PLAYLIST_PATH}`;
 
-/** What a parser finds in a playlist that plays, each part in one line of text, in playback order. */
+/** The parts that a parser finds in a playlist that plays, each in one line of text, in playback order. */
 export type Reading = MediaReading | MultivariantReading | MpdReading;
 
 interface MediaReading {
