@@ -19,6 +19,7 @@ import type { SignedPart } from './fragments/signed-part.ts';
 import { type MediaPart, partKey } from './media-part.ts';
 import { hashNamedFiles, type PlaylistText, textOf } from './presentation/hash-playlists.ts';
 import {
+  type BoundInit,
   type HashedPlaylist,
   isPresented,
   listPlaylists,
@@ -198,7 +199,7 @@ async function signInits(
  * what they name beside signed renditions.
  */
 async function writeOthers(
-  { read: { folder, publication }, fragments, paths }: WrittenPublication,
+  { read: { folder, publication }, maps, fragments, paths }: WrittenPublication,
   { writer, signal, wrote }: FragmentsOutput,
 ): Promise<HashedPlaylist[]> {
   // The texts of playlists depend on the paths of init segments, and not on their sizes, which the manifest decides.
@@ -219,8 +220,15 @@ async function writeOthers(
   const texts = new Map([...publication.playlists.map(({ path, text }) => [path, text] as const), ...rewritten]);
   for (const [path, text] of texts) written.set(path, await writeText(path, text, writer, signal));
 
-  const bound = new Set(signed.map(({ path }) => path));
-  const files = [...bound, ...written.keys()].map((path) => ({ path, sizeBytes: written.get(path)?.sizeBytes ?? 0 }));
+  const bindings = new Map<string, BoundInit | 'fragment'>(signed.map(({ path }) => [path, 'fragment']));
+  for (const [index, { path }] of inits.entries()) {
+    const { uniqueId, localId } = itemAt(maps, index);
+    bindings.set(path, { path, uniqueId, localId });
+  }
+  const files = [...bindings.keys(), ...written.keys()].map((path) => ({
+    path,
+    sizeBytes: written.get(path)?.sizeBytes ?? 0,
+  }));
   const playlists: PlaylistText[] = [];
   for (const file of written.values()) {
     if (!isPresented(file.path)) continue;
@@ -228,7 +236,7 @@ async function writeOthers(
   }
   const presented = {
     folder: { name: folder.name, files, open: folder.open.bind(folder) },
-    isBound: (path: string) => bound.has(path),
+    bindingOf: (path: string) => bindings.get(path) ?? null,
     hash: async (path: string) => written.get(path) ?? null,
   };
   return await hashNamedFiles(playlists, presented, signal);

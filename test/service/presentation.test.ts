@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -184,6 +184,30 @@ describe('the presentation of a publication', () => {
       params: { entries: ['none.mpd'] },
     });
     assert.equal(results[0]?.error_details?.reason, 'PATTERN_NO_MATCH');
+  });
+
+  test('is changed where two signed renditions stand at the paths of each other', async () => {
+    const root = copyOf(packaged, (copy) => {
+      const [first = '', second = ''] = readdirSync(join(copy, 'audio')).map((name) => join(copy, 'audio', name));
+      assert.ok(first !== '' && second !== '');
+      renameSync(first, `${first}-moved`);
+      renameSync(second, first);
+      renameSync(`${first}-moved`, second);
+    });
+    const { state, publication } = await verify(root);
+    assert.deepEqual([state, publication?.presentation], ['invalid', 'changed']);
+  });
+
+  test('is changed by an entry that nobody signed, beside several publications', async () => {
+    const root = join(temporaryFolder(), 'site');
+    cpSync(packaged, join(root, 'first'), { recursive: true });
+    cpSync(carried, join(root, 'second'), { recursive: true });
+    assert.deepEqual(told(await verify(root)), { state: 'valid', presentation: 'as_signed', first: [] });
+    const other = '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nother.ts\n#EXT-X-ENDLIST\n';
+    writeFileSync(join(root, 'first', 'breaking.m3u8'), other);
+    writeFileSync(join(root, 'first', 'other.ts'), Buffer.alloc(188));
+    const { state, publication } = await verify(root);
+    assert.deepEqual([state, publication?.presentation], ['invalid', 'changed']);
   });
 
   test('does not make up for media that were altered', async () => {

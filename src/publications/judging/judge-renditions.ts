@@ -53,14 +53,23 @@ export interface JudgedRendition extends RenditionReading {
 /** Judges the renditions of a publication, each by its map. */
 export function judgeRenditions(readings: readonly RenditionReading[]): JudgedRendition[] {
   const numberOf = new Map(
-    readings.flatMap(({ map }, index): [StoredMap, number][] => (map === null ? [] : [[map, index]])),
+    // Of several renditions by one map the first counts: the others are copies.
+    readings.flatMap(({ map }, index): [StoredMap, number][] => (map === null ? [] : [[map, index]])).reverse(),
   );
-  return readings.map(({ listed, read, map }) => {
+  return readings.map(({ listed, read, map }, index) => {
+    const first = map === null ? undefined : numberOf.get(map);
     const init = initDeviations(listed, read, map, numberOf);
+    if (first !== undefined && first !== index) init.push(copyOf(listed.init, first));
     const judge = new OrderJudge(listed, read, map, numberOf);
     const { intact, deviations } = judge.judgement();
     return { listed, read, map, intact, deviations: [...init, ...deviations] };
   });
+}
+
+function copyOf(file: MediaPart, rendition: number): Deviation {
+  const origin = { rendition, index: null };
+  const about = { part: 'init', kind: 'added', count: 1, playlist: null, index: null, signedIndex: null } as const;
+  return { ...about, file, startSeconds: 0, origin, isOfPlaylist: false };
 }
 
 function initDeviations(

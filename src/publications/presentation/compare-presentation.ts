@@ -1,3 +1,4 @@
+import { itemAt } from '#errors/assert.ts';
 import {
   digestOfFiles,
   digestOfList,
@@ -110,13 +111,13 @@ function relocationOf(uris: readonly SignedPlaylist[], playlists: readonly Compa
     // A file outside the root that was signed was not named from inside it.
     return moved === null
       ? null
-      : { ...moved, named: named.map((file, index) => file ?? outside(playlist.named[index])) };
+      : { ...moved, named: named.map((file, index) => file ?? outside(itemAt(playlist.named, index))) };
   };
 }
 
 /** Returns a file with a path that none in a folder has. */
-function outside(file: HashedPlaylist['named'][number] | undefined): HashedPlaylist['named'][number] {
-  return { path: `../${file?.path ?? ''}`, sizeBytes: file?.sizeBytes ?? 0, digest: file?.digest ?? new Uint8Array() };
+function outside(file: HashedPlaylist['named'][number]): HashedPlaylist['named'][number] {
+  return { ...file, path: `../${file.path}` };
 }
 
 function isSame({ size, hash }: SignedPlaylist, { sizeBytes, digest }: HashedPlaylist): boolean {

@@ -4,7 +4,7 @@ import { AppError } from '#errors/app-error.ts';
 import { FolderIndex } from '../playlists/folder-index.ts';
 import { filesNamedBy } from '../playlists/other-files.ts';
 import { parsePlaylist, readPlaylistText } from '../playlists/read-playlists.ts';
-import { type HashedFile, type HashedPlaylist, isPresented } from './presentation.ts';
+import { type BoundInit, type HashedFile, type HashedPlaylist, isPresented } from './presentation.ts';
 
 /** Files that are hashed at once. */
 const MAX_CONCURRENT_FILES = 8;
@@ -17,20 +17,20 @@ export interface PlaylistText extends HashedFile {
 /** A folder with playlists whose files are hashed. */
 export interface PresentedFolder {
   readonly folder: Pick<SourceFolder, 'name' | 'files' | 'open'>;
-  /** Returns true for a file of a signed rendition: a Merkle tree binds it. */
-  isBound(path: string): boolean;
+  /** Returns the Merkle map of an init segment, `fragment` for a signed fragment, and null for any other file. */
+  bindingOf(path: string): BoundInit | 'fragment' | null;
   /** Hashes a file of the folder; null where it is not there. */
   hash(path: string): Promise<HashedFile | null>;
 }
 
 /**
  * Hashes the files that each playlist names and no Merkle tree binds, in the order of their first mention: text, pictures,
- * media of renditions that are not signed. Keys, other playlists and addresses outside the folder are left out. A
+ * media of renditions that are not signed. Init segments of signed renditions stand among them with their maps. Keys, other playlists and addresses outside the folder are left out. A
  * playlist that cannot be read names nothing.
  */
 export async function hashNamedFiles(
   playlists: readonly PlaylistText[],
-  { folder, isBound, hash }: PresentedFolder,
+  { folder, bindingOf, hash }: PresentedFolder,
   signal: AbortSignal,
 ): Promise<HashedPlaylist[]> {
   // Without an address: a publication names the same files wherever it lies.
@@ -40,8 +40,11 @@ export async function hashNamedFiles(
   const hashed: HashedPlaylist[] = [];
   for (const { text, path, sizeBytes, digest } of playlists) {
     const named = text === null ? [] : [...(await namedFiles(located, index, path, text, signal))];
-    const unbound = named.filter((each) => !isBound(each) && !isPresented(each));
-    const files = await mapConcurrent(unbound, MAX_CONCURRENT_FILES, hash);
+    const stated = named.filter((each) => bindingOf(each) !== 'fragment' && !isPresented(each));
+    const files = await mapConcurrent(stated, MAX_CONCURRENT_FILES, async (each) => {
+      const bound = bindingOf(each);
+      return bound === null || bound === 'fragment' ? await hash(each) : bound;
+    });
     hashed.push({ path, sizeBytes, digest, named: files.filter((file) => file !== null) });
   }
   return hashed;

@@ -6,13 +6,14 @@ import { itemAt } from '#errors/assert.ts';
 import type { VerifiedManifest } from '../checking/publication-verdict.ts';
 import { wholeFile } from '../copy-files.ts';
 import type { RenditionReading } from '../judging/judge-renditions.ts';
+import { mapOf } from '../judging/judge-sequence.ts';
 import type { Entry } from '../judging/listed-renditions.ts';
 import { partKey } from '../media-part.ts';
 import { isHidden } from '../playlists/file-names.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { type ComparedPlaylist, comparePresentation, type PresentationDifference } from './compare-presentation.ts';
 import { hashNamedFiles, type PlaylistText, textOf } from './hash-playlists.ts';
-import { type HashedFile, isPresented } from './presentation.ts';
+import { type BoundInit, type HashedFile, isPresented } from './presentation.ts';
 import { type PresentationReading, readPresentation, type UnreadPresentation } from './stored-presentation.ts';
 
 /** Playlists that no manifest signs, or those of one that were compared with what it signs. */
@@ -31,7 +32,8 @@ export interface PresentingManifest {
   /** Equal for copies of one manifest, whatever differs in bytes that nobody signed. */
   readonly id: string;
   readonly presentation: PresentationReading;
-  readonly boundPaths: ReadonlySet<string>;
+  /** The files of its renditions by path: the Merkle map of an init segment, `fragment` for another part. */
+  readonly bindings: ReadonlyMap<string, BoundInit | 'fragment'>;
 }
 
 /** The playlists of a folder that are judged, by the entries that lead to them. */
@@ -64,22 +66,29 @@ export async function judgePresentation(
       mixed.push({ part: 'playlist', kind: 'added', playlist: entry.path });
     }
   }
-  // Entries without signed media belong to the publication beside them, where there is one only.
   const groups = [...byManifest.values()];
-  const [only] = groups.length === 1 && mixed.length === 0 ? groups : [];
-  only?.entries.push(...unsigned);
+  const presented = folder.files.map(({ path }) => path).filter((path) => isPresented(path) && !isHidden(path));
+  const [only, ...further] = groups;
+  // Entries without signed media belong to the publication beside them; beside several, nobody signed them.
+  if (further.length === 0 && mixed.length === 0) only?.entries.push(...unsigned);
+  else if (groups.some(({ manifest }) => manifest.presentation !== null)) {
+    const reached = new Set(
+      entries.filter((entry) => !unsigned.includes(entry)).flatMap(({ reaches }) => [...reaches]),
+    );
+    const others = areChosen ? unsigned.map(({ path }) => path) : presented.filter((path) => !reached.has(path));
+    mixed.push(...others.map((playlist) => ({ part: 'playlist', kind: 'added', playlist }) as const));
+  }
   const files = new FileHashes(folder, playlists, signal);
   const compared = await mapConcurrent(groups, 1, async ({ manifest, entries: own }): Promise<JudgedPresentation> => {
-    const { presentation, boundPaths } = manifest;
+    const { presentation, bindings } = manifest;
     if (presentation === null) return NOT_SIGNED;
     if ('problem' in presentation) return unread(presentation);
     const reached = new Set(own.flatMap(({ reaches }) => [...reaches]));
-    const presented = folder.files.map(({ path }) => path).filter((path) => isPresented(path) && !isHidden(path));
     const isWhole = !areChosen && groups.length === 1;
     const paths = isWhole ? new Set([...reached, ...presented]) : reached;
     const hashed = await hashNamedFiles(
       await files.playlistsAt([...paths]),
-      { folder, isBound: (path) => boundPaths.has(path), hash: (path) => files.hash(path) },
+      { folder, bindingOf: (path) => bindings.get(path) ?? null, hash: (path) => files.hash(path) },
       signal,
     );
     const isEntry = new Set(own.map(({ path }) => path));
@@ -109,14 +118,20 @@ export function manifestsByEntry(
   manifests: readonly VerifiedManifest[],
 ): (entry: Entry) => PresentingManifest[] {
   const idOf = manifests.map(({ binding }, number) => binding?.manifest ?? String(number));
-  const pathsOf = Map.groupBy(
+  const renditionsOf = Map.groupBy(
     renditions.filter(({ read }) => read !== null && read.manifest !== null),
     ({ read }) => idOf[read?.manifest ?? -1],
   );
   const presenting = manifests.map(({ store }, number): PresentingManifest => {
     const id = itemAt(idOf, number);
-    const own = (pathsOf.get(id) ?? []).flatMap(({ listed }) => [listed.init, ...listed.present.fragments]);
-    return { id, presentation: readPresentation(store), boundPaths: new Set(own.map(({ path }) => path)) };
+    const bindings: [string, BoundInit | 'fragment'][] = [];
+    for (const { listed, read } of renditionsOf.get(id) ?? []) {
+      for (const { path } of listed.present.fragments) bindings.push([path, 'fragment']);
+      const map = read === null ? null : mapOf(read);
+      const { path } = listed.init;
+      if (map !== null) bindings.push([path, { path, uniqueId: map.uniqueId, localId: map.localId }]);
+    }
+    return { id, presentation: readPresentation(store), bindings: new Map(bindings) };
   });
   const manifestOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read?.manifest ?? null]));
   return ({ inits }) => inits.flatMap((init) => presenting[manifestOf.get(partKey(init)) ?? -1] ?? []);

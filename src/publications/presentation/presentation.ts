@@ -19,9 +19,16 @@ export interface HashedFile {
   readonly digest: Uint8Array;
 }
 
-/** A playlist of a publication, and the files that it names and no Merkle tree binds, in the order of their first mention. */
+/** An init segment of a signed rendition, and the Merkle map of the manifest that binds it with its fragments. */
+export interface BoundInit {
+  readonly path: string;
+  readonly uniqueId: number;
+  readonly localId: number;
+}
+
+/** A playlist of a publication, and the files that it names, in the order of their first mention: all but signed fragments. */
 export interface HashedPlaylist extends HashedFile {
-  readonly named: readonly HashedFile[];
+  readonly named: readonly (HashedFile | BoundInit)[];
 }
 
 /** A playlist as the assertion states it: `c2pa.hash.collection.data` has the same shape, without `files`. */
@@ -104,11 +111,16 @@ export function digestOfList({ uris }: PresentationList): PresentationDigest {
   return { count: uris.length, hash: base64(digestOf(rows)) };
 }
 
-/** Returns the digest over files: SHA-256 of the deterministic CBOR of `[[uri, size, hash], …]`. */
-export function digestOfFiles(files: readonly HashedFile[]): Uint8Array {
-  return digestOf(
-    files.map(({ path, sizeBytes, digest }) => [path.normalize('NFC'), sizeBytes, new Uint8Array(digest)]),
-  );
+/**
+ * Returns the digest over files: SHA-256 of the deterministic CBOR of `[[uri, size, hash], …]`, with `[uri, uniqueId, localId]`
+ * for an init segment. No tree binds a path: another signed rendition at the path of one would play in its place.
+ */
+export function digestOfFiles(files: HashedPlaylist['named']): Uint8Array {
+  const rows = files.map((file) => {
+    const uri = file.path.normalize('NFC');
+    return 'digest' in file ? [uri, file.sizeBytes, new Uint8Array(file.digest)] : [uri, file.uniqueId, file.localId];
+  });
+  return digestOf(rows);
 }
 
 function digestOf(rows: readonly unknown[]): Uint8Array {

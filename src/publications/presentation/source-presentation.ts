@@ -6,8 +6,8 @@ import { MAX_RENDITIONS } from '../playlists/limits.ts';
 import { type JudgedPresentation, judgePresentation, manifestsByEntry } from './judge-presentation.ts';
 
 /**
- * Compares the playlists of a source with the presentation that an earlier signing left in its init segments. Its
- * fragments are not read. Playlists that cannot be judged are not the signed ones.
+ * Compares the playlists of a source with the presentation that an earlier signing left in its init segments. Of its
+ * fragments, the first of each rendition is read. Playlists that cannot be judged are not the signed ones.
  */
 export async function judgeSourcePresentation(folder: SourceFolder, signal: AbortSignal): Promise<JudgedPresentation> {
   try {
@@ -15,7 +15,9 @@ export async function judgeSourcePresentation(folder: SourceFolder, signal: Abor
     const verification = new PartsVerification(folder, signal, { maxManifests: MAX_RENDITIONS });
     const renditions = [];
     for (const listed of publication.renditions) {
-      const read = listed.isInitMissing ? null : await verification.add({ init: listed.init, fragments: [] });
+      // Its first fragment says which of several maps of one init segment is its own.
+      const fragments = listed.present.fragments.slice(0, 1);
+      const read = listed.isInitMissing ? null : await verification.add({ init: listed.init, fragments });
       renditions.push({ listed, read });
     }
     const manifestsOf = manifestsByEntry(renditions, verification.manifests);
