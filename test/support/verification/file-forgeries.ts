@@ -90,7 +90,7 @@ export function shortened(store: Buffer, bytes: number): Buffer {
 export interface SignedFile {
   readonly bytes: Buffer;
   readonly container: 'riff' | 'id3' | 'isobmff';
-  /** What its hash leaves out for its manifest. */
+  /** Bytes that its hash leaves out for its manifest. */
   readonly start: number;
   readonly end: number;
   readonly store: Buffer;
