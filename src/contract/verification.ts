@@ -168,6 +168,16 @@ export const publicationVerification = z
       .describe(
         'Names in playlists that this service does not know: the first ten. They change nothing that plays in players that do not know them either.',
       ),
+    order_unknown: z
+      .array(z.string())
+      .exactOptional()
+      .describe(
+        'Playlists that nobody signed and that play media under several init segments one after the other, where nothing says in which order they were signed: the first ten.',
+      ),
+    rendition_alone: z
+      .array(z.string())
+      .exactOptional()
+      .describe('Entries that are one rendition alone, without the others that were signed with it: the first ten.'),
     renditions: counted,
     fragments: counted.describe('Fragments that playlists name, or that are missing from them.'),
     intact: counted,

@@ -11,11 +11,13 @@ import type { VerifiedManifest } from './checking/publication-verdict.ts';
 import type { StoredBinding } from './checking/stored-binding.ts';
 import type { StoredMap } from './checking/stored-maps.ts';
 import { MAX_STORES_BYTES, PartsVerification, type ReadRendition } from './checking/verify-parts.ts';
-import { type JudgedRendition, judgeRenditions, type RenditionReading } from './judging/judge-renditions.ts';
+import { findSilentChoices } from './judging/choices.ts';
+import { judgeRanges } from './judging/judge-ranges.ts';
+import { type JudgedRendition, judgeRenditions, type RenditionReading, timesIn } from './judging/judge-renditions.ts';
 import { mapOf } from './judging/judge-sequence.ts';
-import { type ListedRendition, readListedPublication } from './judging/listed-renditions.ts';
+import { judgeTimes } from './judging/judge-times.ts';
+import { type Entry, type ListedRendition, readListedPublication } from './judging/listed-renditions.ts';
 import type { FoundInPlaylist } from './judging/playlist-findings.ts';
-import { findSilentEntries } from './judging/silent-entries.ts';
 import type { UnboundMedia } from './judging/unbound-media.ts';
 import { type MediaPart, readPart, singleFileOf } from './media-part.ts';
 import { MAX_RENDITIONS, refuseBeyond } from './playlists/limits.ts';
@@ -59,10 +61,12 @@ export interface JudgedPublication {
   readonly wholeFile: string | null;
   /** The playlists, compared with those that were signed. */
   readonly presentation: JudgedPresentation;
-  /** The paths of the playlists that were judged by what players reach from each. */
-  readonly entries: readonly string[];
+  /** The playlists that were judged by what players reach from each. */
+  readonly entries: readonly Entry[];
   /** Lines of the playlists that players may read differently. */
   readonly findings: readonly FoundInPlaylist[];
+  /** Playlists with media under several init segments, of which nothing says in which order they were signed. */
+  readonly unordered: readonly string[];
 }
 
 /**
@@ -86,15 +90,16 @@ export async function judgePublication(folder: SourceFolder, context: JudgementC
   if (manifests.length === 0 || wholeFile !== null) {
     return {
       manifests,
-      renditions: [],
+      renditions: wholeFile === null ? [] : await judgeRanges(folder, wholeFile, listed, signal),
       missingRenditions: 0,
       unbound: [],
       official: [],
       readAlone: new Map(),
       wholeFile,
       presentation: { state: 'not_signed', differences: [], absent: [], problems: [] },
-      entries: publication.entries.map(({ path }) => path),
+      entries: publication.entries,
       findings: publication.findings,
+      unordered: [],
     };
   }
   for (const [index, candidate] of candidates.entries()) {
@@ -102,6 +107,7 @@ export async function judgePublication(folder: SourceFolder, context: JudgementC
   }
   const renditions = judgeRenditions(candidates);
   const areChosen = context.entries !== null;
+  const times = judgeTimes(publication.listings, timesIn(renditions));
   const manifestsOf = manifestsByEntry(renditions, manifests);
   const presentation = await judgePresentation({ ...publication, folder, areChosen, manifestsOf }, signal);
   // A signed playlist that is not published offers what no other one does.
@@ -117,8 +123,9 @@ export async function judgePublication(folder: SourceFolder, context: JudgementC
     readAlone,
     wholeFile,
     presentation,
-    entries: publication.entries.map(({ path }) => path),
-    findings: [...publication.findings, ...findSilentEntries(publication.entries, renditions)],
+    entries: publication.entries,
+    findings: [...publication.findings, ...times.findings, ...findSilentChoices(publication.choices, renditions)],
+    unordered: times.unordered,
   };
 }
 

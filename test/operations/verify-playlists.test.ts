@@ -104,6 +104,8 @@ const IN_MEDIA_PLAYLISTS: Readonly<Record<string, Edit>> = {
 const IN_MULTIVARIANT_PLAYLISTS: Readonly<Record<string, Edit>> = {
   'steering by a server': behindHead('#EXT-X-CONTENT-STEERING:SERVER-URI="steer.json"'),
   'no sound': (text) => text.replace(/#EXT-X-MEDIA:TYPE=AUDIO[^\n]*\n/g, '').replace(/,AUDIO="[^"]*"/g, ''),
+  'a variant without its sound': (text) =>
+    `${text}${text.match(/#EXT-X-STREAM-INF[^\n]*\n[^\n]*\n/)?.[0].replace(/,AUDIO="[^"]*"/, '')}`,
   'a variant in a comment': (text) => `${text}\n# #EXT-X-STREAM-INF:BANDWIDTH=1\n`,
   'a tag before the address of a variant': replaced(/(#EXT-X-STREAM-INF:[^\n]*\n)/, '$1#EXT-X-INDEPENDENT-SEGMENTS\n'),
   'a variant without an address': (text) => `${text}#EXT-X-STREAM-INF:BANDWIDTH=1\n`,
@@ -136,6 +138,10 @@ const IN_MPDS: Readonly<Record<string, Edit>> = {
     '<EssentialProperty schemeIdUri="urn:mpeg:dash:urlparam:2014"/><Representation ',
   ),
   'no sound': replaced(/<AdaptationSet[^>]*contentType="audio"[\s\S]*?<\/AdaptationSet>/, ''),
+  'a number of the last segment': replaced(
+    '<SegmentTemplate',
+    '<SupplementalProperty schemeIdUri="http://dashif.org/guidelines/last-segment-number" value="2"/><SegmentTemplate',
+  ),
   'a link to a period elsewhere': replaced('<Period ', '<Period xlink:href="a.xml" '),
 };
 

@@ -102,6 +102,9 @@ export function describePublication(judged: JudgedPublication, kind: ReportKind)
   const all = deviationsOf(judged, faults);
   const found = all.map(({ deviation }) => deviation);
   const { state } = presentation;
+  // A signed presentation says how its playlists play together, and in which order.
+  const areUnsigned = state === 'not_signed' || state === 'equivalent';
+  const alone = judged.entries.filter(({ isOneRendition }) => isOneRendition).map(({ path }) => path);
   const unknown = judged.findings.filter((finding) => finding.kind === 'unknown').map(describeUnknown);
   const deviations: Record<string, number> = {};
   for (const { kind: name, count } of found) deviations[name] = (deviations[name] ?? 0) + count;
@@ -115,8 +118,11 @@ export function describePublication(judged: JudgedPublication, kind: ReportKind)
   return {
     isAsSigned: all.every(({ isOfPlaylists }) => state === 'as_signed' && isOfPlaylists),
     presentation: state,
-    entries: judged.entries.slice(0, MAX_NAMED).map(named),
+    entries: judged.entries.slice(0, MAX_NAMED).map(({ path }) => named(path)),
     ...(presentation.absent.length > 0 && { playlists_absent: presentation.absent.slice(0, MAX_NAMED).map(named) }),
+    ...(areUnsigned &&
+      judged.unordered.length > 0 && { order_unknown: judged.unordered.slice(0, MAX_NAMED).map(named) }),
+    ...(areUnsigned && alone.length > 0 && { rendition_alone: alone.slice(0, MAX_NAMED).map(named) }),
     ...(unknown.length > 0 && { unknown_names: unknown.slice(0, MAX_NAMED) }),
     renditions: renditions.length,
     fragments: namedCount + unnamed.reduce((sum, { count }) => sum + count, 0),
@@ -191,9 +197,10 @@ function deviationsOf(
   ].sort((first, second) => (first.deviation.time_seconds ?? 0) - (second.deviation.time_seconds ?? 0));
 }
 
-function describeFinding({ kind, playlist, line, problem }: FoundInPlaylist): PublicationDeviation[] {
+function describeFinding({ kind, playlist, line, startSeconds, problem }: FoundInPlaylist): PublicationDeviation[] {
   if (kind === 'unknown') return [];
-  return [{ kind, part: 'playlist', count: 1, file: named(playlist), line, problem: named(problem) }];
+  const time = startSeconds === undefined ? {} : { time_seconds: toMilliseconds(startSeconds) };
+  return [{ kind, part: 'playlist', count: 1, file: named(playlist), line, ...time, problem: named(problem) }];
 }
 
 function describeUnknown({ playlist, line, problem }: FoundInPlaylist) {
@@ -201,7 +208,7 @@ function describeUnknown({ playlist, line, problem }: FoundInPlaylist) {
 }
 
 function describeDeviation(
-  { kind, part, count, file, playlist, index, signedIndex, startSeconds, origin, problem }: Deviation,
+  { kind, part, count, file, playlist, index, signedIndex, startSeconds, origin }: Deviation,
   rendition: number,
   nameOf: (index: number) => string,
 ): PublicationDeviation {
@@ -215,7 +222,6 @@ function describeDeviation(
     ...(index !== null && { index }),
     ...(signedIndex !== null && { signed_index: signedIndex }),
     ...(startSeconds !== null && { time_seconds: toMilliseconds(startSeconds) }),
-    ...(problem !== undefined && { problem }),
     ...(origin !== null && {
       signed_as: { rendition: nameOf(origin.rendition), ...(origin.index !== null && { index: origin.index }) },
     }),

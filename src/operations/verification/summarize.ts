@@ -18,9 +18,9 @@ export function summarize(verification: Omit<Verification, 'summary'>): string {
     case 'none':
       return 'No provenance information.';
     case 'trusted':
-      return `${unchanged('Unchanged', verification)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged', verification)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.${leftOpen(verification)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
     case 'valid':
-      return `${unchanged('Unchanged since signing', verification)}. ${signerOf(active)} is on no trust list that this service knows.${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged since signing', verification)}. ${signerOf(active)} is on no trust list that this service knows.${leftOpen(verification)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
     case 'invalid':
       return reasonOf(codes);
   }
@@ -29,10 +29,15 @@ export function summarize(verification: Omit<Verification, 'summary'>): string {
 const NOT_COVERED = 'names, languages, text and the choice of renditions are not covered';
 
 /** Returns what was compared of a publication, as a sentence without its full stop. */
-function compared({ presentation, entries }: NonNullable<Verification['publication']>): string {
+function compared({ presentation, entries, deviations, first }: NonNullable<Verification['publication']>): string {
   switch (presentation) {
-    case 'as_signed':
-      return 'Unchanged: media, playlists, text and pictures are as they were signed';
+    case 'as_signed': {
+      const { unsigned = 0 } = deviations;
+      if (unsigned === 0) return 'Unchanged: media, playlists, text and pictures are as they were signed';
+      const name = first.find(({ kind, file }) => kind === 'unsigned' && file !== undefined)?.file;
+      const named = name === undefined ? '' : `, such as "${name}"`;
+      return `Playlists, and the media, text and pictures under the signature, are as they were signed. The playlists also play ${unsigned === 1 ? 'one part' : `${unsigned} parts`} that nobody signed${named}`;
+    }
     case 'equivalent': {
       const offers = entries.map((entry) => `"${entry}"`).join(' and ');
       return `Every signed fragment of what ${offers} offer${entries.length === 1 ? 's' : ''} is listed once and in order. The playlists are not the signed ones: ${NOT_COVERED}`;
@@ -44,6 +49,16 @@ function compared({ presentation, entries }: NonNullable<Verification['publicati
   }
 }
 
+/** Returns sentences about what playlists that nobody signed leave open; an empty text for none. */
+function leftOpen({ publication }: Pick<Verification, 'publication'>): string {
+  const alone = publication?.rendition_alone?.map((entry) => ` "${entry}" is one rendition alone.`) ?? [];
+  const unordered = publication?.order_unknown?.map(
+    (playlist) =>
+      ` It cannot be known in which order "${playlist}" should play the media under its different init segments.`,
+  );
+  return [...alone, ...(unordered ?? [])].join('');
+}
+
 function unchanged(ofFile: string, { codes, publication }: Omit<Verification, 'summary'>): string {
   const words = publication === undefined ? ofFile : compared(publication);
   const isPartly = codes.some(({ code, ingredient }) => EXTRA_EXCLUSIONS.test(code) && ingredient !== true);
@@ -52,7 +67,8 @@ function unchanged(ofFile: string, { codes, publication }: Omit<Verification, 's
 
 /** Returns a sentence about what of a publication was no media under the manifest when it was signed; an empty text for none. */
 function signedFindings({ publication }: Pick<Verification, 'publication'>): string {
-  const told = Object.entries(publication?.deviations ?? {}).map(([kind, count]) => `${count} ${kind}`);
+  const others = Object.entries(publication?.deviations ?? {}).filter(([kind]) => kind !== 'unsigned');
+  const told = others.map(([kind, count]) => `${count} ${kind}`);
   return told.length === 0 ? '' : ` It was signed with these findings: ${told.join(', ')}.`;
 }
 

@@ -89,7 +89,16 @@ async function describerOf(
     return (kind) => describeJudged(judged, kind);
   }
   const reading = await readWholeFile(judged.wholeFile, folder, lists, context);
-  return (kind) => describeReading(reading, 'embedded', kind);
+  return (kind) => describeRanges(judged, describeReading(reading, 'embedded', kind), kind);
+}
+
+/** Describes a file that a publication is byte ranges of, with what playlists have players show of it. */
+function describeRanges(judged: JudgedPublication, ofFile: Verification, kind: ReportKind): Verification {
+  const { isAsSigned, ...publication } = describePublication(judged, kind);
+  if (ofFile.state === 'none' || ofFile.state === 'invalid') return ofFile;
+  const described = { ...ofFile, publication };
+  if (isAsSigned) return { ...described, summary: summarize(described) };
+  return { ...described, state: 'invalid', summary: summarizeDeviations(publication) };
 }
 
 /**

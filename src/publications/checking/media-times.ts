@@ -18,6 +18,8 @@ export type InitTimes = ReadonlyMap<number, TrackTimes>;
 export interface FragmentTimes {
   readonly startSeconds: number;
   readonly durationSeconds: number;
+  /** The duration of one of its samples, on average. */
+  readonly sampleSeconds: number;
 }
 
 /** Flags of `tfhd` and `trun` (ISO/IEC 14496-12 §8.8.7 and §8.8.8), with the lengths of the fields that they announce. */
@@ -81,20 +83,22 @@ export function fragmentTimesIn(moofs: readonly Buffer[], tracks: InitTimes): Fr
       isVideo: track.handler === 'vide',
       startSeconds: Math.min(...own.map(({ start }) => start)) / track.timescale,
       durationSeconds: own.reduce((sum, { ticks }) => sum + ticks, 0) / track.timescale,
+      sampleCount: own.reduce((sum, { sampleCount }) => sum + sampleCount, 0),
     }));
     const longest = byTrack.toSorted((first, second) => second.durationSeconds - first.durationSeconds)[0];
-    const { startSeconds, durationSeconds } = byTrack.find(({ isVideo }) => isVideo) ?? longest ?? { ...NEVER };
-    return { startSeconds, durationSeconds };
+    const chosen = byTrack.find(({ isVideo }) => isVideo) ?? longest;
+    if (chosen === undefined) return null;
+    const { startSeconds, durationSeconds, sampleCount } = chosen;
+    return { startSeconds, durationSeconds, sampleSeconds: durationSeconds / sampleCount };
   }, null);
 }
-
-const NEVER: FragmentTimes = { startSeconds: 0, durationSeconds: 0 };
 
 interface RunTimes {
   readonly track: TrackTimes;
   /** Decoding time and duration in ticks. */
   readonly start: number;
   readonly ticks: number;
+  readonly sampleCount: number;
 }
 
 function timesOfRun(traf: Box, tracks: InitTimes): RunTimes | null {
@@ -110,23 +114,28 @@ function timesOfRun(traf: Box, tracks: InitTimes): RunTimes | null {
   const time = new BoxFields(tfdt);
   const start = time.uint(time.versionAndFlags().version === 1 ? 8 : 4);
   let ticks = 0;
-  for (const trun of traf.descendants('trun')) ticks += ticksOf(trun, sampleDuration);
-  return ticks === 0 ? null : { track, start, ticks };
+  let sampleCount = 0;
+  for (const trun of traf.descendants('trun')) {
+    const run = readRun(trun, sampleDuration);
+    ticks += run.ticks;
+    sampleCount += run.sampleCount;
+  }
+  return ticks === 0 ? null : { track, start, ticks, sampleCount };
 }
 
-function ticksOf(trun: Box, sampleDuration: number): number {
+function readRun(trun: Box, sampleDuration: number): { ticks: number; sampleCount: number } {
   const fields = new BoxFields(trun);
   const { flags } = fields.versionAndFlags();
-  const count = fields.uint(4);
-  if ((flags & TRUN_SAMPLE_DURATION) === 0) return count * sampleDuration;
+  const sampleCount = fields.uint(4);
+  if ((flags & TRUN_SAMPLE_DURATION) === 0) return { ticks: sampleCount * sampleDuration, sampleCount };
   for (const [flag, length] of TRUN_FIELDS) if ((flags & flag) !== 0) fields.skip(length);
   const furtherBytes = TRUN_SAMPLE_FIELDS.slice(1).filter((flag) => (flags & flag) !== 0).length * 4;
   let ticks = 0;
-  for (let sample = 0; sample < count; sample += 1) {
+  for (let sample = 0; sample < sampleCount; sample += 1) {
     ticks += fields.uint(4);
     fields.skip(furtherBytes);
   }
-  return ticks;
+  return { ticks, sampleCount };
 }
 
 function boxOf(bytes: Buffer): Box {

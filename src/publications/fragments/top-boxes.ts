@@ -71,13 +71,13 @@ export function rangeOf({ range }: MediaPart, { sizeBytes }: Pick<ByteSource, 's
   return range ?? { offset: 0, length: sizeBytes };
 }
 
-/** Lists the boxes of a part. Throws `FRAGMENT_MALFORMED` or the error of the box that does not fit. */
-export async function listTopBoxes(reader: PartReader): Promise<TopBox[]> {
+/** Lists the boxes of a part, of which it may have `maxBoxes`. Throws `FRAGMENT_MALFORMED` or the error of the box that does not fit. */
+export async function listTopBoxes(reader: PartReader, maxBoxes = MAX_TOP_BOXES): Promise<TopBox[]> {
   const boxes: TopBox[] = [];
   let offset = reader.start;
   while (offset < reader.end) {
     const box = await readTopBox(reader, offset);
-    if (boxes.length === MAX_TOP_BOXES) throw malformed(reader, box, `it has more than ${MAX_TOP_BOXES} boxes`);
+    if (boxes.length === maxBoxes) throw malformed(reader, box, `it has more than ${maxBoxes} boxes`);
     boxes.push(box);
     offset += box.sizeBytes;
   }

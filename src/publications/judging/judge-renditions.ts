@@ -1,10 +1,9 @@
 import { itemAt } from '#errors/assert.ts';
-import type { FragmentTimes } from '../checking/media-times.ts';
 import type { StoredMap } from '../checking/stored-maps.ts';
 import type { FoundFragment, ReadRendition } from '../checking/verify-parts.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
-import type { MediaWindow } from '../playlists/playlist-document.ts';
 import { type FragmentOrigin, type FragmentVerdict, judgeSequence } from './judge-sequence.ts';
+import type { SignedTimes, TimesOf } from './judge-times.ts';
 import type { ListedOrder, ListedRendition } from './listed-renditions.ts';
 
 /** A rendition as it is listed and as it was read. */
@@ -17,7 +16,7 @@ export interface RenditionReading {
 }
 
 /** Kinds of differences between a part of a publication and what was signed. */
-type DeviationKind = Exclude<FragmentVerdict['kind'], 'intact'> | 'unsigned' | 'ambiguous';
+type DeviationKind = Exclude<FragmentVerdict['kind'], 'intact'> | 'unsigned';
 
 /** A difference between a part of a publication, or a run of missing ones, and what was signed. */
 export interface Deviation {
@@ -39,8 +38,6 @@ export interface Deviation {
   readonly origin: { readonly rendition: number; readonly index: number | null } | null;
   /** True where the playlist alone shows it, and no file: a part that it leaves out, or plays again. */
   readonly isOfPlaylist: boolean;
-  /** The problem, where the kind does not say it. */
-  readonly problem?: string;
 }
 
 /** The judgement of one rendition. */
@@ -64,6 +61,24 @@ export function judgeRenditions(readings: readonly RenditionReading[]): JudgedRe
     const { intact, deviations } = judge.judgement();
     return { listed, read, map, intact, deviations: [...init, ...deviations] };
   });
+}
+
+/** Returns when fragments play by their own boxes, as far as they and their init segments are those that were signed. */
+export function timesIn(renditions: readonly JudgedRendition[]): TimesOf {
+  const byInit = new Map<string, Map<string, SignedTimes>>();
+  for (const { listed, read, map, intact } of renditions) {
+    const times = new Map<string, SignedTimes>();
+    byInit.set(partKey(listed.init), times);
+    if (read === null || map === null || !read.initMaps.includes(map)) continue;
+    for (const [index, part] of listed.present.fragments.entries()) {
+      const own = read.times[index] ?? null;
+      const position = read.found[index]?.find((stated) => stated.map === map)?.location;
+      if (own !== null && position !== undefined && intact.has(partKey(part))) {
+        times.set(partKey(part), { ...own, position });
+      }
+    }
+  }
+  return (init, fragment) => byInit.get(partKey(init))?.get(partKey(fragment)) ?? null;
 }
 
 function copyOf(file: MediaPart, rendition: number): Deviation {
@@ -99,7 +114,6 @@ class OrderJudge {
   readonly #isForeign: boolean;
   readonly #numberOf: ReadonlyMap<StoredMap, number>;
   readonly #foundOf: ReadonlyMap<string, FoundFragment>;
-  readonly #timesOf: ReadonlyMap<string, FragmentTimes | null>;
   /** Positions that a playlist leaves out, whether others name them or not. */
   readonly #skipped: Run[] = [];
   readonly #startOf = new Map<number, number | null>();
@@ -118,9 +132,6 @@ class OrderJudge {
     this.#numberOf = numberOf;
     const { fragments } = listed.present;
     this.#foundOf = new Map(fragments.map((part, index) => [partKey(part), read?.found[index] ?? []]));
-    // Under another init segment, boxes say other times.
-    const times = map !== null && read?.initMaps.includes(map) === true ? read.times : [];
-    this.#timesOf = new Map(fragments.map((part, index) => [partKey(part), times[index] ?? null]));
   }
 
   judgement(): Pick<JudgedRendition, 'intact' | 'deviations'> {
@@ -142,7 +153,6 @@ class OrderJudge {
     if (this.#map !== null) this.#skipped.push(...runsBetween([-1, ...covered, this.#map.count], order.playlist));
     for (const [index, verdict] of verdicts.entries()) if (verdict !== null) this.#note(verdict, index, order);
     for (const repeat of order.repeats) this.#noteRepeat(repeat, order.playlist);
-    this.#noteTimes(order);
   }
 
   #noteRepeat({ part: file, startSeconds, index }: ListedOrder['repeats'][number], playlist: string): void {
@@ -172,26 +182,6 @@ class OrderJudge {
     this.#deviations.set(key, { ...about, isOfPlaylist: false });
   }
 
-  /** Notes the first fragment of which the playlist shows another part than it holds. */
-  #noteTimes({ fragments, playlist }: ListedOrder): void {
-    for (const [index, { part: file, startSeconds, durationSeconds, window }] of fragments.entries()) {
-      const own = this.#intact.has(partKey(file)) ? (this.#timesOf.get(partKey(file)) ?? null) : null;
-      const problem = own === null ? null : (problemOfDuration(durationSeconds, own) ?? problemOfWindow(window, own));
-      if (problem === null) continue;
-      const about = {
-        part: 'fragment',
-        kind: 'ambiguous',
-        count: 1,
-        file,
-        playlist,
-        index,
-        signedIndex: null,
-      } as const;
-      this.#deviations.set(`${playlist}\ntimes`, { ...about, startSeconds, origin: null, isOfPlaylist: true, problem });
-      return;
-    }
-  }
-
   #originOf(origin: FragmentOrigin | null): Deviation['origin'] {
     const rendition = origin === null ? undefined : this.#numberOf.get(origin.map);
     return origin === null || rendition === undefined ? null : { rendition, index: origin.position };
@@ -214,28 +204,6 @@ class OrderJudge {
       return { ...about, count: end - start, signedIndex: start, startSeconds, playlist: shownBy };
     });
   }
-}
-
-/** Seconds that playlist times may cut of a fragment, beside half of the last digit of what they state. */
-const MAX_CUT_SECONDS = 0.1;
-
-/** Returns why a stated duration is not that of a fragment: players skip what lasts no time, and stop where media ends early. */
-function problemOfDuration(stated: number | null, { durationSeconds }: FragmentTimes): string | null {
-  if (stated === null || (stated > 0 && Math.abs(stated - durationSeconds) <= durationSeconds / 2)) return null;
-  return `the playlist gives it ${toThousandths(stated)} s, and it lasts ${toThousandths(durationSeconds)} s`;
-}
-
-/** Returns why a period shows less of a fragment than it holds. */
-function problemOfWindow(window: MediaWindow | null, { startSeconds, durationSeconds }: FragmentTimes): string | null {
-  if (window === null) return null;
-  const before = window.startSeconds - startSeconds;
-  const behind = window.endSeconds === null ? 0 : startSeconds + durationSeconds - window.endSeconds;
-  if (before > MAX_CUT_SECONDS) return `its period begins ${toThousandths(before)} s behind its start`;
-  return behind > MAX_CUT_SECONDS ? `its period ends ${toThousandths(behind)} s before its end` : null;
-}
-
-function toThousandths(seconds: number): number {
-  return Math.round(seconds * 1000) / 1000;
 }
 
 /** Positions `[start, end)` of a map that a playlist does not have. */

@@ -9,6 +9,7 @@ import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { readPlaylists, refusePartialSegments } from '../playlists/read-playlists.ts';
 import { type ListedFragment, listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
 import { checkRanges } from '../reading/merge-renditions.ts';
+import { type Choice, choicesOf } from './choices.ts';
 import { type FoundInPlaylist, findingsIn, findNoPlaylists } from './playlist-findings.ts';
 import { findUnboundMedia, type UnboundMedia } from './unbound-media.ts';
 
@@ -16,7 +17,7 @@ import { findUnboundMedia, type UnboundMedia } from './unbound-media.ts';
 export interface ListedRendition {
   readonly init: MediaPart;
   readonly isInitMissing: boolean;
-  /** One for each playlist with another order, choice or timing of fragments; the first is the longest. */
+  /** One for each playlist with another order or choice of fragments; the first is the longest. */
   readonly orders: readonly ListedOrder[];
   /** The fragments of all orders whose files are there, each once. */
   readonly present: Rendition;
@@ -39,6 +40,8 @@ export interface ListedPublication {
   readonly entries: readonly Entry[];
   /** Lines of them that players may read differently. */
   readonly findings: readonly FoundInPlaylist[];
+  readonly listings: readonly RenditionListing[];
+  readonly choices: readonly Choice[];
 }
 
 /** A playlist that players are given the address of: no other playlist names it. */
@@ -46,6 +49,8 @@ export interface Entry {
   readonly path: string;
   /** The paths of the playlists that players reach from it, its own among them. */
   readonly reaches: ReadonlySet<string>;
+  /** True for a media playlist, which offers one rendition. */
+  readonly isOneRendition: boolean;
   /** The init segments of the media that they reach. */
   readonly inits: readonly MediaPart[];
 }
@@ -82,19 +87,22 @@ export async function readListedPublication(
     renditions: [...groups.values()].map((group) => renditionOf(group, index)),
     unbound: await findUnboundMedia(folder, playlists, listings, index, signal),
     playlists,
+    listings,
+    choices: choicesOf(playlists, listings, index),
     findings: [
       ...findingsIn(playlists.map((document) => ({ document, isPlayedAsMedia: !ofKeyFrames.has(document.path) }))),
       ...(chosen === null ? findNoPlaylists(folder, playlists) : []),
     ],
     entries: reached.map(({ path, reaches }) => {
       const own = listings.filter(({ playlist }) => reaches.has(playlist));
-      return { path, reaches, inits: own.flatMap(({ init }) => init?.part ?? []) };
+      const isOneRendition = playlists.some((each) => each.path === path && each.kind === 'hls-media');
+      return { path, reaches, isOneRendition, inits: own.flatMap(({ init }) => init?.part ?? []) };
     }),
   };
 }
 
 /** Returns the entries among playlists, with the playlists that each reaches. */
-function entriesOf(playlists: readonly PlaylistDocument[], index: FolderIndex): Omit<Entry, 'inits'>[] {
+function entriesOf(playlists: readonly PlaylistDocument[], index: FolderIndex): Pick<Entry, 'path' | 'reaches'>[] {
   const named = new Map(playlists.map((playlist) => [playlist.path, playlistsNamedBy(playlist, index)]));
   const inner = new Set([...named].flatMap(([path, paths]) => paths.filter((each) => each !== path)));
   const reachedFrom = (path: string): Set<string> => {
@@ -149,11 +157,6 @@ function presentOnly(listings: readonly RenditionListing[], index: FolderIndex):
   }));
 }
 
-/** Returns a key that is equal for fragments that are played in the same way. */
-function keyOfPlayed({ part, durationSeconds, window }: ListedFragment): string {
-  return `${partKey(part)} ${durationSeconds} ${window?.startSeconds} ${window?.endSeconds}`;
-}
-
 function renditionOf(group: readonly RenditionListing[], index: FolderIndex): ListedRendition {
   const init = group[0]?.init?.part as MediaPart;
   const byFragments = new Map<string, ListedOrder>();
@@ -167,7 +170,7 @@ function renditionOf(group: readonly RenditionListing[], index: FolderIndex): Li
       else once.push(fragment);
       seen.add(known);
     }
-    const key = fragments.map(keyOfPlayed).join('\n');
+    const key = fragments.map(({ part }) => partKey(part)).join('\n');
     if (!byFragments.has(key)) byFragments.set(key, { playlist, fragments: once, repeats });
   }
   const orders = [...byFragments.values()].sort((first, second) => second.fragments.length - first.fragments.length);

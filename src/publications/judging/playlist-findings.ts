@@ -2,7 +2,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { isHidden } from '../playlists/file-names.ts';
 import { checkHlsGrammar, type PlaylistFinding } from '../playlists/hls-grammar.ts';
 import { checkMpdGrammar } from '../playlists/mpd-grammar.ts';
-import type { MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
+import type { MpdDocument, MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
 import { isPresented } from '../presentation/presentation.ts';
 
 /** A finding about a playlist. */
@@ -10,6 +10,8 @@ export interface FoundInPlaylist extends Omit<PlaylistFinding, 'kind'> {
   readonly playlist: string;
   /** `missing`: an entry does not offer what is signed. */
   readonly kind: PlaylistFinding['kind'] | 'missing';
+  /** Where it is about media: seconds since the start of the programme. */
+  readonly startSeconds?: number;
 }
 
 /** A playlist, and how others name it. */
@@ -34,6 +36,7 @@ export function findingsIn(playlists: readonly NamedPlaylist[]): FoundInPlaylist
     return [
       ...grammarFindings(document),
       ...(isOpen(document) ? found('it may grow, so players begin near its end') : []),
+      ...(document.kind === 'mpd' ? findPeriodsApart(document) : []),
       ...(document.kind === 'mpd' && document.representations.some(passesPeriod)
         ? found('segments begin behind the end of their period, and some players leave them out')
         : []),
@@ -44,6 +47,22 @@ export function findingsIn(playlists: readonly NamedPlaylist[]): FoundInPlaylist
         ? found('some players play it as media, although it says that it is of key frames only')
         : []),
     ];
+  });
+}
+
+/** Seconds between the end of a period and the next one. */
+const MAX_APART_SECONDS = 0.1;
+
+/** Finds periods of an MPD that overlap, leave a gap, or end behind the MPD: players cut different ones. */
+function findPeriodsApart({ path, periods }: MpdDocument): FoundInPlaylist[] {
+  return periods.flatMap(({ line, startSeconds = 0, durationSeconds, followedAtSeconds }, index) => {
+    if (durationSeconds === undefined || followedAtSeconds === undefined) return [];
+    const behind = startSeconds + durationSeconds - followedAtSeconds;
+    const isLast = index === periods.length - 1;
+    if (behind <= MAX_APART_SECONDS && (isLast || behind >= -MAX_APART_SECONDS)) return [];
+    const next = isLast ? 'the end of the presentation' : 'the next period';
+    const problem = `the period ends ${Math.round(Math.abs(behind) * 1000) / 1000} s ${behind > 0 ? 'behind' : 'before'} ${next}`;
+    return [{ playlist: path, line, kind: 'ambiguous', problem }];
   });
 }
 

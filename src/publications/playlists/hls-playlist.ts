@@ -49,6 +49,7 @@ function isMultivariant(lines: readonly string[]): boolean {
 
 function referencesIn(path: string, lines: readonly string[]): PlaylistReference[] {
   const references: PlaylistReference[] = [];
+  let variant = '';
   for (const [index, text] of lines.entries()) {
     const line = index + 1;
     const position = { playlist: path, line };
@@ -58,10 +59,14 @@ function referencesIn(path: string, lines: readonly string[]): PlaylistReference
         problem: 'a tag does not stand at the start of its line',
       });
     }
+    if (text.startsWith('#EXT-X-STREAM-INF:')) variant = text;
     const uri = isAddress(text) ? text : REFERRING_TAG.test(text) ? uriIn(text, position) : undefined;
     if (uri === undefined) continue;
     const isOfKeyFrames = text.startsWith('#EXT-X-I-FRAME-STREAM-INF:');
-    references.push({ uri, line, isOfMedia: isAddress(text) || isMediaRendition(text), isOfKeyFrames });
+    const isVariant = isAddress(text);
+    const soundGroup = isVariant ? hlsAttribute(variant, 'AUDIO') : soundGroupOf(text);
+    const isOfMedia = isVariant || isMediaRendition(text);
+    references.push({ uri, line, isOfMedia, isOfKeyFrames, isVariant, soundGroup: soundGroup ?? null });
   }
   return references;
 }
@@ -69,6 +74,10 @@ function referencesIn(path: string, lines: readonly string[]): PlaylistReference
 /** Returns true for the tag of a rendition of sound or pictures. */
 function isMediaRendition(tag: string): boolean {
   return tag.startsWith('#EXT-X-MEDIA:') && !/^(?:SUBTITLES|CLOSED-CAPTIONS)$/.test(hlsAttribute(tag, 'TYPE') ?? '');
+}
+
+function soundGroupOf(tag: string): string | undefined {
+  return hlsAttribute(tag, 'TYPE') === 'AUDIO' ? hlsAttribute(tag, 'GROUP-ID') : undefined;
 }
 
 /** Returns the URI attribute of a tag. Throws `PLAYLIST_MALFORMED` where players may find another one in it. */
@@ -100,6 +109,7 @@ function isAddress(line: string): boolean {
 /** Attributes of a segment from the tags above its address. */
 interface SegmentTags {
   durationSeconds: number | null;
+  roundingSeconds: number;
   range: string | null;
   isGap: boolean;
 }
@@ -108,39 +118,49 @@ function readSegments(path: string, lines: readonly string[]): Pick<HlsMedia, 's
   const segments: HlsSegment[] = [];
   const gaps: HlsSegment[] = [];
   let map: HlsMap | null = null;
-  let tags: SegmentTags = { durationSeconds: null, range: null, isGap: false };
+  let tags = noTags();
+  let discontinuities = 0;
   let before: HlsSegment | undefined;
   for (const [index, text] of lines.entries()) {
     const line = index + 1;
     if (text.startsWith('#EXT-X-MAP:')) map = readMap(path, text, line);
+    else if (/^#EXT-X-DISCONTINUITY\s*$/.test(text)) discontinuities += 1;
     else if (text.startsWith('#')) readTag(text, tags);
     else if (text !== '') {
-      const segment = readSegment(path, { uri: text, line, map }, tags, before);
+      const segment = readSegment(path, { uri: text, line, map, discontinuities }, tags, before);
       (tags.isGap ? gaps : segments).push(segment);
       before = segment;
-      tags = { durationSeconds: null, range: null, isGap: false };
+      tags = noTags();
     }
   }
   return { segments, gaps };
 }
 
+function noTags(): SegmentTags {
+  return { durationSeconds: null, roundingSeconds: 0, range: null, isGap: false };
+}
+
 function readTag(text: string, tags: SegmentTags): void {
-  if (text.startsWith('#EXTINF:')) tags.durationSeconds = Number.parseFloat(text.slice('#EXTINF:'.length)) || 0;
-  else if (text.startsWith('#EXT-X-BYTERANGE:')) tags.range = text.slice('#EXT-X-BYTERANGE:'.length).trim();
+  if (text.startsWith('#EXTINF:')) {
+    const [stated = ''] = text.slice('#EXTINF:'.length).split(',', 1);
+    tags.durationSeconds = Number.parseFloat(stated) || 0;
+    tags.roundingSeconds = 0.5 / 10 ** (/\.(\d*)/.exec(stated)?.[1] ?? '').length;
+  } else if (text.startsWith('#EXT-X-BYTERANGE:')) tags.range = text.slice('#EXT-X-BYTERANGE:'.length).trim();
   else if (/^#EXT-X-GAP\b/.test(text)) tags.isGap = true;
 }
 
 function readSegment(
   path: string,
-  address: Pick<HlsSegment, 'uri' | 'line' | 'map'>,
-  { durationSeconds, range, isGap }: SegmentTags,
+  address: Pick<HlsSegment, 'uri' | 'line' | 'map' | 'discontinuities'>,
+  { durationSeconds, roundingSeconds, range, isGap }: SegmentTags,
   before: HlsSegment | undefined,
 ): HlsSegment {
   const position = { playlist: path, line: address.line };
   // A range without a start goes on where that of the segment before ends (RFC 8216bis §4.4.4.2).
   const follows =
     before?.uri === address.uri && before.range !== null ? before.range.offset + before.range.length : null;
-  const segment = { ...address, range: readRange(range, follows, position), durationSeconds: durationSeconds ?? 0 };
+  const times = { durationSeconds: durationSeconds ?? 0, roundingSeconds };
+  const segment = { ...address, range: readRange(range, follows, position), ...times };
   if (isGap) return segment;
   if (durationSeconds === null) {
     throw new AppError('PLAYLIST_MALFORMED', { ...position, problem: 'an address without #EXTINF' });

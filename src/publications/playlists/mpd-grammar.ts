@@ -119,10 +119,24 @@ const VALUES: Readonly<Record<string, RegExp>> = {
 
 /** Schemes by which players fetch something else than the addresses of the MPD (chaining, fallbacks, alternatives, parameters). */
 const LEADS_ELSEWHERE =
-  /^urn:mpeg:dash:(?:chaining|fallback|urlparam|event:alternative|event:callback|mpd-linking|resource-linking)/i;
-/** Schemes of descriptors that change nothing that plays, or what every player knows. */
-const KNOWN_SCHEME =
-  /^urn:(?:mpeg:dash:|mpeg:mpegB:|mpeg:cicp|dvb:|scte:|dolby:|dts:|tva:|com:dashif|uuid:)|^tag:|^http:\/\/dashif\.org\/|^https?:\/\/(?:www\.)?(?:dts|dolby)\.|^about:html-kind/i;
+  /^urn:(?:mpeg:dash:(?:chaining|fallback|urlparam|event:alternative|event:callback|mpd-linking|resource-linking)|dvb:dash:fontdownload)/i;
+/** Schemes by which some players play fewer segments, or none. */
+const CUTS = /^http:\/\/dashif\.org\/guidelines\/last-segment-number/i;
+/** Essential properties of pictures and sound that known players play. */
+const PLAYED_PROPERTIES: ReadonlySet<string> = new Set([
+  'urn:mpeg:mpegB:cicp:ColourPrimaries',
+  'urn:mpeg:mpegB:cicp:TransferCharacteristics',
+  'urn:mpeg:mpegB:cicp:MatrixCoefficients',
+]);
+/** Essential properties that they know: also those of key frames and of pictures for seek bars, which do not play as media. */
+const KNOWN_PROPERTIES: ReadonlySet<string> = new Set([
+  ...PLAYED_PROPERTIES,
+  'http://dashif.org/guidelines/trickmode',
+  'http://dashif.org/thumbnail_tile',
+  'http://dashif.org/guidelines/thumbnail_tile',
+  'urn:mpeg:dash:ssr:2023',
+  'urn:mpeg:dash:pattern:2024',
+]);
 
 /**
  * Finds what of an MPD is not in the strict grammar of ISO/IEC 23009-1, or what players read differently, and names outside the
@@ -237,13 +251,15 @@ function checkElement(element: XmlElement, expected: string | null, found: Repor
 
 /** Finds elements that lead players elsewhere. */
 function checkTarget({ name, attributes, start }: XmlElement, found: Report): void {
-  if (/^(?:Location|PatchLocation|ContentSteering)$/.test(name)) {
+  if (/^(?:Location|PatchLocation|ContentSteering|RequestParam)$/.test(name)) {
     found(start, 'unsigned', `<${name}> has players load from elsewhere`);
   }
   const scheme = attributes.get('schemeIdUri');
   if (scheme !== undefined && LEADS_ELSEWHERE.test(scheme)) {
     found(start, 'unsigned', `<${name}> leads players elsewhere (${scheme})`);
-  } else if (scheme !== undefined && name === 'EssentialProperty' && !KNOWN_SCHEME.test(scheme)) {
+  } else if (scheme !== undefined && CUTS.test(scheme)) {
+    found(start, 'ambiguous', `<${name}> has some players leave out segments (${scheme})`);
+  } else if (scheme !== undefined && name === 'EssentialProperty' && !KNOWN_PROPERTIES.has(scheme)) {
     found(start, 'unknown', `EssentialProperty ${scheme}`);
   }
 }
@@ -358,3 +374,12 @@ function namesIn(
 
 /** The elements that address segments, of which a representation has one. */
 const SCHEMES = ['SegmentBase', 'SegmentList', 'SegmentTemplate'];
+
+/**
+ * Returns true for a representation that all known players play as media. They leave out one with an essential property that they do
+ * not know; key frames and pictures of seek bars are none.
+ */
+export function isPlayedByAll(lineage: readonly XmlElement[]): boolean {
+  const properties = lineage.flatMap(({ childrenByName }) => childrenByName.get('EssentialProperty') ?? []);
+  return properties.every(({ attributes }) => PLAYED_PROPERTIES.has(attributes.get('schemeIdUri') ?? ''));
+}

@@ -10,7 +10,7 @@ import {
   timescaleOf,
 } from './mpd-timeline.ts';
 import type { MpdSegment } from './playlist-document.ts';
-import { findSegmentIndex, readSegmentIndex } from './sidx.ts';
+import { findSegmentIndex, readSegmentIndex, type SegmentIndex } from './sidx.ts';
 import { childOf, childrenOf, type XmlElement } from './xml-element.ts';
 
 /** Returns the segments of a representation that a SegmentList names (ISO/IEC 23009-1, §5.3.9.3). */
@@ -34,10 +34,10 @@ function readSegments(task: AddressingTask, elements: AddressingElements): MpdSe
   const times = timeline && expandTimeline(task, elements, timeline).times;
   const duration = task.values.inherited(elements, 'duration');
   const common = duration === undefined ? null : Number(duration) / Number(timescaleOf(task, elements));
-  return list.map((element) => ({
-    part: readPart(task, element, 'media', 'mediaRange'),
-    durationSeconds: times?.next().value?.durationSeconds ?? common,
-  }));
+  return list.map((element) => {
+    const { mediaSeconds = null, durationSeconds = common } = times?.next().value ?? {};
+    return { part: readPart(task, element, 'media', 'mediaRange'), mediaSeconds, durationSeconds };
+  });
 }
 
 function readPart(task: AddressingTask, element: XmlElement, reference: string, range: string): MediaPart {
@@ -68,15 +68,21 @@ export async function addressByIndex(
     return {
       addressing: 'base',
       init: init.path === path ? await withFileType(upTo(found, init), source, signal) : init,
-      segments: index.subsegments.map(({ offset, length, durationTicks }) => ({
-        part: { path, range: { offset, length } },
-        durationSeconds: durationTicks / index.timescale,
-      })),
+      segments: segmentsOf(path, index),
       index,
     };
   } finally {
     await source.close();
   }
+}
+
+function segmentsOf(path: string, { timescale, startTicks, subsegments }: SegmentIndex): MpdSegment[] {
+  let clock = Number(startTicks);
+  return subsegments.map(({ offset, length, durationTicks }) => {
+    const mediaSeconds = clock / timescale;
+    clock += durationTicks;
+    return { part: { path, range: { offset, length } }, mediaSeconds, durationSeconds: durationTicks / timescale };
+  });
 }
 
 function isMp4({ lineage }: AddressingTask): boolean {

@@ -49,6 +49,7 @@ function readSegments(task: AddressingTask, elements: AddressingElements, media:
     return [
       {
         part: { path: locate(task, media, { Number: startNumber(task, elements) }), range: null },
+        mediaSeconds: null,
         durationSeconds: task.periodSeconds ?? null,
       },
     ];
@@ -59,7 +60,7 @@ function readSegments(task: AddressingTask, elements: AddressingElements, media:
   task.values.countAddresses(count);
   const certain = BigInt(count > 1 ? count - 1 : count);
   const run = { start: 0n, duration, durationSeconds, count: BigInt(count), certain };
-  return locateAll(task, elements, media, segmentTimes([run]));
+  return locateAll(task, elements, media, segmentTimes([run])).map((each) => ({ ...each, mediaSeconds: null }));
 }
 
 function startNumber({ values }: AddressingTask, elements: AddressingElements): bigint {
@@ -98,7 +99,7 @@ function locateAll(
   const segments: MpdSegment[] = [];
   let missing = 0;
   let number = startNumber(task, elements);
-  for (const { time, durationSeconds, mayBeMissing } of times) {
+  for (const { time, mediaSeconds, durationSeconds, mayBeMissing } of times) {
     const reference = fill(task, media, { Number: number, Time: time });
     number += 1n;
     const path = mayBeMissing
@@ -106,7 +107,7 @@ function locateAll(
       : task.index.locate(task.base, reference, position);
     missing = path === undefined ? missing + 1 : 0;
     if (path === undefined) task.values.countMissing(1);
-    else segments.push({ part: { path, range: null }, durationSeconds });
+    else segments.push({ part: { path, range: null }, mediaSeconds, durationSeconds });
     if (missing === MAX_MISSING_IN_A_ROW) break;
   }
   return segments;
@@ -125,7 +126,9 @@ function matchingFiles(task: AddressingTask, media: string, durationSeconds: num
       path.endsWith(after) &&
       /^\d+$/.test(path.slice(before.length, after === '' ? undefined : -after.length)),
   );
-  return paths.sort(compareNaturally).map((path) => ({ part: { path, range: null }, durationSeconds }));
+  return paths
+    .sort(compareNaturally)
+    .map((path) => ({ part: { path, range: null }, mediaSeconds: null, durationSeconds }));
 }
 
 function locate(task: AddressingTask, template: string, values: Partial<TemplateValues>): string {

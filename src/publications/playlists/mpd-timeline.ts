@@ -41,6 +41,8 @@ export function refuseChunks(task: AddressingTask, element: XmlElement): never {
 /** When a segment starts on its representation's timescale, and how long it is. */
 interface SegmentTime {
   readonly time: bigint;
+  /** The same in seconds. */
+  readonly mediaSeconds: number;
   readonly durationSeconds: number;
   /** True when the segment may not exist: the end of a period is often a matter of rounding. */
   readonly mayBeMissing: boolean;
@@ -83,7 +85,13 @@ function* timesOf(runs: readonly SegmentRun[], end: bigint | undefined): Segment
   for (const { start, duration, durationSeconds, count, certain } of runs) {
     for (let index = 0n; index < count; index += 1n) {
       const time = start + index * duration;
-      yield { time, durationSeconds, mayBeMissing: index >= certain || (end !== undefined && time >= end) };
+      const mediaSeconds = (Number(time) / Number(duration)) * durationSeconds;
+      yield {
+        time,
+        mediaSeconds,
+        durationSeconds,
+        mayBeMissing: index >= certain || (end !== undefined && time >= end),
+      };
     }
   }
 }

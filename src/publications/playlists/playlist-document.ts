@@ -26,6 +26,9 @@ export interface PlaylistReference extends HlsReference {
   readonly isOfMedia: boolean;
   /** True for key frames (EXT-X-I-FRAME-STREAM-INF). */
   readonly isOfKeyFrames: boolean;
+  readonly isVariant: boolean;
+  /** The group that the sound of a variant is in, or that sound belongs to. */
+  readonly soundGroup: string | null;
 }
 
 export interface HlsMedia {
@@ -42,6 +45,10 @@ export interface HlsMedia {
 
 export interface HlsSegment extends HlsReference {
   readonly durationSeconds: number;
+  /** Half of the last digit of the stated duration. */
+  readonly roundingSeconds: number;
+  /** Discontinuities above it (EXT-X-DISCONTINUITY). */
+  readonly discontinuities: number;
   readonly range: ByteRange | null;
   readonly map: HlsMap | null;
 }
@@ -57,7 +64,18 @@ export interface MpdDocument {
   readonly path: string;
   readonly text: string;
   readonly root: XmlElement;
+  readonly periods: readonly MpdPeriod[];
   readonly representations: readonly MpdRepresentation[];
+}
+
+/** A period with its bounds in seconds; undefined where neither it, the periods beside it nor the MPD say them. */
+export interface MpdPeriod {
+  readonly element: XmlElement;
+  readonly line: number;
+  readonly startSeconds: number | undefined;
+  readonly durationSeconds: number | undefined;
+  /** The end by the start of the next period or, for the last one, by the duration of the MPD. */
+  readonly followedAtSeconds: number | undefined;
 }
 
 /** A representation in one period. */
@@ -78,8 +96,8 @@ export interface MpdRepresentation {
   readonly segments: readonly MpdSegment[];
   /** The media times that its period shows. */
   readonly window: MediaWindow;
-  /** True where a timeline, and no common duration, says how long each segment is. */
-  readonly hasTimeline: boolean;
+  /** True where a timeline or an index, and no common duration, says when each segment begins and how long it is. */
+  readonly isTimed: boolean;
   /** The file that it is as a whole, where it is one without segments, such as subtitles. */
   readonly path?: string;
   /** The segment index that the segments were read from, where that is how they are addressed. */
@@ -95,5 +113,7 @@ export interface MediaWindow {
 
 export interface MpdSegment {
   readonly part: MediaPart;
+  /** Its start on the media timeline; null where only its number or place in a list says it. */
+  readonly mediaSeconds: number | null;
   readonly durationSeconds: number | null;
 }

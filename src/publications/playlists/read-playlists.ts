@@ -16,7 +16,7 @@ import { addressByIndex, addressByList } from './mpd-segment-list.ts';
 import { addressByTemplate } from './mpd-segment-template.ts';
 import { type AddressedSegments, type AddressingElements, type AddressingTask, timelineOf } from './mpd-timeline.ts';
 import { enterBaseUrl, MpdValues } from './mpd-values.ts';
-import type { MpdDocument, MpdRepresentation, PlaylistDocument } from './playlist-document.ts';
+import type { MpdDocument, MpdPeriod, MpdRepresentation, PlaylistDocument } from './playlist-document.ts';
 import { childOf, childrenOf, parseXml, type XmlElement } from './xml-element.ts';
 
 /**
@@ -182,12 +182,6 @@ export function isXml(text: string): boolean {
   return /^\uFEFF?\s*</.test(text);
 }
 
-/** A period with its bounds; the end is unknown where neither the period, the next one nor the MPD says it. */
-interface TimedPeriod {
-  readonly element: XmlElement;
-  readonly durationSeconds: number | undefined;
-}
-
 /**
  * Reads an MPD and writes out the segments of every representation of every period. Elements that would have to be
  * fetched from elsewhere (xlink) are refused, so an MPD can neither include itself nor another.
@@ -207,7 +201,8 @@ async function readMpd(
   const mpdBase = enterBaseUrl(index.baseOf(path), root, index, values);
   const representations: MpdRepresentation[] = [];
   let segmentCount = 0;
-  for (const { element: period, durationSeconds } of timedPeriods(root, values)) {
+  const periods = timedPeriods(root, values);
+  for (const { element: period, durationSeconds } of periods) {
     const periodBase = enterBaseUrl(mpdBase, period, index, values);
     for (const set of childrenOf(period, 'AdaptationSet')) {
       const setBase = enterBaseUrl(periodBase, set, index, values);
@@ -225,7 +220,7 @@ async function readMpd(
       }
     }
   }
-  return { kind: 'mpd', path, text, root, representations };
+  return { kind: 'mpd', path, text, root, periods, representations };
 }
 
 function describeRepresentation(
@@ -239,22 +234,23 @@ function describeRepresentation(
   const timescale = Number(values.inherited(elements, 'timescale') ?? 1n);
   const startSeconds = Number(values.inherited(elements, 'presentationTimeOffset') ?? 0n) / timescale;
   const window = { startSeconds, endSeconds: periodSeconds === undefined ? null : startSeconds + periodSeconds };
-  const hasTimeline = timelineOf(elements) !== undefined;
-  return { line: values.positionOf(lineage[3]).line, lineage, window, hasTimeline, ...addressed };
+  const isTimed = addressed.addressing === 'base' || timelineOf(elements) !== undefined;
+  return { line: values.positionOf(lineage[3]).line, lineage, window, isTimed, ...addressed };
 }
 
-function timedPeriods(root: XmlElement, values: MpdValues): TimedPeriod[] {
+function timedPeriods(root: XmlElement, values: MpdValues): MpdPeriod[] {
   const periods = childrenOf(root, 'Period');
   const total = values.duration(root, 'mediaPresentationDuration');
   let clock: number | undefined = 0;
   return periods.map((element, index) => {
     const start: number | undefined = values.duration(element, 'start') ?? clock;
     const next = periods[index + 1];
-    const end = next === undefined ? total : values.duration(next, 'start');
-    const length = end === undefined || start === undefined ? undefined : Math.max(end - start, 0);
-    const durationSeconds = values.duration(element, 'duration') ?? length;
+    const followedAtSeconds = next === undefined ? total : values.duration(next, 'start');
+    const length = followedAtSeconds === undefined || start === undefined ? undefined : followedAtSeconds - start;
+    const durationSeconds = values.duration(element, 'duration') ?? (length && Math.max(length, 0));
     clock = start === undefined || durationSeconds === undefined ? undefined : start + durationSeconds;
-    return { element, durationSeconds };
+    const { line } = values.positionOf(element);
+    return { element, line, startSeconds: start, durationSeconds, followedAtSeconds };
   });
 }
 

@@ -27,6 +27,14 @@ export interface ListedFragment extends ListedPart {
   readonly startSeconds: number | null;
   /** Its duration as the playlist states it for this fragment alone; null where it does not. */
   readonly durationSeconds: number | null;
+  /** Half of the last digit of that duration. */
+  readonly roundingSeconds: number;
+  /** The discontinuities above it in an HLS playlist, or the period of an MPD. */
+  readonly section: number;
+  /** Its position among all that the playlist lists (HLS), or that its representation does in a period. */
+  readonly position: number;
+  /** Its start on the media timeline; null where the playlist does not tell. */
+  readonly mediaSeconds: number | null;
   /** The media times that players show of it; null where the playlist does not bound them. */
   readonly window: MediaWindow | null;
 }
@@ -68,42 +76,54 @@ export function wholeFilesOf(playlist: PlaylistDocument): RenditionListing[] {
   if (playlist.kind !== 'mpd') return [];
   return playlist.representations.flatMap(({ addressing, path, line }) => {
     if (addressing !== 'none' || path === undefined) return [];
-    const fragments = [{ part: { path, range: null }, line, startSeconds: null, durationSeconds: null, window: null }];
-    return { playlist: playlist.path, init: null, fragments };
+    return { playlist: playlist.path, init: null, fragments: [{ part: { path, range: null }, line, ...UNTIMED }] };
   });
 }
+
+const UNTIMED = {
+  startSeconds: null,
+  durationSeconds: null,
+  roundingSeconds: 0,
+  section: 0,
+  position: 0,
+  mediaSeconds: null,
+  window: null,
+} as const;
 
 /** Returns a listing for each EXT-X-MAP tag, which may change midway. */
 function listingsOfHls(playlist: HlsMedia, index: FolderIndex): RenditionListing[] {
   const base = index.baseOf(playlist.path);
   const locate = (uri: string, line: number): string => index.locate(base, uri, { playlist: playlist.path, line });
   let startSeconds = 0;
-  const timed = playlist.segments.map((segment) => {
+  const timed = playlist.segments.map((segment, position) => {
     const start = startSeconds;
     startSeconds += segment.durationSeconds;
-    return { ...segment, startSeconds: start };
+    return { ...segment, position, startSeconds: start };
   });
   return [...Map.groupBy(timed, ({ map }) => map)].map(([map, segments]) => ({
     playlist: playlist.path,
     init: map === null ? null : { part: index.partAt(locate(map.uri, map.line), map.range), line: map.line },
-    fragments: segments.map(({ uri, line, range, startSeconds: start, durationSeconds }) => ({
+    fragments: segments.map(({ uri, line, range, map: _, discontinuities: section, ...times }) => ({
       part: index.partAt(locate(uri, line), range),
       line,
-      startSeconds: start,
-      durationSeconds,
+      ...times,
+      section,
+      mediaSeconds: null,
       window: null,
     })),
   }));
 }
 
 /** Returns a listing for each representation and period. */
-function listingsOfMpd({ path, representations }: MpdDocument): RenditionListing[] {
+function listingsOfMpd({ path, periods, representations }: MpdDocument): RenditionListing[] {
   const addressed = representations.filter(({ addressing }) => addressing !== 'none');
   let periodStart: number | null = 0;
   const listings: RenditionListing[] = [];
-  for (const [, inPeriod] of Map.groupBy(addressed, ({ lineage }) => lineage[1])) {
-    const ends = inPeriod.map(({ line, init, segments, window, hasTimeline }) => {
-      const { fragments, endSeconds } = timedFragments({ segments, line, window, hasTimeline }, periodStart);
+  for (const [period, inPeriod] of Map.groupBy(addressed, ({ lineage }) => lineage[1])) {
+    const section = periods.findIndex(({ element }) => element === period);
+    const ends = inPeriod.map((representation) => {
+      const { init, line } = representation;
+      const { fragments, endSeconds } = timedFragments(representation, section, periodStart);
       listings.push({ playlist: path, init: init === null ? null : { part: init, line }, fragments });
       return endSeconds;
     });
@@ -117,14 +137,16 @@ function listingsOfMpd({ path, representations }: MpdDocument): RenditionListing
 
 /** Returns the segments of a representation with the times at which they start, and the end of the last one. */
 function timedFragments(
-  { segments, line, window, hasTimeline }: Pick<MpdRepresentation, 'segments' | 'line' | 'window' | 'hasTimeline'>,
+  { segments, line, window, isTimed }: MpdRepresentation,
+  section: number,
   periodStart: number | null,
 ): { fragments: ListedFragment[]; endSeconds: number | null } {
   let endSeconds = periodStart;
-  const fragments = segments.map(({ part, durationSeconds }) => {
+  const fragments = segments.map(({ part, mediaSeconds, durationSeconds: length }, position) => {
     const startSeconds = endSeconds;
-    endSeconds = endSeconds === null || durationSeconds === null ? null : endSeconds + durationSeconds;
-    return { part, line, startSeconds, durationSeconds: hasTimeline ? durationSeconds : null, window };
+    endSeconds = endSeconds === null || length === null ? null : endSeconds + length;
+    const durationSeconds = isTimed ? length : null;
+    return { part, line, startSeconds, durationSeconds, roundingSeconds: 0, section, position, mediaSeconds, window };
   });
   return { fragments, endSeconds };
 }

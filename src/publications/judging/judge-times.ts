@@ -1,0 +1,231 @@
+import type { FragmentTimes } from '../checking/media-times.ts';
+import { describePart, type MediaPart } from '../media-part.ts';
+import type { MediaWindow } from '../playlists/playlist-document.ts';
+import type { ListedFragment, RenditionListing } from '../playlists/rendition-listings.ts';
+import type { FoundInPlaylist } from './playlist-findings.ts';
+
+/** Seconds that playlist times may cut or move, beside half of the last digit of what they state. */
+const MAX_SHIFT_SECONDS = 0.1;
+
+/** A fragment as it was signed: when it plays by its own boxes, and its position in its map. */
+export interface SignedTimes extends FragmentTimes {
+  readonly position: number;
+}
+
+/** Returns the times of a fragment; null where they are not known, or it is not as it was signed. */
+export type TimesOf = (init: MediaPart, fragment: MediaPart) => SignedTimes | null;
+
+/** The times that playlists state, compared with those of the media. */
+export interface JudgedTimes {
+  readonly findings: readonly FoundInPlaylist[];
+  /** Playlists that play media under several init segments one after the other, where nothing says in which order. */
+  readonly unordered: readonly string[];
+}
+
+/** A fragment with its own times. */
+interface TimedFragment extends ListedFragment {
+  readonly init: MediaPart;
+  readonly own: SignedTimes;
+}
+
+/** Finds the playlists whose times cut or move signed media, each with the first place where it does. */
+export function judgeTimes(listings: readonly RenditionListing[], timesOf: TimesOf): JudgedTimes {
+  const findings: FoundInPlaylist[] = [];
+  const unordered: string[] = [];
+  for (const [playlist, own] of Map.groupBy(listings, (listing) => listing.playlist)) {
+    const sequences = own.map((listing) => timed(listing, timesOf));
+    const isHls = sequences.flat()[0]?.window === null;
+    // The sections of an HLS playlist follow one another; the representations of an MPD play beside each other.
+    const played = isHls ? [sequences.flat().sort((first, second) => first.position - second.position)] : sequences;
+    const [found] = [
+      ...played.flatMap((each) => problemsIn(each)),
+      ...(isHls ? [] : offsetsThatDiffer(sequences.flat())),
+    ];
+    if (found !== undefined) findings.push(describe(playlist, found));
+    const order = orderOfSections(isHls ? sectionsByInit(played.flat()) : sectionsByPeriod(sequences.flat()));
+    if (order === 'unknown') unordered.push(playlist);
+    else if (order !== 'signed') findings.push(describe(playlist, order));
+  }
+  return { findings, unordered };
+}
+
+interface Problem {
+  readonly at: TimedFragment;
+  readonly problem: string;
+}
+
+function describe(playlist: string, { at: { line, part, startSeconds }, problem }: Problem): FoundInPlaylist {
+  const about = { playlist, line, kind: 'ambiguous', problem: `"${describePart(part)}": ${problem}` } as const;
+  return startSeconds === null ? about : { ...about, startSeconds };
+}
+
+function timed({ init, fragments }: RenditionListing, timesOf: TimesOf): TimedFragment[] {
+  if (init === null) return [];
+  return fragments.flatMap((fragment) => {
+    const own = timesOf(init.part, fragment.part);
+    return own === null ? [] : [{ ...fragment, init: init.part, own }];
+  });
+}
+
+/** Returns what is wrong first with the times of fragments that are played one after the other. */
+function problemsIn(fragments: readonly TimedFragment[]): Problem[] {
+  let run = new Run();
+  for (const [index, fragment] of fragments.entries()) {
+    const before = fragments[index - 1];
+    if (before !== undefined && fragment.section !== before.section) {
+      const cut = fragment.window === null ? run.problemAtEnd() : null;
+      if (cut !== null) return [{ at: before, problem: cut }];
+      run = new Run();
+    } else if (before !== undefined && !follows(before, fragment)) run = new Run();
+    const problem =
+      problemOfDuration(fragment) ??
+      problemOfWindow(fragment.window, fragment.own) ??
+      run.problemOfPlace(fragment) ??
+      (fragment.window === null && before !== undefined ? problemOfJump(before, fragment) : null);
+    if (problem !== null) return [{ at: fragment, problem }];
+    run.add(fragment);
+  }
+  return [];
+}
+
+/** Fragments that players place by the first of them, in the order in which they were signed: those of a period, or between two discontinuities. */
+class Run {
+  #stated = 0;
+  #rounding = 0;
+  #own = 0;
+  #sample = 0;
+  /** Seconds by which the playlist places the first fragment behind its own start; null where it does not place it. */
+  #shift: number | null = null;
+
+  add({ durationSeconds, roundingSeconds, mediaSeconds, own }: TimedFragment): void {
+    this.#stated += durationSeconds ?? own.durationSeconds;
+    this.#rounding += roundingSeconds;
+    this.#own += own.durationSeconds;
+    this.#sample = Math.max(this.#sample, own.sampleSeconds);
+    this.#shift ??= mediaSeconds === null ? null : mediaSeconds - own.startSeconds;
+  }
+
+  problemOfPlace({ mediaSeconds, own }: TimedFragment): string | null {
+    if (mediaSeconds === null || this.#shift === null) return null;
+    const moved = mediaSeconds - own.startSeconds - this.#shift;
+    if (Math.abs(moved) <= Math.max(MAX_SHIFT_SECONDS, own.sampleSeconds)) return null;
+    return `the playlist places it ${toThousandths(Math.abs(moved))} s ${moved > 0 ? 'behind' : 'before'} its own start`;
+  }
+
+  /** Returns why what follows cuts the run: players place that by the stated durations. */
+  problemAtEnd(): string | null {
+    const cut = this.#own - this.#stated;
+    if (cut <= Math.max(MAX_SHIFT_SECONDS, this.#sample) + this.#rounding) return null;
+    return `the durations stated up to the discontinuity behind it are ${toThousandths(cut)} s shorter than the media`;
+  }
+}
+
+/** Returns true where a fragment stands behind another one in the playlist, and was signed behind it. */
+function follows(before: TimedFragment, { init, position, own }: TimedFragment): boolean {
+  return init === before.init && position === before.position + 1 && own.position === before.own.position + 1;
+}
+
+/** Returns why a stated duration is not that of a fragment: players skip what lasts no time, and stop where media ends early. */
+function problemOfDuration({ durationSeconds: stated, own: { durationSeconds } }: TimedFragment): string | null {
+  if (stated === null || (stated > 0 && Math.abs(stated - durationSeconds) <= durationSeconds / 2)) return null;
+  return `the playlist gives it ${toThousandths(stated)} s, and it lasts ${toThousandths(durationSeconds)} s`;
+}
+
+/** Returns why a period shows less of a fragment than it holds. */
+function problemOfWindow(window: MediaWindow | null, own: FragmentTimes): string | null {
+  if (window === null) return null;
+  const before = window.startSeconds - own.startSeconds;
+  const behind = window.endSeconds === null ? 0 : own.startSeconds + own.durationSeconds - window.endSeconds;
+  if (before > MAX_SHIFT_SECONDS) return `its period begins ${toThousandths(before)} s behind its start`;
+  return behind > MAX_SHIFT_SECONDS ? `its period ends ${toThousandths(behind)} s before its end` : null;
+}
+
+/** Returns why a discontinuity stands, or is missing, before a fragment: players keep time without one, and begin anew at one. */
+function problemOfJump(before: TimedFragment, fragment: TimedFragment): string | null {
+  const { own, section } = fragment;
+  // Another init segment is a discontinuity of its own, and so is what was not signed to follow.
+  if (!follows(before, fragment)) return null;
+  const jump = own.startSeconds - before.own.startSeconds - before.own.durationSeconds;
+  const isContinuous = Math.abs(jump) <= Math.max(MAX_SHIFT_SECONDS, own.sampleSeconds);
+  if (section !== before.section && isContinuous) return 'a discontinuity stands before it, and the media go on';
+  if (section !== before.section || jump >= -own.durationSeconds / 2) return null;
+  return `its media begin ${toThousandths(-jump)} s before the end of what plays before it, without a discontinuity`;
+}
+
+/** Finds the representation of a period that plays later than others because its presentation offset is another one. */
+function offsetsThatDiffer(fragments: readonly TimedFragment[]): Problem[] {
+  const first = fragments.filter(({ position }) => position === 0);
+  return [...Map.groupBy(first, ({ section }) => section).values()].flatMap((beside) => {
+    const offsets = beside.map(({ window }) => window?.startSeconds ?? 0);
+    if (Math.max(...offsets) - Math.min(...offsets) <= MAX_SHIFT_SECONDS) return [];
+    return beside.flatMap((at) => {
+      const late = at.own.startSeconds - (at.window?.startSeconds ?? 0);
+      if (late <= Math.max(MAX_SHIFT_SECONDS, at.own.sampleSeconds)) return [];
+      const problem = `its presentation offset is another one than that of what plays beside it, and it begins ${toThousandths(late)} s behind its period`;
+      return [{ at, problem }];
+    });
+  });
+}
+
+/** Media that play one after the other under different init segments. */
+interface Section {
+  readonly first: TimedFragment;
+  readonly inits: ReadonlySet<MediaPart>;
+  startSeconds: number;
+  endSeconds: number;
+}
+
+function sectionOf(fragments: readonly [TimedFragment, ...TimedFragment[]]): Section {
+  const [first] = fragments;
+  let [startSeconds, endSeconds] = [Number.POSITIVE_INFINITY, 0];
+  for (const { own } of fragments) {
+    startSeconds = Math.min(startSeconds, own.startSeconds);
+    endSeconds = Math.max(endSeconds, own.startSeconds + own.durationSeconds);
+  }
+  return { first, inits: new Set(fragments.map(({ init }) => init)), startSeconds, endSeconds };
+}
+
+/** Returns the runs of fragments under one init segment. */
+function sectionsByInit(fragments: readonly TimedFragment[]): Section[] {
+  const runs: [TimedFragment, ...TimedFragment[]][] = [];
+  for (const fragment of fragments) {
+    const last = runs.at(-1);
+    if (last?.[0].init === fragment.init) last.push(fragment);
+    else runs.push([fragment]);
+  }
+  return runs.map(sectionOf);
+}
+
+/** Returns the periods with other init segments than the one before; those with the same are ordered by their map. */
+function sectionsByPeriod(fragments: readonly TimedFragment[]): Section[] {
+  const periods = [...Map.groupBy(fragments, ({ section }) => section)].sort(([first], [second]) => first - second);
+  const sections: Section[] = [];
+  for (const [, [first, ...others]] of periods) {
+    if (first === undefined) continue;
+    const section = sectionOf([first, ...others]);
+    const last = sections.at(-1);
+    if (last === undefined || ![...section.inits].some((init) => last.inits.has(init))) sections.push(section);
+    else last.endSeconds = Math.max(last.endSeconds, section.endSeconds);
+  }
+  return sections;
+}
+
+/**
+ * Returns whether sections stand in the order of their media times, where these are those of one programme without gaps; the first
+ * that does not; `unknown` where each has times of its own.
+ */
+function orderOfSections(sections: readonly Section[]): 'signed' | 'unknown' | Problem {
+  if (sections.length < 2) return 'signed';
+  const byTime = sections.toSorted((first, second) => first.startSeconds - second.startSeconds);
+  const areOfOneProgramme = byTime.every(({ startSeconds }, index) => {
+    const before = byTime[index - 1];
+    return before === undefined || Math.abs(startSeconds - before.endSeconds) <= MAX_SHIFT_SECONDS;
+  });
+  if (!areOfOneProgramme) return 'unknown';
+  const at = sections.find((section, index) => section !== byTime[index]);
+  return at === undefined ? 'signed' : { at: at.first, problem: 'its media belong elsewhere in the programme' };
+}
+
+function toThousandths(seconds: number): number {
+  return Math.round(seconds * 1000) / 1000;
+}

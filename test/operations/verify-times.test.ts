@@ -1,0 +1,230 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { Verification } from '#contract/verification.ts';
+import { isobmff } from '#formats/formats.ts';
+import { readPublication } from '#publications/read-publication.ts';
+import { signBytes } from '../support/judges/file-judges.ts';
+import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
+import { ffmpeg, makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
+import { signAsOthers } from '../support/publications/sign-as-others.ts';
+import { topBoxesOf } from '../support/publications/signed-publication.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { verifyInput } from '../support/verification/verify-input.ts';
+
+// Playlists that nobody signed, over media that are as they were signed: their times decide what players show of it, and when.
+
+type Files = Record<string, Buffer>;
+const { signal } = new AbortController();
+const home = temporaryFolder();
+let count = 0;
+
+async function verified(files: Record<string, Uint8Array | string>): Promise<Verification> {
+  const folder = writeFiles(join(home, `case-${count++}`, 'show'), files);
+  return (await verifyInput({ type: 'local_folder_path', path: folder }, join(folder, '..'))).verification;
+}
+
+async function signedOf(files: Files, playlist: string): Promise<Files> {
+  const patterns = { playlist, init: '*init*', frag: '*.m4s' };
+  return await signAsOthers(files, (await readPublication(folderOf(files), patterns, signal)).renditions, {});
+}
+
+function asserted({ state, summary, publication }: Verification, expected: string, problem: RegExp): void {
+  const told = JSON.stringify({ summary, publication });
+  assert.equal(state, expected, told);
+  assert.match(told, problem);
+}
+
+/** Three fragments of a second, `<name>0.m4s` to `<name>2.m4s`, whose media begin at a time, under `<name>init.mp4`. */
+function section(name: string, size: string, startSeconds: number): Files {
+  const folder = join(home, `section-${name}`);
+  mkdirSync(folder);
+  ffmpeg(
+    folder,
+    ['-f', 'lavfi', '-i', `testsrc2=s=${size}:r=24:d=3`],
+    `-c:v libx264 -preset ultrafast -bf 0 -g 24 -sc_threshold 0 -pix_fmt yuv420p -f hls -hls_time 1 -hls_list_size 0 -hls_segment_type fmp4 -hls_fmp4_init_filename ${name}init.mp4 -hls_segment_filename ${name}%d.m4s unused.m3u8`,
+  );
+  const { 'unused.m3u8': _, ...files } = filesAt(folder);
+  return Object.fromEntries(Object.entries(files).map(([path, bytes]) => [path, movedTo(bytes, startSeconds)]));
+}
+
+/** The time that ffmpeg gives such media, in ticks per second. */
+const TIMESCALE = 12288;
+
+/** Returns a fragment that begins later (`tfdt`, ISO/IEC 14496-12 §8.8.12); other files stay. */
+function movedTo(bytes: Uint8Array, seconds: number): Buffer {
+  const moved = Buffer.from(bytes);
+  const at = moved.indexOf('tfdt');
+  if (at !== -1) moved.writeBigUInt64BE(moved.readBigUInt64BE(at + 8) + BigInt(seconds * TIMESCALE), at + 8);
+  return moved;
+}
+
+const map = (name: string): string => `#EXT-X-MAP:URI="${name}init.mp4"`;
+const fragments = (name: string, seconds = '1.000000'): string[] =>
+  [0, 1, 2].map((number) => `#EXTINF:${seconds},\n${name}${number}.m4s`);
+const DISCONTINUITY = '#EXT-X-DISCONTINUITY';
+
+function hls(...lines: readonly (string | readonly string[])[]): string {
+  return ['#EXTM3U', '#EXT-X-VERSION:7', '#EXT-X-TARGETDURATION:1', ...lines.flat(), '#EXT-X-ENDLIST', ''].join('\n');
+}
+
+const early = section('early', '160x90', 0);
+const next = section('next', '176x144', 3);
+const again = section('again', '176x144', 0);
+const later = section('later', '160x90', 60);
+
+describe('sections under several init segments', () => {
+  const inOrder = hls(map('early'), fragments('early'), DISCONTINUITY, map('next'), fragments('next'));
+  const reversed = hls(map('next'), fragments('next'), DISCONTINUITY, map('early'), fragments('early'));
+
+  test('whose times are those of one programme are valid in the order of these', async () => {
+    const signed = await signedOf({ ...early, ...next, 'v.m3u8': Buffer.from(inOrder) }, '*.m3u8');
+    asserted(await verified(signed), 'valid', /Media unchanged/);
+    asserted(await verified({ ...signed, 'v.m3u8': reversed }), 'invalid', /belong elsewhere in the programme/);
+  });
+
+  test('with times of their own are valid, and the sentence says that their order was signed by nobody', async () => {
+    const playlist = inOrder.replaceAll('next', 'again');
+    const signed = await signedOf({ ...early, ...again, 'v.m3u8': Buffer.from(playlist) }, '*.m3u8');
+    const order = /It cannot be known in which order \\"v\.m3u8\\" should play/;
+    asserted(await verified(signed), 'valid', order);
+    asserted(await verified({ ...signed, 'v.m3u8': reversed.replaceAll('next', 'again') }), 'valid', order);
+  });
+});
+
+describe('a discontinuity', async () => {
+  const files = { ...early, ...Object.fromEntries(Object.entries(later).filter(([path]) => !path.includes('init'))) };
+  const honest = hls(map('early'), fragments('later'), DISCONTINUITY, fragments('early'));
+  const signed = await signedOf({ ...files, 'v.m3u8': Buffer.from(honest) }, '*.m3u8');
+
+  test('may stand where the media jump in time', async () => {
+    asserted(await verified(signed), 'valid', /Media unchanged/);
+  });
+
+  test('has to stand where they jump back', async () => {
+    const playlist = hls(map('early'), fragments('later'), fragments('early'));
+    asserted(await verified({ ...signed, 'v.m3u8': playlist }), 'invalid', /without a discontinuity/);
+  });
+
+  test('may not stand where they go on', async () => {
+    const playlist = honest.replace(`${fragments('early')[1]}`, `${DISCONTINUITY}\n$&`);
+    asserted(await verified({ ...signed, 'v.m3u8': playlist }), 'invalid', /a discontinuity stands before it/);
+  });
+
+  test('may not follow durations that are shorter than the media', async () => {
+    const playlist = hls(map('early'), fragments('later', '0.600000'), DISCONTINUITY, fragments('early'));
+    asserted(await verified({ ...signed, 'v.m3u8': playlist }), 'invalid', /are 1\.2 s shorter than the media/);
+  });
+
+  test('may follow durations that are rounded', async () => {
+    const playlist = hls(map('early'), fragments('later', '1'), DISCONTINUITY, fragments('early', '1.0'));
+    asserted(await verified({ ...signed, 'v.m3u8': playlist }), 'valid', /Media unchanged/);
+  });
+});
+
+describe('an MPD', async () => {
+  const OPTIONS = '-seg_duration 1 -use_timeline 1 -use_template 1';
+  const film = makeFfmpegDash(makeFilm(home), join(home, 'dash'), OPTIONS);
+  const files = Object.fromEntries(Object.entries(filesAt(film)).map(([path, bytes]) => [path, Buffer.from(bytes)]));
+  const text = `${files['manifest.mpd']}`;
+  const signed = await signedOf(files, '*.mpd');
+  const edited = async (edit: (mpd: string) => string): Promise<Verification> => {
+    assert.notEqual(edit(text), text);
+    return await verified({ ...signed, 'manifest.mpd': edit(text) });
+  };
+
+  test('may not place a segment elsewhere than its media are', async () => {
+    asserted(
+      await edited((mpd) =>
+        mpd.replace(/<S t="0" d="(\d+)" r="(\d+)"/, (_, ticks, repeats) => {
+          const t = Number(ticks) * 1.5;
+          return `<S t="0" d="${ticks}" /><S t="${t}" d="${ticks}" r="${Number(repeats) - 1}"`;
+        }),
+      ),
+      'invalid',
+      /the playlist places it 0\.5 s behind its own start/,
+    );
+  });
+
+  test('may not let durations add up to other times', async () => {
+    asserted(
+      await edited((mpd) => mpd.replace(/ d="(\d+)"/g, (_, ticks) => ` d="${Math.round(Number(ticks) * 1.1)}"`)),
+      'invalid',
+      /the playlist places it/,
+    );
+  });
+
+  test('may not have its periods overlap', async () => {
+    asserted(
+      await edited((mpd) =>
+        mpd
+          .replace('</Period>', '</Period><Period id="1" start="PT3S"></Period>')
+          .replace('<Period ', '<Period duration="PT6.1S" '),
+      ),
+      'invalid',
+      /the period ends 3\.1 s behind the next period/,
+    );
+  });
+
+  test('may not have players leave out its sound', async () => {
+    const property = '<EssentialProperty schemeIdUri="urn:mpeg:dash:example"/>';
+    asserted(
+      await edited((mpd) => mpd.replace(/(<AdaptationSet[^>]*contentType="audio"[^>]*>)/, `$1${property}`)),
+      'invalid',
+      /it offers pictures without the sound/,
+    );
+  });
+
+  test('may not play sound in another period than pictures', async () => {
+    asserted(
+      await edited((mpd) =>
+        mpd.replace('<AdaptationSet id="1"', '</Period><Period id="1" start="PT6.1S"><AdaptationSet id="1"'),
+      ),
+      'invalid',
+      /it offers pictures without the sound/,
+    );
+  });
+});
+
+describe('byte ranges of a file that is signed as a whole', async () => {
+  ffmpeg(
+    home,
+    ['-f', 'lavfi', '-i', 'testsrc2=s=160x90:r=24:d=3'],
+    '-c:v libx264 -preset ultrafast -g 24 -sc_threshold 0 -pix_fmt yuv420p -movflags +frag_keyframe+empty_moov+default_base_moof whole.mp4',
+  );
+  const signed = await signBytes(isobmff, readFileSync(join(home, 'whole.mp4')));
+  const boxes = topBoxesOf(signed);
+  const [first = 0, ...others] = boxes.flatMap(({ type }, at) =>
+    type === 'moof' ? boxes.slice(0, at).reduce((sum, { bytes }) => sum + bytes.length, 0) : [],
+  );
+  const ends = [
+    ...others,
+    boxes.filter(({ type }) => type !== 'mfra').reduce((sum, { bytes }) => sum + bytes.length, 0),
+  ];
+  const ranges = [first, ...others].map(
+    (start, at) => `#EXTINF:1.0,\n#EXT-X-BYTERANGE:${(ends[at] ?? 0) - start}@${start}\nwhole.mp4`,
+  );
+  const verify = (played: readonly string[]): Promise<Verification> =>
+    verified({ 'whole.mp4': signed, 'v.m3u8': hls(`#EXT-X-MAP:URI="whole.mp4",BYTERANGE="${first}@0"`, played) });
+
+  test('are valid where a playlist plays all of it in order, and the sentence says that nobody signed that', async () => {
+    asserted(await verify(ranges), 'valid', /Media unchanged\. Nobody signed the playlists/);
+  });
+
+  for (const [what, played, problem] of [
+    ['its first fragment left out', ranges.slice(1), /"missing":2/],
+    ['its last fragment left out', ranges.slice(0, -1), /"missing":2/],
+    ['two fragments in another order', ranges.toReversed(), /"reordered":2/],
+    ['a fragment twice', [...ranges, ranges[0] ?? ''], /"added":1/],
+    [
+      'the end of a fragment cut off',
+      [ranges[0]?.replace(/RANGE:\d+/, 'RANGE:1000') ?? '', ...ranges.slice(1)],
+      /"missing":1/,
+    ],
+  ] as const) {
+    test(`are invalid with ${what}`, async () => {
+      asserted(await verify(played), 'invalid', problem);
+    });
+  }
+});
