@@ -86,6 +86,8 @@ const IN_MEDIA_PLAYLISTS: Readonly<Record<string, Edit>> = {
   ),
   'a variable that is defined twice': behindHead('#EXT-X-DEFINE:NAME="a",VALUE="b"\n#EXT-X-DEFINE:NAME="a",VALUE="c"'),
   'a variable from elsewhere': behindHead('#EXT-X-DEFINE:IMPORT="a"'),
+  'discontinuities of other numbers': behindHead('#EXT-X-DISCONTINUITY-SEQUENCE:5'),
+  'encryption of whole segments': behindHead('#EXT-X-KEY:METHOD=AES-128,URI="key"'),
   'key frames only': beforeSegments('#EXT-X-I-FRAMES-ONLY'),
   'a tag inside a comment': beforeSegments('# a comment #EXTINF:1,'),
   'a tag in small letters': beforeSegments('#extinf:1,'),
@@ -137,6 +139,8 @@ const IN_MPDS: Readonly<Record<string, Edit>> = {
     '<Representation ',
     '<EssentialProperty schemeIdUri="urn:mpeg:dash:urlparam:2014"/><Representation ',
   ),
+  'sound that it calls text': replaced('contentType="audio"', 'contentType="text"'),
+  'a type of its own': replaced('type="static"', 'type="STATIC"'),
   'no sound': replaced(/<AdaptationSet[^>]*contentType="audio"[\s\S]*?<\/AdaptationSet>/, ''),
   'a number of the last segment': replaced(
     '<SegmentTemplate',

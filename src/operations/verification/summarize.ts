@@ -40,7 +40,7 @@ function compared({ presentation, entries, deviations, first }: NonNullable<Veri
     }
     case 'equivalent': {
       const offers = entries.map((entry) => `"${entry}"`).join(' and ');
-      return `Every signed fragment of what ${offers} offer${entries.length === 1 ? 's' : ''} is listed once and in order. The playlists are not the signed ones: ${NOT_COVERED}`;
+      return `Every signed fragment of what ${offers} offer${entries.length === 1 ? 's' : ''} plays once and in order. The playlists are not the signed ones: ${NOT_COVERED}`;
     }
     case 'changed':
       return 'Media unchanged. The playlists are not the signed ones';

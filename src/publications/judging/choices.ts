@@ -1,8 +1,8 @@
 import type { ReadRendition } from '../checking/verify-parts.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
-import { isPlayedByAll } from '../playlists/mpd-grammar.ts';
-import type { PlaylistDocument } from '../playlists/playlist-document.ts';
+import { isPlayedByAll, statedKinds } from '../playlists/mpd-grammar.ts';
+import type { HlsMultivariant, MpdDocument, PlaylistDocument } from '../playlists/playlist-document.ts';
 import type { RenditionListing } from '../playlists/rendition-listings.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 
@@ -10,8 +10,16 @@ import type { FoundInPlaylist } from './playlist-findings.ts';
 export interface Choice {
   readonly playlist: string;
   readonly line: number;
-  /** The init segments of what plays together. */
-  readonly inits: readonly MediaPart[];
+  readonly played: readonly PlayedRendition[];
+}
+
+/** A rendition among those that play together. */
+interface PlayedRendition {
+  readonly init: MediaPart;
+  /** The kinds of media that the playlist says it is of, such as `audio`; none where it does not say it. */
+  readonly kinds: ReadonlySet<string>;
+  /** The discontinuities that it is played between, by their numbers; none in DASH. */
+  readonly sections: ReadonlySet<number>;
 }
 
 /** Returns the choices that playlists offer; a media playlist is one rendition, and offers none. */
@@ -21,44 +29,82 @@ export function choicesOf(
   index: FolderIndex,
 ): Choice[] {
   const listingsOf = Map.groupBy(listings, ({ playlist }) => playlist);
-  const initsOf = (path: string) => (listingsOf.get(path) ?? []).flatMap(({ init }) => init?.part ?? []);
+  const playedOf = (path: string) => playedIn(listingsOf.get(path) ?? []);
   return playlists.flatMap((document): Choice[] => {
-    const { path: playlist } = document;
-    if (document.kind === 'hls-media') return [];
-    if (document.kind === 'mpd') {
-      return document.periods.map(({ element, line }) => {
-        const played = document.representations.filter(
-          ({ lineage }) => lineage[1] === element && isPlayedByAll(lineage),
-        );
-        return { playlist, line, inits: played.flatMap(({ init }) => init ?? []) };
-      });
-    }
-    const base = index.baseOf(playlist);
-    const references = document.references.map(({ uri, line, ...reference }) => {
-      return { ...reference, line, inits: initsOf(index.locate(base, uri, { playlist, line })) };
-    });
-    const variants = references.filter(({ isVariant }) => isVariant);
-    return variants.map(({ line, inits, soundGroup }) => {
-      const group = references.filter(
-        (each) => !each.isVariant && each.soundGroup !== null && each.soundGroup === soundGroup,
-      );
-      return { playlist, line, inits: [...inits, ...group.flatMap((each) => each.inits)] };
-    });
+    if (document.kind === 'hls-multivariant') return variantsOf(document, index, playedOf);
+    return document.kind === 'mpd' ? periodsOf(document) : [];
   });
 }
 
-/** Finds the choices that offer pictures without the sound that is signed with them. */
+function playedIn(listings: readonly RenditionListing[]): PlayedRendition[] {
+  const sections = new Set(listings.flatMap(({ fragments }) => fragments.map(({ section }) => section)));
+  return listings.flatMap(({ init }) =>
+    init === null ? [] : [{ init: init.part, kinds: new Set<string>(), sections }],
+  );
+}
+
+function variantsOf(
+  { path: playlist, references }: HlsMultivariant,
+  index: FolderIndex,
+  playedOf: (path: string) => PlayedRendition[],
+): Choice[] {
+  const base = index.baseOf(playlist);
+  const named = references.map((reference) => {
+    const { uri, line } = reference;
+    return { ...reference, played: playedOf(index.locate(base, uri, { playlist, line })) };
+  });
+  const sounds = Map.groupBy(
+    named.filter(({ isVariant }) => !isVariant),
+    ({ soundGroup }) => soundGroup,
+  );
+  const variants = named.filter(({ isVariant }) => isVariant);
+  return variants.map(({ line, played, soundGroup }) => {
+    const group = soundGroup === null ? [] : (sounds.get(soundGroup) ?? []);
+    return { playlist, line, played: [...played, ...group.flatMap((each) => each.played)] };
+  });
+}
+
+function periodsOf({ path: playlist, periods, representations }: MpdDocument): Choice[] {
+  const byPeriod = Map.groupBy(representations, ({ lineage }) => lineage[1]);
+  return periods.map(({ element, line }) => {
+    const own = (byPeriod.get(element) ?? []).filter(({ lineage }) => isPlayedByAll(lineage));
+    const played = own.flatMap(({ init, lineage }) => {
+      return init === null ? [] : [{ init, kinds: statedKinds(lineage), sections: new Set<number>() }];
+    });
+    return { playlist, line, played };
+  });
+}
+
+/**
+ * Finds the choices that offer pictures without the sound that is signed with them, or with other discontinuities than those of the
+ * sound: some players leave out what they cannot place.
+ */
 export function findSilentChoices(
   choices: readonly Choice[],
   renditions: readonly { readonly listed: { readonly init: MediaPart }; readonly read: ReadRendition | null }[],
 ): FoundInPlaylist[] {
   const readOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read]));
   const withSound = new Set(renditions.flatMap(({ read }) => (read?.handlers.has('soun') ? [read.manifest] : [])));
-  return choices.flatMap(({ playlist, line, inits }) => {
-    const offered = inits.flatMap((init) => readOf.get(partKey(init)) ?? []);
-    const has = (handler: string): boolean => offered.some(({ handlers }) => handlers.has(handler));
-    const isSilent = has('vide') && !has('soun') && offered.some(({ manifest }) => withSound.has(manifest));
-    const problem = 'it offers pictures without the sound that was signed with them';
-    return isSilent ? [{ playlist, line, kind: 'missing', problem }] : [];
+  return choices.flatMap(({ playlist, line, played }): FoundInPlaylist[] => {
+    const offered = played.flatMap(({ init, kinds }) => {
+      const read = readOf.get(partKey(init)) ?? null;
+      return read === null ? [] : [{ read, kinds }];
+    });
+    const has = (handler: string, kind: string): boolean =>
+      offered.some(({ read: { handlers }, kinds }) => {
+        // Pictures and sound in one are said to be pictures.
+        const isStated = (each: string): boolean => each === kind || (each === 'video' && handlers.has('vide'));
+        return handlers.has(handler) && [...kinds].every(isStated);
+      });
+    const isSilent =
+      has('vide', 'video') && !has('soun', 'audio') && offered.some(({ read }) => withSound.has(read.manifest));
+    if (isSilent) {
+      return [
+        { playlist, line, kind: 'missing', problem: 'it offers pictures without the sound that was signed with them' },
+      ];
+    }
+    const problem = 'what plays together has different discontinuities, and some players leave out a part of it';
+    const sections = new Set(played.map((each) => [...each.sections].join()));
+    return sections.size > 1 ? [{ playlist, line, kind: 'ambiguous', problem }] : [];
   });
 }

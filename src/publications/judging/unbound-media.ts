@@ -27,7 +27,7 @@ const HEAD_SIZE_BYTES = 512;
 
 /**
  * Finds what players play beside the renditions with init segments: transport streams, packed audio, files without
- * segments, and I-frames that lie in no fragment. `listings` are those of the playlists. Subtitles as text and
+ * segments, and I-frames that lie in no fragment, or under an init segment of nobody else's. `listings` are those of the playlists. Subtitles as text and
  * pictures, which never carry a manifest, are left out where they are what their names say.
  */
 export async function findUnboundMedia(
@@ -38,11 +38,13 @@ export async function findUnboundMedia(
   signal: AbortSignal,
 ): Promise<UnboundMedia[]> {
   const named = new Set(listings.flatMap(({ fragments }) => fragments.map(({ part }) => part.path)));
+  const inits = new Set(listings.flatMap(({ init }) => (init === null ? [] : [partKey(init.part)])));
   const candidates: UnboundMedia[] = [
     ...listings.filter(({ init }) => init === null),
     ...playlists.flatMap(wholeFilesOf),
-    ...iFrameListingsOf(playlists, index).filter(({ fragments }) =>
-      fragments.some(({ part }) => !named.has(part.path)),
+    ...iFrameListingsOf(playlists, index).filter(
+      ({ init, fragments }) =>
+        (init !== null && !inits.has(partKey(init.part))) || fragments.some(({ part }) => !named.has(part.path)),
     ),
   ];
   const mediaPlaylists = new Set(playlists.flatMap((playlist) => mediaPlaylistsOf(playlist, index)));

@@ -106,6 +106,8 @@ function isAddress(line: string): boolean {
   return line !== '' && !line.startsWith('#');
 }
 
+const FIRST_DISCONTINUITY = '#EXT-X-DISCONTINUITY-SEQUENCE:';
+
 /** Attributes of a segment from the tags above its address. */
 interface SegmentTags {
   durationSeconds: number | null;
@@ -125,6 +127,7 @@ function readSegments(path: string, lines: readonly string[]): Pick<HlsMedia, 's
     const line = index + 1;
     if (text.startsWith('#EXT-X-MAP:')) map = readMap(path, text, line);
     else if (/^#EXT-X-DISCONTINUITY\s*$/.test(text)) discontinuities += 1;
+    else if (text.startsWith(FIRST_DISCONTINUITY)) discontinuities = Number(text.slice(FIRST_DISCONTINUITY.length));
     else if (text.startsWith('#')) readTag(text, tags);
     else if (text !== '') {
       const segment = readSegment(path, { uri: text, line, map, discontinuities }, tags, before);

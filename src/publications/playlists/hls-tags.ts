@@ -31,7 +31,15 @@ const multivariant = (value: Tag['value'] = null, ...required: string[]): Tag =>
 });
 const any = (value: Tag['value'] = null, ...required: string[]): Tag => ({ in: 'any', value, required });
 
-const KEY = { METHOD: WORD, URI: QUOTED, IV: HEX, KEYFORMAT: QUOTED, KEYFORMATVERSIONS: QUOTED, KEYID: HEX };
+/** Without encryption of whole segments: signed fragments are none. */
+const KEY = {
+  METHOD: 'NONE|SAMPLE-AES(?:-[A-Z]+)?|ISO-23001-7',
+  URI: QUOTED,
+  IV: HEX,
+  KEYFORMAT: QUOTED,
+  KEYFORMATVERSIONS: QUOTED,
+  KEYID: HEX,
+};
 const STREAM = {
   BANDWIDTH: INTEGER,
   'AVERAGE-BANDWIDTH': INTEGER,

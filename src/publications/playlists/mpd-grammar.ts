@@ -105,6 +105,7 @@ const BYTES = /^\d{1,15}-\d{1,15}$/;
 /** Values of attributes by which segments are counted and cut; players read others in several ways. */
 const VALUES: Readonly<Record<string, RegExp>> = {
   bandwidth: INTEGER,
+  type: /^(?:static|dynamic)$/,
   timescale: POSITIVE,
   presentationTimeOffset: TIME,
   startNumber: INTEGER,
@@ -382,4 +383,13 @@ const SCHEMES = ['SegmentBase', 'SegmentList', 'SegmentTemplate'];
 export function isPlayedByAll(lineage: readonly XmlElement[]): boolean {
   const properties = lineage.flatMap(({ childrenByName }) => childrenByName.get('EssentialProperty') ?? []);
   return properties.every(({ attributes }) => PLAYED_PROPERTIES.has(attributes.get('schemeIdUri') ?? ''));
+}
+
+/** Returns the kinds of media that a representation says it is of: `video`, `audio`, `text` or another. */
+export function statedKinds(lineage: readonly XmlElement[]): Set<string> {
+  const stated = lineage.flatMap(({ attributes }) => [
+    attributes.get('contentType') ?? [],
+    attributes.get('mimeType')?.split('/', 1) ?? [],
+  ]);
+  return new Set(stated.flat());
 }

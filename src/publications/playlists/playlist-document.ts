@@ -47,7 +47,7 @@ export interface HlsSegment extends HlsReference {
   readonly durationSeconds: number;
   /** Half of the last digit of the stated duration. */
   readonly roundingSeconds: number;
-  /** Discontinuities above it (EXT-X-DISCONTINUITY). */
+  /** The number of the last discontinuity above it (EXT-X-DISCONTINUITY-SEQUENCE, EXT-X-DISCONTINUITY). */
   readonly discontinuities: number;
   readonly range: ByteRange | null;
   readonly map: HlsMap | null;

@@ -29,7 +29,7 @@ export interface ListedFragment extends ListedPart {
   readonly durationSeconds: number | null;
   /** Half of the last digit of that duration. */
   readonly roundingSeconds: number;
-  /** The discontinuities above it in an HLS playlist, or the period of an MPD. */
+  /** The number of the last discontinuity above it in an HLS playlist, or of the period of an MPD. */
   readonly section: number;
   /** Its position among all that the playlist lists (HLS), or that its representation does in a period. */
   readonly position: number;
