@@ -18,9 +18,9 @@ export function summarize(verification                               )         {
     case 'none':
       return 'No provenance information.';
     case 'trusted':
-      return `${unchanged('Unchanged', verification)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged', verification)}. Signed by ${signerOf(active)}, who is on ${list ?? 'a trust list of this service'}.${leftOpen(verification)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
     case 'valid':
-      return `${unchanged('Unchanged since signing', verification)}. ${signerOf(active)} is on no trust list that this service knows.${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
+      return `${unchanged('Unchanged since signing', verification)}. ${signerOf(active)} is on no trust list that this service knows.${leftOpen(verification)}${signedFindings(verification)}${unknownNames(verification)}${severalSigners(verification)}${readAlone(verification)}${invalidIngredients(manifests)}`;
     case 'invalid':
       return reasonOf(codes);
   }
@@ -29,19 +29,34 @@ export function summarize(verification                               )         {
 const NOT_COVERED = 'names, languages, text and the choice of renditions are not covered';
 
 /** Returns what was compared of a publication, as a sentence without its full stop. */
-function compared({ presentation, entries }                                          )         {
+function compared({ presentation, entries, deviations, first }                                          )         {
   switch (presentation) {
-    case 'as_signed':
-      return 'Unchanged: media, playlists, text and pictures are as they were signed';
+    case 'as_signed': {
+      const { unsigned = 0 } = deviations;
+      if (unsigned === 0) return 'Unchanged: media, playlists, text and pictures are as they were signed';
+      const name = first.find(({ kind, file }) => kind === 'unsigned' && file !== undefined)?.file;
+      const named = name === undefined ? '' : `, such as "${name}"`;
+      return `Playlists, and the media, text and pictures under the signature, are as they were signed. The playlists also play ${unsigned === 1 ? 'one part' : `${unsigned} parts`} that nobody signed${named}`;
+    }
     case 'equivalent': {
       const offers = entries.map((entry) => `"${entry}"`).join(' and ');
-      return `Every signed fragment of what ${offers} offer${entries.length === 1 ? 's' : ''} is listed once and in order. The playlists are not the signed ones: ${NOT_COVERED}`;
+      return `Every signed fragment of what ${offers} offer${entries.length === 1 ? 's' : ''} plays once and in order. The playlists are not the signed ones: ${NOT_COVERED}`;
     }
     case 'changed':
       return 'Media unchanged. The playlists are not the signed ones';
     case 'not_signed':
       return `Media unchanged. Nobody signed the playlists: ${NOT_COVERED}`;
   }
+}
+
+/** Returns sentences about what playlists that nobody signed leave open; an empty text for none. */
+function leftOpen({ publication }                                   )         {
+  const alone = publication?.rendition_alone?.map((entry) => ` "${entry}" is one rendition alone.`) ?? [];
+  const unordered = publication?.order_unknown?.map(
+    (playlist) =>
+      ` It cannot be known in which order "${playlist}" should play the media under its different init segments.`,
+  );
+  return [...alone, ...(unordered ?? [])].join('');
 }
 
 function unchanged(ofFile        , { codes, publication }                               )         {
@@ -52,7 +67,8 @@ function unchanged(ofFile        , { codes, publication }                       
 
 /** Returns a sentence about what of a publication was no media under the manifest when it was signed; an empty text for none. */
 function signedFindings({ publication }                                   )         {
-  const told = Object.entries(publication?.deviations ?? {}).map(([kind, count]) => `${count} ${kind}`);
+  const others = Object.entries(publication?.deviations ?? {}).filter(([kind]) => kind !== 'unsigned');
+  const told = others.map(([kind, count]) => `${count} ${kind}`);
   return told.length === 0 ? '' : ` It was signed with these findings: ${told.join(', ')}.`;
 }
 

@@ -177,7 +177,7 @@ export const publicationVerification = z
     rendition_alone: z
       .array(z.string())
       .exactOptional()
-      .describe('Entries that are one rendition alone, without the others that were signed with it: the first ten.'),
+      .describe('Entries that are media playlists, which offer one rendition alone: the first ten.'),
     renditions: counted,
     fragments: counted.describe('Fragments that playlists name, or that are missing from them.'),
     intact: counted,

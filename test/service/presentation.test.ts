@@ -142,7 +142,7 @@ describe('the presentation of a publication', () => {
     assert.deepEqual(told(verification), { state: 'valid', presentation: 'equivalent', first: [] });
     assert.match(
       verification.summary,
-      /^Every signed fragment of what "manifest\.mpd" and "master\.m3u8" offer is listed once/,
+      /^Every signed fragment of what "manifest\.mpd" and "master\.m3u8" offer plays once/,
     );
     assert.match(verification.summary, /The playlists are not the signed ones: names, languages, text/);
   });
