@@ -85,7 +85,7 @@ describe('players decide', () => {
       assert.deepEqual(differences, [], text);
       for (const name of readBy) parsers.add(name);
     }
-    assert.deepEqual([...parsers].sort(), ['hls-parser', 'hls.js', 'm3u8-parser', 'mpd-parser']);
+    assert.deepEqual([...parsers].sort(), ['hls-parser', 'hls.js', 'm3u8-parser', 'mpd-parser', 'shaka']);
   });
 
   for (const [change, edit] of Object.entries(HLS_EDITS)) {

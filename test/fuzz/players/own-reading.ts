@@ -4,7 +4,7 @@ import type { MediaPart } from '#publications/media-part.ts';
 import { FolderIndex } from '#publications/playlists/folder-index.ts';
 import { hlsAttribute } from '#publications/playlists/hls-attributes.ts';
 import { hlsLines } from '#publications/playlists/hls-playlist.ts';
-import type { HlsMultivariant, PlaylistDocument } from '#publications/playlists/playlist-document.ts';
+import type { HlsMultivariant, HlsSegment, PlaylistDocument } from '#publications/playlists/playlist-document.ts';
 import { parsePlaylist, refusePartialSegments } from '#publications/playlists/read-playlists.ts';
 import { folderOf } from '../../support/publications/make-folder.ts';
 import { describeSegment, PLAYLIST_PATH, PLAYLIST_URL, type Reading, type ReadPart } from './reading.ts';
@@ -28,9 +28,15 @@ async function readingOf(text: string): Promise<Reading | null> {
   const index = new FolderIndex(everything, 'keep');
   const document = await parsePlaylist(everything, index, PLAYLIST_PATH, text, signal);
   refusePartialSegments([document]);
+  if (document.kind === 'hls-media' && document.segments.some(isTooLong)) return null;
   const isOfKeyFrames = document.kind === 'hls-media' && document.iFramesOnly;
   const findings = findingsIn([{ document, isPlayedAsMedia: !isOfKeyFrames }]);
   return findings.some(({ kind }) => kind !== 'unknown') ? null : readDocument(document, index);
+}
+
+/** Returns true for a duration that no media here have: the judge compares those that are stated with those of the media. */
+function isTooLong({ durationSeconds }: HlsSegment): boolean {
+  return durationSeconds > 1_000;
 }
 
 /** Refuses to open the media that an MPD with SegmentBase names: there are none. */
