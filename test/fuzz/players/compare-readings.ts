@@ -56,8 +56,8 @@ function asShaka(reading: Reading, text: string): Reading {
   if (reading.kind === 'media') return reading;
   // It asks for renditions of the groups that variants name, and for all subtitles.
   const renditions = reading.renditions.flatMap((rendition) => {
-    const [type = '', group = '', path = ''] = rendition.split(' ');
-    return type === 'SUBTITLES' || new RegExp(`[,:]${type}="${group}"`).test(text) ? [path] : [];
+    const [type = '', group = '', ...path] = rendition.split(' ');
+    return type === 'SUBTITLES' || new RegExp(`[,:]${type}="${group}"`).test(text) ? [path.join(' ')] : [];
   });
   return {
     ...reading,
@@ -73,7 +73,9 @@ function withoutCut(own: Reading, read: Reading): Reading {
   const left = [...read.representations];
   const representations = own.representations.map((each) => {
     const whole = `\n${each.segments.join('\n')}\n`;
-    const at = left.findIndex(({ id, segments }) => id === each.id && whole.includes(`\n${segments.join('\n')}\n`));
+    const at = left.findIndex(({ id, segments }) => {
+      return id === each.id && (segments.length === 0 || whole.includes(`\n${segments.join('\n')}\n`));
+    });
     const [cut] = at === -1 ? [] : left.splice(at, 1);
     return cut ?? each;
   });

@@ -40,6 +40,8 @@ export function readShaka(text: string): Promise<Reading | null> {
 }
 
 async function readMpd(text: string): Promise<Reading | null> {
+  // It leaves out sets with essential properties that it does not know, which others play.
+  if (text.includes('<EssentialProperty')) return null;
   const representations = await parse(
     new shaka.dash.DashParser(),
     PLAYLIST_URL,
