@@ -36,6 +36,12 @@ const HLS_EDITS: Readonly<Record<string, Edit>> = {
   'a part that was skipped': (text) => text.replace('1.m4s', '#EXT-X-SKIP:SKIPPED-SEGMENTS=1\n1.m4s'),
   'a variable that stands twice in an address': (text) =>
     text.replace('#EXT-X-VERSION:7', '#EXT-X-DEFINE:NAME="v",VALUE="a"').replace('1.m4s', '{$v}{$v}.m4s'),
+  'a variable of no text': (text) =>
+    text.replace('#EXT-X-VERSION:7', '#EXT-X-DEFINE:NAME="v",VALUE=""').replace('1.m4s', '{$v}1.m4s'),
+  'a variable with a hyphen in its name': (text) =>
+    text.replace('#EXT-X-VERSION:7', '#EXT-X-DEFINE:NAME="v-1",VALUE="a"').replace('1.m4s', '{$v-1}.m4s'),
+  'a variable in encoded braces': (text) =>
+    text.replace('#EXT-X-VERSION:7', '#EXT-X-DEFINE:NAME="v",VALUE="a"').replace('1.m4s', '%7B$v%7D.m4s'),
   'an encoded slash': (text) => text.replace('1.m4s', 'a%2F1.m4s'),
   'an address of the placeholder of its folder': (text) => text.replace('1.m4s', 'http://folder.invalid/folder/1.m4s'),
   'an address through the placeholder of its folder': (text) => text.replace('1.m4s', '../folder/1.m4s'),
@@ -60,6 +66,22 @@ const MPD_EDITS: Readonly<Record<string, Edit>> = {
     text.replace('<SegmentTimeline>', '<Initialization sourceURL="o.mp4"/><SegmentTimeline>'),
   'an address with a prefix': (text) => text.replace('media=', 'x:media="o.m4s" media='),
   'a name with a colon in front': (text) => text.replace(' d=', ' :d='),
+  'a name with an underscore in front': (text) => text.replace(' d=', ' _d="9" d='),
+  'an attribute in the value of one without a letter': (text) => text.replace(' d=', ` _='x d="9"' d=`),
+  'a comment that begins with its end': (text) => text.replace('<Period>', '<!--><BaseURL>o/</BaseURL>--><Period>'),
+  'a comment that begins with half of its end': (text) =>
+    text.replace('<Period>', '<!---><BaseURL>o/</BaseURL>--><Period>'),
+  'a reference to a character in a number': (text) => text.replace('d="40"', 'd="4&#48;"'),
+  'a reference to a character in the name of a scheme': (text) =>
+    text.replace('<Representation', '<Role schemeIdUri="urn:mpeg:dash:role&#58;2011" value="main"/><Representation'),
+  'an element in an address': (text) => text.replace('<Period>', '<BaseURL>o/<x/></BaseURL><Period>'),
+  'a kind of media in capitals': (text) => text.replace('mimeType=', 'contentType="VIDEO" mimeType='),
+  'a number of the last segment': (text) =>
+    text.replace(
+      '<Representation',
+      '<SupplementalProperty schemeIdUri="http://dashif.org/guidelines/last-segment-number" value="2"/><Representation',
+    ),
+  'parameters of requests': (text) => text.replace('<Period>', '<RequestParam queryTemplate="a=b"/><Period>'),
   'a tag in another namespace': (text) => text.replace('<S ', '<S xmlns="" '),
   'a time before the segment above': (text) => text.replace('<S t', '<S t="0" d="40"/><S t'),
   'a negative repetition but one': (text) => text.replace('r="1"', 'r="-2"'),
@@ -85,7 +107,7 @@ describe('players decide', () => {
       assert.deepEqual(differences, [], text);
       for (const name of readBy) parsers.add(name);
     }
-    assert.deepEqual([...parsers].sort(), ['hls-parser', 'hls.js', 'm3u8-parser', 'mpd-parser']);
+    assert.deepEqual([...parsers].sort(), ['hls-parser', 'hls.js', 'm3u8-parser', 'mpd-parser', 'shaka']);
   });
 
   for (const [change, edit] of Object.entries(HLS_EDITS)) {

@@ -86,16 +86,16 @@ function* findingsOfAddress(address: string): Generator<Found> {
       problem: 'a variable stands twice in an address, and some players replace the first one',
     };
   }
-  if (/%(?:2f|5c|00)/i.test(address)) {
-    yield { kind: 'ambiguous', problem: 'an address with an encoded slash, which servers read differently' };
+  if (/%(?:2f|5c|00|7b\$)/i.test(address)) {
+    yield { kind: 'ambiguous', problem: 'an address with an encoded slash or brace, which is read differently' };
   }
   if (/^[;?#]|\/$/.test(address)) {
     yield { kind: 'ambiguous', problem: 'an address without a file, which players resolve differently' };
   }
 }
 
-/** A reference to a variable (RFC 8216bis §4.3). */
-const VARIABLE = /\{\$[A-Za-z0-9_-]+\}/g;
+/** A reference to a variable (RFC 8216bis §4.3); some players replace none with a hyphen in its name. */
+const VARIABLE = /\{\$\w+\}/g;
 
 /** Follows the order of the lines: the tags that stand above addresses, and what stands in the file once. */
 class LineOrder {

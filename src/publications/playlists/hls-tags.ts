@@ -9,8 +9,8 @@ const SIZE = '\\d{1,6}x\\d{1,6}';
 /** With its offset: some players begin at none where it is left out. */
 const RANGE = '"\\d{1,15}@\\d{1,15}"|\\d{1,15}@\\d{1,15}';
 
-/** The value of a variable: players replace `$` and braces in it in several ways, and end an address at others. */
-const VARIABLE_VALUE = `"[^"{}$#\\\\]*"`;
+/** The value of a variable: players replace none, `$` and braces in it in several ways, and end an address at others. */
+const VARIABLE_VALUE = `"[^"{}$#\\\\]+"`;
 
 /** Attributes of a tag with the grammars of their values. */
 export type Attributes = Readonly<Record<string, string>>;

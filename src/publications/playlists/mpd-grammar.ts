@@ -104,6 +104,7 @@ const POSITIVE = /^[1-9]\d{0,14}$/;
 const BYTES = /^\d{1,15}-\d{1,15}$/;
 /** Values of attributes by which segments are counted and cut; players read others in several ways. */
 const VALUES: Readonly<Record<string, RegExp>> = {
+  contentType: /^(?:video|audio|text|image|application|font)$/,
   bandwidth: INTEGER,
   type: /^(?:static|dynamic)$/,
   timescale: POSITIVE,
@@ -161,6 +162,9 @@ export function checkMpdGrammar(text: string): PlaylistFinding[] {
   }
   for (const { index, 0: written, 1: name = '', 2: value = '' } of text.matchAll(ATTRIBUTE)) {
     if (!QUALIFIED_NAME.test(name)) found(index, 'ambiguous', `${name.slice(0, 60)} is no name of an attribute`);
+    if (value.includes('&') && !FILE_ADDRESSES.has(name) && (KNOWN_ATTRIBUTES.has(name) || name === 'schemeIdUri')) {
+      found(index, 'ambiguous', `${name} has a reference to a character, which some players do not replace`);
+    }
     if (KNOWN_ATTRIBUTES.has(name.toLowerCase()) && /^.\s|\s.$|[\t\r\n]/.test(value)) {
       found(
         index,
@@ -181,17 +185,17 @@ export function checkMpdGrammar(text: string): PlaylistFinding[] {
   return findings;
 }
 
-/** Tags and attributes with a prefix, references to entities, sections of text, and instructions behind the declaration. */
+/** Tags and attributes with a prefix, references to entities, comments that end at once for some, sections of text, and instructions. */
 const MARKUP =
-  /<(?<prefix>[^\s<>"'=/]*:)(?<local>[\w.-]+)|\s(?!xmlns:|xsi:)[^\s<>"'=/]*:(?<attribute>[\w.-]+)\s*=|&(?<entity>[^;\s<]{0,20});?|<!\[CDATA\[|<\?(?!xml\s)/g;
+  /<(?<prefix>[^\s<>"'=/]*:)(?<local>[\w.-]+)|\s(?!xmlns:|xsi:)[^\s<>"'=/]*:(?<attribute>[\w.-]+)\s*=|&(?<entity>[^;\s<]{0,20});?|<!--(?=-?>)|<!\[CDATA\[|<\?(?!xml\s)/g;
 
 /** Attributes that SCTE 214-1 defines in its namespace, as ISO/IEC 23009-1 does without one: they say which codecs there are. */
 const QUALIFIED_ATTRIBUTES: ReadonlySet<string> = new Set(['supplementalCodecs', 'supplementalProfiles']);
 
 /** An element and its default namespace, quotes included. */
 const NAMESPACE = /<([\w.-]+)\s(?:[^<>]*?\s)?xmlns\s*=\s*("[^"<]*"|'[^'<]*')/g;
-/** A name with a prefix at most. */
-const QUALIFIED_NAME = /^[A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?$/;
+/** A name with a prefix at most. Some players pass over what stands before the first letter. */
+const QUALIFIED_NAME = /^[A-Za-z][\w.-]*(?::[A-Za-z_][\w.-]*)?$/;
 /** An attribute and its value, quotes included. */
 const ATTRIBUTE = /\s([^\s"'<>=/]+)\s*=\s*("[^"<]*"|'[^'<]*')/g;
 /** A character that XML does not allow, or that some parsers take for white space, or leave out. */
@@ -233,6 +237,7 @@ function checkElement(element: XmlElement, expected: string | null, found: Repor
   const grammar = ELEMENTS.get(name) ?? TEXTS.get(name);
   if (grammar === undefined) return found(start, 'unknown', `<${name}>`);
   if (!grammar.hasText && text !== '') found(start, 'ambiguous', `<${name}> holds text`);
+  if (grammar.hasText && children.length > 0) found(start, 'ambiguous', `<${name}> holds elements`);
   if (name === 'BaseURL' && (ODD_CHARACTER.test(text) || ODD_ADDRESS.test(text))) {
     found(start, 'ambiguous', 'an address that players and servers read differently');
   }

@@ -3,6 +3,7 @@ import { HLS_READERS } from './hls-readings.ts';
 import { readMpdParser } from './mpd-reading.ts';
 import { judgedReading } from './own-reading.ts';
 import type { Reading } from './reading.ts';
+import { readShaka } from './shaka-reading.ts';
 
 /** The result of a comparison: `differences` is empty where every parser reads what the judge reads. */
 export interface Comparison {
@@ -16,13 +17,14 @@ export interface Comparison {
 export async function compareReadings(text: string): Promise<Comparison> {
   const judged = await judgedReading(text);
   if (judged === null) return { isAccepted: false, readBy: [], differences: [] };
-  const readers = isXml(text) ? { 'mpd-parser': readMpdParser } : HLS_READERS;
-  const readings = Object.entries(readers).flatMap(([name, read]) => {
-    const reading = read(text);
-    return reading === null ? [] : [{ name, reading }];
-  });
+  const readers = { ...(isXml(text) ? { 'mpd-parser': readMpdParser } : HLS_READERS), shaka: readShaka };
+  const read = await Promise.all(
+    Object.entries(readers).map(async ([name, read]) => ({ name, reading: await read(text) })),
+  );
+  const readings = read.flatMap(({ name, reading }) => (reading === null ? [] : [{ name, reading }]));
   const differences = readings.flatMap(({ name, reading }) => {
-    const [read, own] = [reading, judged].map((each) => flat(comparable(each, name, text))) as [string[], string[]];
+    const shown = name === 'shaka' ? withoutCut(judged, reading) : judged;
+    const [read, own] = [reading, shown].map((each) => flat(comparable(each, name, text))) as [string[], string[]];
     const difference = differenceOf(read, isXml(text) ? withoutRounded(own, read) : own);
     return difference === null ? [] : [`${name} reads ${difference}`];
   });
@@ -31,6 +33,7 @@ export async function compareReadings(text: string): Promise<Comparison> {
 
 /** Returns what of a reading the parser of that name can tell. */
 function comparable(reading: Reading, parser: string, text: string): Reading {
+  if (parser === 'shaka') return asShaka(reading, text);
   if (reading.kind !== 'multivariant' || parser === 'hls.js') return reading;
   // m3u8-parser keeps renditions by type, group and name; hls-parser keeps those of the groups that variants name.
   const isNamed = (rendition: string): boolean => {
@@ -40,6 +43,47 @@ function comparable(reading: Reading, parser: string, text: string): Reading {
   const renditions = reading.renditions.filter(isNamed).sort();
   return { ...reading, renditions: parser === 'hls-parser' ? [...new Set(renditions)] : renditions };
 }
+
+/** Returns what of a reading Shaka can tell: it sorts representations by their kind, and does not say what a playlist is for. */
+function asShaka(reading: Reading, text: string): Reading {
+  if (reading.kind === 'mpd') {
+    const representations = reading.representations.filter(({ segments }) => segments.length > 0);
+    return {
+      ...reading,
+      representations: representations.sort((first, second) => (keyOf(first) < keyOf(second) ? -1 : 1)),
+    };
+  }
+  if (reading.kind === 'media') return reading;
+  // It asks for renditions of the groups that variants name, and for all subtitles.
+  const renditions = reading.renditions.flatMap((rendition) => {
+    const [type = '', group = '', ...path] = rendition.split(' ');
+    return type === 'SUBTITLES' || new RegExp(`[,:]${type}="${group}"`).test(text) ? [path.join(' ')] : [];
+  });
+  return {
+    ...reading,
+    variants: [...new Set([...reading.variants, ...renditions])].sort(),
+    renditions: [],
+    keyFrames: [],
+  };
+}
+
+/** Leaves out the segments that Shaka does not play because their period does not show them: that is judged by the times of the media. */
+function withoutCut(own: Reading, read: Reading): Reading {
+  if (own.kind !== 'mpd' || read.kind !== 'mpd') return own;
+  const left = [...read.representations];
+  const representations = own.representations.map((each) => {
+    const whole = `\n${each.segments.join('\n')}\n`;
+    const at = left.findIndex(({ id, segments }) => {
+      return id === each.id && (segments.length === 0 || whole.includes(`\n${segments.join('\n')}\n`));
+    });
+    const [cut] = at === -1 ? [] : left.splice(at, 1);
+    return cut ?? each;
+  });
+  return { ...own, representations };
+}
+
+const keyOf = ({ id, segments }: { readonly id: string; readonly segments: readonly string[] }): string =>
+  [id, ...segments].join('\n');
 
 /**
  * Leaves out the last segment of a representation that the parser does not have: lengths of periods are rounded, and a segment

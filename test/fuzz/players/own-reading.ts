@@ -4,8 +4,10 @@ import type { MediaPart } from '#publications/media-part.ts';
 import { FolderIndex } from '#publications/playlists/folder-index.ts';
 import { hlsAttribute } from '#publications/playlists/hls-attributes.ts';
 import { hlsLines } from '#publications/playlists/hls-playlist.ts';
-import type { HlsMultivariant, PlaylistDocument } from '#publications/playlists/playlist-document.ts';
+import { MpdValues } from '#publications/playlists/mpd-values.ts';
+import type { HlsMultivariant, HlsSegment, PlaylistDocument } from '#publications/playlists/playlist-document.ts';
 import { parsePlaylist, refusePartialSegments } from '#publications/playlists/read-playlists.ts';
+import { childrenOf, type XmlElement } from '#publications/playlists/xml-element.ts';
 import { folderOf } from '../../support/publications/make-folder.ts';
 import { describeSegment, PLAYLIST_PATH, PLAYLIST_URL, type Reading, type ReadPart } from './reading.ts';
 
@@ -28,9 +30,30 @@ async function readingOf(text: string): Promise<Reading | null> {
   const index = new FolderIndex(everything, 'keep');
   const document = await parsePlaylist(everything, index, PLAYLIST_PATH, text, signal);
   refusePartialSegments([document]);
+  if (document.kind === 'hls-media' && document.segments.some(isTooLong)) return null;
+  if (document.kind === 'mpd' && hasPeriodsThatDoNotMeet(document.root)) return null;
   const isOfKeyFrames = document.kind === 'hls-media' && document.iFramesOnly;
   const findings = findingsIn([{ document, isPlayedAsMedia: !isOfKeyFrames }]);
   return findings.some(({ kind }) => kind !== 'unknown') ? null : readDocument(document, index);
+}
+
+/** Returns true for a duration that no media here have: the judge compares those that are stated with those of the media. */
+function isTooLong({ durationSeconds }: HlsSegment): boolean {
+  return durationSeconds > 1_000;
+}
+
+/** Returns true where a period ends elsewhere than the next one begins, or the MPD ends: the judge compares it with the media. */
+function hasPeriodsThatDoNotMeet(root: XmlElement): boolean {
+  const values = new MpdValues(PLAYLIST_PATH, '');
+  const total = values.duration(root, 'mediaPresentationDuration');
+  let end: number | undefined = 0;
+  for (const period of childrenOf(root, 'Period')) {
+    const start = values.duration(period, 'start');
+    if (start !== undefined && end !== undefined && start !== end) return true;
+    const duration = values.duration(period, 'duration');
+    end = duration === undefined ? undefined : (start ?? end ?? 0) + duration;
+  }
+  return end !== undefined && total !== undefined && Math.abs(end - total) > 0.1;
 }
 
 /** Refuses to open the media that an MPD with SegmentBase names: there are none. */
