@@ -53,8 +53,8 @@ export async function readMatchedPublication(
   const index = new FolderIndex(folder);
   const playlists = await readPlaylists(folder, index, matched.playlists, signal);
   refuseUnsignable(playlists);
-  const unknown = refuseAmbiguous(playlists);
   const listings = listingsOf(playlists, index);
+  const unknown = refuseAmbiguous(playlists, index);
   checkRanges(listings, index);
   const { signed, warnings } = signedListings(listings, playlists.flatMap(wholeFilesOf), matched);
   const named = new Set([...pathsOfPlaylists(playlists), ...listings.flatMap(pathsOf)]);
@@ -86,8 +86,8 @@ export async function readMatchedPublication(
  * Refuses playlists that players may read differently: nobody could tell what was signed. Throws `PLAYLIST_AMBIGUOUS`.
  * Returns warnings about names that are not known.
  */
-function refuseAmbiguous(playlists: readonly PlaylistDocument[]): Warning[] {
-  const findings = playlists.flatMap(grammarFindings);
+function refuseAmbiguous(playlists: readonly PlaylistDocument[], index: FolderIndex): Warning[] {
+  const findings = [...playlists.flatMap(grammarFindings), ...index.ambiguous];
   const ambiguous = findings.find(({ kind }) => kind === 'ambiguous');
   if (ambiguous !== undefined) {
     const { playlist, line, problem } = ambiguous;
