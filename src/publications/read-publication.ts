@@ -10,7 +10,7 @@ import { describePart, type MediaPart, type Rendition } from './media-part.ts';
 import { type MatchedPaths, matchPatterns } from './path-patterns.ts';
 import { isHidden, isPicture, isPlainText, needsPackaging } from './playlists/file-names.ts';
 import { FolderIndex } from './playlists/folder-index.ts';
-import { hlsAttribute } from './playlists/hls-attributes.ts';
+import { FILE_ATTRIBUTE } from './playlists/hls-tags.ts';
 import { chooseOtherFiles } from './playlists/other-files.ts';
 import type { HlsPlaylist, PlaylistDocument } from './playlists/playlist-document.ts';
 import { readPlaylists, refuseUnsignable } from './playlists/read-playlists.ts';
@@ -53,8 +53,8 @@ export async function readMatchedPublication(
   const index = new FolderIndex(folder);
   const playlists = await readPlaylists(folder, index, matched.playlists, signal);
   refuseUnsignable(playlists);
-  const unknown = refuseAmbiguous(playlists);
   const listings = listingsOf(playlists, index);
+  const unknown = refuseAmbiguous(playlists, index);
   checkRanges(listings, index);
   const { signed, warnings } = signedListings(listings, playlists.flatMap(wholeFilesOf), matched);
   const named = new Set([...pathsOfPlaylists(playlists), ...listings.flatMap(pathsOf)]);
@@ -86,8 +86,8 @@ export async function readMatchedPublication(
  * Refuses playlists that players may read differently: nobody could tell what was signed. Throws `PLAYLIST_AMBIGUOUS`.
  * Returns warnings about names that are not known.
  */
-function refuseAmbiguous(playlists: readonly PlaylistDocument[]): Warning[] {
-  const findings = playlists.flatMap(grammarFindings);
+function refuseAmbiguous(playlists: readonly PlaylistDocument[], index: FolderIndex): Warning[] {
+  const findings = [...playlists.flatMap(grammarFindings), ...index.ambiguous];
   const ambiguous = findings.find(({ kind }) => kind === 'ambiguous');
   if (ambiguous !== undefined) {
     const { playlist, line, problem } = ambiguous;
@@ -209,14 +209,15 @@ export async function crawlPlaylists(folder: UnlistedFolder, entryPath: string, 
 
 /** Reports the keys, session data and other files that tags name: players fetch them, and they are copied where they exist. */
 function noteOthers({ path, text }: HlsPlaylist, index: FolderIndex): void {
+  const base = index.baseOf(path);
   for (const [at, line] of text.split('\n').entries()) {
-    const uri = line.includes('URI=') ? hlsAttribute(line.trim(), 'URI') : undefined;
-    if (uri === undefined) continue;
-    try {
-      index.tryLocate(index.baseOf(path), uri, { playlist: path, line: at + 1 });
-    } catch (error) {
-      // A reference to another server or scheme (`https:`, `skd:`, `data:`) is left as it is: players resolve it.
-      if (!(error instanceof AppError) || !ELSEWHERE.has(error.reason)) throw error;
+    for (const [, address = ''] of line.startsWith('#EXT') ? line.matchAll(FILE_ATTRIBUTE) : []) {
+      try {
+        index.tryLocate(base, address, { playlist: path, line: at + 1 });
+      } catch (error) {
+        // A reference to another server or scheme (`https:`, `skd:`, `data:`) is left as it is: players resolve it.
+        if (!(error instanceof AppError) || !ELSEWHERE.has(error.reason)) throw error;
+      }
     }
   }
 }

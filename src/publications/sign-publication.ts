@@ -231,7 +231,7 @@ async function writeOthers(
   }));
   const playlists: PlaylistText[] = [];
   for (const file of written.values()) {
-    if (!isPresented(file.path)) continue;
+    if (!isPresented(file.path) && !texts.has(file.path)) continue;
     playlists.push({ ...file, text: texts.get(file.path) ?? (await textOf(folder, file.path, signal)) });
   }
   const presented = {

@@ -128,7 +128,7 @@ describe('HLS', () => {
 
   test('takes an address from the root of a server for one from the root of the folder, where that is there', async () => {
     const files = {
-      'v/p.m3u8': hls('#EXT-X-MAP:URI="/v/init.mp4"', ...segments('/v/1.m4s?a=b', '2.m4s')),
+      'v/p.m3u8': hls('#EXT-X-MAP:URI="/v/init.mp4"', ...segments('/v/1.m4s', '2.m4s')),
       'm.mpd': mpd(
         `<BaseURL>/v/</BaseURL>${period('<SegmentTemplate initialization="init.mp4" media="$Number$.m4s" duration="5"/>')}`,
       ),

@@ -174,6 +174,49 @@ describe('the presentation of a publication', () => {
     assert.deepEqual(told(await verify(root)), { state: 'valid', presentation: 'as_signed', first: [] });
   });
 
+  test('covers playlists with other names than usual, hidden ones, and the files that any address leads to', async () => {
+    const sample = copyOf(SAMPLE, (copy) => {
+      const [first = '', second = ''] = readdirSync(copy).filter((name) => /^(?!master).*\.m3u8$/.test(name));
+      renameSync(join(copy, first), join(copy, 'first.txt'));
+      renameSync(join(copy, second), join(copy, '.second.m3u8'));
+      const assets = '#EXT-X-DATERANGE:ID="a",START-DATE="2020-01-01T00:00:00Z",X-ASSET-LIST="assets.json"\n';
+      rewrite(copy, 'master.m3u8', (text) => text.replace(first, 'first.txt?x=1').replace(second, '.second.m3u8'));
+      rewrite(copy, 'first.txt', (text) => text.replace('#EXTM3U\n', `#EXTM3U\n${assets}`));
+      rewrite(copy, 'manifest.mpd', (text) =>
+        text.replace(
+          '<AdaptationSet',
+          '<EventStream schemeIdUri="urn:example"><Event>event.json</Event></EventStream><AdaptationSet',
+        ),
+      );
+      for (const name of ['assets.json', 'event.json']) writeFileSync(join(copy, name), '{}');
+    });
+    const published = await sign('/v2/sync/c2pa/fragmented', sample, PATTERNS);
+    const { state, publication } = await verify(published);
+    assert.deepEqual([state, publication?.presentation], ['valid', 'as_signed'], JSON.stringify(publication));
+    const entries = { entries: ['master.m3u8'] };
+    assert.equal((await verify(published, entries)).publication?.presentation, 'as_signed');
+    const changes = [
+      ['first.txt', 'first.txt', 'playlist'],
+      ['.second.m3u8', '.second.m3u8', 'playlist'],
+      ['assets.json', 'first.txt', 'files'],
+      ['event.json', 'manifest.mpd', 'files'],
+    ] as const;
+    for (const [path, file, part] of changes) {
+      const verification = await verify(copyOf(published, (copy) => rewrite(copy, path, (text) => `${text}\n`)));
+      const first = [{ kind: 'altered', part, file }];
+      assert.deepEqual(
+        {
+          ...told(verification),
+          first: verification.publication?.first
+            .filter((each) => each.kind === 'altered')
+            .map(({ kind, part, file }) => ({ kind, part, file })),
+        },
+        { state: 'invalid', presentation: 'changed', first },
+        path,
+      );
+    }
+  });
+
   test('is limited to the entries that are asked for', async () => {
     const root = copyOf(packaged, (copy) => rewrite(copy, 'manifest.mpd', (text) => `${text}\n`));
     assert.equal((await verify(root)).publication?.presentation, 'changed');

@@ -1,4 +1,5 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
+import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { playlistsIn } from '../find-publication.ts';
 import { type MediaPart, partKey, type Rendition } from '../media-part.ts';
@@ -6,7 +7,7 @@ import { matchingPaths } from '../path-patterns.ts';
 import { FolderIndex } from '../playlists/folder-index.ts';
 import { MAX_LISTED_FRAGMENTS, MAX_RENDITIONS, refuseBeyond } from '../playlists/limits.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
-import { readPlaylists, refusePartialSegments } from '../playlists/read-playlists.ts';
+import { parsePlaylist, readPlaylists, refusePartialSegments } from '../playlists/read-playlists.ts';
 import { type ListedFragment, listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
 import { checkRanges } from '../reading/merge-renditions.ts';
 import { type Choice, choicesOf } from './choices.ts';
@@ -66,11 +67,20 @@ export async function readListedPublication(
   chosen: readonly string[] | null,
   signal: AbortSignal,
 ): Promise<ListedPublication> {
-  const index = new FolderIndex(folder, 'keep');
-  const all = await readPlaylists(folder, index, await playlistsIn(folder, index, null, signal), signal);
-  const reached = chosenEntries(entriesOf(all, index), chosen);
+  const whole = new FolderIndex(folder, 'keep');
+  const all = await readPlaylists(folder, whole, await playlistsIn(folder, whole, null, signal), signal);
+  const reached = chosenEntries(entriesOf(all, whole), chosen);
   const judged = new Set(reached.flatMap(({ reaches }) => [...reaches]));
-  const playlists = all.filter(({ path }) => judged.has(path));
+  // Only addresses of those that are judged are compared with one another.
+  const index = chosen === null ? whole : new FolderIndex(folder, 'keep');
+  const playlists =
+    chosen === null
+      ? all
+      : await mapConcurrent(
+          all.filter(({ path }) => judged.has(path)),
+          1,
+          ({ path, text }) => parsePlaylist(folder, index, path, text, signal),
+        );
   const ofKeyFrames = namedAsKeyFramesOnly(playlists, index);
   refusePartialSegments(playlists);
   const listings = listingsOf(playlists, index);
@@ -92,6 +102,7 @@ export async function readListedPublication(
     findings: [
       ...findingsIn(playlists.map((document) => ({ document, isPlayedAsMedia: !ofKeyFrames.has(document.path) }))),
       ...(chosen === null ? findNoPlaylists(folder, playlists) : []),
+      ...index.ambiguous,
     ],
     entries: reached.map(({ path, reaches }) => {
       const own = listings.filter(({ playlist }) => reaches.has(playlist));

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { posix } from 'node:path';
 import { type SourceFolder, sizesIn, type UnlistedFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { PlaylistPosition } from '#errors/entry.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import type { ByteRange, MediaPart } from '../media-part.ts';
+import type { PlaylistFinding } from './hls-grammar.ts';
 import { MAX_ADDRESS_LENGTH } from './limits.ts';
 
 /**
@@ -15,8 +17,13 @@ const FOLDER_URL = `http://folder.invalid/${randomUUID()}/`;
 
 /** A path below its base of letters that mean themselves in every address, as most references of large playlists are. */
 const PLAIN_REFERENCE = /^[\w-][\w.-]*(?:\/[\w-][\w.-]*)*$/;
+/** A dot segment, however it is written, an empty one, or an encoded letter that needs no encoding (RFC 3986 §2.3). */
+const UNUSUAL = /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)|\/\/|%(?:2[de]|3\d|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])/i;
 /** The same of a directory, empty or with a slash at its end. */
 const PLAIN_DIRECTORY = /^(?:[\w.-]+\/)*$/;
+
+/** A line of a playlist whose address can be read in two ways. */
+export type AmbiguousAddress = PlaylistPosition & PlaylistFinding;
 
 /** The files of a folder, found by the references that playlists make to them (RFC 3986 §5, relative to a base). */
 export class FolderIndex {
@@ -31,19 +38,27 @@ export class FolderIndex {
   /** All folders that files lie in, however deep, each with a slash at its end; made when they are asked for. */
   #folders: ReadonlySet<string> | undefined;
   readonly #root: URL;
-  readonly #note: UnlistedFolder['addFile'] | undefined;
+  readonly #addFile: UnlistedFolder['addFile'] | undefined;
   /** Files that a byte range passes by one byte. */
   readonly #passed = new Set<string>();
+  /** What bases have that addresses below them keep: a part that is written in an unusual way. */
+  readonly #unusual = new WeakMap<URL, string>();
+  /** Files that were named, with what their address has beside their path. */
+  readonly #named = new Map<string, string>();
+  /** Of each playlist the first address of each kind that can be read in two ways. */
+  readonly #ambiguous = new Map<string, AmbiguousAddress>();
+  /** Files that another one is for some file systems and servers; made when it is asked for. */
+  #twins: ReadonlyMap<string, string> | undefined;
 
   readonly #missing: 'refuse' | 'keep';
 
   /**
-   * In an unlisted folder, references are reported to `note` and taken to exist. With `keep`, files that a playlist names and
+   * In an unlisted folder, references are reported to it and taken to exist. With `keep`, files that a playlist names and
    * that are not there are located all the same: `has` tells them from others.
    */
   constructor(folder: SourceFolder | UnlistedFolder, missing: 'refuse' | 'keep' = 'refuse') {
     this.#missing = missing;
-    this.#note = 'addFile' in folder ? folder.addFile : undefined;
+    this.#addFile = 'addFile' in folder ? folder.addFile : undefined;
     this.#sizes = sizesIn(folder);
     this.#normalized = new Map(normalizedPaths(folder));
     this.#root = new URL(folder.baseUrl ?? FOLDER_URL);
@@ -60,7 +75,7 @@ export class FolderIndex {
 
   /** True for a folder that cannot be listed: no file is known to be missing. */
   get isUnlisted(): boolean {
-    return this.#note !== undefined;
+    return this.#addFile !== undefined;
   }
 
   get fileCount(): number {
@@ -84,6 +99,8 @@ export class FolderIndex {
   enter(base: URL, reference: string, position: PlaylistPosition): URL {
     const url = this.#resolve(base, reference, position);
     this.#relativePath(url, reference, position);
+    const unusual = this.#unusualIn(base, reference, url);
+    if (unusual !== '') this.#unusual.set(url, unusual);
     return url;
   }
 
@@ -101,7 +118,10 @@ export class FolderIndex {
   /** Does the same as `locate`, but returns undefined where there is no such file. */
   tryLocate(base: URL, reference: string, position: PlaylistPosition): string | undefined {
     const found = this.#findPlain(base, reference);
-    return found === undefined ? this.#findResolved(base, reference, position) : (found ?? undefined);
+    if (found === undefined) return this.#findResolved(base, reference, position);
+    if (found === null) return undefined;
+    this.#note(found, this.#unusual.get(base) ?? '', position);
+    return found;
   }
 
   /**
@@ -109,7 +129,7 @@ export class FolderIndex {
    * it would find nothing, as for the segments that timelines name past their end; undefined where only it can tell.
    */
   #findPlain(base: URL, reference: string): string | null | undefined {
-    const directory = this.#note === undefined ? this.#directoryOf(base) : null;
+    const directory = this.#addFile === undefined ? this.#directoryOf(base) : null;
     if (directory === null || !PLAIN_REFERENCE.test(reference)) return undefined;
     if (this.#sizes.has(directory + reference)) return directory + reference;
     return this.#normalized.size === 0 && PLAIN_DIRECTORY.test(directory) ? null : undefined;
@@ -130,12 +150,54 @@ export class FolderIndex {
     const url = this.#resolve(base, reference, position);
     const encoded = this.#relativePath(url, reference, position);
     const decoded = decodePath(encoded);
-    if (this.#note !== undefined) return this.#noted(decoded ?? encoded, url);
-    return (
-      (decoded === undefined ? undefined : (this.#find(decoded) ?? this.#find(decoded.replace(/(^|\/)\/+/g, '$1')))) ??
-      this.#find(encoded) ??
-      this.#findLiteral(base, reference)
-    );
+    if (this.#addFile !== undefined) return this.#noted(decoded ?? encoded, url);
+    const byUrl = this.#readingsOf(encoded, decoded);
+    const literal = this.#findLiteral(base, reference);
+    const [path, other] = new Set([...byUrl, ...(literal === undefined ? [] : [literal])]);
+    if (path === undefined) return undefined;
+    if (other !== undefined)
+      this.#found(`an address names "${path}" for some players and servers, and "${other}" for others`, position);
+    this.#note(path, byUrl.length === 0 ? '' : url.search + this.#unusualIn(base, reference, url), position);
+    return path;
+  }
+
+  /** Returns the files that servers may find by the path of a URL, as a rule one; some take a plus for a space. */
+  #readingsOf(encoded: string, decoded: string | undefined): string[] {
+    const decodings = decoded === undefined ? [] : [decoded, decoded.replace(/(^|\/)\/+/g, '$1')];
+    const ofForms = encoded.includes('+') ? [decodePath(encoded.replaceAll('+', ' ')) ?? ''] : [];
+    return [...decodings, encoded, ...ofForms].flatMap((each) => this.#find(each) ?? []);
+  }
+
+  /** Notes that an address names a file. `address` is what it has beside the path: a query, and what is written in an unusual way. */
+  #note(path: string, address: string, position: PlaylistPosition): void {
+    const known = this.#named.get(path);
+    if (known === undefined) {
+      this.#named.set(path, address);
+      this.#twins ??= new Map(twinsIn(this.paths));
+      const twin = this.#twins.get(path);
+      if (twin !== undefined) {
+        this.#found(`"${path}" and "${twin}" are one file for some file systems and servers`, position);
+      }
+    } else if (known !== address) {
+      this.#found(`"${path}" has another address elsewhere, and servers may give something else for it`, position);
+    }
+  }
+
+  #found(problem: string, position: PlaylistPosition): void {
+    if (!this.#ambiguous.has(position.playlist))
+      this.#ambiguous.set(position.playlist, { ...position, kind: 'ambiguous', problem });
+  }
+
+  /**
+   * Returns what of an address is written in an unusual way, with what its base has of that: another host in letters, dots
+   * inside the path, encoded letters. Empty where there is nothing.
+   */
+  #unusualIn(base: URL, reference: string, url: URL): string {
+    const [, origin = '', path = ''] = /^([a-z][a-z0-9+.-]*:\/\/[^/?#]*|)([^?#]*)/i.exec(reference) ?? [];
+    const inherited = this.#unusual.get(base) ?? '';
+    const isUsualOrigin = origin === '' || origin === url.origin;
+    const below = path.replace(/^(?:\.{1,2}\/)+/, '-/');
+    return isUsualOrigin && !UNUSUAL.test(below) ? inherited : `${inherited}\n${origin}${path}`;
   }
 
   /**
@@ -143,7 +205,7 @@ export class FolderIndex {
    */
   #noted(path: string, url: URL): string | undefined {
     if (path === '' || path.endsWith('/')) return undefined;
-    this.#note?.(path, url);
+    this.#addFile?.(path, url);
     return path;
   }
 
@@ -175,6 +237,11 @@ export class FolderIndex {
     return [...this.#passed].map((file) => warning('BYTE_RANGE_SHORTENED', { file }));
   }
 
+  /** The first address of each playlist that can be read in two ways. */
+  get ambiguous(): AmbiguousAddress[] {
+    return [...this.#ambiguous.values()];
+  }
+
   #find(path: string): string | undefined {
     if (this.#sizes.has(path)) return path;
     const normalized = path.normalize('NFC');
@@ -184,7 +251,7 @@ export class FolderIndex {
   /** Packagers write file names into playlists as they are: `take #3?.m4s` names a file, whatever a URL makes of it. */
   #findLiteral(base: URL, reference: string): string | undefined {
     const directory = this.#directoryOf(base);
-    return directory === null ? undefined : this.#find(directory + reference);
+    return directory === null ? undefined : this.#find(posix.join(directory, reference));
   }
 
   #resolve(base: URL, reference: string, position: PlaylistPosition): URL {
@@ -227,6 +294,21 @@ function* foldersAbove(paths: Iterable<string>): Generator<string> {
   yield '';
   for (const path of paths) {
     for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) yield path.slice(0, at + 1);
+  }
+}
+
+/** Finds paths that are equal once letters are composed and capitals are not told apart: each with another one. */
+function* twinsIn(paths: Iterable<string>): Generator<[string, string]> {
+  const first = new Map<string, string>();
+  for (const path of paths) {
+    const folded = path.normalize('NFC').toUpperCase();
+    const twin = first.get(folded);
+    if (twin === undefined) first.set(folded, path);
+    else
+      yield* [
+        [path, twin],
+        [twin, path],
+      ] as const;
   }
 }
 

@@ -79,6 +79,9 @@ const MEDIA = {
 /** Any text behind the colon of a tag that says nothing of what plays, or none. */
 export const TEXT = '[^\\r\\n]*';
 
+/** Attributes by which players fetch files: URI, SERVER-URI, X-ASSET-URI, X-ASSET-LIST, and those of vendors. */
+export const FILE_ATTRIBUTE = /[:,]\s*[A-Z0-9-]*(?:UR[IL]|ASSET-LIST)="([^"]*)"/g;
+
 /** The tags of HLS (RFC 8216bis §4.4), and those of vendors that change nothing that plays. */
 export const TAGS: ReadonlyMap<string, Tag> = new Map<string, Tag>(
   Object.entries({

@@ -37,6 +37,9 @@ export const MAX_ADDRESS_LENGTH = 16_384;
 /** Playlists that are read because no pattern matches them, each time that one names it. */
 export const MAX_UNLISTED_PLAYLIST_READS = 10_000;
 
+/** Number of paths whose comparison with a template takes as long as the search for one file that is missing. */
+export const PATHS_PER_ADDRESS = 100;
+
 /** Refuses a publication that passes one of its bounds. Throws `PUBLICATION_TOO_LARGE`. */
 export function refuseBeyond(what: string, count: number, limit: number): void {
   if (count > limit) throw new AppError('PUBLICATION_TOO_LARGE', { what, count, limit });

@@ -1,5 +1,5 @@
 import { compareNaturally } from './file-names.ts';
-import { MAX_LISTED_FRAGMENTS, MAX_MISSING_IN_A_ROW } from './limits.ts';
+import { MAX_LISTED_FRAGMENTS, MAX_MISSING_IN_A_ROW, PATHS_PER_ADDRESS } from './limits.ts';
 import { readInitialization } from './mpd-segment-list.ts';
 import {
   type AddressedSegments,
@@ -17,9 +17,6 @@ import type { MpdSegment } from './playlist-document.ts';
 
 /** A number that no publication reaches, put in a template to see where the number goes. */
 const PROBE_NUMBER = 98765432109876543210n;
-
-/** Number of paths whose comparison with a template takes as long as the search for one file that is missing. */
-const PATHS_PER_ADDRESS = 100;
 
 /** Returns the segments of a representation that a SegmentTemplate addresses (ISO/IEC 23009-1, §5.3.9.4). */
 export function addressByTemplate(task: AddressingTask, elements: AddressingElements): AddressedSegments {

@@ -1,14 +1,14 @@
 import type { FolderFile } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
-import { sampleOfNames } from '#errors/entry.ts';
+import { type PlaylistPosition, sampleOfNames } from '#errors/entry.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import { folderOf, isHidden } from './file-names.ts';
 import type { FolderIndex } from './folder-index.ts';
 import { hlsLines } from './hls-playlist.ts';
+import { PATHS_PER_ADDRESS } from './limits.ts';
+import { enterBaseUrl, MpdValues } from './mpd-values.ts';
 import type { PlaylistDocument } from './playlist-document.ts';
-
-/** Attributes of HLS tags that hold addresses: URI, X-ASSET-URI, SERVER-URI and what vendors add. */
-const ADDRESS_ATTRIBUTE = /[:,][A-Z0-9-]*UR[IL]="([^"]*)"/g;
+import type { XmlElement } from './xml-element.ts';
 
 /** The files of a publication, for choosing the other files to copy. */
 interface PublicationFiles {
@@ -58,11 +58,16 @@ interface NamedFile {
   readonly isKey: boolean;
 }
 
-/** Returns the files of the folder that a playlist names, in the order in which it names them; one may be there twice. */
+/**
+ * Returns the files of the folder that a playlist names, in the order in which it names them; one may be there twice. Of an MPD,
+ * those of its representations come first. Nobody knows all names by which players find addresses, so whatever leads to a file
+ * counts as one.
+ */
 export function filesNamedBy(playlist: PlaylistDocument, index: FolderIndex): NamedFile[] {
   if (playlist.kind !== 'mpd') {
+    const base = index.baseOf(playlist.path);
     return addressesIn(playlist).flatMap(({ address, line, isKey }) => {
-      const path = locate(address, line, playlist.path, index);
+      const path = locate(address, base, { playlist: playlist.path, line }, index);
       return path === undefined ? [] : [{ path, isKey }];
     });
   }
@@ -71,14 +76,71 @@ export function filesNamedBy(playlist: PlaylistDocument, index: FolderIndex): Na
     ...segments.map(({ part }) => part.path),
     ...(path === undefined ? [] : [path]),
   ]);
-  return paths.map((path) => ({ path, isKey: false }));
+  const values = new MpdValues(playlist.path, playlist.text);
+  const base = index.baseOf(playlist.path);
+  const beside = filesNamedBeside(playlist.root, { document: base, element: base }, index, values);
+  return [...paths, ...beside].map((path) => ({ path, isKey: false }));
 }
 
-function locate(address: string, line: number, playlist: string, index: FolderIndex): string | undefined {
+/** Elements that hold keys and licences, or say when the segments of representations begin. */
+const WITHOUT_FILES: ReadonlySet<string> = new Set(['ContentProtection', 'S']);
+/** Attributes of SegmentTemplate that the segments of representations are read from. */
+const READ_FROM: ReadonlySet<string> = new Set(['media', 'initialization']);
+
+/** Bases of references: that of the MPD, and that of an element in it. */
+interface Bases {
+  readonly document: URL;
+  readonly element: URL;
+}
+
+/** Finds the files that attributes and texts of an element name, and of those in it. */
+function* filesNamedBeside(
+  element: XmlElement,
+  bases: Bases,
+  index: FolderIndex,
+  values: MpdValues,
+): Generator<string> {
+  if (WITHOUT_FILES.has(element.name)) return;
+  const own = [...element.attributes].filter(([name]) => element.name !== 'SegmentTemplate' || !READ_FROM.has(name));
+  const position = values.positionOf(element);
+  for (const address of [...own.map(([, value]) => value), element.text].filter((each) => each !== '')) {
+    for (const base of new Set([bases.document, bases.element])) {
+      const path = locate(address, base, position, index);
+      if (path !== undefined) yield path;
+      if (address.includes('$')) yield* filesLike(address, base, position, index, values);
+    }
+  }
+  const inner = { ...bases, element: enterBaseUrl(bases.element, element, index, values) };
+  for (const child of element.children) yield* filesNamedBeside(child, inner, index, values);
+}
+
+/** Returns the files that a template may name, by what stands before its first identifier and behind its last one. */
+function filesLike(
+  template: string,
+  base: URL,
+  position: PlaylistPosition,
+  index: FolderIndex,
+  values: MpdValues,
+): string[] {
+  values.countMissing(Math.ceil(index.fileCount / PATHS_PER_ADDRESS));
+  const probe = template.replace(/\$.*\$/, PROBE);
+  const [before, after] = withoutRefusal(() => index.pathOf(base, probe, position))?.split(PROBE) ?? [];
+  if (before === undefined || after === undefined) return [];
+  return [...index.paths].filter((path) => path.startsWith(before) && path.endsWith(after)).sort();
+}
+
+/** A number that no publication reaches, for an identifier. */
+const PROBE = '98765432109876543210';
+
+function locate(address: string, base: URL, position: PlaylistPosition, index: FolderIndex): string | undefined {
+  return withoutRefusal(() => index.tryLocate(base, address, position));
+}
+
+/** Returns undefined for an address that leads elsewhere, or is none: it names nothing in this folder. */
+function withoutRefusal<Found>(find: () => Found): Found | undefined {
   try {
-    return index.tryLocate(index.baseOf(playlist), address, { playlist, line });
+    return find();
   } catch (error) {
-    // It leads elsewhere, or is no address: it names nothing in this folder.
     if (error instanceof AppError) return undefined;
     throw error;
   }
@@ -97,8 +159,9 @@ function addressesIn({ path, text }: PlaylistDocument): Address[] {
   return hlsLines(path, text).flatMap((text, index) => {
     const line = index + 1;
     if (!text.startsWith('#')) return text === '' ? [] : [{ address: text, line, isKey: false }];
-    const isKey = KEY_TAG.test(text);
-    return Array.from(text.matchAll(ADDRESS_ATTRIBUTE), ([, address = '']) => ({ address, line, isKey }));
+    if (!text.startsWith('#EXT')) return [];
+    const quoted = Array.from(text.matchAll(/"([^"]+)"/g), ([, address = '']) => address);
+    return quoted.map((address) => ({ address, line, isKey: KEY_TAG.test(text) }));
   });
 }
 

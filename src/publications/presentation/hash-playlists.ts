@@ -25,8 +25,8 @@ export interface PresentedFolder {
 
 /**
  * Hashes the files that each playlist names and no Merkle tree binds, in the order of their first mention: text, pictures,
- * media of renditions that are not signed. Init segments of signed renditions stand among them with their maps. Keys, other playlists and addresses outside the folder are left out. A
- * playlist that cannot be read names nothing.
+ * media of renditions that are not signed. Init segments of signed renditions stand among them with their maps. Keys, playlists
+ * and addresses outside the folder are left out. A playlist that cannot be read names nothing.
  */
 export async function hashNamedFiles(
   playlists: readonly PlaylistText[],
@@ -37,10 +37,11 @@ export async function hashNamedFiles(
   const { name, files: listed } = folder;
   const located = { name, files: listed, open: folder.open.bind(folder), close: async () => undefined };
   const index = new FolderIndex(located, 'keep');
+  const others = new Set(playlists.map(({ path }) => path));
   const hashed: HashedPlaylist[] = [];
   for (const { text, path, sizeBytes, digest } of playlists) {
     const named = text === null ? [] : [...(await namedFiles(located, index, path, text, signal))];
-    const stated = named.filter((each) => bindingOf(each) !== 'fragment' && !isPresented(each));
+    const stated = named.filter((each) => bindingOf(each) !== 'fragment' && !isPresented(each) && !others.has(each));
     const files = await mapConcurrent(stated, MAX_CONCURRENT_FILES, async (each) => {
       const bound = bindingOf(each);
       return bound === null || bound === 'fragment' ? await hash(each) : bound;

@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { AppError } from '#errors/app-error.ts';
+import { readPublication } from '#publications/read-publication.ts';
+import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
+import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
+import { signAsOthers } from '../support/publications/sign-as-others.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { verifyInput } from '../support/verification/verify-input.ts';
+
+// Playlists whose addresses can be read in two ways: players open other files than those that were signed.
+
+type Files = Readonly<Record<string, Buffer>>;
+type Edit = (files: Files) => Files;
+
+const { signal } = new AbortController();
+const home = temporaryFolder();
+const OPTIONS = '-seg_duration 1 -use_timeline 1 -use_template 1 -hls_playlist 1';
+const FIRST = 'chunk-stream0-00001.m4s';
+const INIT = 'init-stream0.m4s';
+const VIDEO = 'media_0.m3u8';
+const MPD = 'manifest.mpd';
+const HOST = 'http://media.example/show/';
+const patterns = { playlist: '{*.mpd,*.m3u8}', init: '*init*', frag: '*chunk*' };
+const made: Files = Object.fromEntries(
+  Object.entries(filesAt(makeFfmpegDash(makeFilm(home), join(home, 'dash'), OPTIONS))).map(([path, bytes]) => [
+    path,
+    Buffer.from(bytes),
+  ]),
+);
+const { renditions } = await readPublication(folderOf(made), patterns, signal);
+const signed: Files = await signAsOthers(made, renditions, {});
+const decoy = made['chunk-stream1-00001.m4s'] as Buffer;
+let count = 0;
+
+const isPlaylist = (path: string): boolean => /\.(?:m3u8|mpd)$/.test(path);
+const inPlaylists =
+  (edit: (text: string, path: string) => string): Edit =>
+  (files) =>
+    Object.fromEntries(
+      Object.entries(files).map(([path, bytes]) => [
+        path,
+        isPlaylist(path) ? Buffer.from(edit(bytes.toString(), path)) : bytes,
+      ]),
+    );
+const inVideo = (from: string | RegExp, to: string): Edit =>
+  inPlaylists((text, path) => (path === VIDEO ? text.replace(from, to) : text));
+const beside =
+  (path: string): Edit =>
+  (files) => ({ ...files, [path]: decoy });
+const renamed =
+  (from: string, to: string): Edit =>
+  (files) =>
+    Object.fromEntries(Object.entries(files).map(([path, bytes]) => [path.replaceAll(from, to), bytes]));
+const allOf =
+  (...edits: Edit[]): Edit =>
+  (files) =>
+    edits.reduce((edited, edit) => edit(edited), files);
+/** Files and the addresses that all playlists have of them get other names. */
+const namedBy = (from: string, file: string, address = file): Edit =>
+  allOf(
+    renamed(from, file),
+    inPlaylists((text) => text.replaceAll(from, address)),
+  );
+
+const NFC = 'é'.normalize('NFC');
+const NFD = 'é'.normalize('NFD');
+
+const AMBIGUOUS: Readonly<Record<string, Edit>> = {
+  'a file that another differs from by capitals': beside(FIRST.toUpperCase()),
+  'a file that another differs from by how letters are composed': allOf(
+    namedBy('chunk-', `chunk-${NFC}-`),
+    beside(FIRST.replace('chunk-', `chunk-${NFD}-`)),
+  ),
+  'a file with a query and without': inVideo(`URI="${INIT}"`, `URI="${INIT}?v=1"`),
+  'a file with two queries': allOf(
+    inPlaylists((text) => text.replaceAll('.m4s', '.m4s?v=1')),
+    inVideo(`${INIT}?v=1`, `${INIT}?v=2`),
+  ),
+  'a file with an encoded letter and without': inVideo(INIT, INIT.replace('s', '%73')),
+  'a file below an encoded dot and without': inVideo(INIT, `%2e/${INIT}`),
+  'a file out of another folder and without': inVideo(INIT, `other/../${INIT}`),
+  'a file with another number of slashes': inVideo(INIT, `.//${INIT}`),
+  'an address whose query another file has in its name': allOf(
+    inPlaylists((text) => text.replaceAll('.m4s', '.m4s?v=1')),
+    beside(`${FIRST}?v=1`),
+  ),
+  'an encoded name that another file has as it is': allOf(namedBy('chunk-', 'chunk ', 'chunk%20'), (files) => ({
+    ...files,
+    [FIRST.replace('chunk-', 'chunk%20')]: decoy,
+  })),
+  'a plus for which some servers find another file': allOf(
+    namedBy('chunk-', 'chunk+'),
+    beside(FIRST.replace('chunk-', 'chunk ')),
+  ),
+};
+
+const HONEST: Readonly<Record<string, Edit>> = {
+  'spaces in names, which all playlists encode': namedBy('chunk-', 'chunk ', 'chunk%20'),
+  'spaces in names, which one playlist encodes': allOf(
+    namedBy('chunk-', 'chunk '),
+    inPlaylists((text, path) => (path === MPD ? text.replaceAll('chunk ', 'chunk%20') : text)),
+  ),
+  'letters with accents': namedBy('chunk-', `chunk-${NFD}-`, `chunk-${NFC}-`),
+  'a plus in names': namedBy('chunk-', 'chunk+'),
+  'one query on every address': inPlaylists((text) => text.replaceAll('.m4s', '.m4s?v=1')),
+  'addresses that begin with a dot': inPlaylists((text, path) =>
+    path === VIDEO ? text.replaceAll('chunk-', './chunk-').replaceAll('init-', './init-') : text,
+  ),
+  'key frames in the files of the pictures': allOf(
+    inPlaylists((text, path) =>
+      path === 'master.m3u8' ? `${text}#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=1,URI="frames.m3u8"\n` : text,
+    ),
+    (files) => ({
+      ...files,
+      'frames.m3u8': Buffer.from(
+        `#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-TARGETDURATION:1\n#EXT-X-I-FRAMES-ONLY\n#EXT-X-MAP:URI="${INIT}"\n#EXTINF:1,\n#EXT-X-BYTERANGE:2000@0\n${FIRST}\n#EXT-X-ENDLIST\n`,
+      ),
+    }),
+  ),
+};
+
+describe('a publication is ambiguous, and cannot be signed, whose playlists name', () => {
+  for (const [name, edit] of Object.entries(AMBIGUOUS)) {
+    test(name, async () => {
+      const files = edit(signed);
+      const folder = writeFiles(join(home, `case-${count++}`, 'show'), files);
+      const { verification } = await verifyInput({ type: 'local_folder_path', path: folder }, join(folder, '..'));
+      const { state, summary, publication } = verification;
+      assert.equal(state, 'invalid', JSON.stringify({ summary, publication }));
+      const found = publication?.first.filter(({ kind, part }) => kind === 'ambiguous' && part === 'playlist') ?? [];
+      assert.ok(found.length > 0, JSON.stringify({ summary, publication }));
+      assert.ok(
+        found.every(({ file, line, problem }) => isPlaylist(file ?? '') && (line ?? 0) > 0 && problem !== undefined),
+        JSON.stringify(found),
+      );
+      assert.doesNotMatch(JSON.stringify(found), /v=\d[^.]*server/);
+      await assert.rejects(readPublication(folderOf(files), patterns, signal), isAmbiguous);
+    });
+  }
+
+  test('a host in capitals and in small letters', async () => {
+    const files = inVideo(INIT, `${HOST.replace('media', 'MEDIA')}${INIT}`)(signed);
+    await assert.rejects(readPublication(folderOf(files, HOST), patterns, signal), isAmbiguous);
+  });
+});
+
+function isAmbiguous(error: unknown): boolean {
+  return error instanceof AppError && error.reason === 'PLAYLIST_AMBIGUOUS';
+}
+
+describe('a publication is valid, and can be signed, whose playlists have', () => {
+  for (const [name, edit] of Object.entries(HONEST)) {
+    test(name, async () => {
+      const files = edit(signed);
+      const folder = writeFiles(join(home, `case-${count++}`, 'show'), files);
+      const { verification } = await verifyInput({ type: 'local_folder_path', path: folder }, join(folder, '..'));
+      const { state, summary, publication } = verification;
+      assert.equal(state, 'valid', JSON.stringify({ summary, publication }));
+      await readPublication(folderOf(files), patterns, signal);
+    });
+  }
+
+  test('absolute addresses and relative ones', async () => {
+    const files = inVideo(INIT, `${HOST}${INIT}`)(signed);
+    await readPublication(folderOf(files, HOST), patterns, signal);
+  });
+
+  test('two addresses of a file, where one of the playlists is not chosen', async () => {
+    const files = inVideo(`URI="${INIT}"`, `URI="${INIT}?v=1"`)(signed);
+    const folder = writeFiles(join(home, `case-${count++}`, 'show'), files);
+    const asked = { params: { entries: ['master.m3u8'] } };
+    const { verification } = await verifyInput({ type: 'local_folder_path', path: folder }, join(folder, '..'), asked);
+    assert.equal(verification.state, 'valid', JSON.stringify(verification.publication));
+  });
+});
