@@ -163,7 +163,7 @@ describe('an MPD', async () => {
           .replace('<Period ', '<Period duration="PT6.1S" '),
       ),
       'invalid',
-      /the period ends 3\.1 s behind the next period/,
+      /the period ends 3\.1 s after the next one begins/,
     );
   });
 

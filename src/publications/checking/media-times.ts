@@ -9,13 +9,16 @@ interface TrackTimes {
   readonly timescale: number;
   /** Of its samples, in ticks, where fragments do not say another; 0 where it is unknown. */
   readonly sampleDuration: number;
+  /** The media time that its edit list begins with, in ticks, less the empty time before it. */
+  readonly editStart: number;
 }
 
 /** The times of the tracks of an init segment, by their ids. */
 export type InitTimes = ReadonlyMap<number, TrackTimes>;
 
-/** When a fragment plays by its own boxes: in seconds of decoding time. */
+/** When a fragment plays by its own boxes, in seconds of presentation time: behind the composition offsets and the edit list. */
 export interface FragmentTimes {
+  readonly isOfPictures: boolean;
   readonly startSeconds: number;
   readonly durationSeconds: number;
   /** The duration of one of its samples, on average. */
@@ -33,7 +36,8 @@ const TRUN_FIELDS = [
   [0x000004, 4],
 ] as const;
 const TRUN_SAMPLE_DURATION = 0x000100;
-const TRUN_SAMPLE_FIELDS = [0x000100, 0x000200, 0x000400, 0x000800] as const;
+const TRUN_SAMPLE_SIZE_AND_FLAGS = [0x000200, 0x000400] as const;
+const TRUN_COMPOSITION_OFFSET = 0x000800;
 
 /** Reads the times of the tracks of a `moov` box; none where it cannot be read. */
 export function initTimesIn(moov: Buffer): InitTimes {
@@ -48,17 +52,37 @@ export function initTimesIn(moov: Buffer): InitTimes {
         return [id, fields.uint(4)] as const;
       }),
     );
-    return new Map([...box.descendants('trak')].map((trak) => timesOfTrack(trak, defaults)));
+    const movieTimescale = fieldBehindTimes(box.descendant('mvhd'));
+    return new Map([...box.descendants('trak')].map((trak) => timesOfTrack(trak, defaults, movieTimescale)));
   }, new Map<number, TrackTimes>());
 }
 
-function timesOfTrack(trak: Box, defaults: ReadonlyMap<number, number>): [number, TrackTimes] {
+function timesOfTrack(trak: Box, defaults: ReadonlyMap<number, number>, movieTimescale: number): [number, TrackTimes] {
   const id = fieldBehindTimes(trak.descendant('tkhd'));
   const timescale = fieldBehindTimes(trak.descendant('mdia', 'mdhd'));
   const hdlr = trak.descendant('mdia', 'hdlr');
   const fields = hdlr === undefined ? null : new BoxFields(hdlr);
   fields?.skip(8);
-  return [id, { handler: fields?.text(4) ?? '', timescale, sampleDuration: defaults.get(id) ?? 0 }];
+  const { emptyTicks, mediaTicks } = readEditList(trak.descendant('edts', 'elst'));
+  const editStart = mediaTicks - (movieTimescale === 0 ? 0 : (emptyTicks * timescale) / movieTimescale);
+  return [id, { handler: fields?.text(4) ?? '', timescale, sampleDuration: defaults.get(id) ?? 0, editStart }];
+}
+
+/** Reads where an edit list begins (ISO/IEC 14496-12 §8.6.6): ticks of the movie without media, and the media time behind them. */
+function readEditList(elst: Box | undefined): { emptyTicks: number; mediaTicks: number } {
+  let emptyTicks = 0;
+  if (elst === undefined) return { emptyTicks, mediaTicks: 0 };
+  const fields = new BoxFields(elst);
+  const size = fields.versionAndFlags().version === 1 ? 8 : 4;
+  const empty = size === 8 ? Number(0xffff_ffff_ffff_ffffn) : 0xffff_ffff;
+  for (let count = fields.uint(4); count > 0; count -= 1) {
+    const duration = fields.uint(size);
+    const mediaTicks = fields.uint(size);
+    fields.skip(4);
+    if (mediaTicks !== empty) return { emptyTicks, mediaTicks };
+    emptyTicks += duration;
+  }
+  return { emptyTicks, mediaTicks: 0 };
 }
 
 /** Returns the 32-bit field behind the creation and modification times of a full box, which are as long as its version says. */
@@ -79,23 +103,29 @@ export function fragmentTimesIn(moofs: readonly Buffer[], tracks: InitTimes): Fr
     const runs = moofs.flatMap((moof) => [...boxOf(moof).descendants('traf')]).map((traf) => timesOfRun(traf, tracks));
     const known = runs.filter((run) => run !== null);
     if (known.length === 0) return null;
-    const byTrack = [...Map.groupBy(known, ({ track }) => track)].map(([track, own]) => ({
-      isVideo: track.handler === 'vide',
-      startSeconds: Math.min(...own.map(({ start }) => start)) / track.timescale,
-      durationSeconds: own.reduce((sum, { ticks }) => sum + ticks, 0) / track.timescale,
-      sampleCount: own.reduce((sum, { sampleCount }) => sum + sampleCount, 0),
-    }));
+    const byTrack = [...Map.groupBy(known, ({ track }) => track)].map(([track, own]) => timesOfRuns(track, own));
     const longest = byTrack.toSorted((first, second) => second.durationSeconds - first.durationSeconds)[0];
-    const chosen = byTrack.find(({ isVideo }) => isVideo) ?? longest;
-    if (chosen === undefined) return null;
-    const { startSeconds, durationSeconds, sampleCount } = chosen;
-    return { startSeconds, durationSeconds, sampleSeconds: durationSeconds / sampleCount };
+    return byTrack.find(({ isOfPictures }) => isOfPictures) ?? longest ?? null;
   }, null);
+}
+
+function timesOfRuns({ handler, timescale, editStart }: TrackTimes, runs: readonly RunTimes[]): FragmentTimes {
+  const ticks = runs.reduce((sum, run) => sum + run.ticks, 0);
+  const sampleCount = runs.reduce((sum, run) => sum + run.sampleCount, 0);
+  const start = Math.min(...runs.map((run) => run.start)) - editStart;
+  // Nothing in front of the edit list plays.
+  const hidden = Math.min(Math.max(-start, 0), ticks);
+  return {
+    isOfPictures: handler === 'vide',
+    startSeconds: (start + hidden) / timescale,
+    durationSeconds: (ticks - hidden) / timescale,
+    sampleSeconds: ticks / sampleCount / timescale,
+  };
 }
 
 interface RunTimes {
   readonly track: TrackTimes;
-  /** Decoding time and duration in ticks. */
+  /** The first time of presentation, and the duration, in ticks. */
   readonly start: number;
   readonly ticks: number;
   readonly sampleCount: number;
@@ -112,30 +142,37 @@ function timesOfRun(traf: Box, tracks: InitTimes): RunTimes | null {
   for (const [flag, length] of TFHD_FIELDS) if ((flags & flag) !== 0) header.skip(length);
   const sampleDuration = (flags & TFHD_DEFAULT_DURATION) === 0 ? track.sampleDuration : header.uint(4);
   const time = new BoxFields(tfdt);
-  const start = time.uint(time.versionAndFlags().version === 1 ? 8 : 4);
+  const decodingStart = time.uint(time.versionAndFlags().version === 1 ? 8 : 4);
   let ticks = 0;
   let sampleCount = 0;
+  let first = Number.POSITIVE_INFINITY;
   for (const trun of traf.descendants('trun')) {
     const run = readRun(trun, sampleDuration);
+    first = Math.min(first, ticks + run.first);
     ticks += run.ticks;
     sampleCount += run.sampleCount;
   }
-  return ticks === 0 ? null : { track, start, ticks, sampleCount };
+  return ticks === 0 ? null : { track, start: decodingStart + first, ticks, sampleCount };
 }
 
-function readRun(trun: Box, sampleDuration: number): { ticks: number; sampleCount: number } {
+/** Reads the ticks of a run of samples, and the first one at which one of them is presented. */
+function readRun(trun: Box, sampleDuration: number): { first: number; ticks: number; sampleCount: number } {
   const fields = new BoxFields(trun);
-  const { flags } = fields.versionAndFlags();
+  const { version, flags } = fields.versionAndFlags();
   const sampleCount = fields.uint(4);
-  if ((flags & TRUN_SAMPLE_DURATION) === 0) return { ticks: sampleCount * sampleDuration, sampleCount };
+  const [hasDurations, hasOffsets] = [(flags & TRUN_SAMPLE_DURATION) !== 0, (flags & TRUN_COMPOSITION_OFFSET) !== 0];
+  if (!hasDurations && !hasOffsets) return { first: 0, ticks: sampleCount * sampleDuration, sampleCount };
   for (const [flag, length] of TRUN_FIELDS) if ((flags & flag) !== 0) fields.skip(length);
-  const furtherBytes = TRUN_SAMPLE_FIELDS.slice(1).filter((flag) => (flags & flag) !== 0).length * 4;
-  let ticks = 0;
+  const furtherBytes = TRUN_SAMPLE_SIZE_AND_FLAGS.filter((flag) => (flags & flag) !== 0).length * 4;
+  let [first, ticks] = [Number.POSITIVE_INFINITY, 0];
   for (let sample = 0; sample < sampleCount; sample += 1) {
-    ticks += fields.uint(4);
+    const duration = hasDurations ? fields.uint(4) : sampleDuration;
     fields.skip(furtherBytes);
+    const offset = !hasOffsets ? 0 : version === 0 ? fields.uint(4) : fields.int32();
+    first = Math.min(first, ticks + offset);
+    ticks += duration;
   }
-  return { ticks, sampleCount };
+  return { first, ticks, sampleCount };
 }
 
 function boxOf(bytes: Buffer): Box {

@@ -1,6 +1,5 @@
 import type { FragmentTimes } from '../checking/media-times.ts';
 import { describePart, type MediaPart } from '../media-part.ts';
-import type { MediaWindow } from '../playlists/playlist-document.ts';
 import type { ListedFragment, RenditionListing } from '../playlists/rendition-listings.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 
@@ -37,8 +36,9 @@ export function judgeTimes(listings: readonly RenditionListing[], timesOf: Times
     const isHls = sequences.flat()[0]?.window === null;
     // The sections of an HLS playlist follow one another; the representations of an MPD play beside each other.
     const played = isHls ? [sequences.flat().sort((first, second) => first.position - second.position)] : sequences;
+    const hasPictures = sequences.flat().some((fragment) => fragment.own.isOfPictures);
     const [found] = [
-      ...played.flatMap((each) => problemsIn(each)),
+      ...played.flatMap((each) => problemsIn(each, hasPictures)),
       ...(isHls ? [] : offsetsThatDiffer(sequences.flat())),
     ];
     if (found !== undefined) findings.push(describe(playlist, found));
@@ -68,8 +68,12 @@ function timed({ init, fragments }: RenditionListing, timesOf: TimesOf): TimedFr
 }
 
 /** Returns what is wrong first with the times of fragments that are played one after the other. */
-function problemsIn(fragments: readonly TimedFragment[]): Problem[] {
+function problemsIn(fragments: readonly TimedFragment[], hasPictures: boolean): Problem[] {
   let run = new Run();
+  // A fragment that is missing, or stands elsewhere, moves those behind it.
+  const isInOrder = fragments.every(
+    ({ own }, index) => own.position === (fragments[index - 1]?.own.position ?? -1) + 1,
+  );
   for (const [index, fragment] of fragments.entries()) {
     const before = fragments[index - 1];
     if (before !== undefined && fragment.section !== before.section) {
@@ -79,8 +83,8 @@ function problemsIn(fragments: readonly TimedFragment[]): Problem[] {
     } else if (before !== undefined && !follows(before, fragment)) run = new Run();
     const problem =
       problemOfDuration(fragment) ??
-      problemOfWindow(fragment.window, fragment.own) ??
-      run.problemOfPlace(fragment) ??
+      problemOfWindow(fragment, hasPictures) ??
+      (isInOrder ? problemOfPlace(fragment) : null) ??
       (fragment.window === null && before !== undefined ? problemOfJump(before, fragment) : null);
     if (problem !== null) return [{ at: fragment, problem }];
     run.add(fragment);
@@ -94,22 +98,12 @@ class Run {
   #rounding = 0;
   #own = 0;
   #sample = 0;
-  /** Seconds by which the playlist places the first fragment behind its own start; null where it does not place it. */
-  #shift: number | null = null;
 
-  add({ durationSeconds, roundingSeconds, mediaSeconds, own }: TimedFragment): void {
+  add({ durationSeconds, roundingSeconds, own }: TimedFragment): void {
     this.#stated += durationSeconds ?? own.durationSeconds;
     this.#rounding += roundingSeconds;
     this.#own += own.durationSeconds;
     this.#sample = Math.max(this.#sample, own.sampleSeconds);
-    this.#shift ??= mediaSeconds === null ? null : mediaSeconds - own.startSeconds;
-  }
-
-  problemOfPlace({ mediaSeconds, own }: TimedFragment): string | null {
-    if (mediaSeconds === null || this.#shift === null) return null;
-    const moved = mediaSeconds - own.startSeconds - this.#shift;
-    if (Math.abs(moved) <= Math.max(MAX_SHIFT_SECONDS, own.sampleSeconds)) return null;
-    return `the playlist places it ${toThousandths(Math.abs(moved))} s ${moved > 0 ? 'behind' : 'before'} its own start`;
   }
 
   /** Returns why what follows cuts the run: players place that by the stated durations. */
@@ -126,18 +120,38 @@ function follows(before: TimedFragment, { init, position, own }: TimedFragment):
 }
 
 /** Returns why a stated duration is not that of a fragment: players skip what lasts no time, and stop where media ends early. */
-function problemOfDuration({ durationSeconds: stated, own: { durationSeconds } }: TimedFragment): string | null {
-  if (stated === null || (stated > 0 && Math.abs(stated - durationSeconds) <= durationSeconds / 2)) return null;
+function problemOfDuration({ durationSeconds: stated, roundingSeconds, own }: TimedFragment): string | null {
+  const { durationSeconds } = own;
+  if (stated === null) return null;
+  const tolerated = Math.max(durationSeconds / 2, roundingSeconds, shiftOf(own));
+  if (stated > 0 && Math.abs(stated - durationSeconds) <= tolerated) return null;
   return `the playlist gives it ${toThousandths(stated)} s, and it lasts ${toThousandths(durationSeconds)} s`;
 }
 
-/** Returns why a period shows less of a fragment than it holds. */
-function problemOfWindow(window: MediaWindow | null, own: FragmentTimes): string | null {
+/** Returns why a segment does not stand where its media are: players show it at the time of these, and leave out by that time. */
+function problemOfPlace({ mediaSeconds, own }: TimedFragment): string | null {
+  if (mediaSeconds === null) return null;
+  const moved = mediaSeconds - own.startSeconds;
+  if (Math.abs(moved) <= shiftOf(own)) return null;
+  return `the playlist places it ${toThousandths(Math.abs(moved))} s ${moved > 0 ? 'behind' : 'before'} its own start`;
+}
+
+/**
+ * Returns why a period shows less of a fragment than it holds. Packagers end periods with the pictures: sound that goes on is not
+ * counted.
+ */
+function problemOfWindow({ window, own }: TimedFragment, hasPictures: boolean): string | null {
   if (window === null) return null;
   const before = window.startSeconds - own.startSeconds;
   const behind = window.endSeconds === null ? 0 : own.startSeconds + own.durationSeconds - window.endSeconds;
   if (before > MAX_SHIFT_SECONDS) return `its period begins ${toThousandths(before)} s behind its start`;
-  return behind > MAX_SHIFT_SECONDS ? `its period ends ${toThousandths(behind)} s before its end` : null;
+  if (behind <= MAX_SHIFT_SECONDS || (hasPictures && !own.isOfPictures)) return null;
+  return `its period ends ${toThousandths(behind)} s before its end`;
+}
+
+/** Returns the seconds by which a fragment may be cut or moved. */
+function shiftOf({ sampleSeconds }: FragmentTimes): number {
+  return Math.max(MAX_SHIFT_SECONDS, sampleSeconds);
 }
 
 /** Returns why a discontinuity stands, or is missing, before a fragment: players keep time without one, and begin anew at one. */
@@ -146,7 +160,7 @@ function problemOfJump(before: TimedFragment, fragment: TimedFragment): string |
   // Another init segment is a discontinuity of its own, and so is what was not signed to follow.
   if (!follows(before, fragment)) return null;
   const jump = own.startSeconds - before.own.startSeconds - before.own.durationSeconds;
-  const isContinuous = Math.abs(jump) <= Math.max(MAX_SHIFT_SECONDS, own.sampleSeconds);
+  const isContinuous = Math.abs(jump) <= shiftOf(own);
   if (section !== before.section && isContinuous) return 'a discontinuity stands before it, and the media go on';
   if (section !== before.section || jump >= -own.durationSeconds / 2) return null;
   return `its media begin ${toThousandths(-jump)} s before the end of what plays before it, without a discontinuity`;
@@ -160,7 +174,7 @@ function offsetsThatDiffer(fragments: readonly TimedFragment[]): Problem[] {
     if (Math.max(...offsets) - Math.min(...offsets) <= MAX_SHIFT_SECONDS) return [];
     return beside.flatMap((at) => {
       const late = at.own.startSeconds - (at.window?.startSeconds ?? 0);
-      if (late <= Math.max(MAX_SHIFT_SECONDS, at.own.sampleSeconds)) return [];
+      if (late <= shiftOf(at.own)) return [];
       const problem = `its presentation offset is another one than that of what plays beside it, and it begins ${toThousandths(late)} s behind its period`;
       return [{ at, problem }];
     });

@@ -53,16 +53,18 @@ export function findingsIn(playlists: readonly NamedPlaylist[]): FoundInPlaylist
 /** Seconds between the end of a period and the next one. */
 const MAX_APART_SECONDS = 0.1;
 
-/** Finds periods of an MPD that overlap, leave a gap, or end behind the MPD: players cut different ones. */
+/** Finds periods of an MPD whose end is said in two ways, or in none: players take different ones. */
 function findPeriodsApart({ path, periods }: MpdDocument): FoundInPlaylist[] {
-  return periods.flatMap(({ line, startSeconds = 0, durationSeconds, followedAtSeconds }, index) => {
-    if (durationSeconds === undefined || followedAtSeconds === undefined) return [];
-    const behind = startSeconds + durationSeconds - followedAtSeconds;
+  return periods.flatMap((period, index) => {
+    const { line, startSeconds = 0, durationSeconds, roundingSeconds, followedAtSeconds } = period;
     const isLast = index === periods.length - 1;
-    if (behind <= MAX_APART_SECONDS && (isLast || behind >= -MAX_APART_SECONDS)) return [];
-    const next = isLast ? 'the end of the presentation' : 'the next period';
-    const problem = `the period ends ${Math.round(Math.abs(behind) * 1000) / 1000} s ${behind > 0 ? 'behind' : 'before'} ${next}`;
-    return [{ playlist: path, line, kind: 'ambiguous', problem }];
+    const found = (problem: string): FoundInPlaylist[] => [{ playlist: path, line, kind: 'ambiguous', problem }];
+    if (durationSeconds === undefined) return isLast ? [] : found('nothing says when the period ends');
+    const behind = followedAtSeconds === undefined ? 0 : startSeconds + durationSeconds - followedAtSeconds;
+    if (Math.abs(behind) <= MAX_APART_SECONDS + roundingSeconds) return [];
+    const next = isLast ? 'the presentation does' : 'the next one begins';
+    const apart = Math.round(Math.abs(behind) * 1000) / 1000;
+    return found(`the period ends ${apart} s ${behind > 0 ? 'after' : 'before'} ${next}`);
   });
 }
 

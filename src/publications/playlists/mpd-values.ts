@@ -67,6 +67,12 @@ export class MpdValues {
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds;
   }
 
+  /** Returns half of the last digit of a duration in seconds; 0 where there is none. */
+  rounding(element: XmlElement, attribute: string): number {
+    const digits = /(?:\.(\d+))?S$/.exec(element.attributes.get(attribute) ?? '');
+    return digits === null ? 0 : 0.5 / 10 ** (digits[1] ?? '').length;
+  }
+
   /** Returns a byte range `first-last`, both inclusive. */
   byteRange(element: XmlElement, attribute: string): ByteRange | null {
     const value = element.attributes.get(attribute);

@@ -74,6 +74,8 @@ export interface MpdPeriod {
   readonly line: number;
   readonly startSeconds: number | undefined;
   readonly durationSeconds: number | undefined;
+  /** Half of the last digit of what says the duration. */
+  readonly roundingSeconds: number;
   /** The end by the start of the next period or, for the last one, by the duration of the MPD. */
   readonly followedAtSeconds: number | undefined;
 }

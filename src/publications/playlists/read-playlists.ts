@@ -202,7 +202,8 @@ async function readMpd(
   const representations: MpdRepresentation[] = [];
   let segmentCount = 0;
   const periods = timedPeriods(root, values);
-  for (const { element: period, durationSeconds } of periods) {
+  for (const each of periods) {
+    const { element: period, durationSeconds } = each;
     const periodBase = enterBaseUrl(mpdBase, period, index, values);
     for (const set of childrenOf(period, 'AdaptationSet')) {
       const setBase = enterBaseUrl(periodBase, set, index, values);
@@ -213,7 +214,7 @@ async function readMpd(
           { lineage, values, folder, index, base: setBase, periodSeconds: durationSeconds },
           signal,
         );
-        representations.push(describeRepresentation(lineage, { ...addressed, periodSeconds: durationSeconds }, values));
+        representations.push(describeRepresentation(lineage, addressed, each, values));
         segmentCount += addressed.segments.length;
         refuseBeyond('representations in one MPD', representations.length, MAX_REPRESENTATIONS);
         refuseBeyond('fragments named in playlists', segmentCount, MAX_LISTED_FRAGMENTS);
@@ -225,17 +226,18 @@ async function readMpd(
 
 function describeRepresentation(
   lineage: MpdRepresentation['lineage'],
-  addressed: AddressedSegments & Pick<MpdRepresentation, 'periodSeconds'>,
+  addressed: AddressedSegments,
+  { durationSeconds: periodSeconds, roundingSeconds }: MpdPeriod,
   values: MpdValues,
 ): MpdRepresentation {
-  const { periodSeconds } = addressed;
   const scheme = schemeOf(lineage);
   const elements = scheme === undefined ? [] : inheritedElements(lineage, scheme);
   const timescale = Number(values.inherited(elements, 'timescale') ?? 1n);
   const startSeconds = Number(values.inherited(elements, 'presentationTimeOffset') ?? 0n) / timescale;
-  const window = { startSeconds, endSeconds: periodSeconds === undefined ? null : startSeconds + periodSeconds };
+  const endSeconds = periodSeconds === undefined ? null : startSeconds + periodSeconds + roundingSeconds;
+  const window = { startSeconds, endSeconds };
   const isTimed = addressed.addressing === 'base' || timelineOf(elements) !== undefined;
-  return { line: values.positionOf(lineage[3]).line, lineage, window, isTimed, ...addressed };
+  return { line: values.positionOf(lineage[3]).line, lineage, periodSeconds, window, isTimed, ...addressed };
 }
 
 function timedPeriods(root: XmlElement, values: MpdValues): MpdPeriod[] {
@@ -250,7 +252,12 @@ function timedPeriods(root: XmlElement, values: MpdValues): MpdPeriod[] {
     const durationSeconds = values.duration(element, 'duration') ?? (length && Math.max(length, 0));
     clock = start === undefined || durationSeconds === undefined ? undefined : start + durationSeconds;
     const { line } = values.positionOf(element);
-    return { element, line, startSeconds: start, durationSeconds, followedAtSeconds };
+    const roundingSeconds = element.attributes.has('duration')
+      ? values.rounding(element, 'duration')
+      : next === undefined
+        ? values.rounding(root, 'mediaPresentationDuration')
+        : values.rounding(next, 'start');
+    return { element, line, startSeconds: start, durationSeconds, roundingSeconds, followedAtSeconds };
   });
 }
 
