@@ -3,7 +3,7 @@ import type { StoredMap } from '../checking/stored-maps.ts';
 import type { FoundFragment, ReadRendition } from '../checking/verify-parts.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
 import { type FragmentOrigin, type FragmentVerdict, judgeSequence } from './judge-sequence.ts';
-import type { SignedTimes, TimesOf } from './judge-times.ts';
+import { MAX_SHIFT_SECONDS, type SignedTimes, type TimesOf } from './judge-times.ts';
 import type { ListedOrder, ListedRendition } from './listed-renditions.ts';
 
 /** A rendition as it is listed and as it was read. */
@@ -117,6 +117,8 @@ class OrderJudge {
   /** Positions that a playlist leaves out, whether others name them or not. */
   readonly #skipped: Run[] = [];
   readonly #startOf = new Map<number, number | null>();
+  /** Durations of the fragments that are there, by their positions. */
+  readonly #secondsAt = new Map<number, number>();
   readonly #intact = new Set<string>();
   readonly #deviations = new Map<string, Deviation>();
 
@@ -131,6 +133,11 @@ class OrderJudge {
     this.#isForeign = map === null && read !== null && read.binding !== null;
     this.#numberOf = numberOf;
     const { fragments } = listed.present;
+    for (const [index, positions] of (read?.found ?? []).entries()) {
+      const position = positions.find((each) => each.map === map && each.isBound)?.location;
+      const times = read?.times[index] ?? null;
+      if (position !== undefined && times !== null) this.#secondsAt.set(position, times.durationSeconds);
+    }
     this.#foundOf = new Map(fragments.map((part, index) => [partKey(part), read?.found[index] ?? []]));
   }
 
@@ -187,6 +194,14 @@ class OrderJudge {
     return origin === null || rendition === undefined ? null : { rendition, index: origin.position };
   }
 
+  /** Returns true for an end that is no longer than what playlists may cut: sound often goes on for some samples. */
+  #isTail({ start, end }: Run): boolean {
+    if (end !== this.#map?.count) return false;
+    let seconds = 0;
+    for (let position = start; position < end; position += 1) seconds += this.#secondsAt.get(position) ?? Number.NaN;
+    return seconds <= MAX_SHIFT_SECONDS;
+  }
+
   /** Returns the runs of fragments that were signed and that a playlist leaves out. */
   #unstated(): Deviation[] {
     if (this.#map === null) return [];
@@ -198,7 +213,8 @@ class OrderJudge {
       origin: null,
       isOfPlaylist: true,
     } as const;
-    return joinRuns(this.#skipped).map(({ start, end, playlist: shownBy }) => {
+    const runs = joinRuns(this.#skipped).filter((run) => !this.#isTail(run));
+    return runs.map(({ start, end, playlist: shownBy }) => {
       // It was played where what follows it is played now.
       const startSeconds = this.#startOf.get(end) ?? (start === 0 ? 0 : (this.#startOf.get(start - 1) ?? null));
       return { ...about, count: end - start, signedIndex: start, startSeconds, playlist: shownBy };

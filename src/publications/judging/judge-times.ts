@@ -3,8 +3,8 @@ import { describePart, type MediaPart } from '../media-part.ts';
 import type { ListedFragment, RenditionListing } from '../playlists/rendition-listings.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 
-/** Seconds that playlist times may cut or move, beside half of the last digit of what they state. */
-const MAX_SHIFT_SECONDS = 0.1;
+/** Seconds that playlists may cut or move, beside half of the last digit of the times that they state. */
+export const MAX_SHIFT_SECONDS = 0.1;
 
 /** A fragment as it was signed: when it plays by its own boxes, and its position in its map. */
 export interface SignedTimes extends FragmentTimes {
