@@ -3,23 +3,15 @@ import { mkdirSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import type { RunningService } from '../scripts/running-service.ts';
+import { launchBrowser } from '../test/console/browser.ts';
 import { type BenchContext, startBenchService } from './bench-context.ts';
 import { median, progress } from './measuring.ts';
 
 const run = promisify(execFile);
 
 const FILM_SECONDS = 30;
-const FLAGS = [
-  '--headless',
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  '--autoplay-policy=no-user-gesture-required',
-];
 
 /** Answers at once, in place of the reader. */
 const NO_READER = `addEventListener('message', ({ data: { id } }) =>
@@ -36,7 +28,7 @@ export async function playbackPart(context: BenchContext): Promise<string> {
   await using service = await startBenchService(context, 'playback', { readBack: false });
   progress('encoding the film');
   const job = await signFilm(service, join(context.folder, 'film'));
-  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
+  const browser = await launchBrowser();
   const runs: Record<'with' | 'without', Playback[]> = { with: [], without: [] };
   const loads: number[] = [];
   try {

@@ -23,6 +23,10 @@ const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
 /** Nothing of this is needed to run the programs. */
 const NOT_UNPACKED = ['doc', 'man', 'locale', 'i18n'].map((folder) => `--exclude=./usr/share/${folder}`);
 
+const ELSEWHERE =
+  "The S3 server of the tests is Ceph, from Debian's packages for x86-64. On another system, start an S3 server and name it " +
+  'in S3_TEST_ENDPOINT, S3_TEST_ACCESS_KEY_ID and S3_TEST_SECRET_ACCESS_KEY.';
+
 /** The folder of the programs. Its name depends on the packages, so another list is installed anew. */
 export const CEPH_ROOT = join(
   process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'),
@@ -32,7 +36,14 @@ export const CEPH_ROOT = join(
 /** The folder of the libraries that the programs load. */
 export const CEPH_LIBRARIES = join(CEPH_ROOT, 'usr/lib/x86_64-linux-gnu');
 
-if (import.meta.main) installCeph();
+if (import.meta.main) {
+  try {
+    installCeph();
+  } catch (error) {
+    console.error((error as Error).message);
+    process.exitCode = 1;
+  }
+}
 
 /** Installs the programs: some 20 seconds, 160 MB to load, 500 MB on the disk. */
 function installCeph(): void {
@@ -71,12 +82,10 @@ APT::Sandbox::User ""; Debug::NoLocking "1"; Acquire::Retries "3";\n`,
 
 /** The mirror that this system gets its packages from. */
 function mirror(): string {
-  const { stdout } = spawnSync('apt-get', ['indextargets', '--format', '$(SITE)'], { encoding: 'utf8' });
-  const site = (stdout ?? '').split('\n').find((candidate) => /\/debian\/?$/.test(candidate));
+  const sites = run('apt-get', ['indextargets', '--format', '$(SITE)']);
+  const site = sites.split('\n').find((candidate) => /\/debian\/?$/.test(candidate));
   if (site !== undefined) return site;
-  throw new Error(
-    'apt knows no mirror of Debian to get the S3 server from. Name one in /etc/apt/sources.list.d, or point S3_TEST_ENDPOINT at a server of your own.',
-  );
+  throw new Error(`apt knows no mirror of Debian. Name one in /etc/apt/sources.list.d.\n${ELSEWHERE}`);
 }
 
 /** `/bin`, `/lib` and the like are links into `/usr`, as on every Debian; archives of packages rely on it. */
@@ -100,11 +109,11 @@ function moveInto(root: string, place: string): void {
   }
 }
 
-function run(command: string, parameters: readonly string[], env = process.env): void {
+/** Runs a program to its end, and returns what it printed. */
+function run(command: string, parameters: readonly string[], env = process.env): string {
   const { status, error, stdout, stderr } = spawnSync(command, parameters, { env, encoding: 'utf8' });
-  if (status === 0) return;
-  throw new Error(
-    `\`${command} ${parameters.join(' ')}\` failed${error === undefined ? '' : ` (${error.message})`}. It printed:\n${stdout ?? ''}${stderr ?? ''}\n` +
-      'The tests of S3 take Ceph from Debian for x86-64. Elsewhere, name another S3 server in S3_TEST_ENDPOINT.',
-  );
+  if (status === 0) return stdout;
+  if (error !== undefined)
+    throw new Error(`The S3 server cannot be installed: ${command} does not start (${error.message}).\n${ELSEWHERE}`);
+  throw new Error(`\`${command} ${parameters.join(' ')}\` failed. It printed:\n${stdout}${stderr}\n${ELSEWHERE}`);
 }

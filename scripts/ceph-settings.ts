@@ -14,7 +14,7 @@ export interface CephPlace {
 /** Bytes that the store may hold, all objects together; they take memory when they are written. */
 const STORE_SIZE_BYTES = 16 * 1024 ** 3;
 
-/** The text of `ceph.conf`: loopback only, no keys between the parts, one copy of everything, and no waiting. */
+/** The text of `ceph.conf`: loopback only, no keys between the parts, one copy and no history of anything, and no waiting. */
 export function cephSettings({ folder, clusterId, monitor, gateway }: CephPlace): string {
   return `[global]
 fsid = ${clusterId}
@@ -59,6 +59,9 @@ memstore device bytes = ${STORE_SIZE_BYTES}
 osd max object name len = 2048
 osd mclock skip benchmark = true
 osd op queue = wpq
+osd min pg log entries = 10
+osd max pg log entries = 10
+osd pg log dups tracked = 10
 osd class update on start = false
 [client.rgw]
 rgw frontends = beast endpoint=${gateway.host}:${gateway.port} tcp_nodelay=1

@@ -6,13 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { makeIdentity } from '../bench/identity.ts';
+import { launchBrowser } from '../test/console/browser.ts';
 import { type RunningService, startService } from './running-service.ts';
 
 const ROOT = join(fileURLToPath(import.meta.url), '../..');
 const SAMPLES = join(ROOT, 'samples');
-const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--autoplay-policy=no-user-gesture-required'];
 const { values } = parseArgs({
   options: {
     to: { type: 'string', default: join(ROOT, 'docs/images') },
@@ -51,7 +51,7 @@ try {
     },
   });
   const jobs = await makeJobs(service);
-  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
+  const browser = await launchBrowser();
   mkdirSync(values.to, { recursive: true });
   for (const colorScheme of ['light', 'dark'] as const) {
     for (const picture of picturesOf(jobs)) await take(browser, service.base, picture, colorScheme);

@@ -4,7 +4,8 @@ import { relative } from 'node:path';
 import { spec, type TestEvent } from 'node:test/reporters';
 import { inspect } from 'node:util';
 
-const SLOWEST_COUNT = 10;
+/** `SLOWEST_TESTS=10000` lists all of them, by time. */
+const SLOWEST_COUNT = Number(process.env['SLOWEST_TESTS'] ?? 10);
 const MAX_FAILURES = 6;
 const MAX_REASON_LINES = 3;
 const MAX_LINE_LENGTH = 160;

@@ -6,7 +6,6 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 const HANG_MS = 600_000;
 
 const FLAGS = [
-  '--headless',
   '--no-sandbox',
   '--disable-gpu',
   '--disable-background-networking',
@@ -15,9 +14,13 @@ const FLAGS = [
   '--autoplay-policy=no-user-gesture-required',
 ];
 
-/** Starts Debian's Chromium. */
+/** Starts Debian's Chromium, as the headless shell: the whole browser takes a quarter more memory, for windows that nobody sees. */
 export function launchBrowser(...flags: readonly string[]): Promise<Browser> {
-  return chromium.launch({ executablePath: '/usr/bin/chromium', args: [...FLAGS, ...flags], timeout: 0 });
+  return chromium.launch({
+    executablePath: '/usr/bin/chromium-headless-shell',
+    args: [...FLAGS, ...flags],
+    timeout: 0,
+  });
 }
 
 /** Pages that nobody uses. A new page costs more than a second of processor time, most of it for an empty cache. */

@@ -343,15 +343,20 @@ describe('input workers', () => {
 describe('stopping', () => {
   test('lets inputs end within the grace and takes nothing more', async (t) => {
     const config = configFor(temporaryFolder());
+    const folder = temporaryFolder();
+    const [log, gate] = [join(folder, 'log'), join(folder, 'gate')];
     const jobs = await startedJobs(t, { config });
-    const { job_id: jobId } = await jobs.submit(scripts(['sleep 100', 'sleep 100', 'sleep 100', 'sleep 100']));
-    await until(async () => (await jobs.find(jobId))?.status === 'running');
+    const { job_id: jobId } = await jobs.submit(scripts(Array<string>(4).fill(`append ${log}; wait-for ${gate}`)));
+    await until(async () => (await linesOf(log)).length === 2);
     const stopping = jobs.stop(HANG_MS);
     assert.equal(await jobs.healthy(), false);
     await assert.rejects(jobs.submit(scripts(['progress 1'])), { reason: 'SERVICE_STOPPING' });
+    await writeFile(gate, '');
     await stopping;
+    assert.equal((await linesOf(log)).length, 2);
     const again = await startedJobs(t, { config });
     assert.equal((await ended(again, jobId)).status, 'succeeded');
+    assert.equal((await linesOf(log)).length, 4);
   });
 
   test('queues again what does not end within the grace, however often, without calling it a process end', async (t) => {

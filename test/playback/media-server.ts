@@ -35,9 +35,14 @@ const START_HLS = `
 const START_SHAKA = `
   const player = new shaka.Player();
   player.addEventListener('error', ({ detail }) => fail('shaka', detail.code));
-  const preferredText = query.has('text') ? [{ language: query.get('text') }] : [];
+  const preferred = (name) => query.has(name) ? [{ language: query.get(name) }] : [];
   const retryParameters = { timeout: ${HANG_MS}, stallTimeout: ${HANG_MS}, connectionTimeout: ${HANG_MS} };
-  player.configure({ streaming: { bufferingGoal: 60, retryParameters }, manifest: { retryParameters }, preferredText });
+  player.configure({
+    streaming: { bufferingGoal: 60, retryParameters },
+    manifest: { retryParameters },
+    preferredAudio: preferred('sound'),
+    preferredText: preferred('text'),
+  });
   player.attach(video).then(() => player.load(source)).catch((error) => fail('shaka', error.code, error));`;
 
 const PAGES: Readonly<Record<string, string>> = {
@@ -45,7 +50,7 @@ const PAGES: Readonly<Record<string, string>> = {
   '/shaka.html': pageOf('/shaka.js', START_SHAKA),
 };
 
-/** A page that plays the `source` of its query, and whose `state` tells how it goes; `text` may name a language to begin with. */
+/** A page that plays the `source` of its query, and whose `state` tells how it goes; `sound` and `text` may name languages to begin with. */
 function pageOf(script: string, start: string): string {
   return `<!doctype html>
 <link rel="icon" href="data:,">

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
+import { until } from '../support/jobs/test-jobs.ts';
 import { FORMAT, wav } from '../support/media/wav-bytes.ts';
 import { sendFile, startServer } from '../support/servers/http-server.ts';
 import { fillDisk, openSmallDisk } from '../support/small-disk.ts';
@@ -11,6 +12,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const DISK_BYTES = 4 * 1024 * 1024;
 const MOST_SUBMISSIONS = 500;
+/** The service tries to write once a second. Where the small disk is one that others use too, there may be room again. */
 const MOST_LOOKS = 500;
 const SOUND = wav([FORMAT, { id: 'data', payload: Buffer.alloc(100_000, 7) }]);
 
@@ -46,14 +48,14 @@ test('a full data disk refuses jobs for now, and costs none that was accepted, s
   assert.equal(error.code, 'INTERNAL_ERROR');
   assert.ok(!error.message.includes(disk.path), 'the log names the folder, and the answer does not');
   gate.resolve();
-  await untilHealth(service, false);
+  for (let looks = 0; looks < MOST_LOOKS && (await healthOf(service)) === 200; looks += 1) await sleep(20);
 
   await truncate(filler, 0);
   for (const jobId of accepted) {
     const job = await service.waitFor(jobId);
     assert.equal(job.status, 'succeeded', JSON.stringify(job.results));
   }
-  assert.equal(await untilHealth(service, true), 200);
+  await until(async () => (await healthOf(service)) === 200);
   await service.runSync('/v2/sync/c2pa/audio', requestFor(local));
 });
 
@@ -71,14 +73,6 @@ async function submitUntilRefused(service: RunningService, body: object, accepte
   throw new Error('the disk does not get full');
 }
 
-/**
- * Asks for the health until it is as wanted, and returns the status. Not for ever: where the small disk is one that others
- * use too, there may be room again. The service tries to write once a second.
- */
-async function untilHealth(service: RunningService, isWell: boolean): Promise<number> {
-  for (let looks = 1; ; looks += 1) {
-    const { status } = await fetch(`${service.base}/v2/health`);
-    if ((status === 200) === isWell || looks === MOST_LOOKS) return status;
-    await sleep(20);
-  }
+async function healthOf({ base }: RunningService): Promise<number> {
+  return (await fetch(`${base}/v2/health`)).status;
 }

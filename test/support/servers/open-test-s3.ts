@@ -44,8 +44,8 @@ export async function openTestS3(): Promise<TestS3> {
       return bucket;
     },
     async close() {
-      // A server of our own goes away with all that it holds.
-      if (given !== null) for (const bucket of buckets) await removeBucket(client, bucket);
+      // A server of our own goes away with all that it holds, in memory.
+      if (server === null) for (const bucket of buckets) await removeBucket(client, bucket);
       await server?.stop();
       client.destroy();
     },
