@@ -14,7 +14,13 @@ import { FILE_ATTRIBUTE } from './playlists/hls-tags.ts';
 import { chooseOtherFiles } from './playlists/other-files.ts';
 import type { HlsPlaylist, PlaylistDocument } from './playlists/playlist-document.ts';
 import { readPlaylists, refuseUnsignable } from './playlists/read-playlists.ts';
-import { type ListedPart, listingsOf, type RenditionListing, wholeFilesOf } from './playlists/rendition-listings.ts';
+import {
+  gapsOf,
+  type ListedPart,
+  listingsOf,
+  type RenditionListing,
+  wholeFilesOf,
+} from './playlists/rendition-listings.ts';
 import type { Publication, PublicationPatterns } from './publication.ts';
 import { checkRanges, type MergedRendition, mergeListings } from './reading/merge-renditions.ts';
 import { addUnlistedFiles, readUnlistedPlaylists } from './reading/unlisted-files.ts';
@@ -57,7 +63,9 @@ export async function readMatchedPublication(
   const unknown = refuseAmbiguous(playlists, index);
   checkRanges(listings, index);
   const { signed, warnings } = signedListings(listings, playlists.flatMap(wholeFilesOf), matched);
-  const named = new Set([...pathsOfPlaylists(playlists), ...listings.flatMap(pathsOf)]);
+  // A gap is not played, so its file is not signed with the fragments: it is carried like any other one.
+  const gaps = playlists.flatMap((playlist) => gapsOf(playlist, index));
+  const named = new Set([...pathsOfPlaylists(playlists), ...listings.flatMap(pathsOf), ...gaps]);
 
   const listed = mergeListings(signed);
   const renditions = await addUnlistedFiles(listed, folder, matched, named, signal);

@@ -47,6 +47,19 @@ const HLS_EDITS: Readonly<Record<string, Edit>> = {
   'an address through the placeholder of its folder': (text) => text.replace('1.m4s', '../folder/1.m4s'),
 };
 
+/** What real packagers write, and what people write in their languages. */
+const ACCEPTED_EDITS: Readonly<Record<string, Edit>> = {
+  'a tab behind a duration': (text) => text.replace('#EXTINF:4.0,', '#EXTINF:4.0,\t'),
+  'white space of another script in a title': (text) =>
+    text.replace('#EXTINF:4.0,', '#EXTINF:4.0,\u3000a\u00a0b\u200f'),
+  'a tab and an address in a comment': (text) => text.replace('#EXTINF', '#\tother.m4s \n#EXTINF'),
+  'a discontinuity of key frames that keeps the init segment': (text) =>
+    text
+      .replace('#EXT-X-MAP', '#EXT-X-I-FRAMES-ONLY\n#EXT-X-MAP')
+      .replace(/\n(\d)/g, '\n#EXT-X-BYTERANGE:500@84\n$1')
+      .replace(/(1\.m4s\n)/, '$1#EXT-X-DISCONTINUITY\n'),
+};
+
 const MPD = `<?xml version="1.0"?>
 <MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT8S"><Period>
 <AdaptationSet mimeType="video/mp4"><SegmentTemplate timescale="10" initialization="init.mp4" media="$Number$.m4s"><SegmentTimeline><S t="0" d="40" r="1"/></SegmentTimeline></SegmentTemplate>
@@ -109,6 +122,16 @@ describe('players decide', () => {
     }
     assert.deepEqual([...parsers].sort(), ['hls-parser', 'hls.js', 'm3u8-parser', 'mpd-parser', 'shaka']);
   });
+
+  for (const [change, edit] of Object.entries(ACCEPTED_EDITS)) {
+    test(`accepts a media playlist with ${change}, and reads it as players do`, async () => {
+      assert.notEqual(edit(MEDIA), MEDIA);
+      const { isAccepted, readBy, differences } = await compareReadings(edit(MEDIA));
+      assert.ok(isAccepted);
+      assert.ok(readBy.includes('hls.js'));
+      assert.deepEqual(differences, []);
+    });
+  }
 
   for (const [change, edit] of Object.entries(HLS_EDITS)) {
     test(`refuses a media playlist with ${change}`, async () => {

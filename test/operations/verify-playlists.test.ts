@@ -94,12 +94,16 @@ const IN_MEDIA_PLAYLISTS: Readonly<Record<string, Edit>> = {
   'a tag behind a space': beforeSegments('# EXTINF:1,'),
   'a carriage return inside a line': replaced(/#EXTINF:([\d.]+),/, '#EXTINF:$1,a\rother.m4s'),
   'a line separator of Unicode': replaced(/#EXTINF:([\d.]+),/, '#EXTINF:$1,a\u2028other.m4s'),
+  'a line separator of Unicode in a comment': beforeSegments('# a\u2028other.m4s'),
   'a null byte': replaced(/#EXTINF:([\d.]+),/, '#EXTINF:$1,a\0'),
   'an unknown tag with an address': behindHead('#EXT-X-OTHER:URI="https://cdn.example/other.m4s"'),
   'tags of both kinds of playlists': behindHead('#EXT-X-STREAM-INF:BANDWIDTH=1\nmedia_1.m3u8'),
   'an attribute twice': replaced(/#EXT-X-MAP:URI=("[^"]*")/, '#EXT-X-MAP:URI=$1,URI=$1'),
   'an attribute behind a space': replaced('#EXT-X-MAP:URI', '#EXT-X-MAP: URI'),
   'an attribute without quotes': replaced(/#EXT-X-MAP:URI="([^"]*)"/, '#EXT-X-MAP:URI=$1'),
+  'an address with white space of another script': replaced(/(#EXT-X-MAP:URI="[^"]*)"/, '$1\u3000"'),
+  'a variable with white space of another script': (text) =>
+    behindHead('#EXT-X-DEFINE:NAME="v",VALUE="chunk\u00a0"')(text).replace('\nchunk', '\n{$v}'),
   'another init segment': replaced(/#EXT-X-MAP:URI="([^"]*)0\./, '#EXT-X-MAP:URI="$11.'),
 };
 
@@ -173,7 +177,16 @@ for (const [playlist, edits] of [
 describe('a publication stays valid, and says that nobody signed its playlists, with', () => {
   const harmless: Readonly<Record<string, [string, Edit]>> = {
     'nothing changed': [VIDEO, (text) => text],
-    comments: [VIDEO, beforeSegments('# a comment, with "quotes"')],
+    comments: [VIDEO, beforeSegments('# a comment, with "quotes"\n#\ta tab, and a space at its end ')],
+    'a tab behind durations, as by tools of Apple': [VIDEO, (text) => text.replace(/(#EXTINF:[\d.]+,)/g, '$1\t')],
+    'titles with white space of other scripts': [
+      VIDEO,
+      (text) => text.replace(/(#EXTINF:[\d.]+,)/g, '$1第一章\u3000 '),
+    ],
+    'names with white space and joiners of other scripts': [
+      MASTER,
+      replaced(/NAME="/, 'NAME="日本語\u3000Français\u00a0: \u0646\u0645\u06cc\u200c\u062f'),
+    ],
     'marks of advertisements': [VIDEO, beforeSegments('#EXT-X-CUE-OUT:30\n#EXT-OATCLS-SCTE35:/DAlAAAA\n#EXT-X-CUE-IN')],
     'a time of day': [VIDEO, beforeSegments('#EXT-X-PROGRAM-DATE-TIME:2020-01-01T00:00:00.000+0000')],
     'a range of dates': [

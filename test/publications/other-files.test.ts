@@ -4,7 +4,7 @@ import type { SourceFolder } from '#bytes/source-folder.ts';
 import { findPublication, NO_PATTERNS } from '#publications/find-publication.ts';
 import { readPublication } from '#publications/read-publication.ts';
 import { folderOf } from '../support/publications/make-folder.ts';
-import { empty, hls, segments } from './make-playlists.ts';
+import { empty, hls, read, renditionsOf, segments } from './make-playlists.ts';
 
 const never = new AbortController().signal;
 const MEDIA = {
@@ -22,6 +22,16 @@ const MASTER = [
 ].join('\n');
 
 describe('the files that go with a signed publication', () => {
+  test('are those of gaps too, unless another playlist plays them', async () => {
+    const playlist = (tag: string): string =>
+      hls('#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s'), ...[tag].filter(Boolean), ...segments('2.m4s'));
+    const files = { 'p.m3u8': playlist('#EXT-X-GAP'), ...empty('init.mp4', '1.m4s', '2.m4s') };
+    const { otherPaths, warnings } = await read(files);
+    assert.deepEqual({ otherPaths, warnings }, { otherPaths: ['2.m4s'], warnings: [] });
+    assert.deepEqual(await renditionsOf(files), ['init.mp4: 1.m4s']);
+    assert.deepEqual(await renditionsOf({ ...files, 'q.m3u8': playlist('') }), ['init.mp4: 1.m4s 2.m4s']);
+  });
+
   test('lie in the folders of its playlists and media and below them, and not beside those', async () => {
     const { carried, left } = await carriedOf({
       ...MEDIA,

@@ -13,9 +13,14 @@ export interface PlaylistFinding {
 }
 
 const TAG_LINE = /^#(EXT[A-Z0-9-]*)(?::(.*))?$/;
+/** A character at which some players end a line, or that is no text; a tab is white space to all. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+const LINE_END = /[\u0000-\u0008\u000a-\u001f\u007f\u0085\u2028\u2029]/;
 /** A character at which some players end a line, or that some take for white space. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
 export const ODD_CHARACTER = /[\u0000-\u001f\u007f\u0085\u00a0\u1680\u2000-\u200f\u2028-\u202f\u205f\u3000\ufeff]/;
+/** Text for people, which no player takes for an address: comments, titles of segments, and quoted values but for addresses. */
+const TEXT_FOR_PEOPLE = /^#(?!\s*EXT).*|(?<=^#EXTINF:[^,]*,).*|(?<!URI=|^#EXT-X-DEFINE:.*)"[^"]*"/gi;
 /** Text that players whose patterns are not tied to lines take for a tag, wherever it stands. */
 const HIDDEN_TAG = /.#\s*EXT/i;
 /** Text that may be an address. */
@@ -69,8 +74,11 @@ function* findingsOfLine(line: string, order: LineOrder): Generator<Found> {
 }
 
 function problemOfLine(line: string): string | null {
-  if (ODD_CHARACTER.test(line)) return 'a character in it ends the line, or is white space, for some players';
-  if (line !== line.trim()) return 'white space stands around it, which some players take as a part of it';
+  const forPlayers = line.replace(TEXT_FOR_PEOPLE, '');
+  if (LINE_END.test(line) || ODD_CHARACTER.test(forPlayers)) {
+    return 'a character in it ends the line, or is white space, for some players';
+  }
+  if (forPlayers !== forPlayers.trim()) return 'white space stands around it, which some players take as a part of it';
   return HIDDEN_TAG.test(line) ? 'a tag does not stand at the start of its line' : null;
 }
 
@@ -107,8 +115,6 @@ class LineOrder {
   #hasMap = false;
   /** True behind a key frame without an init segment: some players make one of it, and keep it. */
   #hasBareSegments = false;
-  /** True behind a discontinuity of key frames until the next init segment: some players forget the one before. */
-  #lacksMap = false;
 
   *afterTag({ name, value }: TagLine): Generator<Found> {
     if (this.#pending.has('EXT-X-STREAM-INF')) {
@@ -121,8 +127,6 @@ class LineOrder {
       yield { kind: 'ambiguous', problem: 'a key frame stands above the first #EXT-X-MAP' };
     }
     if (name === 'EXT-X-MAP') this.#hasMap = true;
-    if (name === 'EXT-X-MAP') this.#lacksMap = false;
-    else if (name === 'EXT-X-DISCONTINUITY') this.#lacksMap = this.#hasMap && this.#once.has('EXT-X-I-FRAMES-ONLY');
     if (HEADER.has(name) && this.#hasSegments) {
       yield { kind: 'ambiguous', problem: `#${name} stands behind the first segment or its init segment` };
     }
@@ -150,7 +154,6 @@ class LineOrder {
     if (!this.#pending.has(needed)) {
       yield { kind: 'ambiguous', problem: `an address without #${needed}, which some players pass over` };
     }
-    if (this.#lacksMap) yield { kind: 'ambiguous', problem: 'a discontinuity of key frames without #EXT-X-MAP' };
     this.#hasBareSegments ||= !this.#hasMap && this.#once.has('EXT-X-I-FRAMES-ONLY');
     this.#pending.clear();
   }

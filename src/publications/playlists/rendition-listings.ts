@@ -71,6 +71,13 @@ export function iFrameListingsOf(playlists: readonly PlaylistDocument[], index: 
   );
 }
 
+/** Returns the files of an HLS playlist that are there, and that it has players pass over (EXT-X-GAP). */
+export function gapsOf(playlist: PlaylistDocument, index: FolderIndex): string[] {
+  if (playlist.kind !== 'hls-media') return [];
+  const base = index.baseOf(playlist.path);
+  return playlist.gaps.flatMap(({ uri, line }) => index.tryLocate(base, uri, { playlist: playlist.path, line }) ?? []);
+}
+
 /** Returns the files without segments that an MPD names, with no init segment. */
 export function wholeFilesOf(playlist: PlaylistDocument): RenditionListing[] {
   if (playlist.kind !== 'mpd') return [];

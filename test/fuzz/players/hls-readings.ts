@@ -9,26 +9,24 @@ type HlsReader = (text: string) => Reading | null;
 /** Reads with hls.js, that of the players that is used most. */
 const readHlsJs: HlsReader = (text) => {
   if (!M3U8Parser.isMediaPlaylist(text)) return readHlsJsMultivariant(text);
-  const level = M3U8Parser.parseLevelPlaylist(text, PLAYLIST_URL, 0, PlaylistLevelType.MAIN, 0, null);
+  // For MPEG-TS it makes an init segment of the head of a file of key frames, where no EXT-X-MAP stands since the last
+  // discontinuity. No fragment begins with a moov, so it plays nothing else.
+  const asMedia = text.replace('#EXT-X-I-FRAMES-ONLY', '#');
+  const level = M3U8Parser.parseLevelPlaylist(asMedia, PLAYLIST_URL, 0, PlaylistLevelType.MAIN, 0, null);
   if (level.playlistParsingError !== null) return null;
   const fragments = level.fragments.filter((fragment) => fragment?.gap !== true);
-  return { kind: 'media', segments: fragments.map((fragment) => describeFragment(fragment, text)) };
+  return { kind: 'media', segments: fragments.map(describeFragment) };
 };
 
 /** Describes a fragment; null is one that an update of the playlist left out. */
-function describeFragment(fragment: Fragment | null, text: string): string {
-  return fragment === null ? 'nothing' : describeSegment(partOf(fragment), initOf(fragment, text));
+function describeFragment(fragment: Fragment | null): string {
+  if (fragment === null) return 'nothing';
+  const { initSegment } = fragment;
+  return describeSegment(partOf(fragment), initSegment === null ? undefined : partOf(initSegment));
 }
 
 function partOf({ url, byteRange: [start, end] }: Pick<Fragment, 'url' | 'byteRange'>): ReadPart {
   return { url, range: start === undefined || end === undefined ? undefined : { offset: start, length: end - start } };
-}
-
-function initOf({ initSegment }: Fragment, text: string): ReadPart | undefined {
-  if (initSegment === null) return undefined;
-  // Without EXT-X-MAP, hls.js makes an init segment of the first packets of a file of key frames, for MPEG-TS.
-  const isImplicit = text.includes('#EXT-X-I-FRAMES-ONLY') && !text.includes('#EXT-X-MAP');
-  return isImplicit ? undefined : partOf(initSegment);
 }
 
 function readHlsJsMultivariant(text: string): Reading | null {
