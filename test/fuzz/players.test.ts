@@ -38,6 +38,8 @@ const HLS_EDITS: Readonly<Record<string, Edit>> = {
     text.replace('#EXT-X-VERSION:7', '#EXT-X-DEFINE:NAME="v",VALUE="a"').replace('1.m4s', '{$v}{$v}.m4s'),
   'a variable of no text': (text) =>
     text.replace('#EXT-X-VERSION:7', '#EXT-X-DEFINE:NAME="v",VALUE=""').replace('1.m4s', '{$v}1.m4s'),
+  'a variable behind the first segment': (text) =>
+    text.replace('#EXTINF:4.0,\n2', '#EXT-X-DEFINE:NAME="v",VALUE="a"\n#EXTINF:4.0,\n{$v}2'),
   'a variable with a hyphen in its name': (text) =>
     text.replace('#EXT-X-VERSION:7', '#EXT-X-DEFINE:NAME="v-1",VALUE="a"').replace('1.m4s', '{$v-1}.m4s'),
   'a variable in encoded braces': (text) =>
@@ -76,6 +78,13 @@ const MPD_EDITS: Readonly<Record<string, Edit>> = {
     text.replace('<Representation', '<Role schemeIdUri="urn:mpeg:dash:role&#58;2011" value="main"/><Representation'),
   'an element in an address': (text) => text.replace('<Period>', '<BaseURL>o/<x/></BaseURL><Period>'),
   'a kind of media in capitals': (text) => text.replace('mimeType=', 'contentType="VIDEO" mimeType='),
+  'a reference to a character in a range': (text) =>
+    text.replace(
+      /<SegmentTemplate.*SegmentTemplate>/,
+      '<SegmentList duration="4"><SegmentURL media="1.m4s" mediaRange="1&#48;-20"/></SegmentList>',
+    ),
+  'an end number': (text) => text.replace('timescale=', 'endNumber="2" timescale='),
+  'a representation that depends on another': (text) => text.replace('id="v"', 'id="v" dependencyId="w"'),
   'a number of the last segment': (text) =>
     text.replace(
       '<Representation',

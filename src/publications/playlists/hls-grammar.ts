@@ -171,6 +171,7 @@ const ABOUT_ADDRESS: ReadonlySet<string> = new Set([
 
 /** Tags about all segments, which stand above the first one. */
 const HEADER: ReadonlySet<string> = new Set([
+  'EXT-X-DEFINE',
   'EXT-X-MEDIA-SEQUENCE',
   'EXT-X-DISCONTINUITY-SEQUENCE',
   'EXT-X-I-FRAMES-ONLY',
