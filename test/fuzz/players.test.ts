@@ -3,9 +3,11 @@ import { describe, test } from 'node:test';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { mutatePlaylist, playerSeeds } from './player-targets.ts';
 import { compareReadings } from './players/compare-readings.ts';
+import { Ffmpeg } from './players/ffmpeg-reading.ts';
 
 /** Mutants of a fixed seed; `npm run fuzz -- players` makes others. */
-const MUTANTS = 3_000;
+const MUTANTS = 2_000;
+const MUTANTS_FOR_FFMPEG = 80;
 const SEED = 1;
 
 const MEDIA = `#EXTM3U
@@ -48,6 +50,13 @@ const HLS_EDITS: Readonly<Record<string, Edit>> = {
   'an address of the placeholder of its folder': (text) => text.replace('1.m4s', 'http://folder.invalid/folder/1.m4s'),
   'an address through the placeholder of its folder': (text) => text.replace('1.m4s', '../folder/1.m4s'),
 };
+
+test('refuses a variant that names a group of sound as one of pictures', async () => {
+  const entry = (kind: string): string =>
+    `#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="g",NAME="a",URI="a.m3u8"\n#EXT-X-STREAM-INF:BANDWIDTH=1,${kind}="g"\nv.m3u8\n`;
+  assert.ok((await compareReadings(entry('AUDIO'))).isAccepted);
+  assert.ok(!(await compareReadings(entry('VIDEO'))).isAccepted);
+});
 
 const MPD = `<?xml version="1.0"?>
 <MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT8S"><Period>
@@ -147,5 +156,16 @@ describe('players decide', () => {
     }
     // Nothing is compared where nearly everything is refused.
     assert.ok(accepted > MUTANTS / 10, `${accepted} mutants are accepted`);
+  });
+
+  test('opens what ffmpeg opens of a mutant that it accepts', async () => {
+    await using ffmpeg = await Ffmpeg.start();
+    const seeds = playerSeeds();
+    for (let index = 0; index < MUTANTS_FOR_FFMPEG; index += 1) {
+      const random = new SeededRandom(SEED, index);
+      const mutant = mutatePlaylist(random.pick(seeds), random, random.pick(seeds)).toString('utf8');
+      assert.equal(await ffmpeg.differenceOf(mutant), null, mutant);
+    }
+    assert.ok(ffmpeg.played > MUTANTS_FOR_FFMPEG / 10, `${ffmpeg.played} mutants are played`);
   });
 });
