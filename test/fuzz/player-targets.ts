@@ -5,6 +5,7 @@ import { isXml } from '#publications/playlists/read-playlists.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import type { FuzzTarget } from './fuzz-target.ts';
 import { compareReadings } from './players/compare-readings.ts';
+import { Ffmpeg } from './players/ffmpeg-reading.ts';
 import { changeHls } from './players/mutate-hls.ts';
 import { changeMpd } from './players/mutate-mpd.ts';
 
@@ -31,6 +32,8 @@ export function mutatePlaylist(seed: Buffer, random: SeededRandom, other: Buffer
   return Buffer.from(text);
 }
 
+let ffmpeg: Ffmpeg | undefined;
+
 export const playerTargets: readonly FuzzTarget[] = [
   {
     name: 'players',
@@ -40,6 +43,16 @@ export const playerTargets: readonly FuzzTarget[] = [
       const { differences } = await compareReadings(input.toString('utf8'));
       if (differences.length > 0)
         throw new Error(`players read a playlist that is accepted differently: ${differences.join('; ')}`);
+    },
+  },
+  {
+    name: 'players-ffmpeg',
+    seeds: playerSeeds,
+    mutate: mutatePlaylist,
+    run: async (input) => {
+      ffmpeg ??= await Ffmpeg.start();
+      const difference = await ffmpeg.differenceOf(input.toString('utf8'));
+      if (difference !== null) throw new Error(`ffmpeg opens ${difference}`);
     },
   },
 ];

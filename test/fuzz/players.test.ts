@@ -3,9 +3,11 @@ import { describe, test } from 'node:test';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { mutatePlaylist, playerSeeds } from './player-targets.ts';
 import { compareReadings } from './players/compare-readings.ts';
+import { Ffmpeg } from './players/ffmpeg-reading.ts';
 
 /** Mutants of a fixed seed; `npm run fuzz -- players` makes others. */
-const MUTANTS = 3_000;
+const MUTANTS = 2_000;
+const MUTANTS_FOR_FFMPEG = 80;
 const SEED = 1;
 
 const MEDIA = `#EXTM3U
@@ -38,6 +40,8 @@ const HLS_EDITS: Readonly<Record<string, Edit>> = {
     text.replace('#EXT-X-VERSION:7', '#EXT-X-DEFINE:NAME="v",VALUE="a"').replace('1.m4s', '{$v}{$v}.m4s'),
   'a variable of no text': (text) =>
     text.replace('#EXT-X-VERSION:7', '#EXT-X-DEFINE:NAME="v",VALUE=""').replace('1.m4s', '{$v}1.m4s'),
+  'a variable behind the first segment': (text) =>
+    text.replace('#EXTINF:4.0,\n2', '#EXT-X-DEFINE:NAME="v",VALUE="a"\n#EXTINF:4.0,\n{$v}2'),
   'a variable with a hyphen in its name': (text) =>
     text.replace('#EXT-X-VERSION:7', '#EXT-X-DEFINE:NAME="v-1",VALUE="a"').replace('1.m4s', '{$v-1}.m4s'),
   'a variable in encoded braces': (text) =>
@@ -59,6 +63,13 @@ const ACCEPTED_EDITS: Readonly<Record<string, Edit>> = {
       .replace(/\n(\d)/g, '\n#EXT-X-BYTERANGE:500@84\n$1')
       .replace(/(1\.m4s\n)/, '$1#EXT-X-DISCONTINUITY\n'),
 };
+
+test('refuses a variant that names a group of sound as one of pictures', async () => {
+  const entry = (kind: string): string =>
+    `#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="g",NAME="a",URI="a.m3u8"\n#EXT-X-STREAM-INF:BANDWIDTH=1,${kind}="g"\nv.m3u8\n`;
+  assert.ok((await compareReadings(entry('AUDIO'))).isAccepted);
+  assert.ok(!(await compareReadings(entry('VIDEO'))).isAccepted);
+});
 
 const MPD = `<?xml version="1.0"?>
 <MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT8S"><Period>
@@ -89,6 +100,13 @@ const MPD_EDITS: Readonly<Record<string, Edit>> = {
     text.replace('<Representation', '<Role schemeIdUri="urn:mpeg:dash:role&#58;2011" value="main"/><Representation'),
   'an element in an address': (text) => text.replace('<Period>', '<BaseURL>o/<x/></BaseURL><Period>'),
   'a kind of media in capitals': (text) => text.replace('mimeType=', 'contentType="VIDEO" mimeType='),
+  'a reference to a character in a range': (text) =>
+    text.replace(
+      /<SegmentTemplate.*SegmentTemplate>/,
+      '<SegmentList duration="4"><SegmentURL media="1.m4s" mediaRange="1&#48;-20"/></SegmentList>',
+    ),
+  'an end number': (text) => text.replace('timescale=', 'endNumber="2" timescale='),
+  'a representation that depends on another': (text) => text.replace('id="v"', 'id="v" dependencyId="w"'),
   'a number of the last segment': (text) =>
     text.replace(
       '<Representation',
@@ -161,5 +179,16 @@ describe('players decide', () => {
     }
     // Nothing is compared where nearly everything is refused.
     assert.ok(accepted > MUTANTS / 10, `${accepted} mutants are accepted`);
+  });
+
+  test('opens what ffmpeg opens of a mutant that it accepts', async () => {
+    await using ffmpeg = await Ffmpeg.start();
+    const seeds = playerSeeds();
+    for (let index = 0; index < MUTANTS_FOR_FFMPEG; index += 1) {
+      const random = new SeededRandom(SEED, index);
+      const mutant = mutatePlaylist(random.pick(seeds), random, random.pick(seeds)).toString('utf8');
+      assert.equal(await ffmpeg.differenceOf(mutant), null, mutant);
+    }
+    assert.ok(ffmpeg.played > MUTANTS_FOR_FFMPEG / 10, `${ffmpeg.played} mutants are played`);
   });
 });

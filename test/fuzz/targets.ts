@@ -13,6 +13,7 @@ const MODULES = {
   mpd: 'playlist',
   patterns: 'playlist',
   players: 'players',
+  'players-ffmpeg': 'players',
   listing: 'text',
   subtitles: 'text',
   requests: 'text',

@@ -111,6 +111,9 @@ class LineOrder {
   readonly #pending = new Set<string>();
   readonly #kinds = new Set<Tag['in']>();
   readonly #once = new Set<string>();
+  /** Groups of sound and pictures, and those that variants name, as `kind=id`. */
+  readonly #groups = new Set<string>();
+  readonly #named = new Set<string>();
   #hasSegments = false;
   #hasMap = false;
   /** True behind a key frame without an init segment: some players make one of it, and keep it. */
@@ -144,7 +147,12 @@ class LineOrder {
       yield { kind: 'ambiguous', problem: 'tags of a multivariant and of a media playlist stand in one file' };
       this.#kinds.clear();
     }
-    const key = keyOf(name, attributesOf(value ?? '') ?? new Map());
+    const attributes = attributesOf(value ?? '') ?? new Map<string, string>();
+    if (name === 'EXT-X-MEDIA') this.#groups.add(`${attributes.get('TYPE')}=${attributes.get('GROUP-ID')}`);
+    else if (name === 'EXT-X-STREAM-INF') {
+      for (const kind of ['AUDIO', 'VIDEO']) this.#named.add(`${kind}=${attributes.get(kind)}`);
+    }
+    const key = keyOf(name, attributes);
     if (key !== null && this.#once.has(key)) yield { kind: 'ambiguous', problem: `#${name} stands there twice` };
     if (key !== null) this.#once.add(key);
   }
@@ -160,6 +168,12 @@ class LineOrder {
 
   *atEnd(): Generator<Found> {
     for (const name of this.#pending) yield { kind: 'ambiguous', problem: `#${name} without an address` };
+    for (const named of this.#named) {
+      const ofOtherKind = named.replace(/^[A-Z]+/, (kind) => (kind === 'AUDIO' ? 'VIDEO' : 'AUDIO'));
+      if (this.#groups.has(ofOtherKind)) {
+        yield { kind: 'ambiguous', problem: `${ofOtherKind} is a group too, which some players take for ${named}` };
+      }
+    }
   }
 }
 
@@ -174,6 +188,7 @@ const ABOUT_ADDRESS: ReadonlySet<string> = new Set([
 
 /** Tags about all segments, which stand above the first one. */
 const HEADER: ReadonlySet<string> = new Set([
+  'EXT-X-DEFINE',
   'EXT-X-MEDIA-SEQUENCE',
   'EXT-X-DISCONTINUITY-SEQUENCE',
   'EXT-X-I-FRAMES-ONLY',

@@ -162,7 +162,11 @@ export function checkMpdGrammar(text: string): PlaylistFinding[] {
   }
   for (const { index, 0: written, 1: name = '', 2: value = '' } of text.matchAll(ATTRIBUTE)) {
     if (!QUALIFIED_NAME.test(name)) found(index, 'ambiguous', `${name.slice(0, 60)} is no name of an attribute`);
-    if (value.includes('&') && !FILE_ADDRESSES.has(name) && (KNOWN_ATTRIBUTES.has(name) || name === 'schemeIdUri')) {
+    if (
+      value.includes('&') &&
+      !FILE_ADDRESSES.has(name) &&
+      (KNOWN_ATTRIBUTES.has(name.toLowerCase()) || name === 'schemeIdUri')
+    ) {
       found(index, 'ambiguous', `${name} has a reference to a character, which some players do not replace`);
     }
     if (KNOWN_ATTRIBUTES.has(name.toLowerCase()) && /^.\s|\s.$|[\t\r\n]/.test(value)) {
@@ -280,6 +284,8 @@ function checkAttributes({ name, attributes, start }: XmlElement, grammar: Eleme
       ) {
         found(start, 'ambiguous', `${attribute} of <${name}> has another value than it can have`);
       }
+      const effect = PASSED_OVER_BY_SOME[attribute];
+      if (effect !== undefined) found(start, 'ambiguous', `${attribute} of <${name}> has some players ${effect}`);
       if (FILE_ADDRESSES.has(attribute) && (ODD_ADDRESS.test(value) || /^[;?#]|\/$|^$/.test(value))) {
         found(start, 'ambiguous', `${attribute} of <${name}> is an address that players and servers read differently`);
       }
@@ -299,6 +305,12 @@ function checkAttributes({ name, attributes, start }: XmlElement, grammar: Eleme
   const reference = REFERENCES[name];
   if (reference?.every((each) => !attributes.has(each))) found(start, 'ambiguous', `<${name}> names nothing`);
 }
+
+/** Attributes that some players pass over, and what it has the others do. */
+const PASSED_OVER_BY_SOME: Readonly<Record<string, string>> = {
+  endNumber: 'end there, and others go on',
+  dependencyId: 'play it with another representation, and others alone',
+};
 
 /** Text of an address that players and servers read differently: a backslash, or an encoded slash or end. */
 const ODD_ADDRESS = /\\|%(?:2f|5c|00)/i;

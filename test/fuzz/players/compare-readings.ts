@@ -36,12 +36,17 @@ function comparable(reading: Reading, parser: string, text: string): Reading {
   if (parser === 'shaka') return asShaka(reading, text);
   if (reading.kind !== 'multivariant' || parser === 'hls.js') return reading;
   // m3u8-parser keeps renditions by type, group and name; hls-parser keeps those of the groups that variants name.
-  const isNamed = (rendition: string): boolean => {
-    const [type, group] = rendition.split(' ');
-    return parser !== 'hls-parser' || text.includes(`,${type}="${group}"`) || text.includes(`:${type}="${group}"`);
+  const isKept = (rendition: string): boolean => {
+    const [type = '', group = ''] = rendition.split(' ');
+    return parser !== 'hls-parser' || isNamed(text, type, group);
   };
-  const renditions = reading.renditions.filter(isNamed).sort();
+  const renditions = reading.renditions.filter(isKept).sort();
   return { ...reading, renditions: parser === 'hls-parser' ? [...new Set(renditions)] : renditions };
+}
+
+/** Returns true for a group that a variant names. */
+function isNamed(text: string, type: string, group: string): boolean {
+  return text.includes(`,${type}="${group}"`) || text.includes(`:${type}="${group}"`);
 }
 
 /** Returns what of a reading Shaka can tell: it sorts representations by their kind, and does not say what a playlist is for. */
@@ -57,7 +62,7 @@ function asShaka(reading: Reading, text: string): Reading {
   // It asks for renditions of the groups that variants name, and for all subtitles.
   const renditions = reading.renditions.flatMap((rendition) => {
     const [type = '', group = '', ...path] = rendition.split(' ');
-    return type === 'SUBTITLES' || new RegExp(`[,:]${type}="${group}"`).test(text) ? [path.join(' ')] : [];
+    return type === 'SUBTITLES' || isNamed(text, type, group) ? [path.join(' ')] : [];
   });
   return {
     ...reading,
@@ -77,7 +82,8 @@ function withoutCut(own: Reading, read: Reading): Reading {
       return id === each.id && (segments.length === 0 || whole.includes(`\n${segments.join('\n')}\n`));
     });
     const [cut] = at === -1 ? [] : left.splice(at, 1);
-    return cut ?? each;
+    // It leaves out text without a duration.
+    return cut ?? (each.segments.length > 1 ? each : { ...each, segments: [] });
   });
   return { ...own, representations };
 }

@@ -49,7 +49,7 @@ function hasPeriodsThatDoNotMeet(root: XmlElement): boolean {
   let end: number | undefined = 0;
   for (const period of childrenOf(root, 'Period')) {
     const start = values.duration(period, 'start');
-    if (start !== undefined && end !== undefined && start !== end) return true;
+    if (end === undefined || (start !== undefined && start !== end)) return true;
     const duration = values.duration(period, 'duration');
     end = duration === undefined ? undefined : (start ?? end ?? 0) + duration;
   }

@@ -34,10 +34,11 @@ export interface ReadPart {
 
 /** Writes a segment and its init segment in one line. */
 export function describeSegment(segment: ReadPart, init: ReadPart | undefined): string {
-  return init === undefined ? describe(segment) : `${describe(segment)} after ${describe(init)}`;
+  return init === undefined ? describePart(segment) : `${describePart(segment)} after ${describePart(init)}`;
 }
 
-function describe({ url, range }: ReadPart): string {
+/** Writes bytes of a file in one line. */
+export function describePart({ url, range }: ReadPart): string {
   const path = pathOf(url);
   return range === undefined ? path : `${path} [${range.offset}, +${range.length}]`;
 }
