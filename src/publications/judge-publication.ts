@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { Semaphore } from '#concurrency/semaphore.ts';
@@ -9,19 +8,14 @@ import { STAND_IN, verdictOf, withMatch } from './checking/binding-results.ts';
 import { MAX_SAMPLED_FRAGMENTS, sampleOf } from './checking/check-output.ts';
 import type { VerifiedManifest } from './checking/publication-verdict.ts';
 import type { StoredBinding } from './checking/stored-binding.ts';
-import type { StoredMap } from './checking/stored-maps.ts';
 import { MAX_STORES_BYTES, PartsVerification, type ReadRendition } from './checking/verify-parts.ts';
-import { findSilentChoices } from './judging/choices.ts';
-import { judgeRanges } from './judging/judge-ranges.ts';
-import { type JudgedRendition, judgeRenditions, type RenditionReading, timesIn } from './judging/judge-renditions.ts';
+import { type JudgedListing, judgeListed } from './judging/judge-listed.ts';
+import type { JudgedRendition, RenditionReading } from './judging/judge-renditions.ts';
 import { mapOf } from './judging/judge-sequence.ts';
-import { judgeTimes } from './judging/judge-times.ts';
 import { type Entry, type ListedRendition, readListedPublication } from './judging/listed-renditions.ts';
-import type { FoundInPlaylist } from './judging/playlist-findings.ts';
 import type { UnboundMedia } from './judging/unbound-media.ts';
-import { type MediaPart, readPart, singleFileOf } from './media-part.ts';
+import { type MediaPart, readPart } from './media-part.ts';
 import { MAX_RENDITIONS, refuseBeyond } from './playlists/limits.ts';
-import { type JudgedPresentation, judgePresentation, manifestsByEntry } from './presentation/judge-presentation.ts';
 
 export type { Deviation, JudgedRendition } from './judging/judge-renditions.ts';
 export type { FoundInPlaylist } from './judging/playlist-findings.ts';
@@ -43,12 +37,9 @@ interface JudgementContext {
 }
 
 /** A publication compared with what was signed, part by part. */
-export interface JudgedPublication {
+export interface JudgedPublication extends JudgedListing {
   /** The different manifests of its init segments; none where it was never signed. */
   readonly manifests: readonly VerifiedManifest[];
-  readonly renditions: readonly JudgedRendition[];
-  /** Signed renditions that no playlist has. */
-  readonly missingRenditions: number;
   /** Media that playlists name beside the renditions, and no manifest binds. */
   readonly unbound: readonly UnboundMedia[];
   readonly official: readonly OfficialReading[];
@@ -57,16 +48,8 @@ export interface JudgedPublication {
    * stand-in was read; our own engine decides whether the binding matches.
    */
   readonly readAlone: ReadonlyMap<number, FragmentReading>;
-  /** The one file that all parts are byte ranges of, where its manifest binds it as a whole; null for any other publication. */
-  readonly wholeFile: string | null;
-  /** The playlists, compared with those that were signed. */
-  readonly presentation: JudgedPresentation;
   /** The playlists that were judged by what players reach from each. */
   readonly entries: readonly Entry[];
-  /** Lines of the playlists that players may read differently. */
-  readonly findings: readonly FoundInPlaylist[];
-  /** Playlists with media under several init segments, of which nothing says in which order they were signed. */
-  readonly unordered: readonly string[];
 }
 
 /**
@@ -86,47 +69,17 @@ export async function judgePublication(folder: SourceFolder, context: JudgementC
   const official = new OfficialReadings(manifests, { ...context, folder, onRead: advance });
   const candidates = await readRenditions(listed, verification, official);
   for (const { store } of manifests) refuseCostlyChain(folder.name, store);
-  const wholeFile = unbound.length === 0 ? fileBoundAsWhole(listed, manifests) : null;
-  if (manifests.length === 0 || wholeFile !== null) {
-    return {
-      manifests,
-      renditions: wholeFile === null ? [] : await judgeRanges(folder, wholeFile, listed, signal),
-      missingRenditions: 0,
-      unbound: [],
-      official: [],
-      readAlone: new Map(),
-      wholeFile,
-      presentation: { state: 'not_signed', differences: [], absent: [], problems: [] },
-      entries: publication.entries,
-      findings: publication.findings,
-      unordered: [],
-    };
+  const areChosen = context.entries !== null;
+  const judged = await judgeListed(folder, publication, candidates, { manifests, areChosen }, signal);
+  const { entries } = publication;
+  if (manifests.length === 0 || judged.wholeFile !== null) {
+    return { ...judged, manifests, entries, unbound: [], official: [], readAlone: new Map() };
   }
   for (const [index, candidate] of candidates.entries()) {
     if (candidate.map === null) await official.add(index, candidate);
   }
-  const renditions = judgeRenditions(candidates);
-  const areChosen = context.entries !== null;
-  const times = judgeTimes(publication.listings, timesIn(renditions));
-  const manifestsOf = manifestsByEntry(renditions, manifests);
-  const presentation = await judgePresentation({ ...publication, folder, areChosen, manifestsOf }, signal);
-  // A signed playlist that is not published offers what no other one does.
-  const isPartly = areChosen || (presentation.state === 'as_signed' && presentation.absent.length > 0);
-  const missingRenditions = isPartly ? 0 : countMissing(manifests, renditions);
-  const readAlone = await official.readAlone(renditions);
-  return {
-    manifests,
-    renditions,
-    missingRenditions,
-    unbound,
-    official: official.readings,
-    readAlone,
-    wholeFile,
-    presentation,
-    entries: publication.entries,
-    findings: [...publication.findings, ...times.findings, ...findSilentChoices(publication.choices, renditions)],
-    unordered: times.unordered,
-  };
+  const readAlone = await official.readAlone(judged.renditions);
+  return { ...judged, manifests, entries, unbound, official: official.readings, readAlone };
 }
 
 /** Refuses a rendition whose manifest is one of too many to be read: it is not one without a manifest. */
@@ -153,30 +106,6 @@ async function readRenditions(
     if (candidate.map !== null) await reading.run(() => official.add(index, candidate));
     return candidate;
   });
-}
-
-/** Returns the one file that all parts are byte ranges of, where manifests bind no parts: they bind it as a whole, or nothing. */
-function fileBoundAsWhole(listed: readonly ListedRendition[], manifests: readonly VerifiedManifest[]): string | null {
-  const present = listed.flatMap((rendition) => (rendition.isInitMissing ? [] : rendition.present));
-  const isBoundByParts = manifests.some(({ binding }) => binding !== null);
-  return manifests.length === 0 || isBoundByParts ? null : singleFileOf(present);
-}
-
-/**
- * Counts the maps that nothing was judged by. Such a map belongs to a rendition that is there without its manifest, or
- * to none. Maps are compared by what they bind: copies of a manifest may differ in bytes that nobody signed.
- */
-function countMissing(manifests: readonly VerifiedManifest[], renditions: readonly JudgedRendition[]): number {
-  const used = new Set(renditions.flatMap(({ map }) => (map === null ? [] : [keyOf(map)])));
-  const signed = new Set(manifests.flatMap(({ binding }) => binding?.maps ?? []).map(keyOf));
-  const unused = [...signed].filter((key) => !used.has(key)).length;
-  return Math.max(unused - renditions.filter(({ map }) => map === null).length, 0);
-}
-
-/** Names what a map binds: init segments of two publications may be the same, and their fragments are not. */
-function keyOf({ uniqueId, localId, count, initHash, hashes }: StoredMap): string {
-  const digest = hashes.reduce((hash, each) => hash.update(each), createHash('sha256').update(initHash)).digest('hex');
-  return `${uniqueId} ${localId} ${count} ${digest}`;
 }
 
 /** Of the fragments that the official reader reads of a rendition, those that our own engine finds altered or foreign. */

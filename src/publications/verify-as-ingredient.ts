@@ -7,13 +7,14 @@ import { exceedsChainLimits } from '#provenance/chain-limits.ts';
 import type { FragmentReader } from '#provenance/fragment-reader.ts';
 import { fileIngredient, type IngredientSource } from '#provenance/manifest-request.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
-import { withChangedPresentation } from './checking/binding-results.ts';
+import type { ValidationResults } from '#provenance/validation-report.ts';
+import { withChangedPresentation, withIncomplete } from './checking/binding-results.ts';
 import { type PublicationVerdict, verdictWarnings } from './checking/publication-verdict.ts';
 import { validateEarlierManifest } from './checking/validate-earlier-manifest.ts';
-import { verifyParts } from './checking/verify-parts.ts';
+import { PartsVerification, type ReadRendition } from './checking/verify-parts.ts';
 import { PartContents } from './fragments/part-contents.ts';
-import { describePart, singleFileOf } from './media-part.ts';
-import { describeChange, judgeSourcePresentation } from './presentation/source-presentation.ts';
+import { type JudgedSource, judgeSource } from './judge-source.ts';
+import { describePart, type Rendition, singleFileOf } from './media-part.ts';
 import { readPresentation } from './presentation/stored-presentation.ts';
 import type { PublicationSource } from './publication.ts';
 
@@ -43,9 +44,9 @@ const MEDIA_TYPE = 'video/mp4';
 
 /**
  * Verifies a publication completely against the manifests that an earlier signing left in its init segments: every init
- * segment and every fragment. Where init segments carry different manifests, the first is the publication's. A
- * publication without manifests is a plain ingredient. Returns the ingredient that the new manifest records; the
- * comparison itself is `verifyParts`.
+ * segment and every fragment, and what its playlists play of them. Where init segments carry different manifests, the first is
+ * the publication's. A publication without manifests is a plain ingredient. Returns the ingredient that the new manifest
+ * records; the comparisons themselves are `PartsVerification` and `judgeSource`.
  */
 export async function verifyAsIngredient(
   read: PublicationSource,
@@ -60,29 +61,30 @@ export async function verifyAsIngredient(
   const contents = new PartContents();
   const totalBytes = folder.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const options = { contents, verified: () => context.progress(0, totalBytes) };
-  const verdict = await verifyParts(folder, publication.renditions, context.signal, options);
-  const change = await changeOfPresentation(read, verdict, context.signal);
-  const [ingredient = plain, ...others] = await manifestIngredients(read, verdict, change, context);
-  const ofMedia = verdictWarnings(title, verdict, publication.renditions);
-  const ofPlaylists = change === null ? [] : [warning('PRESENTATION_CHANGED', { title, problem: change })];
-  return { ingredient, others, warnings: [...ofMedia, ...ofPlaylists], contents };
+  const verification = new PartsVerification(folder, context.signal, options);
+  const verified: [Rendition, ReadRendition][] = [];
+  for (const rendition of publication.renditions) verified.push([rendition, await verification.add(rendition)]);
+  const verdict = verification.verdict();
+  const judged =
+    verdict.manifests.length === 0
+      ? { change: null, otherwise: null }
+      : await judgeSource({ folder, verification, verdict, read: verified }, context.signal);
+  const [ingredient = plain, ...others] = await manifestIngredients(read, verdict, judged, context);
+  const warnings = [...verdictWarnings(title, verdict, publication.renditions), ...judgedWarnings(title, judged)];
+  return { ingredient, others, warnings, contents };
 }
 
-/** Returns how the playlists differ from those that one of the manifests signs; null where they do not, or none does. */
-async function changeOfPresentation(
-  { folder }: PublicationSource,
-  { manifests }: PublicationVerdict,
-  signal: AbortSignal,
-): Promise<string | null> {
-  if (manifests.every(({ store }) => readPresentation(store) === null)) return null;
-  const judged = await judgeSourcePresentation(folder, signal);
-  return judged.state === 'changed' ? describeChange(judged) : null;
+function judgedWarnings(title: string, { change, otherwise }: JudgedSource): Warning[] {
+  return [
+    ...(change === null ? [] : [warning('PRESENTATION_CHANGED', { title, problem: change })]),
+    ...(otherwise === null ? [] : [warning('PUBLICATION_PLAYED_OTHERWISE', { title, ...otherwise })]),
+  ];
 }
 
 async function manifestIngredients(
   { folder, publication: { renditions } }: PublicationSource,
   { manifests, findings }: PublicationVerdict,
-  change: string | null,
+  judged: JudgedSource,
   context: VerificationContext,
 ): Promise<IngredientSource[]> {
   const ingredients: IngredientSource[] = [];
@@ -103,11 +105,23 @@ async function manifestIngredients(
     const results = exceedsChainLimits(manifestStore)
       ? null
       : await validateEarlierManifest(manifest, own, parts, signal);
-    const isChanged = change !== null && readPresentation(manifestStore) !== null;
-    const validationResults = results !== null && isChanged ? withChangedPresentation(results, change) : results;
+    const validationResults = results === null ? null : withJudgement(results, manifestStore, judged);
     ingredients.push({ kind: 'manifest-store', title, mediaType: MEDIA_TYPE, manifestStore, validationResults });
   }
   return ingredients;
+}
+
+/** Returns the results with failures of codes of this service where all media match, and are not played as they were signed. */
+function withJudgement(
+  results: ValidationResults,
+  store: Buffer,
+  { change, otherwise }: JudgedSource,
+): ValidationResults {
+  const played =
+    otherwise === null
+      ? results
+      : withIncomplete(results, `"${otherwise.playlist}", line ${otherwise.line}: ${otherwise.problem}`);
+  return change !== null && readPresentation(store) !== null ? withChangedPresentation(played, change) : played;
 }
 
 /**

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { after, describe, test } from 'node:test';
+import { ScratchSpace } from '#bytes/scratch-space.ts';
 import type { Verification } from '#contract/verification.ts';
 import { AppError } from '#errors/app-error.ts';
-import { readPublication } from '#publications/read-publication.ts';
+import { publicationOrigin } from '#operations/sign-fragmented-folder.ts';
+import { createFragmentReader } from '#provenance/fragment-reader.ts';
+import { TrustStore } from '#provenance/trust-store.ts';
+import { readInits, readPublication } from '#publications/read-publication.ts';
+import { NO_LOG } from '../support/jobs/test-jobs.ts';
 import { filesAt, folderOf, writeFiles } from '../support/publications/make-folder.ts';
 import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
 import { signAsOthers } from '../support/publications/sign-as-others.ts';
@@ -27,6 +32,22 @@ const signed: Record<string, Uint8Array> = await signAsOthers(files, renditions,
 const VIDEO = 'media_0.m3u8';
 const MASTER = 'master.m3u8';
 const MPD = 'manifest.mpd';
+const MISMATCH = 'assertion.bmffHash.mismatch';
+/** Alterations that cannot be signed. */
+const refused = new Set<string>();
+const lists = await TrustStore.open({ settings: { anchors: [], tsa_anchors: [] }, log: NO_LOG });
+const scratch = new ScratchSpace(
+  { dir: join(home, 'scratch'), dataDir: home },
+  { jobId: 'job', inputIndex: 0, attempt: 1 },
+);
+const verification = {
+  signal,
+  scratch,
+  reader: createFragmentReader(),
+  trust: lists.current,
+  progress: () => undefined,
+};
+after(() => lists.close());
 let count = 0;
 
 async function verified(playlist: string, text: string): Promise<Verification> {
@@ -173,6 +194,72 @@ for (const [playlist, edits] of [
     }
   });
 }
+
+/** Signs a publication again as far as its source is verified, and returns what the new manifest would record of it. */
+async function signedAgain(playlist: string, text: string) {
+  const opened: string[] = [];
+  const source = folderOf({ ...signed, [playlist]: text });
+  const open = (path: string, at: AbortSignal) => {
+    opened.push(path);
+    return source.open(path, at);
+  };
+  const folder = { ...source, open };
+  const publication = await readPublication(folder, { ...patterns, playlist: '*.{m3u8,mpd}' }, signal);
+  const inits = await readInits(folder, publication.renditions, signal);
+  opened.length = 0;
+  const read = { folder, publication, inits };
+  const { ingredients } = await publicationOrigin(read, null, verification);
+  const [middle] = renditions[0]?.fragments.slice(2) ?? [];
+  const timesRead = opened.filter((path) => path === middle?.path).length;
+  const { origin, isHistoryKnown } = ingredients.roles;
+  const results = origin.kind === 'manifest-store' ? origin.validationResults : null;
+  const codes = (results?.activeManifest?.failure ?? []).map(({ code }) => code);
+  const matches = (results?.activeManifest?.success ?? []).map(({ code }) => code);
+  return { codes, matches, warnings: ingredients.warnings, isHistoryKnown, timesRead };
+}
+
+describe('a publication that is not valid is recorded as such when it is signed again, unless it is refused, with', () => {
+  for (const [playlist, edits] of [
+    [VIDEO, IN_MEDIA_PLAYLISTS],
+    [MASTER, IN_MULTIVARIANT_PLAYLISTS],
+    [MPD, IN_MPDS],
+  ] as const) {
+    for (const [name, edit] of Object.entries(edits)) {
+      test(`${name} (${playlist})`, async () => {
+        try {
+          const { codes, matches, warnings, isHistoryKnown, timesRead } = await signedAgain(
+            playlist,
+            edit(textOf(playlist)),
+          );
+          assert.ok(codes.includes('com.attestream.publication.mismatch'), codes.join());
+          assert.ok(!codes.includes(MISMATCH) && matches.includes('assertion.bmffHash.match'));
+          assert.equal(isHistoryKnown, false);
+          assert.ok(
+            warnings.some(({ reason, details }) => {
+              const { playlist: file = '', line = 0 } = details as { playlist?: string; line?: number };
+              return reason === 'PUBLICATION_PLAYED_OTHERWISE' && line > 0 && /\.(?:m3u8|mpd)$/.test(file);
+            }),
+            JSON.stringify(warnings),
+          );
+          assert.ok(timesRead <= 1, String(timesRead));
+        } catch (error) {
+          assert.ok(error instanceof AppError && /^(?:PLAYLIST|FRAGMENT)_/.test(error.reason), String(error));
+          refused.add(name);
+        }
+      });
+    }
+  }
+
+  test('some of them, which are not refused', () => {
+    const count = [IN_MEDIA_PLAYLISTS, IN_MULTIVARIANT_PLAYLISTS, IN_MPDS].flatMap(Object.keys).length;
+    assert.ok(count - refused.size >= 15, [...refused].join());
+  });
+});
+
+test('a valid publication is recorded as such when it is signed again', async () => {
+  const { codes, warnings, isHistoryKnown } = await signedAgain(VIDEO, textOf(VIDEO));
+  assert.deepEqual([codes, warnings, isHistoryKnown], [['signingCredential.untrusted'], [], true]);
+});
 
 describe('a publication stays valid, and says that nobody signed its playlists, with', () => {
   const harmless: Readonly<Record<string, [string, Edit]>> = {

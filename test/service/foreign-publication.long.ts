@@ -53,6 +53,21 @@ describe('A publication that another tool signed', () => {
     return writeFiles(join(folder, name), await signAsOthers(files, await renditionsOf(unsigned, patterns), tool));
   }
 
+  test('is not vouched for where a playlist plays a fragment of it twice, although all media are as they were signed', async () => {
+    const path = await signedByOthers('played-twice', {});
+    const entry = /#EXTINF:[^\n]*\nseg_lo_2\.m4s\n/;
+    const text = readFileSync(join(path, 'index_lo.m3u8'), 'utf8');
+    writeFiles(path, { 'index_lo.m3u8': text.replace(entry, (found) => found + found) });
+    const { codes, allActionsIncluded, warnings } = await told(await sign(path), patterns);
+    assert.ok(codes.includes('com.attestream.publication.mismatch'), codes.join());
+    assert.ok(codes.includes('assertion.bmffHash.match') && !codes.includes(MISMATCH), codes.join());
+    assert.equal(allActionsIncluded, false);
+    assert.ok(
+      warnings.some((warning) => /"index_lo\.m3u8", line \d+\): "seg_lo_2\.m4s" is played again/.test(warning)),
+      warnings.join('\n'),
+    );
+  });
+
   test('keeps all chains where every rendition has a manifest of its own', async () => {
     const job = await sign(await signedByOthers('each', { manifestEach: true, levels: 1 }));
     const { codes, ingredients } = await told(job, patterns);

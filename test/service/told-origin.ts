@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { JobResultResponse } from '#contract/job.ts';
 import type { PublicationPatterns } from '#publications/publication.ts';
 import { readFragmentStore } from '../../scripts/fragment-report.ts';
+import { problemsOf } from '../support/judges/publication-judges.ts';
 import type { ShownIngredient } from '../support/manifests/read-manifest.ts';
 import { filesAt } from '../support/publications/make-folder.ts';
 import { bytesOf, renditionsOf } from '../support/publications/signed-publication.ts';
@@ -27,13 +28,15 @@ export interface Told {
   readonly warnings: readonly string[];
 }
 
-/** Reads an output's manifest by its first fragment, which has to be valid. */
+/** Reads an output's manifest by its first fragment, which has to be valid to both readers. */
 export async function told(job: JobResultResponse, patterns: PublicationPatterns): Promise<Told> {
   const files = filesAt(outputOf(job));
   const [rendition] = await renditionsOf(files, patterns);
   const [fragment] = rendition?.fragments ?? [];
   assert.ok(rendition !== undefined && fragment !== undefined);
-  const store = await readFragmentStore(bytesOf(files, rendition.init), bytesOf(files, fragment));
+  const [init, first] = [bytesOf(files, rendition.init), bytesOf(files, fragment)];
+  assert.deepEqual(await problemsOf(init, first), []);
+  const store = await readFragmentStore(init, first);
   assert.deepEqual(store.validation_status?.filter(({ code }) => code !== 'signingCredential.untrusted') ?? [], []);
   const active = store.manifests[store.active_manifest];
   const ingredients = (active?.ingredients ?? []) as unknown as ShownIngredient[];

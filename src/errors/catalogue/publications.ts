@@ -193,6 +193,10 @@ export const publicationWarnings = {
     ({ title, problem }) =>
       `The playlists of "${title}", or the files that they name, are not those that were signed: ${problem}.`,
   ),
+  PUBLICATION_PLAYED_OTHERWISE: warningEntry<{ title: string } & PlaylistPosition & { problem: string; count: number }>(
+    ({ title, problem, count, ...position }) =>
+      `The signed publication "${title}" is not played as it was signed (${at(position)}): ${problem}.${count > 1 ? ` There are ${count - 1} more differences.` : ''}`,
+  ),
   PUBLICATION_NOT_VERIFIED: warningEntry<FoundInPublication>(
     ({ title, init, problem }) =>
       `The signed publication "${title}" could not be verified completely, in the rendition of "${init}": ${problem}. That no fragment is missing or elsewhere is not known.`,

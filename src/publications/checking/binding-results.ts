@@ -58,8 +58,9 @@ function withFailure(results: ValidationResults, code: string, explanation: stri
   return edited(results, ({ failure, ...others }) => ({ ...others, failure: [...failure, { code, explanation }] }));
 }
 
-/** Returns the results with the failure of a publication that is not complete, or not in the order that was signed. */
+/** Returns the results with the failure of a publication that is not complete or in the signed order, unless they have it. */
 export function withIncomplete(results: ValidationResults, explanation: string): ValidationResults {
+  if (hasCode(results.activeManifest?.failure, INCOMPLETE)) return results;
   return withFailure(results, INCOMPLETE, explanation);
 }
 

@@ -148,7 +148,7 @@ export class PartsVerification {
     return this.#manifests;
   }
 
-  /** Returns the findings so far. A publication without any manifest has none either: `manifests` is empty then. */
+  /** Returns the findings and manifests so far. A publication without any manifest has no findings either. */
   verdict(): PublicationVerdict {
     const missing = this.#manifests.flatMap((manifest, index): PartFinding[] => {
       const unused = (manifest.binding?.maps ?? []).filter((map) => !manifest.used.has(map));
@@ -158,7 +158,8 @@ export class PartsVerification {
     });
     // A publication that was never signed is none that an unsigned rendition was added to.
     const findings = this.#manifests.length === 0 ? [] : [...this.#findings, ...missing];
-    return { manifests: this.#manifests, findings };
+    const manifests = this.#manifests.map((manifest) => ({ ...manifest, renditions: [...manifest.renditions] }));
+    return { manifests, findings };
   }
 
   #addFinding(init: MediaPart, manifest: KnownManifest | null, finding: RenditionFinding): void {

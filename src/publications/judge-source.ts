@@ -1,0 +1,162 @@
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import { AppError } from '#errors/app-error.ts';
+import type { PlaylistPosition } from '#errors/entry.ts';
+import type { PublicationVerdict } from './checking/publication-verdict.ts';
+import type { PartsVerification, ReadRendition } from './checking/verify-parts.ts';
+import { judgeListed } from './judging/judge-listed.ts';
+import type { Deviation, RenditionReading } from './judging/judge-renditions.ts';
+import { mapOf } from './judging/judge-sequence.ts';
+import { type ListedPublication, type ListedRendition, readListedPublication } from './judging/listed-renditions.ts';
+import { describePart, partKey, type Rendition } from './media-part.ts';
+import type { JudgedPresentation } from './presentation/judge-presentation.ts';
+import { readPresentation } from './presentation/stored-presentation.ts';
+
+/** A signed source as its playlists play it. */
+export interface JudgedSource {
+  /** How its playlists differ from those that one of its manifests signs, as the end of a sentence; null where they do not. */
+  readonly change: string | null;
+  /** The first place where it plays otherwise than it was signed; null where there is none. */
+  readonly otherwise: PlayedOtherwise | null;
+}
+
+/** A line of a playlist that plays otherwise than it was signed. */
+export interface PlayedOtherwise extends PlaylistPosition {
+  /** The problem as the end of a sentence. */
+  readonly problem: string;
+  /** The number of such places, this one included. */
+  readonly count: number;
+}
+
+/** A source whose parts were verified, each rendition with what was read of it. */
+interface VerifiedSource {
+  readonly folder: SourceFolder;
+  readonly verification: PartsVerification;
+  readonly verdict: PublicationVerdict;
+  readonly read: readonly (readonly [Rendition, ReadRendition])[];
+}
+
+/**
+ * Judges a signed source as `judgePublication` does. Parts that were read are not read again; others that its playlists list
+ * are. What cannot be judged is not as it was signed.
+ */
+export async function judgeSource(source: VerifiedSource, signal: AbortSignal): Promise<JudgedSource> {
+  const { folder, verification, verdict } = source;
+  const isPresented = verdict.manifests.some(({ store }) => readPresentation(store) !== null);
+  try {
+    const publication = await readListedPublication(folder, null, signal);
+    const readings: RenditionReading[] = [];
+    for (const listed of publication.renditions) {
+      const read = listed.isInitMissing ? null : await readingOf(listed, source);
+      readings.push({ listed, read, map: read === null ? null : mapOf(read) });
+    }
+    const { manifests } = verification;
+    const judged = await judgeListed(folder, publication, readings, { manifests, areChosen: false }, signal);
+    const { presentation, renditions, missingRenditions, findings } = judged;
+    const isAsSigned = presentation.state === 'as_signed';
+    const [entry = { path: folder.name }] = publication.entries;
+    const deviations = renditions.flatMap((rendition) => rendition.deviations);
+    const ofPlaylists = [
+      ...deviations.filter(({ isOfPlaylist }) => isOfPlaylist).map((each) => placeOf(each, publication)),
+      ...publication.unbound.flatMap(({ playlist, fragments: [first] }) =>
+        first === undefined ? [] : [{ playlist, line: first.line, problem: problemOf('unsigned', first.part) }],
+      ),
+      ...findings.filter(({ kind }) => kind !== 'unknown'),
+    ];
+    const ofFiles = [
+      ...deviations
+        .filter(({ isOfPlaylist, kind }) => !isOfPlaylist && !(isAsSigned && kind === 'unsigned'))
+        .map((each) => placeOf(each, publication)),
+      ...(missingRenditions > 0 && !isAsSigned
+        ? [{ playlist: entry.path, line: 1, problem: 'it does not lead to a signed rendition' }]
+        : []),
+    ];
+    // The verdict on the parts tells of files.
+    const told = [...(isAsSigned ? [] : ofPlaylists), ...(verdict.findings.length > 0 ? [] : ofFiles)];
+    return { change: presentation.state === 'changed' ? describeChange(presentation) : null, otherwise: firstOf(told) };
+  } catch (error) {
+    if (!(error instanceof AppError) || !UNREADABLE.test(error.reason)) throw error;
+    const { playlist = folder.name, line = 1 } = error.details as Partial<PlaylistPosition>;
+    // Without a playlist nothing is played that could be judged.
+    const isPlayed = error.reason !== 'PUBLICATION_NOT_FOUND' && !isPresented;
+    const otherwise = { playlist, line, problem: error.message.replace(/\.$/, ''), count: 1 };
+    return { change: isPresented ? error.message : null, otherwise: isPlayed ? otherwise : null };
+  }
+}
+
+/** Errors of playlists that cannot be judged. */
+const UNREADABLE = /^(?:PLAYLIST|PUBLICATION|SEGMENT_INDEX|BYTE_RANGE)_/;
+
+/** Returns what was read of a rendition, in the order in which playlists list its fragments. Reads those that were not. */
+async function readingOf({ init, present }: ListedRendition, { verification, read }: VerifiedSource) {
+  const known = read.find(([rendition]) => partKey(rendition.init) === partKey(init));
+  const positions = new Map(known?.[0].fragments.map((part, index) => [partKey(part), index]));
+  const unread = present.fragments.filter((part) => !positions.has(partKey(part)));
+  if (known === undefined) return await verification.add(present);
+  const [, before] = known;
+  const further = unread.length === 0 ? null : await verification.add({ init, fragments: unread });
+  if (before.binding === null) return before;
+  const furtherAt = new Map(unread.map((part, index) => [partKey(part), index]));
+  const take = <Item>(
+    list: (one: ReadRendition) => readonly Item[],
+    part: (typeof unread)[number],
+    none: Item,
+  ): Item => {
+    const at = positions.get(partKey(part));
+    if (at !== undefined) return list(before)[at] ?? none;
+    return (further === null ? undefined : list(further)[furtherAt.get(partKey(part)) ?? -1]) ?? none;
+  };
+  const found = present.fragments.map((part) => take(({ found: each }) => each, part, []));
+  const times = present.fragments.map((part) => take(({ times: each }) => each, part, null));
+  return { ...before, found, times };
+}
+
+type Place = Omit<PlayedOtherwise, 'count'>;
+
+function firstOf([first, ...others]: readonly Place[]): PlayedOtherwise | null {
+  if (first === undefined) return null;
+  const { playlist, line, problem } = first;
+  return { playlist, line, problem, count: others.length + 1 };
+}
+
+/** Returns the line of a playlist that shows a deviation: that of its part, or of what is played where it is missing. */
+function placeOf(
+  { kind, file, playlist, index, startSeconds, count, isOfPlaylist }: Deviation,
+  { listings, entries }: ListedPublication,
+): Place {
+  const own = listings.filter((listing) => listing.playlist === playlist);
+  const parts = own.flatMap(({ fragments }) => fragments);
+  const named = file === null ? [] : parts.filter(({ part }) => partKey(part) === partKey(file));
+  const next = parts.find((part) => startSeconds !== null && (part.startSeconds ?? -1) >= startSeconds);
+  const isAgain = isOfPlaylist && kind === 'added';
+  const line = (isAgain ? named.at(-1) : (named[0] ?? next ?? parts[index ?? 0]))?.line ?? 1;
+  const of = listings.find(({ init }) => file !== null && init !== null && partKey(init.part) === partKey(file));
+  const problem =
+    isAgain && file !== null
+      ? `"${describePart(file)}" is played again`
+      : file === null
+        ? `${count === 1 ? 'a signed fragment is' : `${count} signed fragments are`} left out`
+        : problemOf(kind, file);
+  if (playlist !== null) return { playlist, line, problem };
+  return { playlist: of?.playlist ?? entries[0]?.path ?? '', line: of?.init?.line ?? 1, problem };
+}
+
+const PROBLEMS: Readonly<Record<Deviation['kind'], string>> = {
+  altered: 'is not as it was signed',
+  missing: 'is missing',
+  swapped: 'stands in the place of another part',
+  reordered: 'is not played where it was signed',
+  added: 'is not part of what was signed',
+  unsigned: 'was not signed',
+};
+
+function problemOf(kind: Deviation['kind'], file: Rendition['init']): string {
+  return `"${describePart(file)}" ${PROBLEMS[kind]}`;
+}
+
+/** Describes the first difference as the end of a sentence. */
+function describeChange({ differences: [first], problems: [problem] }: JudgedPresentation): string {
+  if (first === undefined || first.playlist === null) return problem ?? 'its playlists are not the signed ones';
+  if (first.part === 'files') return `text or pictures that "${first.playlist}" names are not the signed ones`;
+  if (first.kind === 'added') return `"${first.playlist}" was not there`;
+  return first.kind === 'missing' ? `"${first.playlist}" is missing` : `"${first.playlist}" is not the signed one`;
+}

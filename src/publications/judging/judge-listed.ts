@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto';
+import type { SourceFolder } from '#bytes/source-folder.ts';
+import type { VerifiedManifest } from '../checking/publication-verdict.ts';
+import type { StoredMap } from '../checking/stored-maps.ts';
+import { singleFileOf } from '../media-part.ts';
+import { type JudgedPresentation, judgePresentation, manifestsByEntry } from '../presentation/judge-presentation.ts';
+import { findSilentChoices } from './choices.ts';
+import { judgeRanges } from './judge-ranges.ts';
+import { type JudgedRendition, judgeRenditions, type RenditionReading, timesIn } from './judge-renditions.ts';
+import { judgeTimes } from './judge-times.ts';
+import type { ListedPublication, ListedRendition } from './listed-renditions.ts';
+import type { FoundInPlaylist } from './playlist-findings.ts';
+
+/** What playlists play, compared with what was signed. */
+export interface JudgedListing {
+  readonly renditions: readonly JudgedRendition[];
+  /** Signed renditions that no playlist has. */
+  readonly missingRenditions: number;
+  /** The one file that all parts are byte ranges of, where its manifest binds it as a whole; null for any other publication. */
+  readonly wholeFile: string | null;
+  /** The playlists, compared with those that were signed. */
+  readonly presentation: JudgedPresentation;
+  /** Lines of the playlists that players may read differently. */
+  readonly findings: readonly FoundInPlaylist[];
+  /** Playlists with media under several init segments, of which nothing says in which order they were signed. */
+  readonly unordered: readonly string[];
+}
+
+/** Manifests that a publication is judged by. */
+interface JudgedBy {
+  readonly manifests: readonly VerifiedManifest[];
+  /** True where entries were chosen; else all playlists of the folder are judged. */
+  readonly areChosen: boolean;
+}
+
+/** Judges what playlists play by what was read of the renditions that they list. Reads no media but the boxes of a whole file. */
+export async function judgeListed(
+  folder: SourceFolder,
+  publication: ListedPublication,
+  readings: readonly RenditionReading[],
+  { manifests, areChosen }: JudgedBy,
+  signal: AbortSignal,
+): Promise<JudgedListing> {
+  const { renditions: listed, unbound, findings } = publication;
+  const wholeFile = unbound.length === 0 ? fileBoundAsWhole(listed, manifests) : null;
+  if (manifests.length === 0 || wholeFile !== null) {
+    return {
+      renditions: wholeFile === null ? [] : await judgeRanges(folder, wholeFile, listed, signal),
+      missingRenditions: 0,
+      wholeFile,
+      presentation: { state: 'not_signed', differences: [], absent: [], problems: [] },
+      findings,
+      unordered: [],
+    };
+  }
+  const renditions = judgeRenditions(readings);
+  const times = judgeTimes(publication.listings, timesIn(renditions));
+  const manifestsOf = manifestsByEntry(renditions, manifests);
+  const presentation = await judgePresentation({ ...publication, folder, areChosen, manifestsOf }, signal);
+  // A signed playlist that is not published offers what no other one does.
+  const isPartly = areChosen || (presentation.state === 'as_signed' && presentation.absent.length > 0);
+  return {
+    renditions,
+    missingRenditions: isPartly ? 0 : countMissing(manifests, renditions),
+    wholeFile,
+    presentation,
+    findings: [...findings, ...times.findings, ...findSilentChoices(publication.choices, renditions)],
+    unordered: times.unordered,
+  };
+}
+
+/** Returns the one file that all parts are byte ranges of, where manifests bind no parts: they bind it as a whole, or nothing. */
+function fileBoundAsWhole(listed: readonly ListedRendition[], manifests: readonly VerifiedManifest[]): string | null {
+  const present = listed.flatMap((rendition) => (rendition.isInitMissing ? [] : rendition.present));
+  const isBoundByParts = manifests.some(({ binding }) => binding !== null);
+  return manifests.length === 0 || isBoundByParts ? null : singleFileOf(present);
+}
+
+/**
+ * Counts the maps that nothing was judged by. Such a map belongs to a rendition that is there without its manifest, or
+ * to none. Maps are compared by what they bind: copies of a manifest may differ in bytes that nobody signed.
+ */
+function countMissing(manifests: readonly VerifiedManifest[], renditions: readonly JudgedRendition[]): number {
+  const used = new Set(renditions.flatMap(({ map }) => (map === null ? [] : [keyOf(map)])));
+  const signed = new Set(manifests.flatMap(({ binding }) => binding?.maps ?? []).map(keyOf));
+  const unused = [...signed].filter((key) => !used.has(key)).length;
+  return Math.max(unused - renditions.filter(({ map }) => map === null).length, 0);
+}
+
+/** Names what a map binds: init segments of two publications may be the same, and their fragments are not. */
+function keyOf({ uniqueId, localId, count, initHash, hashes }: StoredMap): string {
+  const digest = hashes.reduce((hash, each) => hash.update(each), createHash('sha256').update(initHash)).digest('hex');
+  return `${uniqueId} ${localId} ${count} ${digest}`;
+}
