@@ -16,10 +16,17 @@ import { type MediaPart, partKey } from './media-part.ts';
 import { MAX_NAMES_SHOWN, matchingPaths } from './path-patterns.ts';
 import { isHidden } from './playlists/file-names.ts';
 import { FolderIndex } from './playlists/folder-index.ts';
-import { hlsAttribute } from './playlists/hls-attributes.ts';
+import { attributeOf, type HlsLine } from './playlists/hls-lines.ts';
+import { locatorIn, referencesOf } from './playlists/hls-playlist.ts';
 import { chooseOtherFiles } from './playlists/other-files.ts';
 import type { HlsMedia, MpdRepresentation, PlaylistDocument } from './playlists/playlist-document.ts';
-import { isXml, namesParts, readPlaylists, readPlaylistText, wholeEncryptionIn } from './playlists/read-playlists.ts';
+import {
+  isXml,
+  partialSegmentIn,
+  readPlaylists,
+  readPlaylistText,
+  wholeEncryptionIn,
+} from './playlists/read-playlists.ts';
 import { areWholeFragments } from './playlists/rendition-listings.ts';
 import { childrenOf } from './playlists/xml-element.ts';
 import { refusal } from './refuse-unjoinable.ts';
@@ -50,7 +57,7 @@ export async function findPublication(
   }
   const { chosen, unchosen } = chooseRenditions(found, [...index.paths], patterns);
   if (!chosen.some(isMedia)) throw noneChosen(patterns, found);
-  const isInParts = playlists.some(({ kind, text }) => kind === 'hls-media' && text.split('\n').some(namesParts));
+  const isInParts = playlists.some((playlist) => partialSegmentIn(playlist) !== null);
   const segments = isInParts ? 'chunked' : await segmentKindOf(folder, chosen, signal);
   const members = new Set([...playlists.map(({ path }) => path), ...found.flatMap(pathsOf)]);
   const candidates = [...index.paths].filter((path) => !members.has(path));
@@ -95,11 +102,10 @@ export async function playlistsIn(
 
 /** Throws `PUBLICATION_NOT_REPACKAGED` when segments are encrypted as a whole. */
 function refuseEncrypted(playlist: PlaylistDocument): void {
-  if (playlist.kind === 'hls-multivariant') return;
-  const at = playlist.text.split('\n').findIndex((line) => wholeEncryptionIn(line) !== null);
-  if (at === -1) return;
+  const encryption = wholeEncryptionIn(playlist);
+  if (encryption === null) return;
   const problem = 'Its segments are encrypted as a whole; package the media before they are encrypted';
-  throw refusal(playlist.path, at + 1, problem);
+  throw refusal(playlist.path, encryption.line, problem);
 }
 
 /** Fragments of a rendition that are inspected: one packager writes all segments of a rendition alike. */
@@ -230,7 +236,7 @@ function refuseKeyFramesAlone(playlists: readonly PlaylistDocument[], index: Fol
     const inits = new Set(rendition.parts.slice(0, rendition.hasInit ? 1 : 0).map(({ path }) => path));
     // Those of one file lie in a film, which is packaged from that file.
     if (segmentsOf(rendition).some(({ path }) => inits.has(path))) continue;
-    const line = playlist.text.split('\n').findIndex((text) => text.startsWith('#EXT-X-I-FRAMES-ONLY')) + 1;
+    const { line } = playlist.lines.find(({ name }) => name === 'EXT-X-I-FRAMES-ONLY') ?? { line: 1 };
     const problem =
       'It names key frames alone (#EXT-X-I-FRAMES-ONLY), and no playlist the fragments that they are in; add it';
     throw refusal(playlist.path, line, problem);
@@ -243,11 +249,10 @@ function segmentsOf({ parts, hasInit }: ExistingRendition): readonly MediaPart[]
 
 function renditionOf(playlist: HlsMedia, index: FolderIndex, attributes: RenditionAttributes): ExistingRendition {
   const { path, segments } = playlist;
-  const base = index.baseOf(path);
-  const locate = (uri: string, line: number): string => index.locate(base, uri, { playlist: path, line });
+  const locate = locatorIn(playlist, index);
   const map = segments[0]?.map ?? null;
-  const parts = segments.map(({ uri, line, range }) => index.partAt(locate(uri, line), range));
-  const init = map === null ? [] : [index.partAt(locate(map.uri, map.line), map.range)];
+  const parts = segments.map((segment) => index.partAt(locate(segment), segment.range));
+  const init = map === null ? [] : [index.partAt(locate(map), map.range)];
   return {
     name: path,
     playlist: path,
@@ -261,31 +266,24 @@ function renditionOf(playlist: HlsMedia, index: FolderIndex, attributes: Renditi
 
 /** Returns the attributes that EXT-X-MEDIA tags give media playlists, by path. */
 function attributesIn(playlists: readonly PlaylistDocument[], index: FolderIndex): Map<string, RenditionAttributes> {
-  const found = new Map<string, RenditionAttributes>();
-  for (const playlist of playlists) {
-    if (playlist.kind !== 'hls-multivariant') continue;
-    const base = index.baseOf(playlist.path);
-    for (const [at, line] of playlist.text.split('\n').entries()) {
-      const uri = line.startsWith('#EXT-X-MEDIA:') ? hlsAttribute(line, 'URI') : undefined;
-      if (uri === undefined) continue;
-      found.set(index.locate(base, uri, { playlist: playlist.path, line: at + 1 }), attributesOf(line));
-    }
-  }
-  return found;
+  const references = playlists.flatMap((playlist) => referencesOf(playlist, index));
+  return new Map(
+    references.flatMap(({ tag, path }) => (tag?.name === 'EXT-X-MEDIA' ? [[path, attributesOf(tag)]] : [])),
+  );
 }
 
-function attributesOf(line: string): RenditionAttributes {
-  const characteristics = hlsAttribute(line, 'CHARACTERISTICS') ?? '';
+function attributesOf(tag: HlsLine): RenditionAttributes {
+  const characteristics = attributeOf(tag, 'CHARACTERISTICS') ?? '';
   const role = characteristics.includes('describes-video')
     ? 'description'
     : characteristics.includes('transcribes-spoken-dialog')
       ? 'caption'
       : null;
   return {
-    language: hlsAttribute(line, 'LANGUAGE') ?? null,
-    label: hlsAttribute(line, 'NAME') ?? null,
+    language: attributeOf(tag, 'LANGUAGE') ?? null,
+    label: attributeOf(tag, 'NAME') ?? null,
     role,
-    isDefault: hlsAttribute(line, 'TYPE') === 'AUDIO' && hlsAttribute(line, 'DEFAULT') === 'YES',
+    isDefault: attributeOf(tag, 'TYPE') === 'AUDIO' && attributeOf(tag, 'DEFAULT') === 'YES',
   };
 }
 

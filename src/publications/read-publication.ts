@@ -5,7 +5,6 @@ import { sampleOfNames } from '#errors/entry.ts';
 import { distinctWarnings, type Warning, warning } from '#errors/warning.ts';
 import { type InitLayout, readInitLayout } from './fragments/init-layout.ts';
 import { readerOf, withSource } from './fragments/top-boxes.ts';
-import { grammarFindings } from './judging/playlist-findings.ts';
 import { describePart, type MediaPart, type Rendition } from './media-part.ts';
 import { type MatchedPaths, matchPatterns } from './path-patterns.ts';
 import { isHidden, isPicture, isPlainText, needsPackaging } from './playlists/file-names.ts';
@@ -95,7 +94,7 @@ export async function readMatchedPublication(
  * Returns warnings about names that are not known.
  */
 function refuseAmbiguous(playlists: readonly PlaylistDocument[], index: FolderIndex): Warning[] {
-  const findings = [...playlists.flatMap(grammarFindings), ...index.ambiguous];
+  const findings = [...playlists.flatMap((playlist) => playlist.findings), ...index.ambiguous];
   const ambiguous = findings.find(({ kind }) => kind === 'ambiguous');
   if (ambiguous !== undefined) {
     const { playlist, line, problem } = ambiguous;
@@ -216,12 +215,12 @@ export async function crawlPlaylists(folder: UnlistedFolder, entryPath: string, 
 }
 
 /** Reports the keys, session data and other files that tags name: players fetch them, and they are copied where they exist. */
-function noteOthers({ path, text }: HlsPlaylist, index: FolderIndex): void {
-  const base = index.baseOf(path);
-  for (const [at, line] of text.split('\n').entries()) {
-    for (const [, address = ''] of line.startsWith('#EXT') ? line.matchAll(FILE_ATTRIBUTE) : []) {
+function noteOthers({ path: playlist, lines }: HlsPlaylist, index: FolderIndex): void {
+  const base = index.baseOf(playlist);
+  for (const { name, text, line } of lines) {
+    for (const [, address = ''] of name === null ? [] : text.matchAll(FILE_ATTRIBUTE)) {
       try {
-        index.tryLocate(base, address, { playlist: path, line: at + 1 });
+        index.tryLocate(base, address, { playlist, line });
       } catch (error) {
         // A reference to another server or scheme (`https:`, `skd:`, `data:`) is left as it is: players resolve it.
         if (!(error instanceof AppError) || !ELSEWHERE.has(error.reason)) throw error;

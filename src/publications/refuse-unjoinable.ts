@@ -1,8 +1,10 @@
 import { type SourceFolder, sizesIn } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { ExistingPublication, ExistingRendition } from './existing-publication.ts';
+import { attributeOf, type HlsLine } from './playlists/hls-lines.ts';
 import type { HlsMedia, PlaylistDocument } from './playlists/playlist-document.ts';
-import { childrenOf } from './playlists/xml-element.ts';
+import { isOpen } from './playlists/read-playlists.ts';
+import { childrenOf, findElement } from './playlists/xml-element.ts';
 
 /**
  * Throws `PUBLICATION_NOT_REPACKAGED` for a publication that cannot be joined and segmented again: live playlists,
@@ -16,7 +18,7 @@ export function refuseUnjoinable({ playlists, renditions }: ExistingPublication,
     if (playlist.kind === 'mpd' && childrenOf(playlist.root, 'Period').length > 1) {
       throw refusal(playlist.path, 1, 'It has several periods, which cannot be told from several films');
     }
-    if (playlist.kind === 'mpd' && /<(?:\w+:)?ContentProtection\b/.test(playlist.text)) {
+    if (playlist.kind === 'mpd' && findElement(playlist.root, 'ContentProtection') !== undefined) {
       throw refusal(
         playlist.path,
         1,
@@ -48,17 +50,14 @@ function refuseLive(playlist: PlaylistDocument): void {
 
 /** Describes why a playlist counts as live, as a predicate of a sentence; null where it is complete. */
 export function whyLive(playlist: PlaylistDocument): string | null {
-  if (playlist.kind === 'mpd') {
-    return playlist.root.attributes.get('type') === 'dynamic' ? 'is live (type="dynamic")' : null;
-  }
-  if (playlist.kind !== 'hls-media' || /^#EXT-X-ENDLIST\s*$/m.test(playlist.text)) return null;
-  return 'has no end (#EXT-X-ENDLIST), as live playlists';
+  if (!isOpen(playlist)) return null;
+  return playlist.kind === 'mpd' ? 'is live (type="dynamic")' : 'has no end (#EXT-X-ENDLIST), as live playlists';
 }
 
-function refuseHls({ path, text, segments }: HlsMedia): void {
-  for (const [index, line] of text.split('\n').entries()) {
-    const problem = problemOf(line.trim());
-    if (problem !== null) throw refusal(path, index + 1, problem);
+function refuseHls({ path, lines, segments }: HlsMedia): void {
+  for (const line of lines) {
+    const problem = problemOf(line);
+    if (problem !== null) throw refusal(path, line.line, problem);
   }
   const [first] = segments;
   const changed = segments.find(
@@ -73,11 +72,11 @@ function refuseHls({ path, text, segments }: HlsMedia): void {
   }
 }
 
-function problemOf(line: string): string | null {
-  if (/^#EXT-X-KEY:/.test(line) && !/METHOD=NONE\b/.test(line)) {
+function problemOf(line: HlsLine): string | null {
+  if (line.name === 'EXT-X-KEY' && attributeOf(line, 'METHOD') !== 'NONE') {
     return 'Its segments are encrypted (#EXT-X-KEY); package the media before they are encrypted';
   }
-  if (line === '#EXT-X-DISCONTINUITY') {
+  if (line.name === 'EXT-X-DISCONTINUITY') {
     return 'Its time breaks off here (#EXT-X-DISCONTINUITY), as where advertising was put in; package the parts as folders of their own';
   }
   return null;

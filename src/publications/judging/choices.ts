@@ -1,8 +1,9 @@
 import type { ReadRendition } from '../checking/verify-parts.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
+import { referencesOf } from '../playlists/hls-playlist.ts';
 import { isPlayedByAll, statedKinds } from '../playlists/mpd-grammar.ts';
-import type { HlsMultivariant, MpdDocument, PlaylistDocument } from '../playlists/playlist-document.ts';
+import type { MpdDocument, PlaylistDocument } from '../playlists/playlist-document.ts';
 import type { RenditionListing } from '../playlists/rendition-listings.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 
@@ -31,8 +32,7 @@ export function choicesOf(
   const listingsOf = Map.groupBy(listings, ({ playlist }) => playlist);
   const playedOf = (path: string) => playedIn(listingsOf.get(path) ?? []);
   return playlists.flatMap((document): Choice[] => {
-    if (document.kind === 'hls-multivariant') return variantsOf(document, index, playedOf);
-    return document.kind === 'mpd' ? periodsOf(document) : [];
+    return document.kind === 'mpd' ? periodsOf(document) : variantsOf(document, index, playedOf);
   });
 }
 
@@ -44,15 +44,11 @@ function playedIn(listings: readonly RenditionListing[]): PlayedRendition[] {
 }
 
 function variantsOf(
-  { path: playlist, references }: HlsMultivariant,
+  playlist: PlaylistDocument,
   index: FolderIndex,
   playedOf: (path: string) => PlayedRendition[],
 ): Choice[] {
-  const base = index.baseOf(playlist);
-  const named = references.map((reference) => {
-    const { uri, line } = reference;
-    return { ...reference, played: playedOf(index.locate(base, uri, { playlist, line })) };
-  });
+  const named = referencesOf(playlist, index).map(({ path, ...each }) => ({ ...each, played: playedOf(path) }));
   const sounds = Map.groupBy(
     named.filter(({ isVariant }) => !isVariant),
     ({ soundGroup }) => soundGroup,
@@ -60,7 +56,7 @@ function variantsOf(
   const variants = named.filter(({ isVariant }) => isVariant);
   return variants.map(({ line, played, soundGroup }) => {
     const group = soundGroup === null ? [] : (sounds.get(soundGroup) ?? []);
-    return { playlist, line, played: [...played, ...group.flatMap((each) => each.played)] };
+    return { playlist: playlist.path, line, played: [...played, ...group.flatMap((each) => each.played)] };
   });
 }
 

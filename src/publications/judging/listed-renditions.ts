@@ -5,6 +5,7 @@ import { playlistsIn } from '../find-publication.ts';
 import { type MediaPart, partKey, type Rendition } from '../media-part.ts';
 import { matchingPaths } from '../path-patterns.ts';
 import { FolderIndex } from '../playlists/folder-index.ts';
+import { referencesOf } from '../playlists/hls-playlist.ts';
 import { MAX_LISTED_FRAGMENTS, MAX_RENDITIONS, refuseBeyond } from '../playlists/limits.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import { parsePlaylist, readPlaylists, refusePartialSegments } from '../playlists/read-playlists.ts';
@@ -114,7 +115,9 @@ export async function readListedPublication(
 
 /** Returns the entries among playlists, with the playlists that each reaches. */
 function entriesOf(playlists: readonly PlaylistDocument[], index: FolderIndex): Pick<Entry, 'path' | 'reaches'>[] {
-  const named = new Map(playlists.map((playlist) => [playlist.path, playlistsNamedBy(playlist, index)]));
+  const named = new Map(
+    playlists.map((playlist) => [playlist.path, referencesOf(playlist, index).map(({ path }) => path)]),
+  );
   const inner = new Set([...named].flatMap(([path, paths]) => paths.filter((each) => each !== path)));
   const reachedFrom = (path: string): Set<string> => {
     // A set is walked in the order of insertion, and what is added on the way is walked too.
@@ -133,21 +136,9 @@ function entriesOf(playlists: readonly PlaylistDocument[], index: FolderIndex): 
 
 /** Returns the playlists that others name as those of key frames, and none as anything else. */
 function namedAsKeyFramesOnly(playlists: readonly PlaylistDocument[], index: FolderIndex): Set<string> {
-  const uses = playlists.flatMap((playlist) => {
-    if (playlist.kind !== 'hls-multivariant') return [];
-    const base = index.baseOf(playlist.path);
-    return playlist.references.map(({ uri, line, isOfKeyFrames }) => {
-      return { path: index.locate(base, uri, { playlist: playlist.path, line }), isOfKeyFrames };
-    });
-  });
+  const uses = playlists.flatMap((playlist) => referencesOf(playlist, index));
   const asMedia = new Set(uses.filter(({ isOfKeyFrames }) => !isOfKeyFrames).map(({ path }) => path));
   return new Set(uses.map(({ path }) => path).filter((path) => !asMedia.has(path)));
-}
-
-function playlistsNamedBy(playlist: PlaylistDocument, index: FolderIndex): string[] {
-  if (playlist.kind !== 'hls-multivariant') return [];
-  const base = index.baseOf(playlist.path);
-  return playlist.references.map(({ uri, line }) => index.locate(base, uri, { playlist: playlist.path, line }));
 }
 
 function chosenEntries<Some extends { readonly path: string }>(

@@ -1,13 +1,12 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { isHidden } from '../playlists/file-names.ts';
-import { checkHlsGrammar, type PlaylistFinding } from '../playlists/hls-grammar.ts';
-import { checkMpdGrammar } from '../playlists/mpd-grammar.ts';
 import type { MpdDocument, MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
+import type { PlaylistFinding } from '../playlists/playlist-finding.ts';
+import { isOpen } from '../playlists/read-playlists.ts';
 import { isPresented } from '../presentation/presentation.ts';
 
 /** A finding about a playlist. */
 export interface FoundInPlaylist extends Omit<PlaylistFinding, 'kind'> {
-  readonly playlist: string;
   /** `missing`: an entry does not offer what is signed. */
   readonly kind: PlaylistFinding['kind'] | 'missing';
   /** Where it is about media: seconds since the start of the programme. */
@@ -21,12 +20,6 @@ interface NamedPlaylist {
   readonly isPlayedAsMedia: boolean;
 }
 
-/** Finds what players may read differently in a playlist, by its grammar alone. */
-export function grammarFindings({ kind, path, text }: PlaylistDocument): FoundInPlaylist[] {
-  const findings = kind === 'mpd' ? checkMpdGrammar(text) : checkHlsGrammar(text);
-  return findings.map((finding) => ({ ...finding, playlist: path }));
-}
-
 /** Finds what players may read differently in playlists that are verified, or what has them play less than they list. */
 export function findingsIn(playlists: readonly NamedPlaylist[]): FoundInPlaylist[] {
   return playlists.flatMap(({ document, isPlayedAsMedia }) => {
@@ -34,7 +27,7 @@ export function findingsIn(playlists: readonly NamedPlaylist[]): FoundInPlaylist
       { playlist: document.path, line: 1, kind: 'ambiguous', problem },
     ];
     return [
-      ...grammarFindings(document),
+      ...document.findings,
       ...(isOpen(document) ? found('it may grow, so players begin near its end') : []),
       ...(document.kind === 'mpd' ? findPeriodsApart(document) : []),
       ...(document.kind === 'mpd' && document.representations.some(passesPeriod)
@@ -86,12 +79,6 @@ function passesPeriod({ segments, periodSeconds }: MpdRepresentation): boolean {
 function passesTimeline({ addressing, segments }: MpdRepresentation): boolean {
   const timed = segments.filter(({ durationSeconds }) => durationSeconds !== null);
   return addressing === 'list' && timed.length > 0 && timed.length < segments.length;
-}
-
-/** Returns true for a playlist that is not complete (RFC 8216bis §4.4.3.4, ISO/IEC 23009-1 §5.3.1.2). */
-function isOpen(document: PlaylistDocument): boolean {
-  if (document.kind === 'mpd') return document.root.attributes.get('type') === 'dynamic';
-  return document.kind === 'hls-media' && !/^#EXT-X-ENDLIST\r?$/m.test(document.text);
 }
 
 /** Finds files that are named like playlists, and are none. */

@@ -5,6 +5,7 @@ import { stillMediaType } from '#provenance/still-media-type.ts';
 import { partKey } from '../media-part.ts';
 import { isPicture, isPlainText } from '../playlists/file-names.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
+import { referencesOf } from '../playlists/hls-playlist.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import {
   iFrameListingsOf,
@@ -47,7 +48,8 @@ export async function findUnboundMedia(
         (init !== null && !inits.has(partKey(init.part))) || fragments.some(({ part }) => !named.has(part.path)),
     ),
   ];
-  const mediaPlaylists = new Set(playlists.flatMap((playlist) => mediaPlaylistsOf(playlist, index)));
+  const references = playlists.flatMap((playlist) => referencesOf(playlist, index));
+  const mediaPlaylists = new Set(references.filter(({ isOfMedia }) => isOfMedia).map(({ path }) => path));
   const found = new Map<string, UnboundMedia>();
   for (const candidate of candidates) {
     const [first] = candidate.fragments;
@@ -57,15 +59,6 @@ export async function findUnboundMedia(
     if (!isAuxiliary) found.set(partKey(first.part), candidate);
   }
   return [...found.values()];
-}
-
-/** Returns the playlists that a multivariant one names as variants, sound or pictures. */
-function mediaPlaylistsOf(playlist: PlaylistDocument, index: FolderIndex): string[] {
-  if (playlist.kind !== 'hls-multivariant') return [];
-  const base = index.baseOf(playlist.path);
-  return playlist.references
-    .filter(({ isOfMedia }) => isOfMedia)
-    .map(({ uri, line }) => index.locate(base, uri, { playlist: playlist.path, line }));
 }
 
 async function areTextOrPictures(

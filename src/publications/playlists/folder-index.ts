@@ -5,8 +5,8 @@ import { AppError } from '#errors/app-error.ts';
 import type { PlaylistPosition } from '#errors/entry.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import type { ByteRange, MediaPart } from '../media-part.ts';
-import type { PlaylistFinding } from './hls-grammar.ts';
 import { MAX_ADDRESS_LENGTH } from './limits.ts';
+import type { PlaylistFinding } from './playlist-finding.ts';
 
 /**
  * The address that a folder gets while references are resolved, where it has none of its own. References are resolved
@@ -21,9 +21,6 @@ const PLAIN_REFERENCE = /^[\w-][\w.-]*(?:\/[\w-][\w.-]*)*$/;
 const UNUSUAL = /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)|\/\/|%(?:2[de]|3\d|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])/i;
 /** The same of a directory, empty or with a slash at its end. */
 const PLAIN_DIRECTORY = /^(?:[\w.-]+\/)*$/;
-
-/** A line of a playlist whose address can be read in two ways. */
-export type AmbiguousAddress = PlaylistPosition & PlaylistFinding;
 
 /** The files of a folder, found by the references that playlists make to them (RFC 3986 §5, relative to a base). */
 export class FolderIndex {
@@ -46,7 +43,7 @@ export class FolderIndex {
   /** Files that were named, with what their address has beside their path. */
   readonly #named = new Map<string, string>();
   /** Of each playlist the first address of each kind that can be read in two ways. */
-  readonly #ambiguous = new Map<string, AmbiguousAddress>();
+  readonly #ambiguous = new Map<string, PlaylistFinding>();
   /** Files that another one is for some file systems and servers; made when it is asked for. */
   #twins: ReadonlyMap<string, string> | undefined;
 
@@ -238,7 +235,7 @@ export class FolderIndex {
   }
 
   /** The first address of each playlist that can be read in two ways. */
-  get ambiguous(): AmbiguousAddress[] {
+  get ambiguous(): PlaylistFinding[] {
     return [...this.#ambiguous.values()];
   }
 

@@ -8,7 +8,7 @@ interface PlacedAttribute {
 }
 
 /** Parses the attribute list of a tag's line (RFC 8216bis §4.2); text that is no attribute ends it. */
-function placedAttributes(line: string): PlacedAttribute[] {
+export function placedAttributes(line: string): PlacedAttribute[] {
   const attributes: PlacedAttribute[] = [];
   const pattern = /[:,]\s*([A-Z0-9-]+)=("[^"]*"|[^",\s]*)\s*(?=,|$)/gy;
   pattern.lastIndex = Math.max(line.indexOf(':'), 0);

@@ -1,24 +1,10 @@
-import { type Attributes, TAGS, type Tag, TEXT } from './hls-tags.ts';
+import type { HlsLine } from './hls-lines.ts';
+import { TAGS, type Tag } from './hls-tags.ts';
+import { ODD_CHARACTER, type PlaylistFinding } from './playlist-finding.ts';
 
-/** A finding about one line of a playlist. Lines count from one. */
-export interface PlaylistFinding {
-  readonly line: number;
-  /**
-   * `ambiguous`: players may read it differently; `unsigned`: it leads players to media that nobody signed; `unknown`: a name
-   * outside the table, which changes nothing that known players play.
-   */
-  readonly kind: 'ambiguous' | 'unsigned' | 'unknown';
-  /** The problem as the end of a sentence; of an unknown name, the name. */
-  readonly problem: string;
-}
-
-const TAG_LINE = /^#(EXT[A-Z0-9-]*)(?::(.*))?$/;
 /** A character at which some players end a line, or that is no text; a tab is white space to all. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
 const LINE_END = /[\u0000-\u0008\u000a-\u001f\u007f\u0085\u2028\u2029]/;
-/** A character at which some players end a line, or that some take for white space. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
-export const ODD_CHARACTER = /[\u0000-\u001f\u007f\u0085\u00a0\u1680\u2000-\u200f\u2028-\u202f\u205f\u3000\ufeff]/;
 /** Text for people, which no player takes for an address: comments, titles of segments, and quoted values but for addresses. */
 const TEXT_FOR_PEOPLE = /^#(?!\s*EXT).*|(?<=^#EXTINF:[^,]*,).*|(?<!URI=|^#EXT-X-DEFINE:.*)"[^"]*"/gi;
 /** Text that players whose patterns are not tied to lines take for a tag, wherever it stands. */
@@ -33,73 +19,88 @@ const ADDRESS = /:\/\/|^"?(?:\.{0,2}\/|data:|blob:)|\.(?:m3u8?|mpd|mp4|m4[sva]|c
 const UPDATE_TAGS: ReadonlySet<string> = new Set(['EXT-X-SKIP', 'EXT-X-PREFETCH', 'EXT-X-PART', 'EXT-X-PRELOAD-HINT']);
 
 /** Tags that players know by the beginning of their line, so that they take longer names for them. */
-const KNOWN_BY_BEGINNING = [...TAGS].filter(([, { value }]) => value !== TEXT).map(([name]) => name);
+const KNOWN_BY_BEGINNING = [...TAGS].filter(([, { value }]) => !isAnyText(value)).map(([name]) => name);
 
-/** A line that is a tag. */
-interface TagLine {
-  readonly name: string;
-  readonly value: string | undefined;
+function isAnyText(value: Tag['value']): boolean {
+  return value instanceof RegExp && value.test('');
 }
+
+type Found = Omit<PlaylistFinding, 'playlist' | 'line'>;
 
 /**
  * Finds the lines of an HLS playlist that are not in the strict grammar of RFC 8216bis, or that players read differently,
- * and names outside the table.
+ * and names outside the table, as the playlist is read.
  */
-export function checkHlsGrammar(text: string): PlaylistFinding[] {
-  const findings: PlaylistFinding[] = [];
-  const order = new LineOrder();
-  const lines = text.split('\n');
-  for (const [index, ended] of lines.entries()) {
-    const line = ended.endsWith('\r') ? ended.slice(0, -1) : ended;
-    if (index === 0 && line !== '#EXTM3U') {
-      findings.push({ line: 1, kind: 'ambiguous', problem: 'the first line is not #EXTM3U' });
+export class HlsGrammar {
+  readonly findings: PlaylistFinding[] = [];
+  readonly #playlist: string;
+  readonly #order = new LineOrder();
+  #line = 0;
+
+  constructor(playlist: string) {
+    this.#playlist = playlist;
+  }
+
+  /** Takes the next line: as it stands in the file, and what was read of it. */
+  read(ended: string, read: HlsLine | null): void {
+    this.#line += 1;
+    const written = ended.endsWith('\r') ? ended.slice(0, -1) : ended;
+    if (this.#line === 1 && written !== '#EXTM3U') this.#ambiguous(['the first line is not #EXTM3U']);
+    if (written === '') return;
+    this.#ambiguous(problemsOfText(written));
+    if (read !== null && isTag(read)) {
+      this.#ambiguous(this.#order.afterTag(read));
+      for (const found of findingsOfTag(read)) this.#found(found);
+    } else if (/^\s*#\s*EXT/i.test(written)) this.#ambiguous(['it is nearly a tag']);
+    else if (read !== null) {
+      this.#ambiguous(this.#order.afterAddress());
+      this.#ambiguous(problemsOfAddress(read.text));
     }
-    if (line !== '') findings.push(...[...findingsOfLine(line, order)].map((found) => ({ line: index + 1, ...found })));
   }
-  return [...findings, ...[...order.atEnd()].map((found) => ({ line: lines.length, ...found }))];
-}
 
-function* findingsOfLine(line: string, order: LineOrder): Generator<Found> {
-  const problem = problemOfLine(line);
-  if (problem !== null) yield { kind: 'ambiguous', problem };
-  const [, name, value] = TAG_LINE.exec(line) ?? [];
-  if (name !== undefined) {
-    yield* order.afterTag({ name, value });
-    yield* findingsOfTag({ name, value });
-  } else if (/^#\s*EXT/i.test(line)) yield { kind: 'ambiguous', problem: 'it is nearly a tag' };
-  else if (!line.startsWith('#')) {
-    yield* order.afterAddress();
-    yield* findingsOfAddress(line);
+  /** Takes the end of the file. */
+  finish(): void {
+    this.#ambiguous(this.#order.atEnd());
+  }
+
+  #ambiguous(problems: Iterable<string>): void {
+    for (const problem of problems) this.#found(ambiguous(problem));
+  }
+
+  #found(found: Found): void {
+    this.findings.push({ playlist: this.#playlist, line: this.#line, ...found });
   }
 }
 
-function problemOfLine(line: string): string | null {
+/** A line that is a tag. */
+type TagLine = HlsLine & { readonly name: string };
+
+function isTag(read: HlsLine): read is TagLine {
+  return read.name !== null && /^EXT[A-Z0-9-]*$/.test(read.name);
+}
+
+function* problemsOfText(line: string): Generator<string> {
   const forPlayers = line.replace(TEXT_FOR_PEOPLE, '');
   if (LINE_END.test(line) || ODD_CHARACTER.test(forPlayers)) {
-    return 'a character in it ends the line, or is white space, for some players';
-  }
-  if (forPlayers !== forPlayers.trim()) return 'white space stands around it, which some players take as a part of it';
-  return HIDDEN_TAG.test(line) ? 'a tag does not stand at the start of its line' : null;
+    yield 'a character in it ends the line, or is white space, for some players';
+  } else if (forPlayers !== forPlayers.trim()) {
+    yield 'white space stands around it, which some players take as a part of it';
+  } else if (HIDDEN_TAG.test(line)) yield 'a tag does not stand at the start of its line';
 }
 
 /** Finds what players resolve differently in an address (RFC 3986). */
-function* findingsOfAddress(address: string): Generator<Found> {
+function* problemsOfAddress(address: string): Generator<string> {
   const references = address.match(VARIABLE) ?? [];
   if (/[{}\\]/.test(address.replace(VARIABLE, ''))) {
-    yield { kind: 'ambiguous', problem: 'an address has a brace or a backslash, which players read differently' };
+    yield 'an address has a brace or a backslash, which players read differently';
   }
   if (new Set(references).size < references.length) {
-    yield {
-      kind: 'ambiguous',
-      problem: 'a variable stands twice in an address, and some players replace the first one',
-    };
+    yield 'a variable stands twice in an address, and some players replace the first one';
   }
   if (/%(?:2f|5c|00|7b\$)/i.test(address)) {
-    yield { kind: 'ambiguous', problem: 'an address with an encoded slash or brace, which is read differently' };
+    yield 'an address with an encoded slash or brace, which is read differently';
   }
-  if (/^[;?#]|\/$/.test(address)) {
-    yield { kind: 'ambiguous', problem: 'an address without a file, which players resolve differently' };
-  }
+  if (/^[;?#]|\/$/.test(address)) yield 'an address without a file, which players resolve differently';
 }
 
 /** A reference to a variable (RFC 8216bis §4.3); some players replace none with a hyphen in its name. */
@@ -119,60 +120,47 @@ class LineOrder {
   /** True behind a key frame without an init segment: some players make one of it, and keep it. */
   #hasBareSegments = false;
 
-  *afterTag({ name, value }: TagLine): Generator<Found> {
-    if (this.#pending.has('EXT-X-STREAM-INF')) {
-      yield { kind: 'ambiguous', problem: 'a tag stands between #EXT-X-STREAM-INF and its address' };
+  *afterTag({ name, attributes }: TagLine): Generator<string> {
+    if (this.#pending.has('EXT-X-STREAM-INF')) yield 'a tag stands between #EXT-X-STREAM-INF and its address';
+    const isAboutAddress = ABOUT_ADDRESS.has(name);
+    if (isAboutAddress && this.#pending.has(name)) yield `#${name} stands twice above one address`;
+    if (name === 'EXT-X-MAP') {
+      if (this.#hasBareSegments) yield 'a key frame stands above the first #EXT-X-MAP';
+      this.#hasMap = true;
     }
-    if (ABOUT_ADDRESS.has(name) && this.#pending.has(name)) {
-      yield { kind: 'ambiguous', problem: `#${name} stands twice above one address` };
-    }
-    if (name === 'EXT-X-MAP' && this.#hasBareSegments) {
-      yield { kind: 'ambiguous', problem: 'a key frame stands above the first #EXT-X-MAP' };
-    }
-    if (name === 'EXT-X-MAP') this.#hasMap = true;
-    if (HEADER.has(name) && this.#hasSegments) {
-      yield { kind: 'ambiguous', problem: `#${name} stands behind the first segment or its init segment` };
-    }
+    if (HEADER.has(name) && this.#hasSegments) yield `#${name} stands behind the first segment or its init segment`;
     if (name === 'EXTINF' || name === 'EXT-X-MAP' || name === 'EXT-X-DISCONTINUITY') this.#hasSegments = true;
-    if (ABOUT_ADDRESS.has(name)) this.#pending.add(name);
-    if (name === 'EXT-X-MAP' && [...ABOUT_ADDRESS].some((each) => this.#pending.has(each))) {
-      yield {
-        kind: 'ambiguous',
-        problem: '#EXT-X-MAP stands between an address and its tags, which some players give to it',
-      };
+    if (isAboutAddress) this.#pending.add(name);
+    if (name === 'EXT-X-MAP' && this.#pending.size > 0) {
+      yield '#EXT-X-MAP stands between an address and its tags, which some players give to it';
     }
-    const tag = TAGS.get(name);
-    if (tag !== undefined && tag.in !== 'any') this.#kinds.add(tag.in);
+    const place = TAGS.get(name)?.in ?? 'any';
+    if (place !== 'any') this.#kinds.add(place);
     if (this.#kinds.size > 1) {
-      yield { kind: 'ambiguous', problem: 'tags of a multivariant and of a media playlist stand in one file' };
+      yield 'tags of a multivariant and of a media playlist stand in one file';
       this.#kinds.clear();
     }
-    const attributes = attributesOf(value ?? '') ?? new Map<string, string>();
     if (name === 'EXT-X-MEDIA') this.#groups.add(`${attributes.get('TYPE')}=${attributes.get('GROUP-ID')}`);
     else if (name === 'EXT-X-STREAM-INF') {
       for (const kind of ['AUDIO', 'VIDEO']) this.#named.add(`${kind}=${attributes.get(kind)}`);
     }
     const key = keyOf(name, attributes);
-    if (key !== null && this.#once.has(key)) yield { kind: 'ambiguous', problem: `#${name} stands there twice` };
+    if (key !== null && this.#once.has(key)) yield `#${name} stands there twice`;
     if (key !== null) this.#once.add(key);
   }
 
-  *afterAddress(): Generator<Found> {
+  *afterAddress(): Generator<string> {
     const needed = this.#kinds.has('multivariant') ? 'EXT-X-STREAM-INF' : 'EXTINF';
-    if (!this.#pending.has(needed)) {
-      yield { kind: 'ambiguous', problem: `an address without #${needed}, which some players pass over` };
-    }
+    if (!this.#pending.has(needed)) yield `an address without #${needed}, which some players pass over`;
     this.#hasBareSegments ||= !this.#hasMap && this.#once.has('EXT-X-I-FRAMES-ONLY');
     this.#pending.clear();
   }
 
-  *atEnd(): Generator<Found> {
-    for (const name of this.#pending) yield { kind: 'ambiguous', problem: `#${name} without an address` };
+  *atEnd(): Generator<string> {
+    for (const name of this.#pending) yield `#${name} without an address`;
     for (const named of this.#named) {
       const ofOtherKind = named.replace(/^[A-Z]+/, (kind) => (kind === 'AUDIO' ? 'VIDEO' : 'AUDIO'));
-      if (this.#groups.has(ofOtherKind)) {
-        yield { kind: 'ambiguous', problem: `${ofOtherKind} is a group too, which some players take for ${named}` };
-      }
+      if (this.#groups.has(ofOtherKind)) yield `${ofOtherKind} is a group too, which some players take for ${named}`;
     }
   }
 }
@@ -217,63 +205,67 @@ const ONCE: ReadonlySet<string> = new Set([
   'EXT-X-INDEPENDENT-SEGMENTS',
 ]);
 
-type Found = Omit<PlaylistFinding, 'line'>;
+function* findingsOfTag(tag: TagLine): Generator<Found> {
+  const { name, value } = tag;
+  const known = TAGS.get(name);
+  if (known === undefined) yield findingOfUnknownTag(tag);
+  else if (known.value !== null && !(known.value instanceof RegExp)) {
+    yield* findingsOfAttributes(tag, known.value, known.required);
+  } else {
+    const isFit = value === null ? known.value === null || isAnyText(known.value) : known.value?.test(value) === true;
+    if (!isFit) yield ambiguous(`#${name} has another value than it can have`);
+    if (name === 'EXTINF' && Number.parseFloat(value ?? '') === 0) {
+      yield ambiguous('a duration of zero, which some players skip');
+    }
+  }
+}
 
-function* findingsOfTag({ name, value }: TagLine): Generator<Found> {
-  const tag = TAGS.get(name);
-  if (tag === undefined) yield findingOfUnknownTag({ name, value });
-  else if (tag.value === null || typeof tag.value === 'string') yield* findingsOfText({ name, value }, tag.value);
-  else yield* findingsOfAttributes({ name, value }, tag.value, tag.required);
+function ambiguous(problem: string): Found {
+  return { kind: 'ambiguous', problem };
 }
 
 function findingOfUnknownTag({ name, value }: TagLine): Found {
-  if (UPDATE_TAGS.has(name)) return { kind: 'ambiguous', problem: `#${name} has some players leave out segments` };
+  if (UPDATE_TAGS.has(name)) return ambiguous(`#${name} has some players leave out segments`);
   const known = KNOWN_BY_BEGINNING.find((each) => name.startsWith(each));
-  if (known !== undefined) {
-    return { kind: 'ambiguous', problem: `#${name} begins like #${known}, which some players take it for` };
-  }
-  return { kind: value !== undefined && ADDRESS.test(value) ? 'unsigned' : 'unknown', problem: `#${name}` };
-}
-
-function* findingsOfText({ name, value }: TagLine, grammar: string | null): Generator<Found> {
-  const isOptional = grammar === null || grammar === TEXT;
-  const isFit = value === undefined ? isOptional : grammar !== null && new RegExp(`^(?:${grammar})$`).test(value);
-  if (!isFit) yield { kind: 'ambiguous', problem: `#${name} has another value than it can have` };
-  if (name === 'EXTINF' && Number.parseFloat(value ?? '') === 0) {
-    yield { kind: 'ambiguous', problem: 'a duration of zero, which some players skip' };
-  }
+  if (known !== undefined) return ambiguous(`#${name} begins like #${known}, which some players take it for`);
+  return { kind: ADDRESS.test(value ?? '') ? 'unsigned' : 'unknown', problem: `#${name}` };
 }
 
 function* findingsOfAttributes(
-  { name, value }: TagLine,
-  grammar: Attributes,
+  { name, attributes, isList }: TagLine,
+  grammar: Readonly<Record<string, RegExp>>,
   required: readonly string[],
 ): Generator<Found> {
-  const attributes = attributesOf(value ?? '');
-  if (attributes === null) {
-    yield { kind: 'ambiguous', problem: `the attributes of #${name} are not well-formed, or one stands there twice` };
+  if (!isList) {
+    yield ambiguous(`the attributes of #${name} are not well-formed, or one stands there twice`);
     return;
   }
   for (const [attribute, text] of attributes) {
     const known = grammar[attribute];
     if (known !== undefined) {
-      if (!new RegExp(`^(?:${known})$`).test(text)) {
-        yield { kind: 'ambiguous', problem: `${attribute} of #${name} has another value than it can have` };
-      }
+      if (!known.test(text)) yield ambiguous(`${attribute} of #${name} has another value than it can have`);
     } else if (/^X-ASSET-(?:URI|LIST)$/.test(attribute) || ADDRESS.test(text)) {
       yield { kind: 'unsigned', problem: `${attribute} of #${name} leads to media that nobody signed` };
     } else if (/UR[IL]/.test(attribute)) {
-      yield { kind: 'ambiguous', problem: `#${name} has no ${attribute}` };
+      yield ambiguous(`#${name} has no ${attribute}`);
     } else if (!(name === 'EXT-X-DATERANGE' && attribute.startsWith('X-'))) {
       yield { kind: 'unknown', problem: `${attribute} of #${name}` };
     }
   }
   for (const attribute of required) {
-    if (!attributes.has(attribute)) yield { kind: 'ambiguous', problem: `#${name} without ${attribute}` };
+    if (!attributes.has(attribute)) yield ambiguous(`#${name} without ${attribute}`);
   }
   const uri = attributes.get('URI');
-  if (uri !== undefined && LEADS_TO_MEDIA.has(name)) yield* findingsOfAddress(uri.slice(1, -1));
-  yield* effectsOf(name, attributes);
+  if (uri !== undefined && LEADS_TO_MEDIA.has(name)) yield* [...problemsOfAddress(uri.slice(1, -1))].map(ambiguous);
+  if (name === 'EXT-X-CONTENT-STEERING') {
+    yield { kind: 'unsigned', problem: '#EXT-X-CONTENT-STEERING has a server choose what plays' };
+  }
+  if (name === 'EXT-X-DEFINE' && !attributes.has('NAME')) {
+    yield ambiguous('a variable is defined outside the playlist');
+  }
+  if (name === 'EXT-X-START' && Math.abs(Number(attributes.get('TIME-OFFSET') ?? 0)) > MAX_START_SECONDS) {
+    yield ambiguous('#EXT-X-START has some players begin elsewhere');
+  }
 }
 
 /** Tags whose URI is that of media, or of a playlist of media. */
@@ -286,30 +278,3 @@ const LEADS_TO_MEDIA: ReadonlySet<string> = new Set([
 
 /** Seconds that EXT-X-START may cut. */
 const MAX_START_SECONDS = 0.1;
-
-/** Finds what well-formed tags make players do beside playing the segments of the playlist. */
-function* effectsOf(name: string, attributes: ReadonlyMap<string, string>): Generator<Found> {
-  if (name === 'EXT-X-CONTENT-STEERING') {
-    yield { kind: 'unsigned', problem: '#EXT-X-CONTENT-STEERING has a server choose what plays' };
-  }
-  if (name === 'EXT-X-DEFINE' && !attributes.has('NAME')) {
-    yield { kind: 'ambiguous', problem: 'a variable is defined outside the playlist' };
-  }
-  if (name === 'EXT-X-START' && Math.abs(Number(attributes.get('TIME-OFFSET') ?? 0)) > MAX_START_SECONDS) {
-    yield { kind: 'ambiguous', problem: '#EXT-X-START has some players begin elsewhere' };
-  }
-}
-
-/** Returns the attributes of a list, quotes kept; null where it is not one, or has an attribute twice. */
-function attributesOf(list: string): Map<string, string> | null {
-  const attributes = new Map<string, string>();
-  const pattern = /(?:^|,)([A-Z0-9-]+)=("[^"]*"|[^",\s]+)(?=,|$)/gy;
-  let end = 0;
-  for (let match = pattern.exec(list); match !== null; match = pattern.exec(list)) {
-    const [, name = '', value = ''] = match;
-    if (attributes.has(name)) return null;
-    attributes.set(name, value);
-    end = pattern.lastIndex;
-  }
-  return end === list.length && attributes.size > 0 ? attributes : null;
-}

@@ -1,89 +1,98 @@
 import { AppError } from '#errors/app-error.ts';
-import { itemAt } from '#errors/assert.ts';
 import type { PlaylistPosition } from '#errors/entry.ts';
 import type { ByteRange } from '../media-part.ts';
-import { hlsAttribute } from './hls-attributes.ts';
-import type { HlsMap, HlsMedia, HlsPlaylist, HlsSegment, PlaylistReference } from './playlist-document.ts';
+import type { FolderIndex } from './folder-index.ts';
+import { HlsGrammar } from './hls-grammar.ts';
+import { attributeOf, type HlsLine, HlsVariables, readHlsLine } from './hls-lines.ts';
+import type {
+  HlsMap,
+  HlsMedia,
+  HlsPlaylist,
+  HlsSegment,
+  PlaylistDocument,
+  PlaylistReference,
+} from './playlist-document.ts';
 
 /** Tags by which a playlist shows what it is; the first of them decides. */
-const DECIDING_TAG = /^#(?:EXTINF|EXT-X-(?:TARGETDURATION|MEDIA|SESSION-DATA|SESSION-KEY|[A-Z-]*STREAM-INF)):/;
+const DECIDING_TAG = /^(?:EXTINF|EXT-X-(?:TARGETDURATION|MEDIA|SESSION-DATA|SESSION-KEY|[A-Z-]*STREAM-INF))$/;
 
 /** A tag with an address that does not begin its line: a comment, and a tag to some players. */
 const HIDDEN_TAG = /.#EXT-X-(?:MEDIA|STREAM-INF):/;
 
 /** Tags of a multivariant playlist whose URI attribute names a media playlist. */
-const REFERRING_TAG = /^#EXT-X-(?:MEDIA|I-FRAME-STREAM-INF|IMAGE-STREAM-INF):/;
+const REFERRING_TAG = /^EXT-X-(?:MEDIA|I-FRAME-STREAM-INF|IMAGE-STREAM-INF)$/;
 
 const OTHER_LINE_END = /[\r\u2028\u2029]/;
 
 /**
- * Returns the lines of a playlist as they are meant: without white space around them, and with variables written out.
- * Throws `PLAYLIST_MALFORMED` where a line holds a character at which some players end it (RFC 8216 §4.1: lines end
- * with a line feed).
- */
-export function hlsLines(path: string, text: string): readonly string[] {
-  const lines = text.split('\n').map((line) => line.trim());
-  const broken = lines.findIndex((line) => OTHER_LINE_END.test(line));
-  if (broken !== -1) {
-    const problem = 'a character inside the line ends it for some players (carriage return, U+2028 or U+2029)';
-    throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line: broken + 1, problem });
-  }
-  return expandVariables(path, lines);
-}
-
-/**
- * Parses an HLS playlist, in one pass over its lines; an AppError that names the line where it is malformed. Lenient, as
- * players are: tags that signing does not need are not checked.
+ * Reads an HLS playlist, each line once: what it lists, as lenient players read it, and what strict ones read differently. Throws
+ * an AppError that names the line where it is malformed, also where a line holds a character at which some players end it (RFC
+ * 8216 §4.1: lines end with a line feed).
  */
 export function parseHlsPlaylist(path: string, text: string): HlsPlaylist {
-  const lines = hlsLines(path, text);
-  if (isMultivariant(lines)) return { kind: 'hls-multivariant', path, text, references: referencesIn(path, lines) };
-  const iFramesOnly = lines.some((line) => /^#EXT-X-I-FRAMES-ONLY\b/.test(line));
-  return { kind: 'hls-media', path, text, iFramesOnly, ...readSegments(path, lines) };
-}
-
-function isMultivariant(lines: readonly string[]): boolean {
-  const first = lines.find((line) => DECIDING_TAG.test(line)) ?? '#EXTINF:';
-  return !/^#(?:EXTINF|EXT-X-TARGETDURATION):/.test(first);
-}
-
-function referencesIn(path: string, lines: readonly string[]): PlaylistReference[] {
-  const references: PlaylistReference[] = [];
-  let variant = '';
-  for (const [index, text] of lines.entries()) {
+  const grammar = new HlsGrammar(path);
+  const variables = new HlsVariables(path);
+  const lines: HlsLine[] = [];
+  let hiddenTag: number | undefined;
+  for (const [index, written] of text.split('\n').entries()) {
     const line = index + 1;
-    const position = { playlist: path, line };
-    if (HIDDEN_TAG.test(text)) {
-      throw new AppError('PLAYLIST_MALFORMED', {
-        ...position,
-        problem: 'a tag does not stand at the start of its line',
-      });
+    const trimmed = written.trim();
+    if (OTHER_LINE_END.test(trimmed)) {
+      const problem = 'a character inside the line ends it for some players (carriage return, U+2028 or U+2029)';
+      throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line, problem });
     }
-    if (text.startsWith('#EXT-X-STREAM-INF:')) variant = text;
-    const uri = isAddress(text) ? text : REFERRING_TAG.test(text) ? uriIn(text, position) : undefined;
+    if (HIDDEN_TAG.test(trimmed)) hiddenTag ??= line;
+    const read = readHlsLine(trimmed, line);
+    grammar.read(written, read);
+    const meant = read === null ? null : variables.writeOut(read);
+    if (meant !== null) lines.push(meant);
+  }
+  grammar.finish();
+  const document = { path, text, lines, findings: grammar.findings };
+  if (!isMultivariant(lines)) {
+    const iFramesOnly = lines.some(({ name }) => name === 'EXT-X-I-FRAMES-ONLY');
+    return { kind: 'hls-media', ...document, iFramesOnly, ...readSegments(path, lines) };
+  }
+  if (hiddenTag === undefined) return { kind: 'hls-multivariant', ...document, references: referencesIn(path, lines) };
+  const problem = 'a tag does not stand at the start of its line';
+  throw new AppError('PLAYLIST_MALFORMED', { playlist: path, line: hiddenTag, problem });
+}
+
+function isMultivariant(lines: readonly HlsLine[]): boolean {
+  const first = lines.find(({ name, value }) => name !== null && value !== null && DECIDING_TAG.test(name));
+  return first !== undefined && !/^(?:EXTINF|EXT-X-TARGETDURATION)$/.test(first.name ?? '');
+}
+
+function referencesIn(path: string, lines: readonly HlsLine[]): PlaylistReference[] {
+  const references: PlaylistReference[] = [];
+  let variant: HlsLine | null = null;
+  for (const each of lines) {
+    const { name, text, value, line } = each;
+    const isVariant = name === null;
+    if (name === 'EXT-X-STREAM-INF' && value !== null) variant = each;
+    const uri = isVariant ? text : REFERRING_TAG.test(name) ? uriIn(each, { playlist: path, line }) : undefined;
     if (uri === undefined) continue;
-    const isOfKeyFrames = text.startsWith('#EXT-X-I-FRAME-STREAM-INF:');
-    const isVariant = isAddress(text);
-    const soundGroup = isVariant ? hlsAttribute(variant, 'AUDIO') : soundGroupOf(text);
-    const isOfMedia = isVariant || isMediaRendition(text);
-    references.push({ uri, line, isOfMedia, isOfKeyFrames, isVariant, soundGroup: soundGroup ?? null });
+    const tag: HlsLine | null = isVariant ? variant : each;
+    const type = tag === null ? undefined : attributeOf(tag, 'TYPE');
+    const group = tag === null ? undefined : attributeOf(tag, isVariant ? 'AUDIO' : 'GROUP-ID');
+    references.push({
+      uri,
+      line,
+      tag,
+      isVariant,
+      isOfKeyFrames: name === 'EXT-X-I-FRAME-STREAM-INF',
+      isOfMedia: isVariant || (name === 'EXT-X-MEDIA' && !/^(?:SUBTITLES|CLOSED-CAPTIONS)$/.test(type ?? '')),
+      soundGroup: isVariant || type === 'AUDIO' ? (group ?? null) : null,
+    });
+    if (isVariant) variant = null;
   }
   return references;
 }
 
-/** Returns true for the tag of a rendition of sound or pictures. */
-function isMediaRendition(tag: string): boolean {
-  return tag.startsWith('#EXT-X-MEDIA:') && !/^(?:SUBTITLES|CLOSED-CAPTIONS)$/.test(hlsAttribute(tag, 'TYPE') ?? '');
-}
-
-function soundGroupOf(tag: string): string | undefined {
-  return hlsAttribute(tag, 'TYPE') === 'AUDIO' ? hlsAttribute(tag, 'GROUP-ID') : undefined;
-}
-
 /** Returns the URI attribute of a tag. Throws `PLAYLIST_MALFORMED` where players may find another one in it. */
-function uriIn(tag: string, position: PlaylistPosition): string | undefined {
-  const uri = hlsAttribute(tag, 'URI');
-  const count = [...tag.replace(/"[^"]*"/g, '""').matchAll(/\bURI\s*=/gi)].length;
+function uriIn(tag: HlsLine, position: PlaylistPosition): string | undefined {
+  const uri = attributeOf(tag, 'URI');
+  const count = [...tag.text.replace(/"[^"]*"/g, '""').matchAll(/\bURI\s*=/gi)].length;
   if (count <= (uri === undefined ? 0 : 1)) return uri;
   throw new AppError('PLAYLIST_MALFORMED', {
     ...position,
@@ -91,71 +100,52 @@ function uriIn(tag: string, position: PlaylistPosition): string | undefined {
   });
 }
 
-/** Returns for every line the position of the next address below it; the number of lines where there is none. */
-export function addressesBelow(lines: readonly string[]): readonly number[] {
-  const below = new Array<number>(lines.length);
-  let next = lines.length;
-  for (let at = lines.length - 1; at >= 0; at -= 1) {
-    below[at] = next;
-    if (isAddress(itemAt(lines, at))) next = at;
-  }
-  return below;
-}
-
-function isAddress(line: string): boolean {
-  return line !== '' && !line.startsWith('#');
-}
-
-const FIRST_DISCONTINUITY = '#EXT-X-DISCONTINUITY-SEQUENCE:';
-
 /** Attributes of a segment from the tags above its address. */
 interface SegmentTags {
   durationSeconds: number | null;
   roundingSeconds: number;
   range: string | null;
+  rangeLine: number | null;
   isGap: boolean;
 }
 
-function readSegments(path: string, lines: readonly string[]): Pick<HlsMedia, 'segments' | 'gaps'> {
+function readSegments(path: string, lines: readonly HlsLine[]): Pick<HlsMedia, 'segments' | 'gaps'> {
   const segments: HlsSegment[] = [];
   const gaps: HlsSegment[] = [];
   let map: HlsMap | null = null;
   let tags = noTags();
   let discontinuities = 0;
   let before: HlsSegment | undefined;
-  for (const [index, text] of lines.entries()) {
-    const line = index + 1;
-    if (text.startsWith('#EXT-X-MAP:')) map = readMap(path, text, line);
-    else if (/^#EXT-X-DISCONTINUITY\s*$/.test(text)) discontinuities += 1;
-    else if (text.startsWith(FIRST_DISCONTINUITY)) discontinuities = Number(text.slice(FIRST_DISCONTINUITY.length));
-    else if (text.startsWith('#')) readTag(text, tags);
-    else if (text !== '') {
+  for (const each of lines) {
+    const { name, text, value, line } = each;
+    if (name === null) {
       const segment = readSegment(path, { uri: text, line, map, discontinuities }, tags, before);
       (tags.isGap ? gaps : segments).push(segment);
       before = segment;
       tags = noTags();
+    } else if (name === 'EXT-X-GAP') tags.isGap = true;
+    else if (name === 'EXT-X-DISCONTINUITY') discontinuities += value === null ? 1 : 0;
+    else if (value === null) continue;
+    else if (name === 'EXT-X-MAP') map = readMap(path, each);
+    else if (name === 'EXT-X-DISCONTINUITY-SEQUENCE') discontinuities = Number(value);
+    else if (name === 'EXT-X-BYTERANGE') Object.assign(tags, { range: value.trim(), rangeLine: line });
+    else if (name === 'EXTINF') {
+      const [stated = ''] = value.split(',', 1);
+      tags.durationSeconds = Number.parseFloat(stated) || 0;
+      tags.roundingSeconds = 0.5 / 10 ** (/\.(\d*)/.exec(stated)?.[1] ?? '').length;
     }
   }
   return { segments, gaps };
 }
 
 function noTags(): SegmentTags {
-  return { durationSeconds: null, roundingSeconds: 0, range: null, isGap: false };
-}
-
-function readTag(text: string, tags: SegmentTags): void {
-  if (text.startsWith('#EXTINF:')) {
-    const [stated = ''] = text.slice('#EXTINF:'.length).split(',', 1);
-    tags.durationSeconds = Number.parseFloat(stated) || 0;
-    tags.roundingSeconds = 0.5 / 10 ** (/\.(\d*)/.exec(stated)?.[1] ?? '').length;
-  } else if (text.startsWith('#EXT-X-BYTERANGE:')) tags.range = text.slice('#EXT-X-BYTERANGE:'.length).trim();
-  else if (/^#EXT-X-GAP\b/.test(text)) tags.isGap = true;
+  return { durationSeconds: null, roundingSeconds: 0, range: null, rangeLine: null, isGap: false };
 }
 
 function readSegment(
   path: string,
   address: Pick<HlsSegment, 'uri' | 'line' | 'map' | 'discontinuities'>,
-  { durationSeconds, roundingSeconds, range, isGap }: SegmentTags,
+  { durationSeconds, roundingSeconds, range, rangeLine, isGap }: SegmentTags,
   before: HlsSegment | undefined,
 ): HlsSegment {
   const position = { playlist: path, line: address.line };
@@ -163,7 +153,7 @@ function readSegment(
   const follows =
     before?.uri === address.uri && before.range !== null ? before.range.offset + before.range.length : null;
   const times = { durationSeconds: durationSeconds ?? 0, roundingSeconds };
-  const segment = { ...address, range: readRange(range, follows, position), ...times };
+  const segment = { ...address, range: readRange(range, follows, position), rangeLine, ...times };
   if (isGap) return segment;
   if (durationSeconds === null) {
     throw new AppError('PLAYLIST_MALFORMED', { ...position, problem: 'an address without #EXTINF' });
@@ -172,11 +162,11 @@ function readSegment(
   throw new AppError('PLAYLIST_MALFORMED', { ...position, problem: '#EXTINF without a duration' });
 }
 
-function readMap(playlist: string, text: string, line: number): HlsMap {
-  const position = { playlist, line };
-  const uri = uriIn(text, position);
+function readMap(playlist: string, tag: HlsLine): HlsMap {
+  const position = { playlist, line: tag.line };
+  const uri = uriIn(tag, position);
   if (uri === undefined) throw new AppError('PLAYLIST_MALFORMED', { ...position, problem: '#EXT-X-MAP without a URI' });
-  return { uri, line, range: readRange(hlsAttribute(text, 'BYTERANGE') ?? null, 0, position) };
+  return { uri, line: tag.line, range: readRange(attributeOf(tag, 'BYTERANGE') ?? null, 0, position) };
 }
 
 /**
@@ -195,42 +185,21 @@ function readRange(
   throw new AppError('PLAYLIST_MALFORMED', { ...position, problem: 'a byte range without a length or a start' });
 }
 
-const REFERENCE = /\{\$([\w-]+)\}/g;
-
-/** Characters that all variables of one playlist may come to when they are written out. */
-const MAX_EXPANDED_LENGTH = 16 * 1024 * 1024;
-
-/**
- * Returns the lines of a playlist with the variables written out that it defines itself (EXT-X-DEFINE with NAME and
- * VALUE, RFC 8216bis §4.3). What a variable stands for that comes from another playlist, or with the player's request,
- * is not known here: an address made of one is refused.
- */
-function expandVariables(path: string, lines: readonly string[]): readonly string[] {
-  if (!lines.some((line) => line.includes('{$'))) return lines;
-  const values = new Map<string, string>();
-  let length = 0;
-  const writeOut = (reference: string, name: string): string => {
-    const value = values.get(name) ?? reference;
-    length += value.length;
-    if (length <= MAX_EXPANDED_LENGTH) return value;
-    const what = 'characters in variables, written out';
-    throw new AppError('PLAYLIST_TOO_LARGE', { playlist: path, what, count: length, limit: MAX_EXPANDED_LENGTH });
-  };
-  return lines.map((line, index) => {
-    const written = line.replace(REFERENCE, writeOut);
-    const name = line.startsWith('#EXT-X-DEFINE:') ? hlsAttribute(line, 'NAME') : undefined;
-    if (name !== undefined) values.set(name, hlsAttribute(line, 'VALUE') ?? '');
-    const address = line.startsWith('#') ? (hlsAttribute(written, 'URI') ?? '') : written;
-    if (address.search(REFERENCE) !== -1) throw unknownVariable(path, index + 1);
-    return written;
-  });
+/** Returns a function that locates what lines of a playlist name. */
+export function locatorIn(
+  { path: playlist }: Pick<HlsPlaylist, 'path'>,
+  index: FolderIndex,
+): (reference: Pick<PlaylistReference, 'uri' | 'line'>) => string {
+  const base = index.baseOf(playlist);
+  return ({ uri, line }) => index.locate(base, uri, { playlist, line });
 }
 
-function unknownVariable(playlist: string, line: number): AppError {
-  return new AppError('PLAYLIST_UNSUPPORTED', {
-    playlist,
-    line,
-    feature: 'An address made of variables that the playlist does not define itself (EXT-X-DEFINE)',
-    remedy: 'Write the address out.',
-  });
+/** Returns the playlists that a multivariant one names, in the order in which it names them, with their paths. */
+export function referencesOf(
+  playlist: PlaylistDocument,
+  index: FolderIndex,
+): (PlaylistReference & { readonly path: string })[] {
+  if (playlist.kind !== 'hls-multivariant') return [];
+  const locate = locatorIn(playlist, index);
+  return playlist.references.map((reference) => ({ ...reference, path: locate(reference) }));
 }

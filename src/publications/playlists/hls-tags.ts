@@ -13,23 +13,29 @@ const RANGE = '"\\d{1,15}@\\d{1,15}"|\\d{1,15}@\\d{1,15}';
 const VARIABLE_VALUE = `"[^"{}$#\\\\]+"`;
 
 /** Attributes of a tag with the grammars of their values. */
-export type Attributes = Readonly<Record<string, string>>;
+type Attributes<Grammar> = Readonly<Record<string, Grammar>>;
 
 /** The place of a tag, and its value: nothing, text of a grammar, or attributes with their grammars (RFC 8216bis §4.2). */
 export interface Tag {
   readonly in: 'any' | 'media' | 'multivariant';
-  readonly value: string | Attributes | null;
+  readonly value: RegExp | Attributes<RegExp> | null;
   /** Attributes without which players pass over the tag, or take something else for them. */
   readonly required: readonly string[];
 }
 
-const media = (value: Tag['value'] = null, ...required: string[]): Tag => ({ in: 'media', value, required });
-const multivariant = (value: Tag['value'] = null, ...required: string[]): Tag => ({
-  in: 'multivariant',
-  value,
-  required,
-});
-const any = (value: Tag['value'] = null, ...required: string[]): Tag => ({ in: 'any', value, required });
+type TagOf = (value?: string | Attributes<string> | null, ...required: string[]) => Tag;
+
+const placed = (place: Tag['in']): TagOf => {
+  return (value = null, ...required) => ({ in: place, value: compiled(value), required });
+};
+
+function compiled(value: string | Attributes<string> | null): Tag['value'] {
+  const whole = (grammar: string): RegExp => new RegExp(`^(?:${grammar})$`);
+  if (value === null || typeof value === 'string') return value === null ? null : whole(value);
+  return Object.fromEntries(Object.entries(value).map(([name, grammar]) => [name, whole(grammar)]));
+}
+
+const [media, multivariant, any] = [placed('media'), placed('multivariant'), placed('any')];
 
 /** Without encryption of whole segments: signed fragments are none. */
 const KEY = {

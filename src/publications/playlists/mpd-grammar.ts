@@ -1,5 +1,6 @@
-import { ODD_CHARACTER, type PlaylistFinding } from './hls-grammar.ts';
-import { LineIndex, parseXml, type XmlElement } from './xml-element.ts';
+import type { MpdDocument } from './playlist-document.ts';
+import { ODD_CHARACTER, type PlaylistFinding } from './playlist-finding.ts';
+import type { XmlElement } from './xml-element.ts';
 
 /** The attributes of an element, and the elements of MPEG that it may hold. */
 interface ElementGrammar {
@@ -8,7 +9,7 @@ interface ElementGrammar {
   readonly hasText: boolean;
 }
 
-const words = (text: string): string[] => text.split(' ').filter((word) => word !== '');
+const words = (text: string): ReadonlySet<string> => new Set(text.split(' ').filter((word) => word !== ''));
 
 const COMMON =
   'profiles width height sar frameRate audioSamplingRate mimeType segmentProfiles codecs supplementalCodecs containerProfiles maximumSAPPeriod startWithSAP maxPlayoutRate codingDependency scanType selectionPriority tag';
@@ -20,9 +21,11 @@ const SEGMENT_BASE =
 const SEGMENT_LISTS = `${SEGMENT_BASE} duration startNumber endNumber`;
 const SEGMENT_CHILDREN = 'Initialization RepresentationIndex SegmentTimeline BitstreamSwitching';
 
-/** The elements of an MPD (ISO/IEC 23009-1 §5.3) with their attributes and the elements in them. */
+const BASE_URL = 'serviceLocation byteRange availabilityTimeOffset availabilityTimeComplete';
+
+/** The elements of an MPD (ISO/IEC 23009-1 §5.3) with their attributes and the elements in them, which is null where they hold text. */
 const ELEMENTS: ReadonlyMap<string, ElementGrammar> = new Map(
-  Object.entries({
+  Object.entries<readonly [attributes: string, children: string | null]>({
     MPD: [
       'id profiles type availabilityStartTime availabilityEndTime publishTime mediaPresentationDuration minimumUpdatePeriod minBufferTime timeShiftBufferDepth suggestedPresentationDelay maxSegmentDuration maxSubsegmentDuration schemaLocation',
       'ProgramInformation BaseURL Location PatchLocation ServiceDescription InitializationSet Period Metrics EssentialProperty SupplementalProperty UTCTiming LeapSecondInformation ContentSteering ContentProtection ContentAuthenticity',
@@ -54,37 +57,26 @@ const ELEMENTS: ReadonlyMap<string, ElementGrammar> = new Map(
     Range: ['starttime duration', ''],
     Subset: ['id contains', ''],
     EmptyAdaptationSet: [`${COMMON} id`, DESCRIPTORS],
-  }).map(([name, [attributes = '', children = '']]): [string, ElementGrammar] => [
+    BaseURL: [BASE_URL, null],
+    Location: [BASE_URL, null],
+    PatchLocation: [`${BASE_URL} ttl`, null],
+    Label: ['id lang', null],
+    GroupLabel: ['id lang', null],
+    Title: ['', null],
+    Source: ['', null],
+    Copyright: ['', null],
+  }).map(([name, [attributes, children]]): [string, ElementGrammar] => [
     name,
-    { attributes: new Set(words(attributes)), children: new Set(words(children)), hasText: false },
-  ]),
-);
-const BASE_URL = 'serviceLocation byteRange availabilityTimeOffset availabilityTimeComplete';
-/** The elements that hold text, with their attributes. */
-const TEXTS: ReadonlyMap<string, ElementGrammar> = new Map(
-  Object.entries({
-    BaseURL: BASE_URL,
-    Location: BASE_URL,
-    PatchLocation: `${BASE_URL} ttl`,
-    Label: 'id lang',
-    GroupLabel: 'id lang',
-    Title: '',
-    Source: '',
-    Copyright: '',
-  }).map(([name, attributes]) => [
-    name,
-    { attributes: new Set(words(attributes)), children: new Set<string>(), hasText: true },
+    { attributes: words(attributes), children: words(children ?? ''), hasText: children === null },
   ]),
 );
 /** Attributes without which players take those of an element around it. */
 const REQUIRED: Readonly<Record<string, readonly string[]>> = { Representation: ['id', 'bandwidth'], S: ['d'] };
 /** Elements whose content says nothing of what plays: descriptors, events, information about the programme. */
 const OPAQUE: ReadonlySet<string> = new Set([
-  ...words(DESCRIPTORS).filter((name) => !TEXTS.has(name)),
-  ...words(
-    'ProgramInformation ServiceDescription UTCTiming AssetIdentifier LeapSecondInformation EventStream Reporting',
-  ),
-  ...words('ContentSteering Preselection InitializationSet ExtendedBandwidth'),
+  ...[...words(DESCRIPTORS)].filter((name) => !ELEMENTS.has(name)),
+  ...words('ProgramInformation ServiceDescription UTCTiming AssetIdentifier LeapSecondInformation EventStream'),
+  ...words('Reporting ContentSteering Preselection InitializationSet ExtendedBandwidth'),
 ]);
 
 /** Names under which players keep what they read beside the attributes, so that an attribute replaces it. */
@@ -92,9 +84,10 @@ const KEPT_BY_PLAYERS =
   'baseUrl segmentUrls sourceDuration periodStart periodDuration presentationTime number clientOffset NOW role label';
 /** Attributes of elements that say what plays, in small letters. */
 const KNOWN_ATTRIBUTES: ReadonlySet<string> = new Set(
-  [...[...ELEMENTS.values()].flatMap(({ attributes }) => [...attributes]), ...words(KEPT_BY_PLAYERS)].map((name) =>
-    name.toLowerCase(),
-  ),
+  [...ELEMENTS.values()]
+    .flatMap(({ attributes, hasText }) => (hasText ? [] : [...attributes]))
+    .concat(...words(KEPT_BY_PLAYERS))
+    .map((name) => name.toLowerCase()),
 );
 
 const INTEGER = /^(?:0|[1-9]\d{0,14})$/;
@@ -142,50 +135,49 @@ const KNOWN_PROPERTIES: ReadonlySet<string> = new Set([
 
 /**
  * Finds what of an MPD is not in the strict grammar of ISO/IEC 23009-1, or what players read differently, and names outside the
- * table. Throws where it is no XML.
+ * table.
  */
-export function checkMpdGrammar(text: string): PlaylistFinding[] {
-  const lines = new LineIndex(text);
+export function checkMpdGrammar({
+  path: playlist,
+  text,
+  root,
+  lineIndex,
+}: Pick<MpdDocument, 'path' | 'text' | 'root' | 'lineIndex'>): PlaylistFinding[] {
   const findings: PlaylistFinding[] = [];
-  const found = (at: number, kind: PlaylistFinding['kind'], problem: string): void =>
-    void findings.push({ line: lines.lineAt(at), kind, problem });
+  const found: Report = (at, problem, kind = 'ambiguous') =>
+    void findings.push({ playlist, line: lineIndex.lineAt(at), kind, problem });
   for (const { index, 0: markup, groups } of text.matchAll(MARKUP)) {
     const { prefix, local, attribute, entity } = groups ?? {};
     if (attribute !== undefined) {
       if (KNOWN_ATTRIBUTES.has(attribute.toLowerCase()) && !QUALIFIED_ATTRIBUTES.has(attribute))
-        found(index, 'ambiguous', `${markup.trim()} has a prefix, which some players pass over`);
+        found(index, `${markup.trim()} has a prefix, which some players pass over`);
     } else if (prefix !== undefined && local !== undefined) {
-      if (isOfMpeg(local)) found(index, 'ambiguous', `<${prefix}${local}> has a prefix, which some players pass over`);
+      if (isOfMpeg(local)) found(index, `<${prefix}${local}> has a prefix, which some players pass over`);
     } else if (entity === undefined || !/^(?:#\d+|#x[0-9a-fA-F]+|amp|lt|gt|quot|apos)$/.test(entity)) {
-      found(index, 'ambiguous', `${markup.slice(0, 20)} is read differently by players`);
+      found(index, `${markup.slice(0, 20)} is read differently by players`);
     }
   }
   for (const { index, 0: written, 1: name = '', 2: value = '' } of text.matchAll(ATTRIBUTE)) {
-    if (!QUALIFIED_NAME.test(name)) found(index, 'ambiguous', `${name.slice(0, 60)} is no name of an attribute`);
+    if (!QUALIFIED_NAME.test(name)) found(index, `${name.slice(0, 60)} is no name of an attribute`);
     if (
       value.includes('&') &&
       !FILE_ADDRESSES.has(name) &&
       (KNOWN_ATTRIBUTES.has(name.toLowerCase()) || name === 'schemeIdUri')
     ) {
-      found(index, 'ambiguous', `${name} has a reference to a character, which some players do not replace`);
+      found(index, `${name} has a reference to a character, which some players do not replace`);
     }
     if (KNOWN_ATTRIBUTES.has(name.toLowerCase()) && /^.\s|\s.$|[\t\r\n]/.test(value)) {
-      found(
-        index,
-        'ambiguous',
-        `${written.trim().slice(0, 60)} has white space, which some players take as a part of it`,
-      );
+      found(index, `${written.trim().slice(0, 60)} has white space, which some players take as a part of it`);
     }
   }
   for (const { index, 1: name = '', 2: namespace = '' } of text.matchAll(NAMESPACE)) {
     if (isOfMpeg(name) && !/^.urn:mpeg:dash:schema:mpd:/i.test(namespace)) {
-      found(index, 'ambiguous', `<${name}> is in another namespace, which some players pass over`);
+      found(index, `<${name}> is in another namespace, which some players pass over`);
     }
   }
   const odd = oddCharacterIn(text);
-  if (odd !== null) found(odd, 'ambiguous', 'a character is white space for some players, or no text');
-  const root = parseXml('', text);
-  checkElement(root, 'MPD', found, AT_ROOT);
+  if (odd !== null) found(odd, 'a character is white space for some players, or no text');
+  checkElement(root, found, AT_ROOT);
   return findings;
 }
 
@@ -217,10 +209,10 @@ function oddCharacterIn(text: string): number | null {
 }
 
 function isOfMpeg(name: string): boolean {
-  return ELEMENTS.has(name) || TEXTS.has(name) || OPAQUE.has(name);
+  return ELEMENTS.has(name) || OPAQUE.has(name);
 }
 
-type Report = (at: number, kind: PlaylistFinding['kind'], problem: string) => void;
+type Report = (at: number, problem: string, kind?: PlaylistFinding['kind']) => void;
 
 /** An addressing scheme as far as the elements around an element say it. */
 interface Addressing {
@@ -233,44 +225,43 @@ interface Addressing {
 
 const AT_ROOT: Addressing = { schemes: new Set(), times: new Set(), urls: new Set(), inits: new Set() };
 
-function checkElement(element: XmlElement, expected: string | null, found: Report, around: Addressing): void {
+function checkElement(element: XmlElement, found: Report, around: Addressing): void {
   const { name, children, text, start } = element;
-  if (expected !== null && name !== expected) found(start, 'ambiguous', `its root element is ${name}`);
   checkTarget(element, found);
   if (OPAQUE.has(name)) return;
-  const grammar = ELEMENTS.get(name) ?? TEXTS.get(name);
-  if (grammar === undefined) return found(start, 'unknown', `<${name}>`);
-  if (!grammar.hasText && text !== '') found(start, 'ambiguous', `<${name}> holds text`);
-  if (grammar.hasText && children.length > 0) found(start, 'ambiguous', `<${name}> holds elements`);
+  const grammar = ELEMENTS.get(name);
+  if (grammar === undefined) return found(start, `<${name}>`, 'unknown');
+  if (!grammar.hasText && text !== '') found(start, `<${name}> holds text`);
+  if (grammar.hasText && children.length > 0) found(start, `<${name}> holds elements`);
   if (name === 'BaseURL' && (ODD_CHARACTER.test(text) || ODD_ADDRESS.test(text))) {
-    found(start, 'ambiguous', 'an address that players and servers read differently');
+    found(start, 'an address that players and servers read differently');
   }
   checkAttributes(element, grammar, found);
   if ((element.childrenByName.get('BaseURL')?.length ?? 0) > 1) {
-    found(start, 'unsigned', `<${name}> has a second base address`);
+    found(start, `<${name}> has a second base address`, 'unsigned');
   }
   if (name === 'SegmentTimeline') checkTimeline(element, found);
   const addressing = checkAddressing(element, around, found);
   for (const child of children) {
     if (isOfMpeg(child.name) && !grammar.children.has(child.name)) {
-      found(child.start, 'ambiguous', `<${child.name}> cannot stand in <${name}>`);
+      found(child.start, `<${child.name}> cannot stand in <${name}>`);
     }
-    checkElement(child, null, found, addressing);
+    checkElement(child, found, addressing);
   }
 }
 
 /** Finds elements that lead players elsewhere. */
 function checkTarget({ name, attributes, start }: XmlElement, found: Report): void {
   if (/^(?:Location|PatchLocation|ContentSteering|RequestParam)$/.test(name)) {
-    found(start, 'unsigned', `<${name}> has players load from elsewhere`);
+    found(start, `<${name}> has players load from elsewhere`, 'unsigned');
   }
   const scheme = attributes.get('schemeIdUri');
   if (scheme !== undefined && LEADS_ELSEWHERE.test(scheme)) {
-    found(start, 'unsigned', `<${name}> leads players elsewhere (${scheme})`);
+    found(start, `<${name}> leads players elsewhere (${scheme})`, 'unsigned');
   } else if (scheme !== undefined && CUTS.test(scheme)) {
-    found(start, 'ambiguous', `<${name}> has some players leave out segments (${scheme})`);
+    found(start, `<${name}> has some players leave out segments (${scheme})`);
   } else if (scheme !== undefined && name === 'EssentialProperty' && !KNOWN_PROPERTIES.has(scheme)) {
-    found(start, 'unknown', `EssentialProperty ${scheme}`);
+    found(start, `EssentialProperty ${scheme}`, 'unknown');
   }
 }
 
@@ -282,28 +273,28 @@ function checkAttributes({ name, attributes, start }: XmlElement, grammar: Eleme
         VALUES[attribute]?.test(value) === false ||
         !isFitDuration(name, attribute, value)
       ) {
-        found(start, 'ambiguous', `${attribute} of <${name}> has another value than it can have`);
+        found(start, `${attribute} of <${name}> has another value than it can have`);
       }
       const effect = PASSED_OVER_BY_SOME[attribute];
-      if (effect !== undefined) found(start, 'ambiguous', `${attribute} of <${name}> has some players ${effect}`);
+      if (effect !== undefined) found(start, `${attribute} of <${name}> has some players ${effect}`);
       if (FILE_ADDRESSES.has(attribute) && (ODD_ADDRESS.test(value) || /^[;?#]|\/$|^$/.test(value))) {
-        found(start, 'ambiguous', `${attribute} of <${name}> is an address that players and servers read differently`);
+        found(start, `${attribute} of <${name}> is an address that players and servers read differently`);
       }
       if (TEMPLATES.has(attribute) && name === 'SegmentTemplate' && !TEMPLATE.test(value)) {
-        found(start, 'ambiguous', `${attribute} of <${name}> has an identifier that players fill differently`);
+        found(start, `${attribute} of <${name}> has an identifier that players fill differently`);
       }
       continue;
     }
     if (/^(?:xmlns|xsi|xml$)/.test(attribute)) continue;
     // Some players have every element inherit every attribute of those around it.
-    if (KNOWN_ATTRIBUTES.has(attribute.toLowerCase())) found(start, 'ambiguous', `<${name}> has no ${attribute}`);
-    else found(start, 'unknown', `${attribute} of <${name}>`);
+    if (KNOWN_ATTRIBUTES.has(attribute.toLowerCase())) found(start, `<${name}> has no ${attribute}`);
+    else found(start, `${attribute} of <${name}>`, 'unknown');
   }
   for (const required of REQUIRED[name] ?? []) {
-    if ((attributes.get(required) ?? '') === '') found(start, 'ambiguous', `<${name}> without ${required}`);
+    if ((attributes.get(required) ?? '') === '') found(start, `<${name}> without ${required}`);
   }
   const reference = REFERENCES[name];
-  if (reference?.every((each) => !attributes.has(each))) found(start, 'ambiguous', `<${name}> names nothing`);
+  if (reference?.every((each) => !attributes.has(each))) found(start, `<${name}> names nothing`);
 }
 
 /** Attributes that some players pass over, and what it has the others do. */
@@ -336,14 +327,14 @@ const TEMPLATE = /^(?:[^$]|\$\$|\$RepresentationID\$|\$(?:Number|Time|Bandwidth)
 /** Finds what players count differently in a timeline: nothing, numbers of its own, and segments that begin in others. */
 function checkTimeline({ childrenByName, start }: XmlElement, found: Report): void {
   const entries = childrenByName.get('S') ?? [];
-  if (entries.length === 0) found(start, 'ambiguous', '<SegmentTimeline> without <S>');
+  if (entries.length === 0) found(start, '<SegmentTimeline> without <S>');
   let clock = 0;
   for (const [index, { attributes, start: at }] of entries.entries()) {
     const time = Number(attributes.get('t') ?? clock);
-    if (time < clock) found(at, 'ambiguous', '<S> begins before the end of the one above it');
-    if (attributes.has('n')) found(at, 'ambiguous', '<S> has a number of its own, which some players pass over');
+    if (time < clock) found(at, '<S> begins before the end of the one above it');
+    if (attributes.has('n')) found(at, '<S> has a number of its own, which some players pass over');
     if (attributes.get('r') === '-1' && entries[index + 1]?.attributes.has('t') === false) {
-      found(at, 'ambiguous', '<S> repeats until the next one, which does not say when it begins');
+      found(at, '<S> repeats until the next one, which does not say when it begins');
     }
     clock = time + Number(attributes.get('d')) * (Math.max(Number(attributes.get('r') ?? 0), 0) + 1);
   }
@@ -356,7 +347,7 @@ function checkAddressing(element: XmlElement, around: Addressing, found: Report)
   const own = SCHEMES.filter((each) => childrenByName.has(each));
   const schemes = new Set([...around.schemes, ...own]);
   if (single.some((each) => (childrenByName.get(each)?.length ?? 0) > 1) || (own.length > 0 && schemes.size > 1)) {
-    found(start, 'ambiguous', `<${name}> addresses its segments twice`);
+    found(start, `<${name}> addresses its segments twice`);
   }
   const elements = own.flatMap((each) => childrenByName.get(each) ?? []);
   const times = namesIn(elements, ['duration'], ['SegmentTimeline']);
@@ -369,7 +360,7 @@ function checkAddressing(element: XmlElement, around: Addressing, found: Report)
     times.size > 1 ||
     (urls.size > 0 && around.urls.size > 0) ||
     new Set([...inits, ...(inits.size > 0 ? around.inits : [])]).size > 1;
-  if (isCombined) found(start, 'ambiguous', `<${name}> says twice when its segments begin, or which they are`);
+  if (isCombined) found(start, `<${name}> says twice when its segments begin, or which they are`);
   return {
     schemes,
     times: new Set([...around.times, ...times]),

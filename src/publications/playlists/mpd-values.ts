@@ -2,7 +2,7 @@ import { AppError } from '#errors/app-error.ts';
 import type { ByteRange } from '../media-part.ts';
 import type { FolderIndex } from './folder-index.ts';
 import { MAX_ADDRESSES, MAX_MISSING_ADDRESSES, refuseBeyond } from './limits.ts';
-import { childrenOf, LineIndex, type XmlElement } from './xml-element.ts';
+import { childrenOf, type LineIndex, type XmlElement } from './xml-element.ts';
 
 /** Reads typed attribute values of one MPD; every refusal names the element's line. */
 export class MpdValues {
@@ -11,9 +11,9 @@ export class MpdValues {
   #addressCount = 0;
   #missingCount = 0;
 
-  constructor(path: string, text: string) {
+  constructor(path: string, lines: LineIndex) {
     this.path = path;
-    this.#lines = new LineIndex(text);
+    this.#lines = lines;
   }
 
   positionOf(element: XmlElement): { playlist: string; line: number } {

@@ -4,10 +4,9 @@ import { type PlaylistPosition, sampleOfNames } from '#errors/entry.ts';
 import { type Warning, warning } from '#errors/warning.ts';
 import { folderOf, isHidden } from './file-names.ts';
 import type { FolderIndex } from './folder-index.ts';
-import { hlsLines } from './hls-playlist.ts';
 import { PATHS_PER_ADDRESS } from './limits.ts';
 import { enterBaseUrl, MpdValues } from './mpd-values.ts';
-import type { PlaylistDocument } from './playlist-document.ts';
+import type { HlsPlaylist, PlaylistDocument } from './playlist-document.ts';
 import type { XmlElement } from './xml-element.ts';
 
 /** The files of a publication, for choosing the other files to copy. */
@@ -76,7 +75,7 @@ export function filesNamedBy(playlist: PlaylistDocument, index: FolderIndex): Na
     ...segments.map(({ part }) => part.path),
     ...(path === undefined ? [] : [path]),
   ]);
-  const values = new MpdValues(playlist.path, playlist.text);
+  const values = new MpdValues(playlist.path, playlist.lineIndex);
   const base = index.baseOf(playlist.path);
   const beside = filesNamedBeside(playlist.root, { document: base, element: base }, index, values);
   return [...paths, ...beside].map((path) => ({ path, isKey: false }));
@@ -147,7 +146,7 @@ function withoutRefusal<Found>(find: () => Found): Found | undefined {
 }
 
 /** Tags whose addresses are those of keys. */
-const KEY_TAG = /^#EXT-X-(?:SESSION-)?KEY:/;
+const KEY_TAG = /^EXT-X-(?:SESSION-)?KEY$/;
 
 interface Address {
   readonly address: string;
@@ -155,13 +154,11 @@ interface Address {
   readonly isKey: boolean;
 }
 
-function addressesIn({ path, text }: PlaylistDocument): Address[] {
-  return hlsLines(path, text).flatMap((text, index) => {
-    const line = index + 1;
-    if (!text.startsWith('#')) return text === '' ? [] : [{ address: text, line, isKey: false }];
-    if (!text.startsWith('#EXT')) return [];
+function addressesIn({ lines }: HlsPlaylist): Address[] {
+  return lines.flatMap(({ name, text, line }) => {
+    if (name === null) return [{ address: text, line, isKey: false }];
     const quoted = Array.from(text.matchAll(/"([^"]+)"/g), ([, address = '']) => address);
-    return quoted.map((address) => ({ address, line, isKey: KEY_TAG.test(text) }));
+    return quoted.map((address) => ({ address, line, isKey: KEY_TAG.test(name) }));
   });
 }
 

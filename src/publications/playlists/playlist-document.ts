@@ -1,6 +1,8 @@
 import type { ByteRange, MediaPart } from '../media-part.ts';
+import type { HlsLine } from './hls-lines.ts';
+import type { PlaylistFinding } from './playlist-finding.ts';
 import type { SegmentIndex } from './sidx.ts';
-import type { XmlElement } from './xml-element.ts';
+import type { LineIndex, XmlElement } from './xml-element.ts';
 
 /** A playlist as it was read: its text, its content, and the lines that say it. Lines count from one. */
 export type PlaylistDocument = HlsPlaylist | MpdDocument;
@@ -8,10 +10,21 @@ export type PlaylistDocument = HlsPlaylist | MpdDocument;
 /** An HLS playlist (RFC 8216bis) as far as signing needs it. Lines count from one. */
 export type HlsPlaylist = HlsMultivariant | HlsMedia;
 
-export interface HlsMultivariant {
-  readonly kind: 'hls-multivariant';
+/** A text that was read as a playlist. */
+interface PlaylistFile {
   readonly path: string;
   readonly text: string;
+  /** What of it is not in the strict grammar, or players read differently. */
+  readonly findings: readonly PlaylistFinding[];
+}
+
+interface HlsFile extends PlaylistFile {
+  /** Its tags and addresses, with variables written out. */
+  readonly lines: readonly HlsLine[];
+}
+
+export interface HlsMultivariant extends HlsFile {
+  readonly kind: 'hls-multivariant';
   /** Every media playlist it names, by variant, rendition or I-frame stream. */
   readonly references: readonly PlaylistReference[];
 }
@@ -22,6 +35,8 @@ interface HlsReference {
 }
 
 export interface PlaylistReference extends HlsReference {
+  /** The tag that says what it is: the one above the address of a variant, or the one that holds the address. */
+  readonly tag: HlsLine | null;
   /** True for variants, sound and pictures; false for subtitles, images and I-frames. */
   readonly isOfMedia: boolean;
   /** True for key frames (EXT-X-I-FRAME-STREAM-INF). */
@@ -31,10 +46,8 @@ export interface PlaylistReference extends HlsReference {
   readonly soundGroup: string | null;
 }
 
-export interface HlsMedia {
+export interface HlsMedia extends HlsFile {
   readonly kind: 'hls-media';
-  readonly path: string;
-  readonly text: string;
   /** True when its segments are single frames inside other playlists' fragments (EXT-X-I-FRAMES-ONLY). */
   readonly iFramesOnly: boolean;
   /** In playback order; gaps are left out. */
@@ -50,6 +63,8 @@ export interface HlsSegment extends HlsReference {
   /** The number of the last discontinuity above it (EXT-X-DISCONTINUITY-SEQUENCE, EXT-X-DISCONTINUITY). */
   readonly discontinuities: number;
   readonly range: ByteRange | null;
+  /** The line of the tag that states the range. */
+  readonly rangeLine: number | null;
   readonly map: HlsMap | null;
 }
 
@@ -59,10 +74,9 @@ export interface HlsMap extends HlsReference {
 }
 
 /** A DASH manifest (ISO/IEC 23009-1) with the segments of every representation written out. */
-export interface MpdDocument {
+export interface MpdDocument extends PlaylistFile {
   readonly kind: 'mpd';
-  readonly path: string;
-  readonly text: string;
+  readonly lineIndex: LineIndex;
   readonly root: XmlElement;
   readonly periods: readonly MpdPeriod[];
   readonly representations: readonly MpdRepresentation[];

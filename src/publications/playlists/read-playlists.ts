@@ -2,7 +2,7 @@ import { readRange } from '#bytes/byte-source.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { FolderIndex } from './folder-index.ts';
-import { parseHlsPlaylist } from './hls-playlist.ts';
+import { parseHlsPlaylist, referencesOf } from './hls-playlist.ts';
 import {
   MAX_LISTED_FRAGMENTS,
   MAX_PLAYLIST_BYTES,
@@ -12,12 +12,13 @@ import {
   MAX_REPRESENTATIONS,
   refuseBeyond,
 } from './limits.ts';
+import { checkMpdGrammar } from './mpd-grammar.ts';
 import { addressByIndex, addressByList } from './mpd-segment-list.ts';
 import { addressByTemplate } from './mpd-segment-template.ts';
 import { type AddressedSegments, type AddressingElements, type AddressingTask, timelineOf } from './mpd-timeline.ts';
 import { enterBaseUrl, MpdValues } from './mpd-values.ts';
 import type { MpdDocument, MpdPeriod, MpdRepresentation, PlaylistDocument } from './playlist-document.ts';
-import { childOf, childrenOf, parseXml, type XmlElement } from './xml-element.ts';
+import { childOf, childrenOf, findElement, LineIndex, parseXml, type XmlElement } from './xml-element.ts';
 
 /**
  * Reads the playlists at `entryPaths` and every media playlist that they name. Each is read once, so playlists that
@@ -43,9 +44,7 @@ export async function readPlaylists(
     known.set(path, reading);
     const document = await reading;
     documents.push(document);
-    if (document.kind !== 'hls-multivariant') continue;
-    for (const { uri, line } of document.references) {
-      const named = index.locate(index.baseOf(path), uri, { playlist: path, line });
+    for (const { path: named } of referencesOf(document, index)) {
       // Where missing files are kept, what a missing playlist names is not known.
       if (index.has(named) || index.isUnlisted) found.add(named);
     }
@@ -88,18 +87,14 @@ export async function parsePlaylist(
  */
 export function refuseUnsignable(playlists: readonly PlaylistDocument[]): void {
   for (const playlist of playlists) {
-    if (playlist.kind === 'hls-multivariant') continue;
-    for (const [index, line] of playlist.text.split('\n').entries()) {
-      const position = { playlist: playlist.path, line: index + 1 };
-      const method = wholeEncryptionIn(line);
-      if (method !== null) {
-        throw new AppError('PLAYLIST_UNSUPPORTED', {
-          ...position,
-          feature: `A segment that is encrypted as a whole (${method})`,
-          remedy: 'Use sample encryption (SAMPLE-AES, SAMPLE-AES-CTR, CENC), or sign before encrypting.',
-        });
-      }
-    }
+    const encryption = wholeEncryptionIn(playlist);
+    if (encryption === null) continue;
+    throw new AppError('PLAYLIST_UNSUPPORTED', {
+      playlist: playlist.path,
+      line: encryption.line,
+      feature: `A segment that is encrypted as a whole (${encryption.method})`,
+      remedy: 'Use sample encryption (SAMPLE-AES, SAMPLE-AES-CTR, CENC), or sign before encrypting.',
+    });
   }
   refusePartialSegments(playlists);
 }
@@ -109,28 +104,42 @@ export function refuseUnsignable(playlists: readonly PlaylistDocument[]): void {
  * Throws `PLAYLIST_UNSUPPORTED`.
  */
 export function refusePartialSegments(playlists: readonly PlaylistDocument[]): void {
-  for (const { path, text } of playlists.filter(({ kind }) => kind === 'hls-media')) {
-    const at = text.split('\n').findIndex(namesParts);
-    if (at === -1) continue;
+  for (const playlist of playlists) {
+    const line = partialSegmentIn(playlist);
+    if (line === null) continue;
     throw new AppError('PLAYLIST_UNSUPPORTED', {
-      playlist: path,
-      line: at + 1,
+      playlist: playlist.path,
+      line,
       feature: 'A low-latency playlist of partial segments',
       remedy: 'Package-and-sign re-segments such a folder into whole fragments.',
     });
   }
 }
 
-/** Returns the words of a line by which segments are encrypted as a whole, in HLS or in DASH (ISO/IEC 23009-4); else null. */
-export function wholeEncryptionIn(line: string): string | null {
-  return (
-    (/^\s*#EXT-X-KEY:.*(METHOD=AES-[\w-]+)/.exec(line) ?? /<(?:\w+:)?(SegmentEncryption)\b/.exec(line))?.[1] ?? null
-  );
+/** Returns how segments are encrypted as a whole, in HLS or in DASH (ISO/IEC 23009-4), and the line that says it; else null. */
+export function wholeEncryptionIn(playlist: PlaylistDocument): { line: number; method: string } | null {
+  if (playlist.kind === 'hls-multivariant') return null;
+  if (playlist.kind === 'mpd') {
+    const element = findElement(playlist.root, 'SegmentEncryption');
+    return element === undefined ? null : { line: playlist.lineIndex.lineAt(element.start), method: element.name };
+  }
+  for (const { name, text, line } of playlist.lines) {
+    const [method] = (name === 'EXT-X-KEY' && /METHOD=AES-[\w-]+/.exec(text)) || [];
+    if (method !== undefined) return { line, method };
+  }
+  return null;
 }
 
-/** Returns true when a line of a low-latency playlist names a partial segment. */
-export function namesParts(line: string): boolean {
-  return /^\s*#EXT-X-(?:PART|PRELOAD-HINT):/.test(line);
+/** Returns the first line of a low-latency playlist that names a partial segment; null in others. */
+export function partialSegmentIn(playlist: PlaylistDocument): number | null {
+  if (playlist.kind !== 'hls-media') return null;
+  return playlist.lines.find(({ name }) => name === 'EXT-X-PART' || name === 'EXT-X-PRELOAD-HINT')?.line ?? null;
+}
+
+/** Returns true for a playlist that is not complete (RFC 8216bis §4.4.3.4, ISO/IEC 23009-1 §5.3.1.2). */
+export function isOpen(playlist: PlaylistDocument): boolean {
+  if (playlist.kind === 'mpd') return playlist.root.attributes.get('type') === 'dynamic';
+  return playlist.kind === 'hls-media' && !playlist.lines.some(({ name }) => name === 'EXT-X-ENDLIST');
 }
 
 /** Reads a playlist or MPD as text, UTF-8 as both specifications ask, within the bounds on bytes and lines. */
@@ -194,7 +203,8 @@ async function readMpd(
   signal: AbortSignal,
 ): Promise<MpdDocument> {
   const root = parseXml(path, text);
-  const values = new MpdValues(path, text);
+  const lineIndex = new LineIndex(text);
+  const values = new MpdValues(path, lineIndex);
   if (root.name !== 'MPD') throw values.malformed(root, `its root element is ${root.name}, not MPD`);
   refuseRemoteElements(root, values);
 
@@ -221,7 +231,8 @@ async function readMpd(
       }
     }
   }
-  return { kind: 'mpd', path, text, root, periods, representations };
+  const findings = checkMpdGrammar({ path, text, root, lineIndex });
+  return { kind: 'mpd', path, text, findings, lineIndex, root, periods, representations };
 }
 
 function describeRepresentation(

@@ -1,17 +1,9 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import { itemAt } from '#errors/assert.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
 import { FolderIndex } from './folder-index.ts';
-import { hlsAttribute } from './hls-attributes.ts';
-import { addressesBelow, hlsLines } from './hls-playlist.ts';
-import type {
-  HlsMedia,
-  HlsMultivariant,
-  MediaWindow,
-  MpdDocument,
-  MpdRepresentation,
-  PlaylistDocument,
-} from './playlist-document.ts';
+import { attributeOf, type HlsLine } from './hls-lines.ts';
+import { locatorIn, referencesOf } from './hls-playlist.ts';
+import type { HlsMedia, MediaWindow, MpdDocument, MpdRepresentation, PlaylistDocument } from './playlist-document.ts';
 
 /** One rendition as one playlist lists it: the fragments that the playlist assigns to an init segment, in playback order. */
 export interface RenditionListing {
@@ -99,8 +91,7 @@ const UNTIMED = {
 
 /** Returns a listing for each EXT-X-MAP tag, which may change midway. */
 function listingsOfHls(playlist: HlsMedia, index: FolderIndex): RenditionListing[] {
-  const base = index.baseOf(playlist.path);
-  const locate = (uri: string, line: number): string => index.locate(base, uri, { playlist: playlist.path, line });
+  const locate = locatorIn(playlist, index);
   let startSeconds = 0;
   const timed = playlist.segments.map((segment, position) => {
     const start = startSeconds;
@@ -109,9 +100,9 @@ function listingsOfHls(playlist: HlsMedia, index: FolderIndex): RenditionListing
   });
   return [...Map.groupBy(timed, ({ map }) => map)].map(([map, segments]) => ({
     playlist: playlist.path,
-    init: map === null ? null : { part: index.partAt(locate(map.uri, map.line), map.range), line: map.line },
-    fragments: segments.map(({ uri, line, range, map: _, discontinuities: section, ...times }) => ({
-      part: index.partAt(locate(uri, line), range),
+    init: map === null ? null : { part: index.partAt(locate(map), map.range), line: map.line },
+    fragments: segments.map(({ uri, line, range, rangeLine: _, map: __, discontinuities: section, ...times }) => ({
+      part: index.partAt(locate({ uri, line }), range),
       line,
       ...times,
       section,
@@ -208,11 +199,7 @@ export function declaredKinds(
     if (known === undefined) kinds.set(partKey(init), [declared]);
     else known.push(declared);
   };
-  const ofPlaylists = new Map(
-    playlists.flatMap((playlist) =>
-      playlist.kind === 'hls-multivariant' ? [...kindsOfVariants(playlist, index)] : [],
-    ),
-  );
+  const ofPlaylists = new Map(playlists.flatMap((playlist) => [...kindsOfVariants(playlist, index)]));
   for (const { playlist, init } of listingsOf(playlists, index)) {
     const declared = ofPlaylists.get(playlist);
     if (init !== null && declared !== undefined) note(init.part, declared);
@@ -234,24 +221,15 @@ function kindOfMpd(attribute: (name: string) => string | undefined): DeclaredKin
 }
 
 /** Returns the kinds that a multivariant playlist declares for its media playlists, by path. */
-function* kindsOfVariants({ path, text }: HlsMultivariant, index: FolderIndex): Generator<[string, DeclaredKind]> {
-  const base = index.baseOf(path);
-  const lines = hlsLines(path, text);
-  const addresses = addressesBelow(lines);
-  for (const [at, line] of lines.entries()) {
-    const isMedia = line.startsWith('#EXT-X-MEDIA:');
-    if (!isMedia && !line.startsWith('#EXT-X-STREAM-INF:')) continue;
-    const kind = isMedia ? kindOfMedia(line) : kindOfVariant(line);
-    const uriAt = isMedia ? at : itemAt(addresses, at);
-    const uri = isMedia ? hlsAttribute(line, 'URI') : lines[uriAt];
-    if (kind === null || uri === undefined) continue;
-    const position = { playlist: path, line: uriAt + 1 };
-    yield [index.locate(base, uri, position), { kind, playlist: path, line: at + 1 }];
+function* kindsOfVariants(playlist: PlaylistDocument, index: FolderIndex): Generator<[string, DeclaredKind]> {
+  for (const { tag, path, isVariant } of referencesOf(playlist, index)) {
+    const kind = tag === null ? null : isVariant ? kindOfVariant(tag) : kindOfMedia(tag);
+    if (tag !== null && kind !== null) yield [path, { kind, playlist: playlist.path, line: tag.line }];
   }
 }
 
-function kindOfMedia(line: string): DeclaredKind['kind'] | null {
-  const type = hlsAttribute(line, 'TYPE');
+function kindOfMedia(tag: HlsLine): DeclaredKind['kind'] | null {
+  const type = attributeOf(tag, 'TYPE');
   return type === 'AUDIO' ? 'audio' : type === 'VIDEO' ? 'video' : null;
 }
 
@@ -259,12 +237,12 @@ function kindOfMedia(line: string): DeclaredKind['kind'] | null {
  * Returns the kind of a variant. It has the pictures itself, unless they are in a group of their own; its codecs
  * include those of its groups.
  */
-function kindOfVariant(line: string): DeclaredKind['kind'] | null {
-  if (hlsAttribute(line, 'VIDEO') !== undefined) return null;
-  const codecs = hlsAttribute(line, 'CODECS')
+function kindOfVariant(tag: HlsLine): DeclaredKind['kind'] | null {
+  if (attributeOf(tag, 'VIDEO') !== undefined) return null;
+  const codecs = attributeOf(tag, 'CODECS')
     ?.split(',')
     .map((codec) => codec.trim().toLowerCase());
-  if (hlsAttribute(line, 'RESOLUTION') !== undefined || codecs?.some((codec) => VIDEO_CODECS.test(codec))) {
+  if (attributeOf(tag, 'RESOLUTION') !== undefined || codecs?.some((codec) => VIDEO_CODECS.test(codec))) {
     return 'video';
   }
   return codecs === undefined || codecs.every((codec) => /^(?:st|wv)/.test(codec)) ? null : 'audio';

@@ -123,6 +123,16 @@ export function childOf(element: XmlElement, name: string): XmlElement | undefin
   return element.childrenByName.get(name)?.[0];
 }
 
+/** Returns the first element of that name, in document order: the element itself, or one in it. */
+export function findElement(element: XmlElement, name: string): XmlElement | undefined {
+  if (element.name === name) return element;
+  for (const child of element.children) {
+    const found = findElement(child, name);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
 /** Maps character positions of a text to lines. */
 export class LineIndex {
   readonly #lineStarts: number[] = [0];

@@ -106,8 +106,12 @@ function statesRanges({ addressing, init, segments, lineage }: MpdRepresentation
 }
 
 /** Returns the folder path that references are relative to once the representation has no BaseURL of its own. */
-function outerBase({ path, text }: MpdDocument, lineage: MpdRepresentation['lineage'], index: FolderIndex): string {
-  const values = new MpdValues(path, text);
+function outerBase(
+  { path, lineIndex }: MpdDocument,
+  lineage: MpdRepresentation['lineage'],
+  index: FolderIndex,
+): string {
+  const values = new MpdValues(path, lineIndex);
   let base = index.baseOf(path);
   for (const element of lineage.slice(0, 3)) base = enterBaseUrl(base, element, index, values);
   return index.pathOf(base, base.href, { playlist: path, line: 1 });

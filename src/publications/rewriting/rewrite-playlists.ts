@@ -6,8 +6,9 @@ import { readerOf } from '../fragments/top-boxes.ts';
 import { type ByteRange, partKey } from '../media-part.ts';
 import { FolderIndex } from '../playlists/folder-index.ts';
 import { hlsAttribute, removeHlsAttribute, replaceHlsAttribute } from '../playlists/hls-attributes.ts';
-import { addressesBelow, hlsLines } from '../playlists/hls-playlist.ts';
-import type { HlsMap, HlsMedia, HlsMultivariant, HlsSegment } from '../playlists/playlist-document.ts';
+import { attributeOf, type HlsLine } from '../playlists/hls-lines.ts';
+import { locatorIn, referencesOf } from '../playlists/hls-playlist.ts';
+import type { HlsMedia, HlsMultivariant } from '../playlists/playlist-document.ts';
 import type { Publication } from '../publication.ts';
 import { type AddedRates, addedRates, type GrownSegment, NOTHING_ADDED } from './added-rates.ts';
 import { rewriteMpd } from './rewrite-mpd.ts';
@@ -45,15 +46,16 @@ export async function rewritePlaylists(
 }
 
 async function grownSegments(
-  { path: playlist, segments }: HlsMedia,
+  playlist: HlsMedia,
   index: FolderIndex,
   parts: SignedParts,
   moveRange: MoveRange,
 ): Promise<GrownSegment[]> {
-  const base = index.baseOf(playlist);
+  const locate = locatorIn(playlist, index);
   const grown: GrownSegment[] = [];
-  for (const { uri, line, range, durationSeconds } of segments) {
-    const path = index.locate(base, uri, { playlist, line });
+  for (const segment of playlist.segments) {
+    const { range, durationSeconds } = segment;
+    const path = locate(segment);
     const part = parts.get(partKey(index.partAt(path, range)));
     const moved = part === undefined && range !== null ? await moveRange(path, range) : undefined;
     const movedBytes = moved === undefined || range === null ? 0 : moved.length - range.length;
@@ -134,9 +136,7 @@ async function rewriteHlsMedia(
   moveRange: MoveRange,
 ): Promise<string> {
   const editor = new LineEditor(playlist.text);
-  const base = index.baseOf(playlist.path);
-  const pathOf = ({ uri, line }: HlsSegment | HlsMap): string =>
-    index.locate(base, uri, { playlist: playlist.path, line });
+  const pathOf = locatorIn(playlist, index);
   for (const map of new Set(playlist.segments.map((segment) => segment.map))) {
     if (map?.range == null) continue;
     const moved = parts.get(partKey(index.partAt(pathOf(map), map.range)));
@@ -155,15 +155,13 @@ async function rewriteHlsMedia(
     hasMoved = true;
     if (moved.path !== path)
       editor.edit(segment.line, (line) => keepIndent(line, relativeReference(playlist.path, moved.path)));
-    const tag = editor.lineBefore(segment.line, '#EXT-X-BYTERANGE:');
-    if (tag === undefined) continue;
-    if ('length' in moved) editor.edit(tag, (line) => stateRange(line, moved));
-    else editor.remove(tag);
+    if (segment.rangeLine === null) continue;
+    if ('length' in moved) editor.edit(segment.rangeLine, (line) => stateRange(line, moved));
+    else editor.remove(segment.rangeLine);
   }
   // The range of a gap cannot go on where that of a segment ended which is a file now.
-  for (const { line, range } of hasMoved ? playlist.gaps : []) {
-    const tag = editor.lineBefore(line, '#EXT-X-BYTERANGE:');
-    if (tag !== undefined && range !== null) editor.edit(tag, (text) => stateRange(text, range));
+  for (const { range, rangeLine } of hasMoved ? playlist.gaps : []) {
+    if (rangeLine !== null && range !== null) editor.edit(rangeLine, (text) => stateRange(text, range));
   }
   return editor.text();
 }
@@ -195,16 +193,6 @@ class LineEditor {
     this.#lines[line - 1] = null;
   }
 
-  /** Returns the nearest line above that starts with `tag`, as far as the next address. */
-  lineBefore(line: number, tag: string): number | undefined {
-    for (let number = line - 1; number > 0; number -= 1) {
-      const text = this.#lines[number - 1]?.trim() ?? '';
-      if (text.startsWith(tag)) return number;
-      if (text !== '' && !text.startsWith('#')) return undefined;
-    }
-    return undefined;
-  }
-
   text(): string {
     return this.#lines.filter((line) => line !== null).join('\n');
   }
@@ -222,30 +210,21 @@ function rewriteHlsMultivariant(
   index: FolderIndex,
   ratesOf: (path: string) => AddedRates,
 ): string {
-  const lines = hlsLines(playlist.path, playlist.text);
-  const addresses = addressesBelow(lines);
-  const base = index.baseOf(playlist.path);
-  const ratesOfReference = (uri: string | undefined, line: number): AddedRates =>
-    uri === undefined ? NOTHING_ADDED : ratesOf(index.locate(base, uri, { playlist: playlist.path, line }));
-
+  const references = referencesOf(playlist, index);
   const groups = new Map<string, AddedRates>();
-  for (const [at, line] of lines.entries()) {
-    if (!line.startsWith('#EXT-X-MEDIA:')) continue;
-    const key = `${hlsAttribute(line, 'TYPE')} ${hlsAttribute(line, 'GROUP-ID')}`;
-    groups.set(key, larger(groups.get(key) ?? NOTHING_ADDED, ratesOfReference(hlsAttribute(line, 'URI'), at + 1)));
+  for (const { tag, path } of references) {
+    if (tag?.name !== 'EXT-X-MEDIA') continue;
+    const key = `${attributeOf(tag, 'TYPE')} ${attributeOf(tag, 'GROUP-ID')}`;
+    groups.set(key, larger(groups.get(key) ?? NOTHING_ADDED, ratesOf(path)));
   }
-  const rewritten = playlist.text.split('\n').map((original, at) => {
-    const line = itemAt(lines, at);
-    if (line.startsWith('#EXT-X-I-FRAME-STREAM-INF:'))
-      return raise(original, ratesOfReference(hlsAttribute(line, 'URI'), at + 1));
-    if (!line.startsWith('#EXT-X-STREAM-INF:')) return original;
-    const addressAt = itemAt(addresses, at);
-    const alongside = GROUP_ATTRIBUTES.map(
-      (name) => groups.get(`${name} ${hlsAttribute(line, name)}`) ?? NOTHING_ADDED,
-    );
-    return raise(original, sum([ratesOfReference(lines[addressAt], addressAt + 1), ...alongside]));
-  });
-  return rewritten.join('\n');
+  const alongside = (tag: HlsLine): AddedRates[] =>
+    GROUP_ATTRIBUTES.map((name) => groups.get(`${name} ${attributeOf(tag, name)}`) ?? NOTHING_ADDED);
+  const editor = new LineEditor(playlist.text);
+  for (const { tag, path, isVariant, isOfKeyFrames } of references) {
+    if (tag === null || !(isVariant || isOfKeyFrames)) continue;
+    editor.edit(tag.line, (line) => raise(line, sum([ratesOf(path), ...(isVariant ? alongside(tag) : [])])));
+  }
+  return editor.text();
 }
 
 function raise(line: string, { peak, average }: AddedRates): string {

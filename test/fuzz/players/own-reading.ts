@@ -2,12 +2,17 @@ import { AppError } from '#errors/app-error.ts';
 import { findingsIn } from '#publications/judging/playlist-findings.ts';
 import type { MediaPart } from '#publications/media-part.ts';
 import { FolderIndex } from '#publications/playlists/folder-index.ts';
-import { hlsAttribute } from '#publications/playlists/hls-attributes.ts';
-import { hlsLines } from '#publications/playlists/hls-playlist.ts';
+import { attributeOf } from '#publications/playlists/hls-lines.ts';
+import { locatorIn, referencesOf } from '#publications/playlists/hls-playlist.ts';
 import { MpdValues } from '#publications/playlists/mpd-values.ts';
-import type { HlsMultivariant, HlsSegment, PlaylistDocument } from '#publications/playlists/playlist-document.ts';
+import type {
+  HlsMap,
+  HlsMultivariant,
+  HlsSegment,
+  PlaylistDocument,
+} from '#publications/playlists/playlist-document.ts';
 import { parsePlaylist, refusePartialSegments } from '#publications/playlists/read-playlists.ts';
-import { childrenOf, type XmlElement } from '#publications/playlists/xml-element.ts';
+import { childrenOf, LineIndex, type XmlElement } from '#publications/playlists/xml-element.ts';
 import { folderOf } from '../../support/publications/make-folder.ts';
 import { describeSegment, PLAYLIST_PATH, PLAYLIST_URL, type Reading, type ReadPart } from './reading.ts';
 
@@ -44,7 +49,7 @@ function isTooLong({ durationSeconds }: HlsSegment): boolean {
 
 /** Returns true where a period ends elsewhere than the next one begins, or the MPD ends: the judge compares it with the media. */
 function hasPeriodsThatDoNotMeet(root: XmlElement): boolean {
-  const values = new MpdValues(PLAYLIST_PATH, '');
+  const values = new MpdValues(PLAYLIST_PATH, new LineIndex(''));
   const total = values.duration(root, 'mediaPresentationDuration');
   let end: number | undefined = 0;
   for (const period of childrenOf(root, 'Period')) {
@@ -62,9 +67,7 @@ function refuseToOpen(name: string): never {
 }
 
 function readDocument(document: PlaylistDocument, index: FolderIndex): Reading {
-  const base = index.baseOf(PLAYLIST_PATH);
-  const locate = (uri: string, line: number): string => index.locate(base, uri, { playlist: PLAYLIST_PATH, line });
-  if (document.kind === 'hls-multivariant') return readMultivariant(document, locate);
+  if (document.kind === 'hls-multivariant') return readMultivariant(document, index);
   if (document.kind === 'mpd') {
     const addressed = document.representations.filter(({ addressing }) => /^(?:template|list)$/.test(addressing));
     const representations = addressed.map(({ lineage, init, segments }) => ({
@@ -73,10 +76,10 @@ function readDocument(document: PlaylistDocument, index: FolderIndex): Reading {
     }));
     return { kind: 'mpd', representations };
   }
-  const partAt = (uri: string, line: number, range: MediaPart['range']): ReadPart =>
-    readPart(index.partAt(locate(uri, line), range));
-  const segments = document.segments.map(({ uri, line, range, map }) =>
-    describeSegment(partAt(uri, line, range), map === null ? undefined : partAt(map.uri, map.line, map.range)),
+  const locate = locatorIn(document, index);
+  const partOf = (each: HlsSegment | HlsMap): ReadPart => readPart(index.partAt(locate(each), each.range));
+  const segments = document.segments.map((segment) =>
+    describeSegment(partOf(segment), segment.map === null ? undefined : partOf(segment.map)),
   );
   return { kind: 'media', segments };
 }
@@ -86,21 +89,15 @@ function readPart({ path, range }: MediaPart): ReadPart {
   return { url, range: range ?? undefined };
 }
 
-function readMultivariant(
-  { path, text, references }: HlsMultivariant,
-  locate: (uri: string, line: number) => string,
-): Reading {
+function readMultivariant(playlist: HlsMultivariant, index: FolderIndex): Reading {
   const variants: string[] = [];
   const renditions: string[] = [];
   const keyFrames: string[] = [];
-  const lines = hlsLines(path, text);
-  for (const { uri, line } of references) {
-    const written = lines[line - 1] ?? '';
-    const located = `/${locate(uri, line)}`;
-    if (!written.startsWith('#')) variants.push(located);
-    else if (written.startsWith('#EXT-X-I-FRAME-STREAM-INF:')) keyFrames.push(located);
-    else if (written.startsWith('#EXT-X-MEDIA:')) {
-      renditions.push([hlsAttribute(written, 'TYPE'), hlsAttribute(written, 'GROUP-ID'), located].join(' '));
+  for (const { tag, path, isVariant, isOfKeyFrames } of referencesOf(playlist, index)) {
+    if (isVariant) variants.push(`/${path}`);
+    else if (isOfKeyFrames) keyFrames.push(`/${path}`);
+    else if (tag?.name === 'EXT-X-MEDIA') {
+      renditions.push([attributeOf(tag, 'TYPE'), attributeOf(tag, 'GROUP-ID'), `/${path}`].join(' '));
     }
   }
   return { kind: 'multivariant', variants, renditions, keyFrames };

@@ -1,0 +1,94 @@
+import { AppError } from '#errors/app-error.ts';
+import { placedAttributes } from './hls-attributes.ts';
+import { TAGS } from './hls-tags.ts';
+
+/** A line of an HLS playlist that is a tag or an address. Lines count from one. */
+export interface HlsLine {
+  readonly line: number;
+  /** Without white space around it. */
+  readonly text: string;
+  /** The name of a tag, without `#`; null for an address. */
+  readonly name: string | null;
+  /** The text behind the colon of a tag; null where there is none. */
+  readonly value: string | null;
+  /** The attributes of a tag as they are written, quotes included; the first one of each name. */
+  readonly attributes: ReadonlyMap<string, string>;
+  /** True where the value is a list of attributes, each of another name, and nothing else (RFC 8216bis §4.2). */
+  readonly isList: boolean;
+}
+
+const NO_ATTRIBUTES: ReadonlyMap<string, string> = new Map();
+
+/** Reads a line. Returns null where it is a comment, or empty. */
+export function readHlsLine(text: string, line: number): HlsLine | null {
+  if (!text.startsWith('#')) {
+    return text === '' ? null : { line, text, name: null, value: null, attributes: NO_ATTRIBUTES, isList: false };
+  }
+  if (!text.startsWith('#EXT')) return null;
+  const colon = text.indexOf(':');
+  const name = text.slice(1, colon === -1 ? undefined : colon);
+  const value = colon === -1 ? null : text.slice(colon + 1);
+  const grammar = TAGS.get(name)?.value;
+  if (value === null || grammar === null || grammar instanceof RegExp) {
+    return { line, text, name, value, attributes: NO_ATTRIBUTES, isList: false };
+  }
+  const placed = placedAttributes(text);
+  const attributes = new Map<string, string>();
+  for (const each of placed)
+    if (!attributes.has(each.name)) attributes.set(each.name, text.slice(each.start, each.end));
+  const list = placed.map((each) => text.slice(each.start - each.name.length - 1, each.end)).join();
+  const isList = value === list && attributes.size === placed.length && placed.every(({ start, end }) => start < end);
+  return { line, text, name, value, attributes, isList };
+}
+
+/** Returns the value of an attribute, without quotes. */
+export function attributeOf({ attributes }: HlsLine, name: string): string | undefined {
+  return attributes.get(name)?.replace(/^"|"$/g, '');
+}
+
+const REFERENCE = /\{\$([\w-]+)\}/g;
+
+/** Characters that all variables of one playlist may come to when they are written out. */
+const MAX_EXPANDED_LENGTH = 16 * 1024 * 1024;
+
+/**
+ * Writes out the variables that a playlist defines itself (EXT-X-DEFINE with NAME and VALUE, RFC 8216bis §4.3). What a
+ * variable stands for that comes from another playlist, or with the player's request, is not known here: an address made
+ * of one is refused.
+ */
+export class HlsVariables {
+  readonly #playlist: string;
+  readonly #values = new Map<string, string>();
+  #length = 0;
+
+  constructor(playlist: string) {
+    this.#playlist = playlist;
+  }
+
+  /** Returns a line as it is meant behind the lines that were written out before; null where it is nothing then. */
+  writeOut(read: HlsLine): HlsLine | null {
+    const name = read.name === 'EXT-X-DEFINE' ? attributeOf(read, 'NAME') : undefined;
+    const written = read.text.includes('{$') ? readHlsLine(this.#expand(read.text), read.line) : read;
+    if (name !== undefined) this.#values.set(name, attributeOf(read, 'VALUE') ?? '');
+    if (written === null) return null;
+    const address = written.name === null ? written.text : (attributeOf(written, 'URI') ?? '');
+    if (address.search(REFERENCE) === -1) return written;
+    throw new AppError('PLAYLIST_UNSUPPORTED', {
+      playlist: this.#playlist,
+      line: read.line,
+      feature: 'An address made of variables that the playlist does not define itself (EXT-X-DEFINE)',
+      remedy: 'Write the address out.',
+    });
+  }
+
+  #expand(text: string): string {
+    return text.replace(REFERENCE, (reference, name: string) => {
+      const value = this.#values.get(name) ?? reference;
+      this.#length += value.length;
+      if (this.#length <= MAX_EXPANDED_LENGTH) return value;
+      const what = 'characters in variables, written out';
+      const [count, limit] = [this.#length, MAX_EXPANDED_LENGTH];
+      throw new AppError('PLAYLIST_TOO_LARGE', { playlist: this.#playlist, what, count, limit });
+    });
+  }
+}

@@ -1,0 +1,16 @@
+import type { PlaylistPosition } from '#errors/entry.ts';
+
+/** A finding about one line of a playlist. */
+export interface PlaylistFinding extends PlaylistPosition {
+  /**
+   * `ambiguous`: players may read it differently; `unsigned`: it leads players to media that nobody signed; `unknown`: a name
+   * outside the table, which changes nothing that known players play.
+   */
+  readonly kind: 'ambiguous' | 'unsigned' | 'unknown';
+  /** The problem as the end of a sentence; of an unknown name, the name. */
+  readonly problem: string;
+}
+
+/** A character at which some players end a line, or that some take for white space. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+export const ODD_CHARACTER = /[\u0000-\u001f\u007f\u0085\u00a0\u1680\u2000-\u200f\u2028-\u202f\u205f\u3000\ufeff]/;
