@@ -112,6 +112,12 @@ describe('a discontinuity', async () => {
     asserted(await verified({ ...signed, 'v.m3u8': playlist }), 'invalid', /a discontinuity stands before it/);
   });
 
+  test('may stand where a key changes', async () => {
+    const key = '#EXT-X-KEY:METHOD=SAMPLE-AES,URI="skd://a"';
+    const playlist = honest.replace(`${fragments('early')[1]}`, `${DISCONTINUITY}\n${key}\n$&`);
+    asserted(await verified({ ...signed, 'v.m3u8': playlist }), 'valid', /Media unchanged/);
+  });
+
   test('may not follow durations that are shorter than the media', async () => {
     const playlist = hls(map('early'), fragments('later', '0.600000'), DISCONTINUITY, fragments('early'));
     asserted(await verified({ ...signed, 'v.m3u8': playlist }), 'invalid', /are 1\.2 s shorter than the media/);

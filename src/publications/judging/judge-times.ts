@@ -161,7 +161,10 @@ function problemOfJump(before: TimedFragment, fragment: TimedFragment): string |
   if (!follows(before, fragment)) return null;
   const jump = own.startSeconds - before.own.startSeconds - before.own.durationSeconds;
   const isContinuous = Math.abs(jump) <= shiftOf(own);
-  if (section !== before.section && isContinuous) return 'a discontinuity stands before it, and the media go on';
+  // Packagers begin encryption, and change its key, at a discontinuity.
+  const hasOtherKey = fragment.keyLine !== before.keyLine;
+  if (section !== before.section && isContinuous && !hasOtherKey)
+    return 'a discontinuity stands before it, and the media go on';
   if (section !== before.section || jump >= -own.durationSeconds / 2) return null;
   return `its media begin ${toThousandths(-jump)} s before the end of what plays before it, without a discontinuity`;
 }

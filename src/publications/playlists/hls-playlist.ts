@@ -115,17 +115,19 @@ function readSegments(path: string, lines: readonly HlsLine[]): Pick<HlsMedia, '
   let map: HlsMap | null = null;
   let tags = noTags();
   let discontinuities = 0;
+  let keyLine: number | null = null;
   let before: HlsSegment | undefined;
   for (const each of lines) {
     const { name, text, value, line } = each;
     if (name === null) {
-      const segment = readSegment(path, { uri: text, line, map, discontinuities }, tags, before);
+      const segment = readSegment(path, { uri: text, line, map, discontinuities, keyLine }, tags, before);
       (tags.isGap ? gaps : segments).push(segment);
       before = segment;
       tags = noTags();
     } else if (name === 'EXT-X-GAP') tags.isGap = true;
     else if (name === 'EXT-X-DISCONTINUITY') discontinuities += value === null ? 1 : 0;
     else if (value === null) continue;
+    else if (name === 'EXT-X-KEY') keyLine = line;
     else if (name === 'EXT-X-MAP') map = readMap(path, each);
     else if (name === 'EXT-X-DISCONTINUITY-SEQUENCE') discontinuities = Number(value);
     else if (name === 'EXT-X-BYTERANGE') Object.assign(tags, { range: value.trim(), rangeLine: line });
@@ -144,7 +146,7 @@ function noTags(): SegmentTags {
 
 function readSegment(
   path: string,
-  address: Pick<HlsSegment, 'uri' | 'line' | 'map' | 'discontinuities'>,
+  address: Pick<HlsSegment, 'uri' | 'line' | 'map' | 'discontinuities' | 'keyLine'>,
   { durationSeconds, roundingSeconds, range, rangeLine, isGap }: SegmentTags,
   before: HlsSegment | undefined,
 ): HlsSegment {

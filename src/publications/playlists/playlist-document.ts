@@ -62,6 +62,8 @@ export interface HlsSegment extends HlsReference {
   readonly roundingSeconds: number;
   /** The number of the last discontinuity above it (EXT-X-DISCONTINUITY-SEQUENCE, EXT-X-DISCONTINUITY). */
   readonly discontinuities: number;
+  /** The line of the last EXT-X-KEY above it; null where there is none. */
+  readonly keyLine: number | null;
   readonly range: ByteRange | null;
   /** The line of the tag that states the range. */
   readonly rangeLine: number | null;

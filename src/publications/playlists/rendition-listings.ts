@@ -23,6 +23,8 @@ export interface ListedFragment extends ListedPart {
   readonly roundingSeconds: number;
   /** The number of the last discontinuity above it in an HLS playlist, or of the period of an MPD. */
   readonly section: number;
+  /** The line of the key that it is encrypted with in HLS; null where there is none, and in DASH. */
+  readonly keyLine: number | null;
   /** Its position among all that the playlist lists (HLS), or that its representation does in a period. */
   readonly position: number;
   /** Its start on the media timeline; null where the playlist does not tell. */
@@ -84,6 +86,7 @@ const UNTIMED = {
   durationSeconds: null,
   roundingSeconds: 0,
   section: 0,
+  keyLine: null,
   position: 0,
   mediaSeconds: null,
   window: null,
@@ -144,7 +147,18 @@ function timedFragments(
     const startSeconds = endSeconds;
     endSeconds = endSeconds === null || length === null ? null : endSeconds + length;
     const durationSeconds = isTimed ? length : null;
-    return { part, line, startSeconds, durationSeconds, roundingSeconds: 0, section, position, mediaSeconds, window };
+    return {
+      part,
+      line,
+      startSeconds,
+      durationSeconds,
+      roundingSeconds: 0,
+      section,
+      keyLine: null,
+      position,
+      mediaSeconds,
+      window,
+    };
   });
   return { fragments, endSeconds };
 }
