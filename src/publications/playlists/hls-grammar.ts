@@ -5,8 +5,11 @@ import { ODD_CHARACTER, type PlaylistFinding } from './playlist-finding.ts';
 /** A character at which some players end a line, or that is no text; a tab is white space to all. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
 const LINE_END = /[\u0000-\u0008\u000a-\u001f\u007f\u0085\u2028\u2029]/;
-/** Text for people, which no player takes for an address: comments, titles of segments, and quoted values but for addresses. */
-const TEXT_FOR_PEOPLE = /^#(?!\s*EXT).*|(?<=^#EXTINF:[^,]*,).*|(?<!URI=|^#EXT-X-DEFINE:.*)"[^"]*"/gi;
+/**
+ * Text for people, which no player takes for an address: comments, titles of segments, and quoted values. Addresses and variables,
+ * which are quoted too, are captured.
+ */
+const TEXT_FOR_PEOPLE = /^#(?!\s*EXT).*|(?<=^#EXTINF:[^,]*,).*|(URI="[^"]*"|^#EXT-X-DEFINE:.*)|"[^"]*"/gi;
 /** Text that players whose patterns are not tied to lines take for a tag, wherever it stands. */
 const HIDDEN_TAG = /.#\s*EXT/i;
 /** Text that may be an address. */
@@ -80,7 +83,7 @@ function isTag(read: HlsLine): read is TagLine {
 }
 
 function* problemsOfText(line: string): Generator<string> {
-  const forPlayers = line.replace(TEXT_FOR_PEOPLE, '');
+  const forPlayers = line.replace(TEXT_FOR_PEOPLE, '$1');
   if (LINE_END.test(line) || ODD_CHARACTER.test(forPlayers)) {
     yield 'a character in it ends the line, or is white space, for some players';
   } else if (forPlayers !== forPlayers.trim()) {
