@@ -4,8 +4,8 @@ import { addressOf, loginNeeded } from './api.js';
 import { html } from './html.js';
 import { entryOf, listOutput, outputAddress } from './outputs.js';
 import { Provenance } from './provenance.js';
-import { isIntact, PublicationPlayer } from './publication-player.js';
-import { LARGE_FILE_BYTES, readFile } from './reader.js';
+import { PublicationPlayer } from './publication-player.js';
+import { isIntact, LARGE_FILE_BYTES, readFile } from './reader.js';
 import { linkTo, route } from './router.js';
 import { StateMark } from './state-mark.js';
 import { clockText } from './text.js';
@@ -152,12 +152,15 @@ function PublicationView({ name, source: { address } }) {
 function PlayerState({ player, time, seek }) {
   const { renditions, problem, canRetry, left } = player;
   const failure = firstFailure(renditions.value);
+  const { compared, problem: notCompared } = player.presentation;
   const isComplete = renditions.value.every(({ fragments }) => fragments.every(({ reading }) => reading !== null));
   return html`
     ${failure && html`<p class="notice" role="alert" data-seconds=${failure.start} data-index=${failure.index}>From <strong>${clockText(failure.start)}</strong> on, this is not what was signed: fragment ${failure.index} of ${failure.rendition}. ${failure.reading.verification.summary}</p>`}
+    ${compared.value?.state === 'changed' && html`<p class="notice" role="alert">${player.presentation.summary}</p>`}
+    ${notCompared.value && html`<p class="notice" role="status">${notCompared.value}</p>`}
     ${problem.value && html`<p class="notice" role="alert">${problem.value}${canRetry.value && html` <button type="button" class="secondary outline small" onClick=${() => player.retry()}>Try again</button>`}</p>`}
     <div class="player-controls">
-      <${OnScreen} renditions=${renditions.value} time=${time} />
+      <${OnScreen} player=${player} time=${time} />
       <${Choice} label="Resolution" choices=${player.levels.value} automatic choose=${(/** @type {number} */ id) => player.chooseLevel(id)} />
       <${Choice} label="Language" choices=${player.languages.value} choose=${(/** @type {number} */ id) => player.chooseLanguage(id)} />
       ${
@@ -165,7 +168,7 @@ function PlayerState({ player, time, seek }) {
         html`<button type="button" class="secondary outline small" disabled=${left.value >= 0} onClick=${() => player.verifyAll()}>${left.value >= 0 ? `${left.value} to verify` : 'Verify all fragments'}</button>`
       }
     </div>
-    ${renditions.value.map((rendition) => html`<${Timeline} key=${rendition.key} rendition=${rendition} time=${time} seek=${seek} />`)}
+    ${renditions.value.map((rendition) => html`<${Timeline} key=${rendition.key} rendition=${rendition} changedAt=${player.presentation.changedAt(rendition.key)} time=${time} seek=${seek} />`)}
   `;
 }
 
@@ -199,9 +202,10 @@ function readingAt(renditions, time) {
   return current.find((reading) => !isIntact(reading)) ?? current[0];
 }
 
-/** @param {{ renditions: readonly Rendition[], time: number }} props */
-function OnScreen({ renditions, time }) {
-  const reading = readingAt(renditions, time);
+/** @param {{ player: PublicationPlayer, time: number }} props */
+function OnScreen({ player, time }) {
+  const fragment = readingAt(player.renditions.value, time);
+  const reading = fragment && player.presentation.judge(fragment);
   if (reading === undefined) return html`<p class="muted on-screen">Nothing of what is on screen is verified yet.</p>`;
   return html`<p class="on-screen">On screen now: <${StateMark} state=${reading.verification.state} /></p>`;
 }
@@ -219,5 +223,5 @@ function OnScreenProvenance({ player, time }) {
     ({ raw, verification: { state } }) => raw !== null && state === current?.verification.state,
   );
   const reading = (current && !isIntact(current) ? current : detailed) ?? current ?? known[0];
-  return reading ? html`<${Provenance} reading=${reading} />` : null;
+  return reading ? html`<${Provenance} reading=${player.presentation.judge(reading)} />` : null;
 }

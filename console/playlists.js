@@ -17,16 +17,23 @@
 
 /**
  * Reads the playlists of a publication, all renditions of video and audio. Throws an Error where they cannot be read.
- * @param {any} Hls the player's library, whose parser is used
+ * @param {{ parser: any, take: (url: string, bytes: ArrayBuffer) => string }} reader the parser of the player's library; `take` gets
+ * every playlist that a player loads, and returns its text
  * @param {string} address of the main playlist
  * @param {AbortSignal} signal
  * @returns {Promise<Rendition[]>}
  */
-export async function readPlaylists({ parser }, address, signal) {
-  const text = await fetchText(address, signal);
+export async function readPlaylists({ parser, take }, address, signal) {
+  const load = async (/** @type {string} */ url) => {
+    const response = await fetch(url, { signal });
+    if (!response.ok)
+      throw new Error(`A playlist cannot be loaded: the service answered with status ${response.status}.`);
+    return take(response.url, await response.arrayBuffer());
+  };
+  const text = await load(address);
   if (parser.isMediaPlaylist(text)) return [renditionOf(parser, text, address, { kind: 'video', name: 'Programme' })];
   const main = parser.parseMasterPlaylist(text, address);
-  const { AUDIO = [] } = parser.parseMasterPlaylistMedia(text, address, main);
+  const { AUDIO = [], SUBTITLES = [] } = parser.parseMasterPlaylistMedia(text, address, main);
   const listed = [
     ...main.levels.map((/** @type {any} */ level, /** @type {number} */ index) => ({
       url: level.url,
@@ -36,17 +43,8 @@ export async function readPlaylists({ parser }, address, signal) {
     ...AUDIO.map((/** @type {any} */ track) => ({ url: track.url, kind: 'audio', name: audioName(track) })),
   ];
   const unique = [...new Map(listed.filter(({ url }) => url).map((entry) => [entry.url, entry])).values()];
-  return await Promise.all(
-    unique.map(async (entry) => renditionOf(parser, await fetchText(entry.url, signal), entry.url, entry)),
-  );
-}
-
-/** @param {string} address @param {AbortSignal} signal */
-async function fetchText(address, signal) {
-  const response = await fetch(address, { signal });
-  if (!response.ok)
-    throw new Error(`A playlist cannot be loaded: the service answered with status ${response.status}.`);
-  return await response.text();
+  await Promise.all(SUBTITLES.map((/** @type {any} */ { url }) => load(url)));
+  return await Promise.all(unique.map(async (entry) => renditionOf(parser, await load(entry.url), entry.url, entry)));
 }
 
 /**

@@ -1,7 +1,8 @@
 import { signal } from '@preact/signals';
 import { addressOf } from './api.js';
 import { fetchPart, keyOf, languageName, partKey, readPlaylists } from './playlists.js';
-import { readFragment } from './reader.js';
+import { PresentationWatch } from './presentation.js';
+import { isIntact, readFragment } from './reader.js';
 
 /**
  * @typedef {import('./playlists.js').Rendition} Rendition
@@ -38,6 +39,7 @@ export class PublicationPlayer {
   #known = new Set();
   #failures = 0;
   #closed = new AbortController();
+  presentation;
 
   /**
    * @param {HTMLVideoElement} video
@@ -46,6 +48,7 @@ export class PublicationPlayer {
   constructor(video, address) {
     this.#video = video;
     this.#address = address;
+    this.presentation = new PresentationWatch(address, () => video.currentTime, this.#closed.signal);
     this.retry();
   }
 
@@ -83,12 +86,14 @@ export class PublicationPlayer {
 
   async #open() {
     const { default: Hls, M3U8Parser: parser } = await import(addressOf('console/vendor/hls.js'));
-    const renditions = await readPlaylists({ parser }, this.#address, this.#closed.signal);
+    const take = this.presentation.loadPlaylist.bind(this.presentation);
+    const renditions = await readPlaylists({ parser, take }, this.#address, this.#closed.signal);
     for (const fragment of renditions.flatMap(({ fragments }) => fragments)) {
       const key = keyOf(fragment.part);
       this.#byPart.set(key, [...(this.#byPart.get(key) ?? []), fragment]);
     }
     this.renditions.value = renditions;
+    await this.#startPresentation();
     if (this.#closed.signal.aborted) return;
     if (Hls.isSupported()) this.#play(Hls);
     else await this.#onlyVerify('This browser cannot play streaming publications from a page.');
@@ -97,7 +102,7 @@ export class PublicationPlayer {
   /** @param {any} Hls */
   #play(Hls) {
     // The page's policy allows no worker that is made from text.
-    this.#hls = new Hls({ enableWorker: false });
+    this.#hls = new Hls({ enableWorker: false, pLoader: watchedLoader(Hls, this.presentation) });
     const { Events } = Hls;
     /** @param {string} event @param {(data: any) => void} listener */
     const on = (event, listener) =>
@@ -116,6 +121,7 @@ export class PublicationPlayer {
       this.languages.value = { ...this.languages.value, chosen: id };
     });
     on(Events.FRAG_LOADED, ({ frag, payload }) => {
+      void this.presentation.loadFile(frag.url, new Uint8Array(payload));
       const init = frag.initSegment?.data;
       if (frag.sn === 'initSegment' || !init) return;
       // Copies: the player may hand its buffers on before the reader has them.
@@ -138,7 +144,9 @@ export class PublicationPlayer {
     const isFirst = !this.#known.has(initKey);
     this.#known.add(initKey);
     let reading = await this.#read(init, blob, isFirst);
-    if (!isIntact(reading)) {
+    if (isIntact(reading)) {
+      await this.presentation.loadInit(fragment.init.url, init, blob);
+    } else {
       this.#failures += 1;
       if (!isFirst && this.#failures <= MAX_DETAILED_FAILURES) reading = await this.#read(init, blob, true);
     }
@@ -149,6 +157,24 @@ export class PublicationPlayer {
     this.renditions.value = this.renditions.value.map((rendition) =>
       rendition.fragments[fragment.index] === fragment ? { ...rendition } : rendition,
     );
+  }
+
+  /** Compares the playlists with the manifest of the first rendition that has one that verifies, whatever its fragments do. */
+  async #startPresentation() {
+    const { signal: closed } = this.#closed;
+    let isSigned = false;
+    for (const { fragments } of this.renditions.value) {
+      const [first] = fragments;
+      if (first === undefined) continue;
+      const init = await fetchPart(first.init, closed);
+      const reading = await this.#read(init, await fetchPart(first.part, closed), true);
+      if (hasValidManifest(reading)) {
+        const report = JSON.parse((await reading.raw?.text()) ?? '{}');
+        return await this.presentation.start(report, init, this.renditions.value);
+      }
+      isSigned ||= reading.verification.state !== 'none';
+    }
+    if (isSigned) this.presentation.fail();
   }
 
   /**
@@ -226,9 +252,30 @@ export class PublicationPlayer {
   }
 }
 
-/** @param {Reading} reading */
-export function isIntact({ verification: { state } }) {
-  return state === 'valid' || state === 'trusted';
+/**
+ * Returns true where a manifest verifies, whether a fragment is the one that it binds or not.
+ * @param {Reading} reading
+ */
+function hasValidManifest({ verification: { state, codes } }) {
+  const failures = codes.filter(({ kind, ingredient }) => kind === 'failure' && ingredient !== true);
+  const isOfMedia = ({ code = '' }) => code.startsWith('assertion.bmffHash.') || code === 'signingCredential.untrusted';
+  return state !== 'none' && failures.every(isOfMedia) && codes.some(({ code }) => code === 'claimSignature.validated');
+}
+
+/**
+ * Returns a loader of playlists that shows what it loads: those that play are the ones that are compared.
+ * @param {any} Hls
+ * @param {PresentationWatch} presentation
+ */
+function watchedLoader({ DefaultConfig }, presentation) {
+  return class extends DefaultConfig.loader {
+    /** @param {any} context @param {any} config @param {any} callbacks */
+    load(context, config, callbacks) {
+      const onSuccess = (/** @type {any} */ response, /** @type {any[]} */ ...rest) =>
+        callbacks.onSuccess({ ...response, data: presentation.loadPlaylist(response.url, response.data) }, ...rest);
+      super.load({ ...context, responseType: 'arraybuffer' }, config, { ...callbacks, onSuccess });
+    }
+  };
 }
 
 /** @param {any} level @param {number} id */

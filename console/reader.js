@@ -51,6 +51,11 @@ export function readFragment(init, fragment, detailed) {
   return read({ mediaType: 'video/mp4', blob: init, fragment, detailed });
 }
 
+/** @param {Reading} reading */
+export function isIntact({ verification: { state } }) {
+  return state === 'valid' || state === 'trusted';
+}
+
 /**
  * @param {Omit<ReadRequest, 'id' | 'trust'>} request
  * @param {AbortSignal} [signal]

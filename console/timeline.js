@@ -15,10 +15,11 @@ const MAX_LISTED = 20;
 
 /**
  * Draws a rendition as its fragments: outlined before they are verified, then filled in the colour of the verdict. Pointer and
- * arrow keys choose a fragment, which is then described; a click or Enter plays from there.
- * @param {{ rendition: Rendition, time: number, seek: (seconds: number) => void }} props
+ * arrow keys choose a fragment, which is then described; a click or Enter plays from there. A line below them begins where the
+ * playlist was found not to be the signed one.
+ * @param {{ rendition: Rendition, changedAt: number | null, time: number, seek: (seconds: number) => void }} props
  */
-export function Timeline({ rendition: { name, fragments }, time, seek }) {
+export function Timeline({ rendition: { name, fragments }, changedAt, time, seek }) {
   const chosen = useSignal(-1);
   const end = fragments.reduce((latest, { start, duration }) => Math.max(latest, start + duration), 0);
   const verified = fragments.filter((fragment) => ['trusted', 'valid'].includes(stateOf(fragment)));
@@ -41,7 +42,7 @@ export function Timeline({ rendition: { name, fragments }, time, seek }) {
     chosen.value = -1;
   };
   return html`<figure class="timeline">
-    <figcaption><strong>${name}</strong>: ${summary}${failed.length > 0 && html`, <strong class="bad">${failed.length} not intact</strong>`}</figcaption>
+    <figcaption><strong>${name}</strong>: ${summary}${failed.length > 0 && html`, <strong class="bad">${failed.length} not intact</strong>`}${changedAt !== null && html`, <strong class="bad">its playlist is not the signed one${changedAt > 0 && `, since ${clockText(changedAt)}`}</strong>`}</figcaption>
     <div role="slider" tabindex="0" aria-label="Fragments of ${name}" aria-valuemin="0" aria-valuemax=${Math.max(0, fragments.length - 1)} aria-valuenow=${current?.index ?? 0} aria-valuetext=${current ? textOf(current) : 'No fragments'}
       onPointerMove=${point} onPointerLeave=${leave} onBlur=${leave} onKeyDown=${press} onClick=${() => current && seek(current.start)}>
       <svg viewBox="0 0 1000 24" preserveAspectRatio="none" aria-hidden="true">
@@ -49,6 +50,7 @@ export function Timeline({ rendition: { name, fragments }, time, seek }) {
           ({ first, last }) =>
             html`<rect key=${first.index} data-index=${first.index} x=${x(first.start)} width=${x(last.start + last.duration - first.start)} y="2" height="20" class=${stateOf(first)} />`,
         )}
+        ${changedAt !== null && html`<rect class="changed" data-seconds=${changedAt} x=${x(changedAt)} width=${1000 - x(changedAt)} y="20" height="4" />`}
         ${chosen.value >= 0 && current && html`<rect class="chosen" x=${x(current.start)} width=${x(current.duration)} y="1" height="22" />`}
         <line x1=${x(time)} x2=${x(time)} y1="0" y2="24" />
       </svg>

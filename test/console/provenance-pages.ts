@@ -16,6 +16,20 @@ const PATTERNS = { playlist_pattern: '*.{m3u8,mpd}', init_pattern: 'init-*.mp4',
 /** The second fragment of the sample's picture, and its times in seconds: it begins after one of 2.6. */
 export const ALTERED = { file: 'fragment-0-2.m4s', index: 1, seconds: 2.6, endSeconds: 4.88 };
 
+/** Playlists of the sample publication with subtitles, and a language for its sound. */
+export const SUBTITLED = {
+  'master.m3u8': [
+    '#EXTM3U',
+    '#EXT-X-VERSION:7',
+    '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="English",LANGUAGE="en",DEFAULT=YES,AUTOSELECT=YES,URI="media_1.m3u8"',
+    '#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="t",NAME="English",LANGUAGE="en",DEFAULT=YES,AUTOSELECT=YES,URI="text.m3u8"',
+    '#EXT-X-STREAM-INF:BANDWIDTH=142634,RESOLUTION=640x360,CODECS="avc1.64001e,mp4a.40.2",AUDIO="a",SUBTITLES="t"',
+    'media_0.m3u8\n',
+  ].join('\n'),
+  'text.m3u8': '#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:5\n#EXTINF:5.000,\ntext.vtt\n#EXT-X-ENDLIST\n',
+  'text.vtt': 'WEBVTT\n\n00:00.500 --> 00:02.000\nThe sun goes down.\n',
+};
+
 /** A job, with the path of its first output. */
 type FinishedJob = JobResultResponse & { readonly output: string };
 
@@ -68,10 +82,11 @@ export class ProvenancePages {
     return { ...job, output: job.results[0]?.output_path ?? '' };
   }
 
-  /** Signs a copy of the sample publication. */
-  signPublication(name: string): Promise<FinishedJob> {
+  /** Signs a copy of the sample publication, with other files. */
+  signPublication(name: string, files: Readonly<Record<string, string>> = {}): Promise<FinishedJob> {
     const input = join(this.folder, name);
     cpSync(join(SAMPLES, 'publication'), input, { recursive: true });
+    for (const [path, text] of Object.entries(files)) writeFileSync(join(input, path), text);
     return this.sign('/v2/sync/c2pa/fragmented', input, PATTERNS);
   }
 

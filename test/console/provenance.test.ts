@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { assertAccessible } from './browser.ts';
-import { ALTERED, alter, card, drop, ProvenancePages, play, SAMPLES, seek } from './provenance-pages.ts';
+import { ALTERED, alter, card, drop, ProvenancePages, play, SAMPLES, SUBTITLED, seek } from './provenance-pages.ts';
 
 let pages: ProvenancePages;
 before(async () => {
@@ -41,6 +42,12 @@ describe('the page that inspects', () => {
   });
 });
 
+/** Changes what subtitles say. */
+const otherwise = (text: string) => text.replace('The sun', 'No sun ');
+/** Exchanges two fragments in a playlist. */
+const reordered = (playlist: string) =>
+  playlist.replace(/fragment-0-[12]/g, (name) => (name.endsWith('1') ? 'fragment-0-2' : 'fragment-0-1'));
+
 describe('the player', () => {
   test('turns red at the second at which an altered fragment begins, says which and why, and plays on', async () => {
     const { job_id: id, output } = await pages.signPublication('altered');
@@ -65,5 +72,92 @@ describe('the player', () => {
     await play(page);
     await page.locator('.on-screen .state.trusted').waitFor();
     await assertAccessible(page);
+  });
+
+  describe('of a publication whose playlists are signed', () => {
+    let job = '';
+    let output = '';
+    before(async () => {
+      ({ job_id: job, output } = await pages.signPublication('subtitled', SUBTITLED));
+    });
+    const open = (entry = 'master.m3u8') => pages.open(`#/play?job=${job}&index=0&path=${entry}`);
+
+    test('says that media, playlists and text are as they were signed', async () => {
+      await using page = await open();
+      await card(page).getByText('Unchanged: media, playlists, text and pictures are as they were signed.').waitFor();
+      await play(page);
+      await page.locator('.on-screen .state.trusted').waitFor();
+      assert.equal(await page.getByRole('alert').count(), 0);
+      assert.equal(await page.locator('rect.changed').count(), 0);
+    });
+
+    for (const { what, file, change, sentence, timelines } of [
+      {
+        what: 'a language',
+        file: 'master.m3u8',
+        change: (text: string) => text.replace('LANGUAGE="en"', 'LANGUAGE="de"'),
+        sentence: 'Not as signed: "master.m3u8" was changed.',
+        timelines: [],
+      },
+      {
+        what: 'the order of fragments',
+        file: 'media_0.m3u8',
+        change: reordered,
+        sentence: 'Not as signed: "media_0.m3u8" was changed.',
+        timelines: ['Video 360p, 144 kbit/s'],
+      },
+      {
+        what: 'the text of subtitles',
+        file: 'text.vtt',
+        change: otherwise,
+        sentence: 'Not as signed: text or pictures that "text.m3u8" names were changed.',
+        timelines: [],
+      },
+    ]) {
+      test(`says it from the start where ${what} was changed`, async () => {
+        const path = join(output, file);
+        const signed = await readFile(path, 'utf8');
+        await writeFile(path, change(signed));
+        try {
+          await using page = await open();
+          await page.getByRole('alert').getByText(sentence).waitFor();
+          await page.locator('.on-screen .state.invalid').waitFor();
+          await card(page).getByText(sentence).waitFor();
+          const marked = page.locator('.timeline', { has: page.locator('rect.changed[data-seconds="0"]') });
+          assert.deepEqual(await marked.locator('figcaption strong:first-child').allTextContents(), timelines);
+          await assertAccessible(page);
+        } finally {
+          await writeFile(path, signed);
+        }
+      });
+    }
+
+    test('names an entry that was added', async () => {
+      const path = join(output, 'other.m3u8');
+      await writeFile(path, SUBTITLED['master.m3u8'].replace(/.*SUBTITLES,.*\n/, '').replace(',SUBTITLES="t"', ''));
+      await using page = await open('other.m3u8');
+      await page.getByRole('alert').getByText('Not as signed: "other.m3u8" was added.').waitFor();
+      await rm(path);
+    });
+
+    for (const [file, change, sentence] of [
+      ['media_0.m3u8', reordered, '"media_0.m3u8" was changed.'],
+      ['text.vtt', otherwise, 'text or pictures that "text.m3u8" names were changed.'],
+    ] as const) {
+      test(`notices that ${file} is another one when the player loads it again`, async () => {
+        await using page = await pages.open('');
+        let loads = 0;
+        await page.route(`**/${file}`, async (route) => {
+          loads += 1;
+          const response = await route.fetch();
+          const body = await response.text();
+          await route.fulfill({ response, body: loads === 1 ? body : change(body) });
+        });
+        await page.goto(`${pages.base}/#/play?job=${job}&index=0&path=master.m3u8`);
+        await page.getByRole('alert').getByText(`Not as signed: ${sentence}`).waitFor();
+        assert.equal(await page.locator('rect.changed').count(), file === 'text.vtt' ? 0 : 1);
+        assert.ok(loads > 1);
+      });
+    }
   });
 });

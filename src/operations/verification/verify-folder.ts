@@ -1,7 +1,7 @@
 import { openedPathOf } from '#bytes/byte-source.ts';
 import { pinnedCopyOf } from '#bytes/local-copies.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import type { PublicationVerification, Verification } from '#contract/verification.ts';
+import type { Verification } from '#contract/verification.ts';
 import type { VerifyParams } from '#contract/verify-request.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { CrJsonAsset } from '#provenance/asset-reader.ts';
@@ -25,7 +25,7 @@ import {
 } from './describe-verdict.ts';
 import { bindingOf, findExtra } from './left-out.ts';
 import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
-import { summarize } from './summarize.ts';
+import { summarize, summarizeDeviations } from './summarize.ts';
 
 /** Verifies the publication in a folder, part by part. Throws an AppError where it holds none that can be read. */
 export async function verifyFolder(
@@ -220,51 +220,4 @@ function worstReport(judged: JudgedPublication): ManifestReport | { problem: str
   const rankOf = (report: (typeof reports)[number]) =>
     RANKED.indexOf('problem' in report ? 'invalid' : stateOf(report));
   return reports.sort((first, second) => rankOf(first) - rankOf(second))[0] ?? NOT_READ;
-}
-
-/** Returns what was changed in a sentence, and where it begins. */
-function summarizeDeviations({ deviations, first }: PublicationVerification): string {
-  const told = Object.entries(deviations).map(([kind, count]) => `${count} ${kind}`);
-  const [earliest] = first.toSorted((one, other) => Number(isOfPlaylists(one)) - Number(isOfPlaylists(other)));
-  if (earliest === undefined) return 'Changed after signing.';
-  if (isOfPlaylists(earliest)) return summarizePlaylists(first.filter(isOfPlaylists));
-  const { part, file, rendition, index, signed_index: signed, time_seconds: time } = earliest;
-  const at = time === undefined ? '' : `, ${clockTime(time)} into the programme`;
-  const position = index ?? signed;
-  if (part === 'rendition') return `Changed after signing: ${told.join(', ')}. A signed rendition is in no playlist.`;
-  const what = `${part}${position === undefined ? '' : ` ${position}`}${file === undefined ? '' : ` ("${file}")`}`;
-  const where = rendition === undefined || part !== 'fragment' ? '' : ` of the rendition "${rendition}"`;
-  return `Changed after signing: ${told.join(', ')}. The first is ${what}${where}${at}.`;
-}
-
-function isOfPlaylists({ part }: PublicationVerification['first'][number]): boolean {
-  return part === 'playlist' || part === 'files';
-}
-
-/** Returns how the playlists differ from the signed ones, where all media are as they were signed. */
-function summarizePlaylists(differences: PublicationVerification['first']): string {
-  const [difference, ...others] = differences;
-  const more = others.length === 0 ? '' : ` There are ${others.length} more differences.`;
-  const isOfGrammar = differences.some(({ problem }) => problem !== undefined);
-  const hint = isOfGrammar
-    ? ''
-    : ' Where your origin rewrites playlists, ask with `params.presentation: "equivalent"`.';
-  return `Not as signed: ${difference === undefined ? 'the playlists were changed' : differenceInWords(difference)}.${more}${hint}`;
-}
-
-function differenceInWords({ part, kind, file, line, problem }: PublicationVerification['first'][number]): string {
-  if (problem !== undefined) return `line ${line} of "${file}": ${problem}`;
-  if (file === undefined) return 'the playlists, or the files that they name, are not the signed ones';
-  if (part === 'files') return `text or pictures that "${file}" names were changed`;
-  if (kind === 'added') return `"${file}" was added`;
-  return kind === 'missing'
-    ? `"${file}" is missing, and playlists that it may name stand alone`
-    : `"${file}" was changed`;
-}
-
-/** Returns a time in the programme as hours, minutes and seconds. */
-function clockTime(seconds: number): string {
-  const whole = Math.floor(seconds);
-  const parts = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
-  return parts.map((part) => String(part).padStart(2, '0')).join(':');
 }

@@ -1,5 +1,5 @@
-import { itemAt } from '#errors/assert.ts';
 import {
+  base64,
   digestOfFiles,
   digestOfList,
   type HashedPlaylist,
@@ -106,12 +106,9 @@ function relocationOf(uris: readonly SignedPlaylist[], playlists: readonly Compa
       ? { ...file, path: below + file.path.normalize('NFC').slice(above.length) }
       : null;
   return (playlist) => {
-    const named = playlist.named.map(move);
     const moved = move(playlist);
     // A file outside the root that was signed was not named from inside it.
-    return moved === null
-      ? null
-      : { ...moved, named: named.map((file, index) => file ?? outside(itemAt(playlist.named, index))) };
+    return moved === null ? null : { ...moved, named: playlist.named.map((file) => move(file) ?? outside(file)) };
   };
 }
 
@@ -144,8 +141,4 @@ function withoutFolder(playlists: readonly HashedPlaylist[], folder: string): Ha
     path: file.path.startsWith(folder) ? file.path.slice(folder.length) : `../${file.path}`,
   });
   return playlists.map((playlist) => ({ ...move(playlist), named: playlist.named.map(move) }));
-}
-
-function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('base64');
 }

@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto';
 import * as cborg from 'cborg';
-import { type LateAssertion, OWN_NAMESPACE } from '#provenance/manifest-request.ts';
+import type { LateAssertion } from '#provenance/manifest-request.ts';
 
-/** The label of the assertion that says what a signed publication presents: its playlists, and the files that they name. */
-export const PRESENTATION_LABEL = `${OWN_NAMESPACE}presentation`;
+/**
+ * The label of the assertion that says what a signed publication presents: its playlists, and the files that they name.
+ * Browsers run this module too (`scripts/console-modules.ts`), so it uses nothing of Node but hashes.
+ */
+export const PRESENTATION_LABEL = 'com.attestream.presentation';
 
 /** The version of its layout. */
 export const PRESENTATION_VERSION = 1;
@@ -137,10 +140,10 @@ function byUri(first: SignedPlaylist, second: SignedPlaylist): number {
   return first.uri < second.uri ? -1 : first.uri > second.uri ? 1 : 0;
 }
 
-function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('base64');
+export function base64(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes));
 }
 
 function bytesOf(text: string): Uint8Array {
-  return new Uint8Array(Buffer.from(text, 'base64'));
+  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 }

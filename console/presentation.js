@@ -1,0 +1,404 @@
+import { signal } from '@preact/signals';
+import { decode } from './cbor.js';
+import { fetchPart } from './playlists.js';
+import { isIntact } from './reader.js';
+import { sha256 } from './sha256.js';
+import { comparePresentation } from './shared/compare-presentation.js';
+import {
+  isPresented,
+  PRESENTATION_ALGORITHM,
+  PRESENTATION_LABEL,
+  PRESENTATION_VERSION,
+} from './shared/presentation.js';
+import { summarize, summarizeDeviations } from './shared/summarize.js';
+
+/**
+ * @typedef {import('./playlists.js').Part} Part
+ * @typedef {import('./playlists.js').Rendition} Rendition
+ * @typedef {import('./reader.js').Reading} Reading
+ * @typedef {import('../src/contract/verification.ts').PublicationDeviation} Deviation
+ *
+ * @typedef {{ path: string, sizeBytes: number, digest: Uint8Array }} HashedFile
+ * @typedef {{ path: string, uniqueId: number, localId: number }} BoundInit
+ * @typedef {{ uris: { uri: string }[] } | { count: number, hash: string }} Presentation
+ * @typedef {{ part: Deviation['part'], kind: Deviation['kind'], playlist: string | null }} Difference
+ *
+ * @typedef {object} Compared
+ * @property {'as_signed' | 'changed' | 'not_signed'} state
+ * @property {readonly (Difference & { readonly url: string | null, readonly seconds: number })[]} differences with the playlist's address, and when it was noticed
+ * @property {string} entry
+ *
+ * @typedef {{ uniqueId: number, localId: number, store: string }} Bound the Merkle map of an init segment, and the digest of the manifest store in it
+ */
+
+/** Bytes of a fragment that its Merkle box lies in. */
+const HEAD_SIZE_BYTES = 64 * 1024;
+const KEY_TAG = /^#EXT-X-(?:SESSION-)?KEY:/;
+/** Attributes that hold addresses, as the service reads them. */
+const ADDRESS_ATTRIBUTE = /[:,][A-Z0-9-]*UR[IL]="([^"]*)"/g;
+
+/**
+ * Compares the playlists that a player loads, and the text and other files that they name, with the presentation that the manifest
+ * signs; again whenever one of them is loaded with other bytes.
+ */
+export class PresentationWatch {
+  /** Null before the first comparison, and where none is possible. @type {import('@preact/signals').Signal<Compared | null>} */
+  compared = signal(null);
+  /** Why nothing can be compared; empty where it can. */
+  problem = signal('');
+  #entry;
+  #time;
+  #closed;
+  /** @type {Map<string, { bytes: Uint8Array, digest: Uint8Array }>} */
+  #playlists = new Map();
+  /** Files that playlists name, by address: null where there is none. @type {Map<string, Promise<Omit<HashedFile, 'path'> | null>>} */
+  #files = new Map();
+  /** Init segments with a manifest, by address. @type {Map<string, Bound>} */
+  #inits = new Map();
+  /** Addresses of signed fragments. @type {Set<string>} */
+  #fragments = new Set();
+  /** @type {Presentation | null} */
+  #signed = null;
+  #store = '';
+  #root = '';
+  /** Comparisons that were begun: the last one counts. */
+  #round = 0;
+
+  /**
+   * @param {string} entry address of the main playlist
+   * @param {() => number} time of playback, in seconds
+   * @param {AbortSignal} closed
+   */
+  constructor(entry, time, closed) {
+    this.#entry = entry;
+    this.#time = time;
+    this.#closed = closed;
+  }
+
+  /**
+   * Takes note of a playlist that was loaded, and compares it where it was not loaded with these bytes before. Returns its text.
+   * @param {string} url
+   * @param {ArrayBuffer} buffer
+   */
+  loadPlaylist(url, buffer) {
+    const bytes = new Uint8Array(buffer);
+    const digest = sha256(bytes);
+    if (!isSame(this.#playlists.get(url)?.digest, digest)) {
+      this.#playlists.set(url, { bytes, digest });
+      void this.#compare();
+    }
+    return new TextDecoder().decode(bytes);
+  }
+
+  /**
+   * Takes note of a file that was loaded, where a playlist names it beside signed fragments.
+   * @param {string} url
+   * @param {Uint8Array} bytes
+   */
+  async loadFile(url, bytes) {
+    const known = this.#files.get(url);
+    if (known === undefined) return;
+    const file = hashed(bytes);
+    const before = await known.catch(() => null);
+    if (isSame(before?.digest, file.digest)) return;
+    this.#files.set(url, Promise.resolve(file));
+    await this.#compare();
+  }
+
+  /**
+   * Takes note of the manifest and of the Merkle map under which a fragment was found intact.
+   * @param {string} url of the init segment
+   * @param {Blob} init
+   * @param {Blob} fragment
+   */
+  async loadInit(url, init, fragment) {
+    const [known, bound] = [this.#inits.get(url), await boundIn(init, fragment)];
+    if (bound === null || JSON.stringify(bound) === JSON.stringify(known)) return;
+    this.#inits.set(url, bound);
+    await this.#compare();
+  }
+
+  /**
+   * Compares what was loaded with the presentation of a manifest.
+   * @param {any} report of the official reader, on a fragment under a manifest that verifies
+   * @param {Blob} init of that fragment
+   * @param {readonly Rendition[]} renditions
+   */
+  async start(report, init, renditions) {
+    this.#store = (await storeIn(init)) ?? '';
+    for (const { fragments } of renditions) await this.#readInits(fragments);
+    const stated = presentationIn(report);
+    if (stated !== null && 'problem' in stated) return this.#tell('changed', [UNREADABLE], stated.problem);
+    if (stated === null) return this.#tell('not_signed', []);
+    if ('count' in stated && stated.count !== this.#playlists.size) {
+      this.problem.value = `The manifest signs ${stated.count} playlists by one digest, and a player loads ${this.#playlists.size} of them, so this page cannot compare them. Inspect has the service compare all.`;
+      return;
+    }
+    this.#signed = stated;
+    this.#root = rootOf(this.#entry, stated);
+    await this.#compare();
+  }
+
+  /** Says that no manifest verifies that could sign a presentation. */
+  fail() {
+    this.#tell('changed', [UNREADABLE]);
+  }
+
+  /**
+   * Returns the time from which on a playlist is known not to be the signed one; null for one that is.
+   * @param {string | null} url
+   */
+  changedAt(url) {
+    return this.compared.value?.differences.find((difference) => difference.url === url)?.seconds ?? null;
+  }
+
+  /**
+   * Returns the verdict on an intact fragment with what is known of the playlists, in the words of the API.
+   * @param {Reading} reading
+   * @returns {Reading}
+   */
+  judge(reading) {
+    const { verification } = reading;
+    const publication = this.#publication;
+    if (publication === null || !isIntact(reading)) return reading;
+    const changed = /** @type {const} */ ({ state: 'invalid', summary: this.summary });
+    const unchanged = { summary: summarize({ ...verification, publication }) ?? '' };
+    const verdict = publication.presentation === 'changed' ? changed : unchanged;
+    return { ...reading, verification: { ...verification, ...verdict } };
+  }
+
+  /** How the playlists differ from the signed ones, in the words of the API. */
+  get summary() {
+    return this.#publication === null ? '' : summarizeDeviations(this.#publication);
+  }
+
+  get #publication() {
+    if (this.compared.value === null) return null;
+    const { state: presentation, differences, entry } = this.compared.value;
+    const first = differences.map(({ kind, part, playlist }) => ({
+      kind,
+      part,
+      count: 1,
+      ...(playlist && { file: playlist }),
+    }));
+    return { presentation, entries: [entry], deviations: {}, first };
+  }
+
+  /** @param {Rendition['fragments']} fragments in the order of their playlist */
+  async #readInits(fragments) {
+    for (const { part, init } of fragments) {
+      if (!this.#inits.has(init.url)) {
+        const head = await this.#fetch({ ...part, start: part.start ?? 0, end: headEnd(part) });
+        const bound = await boundIn(await this.#fetch(init), head);
+        if (bound === null) continue;
+        this.#inits.set(init.url, bound);
+      }
+      this.#fragments.add(part.url);
+    }
+  }
+
+  async #compare() {
+    if (this.#signed === null) return;
+    this.#round += 1;
+    const round = this.#round;
+    try {
+      const playlists = await Promise.all(Array.from(this.#playlists, (loaded) => this.#describe(...loaded)));
+      const { differences } = comparePresentation(this.#signed, playlists, []);
+      const isForeign = [...this.#inits.values()].some(({ store }) => store !== this.#store);
+      const foreign = { part: 'playlist', kind: 'added', playlist: this.#pathOf(this.#entry) };
+      const found = isForeign ? [foreign, ...differences] : differences;
+      if (round === this.#round) this.#tell(found.length === 0 ? 'as_signed' : 'changed', found);
+    } catch (error) {
+      if (!this.#closed.aborted) this.#tell('changed', [UNREADABLE], /** @type {Error} */ (error).message);
+    }
+  }
+
+  /**
+   * @param {Compared['state']} state
+   * @param {Difference[]} differences
+   */
+  #tell(state, differences, problem = '') {
+    const addresses = new Map(Array.from(this.#playlists.keys(), (url) => [this.#pathOf(url), url]));
+    const dated = differences.map((difference) => {
+      const url = addresses.get(difference.playlist ?? '') ?? null;
+      return { ...difference, url, seconds: this.changedAt(url) ?? this.#time() };
+    });
+    this.problem.value = problem;
+    this.compared.value = { state, differences: dated, entry: this.#pathOf(this.#entry) };
+  }
+
+  /** @param {string} url @param {{ bytes: Uint8Array, digest: Uint8Array }} loaded */
+  async #describe(url, { bytes, digest }) {
+    const named = await Promise.all(
+      addressesIn(new TextDecoder().decode(bytes), url).map((each) => this.#fileAt(each)),
+    );
+    const playlist = { path: this.#pathOf(url), sizeBytes: bytes.length, digest };
+    return {
+      ...playlist,
+      named: named.filter((file) => file !== null),
+      isEntry: url === this.#entry,
+      isHlsMedia: false,
+    };
+  }
+
+  /**
+   * Returns what a playlist names at an address; null for signed fragments, playlists, and what is not there.
+   * @param {string} url
+   * @returns {Promise<HashedFile | BoundInit | null>}
+   */
+  async #fileAt(url) {
+    const path = this.#pathOf(url);
+    const init = this.#inits.get(url);
+    if (isPresented(path) || path === url) return null;
+    if (init?.store === this.#store) return { path, uniqueId: init.uniqueId, localId: init.localId };
+    if (this.#fragments.has(url)) return null;
+    const known = this.#files.get(url) ?? this.#hash(url);
+    this.#files.set(url, known);
+    const file = await known;
+    return file && { path, ...file };
+  }
+
+  /** @param {string} url */
+  async #hash(url) {
+    const response = await fetch(url, { signal: this.#closed });
+    if (response.status === 404) return null;
+    if (!response.ok) throw new Error(`A file that a playlist names cannot be loaded: status ${response.status}.`);
+    return hashed(new Uint8Array(await response.arrayBuffer()));
+  }
+
+  /** @param {Part} part */
+  #fetch(part) {
+    return fetchPart(part, this.#closed);
+  }
+
+  /**
+   * Returns a path below the root; the address itself for one elsewhere.
+   * @param {string} url
+   */
+  #pathOf(url) {
+    const root = this.#root || new URL('.', this.#entry).href;
+    return url.startsWith(root) ? decoded(new URL(url).pathname.slice(new URL(root).pathname.length)) : url;
+  }
+}
+
+/** @type {Difference} */
+const UNREADABLE = { part: 'playlist', kind: 'unreadable', playlist: null };
+
+/**
+ * Returns the presentation of a report's active manifest; null where it states none, or why it cannot be compared with.
+ * @param {any} report
+ * @returns {Presentation | { problem: string } | null}
+ */
+function presentationIn({ manifests, active_manifest: active }) {
+  const all = /** @type {any[]} */ (manifests[active]?.assertions ?? []);
+  const stated = all.filter(
+    ({ label, created }) => created === true && label.replace(/__\d+$/, '') === PRESENTATION_LABEL,
+  );
+  if (stated.length === 0) return null;
+  const [{ data }] = stated;
+  if (data.version > PRESENTATION_VERSION) return null;
+  const isKnown = data.version === PRESENTATION_VERSION && data.alg === PRESENTATION_ALGORITHM;
+  return isKnown && stated.length === 1 && (Array.isArray(data.uris) || typeof data.hash === 'string')
+    ? data
+    : { problem: `The assertion ${PRESENTATION_LABEL} of the manifest is malformed, or there more than once.` };
+}
+
+/**
+ * Returns the folder that was signed, by the path of the entry among the signed ones; the folder of the entry where it is none.
+ * @param {string} entry
+ * @param {Presentation} signed
+ */
+function rootOf(entry, signed) {
+  const folder = new URL('.', entry);
+  const path = decoded(new URL(entry).pathname);
+  const uris = 'uris' in signed ? signed.uris.map(({ uri }) => uri) : [];
+  const depth = uris.filter((uri) => path.normalize('NFC').endsWith(`/${uri}`)).map((uri) => uri.split('/').length - 1);
+  return new URL('../'.repeat(Math.max(0, ...depth)), folder).href;
+}
+
+/**
+ * Returns the addresses that an HLS playlist names, each once, without those of keys.
+ * @param {string} text
+ * @param {string} base
+ */
+function addressesIn(text, base) {
+  const named = text.split('\n').flatMap((raw) => {
+    const line = raw.trim();
+    if (line === '' || KEY_TAG.test(line)) return [];
+    return line.startsWith('#') ? Array.from(line.matchAll(ADDRESS_ATTRIBUTE), ([, address = '']) => address) : [line];
+  });
+  return [...new Set(named.flatMap((address) => URL.parse(address, base)?.href ?? []))];
+}
+
+/** @param {string} path */
+function decoded(path) {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
+
+/** @param {Part} part */
+function headEnd({ start, end }) {
+  const head = (start ?? 0) + HEAD_SIZE_BYTES;
+  return end === null ? head : Math.min(end, head);
+}
+
+/** @param {Uint8Array} bytes */
+function hashed(bytes) {
+  return { sizeBytes: bytes.length, digest: sha256(bytes) };
+}
+
+/** @param {Uint8Array | undefined} first @param {Uint8Array} second */
+function isSame(first, second) {
+  return String(first) === String(second);
+}
+
+/**
+ * Returns what binds an init segment by the Merkle box of a fragment under it; null where nothing does.
+ * @param {Blob} init
+ * @param {Blob} fragment
+ * @returns {Promise<Bound | null>}
+ */
+async function boundIn(init, fragment) {
+  const store = await storeIn(init);
+  const boxes = (await c2paBoxesIn(fragment)).filter(({ purpose }) => purpose === 'merkle');
+  const [box] = boxes;
+  if (store === null || box === undefined || boxes.length > 1) return null;
+  try {
+    const { uniqueId, localId } = /** @type {any} */ (decode(box.content));
+    return { uniqueId, localId, store };
+  } catch {
+    // It is no Merkle box: nothing binds what it stands in.
+    return null;
+  }
+}
+
+/** Returns the digest of the manifest store in an init segment; null without one. @param {Blob} init */
+async function storeIn(init) {
+  const boxes = (await c2paBoxesIn(init)).filter(({ purpose }) => purpose !== 'merkle');
+  return boxes.length === 0 ? null : String(boxes.map(({ content }) => sha256(content)));
+}
+
+/** The identifier of C2PA's boxes (C2PA 2.2, §A.5.1). */
+const C2PA_BOX = 'd8fec3d61b0e483c92975828877ec481';
+
+/** Returns the C2PA boxes among the top-level boxes of a file, or of its beginning. @param {Blob} blob */
+async function c2paBoxesIn(blob) {
+  const bytes = new Uint8Array(await blob.arrayBuffer());
+  const view = new DataView(bytes.buffer);
+  const boxes = [];
+  for (let at = 0, size = 0; at + 28 <= bytes.length; at += size) {
+    size = view.getUint32(at);
+    if (size === 1) size = Number(view.getBigUint64(at + 8));
+    if (size < 8 || at + size > bytes.length) break;
+    const isC2pa =
+      Array.from(bytes.subarray(at + 8, at + 24), (byte) => byte.toString(16).padStart(2, '0')).join('') === C2PA_BOX;
+    if (!isC2pa) continue;
+    const end = bytes.indexOf(0, at + 28);
+    const purpose = new TextDecoder().decode(bytes.subarray(at + 28, end));
+    boxes.push({ purpose, content: bytes.subarray(end + 1, at + size) });
+  }
+  return boxes;
+}
