@@ -17,7 +17,7 @@ import type { UnboundMedia } from './judging/unbound-media.ts';
 import { type MediaPart, readPart } from './media-part.ts';
 import { MAX_RENDITIONS, refuseBeyond } from './playlists/limits.ts';
 
-export type { Deviation, JudgedRendition } from './judging/judge-renditions.ts';
+export type { Deviation } from './judging/judge-renditions.ts';
 export type { FoundInPlaylist } from './judging/playlist-findings.ts';
 export type { UnboundMedia } from './judging/unbound-media.ts';
 export type { PresentationDifference } from './presentation/compare-presentation.ts';
