@@ -5,7 +5,10 @@ import { type BenchContext, startBenchService, timeService } from './bench-conte
 import { measureRounds, median, progress, type Series } from './measuring.ts';
 import { writeSounds, writeVideo } from './media.ts';
 import { cpuMillisecondsOf } from './process-cpu.ts';
+import { LARGE, type PublicationShape, SMALL, writePublication } from './publication-media.ts';
+import { timePublication } from './publications-part.ts';
 import { seconds, type Target, targetsTable } from './report.ts';
+import { signForVerification, timeVerification } from './verify-part.ts';
 
 /** Limits on a change, as ratios to the version before it: of time on the clock, and of processor time. */
 const MAX_WALL_RATIO = 1.05;
@@ -18,10 +21,10 @@ const VIDEO_BYTES = 1_200_000_000;
 /** One request that both versions are given, and the number of pairs that it is measured in. */
 interface Case {
   readonly name: string;
-  readonly operation: 'audio' | 'video';
   readonly pairs: number;
   readonly readBack: boolean;
-  readonly files: readonly string[];
+  /** Has a service that was just started do the work again and again; each call returns its milliseconds. */
+  prepare(service: RunningService): Promise<() => Promise<number>>;
 }
 
 /** Measures of one version, one of each for a round. */
@@ -31,14 +34,13 @@ interface Measures {
 }
 
 /**
- * Compares this version with another checkout, in the parts that are named (`audio`, `video`): both services run at once,
- * and are given the same request in turn. Returns a Markdown table of medians, and of the medians of the ratios pair by pair.
+ * Compares this version with another checkout, in the parts that are named (`audio`, `video`, `publications`, `verify`): both services run at
+ * once, and are given the same request in turn. Returns a Markdown table of medians, and of the medians of the ratios pair by pair.
  */
 export async function compareWith(otherRoot: string, names: readonly string[], context: BenchContext): Promise<string> {
   const rows: string[] = [];
   const targets: Target[] = [];
-  const cases = (await makeCases(context.folder)).filter(({ operation }) => names.includes(operation));
-  for (const one of cases) {
+  for (const one of await makeCases(context.folder, names)) {
     const [before, after] = await measureCase(one, otherRoot, context);
     const wall = ratiosOf(after.wall, before.wall);
     const cpu = ratiosOf(after.cpu, before.cpu);
@@ -59,36 +61,65 @@ export async function compareWith(otherRoot: string, names: readonly string[], c
   ].join('\n\n');
 }
 
-async function makeCases(folder: string): Promise<Case[]> {
+/** Writes the media of the parts that are named, and returns their cases. */
+async function makeCases(folder: string, names: readonly string[]): Promise<Case[]> {
   progress('writing the media');
-  const sounds = join(folder, 'sounds');
-  mkdirSync(sounds);
-  const video = join(folder, 'video.mp4');
-  await writeVideo(video, VIDEO_BYTES);
-  const many = writeSounds(sounds, SOUND_FILES, SOUND_BYTES);
-  const batch = { operation: 'audio', pairs: 15, files: many } as const;
-  const film = { operation: 'video', pairs: 5, files: [video] } as const;
+  const cases: Case[] = [];
+  if (names.includes('audio')) {
+    const sounds = join(folder, 'sounds');
+    mkdirSync(sounds);
+    const many = writeSounds(sounds, SOUND_FILES, SOUND_BYTES);
+    const prepare = async (service: RunningService) => () => timeService(service, 'audio', many, 'kept');
+    cases.push(...withAndWithoutReadBack({ name: '500 WAV files of 64 kB', pairs: 15, prepare }));
+  }
+  if (names.includes('video')) {
+    const video = join(folder, 'video.mp4');
+    await writeVideo(video, VIDEO_BYTES);
+    const prepare = async (service: RunningService) => () => timeService(service, 'video', [video]);
+    cases.push(...withAndWithoutReadBack({ name: '1.2 GB', pairs: 5, prepare }));
+  }
+  for (const [shape, name] of SHAPES) {
+    if (names.every((part) => part !== 'publications' && part !== 'verify')) break;
+    const unsigned = await writePublication(join(folder, `unsigned-${shape.fragments}`), shape);
+    const signing = async (service: RunningService) => () => timePublication(service, unsigned);
+    if (names.includes('publications'))
+      cases.push({ name: `signing ${name}`, pairs: 5, readBack: false, prepare: signing });
+    const verifying = async (service: RunningService) => {
+      const signed = await signForVerification(service, unsigned);
+      return () => timeVerification(service, signed);
+    };
+    if (names.includes('verify'))
+      cases.push({ name: `verifying ${name}`, pairs: 7, readBack: false, prepare: verifying });
+  }
+  return cases;
+}
+
+const SHAPES: readonly (readonly [PublicationShape, string])[] = [
+  [LARGE, '2,000 fragments, 1.5 GB'],
+  [SMALL, '20,000 fragments of 4 kB'],
+];
+
+function withAndWithoutReadBack({ name, ...one }: Omit<Case, 'readBack'>): Case[] {
   return [
-    { ...batch, name: '500 WAV files of 64 kB, read-back off', readBack: false },
-    { ...batch, name: '500 WAV files of 64 kB, read-back on', readBack: true },
-    { ...film, name: '1.2 GB, read-back off', readBack: false },
-    { ...film, name: '1.2 GB, read-back on', readBack: true },
+    { ...one, name: `${name}, read-back off`, readBack: false },
+    { ...one, name: `${name}, read-back on`, readBack: true },
   ];
 }
 
 async function measureCase(one: Case, otherRoot: string, context: BenchContext): Promise<[Measures, Measures]> {
   const { name, readBack, pairs } = one;
   const program = join(otherRoot, 'src/main.ts');
-  const folder = `${one.operation}-${readBack}`;
+  const folder = name.replaceAll(/\W+/g, '-');
   await using before = await startBenchService(context, `${folder}-before`, { readBack, program });
   await using after = await startBenchService(context, `${folder}-after`, { readBack });
+  const [timeBefore, timeAfter] = [await one.prepare(before), await one.prepare(after)];
   // The first request starts the workers and compiles what is called often: it does not count.
-  for (const service of [before, after]) await timeCase(service, one);
+  for (const time of [timeBefore, timeAfter]) await time();
   const cpu: Record<'before' | 'after', number[]> = { before: [], after: [] };
-  const measured = async (service: RunningService, side: 'before' | 'after'): Promise<number> => {
-    const startedWith = cpuMillisecondsOf(service.pid);
-    const milliseconds = await timeCase(service, one);
-    cpu[side].push(cpuMillisecondsOf(service.pid) - startedWith);
+  const measured = async ({ pid }: RunningService, side: 'before' | 'after'): Promise<number> => {
+    const startedWith = cpuMillisecondsOf(pid);
+    const milliseconds = await (side === 'before' ? timeBefore : timeAfter)();
+    cpu[side].push(cpuMillisecondsOf(pid) - startedWith);
     return milliseconds;
   };
   progress(name);
@@ -103,10 +134,6 @@ async function measureCase(one: Case, otherRoot: string, context: BenchContext):
     { wall: wall.get('before') ?? [], cpu: cpu.before },
     { wall: wall.get('after') ?? [], cpu: cpu.after },
   ];
-}
-
-function timeCase(service: RunningService, { operation, files }: Case): Promise<number> {
-  return timeService(service, operation, files, operation === 'audio' ? 'kept' : 'removed');
 }
 
 function ratiosOf(after: Series, before: Series): Series {

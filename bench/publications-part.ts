@@ -132,7 +132,7 @@ async function timeCp(from: string, to: string): Promise<number> {
 }
 
 /** Signs a publication and returns the milliseconds from the request to the answer. Empties the output. */
-async function timePublication(service: RunningService, folder: string): Promise<number> {
+export async function timePublication(service: RunningService, folder: string): Promise<number> {
   const startedAt = performance.now();
   const { results } = await service.runSync('/v2/sync/c2pa/fragmented', {
     inputs: [{ type: 'local_folder_path', path: folder }],

@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { RunningService } from '../scripts/running-service.ts';
 import { type BenchContext, startBenchService } from './bench-context.ts';
 import { measureProgram, measureRounds, median } from './measuring.ts';
@@ -38,15 +38,23 @@ export async function verifyPart(context: BenchContext): Promise<string> {
   ].join('\n\n');
 }
 
-async function measureShape({ folder, rounds }: BenchContext, service: RunningService, shape: PublicationShape) {
-  const unsigned = await writePublication(join(folder, `unsigned-${shape.fragments}`), shape);
+/** Has a publication signed, and returns the folder of the output. */
+export async function signForVerification(service: RunningService, unsigned: string): Promise<string> {
   const { results } = await service.runSync('/v2/sync/c2pa/fragmented', {
     inputs: [{ type: 'local_folder_path', path: unsigned }],
-    output: { type: 'local', name: `signed-${shape.fragments}` },
+    output: { type: 'local', name: `signed-${basename(unsigned)}` },
     params: { playlist_pattern: '*.m3u8', init_pattern: 'init.mp4', frag_pattern: '*.m4s' },
   });
   const signed = results[0]?.output_path;
   if (signed === undefined) throw new Error(`the service failed: ${results[0]?.error}`);
+  return signed;
+}
+
+async function measureShape({ folder, rounds }: BenchContext, service: RunningService, shape: PublicationShape) {
+  const signed = await signForVerification(
+    service,
+    await writePublication(join(folder, `unsigned-${shape.fragments}`), shape),
+  );
   // The first input of an operation starts its worker, and does not count.
   await timeVerification(service, signed);
   const contenders = [
@@ -59,7 +67,7 @@ async function measureShape({ folder, rounds }: BenchContext, service: RunningSe
 }
 
 /** Has a publication verified, and returns the milliseconds from the request to the answer. */
-async function timeVerification(service: RunningService, folder: string): Promise<number> {
+export async function timeVerification(service: RunningService, folder: string): Promise<number> {
   const startedAt = performance.now();
   const { results } = await service.runSync('/v2/sync/verify', {
     inputs: [{ type: 'local_folder_path', path: folder }],
