@@ -115,7 +115,7 @@ export const packageWithoutSigning: Operation<InputOutcome> = {
 
 /**
  * Verifies what inputs carry: reads the manifest of each, has the official reader validate it, and describes the verdict. An
- * input that could be judged succeeds, whatever the verdict.
+ * input that could be verified succeeds, whatever the verdict.
  */
 export const verify: Operation<VerificationOutcome> = {
   name: 'verify',

@@ -37,7 +37,7 @@ export function singleFileOf(renditions: readonly Rendition[]): string | null {
   return isOne && first !== undefined ? first.path : null;
 }
 
-/** The official reader holds an init segment and a fragment in memory; larger ones are judged by our own engine alone. */
+/** The official reader holds an init segment and a fragment in memory; larger ones are verified by our own engine alone. */
 export const MAX_READ_PART_BYTES = 64 * 1024 * 1024;
 
 /** Reads a part for the official reader; null where it is larger than that is given. */

@@ -13,7 +13,6 @@ import {
   signAgainIfLarger,
 } from '#provenance/manifest-author.ts';
 import type { LateAssertion, ManifestRequest } from '#provenance/manifest-request.ts';
-import { checkOutput, type OutputRendition } from './checking/check-output.ts';
 import { copyFile, writeText } from './copy-files.ts';
 import type { SignedPart } from './fragments/signed-part.ts';
 import { type MediaPart, partKey } from './media-part.ts';
@@ -40,6 +39,7 @@ import {
 import { type PlannedInit, planSignedInit, writeSignedInit } from './signing/sign-rendition.ts';
 import type { SigningContext } from './signing/signing-context.ts';
 import type { FragmentsOutput, SigningTask, WrittenPublication } from './signing-task.ts';
+import { type OutputRendition, verifyOutput } from './verification/verify-output.ts';
 
 /** Files that are copied at once. */
 const MAX_CONCURRENT_COPIES = 8;
@@ -116,7 +116,10 @@ export async function signPublication(
     if (services.fragmentChecks !== null) {
       const onProgress = () => environment.progress(totalBytes, totalBytes);
       const { fragments: reader, fragmentChecks: fragments } = services;
-      await checkOutput({ output: sink, renditions: outputRenditions(written), reader, fragments, onProgress }, signal);
+      await verifyOutput(
+        { output: sink, renditions: outputRenditions(written), reader, fragments, onProgress },
+        signal,
+      );
       environment.reached('verified');
     }
     await environment.confirmLease();

@@ -8,15 +8,15 @@ import type { FragmentReader } from '#provenance/fragment-reader.ts';
 import { fileIngredient, type IngredientSource } from '#provenance/manifest-request.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { ValidationResults } from '#provenance/validation-report.ts';
-import { withChangedPresentation, withIncomplete } from './checking/binding-results.ts';
-import { type PublicationVerdict, verdictWarnings } from './checking/publication-verdict.ts';
-import { validateEarlierManifest } from './checking/validate-earlier-manifest.ts';
-import { PartsVerification, type ReadRendition } from './checking/verify-parts.ts';
 import { PartContents } from './fragments/part-contents.ts';
-import { type JudgedSource, judgeSource } from './judge-source.ts';
 import { describePart, type Rendition, singleFileOf } from './media-part.ts';
 import { readPresentation } from './presentation/stored-presentation.ts';
 import type { PublicationSource } from './publication.ts';
+import { withChangedPresentation, withIncomplete } from './verification/binding-results.ts';
+import { resultsOfEarlierManifest } from './verification/earlier-manifest-results.ts';
+import { type PublicationVerdict, verdictWarnings } from './verification/publication-verdict.ts';
+import { PartsVerification, type ReadRendition } from './verification/verify-parts.ts';
+import { type SourceVerdict, verifySource } from './verify-source.ts';
 
 /** Resources that a publication is verified with. */
 export interface VerificationContext {
@@ -46,7 +46,7 @@ const MEDIA_TYPE = 'video/mp4';
  * Verifies a publication completely against the manifests that an earlier signing left in its init segments: every init
  * segment and every fragment, and what its playlists play of them. Where init segments carry different manifests, the first is
  * the publication's. A publication without manifests is a plain ingredient. Returns the ingredient that the new manifest
- * records; the comparisons themselves are `PartsVerification` and `judgeSource`.
+ * records; the comparisons themselves are `PartsVerification` and `verifySource`.
  */
 export async function verifyAsIngredient(
   read: PublicationSource,
@@ -62,19 +62,19 @@ export async function verifyAsIngredient(
   const totalBytes = folder.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const options = { contents, verified: () => context.progress(0, totalBytes) };
   const verification = new PartsVerification(folder, context.signal, options);
-  const verified: [Rendition, ReadRendition][] = [];
-  for (const rendition of publication.renditions) verified.push([rendition, await verification.add(rendition)]);
+  const readings: [Rendition, ReadRendition][] = [];
+  for (const rendition of publication.renditions) readings.push([rendition, await verification.add(rendition)]);
   const verdict = verification.verdict();
-  const judged =
+  const verified =
     verdict.manifests.length === 0
       ? { change: null, otherwise: null }
-      : await judgeSource({ folder, verification, verdict, read: verified }, context.signal);
-  const [ingredient = plain, ...others] = await manifestIngredients(read, verdict, judged, context);
-  const warnings = [...verdictWarnings(title, verdict, publication.renditions), ...judgedWarnings(title, judged)];
+      : await verifySource({ folder, verification, verdict, read: readings }, context.signal);
+  const [ingredient = plain, ...others] = await manifestIngredients(read, verdict, verified, context);
+  const warnings = [...verdictWarnings(title, verdict, publication.renditions), ...sourceWarnings(title, verified)];
   return { ingredient, others, warnings, contents };
 }
 
-function judgedWarnings(title: string, { change, otherwise }: JudgedSource): Warning[] {
+function sourceWarnings(title: string, { change, otherwise }: SourceVerdict): Warning[] {
   return [
     ...(change === null ? [] : [warning('PRESENTATION_CHANGED', { title, problem: change })]),
     ...(otherwise === null ? [] : [warning('PUBLICATION_PLAYED_OTHERWISE', { title, ...otherwise })]),
@@ -84,7 +84,7 @@ function judgedWarnings(title: string, { change, otherwise }: JudgedSource): War
 async function manifestIngredients(
   { folder, publication: { renditions } }: PublicationSource,
   { manifests, findings }: PublicationVerdict,
-  judged: JudgedSource,
+  verified: SourceVerdict,
   context: VerificationContext,
 ): Promise<IngredientSource[]> {
   const ingredients: IngredientSource[] = [];
@@ -104,18 +104,18 @@ async function manifestIngredients(
     const parts = { folder, renditions, reader, anchors: trust.anchorsFor(manifestStore), hasUnsigned };
     const results = exceedsChainLimits(manifestStore)
       ? null
-      : await validateEarlierManifest(manifest, own, parts, signal);
-    const validationResults = results === null ? null : withJudgement(results, manifestStore, judged);
+      : await resultsOfEarlierManifest(manifest, own, parts, signal);
+    const validationResults = results === null ? null : withVerdict(results, manifestStore, verified);
     ingredients.push({ kind: 'manifest-store', title, mediaType: MEDIA_TYPE, manifestStore, validationResults });
   }
   return ingredients;
 }
 
 /** Returns the results with failures of codes of this service where all media match, and are not played as they were signed. */
-function withJudgement(
+function withVerdict(
   results: ValidationResults,
   store: Buffer,
-  { change, otherwise }: JudgedSource,
+  { change, otherwise }: SourceVerdict,
 ): ValidationResults {
   const played =
     otherwise === null

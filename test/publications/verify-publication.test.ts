@@ -4,11 +4,11 @@ import { describe, test } from 'node:test';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { itemAt } from '#errors/assert.ts';
 import { createFragmentReader } from '#provenance/fragment-reader.ts';
-import type { PublicationVerdict } from '#publications/checking/publication-verdict.ts';
-import { validateEarlierManifest } from '#publications/checking/validate-earlier-manifest.ts';
-import { verifyParts } from '#publications/checking/verify-parts.ts';
 import { MAX_READ_PART_BYTES, type Rendition } from '#publications/media-part.ts';
 import { readPublication } from '#publications/read-publication.ts';
+import { resultsOfEarlierManifest } from '#publications/verification/earlier-manifest-results.ts';
+import type { PublicationVerdict } from '#publications/verification/publication-verdict.ts';
+import { verifyParts } from '#publications/verification/verify-parts.ts';
 import { problemsOf } from '../support/judges/publication-judges.ts';
 import { filesAt, folderOf } from '../support/publications/make-folder.ts';
 import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
@@ -158,7 +158,7 @@ describe('The parts of a signed publication', async () => {
     };
     const isVouchedFor = async (folder: Pick<SourceFolder, 'open'>) => {
       const parts = { folder, renditions, reader: createFragmentReader(), anchors: null, hasUnsigned: false };
-      const results = await validateEarlierManifest(itemAt(manifests, 0), [], parts, signal);
+      const results = await resultsOfEarlierManifest(itemAt(manifests, 0), [], parts, signal);
       return results?.activeManifest?.success.some(({ code }) => code === 'assertion.bmffHash.match');
     };
 

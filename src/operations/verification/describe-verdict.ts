@@ -4,16 +4,16 @@ import type { AssetReading } from '#provenance/official-reader.ts';
 import { explanationOf } from '#provenance/status-codes.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import { failuresIn, problemsIn, VALID_ASSET } from '#provenance/validation-report.ts';
+import { describePart, partKey } from '#publications/media-part.ts';
 import {
   type Deviation,
   type FoundInPlaylist,
-  type JudgedPublication,
   type OfficialReading,
   PRESENTATION_LABEL,
   type PresentationDifference,
   type UnboundMedia,
-} from '#publications/judge-publication.ts';
-import { describePart, partKey } from '#publications/media-part.ts';
+  type VerifiedPublication,
+} from '#publications/verify-publication.ts';
 import type { LeftOut } from './left-out.ts';
 import type { ReportKind } from './report.ts';
 import { summarize } from './summarize.ts';
@@ -61,8 +61,8 @@ export function withTrustList(
   const [first, ...others] = stores;
   if (verification.state !== 'trusted' || first === undefined) return verification;
   const list = others.every((store) => lists.listOfSigner(store) !== null) ? lists.listOfSigner(first) : null;
-  const judged = list === null ? { ...verification, state: 'valid' as const } : { ...verification, trust_list: list };
-  return { ...judged, summary: summarize(judged) };
+  const verified = list === null ? { ...verification, state: 'valid' as const } : { ...verification, trust_list: list };
+  return { ...verified, summary: summarize(verified) };
 }
 
 /**
@@ -96,16 +96,16 @@ const MAX_NAMED = 10;
 type PublicationDescription = PublicationVerification & { readonly isAsSigned: boolean };
 
 /** Describes how a publication differs from what was signed, part by part; the list is bounded by the kind of report. */
-export function describePublication(judged: JudgedPublication, kind: ReportKind): PublicationDescription {
-  const { renditions, official, readAlone, presentation } = judged;
-  const faults = faultsIn(judged);
-  const all = deviationsOf(judged, faults);
+export function describePublication(verified: VerifiedPublication, kind: ReportKind): PublicationDescription {
+  const { renditions, official, readAlone, presentation } = verified;
+  const faults = faultsIn(verified);
+  const all = deviationsOf(verified, faults);
   const found = all.map(({ deviation }) => deviation);
   const { state } = presentation;
   // A signed presentation says how its playlists play together, and in which order.
   const areUnsigned = state === 'not_signed' || state === 'equivalent';
-  const alone = judged.entries.filter(({ isOneRendition }) => isOneRendition).map(({ path }) => path);
-  const unknown = judged.findings.filter((finding) => finding.kind === 'unknown').map(describeUnknown);
+  const alone = verified.entries.filter(({ isOneRendition }) => isOneRendition).map(({ path }) => path);
+  const unknown = verified.findings.filter((finding) => finding.kind === 'unknown').map(describeUnknown);
   const deviations: Record<string, number> = {};
   for (const { kind: name, count } of found) deviations[name] = (deviations[name] ?? 0) + count;
   const faulty = new Set(faults.map(({ part }) => partKey(part)));
@@ -113,20 +113,20 @@ export function describePublication(judged: JudgedPublication, kind: ReportKind)
   const unnamed = found.filter(({ part, file }) => part === 'fragment' && file === undefined);
   const namedCount =
     renditions.reduce((sum, { listed }) => sum + namedIn(listed), 0) +
-    judged.unbound.reduce((sum, { fragments }) => sum + fragments.length, 0);
+    verified.unbound.reduce((sum, { fragments }) => sum + fragments.length, 0);
   const first = found.slice(0, MAX_LISTED[kind]);
   return {
     isAsSigned: all.every(({ isOfPlaylists }) => state === 'as_signed' && isOfPlaylists),
     presentation: state,
-    entries: judged.entries.slice(0, MAX_NAMED).map(({ path }) => named(path)),
+    entries: verified.entries.slice(0, MAX_NAMED).map(({ path }) => named(path)),
     ...(presentation.absent.length > 0 && { playlists_absent: presentation.absent.slice(0, MAX_NAMED).map(named) }),
     ...(areUnsigned &&
-      judged.unordered.length > 0 && { order_unknown: judged.unordered.slice(0, MAX_NAMED).map(named) }),
+      verified.unordered.length > 0 && { order_unknown: verified.unordered.slice(0, MAX_NAMED).map(named) }),
     ...(areUnsigned && alone.length > 0 && { rendition_alone: alone.slice(0, MAX_NAMED).map(named) }),
     ...(unknown.length > 0 && { unknown_names: unknown.slice(0, MAX_NAMED) }),
     renditions: renditions.length,
     fragments: namedCount + unnamed.reduce((sum, { count }) => sum + count, 0),
-    intact: judged.renditions.some(({ map }) => map === null) ? intact + officiallyIntact(judged) : intact,
+    intact: verified.renditions.some(({ map }) => map === null) ? intact + officiallyIntact(verified) : intact,
     read_officially: official.length,
     ...(readAlone.size > 0 && { manifests_read_alone: readAlone.size }),
     deviations,
@@ -135,17 +135,17 @@ export function describePublication(judged: JudgedPublication, kind: ReportKind)
   };
 }
 
-function namedIn({ orders }: JudgedPublication['renditions'][number]['listed']): number {
+function namedIn({ orders }: VerifiedPublication['renditions'][number]['listed']): number {
   return new Set(orders.flatMap(({ fragments }) => fragments.map(({ part }) => partKey(part)))).size;
 }
 
-/** Counts the fragments that only the official reader can judge, and finds in order. */
-function officiallyIntact({ renditions, official }: JudgedPublication): number {
+/** Counts the fragments that only the official reader can verify, and finds in order. */
+function officiallyIntact({ renditions, official }: VerifiedPublication): number {
   return official.filter((read) => renditions[read.rendition]?.map === null && !isFaulty(read)).length;
 }
 
 /** Returns what is to be said of the presentation in the terms of status codes. */
-export function presentationCodes({ presentation }: JudgedPublication): Verification['codes'] {
+export function presentationCodes({ presentation }: VerifiedPublication): Verification['codes'] {
   const { state, problems } = presentation;
   const told = problems.length > 0 ? ` (${problems.join('; ')})` : '';
   if (state === 'changed') {
@@ -165,7 +165,7 @@ interface FoundDeviation {
 
 /** Returns all deviations in the order of the programme, those that only the official reader finds included. */
 function deviationsOf(
-  { renditions, missingRenditions, unbound, presentation, findings }: JudgedPublication,
+  { renditions, missingRenditions, unbound, presentation, findings }: VerifiedPublication,
   faults: readonly OfficialReading[],
 ): FoundDeviation[] {
   const nameOf = (index: number): string =>
@@ -249,7 +249,7 @@ function describeUnbound({ playlist, fragments }: UnboundMedia): PublicationDevi
  * Returns what the official reader finds wrong with fragments themselves: it calls every fragment invalid whose init
  * segment is not as it was signed.
  */
-function faultsIn({ renditions, official }: JudgedPublication): OfficialReading[] {
+function faultsIn({ renditions, official }: VerifiedPublication): OfficialReading[] {
   const hasOtherInit = renditions.map(({ deviations }) => deviations.some(({ part }) => part === 'init'));
   return official.filter((read) => isFaulty(read) && hasOtherInit[read.rendition] !== true);
 }
@@ -273,7 +273,7 @@ interface Position {
   readonly startSeconds: number | null;
 }
 
-function positionsIn({ listed }: JudgedPublication['renditions'][number]): Map<string, Position> {
+function positionsIn({ listed }: VerifiedPublication['renditions'][number]): Map<string, Position> {
   const [order] = listed.orders;
   const fragments = order?.fragments ?? [];
   return new Map(

@@ -29,7 +29,7 @@ import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.
 const UNSIGNED = 'There is no manifest.';
 const IN_SIDECAR = 'The manifest lies in a sidecar, of which the reader gives no crJSON.';
 
-/** Verifies one file with its embedded manifest or its sidecar. Throws an AppError where it cannot be judged. */
+/** Verifies one file with its embedded manifest or its sidecar. Throws an AppError where it cannot be verified. */
 export async function verifyFile(
   work: InputWork,
   context: InputContext,

@@ -9,8 +9,8 @@ import { stateOf } from '#provenance/describe-report.ts';
 import { type AssetReading, assetReadingOf } from '#provenance/official-reader.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { Finding, ManifestReport } from '#provenance/validation-report.ts';
-import { type JudgedPublication, judgePublication } from '#publications/judge-publication.ts';
 import { MAX_READ_PART_BYTES, readPart } from '#publications/media-part.ts';
+import { type VerifiedPublication, verifyPublication } from '#publications/verify-publication.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
 import { withHeartbeat } from '../read-back.ts';
 import {
@@ -40,14 +40,14 @@ export async function verifyFolder(
     const { depth = 'sample', entries = null, presentation = 'as_signed' } = params;
     const lists = services.trust.current;
     const task = { ...context, reader: services.fragments, depth, anchors: lists.pem, entries };
-    const judged = await judgePublication(folder, task);
-    const accepted = presentation === 'equivalent' ? acceptPlaylists(judged) : judged;
+    const verified = await verifyPublication(folder, task);
+    const accepted = presentation === 'equivalent' ? acceptPlaylists(verified) : verified;
     const verdict = await describerOf(accepted, folder, lists, context);
-    const isSigned = judged.manifests.length > 0;
+    const isSigned = verified.manifests.length > 0;
     const forensics = isSigned
-      ? await forensicsOf(() => firstFragment(judged, folder, context), params, context, services, lists.pem)
+      ? await forensicsOf(() => firstFragment(verified, folder, context), params, context, services, lists.pem)
       : () => ({});
-    const stores = judged.manifests.map(({ store }) => store);
+    const stores = verified.manifests.map(({ store }) => store);
     const leftOut = stores.map((store) => findExtra(bindingOf(store), null)).find((found) => found !== null) ?? null;
     const describe: Describer = (kind) => ({
       ...withTrustList(withLeftOut(verdict(kind), leftOut), stores, lists),
@@ -65,7 +65,7 @@ const NO_FRAGMENT_READ = { problem: 'The official reader has read no fragment, a
 
 /** Returns the first fragment that the official reader has read, with its init segment; or why there is none. */
 async function firstFragment(
-  { renditions, official: [first] }: JudgedPublication,
+  { renditions, official: [first] }: VerifiedPublication,
   folder: SourceFolder,
   { signal }: InputContext,
 ): Promise<CrJsonAsset | { problem: string }> {
@@ -78,23 +78,23 @@ async function firstFragment(
 type Describer = (kind: ReportKind) => Verification;
 
 async function describerOf(
-  judged: JudgedPublication,
+  verified: VerifiedPublication,
   folder: SourceFolder,
   lists: TrustLists,
   context: InputContext,
 ): Promise<Describer> {
-  if (judged.manifests.length === 0) return () => NO_MANIFEST;
-  if (judged.wholeFile === null) {
-    refuseUnread(judged, folder.name);
-    return (kind) => describeJudged(judged, kind);
+  if (verified.manifests.length === 0) return () => NO_MANIFEST;
+  if (verified.wholeFile === null) {
+    refuseUnread(verified, folder.name);
+    return (kind) => describeVerified(verified, kind);
   }
-  const reading = await readWholeFile(judged.wholeFile, folder, lists, context);
-  return (kind) => describeRanges(judged, describeReading(reading, 'embedded', kind), kind);
+  const reading = await readWholeFile(verified.wholeFile, folder, lists, context);
+  return (kind) => describeRanges(verified, describeReading(reading, 'embedded', kind), kind);
 }
 
 /** Describes a file that a publication is byte ranges of, with what playlists have players show of it. */
-function describeRanges(judged: JudgedPublication, ofFile: Verification, kind: ReportKind): Verification {
-  const { isAsSigned, ...publication } = describePublication(judged, kind);
+function describeRanges(verified: VerifiedPublication, ofFile: Verification, kind: ReportKind): Verification {
+  const { isAsSigned, ...publication } = describePublication(verified, kind);
   if (ofFile.state === 'none' || ofFile.state === 'invalid') return ofFile;
   const described = { ...ofFile, publication };
   if (isAsSigned) return { ...described, summary: summarize(described) };
@@ -103,11 +103,11 @@ function describeRanges(judged: JudgedPublication, ofFile: Verification, kind: R
 
 /**
  * Refuses a publication in which nothing is found altered, where the official reader could not be given what only it
- * can judge: a fragment under each manifest, and every fragment of a rendition that our own engine cannot judge. Throws
+ * can verify: a fragment under each manifest, and every fragment of a rendition that our own engine cannot verify. Throws
  * `FRAGMENTS_TOO_LARGE`.
  */
 function refuseUnread(
-  { manifests, renditions, official, readAlone, missingRenditions, unbound }: JudgedPublication,
+  { manifests, renditions, official, readAlone, missingRenditions, unbound }: VerifiedPublication,
   name: string,
 ): void {
   const hasDeviations = renditions.some(({ deviations }) => deviations.length > 0);
@@ -149,22 +149,22 @@ async function readWholeFile(
   return reading;
 }
 
-function describeJudged(judged: JudgedPublication, kind: ReportKind): Verification {
-  const signers = signersOf(judged);
-  const { isAsSigned, ...counted } = describePublication(judged, kind);
+function describeVerified(verified: VerifiedPublication, kind: ReportKind): Verification {
+  const signers = signersOf(verified);
+  const { isAsSigned, ...counted } = describePublication(verified, kind);
   const publication = { ...counted, ...(signers.length > 1 && { signers }) };
-  const { state: ofManifests, codes, ...described } = describeReported(worstReport(judged), kind);
-  const reported = { ...described, codes: [...presentationCodes(judged), ...codes] };
+  const { state: ofManifests, codes, ...described } = describeReported(worstReport(verified), kind);
+  const reported = { ...described, codes: [...presentationCodes(verified), ...codes] };
   const state = isAsSigned ? ofManifests : 'invalid';
   const summary = isAsSigned ? summarize({ state, publication, ...reported }) : summarizeDeviations(publication);
   return { state, summary, manifest_from: 'embedded', publication, ...reported };
 }
 
 /** Returns a publication whose playlists may differ from the signed ones. */
-function acceptPlaylists({ presentation, ...judged }: JudgedPublication): JudgedPublication {
+function acceptPlaylists({ presentation, ...verified }: VerifiedPublication): VerifiedPublication {
   const isAccepted = presentation.state === 'changed';
   return {
-    ...judged,
+    ...verified,
     presentation: isAccepted ? { ...presentation, state: 'equivalent', differences: [] } : presentation,
   };
 }
@@ -173,9 +173,9 @@ function acceptPlaylists({ presentation, ...judged }: JudgedPublication): Judged
 const MAX_SIGNERS = 10;
 
 /** Returns the different signers of the manifests of a publication, as far as these can be read. */
-function signersOf(judged: JudgedPublication): string[] {
-  const signers = judged.manifests.flatMap((_manifest, number) => {
-    const { manifests } = describeReported(reportOf(judged, number), 'summary');
+function signersOf(verified: VerifiedPublication): string[] {
+  const signers = verified.manifests.flatMap((_manifest, number) => {
+    const { manifests } = describeReported(reportOf(verified, number), 'summary');
     const { name, organization } = manifests[0]?.signer ?? {};
     if (organization === undefined || name === undefined) return organization ?? name ?? [];
     return `${organization} (${name})`;
@@ -192,7 +192,7 @@ const NOT_READ = {
  * found in others.
  */
 function reportOf(
-  { renditions, official, readAlone }: JudgedPublication,
+  { renditions, official, readAlone }: VerifiedPublication,
   number: number,
 ): ManifestReport | { problem: string } {
   const own = official.filter(({ rendition }) => renditions[rendition]?.read?.manifest === number);
@@ -207,7 +207,7 @@ function reportOf(
   return { ...first.reading, validation_results: { ...results, activeManifest } };
 }
 
-function failuresOf({ reading }: JudgedPublication['official'][number]): Finding[] {
+function failuresOf({ reading }: VerifiedPublication['official'][number]): Finding[] {
   const failures = 'problem' in reading ? [] : (reading.validation_results?.activeManifest?.failure ?? []);
   return failures.filter(({ code }) => code.startsWith('assertion.bmffHash.'));
 }
@@ -215,8 +215,8 @@ function failuresOf({ reading }: JudgedPublication['official'][number]): Finding
 const RANKED: readonly Verification['state'][] = ['invalid', 'valid', 'trusted'];
 
 /** Returns the report with the worst verdict of those on all manifests, as a rule one: that of the first of equals. */
-function worstReport(judged: JudgedPublication): ManifestReport | { problem: string } {
-  const reports = judged.manifests.map((_manifest, number) => reportOf(judged, number));
+function worstReport(verified: VerifiedPublication): ManifestReport | { problem: string } {
+  const reports = verified.manifests.map((_manifest, number) => reportOf(verified, number));
   const rankOf = (report: (typeof reports)[number]) =>
     RANKED.indexOf('problem' in report ? 'invalid' : stateOf(report));
   return reports.sort((first, second) => rankOf(first) - rankOf(second))[0] ?? NOT_READ;

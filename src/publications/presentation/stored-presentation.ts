@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { decodeCbor, onlyCbor } from '#provenance/jumbf.ts';
-import { activeManifestOf, isClaimed } from '../checking/stored-claim.ts';
 import { MAX_PLAYLISTS } from '../playlists/limits.ts';
+import { activeManifestOf, isClaimed } from '../verification/stored-claim.ts';
 import { PRESENTATION_ALGORITHM, PRESENTATION_LABEL, PRESENTATION_VERSION, type Presentation } from './presentation.ts';
 
 /** The presentation that a manifest states; null where it states none, or why it cannot be compared with. */

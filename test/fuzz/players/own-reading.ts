@@ -1,5 +1,4 @@
 import { AppError } from '#errors/app-error.ts';
-import { findingsIn } from '#publications/judging/playlist-findings.ts';
 import type { MediaPart } from '#publications/media-part.ts';
 import { FolderIndex } from '#publications/playlists/folder-index.ts';
 import { attributeOf } from '#publications/playlists/hls-lines.ts';
@@ -13,6 +12,7 @@ import type {
 } from '#publications/playlists/playlist-document.ts';
 import { parsePlaylist, refusePartialSegments } from '#publications/playlists/read-playlists.ts';
 import { childrenOf, LineIndex, type XmlElement } from '#publications/playlists/xml-element.ts';
+import { findingsIn } from '#publications/verification/playlist-findings.ts';
 import { folderOf } from '../../support/publications/make-folder.ts';
 import { describeSegment, PLAYLIST_PATH, PLAYLIST_URL, type Reading, type ReadPart } from './reading.ts';
 

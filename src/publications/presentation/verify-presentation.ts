@@ -3,21 +3,21 @@ import { digestPlan } from '#bytes/execute-plan.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { itemAt } from '#errors/assert.ts';
-import type { VerifiedManifest } from '../checking/publication-verdict.ts';
 import { wholeFile } from '../copy-files.ts';
-import type { RenditionReading } from '../judging/judge-renditions.ts';
-import { mapOf } from '../judging/judge-sequence.ts';
-import type { Entry } from '../judging/listed-renditions.ts';
 import { partKey } from '../media-part.ts';
 import { isHidden } from '../playlists/file-names.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
+import type { Entry } from '../verification/listed-renditions.ts';
+import type { VerifiedManifest } from '../verification/publication-verdict.ts';
+import type { RenditionReading } from '../verification/verify-renditions.ts';
+import { mapOf } from '../verification/verify-sequence.ts';
 import { type ComparedPlaylist, comparePresentation, type PresentationDifference } from './compare-presentation.ts';
 import { hashNamedFiles, type PlaylistText, textOf } from './hash-playlists.ts';
 import { type BoundInit, type HashedFile, isPresented } from './presentation.ts';
 import { type PresentationReading, readPresentation, type UnreadPresentation } from './stored-presentation.ts';
 
 /** Playlists that no manifest signs, or those of one that were compared with what it signs. */
-export interface JudgedPresentation {
+export interface VerifiedPresentation {
   /** `equivalent`: changed, and accepted. */
   readonly state: 'as_signed' | 'changed' | 'equivalent' | 'not_signed';
   readonly differences: readonly PresentationDifference[];
@@ -36,7 +36,7 @@ export interface PresentingManifest {
   readonly bindings: ReadonlyMap<string, BoundInit | 'fragment'>;
 }
 
-/** The playlists of a folder that are judged, by the entries that lead to them. */
+/** The playlists of a folder that are verified, by the entries that lead to them. */
 interface PresentedPlaylists {
   readonly folder: SourceFolder;
   readonly playlists: readonly PlaylistDocument[];
@@ -48,10 +48,10 @@ interface PresentedPlaylists {
 }
 
 /** Compares the playlists of a folder with the presentations of the manifests that their media carry. */
-export async function judgePresentation(
+export async function verifyPresentation(
   { folder, playlists, entries, areChosen, manifestsOf }: PresentedPlaylists,
   signal: AbortSignal,
-): Promise<JudgedPresentation> {
+): Promise<VerifiedPresentation> {
   const byManifest = new Map<string, { manifest: PresentingManifest; entries: Entry[] }>();
   const mixed: PresentationDifference[] = [];
   const unsigned: Entry[] = [];
@@ -79,7 +79,7 @@ export async function judgePresentation(
     mixed.push(...others.map((playlist) => ({ part: 'playlist', kind: 'added', playlist }) as const));
   }
   const files = new FileHashes(folder, playlists, signal);
-  const compared = await mapConcurrent(groups, 1, async ({ manifest, entries: own }): Promise<JudgedPresentation> => {
+  const compared = await mapConcurrent(groups, 1, async ({ manifest, entries: own }): Promise<VerifiedPresentation> => {
     const { presentation, bindings } = manifest;
     if (presentation === null) return NOT_SIGNED;
     if ('problem' in presentation) return unread(presentation);
@@ -106,8 +106,8 @@ export async function judgePresentation(
   ]);
 }
 
-/** Returns the judgement where a presentation is signed, and cannot be compared. */
-function unread({ problem, isLater }: UnreadPresentation): JudgedPresentation {
+/** Returns the verdict where a presentation is signed, and cannot be compared. */
+function unread({ problem, isLater }: UnreadPresentation): VerifiedPresentation {
   const differences = isLater ? [] : [{ part: 'playlist', kind: 'unreadable', playlist: null } as const];
   return { ...NOT_SIGNED, state: isLater ? 'not_signed' : 'changed', differences, problems: [problem] };
 }
@@ -137,10 +137,10 @@ export function manifestsByEntry(
   return ({ inits }) => inits.flatMap((init) => presenting[manifestOf.get(partKey(init)) ?? -1] ?? []);
 }
 
-const NOT_SIGNED: JudgedPresentation = { state: 'not_signed', differences: [], absent: [], problems: [] };
+const NOT_SIGNED: VerifiedPresentation = { state: 'not_signed', differences: [], absent: [], problems: [] };
 const WORST_FIRST = ['changed', 'not_signed', 'as_signed'] as const;
 
-function joined(parts: readonly JudgedPresentation[]): JudgedPresentation {
+function joined(parts: readonly VerifiedPresentation[]): VerifiedPresentation {
   const states = new Set(parts.map(({ state }) => state));
   return {
     state: WORST_FIRST.find((state) => states.has(state)) ?? 'not_signed',
@@ -165,7 +165,7 @@ class FileHashes {
     this.#signal = signal;
   }
 
-  /** Returns the playlists at the paths that are there: those that were read by the text that is judged. */
+  /** Returns the playlists at the paths that are there: those that were read by the text that is verified. */
   async playlistsAt(paths: readonly string[]): Promise<PlaylistText[]> {
     const playlists: PlaylistText[] = [];
     for (const path of paths) {

@@ -1,9 +1,9 @@
 import { itemAt, valueAt } from '#errors/assert.ts';
-import type { StoredMap } from '../checking/stored-maps.ts';
-import type { FoundFragment, ReadRendition } from '../checking/verify-parts.ts';
+import type { StoredMap } from './stored-maps.ts';
+import type { FoundFragment, ReadRendition } from './verify-parts.ts';
 
 /**
- * A fragment in playback order, as far as its position is judged. Here, an index counts in playback order; a position
+ * A fragment in playback order, as far as its position is verified. Here, an index counts in playback order; a position
  * counts in the map, that is, in the rendition as it was signed (the `location` of a Merkle box).
  */
 export interface PlayedFragment {
@@ -50,10 +50,10 @@ export function mapOf({ initMaps, found }: Pick<ReadRendition, 'initMaps' | 'fou
 }
 
 /**
- * Judges fragments in playback order by the map that they were signed under. A fragment has the position that it is
+ * Verifies fragments in playback order by the map that they were signed under. A fragment has the position that it is
  * bound to; one that is bound to none is assigned the free position between its neighbours, if there is one.
  */
-export function judgeSequence(fragments: readonly PlayedFragment[], map: StoredMap): FragmentVerdict[] {
+export function verifySequence(fragments: readonly PlayedFragment[], map: StoredMap): FragmentVerdict[] {
   const anchors = chooseAnchors(fragments, map);
   const verdicts = new Array<FragmentVerdict>(fragments.length);
   const free = new FreePositions([...anchors.values()]);
@@ -62,7 +62,7 @@ export function judgeSequence(fragments: readonly PlayedFragment[], map: StoredM
     // Playlists may begin later than others: what comes first stands right before what follows.
     const isAtStart = start === 0 && end < fragments.length;
     const positions = isAtStart ? free.before(before, indexes.length) : free.between(after, before, indexes.length);
-    judgeGap(indexes, fragments, positions, map, verdicts);
+    verifyGap(indexes, fragments, positions, map, verdicts);
   }
   const positions = [...anchors.values()];
   const disorder = orderOf(positions);
@@ -174,7 +174,7 @@ class FreePositions {
 }
 
 /** Assigns the free positions of a gap: to all fragments when there are enough, else to the missing files first. */
-function judgeGap(
+function verifyGap(
   indexes: readonly number[],
   fragments: readonly PlayedFragment[],
   free: readonly number[],

@@ -70,11 +70,11 @@ async function areTextOrPictures(
   const paths = [...new Set(fragments.map(({ part }) => part.path))];
   if (!paths.every((path) => isPlainText(path) || isPicture(path))) return false;
   const present = paths.filter((path) => index.has(path));
-  const judged = await mapConcurrent(present, MAX_CONCURRENT_FILES, async (path) => {
+  const verified = await mapConcurrent(present, MAX_CONCURRENT_FILES, async (path) => {
     const head = await headOf(folder, path, signal);
     return isText(head) || stillMediaType(head)?.startsWith('image/') === true;
   });
-  return judged.every((isAuxiliary) => isAuxiliary);
+  return verified.every((isAuxiliary) => isAuxiliary);
 }
 
 async function headOf(folder: Pick<SourceFolder, 'open'>, path: string, signal: AbortSignal): Promise<Buffer> {

@@ -1,4 +1,3 @@
-import type { ReadRendition } from '../checking/verify-parts.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
 import { referencesOf } from '../playlists/hls-playlist.ts';
@@ -6,6 +5,7 @@ import { isPlayedByAll, statedKinds } from '../playlists/mpd-grammar.ts';
 import type { MpdDocument, PlaylistDocument } from '../playlists/playlist-document.ts';
 import type { RenditionListing } from '../playlists/rendition-listings.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
+import type { ReadRendition } from './verify-parts.ts';
 
 /** A choice that a playlist leaves to players: a variant with the groups that it names (HLS), or a period (DASH). */
 export interface Choice {

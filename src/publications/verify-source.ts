@@ -1,18 +1,22 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { PlaylistPosition } from '#errors/entry.ts';
-import type { PublicationVerdict } from './checking/publication-verdict.ts';
-import type { PartsVerification, ReadRendition } from './checking/verify-parts.ts';
-import { judgeListed } from './judging/judge-listed.ts';
-import type { Deviation, RenditionReading } from './judging/judge-renditions.ts';
-import { mapOf } from './judging/judge-sequence.ts';
-import { type ListedPublication, type ListedRendition, readListedPublication } from './judging/listed-renditions.ts';
 import { describePart, partKey, type Rendition } from './media-part.ts';
-import type { JudgedPresentation } from './presentation/judge-presentation.ts';
 import { readPresentation } from './presentation/stored-presentation.ts';
+import type { VerifiedPresentation } from './presentation/verify-presentation.ts';
+import {
+  type ListedPublication,
+  type ListedRendition,
+  readListedPublication,
+} from './verification/listed-renditions.ts';
+import type { PublicationVerdict } from './verification/publication-verdict.ts';
+import { verifyListed } from './verification/verify-listed.ts';
+import type { PartsVerification, ReadRendition } from './verification/verify-parts.ts';
+import type { Deviation, RenditionReading } from './verification/verify-renditions.ts';
+import { mapOf } from './verification/verify-sequence.ts';
 
 /** A signed source as its playlists play it. */
-export interface JudgedSource {
+export interface SourceVerdict {
   /** How its playlists differ from those that one of its manifests signs, as the end of a sentence; null where they do not. */
   readonly change: string | null;
   /** The first place where it plays otherwise than it was signed; null where there is none. */
@@ -36,10 +40,10 @@ interface VerifiedSource {
 }
 
 /**
- * Judges a signed source as `judgePublication` does. Parts that were read are not read again; others that its playlists list
- * are. What cannot be judged is not as it was signed.
+ * Verifies a signed source as `verifyPublication` does. Parts that were read are not read again; others that its playlists list
+ * are. What cannot be verified is not as it was signed.
  */
-export async function judgeSource(source: VerifiedSource, signal: AbortSignal): Promise<JudgedSource> {
+export async function verifySource(source: VerifiedSource, signal: AbortSignal): Promise<SourceVerdict> {
   const { folder, verification, verdict } = source;
   const isPresented = verdict.manifests.some(({ store }) => readPresentation(store) !== null);
   try {
@@ -50,8 +54,8 @@ export async function judgeSource(source: VerifiedSource, signal: AbortSignal): 
       readings.push({ listed, read, map: read === null ? null : mapOf(read) });
     }
     const { manifests } = verification;
-    const judged = await judgeListed(folder, publication, readings, { manifests, areChosen: false }, signal);
-    const { presentation, renditions, missingRenditions, findings } = judged;
+    const verified = await verifyListed(folder, publication, readings, { manifests, areChosen: false }, signal);
+    const { presentation, renditions, missingRenditions, findings } = verified;
     const isAsSigned = presentation.state === 'as_signed';
     const [entry = { path: folder.name }] = publication.entries;
     const deviations = renditions.flatMap((rendition) => rendition.deviations);
@@ -76,14 +80,14 @@ export async function judgeSource(source: VerifiedSource, signal: AbortSignal): 
   } catch (error) {
     if (!(error instanceof AppError) || !UNREADABLE.test(error.reason)) throw error;
     const { playlist = folder.name, line = 1 } = error.details as Partial<PlaylistPosition>;
-    // Without a playlist nothing is played that could be judged.
+    // Without a playlist nothing is played that could be verified.
     const isPlayed = error.reason !== 'PUBLICATION_NOT_FOUND' && !isPresented;
     const otherwise = { playlist, line, problem: error.message.replace(/\.$/, ''), count: 1 };
     return { change: isPresented ? error.message : null, otherwise: isPlayed ? otherwise : null };
   }
 }
 
-/** Errors of playlists that cannot be judged. */
+/** Errors of playlists that cannot be verified. */
 const UNREADABLE = /^(?:PLAYLIST|PUBLICATION|SEGMENT_INDEX|BYTE_RANGE)_/;
 
 /** Returns what was read of a rendition, in the order in which playlists list its fragments. Reads those that were not. */
@@ -154,7 +158,7 @@ function problemOf(kind: Deviation['kind'], file: Rendition['init']): string {
 }
 
 /** Describes the first difference as the end of a sentence. */
-function describeChange({ differences: [first], problems: [problem] }: JudgedPresentation): string {
+function describeChange({ differences: [first], problems: [problem] }: VerifiedPresentation): string {
   if (first === undefined || first.playlist === null) return problem ?? 'its playlists are not the signed ones';
   if (first.part === 'files') return `text or pictures that "${first.playlist}" names are not the signed ones`;
   if (first.kind === 'added') return `"${first.playlist}" was not there`;

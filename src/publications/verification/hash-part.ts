@@ -16,7 +16,7 @@ export interface PartHashing extends Pick<StoredBinding, 'algorithm' | 'hashesOf
 }
 
 /** The digests of an init segment or a fragment, and its C2PA boxes. */
-export interface RehashedPart {
+export interface HashedPart {
   /** The digest that a BMFF hash binds. */
   readonly digest: Buffer;
   /** SHA-256 of all top-level boxes but those of C2PA and those of `PartHashing.uncopied`; empty where not asked for. */
@@ -48,19 +48,19 @@ const MAX_TOP_BOXES = 4096;
  * Hashes a part of a publication from its bytes alone, in constant memory: every top-level box that is not excluded, each
  * behind its offset. This shares no code with the way parts are signed, so that a mistake there does not repeat itself here.
  */
-export async function rehashPart(
+export async function hashPart(
   source: ByteSource,
   range: ByteRange | null,
   hashing: PartHashing,
   signal: AbortSignal,
-): Promise<RehashedPart> {
+): Promise<HashedPart> {
   const { offset, length } = range ?? { offset: 0, length: source.sizeBytes };
   const buffer = await bufferPool.acquire(Math.max(Math.min(READ_SIZE_BYTES, length), 1), signal);
   try {
     const window = new SlidingWindow(source, { offset, length }, buffer, signal);
-    const rehashed = await new PartRehash(window, length, hashing).run();
+    const hashed = await new PartHash(window, length, hashing).run();
     bufferPool.release(buffer);
-    return rehashed;
+    return hashed;
   } catch (error) {
     // A read that was given up may yet write into it.
     bufferPool.discard(buffer);
@@ -76,7 +76,7 @@ interface FoundBox {
   readonly headerSizeBytes: number;
 }
 
-class PartRehash {
+class PartHash {
   readonly #window: SlidingWindow;
   readonly #sizeBytes: number;
   readonly #hashing: PartHashing;
@@ -98,7 +98,7 @@ class PartRehash {
     this.#content = hashing.uncopied === undefined ? null : createHash('sha256');
   }
 
-  async run(): Promise<RehashedPart> {
+  async run(): Promise<HashedPart> {
     let count = 0;
     for (let offset = 0; offset < this.#sizeBytes; ) {
       const box = await this.#boxAt(offset, ++count === MAX_TOP_BOXES);

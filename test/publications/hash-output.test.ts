@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { AppError } from '#errors/app-error.ts';
-import { rehashPublication } from '#publications/checking/check-output.ts';
+import { hashOutput } from '#publications/verification/verify-output.ts';
 import { folderAt, folderOf } from '../support/publications/make-folder.ts';
 import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
 import { type SignedFolder, signFolder } from '../support/publications/sign-folder.ts';
@@ -16,7 +16,7 @@ const patterns = { playlist: '*.mpd', init: '*init*', frag: '*.m4s' };
 type Files = Record<string, Buffer>;
 
 function check(files: Files, { renditions }: SignedFolder): Promise<void> {
-  return rehashPublication(folderOf(files), renditions, signal);
+  return hashOutput(folderOf(files), renditions, signal);
 }
 
 async function assertCaught(files: Files, signed: SignedFolder): Promise<void> {

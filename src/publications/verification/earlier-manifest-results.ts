@@ -30,7 +30,7 @@ interface ReadParts {
 
 /** Renditions of which the reader is given the first fragment and the last; a read takes some ten milliseconds. */
 const MAX_SAMPLED_RENDITIONS = 16;
-/** Fragments that the reader is given one by one, where our own pass cannot judge how they are bound. */
+/** Fragments that the reader is given one by one, where our own pass cannot verify how they are bound. */
 const MAX_READER_FRAGMENTS = 1000;
 
 /**
@@ -51,7 +51,7 @@ const ALTERATIONS: ReadonlySet<FindingKind> = new Set<FindingKind>([
  * That a part is missing or elsewhere, which the reader cannot see, is put in by a code of this service. Null where it
  * cannot read any.
  */
-export async function validateEarlierManifest(
+export async function resultsOfEarlierManifest(
   manifest: VerifiedManifest,
   findings: readonly PartFinding[],
   parts: ReadParts,

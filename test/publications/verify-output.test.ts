@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { AppError } from '#errors/app-error.ts';
 import { createFragmentReader, type FragmentReader } from '#provenance/fragment-reader.ts';
-import { checkOutput } from '#publications/checking/check-output.ts';
+import { verifyOutput } from '#publications/verification/verify-output.ts';
 import { folderAt, folderOf } from '../support/publications/make-folder.ts';
 import { makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
 import { signFolder } from '../support/publications/sign-folder.ts';
@@ -37,7 +37,7 @@ function counting(output: SourceFolder): Pick<SourceFolder, 'open'> & { opened: 
 
 function check(output: Pick<SourceFolder, 'open'>, reader: FragmentReader): Promise<void> {
   const { renditions } = signed;
-  return checkOutput({ output, renditions, reader, fragments: 'all', onProgress: () => undefined }, signal);
+  return verifyOutput({ output, renditions, reader, fragments: 'all', onProgress: () => undefined }, signal);
 }
 
 test('a publication that agrees with its manifest passes both checks', async () => {

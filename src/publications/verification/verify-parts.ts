@@ -4,6 +4,7 @@ import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { PartContents } from '../fragments/part-contents.ts';
 import type { MediaPart, Rendition } from '../media-part.ts';
+import { type HashedPart, hashPart, type PartHashing } from './hash-part.ts';
 import { type FragmentTimes, fragmentTimesIn, type InitTimes, initTimesIn } from './media-times.ts';
 import {
   type FindingKind,
@@ -12,8 +13,7 @@ import {
   type PublicationVerdict,
   type VerifiedManifest,
 } from './publication-verdict.ts';
-import { type PartHashing, type RehashedPart, rehashPart } from './rehash-part.ts';
-import { readStoredBinding, type StoredBinding, type UnjudgedBinding } from './stored-binding.ts';
+import { readStoredBinding, type StoredBinding, type UnknownBinding } from './stored-binding.ts';
 import { isBound, readStoredLocation, type StoredMap } from './stored-maps.ts';
 
 /** Fragments that are read and hashed at once. */
@@ -28,7 +28,7 @@ const MAX_MERKLE_BOX_BYTES = 64 * 1024;
 const STORE_OFFSET = 8;
 /** Hashing of parts that no manifest binds: only their contents count. */
 const UNBOUND = { algorithm: 'sha256', hashesOffsets: false, exclusions: [] } as const;
-const SEVERAL_BOXES: UnjudgedBinding = { problem: 'its init segment has several C2PA boxes', isDisturbed: true };
+const SEVERAL_BOXES: UnknownBinding = { problem: 'its init segment has several C2PA boxes', isDisturbed: true };
 const TOO_MANY_STORES = 'the publication carries too many different manifests';
 
 export interface VerificationOptions {
@@ -46,7 +46,7 @@ export interface ReadRendition {
   readonly manifest: number | null;
   /** True where the init segment carries a manifest, looked at or not. */
   readonly hasManifest: boolean;
-  /** Null where its manifest is missing or cannot be judged by this engine. */
+  /** Null where its manifest is missing or cannot be verified by this engine. */
   readonly binding: StoredBinding | null;
   /** True where the cause is in bytes that nobody signed. */
   readonly isDisturbed: boolean;
@@ -80,7 +80,7 @@ export async function verifyParts(
 interface KnownManifest extends VerifiedManifest {
   readonly renditions: number[];
   readonly used: Set<StoredMap>;
-  readonly unjudged: UnjudgedBinding | null;
+  readonly unknown: UnknownBinding | null;
 }
 
 /** An init segment: its manifest, where it has one that is looked at, and what it hashes to. */
@@ -117,10 +117,10 @@ export class PartsVerification {
     if (manifest === null || manifest.binding === null) {
       await this.#readFragments(fragments, UNBOUND, tracks);
       const kind = hasStore ? 'unjudged' : 'unsigned';
-      const why = manifest === null ? TOO_MANY_STORES : manifest.unjudged?.problem;
+      const why = manifest === null ? TOO_MANY_STORES : manifest.unknown?.problem;
       const cause = kind === 'unjudged' && why !== undefined ? { problem: why } : {};
       this.#addFinding(init, manifest, { kind, count: 1, parts: [init], locations: [], ...cause });
-      const isDisturbed = manifest?.unjudged?.isDisturbed === true;
+      const isDisturbed = manifest?.unknown?.isDisturbed === true;
       return {
         manifest: number,
         hasManifest: hasStore,
@@ -136,7 +136,7 @@ export class PartsVerification {
     const read = await this.#readFragments(fragments, binding, tracks);
     const found = read.map(({ positions }) => positions);
     const initMaps = binding.maps.filter(({ initHash }) => digest.equals(initHash));
-    for (const finding of judgeRendition(rendition, digest, found, manifest, binding.maps)) {
+    for (const finding of verifyRendition(rendition, digest, found, manifest, binding.maps)) {
       this.#addFinding(init, manifest, finding);
     }
     const times = read.map((fragment) => fragment.times);
@@ -181,7 +181,7 @@ export class PartsVerification {
         kept: 'moov',
         ...this.#contentHashing(uncopied),
       } as const;
-      const { c2pa, content, digest, kept } = await rehashPart(source, init.range, hashing, this.#signal);
+      const { c2pa, content, digest, kept } = await hashPart(source, init.range, hashing, this.#signal);
       this.#record(init, content);
       const [moov] = kept;
       const times: InitTimes = moov === undefined ? new Map() : initTimesIn(moov);
@@ -189,7 +189,7 @@ export class PartsVerification {
       if (box === undefined) return { hasStore: false, manifest: null, digest, times };
       const manifest = this.#manifestOf(wholeBoxOf(box.content.subarray(STORE_OFFSET)), c2pa.length > 1);
       if (manifest === null || manifest.binding === null) return { hasStore: true, manifest, digest, times };
-      const bound = await rehashPart(source, init.range, { ...manifest.binding, c2paBoxMaxBytes: 0 }, this.#signal);
+      const bound = await hashPart(source, init.range, { ...manifest.binding, c2paBoxMaxBytes: 0 }, this.#signal);
       return { hasStore: true, manifest, digest: bound.digest, times };
     });
   }
@@ -197,7 +197,7 @@ export class PartsVerification {
   /** Returns the manifest of a store, which may be known; null where there are too many. */
   #manifestOf(store: Buffer, hasOtherBoxes: boolean): KnownManifest | null {
     const known = this.#manifests.find(
-      (manifest) => manifest.store.equals(store) && (manifest.unjudged === SEVERAL_BOXES) === hasOtherBoxes,
+      (manifest) => manifest.store.equals(store) && (manifest.unknown === SEVERAL_BOXES) === hasOtherBoxes,
     );
     if (known !== undefined) return known;
     const knownBytes = this.#manifests.reduce((sum, manifest) => sum + manifest.store.length, 0);
@@ -208,7 +208,7 @@ export class PartsVerification {
       store,
       renditions: [],
       used: new Set<StoredMap>(),
-      ...('problem' in binding ? { binding: null, unjudged: binding } : { binding, unjudged: null }),
+      ...('problem' in binding ? { binding: null, unknown: binding } : { binding, unknown: null }),
     };
     this.#manifests.push(manifest);
     return manifest;
@@ -228,9 +228,9 @@ export class PartsVerification {
     } as const;
     const { maps = [], algorithm } = binding;
     return mapConcurrent(fragments, MAX_CONCURRENT_FRAGMENTS, async (part) => {
-      const rehashed = await this.#open(part, (source) => rehashPart(source, part.range, hashing, this.#signal));
-      this.#record(part, rehashed.content);
-      return { positions: findFragment(rehashed, maps, algorithm), times: fragmentTimesIn(rehashed.kept, tracks) };
+      const hashed = await this.#open(part, (source) => hashPart(source, part.range, hashing, this.#signal));
+      this.#record(part, hashed.content);
+      return { positions: findFragment(hashed, maps, algorithm), times: fragmentTimesIn(hashed.kept, tracks) };
     });
   }
 
@@ -261,7 +261,7 @@ function wholeBoxOf(bytes: Buffer): Buffer {
 
 /** Finds where a fragment is bound: nowhere, unless all its C2PA boxes are Merkle boxes, and all that they say is true. */
 function findFragment(
-  { digest, c2pa }: RehashedPart,
+  { digest, c2pa }: HashedPart,
   maps: readonly StoredMap[],
   algorithm: StoredBinding['algorithm'],
 ): FoundFragment {
@@ -275,8 +275,8 @@ function findFragment(
   return positions.length === c2pa.length ? positions.map((position) => ({ ...position, isBound: areTrue })) : [];
 }
 
-/** Judges one rendition, and notes in `manifest` which maps it uses up. */
-function judgeRendition(
+/** Verifies one rendition, and notes in `manifest` which maps it uses up. */
+function verifyRendition(
   { init, fragments }: Rendition,
   initDigest: Buffer,
   found: readonly FoundFragment[],
@@ -287,7 +287,7 @@ function judgeRendition(
   const intact = found.find((positions) => positions.some(({ isBound: isIntact }) => isIntact)) ?? [];
   const candidates = bound.length > 0 ? bound : intact.map(({ map }) => map);
   const own = new Set(candidates.filter((map) => !used.has(map)));
-  const findings = judgeFragments(fragments, found, own);
+  const findings = verifyFragments(fragments, found, own);
   for (const { map } of found.flat()) if (own.has(map)) used.add(map);
   if (bound.length > 0) return findings;
   return [{ kind: 'init-altered', count: 1, parts: [init], locations: [] }, ...findings];
@@ -308,10 +308,10 @@ export type FoundFragment = readonly StatedPosition[];
 export type RenditionFinding = Omit<PartFinding, 'manifest' | 'init'>;
 
 /**
- * Judges the fragments of one rendition, which are found in playback order. `own` are the maps that bind its init segment.
+ * Verifies the fragments of one rendition, which are found in playback order. `own` are the maps that bind its init segment.
  * Of each of those that a fragment belongs to, all fragments have to be there, once and in their order.
  */
-export function judgeFragments(
+export function verifyFragments(
   parts: readonly MediaPart[],
   found: readonly FoundFragment[],
   own: ReadonlySet<StoredMap>,

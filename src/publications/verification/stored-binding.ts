@@ -16,10 +16,10 @@ export interface StoredBinding {
   readonly maps: readonly StoredMap[];
 }
 
-/** A binding, or why there is none that can be judged here; the official reader may know more. */
-export type BindingReading = StoredBinding | UnjudgedBinding;
+/** A binding, or why there is none that can be verified here; the official reader may know more. */
+export type BindingReading = StoredBinding | UnknownBinding;
 
-export interface UnjudgedBinding {
+export interface UnknownBinding {
   readonly problem: string;
   /** True where bytes that nobody signed are the cause: anybody can have added them. */
   readonly isDisturbed: boolean;
@@ -65,7 +65,7 @@ export function readStoredBinding(store: Buffer): BindingReading {
   const [assertion, ...others] = manifest.assertions.filter(({ label }) => label.startsWith('c2pa.hash.'));
   const version = BINDING_LABEL.exec(assertion?.label ?? '');
   if (assertion === undefined || version === null || others.length > 0) {
-    return unjudged('its manifest has not exactly one binding of fragments');
+    return unknown('its manifest has not exactly one binding of fragments');
   }
   const { claim } = manifest;
   if (claim === undefined || !isClaimed(assertion, claim)) {
@@ -78,7 +78,7 @@ export function readStoredBinding(store: Buffer): BindingReading {
   });
 }
 
-function unjudged(problem: string): UnjudgedBinding {
+function unknown(problem: string): UnknownBinding {
   return { problem, isDisturbed: false };
 }
 
@@ -88,19 +88,19 @@ function readBinding(
   common: Pick<StoredBinding, 'manifest' | 'assertion' | 'hashesOffsets'>,
 ): BindingReading {
   const { data } = storedBinding.safeParse(decodeCbor(onlyCbor(assertion)));
-  if (data === undefined) return unjudged('its manifest binds no fragments, or in a way that is not known');
+  if (data === undefined) return unknown('its manifest binds no fragments, or in a way that is not known');
   const named = new Set(data.merkle.map(({ alg }) => alg ?? data.alg ?? claimed ?? 'sha256'));
   const [algorithm, ...others] = [...named].map(knownAlgorithm);
-  if (algorithm === undefined || others.length > 0) return unjudged('its hash algorithm is not known');
+  if (algorithm === undefined || others.length > 0) return unknown('its hash algorithm is not known');
   const exclusions = data.exclusions.map(readBoxExclusion);
   if (!exclusions.every((exclusion) => exclusion !== undefined)) {
-    return unjudged('its binding leaves out parts of boxes');
+    return unknown('its binding leaves out parts of boxes');
   }
   const isWhole = data.merkle.every(
     (map) => holdsRow(map) && map.hashes.every(({ length }) => length === DIGEST_SIZES_BYTES[algorithm]),
   );
   const ids = new Set(data.merkle.map(({ uniqueId, localId }) => `${uniqueId} ${localId}`));
-  if (!isWhole || ids.size < data.merkle.length) return unjudged('its Merkle maps cannot be read');
+  if (!isWhole || ids.size < data.merkle.length) return unknown('its Merkle maps cannot be read');
   return { ...common, algorithm, exclusions, maps: data.merkle };
 }
 

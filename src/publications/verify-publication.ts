@@ -4,40 +4,40 @@ import { Semaphore } from '#concurrency/semaphore.ts';
 import { itemAt } from '#errors/assert.ts';
 import { refuseCostlyChain } from '#provenance/chain-limits.ts';
 import type { FragmentReader, FragmentReading } from '#provenance/fragment-reader.ts';
-import { STAND_IN, verdictOf, withMatch } from './checking/binding-results.ts';
-import { MAX_SAMPLED_FRAGMENTS, sampleOf } from './checking/check-output.ts';
-import type { VerifiedManifest } from './checking/publication-verdict.ts';
-import type { StoredBinding } from './checking/stored-binding.ts';
-import { MAX_STORES_BYTES, PartsVerification, type ReadRendition } from './checking/verify-parts.ts';
-import { type JudgedListing, judgeListed } from './judging/judge-listed.ts';
-import type { JudgedRendition, RenditionReading } from './judging/judge-renditions.ts';
-import { mapOf } from './judging/judge-sequence.ts';
-import { type Entry, type ListedRendition, readListedPublication } from './judging/listed-renditions.ts';
-import type { UnboundMedia } from './judging/unbound-media.ts';
 import { type MediaPart, readPart } from './media-part.ts';
 import { MAX_RENDITIONS, refuseBeyond } from './playlists/limits.ts';
+import { STAND_IN, verdictOf, withMatch } from './verification/binding-results.ts';
+import { type Entry, type ListedRendition, readListedPublication } from './verification/listed-renditions.ts';
+import type { VerifiedManifest } from './verification/publication-verdict.ts';
+import type { StoredBinding } from './verification/stored-binding.ts';
+import type { UnboundMedia } from './verification/unbound-media.ts';
+import { type VerifiedListing, verifyListed } from './verification/verify-listed.ts';
+import { MAX_SAMPLED_FRAGMENTS, sampleOf } from './verification/verify-output.ts';
+import { MAX_STORES_BYTES, PartsVerification, type ReadRendition } from './verification/verify-parts.ts';
+import type { RenditionReading, VerifiedRendition } from './verification/verify-renditions.ts';
+import { mapOf } from './verification/verify-sequence.ts';
 
-export type { Deviation } from './judging/judge-renditions.ts';
-export type { FoundInPlaylist } from './judging/playlist-findings.ts';
-export type { UnboundMedia } from './judging/unbound-media.ts';
 export type { PresentationDifference } from './presentation/compare-presentation.ts';
 export { PRESENTATION_LABEL } from './presentation/presentation.ts';
+export type { FoundInPlaylist } from './verification/playlist-findings.ts';
+export type { UnboundMedia } from './verification/unbound-media.ts';
+export type { Deviation } from './verification/verify-renditions.ts';
 
-/** Resources that a publication is judged with. */
-interface JudgementContext {
+/** Resources that a publication is verified with. */
+interface PublicationVerificationContext {
   readonly signal: AbortSignal;
   readonly reader: FragmentReader;
   /** Fragments that the official reader reads: at most 16 of each rendition, or all. */
   readonly depth: 'sample' | 'full';
   /** Trust anchors in PEM; null for none. */
   readonly anchors: string | null;
-  /** Globs of the entries that are judged; null for all. */
+  /** Globs of the entries that are verified; null for all. */
   readonly entries: readonly string[] | null;
   progress(bytesDone: number, bytesTotal: number): void;
 }
 
 /** A publication compared with what was signed, part by part. */
-export interface JudgedPublication extends JudgedListing {
+export interface VerifiedPublication extends VerifiedListing {
   /** The different manifests of its init segments; none where it was never signed. */
   readonly manifests: readonly VerifiedManifest[];
   /** Media that playlists name beside the renditions, and no manifest binds. */
@@ -48,7 +48,7 @@ export interface JudgedPublication extends JudgedListing {
    * stand-in was read; our own engine decides whether the binding matches.
    */
   readonly readAlone: ReadonlyMap<number, FragmentReading>;
-  /** The playlists that were judged by what players reach from each. */
+  /** The playlists that were verified by what players reach from each. */
   readonly entries: readonly Entry[];
 }
 
@@ -58,7 +58,10 @@ export interface JudgedPublication extends JudgedListing {
  * validates the manifests with a sample of fragments, or with all. Differences are results, not errors; throws where
  * the folder holds no publication that can be read, and `MANIFEST_TOO_COMPLEX`, `PUBLICATION_TOO_LARGE`.
  */
-export async function judgePublication(folder: SourceFolder, context: JudgementContext): Promise<JudgedPublication> {
+export async function verifyPublication(
+  folder: SourceFolder,
+  context: PublicationVerificationContext,
+): Promise<VerifiedPublication> {
   const { signal } = context;
   const publication = await readListedPublication(folder, context.entries, signal);
   const { renditions: listed, unbound } = publication;
@@ -70,16 +73,16 @@ export async function judgePublication(folder: SourceFolder, context: JudgementC
   const candidates = await readRenditions(listed, verification, official);
   for (const { store } of manifests) refuseCostlyChain(folder.name, store);
   const areChosen = context.entries !== null;
-  const judged = await judgeListed(folder, publication, candidates, { manifests, areChosen }, signal);
+  const verified = await verifyListed(folder, publication, candidates, { manifests, areChosen }, signal);
   const { entries } = publication;
-  if (manifests.length === 0 || judged.wholeFile !== null) {
-    return { ...judged, manifests, entries, unbound: [], official: [], readAlone: new Map() };
+  if (manifests.length === 0 || verified.wholeFile !== null) {
+    return { ...verified, manifests, entries, unbound: [], official: [], readAlone: new Map() };
   }
   for (const [index, candidate] of candidates.entries()) {
     if (candidate.map === null) await official.add(index, candidate);
   }
-  const readAlone = await official.readAlone(judged.renditions);
-  return { ...judged, manifests, entries, unbound, official: official.readings, readAlone };
+  const readAlone = await official.readAlone(verified.renditions);
+  return { ...verified, manifests, entries, unbound, official: official.readings, readAlone };
 }
 
 /** Refuses a rendition whose manifest is one of too many to be read: it is not one without a manifest. */
@@ -90,7 +93,7 @@ function refuseUnread(read: ReadRendition | null): void {
 
 /**
  * Hashes the renditions one after the other. A thread of the official reader reads its sample of one while this thread hashes
- * the next; renditions that our own engine cannot judge are left to be read when all are known.
+ * the next; renditions that our own engine cannot verify are left to be read when all are known.
  */
 async function readRenditions(
   listed: readonly ListedRendition[],
@@ -174,7 +177,7 @@ class OfficialReadings {
    * Reads the manifests of which no fragment was read because each is too large, where our own engine knows how they
    * are bound. Returns the readings by the numbers of the manifests.
    */
-  async readAlone(renditions: readonly JudgedRendition[]): Promise<Map<number, FragmentReading>> {
+  async readAlone(renditions: readonly VerifiedRendition[]): Promise<Map<number, FragmentReading>> {
     const { folder, reader, anchors, signal, onRead } = this.#task;
     const readings = new Map<number, FragmentReading>();
     for (const { listed, read } of renditions) {
@@ -202,7 +205,7 @@ function asBound(reading: FragmentReading, binding: StoredBinding): FragmentRead
 
 /**
  * Chooses fragments, first those that are bound: evenly over the programme, with the first and the last. A rendition that our
- * own engine cannot judge is read completely.
+ * own engine cannot verify is read completely.
  */
 function chosenParts({ listed, read, map }: RenditionReading, depth: 'sample' | 'full'): MediaPart[] {
   const { fragments } = listed.present;

@@ -1,17 +1,17 @@
 import { itemAt } from '#errors/assert.ts';
-import type { StoredMap } from '../checking/stored-maps.ts';
-import type { FoundFragment, ReadRendition } from '../checking/verify-parts.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
-import { type FragmentOrigin, type FragmentVerdict, judgeSequence } from './judge-sequence.ts';
-import { MAX_SHIFT_SECONDS, type SignedTimes, type TimesOf } from './judge-times.ts';
 import type { ListedOrder, ListedRendition } from './listed-renditions.ts';
+import type { StoredMap } from './stored-maps.ts';
+import type { FoundFragment, ReadRendition } from './verify-parts.ts';
+import { type FragmentOrigin, type FragmentVerdict, verifySequence } from './verify-sequence.ts';
+import { MAX_SHIFT_SECONDS, type SignedTimes, type TimesOf } from './verify-times.ts';
 
 /** A rendition as it is listed and as it was read. */
 export interface RenditionReading {
   readonly listed: ListedRendition;
   /** Null where its init segment is missing. */
   readonly read: ReadRendition | null;
-  /** The map that most of its fragments are bound by; null where nothing is known that it could be judged by. */
+  /** The map that most of its fragments are bound by; null where nothing is known that it could be verified by. */
   readonly map: StoredMap | null;
 }
 
@@ -40,15 +40,15 @@ export interface Deviation {
   readonly isOfPlaylist: boolean;
 }
 
-/** The judgement of one rendition. */
-export interface JudgedRendition extends RenditionReading {
+/** The verdict of one rendition. */
+export interface VerifiedRendition extends RenditionReading {
   /** Fragments that are at their position with the bytes that were signed, by `partKey`. */
   readonly intact: ReadonlySet<string>;
   readonly deviations: readonly Deviation[];
 }
 
-/** Judges the renditions of a publication, each by its map. */
-export function judgeRenditions(readings: readonly RenditionReading[]): JudgedRendition[] {
+/** Verifies the renditions of a publication, each by its map. */
+export function verifyRenditions(readings: readonly RenditionReading[]): VerifiedRendition[] {
   const numberOf = new Map(
     // Of several renditions by one map the first counts: the others are copies.
     readings.flatMap(({ map }, index): [StoredMap, number][] => (map === null ? [] : [[map, index]])).reverse(),
@@ -57,14 +57,14 @@ export function judgeRenditions(readings: readonly RenditionReading[]): JudgedRe
     const first = map === null ? undefined : numberOf.get(map);
     const init = initDeviations(listed, read, map, numberOf);
     if (first !== undefined && first !== index) init.push(copyOf(listed.init, first));
-    const judge = new OrderJudge(listed, read, map, numberOf);
-    const { intact, deviations } = judge.judgement();
+    const verify = new OrderVerification(listed, read, map, numberOf);
+    const { intact, deviations } = verify.verdict();
     return { listed, read, map, intact, deviations: [...init, ...deviations] };
   });
 }
 
 /** Returns when fragments play by their own boxes, as far as they and their init segments are those that were signed. */
-export function timesIn(renditions: readonly JudgedRendition[]): TimesOf {
+export function timesIn(renditions: readonly VerifiedRendition[]): TimesOf {
   const byInit = new Map<string, Map<string, SignedTimes>>();
   for (const { listed, read, map, intact } of renditions) {
     const times = new Map<string, SignedTimes>();
@@ -106,11 +106,11 @@ function initDeviations(
   return rendition === undefined ? found('altered') : found('swapped', { rendition, index: null });
 }
 
-/** Judges one rendition in the order of each playlist that states another one. */
-class OrderJudge {
+/** Verifies one rendition in the order of each playlist that states another one. */
+class OrderVerification {
   readonly #listed: ListedRendition;
   readonly #map: StoredMap | null;
-  /** True where the manifest of its init segment can be judged, and binds neither that nor any fragment. */
+  /** True where the manifest of its init segment can be verified, and binds neither that nor any fragment. */
   readonly #isForeign: boolean;
   readonly #numberOf: ReadonlyMap<StoredMap, number>;
   readonly #foundOf: ReadonlyMap<string, FoundFragment>;
@@ -141,8 +141,8 @@ class OrderJudge {
     this.#foundOf = new Map(fragments.map((part, index) => [partKey(part), read?.found[index] ?? []]));
   }
 
-  judgement(): Pick<JudgedRendition, 'intact' | 'deviations'> {
-    for (const order of this.#listed.orders) this.#judge(order);
+  verdict(): Pick<VerifiedRendition, 'intact' | 'deviations'> {
+    for (const order of this.#listed.orders) this.#verify(order);
     const deviations = [...this.#deviations.values(), ...this.#unstated()];
     for (const { file, isOfPlaylist } of deviations) {
       if (file !== null && !isOfPlaylist) this.#intact.delete(partKey(file));
@@ -150,12 +150,12 @@ class OrderJudge {
     return { intact: this.#intact, deviations };
   }
 
-  #judge(order: ListedOrder): void {
+  #verify(order: ListedOrder): void {
     const played = order.fragments.map(({ part }) => ({ found: this.#foundOf.get(partKey(part)) ?? null }));
     const verdicts =
       this.#map === null
         ? played.map(({ found }) => verdictWithoutMap(found, this.#isForeign))
-        : judgeSequence(played, this.#map);
+        : verifySequence(played, this.#map);
     const covered = verdicts.flatMap((verdict) => (verdict === null ? [] : this.#positionsOf(verdict)));
     if (this.#map !== null) this.#skipped.push(...runsBetween([-1, ...covered, this.#map.count], order.playlist));
     for (const [index, verdict] of verdicts.entries()) if (verdict !== null) this.#note(verdict, index, order);
@@ -249,7 +249,7 @@ function joinRuns(runs: readonly Run[]): Run[] {
   return joined;
 }
 
-/** Judges a fragment of a rendition without a map: null where only the official reader can tell. */
+/** Verifies a fragment of a rendition without a map: null where only the official reader can tell. */
 function verdictWithoutMap(found: FoundFragment | null, isForeign: boolean): FragmentVerdict | null {
   if (found === null) return { kind: 'missing', position: null };
   return isForeign ? { kind: 'added', origin: null } : null;

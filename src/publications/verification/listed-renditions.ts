@@ -37,7 +37,7 @@ export interface ListedOrder {
 export interface ListedPublication {
   readonly renditions: readonly ListedRendition[];
   readonly unbound: readonly UnboundMedia[];
-  /** The playlists that are judged. */
+  /** The playlists that are verified. */
   readonly playlists: readonly PlaylistDocument[];
   readonly entries: readonly Entry[];
   /** Lines of them that players may read differently. */
@@ -71,14 +71,14 @@ export async function readListedPublication(
   const whole = new FolderIndex(folder, 'keep');
   const all = await readPlaylists(folder, whole, await playlistsIn(folder, whole, null, signal), signal);
   const reached = chosenEntries(entriesOf(all, whole), chosen);
-  const judged = new Set(reached.flatMap(({ reaches }) => [...reaches]));
-  // Only addresses of those that are judged are compared with one another.
+  const verified = new Set(reached.flatMap(({ reaches }) => [...reaches]));
+  // Only addresses of those that are verified are compared with one another.
   const index = chosen === null ? whole : new FolderIndex(folder, 'keep');
   const playlists =
     chosen === null
       ? all
       : await mapConcurrent(
-          all.filter(({ path }) => judged.has(path)),
+          all.filter(({ path }) => verified.has(path)),
           1,
           ({ path, text }) => parsePlaylist(folder, index, path, text, signal),
         );

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { StoredMap } from '#publications/checking/stored-maps.ts';
-import { judgeSequence, type PlayedFragment } from '#publications/judging/judge-sequence.ts';
+import type { StoredMap } from '#publications/verification/stored-maps.ts';
+import { type PlayedFragment, verifySequence } from '#publications/verification/verify-sequence.ts';
 
 const COUNT = 12;
 const own = mapOf(COUNT);
@@ -21,7 +21,7 @@ const programme = Array.from({ length: COUNT }, (_, location) => signedAt(locati
 
 /** Returns what is not intact: the kind, the index in playback order, and the position in the map. */
 function deviations(fragments: readonly PlayedFragment[], map = own): string[] {
-  return judgeSequence(fragments, map).flatMap((verdict, index) =>
+  return verifySequence(fragments, map).flatMap((verdict, index) =>
     verdict.kind === 'intact' ? [] : [`${verdict.kind} ${index} ${'position' in verdict ? verdict.position : '-'}`],
   );
 }
@@ -72,7 +72,7 @@ describe('fragments in playback order', () => {
     const scattered = Array.from({ length: 20_000 }, (_, index) =>
       index % 2 === 0 ? { found: [{ map: huge, location: (index * 7919) % 20_011, isBound: true }] } : UNSIGNED,
     );
-    assert.equal(judgeSequence(scattered, huge).length, scattered.length);
+    assert.equal(verifySequence(scattered, huge).length, scattered.length);
   });
 
   test('get a verdict each, whatever they state', () => {
@@ -87,7 +87,7 @@ describe('fragments in playback order', () => {
     );
     fc.assert(
       fc.property(fc.array(fragment, { maxLength: 20 }), (fragments) => {
-        const verdicts = judgeSequence(fragments, own);
+        const verdicts = verifySequence(fragments, own);
         assert.equal(verdicts.filter((verdict) => verdict !== undefined).length, fragments.length);
         const standing = verdicts.flatMap((verdict) => (verdict.kind === 'intact' ? [verdict.position] : []));
         assert.deepEqual(

@@ -3,23 +3,23 @@ import { itemAt } from '#errors/assert.ts';
 import { listTopBoxes, readerOf, type TopBox, withSource } from '../fragments/top-boxes.ts';
 import { type ByteRange, type MediaPart, partKey } from '../media-part.ts';
 import { MAX_LISTED_FRAGMENTS } from '../playlists/limits.ts';
-import type { Deviation, JudgedRendition } from './judge-renditions.ts';
 import type { ListedOrder, ListedRendition } from './listed-renditions.ts';
+import type { Deviation, VerifiedRendition } from './verify-renditions.ts';
 
 /** Boxes of a file of fragments: each has a few. */
 const MAX_BOXES = MAX_LISTED_FRAGMENTS * 4;
 
 /**
- * Judges renditions whose parts are byte ranges of one file that its manifest binds as a whole: by the boxes of that file, each
+ * Verifies renditions whose parts are byte ranges of one file that its manifest binds as a whole: by the boxes of that file, each
  * playlist has to play all fragments once and in the order of the file. Throws `FRAGMENT_MALFORMED` and `BMFF_…` where these cannot
  * be read.
  */
-export async function judgeRanges(
+export async function verifyRanges(
   folder: SourceFolder,
   path: string,
   renditions: readonly ListedRendition[],
   signal: AbortSignal,
-): Promise<JudgedRendition[]> {
+): Promise<VerifiedRendition[]> {
   const file = { path, range: null };
   const boxes = await withSource(folder, file, signal, async (source) => {
     return await listTopBoxes(await readerOf(source, file, signal), MAX_BOXES);
@@ -29,14 +29,14 @@ export async function judgeRanges(
   return renditions.map((listed) => {
     const init =
       moov !== undefined && isWithin(moov, listed.init.range) ? [] : [deviationOf('init', listed.init, 'altered')];
-    const judged = listed.orders.map((order) => judgeOrder(order, media));
-    const deviations = [...init, ...judged.flatMap((each) => each.deviations)];
-    const intact = new Set(judged.flatMap((each) => each.intact));
+    const verified = listed.orders.map((order) => verifyOrder(order, media));
+    const deviations = [...init, ...verified.flatMap((each) => each.deviations)];
+    const intact = new Set(verified.flatMap((each) => each.intact));
     return { listed, read: null, map: null, intact, deviations };
   });
 }
 
-function judgeOrder(order: ListedOrder, media: readonly TopBox[]): { intact: string[]; deviations: Deviation[] } {
+function verifyOrder(order: ListedOrder, media: readonly TopBox[]): { intact: string[]; deviations: Deviation[] } {
   const { playlist, fragments, repeats } = order;
   const played = fragments.map((fragment) => ({ ...fragment, boxes: boxesWithin(media, fragment.part.range) }));
   const covered = new Set(

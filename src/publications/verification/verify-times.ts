@@ -1,6 +1,6 @@
-import type { FragmentTimes } from '../checking/media-times.ts';
 import { describePart, type MediaPart } from '../media-part.ts';
 import type { ListedFragment, RenditionListing } from '../playlists/rendition-listings.ts';
+import type { FragmentTimes } from './media-times.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 
 /** Seconds that playlists may cut or move, beside half of the last digit of the times that they state. */
@@ -15,7 +15,7 @@ export interface SignedTimes extends FragmentTimes {
 export type TimesOf = (init: MediaPart, fragment: MediaPart) => SignedTimes | null;
 
 /** The times that playlists state, compared with those of the media. */
-export interface JudgedTimes {
+export interface VerifiedTimes {
   readonly findings: readonly FoundInPlaylist[];
   /** Playlists that play media under several init segments one after the other, where nothing says in which order. */
   readonly unordered: readonly string[];
@@ -28,7 +28,7 @@ interface TimedFragment extends ListedFragment {
 }
 
 /** Finds the playlists whose times cut or move signed media, each with the first place where it does. */
-export function judgeTimes(listings: readonly RenditionListing[], timesOf: TimesOf): JudgedTimes {
+export function verifyTimes(listings: readonly RenditionListing[], timesOf: TimesOf): VerifiedTimes {
   const findings: FoundInPlaylist[] = [];
   const unordered: string[] = [];
   for (const [playlist, own] of Map.groupBy(listings, (listing) => listing.playlist)) {

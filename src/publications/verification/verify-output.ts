@@ -27,11 +27,11 @@ interface OutputCheck {
  * shares nothing with the writing, while the official reader validates fragments of each rendition on its own threads.
  * When one fails, the other is aborted and awaited before the failure is thrown.
  */
-export async function checkOutput(check: OutputCheck, signal: AbortSignal): Promise<void> {
+export async function verifyOutput(check: OutputCheck, signal: AbortSignal): Promise<void> {
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
   const passes = [
-    () => rehashPublication(check.output, check.renditions, either, check.onProgress),
+    () => hashOutput(check.output, check.renditions, either, check.onProgress),
     () => readBackFragments(check, either),
   ];
   await mapConcurrent(passes, passes.length, async (pass) => {
@@ -93,16 +93,16 @@ export interface OutputRendition {
 
 /**
  * Hashes every init segment and fragment of a finished output again, from its bytes alone, and holds them against the
- * manifest inside. Rejects with `OUTPUT_PART_INVALID` where one does not agree. `rehashed` is called after each.
+ * manifest inside. Rejects with `OUTPUT_PART_INVALID` where one does not agree. `hashed` is called after each.
  */
-export async function rehashPublication(
+export async function hashOutput(
   output: Pick<SourceFolder, 'open'>,
   renditions: readonly OutputRendition[],
   signal: AbortSignal,
-  rehashed: () => void = () => undefined,
+  hashed: () => void = () => undefined,
 ): Promise<void> {
   const parts = renditions.map(({ init, fragments }) => ({ init: whole(init), fragments: fragments.map(whole) }));
-  const { manifests, findings } = await verifyParts(output, parts, signal, { verified: rehashed });
+  const { manifests, findings } = await verifyParts(output, parts, signal, { verified: hashed });
   const [first] = renditions;
   const [finding] = findings;
   if (finding !== undefined) {

@@ -41,7 +41,7 @@ export interface PartFinding {
 /** A manifest store that init segments carry. */
 export interface VerifiedManifest {
   readonly store: Buffer;
-  /** Its binding; null where this module cannot judge it. */
+  /** Its binding; null where this module cannot verify it. */
   readonly binding: StoredBinding | null;
   /** The renditions that carry it, by number. */
   readonly renditions: readonly number[];

@@ -1,51 +1,55 @@
 import { createHash } from 'node:crypto';
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import type { VerifiedManifest } from '../checking/publication-verdict.ts';
-import type { StoredMap } from '../checking/stored-maps.ts';
 import { singleFileOf } from '../media-part.ts';
-import { type JudgedPresentation, judgePresentation, manifestsByEntry } from '../presentation/judge-presentation.ts';
+import {
+  manifestsByEntry,
+  type VerifiedPresentation,
+  verifyPresentation,
+} from '../presentation/verify-presentation.ts';
 import { findSilentChoices } from './choices.ts';
-import { judgeRanges } from './judge-ranges.ts';
-import { type JudgedRendition, judgeRenditions, type RenditionReading, timesIn } from './judge-renditions.ts';
-import { judgeTimes } from './judge-times.ts';
 import type { ListedPublication, ListedRendition } from './listed-renditions.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
+import type { VerifiedManifest } from './publication-verdict.ts';
+import type { StoredMap } from './stored-maps.ts';
+import { verifyRanges } from './verify-ranges.ts';
+import { type RenditionReading, timesIn, type VerifiedRendition, verifyRenditions } from './verify-renditions.ts';
+import { verifyTimes } from './verify-times.ts';
 
 /** What playlists play, compared with what was signed. */
-export interface JudgedListing {
-  readonly renditions: readonly JudgedRendition[];
+export interface VerifiedListing {
+  readonly renditions: readonly VerifiedRendition[];
   /** Signed renditions that no playlist has. */
   readonly missingRenditions: number;
   /** The one file that all parts are byte ranges of, where its manifest binds it as a whole; null for any other publication. */
   readonly wholeFile: string | null;
   /** The playlists, compared with those that were signed. */
-  readonly presentation: JudgedPresentation;
+  readonly presentation: VerifiedPresentation;
   /** Lines of the playlists that players may read differently. */
   readonly findings: readonly FoundInPlaylist[];
   /** Playlists with media under several init segments, of which nothing says in which order they were signed. */
   readonly unordered: readonly string[];
 }
 
-/** Manifests that a publication is judged by. */
-interface JudgedBy {
+/** Manifests that a publication is verified by. */
+interface VerifiedBy {
   readonly manifests: readonly VerifiedManifest[];
-  /** True where entries were chosen; else all playlists of the folder are judged. */
+  /** True where entries were chosen; else all playlists of the folder are verified. */
   readonly areChosen: boolean;
 }
 
-/** Judges what playlists play by what was read of the renditions that they list. Reads no media but the boxes of a whole file. */
-export async function judgeListed(
+/** Verifies what playlists play by what was read of the renditions that they list. Reads no media but the boxes of a whole file. */
+export async function verifyListed(
   folder: SourceFolder,
   publication: ListedPublication,
   readings: readonly RenditionReading[],
-  { manifests, areChosen }: JudgedBy,
+  { manifests, areChosen }: VerifiedBy,
   signal: AbortSignal,
-): Promise<JudgedListing> {
+): Promise<VerifiedListing> {
   const { renditions: listed, unbound, findings } = publication;
   const wholeFile = unbound.length === 0 ? fileBoundAsWhole(listed, manifests) : null;
   if (manifests.length === 0 || wholeFile !== null) {
     return {
-      renditions: wholeFile === null ? [] : await judgeRanges(folder, wholeFile, listed, signal),
+      renditions: wholeFile === null ? [] : await verifyRanges(folder, wholeFile, listed, signal),
       missingRenditions: 0,
       wholeFile,
       presentation: { state: 'not_signed', differences: [], absent: [], problems: [] },
@@ -53,10 +57,10 @@ export async function judgeListed(
       unordered: [],
     };
   }
-  const renditions = judgeRenditions(readings);
-  const times = judgeTimes(publication.listings, timesIn(renditions));
+  const renditions = verifyRenditions(readings);
+  const times = verifyTimes(publication.listings, timesIn(renditions));
   const manifestsOf = manifestsByEntry(renditions, manifests);
-  const presentation = await judgePresentation({ ...publication, folder, areChosen, manifestsOf }, signal);
+  const presentation = await verifyPresentation({ ...publication, folder, areChosen, manifestsOf }, signal);
   // A signed playlist that is not published offers what no other one does.
   const isPartly = areChosen || (presentation.state === 'as_signed' && presentation.absent.length > 0);
   return {
@@ -77,10 +81,10 @@ function fileBoundAsWhole(listed: readonly ListedRendition[], manifests: readonl
 }
 
 /**
- * Counts the maps that nothing was judged by. Such a map belongs to a rendition that is there without its manifest, or
+ * Counts the maps that nothing was verified by. Such a map belongs to a rendition that is there without its manifest, or
  * to none. Maps are compared by what they bind: copies of a manifest may differ in bytes that nobody signed.
  */
-function countMissing(manifests: readonly VerifiedManifest[], renditions: readonly JudgedRendition[]): number {
+function countMissing(manifests: readonly VerifiedManifest[], renditions: readonly VerifiedRendition[]): number {
   const used = new Set(renditions.flatMap(({ map }) => (map === null ? [] : [keyOf(map)])));
   const signed = new Set(manifests.flatMap(({ binding }) => binding?.maps ?? []).map(keyOf));
   const unused = [...signed].filter((key) => !used.has(key)).length;
