@@ -14,6 +14,16 @@ import { makeFfmpegDash, makeFilm } from '../support/publications/make-publicati
 import { signAsOthers } from '../support/publications/sign-as-others.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { verifyInput } from '../support/verification/verify-input.ts';
+import {
+  beforeSegments,
+  behindHead,
+  type Edit,
+  MASTER,
+  MPD,
+  playlistAlterations,
+  replaced,
+  VIDEO,
+} from './playlist-alterations.ts';
 
 // Publications whose media are as they were signed, by a manifest that says nothing of playlists: players show them otherwise.
 
@@ -29,9 +39,6 @@ const files = Object.fromEntries(
 const patterns = { playlist: '*.mpd', init: '*init*', frag: '*chunk*' };
 const { renditions } = await readPublication(folderOf(files), patterns, signal);
 const signed: Record<string, Uint8Array> = await signAsOthers(files, renditions, {});
-const VIDEO = 'media_0.m3u8';
-const MASTER = 'master.m3u8';
-const MPD = 'manifest.mpd';
 const MISMATCH = 'assertion.bmffHash.mismatch';
 /** Alterations that cannot be signed. */
 const refused = new Set<string>();
@@ -59,126 +66,9 @@ function textOf(playlist: string): string {
   return Buffer.from(signed[playlist] ?? []).toString();
 }
 
-type Edit = (text: string) => string;
+const alterations = playlistAlterations(textOf(VIDEO));
 
-const ENTRY = /#EXTINF:[^\n]*\n(?:#[^\n]*\n)*[^\n#]+\n/g;
-const entries = textOf(VIDEO).match(ENTRY) ?? [];
-const [first = '', second = ''] = entries;
-const last = entries.at(-1) ?? '';
-const behindHead =
-  (tag: string): Edit =>
-  (text) =>
-    text.replace('#EXTM3U\n', `#EXTM3U\n${tag}\n`);
-const beforeSegments =
-  (tag: string): Edit =>
-  (text) =>
-    text.replace('#EXTINF', `${tag}\n#EXTINF`);
-const replaced =
-  (from: string | RegExp, to: string): Edit =>
-  (text) =>
-    text.replace(from, to);
-
-const IN_MEDIA_PLAYLISTS: Readonly<Record<string, Edit>> = {
-  'text behind a duration': replaced(/#EXTINF:([\d.]+),/, '#EXTINF:$1 other.m4s,'),
-  'a tag behind a duration': replaced(/#EXTINF:([\d.]+),/, '#EXTINF:$1,#EXTINF:1,'),
-  'a line that begins with a space': beforeSegments(' #comment'),
-  'an address with a space behind it': replaced(/(\.m4s)\n/, '$1 \n'),
-  'a first line that is none of HLS': (text) => `\n${text}`,
-  'a mark of the byte order': (text) => `\uFEFF${text}`,
-  'a duration of zero': replaced(/#EXTINF:[\d.]+,/, '#EXTINF:0,'),
-  'a duration that is too long': replaced(/#EXTINF:[\d.]+,/, '#EXTINF:9.0,'),
-  'a duration that is too short': replaced(/#EXTINF:[\d.]+,/, '#EXTINF:0.01,'),
-  'a duration that is no decimal': replaced(/#EXTINF:[\d.]+,/, '#EXTINF:1e0,'),
-  'its first fragment left out': replaced(first, ''),
-  'its last fragment left out': replaced(last, ''),
-  'a fragment in the middle left out': replaced(second, ''),
-  'a fragment twice': replaced(second, second + second),
-  'all fragments twice': (text) => text.replace('#EXT-X-ENDLIST', `${entries.join('')}#EXT-X-ENDLIST`),
-  'two fragments in another order': replaced(first + second, second + first),
-  'a gap': replaced(second, `#EXT-X-GAP\n${second}`),
-  'no end': replaced(/#EXT-X-ENDLIST\n?/, ''),
-  'a start behind its start': behindHead('#EXT-X-START:TIME-OFFSET=2'),
-  'a start before its end': behindHead('#EXT-X-START:TIME-OFFSET=-1,PRECISE=YES'),
-  'an interstitial': behindHead(
-    '#EXT-X-DATERANGE:ID="a",CLASS="com.apple.hls.interstitial",START-DATE="2020-01-01T00:00:00Z",X-ASSET-URI="other.m3u8"',
-  ),
-  'a list of interstitials': behindHead(
-    '#EXT-X-DATERANGE:ID="a",START-DATE="2020-01-01T00:00:00Z",X-ASSET-LIST="a.json"',
-  ),
-  'a variable that is defined twice': behindHead('#EXT-X-DEFINE:NAME="a",VALUE="b"\n#EXT-X-DEFINE:NAME="a",VALUE="c"'),
-  'a variable from elsewhere': behindHead('#EXT-X-DEFINE:IMPORT="a"'),
-  'discontinuities of other numbers': behindHead('#EXT-X-DISCONTINUITY-SEQUENCE:5'),
-  'encryption of whole segments': behindHead('#EXT-X-KEY:METHOD=AES-128,URI="key"'),
-  'key frames only': beforeSegments('#EXT-X-I-FRAMES-ONLY'),
-  'a tag inside a comment': beforeSegments('# a comment #EXTINF:1,'),
-  'a tag in small letters': beforeSegments('#extinf:1,'),
-  'a tag behind a space': beforeSegments('# EXTINF:1,'),
-  'a carriage return inside a line': replaced(/#EXTINF:([\d.]+),/, '#EXTINF:$1,a\rother.m4s'),
-  'a line separator of Unicode': replaced(/#EXTINF:([\d.]+),/, '#EXTINF:$1,a\u2028other.m4s'),
-  'a line separator of Unicode in a comment': beforeSegments('# a\u2028other.m4s'),
-  'a null byte': replaced(/#EXTINF:([\d.]+),/, '#EXTINF:$1,a\0'),
-  'an unknown tag with an address': behindHead('#EXT-X-OTHER:URI="https://cdn.example/other.m4s"'),
-  'tags of both kinds of playlists': behindHead('#EXT-X-STREAM-INF:BANDWIDTH=1\nmedia_1.m3u8'),
-  'an attribute twice': replaced(/#EXT-X-MAP:URI=("[^"]*")/, '#EXT-X-MAP:URI=$1,URI=$1'),
-  'an attribute behind a space': replaced('#EXT-X-MAP:URI', '#EXT-X-MAP: URI'),
-  'an attribute without quotes': replaced(/#EXT-X-MAP:URI="([^"]*)"/, '#EXT-X-MAP:URI=$1'),
-  'an address with white space of another script': replaced(/(#EXT-X-MAP:URI="[^"]*)"/, '$1\u3000"'),
-  'a variable with white space of another script': (text) =>
-    behindHead('#EXT-X-DEFINE:NAME="v",VALUE="chunk\u00a0"')(text).replace('\nchunk', '\n{$v}'),
-  'another init segment': replaced(/#EXT-X-MAP:URI="([^"]*)0\./, '#EXT-X-MAP:URI="$11.'),
-};
-
-const IN_MULTIVARIANT_PLAYLISTS: Readonly<Record<string, Edit>> = {
-  'steering by a server': behindHead('#EXT-X-CONTENT-STEERING:SERVER-URI="steer.json"'),
-  'no sound': (text) => text.replace(/#EXT-X-MEDIA:TYPE=AUDIO[^\n]*\n/g, '').replace(/,AUDIO="[^"]*"/g, ''),
-  'a variant without its sound': (text) =>
-    `${text}${text.match(/#EXT-X-STREAM-INF[^\n]*\n[^\n]*\n/)?.[0].replace(/,AUDIO="[^"]*"/, '')}`,
-  'a variant in a comment': (text) => `${text}\n# #EXT-X-STREAM-INF:BANDWIDTH=1\n`,
-  'a tag before the address of a variant': replaced(/(#EXT-X-STREAM-INF:[^\n]*\n)/, '$1#EXT-X-INDEPENDENT-SEGMENTS\n'),
-  'a variant without an address': (text) => `${text}#EXT-X-STREAM-INF:BANDWIDTH=1\n`,
-  'durations of a media playlist': (text) => `${text}#EXTINF:1,\nchunk-stream0-00001.m4s\n`,
-};
-
-const IN_MPDS: Readonly<Record<string, Edit>> = {
-  'a second base address': replaced('<Period', '<BaseURL>a/</BaseURL><BaseURL>b/</BaseURL><Period'),
-  'a location elsewhere': replaced('<Period', '<Location>https://cdn.example/a.mpd</Location><Period'),
-  'steering by a server': replaced('<Period', '<ContentSteering>https://cdn.example/a</ContentSteering><Period'),
-  'a presentation offset': replaced(/timescale="(\d+)"/, 'timescale="$1" presentationTimeOffset="$1"'),
-  'a period that ends early': replaced(/<Period ([^>]*)>/, '<Period $1 duration="PT2S">'),
-  'a duration that ends early': replaced(/mediaPresentationDuration="[^"]*"/, 'mediaPresentationDuration="PT2.0S"'),
-  'no end': replaced('type="static"', 'type="dynamic"'),
-  'a timeline that ends early': replaced(/ r="\d+"/, ''),
-  'a timeline of longer segments': (text) => text.replace(/ d="(\d+)"/g, (_, ticks) => ` d="${Number(ticks) * 3}"`),
-  'segments from a later number': replaced('startNumber="1"', 'startNumber="3"'),
-  'an element with a prefix': replaced(/<Period ([^>]*)>/, '<m:Period $1></m:Period><Period $1>'),
-  'an entity': replaced('initialization="', 'initialization="&other;'),
-  'a section of text': replaced('<Period', '<![CDATA[<Period/>]]><Period'),
-  'a document type': replaced('<MPD', '<!DOCTYPE MPD [<!ENTITY a "b">]><MPD'),
-  'a second template': replaced(/(<SegmentTemplate[\s\S]*?<\/SegmentTemplate>)/, '$1$1'),
-  'text between elements': replaced('<Period', 'text<Period'),
-  chaining: replaced(
-    '<Period',
-    '<SupplementalProperty schemeIdUri="urn:mpeg:dash:chaining:2016" value="a.mpd"/><Period',
-  ),
-  'parameters in addresses': replaced(
-    '<Representation ',
-    '<EssentialProperty schemeIdUri="urn:mpeg:dash:urlparam:2014"/><Representation ',
-  ),
-  'sound that it calls text': replaced('contentType="audio"', 'contentType="text"'),
-  'a type of its own': replaced('type="static"', 'type="STATIC"'),
-  'no sound': replaced(/<AdaptationSet[^>]*contentType="audio"[\s\S]*?<\/AdaptationSet>/, ''),
-  'a number of the last segment': replaced(
-    '<SegmentTemplate',
-    '<SupplementalProperty schemeIdUri="http://dashif.org/guidelines/last-segment-number" value="2"/><SegmentTemplate',
-  ),
-  'a link to a period elsewhere': replaced('<Period ', '<Period xlink:href="a.xml" '),
-};
-
-for (const [playlist, edits] of [
-  [VIDEO, IN_MEDIA_PLAYLISTS],
-  [MASTER, IN_MULTIVARIANT_PLAYLISTS],
-  [MPD, IN_MPDS],
-] as const) {
+for (const [playlist, edits] of alterations) {
   describe(`a publication is not valid whose ${playlist} has`, () => {
     for (const [name, edit] of Object.entries(edits)) {
       test(name, async () => {
@@ -219,11 +109,7 @@ async function signedAgain(playlist: string, text: string) {
 }
 
 describe('a publication that is not valid is recorded as such when it is signed again, unless it is refused, with', () => {
-  for (const [playlist, edits] of [
-    [VIDEO, IN_MEDIA_PLAYLISTS],
-    [MASTER, IN_MULTIVARIANT_PLAYLISTS],
-    [MPD, IN_MPDS],
-  ] as const) {
+  for (const [playlist, edits] of alterations) {
     for (const [name, edit] of Object.entries(edits)) {
       test(`${name} (${playlist})`, async () => {
         try {
@@ -251,7 +137,7 @@ describe('a publication that is not valid is recorded as such when it is signed 
   }
 
   test('some of them, which are not refused', () => {
-    const count = [IN_MEDIA_PLAYLISTS, IN_MULTIVARIANT_PLAYLISTS, IN_MPDS].flatMap(Object.keys).length;
+    const count = alterations.flatMap(([, edits]) => Object.keys(edits)).length;
     assert.ok(count - refused.size >= 15, [...refused].join());
   });
 });

@@ -1,0 +1,134 @@
+// Changes of playlists by which some player shows signed media otherwise than they were signed, for a publication of ffmpeg.
+
+export const VIDEO = 'media_0.m3u8';
+export const MASTER = 'master.m3u8';
+export const MPD = 'manifest.mpd';
+
+/** A change of a playlist. */
+export type Edit = (text: string) => string;
+
+const ENTRY = /#EXTINF:[^\n]*\n(?:#[^\n]*\n)*[^\n#]+\n/g;
+export const behindHead =
+  (tag: string): Edit =>
+  (text) =>
+    text.replace('#EXTM3U\n', `#EXTM3U\n${tag}\n`);
+export const beforeSegments =
+  (tag: string): Edit =>
+  (text) =>
+    text.replace('#EXTINF', `${tag}\n#EXTINF`);
+export const replaced =
+  (from: string | RegExp, to: string): Edit =>
+  (text) =>
+    text.replace(from, to);
+
+/** Returns the changes by the playlists that they are made to. `video` is the text of the media playlist. */
+export function playlistAlterations(video: string): readonly (readonly [string, Readonly<Record<string, Edit>>])[] {
+  const entries = video.match(ENTRY) ?? [];
+  const [first = '', second = ''] = entries;
+  const last = entries.at(-1) ?? '';
+  const IN_MEDIA_PLAYLISTS: Readonly<Record<string, Edit>> = {
+    'text behind a duration': replaced(/#EXTINF:([\d.]+),/, '#EXTINF:$1 other.m4s,'),
+    'a tag behind a duration': replaced(/#EXTINF:([\d.]+),/, '#EXTINF:$1,#EXTINF:1,'),
+    'a line that begins with a space': beforeSegments(' #comment'),
+    'an address with a space behind it': replaced(/(\.m4s)\n/, '$1 \n'),
+    'a first line that is none of HLS': (text) => `\n${text}`,
+    'a mark of the byte order': (text) => `\uFEFF${text}`,
+    'a duration of zero': replaced(/#EXTINF:[\d.]+,/, '#EXTINF:0,'),
+    'a duration that is too long': replaced(/#EXTINF:[\d.]+,/, '#EXTINF:9.0,'),
+    'a duration that is too short': replaced(/#EXTINF:[\d.]+,/, '#EXTINF:0.01,'),
+    'a duration that is no decimal': replaced(/#EXTINF:[\d.]+,/, '#EXTINF:1e0,'),
+    'its first fragment left out': replaced(first, ''),
+    'its last fragment left out': replaced(last, ''),
+    'a fragment in the middle left out': replaced(second, ''),
+    'a fragment twice': replaced(second, second + second),
+    'all fragments twice': (text) => text.replace('#EXT-X-ENDLIST', `${entries.join('')}#EXT-X-ENDLIST`),
+    'two fragments in another order': replaced(first + second, second + first),
+    'a gap': replaced(second, `#EXT-X-GAP\n${second}`),
+    'no end': replaced(/#EXT-X-ENDLIST\n?/, ''),
+    'a start behind its start': behindHead('#EXT-X-START:TIME-OFFSET=2'),
+    'a start before its end': behindHead('#EXT-X-START:TIME-OFFSET=-1,PRECISE=YES'),
+    'an interstitial': behindHead(
+      '#EXT-X-DATERANGE:ID="a",CLASS="com.apple.hls.interstitial",START-DATE="2020-01-01T00:00:00Z",X-ASSET-URI="other.m3u8"',
+    ),
+    'a list of interstitials': behindHead(
+      '#EXT-X-DATERANGE:ID="a",START-DATE="2020-01-01T00:00:00Z",X-ASSET-LIST="a.json"',
+    ),
+    'a variable that is defined twice': behindHead(
+      '#EXT-X-DEFINE:NAME="a",VALUE="b"\n#EXT-X-DEFINE:NAME="a",VALUE="c"',
+    ),
+    'a variable from elsewhere': behindHead('#EXT-X-DEFINE:IMPORT="a"'),
+    'discontinuities of other numbers': behindHead('#EXT-X-DISCONTINUITY-SEQUENCE:5'),
+    'encryption of whole segments': behindHead('#EXT-X-KEY:METHOD=AES-128,URI="key"'),
+    'key frames only': beforeSegments('#EXT-X-I-FRAMES-ONLY'),
+    'a tag inside a comment': beforeSegments('# a comment #EXTINF:1,'),
+    'a tag in small letters': beforeSegments('#extinf:1,'),
+    'a tag behind a space': beforeSegments('# EXTINF:1,'),
+    'a carriage return inside a line': replaced(/#EXTINF:([\d.]+),/, '#EXTINF:$1,a\rother.m4s'),
+    'a line separator of Unicode': replaced(/#EXTINF:([\d.]+),/, '#EXTINF:$1,a\u2028other.m4s'),
+    'a line separator of Unicode in a comment': beforeSegments('# a\u2028other.m4s'),
+    'a null byte': replaced(/#EXTINF:([\d.]+),/, '#EXTINF:$1,a\0'),
+    'an unknown tag with an address': behindHead('#EXT-X-OTHER:URI="https://cdn.example/other.m4s"'),
+    'tags of both kinds of playlists': behindHead('#EXT-X-STREAM-INF:BANDWIDTH=1\nmedia_1.m3u8'),
+    'an attribute twice': replaced(/#EXT-X-MAP:URI=("[^"]*")/, '#EXT-X-MAP:URI=$1,URI=$1'),
+    'an attribute behind a space': replaced('#EXT-X-MAP:URI', '#EXT-X-MAP: URI'),
+    'an attribute without quotes': replaced(/#EXT-X-MAP:URI="([^"]*)"/, '#EXT-X-MAP:URI=$1'),
+    'an address with white space of another script': replaced(/(#EXT-X-MAP:URI="[^"]*)"/, '$1\u3000"'),
+    'a variable with white space of another script': (text) =>
+      behindHead('#EXT-X-DEFINE:NAME="v",VALUE="chunk\u00a0"')(text).replace('\nchunk', '\n{$v}'),
+    'another init segment': replaced(/#EXT-X-MAP:URI="([^"]*)0\./, '#EXT-X-MAP:URI="$11.'),
+  };
+
+  const IN_MULTIVARIANT_PLAYLISTS: Readonly<Record<string, Edit>> = {
+    'steering by a server': behindHead('#EXT-X-CONTENT-STEERING:SERVER-URI="steer.json"'),
+    'no sound': (text) => text.replace(/#EXT-X-MEDIA:TYPE=AUDIO[^\n]*\n/g, '').replace(/,AUDIO="[^"]*"/g, ''),
+    'a variant without its sound': (text) =>
+      `${text}${text.match(/#EXT-X-STREAM-INF[^\n]*\n[^\n]*\n/)?.[0].replace(/,AUDIO="[^"]*"/, '')}`,
+    'a variant in a comment': (text) => `${text}\n# #EXT-X-STREAM-INF:BANDWIDTH=1\n`,
+    'a tag before the address of a variant': replaced(
+      /(#EXT-X-STREAM-INF:[^\n]*\n)/,
+      '$1#EXT-X-INDEPENDENT-SEGMENTS\n',
+    ),
+    'a variant without an address': (text) => `${text}#EXT-X-STREAM-INF:BANDWIDTH=1\n`,
+    'durations of a media playlist': (text) => `${text}#EXTINF:1,\nchunk-stream0-00001.m4s\n`,
+  };
+
+  const IN_MPDS: Readonly<Record<string, Edit>> = {
+    'a second base address': replaced('<Period', '<BaseURL>a/</BaseURL><BaseURL>b/</BaseURL><Period'),
+    'a location elsewhere': replaced('<Period', '<Location>https://cdn.example/a.mpd</Location><Period'),
+    'steering by a server': replaced('<Period', '<ContentSteering>https://cdn.example/a</ContentSteering><Period'),
+    'a presentation offset': replaced(/timescale="(\d+)"/, 'timescale="$1" presentationTimeOffset="$1"'),
+    'a period that ends early': replaced(/<Period ([^>]*)>/, '<Period $1 duration="PT2S">'),
+    'a duration that ends early': replaced(/mediaPresentationDuration="[^"]*"/, 'mediaPresentationDuration="PT2.0S"'),
+    'no end': replaced('type="static"', 'type="dynamic"'),
+    'a timeline that ends early': replaced(/ r="\d+"/, ''),
+    'a timeline of longer segments': (text) => text.replace(/ d="(\d+)"/g, (_, ticks) => ` d="${Number(ticks) * 3}"`),
+    'segments from a later number': replaced('startNumber="1"', 'startNumber="3"'),
+    'an element with a prefix': replaced(/<Period ([^>]*)>/, '<m:Period $1></m:Period><Period $1>'),
+    'an entity': replaced('initialization="', 'initialization="&other;'),
+    'a section of text': replaced('<Period', '<![CDATA[<Period/>]]><Period'),
+    'a document type': replaced('<MPD', '<!DOCTYPE MPD [<!ENTITY a "b">]><MPD'),
+    'a second template': replaced(/(<SegmentTemplate[\s\S]*?<\/SegmentTemplate>)/, '$1$1'),
+    'text between elements': replaced('<Period', 'text<Period'),
+    chaining: replaced(
+      '<Period',
+      '<SupplementalProperty schemeIdUri="urn:mpeg:dash:chaining:2016" value="a.mpd"/><Period',
+    ),
+    'parameters in addresses': replaced(
+      '<Representation ',
+      '<EssentialProperty schemeIdUri="urn:mpeg:dash:urlparam:2014"/><Representation ',
+    ),
+    'sound that it calls text': replaced('contentType="audio"', 'contentType="text"'),
+    'a type of its own': replaced('type="static"', 'type="STATIC"'),
+    'no sound': replaced(/<AdaptationSet[^>]*contentType="audio"[\s\S]*?<\/AdaptationSet>/, ''),
+    'a number of the last segment': replaced(
+      '<SegmentTemplate',
+      '<SupplementalProperty schemeIdUri="http://dashif.org/guidelines/last-segment-number" value="2"/><SegmentTemplate',
+    ),
+    'a link to a period elsewhere': replaced('<Period ', '<Period xlink:href="a.xml" '),
+  };
+  return [
+    [VIDEO, IN_MEDIA_PLAYLISTS],
+    [MASTER, IN_MULTIVARIANT_PLAYLISTS],
+    [MPD, IN_MPDS],
+  ];
+}
