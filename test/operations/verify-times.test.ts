@@ -120,7 +120,16 @@ describe('a discontinuity', async () => {
 
   test('may not follow durations that are shorter than the media', async () => {
     const playlist = hls(map('early'), fragments('later', '0.600000'), DISCONTINUITY, fragments('early'));
-    asserted(await verified({ ...signed, 'v.m3u8': playlist }), 'invalid', /are 1\.2 s shorter than the media/);
+    asserted(await verified({ ...signed, 'v.m3u8': playlist }), 'invalid', /are 0\.8 s shorter than the media/);
+  });
+
+  test('may not be missing where durations are that add up to less than the media', async () => {
+    const only = Object.fromEntries(
+      Object.entries(signed).filter(([path]) => !path.startsWith('early') || path === 'earlyinit.mp4'),
+    );
+    const playlist = hls(map('early'), fragments('later', '0.950000'));
+    const summary = await verified({ ...only, 'v.m3u8': playlist });
+    asserted(summary, 'invalid', /are 0\.15 s shorter than the media/);
   });
 
   test('may follow durations that are rounded', async () => {

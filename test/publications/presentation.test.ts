@@ -27,7 +27,13 @@ function file(path: string, content = path): HashedFile {
 }
 
 function playlist(path: string, { content = path, named = [] as HashedFile[] } = {}): ComparedPlaylist {
-  return { ...file(path, content), named, isEntry: path.endsWith('master.m3u8'), isHlsMedia: !path.includes('master') };
+  return {
+    ...file(path, content),
+    named,
+    isEntry: path.endsWith('master.m3u8'),
+    names: [],
+    isHlsMedia: !path.includes('master'),
+  };
 }
 
 const MASTER = playlist('master.m3u8', { named: [file('poster.jpg')] });
@@ -89,6 +95,13 @@ describe('a presentation', () => {
         absent: [],
       });
     }
+  });
+
+  test('differs where a playlist is not there that one names', () => {
+    const naming = { ...MASTER, names: ['video/index.m3u8', 'text/index.m3u8'] };
+    const missing = { part: 'playlist', kind: 'missing', playlist: 'text/index.m3u8' };
+    assert.deepEqual(compare([naming, VIDEO]), { differences: [missing], absent: [] });
+    assert.deepEqual(compare([MASTER, VIDEO]), { differences: [], absent: ['text/index.m3u8'] });
   });
 
   test('differs where a playlist is another, or new, or names another file', () => {

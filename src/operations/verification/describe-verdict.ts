@@ -188,11 +188,13 @@ function deviationsOf(
   const ofPlaylists: PublicationDeviation[] = [
     ...unbound.map(describeUnbound),
     ...(missingRenditions > 0 ? [missing] : []),
-    ...findings.flatMap(describeFinding),
+    ...findings.filter(({ isOfFolder }) => isOfFolder !== true).flatMap(describeFinding),
   ];
+  const ofFolder = findings.filter(({ isOfFolder }) => isOfFolder === true).flatMap(describeFinding);
   return [
     ...found,
     ...ofPlaylists.map((deviation) => ({ deviation, isOfPlaylists: true })),
+    ...ofFolder.map((deviation) => ({ deviation, isOfPlaylists: false })),
     ...presentation.differences.map((each) => ({ deviation: describeDifference(each), isOfPlaylists: false })),
   ].sort((first, second) => (first.deviation.time_seconds ?? 0) - (second.deviation.time_seconds ?? 0));
 }

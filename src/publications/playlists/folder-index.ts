@@ -153,7 +153,7 @@ export class FolderIndex {
     const [path, other] = new Set([...byUrl, ...(literal === undefined ? [] : [literal])]);
     if (path === undefined) return undefined;
     if (other !== undefined)
-      this.#found(`an address names "${path}" for some players and servers, and "${other}" for others`, position);
+      this.#found(`an address names "${path}" for some players and servers, and "${other}" for others`, position, true);
     this.#note(path, byUrl.length === 0 ? '' : url.search + this.#unusualIn(base, reference, url), position);
     return path;
   }
@@ -173,16 +173,17 @@ export class FolderIndex {
       this.#twins ??= new Map(twinsIn(this.paths));
       const twin = this.#twins.get(path);
       if (twin !== undefined) {
-        this.#found(`"${path}" and "${twin}" are one file for some file systems and servers`, position);
+        this.#found(`"${path}" and "${twin}" are one file for some file systems and servers`, position, true);
       }
     } else if (known !== address) {
       this.#found(`"${path}" has another address elsewhere, and servers may give something else for it`, position);
     }
   }
 
-  #found(problem: string, position: PlaylistPosition): void {
-    if (!this.#ambiguous.has(position.playlist))
-      this.#ambiguous.set(position.playlist, { ...position, kind: 'ambiguous', problem });
+  #found(problem: string, position: PlaylistPosition, isOfFolder = false): void {
+    const known = this.#ambiguous.get(position.playlist);
+    if (known === undefined || (isOfFolder && known.isOfFolder !== true))
+      this.#ambiguous.set(position.playlist, { ...position, kind: 'ambiguous', problem, isOfFolder });
   }
 
   /**

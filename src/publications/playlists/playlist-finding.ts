@@ -9,6 +9,8 @@ export interface PlaylistFinding extends PlaylistPosition {
   readonly kind: 'ambiguous' | 'unsigned' | 'unknown';
   /** The problem as the end of a sentence; of an unknown name, the name. */
   readonly problem: string;
+  /** True where other files of the folder make it so: no signature of the playlist covers it. */
+  readonly isOfFolder?: boolean;
 }
 
 /** A character at which some players end a line, or that some take for white space. */

@@ -6,6 +6,8 @@ import { itemAt } from '#errors/assert.ts';
 import { wholeFile } from '../copy-files.ts';
 import { partKey } from '../media-part.ts';
 import { isHidden } from '../playlists/file-names.ts';
+import { FolderIndex } from '../playlists/folder-index.ts';
+import { referencesOf } from '../playlists/hls-playlist.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import type { Entry } from '../verification/listed-renditions.ts';
 import type { VerifiedManifest } from '../verification/publication-verdict.ts';
@@ -92,9 +94,13 @@ export async function verifyPresentation(
       signal,
     );
     const isEntry = new Set(own.map(({ path }) => path));
-    const kinds = new Map(playlists.map(({ path, kind }) => [path, kind]));
+    const documents = new Map(playlists.map((document) => [document.path, document]));
+    const index = new FolderIndex(folder, 'keep');
     const all = hashed.map((playlist): ComparedPlaylist => {
-      return { ...playlist, isEntry: isEntry.has(playlist.path), isHlsMedia: kinds.get(playlist.path) === 'hls-media' };
+      const document = documents.get(playlist.path);
+      const names = document === undefined ? [] : referencesOf(document, index).map(({ path }) => path);
+      const isHlsMedia = document?.kind === 'hls-media';
+      return { ...playlist, isEntry: isEntry.has(playlist.path), isHlsMedia, names };
     });
     const others = presented.filter((path) => !paths.has(path));
     const { differences, absent } = comparePresentation(presentation, all, others);

@@ -70,6 +70,7 @@ function timed({ init, fragments }: RenditionListing, timesOf: TimesOf): TimedFr
 /** Returns what is wrong first with the times of fragments that are played one after the other. */
 function problemsIn(fragments: readonly TimedFragment[], hasPictures: boolean): Problem[] {
   let run = new Run();
+  const isHls = fragments[0]?.window === null;
   // A fragment that is missing, or stands elsewhere, moves those behind it.
   const isInOrder = fragments.every(
     ({ own }, index) => own.position === (fragments[index - 1]?.own.position ?? -1) + 1,
@@ -77,19 +78,23 @@ function problemsIn(fragments: readonly TimedFragment[], hasPictures: boolean): 
   for (const [index, fragment] of fragments.entries()) {
     const before = fragments[index - 1];
     if (before !== undefined && fragment.section !== before.section) {
-      const cut = fragment.window === null ? run.problemAtEnd() : null;
-      if (cut !== null) return [{ at: before, problem: cut }];
+      const drift = isHls ? run.problemAtEnd() : null;
+      if (drift !== null) return [{ at: before, problem: drift }];
       run = new Run();
     } else if (before !== undefined && !follows(before, fragment)) run = new Run();
     const problem =
       problemOfDuration(fragment) ??
       problemOfWindow(fragment, hasPictures) ??
       (isInOrder ? problemOfPlace(fragment) : null) ??
-      (fragment.window === null && before !== undefined ? problemOfJump(before, fragment) : null);
+      (isHls && before !== undefined ? problemOfJump(before, fragment) : null);
     if (problem !== null) return [{ at: fragment, problem }];
     run.add(fragment);
+    const drift = isHls ? run.problemOfDrift(fragment.own.durationSeconds / 2) : null;
+    if (drift !== null) return [{ at: fragment, problem: drift }];
   }
-  return [];
+  const last = fragments.at(-1);
+  const drift = isHls ? run.problemAtEnd() : null;
+  return drift === null || last === undefined ? [] : [{ at: last, problem: drift }];
 }
 
 /** Fragments that players place by the first of them, in the order in which they were signed: those of a period, or between two discontinuities. */
@@ -106,11 +111,20 @@ class Run {
     this.#sample = Math.max(this.#sample, own.sampleSeconds);
   }
 
-  /** Returns why what follows cuts the run: players place that by the stated durations. */
+  /** Returns why players end before the media do, or begin what follows too early: they go by the stated durations. */
   problemAtEnd(): string | null {
-    const cut = this.#own - this.#stated;
-    if (cut <= Math.max(MAX_SHIFT_SECONDS, this.#sample) + this.#rounding) return null;
-    return `the durations stated up to the discontinuity behind it are ${toThousandths(cut)} s shorter than the media`;
+    return this.#stated < this.#own ? this.problemOfDrift(0) : null;
+  }
+
+  /**
+   * Returns why the durations that were stated up to here are those of other media: some players place fragments by them.
+   * `slackSeconds` is how far the last one may be off beside the others.
+   */
+  problemOfDrift(slackSeconds: number): string | null {
+    const drift = this.#own - this.#stated;
+    if (Math.abs(drift) <= Math.max(MAX_SHIFT_SECONDS, this.#sample) + this.#rounding + slackSeconds) return null;
+    const apart = toThousandths(Math.abs(drift));
+    return `the durations stated up to its end are ${apart} s ${drift > 0 ? 'shorter' : 'longer'} than the media`;
   }
 }
 
