@@ -53,6 +53,13 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
     'a list of interstitials': behindHead(
       '#EXT-X-DATERANGE:ID="a",START-DATE="2020-01-01T00:00:00Z",X-ASSET-LIST="a.json"',
     ),
+    'a time of day that jumps': (text) => {
+      let count = 0;
+      const other = '#EXT-X-PROGRAM-DATE-TIME:2030-01-01T00:00:00.000Z';
+      return text.replace(/#EXT-X-PROGRAM-DATE-TIME:.*/g, (tag) => (count++ === 1 ? other : tag));
+    },
+    'other times of day than the sound': (text) => text.replace(/(#EXT-X-PROGRAM-DATE-TIME:)\d{4}/g, '$11999'),
+    'two times of day of a fragment': (text) => text.replace(/#EXT-X-PROGRAM-DATE-TIME:.*/, '$&\n$&'),
     'a variable that is defined twice': behindHead(
       '#EXT-X-DEFINE:NAME="a",VALUE="b"\n#EXT-X-DEFINE:NAME="a",VALUE="c"',
     ),
@@ -81,6 +88,16 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
   const IN_MULTIVARIANT_PLAYLISTS: Readonly<Record<string, Edit>> = {
     'steering by a server': behindHead('#EXT-X-CONTENT-STEERING:SERVER-URI="steer.json"'),
     'no sound': (text) => text.replace(/#EXT-X-MEDIA:TYPE=AUDIO[^\n]*\n/g, '').replace(/,AUDIO="[^"]*"/g, ''),
+    'a sound without an address': (text) =>
+      text.replace(
+        '#EXT-X-MEDIA:',
+        '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="group_A1",NAME="other",DEFAULT=YES\n#EXT-X-MEDIA:',
+      ),
+    'pictures as a sound': (text) =>
+      text.replace(
+        '#EXT-X-MEDIA:',
+        '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="group_A1",NAME="other",URI="media_0.m3u8"\n#EXT-X-MEDIA:',
+      ),
     'a variant without its sound': (text) =>
       `${text}${text.match(/#EXT-X-STREAM-INF[^\n]*\n[^\n]*\n/)?.[0].replace(/,AUDIO="[^"]*"/, '')}`,
     'a variant in a comment': (text) => `${text}\n# #EXT-X-STREAM-INF:BANDWIDTH=1\n`,
@@ -120,6 +137,7 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
     'sound that it calls text': replaced('contentType="audio"', 'contentType="text"'),
     'a type of its own': replaced('type="static"', 'type="STATIC"'),
     'no sound': replaced(/<AdaptationSet[^>]*contentType="audio"[\s\S]*?<\/AdaptationSet>/, ''),
+    'an identifier of templates in an id': replaced('<Representation id="0"', '<Representation id="$Bandwidth$"'),
     'a number of the last segment': replaced(
       '<SegmentTemplate',
       '<SupplementalProperty schemeIdUri="http://dashif.org/guidelines/last-segment-number" value="2"/><SegmentTemplate',

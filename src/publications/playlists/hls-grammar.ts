@@ -120,6 +120,7 @@ class LineOrder {
   readonly #named = new Set<string>();
   #hasSegments = false;
   #hasMap = false;
+  #hasDate = false;
   /** True behind a key frame without an init segment: some players make one of it, and keep it. */
   #hasBareSegments = false;
 
@@ -127,6 +128,10 @@ class LineOrder {
     if (this.#pending.has('EXT-X-STREAM-INF')) yield 'a tag stands between #EXT-X-STREAM-INF and its address';
     const isAboutAddress = ABOUT_ADDRESS.has(name);
     if (isAboutAddress && this.#pending.has(name)) yield `#${name} stands twice above one address`;
+    if (name === 'EXT-X-PROGRAM-DATE-TIME') {
+      if (this.#hasDate) yield `#${name} stands twice above one address`;
+      this.#hasDate = true;
+    }
     if (name === 'EXT-X-MAP') {
       if (this.#hasBareSegments) yield 'a key frame stands above the first #EXT-X-MAP';
       this.#hasMap = true;
@@ -157,6 +162,7 @@ class LineOrder {
     if (!this.#pending.has(needed)) yield `an address without #${needed}, which some players pass over`;
     this.#hasBareSegments ||= !this.#hasMap && this.#once.has('EXT-X-I-FRAMES-ONLY');
     this.#pending.clear();
+    this.#hasDate = false;
   }
 
   *atEnd(): Generator<string> {

@@ -104,6 +104,7 @@ function uriIn(tag: HlsLine, position: PlaylistPosition): string | undefined {
 interface SegmentTags {
   durationSeconds: number | null;
   roundingSeconds: number;
+  dateSeconds: number | null;
   range: string | null;
   rangeLine: number | null;
   isGap: boolean;
@@ -115,21 +116,22 @@ function readSegments(path: string, lines: readonly HlsLine[]): Pick<HlsMedia, '
   let map: HlsMap | null = null;
   let tags = noTags();
   let discontinuities = 0;
-  let keyLine: number | null = null;
+  let key: string | null = null;
   let before: HlsSegment | undefined;
   for (const each of lines) {
     const { name, text, value, line } = each;
     if (name === null) {
-      const segment = readSegment(path, { uri: text, line, map, discontinuities, keyLine }, tags, before);
+      const segment = readSegment(path, { uri: text, line, map, discontinuities, key }, tags, before);
       (tags.isGap ? gaps : segments).push(segment);
       before = segment;
       tags = noTags();
     } else if (name === 'EXT-X-GAP') tags.isGap = true;
     else if (name === 'EXT-X-DISCONTINUITY') discontinuities += value === null ? 1 : 0;
     else if (value === null) continue;
-    else if (name === 'EXT-X-KEY') keyLine = line;
+    else if (name === 'EXT-X-KEY') key = attributeOf(each, 'METHOD') === 'NONE' ? null : value;
     else if (name === 'EXT-X-MAP') map = readMap(path, each);
     else if (name === 'EXT-X-DISCONTINUITY-SEQUENCE') discontinuities = Number(value);
+    else if (name === 'EXT-X-PROGRAM-DATE-TIME') tags.dateSeconds = Date.parse(value) / 1000;
     else if (name === 'EXT-X-BYTERANGE') Object.assign(tags, { range: value.trim(), rangeLine: line });
     else if (name === 'EXTINF') {
       const [stated = ''] = value.split(',', 1);
@@ -141,20 +143,20 @@ function readSegments(path: string, lines: readonly HlsLine[]): Pick<HlsMedia, '
 }
 
 function noTags(): SegmentTags {
-  return { durationSeconds: null, roundingSeconds: 0, range: null, rangeLine: null, isGap: false };
+  return { durationSeconds: null, roundingSeconds: 0, dateSeconds: null, range: null, rangeLine: null, isGap: false };
 }
 
 function readSegment(
   path: string,
-  address: Pick<HlsSegment, 'uri' | 'line' | 'map' | 'discontinuities' | 'keyLine'>,
-  { durationSeconds, roundingSeconds, range, rangeLine, isGap }: SegmentTags,
+  address: Pick<HlsSegment, 'uri' | 'line' | 'map' | 'discontinuities' | 'key'>,
+  { durationSeconds, roundingSeconds, dateSeconds, range, rangeLine, isGap }: SegmentTags,
   before: HlsSegment | undefined,
 ): HlsSegment {
   const position = { playlist: path, line: address.line };
   // A range without a start goes on where that of the segment before ends (RFC 8216bis §4.4.4.2).
   const follows =
     before?.uri === address.uri && before.range !== null ? before.range.offset + before.range.length : null;
-  const times = { durationSeconds: durationSeconds ?? 0, roundingSeconds };
+  const times = { durationSeconds: durationSeconds ?? 0, roundingSeconds, dateSeconds };
   const segment = { ...address, range: readRange(range, follows, position), rangeLine, ...times };
   if (isGap) return segment;
   if (durationSeconds === null) {

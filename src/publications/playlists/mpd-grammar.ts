@@ -277,6 +277,9 @@ function checkAttributes({ name, attributes, start }: XmlElement, grammar: Eleme
       }
       const effect = PASSED_OVER_BY_SOME[attribute];
       if (effect !== undefined) found(start, `${attribute} of <${name}> has some players ${effect}`);
+      if (name === 'Representation' && attribute === 'id' && value.includes('$')) {
+        found(start, 'id of <Representation> has an identifier of templates, which some players fill');
+      }
       if (FILE_ADDRESSES.has(attribute) && (ODD_ADDRESS.test(value) || /^[;?#]|\/$|^$/.test(value))) {
         found(start, `${attribute} of <${name}> is an address that players and servers read differently`);
       }
@@ -322,7 +325,7 @@ function isFitDuration(name: string, attribute: string, value: string): boolean 
 /** Attributes of SegmentTemplate with identifiers in them. */
 const TEMPLATES: ReadonlySet<string> = new Set(['media', 'initialization', 'index']);
 /** Text with identifiers, only those of numbers with a width (ISO/IEC 23009-1 §5.3.9.4.4). */
-const TEMPLATE = /^(?:[^$]|\$\$|\$RepresentationID\$|\$(?:Number|Time|Bandwidth)(?:%0\d{1,2}d)?\$)*$/;
+const TEMPLATE = /^(?:[^$]|\$RepresentationID\$|\$(?:Number|Time|Bandwidth)(?:%0\d{1,2}d)?\$)*$/;
 
 /** Finds what players count differently in a timeline: nothing, numbers of its own, and segments that begin in others. */
 function checkTimeline({ childrenByName, start }: XmlElement, found: Report): void {

@@ -62,8 +62,10 @@ export interface HlsSegment extends HlsReference {
   readonly roundingSeconds: number;
   /** The number of the last discontinuity above it (EXT-X-DISCONTINUITY-SEQUENCE, EXT-X-DISCONTINUITY). */
   readonly discontinuities: number;
-  /** The line of the last EXT-X-KEY above it; null where there is none. */
-  readonly keyLine: number | null;
+  /** The time of day that it states, in seconds (EXT-X-PROGRAM-DATE-TIME); null where it does not. */
+  readonly dateSeconds: number | null;
+  /** The attributes of the EXT-X-KEY that it is encrypted with; null where it is not. */
+  readonly key: string | null;
   readonly range: ByteRange | null;
   /** The line of the tag that states the range. */
   readonly rangeLine: number | null;

@@ -23,8 +23,10 @@ export interface ListedFragment extends ListedPart {
   readonly roundingSeconds: number;
   /** The number of the last discontinuity above it in an HLS playlist, or of the period of an MPD. */
   readonly section: number;
-  /** The line of the key that it is encrypted with in HLS; null where there is none, and in DASH. */
-  readonly keyLine: number | null;
+  /** The time of day that the playlist states for it, in seconds; null where it does not, and in DASH. */
+  readonly dateSeconds: number | null;
+  /** The key that it is encrypted with in HLS, as it is written; null where there is none, and in DASH. */
+  readonly key: string | null;
   /** Its position among all that the playlist lists (HLS), or that its representation does in a period. */
   readonly position: number;
   /** Its start on the media timeline; null where the playlist does not tell. */
@@ -86,7 +88,8 @@ const UNTIMED = {
   durationSeconds: null,
   roundingSeconds: 0,
   section: 0,
-  keyLine: null,
+  dateSeconds: null,
+  key: null,
   position: 0,
   mediaSeconds: null,
   window: null,
@@ -154,7 +157,8 @@ function timedFragments(
       durationSeconds,
       roundingSeconds: 0,
       section,
-      keyLine: null,
+      dateSeconds: null,
+      key: null,
       position,
       mediaSeconds,
       window,

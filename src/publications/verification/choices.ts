@@ -1,5 +1,6 @@
 import { type MediaPart, partKey } from '../media-part.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
+import { attributeOf, type HlsLine } from '../playlists/hls-lines.ts';
 import { referencesOf } from '../playlists/hls-playlist.ts';
 import { isPlayedByAll, statedKinds } from '../playlists/mpd-grammar.ts';
 import type { MpdDocument, PlaylistDocument } from '../playlists/playlist-document.ts';
@@ -7,7 +8,7 @@ import type { RenditionListing } from '../playlists/rendition-listings.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 import type { ReadRendition } from './verify-parts.ts';
 
-/** A choice that a playlist leaves to players: a variant with the groups that it names (HLS), or a period (DASH). */
+/** A choice that a playlist leaves to players: a variant with one of the sounds of its group (HLS), or a period (DASH). */
 export interface Choice {
   readonly playlist: string;
   readonly line: number;
@@ -16,6 +17,7 @@ export interface Choice {
 
 /** A rendition among those that play together. */
 interface PlayedRendition {
+  readonly playlist: string;
   readonly init: MediaPart;
   /** The kinds of media that the playlist says it is of, such as `audio`; none where it does not say it. */
   readonly kinds: ReadonlySet<string>;
@@ -38,8 +40,8 @@ export function choicesOf(
 
 function playedIn(listings: readonly RenditionListing[]): PlayedRendition[] {
   const sections = new Set(listings.flatMap(({ fragments }) => fragments.map(({ section }) => section)));
-  return listings.flatMap(({ init }) =>
-    init === null ? [] : [{ init: init.part, kinds: new Set<string>(), sections }],
+  return listings.flatMap(({ playlist, init }) =>
+    init === null ? [] : [{ playlist, init: init.part, kinds: new Set<string>(), sections }],
   );
 }
 
@@ -49,15 +51,24 @@ function variantsOf(
   playedOf: (path: string) => PlayedRendition[],
 ): Choice[] {
   const named = referencesOf(playlist, index).map(({ path, ...each }) => ({ ...each, played: playedOf(path) }));
-  const sounds = Map.groupBy(
-    named.filter(({ isVariant }) => !isVariant),
-    ({ soundGroup }) => soundGroup,
-  );
   const variants = named.filter(({ isVariant }) => isVariant);
-  return variants.map(({ line, played, soundGroup }) => {
-    const group = soundGroup === null ? [] : (sounds.get(soundGroup) ?? []);
-    return { playlist: playlist.path, line, played: [...played, ...group.flatMap((each) => each.played)] };
+  return variants.flatMap(({ line, played, soundGroup }) => {
+    const members = soundGroup === null ? [] : soundsIn(playlist, soundGroup);
+    // Sound without an address is in the variant itself (RFC 8216bis §4.4.6.1).
+    const sounds = members.map((member) => named.find((each) => each.line === member.line)?.played ?? []);
+    return (sounds.length === 0 ? [[]] : sounds).map((sound) => {
+      return { playlist: playlist.path, line, played: [...played, ...sound] };
+    });
   });
+}
+
+/** Returns the tags of the sound of a group, with an address and without. */
+function soundsIn(playlist: PlaylistDocument, group: string): HlsLine[] {
+  if (playlist.kind === 'mpd') return [];
+  return playlist.lines.filter(
+    (line) =>
+      line.name === 'EXT-X-MEDIA' && attributeOf(line, 'TYPE') === 'AUDIO' && attributeOf(line, 'GROUP-ID') === group,
+  );
 }
 
 function periodsOf({ path: playlist, periods, representations }: MpdDocument): Choice[] {
@@ -65,7 +76,7 @@ function periodsOf({ path: playlist, periods, representations }: MpdDocument): C
   return periods.map(({ element, line }) => {
     const own = (byPeriod.get(element) ?? []).filter(({ lineage }) => isPlayedByAll(lineage));
     const played = own.flatMap(({ init, lineage }) => {
-      return init === null ? [] : [{ init, kinds: statedKinds(lineage), sections: new Set<number>() }];
+      return init === null ? [] : [{ playlist, init, kinds: statedKinds(lineage), sections: new Set<number>() }];
     });
     return { playlist, line, played };
   });
@@ -80,21 +91,22 @@ export function findSilentChoices(
   renditions: readonly { readonly listed: { readonly init: MediaPart }; readonly read: ReadRendition | null }[],
 ): FoundInPlaylist[] {
   const readOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read]));
-  const withSound = new Set(renditions.flatMap(({ read }) => (read?.handlers.has('soun') ? [read.manifest] : [])));
-  return choices.flatMap(({ playlist, line, played }): FoundInPlaylist[] => {
+  const idOf = ({ binding, manifest }: ReadRendition) => binding?.manifest ?? manifest;
+  const withSound = new Set(renditions.flatMap(({ read }) => (read?.handlers.has('soun') ? [idOf(read)] : [])));
+  const found = choices.flatMap(({ playlist, line, played }): FoundInPlaylist[] => {
     const offered = played.flatMap(({ init, kinds }) => {
       const read = readOf.get(partKey(init)) ?? null;
       return read === null ? [] : [{ read, kinds }];
     });
-    const has = (handler: string, kind: string): boolean =>
-      offered.some(({ read: { handlers }, kinds }) => {
+    const manifestsOf = (handler: string, kind: string) =>
+      offered.flatMap(({ read, kinds }) => {
+        const { handlers } = read;
         // Pictures and sound in one are said to be pictures.
         const isStated = (each: string): boolean => each === kind || (each === 'video' && handlers.has('vide'));
-        return handlers.has(handler) && [...kinds].every(isStated);
+        return handlers.has(handler) && [...kinds].every(isStated) ? [idOf(read)] : [];
       });
-    const isSilent =
-      has('vide', 'video') && !has('soun', 'audio') && offered.some(({ read }) => withSound.has(read.manifest));
-    if (isSilent) {
+    const sounds = new Set(manifestsOf('soun', 'audio'));
+    if (manifestsOf('vide', 'video').some((id) => withSound.has(id) && !sounds.has(id))) {
       return [
         { playlist, line, kind: 'missing', problem: 'it offers pictures without the sound that was signed with them' },
       ];
@@ -103,4 +115,6 @@ export function findSilentChoices(
     const sections = new Set(played.map((each) => [...each.sections].join()));
     return sections.size > 1 ? [{ playlist, line, kind: 'ambiguous', problem }] : [];
   });
+  // A variant is told once, whichever sounds of its group are none.
+  return [...new Map(found.map((each) => [`${each.playlist}\n${each.line}`, each])).values()];
 }

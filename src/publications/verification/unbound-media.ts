@@ -6,6 +6,7 @@ import { partKey } from '../media-part.ts';
 import { isPicture, isPlainText } from '../playlists/file-names.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
 import { referencesOf } from '../playlists/hls-playlist.ts';
+import { statedKinds } from '../playlists/mpd-grammar.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import {
   iFrameListingsOf,
@@ -48,31 +49,60 @@ export async function findUnboundMedia(
         (init !== null && !inits.has(partKey(init.part))) || fragments.some(({ part }) => !named.has(part.path)),
     ),
   ];
-  const references = playlists.flatMap((playlist) => referencesOf(playlist, index));
-  const mediaPlaylists = new Set(references.filter(({ isOfMedia }) => isOfMedia).map(({ path }) => path));
+  const statedOf = statedUses(playlists, index);
   const found = new Map<string, UnboundMedia>();
   for (const candidate of candidates) {
     const [first] = candidate.fragments;
     if (first === undefined || found.has(partKey(first.part))) continue;
-    const isAuxiliary =
-      !mediaPlaylists.has(candidate.playlist) && (await areTextOrPictures(folder, candidate, index, signal));
+    const stated = statedOf(candidate);
+    const isAuxiliary = stated !== 'media' && (await areTextOrPictures(folder, candidate, stated, index, signal));
     if (!isAuxiliary) found.set(partKey(first.part), candidate);
   }
   return [...found.values()];
 }
 
+/** The use that playlists state for files: `text` may be an entry of its own. */
+type StatedUse = 'media' | 'text' | 'text or pictures';
+
+/** Returns a function that tells what playlists say files are: names and first bytes of files may lie. */
+function statedUses(
+  playlists: readonly PlaylistDocument[],
+  index: FolderIndex,
+): (candidate: UnboundMedia) => StatedUse {
+  const references = playlists.flatMap((playlist) => referencesOf(playlist, index));
+  const media = new Set(references.filter(({ isOfMedia }) => isOfMedia).map(({ path }) => path));
+  const named = new Set(references.map(({ path }) => path));
+  const kinds = new Map(
+    playlists.flatMap((playlist) =>
+      playlist.kind === 'mpd'
+        ? playlist.representations.map(
+            ({ line, lineage }) => [`${playlist.path}\n${line}`, statedKinds(lineage)] as const,
+          )
+        : [],
+    ),
+  );
+  return ({ playlist, fragments: [first] }) => {
+    const stated = kinds.get(`${playlist}\n${first?.line ?? 0}`);
+    if (stated !== undefined) return stated.has('video') || stated.has('audio') ? 'media' : 'text or pictures';
+    if (media.has(playlist)) return 'media';
+    return named.has(playlist) ? 'text or pictures' : 'text';
+  };
+}
+
 async function areTextOrPictures(
   folder: Pick<SourceFolder, 'open'>,
   { fragments }: UnboundMedia,
+  stated: StatedUse,
   index: FolderIndex,
   signal: AbortSignal,
 ): Promise<boolean> {
   const paths = [...new Set(fragments.map(({ part }) => part.path))];
-  if (!paths.every((path) => isPlainText(path) || isPicture(path))) return false;
+  const isFit = (path: string): boolean => isPlainText(path) || (stated !== 'text' && isPicture(path));
+  if (!paths.every(isFit)) return false;
   const present = paths.filter((path) => index.has(path));
   const verified = await mapConcurrent(present, MAX_CONCURRENT_FILES, async (path) => {
     const head = await headOf(folder, path, signal);
-    return isText(head) || stillMediaType(head)?.startsWith('image/') === true;
+    return (isText(head) && (stated !== 'text' || isUtf8(head))) || stillMediaType(head)?.startsWith('image/') === true;
   });
   return verified.every((isAuxiliary) => isAuxiliary);
 }
@@ -91,5 +121,17 @@ async function headOf(folder: Pick<SourceFolder, 'open'>, path: string, signal: 
  * none, unless it is UTF-16.
  */
 function isText(head: Buffer): boolean {
-  return !head.includes(0) || /^(?:\xff\xfe|\xfe\xff)/.test(head.toString('latin1', 0, 2));
+  if (/^(?:\xff\xfe|\xfe\xff)/.test(head.toString('latin1', 0, 2))) return true;
+  return !head.includes(0);
+}
+
+/** Returns true for the beginning of a text in UTF-8, as packed audio is none. */
+function isUtf8(head: Buffer): boolean {
+  try {
+    // The last character may be cut.
+    new TextDecoder('utf-8', { fatal: true }).decode(head, { stream: true });
+    return true;
+  } catch {
+    return false;
+  }
 }

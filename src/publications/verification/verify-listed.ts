@@ -58,7 +58,7 @@ export async function verifyListed(
     };
   }
   const renditions = verifyRenditions(readings);
-  const times = verifyTimes(publication.listings, timesIn(renditions));
+  const times = verifyTimes(publication.listings, publication.choices, timesIn(renditions));
   const manifestsOf = manifestsByEntry(renditions, manifests);
   const presentation = await verifyPresentation({ ...publication, folder, areChosen, manifestsOf }, signal);
   // A signed playlist that is not published offers what no other one does.

@@ -46,7 +46,8 @@ function verifyOrder(order: ListedOrder, media: readonly TopBox[]): { intact: st
   const intact: string[] = [];
   let next = 0;
   for (const [index, { part, boxes, startSeconds }] of played.entries()) {
-    const kind = boxes.start === boxes.end ? 'added' : boxes.start < next ? 'reordered' : null;
+    const isWhole = media[boxes.start]?.type === 'moof' && media[boxes.end - 1]?.type === 'mdat';
+    const kind = boxes.start === boxes.end || !isWhole ? 'added' : boxes.start < next ? 'reordered' : null;
     if (kind === null) intact.push(partKey(part));
     else deviations.push({ ...deviationOf('fragment', part, kind), playlist, index, startSeconds });
     next = Math.max(next, boxes.end);

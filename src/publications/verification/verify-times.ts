@@ -1,5 +1,6 @@
 import { describePart, type MediaPart } from '../media-part.ts';
 import type { ListedFragment, RenditionListing } from '../playlists/rendition-listings.ts';
+import type { Choice } from './choices.ts';
 import type { FragmentTimes } from './media-times.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 
@@ -28,7 +29,11 @@ interface TimedFragment extends ListedFragment {
 }
 
 /** Finds the playlists whose times cut or move signed media, each with the first place where it does. */
-export function verifyTimes(listings: readonly RenditionListing[], timesOf: TimesOf): VerifiedTimes {
+export function verifyTimes(
+  listings: readonly RenditionListing[],
+  choices: readonly Choice[],
+  timesOf: TimesOf,
+): VerifiedTimes {
   const findings: FoundInPlaylist[] = [];
   const unordered: string[] = [];
   for (const [playlist, own] of Map.groupBy(listings, (listing) => listing.playlist)) {
@@ -46,7 +51,7 @@ export function verifyTimes(listings: readonly RenditionListing[], timesOf: Time
     if (order === 'unknown') unordered.push(playlist);
     else if (order !== 'signed') findings.push(describe(playlist, order));
   }
-  return { findings, unordered };
+  return { findings: [...findings, ...datesApart(choices, listings, timesOf)], unordered };
 }
 
 interface Problem {
@@ -71,10 +76,7 @@ function timed({ init, fragments }: RenditionListing, timesOf: TimesOf): TimedFr
 function problemsIn(fragments: readonly TimedFragment[], hasPictures: boolean): Problem[] {
   let run = new Run();
   const isHls = fragments[0]?.window === null;
-  // A fragment that is missing, or stands elsewhere, moves those behind it.
-  const isInOrder = fragments.every(
-    ({ own }, index) => own.position === (fragments[index - 1]?.own.position ?? -1) + 1,
-  );
+  const isInOrder = areInOrder(fragments);
   for (const [index, fragment] of fragments.entries()) {
     const before = fragments[index - 1];
     if (before !== undefined && fragment.section !== before.section) {
@@ -86,7 +88,8 @@ function problemsIn(fragments: readonly TimedFragment[], hasPictures: boolean): 
       problemOfDuration(fragment) ??
       problemOfWindow(fragment, hasPictures) ??
       (isInOrder ? problemOfPlace(fragment) : null) ??
-      (isHls && before !== undefined ? problemOfJump(before, fragment) : null);
+      (isHls && before !== undefined ? problemOfJump(before, fragment) : null) ??
+      run.problemOfDate(fragment);
     if (problem !== null) return [{ at: fragment, problem }];
     run.add(fragment);
     const drift = isHls ? run.problemOfDrift(fragment.own.durationSeconds / 2) : null;
@@ -97,12 +100,29 @@ function problemsIn(fragments: readonly TimedFragment[], hasPictures: boolean): 
   return drift === null || last === undefined ? [] : [{ at: last, problem: drift }];
 }
 
+/** Returns true for fragments in the signed order: one that is missing, or stands elsewhere, moves those behind it. */
+function areInOrder(fragments: readonly TimedFragment[]): boolean {
+  return fragments.every(({ own }, index) => own.position === (fragments[index - 1]?.own.position ?? -1) + 1);
+}
+
 /** Fragments that players place by the first of them, in the order in which they were signed: those of a period, or between two discontinuities. */
 class Run {
   #stated = 0;
   #rounding = 0;
   #own = 0;
   #sample = 0;
+  /** Seconds between its stated time of day and its own start. */
+  #date: number | null = null;
+
+  /** Returns why the time of day is not that of the media: some players place fragments by it. */
+  problemOfDate(fragment: TimedFragment): string | null {
+    const date = dateShift(fragment);
+    this.#date ??= date;
+    if (date === null || this.#date === null) return null;
+    const apart = Math.abs(date - this.#date);
+    if (apart <= Math.max(shiftOf(fragment.own), fragment.own.durationSeconds / 2)) return null;
+    return `its time of day is ${toThousandths(apart)} s off that of what plays before it`;
+  }
 
   add({ durationSeconds, roundingSeconds, own }: TimedFragment): void {
     this.#stated += durationSeconds ?? own.durationSeconds;
@@ -176,7 +196,7 @@ function problemOfJump(before: TimedFragment, fragment: TimedFragment): string |
   const jump = own.startSeconds - before.own.startSeconds - before.own.durationSeconds;
   const isContinuous = Math.abs(jump) <= shiftOf(own);
   // Packagers begin encryption, and change its key, at a discontinuity.
-  const hasOtherKey = fragment.keyLine !== before.keyLine;
+  const hasOtherKey = fragment.key !== before.key;
   if (section !== before.section && isContinuous && !hasOtherKey)
     return 'a discontinuity stands before it, and the media go on';
   if (section !== before.section || jump >= -own.durationSeconds / 2) return null;
@@ -197,6 +217,43 @@ function offsetsThatDiffer(fragments: readonly TimedFragment[]): Problem[] {
     });
   });
 }
+
+function dateShift({ dateSeconds, own }: TimedFragment): number | null {
+  return dateSeconds === null ? null : dateSeconds - own.startSeconds;
+}
+
+/** Finds the playlists that play together, and state times of day by which some players play one later than the other. */
+function datesApart(
+  choices: readonly Choice[],
+  listings: readonly RenditionListing[],
+  timesOf: TimesOf,
+): FoundInPlaylist[] {
+  const dated = new Map<string, Map<number, number>>();
+  for (const listing of listings) {
+    const dates = dated.get(listing.playlist) ?? new Map<number, number>();
+    dated.set(listing.playlist, dates);
+    const fragments = timed(listing, timesOf);
+    for (const fragment of areInOrder(fragments) ? fragments : []) {
+      const shift = dateShift(fragment);
+      if (shift !== null && !dates.has(fragment.section)) dates.set(fragment.section, shift);
+    }
+  }
+  const found = choices.flatMap(({ playlist, line, played }): FoundInPlaylist[] => {
+    const together = [...new Set(played.map((each) => each.playlist))].map((path) => dated.get(path) ?? new Map());
+    const [first, ...others] = together;
+    const apart = others.flatMap((dates) =>
+      [...dates].map(([section, shift]) => Math.abs(shift - (first?.get(section) ?? shift))),
+    );
+    const most = Math.max(0, ...apart);
+    if (most <= MAX_DATES_APART_SECONDS) return [];
+    const problem = `the times of day of what plays together are ${toThousandths(most)} s apart`;
+    return [{ playlist, line, kind: 'ambiguous', problem }];
+  });
+  return [...new Map(found.map((each) => [`${each.playlist}\n${each.line}`, each])).values()];
+}
+
+/** Seconds by which times of day of pictures and sound may differ: encoders take them from clocks. */
+const MAX_DATES_APART_SECONDS = 0.5;
 
 /** Media that play one after the other under different init segments. */
 interface Section {
