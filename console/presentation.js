@@ -1,8 +1,8 @@
+import { sha256 } from '@noble/hashes/sha2.js';
 import { signal } from '@preact/signals';
-import { decode } from './cbor.js';
+import { decode } from 'cborg';
 import { fetchPart } from './playlists.js';
 import { isIntact } from './reader.js';
-import { sha256 } from './sha256.js';
 import { comparePresentation } from './shared/compare-presentation.js';
 import {
   isPresented,
@@ -367,7 +367,7 @@ async function boundIn(init, fragment) {
   const [box] = boxes;
   if (store === null || box === undefined || boxes.length > 1) return null;
   try {
-    const { uniqueId, localId } = /** @type {any} */ (decode(box.content));
+    const { uniqueId, localId } = /** @type {any} */ (decode(box.content, { rejectDuplicateMapKeys: true }));
     return { uniqueId, localId, store };
   } catch {
     // It is no Merkle box: nothing binds what it stands in.
