@@ -13,6 +13,8 @@ const SOURCES = [
   'operations/verification/summarize.ts',
   'publications/presentation/compare-presentation.ts',
   'publications/presentation/presentation.ts',
+  'errors/assert.ts',
+  'publications/verification/verify-sequence.ts',
 ];
 
 /** Returns the modules as JavaScript, by their names. */
@@ -23,7 +25,7 @@ export function consoleModules(): ReadonlyMap<string, string> {
 function moduleOf(path: string): string {
   const source = readFileSync(new URL(`../src/${path}`, import.meta.url), 'utf8');
   const code = stripTypeScriptTypes(source)
-    .replace(/(['"])(\.\/[^'"\n]+)\.ts\1/g, '$1$2.js$1')
+    .replace(/(['"])(?:\.|#\w+)(\/[^'"\n]+)\.ts\1/g, '$1.$2.js$1')
     .replace(/[ \t]+$/gm, '')
     .replace(/\n{3,}/g, '\n\n')
     .trimStart();
