@@ -1,4 +1,5 @@
 /**
+ * @typedef {import('./c2pa-boxes.js').Bound} Bound
  * @typedef {import('./reader.js').Reading} Reading
  *
  * @typedef {{ url: string, start: number | null, end: number | null }} Part a file, or a range of its bytes; the end is not in it
@@ -10,10 +11,16 @@
  * @property {Part} part
  * @property {Part} init
  * @property {number} sizeBytes 0 before it is loaded
- * @property {Reading | null} reading null before it is verified
+ * @property {Bound | null} bound null where it is not intact
+ * @property {Reading | null} alone without regard to its position; null before it is verified
+ * @property {Reading | null} reading with regard to its position among those that are verified
  *
  * @typedef {{ key: string, kind: 'video' | 'audio', name: string, fragments: readonly Fragment[] }} Rendition
  */
+
+const KEY_TAG = /^#EXT-X-(?:SESSION-)?KEY:/;
+/** Attributes that hold addresses, as the service reads them. */
+const ADDRESS_ATTRIBUTE = /[:,][A-Z0-9-]*UR[IL]="([^"]*)"/g;
 
 /**
  * Reads the playlists of a publication, all renditions of video and audio. Throws an Error where they cannot be read.
@@ -66,6 +73,8 @@ function renditionOf(parser, text, url, { kind, name }) {
       part: partOf(fragment),
       init: partOf(fragment.initSegment),
       sizeBytes: 0,
+      bound: null,
+      alone: null,
       reading: null,
     }));
   return { key: url, kind, name, fragments: parts };
@@ -102,6 +111,20 @@ export async function fetchPart({ url, start, end }, signal) {
   const response = await fetch(url, { signal, headers });
   if (!response.ok) throw new Error(`the service answered with status ${response.status}`);
   return await response.blob();
+}
+
+/**
+ * Returns the addresses that an HLS playlist names, each once, without those of keys.
+ * @param {string} text
+ * @param {string} base
+ */
+export function addressesIn(text, base) {
+  const named = text.split('\n').flatMap((raw) => {
+    const line = raw.trim();
+    if (line === '' || KEY_TAG.test(line)) return [];
+    return line.startsWith('#') ? Array.from(line.matchAll(ADDRESS_ATTRIBUTE), ([, address = '']) => address) : [line];
+  });
+  return [...new Set(named.flatMap((address) => URL.parse(address, base)?.href ?? []))];
 }
 
 /** @param {any} level @param {number} index */

@@ -1,41 +1,35 @@
+import { sha256 } from '@noble/hashes/sha2.js';
 import { signal } from '@preact/signals';
-import { decode } from './cbor.js';
-import { fetchPart } from './playlists.js';
+import { boundIn, storeIn } from './c2pa-boxes.js';
+import { addressesIn, fetchPart } from './playlists.js';
 import { isIntact } from './reader.js';
-import { sha256 } from './sha256.js';
 import { comparePresentation } from './shared/compare-presentation.js';
-import {
-  isPresented,
-  PRESENTATION_ALGORITHM,
-  PRESENTATION_LABEL,
-  PRESENTATION_VERSION,
-} from './shared/presentation.js';
+import { isPresented } from './shared/presentation.js';
 import { summarize, summarizeDeviations } from './shared/summarize.js';
+import { pathBelow, presentationIn, rootOf } from './signed-presentation.js';
 
 /**
+ * @typedef {import('./c2pa-boxes.js').Bound} Bound
  * @typedef {import('./playlists.js').Part} Part
  * @typedef {import('./playlists.js').Rendition} Rendition
  * @typedef {import('./reader.js').Reading} Reading
+ * @typedef {import('./signed-presentation.js').Presentation} Presentation
  * @typedef {import('../src/contract/verification.ts').PublicationDeviation} Deviation
  *
  * @typedef {{ path: string, sizeBytes: number, digest: Uint8Array }} HashedFile
  * @typedef {{ path: string, uniqueId: number, localId: number }} BoundInit
- * @typedef {{ uris: { uri: string }[] } | { count: number, hash: string }} Presentation
  * @typedef {{ part: Deviation['part'], kind: Deviation['kind'], playlist: string | null }} Difference
  *
  * @typedef {object} Compared
  * @property {'as_signed' | 'changed' | 'not_signed'} state
  * @property {readonly (Difference & { readonly url: string | null, readonly seconds: number })[]} differences with the playlist's address, and when it was noticed
  * @property {string} entry
- *
- * @typedef {{ uniqueId: number, localId: number, store: string }} Bound the Merkle map of an init segment, and the digest of the manifest store in it
  */
 
 /** Bytes of a fragment that its Merkle box lies in. */
 const HEAD_SIZE_BYTES = 64 * 1024;
-const KEY_TAG = /^#EXT-X-(?:SESSION-)?KEY:/;
-/** Attributes that hold addresses, as the service reads them. */
-const ADDRESS_ATTRIBUTE = /[:,][A-Z0-9-]*UR[IL]="([^"]*)"/g;
+/** Fragments that are looked at for what binds their init segment: others may stand where the first ones were. */
+const MAX_TRIED_FRAGMENTS = 3;
 
 /**
  * Compares the playlists that a player loads, and the text and other files that they name, with the presentation that the manifest
@@ -53,7 +47,7 @@ export class PresentationWatch {
   #playlists = new Map();
   /** Files that playlists name, by address: null where there is none. @type {Map<string, Promise<Omit<HashedFile, 'path'> | null>>} */
   #files = new Map();
-  /** Init segments with a manifest, by address. @type {Map<string, Bound>} */
+  /** Init segments with a manifest, by address. @type {Map<string, Omit<Bound, 'location'>>} */
   #inits = new Map();
   /** Addresses of signed fragments. @type {Set<string>} */
   #fragments = new Set();
@@ -106,15 +100,14 @@ export class PresentationWatch {
   }
 
   /**
-   * Takes note of the manifest and of the Merkle map under which a fragment was found intact.
+   * Takes note of what binds a fragment that was found intact.
    * @param {string} url of the init segment
-   * @param {Blob} init
-   * @param {Blob} fragment
+   * @param {Bound} bound
    */
-  async loadInit(url, init, fragment) {
-    const [known, bound] = [this.#inits.get(url), await boundIn(init, fragment)];
-    if (bound === null || JSON.stringify(bound) === JSON.stringify(known)) return;
-    this.#inits.set(url, bound);
+  async loadInit(url, { uniqueId, localId, store }) {
+    const own = { uniqueId, localId, store };
+    if (JSON.stringify(own) === JSON.stringify(this.#inits.get(url))) return;
+    this.#inits.set(url, own);
     await this.#compare();
   }
 
@@ -184,16 +177,17 @@ export class PresentationWatch {
     return { presentation, entries: [entry], deviations: {}, first };
   }
 
-  /** @param {Rendition['fragments']} fragments in the order of their playlist */
+  /** @param {Rendition['fragments']} fragments */
   async #readInits(fragments) {
-    for (const { part, init } of fragments) {
-      if (!this.#inits.has(init.url)) {
-        const head = await this.#fetch({ ...part, start: part.start ?? 0, end: headEnd(part) });
-        const bound = await boundIn(await this.#fetch(init), head);
+    for (const [url, own] of Map.groupBy(fragments, ({ init }) => init.url)) {
+      const init = await this.#fetch({ url, start: own[0]?.init.start ?? null, end: own[0]?.init.end ?? null });
+      for (const { part } of own.slice(0, MAX_TRIED_FRAGMENTS)) {
+        const bound = await boundIn(init, await this.#fetch({ ...part, start: part.start ?? 0, end: headEnd(part) }));
         if (bound === null) continue;
-        this.#inits.set(init.url, bound);
+        await this.loadInit(url, bound);
+        for (const each of own) this.#fragments.add(each.part.url);
+        break;
       }
-      this.#fragments.add(part.url);
     }
   }
 
@@ -276,68 +270,12 @@ export class PresentationWatch {
    * @param {string} url
    */
   #pathOf(url) {
-    const root = this.#root || new URL('.', this.#entry).href;
-    return url.startsWith(root) ? decoded(new URL(url).pathname.slice(new URL(root).pathname.length)) : url;
+    return pathBelow(this.#root || new URL('.', this.#entry).href, url);
   }
 }
 
 /** @type {Difference} */
 const UNREADABLE = { part: 'playlist', kind: 'unreadable', playlist: null };
-
-/**
- * Returns the presentation of a report's active manifest; null where it states none, or why it cannot be compared with.
- * @param {any} report
- * @returns {Presentation | { problem: string } | null}
- */
-function presentationIn({ manifests, active_manifest: active }) {
-  const all = /** @type {any[]} */ (manifests[active]?.assertions ?? []);
-  const stated = all.filter(
-    ({ label, created }) => created === true && label.replace(/__\d+$/, '') === PRESENTATION_LABEL,
-  );
-  if (stated.length === 0) return null;
-  const [{ data }] = stated;
-  if (data.version > PRESENTATION_VERSION) return null;
-  const isKnown = data.version === PRESENTATION_VERSION && data.alg === PRESENTATION_ALGORITHM;
-  return isKnown && stated.length === 1 && (Array.isArray(data.uris) || typeof data.hash === 'string')
-    ? data
-    : { problem: `The assertion ${PRESENTATION_LABEL} of the manifest is malformed, or there more than once.` };
-}
-
-/**
- * Returns the folder that was signed, by the path of the entry among the signed ones; the folder of the entry where it is none.
- * @param {string} entry
- * @param {Presentation} signed
- */
-function rootOf(entry, signed) {
-  const folder = new URL('.', entry);
-  const path = decoded(new URL(entry).pathname);
-  const uris = 'uris' in signed ? signed.uris.map(({ uri }) => uri) : [];
-  const depth = uris.filter((uri) => path.normalize('NFC').endsWith(`/${uri}`)).map((uri) => uri.split('/').length - 1);
-  return new URL('../'.repeat(Math.max(0, ...depth)), folder).href;
-}
-
-/**
- * Returns the addresses that an HLS playlist names, each once, without those of keys.
- * @param {string} text
- * @param {string} base
- */
-function addressesIn(text, base) {
-  const named = text.split('\n').flatMap((raw) => {
-    const line = raw.trim();
-    if (line === '' || KEY_TAG.test(line)) return [];
-    return line.startsWith('#') ? Array.from(line.matchAll(ADDRESS_ATTRIBUTE), ([, address = '']) => address) : [line];
-  });
-  return [...new Set(named.flatMap((address) => URL.parse(address, base)?.href ?? []))];
-}
-
-/** @param {string} path */
-function decoded(path) {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
-}
 
 /** @param {Part} part */
 function headEnd({ start, end }) {
@@ -353,52 +291,4 @@ function hashed(bytes) {
 /** @param {Uint8Array | undefined} first @param {Uint8Array} second */
 function isSame(first, second) {
   return String(first) === String(second);
-}
-
-/**
- * Returns what binds an init segment by the Merkle box of a fragment under it; null where nothing does.
- * @param {Blob} init
- * @param {Blob} fragment
- * @returns {Promise<Bound | null>}
- */
-async function boundIn(init, fragment) {
-  const store = await storeIn(init);
-  const boxes = (await c2paBoxesIn(fragment)).filter(({ purpose }) => purpose === 'merkle');
-  const [box] = boxes;
-  if (store === null || box === undefined || boxes.length > 1) return null;
-  try {
-    const { uniqueId, localId } = /** @type {any} */ (decode(box.content));
-    return { uniqueId, localId, store };
-  } catch {
-    // It is no Merkle box: nothing binds what it stands in.
-    return null;
-  }
-}
-
-/** Returns the digest of the manifest store in an init segment; null without one. @param {Blob} init */
-async function storeIn(init) {
-  const boxes = (await c2paBoxesIn(init)).filter(({ purpose }) => purpose !== 'merkle');
-  return boxes.length === 0 ? null : String(boxes.map(({ content }) => sha256(content)));
-}
-
-/** The identifier of C2PA's boxes (C2PA 2.2, §A.5.1). */
-const C2PA_BOX = 'd8fec3d61b0e483c92975828877ec481';
-
-/** Returns the C2PA boxes among the top-level boxes of a file, or of its beginning. @param {Blob} blob */
-async function c2paBoxesIn(blob) {
-  const bytes = new Uint8Array(await blob.arrayBuffer());
-  const view = new DataView(bytes.buffer);
-  const boxes = [];
-  for (let at = 0, size = 0; at + 28 <= bytes.length; at += size) {
-    size = view.getUint32(at);
-    if (size === 1) size = Number(view.getBigUint64(at + 8));
-    if (size < 8 || at + size > bytes.length) break;
-    const isC2pa =
-      Array.from(bytes.subarray(at + 8, at + 24), (byte) => byte.toString(16).padStart(2, '0')).join('') === C2PA_BOX;
-    if (!isC2pa) continue;
-    const end = bytes.indexOf(0, at + 28);
-    const purpose = new TextDecoder().decode(bytes.subarray(at + 28, end));
-    boxes.push({ purpose, content: bytes.subarray(end + 1, at + size) });
-  }
-  return boxes;
 }

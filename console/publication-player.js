@@ -1,5 +1,7 @@
 import { signal } from '@preact/signals';
 import { addressOf } from './api.js';
+import { boundIn } from './c2pa-boxes.js';
+import { verifyOrder } from './fragment-order.js';
 import { fetchPart, keyOf, languageName, partKey, readPlaylists } from './playlists.js';
 import { PresentationWatch } from './presentation.js';
 import { isIntact, readFragment } from './reader.js';
@@ -144,19 +146,20 @@ export class PublicationPlayer {
     const isFirst = !this.#known.has(initKey);
     this.#known.add(initKey);
     let reading = await this.#read(init, blob, isFirst);
-    if (isIntact(reading)) {
-      await this.presentation.loadInit(fragment.init.url, init, blob);
-    } else {
+    const bound = isIntact(reading) ? await boundIn(init, blob) : null;
+    if (bound !== null) await this.presentation.loadInit(fragment.init.url, bound);
+    if (!isIntact(reading)) {
       this.#failures += 1;
       if (!isFirst && this.#failures <= MAX_DETAILED_FAILURES) reading = await this.#read(init, blob, true);
     }
     if (this.#closed.signal.aborted) return;
-    fragment.reading = reading;
-    fragment.sizeBytes = blob.size;
+    Object.assign(fragment, { sizeBytes: blob.size, bound, alone: reading, reading });
     // Fragments change in place, because a programme may have 20,000 of them; the rendition is a new object.
-    this.renditions.value = this.renditions.value.map((rendition) =>
-      rendition.fragments[fragment.index] === fragment ? { ...rendition } : rendition,
-    );
+    this.renditions.value = this.renditions.value.map((rendition) => {
+      if (rendition.fragments[fragment.index] !== fragment) return rendition;
+      verifyOrder(rendition.fragments, fragment);
+      return { ...rendition };
+    });
   }
 
   /** Compares the playlists with the manifest of the first rendition that has one that verifies, whatever its fragments do. */

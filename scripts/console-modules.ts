@@ -13,9 +13,9 @@ const SOURCES = [
   'operations/verification/summarize.ts',
   'publications/presentation/compare-presentation.ts',
   'publications/presentation/presentation.ts',
+  'errors/assert.ts',
+  'publications/verification/verify-sequence.ts',
 ];
-/** What stands in browsers for modules that they lack. */
-const STAND_INS = { 'node:crypto': '../sha256.js', cborg: '../cbor.js' };
 
 /** Returns the modules as JavaScript, by their names. */
 export function consoleModules(): ReadonlyMap<string, string> {
@@ -24,12 +24,8 @@ export function consoleModules(): ReadonlyMap<string, string> {
 
 function moduleOf(path: string): string {
   const source = readFileSync(new URL(`../src/${path}`, import.meta.url), 'utf8');
-  const code = Object.entries(STAND_INS)
-    .reduce(
-      (text, [name, standIn]) => text.replaceAll(`from '${name}'`, `from '${standIn}'`),
-      stripTypeScriptTypes(source),
-    )
-    .replace(/(['"])(\.\/[^'"\n]+)\.ts\1/g, '$1$2.js$1')
+  const code = stripTypeScriptTypes(source)
+    .replace(/(['"])(?:\.|#\w+)(\/[^'"\n]+)\.ts\1/g, '$1.$2.js$1')
     .replace(/[ \t]+$/gm, '')
     .replace(/\n{3,}/g, '\n\n')
     .trimStart();

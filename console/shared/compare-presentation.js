@@ -18,7 +18,7 @@ import {
 /**
  * Compares the playlists of a folder with a signed presentation: each has to be a signed one, with the files that it names.
  * The folder may be one above or below the one that was signed. A signed playlist that is not there is no difference,
- * unless a media playlist stands alone and a playlist that may have named it is missing. `otherPaths` are those of
+ * unless one that is there names it, or a media playlist stands alone and a playlist that may have named it is missing. `otherPaths` are those of
  * playlists that are there and are not compared.
  */
 export function comparePresentation(
@@ -44,12 +44,16 @@ function compareList(
     return filesOf(moved) === signed.files ? [] : [{ part: 'files', kind: 'altered', playlist: playlist.path }];
   });
   const there = [...playlists.map(({ path }) => path), ...otherPaths];
-  const present = new Set(there.map((path) => relocate({ ...NO_FILE, path })?.path.normalize('NFC')));
+  const uriOf = (path        )                     => relocate({ ...NO_FILE, path })?.path.normalize('NFC');
+  const present = new Set(there.map(uriOf));
   const absent = uris.map(({ uri }) => uri).filter((uri) => !present.has(uri));
+  const needed = new Set(playlists.flatMap(({ names }) => names.map(uriOf)));
+  const lost = absent.filter((uri) => needed.has(uri));
+  differences.push(...lost.map((playlist) => ({ part: 'playlist', kind: 'missing', playlist })         ));
   const standsAlone = playlists.some(({ isEntry, isHlsMedia }) => isEntry && isHlsMedia);
   const parent = standsAlone ? absent.find((uri) => /\.m3u8?$/i.test(uri)) : undefined;
   if (parent !== undefined) differences.push({ part: 'playlist', kind: 'missing', playlist: parent });
-  return { differences, absent };
+  return { differences, absent: absent.filter((uri) => !needed.has(uri)) };
 }
 
 function compareDigest(hash        , playlists                             )                         {

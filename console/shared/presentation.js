@@ -1,11 +1,11 @@
 // @ts-nocheck
 // Written by "npm run docs" from src/publications/presentation/presentation.ts: change that.
-import { createHash } from '../sha256.js';
-import * as cborg from '../cbor.js';
+import { sha256 } from '@noble/hashes/sha2.js';
+import * as cborg from 'cborg';
 
 /**
  * The label of the assertion that says what a signed publication presents: its playlists, and the files that they name.
- * Browsers run this module too (`scripts/console-modules.ts`), so it uses nothing of Node but hashes.
+ * Browsers run this module too (`scripts/console-modules.ts`), so it uses nothing of Node.
  */
 export const PRESENTATION_LABEL = 'com.attestream.presentation';
 
@@ -96,7 +96,7 @@ export function digestOfFiles(files                         )             {
 }
 
 function digestOf(rows                    )             {
-  return createHash(PRESENTATION_ALGORITHM).update(cborg.encode(rows)).digest();
+  return sha256(cborg.encode(rows));
 }
 
 /** The size of a list in a manifest, in bytes; the SDK stores digests as text. */

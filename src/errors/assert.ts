@@ -1,14 +1,16 @@
-import assert from 'node:assert/strict';
+// Browsers run this module too (`scripts/console-modules.ts`), so it uses nothing of Node.
 
 /** Returns the item of a list or typed array at an index that is known to exist. An index outside is a bug: throws. */
 export function itemAt<T>(list: ArrayLike<T>, index: number): T {
   const exists = Number.isInteger(index) && index >= 0 && index < list.length;
   // The message is put together only where it is needed: this runs in inner loops.
-  if (!exists) assert.fail(`no item ${index} in a list of ${list.length}`);
+  if (!exists) throw new Error(`no item ${index} in a list of ${list.length}`);
   return list[index] as T;
 }
 
 /** Returns the value of a key that is known to be in a map. A key that is not is a bug: throws. */
 export function valueAt<K, V extends NonNullable<unknown>>(map: Pick<ReadonlyMap<K, V>, 'get'>, key: K): V {
-  return map.get(key) ?? assert.fail(`no value of ${String(key)}`);
+  const value = map.get(key);
+  if (value === undefined) throw new Error(`no value of ${String(key)}`);
+  return value;
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { assertAccessible } from './browser.ts';
@@ -91,7 +91,7 @@ describe('the player', () => {
       assert.equal(await page.locator('rect.changed').count(), 0);
     });
 
-    for (const { what, file, change, sentence, timelines } of [
+    for (const { what, file, change, sentence, ofFragment = sentence, timelines } of [
       {
         what: 'a language',
         file: 'master.m3u8',
@@ -104,6 +104,7 @@ describe('the player', () => {
         file: 'media_0.m3u8',
         change: reordered,
         sentence: 'Not as signed: "media_0.m3u8" was changed.',
+        ofFragment: 'It is not played where it was signed, as fragment 1.',
         timelines: ['Video 360p, 144 kbit/s'],
       },
       {
@@ -122,7 +123,7 @@ describe('the player', () => {
           await using page = await open();
           await page.getByRole('alert').getByText(sentence).waitFor();
           await page.locator('.on-screen .state.invalid').waitFor();
-          await card(page).getByText(sentence).waitFor();
+          await card(page).getByText(ofFragment).first().waitFor();
           const marked = page.locator('.timeline', { has: page.locator('rect.changed[data-seconds="0"]') });
           assert.deepEqual(await marked.locator('figcaption strong:first-child').allTextContents(), timelines);
           await assertAccessible(page);
@@ -131,6 +132,28 @@ describe('the player', () => {
         }
       });
     }
+
+    test('turns fragments red whose files were exchanged under the signed names', async () => {
+      const [first, second] = [join(output, 'fragment-0-1.m4s'), join(output, 'fragment-0-2.m4s')];
+      const exchange = async () => {
+        await rename(first, `${first}.aside`);
+        await rename(second, first);
+        await rename(`${first}.aside`, second);
+      };
+      await exchange();
+      try {
+        await using page = await open();
+        const video = page.locator('.timeline').first();
+        const reason = 'com.attestream.publication.mismatch';
+        for (const index of [0, 1]) {
+          await video.locator(`li[data-index="${index}"][data-reason="${reason}"]`).waitFor();
+        }
+        await video.locator('rect.trusted[data-index="2"]').waitFor({ state: 'attached' });
+        await page.locator('.on-screen .state.invalid').waitFor();
+      } finally {
+        await exchange();
+      }
+    });
 
     test('names an entry that was added', async () => {
       const path = join(output, 'other.m3u8');

@@ -11,6 +11,6 @@ describe('an item at an index', () => {
   });
 
   it('must exist', () => {
-    for (const index of [-1, 1, 0.5, Number.NaN]) assert.throws(() => itemAt(['a'], index), { code: 'ERR_ASSERTION' });
+    for (const index of [-1, 1, 0.5, Number.NaN]) assert.throws(() => itemAt(['a'], index), /no item/);
   });
 });

@@ -51,6 +51,8 @@ describe('the console', () => {
   });
 
   test('names only files that there are, and they stay small together', async () => {
+    const page = await (await fetch(server.base, { headers: BROWSER })).text();
+    const { imports } = JSON.parse(/<script type="importmap">([\s\S]*?)<\/script>/.exec(page)?.[1] ?? '{}');
     const seen = new Set<string>();
     let sizeBytes = 0;
     const load = async (url: string): Promise<void> => {
@@ -62,9 +64,12 @@ describe('the console', () => {
       sizeBytes += gzipSync(text).length;
       const isPage = reply.headers.get('content-type')?.startsWith('text/html') === true;
       const links = isPage
-        ? [...text.matchAll(/(?:src|href)="(console\/[^"]+)"|"(\.\/console\/vendor\/[^"]+)"/g)]
-        : [...text.matchAll(/(?:^|[;\n}])\s*(?:import|export)\b[^'"`;()]*['"](\.\/[^'"]+)['"]/g)];
-      for (const [, link = '', vendor = ''] of links) await load(new URL(link || vendor, url).href);
+        ? [...text.matchAll(/(?:src|href)="(console\/[^"]+)"/g)]
+        : [...text.matchAll(/(?:^|[;\n}])\s*(?:import|export)\b[^'"`;()]*\bfrom\s*['"]([^'"]+)['"]/g)];
+      for (const [, link = ''] of links) {
+        const isOfPackage = link in imports;
+        await load(new URL(isOfPackage ? imports[link] : link, isOfPackage ? server.base : url).href);
+      }
     };
     await load(`${server.base}/`);
     assert.ok(seen.size > 10, `${seen.size} files`);

@@ -25,6 +25,12 @@ const VENDOR_FILES: ReadonlyMap<string, string> = new Map(
   }).map(([name, url]) => [name, fileURLToPath(url)]),
 );
 
+/** Packages of several files that the console loads, by the name of their folder under `/console/vendor/`. */
+const VENDOR_FOLDERS = {
+  cborg: import.meta.resolve('cborg'),
+  hashes: import.meta.resolve('@noble/hashes/sha2.js'),
+};
+
 /** The catalogue of errors as a page of the documentation, which the console shows. */
 const DOCS_DIR = fileURLToPath(new URL('../../../docs/', import.meta.url));
 
@@ -48,7 +54,12 @@ const consoleFiles: FastifyPluginAsync = async (scope) => {
   });
   await scope.register(compress, { threshold: 1024, customTypes: COMPRESSED_TYPES });
   // A route for each file, so that unknown names are answered as everywhere else.
-  await scope.register(files, { root: CONSOLE_DIR, prefix: '/console/', wildcard: false, index: false, maxAge: 0 });
+  const options = { wildcard: false, index: false, maxAge: 0 } as const;
+  await scope.register(files, { ...options, root: CONSOLE_DIR, prefix: '/console/' });
+  for (const [name, entry] of Object.entries(VENDOR_FOLDERS)) {
+    const folder = { root: dirname(fileURLToPath(entry)), prefix: `/console/vendor/${name}/` };
+    await scope.register(files, { ...options, ...folder, decorateReply: false });
+  }
   scope.get<{ Params: { name: string } }>('/console/vendor/:name', (request, reply) => {
     const path = VENDOR_FILES.get(request.params.name);
     if (path === undefined) throw unknownRoute(request);

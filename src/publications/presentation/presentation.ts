@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto';
+import { sha256 } from '@noble/hashes/sha2.js';
 import * as cborg from 'cborg';
 import type { LateAssertion } from '#provenance/manifest-request.ts';
 
 /**
  * The label of the assertion that says what a signed publication presents: its playlists, and the files that they name.
- * Browsers run this module too (`scripts/console-modules.ts`), so it uses nothing of Node but hashes.
+ * Browsers run this module too (`scripts/console-modules.ts`), so it uses nothing of Node.
  */
 export const PRESENTATION_LABEL = 'com.attestream.presentation';
 
@@ -127,7 +127,7 @@ export function digestOfFiles(files: HashedPlaylist['named']): Uint8Array {
 }
 
 function digestOf(rows: readonly unknown[]): Uint8Array {
-  return createHash(PRESENTATION_ALGORITHM).update(cborg.encode(rows)).digest();
+  return sha256(cborg.encode(rows));
 }
 
 /** The size of a list in a manifest, in bytes; the SDK stores digests as text. */

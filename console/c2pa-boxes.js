@@ -1,0 +1,56 @@
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex } from '@noble/hashes/utils.js';
+import { decode } from 'cborg';
+
+/**
+ * @typedef {object} Bound what binds a fragment and its init segment
+ * @property {number} uniqueId of the Merkle map
+ * @property {number} localId
+ * @property {number} location of the fragment in that map, which is the position that it was signed at
+ * @property {string} store digest of the manifest store in the init segment
+ */
+
+/** The identifier of C2PA's boxes (C2PA 2.2, §A.5.1). */
+const C2PA_BOX = 'd8fec3d61b0e483c92975828877ec481';
+
+/**
+ * Returns what binds an init segment and a fragment by its Merkle box; null where nothing does.
+ * @param {Blob} init
+ * @param {Blob} fragment whole, or its beginning
+ * @returns {Promise<Bound | null>}
+ */
+export async function boundIn(init, fragment) {
+  const store = await storeIn(init);
+  const [box, ...others] = (await c2paBoxesIn(fragment)).filter(({ purpose }) => purpose === 'merkle');
+  if (store === null || box === undefined || others.length > 0) return null;
+  try {
+    const { uniqueId, localId, location } = decode(box.content, { rejectDuplicateMapKeys: true });
+    return { uniqueId, localId, location, store };
+  } catch {
+    // It is no Merkle box: nothing binds what it stands in.
+    return null;
+  }
+}
+
+/** Returns the digest of the manifest store in an init segment; null without one. @param {Blob} init */
+export async function storeIn(init) {
+  const stores = (await c2paBoxesIn(init)).filter(({ purpose }) => purpose !== 'merkle');
+  return stores.length === 0 ? null : stores.map(({ content }) => bytesToHex(sha256(content))).join();
+}
+
+/** Returns the C2PA boxes among the top-level boxes of a file, or of its beginning. @param {Blob} blob */
+async function c2paBoxesIn(blob) {
+  const bytes = new Uint8Array(await blob.arrayBuffer());
+  const view = new DataView(bytes.buffer);
+  const boxes = [];
+  for (let at = 0, size = 0; at + 28 <= bytes.length; at += size) {
+    size = view.getUint32(at);
+    if (size === 1) size = Number(view.getBigUint64(at + 8));
+    if (size < 8 || at + size > bytes.length) break;
+    if (bytesToHex(bytes.subarray(at + 8, at + 24)) !== C2PA_BOX) continue;
+    const end = bytes.indexOf(0, at + 28);
+    const purpose = new TextDecoder().decode(bytes.subarray(at + 28, end));
+    boxes.push({ purpose, content: bytes.subarray(end + 1, at + size) });
+  }
+  return boxes;
+}

@@ -1,0 +1,53 @@
+import { PRESENTATION_ALGORITHM, PRESENTATION_LABEL, PRESENTATION_VERSION } from './shared/presentation.js';
+
+/** @typedef {{ uris: { uri: string }[] } | { count: number, hash: string }} Presentation */
+
+/**
+ * Returns the presentation of a report's active manifest; null where it states none, or why it cannot be compared with.
+ * @param {any} report
+ * @returns {Presentation | { problem: string } | null}
+ */
+export function presentationIn({ manifests, active_manifest: active }) {
+  const all = /** @type {any[]} */ (manifests[active]?.assertions ?? []);
+  const stated = all.filter(
+    ({ label, created }) => created === true && label.replace(/__\d+$/, '') === PRESENTATION_LABEL,
+  );
+  if (stated.length === 0) return null;
+  const [{ data }] = stated;
+  if (data.version > PRESENTATION_VERSION) return null;
+  const isKnown = data.version === PRESENTATION_VERSION && data.alg === PRESENTATION_ALGORITHM;
+  return isKnown && stated.length === 1 && (Array.isArray(data.uris) || typeof data.hash === 'string')
+    ? data
+    : { problem: `The assertion ${PRESENTATION_LABEL} of the manifest is malformed, or there more than once.` };
+}
+
+/**
+ * Returns the folder that was signed, by the path of the entry among the signed ones; the folder of the entry where it is none.
+ * @param {string} entry
+ * @param {Presentation} signed
+ */
+export function rootOf(entry, signed) {
+  const folder = new URL('.', entry);
+  const path = decoded(new URL(entry).pathname);
+  const uris = 'uris' in signed ? signed.uris.map(({ uri }) => uri) : [];
+  const depth = uris.filter((uri) => path.normalize('NFC').endsWith(`/${uri}`)).map((uri) => uri.split('/').length - 1);
+  return new URL('../'.repeat(Math.max(0, ...depth)), folder).href;
+}
+
+/**
+ * Returns a path below a folder; the address itself for one elsewhere.
+ * @param {string} root
+ * @param {string} url
+ */
+export function pathBelow(root, url) {
+  return url.startsWith(root) ? decoded(new URL(url).pathname.slice(new URL(root).pathname.length)) : url;
+}
+
+/** @param {string} path */
+function decoded(path) {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
