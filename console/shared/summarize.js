@@ -162,9 +162,7 @@ function differenceInWords({ part, kind, file, line, problem }                  
   if (file === undefined) return 'the playlists, or the files that they name, are not the signed ones';
   if (part === 'files') return `text or pictures that "${file}" names were changed`;
   if (kind === 'added') return `"${file}" was added`;
-  return kind === 'missing'
-    ? `"${file}" is missing, and playlists that it may name stand alone`
-    : `"${file}" was changed`;
+  return kind === 'missing' ? `"${file}" is missing` : `"${file}" was changed`;
 }
 
 /** Returns a time in the programme as hours, minutes and seconds. */

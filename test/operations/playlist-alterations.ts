@@ -66,6 +66,7 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
     'a variable from elsewhere': behindHead('#EXT-X-DEFINE:IMPORT="a"'),
     'discontinuities of other numbers': behindHead('#EXT-X-DISCONTINUITY-SEQUENCE:5'),
     'encryption of whole segments': behindHead('#EXT-X-KEY:METHOD=AES-128,URI="key"'),
+    'a number of the first segment that is not exact': behindHead('#EXT-X-MEDIA-SEQUENCE:99999999999999999999'),
     'key frames only': beforeSegments('#EXT-X-I-FRAMES-ONLY'),
     'a tag inside a comment': beforeSegments('# a comment #EXTINF:1,'),
     'a tag in small letters': beforeSegments('#extinf:1,'),
@@ -88,6 +89,10 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
   const IN_MULTIVARIANT_PLAYLISTS: Readonly<Record<string, Edit>> = {
     'steering by a server': behindHead('#EXT-X-CONTENT-STEERING:SERVER-URI="steer.json"'),
     'no sound': (text) => text.replace(/#EXT-X-MEDIA:TYPE=AUDIO[^\n]*\n/g, '').replace(/,AUDIO="[^"]*"/g, ''),
+    'a variable for a group': (text) =>
+      text
+        .replace('#EXTM3U\n', '#EXTM3U\n#EXT-X-DEFINE:NAME="v",VALUE="group_A1"\n')
+        .replace(/AUDIO="group_A1"/g, 'AUDIO="{$v}"'),
     'a sound without an address': (text) =>
       text.replace(
         '#EXT-X-MEDIA:',
@@ -138,6 +143,11 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
     'a type of its own': replaced('type="static"', 'type="STATIC"'),
     'no sound': replaced(/<AdaptationSet[^>]*contentType="audio"[\s\S]*?<\/AdaptationSet>/, ''),
     'an identifier of templates in an id': replaced('<Representation id="0"', '<Representation id="$Bandwidth$"'),
+    'pictures that some players leave out': replaced(
+      /(<AdaptationSet[^>]*contentType="video"[^>]*>)/,
+      '$1<EssentialProperty schemeIdUri="http://dashif.org/guidelines/trickmode" value="0"/>',
+    ),
+    'an index of its own': replaced('<SegmentTemplate ', '<SegmentTemplate index="other.sidx" '),
     'a number of the last segment': replaced(
       '<SegmentTemplate',
       '<SupplementalProperty schemeIdUri="http://dashif.org/guidelines/last-segment-number" value="2"/><SegmentTemplate',

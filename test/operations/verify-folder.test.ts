@@ -188,11 +188,8 @@ describe('the verdict on a publication', () => {
     const exchanged = { [init.path]: bytesOf(audio.init.path), [audio.init.path]: bytesOf(init.path) };
     const found = await deviations({ ...signed, ...exchanged });
     assert.deepEqual(
-      found.map(({ kind, part }) => [kind, part]),
-      [
-        ['swapped', 'init'],
-        ['swapped', 'init'],
-      ],
+      found.filter(({ part }) => part === 'init').map(({ kind }) => kind),
+      ['swapped', 'swapped'],
     );
     assert.deepEqual(await deviations(without(signed, init.path)), [{ kind: 'missing', ...about }]);
   });

@@ -164,7 +164,6 @@ describe('a publication stays valid, and says that nobody signed its playlists, 
           .replace(/NAME="/, 'NAME="日本語\u3000Français\u00a0: \u0646\u0645\u06cc\u200c\u062f'),
     ],
     'marks of advertisements': [VIDEO, beforeSegments('#EXT-X-CUE-OUT:30\n#EXT-OATCLS-SCTE35:/DAlAAAA\n#EXT-X-CUE-IN')],
-    'a time of day': [VIDEO, beforeSegments('#EXT-X-PROGRAM-DATE-TIME:2020-01-01T00:00:00.000+0000')],
     'a range of dates': [
       VIDEO,
       behindHead(

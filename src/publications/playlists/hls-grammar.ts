@@ -89,6 +89,9 @@ function* problemsOfText(line: string): Generator<string> {
   } else if (forPlayers !== forPlayers.trim()) {
     yield 'white space stands around it, which some players take as a part of it';
   } else if (HIDDEN_TAG.test(line)) yield 'a tag does not stand at the start of its line';
+  if (/^#EXT(?!-X-DEFINE:)/.test(line) && line.replace(/URI="[^"]*"/g, '').includes('{$')) {
+    yield 'a variable stands outside of an address, where some players replace none';
+  }
 }
 
 /** Finds what players resolve differently in an address (RFC 3986). */

@@ -121,7 +121,12 @@ function readSegments(path: string, lines: readonly HlsLine[]): Pick<HlsMedia, '
   for (const each of lines) {
     const { name, text, value, line } = each;
     if (name === null) {
-      const segment = readSegment(path, { uri: text, line, map, discontinuities, key }, tags, before);
+      const segment = readSegment(
+        path,
+        { uri: text, line, map, discontinuities, key, position: segments.length + gaps.length },
+        tags,
+        before,
+      );
       (tags.isGap ? gaps : segments).push(segment);
       before = segment;
       tags = noTags();
@@ -148,7 +153,7 @@ function noTags(): SegmentTags {
 
 function readSegment(
   path: string,
-  address: Pick<HlsSegment, 'uri' | 'line' | 'map' | 'discontinuities' | 'key'>,
+  address: Pick<HlsSegment, 'uri' | 'line' | 'map' | 'discontinuities' | 'key' | 'position'>,
   { durationSeconds, roundingSeconds, dateSeconds, range, rangeLine, isGap }: SegmentTags,
   before: HlsSegment | undefined,
 ): HlsSegment {

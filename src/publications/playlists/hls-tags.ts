@@ -1,6 +1,8 @@
 const QUOTED = '"[^"]*"';
 const NAMED = '"[^"]+"';
 const INTEGER = '\\d{1,20}';
+/** A number that players count on from: beyond 2^53 they no longer tell segments apart. */
+const SEQUENCE = '\\d{1,15}';
 const DECIMAL = '\\d{1,20}(?:\\.\\d{1,20})?';
 const SIGNED = `-?${DECIMAL}`;
 const HEX = '0[xX][0-9A-Fa-f]+';
@@ -120,8 +122,8 @@ export const TAGS: ReadonlyMap<string, Tag> = new Map<string, Tag>(
       'END-ON-NEXT': 'YES',
     }),
     'EXT-X-TARGETDURATION': media(INTEGER),
-    'EXT-X-MEDIA-SEQUENCE': media(INTEGER),
-    'EXT-X-DISCONTINUITY-SEQUENCE': media(INTEGER),
+    'EXT-X-MEDIA-SEQUENCE': media(SEQUENCE),
+    'EXT-X-DISCONTINUITY-SEQUENCE': media(SEQUENCE),
     'EXT-X-ENDLIST': media(),
     'EXT-X-PLAYLIST-TYPE': media('EVENT|VOD'),
     'EXT-X-I-FRAMES-ONLY': media(),

@@ -1,3 +1,4 @@
+import { PLAYED_PROPERTIES } from './mpd-kinds.ts';
 import type { MpdDocument } from './playlist-document.ts';
 import { ODD_CHARACTER, type PlaylistFinding } from './playlist-finding.ts';
 import type { XmlElement } from './xml-element.ts';
@@ -117,12 +118,6 @@ const LEADS_ELSEWHERE =
   /^urn:(?:mpeg:dash:(?:chaining|fallback|urlparam|event:alternative|event:callback|mpd-linking|resource-linking)|dvb:dash:fontdownload)/i;
 /** Schemes by which some players play fewer segments, or none. */
 const CUTS = /^http:\/\/dashif\.org\/guidelines\/last-segment-number/i;
-/** Essential properties of pictures and sound that known players play. */
-const PLAYED_PROPERTIES: ReadonlySet<string> = new Set([
-  'urn:mpeg:mpegB:cicp:ColourPrimaries',
-  'urn:mpeg:mpegB:cicp:TransferCharacteristics',
-  'urn:mpeg:mpegB:cicp:MatrixCoefficients',
-]);
 /** Essential properties that they know: also those of key frames and of pictures for seek bars, which do not play as media. */
 const KNOWN_PROPERTIES: ReadonlySet<string> = new Set([
   ...PLAYED_PROPERTIES,
@@ -252,7 +247,7 @@ function checkElement(element: XmlElement, found: Report, around: Addressing): v
 
 /** Finds elements that lead players elsewhere. */
 function checkTarget({ name, attributes, start }: XmlElement, found: Report): void {
-  if (/^(?:Location|PatchLocation|ContentSteering|RequestParam)$/.test(name)) {
+  if (/^(?:Location|PatchLocation|ContentSteering|RequestParam|RepresentationIndex|BitstreamSwitching)$/.test(name)) {
     found(start, `<${name}> has players load from elsewhere`, 'unsigned');
   }
   const scheme = attributes.get('schemeIdUri');
@@ -302,6 +297,7 @@ function checkAttributes({ name, attributes, start }: XmlElement, grammar: Eleme
 
 /** Attributes that some players pass over, and what it has the others do. */
 const PASSED_OVER_BY_SOME: Readonly<Record<string, string>> = {
+  index: 'take what plays from an index of its own, and others not',
   endNumber: 'end there, and others go on',
   dependencyId: 'play it with another representation, and others alone',
 };
@@ -386,21 +382,3 @@ function namesIn(
 
 /** The elements that address segments, of which a representation has one. */
 const SCHEMES = ['SegmentBase', 'SegmentList', 'SegmentTemplate'];
-
-/**
- * Returns true for a representation that all known players play as media. They leave out one with an essential property that they do
- * not know; key frames and pictures of seek bars are none.
- */
-export function isPlayedByAll(lineage: readonly XmlElement[]): boolean {
-  const properties = lineage.flatMap(({ childrenByName }) => childrenByName.get('EssentialProperty') ?? []);
-  return properties.every(({ attributes }) => PLAYED_PROPERTIES.has(attributes.get('schemeIdUri') ?? ''));
-}
-
-/** Returns the kinds of media that a representation says it is of: `video`, `audio`, `text` or another. */
-export function statedKinds(lineage: readonly XmlElement[]): Set<string> {
-  const stated = lineage.flatMap(({ attributes }) => [
-    attributes.get('contentType') ?? [],
-    attributes.get('mimeType')?.split('/', 1) ?? [],
-  ]);
-  return new Set(stated.flat());
-}

@@ -57,6 +57,8 @@ export interface HlsMedia extends HlsFile {
 }
 
 export interface HlsSegment extends HlsReference {
+  /** Its position in the playlist, gaps included. */
+  readonly position: number;
   readonly durationSeconds: number;
   /** Half of the last digit of the stated duration. */
   readonly roundingSeconds: number;

@@ -99,10 +99,10 @@ const UNTIMED = {
 function listingsOfHls(playlist: HlsMedia, index: FolderIndex): RenditionListing[] {
   const locate = locatorIn(playlist, index);
   let startSeconds = 0;
-  const timed = playlist.segments.map((segment, position) => {
+  const timed = playlist.segments.map((segment) => {
     const start = startSeconds;
     startSeconds += segment.durationSeconds;
-    return { ...segment, position, startSeconds: start };
+    return { ...segment, startSeconds: start };
   });
   return [...Map.groupBy(timed, ({ map }) => map)].map(([map, segments]) => ({
     playlist: playlist.path,

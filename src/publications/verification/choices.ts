@@ -2,7 +2,7 @@ import { type MediaPart, partKey } from '../media-part.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
 import { attributeOf, type HlsLine } from '../playlists/hls-lines.ts';
 import { referencesOf } from '../playlists/hls-playlist.ts';
-import { isPlayedByAll, statedKinds } from '../playlists/mpd-grammar.ts';
+import { isPlayedByAll, statedKinds } from '../playlists/mpd-kinds.ts';
 import type { MpdDocument, PlaylistDocument } from '../playlists/playlist-document.ts';
 import type { RenditionListing } from '../playlists/rendition-listings.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
@@ -13,6 +13,8 @@ export interface Choice {
   readonly playlist: string;
   readonly line: number;
   readonly played: readonly PlayedRendition[];
+  /** The init segments of all that the playlist offers in other periods or to some players; none in HLS. */
+  readonly offered: readonly MediaPart[];
 }
 
 /** A rendition among those that play together. */
@@ -57,7 +59,7 @@ function variantsOf(
     // Sound without an address is in the variant itself (RFC 8216bis §4.4.6.1).
     const sounds = members.map((member) => named.find((each) => each.line === member.line)?.played ?? []);
     return (sounds.length === 0 ? [[]] : sounds).map((sound) => {
-      return { playlist: playlist.path, line, played: [...played, ...sound] };
+      return { playlist: playlist.path, line, played: [...played, ...sound], offered: [] };
     });
   });
 }
@@ -73,17 +75,18 @@ function soundsIn(playlist: PlaylistDocument, group: string): HlsLine[] {
 
 function periodsOf({ path: playlist, periods, representations }: MpdDocument): Choice[] {
   const byPeriod = Map.groupBy(representations, ({ lineage }) => lineage[1]);
+  const offered = representations.flatMap(({ init }) => init ?? []);
   return periods.map(({ element, line }) => {
     const own = (byPeriod.get(element) ?? []).filter(({ lineage }) => isPlayedByAll(lineage));
     const played = own.flatMap(({ init, lineage }) => {
       return init === null ? [] : [{ playlist, init, kinds: statedKinds(lineage), sections: new Set<number>() }];
     });
-    return { playlist, line, played };
+    return { playlist, line, played, offered };
   });
 }
 
 /**
- * Finds the choices that offer pictures without the sound that is signed with them, or with other discontinuities than those of the
+ * Finds the choices that offer pictures without the sound that is signed with them, periods without pictures, and choices with other discontinuities than those of the
  * sound: some players leave out what they cannot place.
  */
 export function findSilentChoices(
@@ -93,7 +96,7 @@ export function findSilentChoices(
   const readOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read]));
   const idOf = ({ binding, manifest }: ReadRendition) => binding?.manifest ?? manifest;
   const withSound = new Set(renditions.flatMap(({ read }) => (read?.handlers.has('soun') ? [idOf(read)] : [])));
-  const found = choices.flatMap(({ playlist, line, played }): FoundInPlaylist[] => {
+  const found = choices.flatMap(({ playlist, line, played, offered: ofAll }): FoundInPlaylist[] => {
     const offered = played.flatMap(({ init, kinds }) => {
       const read = readOf.get(partKey(init)) ?? null;
       return read === null ? [] : [{ read, kinds }];
@@ -110,6 +113,10 @@ export function findSilentChoices(
       return [
         { playlist, line, kind: 'missing', problem: 'it offers pictures without the sound that was signed with them' },
       ];
+    }
+    const arePictures = (init: MediaPart): boolean => readOf.get(partKey(init))?.handlers.has('vide') === true;
+    if (ofAll.some(arePictures) && manifestsOf('vide', 'video').length === 0) {
+      return [{ playlist, line, kind: 'missing', problem: 'a period offers no pictures that all players play' }];
     }
     const problem = 'what plays together has different discontinuities, and some players leave out a part of it';
     const sections = new Set(played.map((each) => [...each.sections].join()));

@@ -6,7 +6,7 @@ import { partKey } from '../media-part.ts';
 import { isPicture, isPlainText } from '../playlists/file-names.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
 import { referencesOf } from '../playlists/hls-playlist.ts';
-import { statedKinds } from '../playlists/mpd-grammar.ts';
+import { statedKinds } from '../playlists/mpd-kinds.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
 import {
   iFrameListingsOf,

@@ -82,18 +82,17 @@ function problemsIn(fragments: readonly TimedFragment[], hasPictures: boolean): 
     if (before !== undefined && fragment.section !== before.section) {
       const drift = isHls ? run.problemAtEnd() : null;
       if (drift !== null) return [{ at: before, problem: drift }];
-      run = new Run();
+      run = new Run(run);
     } else if (before !== undefined && !follows(before, fragment)) run = new Run();
     const problem =
       problemOfDuration(fragment) ??
       problemOfWindow(fragment, hasPictures) ??
       (isInOrder ? problemOfPlace(fragment) : null) ??
       (isHls && before !== undefined ? problemOfJump(before, fragment) : null) ??
+      (isHls ? run.problemOfDrift(fragment) : null) ??
       run.problemOfDate(fragment);
     if (problem !== null) return [{ at: fragment, problem }];
     run.add(fragment);
-    const drift = isHls ? run.problemOfDrift(fragment.own.durationSeconds / 2) : null;
-    if (drift !== null) return [{ at: fragment, problem: drift }];
   }
   const last = fragments.at(-1);
   const drift = isHls ? run.problemAtEnd() : null;
@@ -107,12 +106,48 @@ function areInOrder(fragments: readonly TimedFragment[]): boolean {
 
 /** Fragments that players place by the first of them, in the order in which they were signed: those of a period, or between two discontinuities. */
 class Run {
+  /** Seconds that the durations before it cut. */
+  readonly #cutBefore: number;
   #stated = 0;
   #rounding = 0;
-  #own = 0;
   #sample = 0;
+  #start: number | null = null;
+  #end = 0;
   /** Seconds between its stated time of day and its own start. */
   #date: number | null = null;
+
+  constructor(before?: Run) {
+    this.#cutBefore = before?.cutSeconds ?? 0;
+  }
+
+  /** Seconds that the stated durations cut, from the first run on, beside what rounding may. */
+  get cutSeconds(): number {
+    return this.#cutBefore + Math.max(this.#end - (this.#start ?? 0) - this.#stated - this.#rounding, 0);
+  }
+
+  add({ durationSeconds, roundingSeconds, own }: TimedFragment): void {
+    this.#start ??= own.startSeconds;
+    this.#end = own.startSeconds + own.durationSeconds;
+    this.#stated += durationSeconds ?? own.durationSeconds;
+    this.#rounding += roundingSeconds;
+    this.#sample = Math.max(this.#sample, own.sampleSeconds);
+  }
+
+  /** Returns why the durations before a fragment are those of other media: some players place it by them. */
+  problemOfDrift({ own }: TimedFragment): string | null {
+    if (this.#start === null) return null;
+    const drift = own.startSeconds - this.#start - this.#stated;
+    // Both may begin with pictures that are shown before their key frame, by which packagers count.
+    if (Math.abs(drift) <= 2 * shiftOf(own) + this.#rounding) return null;
+    const apart = toThousandths(Math.abs(drift));
+    return `the durations stated before it are ${apart} s ${drift > 0 ? 'shorter' : 'longer'} than the media`;
+  }
+
+  /** Returns why players end before the media do, or begin what follows too early: they go by the stated durations. */
+  problemAtEnd(): string | null {
+    if (this.cutSeconds <= Math.max(MAX_SHIFT_SECONDS, this.#sample)) return null;
+    return `the durations stated up to its end are ${toThousandths(this.cutSeconds)} s shorter than the media`;
+  }
 
   /** Returns why the time of day is not that of the media: some players place fragments by it. */
   problemOfDate(fragment: TimedFragment): string | null {
@@ -122,29 +157,6 @@ class Run {
     const apart = Math.abs(date - this.#date);
     if (apart <= Math.max(shiftOf(fragment.own), fragment.own.durationSeconds / 2)) return null;
     return `its time of day is ${toThousandths(apart)} s off that of what plays before it`;
-  }
-
-  add({ durationSeconds, roundingSeconds, own }: TimedFragment): void {
-    this.#stated += durationSeconds ?? own.durationSeconds;
-    this.#rounding += roundingSeconds;
-    this.#own += own.durationSeconds;
-    this.#sample = Math.max(this.#sample, own.sampleSeconds);
-  }
-
-  /** Returns why players end before the media do, or begin what follows too early: they go by the stated durations. */
-  problemAtEnd(): string | null {
-    return this.#stated < this.#own ? this.problemOfDrift(0) : null;
-  }
-
-  /**
-   * Returns why the durations that were stated up to here are those of other media: some players place fragments by them.
-   * `slackSeconds` is how far the last one may be off beside the others.
-   */
-  problemOfDrift(slackSeconds: number): string | null {
-    const drift = this.#own - this.#stated;
-    if (Math.abs(drift) <= Math.max(MAX_SHIFT_SECONDS, this.#sample) + this.#rounding + slackSeconds) return null;
-    const apart = toThousandths(Math.abs(drift));
-    return `the durations stated up to its end are ${apart} s ${drift > 0 ? 'shorter' : 'longer'} than the media`;
   }
 }
 
