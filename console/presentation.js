@@ -232,6 +232,8 @@ export class PresentationWatch {
       named: named.filter((file) => file !== null),
       isEntry: url === this.#entry,
       isHlsMedia: false,
+      // What it names and is not there, players notice themselves.
+      names: [],
     };
   }
 
