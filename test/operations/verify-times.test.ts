@@ -93,6 +93,14 @@ describe('sections under several init segments', () => {
   });
 });
 
+test('sections of two signed publications are invalid in one playlist', async () => {
+  const alone = (name: string): Buffer => Buffer.from(hls(map(name), fragments(name)));
+  const one = await signedOf({ ...early, 'v.m3u8': alone('early') }, '*.m3u8');
+  const other = await signedOf({ ...again, 'v.m3u8': alone('again') }, '*.m3u8');
+  const joined = hls(map('early'), fragments('early'), DISCONTINUITY, map('again'), fragments('again'));
+  asserted(await verified({ ...one, ...other, 'v.m3u8': joined }), 'invalid', /several signed publications/);
+});
+
 describe('a discontinuity', async () => {
   const files = { ...early, ...Object.fromEntries(Object.entries(later).filter(([path]) => !path.includes('init'))) };
   const honest = hls(map('early'), fragments('later'), DISCONTINUITY, fragments('early'));

@@ -85,16 +85,48 @@ function periodsOf({ path: playlist, periods, representations }: MpdDocument): C
   });
 }
 
+/** A rendition as it was read; null where its init segment is missing. */
+interface ReadInit {
+  readonly listed: { readonly init: MediaPart };
+  readonly read: ReadRendition | null;
+}
+
+/** Names the manifest of a rendition; copies of it may differ in bytes that nobody signed. */
+function idOf({ binding, manifest }: ReadRendition): string | number | null {
+  return binding?.manifest ?? manifest;
+}
+
+/** Finds the playlists that play media of several signed publications one after the other: nobody signed that. */
+export function findJoinedPublications(
+  listings: readonly RenditionListing[],
+  renditions: readonly ReadInit[],
+): FoundInPlaylist[] {
+  const readOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read]));
+  return [...Map.groupBy(listings, ({ playlist }) => playlist)].flatMap(([playlist, own]): FoundInPlaylist[] => {
+    const sections = new Map<number | RenditionListing, Set<string | number | null>>();
+    for (const listing of own) {
+      const read = listing.init === null ? null : (readOf.get(partKey(listing.init.part)) ?? null);
+      const id = read === null ? null : idOf(read);
+      if (id === null) continue;
+      for (const { section, window } of listing.fragments) {
+        // The sections of an HLS playlist follow one another; the renditions of a period play together.
+        const key = window === null ? listing : section;
+        sections.set(key, (sections.get(key) ?? new Set()).add(id));
+      }
+    }
+    const [first, ...others] = sections.values();
+    const isJoined = others.some((ids) => ![...ids].some((id) => first?.has(id)));
+    const problem = 'it plays media of several signed publications one after the other';
+    return isJoined ? [{ playlist, line: 1, kind: 'ambiguous', problem }] : [];
+  });
+}
+
 /**
  * Finds the choices that offer pictures without the sound that is signed with them, periods without pictures, and choices with other discontinuities than those of the
  * sound: some players leave out what they cannot place.
  */
-export function findSilentChoices(
-  choices: readonly Choice[],
-  renditions: readonly { readonly listed: { readonly init: MediaPart }; readonly read: ReadRendition | null }[],
-): FoundInPlaylist[] {
+export function findSilentChoices(choices: readonly Choice[], renditions: readonly ReadInit[]): FoundInPlaylist[] {
   const readOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read]));
-  const idOf = ({ binding, manifest }: ReadRendition) => binding?.manifest ?? manifest;
   const withSound = new Set(renditions.flatMap(({ read }) => (read?.handlers.has('soun') ? [idOf(read)] : [])));
   const found = choices.flatMap(({ playlist, line, played, offered: ofAll }): FoundInPlaylist[] => {
     const offered = played.flatMap(({ init, kinds }) => {

@@ -6,7 +6,7 @@ import {
   type VerifiedPresentation,
   verifyPresentation,
 } from '../presentation/verify-presentation.ts';
-import { findSilentChoices } from './choices.ts';
+import { findJoinedPublications, findSilentChoices } from './choices.ts';
 import type { ListedPublication, ListedRendition } from './listed-renditions.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 import type { VerifiedManifest } from './publication-verdict.ts';
@@ -68,7 +68,12 @@ export async function verifyListed(
     missingRenditions: isPartly ? 0 : countMissing(manifests, renditions),
     wholeFile,
     presentation,
-    findings: [...findings, ...times.findings, ...findSilentChoices(publication.choices, renditions)],
+    findings: [
+      ...findings,
+      ...times.findings,
+      ...findSilentChoices(publication.choices, renditions),
+      ...findJoinedPublications(publication.listings, renditions),
+    ],
     unordered: times.unordered,
   };
 }
