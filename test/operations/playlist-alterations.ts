@@ -147,6 +147,7 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
       /(<AdaptationSet[^>]*contentType="video"[^>]*>)/,
       '$1<EssentialProperty schemeIdUri="http://dashif.org/guidelines/trickmode" value="0"/>',
     ),
+    'two dollar signs in a template': replaced('$Number', '$$$$a-$$Number'),
     'an index of its own': replaced('<SegmentTemplate ', '<SegmentTemplate index="other.sidx" '),
     'a number of the last segment': replaced(
       '<SegmentTemplate',
