@@ -84,8 +84,8 @@ export interface MediaLayout {
   readonly elements: readonly ManifestElement[];
   /** Byte range of the XMP packet in the source, which may name a remote manifest; null where the format has none. */
   readonly xmp: ByteRange | null;
-  /** Tells whether players find media in the bytes of an element at an offset. Absent where they do not look into elements. */
-  holdsMedia?(bytes: Buffer, offset: number): boolean;
+  /** Tells whether players find media in bytes of an element at an offset. Absent where they do not look into elements. */
+  holdsMedia?(bytes: Uint8Array, offset: number): boolean;
   /** Boxes beside those for media in which players find media all the same; a hash may leave them out. */
   readonly strayMedia?: readonly StrayBox[];
   /** Warnings for the result of the input. */

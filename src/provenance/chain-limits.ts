@@ -162,7 +162,7 @@ const ingredientAssertion = z.object({
  * Finds the manifests of a store and their references to each other from its boxes alone, in time linear in its size.
  * Throws where the boxes cannot be parsed, a limit is exceeded, or ingredients cannot be seen, as in a compressed manifest.
  */
-function readStoreGraph(store: Uint8Array): StoreGraph {
+export function readStoreGraph(store: Uint8Array): StoreGraph {
   const root = parseJumbf(Buffer.from(store.buffer, store.byteOffset, store.byteLength), ASSERTION_LEVEL);
   if (root === undefined) throw new Error('its boxes cannot be parsed');
   const active = visibleChildren(root).at(-1);

@@ -3,6 +3,8 @@ import * as cborg from 'cborg';
 /** A JUMBF superbox (ISO/IEC 19566-5). */
 export interface JumbfBox {
   readonly label: string;
+  /** What its description box holds behind the label: an id, a hash, a private box. */
+  readonly details: Uint8Array;
   /** The superboxes in it, in order. */
   readonly children: readonly JumbfBox[];
   /** The content boxes in it that are no superboxes, such as `cbor`, in order. */
@@ -47,7 +49,7 @@ function parseSuperbox(bytes: Buffer, depth: number, limits: ParseLimits): Jumbf
   const [description, ...boxes] = rawBoxes(superbox.content, isParsed ? limits.remainingBoxes : 1);
   limits.remainingBoxes -= boxes.length + 1;
   if (description?.type !== 'jumd') return undefined;
-  const common = { label: labelIn(description.content), bytes: superbox.content, whole: superbox.whole };
+  const common = { ...describedBy(description.content), bytes: superbox.content, whole: superbox.whole };
   if (!isParsed) return { ...common, children: [], contents: [] };
   const sizeBytes = boxes.reduce((sum, { whole }) => sum + whole.length, description.whole.length);
   if (sizeBytes !== superbox.content.length || boxes.some(({ type }) => type === 'jumd')) return undefined;
@@ -97,9 +99,10 @@ function* rawBoxes(bytes: Buffer, maxCount: number): Generator<RawBox, undefined
   }
 }
 
-function labelIn(description: Buffer): string {
-  const end = description.indexOf(0, LABEL_OFFSET);
-  return description.toString('utf8', LABEL_OFFSET, end === -1 ? description.length : end);
+function describedBy(description: Buffer): Pick<JumbfBox, 'label' | 'details'> {
+  const at = description.indexOf(0, LABEL_OFFSET);
+  const end = at === -1 ? description.length : at;
+  return { label: description.toString('utf8', LABEL_OFFSET, end), details: description.subarray(end) };
 }
 
 /** Tags of times and addresses as text, which do not change how the text is read (RFC 8949 §3.4). */

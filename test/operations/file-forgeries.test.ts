@@ -57,11 +57,19 @@ describe('a file is invalid where other bytes stand in what its hash leaves out 
     }
   });
 
-  test('also in a header of the signature in AVI, which players search for media', async () => {
-    const file = await makeSigned('film.avi', folder);
-    const bytes = PLACES.riff['in another header']?.(file, otherMedia('film.avi', file), ROOM_BYTES) as Buffer;
-    assert.notEqual(decoded('film.avi', bytes, folder), decoded('film.avi', file.bytes, folder));
-    assert.equal(await stateOf('film.avi', bytes), 'invalid');
+  for (const place of ['in another header', 'in another manifest', 'in the description of the store']) {
+    test(`also ${place} in AVI, which players search for media`, async () => {
+      const file = await makeSigned('film.avi', folder);
+      const bytes = PLACES.riff[place]?.(file, otherMedia('film.avi', file), ROOM_BYTES) as Buffer;
+      assert.notEqual(decoded('film.avi', bytes, folder), decoded('film.avi', file.bytes, folder));
+      assert.equal(await stateOf('film.avi', bytes), 'invalid');
+    });
+  }
+
+  test('but not where what is signed looks like a chunk of media in AVI', async () => {
+    // "01db", "6", and three zeros: 54 bytes of the second stream.
+    const file = await makeSigned('film.avi', folder, 'urn:c2pa:7f9d0a0e-3f0b-4c52-9c0f-5ff4eb701db6');
+    assert.equal(await stateOf('film.avi', file.bytes), 'valid');
   });
 
   test('in a picture, whose container is not read here', async () => {

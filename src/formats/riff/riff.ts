@@ -93,6 +93,7 @@ export const riff: FormatHandler<RiffLayout> = {
       }
     }
     if (form === AVI) await requireUnmovedMedia(source, riffChunks, signal);
+    const streamCount = form === AVI ? await countStreams(source, riffChunks, signal) : 0;
     return {
       ...riffChunks,
       form,
@@ -103,7 +104,7 @@ export const riff: FormatHandler<RiffLayout> = {
       hasVideo: form.hasVideo,
       manifest: payloadOf(riffChunks.chunks.find(({ id }) => id === MANIFEST_CHUNK_ID)),
       elements: elementsOf(riffChunks),
-      ...(form === AVI && { holdsMedia: (bytes, offset) => holdsMedia(bytes, source.sizeBytes - offset) }),
+      ...(form === AVI && { holdsMedia: (bytes, offset) => holdsMedia(bytes, source.sizeBytes - offset, streamCount) }),
       xmp: payloadOf(riffChunks.chunks.find(({ id }) => XMP_CHUNK_IDS.includes(id))),
     };
   },
@@ -176,15 +177,29 @@ function elementsOf({ chunks, chunksEnd }: RiffChunks): readonly ManifestElement
   return onlyReadableAlone(elements);
 }
 
+/** Headers of streams take a few hundred bytes each. */
+const MAX_SEARCHED_HEADER_BYTES = 1024 * 1024;
+const MAX_STREAMS = 100;
+
+/** Counts the streams that the first list describes, the headers of an AVI; the most that there can be where it is too long. */
+async function countStreams(source: ByteSource, { chunks }: RiffChunks, signal: AbortSignal): Promise<number> {
+  const list = chunks.find(({ id }) => id === 'LIST');
+  if (list === undefined || list.sizeBytes > MAX_SEARCHED_HEADER_BYTES) return MAX_STREAMS;
+  const headers = await readRange(source, list.offset, endOf(list) - list.offset, signal);
+  return headers.toString('latin1').split('strh').length - 1;
+}
+
 /** Id of a chunk of media in AVI: the number of its stream, and what it holds (AVI RIFF File Reference, "Stream Data"). */
-const MEDIA_CHUNK_ID = /\d\d(?:d[bc]|wb|pc|tx|sb|iv)/g;
+const MEDIA_CHUNK_ID = /(\d\d)(?:d[bc]|wb|pc|tx|sb|iv)/g;
 
 /**
  * Tells whether a player that searches bytes for chunks of media, as ffmpeg does behind the last `movi` list, finds one
- * that fits into the `availableBytes` from there to the end of the file. Digits and letters in a manifest state no such size.
+ * of the file's streams that fits into the `availableBytes` from there to the end of the file.
  */
-function holdsMedia(bytes: Buffer, availableBytes: number): boolean {
-  for (const { index } of bytes.toString('latin1').matchAll(MEDIA_CHUNK_ID)) {
+function holdsMedia(part: Uint8Array, availableBytes: number, streamCount: number): boolean {
+  const bytes = Buffer.from(part.buffer, part.byteOffset, part.byteLength);
+  for (const { index, 1: stream } of bytes.toString('latin1').matchAll(MEDIA_CHUNK_ID)) {
+    if (Number(stream) >= streamCount) continue;
     const start = index + CHUNK_HEADER_SIZE_BYTES;
     if (start <= bytes.length && start + bytes.readUInt32LE(start - 4) <= availableBytes) return true;
   }

@@ -6,6 +6,7 @@ import type { ManifestElement } from '#formats/manifest-element.ts';
 import { MAX_STORE_BYTES } from '#provenance/chain-limits.ts';
 import { decodeCbor, type JumbfBox, onlyCbor, onlyChild, parseJumbf } from '#provenance/jumbf.ts';
 import { signatureHeadersOf } from '#provenance/signature-headers.ts';
+import { unsignedParts } from '#provenance/unsigned-parts.ts';
 
 // A hash leaves out the bytes of its manifest, which anybody can change there. They hold an element of C2PA, with a
 // manifest store and zeros, and nothing else: whoever makes the manifest shorter gets space for media beside it.
@@ -119,13 +120,17 @@ function isPaddedWithZeros(store: Uint8Array, label: string | undefined): boolea
 /** Tells whether an element holds a manifest store that can be read in one way, then zeros, and nothing that plays. */
 async function holdsStoreAlone(
   { content }: ManifestElement,
-  { source, layout }: AcceptedFile,
+  { source, layout, label }: AcceptedFile,
   signal: AbortSignal,
 ): Promise<boolean> {
   if (content === null) return false;
   const bytes = await readRange(source, content.offset, Math.min(content.length, MAX_STORE_BYTES), signal);
   const store = parseJumbf(bytes);
-  if (store?.label !== 'c2pa' || layout?.holdsMedia?.(bytes, content.offset) === true) return false;
+  if (store?.label !== 'c2pa') return false;
+  const { holdsMedia } = layout ?? {};
+  // Signed bytes may look like media by chance: a manifest's label is random, and so are hashes.
+  if (holdsMedia !== undefined && unsignedParts(store, label).some((part) => holdsMedia(part, content.offset)))
+    return false;
   return await areZeros(source, content.offset + store.whole.length, content.offset + content.length, signal);
 }
 

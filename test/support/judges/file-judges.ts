@@ -50,7 +50,11 @@ const SLACK_BYTES = 101;
 export async function signBytes<Layout extends MediaLayout>(
   format: FormatHandler<Layout>,
   input: Uint8Array,
-  { name = 'input.bin', slackBytes = SLACK_BYTES }: { name?: string; slackBytes?: number } = {},
+  {
+    name = 'input.bin',
+    slackBytes = SLACK_BYTES,
+    label,
+  }: { name?: string; slackBytes?: number; label?: string | undefined } = {},
 ): Promise<Buffer> {
   const { signal } = new AbortController();
   const source = memorySource(input, name);
@@ -60,7 +64,7 @@ export async function signBytes<Layout extends MediaLayout>(
   const { plan, binding } = format.planEmbedding(layout, reserveBytes);
   const sink = memorySink(outputSizeBytes(plan));
   const digests = await executePlan(plan, source, sink, { signal });
-  await fillHole(plan, sink, await makeManifest(binding(digests), reserveBytes), signal);
+  await fillHole(plan, sink, await makeManifest(binding(digests), reserveBytes, undefined, label), signal);
   return sink.bytes;
 }
 

@@ -8,24 +8,27 @@ const RESERVE_BYTES = 4096;
 
 /**
  * A manifest of nothing but a hard binding, made by the official SDK under a throw-away certificate. With `sizeBytes`, the
- * padding of the signature gives it that size.
+ * padding of the signature gives it that size; `label` is its own in place of a random one.
  */
 export async function makeManifest(
   binding: HardBinding,
   sizeBytes?: number,
   identity: TestIdentity = defaultIdentity,
+  label?: string,
 ): Promise<Buffer> {
-  const manifest = await signedWith(binding, RESERVE_BYTES, identity);
+  const manifest = await signedWith(binding, RESERVE_BYTES, identity, label);
   if (sizeBytes === undefined || sizeBytes === manifest.length) return manifest;
-  return signedWith(binding, RESERVE_BYTES + sizeBytes - manifest.length, identity);
+  return signedWith(binding, RESERVE_BYTES + sizeBytes - manifest.length, identity, label);
 }
 
 async function signedWith(
   { label, data }: HardBinding,
   reserveSize: number,
   { chain, signer }: TestIdentity,
+  manifestLabel: string | undefined,
 ): Promise<Buffer> {
   const definition = {
+    ...(manifestLabel !== undefined && { label: manifestLabel }),
     title: 'test',
     claim_generator_info: [{ name: 'test', version: '1' }],
     assertions: [{ label, data }],

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import * as cborg from 'cborg';
+import { itemAt } from '#errors/assert.ts';
 import { formatOf } from '#formats/formats.ts';
+import { superbox } from '../../provenance/manifest-store-bytes.ts';
 import { memorySource } from '../memory-bytes.ts';
 import type { SeededRandom } from '../seeded-random.ts';
 
@@ -192,6 +194,30 @@ const inHeader: Maker = (file, media, roomBytes) => {
   return filled(file, elementOf(file, Buffer.concat([store, Buffer.alloc(file.store.length - store.length)])));
 };
 
+/** The bit of a description box that says that a private box follows (ISO/IEC 19566-5, table A.1). */
+const HAS_PRIVATE_BOX = 0x10;
+const TOGGLES_OFFSET = 8 + 16;
+
+function withPrivateBox(media: Buffer, description: Buffer): Buffer {
+  const own = Buffer.from(description);
+  own.writeUInt8(own.readUInt8(TOGGLES_OFFSET) | HAS_PRIVATE_BOX, TOGGLES_OFFSET);
+  return boxOf('jumd', Buffer.concat([own.subarray(8), boxOf('free', media)]));
+}
+
+/** Puts boxes in front of the manifest in its store, and shortens the padding for them. */
+const inStore =
+  (boxesOf: (media: Buffer) => readonly Buffer[], descriptionOf = (_media: Buffer, own: Buffer) => own): Maker =>
+  (file, media, roomBytes) => {
+    const { content } = itemAt(boxesIn(shortened(file.store, roomBytes)), 0);
+    const [description, ...manifests] = boxesIn(content).map(({ type, content: bytes }) => boxOf(type, bytes));
+    const part = cut(file, media, roomBytes - 100);
+    const store = boxOf(
+      'jumb',
+      Buffer.concat([descriptionOf(part, description as Buffer), ...boxesOf(part), ...manifests]),
+    );
+    return filled(file, elementOf(file, Buffer.concat([store, Buffer.alloc(file.store.length - store.length)])));
+  };
+
 /** Places a second element with the same manifest before or behind it. */
 const twice =
   (isBefore: boolean): Maker =>
@@ -238,6 +264,8 @@ export const PLACES: Readonly<Record<SignedFile['container'], Readonly<Record<st
     inside,
     'in the padding': inPadding,
     'in another header': inHeader,
+    'in another manifest': inStore((media) => [superbox('urn:c2pa:other', boxOf('free', media))]),
+    'in the description of the store': inStore(() => [], withPrivateBox),
     'decoy before': twice(true),
     'decoy behind': twice(false),
     ...riffPlaces,

@@ -30,13 +30,13 @@ export const CONTAINERS: Readonly<Record<string, string>> = {
 /** The padding of a signature, into which a forger puts something else. */
 const PADDING_BYTES = 20_000;
 
-/** Makes and signs a file of a container. */
-export async function makeSigned(name: string, folder: string): Promise<SignedFile> {
+/** Makes and signs a file of a container; `label` is that of its manifest in place of a random one. */
+export async function makeSigned(name: string, folder: string, label?: string): Promise<SignedFile> {
   makeMedia(folder, [...(CONTAINERS[name] as string).split(' '), name]);
   const source = readFileSync(join(folder, name));
   const format = formatOf(source);
   if (format === undefined) throw new Error(`${name} is of no known format`);
-  return await takeApart(await signBytes(format, source, { slackBytes: PADDING_BYTES }));
+  return await takeApart(await signBytes(format, source, { slackBytes: PADDING_BYTES, label }));
 }
 
 /** Returns bytes that play in a container where players find them: other sound in WAV, else the media of the file again. */
