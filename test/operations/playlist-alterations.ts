@@ -105,6 +105,10 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
       ),
     'a variant without its sound': (text) =>
       `${text}${text.match(/#EXT-X-STREAM-INF[^\n]*\n[^\n]*\n/)?.[0].replace(/,AUDIO="[^"]*"/, '')}`,
+    'captions with an address': behindHead(
+      '#EXT-X-MEDIA:TYPE=CLOSED-CAPTIONS,GROUP-ID="cc",NAME="other",INSTREAM-ID="CC1",URI="media_0.m3u8"',
+    ),
+    'text without an address': behindHead('#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="text",NAME="other"'),
     'a variant in a comment': (text) => `${text}\n# #EXT-X-STREAM-INF:BANDWIDTH=1\n`,
     'a tag before the address of a variant': replaced(
       /(#EXT-X-STREAM-INF:[^\n]*\n)/,
@@ -153,6 +157,7 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
       '<SegmentTemplate',
       '<SupplementalProperty schemeIdUri="http://dashif.org/guidelines/last-segment-number" value="2"/><SegmentTemplate',
     ),
+    'a set of sound twice': replaced(/<AdaptationSet[^>]*contentType="audio"[\s\S]*?<\/AdaptationSet>/, '$&$&'),
     'a link to a period elsewhere': replaced('<Period ', '<Period xlink:href="a.xml" '),
   };
   return [

@@ -328,7 +328,7 @@ describe('several playlists', () => {
 
 test('a file without segments that an MPD names and no pattern matches is told, but not subtitles as text', async () => {
   const set = (type: string, content: string): string =>
-    `<AdaptationSet mimeType="${type}"><Representation id="1" bandwidth="1">${content}</Representation></AdaptationSet>`;
+    `<AdaptationSet mimeType="${type}"><Representation id="${type}" bandwidth="1">${content}</Representation></AdaptationSet>`;
   const template = '<SegmentTemplate initialization="init.mp4" media="$Number$.m4s" duration="1"/>';
   const sets = [
     set('video/mp4', template),

@@ -268,6 +268,11 @@ function* findingsOfAttributes(
     if (!attributes.has(attribute)) yield ambiguous(`#${name} without ${attribute}`);
   }
   const uri = attributes.get('URI');
+  const [needsUri, type] =
+    name === 'EXT-X-MEDIA' ? [URI_OF_TYPE[attributes.get('TYPE') ?? ''], attributes.get('TYPE')] : [];
+  if (needsUri !== undefined && needsUri !== (uri !== undefined)) {
+    yield ambiguous(`#${name} of TYPE=${type} ${needsUri ? 'without' : 'with a'} URI`);
+  }
   if (uri !== undefined && LEADS_TO_MEDIA.has(name)) yield* [...problemsOfAddress(uri.slice(1, -1))].map(ambiguous);
   if (name === 'EXT-X-CONTENT-STEERING') {
     yield { kind: 'unsigned', problem: '#EXT-X-CONTENT-STEERING has a server choose what plays' };
@@ -279,6 +284,9 @@ function* findingsOfAttributes(
     yield ambiguous('#EXT-X-START has some players begin elsewhere');
   }
 }
+
+/** Whether renditions of a type have a URI, where they may not choose (RFC 8216bis §4.4.6.1). */
+const URI_OF_TYPE: Readonly<Record<string, boolean>> = { SUBTITLES: true, 'CLOSED-CAPTIONS': false };
 
 /** Tags whose URI is that of media, or of a playlist of media. */
 const LEADS_TO_MEDIA: ReadonlySet<string> = new Set([

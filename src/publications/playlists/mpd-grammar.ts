@@ -173,7 +173,23 @@ export function checkMpdGrammar({
   const odd = oddCharacterIn(text);
   if (odd !== null) found(odd, 'a character is white space for some players, or no text');
   checkElement(root, found, AT_ROOT);
+  checkIdentifiers(root, found);
   return findings;
+}
+
+/** Finds identifiers that stand twice where they must not: players then take one element for the other, or refuse both. */
+function checkIdentifiers(root: XmlElement, found: Report): void {
+  const periods = root.childrenByName.get('Period') ?? [];
+  const sets = periods.map(({ childrenByName }) => childrenByName.get('AdaptationSet') ?? []);
+  const representations = sets.map((each) => each.flatMap((set) => set.childrenByName.get('Representation') ?? []));
+  for (const scope of [periods, ...sets, ...representations]) {
+    const taken = new Set<string>();
+    for (const { name, attributes, start } of scope) {
+      const id = attributes.get('id');
+      if (id !== undefined && taken.has(id)) found(start, `<${name}> has the id of another one`);
+      if (id !== undefined) taken.add(id);
+    }
+  }
 }
 
 /** Tags and attributes with a prefix, references to entities, comments that end at once for some, sections of text, and instructions. */
