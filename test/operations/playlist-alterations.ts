@@ -83,6 +83,9 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
     'an address with white space of another script': replaced(/(#EXT-X-MAP:URI="[^"]*)"/, '$1\u3000"'),
     'a variable with white space of another script': (text) =>
       behindHead('#EXT-X-DEFINE:NAME="v",VALUE="chunk\u00a0"')(text).replace('\nchunk', '\n{$v}'),
+    'its end above its segments': (text) => behindHead('#EXT-X-ENDLIST')(text.replace(/#EXT-X-ENDLIST\n?/, '')),
+    'percent signs that encode a letter, and nothing': replaced(/\nchunk([^\n]*)/, '\n%63hunk$1?%'),
+    'a colon in an address': replaced(/\n(chunk[^\n]*)/, '\n4:$1'),
     'another init segment': replaced(/#EXT-X-MAP:URI="([^"]*)0\./, '#EXT-X-MAP:URI="$11.'),
   };
 
@@ -157,6 +160,8 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
       '<SegmentTemplate',
       '<SupplementalProperty schemeIdUri="http://dashif.org/guidelines/last-segment-number" value="2"/><SegmentTemplate',
     ),
+    'a base address in white space': replaced('<Period', '<BaseURL> ./ </BaseURL><Period'),
+    'numbers without a count': replaced(/<SegmentTimeline>[\s\S]*?<\/SegmentTimeline>/, ''),
     'a set of sound twice': replaced(/<AdaptationSet[^>]*contentType="audio"[\s\S]*?<\/AdaptationSet>/, '$&$&'),
     'a link to a period elsewhere': replaced('<Period ', '<Period xlink:href="a.xml" '),
   };

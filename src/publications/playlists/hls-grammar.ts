@@ -1,6 +1,6 @@
 import type { HlsLine } from './hls-lines.ts';
 import { TAGS, type Tag } from './hls-tags.ts';
-import { ODD_CHARACTER, type PlaylistFinding } from './playlist-finding.ts';
+import { ODD_ADDRESS, ODD_CHARACTER, type PlaylistFinding } from './playlist-finding.ts';
 
 /** A character at which some players end a line, or that is no text; a tab is white space to all. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
@@ -97,15 +97,11 @@ function* problemsOfText(line: string): Generator<string> {
 /** Finds what players resolve differently in an address (RFC 3986). */
 function* problemsOfAddress(address: string): Generator<string> {
   const references = address.match(VARIABLE) ?? [];
-  if (/[{}\\]/.test(address.replace(VARIABLE, ''))) {
-    yield 'an address has a brace or a backslash, which players read differently';
-  }
+  if (/[{}]/.test(address.replace(VARIABLE, ''))) yield 'an address has a brace, which players read differently';
   if (new Set(references).size < references.length) {
     yield 'a variable stands twice in an address, and some players replace the first one';
   }
-  if (/%(?:2f|5c|00|7b\$)/i.test(address)) {
-    yield 'an address with an encoded slash or brace, which is read differently';
-  }
+  if (ODD_ADDRESS.test(address) || /%7b\$/i.test(address)) yield 'an address that players and servers read differently';
   if (/^[;?#]|\/$/.test(address)) yield 'an address without a file, which players resolve differently';
 }
 
@@ -161,6 +157,7 @@ class LineOrder {
   }
 
   *afterAddress(): Generator<string> {
+    if (this.#once.has('EXT-X-ENDLIST')) yield 'an address behind #EXT-X-ENDLIST, which some players then pass over';
     const needed = this.#kinds.has('multivariant') ? 'EXT-X-STREAM-INF' : 'EXTINF';
     if (!this.#pending.has(needed)) yield `an address without #${needed}, which some players pass over`;
     this.#hasBareSegments ||= !this.#hasMap && this.#once.has('EXT-X-I-FRAMES-ONLY');

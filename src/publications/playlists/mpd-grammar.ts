@@ -1,117 +1,8 @@
+import { ELEMENTS, type ElementGrammar, KNOWN_ATTRIBUTES, OPAQUE, POSITIVE, REQUIRED, VALUES } from './mpd-elements.ts';
 import { PLAYED_PROPERTIES } from './mpd-kinds.ts';
 import type { MpdDocument } from './playlist-document.ts';
-import { ODD_CHARACTER, type PlaylistFinding } from './playlist-finding.ts';
+import { ODD_ADDRESS, ODD_CHARACTER, type PlaylistFinding } from './playlist-finding.ts';
 import type { XmlElement } from './xml-element.ts';
-
-/** The attributes of an element, and the elements of MPEG that it may hold. */
-interface ElementGrammar {
-  readonly attributes: ReadonlySet<string>;
-  readonly children: ReadonlySet<string>;
-  readonly hasText: boolean;
-}
-
-const words = (text: string): ReadonlySet<string> => new Set(text.split(' ').filter((word) => word !== ''));
-
-const COMMON =
-  'profiles width height sar frameRate audioSamplingRate mimeType segmentProfiles codecs supplementalCodecs containerProfiles maximumSAPPeriod startWithSAP maxPlayoutRate codingDependency scanType selectionPriority tag';
-const DESCRIPTORS =
-  'Role Accessibility Rating Viewpoint EssentialProperty SupplementalProperty FramePacking AudioChannelConfiguration ContentProtection InbandEventStream OutputProtection Label GroupLabel ProducerReferenceTime RandomAccess Switching ContentAuthenticity';
-const SEGMENTS = 'BaseURL SegmentBase SegmentList SegmentTemplate';
-const SEGMENT_BASE =
-  'timescale presentationTimeOffset eptDelta pdDelta presentationDuration timeShiftBufferDepth indexRange indexRangeExact availabilityTimeOffset availabilityTimeComplete';
-const SEGMENT_LISTS = `${SEGMENT_BASE} duration startNumber endNumber`;
-const SEGMENT_CHILDREN = 'Initialization RepresentationIndex SegmentTimeline BitstreamSwitching';
-
-const BASE_URL = 'serviceLocation byteRange availabilityTimeOffset availabilityTimeComplete';
-
-/** The elements of an MPD (ISO/IEC 23009-1 §5.3) with their attributes and the elements in them, which is null where they hold text. */
-const ELEMENTS: ReadonlyMap<string, ElementGrammar> = new Map(
-  Object.entries<readonly [attributes: string, children: string | null]>({
-    MPD: [
-      'id profiles type availabilityStartTime availabilityEndTime publishTime mediaPresentationDuration minimumUpdatePeriod minBufferTime timeShiftBufferDepth suggestedPresentationDelay maxSegmentDuration maxSubsegmentDuration schemaLocation',
-      'ProgramInformation BaseURL Location PatchLocation ServiceDescription InitializationSet Period Metrics EssentialProperty SupplementalProperty UTCTiming LeapSecondInformation ContentSteering ContentProtection ContentAuthenticity',
-    ],
-    Period: [
-      'id start duration bitstreamSwitching',
-      `${SEGMENTS} AssetIdentifier EventStream ServiceDescription AdaptationSet Subset SupplementalProperty EssentialProperty EmptyAdaptationSet GroupLabel Preselection ContentProtection`,
-    ],
-    AdaptationSet: [
-      `${COMMON} id group lang contentType par minBandwidth maxBandwidth minWidth maxWidth minHeight maxHeight minFrameRate maxFrameRate segmentAlignment subsegmentAlignment subsegmentStartsWithSAP bitstreamSwitching initializationSetRef initializationPrincipal`,
-      `${DESCRIPTORS} ${SEGMENTS} ContentComponent Representation`,
-    ],
-    Representation: [
-      `${COMMON} id bandwidth qualityRanking dependencyId associationId associationType mediaStreamStructureId`,
-      `${DESCRIPTORS} ${SEGMENTS} SubRepresentation ExtendedBandwidth`,
-    ],
-    SubRepresentation: [`${COMMON} level dependencyLevel bandwidth contentComponent`, DESCRIPTORS],
-    ContentComponent: ['id lang contentType par tag', 'Accessibility Role Rating Viewpoint'],
-    SegmentTemplate: [`${SEGMENT_LISTS} media index initialization bitstreamSwitching`, SEGMENT_CHILDREN],
-    SegmentList: [SEGMENT_LISTS, `${SEGMENT_CHILDREN} SegmentURL`],
-    SegmentBase: [SEGMENT_BASE, 'Initialization RepresentationIndex'],
-    SegmentTimeline: ['', 'S'],
-    S: ['t n d r k', ''],
-    SegmentURL: ['media mediaRange index indexRange', ''],
-    Initialization: ['sourceURL range', ''],
-    RepresentationIndex: ['sourceURL range', ''],
-    BitstreamSwitching: ['sourceURL range', ''],
-    Metrics: ['metrics', 'Range Reporting'],
-    Range: ['starttime duration', ''],
-    Subset: ['id contains', ''],
-    EmptyAdaptationSet: [`${COMMON} id`, DESCRIPTORS],
-    BaseURL: [BASE_URL, null],
-    Location: [BASE_URL, null],
-    PatchLocation: [`${BASE_URL} ttl`, null],
-    Label: ['id lang', null],
-    GroupLabel: ['id lang', null],
-    Title: ['', null],
-    Source: ['', null],
-    Copyright: ['', null],
-  }).map(([name, [attributes, children]]): [string, ElementGrammar] => [
-    name,
-    { attributes: words(attributes), children: words(children ?? ''), hasText: children === null },
-  ]),
-);
-/** Attributes without which players take those of an element around it. */
-const REQUIRED: Readonly<Record<string, readonly string[]>> = { Representation: ['id', 'bandwidth'], S: ['d'] };
-/** Elements whose content says nothing of what plays: descriptors, events, information about the programme. */
-const OPAQUE: ReadonlySet<string> = new Set([
-  ...[...words(DESCRIPTORS)].filter((name) => !ELEMENTS.has(name)),
-  ...words('ProgramInformation ServiceDescription UTCTiming AssetIdentifier LeapSecondInformation EventStream'),
-  ...words('Reporting ContentSteering Preselection InitializationSet ExtendedBandwidth'),
-]);
-
-/** Names under which players keep what they read beside the attributes, so that an attribute replaces it. */
-const KEPT_BY_PLAYERS =
-  'baseUrl segmentUrls sourceDuration periodStart periodDuration presentationTime number clientOffset NOW role label';
-/** Attributes of elements that say what plays, in small letters. */
-const KNOWN_ATTRIBUTES: ReadonlySet<string> = new Set(
-  [...ELEMENTS.values()]
-    .flatMap(({ attributes, hasText }) => (hasText ? [] : [...attributes]))
-    .concat(...words(KEPT_BY_PLAYERS))
-    .map((name) => name.toLowerCase()),
-);
-
-const INTEGER = /^(?:0|[1-9]\d{0,14})$/;
-/** A time, which in live streams may not fit a double. */
-const TIME = /^(?:0|[1-9]\d{0,19})$/;
-const POSITIVE = /^[1-9]\d{0,14}$/;
-const BYTES = /^\d{1,15}-\d{1,15}$/;
-/** Values of attributes by which segments are counted and cut; players read others in several ways. */
-const VALUES: Readonly<Record<string, RegExp>> = {
-  contentType: /^(?:video|audio|text|image|application|font)$/,
-  bandwidth: INTEGER,
-  type: /^(?:static|dynamic)$/,
-  timescale: POSITIVE,
-  presentationTimeOffset: TIME,
-  startNumber: INTEGER,
-  endNumber: INTEGER,
-  mediaRange: BYTES,
-  range: BYTES,
-  indexRange: BYTES,
-  t: TIME,
-  d: POSITIVE,
-  r: /^(?:-1|0|[1-9]\d{0,8})$/,
-};
 
 /** Schemes by which players fetch something else than the addresses of the MPD (chaining, fallbacks, alternatives, parameters). */
 const LEADS_ELSEWHERE =
@@ -165,6 +56,9 @@ export function checkMpdGrammar({
       found(index, `${written.trim().slice(0, 60)} has white space, which some players take as a part of it`);
     }
   }
+  for (const { index } of text.matchAll(SPACED_ADDRESS)) {
+    found(index, 'white space stands around an address, which some players take as a part of it');
+  }
   for (const { index, 1: name = '', 2: namespace = '' } of text.matchAll(NAMESPACE)) {
     if (isOfMpeg(name) && !/^.urn:mpeg:dash:schema:mpd:/i.test(namespace)) {
       found(index, `<${name}> is in another namespace, which some players pass over`);
@@ -201,6 +95,8 @@ const QUALIFIED_ATTRIBUTES: ReadonlySet<string> = new Set(['supplementalCodecs',
 
 /** An element and its default namespace, quotes included. */
 const NAMESPACE = /<([\w.-]+)\s(?:[^<>]*?\s)?xmlns\s*=\s*("[^"<]*"|'[^'<]*')/g;
+/** A base address with white space around it. */
+const SPACED_ADDRESS = /<BaseURL(?:\s[^<>]*)?>(?:\s[^<]*|[^<]*\s)<\/BaseURL/g;
 /** A name with a prefix at most. Some players pass over what stands before the first letter. */
 const QUALIFIED_NAME = /^[A-Za-z][\w.-]*(?::[A-Za-z_][\w.-]*)?$/;
 /** An attribute and its value, quotes included. */
@@ -232,9 +128,17 @@ interface Addressing {
   readonly times: ReadonlySet<string>;
   readonly urls: ReadonlySet<string>;
   readonly inits: ReadonlySet<string>;
+  /** True where a template tells segments apart by their numbers or times. */
+  readonly isCounted: boolean;
 }
 
-const AT_ROOT: Addressing = { schemes: new Set(), times: new Set(), urls: new Set(), inits: new Set() };
+const AT_ROOT: Addressing = {
+  schemes: new Set(),
+  times: new Set(),
+  urls: new Set(),
+  inits: new Set(),
+  isCounted: false,
+};
 
 function checkElement(element: XmlElement, found: Report, around: Addressing): void {
   const { name, children, text, start } = element;
@@ -318,8 +222,6 @@ const PASSED_OVER_BY_SOME: Readonly<Record<string, string>> = {
   dependencyId: 'play it with another representation, and others alone',
 };
 
-/** Text of an address that players and servers read differently: a backslash, or an encoded slash or end. */
-const ODD_ADDRESS = /\\|%(?:2f|5c|00)/i;
 /** Attributes that are addresses of files. */
 const FILE_ADDRESSES: ReadonlySet<string> = new Set(['media', 'initialization', 'sourceURL']);
 
@@ -334,6 +236,8 @@ function isFitDuration(name: string, attribute: string, value: string): boolean 
   return attribute !== 'duration' || !name.startsWith('Segment') || POSITIVE.test(value);
 }
 
+/** Identifiers that tell the segments of a representation apart. */
+const COUNTED = /\$(?:Number|Time)/;
 /** Attributes of SegmentTemplate with identifiers in them. */
 const TEMPLATES: ReadonlySet<string> = new Set(['media', 'initialization', 'index']);
 /** Text with identifiers, only those of numbers with a width (ISO/IEC 23009-1 §5.3.9.4.4). */
@@ -376,9 +280,15 @@ function checkAddressing(element: XmlElement, around: Addressing, found: Report)
     (urls.size > 0 && around.urls.size > 0) ||
     new Set([...inits, ...(inits.size > 0 ? around.inits : [])]).size > 1;
   if (isCombined) found(start, `<${name}> says twice when its segments begin, or which they are`);
+  const isCounted = around.isCounted || elements.some(({ attributes }) => COUNTED.test(attributes.get('media') ?? ''));
+  const allTimes = new Set([...around.times, ...times]);
+  if (name === 'Representation' && isCounted && allTimes.size === 0) {
+    found(start, 'its segments are numbered, and nothing says how many there are');
+  }
   return {
     schemes,
-    times: new Set([...around.times, ...times]),
+    isCounted,
+    times: allTimes,
     urls: new Set([...around.urls, ...urls]),
     inits: new Set([...around.inits, ...inits]),
   };

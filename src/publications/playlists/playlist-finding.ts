@@ -16,3 +16,10 @@ export interface PlaylistFinding extends PlaylistPosition {
 /** A character at which some players end a line, or that some take for white space. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
 export const ODD_CHARACTER = /[\u0000-\u001f\u007f\u0085\u00a0\u1680\u2000-\u200f\u2028-\u202f\u205f\u3000\ufeff]/;
+
+/**
+ * Text of an address that players and servers read differently (RFC 3986 §2.1, §4.2): a backslash, an encoded slash or end, a
+ * percent sign that encodes nothing beside one that does, and a colon in the first segment, where a scheme would stand.
+ */
+export const ODD_ADDRESS =
+  /\\|%(?:2f|5c|00)|%[0-9a-f]{2}.*%(?![0-9a-f]{2})|%(?![0-9a-f]{2}).*%[0-9a-f]{2}|^(?![a-z][a-z0-9+.-]*:)[^/?#]*:/i;

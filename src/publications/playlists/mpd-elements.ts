@@ -1,0 +1,109 @@
+/** The attributes of an element, and the elements of MPEG that it may hold. */
+export interface ElementGrammar {
+  readonly attributes: ReadonlySet<string>;
+  readonly children: ReadonlySet<string>;
+  readonly hasText: boolean;
+}
+
+const words = (text: string): ReadonlySet<string> => new Set(text.split(' ').filter((word) => word !== ''));
+
+const COMMON =
+  'profiles width height sar frameRate audioSamplingRate mimeType segmentProfiles codecs supplementalCodecs containerProfiles maximumSAPPeriod startWithSAP maxPlayoutRate codingDependency scanType selectionPriority tag';
+const DESCRIPTORS =
+  'Role Accessibility Rating Viewpoint EssentialProperty SupplementalProperty FramePacking AudioChannelConfiguration ContentProtection InbandEventStream OutputProtection Label GroupLabel ProducerReferenceTime RandomAccess Switching ContentAuthenticity';
+const SEGMENTS = 'BaseURL SegmentBase SegmentList SegmentTemplate';
+const SEGMENT_BASE =
+  'timescale presentationTimeOffset eptDelta pdDelta presentationDuration timeShiftBufferDepth indexRange indexRangeExact availabilityTimeOffset availabilityTimeComplete';
+const SEGMENT_LISTS = `${SEGMENT_BASE} duration startNumber endNumber`;
+const SEGMENT_CHILDREN = 'Initialization RepresentationIndex SegmentTimeline BitstreamSwitching';
+
+const BASE_URL = 'serviceLocation byteRange availabilityTimeOffset availabilityTimeComplete';
+
+/** The elements of an MPD (ISO/IEC 23009-1 §5.3) with their attributes and the elements in them, which is null where they hold text. */
+export const ELEMENTS: ReadonlyMap<string, ElementGrammar> = new Map(
+  Object.entries<readonly [attributes: string, children: string | null]>({
+    MPD: [
+      'id profiles type availabilityStartTime availabilityEndTime publishTime mediaPresentationDuration minimumUpdatePeriod minBufferTime timeShiftBufferDepth suggestedPresentationDelay maxSegmentDuration maxSubsegmentDuration schemaLocation',
+      'ProgramInformation BaseURL Location PatchLocation ServiceDescription InitializationSet Period Metrics EssentialProperty SupplementalProperty UTCTiming LeapSecondInformation ContentSteering ContentProtection ContentAuthenticity',
+    ],
+    Period: [
+      'id start duration bitstreamSwitching',
+      `${SEGMENTS} AssetIdentifier EventStream ServiceDescription AdaptationSet Subset SupplementalProperty EssentialProperty EmptyAdaptationSet GroupLabel Preselection ContentProtection`,
+    ],
+    AdaptationSet: [
+      `${COMMON} id group lang contentType par minBandwidth maxBandwidth minWidth maxWidth minHeight maxHeight minFrameRate maxFrameRate segmentAlignment subsegmentAlignment subsegmentStartsWithSAP bitstreamSwitching initializationSetRef initializationPrincipal`,
+      `${DESCRIPTORS} ${SEGMENTS} ContentComponent Representation`,
+    ],
+    Representation: [
+      `${COMMON} id bandwidth qualityRanking dependencyId associationId associationType mediaStreamStructureId`,
+      `${DESCRIPTORS} ${SEGMENTS} SubRepresentation ExtendedBandwidth`,
+    ],
+    SubRepresentation: [`${COMMON} level dependencyLevel bandwidth contentComponent`, DESCRIPTORS],
+    ContentComponent: ['id lang contentType par tag', 'Accessibility Role Rating Viewpoint'],
+    SegmentTemplate: [`${SEGMENT_LISTS} media index initialization bitstreamSwitching`, SEGMENT_CHILDREN],
+    SegmentList: [SEGMENT_LISTS, `${SEGMENT_CHILDREN} SegmentURL`],
+    SegmentBase: [SEGMENT_BASE, 'Initialization RepresentationIndex'],
+    SegmentTimeline: ['', 'S'],
+    S: ['t n d r k', ''],
+    SegmentURL: ['media mediaRange index indexRange', ''],
+    Initialization: ['sourceURL range', ''],
+    RepresentationIndex: ['sourceURL range', ''],
+    BitstreamSwitching: ['sourceURL range', ''],
+    Metrics: ['metrics', 'Range Reporting'],
+    Range: ['starttime duration', ''],
+    Subset: ['id contains', ''],
+    EmptyAdaptationSet: [`${COMMON} id`, DESCRIPTORS],
+    BaseURL: [BASE_URL, null],
+    Location: [BASE_URL, null],
+    PatchLocation: [`${BASE_URL} ttl`, null],
+    Label: ['id lang', null],
+    GroupLabel: ['id lang', null],
+    Title: ['', null],
+    Source: ['', null],
+    Copyright: ['', null],
+  }).map(([name, [attributes, children]]): [string, ElementGrammar] => [
+    name,
+    { attributes: words(attributes), children: words(children ?? ''), hasText: children === null },
+  ]),
+);
+/** Attributes without which players take those of an element around it. */
+export const REQUIRED: Readonly<Record<string, readonly string[]>> = { Representation: ['id', 'bandwidth'], S: ['d'] };
+/** Elements whose content says nothing of what plays: descriptors, events, information about the programme. */
+export const OPAQUE: ReadonlySet<string> = new Set([
+  ...[...words(DESCRIPTORS)].filter((name) => !ELEMENTS.has(name)),
+  ...words('ProgramInformation ServiceDescription UTCTiming AssetIdentifier LeapSecondInformation EventStream'),
+  ...words('Reporting ContentSteering Preselection InitializationSet ExtendedBandwidth'),
+]);
+
+/** Names under which players keep what they read beside the attributes, so that an attribute replaces it. */
+const KEPT_BY_PLAYERS =
+  'baseUrl segmentUrls sourceDuration periodStart periodDuration presentationTime number clientOffset NOW role label';
+/** Attributes of elements that say what plays, in small letters. */
+export const KNOWN_ATTRIBUTES: ReadonlySet<string> = new Set(
+  [...ELEMENTS.values()]
+    .flatMap(({ attributes, hasText }) => (hasText ? [] : [...attributes]))
+    .concat(...words(KEPT_BY_PLAYERS))
+    .map((name) => name.toLowerCase()),
+);
+
+const INTEGER = /^(?:0|[1-9]\d{0,14})$/;
+/** A time, which in live streams may not fit a double. */
+const TIME = /^(?:0|[1-9]\d{0,19})$/;
+export const POSITIVE = /^[1-9]\d{0,14}$/;
+const BYTES = /^\d{1,15}-\d{1,15}$/;
+/** Values of attributes by which segments are counted and cut; players read others in several ways. */
+export const VALUES: Readonly<Record<string, RegExp>> = {
+  contentType: /^(?:video|audio|text|image|application|font)$/,
+  bandwidth: INTEGER,
+  type: /^(?:static|dynamic)$/,
+  timescale: POSITIVE,
+  presentationTimeOffset: TIME,
+  startNumber: INTEGER,
+  endNumber: INTEGER,
+  mediaRange: BYTES,
+  range: BYTES,
+  indexRange: BYTES,
+  t: TIME,
+  d: POSITIVE,
+  r: /^(?:-1|0|[1-9]\d{0,8})$/,
+};
