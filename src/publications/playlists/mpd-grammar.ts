@@ -46,8 +46,7 @@ export function checkMpdGrammar({
   for (const { index, 0: written, 1: name = '', 2: value = '' } of text.matchAll(ATTRIBUTE)) {
     if (!QUALIFIED_NAME.test(name)) found(index, `${name.slice(0, 60)} is no name of an attribute`);
     if (
-      value.includes('&') &&
-      !FILE_ADDRESSES.has(name) &&
+      (FILE_ADDRESSES.has(name) ? value.replaceAll('&amp;', '') : value).includes('&') &&
       (KNOWN_ATTRIBUTES.has(name.toLowerCase()) || name === 'schemeIdUri')
     ) {
       found(index, `${name} has a reference to a character, which some players do not replace`);
@@ -56,8 +55,13 @@ export function checkMpdGrammar({
       found(index, `${written.trim().slice(0, 60)} has white space, which some players take as a part of it`);
     }
   }
-  for (const { index } of text.matchAll(SPACED_ADDRESS)) {
-    found(index, 'white space stands around an address, which some players take as a part of it');
+  for (const { index, 1: address = '', 2: end } of text.matchAll(BASE_ADDRESS)) {
+    if (end === undefined || !PLAIN_ADDRESS.test(address)) {
+      found(
+        index,
+        'a base address with white space, a comment or a reference, which some players take as a part of it',
+      );
+    }
   }
   for (const { index, 1: name = '', 2: namespace = '' } of text.matchAll(NAMESPACE)) {
     if (isOfMpeg(name) && !/^.urn:mpeg:dash:schema:mpd:/i.test(namespace)) {
@@ -95,8 +99,10 @@ const QUALIFIED_ATTRIBUTES: ReadonlySet<string> = new Set(['supplementalCodecs',
 
 /** An element and its default namespace, quotes included. */
 const NAMESPACE = /<([\w.-]+)\s(?:[^<>]*?\s)?xmlns\s*=\s*("[^"<]*"|'[^'<]*')/g;
-/** A base address with white space around it. */
-const SPACED_ADDRESS = /<BaseURL(?:\s[^<>]*)?>(?:\s[^<]*|[^<]*\s)<\/BaseURL/g;
+/** A base address, and its end where no markup stands in it. */
+const BASE_ADDRESS = /<BaseURL(?:\s[^<>]*)?(?<!\/)>([^<]*)<(\/BaseURL)?/g;
+/** An address as it is, but for an ampersand. */
+const PLAIN_ADDRESS = /^[^\s<&](?:(?:[^<&]|&amp;)*[^\s<&])?$/;
 /** A name with a prefix at most. Some players pass over what stands before the first letter. */
 const QUALIFIED_NAME = /^[A-Za-z][\w.-]*(?::[A-Za-z_][\w.-]*)?$/;
 /** An attribute and its value, quotes included. */
@@ -157,9 +163,14 @@ function checkElement(element: XmlElement, found: Report, around: Addressing): v
   }
   if (name === 'SegmentTimeline') checkTimeline(element, found);
   const addressing = checkAddressing(element, around, found);
+  let hasParts = false;
   for (const child of children) {
     if (isOfMpeg(child.name) && !grammar.children.has(child.name)) {
       found(child.start, `<${child.name}> cannot stand in <${name}>`);
+    }
+    if (PARTS.has(child.name)) hasParts = true;
+    else if (hasParts && (child.name === 'BaseURL' || SCHEMES.includes(child.name))) {
+      found(child.start, `<${child.name}> stands behind elements that it is for, and some players pass them over`);
     }
     checkElement(child, found, addressing);
   }
@@ -306,5 +317,7 @@ function namesIn(
   ]);
 }
 
+/** Elements that inherit addresses from the one around them. */
+const PARTS: ReadonlySet<string> = new Set(['Period', 'AdaptationSet', 'Representation']);
 /** The elements that address segments, of which a representation has one. */
 const SCHEMES = ['SegmentBase', 'SegmentList', 'SegmentTemplate'];

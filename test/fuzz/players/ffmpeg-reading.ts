@@ -142,8 +142,9 @@ function at(fragment: Buffer, time: number): Buffer {
 /** Returns false for features that ffmpeg does not know, or has no keys for. */
 function isKnown(text: string, judged: Reading): boolean {
   if (judged.kind === 'mpd') {
-    // It plays one period, takes the first number for an index of a list, and counts from 0 where there is none.
-    const isList = /<SegmentList[^>]*\sstartNumber/.test(text);
+    // It plays one period, takes the first number for an index of a list or timeline, and counts from 0 where there is none.
+    const isList =
+      /<SegmentList[^>]*\sstartNumber/.test(text) || (/\$Time/.test(text) && /\sstartNumber="[1-9]/.test(text));
     const isCounted = !/\$Number/.test(text) || !/<SegmentTemplate(?![^>]*\sstartNumber=)/.test(text);
     return (text.match(/<Period[\s>]/g) ?? []).length === 1 && !isList && isCounted;
   }
