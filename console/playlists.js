@@ -23,12 +23,13 @@ const KEY_TAG = /^#EXT-X-(?:SESSION-)?KEY:/;
 const ADDRESS_ATTRIBUTE = /[:,][A-Z0-9-]*UR[IL]="([^"]*)"/g;
 
 /**
- * Reads the playlists of a publication, all renditions of video and audio. Throws an Error where they cannot be read.
+ * Reads the playlists of a publication, all renditions of video and audio. Throws an Error where the main one cannot be read;
+ * `problem` says why another cannot, whose rendition is left out.
  * @param {{ parser: any, take: (url: string, bytes: ArrayBuffer) => string }} reader the parser of the player's library; `take` gets
  * every playlist that a player loads, and returns its text
  * @param {string} address of the main playlist
  * @param {AbortSignal} signal
- * @returns {Promise<Rendition[]>}
+ * @returns {Promise<{ renditions: Rendition[], problem: string }>}
  */
 export async function readPlaylists({ parser, take }, address, signal) {
   const load = async (/** @type {string} */ url) => {
@@ -38,7 +39,9 @@ export async function readPlaylists({ parser, take }, address, signal) {
     return take(response.url, await response.arrayBuffer());
   };
   const text = await load(address);
-  if (parser.isMediaPlaylist(text)) return [renditionOf(parser, text, address, { kind: 'video', name: 'Programme' })];
+  if (parser.isMediaPlaylist(text)) {
+    return { renditions: [renditionOf(parser, text, address, { kind: 'video', name: 'Programme' })], problem: '' };
+  }
   const main = parser.parseMasterPlaylist(text, address);
   const { AUDIO = [], SUBTITLES = [] } = parser.parseMasterPlaylistMedia(text, address, main);
   const listed = [
@@ -50,8 +53,13 @@ export async function readPlaylists({ parser, take }, address, signal) {
     ...AUDIO.map((/** @type {any} */ track) => ({ url: track.url, kind: 'audio', name: audioName(track) })),
   ];
   const unique = [...new Map(listed.filter(({ url }) => url).map((entry) => [entry.url, entry])).values()];
-  await Promise.all(SUBTITLES.map((/** @type {any} */ { url }) => load(url)));
-  return await Promise.all(unique.map(async (entry) => renditionOf(parser, await load(entry.url), entry.url, entry)));
+  const read = await Promise.allSettled([
+    ...unique.map(async (entry) => renditionOf(parser, await load(entry.url), entry.url, entry)),
+    ...SUBTITLES.map((/** @type {any} */ { url }) => load(url)),
+  ]);
+  const renditions = read.slice(0, unique.length).flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+  const problems = read.flatMap((each) => (each.status === 'rejected' ? [each.reason.message] : []));
+  return { renditions, problem: problems[0] ?? '' };
 }
 
 /**

@@ -28,8 +28,8 @@ import { pathBelow, presentationIn, rootOf } from './signed-presentation.js';
 
 /** Bytes of a fragment that its Merkle box lies in. */
 const HEAD_SIZE_BYTES = 64 * 1024;
-/** Fragments that are looked at for what binds their init segment: others may stand where the first ones were. */
-const MAX_TRIED_FRAGMENTS = 3;
+/** Fragments that are looked at for what binds their init segment: others may stand where the first ones were, or nothing. */
+export const MAX_TRIED_FRAGMENTS = 3;
 
 /**
  * Compares the playlists that a player loads, and the text and other files that they name, with the presentation that the manifest
@@ -182,7 +182,8 @@ export class PresentationWatch {
     for (const [url, own] of Map.groupBy(fragments, ({ init }) => init.url)) {
       const init = await this.#fetch({ url, start: own[0]?.init.start ?? null, end: own[0]?.init.end ?? null });
       for (const { part } of own.slice(0, MAX_TRIED_FRAGMENTS)) {
-        const bound = await boundIn(init, await this.#fetch({ ...part, start: part.start ?? 0, end: headEnd(part) }));
+        const head = await this.#fetch({ ...part, start: part.start ?? 0, end: headEnd(part) });
+        const bound = init && head && (await boundIn(init, head));
         if (bound === null) continue;
         await this.loadInit(url, bound);
         for (const each of own) this.#fragments.add(each.part.url);
@@ -262,9 +263,14 @@ export class PresentationWatch {
     return hashed(new Uint8Array(await response.arrayBuffer()));
   }
 
-  /** @param {Part} part */
-  #fetch(part) {
-    return fetchPart(part, this.#closed);
+  /** Fetches a part; null where it is not there. @param {Part} part */
+  async #fetch(part) {
+    try {
+      return await fetchPart(part, this.#closed);
+    } catch (error) {
+      if (this.#closed.aborted) throw error;
+      return null;
+    }
   }
 
   /**

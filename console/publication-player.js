@@ -3,7 +3,7 @@ import { addressOf } from './api.js';
 import { boundIn } from './c2pa-boxes.js';
 import { verifyOrder } from './fragment-order.js';
 import { fetchPart, keyOf, languageName, partKey, readPlaylists } from './playlists.js';
-import { PresentationWatch } from './presentation.js';
+import { MAX_TRIED_FRAGMENTS, PresentationWatch } from './presentation.js';
 import { isIntact, readFragment } from './reader.js';
 
 /**
@@ -89,7 +89,7 @@ export class PublicationPlayer {
   async #open() {
     const { default: Hls, M3U8Parser: parser } = await import(addressOf('console/vendor/hls.js'));
     const take = this.presentation.loadPlaylist.bind(this.presentation);
-    const renditions = await readPlaylists({ parser, take }, this.#address, this.#closed.signal);
+    const { renditions, problem } = await readPlaylists({ parser, take }, this.#address, this.#closed.signal);
     for (const fragment of renditions.flatMap(({ fragments }) => fragments)) {
       const key = keyOf(fragment.part);
       this.#byPart.set(key, [...(this.#byPart.get(key) ?? []), fragment]);
@@ -97,6 +97,7 @@ export class PublicationPlayer {
     this.renditions.value = renditions;
     await this.#startPresentation();
     if (this.#closed.signal.aborted) return;
+    if (problem !== '') throw new Error(problem);
     if (Hls.isSupported()) this.#play(Hls);
     else await this.#onlyVerify('This browser cannot play streaming publications from a page.');
   }
@@ -167,13 +168,12 @@ export class PublicationPlayer {
     const { signal: closed } = this.#closed;
     let isSigned = false;
     for (const { fragments } of this.renditions.value) {
-      const [first] = fragments;
-      if (first === undefined) continue;
-      const init = await fetchPart(first.init, closed);
-      const reading = await this.#read(init, await fetchPart(first.part, closed), true);
+      const first = await firstLoaded(fragments, closed);
+      if (first === null) continue;
+      const reading = await this.#read(first.init, first.blob, true);
       if (hasValidManifest(reading)) {
         const report = JSON.parse((await reading.raw?.text()) ?? '{}');
-        return await this.presentation.start(report, init, this.renditions.value);
+        return await this.presentation.start(report, first.init, this.renditions.value);
       }
       isSigned ||= reading.verification.state !== 'none';
     }
@@ -253,6 +253,23 @@ export class PublicationPlayer {
       this.#stop(`Playback stopped: ${details}.`, true);
     }
   }
+}
+
+/**
+ * Loads the first fragment that is there, with its init segment; null where the first few are not.
+ * @param {readonly Fragment[]} fragments
+ * @param {AbortSignal} signal
+ */
+async function firstLoaded(fragments, signal) {
+  for (const { init, part } of fragments.slice(0, MAX_TRIED_FRAGMENTS)) {
+    try {
+      return { init: await fetchPart(init, signal), blob: await fetchPart(part, signal) };
+    } catch (error) {
+      // A playlist may name a file that is not there: the player says so when it comes to it.
+      if (signal.aborted) throw error;
+    }
+  }
+  return null;
 }
 
 /**

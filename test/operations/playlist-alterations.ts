@@ -165,6 +165,11 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
     'a base address with a reference': replaced('<Period', '<BaseURL>.&#47;</BaseURL><Period'),
     'a base address behind a period': replaced('</MPD>', '<BaseURL>./</BaseURL></MPD>'),
     'numbers without a count': replaced(/<SegmentTimeline>[\s\S]*?<\/SegmentTimeline>/, ''),
+    'segments of a duration without an end': (text) =>
+      text
+        .replace(/\smediaPresentationDuration="[^"]*"/, '')
+        .replace(/timescale="(\d+)"/g, 'timescale="$1" duration="$1"')
+        .replace(/<SegmentTimeline>[\s\S]*?<\/SegmentTimeline>/g, ''),
     'a set of sound twice': replaced(/<AdaptationSet[^>]*contentType="audio"[\s\S]*?<\/AdaptationSet>/, '$&$&'),
     'a link to a period elsewhere': replaced('<Period ', '<Period xlink:href="a.xml" '),
   };

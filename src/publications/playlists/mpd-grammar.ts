@@ -136,6 +136,8 @@ interface Addressing {
   readonly inits: ReadonlySet<string>;
   /** True where a template tells segments apart by their numbers or times. */
   readonly isCounted: boolean;
+  /** True where the period has an end, or none is to be expected yet. */
+  readonly hasEnd: boolean;
 }
 
 const AT_ROOT: Addressing = {
@@ -144,6 +146,7 @@ const AT_ROOT: Addressing = {
   urls: new Set(),
   inits: new Set(),
   isCounted: false,
+  hasEnd: false,
 };
 
 function checkElement(element: XmlElement, found: Report, around: Addressing): void {
@@ -247,6 +250,8 @@ function isFitDuration(name: string, attribute: string, value: string): boolean 
   return attribute !== 'duration' || !name.startsWith('Segment') || POSITIVE.test(value);
 }
 
+/** Attributes that say when the periods in an element end. */
+const ENDS: Readonly<Record<string, readonly string[]>> = { MPD: ['mediaPresentationDuration'], Period: ['duration'] };
 /** Identifiers that tell the segments of a representation apart. */
 const COUNTED = /\$(?:Number|Time)/;
 /** Attributes of SegmentTemplate with identifiers in them. */
@@ -272,7 +277,7 @@ function checkTimeline({ childrenByName, start }: XmlElement, found: Report): vo
 
 /** Finds segments that are addressed in two ways, by one element or by what it inherits. Returns what is inherited from it. */
 function checkAddressing(element: XmlElement, around: Addressing, found: Report): Addressing {
-  const { name, childrenByName, start } = element;
+  const { name, attributes, childrenByName, start } = element;
   const single = [...SCHEMES, 'SegmentTimeline', 'Initialization'];
   const own = SCHEMES.filter((each) => childrenByName.has(each));
   const schemes = new Set([...around.schemes, ...own]);
@@ -293,12 +298,16 @@ function checkAddressing(element: XmlElement, around: Addressing, found: Report)
   if (isCombined) found(start, `<${name}> says twice when its segments begin, or which they are`);
   const isCounted = around.isCounted || elements.some(({ attributes }) => COUNTED.test(attributes.get('media') ?? ''));
   const allTimes = new Set([...around.times, ...times]);
-  if (name === 'Representation' && isCounted && allTimes.size === 0) {
+  const hasEnd =
+    around.hasEnd || ENDS[name]?.some((each) => attributes.has(each)) || attributes.get('type') === 'dynamic';
+  const hasCount = allTimes.has('SegmentTimeline') || (allTimes.has('duration') && hasEnd);
+  if (name === 'Representation' && isCounted && !hasCount) {
     found(start, 'its segments are numbered, and nothing says how many there are');
   }
   return {
     schemes,
     isCounted,
+    hasEnd,
     times: allTimes,
     urls: new Set([...around.urls, ...urls]),
     inits: new Set([...around.inits, ...inits]),
