@@ -9,7 +9,7 @@ import { pemOf } from '#provenance/identity/pem.ts';
 import { type RunningService, startService } from '../../scripts/running-service.ts';
 import { testIdentity, writeIdentity } from '../support/manifests/test-identity.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { launchBrowser, openPage } from './browser.ts';
+import { assertAccessible, launchBrowser, openPage } from './browser.ts';
 
 export const SAMPLES = fileURLToPath(new URL('../../samples/', import.meta.url));
 const PATTERNS = { playlist_pattern: '*.{m3u8,mpd}', init_pattern: 'init-*.mp4', frag_pattern: 'fragment-*.m4s' };
@@ -135,4 +135,40 @@ export async function seek(page: Page, seconds: number): Promise<void> {
       await new Promise((resolve) => video.addEventListener('loadedmetadata', resolve, { once: true }));
     video.currentTime = to;
   }, seconds);
+}
+
+/** Changes what subtitles say. */
+export const otherwise = (text: string) => text.replace('The sun', 'No sun ');
+/** Exchanges two fragments in a playlist. */
+export const reordered = (playlist: string) =>
+  playlist.replace(/fragment-0-[12]/g, (name) => (name.endsWith('1') ? 'fragment-0-2' : 'fragment-0-1'));
+
+/** A change of a file of a signed publication, and what the player says of it. */
+interface SaidChange {
+  readonly file: string;
+  readonly change: (text: string) => string;
+  readonly sentence: string;
+  /** What it says of fragments. */
+  readonly ofFragment?: string;
+  /** Timelines that are marked as changed. */
+  readonly timelines: readonly string[];
+}
+
+/** Asserts that the player says from the start that a file was changed. */
+export async function assertSaid(pages: ProvenancePages, job: string, output: string, said: SaidChange): Promise<void> {
+  const { file, change, sentence, ofFragment = sentence, timelines } = said;
+  const path = join(output, file);
+  const signed = await readFile(path, 'utf8');
+  await writeFile(path, change(signed));
+  try {
+    await using page = await pages.open(`#/play?job=${job}&index=0&path=master.m3u8`);
+    await page.getByRole('alert').getByText(sentence).waitFor();
+    await page.locator('.on-screen .state.invalid').waitFor();
+    await card(page).getByText(ofFragment).first().waitFor();
+    const marked = page.locator('.timeline', { has: page.locator('rect.changed[data-seconds="0"]') });
+    assert.deepEqual(await marked.locator('figcaption strong:first-child').allTextContents(), timelines);
+    await assertAccessible(page);
+  } finally {
+    await writeFile(path, signed);
+  }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, truncateSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -11,7 +11,19 @@ import { plainParent, signWav, testAuthor } from '../support/manifests/sign-wav.
 import { testIdentity } from '../support/manifests/test-identity.ts';
 import { ffmpeg, makeFilm } from '../support/media/make-film.ts';
 import { assertAccessible, openPage } from './browser.ts';
-import { ALTERED, alter, drop, ProvenancePages, play, SAMPLES, secondsOf } from './provenance-pages.ts';
+import {
+  ALTERED,
+  alter,
+  assertSaid,
+  drop,
+  otherwise,
+  ProvenancePages,
+  play,
+  reordered,
+  SAMPLES,
+  SUBTITLED,
+  secondsOf,
+} from './provenance-pages.ts';
 
 const PLAY = fileURLToPath(new URL('../../scripts/play.ts', import.meta.url));
 
@@ -132,6 +144,62 @@ describe('the page that inspects', () => {
 });
 
 describe('the player', () => {
+  describe('of a publication whose playlists are signed', () => {
+    let job = '';
+    let output = '';
+    before(async () => {
+      ({ job_id: job, output } = await pages.signPublication('subtitled', SUBTITLED));
+    });
+    const open = (entry = 'master.m3u8') => pages.open(`#/play?job=${job}&index=0&path=${entry}`);
+
+    for (const { what, ...said } of [
+      {
+        what: 'a language',
+        file: 'master.m3u8',
+        change: (text: string) => text.replace('LANGUAGE="en"', 'LANGUAGE="de"'),
+        sentence: 'Not as signed: "master.m3u8" was changed.',
+        timelines: [],
+      },
+      {
+        what: 'the text of subtitles',
+        file: 'text.vtt',
+        change: otherwise,
+        sentence: 'Not as signed: text or pictures that "text.m3u8" names were changed.',
+        timelines: [],
+      },
+    ]) {
+      test(`says it from the start where ${what} was changed`, () => assertSaid(pages, job, output, said));
+    }
+
+    test('names an entry that was added', async () => {
+      const path = join(output, 'other.m3u8');
+      await writeFile(path, SUBTITLED['master.m3u8'].replace(/.*SUBTITLES,.*\n/, '').replace(',SUBTITLES="t"', ''));
+      await using page = await open('other.m3u8');
+      await page.getByRole('alert').getByText('Not as signed: "other.m3u8" was added.').waitFor();
+      await rm(path);
+    });
+
+    for (const [file, change, sentence] of [
+      ['media_0.m3u8', reordered, '"media_0.m3u8" was changed.'],
+      ['text.vtt', otherwise, 'text or pictures that "text.m3u8" names were changed.'],
+    ] as const) {
+      test(`notices that ${file} is another one when the player loads it again`, async () => {
+        await using page = await pages.open('');
+        let loads = 0;
+        await page.route(`**/${file}`, async (route) => {
+          loads += 1;
+          const response = await route.fetch();
+          const body = await response.text();
+          await route.fulfill({ response, body: loads === 1 ? body : change(body) });
+        });
+        await page.goto(`${pages.base}/#/play?job=${job}&index=0&path=master.m3u8`);
+        await page.getByRole('alert').getByText(`Not as signed: ${sentence}`).waitFor();
+        assert.equal(await page.locator('rect.changed').count(), file === 'text.vtt' ? 0 : 1);
+        assert.ok(loads > 1);
+      });
+    }
+  });
+
   test('verifies every fragment while it plays', async () => {
     const { job_id: id } = await pages.signPublication('intact');
     await using page = await pages.open(`#/play?job=${id}&index=0`);

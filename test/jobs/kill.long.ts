@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -71,4 +72,26 @@ test('kill -9 of the service several times fails no input that was merely runnin
   await writeFile(gate, '');
   const service = await startTestService(t, data);
   assert.equal((await service.ended(jobId)).status, 'succeeded');
+});
+
+test('kill -9 at any point of an input does it again from the start', async (t) => {
+  const folder = temporaryFolder();
+  const data = join(folder, 'data');
+  const steps = ['append LOG', 'claim /out/x', 'progress 5', 'write OUTPUT'];
+  // Each start finishes what the kill before it left, and takes the input that kills it next.
+  let service = await startTestService(t, data);
+  for (let point = 0; point <= steps.length; point += 1) {
+    const [log, output, marker] = ['log', 'output', 'marker'].map((name) => join(folder, `${name}-${point}`));
+    const script = steps
+      .toSpliced(point, 0, `kill-service-once ${marker}`)
+      .map((step) => step.replace('LOG', log ?? '').replace('OUTPUT', output ?? ''));
+    const jobId = await service.submit(scripts([script.join('; ')]));
+    await until(() => existsSync(marker ?? ''));
+    await service.gone;
+    service = await startTestService(t, data);
+    const job = await service.ended(jobId);
+    assert.equal(job.status, 'succeeded');
+    assert(existsSync(output ?? ''));
+    assert.match(await readFile(log ?? '', 'utf8'), /^0 2 \d+\n$/m);
+  }
 });

@@ -44,28 +44,6 @@ describe('kill -9', () => {
     await until(() => !isRunning(worker));
   });
 
-  test('at any point of an input does it again from the start', async (t) => {
-    const folder = temporaryFolder();
-    const data = join(folder, 'data');
-    const steps = ['append LOG', 'claim /out/x', 'progress 5', 'write OUTPUT'];
-    // Each start finishes what the kill before it left, and takes the input that kills it next.
-    let service = await startTestService(t, data);
-    for (let point = 0; point <= steps.length; point += 1) {
-      const [log, output, marker] = ['log', 'output', 'marker'].map((name) => join(folder, `${name}-${point}`));
-      const script = steps
-        .toSpliced(point, 0, `kill-service-once ${marker}`)
-        .map((step) => step.replace('LOG', log ?? '').replace('OUTPUT', output ?? ''));
-      const jobId = await service.submit(scripts([script.join('; ')]));
-      await until(() => existsSync(marker ?? ''));
-      await service.gone;
-      service = await startTestService(t, data);
-      const job = await service.ended(jobId);
-      assert.equal(job.status, 'succeeded');
-      assert(existsSync(output ?? ''));
-      assert.match(await readFile(log ?? '', 'utf8'), /^0 2 \d+\n$/m);
-    }
-  });
-
   test('by an input the moment that it starts, every time, ends with the failure of that input', async (t) => {
     const data = join(temporaryFolder(), 'data');
     const inputs = ['progress 1', 'kill-service'];

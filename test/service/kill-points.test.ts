@@ -1,34 +1,3 @@
-import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { test } from 'node:test';
-import { MAX_SERVICE_EXITS } from '#jobs/store/finish-input.ts';
-import { smallWav } from '../support/manifests/sign-wav.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
 import { testKills } from './kill-at-phase.ts';
-import { KilledService } from './killed-service.ts';
 
-const folder = temporaryFolder();
-
-testKills({
-  signFile: ['sealed'],
-  signPublication: ['signed'],
-  packageMedia: ['packaged'],
-  packageAndSign: ['staged'],
-});
-
-test('An input that ends the service again and again fails alone, with a message that says so', async (t) => {
-  const service = new KilledService({ folder });
-  t.after(() => service.stop());
-  const path = join(folder, 'always-killed-when-copied.wav');
-  writeFileSync(path, smallWav());
-  const jobId = await service.killBy('/v2/c2pa/audio', { inputs: [{ type: 'local_file_path', path }] });
-  // The exits before the last are only noted: each would take a start of the service.
-  const store = new DatabaseSync(join(folder, 'data/jobs.sqlite'));
-  store.prepare('update inputs set service_ends = ?').run(MAX_SERVICE_EXITS - 1);
-  store.close();
-  const result = await service.finish(jobId);
-  assert.equal(result.status, 'failed');
-  assert.equal(result.error_details?.reason, 'INPUT_ENDED_PROCESS');
-});
+testKills({ signFile: ['sealed'], signPublication: [], packageMedia: ['packaged'], packageAndSign: [] });

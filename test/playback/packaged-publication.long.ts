@@ -1,0 +1,4 @@
+import { testPackagedPublication, testTurnedFilm } from './packaged-publication.ts';
+
+testPackagedPublication('plain');
+testTurnedFilm();
