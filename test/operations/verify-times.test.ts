@@ -11,6 +11,7 @@ import { ffmpeg, makeFfmpegDash, makeFilm } from '../support/publications/make-p
 import { signAsOthers } from '../support/publications/sign-as-others.ts';
 import { topBoxesOf } from '../support/publications/signed-publication.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { PLACES, takeApart } from '../support/verification/file-forgeries.ts';
 import { verifyInput } from '../support/verification/verify-input.ts';
 
 // Playlists that nobody signed, over media that are as they were signed: their times decide what players show of it, and when.
@@ -235,11 +236,44 @@ describe('byte ranges of a file that is signed as a whole', async () => {
     asserted(await verify(ranges), 'valid', /Media unchanged\. Nobody signed the playlists/);
   });
 
+  test('are invalid with other bytes beside the manifest of the file', async () => {
+    const file = await takeApart(signed);
+    const forged = PLACES.isobmff['inside']?.(file, Buffer.from('media'), 500) as Buffer;
+    const playlist = hls(`#EXT-X-MAP:URI="whole.mp4",BYTERANGE="${first}@0"`, ranges);
+    asserted(await verified({ 'whole.mp4': forged, 'v.m3u8': playlist }), 'invalid', /Changed after signing/);
+  });
+
+  const segments = [first, ...others].map((start, at) => `<SegmentURL mediaRange="${start}-${(ends[at] ?? 0) - 1}"/>`);
+  const list = (attributes: string): string =>
+    `<SegmentList timescale="1" duration="1"${attributes}><Initialization range="0-${first - 1}"/>${segments.join('')}</SegmentList>`;
+  const verifyMpd = (duration: string, attributes = ''): Promise<Verification> =>
+    verified({
+      'whole.mp4': signed,
+      'v.mpd': `<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="${duration}"><Period><AdaptationSet mimeType="video/mp4"><Representation id="v" bandwidth="1"><BaseURL>whole.mp4</BaseURL>${list(attributes)}</Representation></AdaptationSet></Period></MPD>`,
+    });
+
+  test('are valid where an MPD plays all of it, and invalid where it ends early or begins late', async () => {
+    asserted(await verifyMpd('PT3S'), 'valid', /Media unchanged/);
+    asserted(await verifyMpd('PT1S'), 'invalid', /end|cut/i);
+    asserted(await verifyMpd('PT3S', ' presentationTimeOffset="1"'), 'invalid', /begin|cut|offset/i);
+  });
+
   for (const [what, played, problem] of [
     ['its first fragment left out', ranges.slice(1), /"missing":2/],
     ['its last fragment left out', ranges.slice(0, -1), /"missing":2/],
     ['two fragments in another order', ranges.toReversed(), /"reordered":2/],
     ['a fragment twice', [...ranges, ranges[0] ?? ''], /"added":1/],
+    ['durations of twice as much', ranges.map((each) => each.replace('1.0', '2.0')), /gives it 2 s, and it lasts 1 s/],
+    [
+      'the duration of a fragment cut',
+      [ranges[0]?.replace('1.0', '0.5') ?? '', ...ranges.slice(1)],
+      /0.5 s shorter than the media/,
+    ],
+    [
+      'a discontinuity inside',
+      [ranges[0] ?? '', `#EXT-X-DISCONTINUITY\n${ranges[1]}`, ...ranges.slice(2)],
+      /discontinuity/i,
+    ],
     [
       'the end of a fragment cut off',
       [ranges[0]?.replace(/RANGE:\d+/, 'RANGE:1000') ?? '', ...ranges.slice(1)],

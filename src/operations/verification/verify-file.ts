@@ -171,6 +171,11 @@ async function readAsset(
   return { reading, store, leftOut, crJsonAsset, warnings };
 }
 
+/** Has the official reader read a file by its embedded manifest, as `verifyFile` does. */
+export async function readEmbedded(source: ByteSource, lists: TrustLists, context: InputContext): Promise<AssetResult> {
+  return await readAsset({ ...(await identify(source, context.signal)), sidecar: null }, source, lists, context);
+}
+
 /** The result for a file that has a box, chunk or frame of C2PA, and no manifest that every reader finds in it. */
 const UNREADABLE: AssetResult = {
   reading: { problem: 'a box, chunk or frame of C2PA is there without one manifest store that can be read' },

@@ -1,18 +1,14 @@
-import { openedPathOf } from '#bytes/byte-source.ts';
-import { pinnedCopyOf } from '#bytes/local-copies.ts';
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import type { Verification } from '#contract/verification.ts';
 import type { VerifyParams } from '#contract/verify-request.ts';
 import { AppError } from '#errors/app-error.ts';
 import type { CrJsonAsset } from '#provenance/asset-reader.ts';
 import { stateOf } from '#provenance/describe-report.ts';
-import { type AssetReading, assetReadingOf } from '#provenance/official-reader.ts';
 import type { TrustLists } from '#provenance/trust-lists.ts';
 import type { Finding, ManifestReport } from '#provenance/validation-report.ts';
 import { MAX_READ_PART_BYTES, readPart } from '#publications/media-part.ts';
 import { type VerifiedPublication, verifyPublication } from '#publications/verify-publication.ts';
 import type { InputContext, InputWork, OperationServices, VerificationOutcome } from '../operation.ts';
-import { withHeartbeat } from '../read-back.ts';
 import {
   describePublication,
   describeReading,
@@ -26,6 +22,7 @@ import {
 import { bindingOf, findExtra } from './left-out.ts';
 import { answerKind, forensicsOf, type ReportKind, writeReport } from './report.ts';
 import { summarize, summarizeDeviations } from './summarize.ts';
+import { readEmbedded } from './verify-file.ts';
 
 /** Verifies the publication in a folder, part by part. Throws an AppError where it holds none that can be read. */
 export async function verifyFolder(
@@ -88,8 +85,10 @@ async function describerOf(
     refuseUnread(verified, folder.name);
     return (kind) => describeVerified(verified, kind);
   }
-  const reading = await readWholeFile(verified.wholeFile, folder, lists, context);
-  return (kind) => describeRanges(verified, describeReading(reading, 'embedded', kind), kind);
+  const source = await folder.open(verified.wholeFile, context.signal);
+  context.scratch.adopt(source);
+  const { reading, leftOut } = await readEmbedded(source, lists, context);
+  return (kind) => describeRanges(verified, withLeftOut(describeReading(reading, 'embedded', kind), leftOut), kind);
 }
 
 /** Describes a file that a publication is byte ranges of, with what playlists have players show of it. */
@@ -126,27 +125,6 @@ function refuseUnread(
     return official.filter(({ rendition }) => rendition === index).length < listed.present.fragments.length;
   });
   if (isUnread || isPartlyRead) throw new AppError('FRAGMENTS_TOO_LARGE', { name, limit: MAX_READ_PART_BYTES });
-}
-
-/** Has the official reader read the file that a publication is byte ranges of. */
-async function readWholeFile(
-  path: string,
-  folder: SourceFolder,
-  { pem: anchors }: TrustLists,
-  context: InputContext,
-): Promise<AssetReading> {
-  const { scratch, signal } = context;
-  const source = await folder.open(path, signal);
-  scratch.adopt(source);
-  const pinned = await pinnedCopyOf(source, scratch, signal);
-  const asset = {
-    path: openedPathOf(pinned),
-    mediaType: 'video/mp4',
-    ...(anchors !== null && { anchors }),
-  };
-  const reading = await withHeartbeat(context, source.sizeBytes, () => assetReadingOf(asset, signal));
-  await pinned.checkUnchanged?.(signal);
-  return reading;
 }
 
 function describeVerified(verified: VerifiedPublication, kind: ReportKind): Verification {

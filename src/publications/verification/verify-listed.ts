@@ -48,13 +48,16 @@ export async function verifyListed(
   const { renditions: listed, unbound, findings } = publication;
   const wholeFile = unbound.length === 0 ? fileBoundAsWhole(listed, manifests) : null;
   if (manifests.length === 0 || wholeFile !== null) {
+    const none = { renditions: [], timesOf: () => null };
+    const ranges = wholeFile === null ? none : await verifyRanges(folder, wholeFile, listed, signal);
+    const times = verifyTimes(publication.listings, publication.choices, ranges.timesOf);
     return {
-      renditions: wholeFile === null ? [] : await verifyRanges(folder, wholeFile, listed, signal),
+      renditions: ranges.renditions,
       missingRenditions: 0,
       wholeFile,
       presentation: { state: 'not_signed', differences: [], absent: [], problems: [] },
-      findings,
-      unordered: [],
+      findings: [...findings, ...times.findings],
+      unordered: times.unordered,
     };
   }
   const renditions = verifyRenditions(readings);

@@ -1,13 +1,24 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { itemAt } from '#errors/assert.ts';
-import { listTopBoxes, readerOf, type TopBox, withSource } from '../fragments/top-boxes.ts';
+import { listTopBoxes, type PartReader, readBox, readerOf, type TopBox, withSource } from '../fragments/top-boxes.ts';
 import { type ByteRange, type MediaPart, partKey } from '../media-part.ts';
 import { MAX_LISTED_FRAGMENTS } from '../playlists/limits.ts';
 import type { ListedOrder, ListedRendition } from './listed-renditions.ts';
+import { type FragmentTimes, fragmentTimesIn, type InitTimes, initTimesIn } from './media-times.ts';
 import type { Deviation, VerifiedRendition } from './verify-renditions.ts';
+import type { SignedTimes, TimesOf } from './verify-times.ts';
 
 /** Boxes of a file of fragments: each has a few. */
 const MAX_BOXES = MAX_LISTED_FRAGMENTS * 4;
+
+/** Boxes that are read for the times in them, in bytes together; those of ten seconds have some kilobytes. */
+const MAX_TIMED_BYTES = 1024 * 1024;
+
+/** Renditions of byte ranges, and when the intact ones play by the boxes in them. */
+interface VerifiedRanges {
+  readonly renditions: readonly VerifiedRendition[];
+  readonly timesOf: TimesOf;
+}
 
 /**
  * Verifies renditions whose parts are byte ranges of one file that its manifest binds as a whole: by the boxes of that file, each
@@ -17,38 +28,71 @@ const MAX_BOXES = MAX_LISTED_FRAGMENTS * 4;
 export async function verifyRanges(
   folder: SourceFolder,
   path: string,
-  renditions: readonly ListedRendition[],
+  listed: readonly ListedRendition[],
   signal: AbortSignal,
-): Promise<VerifiedRendition[]> {
+): Promise<VerifiedRanges> {
   const file = { path, range: null };
-  const boxes = await withSource(folder, file, signal, async (source) => {
-    return await listTopBoxes(await readerOf(source, file, signal), MAX_BOXES);
-  });
-  const media = boxes.filter(({ type }) => type === 'moof' || type === 'mdat');
-  const moov = boxes.find(({ type }) => type === 'moov');
-  return renditions.map((listed) => {
-    const init =
-      moov !== undefined && isWithin(moov, listed.init.range) ? [] : [deviationOf('init', listed.init, 'altered')];
-    const verified = listed.orders.map((order) => verifyOrder(order, media));
-    const deviations = [...init, ...verified.flatMap((each) => each.deviations)];
-    const intact = new Set(verified.flatMap((each) => each.intact));
-    return { listed, read: null, map: null, intact, deviations };
+  return await withSource(folder, file, signal, async (source) => {
+    const reader = await readerOf(source, file, signal);
+    const boxes = await listTopBoxes(reader, MAX_BOXES);
+    const media = boxes.filter(({ type }) => type === 'moof' || type === 'mdat');
+    const moov = boxes.find(({ type }) => type === 'moov');
+    const verified = listed.map(({ init, orders }) => ({
+      init: moov !== undefined && isWithin(moov, init.range) ? [] : [deviationOf('init', init, 'altered')],
+      orders: orders.map((order) => verifyOrder(order, media)),
+    }));
+    const tracks = moov === undefined ? new Map() : initTimesIn((await readBox(reader, moov, MAX_TIMED_BYTES)).bytes);
+    const times = new Map<string, SignedTimes>();
+    for (const { part, moofs, position } of verified.flatMap(({ orders }) => orders.flatMap(({ intact }) => intact))) {
+      const own = times.has(partKey(part)) ? null : await readTimes(reader, moofs, tracks);
+      if (own !== null) times.set(partKey(part), { ...own, position });
+    }
+    const renditions = listed.map((rendition, index): VerifiedRendition => {
+      const { init, orders } = itemAt(verified, index);
+      const intact = new Set(orders.flatMap((each) => each.intact.map(({ part }) => partKey(part))));
+      const deviations = [...init, ...orders.flatMap((each) => each.deviations)];
+      return { listed: rendition, read: null, map: null, intact, deviations };
+    });
+    return { renditions, timesOf: (_init, part) => times.get(partKey(part)) ?? null };
   });
 }
 
-function verifyOrder(order: ListedOrder, media: readonly TopBox[]): { intact: string[]; deviations: Deviation[] } {
+async function readTimes(
+  reader: PartReader,
+  moofs: readonly TopBox[],
+  tracks: InitTimes,
+): Promise<FragmentTimes | null> {
+  if (moofs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) > MAX_TIMED_BYTES) return null;
+  const boxes: Buffer[] = [];
+  for (const { offset, sizeBytes } of moofs) boxes.push(await reader.read(offset, sizeBytes));
+  return fragmentTimesIn(boxes, tracks);
+}
+
+/** A byte range that is played where it was signed: the `moof` boxes in it, and its position; one more where some are left out before it. */
+interface IntactRange {
+  readonly part: MediaPart;
+  readonly moofs: readonly TopBox[];
+  readonly position: number;
+}
+
+function verifyOrder(
+  order: ListedOrder,
+  media: readonly TopBox[],
+): { readonly intact: readonly IntactRange[]; readonly deviations: readonly Deviation[] } {
   const { playlist, fragments, repeats } = order;
   const played = fragments.map((fragment) => ({ ...fragment, boxes: boxesWithin(media, fragment.part.range) }));
   const covered = new Set(
     played.flatMap(({ boxes: { start, end } }) => Array.from({ length: end - start }, (_, at) => start + at)),
   );
   const deviations: Deviation[] = [];
-  const intact: string[] = [];
-  let next = 0;
+  const intact: IntactRange[] = [];
+  let [next, position] = [0, -1];
   for (const [index, { part, boxes, startSeconds }] of played.entries()) {
     const isWhole = media[boxes.start]?.type === 'moof' && media[boxes.end - 1]?.type === 'mdat';
     const kind = boxes.start === boxes.end || !isWhole ? 'added' : boxes.start < next ? 'reordered' : null;
-    if (kind === null) intact.push(partKey(part));
+    position += boxes.start === next ? 1 : 2;
+    const moofs = media.slice(boxes.start, boxes.end).filter(({ type }) => type === 'moof');
+    if (kind === null) intact.push({ part, moofs, position });
     else deviations.push({ ...deviationOf('fragment', part, kind), playlist, index, startSeconds });
     next = Math.max(next, boxes.end);
   }
