@@ -3,6 +3,7 @@ import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { AppError } from '#errors/app-error.ts';
 import { FolderIndex } from '../playlists/folder-index.ts';
 import { filesNamedBy } from '../playlists/other-files.ts';
+import type { HlsPlaylist } from '../playlists/playlist-document.ts';
 import { parsePlaylist, readPlaylistText } from '../playlists/read-playlists.ts';
 import { type BoundInit, type HashedFile, type HashedPlaylist, isPresented } from './presentation.ts';
 
@@ -12,6 +13,8 @@ const MAX_CONCURRENT_FILES = 8;
 /** A playlist with its text; the text is null where it cannot be read as one. */
 export interface PlaylistText extends HashedFile {
   readonly text: string | null;
+  /** The text as it was read before, of HLS: what an MPD names was located where its folder lies. */
+  readonly read?: HlsPlaylist;
 }
 
 /** A folder with playlists whose files are hashed. */
@@ -39,8 +42,9 @@ export async function hashNamedFiles(
   const index = new FolderIndex(located, 'keep');
   const others = new Set(playlists.map(({ path }) => path));
   const hashed: HashedPlaylist[] = [];
-  for (const { text, path, sizeBytes, digest } of playlists) {
-    const named = text === null ? [] : [...(await namedFiles(located, index, path, text, signal))];
+  for (const playlist of playlists) {
+    const { path, sizeBytes, digest } = playlist;
+    const named = [...(await namedFiles(located, index, playlist, signal))];
     const stated = named.filter((each) => bindingOf(each) !== 'fragment' && !isPresented(each) && !others.has(each));
     const files = await mapConcurrent(stated, MAX_CONCURRENT_FILES, async (each) => {
       const bound = bindingOf(each);
@@ -54,12 +58,12 @@ export async function hashNamedFiles(
 async function namedFiles(
   folder: SourceFolder,
   index: FolderIndex,
-  path: string,
-  text: string,
+  { path, text, read }: PlaylistText,
   signal: AbortSignal,
 ): Promise<Set<string>> {
+  if (text === null) return new Set();
   try {
-    const document = await parsePlaylist(folder, index, path, text, signal);
+    const document = read ?? (await parsePlaylist(folder, index, path, text, signal));
     const named = filesNamedBy(document, index).filter(({ path: each, isKey }) => !isKey && index.has(each));
     return new Set(named.map(({ path: each }) => each));
   } catch (error) {

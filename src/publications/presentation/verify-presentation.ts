@@ -159,14 +159,14 @@ function joined(parts: readonly VerifiedPresentation[]): VerifiedPresentation {
 /** Hashes files of a folder, each once. */
 class FileHashes {
   readonly #folder: SourceFolder;
-  readonly #texts: ReadonlyMap<string, string>;
+  readonly #playlists: ReadonlyMap<string, PlaylistDocument>;
   readonly #paths: ReadonlySet<string>;
   readonly #signal: AbortSignal;
   readonly #hashes = new Map<string, Promise<HashedFile>>();
 
   constructor(folder: SourceFolder, playlists: readonly PlaylistDocument[], signal: AbortSignal) {
     this.#folder = folder;
-    this.#texts = new Map(playlists.map(({ path, text }) => [path, text]));
+    this.#playlists = new Map(playlists.map((playlist) => [playlist.path, playlist]));
     this.#paths = new Set(folder.files.map(({ path }) => path));
     this.#signal = signal;
   }
@@ -175,10 +175,11 @@ class FileHashes {
   async playlistsAt(paths: readonly string[]): Promise<PlaylistText[]> {
     const playlists: PlaylistText[] = [];
     for (const path of paths) {
-      const text =
-        this.#texts.get(path) ?? (this.#paths.has(path) ? await textOf(this.#folder, path, this.#signal) : null);
+      const read = this.#playlists.get(path);
+      const text = read?.text ?? (this.#paths.has(path) ? await textOf(this.#folder, path, this.#signal) : null);
       const file = text === null ? await this.hash(path) : hashOfText(path, text);
-      if (file !== null) playlists.push({ ...file, text });
+      const known = read === undefined || read.kind === 'mpd' ? {} : { read };
+      if (file !== null) playlists.push({ ...file, text, ...known });
     }
     return playlists;
   }
