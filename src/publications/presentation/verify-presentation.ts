@@ -6,10 +6,8 @@ import { itemAt } from '#errors/assert.ts';
 import { wholeFile } from '../copy-files.ts';
 import { partKey } from '../media-part.ts';
 import { isHidden } from '../playlists/file-names.ts';
-import { FolderIndex } from '../playlists/folder-index.ts';
-import { referencesOf } from '../playlists/hls-playlist.ts';
 import type { PlaylistDocument } from '../playlists/playlist-document.ts';
-import type { Entry } from '../verification/listed-renditions.ts';
+import type { Entry, ListedPublication } from '../verification/listed-renditions.ts';
 import type { VerifiedManifest } from '../verification/publication-verdict.ts';
 import type { RenditionReading } from '../verification/verify-renditions.ts';
 import { mapOf } from '../verification/verify-sequence.ts';
@@ -39,10 +37,8 @@ export interface PresentingManifest {
 }
 
 /** The playlists of a folder that are verified, by the entries that lead to them. */
-interface PresentedPlaylists {
+interface PresentedPlaylists extends Pick<ListedPublication, 'playlists' | 'names' | 'entries'> {
   readonly folder: SourceFolder;
-  readonly playlists: readonly PlaylistDocument[];
-  readonly entries: readonly Entry[];
   /** True where the entries were chosen; else all playlists of the folder are compared. */
   readonly areChosen: boolean;
   /** Returns the manifests of the media that an entry reaches. */
@@ -51,7 +47,7 @@ interface PresentedPlaylists {
 
 /** Compares the playlists of a folder with the presentations of the manifests that their media carry. */
 export async function verifyPresentation(
-  { folder, playlists, entries, areChosen, manifestsOf }: PresentedPlaylists,
+  { folder, playlists, names: namesOf, entries, areChosen, manifestsOf }: PresentedPlaylists,
   signal: AbortSignal,
 ): Promise<VerifiedPresentation> {
   const byManifest = new Map<string, { manifest: PresentingManifest; entries: Entry[] }>();
@@ -95,11 +91,9 @@ export async function verifyPresentation(
     );
     const isEntry = new Set(own.map(({ path }) => path));
     const documents = new Map(playlists.map((document) => [document.path, document]));
-    const index = new FolderIndex(folder, 'keep');
     const all = hashed.map((playlist): ComparedPlaylist => {
-      const document = documents.get(playlist.path);
-      const names = document === undefined ? [] : referencesOf(document, index).map(({ path }) => path);
-      const isHlsMedia = document?.kind === 'hls-media';
+      const names = namesOf.get(playlist.path) ?? [];
+      const isHlsMedia = documents.get(playlist.path)?.kind === 'hls-media';
       return { ...playlist, isEntry: isEntry.has(playlist.path), isHlsMedia, names };
     });
     const others = presented.filter((path) => !paths.has(path));

@@ -40,11 +40,15 @@ export interface ListedPublication {
   /** The playlists that are verified. */
   readonly playlists: readonly PlaylistDocument[];
   readonly entries: readonly Entry[];
+  /** The paths that playlists name as those of playlists, by their own. */
+  readonly names: PlaylistNames;
   /** Lines of them that players may read differently. */
   readonly findings: readonly FoundInPlaylist[];
   readonly listings: readonly RenditionListing[];
   readonly choices: readonly Choice[];
 }
+
+type PlaylistNames = ReadonlyMap<string, readonly string[]>;
 
 /** A playlist that players are given the address of: no other playlist names it. */
 export interface Entry {
@@ -70,7 +74,10 @@ export async function readListedPublication(
 ): Promise<ListedPublication> {
   const whole = new FolderIndex(folder, 'keep');
   const all = await readPlaylists(folder, whole, await playlistsIn(folder, whole, null, signal), signal);
-  const reached = chosenEntries(entriesOf(all, whole), chosen);
+  const names: PlaylistNames = new Map(
+    all.map((playlist) => [playlist.path, referencesOf(playlist, whole).map(({ path }) => path)]),
+  );
+  const reached = chosenEntries(entriesOf(names), chosen);
   const verified = new Set(reached.flatMap(({ reaches }) => [...reaches]));
   // Only addresses of those that are verified are compared with one another.
   const index = chosen === null ? whole : new FolderIndex(folder, 'keep');
@@ -98,6 +105,7 @@ export async function readListedPublication(
     renditions: [...groups.values()].map((group) => renditionOf(group, index)),
     unbound: await findUnboundMedia(folder, playlists, listings, index, signal),
     playlists,
+    names,
     listings,
     choices: choicesOf(playlists, listings, index),
     findings: [
@@ -114,10 +122,7 @@ export async function readListedPublication(
 }
 
 /** Returns the entries among playlists, with the playlists that each reaches. */
-function entriesOf(playlists: readonly PlaylistDocument[], index: FolderIndex): Pick<Entry, 'path' | 'reaches'>[] {
-  const named = new Map(
-    playlists.map((playlist) => [playlist.path, referencesOf(playlist, index).map(({ path }) => path)]),
-  );
+function entriesOf(named: PlaylistNames): Pick<Entry, 'path' | 'reaches'>[] {
   const inner = new Set([...named].flatMap(([path, paths]) => paths.filter((each) => each !== path)));
   const reachedFrom = (path: string): Set<string> => {
     // A set is walked in the order of insertion, and what is added on the way is walked too.
