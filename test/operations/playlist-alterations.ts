@@ -108,6 +108,8 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
       ),
     'a variant without its sound': (text) =>
       `${text}${text.match(/#EXT-X-STREAM-INF[^\n]*\n[^\n]*\n/)?.[0].replace(/,AUDIO="[^"]*"/, '')}`,
+    'codecs without that of its sound': replaced(/(CODECS="avc1[^",]*),[^"]*"/, '$1"'),
+    'codecs without that of its pictures': replaced(/(CODECS=")avc1[^",]*,/, '$1'),
     'captions with an address': behindHead(
       '#EXT-X-MEDIA:TYPE=CLOSED-CAPTIONS,GROUP-ID="cc",NAME="other",INSTREAM-ID="CC1",URI="media_0.m3u8"',
     ),

@@ -275,6 +275,11 @@ describe('byte ranges of a file that is signed as a whole', async () => {
       /discontinuity/i,
     ],
     [
+      'all of them in one range of half the duration',
+      [`#EXTINF:1.5,\n#EXT-X-BYTERANGE:${(ends.at(-1) ?? 0) - first}@${first}\nwhole.mp4`],
+      /shorter than the media/,
+    ],
+    [
       'the end of a fragment cut off',
       [ranges[0]?.replace(/RANGE:\d+/, 'RANGE:1000') ?? '', ...ranges.slice(1)],
       /"missing":1/,

@@ -15,6 +15,8 @@ export interface Choice {
   readonly played: readonly PlayedRendition[];
   /** The init segments of all that the playlist offers in other periods or to some players; none in HLS. */
   readonly offered: readonly MediaPart[];
+  /** The kinds of media that its CODECS name; null where it has none, or one that is not known here. */
+  readonly codecKinds: ReadonlySet<string> | null;
 }
 
 /** A rendition among those that play together. */
@@ -54,14 +56,29 @@ function variantsOf(
 ): Choice[] {
   const named = referencesOf(playlist, index).map(({ path, ...each }) => ({ ...each, played: playedOf(path) }));
   const variants = named.filter(({ isVariant }) => isVariant);
-  return variants.flatMap(({ line, played, soundGroup }) => {
+  return variants.flatMap(({ line, tag, played, soundGroup }) => {
+    const codecs = tag === null ? undefined : attributeOf(tag, 'CODECS');
     const members = soundGroup === null ? [] : soundsIn(playlist, soundGroup);
     // Sound without an address is in the variant itself (RFC 8216bis §4.4.6.1).
     const sounds = members.map((member) => named.find((each) => each.line === member.line)?.played ?? []);
     return (sounds.length === 0 ? [[]] : sounds).map((sound) => {
-      return { playlist: playlist.path, line, played: [...played, ...sound], offered: [] };
+      const codecKinds = codecs === undefined ? null : kindsOfCodecs(codecs);
+      return { playlist: playlist.path, line, played: [...played, ...sound], offered: [], codecKinds };
     });
   });
+}
+
+/** Names of codecs by the kind of their media (RFC 6381, and the registry of MP4RA). */
+const CODECS: readonly (readonly [kind: string, names: RegExp])[] = [
+  ['video', /^(?:avc[1-4]|hvc1|hev1|dvh1|dvhe|dva1|dvav|vp0?[89]|av01|vvc1|vvi1|mp4v|mjpg)\b/i],
+  ['audio', /^(?:mp4a|ac-[34]|ec-3|opus|flac|alac|dts[cehlx]|mha1|mhm1|mp3)\b/i],
+  ['text', /^(?:wvtt|stpp)\b/i],
+];
+
+/** Returns the kinds of media that codecs are of; null where one is not known. */
+function kindsOfCodecs(codecs: string): Set<string> | null {
+  const kinds = codecs.split(',').map((codec) => CODECS.find(([, names]) => names.test(codec.trim()))?.[0]);
+  return kinds.every((kind) => kind !== undefined) ? new Set(kinds) : null;
 }
 
 /** Returns the tags of the sound of a group, with an address and without. */
@@ -81,18 +98,18 @@ function periodsOf({ path: playlist, periods, representations }: MpdDocument): C
     const played = own.flatMap(({ init, lineage }) => {
       return init === null ? [] : [{ playlist, init, kinds: statedKinds(lineage), sections: new Set<number>() }];
     });
-    return { playlist, line, played, offered };
+    return { playlist, line, played, offered, codecKinds: null };
   });
 }
 
 /** A rendition as it was read; null where its init segment is missing. */
-interface ReadInit {
+export interface ReadInit {
   readonly listed: { readonly init: MediaPart };
-  readonly read: ReadRendition | null;
+  readonly read: Pick<ReadRendition, 'handlers' | 'binding' | 'manifest'> | null;
 }
 
 /** Names the manifest of a rendition; copies of it may differ in bytes that nobody signed. */
-function idOf({ binding, manifest }: ReadRendition): string | number | null {
+function idOf({ binding, manifest }: Pick<ReadRendition, 'binding' | 'manifest'>): string | number | null {
   return binding?.manifest ?? manifest;
 }
 
@@ -121,14 +138,19 @@ export function findJoinedPublications(
   });
 }
 
+const KINDS = [
+  ['vide', 'video', 'pictures'],
+  ['soun', 'audio', 'sound'],
+] as const;
+
 /**
- * Finds the choices that offer pictures without the sound that is signed with them, periods without pictures, and choices with other discontinuities than those of the
- * sound: some players leave out what they cannot place.
+ * Finds the choices that offer pictures without the sound that is signed with them, or name no codec of one of the two, periods without
+ * pictures, and choices with other discontinuities than those of the sound: some players leave out what they cannot place.
  */
 export function findSilentChoices(choices: readonly Choice[], renditions: readonly ReadInit[]): FoundInPlaylist[] {
   const readOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read]));
   const withSound = new Set(renditions.flatMap(({ read }) => (read?.handlers.has('soun') ? [idOf(read)] : [])));
-  const found = choices.flatMap(({ playlist, line, played, offered: ofAll }): FoundInPlaylist[] => {
+  const found = choices.flatMap(({ playlist, line, played, offered: ofAll, codecKinds }): FoundInPlaylist[] => {
     const offered = played.flatMap(({ init, kinds }) => {
       const read = readOf.get(partKey(init)) ?? null;
       return read === null ? [] : [{ read, kinds }];
@@ -145,6 +167,13 @@ export function findSilentChoices(choices: readonly Choice[], renditions: readon
       return [
         { playlist, line, kind: 'missing', problem: 'it offers pictures without the sound that was signed with them' },
       ];
+    }
+    const unnamed = KINDS.find(
+      ([handler, kind]) => codecKinds?.has(kind) === false && offered.some(({ read }) => read.handlers.has(handler)),
+    );
+    if (unnamed !== undefined) {
+      const problem = `its CODECS leave out the ${unnamed[2]} that it offers, and so do some players`;
+      return [{ playlist, line, kind: 'missing', problem }];
     }
     const arePictures = (init: MediaPart): boolean => readOf.get(partKey(init))?.handlers.has('vide') === true;
     if (ofAll.some(arePictures) && manifestsOf('vide', 'video').length === 0) {

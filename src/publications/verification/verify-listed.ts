@@ -48,7 +48,7 @@ export async function verifyListed(
   const { renditions: listed, unbound, findings } = publication;
   const wholeFile = unbound.length === 0 ? fileBoundAsWhole(listed, manifests) : null;
   if (manifests.length === 0 || wholeFile !== null) {
-    const none = { renditions: [], timesOf: () => null };
+    const none = { renditions: [], inits: [], timesOf: () => null };
     const ranges = wholeFile === null ? none : await verifyRanges(folder, wholeFile, listed, signal);
     const times = verifyTimes(publication.listings, publication.choices, ranges.timesOf);
     return {
@@ -56,7 +56,7 @@ export async function verifyListed(
       missingRenditions: 0,
       wholeFile,
       presentation: { state: 'not_signed', differences: [], absent: [], problems: [] },
-      findings: [...findings, ...times.findings],
+      findings: [...findings, ...times.findings, ...findSilentChoices(publication.choices, ranges.inits)],
       unordered: times.unordered,
     };
   }

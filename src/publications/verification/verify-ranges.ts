@@ -1,8 +1,9 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { itemAt } from '#errors/assert.ts';
-import { listTopBoxes, type PartReader, readBox, readerOf, type TopBox, withSource } from '../fragments/top-boxes.ts';
+import { listTopBoxes, type PartReader, readerOf, type TopBox, withSource } from '../fragments/top-boxes.ts';
 import { type ByteRange, type MediaPart, partKey } from '../media-part.ts';
 import { MAX_LISTED_FRAGMENTS } from '../playlists/limits.ts';
+import type { ReadInit } from './choices.ts';
 import type { ListedOrder, ListedRendition } from './listed-renditions.ts';
 import { type FragmentTimes, fragmentTimesIn, type InitTimes, initTimesIn } from './media-times.ts';
 import type { Deviation, VerifiedRendition } from './verify-renditions.ts';
@@ -11,12 +12,14 @@ import type { SignedTimes, TimesOf } from './verify-times.ts';
 /** Boxes of a file of fragments: each has a few. */
 const MAX_BOXES = MAX_LISTED_FRAGMENTS * 4;
 
-/** Boxes that are read for the times in them, in bytes together; those of ten seconds have some kilobytes. */
+/** A box that is read for the times in it, in bytes; those of ten seconds have some kilobytes. */
 const MAX_TIMED_BYTES = 1024 * 1024;
 
 /** Renditions of byte ranges, and when the intact ones play by the boxes in them. */
 interface VerifiedRanges {
   readonly renditions: readonly VerifiedRendition[];
+  /** Their init segments, with what the file holds. */
+  readonly inits: readonly ReadInit[];
   readonly timesOf: TimesOf;
 }
 
@@ -41,7 +44,8 @@ export async function verifyRanges(
       init: moov !== undefined && isWithin(moov, init.range) ? [] : [deviationOf('init', init, 'altered')],
       orders: orders.map((order) => verifyOrder(order, media)),
     }));
-    const tracks = moov === undefined ? new Map() : initTimesIn((await readBox(reader, moov, MAX_TIMED_BYTES)).bytes);
+    const movie = moov === undefined ? null : await readTimed(reader, moov);
+    const tracks: InitTimes = movie === null ? new Map() : initTimesIn(movie);
     const times = new Map<string, SignedTimes>();
     for (const { part, moofs, position } of verified.flatMap(({ orders }) => orders.flatMap(({ intact }) => intact))) {
       const own = times.has(partKey(part)) ? null : await readTimes(reader, moofs, tracks);
@@ -53,19 +57,32 @@ export async function verifyRanges(
       const deviations = [...init, ...orders.flatMap((each) => each.deviations)];
       return { listed: rendition, read: null, map: null, intact, deviations };
     });
-    return { renditions, timesOf: (_init, part) => times.get(partKey(part)) ?? null };
+    const handlers = new Set(Array.from(tracks.values(), ({ handler }) => handler));
+    const inits = listed.map((each) => ({ listed: each, read: { handlers, binding: null, manifest: 0 } }));
+    return { renditions, inits, timesOf: (_init, part) => times.get(partKey(part)) ?? null };
   });
 }
 
+/** Returns when a byte range plays: its boxes follow one another. Null where one of them does not say it. */
 async function readTimes(
   reader: PartReader,
   moofs: readonly TopBox[],
   tracks: InitTimes,
 ): Promise<FragmentTimes | null> {
-  if (moofs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) > MAX_TIMED_BYTES) return null;
-  const boxes: Buffer[] = [];
-  for (const { offset, sizeBytes } of moofs) boxes.push(await reader.read(offset, sizeBytes));
-  return fragmentTimesIn(boxes, tracks);
+  let whole: FragmentTimes | null = null;
+  for (const moof of moofs) {
+    const bytes = await readTimed(reader, moof);
+    const own = bytes === null ? null : fragmentTimesIn([bytes], tracks);
+    if (own === null) return null;
+    const durationSeconds: number = (whole?.durationSeconds ?? 0) + own.durationSeconds;
+    whole = { ...(whole ?? own), durationSeconds };
+  }
+  return whole;
+}
+
+/** Reads a box for its times; null for one that is too large. */
+async function readTimed(reader: PartReader, { offset, sizeBytes }: TopBox): Promise<Buffer | null> {
+  return sizeBytes > MAX_TIMED_BYTES ? null : await reader.read(offset, sizeBytes);
 }
 
 /** A byte range that is played where it was signed: the `moof` boxes in it, and its position; one more where some are left out before it. */

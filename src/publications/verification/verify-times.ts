@@ -190,8 +190,8 @@ function problemOfWindow({ window, own }: TimedFragment, hasPictures: boolean): 
   if (window === null) return null;
   const before = window.startSeconds - own.startSeconds;
   const behind = window.endSeconds === null ? 0 : own.startSeconds + own.durationSeconds - window.endSeconds;
-  if (before > MAX_SHIFT_SECONDS) return `its period begins ${toThousandths(before)} s behind its start`;
-  if (behind <= MAX_SHIFT_SECONDS || (hasPictures && !own.isOfPictures)) return null;
+  if (before > shiftOf(own)) return `its period begins ${toThousandths(before)} s behind its start`;
+  if (behind <= shiftOf(own) || (hasPictures && !own.isOfPictures)) return null;
   return `its period ends ${toThousandths(behind)} s before its end`;
 }
 
