@@ -27,6 +27,7 @@ const UNREADABLE = /^A playlist cannot be/;
 
 test('the player says each time that a playlist was altered by which a player shows signed media otherwise', async () => {
   const silent: string[] = [];
+  await using page = await pages.open('');
   for (const [playlist, edits] of playlistAlterations(await readFile(join(output, VIDEO), 'utf8'))) {
     // The console plays HLS.
     if (!playlist.endsWith('.m3u8')) continue;
@@ -34,7 +35,8 @@ test('the player says each time that a playlist was altered by which a player sh
     const signed = await readFile(path, 'utf8');
     for (const [name, edit] of Object.entries(edits)) {
       await writeFile(path, edit(signed));
-      await using page = await pages.open(`#/play?job=${job}&index=0&path=${MASTER}`);
+      await page.goto('about:blank');
+      await page.goto(`${pages.base}/#/play?job=${job}&index=0&path=${MASTER}`);
       const isOfMain = playlist === MASTER;
       const said = page.getByRole('alert').getByText(`Not as signed: "${playlist}" was changed.`);
       const told = isOfMain ? said.or(page.getByRole('alert').getByText(UNREADABLE)) : said;
