@@ -210,7 +210,7 @@ function asBound(reading: FragmentReading, binding: StoredBinding): FragmentRead
 function chosenParts({ listed, read, map }: RenditionReading, depth: 'sample' | 'full'): MediaPart[] {
   const { fragments } = listed.present;
   const isSound = (index: number) =>
-    read?.found[index]?.some((position) => position.map === map && position.isBound) === true;
+    read?.fragments[index]?.found.some((position) => position.map === map && position.isBound) === true;
   const sound = fragments.filter((_part, index) => isSound(index));
   const faulty = fragments.filter((_part, index) => !isSound(index));
   if (depth === 'full' || map === null) return [...sound, ...faulty];

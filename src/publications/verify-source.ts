@@ -11,7 +11,7 @@ import {
 } from './verification/listed-renditions.ts';
 import type { PublicationVerdict } from './verification/publication-verdict.ts';
 import { verifyListed } from './verification/verify-listed.ts';
-import type { PartsVerification, ReadRendition } from './verification/verify-parts.ts';
+import type { PartsVerification, ReadFragment, ReadRendition } from './verification/verify-parts.ts';
 import type { Deviation, RenditionReading } from './verification/verify-renditions.ts';
 import { mapOf } from './verification/verify-sequence.ts';
 
@@ -93,26 +93,17 @@ const UNREADABLE = /^(?:PLAYLIST|PUBLICATION|SEGMENT_INDEX|BYTE_RANGE)_/;
 /** Returns what was read of a rendition, in the order in which playlists list its fragments. Reads those that were not. */
 async function readingOf({ init, present }: ListedRendition, { verification, read }: VerifiedSource) {
   const known = read.find(([rendition]) => partKey(rendition.init) === partKey(init));
-  const positions = new Map(known?.[0].fragments.map((part, index) => [partKey(part), index]));
-  const unread = present.fragments.filter((part) => !positions.has(partKey(part)));
   if (known === undefined) return await verification.add(present);
-  const [, before] = known;
+  const [{ fragments }, before] = known;
+  const readOf = new Map(fragments.map((part, index) => [partKey(part), before.fragments[index] ?? UNREAD]));
+  const unread = present.fragments.filter((part) => !readOf.has(partKey(part)));
   const further = unread.length === 0 ? null : await verification.add({ init, fragments: unread });
   if (before.binding === null) return before;
-  const furtherAt = new Map(unread.map((part, index) => [partKey(part), index]));
-  const take = <Item>(
-    list: (one: ReadRendition) => readonly Item[],
-    part: (typeof unread)[number],
-    none: Item,
-  ): Item => {
-    const at = positions.get(partKey(part));
-    if (at !== undefined) return list(before)[at] ?? none;
-    return (further === null ? undefined : list(further)[furtherAt.get(partKey(part)) ?? -1]) ?? none;
-  };
-  const found = present.fragments.map((part) => take(({ found: each }) => each, part, []));
-  const times = present.fragments.map((part) => take(({ times: each }) => each, part, null));
-  return { ...before, found, times };
+  for (const [index, part] of unread.entries()) readOf.set(partKey(part), further?.fragments[index] ?? UNREAD);
+  return { ...before, fragments: present.fragments.map((part) => readOf.get(partKey(part)) ?? UNREAD) };
 }
+
+const UNREAD: ReadFragment = { found: [], times: null };
 
 type Place = Omit<PlayedOtherwise, 'count'>;
 

@@ -53,11 +53,16 @@ export interface ReadRendition {
   /** The maps that bind its init segment. */
   readonly initMaps: readonly StoredMap[];
   /** In the order of the rendition's fragments; empty where there is no binding. */
-  readonly found: readonly FoundFragment[];
-  /** When each fragment plays by its own boxes, in the same order; empty where there is no binding. */
-  readonly times: readonly (FragmentTimes | null)[];
+  readonly fragments: readonly ReadFragment[];
   /** The handler types of its tracks. */
   readonly handlers: ReadonlySet<string>;
+}
+
+/** A fragment as it was read. */
+export interface ReadFragment {
+  readonly found: FoundFragment;
+  /** When it plays by its own boxes. */
+  readonly times: FragmentTimes | null;
 }
 
 /**
@@ -113,7 +118,7 @@ export class PartsVerification {
     const { hasStore, manifest, digest, times: tracks } = await this.#readInit(init);
     manifest?.renditions.push(index);
     const handlers = new Set([...tracks.values()].map(({ handler }) => handler));
-    const number = this.#numberOf(manifest);
+    const common = { manifest: this.#numberOf(manifest), hasManifest: hasStore, handlers };
     if (manifest === null || manifest.binding === null) {
       await this.#readFragments(fragments, UNBOUND, tracks);
       const kind = hasStore ? 'unjudged' : 'unsigned';
@@ -121,26 +126,16 @@ export class PartsVerification {
       const cause = kind === 'unjudged' && why !== undefined ? { problem: why } : {};
       this.#addFinding(init, manifest, { kind, count: 1, parts: [init], locations: [], ...cause });
       const isDisturbed = manifest?.unknown?.isDisturbed === true;
-      return {
-        manifest: number,
-        hasManifest: hasStore,
-        binding: null,
-        isDisturbed,
-        initMaps: [],
-        found: [],
-        times: [],
-        handlers,
-      };
+      return { ...common, binding: null, isDisturbed, initMaps: [], fragments: [] };
     }
     const { binding } = manifest;
     const read = await this.#readFragments(fragments, binding, tracks);
-    const found = read.map(({ positions }) => positions);
+    const found = read.map((fragment) => fragment.found);
     const initMaps = binding.maps.filter(({ initHash }) => digest.equals(initHash));
     for (const finding of verifyRendition(rendition, digest, found, manifest, binding.maps)) {
       this.#addFinding(init, manifest, finding);
     }
-    const times = read.map((fragment) => fragment.times);
-    return { manifest: number, hasManifest: true, binding, isDisturbed: false, initMaps, found, times, handlers };
+    return { ...common, binding, isDisturbed: false, initMaps, fragments: read };
   }
 
   /** The different manifests of the renditions so far, as `ReadRendition.manifest` numbers them. */
@@ -219,7 +214,7 @@ export class PartsVerification {
     fragments: readonly MediaPart[],
     binding: Pick<StoredBinding, 'algorithm' | 'hashesOffsets' | 'exclusions'> & Partial<StoredBinding>,
     tracks: InitTimes,
-  ): Promise<{ readonly positions: FoundFragment; readonly times: FragmentTimes | null }[]> {
+  ): Promise<ReadFragment[]> {
     const hashing = {
       ...binding,
       c2paBoxMaxBytes: MAX_MERKLE_BOX_BYTES,
@@ -230,7 +225,7 @@ export class PartsVerification {
     return mapConcurrent(fragments, MAX_CONCURRENT_FRAGMENTS, async (part) => {
       const hashed = await this.#open(part, (source) => hashPart(source, part.range, hashing, this.#signal));
       this.#record(part, hashed.content);
-      return { positions: findFragment(hashed, maps, algorithm), times: fragmentTimesIn(hashed.kept, tracks) };
+      return { found: findFragment(hashed, maps, algorithm), times: fragmentTimesIn(hashed.kept, tracks) };
     });
   }
 
@@ -305,13 +300,13 @@ export interface StatedPosition {
 export type FoundFragment = readonly StatedPosition[];
 
 /** A finding without what is known of the rendition. */
-export type RenditionFinding = Omit<PartFinding, 'manifest' | 'init'>;
+type RenditionFinding = Omit<PartFinding, 'manifest' | 'init'>;
 
 /**
  * Verifies the fragments of one rendition, which are found in playback order. `own` are the maps that bind its init segment.
  * Of each of those that a fragment belongs to, all fragments have to be there, once and in their order.
  */
-export function verifyFragments(
+function verifyFragments(
   parts: readonly MediaPart[],
   found: readonly FoundFragment[],
   own: ReadonlySet<StoredMap>,

@@ -56,7 +56,7 @@ export function verifyRenditions(readings: readonly RenditionReading[]): Verifie
   return readings.map(({ listed, read, map }, index) => {
     const first = map === null ? undefined : numberOf.get(map);
     const init = initDeviations(listed, read, map, numberOf);
-    if (first !== undefined && first !== index) init.push(copyOf(listed.init, first));
+    if (first !== undefined && first !== index) init.push(initDeviation(listed.init, 'added', first));
     const verify = new OrderVerification(listed, read, map, numberOf);
     const { intact, deviations } = verify.verdict();
     return { listed, read, map, intact, deviations: [...init, ...deviations] };
@@ -71,8 +71,8 @@ export function timesIn(renditions: readonly VerifiedRendition[]): TimesOf {
     byInit.set(partKey(listed.init), times);
     if (read === null || map === null || !read.initMaps.includes(map)) continue;
     for (const [index, part] of listed.present.fragments.entries()) {
-      const own = read.times[index] ?? null;
-      const position = read.found[index]?.find((stated) => stated.map === map)?.location;
+      const { times: own = null, found = [] } = read.fragments[index] ?? {};
+      const position = found.find((stated) => stated.map === map)?.location;
       if (own !== null && position !== undefined && intact.has(partKey(part))) {
         times.set(partKey(part), { ...own, position });
       }
@@ -81,10 +81,19 @@ export function timesIn(renditions: readonly VerifiedRendition[]): TimesOf {
   return (init, fragment) => byInit.get(partKey(init))?.get(partKey(fragment)) ?? null;
 }
 
-function copyOf(file: MediaPart, rendition: number): Deviation {
-  const origin = { rendition, index: null };
-  const about = { part: 'init', kind: 'added', count: 1, playlist: null, index: null, signedIndex: null } as const;
-  return { ...about, file, startSeconds: 0, origin, isOfPlaylist: false };
+/** A deviation of one part that the file shows, and of which no more is known. */
+const DEVIATION = {
+  count: 1,
+  playlist: null,
+  index: null,
+  signedIndex: null,
+  origin: null,
+  isOfPlaylist: false,
+} as const;
+
+function initDeviation(file: MediaPart, kind: DeviationKind, rendition?: number): Deviation {
+  const origin = rendition === undefined ? null : { rendition, index: null };
+  return { ...DEVIATION, part: 'init', kind, file, startSeconds: 0, origin };
 }
 
 function initDeviations(
@@ -93,17 +102,14 @@ function initDeviations(
   map: StoredMap | null,
   numberOf: ReadonlyMap<StoredMap, number>,
 ): Deviation[] {
-  const about = { part: 'init', count: 1, file: init, playlist: null, index: null, signedIndex: null } as const;
-  const found = (kind: DeviationKind, origin: Deviation['origin'] = null): Deviation[] => [
-    { ...about, startSeconds: 0, kind, origin, isOfPlaylist: false },
-  ];
+  const found = (kind: DeviationKind, rendition?: number) => [initDeviation(init, kind, rendition)];
   if (isInitMissing || read === null) return found('missing');
   if (read.manifest === null) return found('unsigned');
   if (read.isDisturbed) return found('altered');
   if (map === null) return read.binding === null ? [] : found('altered');
   if (read.initMaps.includes(map)) return [];
   const rendition = read.initMaps.map((other) => numberOf.get(other)).find((number) => number !== undefined);
-  return rendition === undefined ? found('altered') : found('swapped', { rendition, index: null });
+  return found(rendition === undefined ? 'altered' : 'swapped', rendition);
 }
 
 /** Verifies one rendition in the order of each playlist that states another one. */
@@ -133,12 +139,11 @@ class OrderVerification {
     this.#isForeign = map === null && read !== null && read.binding !== null;
     this.#numberOf = numberOf;
     const { fragments } = listed.present;
-    for (const [index, positions] of (read?.found ?? []).entries()) {
-      const position = positions.find((each) => each.map === map && each.isBound)?.location;
-      const times = read?.times[index] ?? null;
+    for (const { found, times } of read?.fragments ?? []) {
+      const position = found.find((each) => each.map === map && each.isBound)?.location;
       if (position !== undefined && times !== null) this.#secondsAt.set(position, times.durationSeconds);
     }
-    this.#foundOf = new Map(fragments.map((part, index) => [partKey(part), read?.found[index] ?? []]));
+    this.#foundOf = new Map(fragments.map((part, index) => [partKey(part), read?.fragments[index]?.found ?? []]));
   }
 
   verdict(): Pick<VerifiedRendition, 'intact' | 'deviations'> {
@@ -151,10 +156,10 @@ class OrderVerification {
   }
 
   #verify(order: ListedOrder): void {
-    const played = order.fragments.map(({ part }) => ({ found: this.#foundOf.get(partKey(part)) ?? null }));
+    const played = order.fragments.map(({ part }) => this.#foundOf.get(partKey(part)) ?? null);
     const verdicts =
       this.#map === null
-        ? played.map(({ found }) => verdictWithoutMap(found, this.#isForeign))
+        ? played.map((found) => verdictWithoutMap(found, this.#isForeign))
         : verifySequence(played, this.#map);
     const covered = verdicts.flatMap((verdict) => (verdict === null ? [] : this.#positionsOf(verdict)));
     if (this.#map !== null) this.#skipped.push(...runsBetween([-1, ...covered, this.#map.count], order.playlist));
@@ -164,8 +169,8 @@ class OrderVerification {
 
   #noteRepeat({ part: file, startSeconds, index }: ListedOrder['repeats'][number], playlist: string): void {
     const key = `${partKey(file)}\n${playlist}\n${index}`;
-    const about = { part: 'fragment', kind: 'added', count: 1, file, playlist, index, signedIndex: null } as const;
-    this.#deviations.set(key, { ...about, startSeconds, origin: null, isOfPlaylist: true });
+    const about = { part: 'fragment', kind: 'added', file, playlist, index, startSeconds } as const;
+    this.#deviations.set(key, { ...DEVIATION, ...about, isOfPlaylist: true });
   }
 
   /** Returns the positions of the map that a fragment stands for: where it is, and where it was signed. */
@@ -183,10 +188,9 @@ class OrderVerification {
     if (verdict.kind === 'intact') return void this.#intact.add(partKey(file));
     // Several playlists may show it; the longest, which comes first, tells most of where it belongs.
     const key = partKey(file);
-    const common = { part: 'fragment', kind: verdict.kind, count: 1, file, playlist, index } as const;
     if (this.#deviations.has(key)) return;
-    const about = { ...common, signedIndex, startSeconds, origin: this.#originOf(origin) };
-    this.#deviations.set(key, { ...about, isOfPlaylist: false });
+    const about = { part: 'fragment', kind: verdict.kind, file, playlist, index, signedIndex, startSeconds } as const;
+    this.#deviations.set(key, { ...DEVIATION, ...about, origin: this.#originOf(origin) });
   }
 
   #originOf(origin: FragmentOrigin | null): Deviation['origin'] {
@@ -205,14 +209,7 @@ class OrderVerification {
   /** Returns the runs of fragments that were signed and that a playlist leaves out. */
   #unstated(): Deviation[] {
     if (this.#map === null) return [];
-    const about = {
-      part: 'fragment',
-      kind: 'missing',
-      file: null,
-      index: null,
-      origin: null,
-      isOfPlaylist: true,
-    } as const;
+    const about = { ...DEVIATION, part: 'fragment', kind: 'missing', file: null, isOfPlaylist: true } as const;
     const runs = joinRuns(this.#skipped).filter((run) => !this.#isTail(run));
     return runs.map(({ start, end, playlist: shownBy }) => {
       // It was played where what follows it is played now.

@@ -1,15 +1,12 @@
 import { itemAt, valueAt } from '#errors/assert.ts';
 import type { StoredMap } from './stored-maps.ts';
-import type { FoundFragment, ReadRendition } from './verify-parts.ts';
+import type { FoundFragment, ReadRendition, StatedPosition } from './verify-parts.ts';
 
 /**
- * A fragment in playback order, as far as its position is verified. Here, an index counts in playback order; a position
- * counts in the map, that is, in the rendition as it was signed (the `location` of a Merkle box).
+ * A fragment in playback order: the positions that it states; null where its file is missing. Here, an index counts in
+ * playback order; a position counts in the map, that is, in the rendition as it was signed (the `location` of a Merkle box).
  */
-export interface PlayedFragment {
-  /** The positions that it states; null where its file is missing. */
-  readonly found: FoundFragment | null;
-}
+export type PlayedFragment = FoundFragment | null;
 
 /** The fate of a fragment since it was signed. */
 export type FragmentVerdict =
@@ -36,11 +33,11 @@ export interface FragmentOrigin {
  * Returns the map that most of a rendition's fragments are bound by, of those that bind its init segment where they
  * agree; null where there is none.
  */
-export function mapOf({ initMaps, found }: Pick<ReadRendition, 'initMaps' | 'found'>): StoredMap | null {
+export function mapOf({ initMaps, fragments }: Pick<ReadRendition, 'initMaps' | 'fragments'>): StoredMap | null {
   const counts = new Map<StoredMap, number>();
-  for (const { map, isBound } of found.flat()) {
+  for (const { map, isBound } of fragments.flatMap(({ found }) => found)) {
     // Fragments that were altered count where all are.
-    counts.set(map, (counts.get(map) ?? 0) + (isBound ? found.length + 1 : 1));
+    counts.set(map, (counts.get(map) ?? 0) + (isBound ? fragments.length + 1 : 1));
   }
   const own = new Set(initMaps);
   const ranked = [...counts].sort(
@@ -67,7 +64,7 @@ export function verifySequence(fragments: readonly PlayedFragment[], map: Stored
   const positions = [...anchors.values()];
   const disorder = orderOf(positions);
   for (const [rank, [index, position]] of [...anchors].entries()) {
-    const isBound = positionIn(fragments[index]?.found ?? null, map)?.isBound === true;
+    const isBound = statedIn(fragments[index] ?? null, map)?.isBound === true;
     verdicts[index] = anchored(isBound, position, disorder.get(rank), map, positions);
   }
   return verdicts;
@@ -86,41 +83,34 @@ function anchored(
   return { kind: 'swapped', position: positions[disorder.partner] ?? null, origin: { map, position } };
 }
 
-/** The position of a fragment in a map; `isBound` is false when the fragment only states it. */
-interface BoundPosition {
-  readonly position: number;
-  readonly isBound: boolean;
-}
-
-/** Returns the position of a fragment in a map; null when it states none. */
-function positionIn(found: FoundFragment | null, map: StoredMap): BoundPosition | null {
-  const stated = found?.find((each) => each.map === map && each.location < map.count);
-  return stated === undefined ? null : { position: stated.location, isBound: stated.isBound };
+/** Returns the position of a fragment in a map; undefined when it states none. */
+function statedIn(fragment: PlayedFragment, map: StoredMap): StatedPosition | undefined {
+  return fragment?.find((each) => each.map === map && each.location < map.count);
 }
 
 /** Returns the indexes of fragments that belong to the map, each with its position; of copies the one nearest to its position. */
 function chooseAnchors(fragments: readonly PlayedFragment[], map: StoredMap): Map<number, number> {
   const best = new Map<number, Anchor>();
-  for (const [index, { found }] of fragments.entries()) {
-    const stated = positionIn(found, map);
-    if (stated === null) continue;
-    const known = best.get(stated.position);
+  for (const [index, fragment] of fragments.entries()) {
+    const stated = statedIn(fragment, map);
+    if (stated === undefined) continue;
+    const known = best.get(stated.location);
     const anchor = { index, ...stated };
-    if (known === undefined || isBetter(anchor, known)) best.set(stated.position, anchor);
+    if (known === undefined || isBetter(anchor, known)) best.set(stated.location, anchor);
   }
   const anchors = [...best].map(([position, { index }]): [number, number] => [index, position]);
   return new Map(anchors.sort(([first], [second]) => first - second));
 }
 
 /** A fragment that states a position. */
-interface Anchor extends BoundPosition {
+interface Anchor extends StatedPosition {
   readonly index: number;
 }
 
 /** Prefers what is bound to what only says so, and then the fragment that is nearer to its position. */
 function isBetter(anchor: Anchor, known: Anchor): boolean {
   if (anchor.isBound !== known.isBound) return anchor.isBound;
-  return Math.abs(anchor.index - anchor.position) < Math.abs(known.index - known.position);
+  return Math.abs(anchor.index - anchor.location) < Math.abs(known.index - known.location);
 }
 
 /** A run of indexes without anchors, and the positions on both sides of it. */
@@ -181,12 +171,12 @@ function verifyGap(
   map: StoredMap,
   verdicts: FragmentVerdict[],
 ): void {
-  const isMissing = (index: number): boolean => fragments[index]?.found === null;
+  const isMissing = (index: number): boolean => fragments[index] === null;
   const assigned = indexes.length <= free.length ? indexes : indexes.filter(isMissing);
   const positions = new Map(assigned.map((index, rank) => [index, free[rank] ?? null]));
   for (const index of indexes) {
     const position = positions.get(index) ?? null;
-    const origin = originOf(fragments[index]?.found ?? null, map);
+    const origin = originOf(fragments[index] ?? null, map);
     if (isMissing(index)) verdicts[index] = { kind: 'missing', position };
     else if (position === null) verdicts[index] = { kind: 'added', origin };
     else if (origin === null) verdicts[index] = { kind: 'altered', position };
@@ -195,8 +185,8 @@ function verifyGap(
 }
 
 /** Returns the origin of a fragment, by a position that binds it; null when none does. */
-function originOf(found: FoundFragment | null, own: StoredMap): FragmentOrigin | null {
-  const bound = found?.filter(({ isBound }) => isBound) ?? [];
+function originOf(fragment: PlayedFragment, own: StoredMap): FragmentOrigin | null {
+  const bound = fragment?.filter(({ isBound }) => isBound) ?? [];
   const stated = bound.find(({ map }) => map === own) ?? bound[0];
   return stated === undefined ? null : { map: stated.map, position: stated.location };
 }
