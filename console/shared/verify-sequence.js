@@ -3,8 +3,8 @@
 import { itemAt, valueAt } from './assert.js';
 
 /**
- * A fragment in playback order, as far as its position is verified. Here, an index counts in playback order; a position
- * counts in the map, that is, in the rendition as it was signed (the `location` of a Merkle box).
+ * A fragment in playback order: the positions that it states; null where its file is missing. Here, an index counts in
+ * playback order; a position counts in the map, that is, in the rendition as it was signed (the `location` of a Merkle box).
  */
 
 /** The fate of a fragment since it was signed. */
@@ -15,11 +15,11 @@ import { itemAt, valueAt } from './assert.js';
  * Returns the map that most of a rendition's fragments are bound by, of those that bind its init segment where they
  * agree; null where there is none.
  */
-export function mapOf({ initMaps, found }                                           )                   {
+export function mapOf({ initMaps, fragments }                                               )                   {
   const counts = new Map                   ();
-  for (const { map, isBound } of found.flat()) {
+  for (const { map, isBound } of fragments.flatMap(({ found }) => found)) {
     // Fragments that were altered count where all are.
-    counts.set(map, (counts.get(map) ?? 0) + (isBound ? found.length + 1 : 1));
+    counts.set(map, (counts.get(map) ?? 0) + (isBound ? fragments.length + 1 : 1));
   }
   const own = new Set(initMaps);
   const ranked = [...counts].sort(
@@ -46,7 +46,7 @@ export function verifySequence(fragments                           , map        
   const positions = [...anchors.values()];
   const disorder = orderOf(positions);
   for (const [rank, [index, position]] of [...anchors].entries()) {
-    const isBound = positionIn(fragments[index]?.found ?? null, map)?.isBound === true;
+    const isBound = statedIn(fragments[index] ?? null, map)?.isBound === true;
     verdicts[index] = anchored(isBound, position, disorder.get(rank), map, positions);
   }
   return verdicts;
@@ -65,23 +65,20 @@ function anchored(
   return { kind: 'swapped', position: positions[disorder.partner] ?? null, origin: { map, position } };
 }
 
-/** The position of a fragment in a map; `isBound` is false when the fragment only states it. */
-
-/** Returns the position of a fragment in a map; null when it states none. */
-function positionIn(found                      , map           )                       {
-  const stated = found?.find((each) => each.map === map && each.location < map.count);
-  return stated === undefined ? null : { position: stated.location, isBound: stated.isBound };
+/** Returns the position of a fragment in a map; undefined when it states none. */
+function statedIn(fragment                , map           )                             {
+  return fragment?.find((each) => each.map === map && each.location < map.count);
 }
 
 /** Returns the indexes of fragments that belong to the map, each with its position; of copies the one nearest to its position. */
 function chooseAnchors(fragments                           , map           )                      {
   const best = new Map                ();
-  for (const [index, { found }] of fragments.entries()) {
-    const stated = positionIn(found, map);
-    if (stated === null) continue;
-    const known = best.get(stated.position);
+  for (const [index, fragment] of fragments.entries()) {
+    const stated = statedIn(fragment, map);
+    if (stated === undefined) continue;
+    const known = best.get(stated.location);
     const anchor = { index, ...stated };
-    if (known === undefined || isBetter(anchor, known)) best.set(stated.position, anchor);
+    if (known === undefined || isBetter(anchor, known)) best.set(stated.location, anchor);
   }
   const anchors = [...best].map(([position, { index }])                   => [index, position]);
   return new Map(anchors.sort(([first], [second]) => first - second));
@@ -92,7 +89,7 @@ function chooseAnchors(fragments                           , map           )    
 /** Prefers what is bound to what only says so, and then the fragment that is nearer to its position. */
 function isBetter(anchor        , known        )          {
   if (anchor.isBound !== known.isBound) return anchor.isBound;
-  return Math.abs(anchor.index - anchor.position) < Math.abs(known.index - known.position);
+  return Math.abs(anchor.index - anchor.location) < Math.abs(known.index - known.location);
 }
 
 /** A run of indexes without anchors, and the positions on both sides of it. */
@@ -147,12 +144,12 @@ function verifyGap(
   map           ,
   verdicts                   ,
 )       {
-  const isMissing = (index        )          => fragments[index]?.found === null;
+  const isMissing = (index        )          => fragments[index] === null;
   const assigned = indexes.length <= free.length ? indexes : indexes.filter(isMissing);
   const positions = new Map(assigned.map((index, rank) => [index, free[rank] ?? null]));
   for (const index of indexes) {
     const position = positions.get(index) ?? null;
-    const origin = originOf(fragments[index]?.found ?? null, map);
+    const origin = originOf(fragments[index] ?? null, map);
     if (isMissing(index)) verdicts[index] = { kind: 'missing', position };
     else if (position === null) verdicts[index] = { kind: 'added', origin };
     else if (origin === null) verdicts[index] = { kind: 'altered', position };
@@ -161,8 +158,8 @@ function verifyGap(
 }
 
 /** Returns the origin of a fragment, by a position that binds it; null when none does. */
-function originOf(found                      , own           )                        {
-  const bound = found?.filter(({ isBound }) => isBound) ?? [];
+function originOf(fragment                , own           )                        {
+  const bound = fragment?.filter(({ isBound }) => isBound) ?? [];
   const stated = bound.find(({ map }) => map === own) ?? bound[0];
   return stated === undefined ? null : { map: stated.map, position: stated.location };
 }
