@@ -3,7 +3,7 @@ import * as cborg from 'cborg';
 /** A JUMBF superbox (ISO/IEC 19566-5). */
 export interface JumbfBox {
   readonly label: string;
-  /** What its description box holds behind the label: an id, a hash, a private box. */
+  /** The rest of its description box behind the label: an id, a hash, a private box. */
   readonly details: Uint8Array;
   /** The superboxes in it, in order. */
   readonly children: readonly JumbfBox[];

@@ -148,7 +148,7 @@ interface SaidChange {
   readonly file: string;
   readonly change: (text: string) => string;
   readonly sentence: string;
-  /** What it says of fragments. */
+  /** The sentence about fragments. */
   readonly ofFragment?: string;
   /** Timelines that are marked as changed. */
   readonly timelines: readonly string[];

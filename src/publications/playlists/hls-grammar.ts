@@ -282,7 +282,7 @@ function* findingsOfAttributes(
   }
 }
 
-/** Whether renditions of a type have a URI, where they may not choose (RFC 8216bis §4.4.6.1). */
+/** Says of which types renditions have a URI, and of which none (RFC 8216bis §4.4.6.1). */
 const URI_OF_TYPE: Readonly<Record<string, boolean>> = { SUBTITLES: true, 'CLOSED-CAPTIONS': false };
 
 /** Tags whose URI is that of media, or of a playlist of media. */
