@@ -114,9 +114,21 @@ export function keyOf({ url, start, end }) {
  * @param {Part} part
  * @param {AbortSignal} signal
  */
-export async function fetchPart({ url, start, end }, signal) {
+export async function fetchPart(part, signal) {
+  const blob = await fetchIfThere(part, signal);
+  if (blob === null) throw new Error('the service answered with status 404');
+  return blob;
+}
+
+/**
+ * Fetches a part; null where its file is not there.
+ * @param {Part} part
+ * @param {AbortSignal} signal
+ */
+export async function fetchIfThere({ url, start, end }, signal) {
   const headers = start === null || end === null ? {} : { Range: `bytes=${start}-${end - 1}` };
   const response = await fetch(url, { signal, headers });
+  if (response.status === 404) return null;
   if (!response.ok) throw new Error(`the service answered with status ${response.status}`);
   return await response.blob();
 }

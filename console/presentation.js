@@ -1,7 +1,7 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { signal } from '@preact/signals';
 import { boundIn, storeIn } from './c2pa-boxes.js';
-import { addressesIn, fetchPart } from './playlists.js';
+import { addressesIn, fetchIfThere } from './playlists.js';
 import { isIntact } from './reader.js';
 import { comparePresentation } from './shared/compare-presentation.js';
 import { isPresented } from './shared/presentation.js';
@@ -263,14 +263,9 @@ export class PresentationWatch {
     return hashed(new Uint8Array(await response.arrayBuffer()));
   }
 
-  /** Fetches a part; null where it is not there. @param {Part} part */
-  async #fetch(part) {
-    try {
-      return await fetchPart(part, this.#closed);
-    } catch (error) {
-      if (this.#closed.aborted) throw error;
-      return null;
-    }
+  /** @param {Part} part */
+  #fetch(part) {
+    return fetchIfThere(part, this.#closed);
   }
 
   /**

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 import { addressOf } from './api.js';
 import { boundIn } from './c2pa-boxes.js';
 import { verifyOrder } from './fragment-order.js';
-import { fetchPart, keyOf, languageName, partKey, readPlaylists } from './playlists.js';
+import { fetchIfThere, fetchPart, keyOf, languageName, partKey, readPlaylists } from './playlists.js';
 import { MAX_TRIED_FRAGMENTS, PresentationWatch } from './presentation.js';
 import { isIntact, readFragment } from './reader.js';
 
@@ -261,13 +261,9 @@ export class PublicationPlayer {
  * @param {AbortSignal} signal
  */
 async function firstLoaded(fragments, signal) {
-  for (const { init, part } of fragments.slice(0, MAX_TRIED_FRAGMENTS)) {
-    try {
-      return { init: await fetchPart(init, signal), blob: await fetchPart(part, signal) };
-    } catch (error) {
-      // A playlist may name a file that is not there: the player says so when it comes to it.
-      if (signal.aborted) throw error;
-    }
+  for (const { init: own, part } of fragments.slice(0, MAX_TRIED_FRAGMENTS)) {
+    const [init, blob] = [await fetchIfThere(own, signal), await fetchIfThere(part, signal)];
+    if (init !== null && blob !== null) return { init, blob };
   }
   return null;
 }

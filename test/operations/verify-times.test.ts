@@ -236,6 +236,27 @@ describe('byte ranges of a file that is signed as a whole', async () => {
     asserted(await verify(ranges), 'valid', /Media unchanged\. Nobody signed the playlists/);
   });
 
+  test('are valid where pictures and sound have boxes of their own', async () => {
+    ffmpeg(
+      home,
+      ['-f', 'lavfi', '-i', 'testsrc2=s=160x90:r=24:d=3', '-f', 'lavfi', '-i', 'sine=d=3'],
+      '-c:v libx264 -preset ultrafast -g 24 -sc_threshold 0 -pix_fmt yuv420p -c:a aac -movflags +frag_keyframe+empty_moov+default_base_moof+separate_moof apart.mp4',
+    );
+    const file = await signBytes(isobmff, readFileSync(join(home, 'apart.mp4')));
+    const all = topBoxesOf(file);
+    const at = (index: number): number => all.slice(0, index).reduce((sum, { bytes }) => sum + bytes.length, 0);
+    const starts = all.flatMap(({ type }, index) => (type === 'moof' ? [at(index)] : []));
+    const end = at(all.findIndex(({ type }) => type === 'mfra'));
+    const start = starts[0] ?? 0;
+    assert.ok(starts.length > 2, 'there are more boxes than seconds');
+    const playlist = (seconds: string): string =>
+      hls(`#EXT-X-MAP:URI="apart.mp4",BYTERANGE="${start}@0"`, [
+        `#EXTINF:${seconds},\n#EXT-X-BYTERANGE:${end - start}@${start}\napart.mp4`,
+      ]);
+    asserted(await verified({ 'apart.mp4': file, 'v.m3u8': playlist('3.0') }), 'valid', /Media unchanged/);
+    asserted(await verified({ 'apart.mp4': file, 'v.m3u8': playlist('6.0') }), 'invalid', /gives it 6 s/);
+  });
+
   test('are invalid with other bytes beside the manifest of the file', async () => {
     const file = await takeApart(signed);
     const forged = PLACES.isobmff['inside']?.(file, Buffer.from('media'), 500) as Buffer;

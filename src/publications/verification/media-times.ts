@@ -99,14 +99,22 @@ function fieldBehindTimes(box: Box | undefined): number {
  * `moof` boxes do not say it, or cannot be read.
  */
 export function fragmentTimesIn(moofs: readonly Buffer[], tracks: InitTimes): FragmentTimes | null {
-  return readable(() => {
-    const runs = moofs.flatMap((moof) => [...boxOf(moof).descendants('traf')]).map((traf) => timesOfRun(traf, tracks));
-    const known = runs.filter((run) => run !== null);
-    if (known.length === 0) return null;
-    const byTrack = [...Map.groupBy(known, ({ track }) => track)].map(([track, own]) => timesOfRuns(track, own));
-    const longest = byTrack.toSorted((first, second) => second.durationSeconds - first.durationSeconds)[0];
-    return byTrack.find(({ isOfPictures }) => isOfPictures) ?? longest ?? null;
-  }, null);
+  return timesOfAll(moofs.flatMap((moof) => runTimesIn(moof, tracks)));
+}
+
+/** Reads when the runs of samples of a `moof` box play, of each track; none where it does not say it, or cannot be read. */
+export function runTimesIn(moof: Buffer, tracks: InitTimes): RunTimes[] {
+  return readable(
+    () => [...boxOf(moof).descendants('traf')].map((traf) => timesOfRun(traf, tracks)).filter((run) => run !== null),
+    [],
+  );
+}
+
+/** Returns when runs of samples play together, as `fragmentTimesIn` does; null for none. */
+export function timesOfAll(runs: readonly RunTimes[]): FragmentTimes | null {
+  const byTrack = [...Map.groupBy(runs, ({ track }) => track)].map(([track, own]) => timesOfRuns(track, own));
+  const longest = byTrack.toSorted((first, second) => second.durationSeconds - first.durationSeconds)[0];
+  return byTrack.find(({ isOfPictures }) => isOfPictures) ?? longest ?? null;
 }
 
 function timesOfRuns({ handler, timescale, editStart }: TrackTimes, runs: readonly RunTimes[]): FragmentTimes {
@@ -123,7 +131,8 @@ function timesOfRuns({ handler, timescale, editStart }: TrackTimes, runs: readon
   };
 }
 
-interface RunTimes {
+/** When the samples of one track in a `moof` box play. */
+export interface RunTimes {
   readonly track: TrackTimes;
   /** The first time of presentation, and the duration, in ticks. */
   readonly start: number;

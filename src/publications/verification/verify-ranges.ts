@@ -5,7 +5,14 @@ import { type ByteRange, type MediaPart, partKey } from '../media-part.ts';
 import { MAX_LISTED_FRAGMENTS } from '../playlists/limits.ts';
 import type { ReadInit } from './choices.ts';
 import type { ListedOrder, ListedRendition } from './listed-renditions.ts';
-import { type FragmentTimes, fragmentTimesIn, type InitTimes, initTimesIn } from './media-times.ts';
+import {
+  type FragmentTimes,
+  type InitTimes,
+  initTimesIn,
+  type RunTimes,
+  runTimesIn,
+  timesOfAll,
+} from './media-times.ts';
 import type { Deviation, VerifiedRendition } from './verify-renditions.ts';
 import type { SignedTimes, TimesOf } from './verify-times.ts';
 
@@ -63,21 +70,20 @@ export async function verifyRanges(
   });
 }
 
-/** Returns when a byte range plays: its boxes follow one another. Null where one of them does not say it. */
+/** Returns when a byte range plays by its boxes, which are read one by one; null where one of them does not say it. */
 async function readTimes(
   reader: PartReader,
   moofs: readonly TopBox[],
   tracks: InitTimes,
 ): Promise<FragmentTimes | null> {
-  let whole: FragmentTimes | null = null;
+  const runs: RunTimes[] = [];
   for (const moof of moofs) {
     const bytes = await readTimed(reader, moof);
-    const own = bytes === null ? null : fragmentTimesIn([bytes], tracks);
-    if (own === null) return null;
-    const durationSeconds: number = (whole?.durationSeconds ?? 0) + own.durationSeconds;
-    whole = { ...(whole ?? own), durationSeconds };
+    const own = bytes === null ? [] : runTimesIn(bytes, tracks);
+    if (own.length === 0) return null;
+    runs.push(...own);
   }
-  return whole;
+  return timesOfAll(runs);
 }
 
 /** Reads a box for its times; null for one that is too large. */
