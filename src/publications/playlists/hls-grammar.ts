@@ -51,6 +51,7 @@ export class HlsGrammar {
     if (this.#line === 1 && written !== '#EXTM3U') this.#ambiguous(['the first line is not #EXTM3U']);
     if (written === '') return;
     this.#ambiguous(problemsOfText(written));
+    if (read !== null && mayBeCut(read, written)) this.#ambiguous([`it has more than ${MAX_LINE_BYTES} bytes, and some players cut it`]);
     if (read !== null && isTag(read)) {
       this.#ambiguous(this.#order.afterTag(read));
       for (const found of findingsOfTag(read)) this.#found(found);
@@ -82,6 +83,15 @@ function isTag(read: HlsLine): read is TagLine {
   return read.name !== null && /^EXT[A-Z0-9-]*$/.test(read.name);
 }
 
+/** Bytes of a line that all players read. */
+const MAX_LINE_BYTES = 4_095;
+
+/** Returns true for a line that leads to media, and is longer than some players read. */
+function mayBeCut({ name }: HlsLine, written: string): boolean {
+  const leadsToMedia = name === null || LEADS_TO_MEDIA.has(name) || name === 'EXT-X-STREAM-INF' || name === 'EXT-X-DEFINE';
+  return leadsToMedia && Buffer.byteLength(written) > MAX_LINE_BYTES;
+}
+
 function* problemsOfText(line: string): Generator<string> {
   const forPlayers = line.replace(TEXT_FOR_PEOPLE, '$1');
   if (LINE_END.test(line) || ODD_CHARACTER.test(forPlayers)) {
@@ -89,6 +99,7 @@ function* problemsOfText(line: string): Generator<string> {
   } else if (forPlayers !== forPlayers.trim()) {
     yield 'white space stands around it, which some players take as a part of it';
   } else if (HIDDEN_TAG.test(line)) yield 'a tag does not stand at the start of its line';
+  if (/^#EXT(?!INF:).*\\"/.test(line)) yield 'a backslash before a quote, which some players take for a part of the text';
   if (/^#EXT(?!-X-DEFINE:)/.test(line) && line.replace(/URI="[^"]*"/g, '').includes('{$')) {
     yield 'a variable stands outside of an address, where some players replace none';
   }

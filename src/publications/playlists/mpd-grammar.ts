@@ -32,7 +32,7 @@ export function checkMpdGrammar({
   const findings: PlaylistFinding[] = [];
   const found: Report = (at, problem, kind = 'ambiguous') =>
     void findings.push({ playlist, line: lineIndex.lineAt(at), kind, problem });
-  for (const { index, 0: markup, groups } of text.matchAll(MARKUP)) {
+  for (const { index, 0: markup, groups } of text.replace(DECLARATION, blank).matchAll(MARKUP)) {
     const { prefix, local, attribute, entity } = groups ?? {};
     if (attribute !== undefined) {
       if (KNOWN_ATTRIBUTES.has(attribute.toLowerCase()) && !QUALIFIED_ATTRIBUTES.has(attribute))
@@ -92,7 +92,9 @@ function checkIdentifiers(root: XmlElement, found: Report): void {
 
 /** Tags and attributes with a prefix, references to entities, comments that end at once for some, sections of text, and instructions. */
 const MARKUP =
-  /<(?<prefix>[^\s<>"'=/]*:)(?<local>[\w.-]+)|\s(?!xmlns:|xsi:)[^\s<>"'=/]*:(?<attribute>[\w.-]+)\s*=|&(?<entity>[^;\s<]{0,20});?|<!--(?=-?>)|<!\[CDATA\[|<\?(?!xml\s)/g;
+  /<(?<prefix>[^\s<>"'=/]*:)(?<local>[\w.-]+)|\s(?!xmlns:|xsi:)[^\s<>"'=/]*:(?<attribute>[\w.-]+)\s*=|&(?<entity>[^;\s<]{0,20});?|<!--(?=-?>)|<!\[CDATA\[|<\?/g;
+/** The declaration of a document that is what parsers take it for without one: they end it, and decode the rest, by what it says. */
+const DECLARATION = /^\ufeff?<\?xml version=(["'])1\.\d\1(?: encoding=(["'])utf-8\2)?(?: standalone=(["'])(?:yes|no)\3)? ?\?>/i;
 
 /** Attributes that SCTE 214-1 defines in its namespace, as ISO/IEC 23009-1 does without one: they say which codecs there are. */
 const QUALIFIED_ATTRIBUTES: ReadonlySet<string> = new Set(['supplementalCodecs', 'supplementalProfiles']);
@@ -119,6 +121,11 @@ function oddCharacterIn(text: string): number | null {
     if (/^<\/.*\s>$/s.test(tag) || ODD_CHARACTER.test(tag.replace(/"[^"]*"|'[^']*'|[\t\r\n]/g, ''))) return index;
   }
   return null;
+}
+
+/** Returns spaces in place of a text, so that what follows it keeps its position. */
+function blank(text: string): string {
+  return ' '.repeat(text.length);
 }
 
 function isOfMpeg(name: string): boolean {
@@ -271,8 +278,18 @@ function checkTimeline({ childrenByName, start }: XmlElement, found: Report): vo
     if (attributes.get('r') === '-1' && entries[index + 1]?.attributes.has('t') === false) {
       found(at, '<S> repeats until the next one, which does not say when it begins');
     }
-    clock = time + Number(attributes.get('d')) * (Math.max(Number(attributes.get('r') ?? 0), 0) + 1);
+    const [duration, count] = [Number(attributes.get('d')), Math.max(Number(attributes.get('r') ?? 0), 0) + 1];
+    clock = time + duration * count;
+    if (clock > Number.MAX_SAFE_INTEGER && !areDoubles(attributes.get('t') ?? String(time), attributes.get('d') ?? '', clock)) {
+      found(at, '<S> has times that are no doubles, and some players round them');
+    }
   }
+}
+
+/** Returns true where a time and a duration are multiples of the distance between doubles at the end that they lead to. */
+function areDoubles(time: string, duration: string, end: number): boolean {
+  const distance = 2n ** BigInt(Math.floor(Math.log2(end)) - 52);
+  return [time, duration].every((ticks) => /^\d{1,20}$/.test(ticks) && BigInt(ticks) % distance === 0n);
 }
 
 /** Finds segments that are addressed in two ways, by one element or by what it inherits. Returns what is inherited from it. */

@@ -67,10 +67,10 @@ export class MpdValues {
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds;
   }
 
-  /** Returns half of the last digit of a duration in seconds; 0 where there is none. */
+  /** Returns half of the last digit of a duration in seconds, of tenths where it has none: an MPD has no need to round further. */
   rounding(element: XmlElement, attribute: string): number {
     const digits = /(?:\.(\d+))?S$/.exec(element.attributes.get(attribute) ?? '');
-    return digits === null ? 0 : 0.5 / 10 ** (digits[1] ?? '').length;
+    return digits === null ? 0 : 0.5 / 10 ** (digits[1] ?? '0').length;
   }
 
   /** Returns a byte range `first-last`, both inclusive. */

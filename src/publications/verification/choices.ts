@@ -95,8 +95,8 @@ function periodsOf({ path: playlist, periods, representations }: MpdDocument): C
   const offered = representations.flatMap(({ init }) => init ?? []);
   return periods.map(({ element, line }) => {
     const own = (byPeriod.get(element) ?? []).filter(({ lineage }) => isPlayedByAll(lineage));
-    const played = own.flatMap(({ init, lineage }) => {
-      return init === null ? [] : [{ playlist, init, kinds: statedKinds(lineage), sections: new Set<number>() }];
+    const played = own.flatMap(({ init, lineage, segments }) => {
+      return init === null || segments.length === 0 ? [] : [{ playlist, init, kinds: statedKinds(lineage), sections: new Set<number>() }];
     });
     return { playlist, line, played, offered, codecKinds: null };
   });

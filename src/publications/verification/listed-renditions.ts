@@ -12,7 +12,7 @@ import { parsePlaylist, readPlaylists, refusePartialSegments } from '../playlist
 import { type ListedFragment, listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
 import { checkRanges } from '../reading/merge-renditions.ts';
 import { type Choice, choicesOf } from './choices.ts';
-import { type FoundInPlaylist, findingsIn, findNoPlaylists } from './playlist-findings.ts';
+import { type FoundInPlaylist, findingsIn, findMisleadingNames } from './playlist-findings.ts';
 import { findUnboundMedia, type UnboundMedia } from './unbound-media.ts';
 
 /** A rendition as playlists list it, whether its files are there or not. */
@@ -110,7 +110,7 @@ export async function readListedPublication(
     choices: choicesOf(playlists, listings, index),
     findings: [
       ...findingsIn(playlists.map((document) => ({ document, isPlayedAsMedia: !ofKeyFrames.has(document.path) }))),
-      ...(chosen === null ? findNoPlaylists(folder, playlists) : []),
+      ...(chosen === null ? findMisleadingNames(folder, playlists) : []),
       ...index.ambiguous,
     ],
     entries: reached.map(({ path, reaches }) => {

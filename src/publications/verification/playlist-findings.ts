@@ -81,19 +81,19 @@ function passesTimeline({ addressing, segments }: MpdRepresentation): boolean {
   return addressing === 'list' && timed.length > 0 && timed.length < segments.length;
 }
 
-/** Finds files that are named like playlists, and are none. */
-export function findNoPlaylists(
+/** Finds files that are named like playlists, and are none, and those that a variable names to players that know none. */
+export function findMisleadingNames(
   { files }: Pick<SourceFolder, 'files'>,
   playlists: readonly PlaylistDocument[],
 ): FoundInPlaylist[] {
   const read = new Set(playlists.map(({ path }) => path));
-  const others = files
-    .map(({ path }) => path)
-    .filter((path) => isPresented(path) && !isHidden(path) && !read.has(path));
-  return others.map((playlist) => ({
-    playlist,
-    line: 1,
-    kind: 'ambiguous',
-    problem: 'it is named like a playlist, and is none that plays media',
-  }));
+  return files.flatMap(({ path: playlist }): FoundInPlaylist[] => {
+    const found = { playlist, line: 1, kind: 'ambiguous' } as const;
+    if (playlist.includes('{$')) {
+      const problem = 'its name is that of a variable, which some players do not replace';
+      return [{ ...found, problem, isOfFolder: true }];
+    }
+    if (!isPresented(playlist) || isHidden(playlist) || read.has(playlist)) return [];
+    return [{ ...found, problem: 'it is named like a playlist, and is none that plays media' }];
+  });
 }

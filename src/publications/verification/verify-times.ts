@@ -41,10 +41,12 @@ export function verifyTimes(
     const isHls = sequences.flat()[0]?.window === null;
     // The sections of an HLS playlist follow one another; the representations of an MPD play beside each other.
     const played = isHls ? [sequences.flat().sort((first, second) => first.position - second.position)] : sequences;
-    const hasPictures = sequences.flat().some((fragment) => fragment.own.isOfPictures);
+    const lastOfPictures = Math.max(
+      ...sequences.flat().map(({ own, section }) => (own.isOfPictures ? section : Number.NEGATIVE_INFINITY)),
+    );
     const [found] = [
-      ...played.flatMap((each) => problemsIn(each, hasPictures)),
-      ...(isHls ? [] : offsetsThatDiffer(sequences.flat())),
+      ...played.flatMap((each) => problemsIn(each, lastOfPictures)),
+      ...(isHls ? [] : clocksApart(sequences)),
     ];
     if (found !== undefined) findings.push(describe(playlist, found));
     const order = orderOfSections(isHls ? sectionsByInit(played.flat()) : sectionsByPeriod(sequences.flat()));
@@ -73,8 +75,9 @@ function timed({ init, fragments }: RenditionListing, timesOf: TimesOf): TimedFr
 }
 
 /** Returns what is wrong first with the times of fragments that are played one after the other. */
-function problemsIn(fragments: readonly TimedFragment[], hasPictures: boolean): Problem[] {
+function problemsIn(fragments: readonly TimedFragment[], lastOfPictures: number): Problem[] {
   let run = new Run();
+  const cut = new CutByPeriods();
   const isHls = fragments[0]?.window === null;
   const isInOrder = areInOrder(fragments);
   for (const [index, fragment] of fragments.entries()) {
@@ -86,7 +89,8 @@ function problemsIn(fragments: readonly TimedFragment[], hasPictures: boolean): 
     } else if (before !== undefined && !follows(before, fragment)) run = new Run();
     const problem =
       problemOfDuration(fragment) ??
-      problemOfWindow(fragment, hasPictures) ??
+      problemOfWindow(fragment, lastOfPictures) ??
+      cut.problemWith(fragment, lastOfPictures) ??
       (isInOrder ? problemOfPlace(fragment) : null) ??
       (isHls && before !== undefined ? problemOfJump(before, fragment) : null) ??
       (isHls ? run.problemOfDrift(fragment) : null) ??
@@ -183,16 +187,35 @@ function problemOfPlace({ mediaSeconds, own }: TimedFragment): string | null {
 }
 
 /**
- * Returns why a period shows less of a fragment than it holds. Packagers end periods with the pictures: sound that goes on is not
- * counted.
+ * Returns the seconds that a period shows less of a fragment than it holds, at its start and at its end. Packagers end presentations
+ * with the pictures: sound that goes on behind the last of them (`lastOfPictures` is their period) is not counted.
  */
-function problemOfWindow({ window, own }: TimedFragment, hasPictures: boolean): string | null {
-  if (window === null) return null;
-  const before = window.startSeconds - own.startSeconds;
-  const behind = window.endSeconds === null ? 0 : own.startSeconds + own.durationSeconds - window.endSeconds;
-  if (before > shiftOf(own)) return `its period begins ${toThousandths(before)} s behind its start`;
-  if (behind <= shiftOf(own) || (hasPictures && !own.isOfPictures)) return null;
-  return `its period ends ${toThousandths(behind)} s before its end`;
+function cutByWindow({ window, own, section }: TimedFragment, lastOfPictures: number): { before: number; behind: number } {
+  if (window === null) return { before: 0, behind: 0 };
+  const isCounted = window.endSeconds !== null && (own.isOfPictures || section !== lastOfPictures);
+  const behind = own.startSeconds + own.durationSeconds - (window.endSeconds ?? 0);
+  return { before: window.startSeconds - own.startSeconds, behind: isCounted ? behind : 0 };
+}
+
+/** Returns why a period shows less of a fragment than it holds. */
+function problemOfWindow(fragment: TimedFragment, lastOfPictures: number): string | null {
+  const { before, behind } = cutByWindow(fragment, lastOfPictures);
+  const shift = shiftOf(fragment.own);
+  if (before > shift) return `its period begins ${toThousandths(before)} s behind its start`;
+  return behind > shift ? `its period ends ${toThousandths(behind)} s before its end` : null;
+}
+
+/** Sums what periods leave out of the fragments of one representation, beside a sample of each. */
+class CutByPeriods {
+  #seconds = 0;
+
+  /** Adds a fragment, and returns why they leave out too much. */
+  problemWith(fragment: TimedFragment, lastOfPictures: number): string | null {
+    const { before, behind } = cutByWindow(fragment, lastOfPictures);
+    for (const cut of [before, behind]) this.#seconds += Math.max(cut - fragment.own.sampleSeconds, 0);
+    if (this.#seconds <= MAX_SHIFT_SECONDS) return null;
+    return `the periods up to its own leave out ${toThousandths(this.#seconds)} s of what they show`;
+  }
 }
 
 /** Returns the seconds by which a fragment may be cut or moved. */
@@ -215,18 +238,46 @@ function problemOfJump(before: TimedFragment, fragment: TimedFragment): string |
   return `its media begin ${toThousandths(-jump)} s before the end of what plays before it, without a discontinuity`;
 }
 
-/** Finds the representation of a period that plays later than others because its presentation offset is another one. */
-function offsetsThatDiffer(fragments: readonly TimedFragment[]): Problem[] {
-  const first = fragments.filter(({ position }) => position === 0);
-  return [...Map.groupBy(first, ({ section }) => section).values()].flatMap((beside) => {
-    const offsets = beside.map(({ window }) => window?.startSeconds ?? 0);
-    if (Math.max(...offsets) - Math.min(...offsets) <= MAX_SHIFT_SECONDS) return [];
-    return beside.flatMap((at) => {
-      const late = at.own.startSeconds - (at.window?.startSeconds ?? 0);
-      if (late <= shiftOf(at.own)) return [];
-      const problem = `its presentation offset is another one than that of what plays beside it, and it begins ${toThousandths(late)} s behind its period`;
-      return [{ at, problem }];
-    });
+/** A representation in a period, beside the one that the others are compared with. */
+interface Beside {
+  /** Its first fragment. */
+  readonly at: TimedFragment;
+  /** Seconds between the presentation offsets of both. */
+  readonly offset: number;
+  /** Seconds between these, where each counts from the first fragment that was signed; not a number where that is not there. */
+  readonly offsetFromOrigin: number;
+}
+
+/**
+ * Finds representations that play earlier or later than what plays beside them. The presentation offsets of a period are those of one
+ * clock, or of clocks that each begin with the signed media of their representation; through all periods it is the same.
+ */
+function clocksApart(sequences: readonly (readonly TimedFragment[])[]): Problem[] {
+  const originOf = new Map(
+    sequences.map((sequence) => [sequence, sequence.find(({ own }) => own.position === 0)?.own.startSeconds ?? Number.NaN]),
+  );
+  const firsts = sequences.flatMap((sequence) =>
+    sequence.filter(({ position }) => position === 0).map((at) => ({ at, sequence })),
+  );
+  const pairs = new Map<string, Beside[]>();
+  for (const beside of Map.groupBy(firsts, ({ at }) => at.section).values()) {
+    const reference = beside.find(({ at }) => at.own.isOfPictures) ?? beside[0];
+    for (const { at, sequence } of beside) {
+      if (reference === undefined || reference.sequence === sequence) continue;
+      const offset = (at.window?.startSeconds ?? 0) - (reference.at.window?.startSeconds ?? 0);
+      const origins = (originOf.get(sequence) ?? 0) - (originOf.get(reference.sequence) ?? 0);
+      const key = [reference.sequence, sequence].map((each) => sequences.indexOf(each)).join();
+      const periods = pairs.get(key) ?? [];
+      pairs.set(key, periods);
+      periods.push({ at, offset, offsetFromOrigin: offset - origins });
+    }
+  }
+  return [...pairs.values()].flatMap((periods) => {
+    const apart = (of: (beside: Beside) => number) => periods.find((each) => !(Math.abs(of(each)) <= shiftOf(each.at.own)));
+    const [byOffset, byOrigin] = [apart(({ offset }) => offset), apart(({ offsetFromOrigin }) => offsetFromOrigin)];
+    if (byOffset === undefined || byOrigin === undefined) return [];
+    const seconds = toThousandths(Math.abs(byOffset.offset));
+    return [{ at: byOffset.at, problem: `its presentation offset is ${seconds} s off that of what plays beside it` }];
   });
 }
 
