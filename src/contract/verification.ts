@@ -174,6 +174,11 @@ export const publicationVerification = z
       .describe(
         'Playlists that nobody signed and that play media under several init segments one after the other, where nothing says in which order they were signed: the first ten.',
       ),
+    manifests: counted
+      .exactOptional()
+      .describe(
+        'Manifests of what playlists that nobody signed play, where there are several: nobody signed that it belongs together.',
+      ),
     rendition_alone: z
       .array(z.string())
       .exactOptional()

@@ -136,6 +136,15 @@ export function playlistAlterations(video: string): readonly (readonly [string, 
     'a timeline of longer segments': (text) => text.replace(/ d="(\d+)"/g, (_, ticks) => ` d="${Number(ticks) * 3}"`),
     'segments from a later number': replaced('startNumber="1"', 'startNumber="3"'),
     'an element with a prefix': replaced(/<Period ([^>]*)>/, '<m:Period $1></m:Period><Period $1>'),
+    'an element of a later version': replaced(/<Period ([^>]*)>/, '<Period $1><ImportedMPD>other</ImportedMPD>'),
+    'an event that some players show': replaced(
+      '<AdaptationSet',
+      '<EventStream schemeIdUri="urn:mpeg:dash:event:2012"><Event><OverlayEvent uri="other.mp4"/></Event></EventStream><AdaptationSet',
+    ),
+    'an element of another namespace with an address': replaced(
+      '<AdaptationSet',
+      '<x:Other xmlns:x="urn:example" uri="other.mp4"/><AdaptationSet',
+    ),
     'a declaration of another encoding': replaced('encoding="utf-8"', 'encoding="UTF-7"'),
     'a declaration that some players end early': replaced(/^<\?xml[^>]*\?>/, '<?xml version="1.0" ><MPD></MPD>?>'),
     'times that are no doubles': (text) =>

@@ -185,6 +185,17 @@ describe('a publication stays valid, and says that nobody signed its playlists, 
         '<EventStream schemeIdUri="urn:scte:scte35:2013:xml"><Event>a</Event></EventStream><AdaptationSet',
       ),
     ],
+    'events with elements of SCTE': [
+      MPD,
+      replaced(
+        '<AdaptationSet',
+        '<EventStream schemeIdUri="urn:scte:scte35:2014:xml+bin"><Event><Signal xmlns="http://www.scte.org/schemas/35/2016"><Binary>/DAlAAAA</Binary></Signal></Event></EventStream><AdaptationSet',
+      ),
+    ],
+    'an element of another namespace': [
+      MPD,
+      replaced('<AdaptationSet', '<x:Other xmlns:x="http://example.com/a" value="b"/><AdaptationSet'),
+    ],
     'codecs in the namespace of SCTE': [
       MPD,
       replaced(

@@ -94,6 +94,66 @@ describe('sections under several init segments', () => {
   });
 });
 
+describe('sections of one programme', async () => {
+  const sizes = { a: '160x90', b: '176x144', c: '192x108' };
+  const media = Object.entries(sizes).map(([name, size], at) => section(name, size, at * 3));
+  // Those of two more renditions are apart, so that nothing says in which order they play.
+  const others = ['y', 'z'].flatMap((rendition) =>
+    Object.entries(sizes).map(([name, size], at) => section(`${rendition}${name}`, size, at * 10)),
+  );
+  const files = Object.assign({}, ...media, ...others) as Files;
+  const playing = (...names: string[]): string =>
+    hls(...names.flatMap((name, at) => [...(at === 0 ? [] : [DISCONTINUITY]), map(name), ...fragments(name)]));
+  const playlists = {
+    'v.m3u8': playing('a', 'b', 'c'),
+    'y.m3u8': playing('ya', 'yb', 'yc'),
+    'z.m3u8': playing('za', 'zb', 'zc'),
+    'm.m3u8':
+      '#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="g",NAME="n",URI="z.m3u8"\n#EXT-X-STREAM-INF:BANDWIDTH=1,AUDIO="g"\ny.m3u8\n',
+  };
+  const texts = Object.entries(playlists).map(([path, text]) => [path, Buffer.from(text)]);
+  const signed = await signedOf({ ...files, ...Object.fromEntries(texts) }, '*.m3u8');
+
+  test('may not be left out, although another playlist plays them', async () => {
+    asserted(await verified(signed), 'valid', /Media unchanged/);
+    for (const [played, other] of [
+      ['ac', 'b'],
+      ['ab', 'c'],
+      ['bc', 'a'],
+    ] as const) {
+      asserted(
+        await verified({ ...signed, 'v.m3u8': playing(...played), 'other.m3u8': playing(other) }),
+        'invalid',
+        /[abc]init\.mp4\\+", which was signed with it and plays beside it, is left out/,
+      );
+    }
+  });
+
+  test('may not play together with those of another part', async () => {
+    const verdict = await verified({ ...signed, 'z.m3u8': playing('za', 'zc', 'zb') });
+    asserted(verdict, 'invalid', /what plays together behind a discontinuity are 10 s apart/);
+  });
+});
+
+test('several signed publications are invalid in one playlist that offers them', async () => {
+  const of = async (names: readonly [string, string], size: string): Promise<Files> => {
+    const files = Object.assign({}, ...names.map((name) => section(name, size, 0))) as Files;
+    const playlists = names.map((name) => [`${name}.m3u8`, Buffer.from(hls(map(name), fragments(name)))]);
+    return await signedOf({ ...files, ...Object.fromEntries(playlists) }, '*.m3u8');
+  };
+  const [one, other] = [await of(['p', 'q'], '160x90'), await of(['r', 's'], '176x144')];
+  const master = (...names: string[]): string =>
+    ['#EXTM3U', ...names.map((name) => `#EXT-X-STREAM-INF:BANDWIDTH=1\n${name}.m3u8`), ''].join('\n');
+  const both = { ...one, ...other };
+  const apart = { 'one.m3u8': master('p', 'q'), 'other.m3u8': master('r', 's') };
+  asserted(await verified({ ...both, ...apart }), 'valid', /It has 2 manifests, and nobody signed/);
+  asserted(
+    await verified({ ...both, 'm.m3u8': master('p', 'q', 'r', 's') }),
+    'invalid',
+    /it offers media of several signed/,
+  );
+});
+
 test('sections of two signed publications are invalid in one playlist', async () => {
   const alone = (name: string): Buffer => Buffer.from(hls(map(name), fragments(name)));
   const one = await signedOf({ ...early, 'v.m3u8': alone('early') }, '*.m3u8');
@@ -225,7 +285,9 @@ describe('periods of an MPD', async () => {
   /** Segments from one to another, counted from zero, by a timeline. */
   const timeline = (kind: 'video' | 'audio', from: number, to: number, offset: number): string => {
     const [stream, timescale, starts] = kind === 'video' ? [0, TIMESCALE, PICTURES] : [1, 48_000, SOUND];
-    const entries = starts.slice(from, to).map((start, index) => `<S t="${start}" d="${(starts[from + index + 1] ?? 0) - start}"/>`);
+    const entries = starts
+      .slice(from, to)
+      .map((start, index) => `<S t="${start}" d="${(starts[from + index + 1] ?? 0) - start}"/>`);
     const template = `initialization="init-stream${stream}.m4s" media="chunk-stream${stream}-$Number%05d$.m4s" startNumber="${from + 1}"`;
     return set(
       kind,
@@ -234,7 +296,9 @@ describe('periods of an MPD', async () => {
   };
   /** Segments of the sound by a list that says nothing true of their times. */
   const list = (from: number, to: number, offset: number): string => {
-    const urls = SOUND.slice(from, to).map((_, index) => `<SegmentURL media="chunk-stream1-0000${from + index + 1}.m4s"/>`);
+    const urls = SOUND.slice(from, to).map(
+      (_, index) => `<SegmentURL media="chunk-stream1-0000${from + index + 1}.m4s"/>`,
+    );
     return set(
       'audio',
       `<SegmentList timescale="48000" presentationTimeOffset="${offset}" duration="48"><Initialization sourceURL="init-stream1.m4s"/>${urls.join('')}</SegmentList>`,
@@ -295,7 +359,10 @@ describe('periods of an MPD', async () => {
     const of = Object.fromEntries(Object.entries(media).map(([path, bytes]) => [path, Buffer.from(bytes)]));
     const short = await signedOf({ ...of, 'v.mpd': Buffer.from(mpd) }, '*.mpd');
     const lasting = (length: string) =>
-      verified({ ...short, 'v.mpd': text.replace(/mediaPresentationDuration="[^"]*"/, `mediaPresentationDuration="${length}"`) });
+      verified({
+        ...short,
+        'v.mpd': text.replace(/mediaPresentationDuration="[^"]*"/, `mediaPresentationDuration="${length}"`),
+      });
     asserted(await lasting('PT3S'), 'valid', /Media unchanged/);
     asserted(await lasting('PT2.4S'), 'valid', /Media unchanged/);
     asserted(await lasting('PT2S'), 'invalid', /its period ends 0\.\d+ s before its end/);
@@ -303,7 +370,9 @@ describe('periods of an MPD', async () => {
 
   test('may not each cut a little of what they show', async () => {
     const periods = PICTURES.slice(0, 6).map((start, at) => {
-      const sets = timeline('video', at, at + 1, start + TIMESCALE / 12) + timeline('audio', at, at === 5 ? 7 : at + 1, (start / TIMESCALE) * 48_000 + 4_000);
+      const sets =
+        timeline('video', at, at + 1, start + TIMESCALE / 12) +
+        timeline('audio', at, at === 5 ? 7 : at + 1, (start / TIMESCALE) * 48_000 + 4_000);
       return ['PT0.917S', sets] as const;
     });
     asserted(await played('PT5.502S', ...periods), 'invalid', /leave out 0\.\d+ s of what they show/);

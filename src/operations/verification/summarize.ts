@@ -54,9 +54,12 @@ function leftOpen({ publication }: Pick<Verification, 'publication'>): string {
   const alone = publication?.rendition_alone?.map((entry) => ` "${entry}" is one rendition alone.`) ?? [];
   const unordered = publication?.order_unknown?.map(
     (playlist) =>
-      ` It cannot be known in which order "${playlist}" should play the media under its different init segments.`,
+      ` It cannot be known in which order "${playlist}" should play the media under its different init segments, nor whether it plays all of them.`,
   );
-  return [...alone, ...(unordered ?? [])].join('');
+  const count = publication?.manifests;
+  const apart =
+    count === undefined ? '' : ` It has ${count} manifests, and nobody signed that what they sign belongs together.`;
+  return [...alone, ...(unordered ?? []), apart].join('');
 }
 
 function unchanged(ofFile: string, { codes, publication }: Omit<Verification, 'summary'>): string {

@@ -1,6 +1,6 @@
 import type { HlsLine } from './hls-lines.ts';
 import { TAGS, type Tag } from './hls-tags.ts';
-import { ODD_ADDRESS, ODD_CHARACTER, type PlaylistFinding } from './playlist-finding.ts';
+import { ADDRESS, ODD_ADDRESS, ODD_CHARACTER, type PlaylistFinding } from './playlist-finding.ts';
 
 /** A character at which some players end a line, or that is no text; a tab is white space to all. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
@@ -12,8 +12,6 @@ const LINE_END = /[\u0000-\u0008\u000a-\u001f\u007f\u0085\u2028\u2029]/;
 const TEXT_FOR_PEOPLE = /^#(?!\s*EXT).*|(?<=^#EXTINF:[^,]*,).*|(URI="[^"]*"|^#EXT-X-DEFINE:.*)|"[^"]*"/gi;
 /** Text that players whose patterns are not tied to lines take for a tag, wherever it stands. */
 const HIDDEN_TAG = /.#\s*EXT/i;
-/** Text that may be an address. */
-const ADDRESS = /:\/\/|^"?(?:\.{0,2}\/|data:|blob:)|\.(?:m3u8?|mpd|mp4|m4[sva]|cmf[vat]|ts|aac|mp3|webm|vtt)\b/i;
 
 /**
  * Tags by which players leave out segments or play others than those of the playlist: updates of a playlist that they know
@@ -51,7 +49,8 @@ export class HlsGrammar {
     if (this.#line === 1 && written !== '#EXTM3U') this.#ambiguous(['the first line is not #EXTM3U']);
     if (written === '') return;
     this.#ambiguous(problemsOfText(written));
-    if (read !== null && mayBeCut(read, written)) this.#ambiguous([`it has more than ${MAX_LINE_BYTES} bytes, and some players cut it`]);
+    if (read !== null && mayBeCut(read, written))
+      this.#ambiguous([`it has more than ${MAX_LINE_BYTES} bytes, and some players cut it`]);
     if (read !== null && isTag(read)) {
       this.#ambiguous(this.#order.afterTag(read));
       for (const found of findingsOfTag(read)) this.#found(found);
@@ -88,7 +87,8 @@ const MAX_LINE_BYTES = 4_095;
 
 /** Returns true for a line that leads to media, and is longer than some players read. */
 function mayBeCut({ name }: HlsLine, written: string): boolean {
-  const leadsToMedia = name === null || LEADS_TO_MEDIA.has(name) || name === 'EXT-X-STREAM-INF' || name === 'EXT-X-DEFINE';
+  const leadsToMedia =
+    name === null || LEADS_TO_MEDIA.has(name) || name === 'EXT-X-STREAM-INF' || name === 'EXT-X-DEFINE';
   return leadsToMedia && Buffer.byteLength(written) > MAX_LINE_BYTES;
 }
 
@@ -99,7 +99,8 @@ function* problemsOfText(line: string): Generator<string> {
   } else if (forPlayers !== forPlayers.trim()) {
     yield 'white space stands around it, which some players take as a part of it';
   } else if (HIDDEN_TAG.test(line)) yield 'a tag does not stand at the start of its line';
-  if (/^#EXT(?!INF:).*\\"/.test(line)) yield 'a backslash before a quote, which some players take for a part of the text';
+  if (/^#EXT(?!INF:).*\\"/.test(line))
+    yield 'a backslash before a quote, which some players take for a part of the text';
   if (/^#EXT(?!-X-DEFINE:)/.test(line) && line.replace(/URI="[^"]*"/g, '').includes('{$')) {
     yield 'a variable stands outside of an address, where some players replace none';
   }

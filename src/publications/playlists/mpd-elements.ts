@@ -72,8 +72,13 @@ export const REQUIRED: Readonly<Record<string, readonly string[]>> = { Represent
 export const OPAQUE: ReadonlySet<string> = new Set([
   ...[...words(DESCRIPTORS)].filter((name) => !ELEMENTS.has(name)),
   ...words('ProgramInformation ServiceDescription UTCTiming AssetIdentifier LeapSecondInformation EventStream'),
-  ...words('Reporting ContentSteering Preselection InitializationSet ExtendedBandwidth'),
+  ...words('Reporting ContentSteering Preselection InitializationSet ExtendedBandwidth Resync'),
 ]);
+
+/** Elements of MPEG inside those. */
+export const INSIDE_OPAQUE: ReadonlySet<string> = words(
+  'Event Scope Latency PlaybackRate OperatingQuality OperatingBandwidth QualityLatency ClientDataReporting CMCDParameters Resync',
+);
 
 /** Names under which players keep what they read beside the attributes, so that an attribute replaces it. */
 const KEPT_BY_PLAYERS =

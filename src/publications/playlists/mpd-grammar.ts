@@ -1,7 +1,16 @@
-import { ELEMENTS, type ElementGrammar, KNOWN_ATTRIBUTES, OPAQUE, POSITIVE, REQUIRED, VALUES } from './mpd-elements.ts';
+import {
+  ELEMENTS,
+  type ElementGrammar,
+  INSIDE_OPAQUE,
+  KNOWN_ATTRIBUTES,
+  OPAQUE,
+  POSITIVE,
+  REQUIRED,
+  VALUES,
+} from './mpd-elements.ts';
 import { PLAYED_PROPERTIES } from './mpd-kinds.ts';
 import type { MpdDocument } from './playlist-document.ts';
-import { ODD_ADDRESS, ODD_CHARACTER, type PlaylistFinding } from './playlist-finding.ts';
+import { ADDRESS, ODD_ADDRESS, ODD_CHARACTER, type PlaylistFinding } from './playlist-finding.ts';
 import type { XmlElement } from './xml-element.ts';
 
 /** Schemes by which players fetch something else than the addresses of the MPD (chaining, fallbacks, alternatives, parameters). */
@@ -71,6 +80,7 @@ export function checkMpdGrammar({
   const odd = oddCharacterIn(text);
   if (odd !== null) found(odd, 'a character is white space for some players, or no text');
   checkElement(root, found, AT_ROOT);
+  checkOtherElements(root, text, { isOfMpeg: true, isOpaque: false }, found);
   checkIdentifiers(root, found);
   return findings;
 }
@@ -94,7 +104,8 @@ function checkIdentifiers(root: XmlElement, found: Report): void {
 const MARKUP =
   /<(?<prefix>[^\s<>"'=/]*:)(?<local>[\w.-]+)|\s(?!xmlns:|xsi:)[^\s<>"'=/]*:(?<attribute>[\w.-]+)\s*=|&(?<entity>[^;\s<]{0,20});?|<!--(?=-?>)|<!\[CDATA\[|<\?/g;
 /** The declaration of a document that is what parsers take it for without one: they end it, and decode the rest, by what it says. */
-const DECLARATION = /^\ufeff?<\?xml version=(["'])1\.\d\1(?: encoding=(["'])utf-8\2)?(?: standalone=(["'])(?:yes|no)\3)? ?\?>/i;
+const DECLARATION =
+  /^\ufeff?<\?xml version=(["'])1\.\d\1(?: encoding=(["'])utf-8\2)?(?: standalone=(["'])(?:yes|no)\3)? ?\?>/i;
 
 /** Attributes that SCTE 214-1 defines in its namespace, as ISO/IEC 23009-1 does without one: they say which codecs there are. */
 const QUALIFIED_ATTRIBUTES: ReadonlySet<string> = new Set(['supplementalCodecs', 'supplementalProfiles']);
@@ -161,7 +172,7 @@ function checkElement(element: XmlElement, found: Report, around: Addressing): v
   checkTarget(element, found);
   if (OPAQUE.has(name)) return;
   const grammar = ELEMENTS.get(name);
-  if (grammar === undefined) return found(start, `<${name}>`, 'unknown');
+  if (grammar === undefined) return;
   if (!grammar.hasText && text !== '') found(start, `<${name}> holds text`);
   if (grammar.hasText && children.length > 0) found(start, `<${name}> holds elements`);
   if (name === 'BaseURL' && (ODD_CHARACTER.test(text) || ODD_ADDRESS.test(text))) {
@@ -184,6 +195,40 @@ function checkElement(element: XmlElement, found: Report, around: Addressing): v
     }
     checkElement(child, found, addressing);
   }
+}
+
+/** The elements around an element: the last namespace without a prefix, and one whose content says nothing of what plays. */
+interface Surroundings {
+  readonly isOfMpeg: boolean;
+  readonly isOpaque: boolean;
+}
+
+/**
+ * Finds elements outside the tables. Those of the namespace of MPEG may have newer players play something else; those of others are
+ * known to nobody, unless they have an address.
+ */
+function checkOtherElements(element: XmlElement, text: string, around: Surroundings, found: Report): void {
+  const { name, start, children } = element;
+  if (name === 'ContentProtection') return;
+  const tag = text.slice(start, text.indexOf('>', start));
+  const namespace = /\sxmlns\s*=\s*["']([^"']*)/.exec(tag)?.[1];
+  const isInMpeg = namespace === undefined ? around.isOfMpeg : namespace.startsWith('urn:mpeg:dash:schema:mpd:');
+  if (!isOfMpeg(name) && !INSIDE_OPAQUE.has(name)) {
+    if (isInMpeg && tag.startsWith(`<${name}`)) {
+      return found(start, `<${name}> is no element that is known here, and some players may follow it`);
+    }
+    if (!around.isOpaque) return found(start, `<${name}>`, leadsElsewhere(element) ? 'unsigned' : 'unknown');
+  }
+  const isOpaque = around.isOpaque || OPAQUE.has(name);
+  for (const child of children) checkOtherElements(child, text, { isOfMpeg: isInMpeg, isOpaque }, found);
+}
+
+/** Returns true for an element with an address in it. */
+function leadsElsewhere({ attributes, text, children }: XmlElement): boolean {
+  const values = [...attributes]
+    .filter(([name]) => !/^(?:xmlns|schemeIdUri|schemaLocation)/.test(name))
+    .map(([, value]) => value);
+  return [text, ...values].some((each) => ADDRESS.test(each)) || children.some(leadsElsewhere);
 }
 
 /** Finds elements that lead players elsewhere. */
@@ -227,7 +272,7 @@ function checkAttributes({ name, attributes, start }: XmlElement, grammar: Eleme
     if (/^(?:xmlns|xsi|xml$)/.test(attribute)) continue;
     // Some players have every element inherit every attribute of those around it.
     if (KNOWN_ATTRIBUTES.has(attribute.toLowerCase())) found(start, `<${name}> has no ${attribute}`);
-    else found(start, `${attribute} of <${name}>`, 'unknown');
+    else found(start, `${attribute} of <${name}>`, ADDRESS.test(value) ? 'unsigned' : 'unknown');
   }
   for (const required of REQUIRED[name] ?? []) {
     if ((attributes.get(required) ?? '') === '') found(start, `<${name}> without ${required}`);
@@ -280,7 +325,10 @@ function checkTimeline({ childrenByName, start }: XmlElement, found: Report): vo
     }
     const [duration, count] = [Number(attributes.get('d')), Math.max(Number(attributes.get('r') ?? 0), 0) + 1];
     clock = time + duration * count;
-    if (clock > Number.MAX_SAFE_INTEGER && !areDoubles(attributes.get('t') ?? String(time), attributes.get('d') ?? '', clock)) {
+    if (
+      clock > Number.MAX_SAFE_INTEGER &&
+      !areDoubles(attributes.get('t') ?? String(time), attributes.get('d') ?? '', clock)
+    ) {
       found(at, '<S> has times that are no doubles, and some players round them');
     }
   }

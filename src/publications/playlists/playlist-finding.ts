@@ -23,3 +23,6 @@ export const ODD_CHARACTER = /[\u0000-\u001f\u007f\u0085\u00a0\u1680\u2000-\u200
  */
 export const ODD_ADDRESS =
   /\\|%(?:2f|5c|00)|%[0-9a-f]{2}.*%(?![0-9a-f]{2})|%(?![0-9a-f]{2}).*%[0-9a-f]{2}|^(?![a-z][a-z0-9+.-]*:)[^/?#]*:/i;
+
+/** Text that may be an address. */
+export const ADDRESS = /:\/\/|^"?(?:\.{0,2}\/|data:|blob:)|\.(?:m3u8?|mpd|mp4|m4[sva]|cmf[vat]|ts|aac|mp3|webm|vtt)\b/i;

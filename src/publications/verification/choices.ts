@@ -96,7 +96,9 @@ function periodsOf({ path: playlist, periods, representations }: MpdDocument): C
   return periods.map(({ element, line }) => {
     const own = (byPeriod.get(element) ?? []).filter(({ lineage }) => isPlayedByAll(lineage));
     const played = own.flatMap(({ init, lineage, segments }) => {
-      return init === null || segments.length === 0 ? [] : [{ playlist, init, kinds: statedKinds(lineage), sections: new Set<number>() }];
+      return init === null || segments.length === 0
+        ? []
+        : [{ playlist, init, kinds: statedKinds(lineage), sections: new Set<number>() }];
     });
     return { playlist, line, played, offered, codecKinds: null };
   });
@@ -109,33 +111,49 @@ export interface ReadInit {
 }
 
 /** Names the manifest of a rendition; copies of it may differ in bytes that nobody signed. */
-function idOf({ binding, manifest }: Pick<ReadRendition, 'binding' | 'manifest'>): string | number | null {
+export function idOf({ binding, manifest }: Pick<ReadRendition, 'binding' | 'manifest'>): string | number | null {
   return binding?.manifest ?? manifest;
 }
 
-/** Finds the playlists that play media of several signed publications one after the other: nobody signed that. */
+/**
+ * Finds the playlists that play media of several signed publications one after the other, or offer them as alternatives: nobody signed
+ * that. Renditions that were signed one by one may belong together; a manifest that binds several is that of a whole publication.
+ */
 export function findJoinedPublications(
   listings: readonly RenditionListing[],
+  choices: readonly Choice[],
   renditions: readonly ReadInit[],
 ): FoundInPlaylist[] {
   const readOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read]));
-  return [...Map.groupBy(listings, ({ playlist }) => playlist)].flatMap(([playlist, own]): FoundInPlaylist[] => {
-    const sections = new Map<number | RenditionListing, Set<string | number | null>>();
-    for (const listing of own) {
-      const read = listing.init === null ? null : (readOf.get(partKey(listing.init.part)) ?? null);
-      const id = read === null ? null : idOf(read);
-      if (id === null) continue;
-      for (const { section, window } of listing.fragments) {
-        // The sections of an HLS playlist follow one another; the renditions of a period play together.
-        const key = window === null ? listing : section;
-        sections.set(key, (sections.get(key) ?? new Set()).add(id));
+  const offered = [...Map.groupBy(choices, ({ playlist }) => playlist)].flatMap(
+    ([playlist, own]): FoundInPlaylist[] => {
+      const reads = own.flatMap(({ played }) => played.map(({ init }) => readOf.get(partKey(init)) ?? null));
+      const known = reads.filter((read) => read !== null && idOf(read) !== null);
+      const areSeveral = new Set(known.map((read) => read && idOf(read))).size > 1;
+      if (!areSeveral || known.every((read) => (read?.binding?.maps.length ?? 0) < 2)) return [];
+      return [{ playlist, line: 1, kind: 'ambiguous', problem: 'it offers media of several signed publications' }];
+    },
+  );
+  const joined = [...Map.groupBy(listings, ({ playlist }) => playlist)].flatMap(
+    ([playlist, own]): FoundInPlaylist[] => {
+      const sections = new Map<number | RenditionListing, Set<string | number | null>>();
+      for (const listing of own) {
+        const read = listing.init === null ? null : (readOf.get(partKey(listing.init.part)) ?? null);
+        const id = read === null ? null : idOf(read);
+        if (id === null) continue;
+        for (const { section, window } of listing.fragments) {
+          // The sections of an HLS playlist follow one another; the renditions of a period play together.
+          const key = window === null ? listing : section;
+          sections.set(key, (sections.get(key) ?? new Set()).add(id));
+        }
       }
-    }
-    const [first, ...others] = sections.values();
-    const isJoined = others.some((ids) => ![...ids].some((id) => first?.has(id)));
-    const problem = 'it plays media of several signed publications one after the other';
-    return isJoined ? [{ playlist, line: 1, kind: 'ambiguous', problem }] : [];
-  });
+      const [first, ...others] = sections.values();
+      const isJoined = others.some((ids) => ![...ids].some((id) => first?.has(id)));
+      const problem = 'it plays media of several signed publications one after the other';
+      return isJoined ? [{ playlist, line: 1, kind: 'ambiguous', problem }] : [];
+    },
+  );
+  return [...offered, ...joined];
 }
 
 const KINDS = [

@@ -75,7 +75,7 @@ export async function verifyListed(
       ...findings,
       ...times.findings,
       ...findSilentChoices(publication.choices, renditions),
-      ...findJoinedPublications(publication.listings, renditions),
+      ...findJoinedPublications(publication.listings, publication.choices, renditions),
     ],
     unordered: times.unordered,
   };

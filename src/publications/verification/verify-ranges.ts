@@ -13,8 +13,8 @@ import {
   runTimesIn,
   timesOfAll,
 } from './media-times.ts';
+import type { SignedTimes, TimesOf } from './timed-fragments.ts';
 import type { Deviation, VerifiedRendition } from './verify-renditions.ts';
-import type { SignedTimes, TimesOf } from './verify-times.ts';
 
 /** Boxes of a file of fragments: each has a few. */
 const MAX_BOXES = MAX_LISTED_FRAGMENTS * 4;
@@ -56,7 +56,7 @@ export async function verifyRanges(
     const times = new Map<string, SignedTimes>();
     for (const { part, moofs, position } of verified.flatMap(({ orders }) => orders.flatMap(({ intact }) => intact))) {
       const own = times.has(partKey(part)) ? null : await readTimes(reader, moofs, tracks);
-      if (own !== null) times.set(partKey(part), { ...own, position });
+      if (own !== null) times.set(partKey(part), { ...own, position, manifest: null });
     }
     const renditions = listed.map((rendition, index): VerifiedRendition => {
       const { init, orders } = itemAt(verified, index);

@@ -1,10 +1,11 @@
 import { itemAt } from '#errors/assert.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
+import { idOf } from './choices.ts';
 import type { ListedOrder, ListedRendition } from './listed-renditions.ts';
 import type { StoredMap } from './stored-maps.ts';
+import { MAX_SHIFT_SECONDS, type SignedTimes, type TimesOf } from './timed-fragments.ts';
 import type { FoundFragment, ReadRendition } from './verify-parts.ts';
 import { type FragmentOrigin, type FragmentVerdict, verifySequence } from './verify-sequence.ts';
-import { MAX_SHIFT_SECONDS, type SignedTimes, type TimesOf } from './verify-times.ts';
 
 /** A rendition as it is listed and as it was read. */
 export interface RenditionReading {
@@ -74,7 +75,7 @@ export function timesIn(renditions: readonly VerifiedRendition[]): TimesOf {
       const { times: own = null, found = [] } = read.fragments[index] ?? {};
       const position = found.find((stated) => stated.map === map)?.location;
       if (own !== null && position !== undefined && intact.has(partKey(part))) {
-        times.set(partKey(part), { ...own, position });
+        times.set(partKey(part), { ...own, position, manifest: idOf(read) });
       }
     }
   }

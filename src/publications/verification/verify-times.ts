@@ -1,31 +1,16 @@
-import { describePart, type MediaPart } from '../media-part.ts';
-import type { ListedFragment, RenditionListing } from '../playlists/rendition-listings.ts';
+import { describePart } from '../media-part.ts';
+import type { RenditionListing } from '../playlists/rendition-listings.ts';
 import type { Choice } from './choices.ts';
 import type { FragmentTimes } from './media-times.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
-
-/** Seconds that playlists may cut or move, beside half of the last digit of the times that they state. */
-export const MAX_SHIFT_SECONDS = 0.1;
-
-/** A fragment as it was signed: when it plays by its own boxes, and its position in its map. */
-export interface SignedTimes extends FragmentTimes {
-  readonly position: number;
-}
-
-/** Returns the times of a fragment; null where they are not known, or it is not as it was signed. */
-export type TimesOf = (init: MediaPart, fragment: MediaPart) => SignedTimes | null;
+import { orderOfSections, sectionLeftOut, sectionsByInit, sectionsByPeriod } from './sections.ts';
+import { MAX_SHIFT_SECONDS, type Problem, type TimedFragment, type TimesOf, timed } from './timed-fragments.ts';
 
 /** The times that playlists state, compared with those of the media. */
 export interface VerifiedTimes {
   readonly findings: readonly FoundInPlaylist[];
   /** Playlists that play media under several init segments one after the other, where nothing says in which order. */
   readonly unordered: readonly string[];
-}
-
-/** A fragment with its own times. */
-interface TimedFragment extends ListedFragment {
-  readonly init: MediaPart;
-  readonly own: SignedTimes;
 }
 
 /** Finds the playlists whose times cut or move signed media, each with the first place where it does. */
@@ -36,6 +21,7 @@ export function verifyTimes(
 ): VerifiedTimes {
   const findings: FoundInPlaylist[] = [];
   const unordered: string[] = [];
+  const signed = sectionsByInit(listings.flatMap((listing) => timed(listing, timesOf)));
   for (const [playlist, own] of Map.groupBy(listings, (listing) => listing.playlist)) {
     const sequences = own.map((listing) => timed(listing, timesOf));
     const isHls = sequences.flat()[0]?.window === null;
@@ -49,29 +35,20 @@ export function verifyTimes(
       ...(isHls ? [] : clocksApart(sequences)),
     ];
     if (found !== undefined) findings.push(describe(playlist, found));
-    const order = orderOfSections(isHls ? sectionsByInit(played.flat()) : sectionsByPeriod(sequences.flat()));
+    const sections = isHls ? sectionsByInit(played.flat()) : sectionsByPeriod(sequences.flat());
+    const order = sectionLeftOut(sections, signed) ?? orderOfSections(sections);
     if (order === 'unknown') unordered.push(playlist);
     else if (order !== 'signed') findings.push(describe(playlist, order));
   }
-  return { findings: [...findings, ...datesApart(choices, listings, timesOf)], unordered };
-}
-
-interface Problem {
-  readonly at: TimedFragment;
-  readonly problem: string;
+  return {
+    findings: [...findings, ...datesApart(choices, listings, timesOf), ...sectionsApart(choices, listings, timesOf)],
+    unordered,
+  };
 }
 
 function describe(playlist: string, { at: { line, part, startSeconds }, problem }: Problem): FoundInPlaylist {
   const about = { playlist, line, kind: 'ambiguous', problem: `"${describePart(part)}": ${problem}` } as const;
   return startSeconds === null ? about : { ...about, startSeconds };
-}
-
-function timed({ init, fragments }: RenditionListing, timesOf: TimesOf): TimedFragment[] {
-  if (init === null) return [];
-  return fragments.flatMap((fragment) => {
-    const own = timesOf(init.part, fragment.part);
-    return own === null ? [] : [{ ...fragment, init: init.part, own }];
-  });
 }
 
 /** Returns what is wrong first with the times of fragments that are played one after the other. */
@@ -190,7 +167,10 @@ function problemOfPlace({ mediaSeconds, own }: TimedFragment): string | null {
  * Returns the seconds that a period shows less of a fragment than it holds, at its start and at its end. Packagers end presentations
  * with the pictures: sound that goes on behind the last of them (`lastOfPictures` is their period) is not counted.
  */
-function cutByWindow({ window, own, section }: TimedFragment, lastOfPictures: number): { before: number; behind: number } {
+function cutByWindow(
+  { window, own, section }: TimedFragment,
+  lastOfPictures: number,
+): { before: number; behind: number } {
   if (window === null) return { before: 0, behind: 0 };
   const isCounted = window.endSeconds !== null && (own.isOfPictures || section !== lastOfPictures);
   const behind = own.startSeconds + own.durationSeconds - (window.endSeconds ?? 0);
@@ -254,7 +234,10 @@ interface Beside {
  */
 function clocksApart(sequences: readonly (readonly TimedFragment[])[]): Problem[] {
   const originOf = new Map(
-    sequences.map((sequence) => [sequence, sequence.find(({ own }) => own.position === 0)?.own.startSeconds ?? Number.NaN]),
+    sequences.map((sequence) => [
+      sequence,
+      sequence.find(({ own }) => own.position === 0)?.own.startSeconds ?? Number.NaN,
+    ]),
   );
   const firsts = sequences.flatMap((sequence) =>
     sequence.filter(({ position }) => position === 0).map((at) => ({ at, sequence })),
@@ -273,7 +256,8 @@ function clocksApart(sequences: readonly (readonly TimedFragment[])[]): Problem[
     }
   }
   return [...pairs.values()].flatMap((periods) => {
-    const apart = (of: (beside: Beside) => number) => periods.find((each) => !(Math.abs(of(each)) <= shiftOf(each.at.own)));
+    const apart = (of: (beside: Beside) => number) =>
+      periods.find((each) => !(Math.abs(of(each)) <= shiftOf(each.at.own)));
     const [byOffset, byOrigin] = [apart(({ offset }) => offset), apart(({ offsetFromOrigin }) => offsetFromOrigin)];
     if (byOffset === undefined || byOrigin === undefined) return [];
     const seconds = toThousandths(Math.abs(byOffset.offset));
@@ -285,13 +269,16 @@ function dateShift({ dateSeconds, own }: TimedFragment): number | null {
   return dateSeconds === null ? null : dateSeconds - own.startSeconds;
 }
 
+/** Seconds by the playlist and the number of the section that they are of. */
+type OfSections = Map<string, Map<number, number>>;
+
 /** Finds the playlists that play together, and state times of day by which some players play one later than the other. */
 function datesApart(
   choices: readonly Choice[],
   listings: readonly RenditionListing[],
   timesOf: TimesOf,
 ): FoundInPlaylist[] {
-  const dated = new Map<string, Map<number, number>>();
+  const dated: OfSections = new Map();
   for (const listing of listings) {
     const dates = dated.get(listing.playlist) ?? new Map<number, number>();
     dated.set(listing.playlist, dates);
@@ -301,81 +288,50 @@ function datesApart(
       if (shift !== null && !dates.has(fragment.section)) dates.set(fragment.section, shift);
     }
   }
+  return playedApart(choices, dated, (seconds) => `the times of day of what plays together are ${seconds} s apart`);
+}
+
+/** Finds the playlists of HLS that play together, and whose sections are of different parts of the signed media. */
+function sectionsApart(
+  choices: readonly Choice[],
+  listings: readonly RenditionListing[],
+  timesOf: TimesOf,
+): FoundInPlaylist[] {
+  const starts: OfSections = new Map();
+  for (const [playlist, own] of Map.groupBy(listings, (listing) => listing.playlist)) {
+    const fragments = own.flatMap((listing) => timed(listing, timesOf)).filter(({ window }) => window === null);
+    const bySection = [...Map.groupBy(fragments, ({ section }) => section)].sort(([first], [second]) => first - second);
+    const each = bySection.map(
+      ([section, inIt]) => [section, Math.min(...inIt.map(({ own: { startSeconds } }) => startSeconds))] as const,
+    );
+    const [, origin = 0] = each[0] ?? [];
+    starts.set(playlist, new Map(each.map(([section, start]) => [section, start - origin])));
+  }
+  const problem = (seconds: number) => `the media of what plays together behind a discontinuity are ${seconds} s apart`;
+  return playedApart(choices, starts, problem);
+}
+
+/** Finds choices of playlists that differ in a section. */
+function playedApart(
+  choices: readonly Choice[],
+  values: OfSections,
+  problemOf: (seconds: number) => string,
+): FoundInPlaylist[] {
   const found = choices.flatMap(({ playlist, line, played }): FoundInPlaylist[] => {
-    const together = [...new Set(played.map((each) => each.playlist))].map((path) => dated.get(path) ?? new Map());
+    const together = [...new Set(played.map((each) => each.playlist))].map((path) => values.get(path) ?? new Map());
     const [first, ...others] = together;
-    const apart = others.flatMap((dates) =>
-      [...dates].map(([section, shift]) => Math.abs(shift - (first?.get(section) ?? shift))),
+    const apart = others.flatMap((each) =>
+      [...each].map(([section, seconds]) => Math.abs(seconds - (first?.get(section) ?? seconds))),
     );
     const most = Math.max(0, ...apart);
-    if (most <= MAX_DATES_APART_SECONDS) return [];
-    const problem = `the times of day of what plays together are ${toThousandths(most)} s apart`;
-    return [{ playlist, line, kind: 'ambiguous', problem }];
+    if (most <= MAX_PLAYED_APART_SECONDS) return [];
+    return [{ playlist, line, kind: 'ambiguous', problem: problemOf(toThousandths(most)) }];
   });
   return [...new Map(found.map((each) => [`${each.playlist}\n${each.line}`, each])).values()];
 }
 
-/** Seconds by which times of day of pictures and sound may differ: encoders take them from clocks. */
-const MAX_DATES_APART_SECONDS = 0.5;
-
-/** Media that play one after the other under different init segments. */
-interface Section {
-  readonly first: TimedFragment;
-  readonly inits: ReadonlySet<MediaPart>;
-  startSeconds: number;
-  endSeconds: number;
-}
-
-function sectionOf(fragments: readonly [TimedFragment, ...TimedFragment[]]): Section {
-  const [first] = fragments;
-  let [startSeconds, endSeconds] = [Number.POSITIVE_INFINITY, 0];
-  for (const { own } of fragments) {
-    startSeconds = Math.min(startSeconds, own.startSeconds);
-    endSeconds = Math.max(endSeconds, own.startSeconds + own.durationSeconds);
-  }
-  return { first, inits: new Set(fragments.map(({ init }) => init)), startSeconds, endSeconds };
-}
-
-/** Returns the runs of fragments under one init segment. */
-function sectionsByInit(fragments: readonly TimedFragment[]): Section[] {
-  const runs: [TimedFragment, ...TimedFragment[]][] = [];
-  for (const fragment of fragments) {
-    const last = runs.at(-1);
-    if (last?.[0].init === fragment.init) last.push(fragment);
-    else runs.push([fragment]);
-  }
-  return runs.map(sectionOf);
-}
-
-/** Returns the periods with other init segments than the one before; those with the same are ordered by their map. */
-function sectionsByPeriod(fragments: readonly TimedFragment[]): Section[] {
-  const periods = [...Map.groupBy(fragments, ({ section }) => section)].sort(([first], [second]) => first - second);
-  const sections: Section[] = [];
-  for (const [, [first, ...others]] of periods) {
-    if (first === undefined) continue;
-    const section = sectionOf([first, ...others]);
-    const last = sections.at(-1);
-    if (last === undefined || ![...section.inits].some((init) => last.inits.has(init))) sections.push(section);
-    else last.endSeconds = Math.max(last.endSeconds, section.endSeconds);
-  }
-  return sections;
-}
-
-/**
- * Returns whether sections stand in the order of their media times, where these are those of one programme without gaps; the first
- * that does not; `unknown` where each has times of its own.
- */
-function orderOfSections(sections: readonly Section[]): 'signed' | 'unknown' | Problem {
-  if (sections.length < 2) return 'signed';
-  const byTime = sections.toSorted((first, second) => first.startSeconds - second.startSeconds);
-  const areOfOneProgramme = byTime.every(({ startSeconds }, index) => {
-    const before = byTime[index - 1];
-    return before === undefined || Math.abs(startSeconds - before.endSeconds) <= MAX_SHIFT_SECONDS;
-  });
-  if (!areOfOneProgramme) return 'unknown';
-  const at = sections.find((section, index) => section !== byTime[index]);
-  return at === undefined ? 'signed' : { at: at.first, problem: 'its media belong elsewhere in the programme' };
-}
+/** Seconds by which pictures and sound may differ: encoders take times of day from clocks, and cut sections at whole frames. */
+const MAX_PLAYED_APART_SECONDS = 0.5;
 
 function toThousandths(seconds: number): number {
   return Math.round(seconds * 1000) / 1000;
