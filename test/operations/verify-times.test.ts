@@ -201,6 +201,15 @@ describe('a discontinuity', async () => {
     asserted(summary, 'invalid', /are 0\.15 s shorter than the media/);
   });
 
+  test('has no part in durations that are shorter than the media of one init segment after the other', async () => {
+    const parts = ['early', 'next'] as const;
+    const playlist = (seconds: string) => hls(...parts.flatMap((name) => [map(name), fragments(name, seconds)]));
+    const media = await signedOf({ ...early, ...next, 'v.m3u8': Buffer.from(playlist('1.000000')) }, '*.m3u8');
+    asserted(await verified(media), 'valid', /Media unchanged/);
+    const single = await verified({ ...media, 'v.m3u8': playlist('0.980000') });
+    asserted(single, 'invalid', /are 0\.12 s shorter than the media/);
+  });
+
   test('may follow durations that are rounded', async () => {
     const playlist = hls(map('early'), fragments('later', '1'), DISCONTINUITY, fragments('early', '1.0'));
     asserted(await verified({ ...signed, 'v.m3u8': playlist }), 'valid', /Media unchanged/);
@@ -423,6 +432,32 @@ describe('byte ranges of a file that is signed as a whole', async () => {
       ]);
     asserted(await verified({ 'apart.mp4': file, 'v.m3u8': playlist('3.0') }), 'valid', /Media unchanged/);
     asserted(await verified({ 'apart.mp4': file, 'v.m3u8': playlist('6.0') }), 'invalid', /gives it 6 s/);
+  });
+
+  test('are invalid where they are of a file that is not there', async () => {
+    const init = `#EXT-X-MAP:URI="whole.mp4",BYTERANGE="${first}@0"`;
+    const gone = ranges.map((range, at) => (at === 1 ? range.replace('whole', 'gone') : range));
+    const playlists = [
+      hls(init, gone),
+      hls(
+        init,
+        ranges.map((each) => each.replace('whole', 'gone')),
+      ),
+    ];
+    for (const playlist of playlists) {
+      asserted(await verified({ 'whole.mp4': signed, 'v.m3u8': playlist }), 'invalid', /"missing"/);
+    }
+    const other = hls(
+      init.replace('whole', 'gone'),
+      ranges.map((each) => each.replace('whole', 'other')),
+    );
+    const files = {
+      'whole.mp4': signed,
+      'other.mp4': Buffer.alloc(signed.length),
+      'v.m3u8': hls(init, ranges),
+      'w.m3u8': other,
+    };
+    asserted(await verified(files), 'invalid', /"missing"|"unsigned"/);
   });
 
   test('are invalid with other bytes beside the manifest of the file', async () => {

@@ -83,7 +83,10 @@ export async function verifyListed(
 
 /** Returns the one file that all parts are byte ranges of, where manifests bind no parts: they bind it as a whole, or nothing. */
 function fileBoundAsWhole(listed: readonly ListedRendition[], manifests: readonly VerifiedManifest[]): string | null {
-  const present = listed.flatMap((rendition) => (rendition.isInitMissing ? [] : rendition.present));
+  const present = listed.flatMap(({ isInitMissing, present: { init, fragments } }) => {
+    const [first] = isInitMissing ? fragments : [init];
+    return first === undefined ? [] : { init: first, fragments };
+  });
   const isBoundByParts = manifests.some(({ binding }) => binding !== null);
   return manifests.length === 0 || isBoundByParts ? null : singleFileOf(present);
 }

@@ -48,8 +48,8 @@ export async function verifyRanges(
     const media = boxes.filter(({ type }) => type === 'moof' || type === 'mdat');
     const moov = boxes.find(({ type }) => type === 'moov');
     const verified = listed.map(({ init, orders }) => ({
-      init: moov !== undefined && isWithin(moov, init.range) ? [] : [deviationOf('init', init, 'altered')],
-      orders: orders.map((order) => verifyOrder(order, media)),
+      init: initDeviations(init, path, moov),
+      orders: orders.map((order) => verifyOrder(order, path, media)),
     }));
     const movie = moov === undefined ? null : await readTimed(reader, moov);
     const tracks: InitTimes = movie === null ? new Map() : initTimesIn(movie);
@@ -98,12 +98,22 @@ interface IntactRange {
   readonly position: number;
 }
 
+function initDeviations(init: MediaPart, path: string, moov: TopBox | undefined): Deviation[] {
+  if (init.path !== path) return [deviationOf('init', init, 'missing')];
+  return moov !== undefined && isWithin(moov, init.range) ? [] : [deviationOf('init', init, 'altered')];
+}
+
+/** Verifies what a playlist plays of the file at `path`, in which `media` are; a file at another path is not there. */
 function verifyOrder(
   order: ListedOrder,
+  path: string,
   media: readonly TopBox[],
 ): { readonly intact: readonly IntactRange[]; readonly deviations: readonly Deviation[] } {
   const { playlist, fragments, repeats } = order;
-  const played = fragments.map((fragment) => ({ ...fragment, boxes: boxesWithin(media, fragment.part.range) }));
+  const played = fragments.map((fragment) => {
+    const { part } = fragment;
+    return { ...fragment, boxes: part.path === path ? boxesWithin(media, part.range) : { start: 0, end: 0 } };
+  });
   const covered = new Set(
     played.flatMap(({ boxes: { start, end } }) => Array.from({ length: end - start }, (_, at) => start + at)),
   );
@@ -112,7 +122,8 @@ function verifyOrder(
   let [next, position] = [0, -1];
   for (const [index, { part, boxes, startSeconds }] of played.entries()) {
     const isWhole = media[boxes.start]?.type === 'moof' && media[boxes.end - 1]?.type === 'mdat';
-    const kind = boxes.start === boxes.end || !isWhole ? 'added' : boxes.start < next ? 'reordered' : null;
+    const isAdded = boxes.start === boxes.end || !isWhole;
+    const kind = part.path !== path ? 'missing' : isAdded ? 'added' : boxes.start < next ? 'reordered' : null;
     position += boxes.start === next ? 1 : 2;
     const moofs = media.slice(boxes.start, boxes.end).filter(({ type }) => type === 'moof');
     if (kind === null) intact.push({ part, moofs, position });
@@ -124,7 +135,6 @@ function verifyOrder(
   }
   const missing = media.findIndex((_box, at) => !covered.has(at));
   if (missing !== -1) {
-    const { path } = fragments[0]?.part ?? { path: '' };
     const { offset, sizeBytes } = itemAt(media, missing);
     const part = { path, range: { offset, length: sizeBytes } };
     deviations.push({ ...deviationOf('fragment', part, 'missing'), playlist, count: media.length - covered.size });

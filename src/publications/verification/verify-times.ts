@@ -59,11 +59,11 @@ function problemsIn(fragments: readonly TimedFragment[], lastOfPictures: number)
   const isInOrder = areInOrder(fragments);
   for (const [index, fragment] of fragments.entries()) {
     const before = fragments[index - 1];
-    if (before !== undefined && fragment.section !== before.section) {
+    if (before !== undefined && (fragment.section !== before.section || !follows(before, fragment))) {
       const drift = isHls ? run.problemAtEnd() : null;
       if (drift !== null) return [{ at: before, problem: drift }];
       run = new Run(run);
-    } else if (before !== undefined && !follows(before, fragment)) run = new Run();
+    }
     const problem =
       problemOfDuration(fragment) ??
       problemOfWindow(fragment, lastOfPictures) ??
