@@ -262,7 +262,12 @@ export class FolderIndex {
     const url = URL.parse(reference, base.href);
     if (url === null)
       throw new AppError('PLAYLIST_MALFORMED', { ...position, problem: 'an address is not well-formed' });
-    return this.#fromRoot(reference) ?? url;
+    const fromRoot = this.#fromRoot(reference);
+    if (fromRoot === undefined) return url;
+    // Whoever signs a folder knows where it is published.
+    if (this.isComplete)
+      this.#found('an address from the root of a server, where the folder need not be published', position);
+    return fromRoot;
   }
 
   /**

@@ -209,7 +209,7 @@ interface Surroundings {
  */
 function checkOtherElements(element: XmlElement, text: string, around: Surroundings, found: Report): void {
   const { name, start, children } = element;
-  if (name === 'ContentProtection') return;
+  if (name === 'ContentProtection' || isOfApplication(element)) return;
   const tag = text.slice(start, text.indexOf('>', start));
   const namespace = /\sxmlns\s*=\s*["']([^"']*)/.exec(tag)?.[1];
   const isInMpeg = namespace === undefined ? around.isOfMpeg : namespace.startsWith('urn:mpeg:dash:schema:mpd:');
@@ -221,6 +221,11 @@ function checkOtherElements(element: XmlElement, text: string, around: Surroundi
   }
   const isOpaque = around.isOpaque || OPAQUE.has(name);
   for (const child of children) checkOtherElements(child, text, { isOfMpeg: isInMpeg, isOpaque }, found);
+}
+
+/** Returns true for events of applications, which say nothing to players. */
+function isOfApplication({ name, attributes }: XmlElement): boolean {
+  return name === 'EventStream' && !/^urn:mpeg:/i.test(attributes.get('schemeIdUri') ?? '');
 }
 
 /** Returns true for an element with an address in it. */
