@@ -346,6 +346,16 @@ describe('periods of an MPD', async () => {
     asserted(verdict, 'invalid', /it offers pictures without the sound/);
   });
 
+  test('may not offer parts of a rendition side by side', async () => {
+    const second = (sets: string): string => sets.replace('id="audio"', 'id="other"');
+    const whole = [timeline('video', 0, 6, 0), timeline('audio', 0, 7, 0), second(timeline('audio', 0, 7, 0))].join('');
+    const parts = [timeline('video', 0, 6, 0), timeline('audio', 0, 1, 0), second(timeline('audio', 1, 7, 0))].join('');
+    const empty = [timeline('video', 0, 6, 0), timeline('audio', 0, 7, 0), second(list(7, 7, 0))].join('');
+    asserted(await played('PT6S', ['PT6S', whole]), 'invalid', /"added"/);
+    asserted(await played('PT6S', ['PT6S', parts]), 'invalid', /holds another part of the same media/);
+    asserted(await played('PT6S', ['PT6S', empty]), 'invalid', /a representation has no segments/);
+  });
+
   test('may not play sound by another clock than pictures', async () => {
     const verdict = await played(
       'PT6S',

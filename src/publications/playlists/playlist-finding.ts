@@ -19,10 +19,10 @@ export const ODD_CHARACTER = /[\u0000-\u001f\u007f\u0085\u00a0\u1680\u2000-\u200
 
 /**
  * Text of an address that players and servers read differently (RFC 3986 §2.1, §4.2): a backslash, an encoded slash or end, a
- * percent sign that encodes nothing beside one that does, and a colon in the first segment, where a scheme would stand.
+ * percent sign that encodes nothing beside one that does, and a colon in the first segment, but for that of a scheme and a host.
  */
 export const ODD_ADDRESS =
-  /\\|%(?:2f|5c|00)|%[0-9a-f]{2}.*%(?![0-9a-f]{2})|%(?![0-9a-f]{2}).*%[0-9a-f]{2}|^(?![a-z][a-z0-9+.-]*:)[^/?#]*:/i;
+  /\\|%(?:2f|5c|00)|%[0-9a-f]{2}.*%(?![0-9a-f]{2})|%(?![0-9a-f]{2}).*%[0-9a-f]{2}|^(?![a-z][a-z0-9+.-]*:\/\/[^/])[^/?#]*:/i;
 
 /** Text that may be an address. */
 export const ADDRESS = /:\/\/|^"?(?:\.{0,2}\/|data:|blob:)|\.(?:m3u8?|mpd|mp4|m4[sva]|cmf[vat]|ts|aac|mp3|webm|vtt)\b/i;

@@ -12,7 +12,7 @@ import { parsePlaylist, readPlaylists, refusePartialSegments } from '../playlist
 import { type ListedFragment, listingsOf, type RenditionListing } from '../playlists/rendition-listings.ts';
 import { checkRanges } from '../reading/merge-renditions.ts';
 import { type Choice, choicesOf } from './choices.ts';
-import { type FoundInPlaylist, findingsIn, findMisleadingNames } from './playlist-findings.ts';
+import { type FoundInPlaylist, findingsIn, findMisleadingNames, findPlayedGaps } from './playlist-findings.ts';
 import { findUnboundMedia, type UnboundMedia } from './unbound-media.ts';
 
 /** A rendition as playlists list it, whether its files are there or not. */
@@ -111,6 +111,7 @@ export async function readListedPublication(
     findings: [
       ...findingsIn(playlists.map((document) => ({ document, isPlayedAsMedia: !ofKeyFrames.has(document.path) }))),
       ...(chosen === null ? findMisleadingNames(folder, playlists) : []),
+      ...findPlayedGaps(playlists, new Set(listings.flatMap(pathsOf)), index),
       ...index.ambiguous,
     ],
     entries: reached.map(({ path, reaches }) => {
@@ -154,6 +155,10 @@ function chosenEntries<Some extends { readonly path: string }>(
   const paths = entries.map(({ path }) => path);
   const chosen = new Set(globs.flatMap((glob) => [...matchingPaths(paths, glob, 'params.entries')]));
   return entries.filter(({ path }) => chosen.has(path));
+}
+
+function pathsOf({ fragments }: RenditionListing): string[] {
+  return fragments.map(({ part }) => part.path);
 }
 
 function presentOnly(listings: readonly RenditionListing[], index: FolderIndex): RenditionListing[] {

@@ -1,8 +1,10 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { isHidden } from '../playlists/file-names.ts';
+import type { FolderIndex } from '../playlists/folder-index.ts';
 import type { MpdDocument, MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
 import type { PlaylistFinding } from '../playlists/playlist-finding.ts';
 import { isOpen } from '../playlists/read-playlists.ts';
+import { gapsOf } from '../playlists/rendition-listings.ts';
 import { isPresented } from '../presentation/presentation.ts';
 
 /** A finding about a playlist. */
@@ -32,6 +34,9 @@ export function findingsIn(playlists: readonly NamedPlaylist[]): FoundInPlaylist
       ...(document.kind === 'mpd' ? findPeriodsApart(document) : []),
       ...(document.kind === 'mpd' && document.representations.some(passesPeriod)
         ? found('segments begin behind the end of their period, and some players leave them out')
+        : []),
+      ...(document.kind === 'mpd' && document.representations.some(isEmpty)
+        ? found('a representation has no segments, and some players wait for them')
         : []),
       ...(document.kind === 'mpd' && document.representations.some(passesTimeline)
         ? found('a timeline is shorter than the list of its segments, and some players leave the rest out')
@@ -75,10 +80,28 @@ function passesPeriod({ segments, periodSeconds }: MpdRepresentation): boolean {
   return segments.length > 1 && start + ROUNDING_SECONDS >= periodSeconds;
 }
 
+function isEmpty({ addressing, init, segments }: MpdRepresentation): boolean {
+  return addressing !== 'none' && init !== null && segments.length === 0;
+}
+
 /** Returns true where a list names more segments than its timeline has. */
 function passesTimeline({ addressing, segments }: MpdRepresentation): boolean {
   const timed = segments.filter(({ durationSeconds }) => durationSeconds !== null);
   return addressing === 'list' && timed.length > 0 && timed.length < segments.length;
+}
+
+/** Finds gaps whose media are there, and in no playlist (`listed`): some players know no gaps, and play them. */
+export function findPlayedGaps(
+  playlists: readonly PlaylistDocument[],
+  listed: ReadonlySet<string>,
+  index: FolderIndex,
+): FoundInPlaylist[] {
+  return playlists.flatMap((document) => {
+    const first = gapsOf(document, index).find((path) => !listed.has(path));
+    if (first === undefined) return [];
+    const problem = `media of a gap are there ("${first}"), and some players play them`;
+    return [{ playlist: document.path, line: 1, kind: 'ambiguous', problem }];
+  });
 }
 
 /** Finds files that are named like playlists, and are none, and those that a variable names to players that know none. */

@@ -1,3 +1,4 @@
+import { itemAt } from '#errors/assert.ts';
 import { describePart } from '../media-part.ts';
 import type { RenditionListing } from '../playlists/rendition-listings.ts';
 import type { Choice } from './choices.ts';
@@ -32,7 +33,7 @@ export function verifyTimes(
     );
     const [found] = [
       ...played.flatMap((each) => problemsIn(each, lastOfPictures)),
-      ...(isHls ? [] : clocksApart(sequences)),
+      ...(isHls ? [] : [...clocksApart(sequences), ...sequences.flatMap(partsBeside)]),
     ];
     if (found !== undefined) findings.push(describe(playlist, found));
     const sections = isHls ? sectionsByInit(played.flat()) : sectionsByPeriod(sequences.flat());
@@ -216,6 +217,29 @@ function problemOfJump(before: TimedFragment, fragment: TimedFragment): string |
     return 'a discontinuity stands before it, and the media go on';
   if (section !== before.section || jump >= -own.durationSeconds / 2) return null;
   return `its media begin ${toThousandths(-jump)} s before the end of what plays before it, without a discontinuity`;
+}
+
+/** Finds representations of one period and one init segment that hold parts of its media: players play one of them. */
+function partsBeside(sequence: readonly TimedFragment[]): Problem[] {
+  return [...Map.groupBy(sequence, ({ section }) => section).values()].flatMap((inPeriod) => {
+    const firsts = inPeriod.flatMap(({ position }, index) => (position === 0 ? [index] : []));
+    const [whole, ...others] = firsts.map((start, rank) => extentOf(inPeriod.slice(start, firsts[rank + 1])));
+    const part = others.find(({ startSeconds, endSeconds, at }) => {
+      const apart = [startSeconds - (whole?.startSeconds ?? 0), endSeconds - (whole?.endSeconds ?? 0)];
+      return apart.some((seconds) => Math.abs(seconds) > shiftOf(at.own));
+    });
+    if (part === undefined) return [];
+    return [{ at: part.at, problem: 'another representation of its period holds another part of the same media' }];
+  });
+}
+
+function extentOf(fragments: readonly TimedFragment[]): {
+  at: TimedFragment;
+  startSeconds: number;
+  endSeconds: number;
+} {
+  const [at, last] = [itemAt(fragments, 0), itemAt(fragments, fragments.length - 1)];
+  return { at, startSeconds: at.own.startSeconds, endSeconds: last.own.startSeconds + last.own.durationSeconds };
 }
 
 /** A representation in a period, beside the one that the others are compared with. */
