@@ -174,6 +174,14 @@ export const publicationVerification = z
       .describe(
         'Playlists that nobody signed and that play media under several init segments one after the other, where nothing says in which order they were signed: the first ten.',
       ),
+    times_unknown: counted
+      .exactOptional()
+      .describe(
+        'Fragments that do not say when they play, so that the times of playlists were not compared with theirs.',
+      ),
+    renditions_not_offered: counted
+      .exactOptional()
+      .describe('Signed renditions that the chosen entries do not offer, where nobody signed the playlists.'),
     manifests: counted
       .exactOptional()
       .describe(

@@ -7,6 +7,7 @@ import type { FragmentReader, FragmentReading } from '#provenance/fragment-reade
 import { type MediaPart, readPart } from './media-part.ts';
 import { MAX_RENDITIONS, refuseBeyond } from './playlists/limits.ts';
 import { STAND_IN, verdictOf, withMatch } from './verification/binding-results.ts';
+import type { ReadInit } from './verification/choices.ts';
 import { type Entry, type ListedRendition, readListedPublication } from './verification/listed-renditions.ts';
 import type { VerifiedManifest } from './verification/publication-verdict.ts';
 import type { StoredBinding } from './verification/stored-binding.ts';
@@ -73,7 +74,8 @@ export async function verifyPublication(
   const candidates = await readRenditions(listed, verification, official);
   for (const { store } of manifests) refuseCostlyChain(folder.name, store);
   const areChosen = context.entries !== null;
-  const verified = await verifyListed(folder, publication, candidates, { manifests, areChosen }, signal);
+  const others = await readOtherInits(publication.otherInits, folder, signal);
+  const verified = await verifyListed(folder, publication, candidates, { manifests, areChosen, others }, signal);
   const { entries } = publication;
   if (manifests.length === 0 || verified.wholeFile !== null) {
     return { ...verified, manifests, entries, unbound: [], official: [], readAlone: new Map() };
@@ -89,6 +91,19 @@ export async function verifyPublication(
 function refuseUnread(read: ReadRendition | null): void {
   if (read === null || read.manifest !== null || !read.hasManifest) return;
   refuseBeyond('bytes of different manifests', MAX_STORES_BYTES + 1, MAX_STORES_BYTES);
+}
+
+/** Reads init segments that chosen entries do not reach: their manifest may sign the sound of pictures that these offer. */
+async function readOtherInits(
+  inits: readonly MediaPart[],
+  folder: SourceFolder,
+  signal: AbortSignal,
+): Promise<ReadInit[]> {
+  const verification = new PartsVerification(folder, signal, { maxManifests: MAX_RENDITIONS });
+  const read = await mapConcurrent(inits.slice(0, MAX_RENDITIONS), 1, async (init) => {
+    return { listed: { init }, read: await verification.add({ init, fragments: [] }) };
+  });
+  return read.filter((each) => each.read.binding !== null);
 }
 
 /**

@@ -54,7 +54,13 @@ export async function verifySource(source: VerifiedSource, signal: AbortSignal):
       readings.push({ listed, read, map: read === null ? null : mapOf(read) });
     }
     const { manifests } = verification;
-    const verified = await verifyListed(folder, publication, readings, { manifests, areChosen: false }, signal);
+    const verified = await verifyListed(
+      folder,
+      publication,
+      readings,
+      { manifests, areChosen: false, others: [] },
+      signal,
+    );
     const { presentation, renditions, missingRenditions, findings } = verified;
     const isAsSigned = presentation.state === 'as_signed';
     const [entry = { path: folder.name }] = publication.entries;

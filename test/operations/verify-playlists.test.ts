@@ -57,14 +57,53 @@ const verification = {
 after(() => lists.close());
 let count = 0;
 
-async function verified(playlist: string, text: string): Promise<Verification> {
+async function verified(playlist: string, text: string, params: object = {}): Promise<Verification> {
   const folder = writeFiles(join(home, `case-${count++}`, 'show'), { ...signed, [playlist]: text });
-  return (await verifyInput({ type: 'local_folder_path', path: folder }, join(folder, '..'))).verification;
+  return (await verifyInput({ type: 'local_folder_path', path: folder }, join(folder, '..'), { params })).verification;
 }
 
 function textOf(playlist: string): string {
   return Buffer.from(signed[playlist] ?? []).toString();
 }
+
+const withoutSound: Edit = (text) =>
+  text
+    .replace(/#EXT-X-MEDIA:TYPE=AUDIO.*\n/g, '')
+    .replace(/,AUDIO="[^"]*"/g, '')
+    .replace(/,mp4a[^",]*/g, '');
+
+describe('entries that were chosen', () => {
+  const params = { entries: [MASTER] };
+
+  test('are not valid without the sound that was signed with their pictures', async () => {
+    const { state, summary } = await verified(MASTER, withoutSound(textOf(MASTER)), params);
+    assert.equal(state, 'invalid');
+    assert.match(summary, /pictures without the sound/);
+  });
+
+  test('are said to leave out what nobody can look at', async () => {
+    const gone = writeFiles(join(home, `case-${count++}`, 'show'), {
+      ...Object.fromEntries(Object.entries(signed).filter(([path]) => !path.includes('stream1'))),
+      [MASTER]: withoutSound(textOf(MASTER)),
+    });
+    const { verification } = await verifyInput({ type: 'local_folder_path', path: gone }, join(gone, '..'), { params });
+    assert.match(verification.summary, /The chosen entries leave out 1 of the signed renditions/);
+  });
+});
+
+describe('a file of the folder makes a publication invalid that', () => {
+  test('servers may send in place of a signed one', async () => {
+    const { state, summary } = await verified(`${MASTER}.gz`, 'other');
+    assert.equal(state, 'invalid');
+    assert.match(summary, /some servers send it in place of "master\.m3u8"/);
+  });
+
+  test('is named like an address with a variable', async () => {
+    const { state, summary } = await verified('{$v}-1.m4s', 'other');
+    assert.equal(state, 'invalid');
+    assert.match(summary, /its name is that of a variable/);
+  });
+});
 
 const alterations = playlistAlterations(textOf(VIDEO));
 

@@ -157,6 +157,15 @@ describe('refused, naming file and line', () => {
     });
   }
 
+  test('but not a start that is not the first, and languages of XML', async () => {
+    const text = hls('#EXT-X-START:TIME-OFFSET=10', '#EXT-X-MAP:URI="init.mp4"', ...segments('1.m4s'));
+    const template = '<SegmentTemplate initialization="init.mp4" media="$Number$.m4s" duration="5"/>';
+    const files = { 'p.m3u8': text, 'm.mpd': mpd(`<ProgramInformation xml:lang="en"/>${period(template)}`) };
+    assert.deepEqual(await renditionsOf({ ...files, ...empty('init.mp4', '1.m4s', '2.m4s') }), [
+      'init.mp4: 1.m4s 2.m4s',
+    ]);
+  });
+
   test('but not what applications put into the events of an MPD', async () => {
     const event = '<EventStream schemeIdUri="urn:x"><Event><a href="more.html"/></Event></EventStream>';
     const segment = '<SegmentList><Initialization sourceURL="init.mp4"/><SegmentURL media="1.m4s"/></SegmentList>';

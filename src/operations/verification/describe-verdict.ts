@@ -122,6 +122,8 @@ export function describePublication(verified: VerifiedPublication, kind: ReportK
     ...(presentation.absent.length > 0 && { playlists_absent: presentation.absent.slice(0, MAX_NAMED).map(named) }),
     ...(areUnsigned &&
       verified.unordered.length > 0 && { order_unknown: verified.unordered.slice(0, MAX_NAMED).map(named) }),
+    ...(areUnsigned && verified.untimed > 0 && { times_unknown: verified.untimed }),
+    ...(areUnsigned && verified.unoffered > 0 && { renditions_not_offered: verified.unoffered }),
     ...(areUnsigned && verified.manifests.length > 1 && { manifests: verified.manifests.length }),
     ...(areUnsigned && alone.length > 0 && { rendition_alone: alone.slice(0, MAX_NAMED).map(named) }),
     ...(unknown.length > 0 && { unknown_names: unknown.slice(0, MAX_NAMED) }),

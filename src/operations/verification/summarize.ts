@@ -59,7 +59,14 @@ function leftOpen({ publication }: Pick<Verification, 'publication'>): string {
   const count = publication?.manifests;
   const apart =
     count === undefined ? '' : ` It has ${count} manifests, and nobody signed that what they sign belongs together.`;
-  return [...alone, ...(unordered ?? []), apart].join('');
+  const untimed = publication?.times_unknown;
+  const unknown =
+    untimed === undefined
+      ? ''
+      : ` ${untimed} fragments do not say when they play: playlists may cut them or show them at another time.`;
+  const left = publication?.renditions_not_offered;
+  const unoffered = left === undefined ? '' : ` The chosen entries leave out ${left} of the signed renditions.`;
+  return [...alone, ...(unordered ?? []), unknown, unoffered, apart].join('');
 }
 
 function unchanged(ofFile: string, { codes, publication }: Omit<Verification, 'summary'>): string {

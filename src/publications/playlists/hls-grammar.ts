@@ -289,9 +289,6 @@ function* findingsOfAttributes(
   if (name === 'EXT-X-DEFINE' && !attributes.has('NAME')) {
     yield ambiguous('a variable is defined outside the playlist');
   }
-  if (name === 'EXT-X-START' && Math.abs(Number(attributes.get('TIME-OFFSET') ?? 0)) > MAX_START_SECONDS) {
-    yield ambiguous('#EXT-X-START has some players begin elsewhere');
-  }
 }
 
 /** Says of which types renditions have a URI, and of which none (RFC 8216bis §4.4.6.1). */
@@ -304,6 +301,3 @@ const LEADS_TO_MEDIA: ReadonlySet<string> = new Set([
   'EXT-X-I-FRAME-STREAM-INF',
   'EXT-X-IMAGE-STREAM-INF',
 ]);
-
-/** Seconds that EXT-X-START may cut. */
-const MAX_START_SECONDS = 0.1;

@@ -94,6 +94,8 @@ export const KNOWN_ATTRIBUTES: ReadonlySet<string> = new Set(
 const INTEGER = /^(?:0|[1-9]\d{0,14})$/;
 /** A time, which in live streams may not fit a double. */
 const TIME = /^(?:0|[1-9]\d{0,19})$/;
+/** A number of 32 bits: some players count in no more. */
+const UNSIGNED = /^(?:0|[1-9]\d{0,9})$/;
 export const POSITIVE = /^[1-9]\d{0,14}$/;
 const BYTES = /^\d{1,15}-\d{1,15}$/;
 /** Values of attributes by which segments are counted and cut; players read others in several ways. */
@@ -101,10 +103,10 @@ export const VALUES: Readonly<Record<string, RegExp>> = {
   contentType: /^(?:video|audio|text|image|application|font)$/,
   bandwidth: INTEGER,
   type: /^(?:static|dynamic)$/,
-  timescale: POSITIVE,
+  timescale: /^[1-9]\d{0,9}$/,
   presentationTimeOffset: TIME,
-  startNumber: INTEGER,
-  endNumber: INTEGER,
+  startNumber: UNSIGNED,
+  endNumber: UNSIGNED,
   mediaRange: BYTES,
   range: BYTES,
   indexRange: BYTES,

@@ -102,7 +102,7 @@ function checkIdentifiers(root: XmlElement, found: Report): void {
 
 /** Tags and attributes with a prefix, references to entities, comments that end at once for some, sections of text, and instructions. */
 const MARKUP =
-  /<(?<prefix>[^\s<>"'=/]*:)(?<local>[\w.-]+)|\s(?!xmlns:|xsi:)[^\s<>"'=/]*:(?<attribute>[\w.-]+)\s*=|&(?<entity>[^;\s<]{0,20});?|<!--(?=-?>)|<!\[CDATA\[|<\?/g;
+  /<(?<prefix>[^\s<>"'=/]*:)(?<local>[\w.-]+)|\s(?!xmlns:|xsi:|xml:)[^\s<>"'=/]*:(?<attribute>[\w.-]+)\s*=|&(?<entity>[^;\s<]{0,20});?|<!--(?=-?>)|<!\[CDATA\[|<\?/g;
 /** The declaration of a document that is what parsers take it for without one: they end it, and decode the rest, by what it says. */
 const DECLARATION =
   /^\ufeff?<\?xml version=(["'])1\.\d\1(?: encoding=(["'])utf-8\2)?(?: standalone=(["'])(?:yes|no)\3)? ?\?>/i;

@@ -5,6 +5,7 @@ import { referencesOf } from '../playlists/hls-playlist.ts';
 import { isPlayedByAll, statedKinds } from '../playlists/mpd-kinds.ts';
 import type { MpdDocument, PlaylistDocument } from '../playlists/playlist-document.ts';
 import type { RenditionListing } from '../playlists/rendition-listings.ts';
+import { type Codec, codecNamed } from './codecs.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 import type { ReadRendition } from './verify-parts.ts';
 
@@ -15,8 +16,8 @@ export interface Choice {
   readonly played: readonly PlayedRendition[];
   /** The init segments of all that the playlist offers in other periods or to some players; none in HLS. */
   readonly offered: readonly MediaPart[];
-  /** The kinds of media that its CODECS name; null where it has none, or one that is not known here. */
-  readonly codecKinds: ReadonlySet<string> | null;
+  /** What its CODECS name; null where it has none, and in DASH. */
+  readonly codecs: readonly Codec[] | null;
 }
 
 /** A rendition among those that play together. */
@@ -25,6 +26,8 @@ interface PlayedRendition {
   readonly init: MediaPart;
   /** The kinds of media that the playlist says it is of, such as `audio`; none where it does not say it. */
   readonly kinds: ReadonlySet<string>;
+  /** What the playlist says that it is encoded by; null where it does not say that of it alone. */
+  readonly codecs: readonly Codec[] | null;
   /** The discontinuities that it is played between, by their numbers; none in DASH. */
   readonly sections: ReadonlySet<number>;
 }
@@ -45,7 +48,7 @@ export function choicesOf(
 function playedIn(listings: readonly RenditionListing[]): PlayedRendition[] {
   const sections = new Set(listings.flatMap(({ fragments }) => fragments.map(({ section }) => section)));
   return listings.flatMap(({ playlist, init }) =>
-    init === null ? [] : [{ playlist, init: init.part, kinds: new Set<string>(), sections }],
+    init === null ? [] : [{ playlist, init: init.part, kinds: new Set<string>(), codecs: null, sections }],
   );
 }
 
@@ -57,28 +60,18 @@ function variantsOf(
   const named = referencesOf(playlist, index).map(({ path, ...each }) => ({ ...each, played: playedOf(path) }));
   const variants = named.filter(({ isVariant }) => isVariant);
   return variants.flatMap(({ line, tag, played, soundGroup }) => {
-    const codecs = tag === null ? undefined : attributeOf(tag, 'CODECS');
+    const codecs = codecsIn(tag === null ? undefined : attributeOf(tag, 'CODECS'));
     const members = soundGroup === null ? [] : soundsIn(playlist, soundGroup);
     // Sound without an address is in the variant itself (RFC 8216bis §4.4.6.1).
     const sounds = members.map((member) => named.find((each) => each.line === member.line)?.played ?? []);
     return (sounds.length === 0 ? [[]] : sounds).map((sound) => {
-      const codecKinds = codecs === undefined ? null : kindsOfCodecs(codecs);
-      return { playlist: playlist.path, line, played: [...played, ...sound], offered: [], codecKinds };
+      return { playlist: playlist.path, line, played: [...played, ...sound], offered: [], codecs };
     });
   });
 }
 
-/** Names of codecs by the kind of their media (RFC 6381, and the registry of MP4RA). */
-const CODECS: readonly (readonly [kind: string, names: RegExp])[] = [
-  ['video', /^(?:avc[1-4]|hvc1|hev1|dvh1|dvhe|dva1|dvav|vp0?[89]|av01|vvc1|vvi1|mp4v|mjpg)\b/i],
-  ['audio', /^(?:mp4a|ac-[34]|ec-3|opus|flac|alac|dts[cehlx]|mha1|mhm1|mp3)\b/i],
-  ['text', /^(?:wvtt|stpp)\b/i],
-];
-
-/** Returns the kinds of media that codecs are of; null where one is not known. */
-function kindsOfCodecs(codecs: string): Set<string> | null {
-  const kinds = codecs.split(',').map((codec) => CODECS.find(([, names]) => names.test(codec.trim()))?.[0]);
-  return kinds.every((kind) => kind !== undefined) ? new Set(kinds) : null;
+function codecsIn(text: string | undefined): Codec[] | null {
+  return text === undefined ? null : text.split(',').map(codecNamed);
 }
 
 /** Returns the tags of the sound of a group, with an address and without. */
@@ -96,18 +89,19 @@ function periodsOf({ path: playlist, periods, representations }: MpdDocument): C
   return periods.map(({ element, line }) => {
     const own = (byPeriod.get(element) ?? []).filter(({ lineage }) => isPlayedByAll(lineage));
     const played = own.flatMap(({ init, lineage, segments }) => {
-      return init === null || segments.length === 0
-        ? []
-        : [{ playlist, init, kinds: statedKinds(lineage), sections: new Set<number>() }];
+      if (init === null || segments.length === 0) return [];
+      const stated = lineage.map(({ attributes }) => attributes.get('codecs')).findLast((each) => each !== undefined);
+      const kinds = statedKinds(lineage);
+      return [{ playlist, init, kinds, codecs: codecsIn(stated), sections: new Set<number>() }];
     });
-    return { playlist, line, played, offered, codecKinds: null };
+    return { playlist, line, played, offered, codecs: null };
   });
 }
 
 /** A rendition as it was read; null where its init segment is missing. */
 export interface ReadInit {
   readonly listed: { readonly init: MediaPart };
-  readonly read: Pick<ReadRendition, 'handlers' | 'binding' | 'manifest'> | null;
+  readonly read: Pick<ReadRendition, 'handlers' | 'codecs' | 'binding' | 'manifest'> | null;
 }
 
 /** Names the manifest of a rendition; copies of it may differ in bytes that nobody signed. */
@@ -156,6 +150,19 @@ export function findJoinedPublications(
   return [...offered, ...joined];
 }
 
+/** Returns a codec that is named where none of its kind is that of the media; null where there is none. */
+function otherCodec(
+  named: readonly Codec[] | null,
+  offered: readonly { readonly read: Pick<ReadRendition, 'codecs'> }[],
+): string | null {
+  const own = offered.flatMap(({ read }) => read.codecs);
+  for (const [kind, codecs] of Map.groupBy(named ?? [], (codec) => codec.kind)) {
+    const ofKind = new Set(own.flatMap((codec) => (codec.kind === kind ? codec.id : [])));
+    if (kind !== null && ofKind.size > 0 && !codecs.some(({ id }) => ofKind.has(id))) return codecs[0]?.id ?? null;
+  }
+  return null;
+}
+
 const KINDS = [
   ['vide', 'video', 'pictures'],
   ['soun', 'audio', 'sound'],
@@ -168,10 +175,10 @@ const KINDS = [
 export function findSilentChoices(choices: readonly Choice[], renditions: readonly ReadInit[]): FoundInPlaylist[] {
   const readOf = new Map(renditions.map(({ listed, read }) => [partKey(listed.init), read]));
   const withSound = new Set(renditions.flatMap(({ read }) => (read?.handlers.has('soun') ? [idOf(read)] : [])));
-  const found = choices.flatMap(({ playlist, line, played, offered: ofAll, codecKinds }): FoundInPlaylist[] => {
-    const offered = played.flatMap(({ init, kinds }) => {
+  const found = choices.flatMap(({ playlist, line, played, offered: ofAll, codecs }): FoundInPlaylist[] => {
+    const offered = played.flatMap(({ init, kinds, codecs: own }) => {
       const read = readOf.get(partKey(init)) ?? null;
-      return read === null ? [] : [{ read, kinds }];
+      return read === null ? [] : [{ read, kinds, codecs: own }];
     });
     const manifestsOf = (handler: string, kind: string) =>
       offered.flatMap(({ read, kinds }) => {
@@ -186,12 +193,19 @@ export function findSilentChoices(choices: readonly Choice[], renditions: readon
         { playlist, line, kind: 'missing', problem: 'it offers pictures without the sound that was signed with them' },
       ];
     }
+    const named = codecs?.every(({ kind }) => kind !== null) ? codecs.map(({ kind }) => kind) : null;
     const unnamed = KINDS.find(
-      ([handler, kind]) => codecKinds?.has(kind) === false && offered.some(({ read }) => read.handlers.has(handler)),
+      ([handler, kind]) => named?.includes(kind) === false && offered.some(({ read }) => read.handlers.has(handler)),
     );
     if (unnamed !== undefined) {
       const problem = `its CODECS leave out the ${unnamed[2]} that it offers, and so do some players`;
       return [{ playlist, line, kind: 'missing', problem }];
+    }
+    const stated = [{ codecs, of: offered }, ...offered.map((each) => ({ codecs: each.codecs, of: [each] }))];
+    const other = stated.map((each) => otherCodec(each.codecs, each.of)).find((codec) => codec !== null);
+    if (other !== undefined) {
+      const problem = `it says that what it offers is ${other}, which it is not: some players leave out what they do not know`;
+      return [{ playlist, line, kind: 'ambiguous', problem }];
     }
     const arePictures = (init: MediaPart): boolean => readOf.get(partKey(init))?.handlers.has('vide') === true;
     if (ofAll.some(arePictures) && manifestsOf('vide', 'video').length === 0) {

@@ -36,6 +36,8 @@ export interface ListedOrder {
 /** The renditions of a folder as its playlists list them. */
 export interface ListedPublication {
   readonly renditions: readonly ListedRendition[];
+  /** Init segments that entries name which were not chosen. */
+  readonly otherInits: readonly MediaPart[];
   readonly unbound: readonly UnboundMedia[];
   /** The playlists that are verified. */
   readonly playlists: readonly PlaylistDocument[];
@@ -103,6 +105,10 @@ export async function readListedPublication(
   refuseBeyond('fragments named in playlists', fragmentCount, MAX_LISTED_FRAGMENTS);
   return {
     renditions: [...groups.values()].map((group) => renditionOf(group, index)),
+    otherInits:
+      chosen === null
+        ? []
+        : initsOf(listingsOf(all, whole)).filter((init) => whole.has(init.path) && !groups.has(partKey(init))),
     unbound: await findUnboundMedia(folder, playlists, listings, index, signal),
     playlists,
     names,
@@ -117,7 +123,7 @@ export async function readListedPublication(
     entries: reached.map(({ path, reaches }) => {
       const own = listings.filter(({ playlist }) => reaches.has(playlist));
       const isOneRendition = playlists.some((each) => each.path === path && each.kind === 'hls-media');
-      return { path, reaches, isOneRendition, inits: own.flatMap(({ init }) => init?.part ?? []) };
+      return { path, reaches, isOneRendition, inits: initsOf(own) };
     }),
   };
 }
@@ -155,6 +161,10 @@ function chosenEntries<Some extends { readonly path: string }>(
   const paths = entries.map(({ path }) => path);
   const chosen = new Set(globs.flatMap((glob) => [...matchingPaths(paths, glob, 'params.entries')]));
   return entries.filter(({ path }) => chosen.has(path));
+}
+
+function initsOf(listings: readonly RenditionListing[]): MediaPart[] {
+  return listings.flatMap(({ init }) => init?.part ?? []);
 }
 
 function pathsOf({ fragments }: RenditionListing): string[] {

@@ -1,10 +1,12 @@
 import { AppError } from '#errors/app-error.ts';
 import { Box, BoxFields, parseBoxHeader } from '#formats/isobmff-boxes.ts';
+import { type Codec, codecsOfTrack } from './codecs.ts';
 
 /** The times of a track in its init segment. */
 interface TrackTimes {
   /** The handler type, such as `vide` or `soun` (ISO/IEC 14496-12 §8.4.3). */
   readonly handler: string;
+  readonly codecs: readonly Codec[];
   /** Ticks per second. */
   readonly timescale: number;
   /** Of its samples, in ticks, where fragments do not say another; 0 where it is unknown. */
@@ -65,7 +67,9 @@ function timesOfTrack(trak: Box, defaults: ReadonlyMap<number, number>, movieTim
   fields?.skip(8);
   const { emptyTicks, mediaTicks } = readEditList(trak.descendant('edts', 'elst'));
   const editStart = mediaTicks - (movieTimescale === 0 ? 0 : (emptyTicks * timescale) / movieTimescale);
-  return [id, { handler: fields?.text(4) ?? '', timescale, sampleDuration: defaults.get(id) ?? 0, editStart }];
+  const handler = fields?.text(4) ?? '';
+  const codecs = readable(() => codecsOfTrack(trak, handler), []);
+  return [id, { handler, codecs, timescale, sampleDuration: defaults.get(id) ?? 0, editStart }];
 }
 
 /** Reads where an edit list begins (ISO/IEC 14496-12 §8.6.6): ticks of the movie without media, and the media time behind them. */

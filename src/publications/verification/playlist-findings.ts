@@ -1,6 +1,7 @@
 import type { SourceFolder } from '#bytes/source-folder.ts';
 import { isHidden } from '../playlists/file-names.ts';
 import type { FolderIndex } from '../playlists/folder-index.ts';
+import { attributeOf, type HlsLine } from '../playlists/hls-lines.ts';
 import type { MpdDocument, MpdRepresentation, PlaylistDocument } from '../playlists/playlist-document.ts';
 import type { PlaylistFinding } from '../playlists/playlist-finding.ts';
 import { isOpen } from '../playlists/read-playlists.ts';
@@ -30,10 +31,14 @@ export function findingsIn(playlists: readonly NamedPlaylist[]): FoundInPlaylist
     ];
     return [
       ...document.findings,
+      ...findLateStarts(document),
       ...(isOpen(document) ? found('it may grow, so players begin near its end') : []),
       ...(document.kind === 'mpd' ? findPeriodsApart(document) : []),
       ...(document.kind === 'mpd' && document.representations.some(passesPeriod)
         ? found('segments begin behind the end of their period, and some players leave them out')
+        : []),
+      ...(document.kind === 'mpd' && document.representations.some(isOfOtherType)
+        ? found('a representation says that it is of another type than its media, and some players leave it out')
         : []),
       ...(document.kind === 'mpd' && document.representations.some(isEmpty)
         ? found('a representation has no segments, and some players wait for them')
@@ -46,6 +51,19 @@ export function findingsIn(playlists: readonly NamedPlaylist[]): FoundInPlaylist
         : []),
     ];
   });
+}
+
+/** Seconds that EXT-X-START may have players leave out. */
+const MAX_START_SECONDS = 0.1;
+
+function findLateStarts(document: PlaylistDocument): FoundInPlaylist[] {
+  if (document.kind === 'mpd') return [];
+  const isLate = (line: HlsLine): boolean =>
+    line.name === 'EXT-X-START' && Math.abs(Number(attributeOf(line, 'TIME-OFFSET') ?? 0)) > MAX_START_SECONDS;
+  const problem = '#EXT-X-START has some players begin elsewhere';
+  return document.lines
+    .filter(isLate)
+    .map(({ line }) => ({ playlist: document.path, line, kind: 'ambiguous', problem }));
 }
 
 /** Seconds between the end of a period and the next one. */
@@ -80,6 +98,11 @@ function passesPeriod({ segments, periodSeconds }: MpdRepresentation): boolean {
   return segments.length > 1 && start + ROUNDING_SECONDS >= periodSeconds;
 }
 
+function isOfOtherType({ init, lineage }: MpdRepresentation): boolean {
+  const types = lineage.flatMap(({ attributes }) => attributes.get('mimeType') ?? []);
+  return init !== null && types.some((type) => !/\/mp4$/i.test(type));
+}
+
 function isEmpty({ addressing, init, segments }: MpdRepresentation): boolean {
   return addressing !== 'none' && init !== null && segments.length === 0;
 }
@@ -104,17 +127,28 @@ export function findPlayedGaps(
   });
 }
 
-/** Finds files that are named like playlists, and are none, and those that a variable names to players that know none. */
+/** The ends of names of files that servers may send in place of those without them (`gzip_static` of nginx, and others alike). */
+const COMPRESSED = /\.(?:gz|br|zst|deflate)$/i;
+
+/**
+ * Finds files that are named like playlists, and are none, those that a variable names to players that know none, and those that
+ * servers send in place of others.
+ */
 export function findMisleadingNames(
   { files }: Pick<SourceFolder, 'files'>,
   playlists: readonly PlaylistDocument[],
 ): FoundInPlaylist[] {
   const read = new Set(playlists.map(({ path }) => path));
+  const paths = new Set(files.map(({ path }) => path));
   return files.flatMap(({ path: playlist }): FoundInPlaylist[] => {
     const found = { playlist, line: 1, kind: 'ambiguous' } as const;
     if (playlist.includes('{$')) {
       const problem = 'its name is that of a variable, which some players do not replace';
       return [{ ...found, problem, isOfFolder: true }];
+    }
+    const uncompressed = playlist.replace(COMPRESSED, '');
+    if (uncompressed !== playlist && paths.has(uncompressed)) {
+      return [{ ...found, problem: `some servers send it in place of "${uncompressed}"`, isOfFolder: true }];
     }
     if (!isPresented(playlist) || isHidden(playlist) || read.has(playlist)) return [];
     return [{ ...found, problem: 'it is named like a playlist, and is none that plays media' }];

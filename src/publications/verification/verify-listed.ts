@@ -1,16 +1,17 @@
 import { createHash } from 'node:crypto';
 import type { SourceFolder } from '#bytes/source-folder.ts';
-import { singleFileOf } from '../media-part.ts';
+import { partKey, singleFileOf } from '../media-part.ts';
 import {
   manifestsByEntry,
   type VerifiedPresentation,
   verifyPresentation,
 } from '../presentation/verify-presentation.ts';
-import { findJoinedPublications, findSilentChoices } from './choices.ts';
+import { findJoinedPublications, findSilentChoices, type ReadInit } from './choices.ts';
 import type { ListedPublication, ListedRendition } from './listed-renditions.ts';
 import type { FoundInPlaylist } from './playlist-findings.ts';
 import type { VerifiedManifest } from './publication-verdict.ts';
 import type { StoredMap } from './stored-maps.ts';
+import type { TimesOf } from './timed-fragments.ts';
 import { verifyRanges } from './verify-ranges.ts';
 import { type RenditionReading, timesIn, type VerifiedRendition, verifyRenditions } from './verify-renditions.ts';
 import { verifyTimes } from './verify-times.ts';
@@ -20,6 +21,8 @@ export interface VerifiedListing {
   readonly renditions: readonly VerifiedRendition[];
   /** Signed renditions that no playlist has. */
   readonly missingRenditions: number;
+  /** Signed renditions that chosen entries do not offer. */
+  readonly unoffered: number;
   /** The one file that all parts are byte ranges of, where its manifest binds it as a whole; null for any other publication. */
   readonly wholeFile: string | null;
   /** The playlists, compared with those that were signed. */
@@ -28,6 +31,8 @@ export interface VerifiedListing {
   readonly findings: readonly FoundInPlaylist[];
   /** Playlists with media under several init segments, of which nothing says in which order they were signed. */
   readonly unordered: readonly string[];
+  /** Fragments whose own times are not known, so that what playlists say of them was not compared. */
+  readonly untimed: number;
 }
 
 /** Manifests that a publication is verified by. */
@@ -35,6 +40,8 @@ interface VerifiedBy {
   readonly manifests: readonly VerifiedManifest[];
   /** True where entries were chosen; else all playlists of the folder are verified. */
   readonly areChosen: boolean;
+  /** Init segments that other entries name. */
+  readonly others: readonly ReadInit[];
 }
 
 /** Verifies what playlists play by what was read of the renditions that they list. Reads no media but the boxes of a whole file. */
@@ -42,7 +49,7 @@ export async function verifyListed(
   folder: SourceFolder,
   publication: ListedPublication,
   readings: readonly RenditionReading[],
-  { manifests, areChosen }: VerifiedBy,
+  { manifests, areChosen, others }: VerifiedBy,
   signal: AbortSignal,
 ): Promise<VerifiedListing> {
   const { renditions: listed, unbound, findings } = publication;
@@ -54,14 +61,17 @@ export async function verifyListed(
     return {
       renditions: ranges.renditions,
       missingRenditions: 0,
+      unoffered: 0,
       wholeFile,
       presentation: { state: 'not_signed', differences: [], absent: [], problems: [] },
       findings: [...findings, ...times.findings, ...findSilentChoices(publication.choices, ranges.inits)],
       unordered: times.unordered,
+      untimed: untimedIn(ranges.renditions, ranges.timesOf),
     };
   }
   const renditions = verifyRenditions(readings);
-  const times = verifyTimes(publication.listings, publication.choices, timesIn(renditions));
+  const timesOf = timesIn(renditions);
+  const times = verifyTimes(publication.listings, publication.choices, timesOf);
   const manifestsOf = manifestsByEntry(renditions, manifests);
   const presentation = await verifyPresentation({ ...publication, folder, areChosen, manifestsOf }, signal);
   // A signed playlist that is not published offers what no other one does.
@@ -69,16 +79,25 @@ export async function verifyListed(
   return {
     renditions,
     missingRenditions: isPartly ? 0 : countMissing(manifests, renditions),
+    unoffered: areChosen ? countMissing(manifests, renditions) : 0,
     wholeFile,
     presentation,
     findings: [
       ...findings,
       ...times.findings,
-      ...findSilentChoices(publication.choices, renditions),
+      ...findSilentChoices(publication.choices, [...others, ...renditions]),
       ...findJoinedPublications(publication.listings, publication.choices, renditions),
     ],
     unordered: times.unordered,
+    untimed: untimedIn(renditions, timesOf),
   };
+}
+
+function untimedIn(renditions: readonly VerifiedRendition[], timesOf: TimesOf): number {
+  const untimed = renditions.map(({ listed: { init, present }, intact }) => {
+    return present.fragments.filter((part) => intact.has(partKey(part)) && timesOf(init, part) === null).length;
+  });
+  return untimed.reduce((sum, count) => sum + count, 0);
 }
 
 /** Returns the one file that all parts are byte ranges of, where manifests bind no parts: they bind it as a whole, or nothing. */

@@ -4,6 +4,7 @@ import { mapConcurrent } from '#concurrency/map-concurrent.ts';
 import { itemAt } from '#errors/assert.ts';
 import type { PartContents } from '../fragments/part-contents.ts';
 import type { MediaPart, Rendition } from '../media-part.ts';
+import type { Codec } from './codecs.ts';
 import { type HashedPart, hashPart, type PartHashing } from './hash-part.ts';
 import { type FragmentTimes, fragmentTimesIn, type InitTimes, initTimesIn } from './media-times.ts';
 import {
@@ -56,6 +57,7 @@ export interface ReadRendition {
   readonly fragments: readonly ReadFragment[];
   /** The handler types of its tracks. */
   readonly handlers: ReadonlySet<string>;
+  readonly codecs: readonly Codec[];
 }
 
 /** A fragment as it was read. */
@@ -118,7 +120,8 @@ export class PartsVerification {
     const { hasStore, manifest, digest, times: tracks } = await this.#readInit(init);
     manifest?.renditions.push(index);
     const handlers = new Set([...tracks.values()].map(({ handler }) => handler));
-    const common = { manifest: this.#numberOf(manifest), hasManifest: hasStore, handlers };
+    const codecs = Array.from(tracks.values(), (track) => track.codecs).flat();
+    const common = { manifest: this.#numberOf(manifest), hasManifest: hasStore, handlers, codecs };
     if (manifest === null || manifest.binding === null) {
       await this.#readFragments(fragments, UNBOUND, tracks);
       const kind = hasStore ? 'unjudged' : 'unsigned';

@@ -65,7 +65,8 @@ export async function verifyRanges(
       return { listed: rendition, read: null, map: null, intact, deviations };
     });
     const handlers = new Set(Array.from(tracks.values(), ({ handler }) => handler));
-    const inits = listed.map((each) => ({ listed: each, read: { handlers, binding: null, manifest: 0 } }));
+    const codecs = Array.from(tracks.values(), (track) => track.codecs).flat();
+    const inits = listed.map((each) => ({ listed: each, read: { handlers, codecs, binding: null, manifest: 0 } }));
     return { renditions, inits, timesOf: (_init, part) => times.get(partKey(part)) ?? null };
   });
 }

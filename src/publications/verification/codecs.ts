@@ -1,0 +1,94 @@
+import { type Box, BoxFields } from '#formats/isobmff-boxes.ts';
+
+/** A codec: the kind of its media, and what tells it from others that players may not know. */
+export interface Codec {
+  readonly kind: 'video' | 'audio' | 'text' | null;
+  readonly id: string;
+}
+
+/** Codecs by the names of their sample entries, of which several may stand for one (RFC 6381, and the registry of MP4RA). */
+const CODECS: readonly (readonly [kind: Codec['kind'], id: string, names: RegExp])[] = [
+  ['video', 'avc', /^(?:avc[1-4]|dva1|dvav)$/i],
+  ['video', 'hevc', /^(?:hvc1|hev1|dvh1|dvhe)$/i],
+  ['video', 'vvc', /^(?:vvc1|vvi1)$/i],
+  ['video', 'vp9', /^vp0?9$/i],
+  ['video', 'vp8', /^vp0?8$/i],
+  ['video', 'av1', /^av01$/i],
+  ['video', 'mpeg', /^mp4v$/i],
+  ['video', 'jpeg', /^mjpg$/i],
+  ['audio', 'mp4a', /^mp4a$/i],
+  ['audio', 'ac-3', /^ac-3$/i],
+  ['audio', 'ec-3', /^ec-3$/i],
+  ['audio', 'ac-4', /^ac-4$/i],
+  ['audio', 'opus', /^opus$/i],
+  ['audio', 'flac', /^flac$/i],
+  ['audio', 'alac', /^alac$/i],
+  ['audio', 'mp3', /^mp3$/i],
+  ['audio', 'dts', /^dts[a-z]$/i],
+  ['audio', 'mpegh', /^mh[am][12]$/i],
+  ['text', 'wvtt', /^wvtt$/i],
+  ['text', 'stpp', /^stpp$/i],
+];
+
+/** Types of audio objects that are AAC with extensions: writers name any of them (ISO/IEC 14496-3 §1.6.5). */
+const AAC = /^40\.(?:0?2|0?5|29)$/;
+
+function codecOf(name: string, detail: string): Codec {
+  const known = CODECS.find(([, , names]) => names.test(name));
+  if (known === undefined) return { kind: null, id: name.toLowerCase() };
+  const [kind, id] = known;
+  if (id === 'mp4a') return { kind, id: `${id}.${AAC.test(detail) ? 'aac' : detail.toLowerCase()}` };
+  return { kind, id: id === 'avc' ? `${id}.${detail}` : id };
+}
+
+/** Returns the codec that a playlist names, such as `avc1.42c00c` or `mp4a.40.2` (RFC 6381). */
+export function codecNamed(text: string): Codec {
+  const [name = '', ...details] = text.trim().split('.');
+  const [profile = ''] = details;
+  // An older form counts the profile in decimals.
+  const isDecimal = details.length === 2 && /^\d+$/.test(profile);
+  if (/^avc[1-4]$/i.test(name))
+    return codecOf(name, `${isDecimal ? profile : Number.parseInt(profile.slice(0, 2), 16)}`);
+  return codecOf(name, details.join('.'));
+}
+
+/** Bytes of sample entries before the boxes in them (ISO/IEC 14496-12 §12.1.3 and §12.2.3). */
+const ENTRY_BYTES: Readonly<Record<string, number>> = { vide: 78, soun: 28 };
+
+/** Returns the codecs of a track by its sample entries; what is encrypted counts as what it was. */
+export function codecsOfTrack(trak: Box, handler: string): Codec[] {
+  const entries = trak.descendant('mdia', 'minf', 'stbl', 'stsd')?.children(8) ?? [];
+  return Array.from(entries, (entry) => {
+    const boxes = [...entry.children(ENTRY_BYTES[handler] ?? entry.bytes.length)];
+    const original = boxes.find(({ type }) => type === 'sinf')?.descendant('frma');
+    const name = original === undefined ? entry.type : new BoxFields(original).text(4);
+    const esds = boxes.find(({ type }) => type === 'esds');
+    const avcC = boxes.find(({ type }) => type === 'avcC');
+    return codecOf(name, esds !== undefined ? objectTypeIn(esds) : `${avcC?.bytes[9] ?? ''}`);
+  });
+}
+
+/** Tags of the descriptors in an `esds` box, with the bytes before the descriptors in them (ISO/IEC 14496-1 §7.2.6). */
+const DESCRIPTORS: Readonly<Record<number, number>> = { 3: 3, 4: 13 };
+
+/** Returns the object type of an `esds` box as playlists name it: `40.2`, or `6b`. */
+function objectTypeIn(esds: Box): string {
+  const { bytes } = esds;
+  let at = esds.header.headerSizeBytes + 4;
+  let type = '';
+  while (at < bytes.length) {
+    const tag = bytes[at] ?? 0;
+    at += 1;
+    while (((bytes[at] ?? 0) & 0x80) !== 0) at += 1;
+    at += 1;
+    if (tag === 4) type = (bytes[at] ?? 0).toString(16).padStart(2, '0');
+    const inside = DESCRIPTORS[tag];
+    if (inside === undefined) {
+      const [first = 0, second = 0] = bytes.subarray(at);
+      const object = first >> 3 === 31 ? 32 + ((first & 7) << 3) + (second >> 5) : first >> 3;
+      return tag === 5 && type === '40' ? `${type}.${object}` : type;
+    }
+    at += inside;
+  }
+  return type;
+}
