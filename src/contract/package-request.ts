@@ -49,7 +49,7 @@ const packageTrack = z
       .string()
       .min(1)
       .max(MAX_NAME_LENGTH)
-      .regex(/^[^\p{Cc}",]*$/u, 'must not hold commas, quotation marks or control characters')
+      .regex(/^(?:(?!\{\$)[^\p{Cc}",])*$/u, 'must not hold commas, quotation marks, control characters or "{$"')
       .optional()
       .describe('What players call it in their menus; the name of its language where it is left out.'),
     role: z.enum(TRACK_ROLES).optional().describe('What it is for, as DASH names it; HLS gets what it has for it.'),

@@ -49,7 +49,7 @@ export function section(name: string, size: string, startSeconds: number): Files
 export const TIMESCALE = 12288;
 
 /** Returns a fragment that begins later (`tfdt`, ISO/IEC 14496-12 §8.8.12); other files stay. */
-function movedTo(bytes: Uint8Array, seconds: number): Buffer {
+export function movedTo(bytes: Uint8Array, seconds: number): Buffer {
   const moved = Buffer.from(bytes);
   const at = moved.indexOf('tfdt');
   if (at !== -1) moved.writeBigUInt64BE(moved.readBigUInt64BE(at + 8) + BigInt(seconds * TIMESCALE), at + 8);

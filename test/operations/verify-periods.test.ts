@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import type { Verification } from '#contract/verification.ts';
 import { filesAt } from '../support/publications/make-folder.ts';
 import { ffmpeg, makeFfmpegDash, makeFilm } from '../support/publications/make-publication.ts';
-import { asserted, home, signedOf, TIMESCALE, verified } from './unsigned-playlists.ts';
+import { asserted, home, movedTo, signedOf, TIMESCALE, verified } from './unsigned-playlists.ts';
 
 describe('an MPD', async () => {
   const OPTIONS = '-seg_duration 1 -use_timeline 1 -use_template 1';
@@ -154,6 +154,31 @@ describe('periods of an MPD', async () => {
       ['PT2S', timeline('video', 4, 6, PICTURES[4] ?? 0) + timeline('audio', 4, 7, 168_000)],
     );
     asserted(verdict, 'invalid', /its presentation offset is 0\.5 s off that of what plays beside it/);
+  });
+
+  test('may begin with the pictures, where sound begins before them', async () => {
+    const pictures = Object.entries(files).filter(([path]) => path.startsWith('chunk-stream0'));
+    const moved = Object.fromEntries(pictures.map(([path, bytes]) => [path, movedTo(bytes, 0.5)]));
+    const late = (offset: number): string => {
+      const video = timeline('video', 0, 6, Math.round(offset * TIMESCALE)).replace(
+        /<S t="(\d+)"/g,
+        (_, t) => `<S t="${Number(t) + TIMESCALE / 2}"`,
+      );
+      return `${head.replace('PT6.0S', 'PT6S')}<Period id="0" duration="PT6S">${video}${timeline('audio', 0, 7, offset * 48_000)}</Period></MPD>\n`;
+    };
+    const media = await signedOf({ ...files, ...moved, 'manifest.mpd': Buffer.from(late(0.5)) }, '*.mpd');
+    asserted(await verified(media), 'valid', /Media unchanged/);
+    asserted(
+      await verified({ ...media, 'manifest.mpd': late(0.8) }),
+      'invalid',
+      /its period begins 0\.3 s behind its start/,
+    );
+  });
+
+  test('may leave out sound behind the last pictures, and no other', async () => {
+    const sets = (last: number): string => timeline('video', 0, 6, 0) + timeline('audio', 0, last, 0);
+    asserted(await played('PT6S', ['PT6S', sets(6)]), 'valid', /Media unchanged/);
+    asserted(await played('PT6S', ['PT6S', sets(5)]), 'invalid', /"missing"/);
   });
 
   test('may be rounded to tenths of seconds', async () => {

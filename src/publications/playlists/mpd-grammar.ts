@@ -316,20 +316,25 @@ const TEMPLATES: ReadonlySet<string> = new Set(['media', 'initialization', 'inde
 /** Text with identifiers, only those of numbers with a width (ISO/IEC 23009-1 §5.3.9.4.4). */
 const TEMPLATE = /^(?:[^$]|\$RepresentationID\$|\$(?:Number|Time|Bandwidth)(?:%0\d{1,2}d)?\$)*$/;
 
+/** The part of a segment by which the next one may begin before its end. */
+const MAX_OVERLAP = 0.01;
+
 /** Finds what players count differently in a timeline: nothing, numbers of its own, and segments that begin in others. */
 function checkTimeline({ childrenByName, start }: XmlElement, found: Report): void {
   const entries = childrenByName.get('S') ?? [];
   if (entries.length === 0) found(start, '<SegmentTimeline> without <S>');
-  let clock = 0;
+  let [clock, before] = [0, 0];
   for (const [index, { attributes, start: at }] of entries.entries()) {
     const time = Number(attributes.get('t') ?? clock);
-    if (time < clock) found(at, '<S> begins before the end of the one above it');
+    // Writers round times that their sources have rounded before.
+    if (time < clock - before * MAX_OVERLAP) found(at, '<S> begins before the end of the one above it');
     if (attributes.has('n')) found(at, '<S> has a number of its own, which some players pass over');
     if (attributes.get('r') === '-1' && entries[index + 1]?.attributes.has('t') === false) {
       found(at, '<S> repeats until the next one, which does not say when it begins');
     }
     const [duration, count] = [Number(attributes.get('d')), Math.max(Number(attributes.get('r') ?? 0), 0) + 1];
     clock = time + duration * count;
+    before = duration;
     if (
       clock > Number.MAX_SAFE_INTEGER &&
       !areDoubles(attributes.get('t') ?? String(time), attributes.get('d') ?? '', clock)

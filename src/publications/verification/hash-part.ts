@@ -40,7 +40,7 @@ const C2PA_HEAD_BYTES = 20;
 /** C2PA boxes of one part whose contents are kept; a part has one. */
 const MAX_C2PA_BOXES = 4;
 /** Boxes of one part that are kept, in bytes together. */
-const MAX_KEPT_BYTES = 1024 * 1024;
+const MAX_KEPT_BYTES = 4 * 1024 * 1024;
 /** Limit on the boxes of one part, the same as for signing. Bytes that follow count as one box. */
 const MAX_TOP_BOXES = 4096;
 

@@ -20,7 +20,7 @@ import type { Deviation, VerifiedRendition } from './verify-renditions.ts';
 const MAX_BOXES = MAX_LISTED_FRAGMENTS * 4;
 
 /** A box that is read for the times in it, in bytes; those of ten seconds have some kilobytes. */
-const MAX_TIMED_BYTES = 1024 * 1024;
+const MAX_TIMED_BYTES = 4 * 1024 * 1024;
 
 /** Renditions of byte ranges, and when the intact ones play by the boxes in them. */
 interface VerifiedRanges {

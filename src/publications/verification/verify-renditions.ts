@@ -2,6 +2,7 @@ import { itemAt } from '#errors/assert.ts';
 import { type MediaPart, partKey } from '../media-part.ts';
 import { idOf } from './choices.ts';
 import type { ListedOrder, ListedRendition } from './listed-renditions.ts';
+import type { FragmentTimes } from './media-times.ts';
 import type { StoredMap } from './stored-maps.ts';
 import { MAX_SHIFT_SECONDS, type SignedTimes, type TimesOf } from './timed-fragments.ts';
 import type { FoundFragment, ReadRendition } from './verify-parts.ts';
@@ -54,14 +55,28 @@ export function verifyRenditions(readings: readonly RenditionReading[]): Verifie
     // Of several renditions by one map the first counts: the others are copies.
     readings.flatMap(({ map }, index): [StoredMap, number][] => (map === null ? [] : [[map, index]])).reverse(),
   );
+  const endOf = endsOfPictures(readings);
   return readings.map(({ listed, read, map }, index) => {
     const first = map === null ? undefined : numberOf.get(map);
     const init = initDeviations(listed, read, map, numberOf);
     if (first !== undefined && first !== index) init.push(initDeviation(listed.init, 'added', first));
-    const verify = new OrderVerification(listed, read, map, numberOf);
+    const endOfPictures = endOf.get(read === null ? null : idOf(read)) ?? Number.POSITIVE_INFINITY;
+    const verify = new OrderVerification({ listed, read, map }, numberOf, endOfPictures);
     const { intact, deviations } = verify.verdict();
     return { listed, read, map, intact, deviations: [...init, ...deviations] };
   });
+}
+
+/** Returns when the signed pictures of each manifest end, in seconds. */
+function endsOfPictures(readings: readonly RenditionReading[]): Map<string | number | null, number> {
+  const ends = new Map<string | number | null, number>();
+  for (const { read } of readings) {
+    for (const { times, found } of read?.fragments ?? []) {
+      if (read === null || times?.isOfPictures !== true || !found.some(({ isBound }) => isBound)) continue;
+      ends.set(idOf(read), Math.max(ends.get(idOf(read)) ?? 0, times.startSeconds + times.durationSeconds));
+    }
+  }
+  return ends;
 }
 
 /** Returns when fragments play by their own boxes, as far as they and their init segments are those that were signed. */
@@ -124,17 +139,18 @@ class OrderVerification {
   /** Positions that a playlist leaves out, whether others name them or not. */
   readonly #skipped: Run[] = [];
   readonly #startOf = new Map<number, number | null>();
-  /** Durations of the fragments that are there, by their positions. */
-  readonly #secondsAt = new Map<number, number>();
+  /** The times of the fragments that are there, by their positions. */
+  readonly #timesAt = new Map<number, FragmentTimes>();
+  readonly #endOfPictures: number;
   readonly #intact = new Set<string>();
   readonly #deviations = new Map<string, Deviation>();
 
   constructor(
-    listed: ListedRendition,
-    read: ReadRendition | null,
-    map: StoredMap | null,
+    { listed, read, map }: RenditionReading,
     numberOf: ReadonlyMap<StoredMap, number>,
+    endOfPictures: number,
   ) {
+    this.#endOfPictures = endOfPictures;
     this.#listed = listed;
     this.#map = map;
     this.#isForeign = map === null && read !== null && read.binding !== null;
@@ -142,7 +158,7 @@ class OrderVerification {
     const { fragments } = listed.present;
     for (const { found, times } of read?.fragments ?? []) {
       const position = found.find((each) => each.map === map && each.isBound)?.location;
-      if (position !== undefined && times !== null) this.#secondsAt.set(position, times.durationSeconds);
+      if (position !== undefined && times !== null) this.#timesAt.set(position, times);
     }
     this.#foundOf = new Map(fragments.map((part, index) => [partKey(part), read?.fragments[index]?.found ?? []]));
   }
@@ -199,11 +215,17 @@ class OrderVerification {
     return origin === null || rendition === undefined ? null : { rendition, index: origin.position };
   }
 
-  /** Returns true for an end that is no longer than what playlists may cut: sound often goes on for some samples. */
+  /** Returns true for an end that is no longer than what playlists may cut, and for sound that goes on behind the last pictures. */
   #isTail({ start, end }: Run): boolean {
     if (end !== this.#map?.count) return false;
+    const before = this.#timesAt.get(start - 1);
+    if (before?.isOfPictures === false) {
+      const played = before.startSeconds + before.durationSeconds;
+      if (played >= this.#endOfPictures - MAX_SHIFT_SECONDS) return true;
+    }
     let seconds = 0;
-    for (let position = start; position < end; position += 1) seconds += this.#secondsAt.get(position) ?? Number.NaN;
+    for (let position = start; position < end; position += 1)
+      seconds += this.#timesAt.get(position)?.durationSeconds ?? Number.NaN;
     return seconds <= MAX_SHIFT_SECONDS;
   }
 

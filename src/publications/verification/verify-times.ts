@@ -28,11 +28,10 @@ export function verifyTimes(
     const isHls = sequences.flat()[0]?.window === null;
     // The sections of an HLS playlist follow one another; the representations of an MPD play beside each other.
     const played = isHls ? [sequences.flat().sort((first, second) => first.position - second.position)] : sequences;
-    const lastOfPictures = Math.max(
-      ...sequences.flat().map(({ own, section }) => (own.isOfPictures ? section : Number.NEGATIVE_INFINITY)),
-    );
+    const ofPictures = sequences.flat().flatMap(({ own, section }) => (own.isOfPictures ? section : []));
+    const pictures = { first: Math.min(...ofPictures), last: Math.max(...ofPictures) };
     const [found] = [
-      ...played.flatMap((each) => problemsIn(each, lastOfPictures)),
+      ...played.flatMap((each) => problemsIn(each, pictures)),
       ...(isHls ? [] : [...clocksApart(sequences), ...sequences.flatMap(partsBeside)]),
     ];
     if (found !== undefined) findings.push(describe(playlist, found));
@@ -53,7 +52,7 @@ function describe(playlist: string, { at: { line, part, startSeconds }, problem 
 }
 
 /** Returns what is wrong first with the times of fragments that are played one after the other. */
-function problemsIn(fragments: readonly TimedFragment[], lastOfPictures: number): Problem[] {
+function problemsIn(fragments: readonly TimedFragment[], pictures: PictureSections): Problem[] {
   let run = new Run();
   const cut = new CutByPeriods();
   const isHls = fragments[0]?.window === null;
@@ -66,9 +65,9 @@ function problemsIn(fragments: readonly TimedFragment[], lastOfPictures: number)
       run = new Run(run);
     }
     const problem =
-      problemOfDuration(fragment) ??
-      problemOfWindow(fragment, lastOfPictures) ??
-      cut.problemWith(fragment, lastOfPictures) ??
+      problemOfDuration(fragment, index === fragments.length - 1) ??
+      problemOfWindow(fragment, pictures) ??
+      cut.problemWith(fragment, pictures) ??
       (isInOrder ? problemOfPlace(fragment) : null) ??
       (isHls && before !== undefined ? problemOfJump(before, fragment) : null) ??
       (isHls ? run.problemOfDrift(fragment) : null) ??
@@ -148,9 +147,12 @@ function follows(before: TimedFragment, { init, position, own }: TimedFragment):
 }
 
 /** Returns why a stated duration is not that of a fragment: players skip what lasts no time, and stop where media ends early. */
-function problemOfDuration({ durationSeconds: stated, roundingSeconds, own }: TimedFragment): string | null {
+function problemOfDuration(
+  { durationSeconds: stated, roundingSeconds, own }: TimedFragment,
+  isLast: boolean,
+): string | null {
   const { durationSeconds } = own;
-  if (stated === null) return null;
+  if (stated === null || (stated === 0 && isLast && durationSeconds <= MAX_SHIFT_SECONDS)) return null;
   const tolerated = Math.max(durationSeconds / 2, roundingSeconds, shiftOf(own));
   if (stated > 0 && Math.abs(stated - durationSeconds) <= tolerated) return null;
   return `the playlist gives it ${toThousandths(stated)} s, and it lasts ${toThousandths(durationSeconds)} s`;
@@ -164,23 +166,29 @@ function problemOfPlace({ mediaSeconds, own }: TimedFragment): string | null {
   return `the playlist places it ${toThousandths(Math.abs(moved))} s ${moved > 0 ? 'behind' : 'before'} its own start`;
 }
 
+/** The first and the last section of a playlist that has pictures; infinite where none has. */
+interface PictureSections {
+  readonly first: number;
+  readonly last: number;
+}
+
 /**
- * Returns the seconds that a period shows less of a fragment than it holds, at its start and at its end. Packagers end presentations
- * with the pictures: sound that goes on behind the last of them (`lastOfPictures` is their period) is not counted.
+ * Returns the seconds that a period shows less of a fragment than it holds, at its start and at its end. Packagers begin and end
+ * presentations with the pictures: sound before the first of them, and behind the last, is not counted.
  */
 function cutByWindow(
   { window, own, section }: TimedFragment,
-  lastOfPictures: number,
+  { first, last }: PictureSections,
 ): { before: number; behind: number } {
   if (window === null) return { before: 0, behind: 0 };
-  const isCounted = window.endSeconds !== null && (own.isOfPictures || section !== lastOfPictures);
-  const behind = own.startSeconds + own.durationSeconds - (window.endSeconds ?? 0);
-  return { before: window.startSeconds - own.startSeconds, behind: isCounted ? behind : 0 };
+  const before = own.isOfPictures || section !== first ? window.startSeconds - own.startSeconds : 0;
+  const isCounted = window.endSeconds !== null && (own.isOfPictures || section !== last);
+  return { before, behind: isCounted ? own.startSeconds + own.durationSeconds - (window.endSeconds ?? 0) : 0 };
 }
 
 /** Returns why a period shows less of a fragment than it holds. */
-function problemOfWindow(fragment: TimedFragment, lastOfPictures: number): string | null {
-  const { before, behind } = cutByWindow(fragment, lastOfPictures);
+function problemOfWindow(fragment: TimedFragment, pictures: PictureSections): string | null {
+  const { before, behind } = cutByWindow(fragment, pictures);
   const shift = shiftOf(fragment.own);
   if (before > shift) return `its period begins ${toThousandths(before)} s behind its start`;
   return behind > shift ? `its period ends ${toThousandths(behind)} s before its end` : null;
@@ -191,8 +199,8 @@ class CutByPeriods {
   #seconds = 0;
 
   /** Adds a fragment, and returns why they leave out too much. */
-  problemWith(fragment: TimedFragment, lastOfPictures: number): string | null {
-    const { before, behind } = cutByWindow(fragment, lastOfPictures);
+  problemWith(fragment: TimedFragment, pictures: PictureSections): string | null {
+    const { before, behind } = cutByWindow(fragment, pictures);
     for (const cut of [before, behind]) this.#seconds += Math.max(cut - fragment.own.sampleSeconds, 0);
     if (this.#seconds <= MAX_SHIFT_SECONDS) return null;
     return `the periods up to its own leave out ${toThousandths(this.#seconds)} s of what they show`;
