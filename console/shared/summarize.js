@@ -54,9 +54,19 @@ function leftOpen({ publication }                                   )         {
   const alone = publication?.rendition_alone?.map((entry) => ` "${entry}" is one rendition alone.`) ?? [];
   const unordered = publication?.order_unknown?.map(
     (playlist) =>
-      ` It cannot be known in which order "${playlist}" should play the media under its different init segments.`,
+      ` It cannot be known in which order "${playlist}" should play the media under its different init segments, nor whether it plays all of them.`,
   );
-  return [...alone, ...(unordered ?? [])].join('');
+  const count = publication?.manifests;
+  const apart =
+    count === undefined ? '' : ` It has ${count} manifests, and nobody signed that what they sign belongs together.`;
+  const untimed = publication?.times_unknown;
+  const unknown =
+    untimed === undefined
+      ? ''
+      : ` ${untimed} fragments do not say when they play: playlists may cut them or show them at another time.`;
+  const left = publication?.renditions_not_offered;
+  const unoffered = left === undefined ? '' : ` The chosen entries leave out ${left} of the signed renditions.`;
+  return [...alone, ...(unordered ?? []), unknown, unoffered, apart].join('');
 }
 
 function unchanged(ofFile        , { codes, publication }                               )         {
