@@ -94,6 +94,20 @@ describe('packaging a folder', () => {
     assert.deepEqual((await packageInput(films, { include: ['trailer*'] }, { sign: true })).reasons, []);
   });
 
+  test('signs what it makes of Matroska, whose times are whole milliseconds', async () => {
+    const matroska = join(place, 'matroska');
+    mkdirSync(matroska);
+    const pictures = ['-f', 'lavfi', '-i', 'testsrc2=s=160x90:r=24000/1001:d=6'];
+    ffmpeg(matroska, pictures, '-c:v libx264 -preset veryfast -bf 2 -g 24 -sc_threshold 0 -pix_fmt yuv420p film.mkv');
+    const { outputPath } = await packageInput(matroska, { segment_duration: 2 }, { sign: true });
+    const mpd = readFileSync(join(outputPath, 'manifest.mpd'), 'utf8');
+    const times = [...mpd.matchAll(/<S t="(\d+)" d="(\d+)"/g)].map(([, t, d]) => [Number(t), Number(d)] as const);
+    assert.ok(
+      times.some(([t], index) => t < (times[index - 1]?.[0] ?? 0) + (times[index - 1]?.[1] ?? 0)),
+      'a segment begins before the end of the one above it',
+    );
+  });
+
   test('makes HLS alone, or DASH alone', async () => {
     const hls = (await packageInput(film, { formats: ['hls'] }, { work: join(place, 'hls') })).outputPath;
     const dash = (await packageInput(film, { formats: ['dash'] }, { work: join(place, 'dash') })).outputPath;
