@@ -30,15 +30,18 @@ const CODECS: readonly (readonly [kind: Codec['kind'], id: string, names: RegExp
   ['text', 'stpp', /^stpp$/i],
 ];
 
-/** Types of audio objects that are AAC with extensions: writers name any of them (ISO/IEC 14496-3 §1.6.5). */
-const AAC = /^40\.(?:0?2|0?5|29)$/;
+/** Types of audio objects by what they are: AAC with extensions, of which writers name any, and MP3 (ISO/IEC 14496-3 §1.5.1). */
+const OBJECTS = { aac: /^40\.(?:0?2|0?5|29)$/, mp3: /^(?:40\.34|69|6b)$/i };
+/** Profiles of AVC that all players know, so that it matters little which of them is named: Baseline, Main and High. */
+const USUAL_PROFILES: ReadonlySet<string> = new Set(['66', '77', '100']);
 
 function codecOf(name: string, detail: string): Codec {
-  const known = CODECS.find(([, , names]) => names.test(name));
-  if (known === undefined) return { kind: null, id: name.toLowerCase() };
-  const [kind, id] = known;
-  if (id === 'mp4a') return { kind, id: `${id}.${AAC.test(detail) ? 'aac' : detail.toLowerCase()}` };
-  return { kind, id: id === 'avc' ? `${id}.${detail}` : id };
+  const [kind, id] = CODECS.find(([, , names]) => names.test(name)) ?? [null, name.toLowerCase()];
+  if (id === 'mp4a') {
+    const known = Object.entries(OBJECTS).find(([, types]) => types.test(detail));
+    return { kind, id: known?.[0] ?? `${id}.${detail.toLowerCase()}` };
+  }
+  return { kind, id: id === 'avc' && !USUAL_PROFILES.has(detail) ? `${id}.${detail}` : id };
 }
 
 /** Returns the codec that a playlist names, such as `avc1.42c00c` or `mp4a.40.2` (RFC 6381). */

@@ -250,6 +250,9 @@ function extentOf(fragments: readonly TimedFragment[]): {
   return { at, startSeconds: at.own.startSeconds, endSeconds: last.own.startSeconds + last.own.durationSeconds };
 }
 
+/** Seconds by which clocks may differ: packagers leave out what encoders put before sound (5,186 samples at most). */
+const MAX_CLOCKS_APART_SECONDS = 0.125;
+
 /** A representation in a period, beside the one that the others are compared with. */
 interface Beside {
   /** Its first fragment. */
@@ -289,7 +292,7 @@ function clocksApart(sequences: readonly (readonly TimedFragment[])[]): Problem[
   }
   return [...pairs.values()].flatMap((periods) => {
     const apart = (of: (beside: Beside) => number) =>
-      periods.find((each) => !(Math.abs(of(each)) <= shiftOf(each.at.own)));
+      periods.find((each) => !(Math.abs(of(each)) <= MAX_CLOCKS_APART_SECONDS));
     const [byOffset, byOrigin] = [apart(({ offset }) => offset), apart(({ offsetFromOrigin }) => offsetFromOrigin)];
     if (byOffset === undefined || byOrigin === undefined) return [];
     const seconds = toThousandths(Math.abs(byOffset.offset));
