@@ -75,6 +75,11 @@ export const OPAQUE: ReadonlySet<string> = new Set([
   ...words('Reporting ContentSteering Preselection InitializationSet ExtendedBandwidth Resync'),
 ]);
 
+/** Returns true for the name of an element of MPEG. */
+export function isOfMpeg(name: string): boolean {
+  return ELEMENTS.has(name) || OPAQUE.has(name);
+}
+
 /** Elements of MPEG inside those. */
 export const INSIDE_OPAQUE: ReadonlySet<string> = words(
   'Event Scope Latency PlaybackRate OperatingQuality OperatingBandwidth QualityLatency ClientDataReporting CMCDParameters Resync',
@@ -114,3 +119,6 @@ export const VALUES: Readonly<Record<string, RegExp>> = {
   d: POSITIVE,
   r: /^(?:-1|0|[1-9]\d{0,8})$/,
 };
+
+/** Attributes that are addresses of files. */
+export const FILE_ADDRESSES: ReadonlySet<string> = new Set(['media', 'initialization', 'sourceURL']);
