@@ -124,7 +124,7 @@ export function timesOfAll(runs: readonly RunTimes[]): FragmentTimes | null {
 function timesOfRuns({ handler, timescale, editStart }: TrackTimes, runs: readonly RunTimes[]): FragmentTimes {
   const ticks = runs.reduce((sum, run) => sum + run.ticks, 0);
   const sampleCount = runs.reduce((sum, run) => sum + run.sampleCount, 0);
-  const start = Math.min(...runs.map((run) => run.start)) - editStart;
+  const start = runs.reduce((least, run) => Math.min(least, run.start), Number.POSITIVE_INFINITY) - editStart;
   // Nothing in front of the edit list plays.
   const hidden = Math.min(Math.max(-start, 0), ticks);
   return {

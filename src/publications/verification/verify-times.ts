@@ -7,6 +7,12 @@ import type { FoundInPlaylist } from './playlist-findings.ts';
 import { orderOfSections, sectionLeftOut, sectionsByInit, sectionsByPeriod } from './sections.ts';
 import { MAX_SHIFT_SECONDS, type Problem, type TimedFragment, type TimesOf, timed } from './timed-fragments.ts';
 
+/** What a playlist lists, as far as its times are known. */
+interface TimedListing {
+  readonly playlist: string;
+  readonly fragments: readonly TimedFragment[];
+}
+
 /** The times that playlists state, compared with those of the media. */
 export interface VerifiedTimes {
   readonly findings: readonly FoundInPlaylist[];
@@ -22,14 +28,14 @@ export function verifyTimes(
 ): VerifiedTimes {
   const findings: FoundInPlaylist[] = [];
   const unordered: string[] = [];
-  const signed = sectionsByInit(listings.flatMap((listing) => timed(listing, timesOf)));
-  for (const [playlist, own] of Map.groupBy(listings, (listing) => listing.playlist)) {
-    const sequences = own.map((listing) => timed(listing, timesOf));
+  const known = listings.map((listing) => ({ playlist: listing.playlist, fragments: timed(listing, timesOf) }));
+  const signed = sectionsByInit(known.flatMap(({ fragments }) => fragments));
+  for (const [playlist, own] of Map.groupBy(known, (listing) => listing.playlist)) {
+    const sequences = own.map(({ fragments }) => fragments);
     const isHls = sequences.flat()[0]?.window === null;
     // The sections of an HLS playlist follow one another; the representations of an MPD play beside each other.
     const played = isHls ? [sequences.flat().sort((first, second) => first.position - second.position)] : sequences;
-    const ofPictures = sequences.flat().flatMap(({ own, section }) => (own.isOfPictures ? section : []));
-    const pictures = { first: Math.min(...ofPictures), last: Math.max(...ofPictures) };
+    const pictures = picturesIn(sequences.flat());
     const [found] = [
       ...played.flatMap((each) => problemsIn(each, pictures)),
       ...(isHls ? [] : [...clocksApart(sequences), ...sequences.flatMap(partsBeside)]),
@@ -41,7 +47,7 @@ export function verifyTimes(
     else if (order !== 'signed') findings.push(describe(playlist, order));
   }
   return {
-    findings: [...findings, ...datesApart(choices, listings, timesOf), ...sectionsApart(choices, listings, timesOf)],
+    findings: [...findings, ...datesApart(choices, known), ...sectionsApart(choices, known)],
     unordered,
   };
 }
@@ -164,6 +170,14 @@ function problemOfPlace({ mediaSeconds, own }: TimedFragment): string | null {
   const moved = mediaSeconds - own.startSeconds;
   if (Math.abs(moved) <= shiftOf(own)) return null;
   return `the playlist places it ${toThousandths(Math.abs(moved))} s ${moved > 0 ? 'behind' : 'before'} its own start`;
+}
+
+function picturesIn(fragments: readonly TimedFragment[]): PictureSections {
+  let [first, last] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const { own, section } of fragments) {
+    if (own.isOfPictures) [first, last] = [Math.min(first, section), Math.max(last, section)];
+  }
+  return { first, last };
 }
 
 /** The first and the last section of a playlist that has pictures; infinite where none has. */
@@ -308,16 +322,11 @@ function dateShift({ dateSeconds, own }: TimedFragment): number | null {
 type OfSections = Map<string, Map<number, number>>;
 
 /** Finds the playlists that play together, and state times of day by which some players play one later than the other. */
-function datesApart(
-  choices: readonly Choice[],
-  listings: readonly RenditionListing[],
-  timesOf: TimesOf,
-): FoundInPlaylist[] {
+function datesApart(choices: readonly Choice[], listings: readonly TimedListing[]): FoundInPlaylist[] {
   const dated: OfSections = new Map();
-  for (const listing of listings) {
-    const dates = dated.get(listing.playlist) ?? new Map<number, number>();
-    dated.set(listing.playlist, dates);
-    const fragments = timed(listing, timesOf);
+  for (const { playlist, fragments } of listings) {
+    const dates = dated.get(playlist) ?? new Map<number, number>();
+    dated.set(playlist, dates);
     for (const fragment of areInOrder(fragments) ? fragments : []) {
       const shift = dateShift(fragment);
       if (shift !== null && !dates.has(fragment.section)) dates.set(fragment.section, shift);
@@ -327,20 +336,17 @@ function datesApart(
 }
 
 /** Finds the playlists of HLS that play together, and whose sections are of different parts of the signed media. */
-function sectionsApart(
-  choices: readonly Choice[],
-  listings: readonly RenditionListing[],
-  timesOf: TimesOf,
-): FoundInPlaylist[] {
+function sectionsApart(choices: readonly Choice[], listings: readonly TimedListing[]): FoundInPlaylist[] {
   const starts: OfSections = new Map();
   for (const [playlist, own] of Map.groupBy(listings, (listing) => listing.playlist)) {
-    const fragments = own.flatMap((listing) => timed(listing, timesOf)).filter(({ window }) => window === null);
-    const bySection = [...Map.groupBy(fragments, ({ section }) => section)].sort(([first], [second]) => first - second);
-    const each = bySection.map(
-      ([section, inIt]) => [section, Math.min(...inIt.map(({ own: { startSeconds } }) => startSeconds))] as const,
-    );
-    const [, origin = 0] = each[0] ?? [];
-    starts.set(playlist, new Map(each.map(([section, start]) => [section, start - origin])));
+    const ofSections = new Map<number, number>();
+    for (const { section, window, own: times } of own.flatMap(({ fragments }) => fragments)) {
+      const start = Math.min(ofSections.get(section) ?? Number.POSITIVE_INFINITY, times.startSeconds);
+      if (window === null) ofSections.set(section, start);
+    }
+    const first = ofSections.keys().reduce((least, section) => Math.min(least, section), Number.POSITIVE_INFINITY);
+    const origin = ofSections.get(first) ?? 0;
+    starts.set(playlist, new Map([...ofSections].map(([section, start]) => [section, start - origin])));
   }
   const problem = (seconds: number) => `the media of what plays together behind a discontinuity are ${seconds} s apart`;
   return playedApart(choices, starts, problem);
