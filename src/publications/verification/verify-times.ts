@@ -344,7 +344,7 @@ function sectionsApart(choices: readonly Choice[], listings: readonly TimedListi
       const start = Math.min(ofSections.get(section) ?? Number.POSITIVE_INFINITY, times.startSeconds);
       if (window === null) ofSections.set(section, start);
     }
-    const first = ofSections.keys().reduce((least, section) => Math.min(least, section), Number.POSITIVE_INFINITY);
+    const first = [...ofSections.keys()].reduce((least, section) => Math.min(least, section), Number.POSITIVE_INFINITY);
     const origin = ofSections.get(first) ?? 0;
     starts.set(playlist, new Map([...ofSections].map(([section, start]) => [section, start - origin])));
   }
