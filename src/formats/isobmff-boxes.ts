@@ -20,5 +20,6 @@ export {
   requireFit,
   walkTopLevelBoxes,
 } from './isobmff/boxes.ts';
-export { isExcludedType, offsetMark } from './isobmff/isobmff.ts';
+export { isExcludedType, isOfItsType, MAX_EXCLUDED_BOX_BYTES } from './isobmff/excluded-boxes.ts';
+export { offsetMark } from './isobmff/isobmff.ts';
 export { parseTrack, type Track } from './isobmff/layout.ts';

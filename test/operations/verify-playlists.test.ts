@@ -216,7 +216,6 @@ describe('a publication stays valid, and says that nobody signed its playlists, 
         '#EXT-X-KEY:METHOD=SAMPLE-AES,URI="skd://a",KEYFORMAT="com.apple.streamingkeydelivery",KEYFORMATVERSIONS="1"',
       ),
     ],
-    'an end of no duration': ['media_1.m3u8', (text) => text.replace(/#EXTINF:0\.0\d+,/, '#EXTINF:0,')],
     'times that are rounded': [
       MPD,
       replaced('<S t="0" d="12288" r="5"', '<S t="0" d="12288"/><S t="12287" d="12288" r="4"'),

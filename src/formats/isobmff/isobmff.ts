@@ -16,6 +16,7 @@ import {
   MAX_BOX_HEADER_SIZE_BYTES,
   type TopLevelBox,
 } from './boxes.ts';
+import { EXCLUDED_TYPES, isExcludedType } from './excluded-boxes.ts';
 import { type IsobmffLayout, readLayout } from './layout.ts';
 import { type Edit, moveOffsets, type Replacement } from './move-offsets.ts';
 
@@ -221,8 +222,6 @@ function isLikeBox({ length }: IsobmffLayout['tail']): boolean {
 
 const BMFF_HASH_ALGORITHM: HashAlgorithm = 'sha256';
 const DIGEST_SIZE_BYTES = 32;
-/** Top-level boxes, beside those of C2PA, that a BMFF hash excludes as a whole. */
-const EXCLUDED_TYPES = ['ftyp', 'mfra'];
 
 /**
  * Bytes at the start of an `mdat` box that stay in the flat hash where a Merkle tree binds the rest (C2PA 2.2, §18.7).
@@ -263,11 +262,6 @@ function leavesOf(mdat: TopLevelBox): LeafPlan {
   const mediaBytes = mdat.sizeBytes - MDAT_HEAD_SIZE_BYTES;
   const sizeBytes = Math.ceil(mediaBytes / MAX_LEAVES / LEAF_STEP_BYTES) * LEAF_STEP_BYTES;
   return { count: Math.ceil(mediaBytes / sizeBytes), sizeBytes };
-}
-
-/** Tells whether a BMFF hash excludes every top-level box of this type. */
-export function isExcludedType(type: string): boolean {
-  return EXCLUDED_TYPES.includes(type);
 }
 
 /**

@@ -15,6 +15,7 @@ import {
   walkTopLevelBoxes,
 } from './boxes.ts';
 import { type C2paBox, elementsOf, readC2paBox, storeOf } from './c2pa-boxes.ts';
+import { isExcludedType, isOfItsType } from './excluded-boxes.ts';
 import { addGpsOffsets } from './gps-index.ts';
 import { chunksOf, type DefaultSizes, MediaBoxes, type MediaRange, readDefaultSizes, runsOf } from './media-boxes.ts';
 import {
@@ -48,7 +49,7 @@ export interface IsobmffLayout extends MediaLayout, TopLevelBoxes {
   /** Range from the first fragment or segment index to the last, whose boxes store distances to each other. */
   readonly fragmentRange: { readonly start: number; readonly end: number } | null;
   readonly offsets: StoredOffsets;
-  /** Boxes other than `mdat` in which players find media. */
+  /** Boxes other than `mdat` in which players find media, or may. */
   readonly strayMedia: readonly TopLevelBox[];
   /** Error of the index of fragments (`mfra`), which hashes leave out, so that anybody can damage it; null for none. */
   readonly indexError: AppError | null;
@@ -88,7 +89,7 @@ export async function readLayout(source: ByteSource, signal: AbortSignal): Promi
   const trackKinds = await readTables(source, window, boxes, offsets, media);
   const indexError = await readIndexes(name, window, boxes, offsets);
   for (const start of offsets.fields.flatMap(({ targets }) => targets)) media.add({ start, end: start + 1 });
-  const strayMedia = media.others();
+  const strayMedia = [...media.others(), ...(await misusedBoxes(name, window, boxes))];
   const fileType = await readFileType(name, window, boxes);
   return {
     name,
@@ -196,6 +197,21 @@ async function readIndexes(
     if (error instanceof AppError) return error;
     throw error;
   }
+}
+
+/** Returns the boxes that hashes leave out and that hold something else than their type says. */
+async function misusedBoxes(
+  name: string,
+  window: ReadWindow,
+  boxes: readonly TopLevelBox[],
+): Promise<readonly TopLevelBox[]> {
+  const misused: TopLevelBox[] = [];
+  for (const box of boxes.filter(({ type }) => isExcludedType(type))) {
+    const isRead = box.sizeBytes <= MAX_TABLES_SIZE_BYTES;
+    const { bytes } = isRead ? await readWholeBox(name, window, box, MAX_TABLES_SIZE_BYTES) : { bytes: Buffer.of() };
+    if (!isOfItsType(box.type, bytes.subarray(box.headerSizeBytes))) misused.push(box);
+  }
+  return misused;
 }
 
 function readMetadata(meta: Box, offsets: OffsetCollector): void {

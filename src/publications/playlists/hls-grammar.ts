@@ -235,6 +235,9 @@ function* findingsOfTag(tag: TagLine): Generator<Found> {
   } else {
     const isFit = value === null ? known.value === null || isAnyText(known.value) : known.value?.test(value) === true;
     if (!isFit) yield ambiguous(`#${name} has another value than it can have`);
+    if (name === 'EXTINF' && Number.parseFloat(value ?? '') === 0) {
+      yield ambiguous('a duration of zero, which some players skip');
+    }
   }
 }
 

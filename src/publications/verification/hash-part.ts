@@ -1,6 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { bufferPool } from '#bytes/buffers.ts';
 import { type ByteSource, readRange } from '#bytes/byte-source.ts';
+import { isExcludedType, isOfItsType, MAX_EXCLUDED_BOX_BYTES } from '#formats/isobmff-boxes.ts';
 import type { ByteRange } from '../media-part.ts';
 import type { StoredBinding } from './stored-binding.ts';
 import { isExcluded } from './stored-binding.ts';
@@ -134,7 +135,9 @@ class PartHash {
       this.#kept.push(Buffer.from(await this.#window.read(offset, sizeBytes)));
     }
     const head = await this.#window.read(offset, Math.min(this.#lookedAtBytes, this.#sizeBytes - offset));
-    const isBound = !isExcluded(type, sizeBytes, head, this.#hashing.exclusions);
+    const isLeftOut = isExcluded(type, sizeBytes, head, this.#hashing.exclusions);
+    // Nobody signed what a box holds that the hash leaves out: one that is misused counts as media.
+    const isBound = !isLeftOut || (isExcludedType(type) && !(await this.#isOfItsType(box)));
     const content = isC2pa || this.#hashing.uncopied?.includes(type) ? null : this.#content;
     if (!isBound && content === null) return;
     if (isBound && type !== '' && this.#hashing.hashesOffsets) this.#bound.update(offsetBytes(offset));
@@ -144,6 +147,11 @@ class PartHash {
       content?.update(piece);
       at += piece.length;
     }
+  }
+
+  async #isOfItsType({ type, offset, sizeBytes, headerSizeBytes }: FoundBox): Promise<boolean> {
+    if (sizeBytes > MAX_EXCLUDED_BOX_BYTES) return false;
+    return isOfItsType(type, await this.#window.read(offset + headerSizeBytes, sizeBytes - headerSizeBytes));
   }
 
   /** Keeps what a box holds where it is one of C2PA's, of whatever purpose. */

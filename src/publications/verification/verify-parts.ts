@@ -29,7 +29,10 @@ const MAX_MERKLE_BOX_BYTES = 64 * 1024;
 const STORE_OFFSET = 8;
 /** Hashing of parts that no manifest binds: only their contents count. */
 const UNBOUND = { algorithm: 'sha256', hashesOffsets: false, exclusions: [] } as const;
-const SEVERAL_BOXES: UnknownBinding = { problem: 'its init segment has several C2PA boxes', isDisturbed: true };
+const OTHER_BOXES: UnknownBinding = {
+  problem: 'its init segment has several C2PA boxes, or one that is said to stand outside of it',
+  isDisturbed: true,
+};
 const TOO_MANY_STORES = 'the publication carries too many different manifests';
 
 export interface VerificationOptions {
@@ -185,7 +188,8 @@ export class PartsVerification {
       const times: InitTimes = moov === undefined ? new Map() : initTimesIn(moov);
       const box = c2pa.find(({ purpose }) => purpose === 'manifest');
       if (box === undefined) return { hasStore: false, manifest: null, digest, times };
-      const manifest = this.#manifestOf(wholeBoxOf(box.content.subarray(STORE_OFFSET)), c2pa.length > 1);
+      const isDisturbed = c2pa.length > 1 || merkleOffsetIn(box.content) > source.sizeBytes;
+      const manifest = this.#manifestOf(wholeBoxOf(box.content.subarray(STORE_OFFSET)), isDisturbed);
       if (manifest === null || manifest.binding === null) return { hasStore: true, manifest, digest, times };
       const bound = await hashPart(source, init.range, { ...manifest.binding, c2paBoxMaxBytes: 0 }, this.#signal);
       return { hasStore: true, manifest, digest: bound.digest, times };
@@ -195,13 +199,13 @@ export class PartsVerification {
   /** Returns the manifest of a store, which may be known; null where there are too many. */
   #manifestOf(store: Buffer, hasOtherBoxes: boolean): KnownManifest | null {
     const known = this.#manifests.find(
-      (manifest) => manifest.store.equals(store) && (manifest.unknown === SEVERAL_BOXES) === hasOtherBoxes,
+      (manifest) => manifest.store.equals(store) && (manifest.unknown === OTHER_BOXES) === hasOtherBoxes,
     );
     if (known !== undefined) return known;
     const knownBytes = this.#manifests.reduce((sum, manifest) => sum + manifest.store.length, 0);
     const { maxManifests = MAX_STORES } = this.#options;
     if (this.#manifests.length === maxManifests || knownBytes + store.length > MAX_STORES_BYTES) return null;
-    const binding = hasOtherBoxes ? SEVERAL_BOXES : readStoredBinding(store);
+    const binding = hasOtherBoxes ? OTHER_BOXES : readStoredBinding(store);
     const manifest = {
       store,
       renditions: [],
@@ -357,4 +361,9 @@ function findingAt(kind: FindingKind, positions: readonly number[], parts: reado
   if (positions.length === 0) return [];
   const examples = positions.slice(0, MAX_EXAMPLES).map((position) => itemAt(parts, position));
   return [{ kind, count: positions.length, parts: examples, locations: [] }];
+}
+
+/** Returns where a C2PA box says that the first one of a Merkle tree stands in the file, in bytes (C2PA 2.2 §A.5.1). */
+function merkleOffsetIn(content: Buffer): number {
+  return content.length < STORE_OFFSET ? 0 : Number(content.readBigUInt64BE(0));
 }

@@ -71,7 +71,7 @@ function problemsIn(fragments: readonly TimedFragment[], pictures: PictureSectio
       run = new Run(run);
     }
     const problem =
-      problemOfDuration(fragment, index === fragments.length - 1) ??
+      problemOfDuration(fragment) ??
       problemOfWindow(fragment, pictures) ??
       cut.problemWith(fragment, pictures) ??
       (isInOrder ? problemOfPlace(fragment) : null) ??
@@ -153,12 +153,9 @@ function follows(before: TimedFragment, { init, position, own }: TimedFragment):
 }
 
 /** Returns why a stated duration is not that of a fragment: players skip what lasts no time, and stop where media ends early. */
-function problemOfDuration(
-  { durationSeconds: stated, roundingSeconds, own }: TimedFragment,
-  isLast: boolean,
-): string | null {
+function problemOfDuration({ durationSeconds: stated, roundingSeconds, own }: TimedFragment): string | null {
   const { durationSeconds } = own;
-  if (stated === null || (stated === 0 && isLast && durationSeconds <= MAX_SHIFT_SECONDS)) return null;
+  if (stated === null) return null;
   const tolerated = Math.max(durationSeconds / 2, roundingSeconds, shiftOf(own));
   if (stated > 0 && Math.abs(stated - durationSeconds) <= tolerated) return null;
   return `the playlist gives it ${toThousandths(stated)} s, and it lasts ${toThousandths(durationSeconds)} s`;
